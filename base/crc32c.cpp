@@ -1,0 +1,1 @@
+#include "base/crc32c.h"

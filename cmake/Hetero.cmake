@@ -1,0 +1,57 @@
+# Interface target and helper functions that every folder uses.
+#   hetero_library(NAME  SOURCES ... [PUBLIC targets] [PRIVATE targets])   static library hetero_NAME, alias hetero::NAME
+#   hetero_program(NAME  SOURCES ... [LINK targets])                       executable in <build>/bin
+#   hetero_test(NAME     SOURCES ... [LINK targets] [LABEL unit] [TIMEOUT 60] [ENV A=1])   one GoogleTest program
+add_library(hetero_options INTERFACE)
+target_include_directories(hetero_options INTERFACE "${CMAKE_SOURCE_DIR}")
+# No contracted FMA and no errno from libm: the stream of samples is the same on every machine.
+target_compile_options(hetero_options INTERFACE -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers
+                       -Werror=return-type -Werror=unused-result -ffp-contract=off)
+if(HETERO_SANITIZE)
+  target_compile_options(hetero_options INTERFACE -fsanitize=${HETERO_SANITIZE} -fno-omit-frame-pointer
+                         -fno-sanitize-recover=all)
+  target_link_options(hetero_options INTERFACE -fsanitize=${HETERO_SANITIZE})
+endif()
+
+find_program(CCACHE_PROGRAM ccache)
+if(CCACHE_PROGRAM)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
+      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${CCACHE_PROGRAM})
+endif()
+find_program(MOLD_PROGRAM mold)
+if(MOLD_PROGRAM)
+  add_link_options(-fuse-ld=mold)
+endif()
+
+function(hetero_library name)
+  cmake_parse_arguments(arg "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
+  add_library(hetero_${name} STATIC ${arg_SOURCES})
+  add_library(hetero::${name} ALIAS hetero_${name})
+  target_link_libraries(hetero_${name} PUBLIC hetero_options ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
+endfunction()
+
+function(hetero_program name)
+  cmake_parse_arguments(arg "" "" "SOURCES;LINK" ${ARGN})
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE hetero_options ${arg_LINK})
+endfunction()
+
+function(hetero_test name)
+  cmake_parse_arguments(arg "" "LABEL;TIMEOUT" "SOURCES;LINK;ENV" ${ARGN})
+  if(NOT arg_LABEL)
+    set(arg_LABEL unit)
+  endif()
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 60)
+  endif()
+  add_executable(${name} ${arg_SOURCES})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
+  target_link_libraries(${name} PRIVATE hetero_options ${arg_LINK} GTest::gmock GTest::gtest_main)
+  target_compile_definitions(${name} PRIVATE
+    HETERO_SOURCE_DIR="${CMAKE_SOURCE_DIR}" HETERO_BIN_DIR="${CMAKE_BINARY_DIR}/bin")
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT})
+  if(arg_ENV)
+    set_tests_properties(${name} PROPERTIES ENVIRONMENT "${arg_ENV}")
+  endif()
+endfunction()

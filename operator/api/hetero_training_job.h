@@ -1,0 +1,299 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+// The HeteroTrainingJob custom resource as plain values: what docs and crds/ call the manifest.
+// Shared by operator, runtime and command line; one parser for all of them (manifest.h).
+// Field names are the manifest's in snake_case. An empty optional means "not given"; Default() in
+// defaults.h fills those that have a static default. Values are copyable and have no behaviour.
+namespace hetero::api {
+
+inline constexpr char kApiVersion[] = "training.hetero.dev/v1alpha1";
+inline constexpr char kKind[] = "HeteroTrainingJob";
+
+struct ImageShape {
+  int32_t height = 0;
+  int32_t width = 0;
+  int32_t channels = 0;
+  bool operator==(const ImageShape&) const = default;
+};
+
+struct Size {
+  int32_t height = 0;
+  int32_t width = 0;
+  bool operator==(const Size&) const = default;
+};
+
+// A closed interval; a plain number in the manifest means min == max.
+struct Range {
+  double min = 0;
+  double max = 0;
+  bool operator==(const Range&) const = default;
+};
+
+enum class DatasetFormat {
+  kAuto,
+  kSynthetic,
+  kIdx,
+  kCifar10,
+  kImageFolder,
+  kTfRecord,
+  kRecordIo,
+  kWebDataset
+};
+
+enum class ShuffleMode { kFull, kBlock, kNone };
+
+struct Shuffle {
+  ShuffleMode mode = ShuffleMode::kFull;
+  int64_t block_size = 1024;  // samples per block, mode Block only
+};
+
+// Where samples come from. `samples`, `classes` and `image` are required for Synthetic and are
+// otherwise checked against the data.
+struct DatasetSource {
+  std::string uri;
+  DatasetFormat format = DatasetFormat::kAuto;
+  std::optional<int64_t> samples;
+  std::optional<int32_t> classes;
+  std::optional<ImageShape> image;
+  int32_t max_bad_samples = 100;
+};
+
+struct Dataset : DatasetSource {
+  Shuffle shuffle;
+  std::optional<DatasetSource> validation;
+};
+
+enum class Placement { kAuto, kCpuWorker, kTrainer };
+
+enum class OperatorKind {
+  kDecode,
+  kResize,
+  kCenterCrop,
+  kRandomResizedCrop,
+  kHorizontalFlip,
+  kVerticalFlip,
+  kRotate,
+  kColorJitter,
+  kGrayscale,
+  kGaussianBlur,
+  kRandomErasing,
+  kRandAugment,
+  kNormalize,
+  kCast,
+  kDelay,   // sleeps for `milliseconds` without using a core: scaling and fault tests
+  kPlugin
+};
+
+enum class ElementType { kUint8, kFloat32 };
+enum class Interpolation { kNearest, kBilinear };
+
+// One entry of spec.pipeline. One flat schema: a parameter name has one type for every operator;
+// Validate() checks which names an operator takes.
+struct OperatorSpec {
+  OperatorKind op = OperatorKind::kDecode;
+  int32_t repeat = 1;
+  Placement placement = Placement::kAuto;
+
+  std::optional<Size> size;                     // Resize, CenterCrop, RandomResizedCrop
+  std::optional<int32_t> shorter_side;          // Resize: keeps the aspect ratio; excludes size
+  std::optional<Interpolation> interpolation;   // Resize, RandomResizedCrop; Bilinear
+  std::optional<Range> scale;                   // RandomResizedCrop, RandomErasing; share of the area
+  std::optional<Range> ratio;                   // RandomResizedCrop, RandomErasing; width / height
+  std::optional<double> probability;            // flips, Grayscale, RandomErasing; 0..1
+  std::optional<int32_t> kernel_size;           // GaussianBlur; odd
+  std::optional<Range> sigma;                   // GaussianBlur; pixels; {0.1, 2.0}
+  std::optional<Range> brightness;              // ColorJitter; factors, number b means {1-b, 1+b}
+  std::optional<Range> contrast;                // ColorJitter
+  std::optional<Range> saturation;              // ColorJitter
+  std::optional<Range> hue;                     // ColorJitter; -0.5..0.5, number h means {-h, h}
+  std::optional<Range> degrees;                 // Rotate
+  std::optional<int32_t> output_channels;       // Grayscale; 1 or 3
+  std::vector<double> mean;                     // Normalize; per channel, of values in 0..1
+  std::vector<double> std;                      // Normalize; per channel, > 0
+  std::optional<ElementType> type;              // Cast
+  std::optional<double> value;                  // RandomErasing
+  std::optional<int32_t> operations;            // RandAugment
+  std::optional<int32_t> magnitude;             // RandAugment
+  std::optional<int32_t> milliseconds;          // Delay
+  std::string plugin;                           // Plugin: name of the operator
+  std::map<std::string, std::string> parameters;  // Plugin only
+};
+
+struct Model {
+  std::string name;          // mlp, resnet18, resnet50, vit_b_16
+  std::string torch_script;  // URI
+  std::string plugin;        // path; `name` then names the model inside
+  std::string weights;       // URI of a safetensors file
+};
+
+enum class LastBatch { kKeep, kDrop };
+
+struct Loss {
+  std::string name = "CrossEntropy";
+  double label_smoothing = 0;
+};
+
+enum class OptimizerKind { kSgd, kAdam, kAdamW };
+
+struct Optimizer {
+  OptimizerKind name = OptimizerKind::kSgd;
+  double learning_rate = 0.01;
+  double momentum = 0;             // SGD
+  double weight_decay = 0;
+  std::vector<double> betas = {0.9, 0.999};  // Adam, AdamW
+  double epsilon = 1e-8;           // Adam, AdamW
+};
+
+enum class ScheduleKind { kConstant, kStep, kCosine };
+enum class LearningRateScaling { kNone, kLinearWithWorldSize };
+
+struct Schedule {
+  ScheduleKind name = ScheduleKind::kConstant;
+  int64_t warmup_steps = 0;
+  std::optional<int64_t> step_epochs;  // Step
+  double gamma = 0.1;                  // Step
+  double min_learning_rate = 0;        // Cosine
+  LearningRateScaling scale_learning_rate = LearningRateScaling::kNone;
+};
+
+enum class Precision { kFp32, kBf16 };
+enum class NonFiniteAction { kFail, kSkip };
+enum class ResumeMode { kAuto, kNever };
+
+struct Evaluation {
+  std::optional<int64_t> every_epochs;
+  std::optional<int64_t> every_steps;
+};
+
+struct Checkpoint {
+  std::string uri;
+  std::optional<int64_t> every_steps;
+  std::optional<int64_t> every_seconds;
+  int32_t keep = 2;
+  ResumeMode resume = ResumeMode::kAuto;
+};
+
+struct Parallelism {
+  int32_t partitions = 1;
+  int32_t microbatches = 1;
+};
+
+struct Training {
+  Model model;
+  int32_t batch_size_per_worker = 0;
+  std::optional<int64_t> epochs;
+  std::optional<int64_t> max_steps;
+  LastBatch last_batch = LastBatch::kKeep;
+  Loss loss;
+  Optimizer optimizer;
+  Schedule schedule;
+  Precision precision = Precision::kFp32;
+  int32_t gradient_accumulation_steps = 1;
+  std::optional<double> gradient_clip_norm;
+  int64_t seed = 0;
+  std::optional<Evaluation> evaluation;
+  std::optional<Checkpoint> checkpoint;
+  NonFiniteAction stop_on_non_finite = NonFiniteAction::kFail;
+  Parallelism parallelism;
+};
+
+struct Output {
+  std::string uri;
+};
+
+enum class RoleType { kHead, kCpuWorker, kGpuWorker };
+enum class RestartScope { kPod, kGang };
+enum class FailureAction { kFailJob, kRestartGang, kRestartPod, kIgnore };
+enum class ExitCodeOperator { kIn, kNotIn };
+enum class FailureReason { kOomKilled, kEvicted, kDisruption };
+
+struct ExitCodes {
+  ExitCodeOperator op = ExitCodeOperator::kIn;  // `operator` in the manifest
+  std::vector<int32_t> values;
+};
+
+struct FailureRule {
+  FailureAction action = FailureAction::kFailJob;
+  std::optional<ExitCodes> on_exit_codes;
+  std::optional<FailureReason> on_reason;
+};
+
+struct Role {
+  std::string name;
+  RoleType type = RoleType::kHead;
+  int32_t replicas = 1;
+  std::optional<int32_t> min_replicas;  // CPUWorker; defaults to replicas
+  std::optional<int32_t> max_replicas;  // CPUWorker; defaults to replicas
+  std::optional<int32_t> gpus_per_replica;  // GPUWorker; 1; 0 trains one rank on the CPU
+  std::string price_per_hour;           // decimal
+  RestartScope restart_scope = RestartScope::kPod;
+  std::vector<FailureRule> failure_rules;
+  std::string pod_template;             // PodTemplateSpec as compact JSON; empty when absent
+
+  // Ranks that one replica trains: max(1, gpus_per_replica) for a GPUWorker, 0 otherwise.
+  int32_t ranks_per_replica() const {
+    if (type != RoleType::kGpuWorker) return 0;
+    const int32_t gpus = gpus_per_replica.value_or(1);
+    return gpus > 0 ? gpus : 1;
+  }
+};
+
+enum class CleanPodPolicy { kAll, kRunning, kNone };
+
+struct RunPolicy {
+  bool suspend = false;
+  std::string managed_by;
+  int32_t startup_deadline_seconds = 600;
+  std::optional<int64_t> active_deadline_seconds;
+  int32_t member_timeout_seconds = 5;
+  std::optional<int32_t> stall_timeout_seconds;
+  int32_t max_restarts = 3;
+  CleanPodPolicy clean_pod_policy = CleanPodPolicy::kAll;
+  std::optional<int32_t> ttl_seconds_after_finished;
+};
+
+enum class Switch { kEnabled, kDisabled };
+
+struct Network {
+  Switch network_policy = Switch::kEnabled;
+  Switch tls = Switch::kEnabled;
+};
+
+struct Spec {
+  Dataset dataset;
+  std::vector<OperatorSpec> pipeline;
+  Training training;
+  std::optional<Output> output;
+  std::vector<Role> roles;
+  RunPolicy run_policy;
+  Network network;
+  Switch autoscaling = Switch::kDisabled;
+
+  // Ranks of the whole job: GPUWorker roles in manifest order, then replica, then local index.
+  int32_t world_size() const {
+    int32_t ranks = 0;
+    for (const Role& role : roles) ranks += role.replicas * role.ranks_per_replica();
+    return ranks;
+  }
+};
+
+struct Metadata {
+  std::string name;
+  std::string name_space;  // `namespace`
+  std::string uid;
+  std::map<std::string, std::string> labels;
+  std::map<std::string, std::string> annotations;
+};
+
+struct HeteroTrainingJob {
+  Metadata metadata;
+  Spec spec;
+};
+
+}  // namespace hetero::api

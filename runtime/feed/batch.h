@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "operator/api/hetero_training_job.h"
+#include "runtime/feed/ticket.h"
+
+namespace hetero::feed {
+
+// A bad sample and what took its place.
+struct BadSample {
+  int64_t slot = 0;
+  int64_t sample_id = 0;
+  int64_t replacement_id = 0;
+  std::string reason;  // "train/cat/0004.jpg: premature end of JPEG file"
+};
+
+// Memory of one batch, 64-byte aligned. Move-only.
+class Slab {
+ public:
+  Slab() = default;
+  explicit Slab(int64_t bytes);
+  uint8_t* data() { return data_.get(); }
+  const uint8_t* data() const { return data_.get(); }
+  int64_t size() const { return size_; }
+
+ private:
+  struct Free {
+    void operator()(uint8_t* p) const;
+  };
+  std::unique_ptr<uint8_t[], Free> data_;
+  int64_t size_ = 0;
+};
+
+// A produced batch. Entry i is the sample at slot ticket.slots.first + i.
+struct Batch {
+  Ticket ticket;
+  api::ImageShape shape;            // of one sample
+  Slab images;                      // uint8 [N, H, W, C]
+  std::vector<int32_t> labels;      // [N]
+  std::vector<int64_t> sample_ids;  // [N]; the replacement's id where a sample was bad
+  std::vector<uint32_t> crcs;       // [N]; CRC32C of each sample's bytes
+  std::vector<BadSample> bad_samples;
+  double work_seconds = 0;          // wall time from first to last sample at the producer
+  double cpu_seconds = 0;           // CPU time spent on it
+  std::string producer;             // "cpu/0", or "local"
+
+  int64_t count() const { return static_cast<int64_t>(labels.size()); }
+};
+
+}  // namespace hetero::feed

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/feed/batch.h"
+
+namespace hetero::feed {
+
+// Counters of a rank's input since the start. Monotone.
+struct StreamStats {
+  int64_t batches = 0;
+  int64_t samples = 0;
+  int64_t bytes = 0;
+  double wait_seconds = 0;          // Next() blocked
+  int64_t tickets_reissued = 0;
+  int64_t duplicates_dropped = 0;
+};
+
+// The batches of one rank in the order of its Schedule, each exactly once, wherever they were
+// produced. Owned and called by one training thread.
+class BatchStream {
+ public:
+  virtual ~BatchStream() = default;
+
+  // The next batch; blocks until it is there. kOutOfRange after the last one; kCancelled when `stop`
+  // is requested; otherwise the error of a ticket that nobody could serve, which ends the job.
+  virtual absl::StatusOr<std::unique_ptr<Batch>> Next(std::stop_token stop) = 0;
+  virtual StreamStats stats() const = 0;
+};
+
+}  // namespace hetero::feed

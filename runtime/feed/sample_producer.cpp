@@ -1,0 +1,1 @@
+#include "runtime/feed/sample_producer.h"

@@ -1,0 +1,1 @@
+#include "runtime/feed/ticket_client.h"

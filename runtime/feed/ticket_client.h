@@ -1,0 +1,46 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/tls.h"
+#include "runtime/feed/batch_stream.h"
+#include "runtime/feed/sample_producer.h"
+#include "runtime/job/schedule.h"
+
+namespace hetero::feed {
+
+// A CPU worker as the head's roster names it.
+struct WorkerAddress {
+  std::string name;         // "cpu-0"
+  std::string address;      // gRPC target
+  int64_t incarnation = 0;  // a new one under an old name is another process
+  bool operator==(const WorkerAddress&) const = default;
+};
+
+// A trainer's side of the tickets: asks CPU workers (and its own cores) for the batches of its Schedule, keeps
+// a bounded window of them, hands them out in order. Decisions are Window's (window.h). Thread-safe
+// except Next(), which one thread calls.
+class TicketClient : public BatchStream {
+ public:
+  struct Options {
+    int32_t rank = 0;
+    int64_t generation = 1;
+    int64_t byte_budget = int64_t{512} << 20;  // of the window, at least two batches
+    int max_window = 64;                       // batches
+    int local_threads = 1;                     // LocalProducer's; 0 turns it off
+    base::TlsOptions tls;
+  };
+  // `producer` serves tickets on this host's own cores while no CPU worker can, and may be null when this
+  // host cannot read the dataset. `schedule` decides the tickets. Both outlive the client.
+  // `batch_bytes` is the largest batch.
+  static std::unique_ptr<TicketClient> Start(Options options, const job::Schedule* schedule,
+                                             const SampleProducer* producer, base::Clock& clock);
+
+  // The CPU workers alive now. Tickets of vanished ones are issued again elsewhere.
+  virtual void SetRoster(const std::vector<WorkerAddress>& workers) = 0;
+};
+
+}  // namespace hetero::feed

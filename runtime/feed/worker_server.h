@@ -1,0 +1,39 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "base/tls.h"
+#include "runtime/feed/sample_producer.h"
+
+namespace hetero::feed {
+
+// Totals of a CPU worker since it started. Monotone.
+struct WorkerCounters {
+  int64_t batches = 0;
+  int64_t samples = 0;
+  int64_t bytes = 0;
+};
+
+// A CPU worker's gRPC server: serves tickets of any trainer from `producer`. Stateless: a ticket and the
+// job decide the answer. Thread-safe; the destructor cancels streams and joins its threads.
+class WorkerServer {
+ public:
+  struct Options {
+    std::string listen_address;  // "0.0.0.0:7080", "unix:/path"; port 0 allowed
+    base::TlsOptions tls;
+    std::string name;            // "cpu-0", for Batch::producer and logs
+    int threads = 1;
+  };
+  // Binds at once, so that the address is known before the job is; tickets wait until SetProducer.
+  static absl::StatusOr<std::unique_ptr<WorkerServer>> Start(Options options, base::Clock& clock);
+  virtual ~WorkerServer() = default;
+
+  virtual void SetProducer(const SampleProducer* producer) = 0;  // once; outlives the server's use
+  virtual std::string address() const = 0;
+  virtual WorkerCounters counters() const = 0;
+};
+
+}  // namespace hetero::feed

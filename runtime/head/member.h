@@ -1,0 +1,47 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "base/tls.h"
+#include "hetero/v1/membership.pb.h"
+
+namespace hetero::head {
+
+// A worker's side of the Join stream: registers, sends a heartbeat every second, dials again with
+// backoff when the stream breaks. Used by CPU workers, trainers and the input-only consumer.
+// Thread-safe. Callbacks run on the member's own thread, one at a time, and must return quickly.
+class Member {
+ public:
+  struct Options {
+    std::string head_address;  // "10.0.0.7:7070" or "unix:/path/head.sock"
+    base::TlsOptions tls;
+    v1::Hello hello;
+    base::Duration heartbeat = std::chrono::seconds(1);
+  };
+  struct Callbacks {
+    std::function<void(const v1::Welcome&)> on_welcome;        // first contact only
+    std::function<void(const v1::Generation&)> on_generation;  // each new number once
+    std::function<void(const v1::Roster&)> on_roster;
+    std::function<void(const v1::Command&)> on_command;
+    // The head will not have this process: a newer incarnation took its place, or it is unknown.
+    std::function<void(const v1::Refused&)> on_refused;
+    // The head did not answer for `head_timeout`; the caller decides whether to go on.
+    std::function<void(const absl::Status&)> on_head_lost;
+  };
+  // Fills the next heartbeat: counters and progress always, lists with what is new since the last call.
+  using HeartbeatSource = std::function<v1::Heartbeat()>;
+
+  static std::unique_ptr<Member> Start(Options options, Callbacks callbacks,
+                                       HeartbeatSource source, base::Clock& clock);
+  virtual ~Member() = default;
+
+  // Sends the last word and waits until the head has acknowledged it. kDeadlineExceeded otherwise.
+  virtual absl::Status Finish(const v1::Finished& finished, base::Duration deadline) = 0;
+};
+
+}  // namespace hetero::head

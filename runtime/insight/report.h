@@ -1,0 +1,95 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+
+// report.json and report.html: the machine-readable and the readable result of every run. Field names
+// are docs/report.md's; an absent optional means "not applicable" and is left out of the file, never
+// written as zero. Pure values; formatting and writing only.
+namespace hetero::insight {
+
+struct PhaseSeconds {  // of rank 0; sums to trainSeconds
+  double wait = 0, host_to_device = 0, forward = 0, backward = 0, all_reduce = 0, optimizer = 0,
+         checkpoint = 0, evaluation = 0;
+};
+
+struct ReportEvaluation {
+  int64_t epoch = 0, step = 0;
+  double loss = 0, accuracy = 0;
+  int64_t samples = 0;
+};
+
+struct ReportLoss {
+  int64_t step = 0;
+  double loss = 0, seconds_per_step = 0;
+};
+
+struct ReportWorker {
+  std::string name;  // "cpu-0"
+  std::string role;
+  int32_t index = 0;
+  std::string node;
+  int64_t batches = 0, samples = 0, bytes = 0;
+  double cpu_seconds = 0;
+  int64_t peak_rss_bytes = 0;
+  int64_t restarts = 0;
+};
+
+struct ReportFault {
+  std::string time;  // RFC 3339, UTC
+  std::string what;
+  std::optional<double> recovery_seconds;
+};
+
+struct ReportBadSample {
+  int64_t sample_id = 0;
+  int64_t replacement_id = 0;
+  std::string reason;
+};
+
+struct Report {
+  std::string job;
+  std::string state;  // Succeeded, Failed, Stopped
+  std::string message;  // why it failed or stopped
+  int64_t attempt = 1;
+  int64_t generations = 0;
+  std::optional<int64_t> epochs, steps, samples_consumed;
+  int64_t duplicates_dropped = 0, tickets_reissued = 0, bad_samples = 0;
+  std::vector<ReportBadSample> bad_sample_list;  // at most 100
+  std::optional<std::string> stream_digest;
+  int64_t seed = 0;
+  std::optional<double> startup_seconds, train_seconds, wall_seconds, samples_per_second,
+      ceiling_samples_per_second, data_wait_percent;
+  std::optional<PhaseSeconds> phase_seconds;
+  std::optional<double> loss, accuracy;
+  std::vector<ReportEvaluation> evaluations;
+  std::vector<ReportLoss> loss_curve;
+  std::vector<ReportWorker> workers;
+  std::map<std::string, double> cpu_seconds_per_sample;  // by role
+  std::vector<ReportFault> faults;
+  std::optional<double> cost_dollars, cost_per_million_samples;
+  std::optional<std::string> verdict, checkpoint_uri;
+  std::string config_json;                       // the manifest as run
+  std::map<std::string, std::string> versions;   // "hetero", "libtorch", ...
+};
+
+// Pretty-printed JSON, keys in docs/report.md's order.
+std::string ToJson(const Report& report);
+
+// One self-contained page: summary, loss curve, step-time split, per-worker table, faults; inline SVG and
+// style, no script from elsewhere, readable in light and dark.
+std::string ToHtml(const Report& report);
+
+// A few lines for a terminal: state, steps, samples/s, accuracy, waits, where the report is.
+std::string ToSummary(const Report& report);
+
+// Writes report.json and report.html into `folder` (created), each under a temporary name, fsynced,
+// then renamed. Errors name the file and the reason (for example no space left on device).
+absl::Status WriteReport(const Report& report, const std::string& folder);
+
+}  // namespace hetero::insight

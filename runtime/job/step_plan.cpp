@@ -1,0 +1,1 @@
+#include "runtime/job/step_plan.h"

@@ -1,0 +1,1 @@
+#include "runtime/job/stream_digest.h"

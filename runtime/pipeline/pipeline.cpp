@@ -1,0 +1,1 @@
+#include "runtime/pipeline/pipeline.h"

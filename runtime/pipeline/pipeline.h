@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "operator/api/hetero_training_job.h"
+#include "runtime/job/schedule.h"
+#include "runtime/source/dataset.h"
+
+namespace hetero::pipeline {
+
+// What the trainer does to a uint8 batch: x / 255 when `unit_scale`, then (x - mean) / std per
+// channel when they are given, as float32 [N, C, H, W].
+struct TensorConversion {
+  bool unit_scale = true;
+  std::vector<float> mean;
+  std::vector<float> std;
+};
+
+// What decides a sample's random numbers.
+struct SampleKey {
+  uint64_t seed = 0;
+  int64_t epoch = 0;
+  int64_t sample_id = 0;
+};
+
+// The operators of spec.pipeline between storage and the wire: everything up to the first Normalize
+// or Cast, which become the TensorConversion. Immutable; Run() may be called from any thread.
+class Pipeline {
+ public:
+  // Checks the operators against the picture shape `input` (zero height: any size), and fixes the
+  // output shape. kInvalidArgument names spec.pipeline[i] and the reason: an operator that needs three
+  // channels, an output whose size is not fixed, an operator after Normalize.
+  // Validation uses each operator's deterministic form (docs/decisions/0001).
+  static absl::StatusOr<std::unique_ptr<Pipeline>> Create(
+      const std::vector<api::OperatorSpec>& operators, const api::ImageShape& input,
+      job::Split split);
+  virtual ~Pipeline() = default;
+
+  // Shape of every produced sample, uint8 [height, width, channels].
+  virtual api::ImageShape output() const = 0;
+  int64_t output_bytes() const {
+    const api::ImageShape shape = output();
+    return int64_t{shape.height} * shape.width * shape.channels;
+  }
+  virtual const TensorConversion& conversion() const = 0;
+
+  // Produces one sample into `out`, output_bytes() long. kDataLoss: the bytes cannot be decoded or have
+  // another shape than `input`.
+  virtual absl::Status Run(const source::RawSample& sample, const SampleKey& key,
+                           std::span<uint8_t> out) const = 0;
+};
+
+}  // namespace hetero::pipeline

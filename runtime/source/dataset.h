@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "operator/api/hetero_training_job.h"
+#include "runtime/job/schedule.h"
+
+namespace hetero::source {
+
+enum class Encoding { kRaw, kJpeg, kPng };
+
+// One stored sample. `bytes` is an encoded picture, or uint8 [height, width, channels] when kRaw
+// (shape is then set). Reused between reads to spare allocations.
+struct RawSample {
+  Encoding encoding = Encoding::kRaw;
+  api::ImageShape shape;
+  std::vector<uint8_t> bytes;
+  int32_t label = 0;
+};
+
+// A finite set of labelled pictures with ids [0, size()). Read() may be called from any thread.
+class Dataset {
+ public:
+  virtual ~Dataset() = default;
+
+  virtual int64_t size() const = 0;
+  virtual int32_t classes() const = 0;
+  // The shape that every sample must have once decoded, before any operator: the manifest's
+  // `image`, else the format's, else that of the first sample. Zero height means "any" (pictures of varying
+  // size; the pipeline must then fix the size).
+  virtual api::ImageShape image() const = 0;
+  // Fills `*sample` with sample `id`. kDataLoss: the bytes were read in full but are bad (wrong label
+  // or shape): a bad sample, replaced and counted. Any other error: storage failed; the caller retries.
+  virtual absl::Status Read(int64_t id, RawSample* sample) const = 0;
+  // Where sample `id` is stored, for messages: a path, "file.gz: record 17".
+  virtual std::string Describe(int64_t id) const = 0;
+  // Class name for label in [0, classes()); the number as text when the format has no names.
+  virtual std::string ClassName(int32_t label) const { return std::to_string(label); }
+  // Hash of what identifies the data (names, sizes), 16 hex digits.
+  virtual std::string fingerprint() const = 0;
+};
+
+// Opens and checks a dataset: existence, headers, counts, `samples`/`classes`/`image` of the manifest.
+// `split` chooses the files of a format that keeps both splits in one folder (IDX: train-* or t10k-*)
+// and keeps Synthetic's validation samples apart from its training samples.
+// Errors name the path, what was looked for and the remedy.
+absl::StatusOr<std::unique_ptr<Dataset>> OpenDataset(const api::DatasetSource& source,
+                                                     job::Split split, uint64_t seed);
+
+}  // namespace hetero::source

@@ -1,0 +1,1 @@
+#include "runtime/source/make_dataset.h"

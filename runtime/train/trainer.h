@@ -1,0 +1,94 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "operator/api/hetero_training_job.h"
+#include "runtime/feed/batch_stream.h"
+#include "runtime/job/schedule.h"
+#include "runtime/pipeline/pipeline.h"
+
+// The training of one rank. No LibTorch type appears here, so that main and tests stay cheap to
+// compile; everything below this header (models, DDP, optimisers) is LibTorch's.
+namespace hetero::train {
+
+// The store in which ranks meet; RendezvousStore (rendezvous_store.h) implements c10d::Store on it.
+class KeyValueStore {
+ public:
+  virtual ~KeyValueStore() = default;
+  virtual absl::Status Set(const std::string& key, const std::string& value) = 0;
+  // Waits for the key until `timeout`.
+  virtual absl::StatusOr<std::string> Get(const std::string& key, base::Duration timeout) = 0;
+  virtual absl::Status Wait(const std::vector<std::string>& keys, base::Duration timeout) = 0;
+  virtual absl::StatusOr<bool> Check(const std::vector<std::string>& keys) = 0;
+  virtual absl::StatusOr<int64_t> Add(const std::string& key, int64_t amount) = 0;
+  virtual absl::StatusOr<std::string> CompareSet(const std::string& key, const std::string& expected,
+                                                 const std::string& desired) = 0;
+  virtual absl::StatusOr<bool> Delete(const std::string& key) = 0;
+  virtual absl::StatusOr<int64_t> CountKeys() = 0;
+};
+
+struct StepRecord {
+  int64_t step = 0;   // completed steps
+  int64_t epoch = 0;  // 1-based, of this step
+  int64_t step_in_epoch = 0;  // 1-based
+  double loss = 0;    // mean over the step's samples of all ranks
+  double seconds = 0;
+  int64_t samples = 0;  // of all ranks
+};
+
+struct EvaluationRecord {
+  int64_t epoch = 0;  // completed epochs
+  int64_t step = 0;   // completed steps
+  double loss = 0;
+  double accuracy = 0;
+  int64_t samples = 0;
+};
+
+// Seconds of one rank since its first step, by phase; they sum to train_seconds.
+struct Phases {
+  double wait = 0, host_to_device = 0, forward = 0, backward = 0, all_reduce = 0, optimizer = 0,
+         checkpoint = 0, evaluation = 0;
+};
+
+// What the loop tells the outside, from the training thread. Implementations return quickly.
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  virtual void OnStep(const StepRecord& record) = 0;
+  virtual void OnEvaluation(const EvaluationRecord& record) = 0;
+  // Every consumed batch, before it is trained on (digest, audit, dump). For training batches `digest` of the
+  // whole job follows in OnDigest.
+  virtual void OnBatch(const feed::Batch& batch) = 0;
+  // After each control all-reduce: the whole job's stream digest and consumed samples so far.
+  virtual void OnDigest(uint64_t high, uint64_t low, int64_t samples_consumed) = 0;
+  virtual void OnPhases(const Phases& phases, double train_seconds) = 0;
+  // CRC32C over all parameters and buffers, after each epoch; equal on all ranks or training fails.
+  virtual void OnEpochEnd(int64_t epoch, uint32_t parameter_crc) = 0;
+};
+
+struct TrainerOptions {
+  api::HeteroTrainingJob job;
+  int32_t rank = 0;
+  int32_t world_size = 1;
+  int64_t generation = 1;
+  std::string host = "127.0.0.1";  // this rank's address for the process group
+  int threads = 1;                 // intra-op threads of LibTorch
+  int32_t classes = 0;             // of the dataset
+  api::ImageShape input;           // of one sample on the wire, uint8 HWC
+  pipeline::TensorConversion conversion;
+};
+
+// Trains the whole schedule: forms the process group, builds the model, steps, evaluates. Returns OK after the
+// last step, kCancelled when `stop` ended it (all ranks agree on the step), else what went wrong.
+// `stop` is looked at between steps, and cuts waits for batches and peers short.
+absl::Status RunTrainer(const TrainerOptions& options, const job::Schedule& schedule,
+                        feed::BatchStream& batches, KeyValueStore& store, Observer& observer,
+                        base::Clock& clock, std::stop_token stop);
+
+}  // namespace hetero::train
