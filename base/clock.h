@@ -6,8 +6,8 @@
 namespace hetero::base {
 
 using Duration = std::chrono::nanoseconds;
-using Instant = std::chrono::steady_clock::time_point;      // monotonic; differences only
-using WallTime = std::chrono::system_clock::time_point;     // for people and files
+using Instant = std::chrono::steady_clock::time_point;   // monotonic; differences only
+using WallTime = std::chrono::system_clock::time_point;  // for people and files
 
 constexpr double ToSeconds(Duration d) { return std::chrono::duration<double>(d).count(); }
 constexpr Duration FromSeconds(double s) {

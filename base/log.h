@@ -1,5 +1,7 @@
 #pragma once
 
+#include <concepts>
+#include <cstddef>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -14,14 +16,19 @@ enum class Level { kDebug, kInfo, kWarning, kError, kOff };
 
 // One key=value pair. Values with spaces or quotes are quoted when printed.
 struct Field {
-  Field(std::string_view k, std::string_view v) : key(k), value(v) {}
+  // std::string, std::string_view, absl::string_view.
+  template <typename Text>
+    requires requires(const Text& text) {
+      { text.data() } -> std::convertible_to<const char*>;
+      { text.size() } -> std::convertible_to<size_t>;
+    }
+  Field(std::string_view k, const Text& v) : key(k), value(v.data(), v.size()) {}
   Field(std::string_view k, const char* v) : key(k), value(v) {}
-  Field(std::string_view k, const std::string& v) : key(k), value(v) {}
   Field(std::string_view k, bool v) : key(k), value(v ? "true" : "false") {}
   Field(std::string_view k, double v);
   template <typename T>
-    requires std::is_integral_v<T>
-  Field(std::string_view k, T v) : key(k), value(std::to_string(v)) {}
+  requires std::is_integral_v<T> Field(std::string_view k, T v)
+      : key(k), value(std::to_string(v)) {}
 
   std::string_view key;
   std::string value;

@@ -16,7 +16,10 @@ find_path(HTTPLIB_INCLUDE_DIR httplib.h REQUIRED)
 find_library(HTTPLIB_LIBRARY cpp-httplib REQUIRED)
 add_library(hetero_httplib INTERFACE)
 target_include_directories(hetero_httplib SYSTEM INTERFACE ${HTTPLIB_INCLUDE_DIR})
-target_link_libraries(hetero_httplib INTERFACE ${HTTPLIB_LIBRARY})
+# Debian builds the library with these; they change class layouts, so every user must agree.
+target_compile_definitions(hetero_httplib INTERFACE CPPHTTPLIB_OPENSSL_SUPPORT CPPHTTPLIB_ZLIB_SUPPORT
+                           CPPHTTPLIB_BROTLI_SUPPORT)
+target_link_libraries(hetero_httplib INTERFACE ${HTTPLIB_LIBRARY} OpenSSL::SSL OpenSSL::Crypto)
 if(HETERO_TESTS)
   find_package(GTest REQUIRED)
 endif()

@@ -28,7 +28,7 @@ struct Size {
   bool operator==(const Size&) const = default;
 };
 
-// A closed interval; a plain number in the manifest means min == max.
+// A closed interval, {min, max} in the manifest.
 struct Range {
   double min = 0;
   double max = 0;
@@ -86,7 +86,7 @@ enum class OperatorKind {
   kRandAugment,
   kNormalize,
   kCast,
-  kDelay,   // sleeps for `milliseconds` without using a core: scaling and fault tests
+  kDelay,  // waits `milliseconds` and uses no core; for scaling and fault tests
   kPlugin
 };
 
@@ -100,28 +100,28 @@ struct OperatorSpec {
   int32_t repeat = 1;
   Placement placement = Placement::kAuto;
 
-  std::optional<Size> size;                     // Resize, CenterCrop, RandomResizedCrop
-  std::optional<int32_t> shorter_side;          // Resize: keeps the aspect ratio; excludes size
-  std::optional<Interpolation> interpolation;   // Resize, RandomResizedCrop; Bilinear
-  std::optional<Range> scale;                   // RandomResizedCrop, RandomErasing; share of the area
-  std::optional<Range> ratio;                   // RandomResizedCrop, RandomErasing; width / height
-  std::optional<double> probability;            // flips, Grayscale, RandomErasing; 0..1
-  std::optional<int32_t> kernel_size;           // GaussianBlur; odd
-  std::optional<Range> sigma;                   // GaussianBlur; pixels; {0.1, 2.0}
-  std::optional<Range> brightness;              // ColorJitter; factors, number b means {1-b, 1+b}
-  std::optional<Range> contrast;                // ColorJitter
-  std::optional<Range> saturation;              // ColorJitter
-  std::optional<Range> hue;                     // ColorJitter; -0.5..0.5, number h means {-h, h}
-  std::optional<Range> degrees;                 // Rotate
-  std::optional<int32_t> output_channels;       // Grayscale; 1 or 3
-  std::vector<double> mean;                     // Normalize; per channel, of values in 0..1
-  std::vector<double> std;                      // Normalize; per channel, > 0
-  std::optional<ElementType> type;              // Cast
-  std::optional<double> value;                  // RandomErasing
-  std::optional<int32_t> operations;            // RandAugment
-  std::optional<int32_t> magnitude;             // RandAugment
-  std::optional<int32_t> milliseconds;          // Delay
-  std::string plugin;                           // Plugin: name of the operator
+  std::optional<Size> size;                    // Resize, CenterCrop, RandomResizedCrop
+  std::optional<int32_t> shorter_side;         // Resize: keeps the aspect ratio; excludes size
+  std::optional<Interpolation> interpolation;  // Resize, RandomResizedCrop; Bilinear
+  std::optional<Range> scale;              // RandomResizedCrop, RandomErasing; share of the area
+  std::optional<Range> ratio;              // RandomResizedCrop, RandomErasing; width / height
+  std::optional<double> probability;       // flips, Grayscale, RandomErasing; 0..1
+  std::optional<int32_t> kernel_size;      // GaussianBlur; odd
+  std::optional<Range> sigma;              // GaussianBlur; pixels; {0.1, 2.0}
+  std::optional<Range> brightness;         // ColorJitter; factors, 1 leaves as is
+  std::optional<Range> contrast;           // ColorJitter
+  std::optional<Range> saturation;         // ColorJitter
+  std::optional<Range> hue;                // ColorJitter; turns, -0.5..0.5
+  std::optional<Range> degrees;            // Rotate
+  std::optional<int32_t> output_channels;  // Grayscale; 1 or 3
+  std::vector<double> mean;                // Normalize; per channel, of values in 0..1
+  std::vector<double> std;                 // Normalize; per channel, > 0
+  std::optional<ElementType> type;         // Cast
+  std::optional<double> value;             // RandomErasing
+  std::optional<int32_t> operations;       // RandAugment
+  std::optional<int32_t> magnitude;        // RandAugment
+  std::optional<int32_t> milliseconds;     // Delay
+  std::string plugin;                      // Plugin: name of the operator
   std::map<std::string, std::string> parameters;  // Plugin only
 };
 
@@ -144,10 +144,10 @@ enum class OptimizerKind { kSgd, kAdam, kAdamW };
 struct Optimizer {
   OptimizerKind name = OptimizerKind::kSgd;
   double learning_rate = 0.01;
-  double momentum = 0;             // SGD
+  double momentum = 0;  // SGD
   double weight_decay = 0;
   std::vector<double> betas = {0.9, 0.999};  // Adam, AdamW
-  double epsilon = 1e-8;           // Adam, AdamW
+  double epsilon = 1e-8;                     // Adam, AdamW
 };
 
 enum class ScheduleKind { kConstant, kStep, kCosine };
@@ -228,13 +228,13 @@ struct Role {
   std::string name;
   RoleType type = RoleType::kHead;
   int32_t replicas = 1;
-  std::optional<int32_t> min_replicas;  // CPUWorker; defaults to replicas
-  std::optional<int32_t> max_replicas;  // CPUWorker; defaults to replicas
+  std::optional<int32_t> min_replicas;      // CPUWorker; defaults to replicas
+  std::optional<int32_t> max_replicas;      // CPUWorker; defaults to replicas
   std::optional<int32_t> gpus_per_replica;  // GPUWorker; 1; 0 trains one rank on the CPU
-  std::string price_per_hour;           // decimal
+  std::string price_per_hour;               // decimal
   RestartScope restart_scope = RestartScope::kPod;
   std::vector<FailureRule> failure_rules;
-  std::string pod_template;             // PodTemplateSpec as compact JSON; empty when absent
+  std::string pod_template;  // PodTemplateSpec as compact JSON; empty when absent
 
   // Ranks that one replica trains: max(1, gpus_per_replica) for a GPUWorker, 0 otherwise.
   int32_t ranks_per_replica() const {

@@ -44,9 +44,9 @@ struct Batch {
   std::vector<int64_t> sample_ids;  // [N]; the replacement's id where a sample was bad
   std::vector<uint32_t> crcs;       // [N]; CRC32C of each sample's bytes
   std::vector<BadSample> bad_samples;
-  double work_seconds = 0;          // wall time from first to last sample at the producer
-  double cpu_seconds = 0;           // CPU time spent on it
-  std::string producer;             // "cpu/0", or "local"
+  double work_seconds = 0;  // wall time from first to last sample at the producer
+  double cpu_seconds = 0;   // CPU time spent on it
+  std::string producer;     // "cpu/0", or "local"
 
   int64_t count() const { return static_cast<int64_t>(labels.size()); }
 };

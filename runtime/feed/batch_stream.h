@@ -16,7 +16,7 @@ struct StreamStats {
   int64_t batches = 0;
   int64_t samples = 0;
   int64_t bytes = 0;
-  double wait_seconds = 0;          // Next() blocked
+  double wait_seconds = 0;  // Next() blocked
   int64_t tickets_reissued = 0;
   int64_t duplicates_dropped = 0;
 };
@@ -27,8 +27,9 @@ class BatchStream {
  public:
   virtual ~BatchStream() = default;
 
-  // The next batch; blocks until it is there. kOutOfRange after the last one; kCancelled when `stop`
-  // is requested; otherwise the error of a ticket that nobody could serve, which ends the job.
+  // The next batch; blocks until it is there. kOutOfRange after the last one; kCancelled when
+  // `stop` is requested; otherwise the error of a ticket that nobody could serve, which ends the
+  // job.
   virtual absl::StatusOr<std::unique_ptr<Batch>> Next(std::stop_token stop) = 0;
   virtual StreamStats stats() const = 0;
 };

@@ -1,1 +1,170 @@
 #include "runtime/feed/sample_producer.h"
+
+#include <limits>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/crc32c.h"
+#include "runtime/job/permutation.h"
+#include "runtime/job/replacement.h"
+
+namespace hetero::feed {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr int32_t kMaxCandidates = 1000;
+constexpr base::Duration kRetryPauses[] = {milliseconds(20), milliseconds(100), milliseconds(500)};
+constexpr int64_t kMaxBatchBytes = std::numeric_limits<int32_t>::max() - (int64_t{64} << 20);
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<SampleProducer>> SampleProducer::Create(
+    const api::HeteroTrainingJob& job, base::Clock& clock) {
+  const auto seed = static_cast<uint64_t>(job.spec.training.seed);
+  auto train = source::OpenDataset(job.spec.dataset, job::Split::kTrain, seed);
+  if (!train.ok()) return train.status();
+  std::unique_ptr<source::Dataset> validation;
+  if (job.spec.dataset.validation.has_value()) {
+    auto opened = source::OpenDataset(*job.spec.dataset.validation, job::Split::kValidation, seed);
+    if (!opened.ok()) return opened.status();
+    validation = *std::move(opened);
+  }
+  return Create(job, *std::move(train), std::move(validation), clock);
+}
+
+absl::StatusOr<std::unique_ptr<SampleProducer>> SampleProducer::Create(
+    const api::HeteroTrainingJob& job, std::unique_ptr<source::Dataset> train,
+    std::unique_ptr<source::Dataset> validation, base::Clock& clock) {
+  auto pipeline = pipeline::Pipeline::Create(job.spec.pipeline, train->image(), job::Split::kTrain);
+  if (!pipeline.ok()) return pipeline.status();
+
+  std::unique_ptr<SampleProducer> producer(new SampleProducer(clock));
+  producer->seed_ = static_cast<uint64_t>(job.spec.training.seed);
+  producer->shuffle_ = job.spec.dataset.shuffle;
+  producer->train_ = std::move(train);
+  producer->train_pipeline_ = *std::move(pipeline);
+  if (validation != nullptr) {
+    pipeline =
+        pipeline::Pipeline::Create(job.spec.pipeline, validation->image(), job::Split::kValidation);
+    if (!pipeline.ok()) return pipeline.status();
+    producer->validation_ = std::move(validation);
+    producer->validation_pipeline_ = *std::move(pipeline);
+  }
+  return producer;
+}
+
+const source::Dataset& SampleProducer::dataset(job::Split split) const {
+  return split == job::Split::kTrain ? *train_ : *validation_;
+}
+
+const pipeline::Pipeline& SampleProducer::pipeline(job::Split split) const {
+  return split == job::Split::kTrain ? *train_pipeline_ : *validation_pipeline_;
+}
+
+int64_t SampleProducer::sample_bytes() const {
+  const int64_t train = train_pipeline_->output_bytes();
+  return has_validation() ? std::max(train, validation_pipeline_->output_bytes()) : train;
+}
+
+absl::Status SampleProducer::Check(const Ticket& ticket) const {
+  if (ticket.split == job::Split::kValidation && !has_validation()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "ticket ", ticket.id, " asks for validation samples, but this job has no validation set"));
+  }
+  const job::SlotRange& slots = ticket.slots;
+  const int64_t size = dataset(ticket.split).size();
+  if (slots.first < 0 || slots.count < 0 || slots.first > size ||
+      slots.count > size - slots.first || ticket.epoch < 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "ticket ", ticket.id, " asks for epoch ", ticket.epoch, " slots [", slots.first, ", +",
+        slots.count, ") of ", size, " samples: do trainer and worker run the same job?"));
+  }
+  const int64_t bytes = pipeline(ticket.split).output_bytes();
+  if (bytes > 0 && slots.count > kMaxBatchBytes / bytes) {
+    return absl::InvalidArgumentError(absl::StrCat("ticket ", ticket.id, ": a batch of ",
+                                                   slots.count, " samples of ", bytes,
+                                                   " bytes is over 2 GiB; lower the batch size"));
+  }
+  return absl::OkStatus();
+}
+
+Batch SampleProducer::Allocate(const Ticket& ticket) const {
+  const auto count = static_cast<size_t>(ticket.slots.count);
+  Batch batch;
+  batch.ticket = ticket;
+  batch.shape = pipeline(ticket.split).output();
+  batch.images = Slab(pipeline(ticket.split).output_bytes() * ticket.slots.count);
+  batch.labels.resize(count);
+  batch.sample_ids.resize(count);
+  batch.crcs.resize(count);
+  return batch;
+}
+
+absl::Status SampleProducer::Produce(Batch* batch, int64_t index,
+                                     std::optional<BadSample>* bad) const {
+  bad->reset();
+  const Ticket& ticket = batch->ticket;
+  const bool training = ticket.split == job::Split::kTrain;
+  const int64_t size = dataset(ticket.split).size();
+  const int64_t slot = ticket.slots.first + index;
+  const api::Shuffle shuffle = training ? shuffle_ : api::Shuffle{api::ShuffleMode::kNone};
+  const int64_t epoch = training ? ticket.epoch : 0;
+  const int64_t id = job::Permutation(seed_, epoch, size, shuffle).At(slot);
+
+  const absl::Status first = ProduceFrom(batch, index, id);
+  if (!absl::IsDataLoss(first)) return first;
+  for (int32_t attempt = 1; attempt <= kMaxCandidates; ++attempt) {
+    const int64_t candidate = job::Replacement(seed_, epoch, slot, attempt, size);
+    const absl::Status status = ProduceFrom(batch, index, candidate);
+    if (absl::IsDataLoss(status)) continue;
+    if (status.ok()) *bad = BadSample{slot, id, candidate, std::string(first.message())};
+    return status;
+  }
+  return absl::DataLossError(absl::StrCat("slot ", slot, " of epoch ", epoch, ": sample ", id,
+                                          " and ", kMaxCandidates,
+                                          " replacements are all bad; first: ", first.message()));
+}
+
+absl::Status SampleProducer::ReadWithRetries(job::Split split, int64_t id,
+                                             source::RawSample* sample) const {
+  absl::Status status = dataset(split).Read(id, sample);
+  for (const base::Duration pause : kRetryPauses) {
+    if (status.ok() || absl::IsDataLoss(status)) return status;
+    clock_.SleepFor(pause);
+    status = dataset(split).Read(id, sample);
+  }
+  return status;
+}
+
+absl::Status SampleProducer::ProduceFrom(Batch* batch, int64_t index, int64_t id) const {
+  thread_local source::RawSample sample;  // keeps its buffer from one sample to the next
+  const Ticket& ticket = batch->ticket;
+  const source::Dataset& data = dataset(ticket.split);
+  const auto describe = [&](const absl::Status& status) {
+    return absl::Status(status.code(), absl::StrCat(data.Describe(id), ": ", status.message()));
+  };
+  absl::Status status = ReadWithRetries(ticket.split, id, &sample);
+  if (!status.ok()) return describe(status);
+  // The model has as many outputs as the training set has classes, so that is validation's limit
+  // too.
+  if (sample.label < 0 || sample.label >= train_->classes()) {
+    return describe(absl::DataLossError(
+        absl::StrCat("label ", sample.label, " is outside [0, ", train_->classes(), ")")));
+  }
+  const pipeline::Pipeline& pipe = pipeline(ticket.split);
+  const auto bytes = static_cast<size_t>(pipe.output_bytes());
+  const auto at = static_cast<size_t>(index);
+  const std::span<uint8_t> out(batch->images.data() + at * bytes, bytes);
+  const int64_t epoch = ticket.split == job::Split::kTrain ? ticket.epoch : 0;
+  status = pipe.Run(sample, {seed_, epoch, id}, out);
+  if (!status.ok()) return describe(status);
+  batch->labels[at] = sample.label;
+  batch->sample_ids[at] = id;
+  batch->crcs[at] = base::Crc32c(out.data(), out.size());
+  return absl::OkStatus();
+}
+
+}  // namespace hetero::feed

@@ -2,37 +2,50 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/clock.h"
 #include "operator/api/hetero_training_job.h"
 #include "runtime/feed/batch.h"
+#include "runtime/feed/batch_producer.h"
 #include "runtime/pipeline/pipeline.h"
 #include "runtime/source/dataset.h"
 
 namespace hetero::feed {
 
-// Dataset, pipeline and sample order of one job: turns (split, epoch, slot) into sample bytes. The same
-// object stands behind a CPU worker and a trainer's own LocalProducer. Safe from any thread.
-class SampleProducer {
+// Dataset, pipeline and sample order of one job: turns (split, epoch, slot) into sample bytes. The
+// same object stands behind a CPU worker and a trainer's own LocalProducer. Safe from any thread.
+class SampleProducer : public BatchProducer {
  public:
-  // Opens the datasets of `job` and builds the pipelines. Errors as OpenDataset and Pipeline::Create.
-  static absl::StatusOr<std::unique_ptr<SampleProducer>> Create(const api::HeteroTrainingJob& job);
+  // Opens the datasets of `job` and builds the pipelines. Errors as OpenDataset and
+  // Pipeline::Create. `clock` paces the retries of storage errors.
+  static absl::StatusOr<std::unique_ptr<SampleProducer>> Create(
+      const api::HeteroTrainingJob& job, base::Clock& clock = base::Clock::Real());
+  // The same over datasets that are open already; `validation` may be null.
+  static absl::StatusOr<std::unique_ptr<SampleProducer>> Create(
+      const api::HeteroTrainingJob& job, std::unique_ptr<source::Dataset> train,
+      std::unique_ptr<source::Dataset> validation, base::Clock& clock = base::Clock::Real());
 
-  // Sizes a batch for `ticket`: slab, labels, ids and checksums allocated, nothing produced yet.
-  Batch Allocate(const Ticket& ticket) const;
-  // Produces entry `index` of `batch`; entries may be filled from several threads at once, except
-  // that a bad sample is returned in `*bad` (has_value) for the caller to append. Storage errors are
-  // retried three times and then returned. A bad sample is replaced (job/replacement.h); kDataLoss
-  // only when 1,000 candidates in a row are bad.
-  absl::Status Produce(Batch* batch, int64_t index, std::optional<BadSample>* bad) const;
+  absl::Status Check(const Ticket& ticket) const override;
+  Batch Allocate(const Ticket& ticket) const override;
+  // Storage errors are retried three times and then returned. A bad sample is replaced
+  // (job/replacement.h); kDataLoss only when 1,000 candidates in a row are bad.
+  absl::Status Produce(Batch* batch, int64_t index, std::optional<BadSample>* bad) const override;
+  int64_t sample_bytes() const override;
 
+  // Validation only when has_validation().
   const source::Dataset& dataset(job::Split split) const;
   bool has_validation() const { return validation_ != nullptr; }
   const pipeline::Pipeline& pipeline(job::Split split) const;
 
  private:
-  SampleProducer() = default;
+  explicit SampleProducer(base::Clock& clock) : clock_(clock) {}
+  absl::Status ReadWithRetries(job::Split split, int64_t id, source::RawSample* sample) const;
+  absl::Status ProduceFrom(Batch* batch, int64_t index, int64_t id) const;
+
+  base::Clock& clock_;
   uint64_t seed_ = 0;
   api::Shuffle shuffle_;
   std::unique_ptr<source::Dataset> train_;

@@ -6,8 +6,8 @@
 
 namespace hetero::feed {
 
-// A request for one batch. The trainer that needs the batch owns the ticket; a CPU worker can serve it
-// from the ticket and the job alone.
+// A request for one batch. The trainer that needs the batch owns the ticket; a CPU worker can serve
+// it from the ticket and the job alone.
 struct Ticket {
   int64_t id = 0;  // position in the rank's Schedule: unique per rank, ascending in order of use
   int64_t generation = 0;
@@ -16,6 +16,7 @@ struct Ticket {
   int64_t epoch = 0;
   int64_t step = 0;
   job::SlotRange slots;
+  bool operator==(const Ticket&) const = default;
 };
 
 }  // namespace hetero::feed

@@ -1,1 +1,371 @@
 #include "runtime/feed/ticket_client.h"
+
+#include <grpcpp/create_channel.h>
+#include <grpcpp/support/channel_arguments.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/backoff.h"
+#include "base/log.h"
+#include "base/thread.h"
+#include "runtime/feed/ticket_executor.h"
+#include "runtime/feed/ticket_plan.h"
+#include "runtime/feed/trainer_stream.h"
+#include "runtime/feed/window.h"
+
+namespace hetero::feed {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr int kUnlimited = -1;
+constexpr base::Duration kTick = milliseconds(25);
+constexpr base::Backoff::Options kRedial{.initial = milliseconds(50), .max = milliseconds(1000)};
+constexpr int kMinWindow = 2;
+
+std::shared_ptr<grpc::Channel> MakeChannel(
+    const std::string& address, const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(kUnlimited);
+  arguments.SetMaxSendMessageSize(kUnlimited);
+  // gRPC's own pause before it connects again must not exceed ours.
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
+  // A cut network closes no connection: pings find out.
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 10'000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 5'000);
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  return grpc::CreateCustomChannel(address, credentials, arguments);
+}
+
+class Impl : public TicketClient {
+ public:
+  Impl(Options options, const job::Schedule* schedule, const BatchProducer* producer,
+       base::Clock& clock);
+  ~Impl() override;
+
+  absl::StatusOr<std::unique_ptr<Batch>> Next(std::stop_token stop) override;
+  StreamStats stats() const override;
+  void SetRoster(const std::vector<WorkerAddress>& workers) override;
+
+ private:
+  struct Worker {
+    WorkerAddress address;
+    std::shared_ptr<grpc::Channel> channel;
+    std::shared_ptr<TrainerStream> stream;  // null while no dial is under way
+    base::Backoff backoff{kRedial};
+    base::Instant redial_at;
+  };
+
+  // All of these with mutex_ held.
+  Window::Options WindowOptions() const;
+  int64_t Capacity() const;
+  bool Apply(const Window::Event& event);
+  void Perform(const Window::Actions& actions);
+  void IssueLocally(int64_t ticket);
+  void DialWhereDue();
+  void Dial(ProducerId id, Worker* worker);
+  void RemoveWorker(ProducerId id);
+  absl::StatusOr<std::unique_ptr<Batch>> TakeHead();
+
+  void OnUp(ProducerId id);
+  void OnFrame(ProducerId id, Frame frame);
+  void OnDown(ProducerId id, const absl::Status& status);
+  void Drive(std::stop_token stop);
+
+  const Options options_;
+  const TicketPlan plan_;
+  base::Clock& clock_;
+  absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> credentials_;
+
+  // Guards everything below. The stream's and the executor's locks are taken inside it, never
+  // around.
+  mutable std::mutex mutex_;
+  std::condition_variable_any changed_;  // the head filled or failed, or a stream ended
+  int64_t largest_batch_ = 0;            // bytes; 0 while unknown
+  Window window_;
+  std::map<int64_t, std::unique_ptr<Batch>> batches_;  // arrived, not consumed
+  std::map<ProducerId, Worker> workers_;
+  std::map<int64_t, TicketExecutor::Handle> local_tickets_;
+  ProducerId next_id_ = kLocalProducer + 1;
+  int live_streams_ = 0;  // until on_down
+  bool closing_ = false;
+  StreamStats stats_;
+
+  std::unique_ptr<TicketExecutor> local_;  // null when this host serves no tickets
+  std::jthread driver_;
+};
+
+Impl::Impl(Options options, const job::Schedule* schedule, const BatchProducer* producer,
+           base::Clock& clock)
+    : options_(std::move(options)),
+      plan_(schedule, options_.generation, options_.rank),
+      clock_(clock),
+      credentials_(base::MakeChannelCredentials(options_.tls)),
+      largest_batch_(producer == nullptr ? 0 : producer->sample_bytes() * plan_.largest_count()),
+      window_({.tickets = plan_.size(),
+               .capacity = Capacity(),
+               .local = producer != nullptr && options_.local_threads > 0,
+               .is_empty = [this](int64_t id) { return plan_.At(id).slots.count == 0; }}) {
+  if (!credentials_.ok())
+    log::Error("no CPU worker can be reached", {{"error", credentials_.status().message()}});
+  if (producer != nullptr && options_.local_threads > 0) {
+    local_ = std::make_unique<TicketExecutor>(
+        TicketExecutor::Options{
+            .name = "local", .threads = options_.local_threads, .low_priority = true},
+        clock_);
+    local_->SetProducer(producer);
+  }
+  driver_ = std::jthread([this](std::stop_token stop) { Drive(stop); });
+}
+
+Impl::~Impl() {
+  driver_ = {};
+  std::unique_lock lock(mutex_);
+  closing_ = true;
+  for (auto& [id, worker] : workers_) {
+    if (worker.stream != nullptr) worker.stream->Cancel();
+  }
+  changed_.wait(lock, [this] { return live_streams_ == 0; });
+  lock.unlock();
+  local_.reset();
+}
+
+int64_t Impl::Capacity() const {
+  if (largest_batch_ == 0) return kMinWindow;
+  return std::clamp<int64_t>(options_.byte_budget / largest_batch_, kMinWindow,
+                             std::max(kMinWindow, options_.max_window));
+}
+
+absl::StatusOr<std::unique_ptr<Batch>> Impl::Next(std::stop_token stop) {
+  if (!credentials_.ok()) return credentials_.status();
+  std::unique_lock lock(mutex_);
+  if (window_.head_state() == Window::HeadState::kWaiting) {
+    const base::Instant before = clock_.Now();
+    const bool there = changed_.wait(
+        lock, stop, [this] { return window_.head_state() != Window::HeadState::kWaiting; });
+    stats_.wait_seconds += base::ToSeconds(clock_.Now() - before);
+    if (!there) return absl::CancelledError("stopped while waiting for a batch");
+  }
+  return TakeHead();
+}
+
+absl::StatusOr<std::unique_ptr<Batch>> Impl::TakeHead() {
+  const Window::HeadState state = window_.head_state();
+  if (state == Window::HeadState::kEnd) return absl::OutOfRangeError("every batch was consumed");
+  const int64_t id = window_.head();
+  const Ticket ticket = plan_.At(id);
+  if (state == Window::HeadState::kFailed) {
+    const absl::Status error = window_.head_error();
+    return absl::Status(error.code(),
+                        absl::StrCat("nobody could produce the batch of rank ", options_.rank,
+                                     ", epoch ", ticket.epoch, ", step ", ticket.step, " after ",
+                                     Window::kMaxFailures, " attempts; last: ", error.message()));
+  }
+  std::unique_ptr<Batch> batch;
+  if (auto node = batches_.extract(id)) {
+    batch = std::move(node.mapped());
+  } else {
+    batch = std::make_unique<Batch>();  // a share without samples
+    batch->ticket = ticket;
+  }
+  ++stats_.batches;
+  stats_.samples += batch->count();
+  stats_.bytes += batch->images.size();
+  Apply(Window::Consumed{});
+  return batch;
+}
+
+StreamStats Impl::stats() const {
+  const std::lock_guard lock(mutex_);
+  StreamStats stats = stats_;
+  stats.tickets_reissued = window_.reissued();
+  stats.duplicates_dropped = window_.duplicates();
+  return stats;
+}
+
+void Impl::SetRoster(const std::vector<WorkerAddress>& roster) {
+  const std::lock_guard lock(mutex_);
+  std::vector<ProducerId> gone;
+  for (const auto& [id, worker] : workers_) {
+    if (std::find(roster.begin(), roster.end(), worker.address) == roster.end()) gone.push_back(id);
+  }
+  for (const ProducerId id : gone) RemoveWorker(id);
+  for (const WorkerAddress& address : roster) {
+    const bool known = std::any_of(workers_.begin(), workers_.end(), [&](const auto& entry) {
+      return entry.second.address == address;
+    });
+    if (known || !credentials_.ok()) continue;
+    const ProducerId id = next_id_++;
+    Worker& worker = workers_[id];
+    worker.address = address;
+    worker.channel = MakeChannel(address.address, *credentials_);
+    worker.redial_at = clock_.Now();
+    Apply(Window::WorkerAdded{id});
+  }
+  DialWhereDue();
+}
+
+void Impl::RemoveWorker(ProducerId id) {
+  Worker& worker = workers_.at(id);
+  log::Info("CPU worker left", {{"worker", worker.address.name}});
+  if (worker.stream != nullptr) worker.stream->Cancel();
+  workers_.erase(id);
+  Apply(Window::WorkerRemoved{id});
+}
+
+bool Impl::Apply(const Window::Event& event) {
+  const int64_t reissued = window_.reissued();
+  const Window::Actions actions = window_.Apply(event, clock_.Now());
+  Perform(actions);
+  if (window_.reissued() > reissued) {
+    log::Info("tickets issued again", {{"rank", options_.rank},
+                                       {"tickets", window_.reissued() - reissued},
+                                       {"head", window_.head()}});
+  }
+  if (window_.head_state() != Window::HeadState::kWaiting) changed_.notify_all();
+  return actions.accepted;
+}
+
+void Impl::Perform(const Window::Actions& actions) {
+  std::map<ProducerId, TicketRequest> requests;
+  for (const auto& [id, ticket] : actions.cancel) {
+    if (id != kLocalProducer) {
+      requests[id].cancel.push_back(ticket);
+    } else if (const auto node = local_tickets_.extract(ticket)) {
+      local_->Cancel(node.mapped());
+    }
+  }
+  for (const auto& [id, ticket] : actions.issue) {
+    if (id == kLocalProducer) {
+      IssueLocally(ticket);
+    } else {
+      requests[id].issue.push_back(plan_.At(ticket));
+    }
+  }
+  for (const auto& [id, request] : requests) {
+    const auto it = workers_.find(id);
+    if (it != workers_.end() && it->second.stream != nullptr) it->second.stream->Send(request);
+  }
+}
+
+void Impl::IssueLocally(int64_t ticket) {
+  TicketExecutor::Callbacks callbacks;
+  callbacks.on_started = [this](const Ticket& started) {
+    OnFrame(kLocalProducer, {.kind = Frame::Kind::kStarted, .ticket = started});
+  };
+  callbacks.on_done = [this](const Ticket& done, absl::StatusOr<std::unique_ptr<Batch>> batch) {
+    Frame frame{.kind = Frame::Kind::kBatch, .ticket = done};
+    if (batch.ok()) {
+      frame.batch = *std::move(batch);
+    } else {
+      frame.kind = Frame::Kind::kFailed;
+      frame.error = batch.status();
+    }
+    OnFrame(kLocalProducer, std::move(frame));
+  };
+  local_tickets_[ticket] = local_->Submit(plan_.At(ticket), std::move(callbacks));
+}
+
+void Impl::DialWhereDue() {
+  const base::Instant now = clock_.Now();
+  for (auto& [id, worker] : workers_) {
+    if (worker.stream == nullptr && worker.redial_at <= now) Dial(id, &worker);
+  }
+}
+
+void Impl::Dial(ProducerId id, Worker* worker) {
+  ++live_streams_;
+  TrainerStream::Callbacks callbacks;
+  callbacks.on_up = [this, id] { OnUp(id); };
+  callbacks.on_frame = [this, id](Frame frame) { OnFrame(id, std::move(frame)); };
+  callbacks.on_down = [this, id](const absl::Status& status) { OnDown(id, status); };
+  worker->stream = TrainerStream::Dial(worker->channel, std::move(callbacks));
+}
+
+void Impl::OnUp(ProducerId id) {
+  const std::lock_guard lock(mutex_);
+  const auto it = workers_.find(id);
+  if (it == workers_.end() || closing_) return;
+  it->second.backoff.Reset();
+  log::Info("CPU worker up", {{"worker", it->second.address.name}, {"rank", options_.rank}});
+  Apply(Window::StreamUp{id});
+}
+
+void Impl::OnFrame(ProducerId id, Frame frame) {
+  const std::lock_guard lock(mutex_);
+  const Ticket& ticket = frame.ticket;
+  if (closing_ || ticket.generation != options_.generation) return;
+  if (id == kLocalProducer && frame.kind != Frame::Kind::kStarted) local_tickets_.erase(ticket.id);
+  const auto worker = workers_.find(id);
+  const std::string& name = worker == workers_.end() ? "local" : worker->second.address.name;
+  if (ticket.id < 0 || ticket.id >= plan_.size()) return;
+  if (ticket != plan_.At(ticket.id)) {
+    frame.kind = Frame::Kind::kFailed;
+    frame.error = absl::InternalError("the answer is to another ticket than the one issued");
+  }
+  switch (frame.kind) {
+    case Frame::Kind::kStarted:
+      Apply(Window::Started{id, ticket.id});
+      return;
+    case Frame::Kind::kFailed:
+      log::Warning("a ticket failed",
+                   {{"worker", name}, {"step", ticket.step}, {"error", frame.error.message()}});
+      Apply(Window::Failed{id, ticket.id, frame.error});
+      return;
+    case Frame::Kind::kBatch:
+      break;
+  }
+  const int64_t bytes = frame.batch->images.size();
+  const int64_t batch_id = ticket.id;
+  frame.batch->producer = name;
+  if (!Apply(Window::Arrived{id, batch_id})) return;
+  batches_[batch_id] = std::move(frame.batch);
+  if (bytes > largest_batch_) {
+    largest_batch_ = bytes;
+    Apply(Window::CapacityChanged{Capacity()});
+  }
+}
+
+void Impl::OnDown(ProducerId id, const absl::Status& status) {
+  const std::lock_guard lock(mutex_);
+  const auto it = workers_.find(id);
+  if (it != workers_.end() && !closing_) {
+    Worker& worker = it->second;
+    log::Warning("stream to CPU worker broke", {{"worker", worker.address.name},
+                                                {"address", worker.address.address},
+                                                {"error", status.ToString()}});
+    worker.stream.reset();
+    worker.redial_at = clock_.Now() + worker.backoff.Next();
+    Apply(Window::StreamDown{id});
+  }
+  --live_streams_;
+  changed_.notify_all();
+}
+
+void Impl::Drive(std::stop_token stop) {
+  base::SetThreadName("feed");
+  do {
+    const std::lock_guard lock(mutex_);
+    DialWhereDue();
+    Apply(Window::Tick{});
+  } while (clock_.SleepFor(kTick, stop));
+}
+
+}  // namespace
+
+std::unique_ptr<TicketClient> TicketClient::Start(Options options, const job::Schedule* schedule,
+                                                  const BatchProducer* producer,
+                                                  base::Clock& clock) {
+  return std::make_unique<Impl>(std::move(options), schedule, producer, clock);
+}
+
+}  // namespace hetero::feed

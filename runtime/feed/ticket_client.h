@@ -20,9 +20,9 @@ struct WorkerAddress {
   bool operator==(const WorkerAddress&) const = default;
 };
 
-// A trainer's side of the tickets: asks CPU workers (and its own cores) for the batches of its Schedule, keeps
-// a bounded window of them, hands them out in order. Decisions are Window's (window.h). Thread-safe
-// except Next(), which one thread calls.
+// A trainer's side of the tickets: asks CPU workers (and its own cores) for the batches of its
+// Schedule, keeps a bounded window of them, hands them out in order. Decisions are Window's
+// (window.h). Thread-safe except Next(), which one thread calls.
 class TicketClient : public BatchStream {
  public:
   struct Options {
@@ -33,13 +33,14 @@ class TicketClient : public BatchStream {
     int local_threads = 1;                     // LocalProducer's; 0 turns it off
     base::TlsOptions tls;
   };
-  // `producer` serves tickets on this host's own cores while no CPU worker can, and may be null when this
-  // host cannot read the dataset. `schedule` decides the tickets. Both outlive the client.
-  // `batch_bytes` is the largest batch.
+  // `producer` serves tickets on this host's own cores while no CPU worker can, and may be null
+  // when this host cannot read the dataset. `schedule` decides the tickets. Both outlive the
+  // client. Without readable TLS files no worker can be reached: Next() then returns that error.
   static std::unique_ptr<TicketClient> Start(Options options, const job::Schedule* schedule,
-                                             const SampleProducer* producer, base::Clock& clock);
+                                             const BatchProducer* producer, base::Clock& clock);
 
-  // The CPU workers alive now. Tickets of vanished ones are issued again elsewhere.
+  // The CPU workers alive now; at first there are none. Tickets of vanished ones are issued again
+  // elsewhere.
   virtual void SetRoster(const std::vector<WorkerAddress>& workers) = 0;
 };
 

@@ -1,1 +1,118 @@
 #include "runtime/feed/worker_server.h"
+
+#include <grpc/support/time.h>
+#include <grpcpp/generic/async_generic_service.h>
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+#include <sys/un.h>
+
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "runtime/feed/ticket_executor.h"
+#include "runtime/feed/wire.h"
+#include "runtime/feed/worker_stream.h"
+
+namespace hetero::feed {
+namespace {
+
+constexpr std::string_view kUnixScheme = "unix:";
+constexpr int kUnlimited = -1;
+constexpr int kMinPingIntervalMs = 5000;  // trainers ping every 10 s
+
+class StreamService : public grpc::CallbackGenericService {
+ public:
+  StreamService(TicketExecutor* executor, AtomicCounters* counters)
+      : executor_(executor), counters_(counters) {}
+
+  grpc::ServerGenericBidiReactor* CreateReactor(
+      grpc::GenericCallbackServerContext* context) override {
+    if (context->method() == kStreamMethod) return WorkerStream::Open(executor_, counters_);
+    return grpc::CallbackGenericService::CreateReactor(context);
+  }
+
+ private:
+  TicketExecutor* executor_;
+  AtomicCounters* counters_;
+};
+
+absl::Status CheckAddress(const std::string& address) {
+  std::string_view path = address;
+  if (!path.starts_with(kUnixScheme)) return absl::OkStatus();
+  path.remove_prefix(kUnixScheme.size());
+  if (path.starts_with("//")) path.remove_prefix(2);
+  constexpr size_t kLimit = sizeof(sockaddr_un::sun_path) - 1;
+  if (path.empty() || path.size() > kLimit) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "cannot listen on ", address, ": the path has ", path.size(),
+        " characters, a unix socket allows 1 to ", kLimit, "; choose a shorter directory"));
+  }
+  return absl::OkStatus();
+}
+
+class Impl : public WorkerServer {
+ public:
+  Impl(const Options& options, base::Clock& clock)
+      : executor_({.name = options.name, .threads = options.threads}, clock),
+        service_(&executor_, &counters_) {}
+
+  ~Impl() override {
+    if (server_ == nullptr) return;
+    server_->Shutdown(gpr_inf_past(GPR_CLOCK_MONOTONIC));  // cancels the streams at once
+    server_->Wait();
+  }
+
+  absl::Status Listen(const Options& options) {
+    HETERO_RETURN_IF_ERROR(CheckAddress(options.listen_address));
+    HETERO_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::ServerCredentials> credentials,
+                            base::MakeServerCredentials(options.tls));
+    grpc::ServerBuilder builder;
+    // Otherwise a second worker would silently share the port and take half of the streams.
+    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
+                               kMinPingIntervalMs);
+    builder.SetMaxReceiveMessageSize(kUnlimited);
+    builder.SetMaxSendMessageSize(kUnlimited);
+    builder.RegisterCallbackGenericService(&service_);
+    int port = 0;
+    builder.AddListeningPort(options.listen_address, credentials, &port);
+    server_ = builder.BuildAndStart();
+    if (server_ == nullptr) {
+      return absl::UnavailableError(
+          absl::StrCat(options.name, " cannot listen on ", options.listen_address,
+                       ": another process has it, or this host does not have the address"));
+    }
+    address_ = options.listen_address;
+    if (!address_.starts_with(kUnixScheme)) {
+      const size_t colon = address_.rfind(':');
+      address_ = absl::StrCat(address_.substr(0, colon), ":", port);
+    }
+    return absl::OkStatus();
+  }
+
+  void SetProducer(const BatchProducer* producer) override { executor_.SetProducer(producer); }
+  std::string address() const override { return address_; }
+  WorkerCounters counters() const override {
+    return {counters_.batches, counters_.samples, counters_.bytes};
+  }
+
+ private:
+  AtomicCounters counters_;
+  TicketExecutor executor_;
+  StreamService service_;
+  std::string address_;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<WorkerServer>> WorkerServer::Start(Options options,
+                                                                  base::Clock& clock) {
+  auto server = std::make_unique<Impl>(options, clock);
+  HETERO_RETURN_IF_ERROR(server->Listen(options));
+  return server;
+}
+
+}  // namespace hetero::feed

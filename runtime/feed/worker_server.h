@@ -14,24 +14,27 @@ namespace hetero::feed {
 struct WorkerCounters {
   int64_t batches = 0;
   int64_t samples = 0;
-  int64_t bytes = 0;
+  int64_t bytes = 0;  // of tensors
 };
 
-// A CPU worker's gRPC server: serves tickets of any trainer from `producer`. Stateless: a ticket and the
-// job decide the answer. Thread-safe; the destructor cancels streams and joins its threads.
+// A CPU worker's gRPC server: serves tickets of any trainer from `producer`. Stateless: a ticket
+// and the job decide the answer. Thread-safe; the destructor cancels streams and joins its threads.
 class WorkerServer {
  public:
   struct Options {
     std::string listen_address;  // "0.0.0.0:7080", "unix:/path"; port 0 allowed
     base::TlsOptions tls;
-    std::string name;            // "cpu-0", for Batch::producer and logs
+    std::string name;  // "cpu-0", for Batch::producer and logs
     int threads = 1;
   };
   // Binds at once, so that the address is known before the job is; tickets wait until SetProducer.
+  // kInvalidArgument: a unix path longer than the system allows; kUnavailable: the address cannot
+  // be bound, for example because another process has the port.
   static absl::StatusOr<std::unique_ptr<WorkerServer>> Start(Options options, base::Clock& clock);
   virtual ~WorkerServer() = default;
 
-  virtual void SetProducer(const SampleProducer* producer) = 0;  // once; outlives the server's use
+  virtual void SetProducer(const BatchProducer* producer) = 0;  // once; outlives the server's use
+  // listen_address with the port that was bound.
   virtual std::string address() const = 0;
   virtual WorkerCounters counters() const = 0;
 };

@@ -1,1 +1,268 @@
 #include "runtime/head/member.h"
+
+#include <grpcpp/channel.h>
+#include <unistd.h>
+
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/backoff.h"
+#include "base/log.h"
+#include "base/thread.h"
+#include "hetero/v1/membership.grpc.pb.h"
+#include "runtime/head/channel.h"
+#include "runtime/head/heartbeat_buffer.h"
+
+namespace hetero::head {
+namespace {
+
+using JoinClient = grpc::ClientReaderWriter<v1::MemberMessage, v1::HeadMessage>;
+
+constexpr base::Backoff::Options kRedial{.initial = std::chrono::milliseconds(50),
+                                         .max = std::chrono::seconds(1)};
+
+// One Join stream, from dialling to its end.
+struct Session {
+  grpc::ClientContext context;
+  std::unique_ptr<JoinClient> stream;
+  std::mutex write_mutex;  // guards writing to stream
+  bool welcomed = false;   // guarded by GrpcMember::mutex_
+
+  bool Write(const v1::MemberMessage& message) {
+    const std::lock_guard lock(write_mutex);
+    return stream->Write(message);
+  }
+};
+
+class GrpcMember : public Member {
+ public:
+  GrpcMember(Options options, Callbacks callbacks, HeartbeatSource source, base::Clock& clock)
+      : options_(std::move(options)),
+        callbacks_(std::move(callbacks)),
+        source_(std::move(source)),
+        clock_(clock) {
+    if (options_.hello.pid() == 0) options_.hello.set_pid(::getpid());
+    generation_ = options_.hello.generation();
+    runner_ = std::jthread([this](std::stop_token stop) { Run(stop); });
+    heart_ = std::jthread([this](std::stop_token stop) { BeatUntil(stop); });
+  }
+
+  ~GrpcMember() override {
+    runner_.request_stop();
+    heart_.request_stop();
+    const std::lock_guard lock(mutex_);
+    if (session_) session_->context.TryCancel();
+  }
+
+  absl::Status Finish(const v1::Finished& finished, base::Duration deadline) override {
+    std::shared_ptr<Session> session;
+    {
+      const std::lock_guard lock(mutex_);
+      finished_ = finished;
+      if (session_ && session_->welcomed) session = session_;
+    }
+    if (session) SendFinished(*session, finished);
+    // The end of the conversation requests `over_`, so this sleep is a wait with a deadline.
+    clock_.SleepFor(deadline, over_.get_token());
+    const std::lock_guard lock(mutex_);
+    if (acknowledged_) return absl::OkStatus();
+    if (!refusal_.ok()) return refusal_;
+    return absl::DeadlineExceededError(absl::StrCat(
+        "head at ", options_.head_address, " did not acknowledge the end within ",
+        base::ToSeconds(deadline), " s", last_error_.ok() ? "" : ": ", last_error_.message()));
+  }
+
+ private:
+  void Run(std::stop_token stop) {
+    base::SetThreadName("member");
+    absl::StatusOr<std::shared_ptr<grpc::Channel>> channel =
+        DialHead(options_.head_address, options_.tls);
+    if (!channel.ok()) {
+      ReportLost(channel.status());
+      return;
+    }
+    const std::unique_ptr<v1::Membership::Stub> stub = v1::Membership::NewStub(*channel);
+    base::Backoff backoff(kRedial);
+    last_contact_ = clock_.Now();
+    while (!stop.stop_requested() && !over_.stop_requested()) {
+      const base::Instant before = last_contact_;
+      const absl::Status status = Converse(*stub, stop);
+      if (stop.stop_requested() || over_.stop_requested()) return;
+      if (last_contact_ != before) {
+        backoff.Reset();
+        log::Warning("lost the head, dialling again", {{"address", options_.head_address},
+                                                       {"reason", std::string(status.message())}});
+      }
+      if (!lost_ && clock_.Now() - last_contact_ > options_.head_timeout) ReportLost(status);
+      clock_.SleepFor(backoff.Next(), stop);
+    }
+  }
+
+  // One stream from hello to its end; why it ended.
+  absl::Status Converse(v1::Membership::Stub& stub, const std::stop_token& stop) {
+    const auto session = std::make_shared<Session>();
+    {
+      const std::lock_guard lock(mutex_);
+      if (stop.stop_requested()) return absl::CancelledError("stopped");
+      session_ = session;
+    }
+    session->stream = stub.Join(&session->context);
+    v1::MemberMessage hello;
+    *hello.mutable_hello() = options_.hello;
+    hello.mutable_hello()->set_generation(generation_);
+    if (session->Write(hello)) {
+      v1::HeadMessage message;
+      while (session->stream->Read(&message)) {
+        last_contact_ = clock_.Now();
+        lost_ = false;
+        Handle(message, *session);
+      }
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      session_.reset();
+    }
+    const std::lock_guard write_lock(session->write_mutex);
+    absl::Status status = ToAbsl(session->stream->Finish(), options_.head_address);
+    if (status.ok()) status = absl::UnavailableError("the head closed the stream");
+    const std::lock_guard lock(mutex_);
+    last_error_ = status;
+    return status;
+  }
+
+  void Handle(const v1::HeadMessage& message, Session& session) {
+    switch (message.message_case()) {
+      case v1::HeadMessage::kWelcome:
+        OnWelcome(message.welcome(), session);
+        break;
+      case v1::HeadMessage::kGeneration:
+        if (message.generation().number() <= generation_) break;
+        generation_ = message.generation().number();
+        Call(callbacks_.on_generation, message.generation());
+        break;
+      case v1::HeadMessage::kRoster:
+        Call(callbacks_.on_roster, message.roster());
+        break;
+      case v1::HeadMessage::kCommand:
+        Call(callbacks_.on_command, message.command());
+        break;
+      case v1::HeadMessage::kRefused:
+        EndConversation(absl::FailedPreconditionError(
+            absl::StrCat("the head refuses this process: ", message.refused().reason())));
+        Call(callbacks_.on_refused, message.refused());
+        break;
+      case v1::HeadMessage::kFinishAck: {
+        EndConversation(absl::OkStatus());
+        const std::lock_guard lock(session.write_mutex);
+        session.stream->WritesDone();
+        break;
+      }
+      case v1::HeadMessage::MESSAGE_NOT_SET:  // of a newer version
+        break;
+    }
+  }
+
+  void OnWelcome(const v1::Welcome& welcome, Session& session) {
+    std::optional<v1::Finished> finished;
+    {
+      const std::lock_guard lock(mutex_);
+      session.welcomed = true;
+      finished = finished_;
+    }
+    if (!std::exchange(welcomed_once_, true)) Call(callbacks_.on_welcome, welcome);
+    SendHeartbeat(session, /*again=*/true);
+    if (finished) SendFinished(session, *finished);
+  }
+
+  void EndConversation(absl::Status refusal) {
+    {
+      const std::lock_guard lock(mutex_);
+      acknowledged_ = refusal.ok();
+      refusal_ = std::move(refusal);
+    }
+    over_.request_stop();
+  }
+
+  void BeatUntil(const std::stop_token& stop) {
+    base::SetThreadName("member-beat");
+    while (clock_.SleepFor(options_.heartbeat, stop) && !over_.stop_requested()) {
+      std::shared_ptr<Session> session;
+      {
+        const std::lock_guard lock(mutex_);
+        if (session_ && session_->welcomed && !finished_) session = session_;
+      }
+      if (session) SendHeartbeat(*session, /*again=*/false);
+    }
+  }
+
+  // With `again`, also what an earlier stream may have lost.
+  void SendHeartbeat(Session& session, bool again) {
+    v1::MemberMessage message;
+    {
+      const std::lock_guard lock(callback_mutex_);
+      const v1::Heartbeat latest = source_ ? source_() : v1::Heartbeat();
+      *message.mutable_heartbeat() = again ? buffer_.Merge(latest) : latest;
+      buffer_.Add(latest);
+    }
+    session.Write(message);
+  }
+
+  static void SendFinished(Session& session, const v1::Finished& finished) {
+    v1::MemberMessage message;
+    *message.mutable_finished() = finished;
+    session.Write(message);
+  }
+
+  void ReportLost(const absl::Status& status) {
+    lost_ = true;
+    {
+      const std::lock_guard lock(mutex_);
+      last_error_ = status;
+    }
+    Call(callbacks_.on_head_lost, status);
+  }
+
+  template <typename Argument>
+  void Call(const std::function<void(const Argument&)>& callback, const Argument& argument) {
+    if (!callback) return;
+    const std::lock_guard lock(callback_mutex_);
+    callback(argument);
+  }
+
+  Options options_;
+  const Callbacks callbacks_;
+  const HeartbeatSource source_;
+  base::Clock& clock_;
+
+  // Of the runner thread alone.
+  base::Instant last_contact_;
+  bool lost_ = false;
+  bool welcomed_once_ = false;
+  int64_t generation_ = 0;
+
+  std::mutex mutex_;  // guards session_, finished_, acknowledged_, refusal_, last_error_
+  std::shared_ptr<Session> session_;
+  std::optional<v1::Finished> finished_;
+  bool acknowledged_ = false;
+  absl::Status refusal_;
+  absl::Status last_error_;
+
+  std::mutex callback_mutex_;  // guards buffer_; held during callbacks and the heartbeat source
+  HeartbeatBuffer buffer_;
+  std::stop_source over_;  // acknowledged or refused: no more dialling
+  std::jthread runner_;
+  std::jthread heart_;
+};
+
+}  // namespace
+
+std::unique_ptr<Member> Member::Start(Options options, Callbacks callbacks, HeartbeatSource source,
+                                      base::Clock& clock) {
+  return std::make_unique<GrpcMember>(std::move(options), std::move(callbacks), std::move(source),
+                                      clock);
+}
+
+}  // namespace hetero::head

@@ -14,7 +14,8 @@ namespace hetero::head {
 
 // A worker's side of the Join stream: registers, sends a heartbeat every second, dials again with
 // backoff when the stream breaks. Used by CPU workers, trainers and the input-only consumer.
-// Thread-safe. Callbacks run on the member's own thread, one at a time, and must return quickly.
+// Thread-safe. Callbacks and the heartbeat source run on the member's own threads, one at a time,
+// and must return quickly. The destructor cuts the stream and returns at once.
 class Member {
  public:
   struct Options {
@@ -22,6 +23,7 @@ class Member {
     base::TlsOptions tls;
     v1::Hello hello;
     base::Duration heartbeat = std::chrono::seconds(1);
+    base::Duration head_timeout = std::chrono::seconds(10);  // out of reach this long: on_head_lost
   };
   struct Callbacks {
     std::function<void(const v1::Welcome&)> on_welcome;        // first contact only
@@ -33,14 +35,17 @@ class Member {
     // The head did not answer for `head_timeout`; the caller decides whether to go on.
     std::function<void(const absl::Status&)> on_head_lost;
   };
-  // Fills the next heartbeat: counters and progress always, lists with what is new since the last call.
+  // Fills the next heartbeat: counters and progress always, lists with what is new since the last
+  // call.
   using HeartbeatSource = std::function<v1::Heartbeat()>;
 
-  static std::unique_ptr<Member> Start(Options options, Callbacks callbacks,
-                                       HeartbeatSource source, base::Clock& clock);
+  static std::unique_ptr<Member> Start(Options options, Callbacks callbacks, HeartbeatSource source,
+                                       base::Clock& clock);
   virtual ~Member() = default;
 
-  // Sends the last word and waits until the head has acknowledged it. kDeadlineExceeded otherwise.
+  // Sends the last word, on as many streams as it takes, and waits until the head has acknowledged
+  // it. kDeadlineExceeded otherwise; kFailedPrecondition when the head refuses this process. Never
+  // from a callback.
   virtual absl::Status Finish(const v1::Finished& finished, base::Duration deadline) = 0;
 };
 

@@ -1,1 +1,239 @@
 #include "runtime/head/server.h"
+
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+
+#include <condition_variable>
+#include <filesystem>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
+#include "base/status_macros.h"
+#include "base/thread.h"
+#include "google/protobuf/util/message_differencer.h"
+#include "operator/api/manifest.h"
+#include "runtime/head/listen_address.h"
+#include "runtime/head/membership_service.h"
+#include "runtime/head/rendezvous_service.h"
+#include "runtime/head/report_builder.h"
+#include "runtime/head/state.h"
+#include "runtime/head/status_builder.h"
+#include "runtime/head/status_service.h"
+
+namespace hetero::head {
+namespace {
+
+constexpr base::Duration kTick = std::chrono::milliseconds(100);
+constexpr base::Duration kPublishInterval = std::chrono::milliseconds(500);
+constexpr base::Duration kLastWrites = std::chrono::milliseconds(500);
+
+Moment Now(base::Clock& clock) { return {clock.Now(), clock.WallNow()}; }
+
+State::Options MakeStateOptions(const Server::Options& options) {
+  return {.job = options.job,
+          .job_json = api::ToJson(options.job),
+          .input_only = options.input_only,
+          .created = options.created,
+          .stop_grace = options.stop_grace};
+}
+
+class GrpcServer : public Server {
+ public:
+  GrpcServer(Options options, base::Clock& clock)
+      : options_(std::move(options)),
+        clock_(clock),
+        state_(MakeStateOptions(options_), Now(clock)),
+        membership_([this](Event event) { Apply(event); }),
+        status_service_([this] { return status(); }, [this](std::string why) { Stop(why); }) {}
+
+  ~GrpcServer() override {
+    ticker_ = {};
+    reporter_ = {};
+    membership_.Close();
+    rendezvous_.Close();
+    status_service_.Close();
+    const auto deadline = clock_.WallNow() + kLastWrites;
+    if (status_server_) status_server_->Shutdown(deadline);
+    if (server_) server_->Shutdown(deadline);
+  }
+
+  absl::Status Bind() {
+    const bool one_address = options_.status_address.empty();
+    std::vector<grpc::Service*> services{&membership_, &rendezvous_};
+    if (one_address) services.push_back(&status_service_);
+    HETERO_RETURN_IF_ERROR(Listen(options_.listen_address, services, server_, address_));
+    status_address_ = address_;
+    if (!one_address) {
+      HETERO_RETURN_IF_ERROR(
+          Listen(options_.status_address, {&status_service_}, status_server_, status_address_));
+    }
+    ticker_ = std::jthread([this](std::stop_token stop) { RunTicks(stop); });
+    reporter_ = std::jthread([this](std::stop_token stop) { RunReporter(stop); });
+    log::Info("head listens", {{"address", address_}, {"status", status_address_}});
+    return absl::OkStatus();
+  }
+
+  std::string address() const override { return address_; }
+  std::string status_address() const override { return status_address_; }
+
+  v1::JobStatus Wait() override {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return final_.has_value(); });
+    return *final_;
+  }
+
+  void Stop(const std::string& reason) override { Apply(StopRequested{reason}); }
+
+  void Fail(const std::string& member, const std::string& message) override {
+    Apply(FailureReported{member, message});
+  }
+
+  v1::JobStatus status() const override {
+    const std::lock_guard lock(mutex_);
+    return StatusLocked();
+  }
+
+ private:
+  absl::Status Listen(const std::string& address, const std::vector<grpc::Service*>& services,
+                      std::unique_ptr<grpc::Server>& server, std::string& bound) {
+    HETERO_RETURN_IF_ERROR(CheckListenAddress(address));
+    HETERO_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::ServerCredentials> credentials,
+                            base::MakeServerCredentials(options_.tls));
+    grpc::ServerBuilder builder;
+    ConfigureServer(builder);
+    int port = 0;
+    builder.AddListeningPort(address, credentials, &port);
+    for (grpc::Service* service : services) builder.RegisterService(service);
+    server = builder.BuildAndStart();
+    if (!server || port == 0) return CannotListen(address);
+    bound = BoundAddress(address, port);
+    return absl::OkStatus();
+  }
+
+  void Apply(const Event& event) {
+    const std::lock_guard lock(mutex_);
+    for (const Action& action : state_.Apply(event, Now(clock_))) {
+      std::visit([this](const auto& a) { Do(a); }, action);
+    }
+  }
+
+  void Do(const Send& send) { membership_.Send(send.stream, send.message); }
+  void Do(const OpenGeneration& open) {
+    v1::HeadMessage message;
+    *message.mutable_generation() = open.generation;
+    for (const StreamId stream : open.streams) membership_.Send(stream, message);
+  }
+  void Do(const BroadcastRoster& broadcast) {
+    v1::HeadMessage message;
+    *message.mutable_roster() = broadcast.roster;
+    for (const StreamId stream : broadcast.streams) membership_.Send(stream, message);
+  }
+  void Do(const Refuse& refuse) {
+    v1::HeadMessage message;
+    *message.mutable_refused() = refuse.refused;
+    membership_.Send(refuse.stream, message);
+    membership_.CloseStream(refuse.stream);
+  }
+  void Do(const CloseStream& close) { membership_.CloseStream(close.stream); }
+  void Do(const Note& note) {
+    const std::string_view key = note.member.empty() ? "job" : "member";
+    const std::string& name = note.member.empty() ? options_.job.metadata.name : note.member;
+    if (note.warning) {
+      log::Warning(note.message, {{key, name}});
+    } else {
+      log::Info(note.message, {{key, name}});
+    }
+  }
+  void Do(const EndJob&) { changed_.notify_all(); }
+
+  // Between the end and the written report watchers still see the job as running.
+  v1::JobStatus StatusLocked() const {
+    if (final_) return *final_;
+    v1::JobStatus status = BuildStatus(state_.record(), state_.plan());
+    if (state_.ended()) status.set_state(v1::JobStatus::RUNNING);
+    return status;
+  }
+
+  void RunTicks(std::stop_token stop) {
+    base::SetThreadName("head-tick");
+    v1::JobStatus published;
+    base::Instant published_at = clock_.Now() - kPublishInterval;
+    while (clock_.SleepFor(kTick, stop)) {
+      Apply(Tick{});
+      rendezvous_.Wake();
+      status_service_.Wake();
+      if (clock_.Now() - published_at < kPublishInterval) continue;
+      const std::lock_guard lock(mutex_);
+      if (final_) continue;
+      v1::JobStatus status = StatusLocked();
+      if (google::protobuf::util::MessageDifferencer::Equals(status, published)) continue;
+      published_at = clock_.Now();
+      status_service_.Publish(status, /*last=*/false);
+      published = std::move(status);
+    }
+  }
+
+  void RunReporter(std::stop_token stop) {
+    base::SetThreadName("head-report");
+    std::unique_lock lock(mutex_);
+    if (!changed_.wait(lock, stop, [this] { return state_.ended(); })) return;
+    const JobRecord record = state_.record();
+    v1::JobStatus status = BuildStatus(record, state_.plan());
+    lock.unlock();
+    WriteReport(record, status);
+    lock.lock();
+    final_ = status;
+    status_service_.Publish(status, /*last=*/true);
+    changed_.notify_all();
+  }
+
+  // What a full disk costs is the report, never the verdict on the training.
+  void WriteReport(const JobRecord& record, v1::JobStatus& status) const {
+    if (options_.output_folder.empty()) return;
+    const absl::Status written =
+        insight::WriteReport(BuildReport(record, clock_.WallNow()), options_.output_folder);
+    if (written.ok()) {
+      std::error_code error;
+      const std::filesystem::path folder = std::filesystem::absolute(options_.output_folder, error);
+      status.set_report_uri(
+          absl::StrCat("file://", (folder / "report.json").lexically_normal().string()));
+      return;
+    }
+    log::Error("the report could not be written", {{"reason", std::string(written.message())}});
+    if (!status.has_first_failure()) {
+      status.mutable_first_failure()->set_member("head");
+      status.mutable_first_failure()->set_message(
+          absl::StrCat("the report could not be written: ", written.message()));
+    }
+  }
+
+  const Options options_;
+  base::Clock& clock_;
+  std::string address_;
+  std::string status_address_;
+  mutable std::mutex mutex_;  // guards state_, final_
+  std::condition_variable_any changed_;
+  State state_;
+  std::optional<v1::JobStatus> final_;
+  MembershipService membership_;
+  RendezvousService rendezvous_;
+  StatusService status_service_;
+  std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<grpc::Server> status_server_;
+  std::jthread ticker_;
+  std::jthread reporter_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(Options options, base::Clock& clock) {
+  auto server = std::make_unique<GrpcServer>(std::move(options), clock);
+  HETERO_RETURN_IF_ERROR(server->Bind());
+  return server;
+}
+
+}  // namespace hetero::head

@@ -11,18 +11,19 @@
 
 namespace hetero::head {
 
-// The head of one job as a server: Membership, Rendezvous and Status over gRPC, and the report at the
-// end. Decisions are State's (state.h); this shell only moves messages. Thread-safe.
+// The head of one job as a server: Membership, Rendezvous and Status over gRPC, and the report at
+// the end. Decisions are State's (state.h); this shell only moves messages. Thread-safe.
 class Server {
  public:
   struct Options {
     api::HeteroTrainingJob job;
-    std::string listen_address;         // Join and Rendezvous: "0.0.0.0:7070", "unix:/path", port 0 allowed
-    std::string status_address;         // Status; empty: on listen_address
+    std::string
+        listen_address;  // Join and Rendezvous: "0.0.0.0:7070", "unix:/path", port 0 allowed
+    std::string status_address;  // Status; empty: on listen_address
     base::TlsOptions tls;
     bool input_only = false;
-    std::string output_folder;          // empty: no report files
-    base::WallTime created;             // when the job was started; startupSeconds counts from here
+    std::string output_folder;  // empty: no report files
+    base::WallTime created;     // when the job was started; startupSeconds counts from here
     base::Duration stop_grace = std::chrono::seconds(2);  // for members to finish after Stop()
   };
   // Binds and serves. Errors name the address and the remedy (port taken, path too long).
@@ -33,8 +34,8 @@ class Server {
   virtual std::string status_address() const = 0;
   // Blocks until the job has ended and the report is written; the final status.
   virtual v1::JobStatus Wait() = 0;
-  // Ends the job: state Stopped. `member_failed` in place of it fails the job, naming the member (used by
-  // a launcher that saw a process die).
+  // Ends the job: state Stopped. `member_failed` in place of it fails the job, naming the member
+  // (used by a launcher that saw a process die).
   virtual void Stop(const std::string& reason) = 0;
   virtual void Fail(const std::string& member, const std::string& message) = 0;
   virtual v1::JobStatus status() const = 0;

@@ -8,9 +8,9 @@
 
 #include "absl/status/status.h"
 
-// report.json and report.html: the machine-readable and the readable result of every run. Field names
-// are docs/report.md's; an absent optional means "not applicable" and is left out of the file, never
-// written as zero. Pure values; formatting and writing only.
+// report.json and report.html: the machine-readable and the readable result of every run. Field
+// names are docs/report.md's; an absent optional means "not applicable" and is left out of the
+// file, never written as zero. Pure values; formatting and writing only.
 namespace hetero::insight {
 
 struct PhaseSeconds {  // of rank 0; sums to trainSeconds
@@ -54,7 +54,7 @@ struct ReportBadSample {
 
 struct Report {
   std::string job;
-  std::string state;  // Succeeded, Failed, Stopped
+  std::string state;    // Succeeded, Failed, Stopped
   std::string message;  // why it failed or stopped
   int64_t attempt = 1;
   int64_t generations = 0;
@@ -74,15 +74,15 @@ struct Report {
   std::vector<ReportFault> faults;
   std::optional<double> cost_dollars, cost_per_million_samples;
   std::optional<std::string> verdict, checkpoint_uri;
-  std::string config_json;                       // the manifest as run
-  std::map<std::string, std::string> versions;   // "hetero", "libtorch", ...
+  std::string config_json;                      // the manifest as run
+  std::map<std::string, std::string> versions;  // "hetero", "libtorch", ...
 };
 
 // Pretty-printed JSON, keys in docs/report.md's order.
 std::string ToJson(const Report& report);
 
-// One self-contained page: summary, loss curve, step-time split, per-worker table, faults; inline SVG and
-// style, no script from elsewhere, readable in light and dark.
+// One self-contained page: summary, loss curve, step-time split, per-worker table, faults; inline
+// SVG and style, no script from elsewhere, readable in light and dark.
 std::string ToHtml(const Report& report);
 
 // A few lines for a terminal: state, steps, samples/s, accuracy, waits, where the report is.

@@ -1,1 +1,166 @@
 #include "runtime/job/job_config.h"
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace hetero::job {
+namespace {
+
+using api::FieldError;
+
+// Gathers what is refused, field by field.
+class Refusals {
+ public:
+  void Add(std::string path, std::string reason) {
+    errors_.push_back({std::move(path), std::move(reason)});
+  }
+  std::vector<FieldError> Take() { return std::move(errors_); }
+
+ private:
+  std::vector<FieldError> errors_;
+};
+
+std::string Unsupported(std::string_view what, std::string_view remedy) {
+  std::string reason(what);
+  reason += " is not supported yet; ";
+  return reason += remedy;
+}
+
+bool IsS3(std::string_view uri) { return uri.starts_with("s3://"); }
+
+std::string_view UnsupportedFormat(api::DatasetFormat format) {
+  switch (format) {
+    case api::DatasetFormat::kAuto:
+    case api::DatasetFormat::kSynthetic:
+    case api::DatasetFormat::kIdx:
+    case api::DatasetFormat::kImageFolder:
+      return "";
+    case api::DatasetFormat::kCifar10:
+      return "CIFAR10";
+    case api::DatasetFormat::kTfRecord:
+      return "TFRecord";
+    case api::DatasetFormat::kRecordIo:
+      return "RecordIO";
+    case api::DatasetFormat::kWebDataset:
+      return "WebDataset";
+  }
+  __builtin_unreachable();
+}
+
+std::string_view UnsupportedOperator(api::OperatorKind op) {
+  switch (op) {
+    case api::OperatorKind::kDecode:
+    case api::OperatorKind::kResize:
+    case api::OperatorKind::kCenterCrop:
+    case api::OperatorKind::kRandomResizedCrop:
+    case api::OperatorKind::kHorizontalFlip:
+    case api::OperatorKind::kColorJitter:
+    case api::OperatorKind::kGrayscale:
+    case api::OperatorKind::kGaussianBlur:
+    case api::OperatorKind::kNormalize:
+    case api::OperatorKind::kCast:
+    case api::OperatorKind::kDelay:
+      return "";
+    case api::OperatorKind::kVerticalFlip:
+      return "VerticalFlip";
+    case api::OperatorKind::kRotate:
+      return "Rotate";
+    case api::OperatorKind::kRandomErasing:
+      return "RandomErasing";
+    case api::OperatorKind::kRandAugment:
+      return "RandAugment";
+    case api::OperatorKind::kPlugin:
+      return "Plugin";
+  }
+  __builtin_unreachable();
+}
+
+void CheckSource(const api::DatasetSource& source, const std::string& path, Refusals* refusals) {
+  if (IsS3(source.uri)) {
+    refusals->Add(path + ".uri", Unsupported("reading from S3",
+                                             "mount the data as a volume and give file:///path"));
+  }
+  if (const std::string_view format = UnsupportedFormat(source.format); !format.empty()) {
+    refusals->Add(path + ".format", Unsupported(format, "convert the data to ImageFolder or IDX"));
+  }
+}
+
+void CheckPipeline(const std::vector<api::OperatorSpec>& pipeline, Refusals* refusals) {
+  for (size_t i = 0; i < pipeline.size(); ++i) {
+    const std::string path = "spec.pipeline[" + std::to_string(i) + "]";
+    if (const std::string_view op = UnsupportedOperator(pipeline[i].op); !op.empty()) {
+      refusals->Add(path + ".op", Unsupported(op, "remove the operator"));
+    }
+    if (pipeline[i].placement != api::Placement::kAuto) {
+      refusals->Add(path + ".placement",
+                    Unsupported("a fixed placement", "use Auto or leave it out"));
+    }
+  }
+}
+
+void CheckModel(const api::Model& model, Refusals* refusals) {
+  const std::string path = "spec.training.model";
+  constexpr std::string_view kRemedy = "name one of mlp, resnet18, vit_b_16";
+  if (!model.torch_script.empty()) {
+    refusals->Add(path + ".torchScript", Unsupported("a TorchScript model", kRemedy));
+  } else if (!model.plugin.empty()) {
+    refusals->Add(path + ".plugin", Unsupported("a model from a plugin", kRemedy));
+  } else if (model.name != "mlp" && model.name != "resnet18" && model.name != "vit_b_16") {
+    refusals->Add(path + ".name", Unsupported("model \"" + model.name + "\"", kRemedy));
+  }
+  if (!model.weights.empty()) {
+    refusals->Add(path + ".weights", Unsupported("starting from given weights",
+                                                 "leave it out to start from random ones"));
+  }
+}
+
+void CheckTraining(const api::Training& training, Refusals* refusals) {
+  const std::string path = "spec.training";
+  CheckModel(training.model, refusals);
+  if (training.precision == api::Precision::kBf16) {
+    refusals->Add(path + ".precision", Unsupported("BF16", "use FP32"));
+  }
+  if (training.gradient_accumulation_steps > 1) {
+    refusals->Add(path + ".gradientAccumulationSteps",
+                  Unsupported("gradient accumulation",
+                              "use 1; more GPUWorker replicas enlarge the global batch"));
+  }
+  if (training.checkpoint) {
+    refusals->Add(path + ".checkpoint",
+                  Unsupported("checkpointing", "leave it out and plan for a run in one piece"));
+  }
+  if (training.stop_on_non_finite == api::NonFiniteAction::kSkip) {
+    refusals->Add(path + ".stopOnNonFinite", Unsupported("Skip", "use Fail"));
+  }
+  if (training.parallelism.partitions != 1) {
+    refusals->Add(path + ".parallelism.partitions", Unsupported("pipeline parallelism", "use 1"));
+  }
+  if (training.parallelism.microbatches != 1) {
+    refusals->Add(path + ".parallelism.microbatches", Unsupported("pipeline parallelism", "use 1"));
+  }
+}
+
+}  // namespace
+
+std::vector<FieldError> UnsupportedFields(const api::HeteroTrainingJob& job) {
+  const api::Spec& spec = job.spec;
+  Refusals refusals;
+  CheckSource(spec.dataset, "spec.dataset", &refusals);
+  if (spec.dataset.validation) {
+    CheckSource(*spec.dataset.validation, "spec.dataset.validation", &refusals);
+  }
+  CheckPipeline(spec.pipeline, &refusals);
+  CheckTraining(spec.training, &refusals);
+  if (spec.output && IsS3(spec.output->uri)) {
+    refusals.Add("spec.output.uri", Unsupported("writing to S3", "give file:///path on a volume"));
+  }
+  if (spec.autoscaling == api::Switch::kEnabled) {
+    refusals.Add(
+        "spec.autoscaling",
+        Unsupported("autoscaling", "use Disabled and set replicas of the CPUWorker roles"));
+  }
+  return refusals.Take();
+}
+
+}  // namespace hetero::job

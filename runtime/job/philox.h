@@ -13,14 +13,15 @@ std::array<uint32_t, 4> Philox4x32(std::array<uint32_t, 4> counter, std::array<u
 // make one where it is used.
 class RandomStream {
  public:
-  // `position` counts operators with repeats unrolled; < 2^16.
+  // `position` counts operators with repeats unrolled; < 2^16. Streams are distinct for sample ids
+  // below 2^48 and epochs below 2^32; each has 2^34 numbers.
   RandomStream(uint64_t seed, int64_t epoch, int64_t sample_id, int32_t position);
 
   uint32_t NextUint32();
   // Uniform in [0, 1) with 24 random bits (float) or 53 (double).
   float NextFloat();
   double NextDouble();
-  // Uniform in [min, max).
+  // Uniform in [min, max); min when they are equal.
   double Uniform(double min, double max);
   // Uniform in [0, bound), bound > 0, without modulo bias.
   uint32_t Below(uint32_t bound);

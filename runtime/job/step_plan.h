@@ -22,9 +22,9 @@ struct Step {
   SlotRange slots;            // all ranks together
 };
 
-// The arithmetic of steps: which slots of which epoch each rank trains at each step. With a constant
-// global batch (batch_size_per_worker x ranks x accumulation) the slots of a step are the same for
-// any number of ranks; rank r takes its contiguous share. Immutable, safe from any thread.
+// The arithmetic of steps: which slots of which epoch each rank trains at each step. With a
+// constant global batch (batch_size_per_worker x ranks x accumulation) the slots of a step are the
+// same for any number of ranks; rank r takes its contiguous share. Immutable, safe from any thread.
 class StepPlan {
  public:
   struct Options {
@@ -38,10 +38,13 @@ class StepPlan {
   };
   explicit StepPlan(const Options& options);
 
-  int64_t global_batch() const;
-  // Keep: ceil(samples / global_batch): 60,000 / (2 x 128) gives 235. Drop: floor, at least... 0.
-  int64_t steps_per_epoch() const;
-  int64_t total_steps() const;
+  // Samples of a full step over all ranks.
+  int64_t global_batch() const { return global_batch_; }
+  // Keep: ceil(samples / global_batch): 60,000 / (2 x 128) gives 235. Drop: floor, which is 0 with
+  // fewer samples than one global batch: the plan is then empty and the caller refuses the job.
+  int64_t steps_per_epoch() const { return steps_per_epoch_; }
+  // epochs x steps_per_epoch or max_steps, whichever is less.
+  int64_t total_steps() const { return total_steps_; }
   // Epochs that have at least one step.
   int64_t total_epochs() const;
 
@@ -51,12 +54,15 @@ class StepPlan {
   // the first ranks taking the longer shares. count 0 when the tail has fewer slots than ranks.
   SlotRange Share(int64_t step, int32_t rank) const;
   // Factor for a rank's mean loss so that the mean over ranks equals the mean over the step's
-  // samples: ranks x n_r / n.
+  // samples: ranks x n_r / n. The factors of all ranks add up to ranks.
   double LossScale(int64_t step, int32_t rank) const;
   bool IsLastOfEpoch(int64_t step) const;
 
  private:
   Options options_;
+  int64_t global_batch_;
+  int64_t steps_per_epoch_;
+  int64_t total_steps_;
 };
 
 }  // namespace hetero::job

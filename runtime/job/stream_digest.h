@@ -8,7 +8,8 @@ namespace hetero::job {
 
 // Fingerprint of a stream of consumed samples: the 128-bit sum of a keyed hash of (epoch, step,
 // global slot, sample id, CRC32C of the produced sample). Order and place of production do not
-// change it; a wrong, missing or repeated sample does. A value type.
+// change it; a wrong, missing or repeated sample does. The hash is SipHash-2-4 with 128-bit output
+// (sip_hash.h) of the five numbers as 64-bit little-endian words. A value type.
 class StreamDigest {
  public:
   StreamDigest() = default;

@@ -1,0 +1,315 @@
+#include "runtime/local/launcher.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/atomic_file.h"
+#include "base/log.h"
+#include "base/process_usage.h"
+#include "base/status_macros.h"
+#include "operator/api/manifest.h"
+#include "runtime/insight/report.h"
+#include "runtime/local/child.h"
+#include "runtime/local/console.h"
+#include "runtime/local/processes.h"
+#include "runtime/local/status_watch.h"
+
+namespace hetero::local {
+namespace {
+
+constexpr base::Duration kPoll = std::chrono::milliseconds(20);
+constexpr base::Duration kStopGrace = std::chrono::seconds(4);     // Ctrl-C until SIGKILL
+constexpr base::Duration kLeaveGrace = std::chrono::seconds(5);    // head gone until SIGKILL
+
+// A private folder for sockets, short because a unix socket's path has at most 107 characters.
+class SocketFolder {
+ public:
+  static absl::StatusOr<SocketFolder> Create() {
+    std::string path = "/tmp/hetero-XXXXXX";
+    if (mkdtemp(path.data()) == nullptr) {
+      return absl::UnavailableError(absl::StrCat("cannot create a folder in /tmp: ", strerror(errno)));
+    }
+    return SocketFolder(path);
+  }
+  SocketFolder(SocketFolder&& other) noexcept : path_(std::exchange(other.path_, "")) {}
+  SocketFolder& operator=(SocketFolder&&) = delete;
+  ~SocketFolder() {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  explicit SocketFolder(std::string path) : path_(std::move(path)) {}
+  std::string path_;
+};
+
+// What trainers print, read by the launcher so that it never tears the status line.
+class OutputPipe {
+ public:
+  OutputPipe() {
+    if (pipe2(ends_, O_CLOEXEC) == 0) fcntl(ends_[0], F_SETFL, O_NONBLOCK);
+  }
+  ~OutputPipe() {
+    for (const int end : ends_) {
+      if (end >= 0) close(end);
+    }
+  }
+  int write_end() const { return ends_[1]; }
+  // Prints every complete line that has arrived.
+  void Forward(Console& console) {
+    char buffer[4096];
+    ssize_t count = 0;
+    while ((count = read(ends_[0], buffer, sizeof buffer)) > 0) pending_.append(buffer, count);
+    size_t end = 0;
+    while ((end = pending_.find('\n')) != std::string::npos) {
+      console.Line(pending_.substr(0, end));
+      pending_.erase(0, end + 1);
+    }
+  }
+
+ private:
+  int ends_[2] = {-1, -1};
+  std::string pending_;
+};
+
+class Launcher {
+ public:
+  Launcher(const LaunchOptions& options, SocketFolder sockets, base::Clock& clock)
+      : options_(options),
+        clock_(clock),
+        sockets_(std::move(sockets)),
+        created_(clock.WallNow()),
+        console_(clock) {}
+
+  absl::StatusOr<Outcome> Run(std::stop_token stop, std::stop_token kill);
+
+ private:
+  struct Member {
+    ProcessPlan plan;
+    Child child;
+    bool ended = false;
+  };
+
+  std::string OutputFile(const std::string& name) const {
+    return (std::filesystem::path(options_.output_folder) / name).string();
+  }
+  absl::Status StartAll();
+  absl::StatusOr<Child> StartProcess(const ProcessPlan& plan);
+  // Notices ended processes; replaces CPU workers. Returns whether the head still runs.
+  bool Supervise();
+  void OnExit(Member& member, const ExitStatus& status);
+  void WriteProcessList();
+  // Waits until every process has ended, at most `grace`; the destructor kills the rest.
+  void WaitForAll(base::Duration grace);
+  Outcome Conclude();
+  void WriteFallbackReport(const std::string& state, const std::string& message);
+
+  const LaunchOptions& options_;
+  base::Clock& clock_;
+  const SocketFolder sockets_;
+  const base::WallTime created_;
+  Console console_;
+  OutputPipe output_;
+  std::vector<Member> members_;  // head first
+  std::unique_ptr<StatusWatch> watch_;
+  int restarts_ = 0;
+  bool stopping_ = false;
+  std::string failure_;  // of the head itself
+};
+
+absl::Status Launcher::StartAll() {
+  const std::string job_file = OutputFile("job.json");
+  HETERO_RETURN_IF_ERROR(base::WriteFileAtomically(job_file, api::ToJson(options_.job)));
+  std::error_code ignored;
+  for (const char* stale : {"report.json", "report.html"}) {
+    std::filesystem::remove(OutputFile(stale), ignored);
+  }
+  std::filesystem::remove_all(OutputFile("logs"), ignored);
+  std::filesystem::create_directories(OutputFile("logs"), ignored);
+
+  const ProcessPlanOptions plan{
+      .runtime_program = options_.runtime_program,
+      .trainer_program = options_.trainer_program,
+      .socket_folder = sockets_.path(),
+      .job_file = job_file,
+      .output_folder = options_.output_folder,
+      .dump_stream_folder = options_.dump_stream_folder,
+      .created_unix_ns =
+          std::chrono::duration_cast<base::Duration>(created_.time_since_epoch()).count(),
+      .input_only = options_.input_only,
+      .cores = base::UsableCores()};
+  for (ProcessPlan& process : PlanProcesses(options_.job, plan)) {
+    HETERO_ASSIGN_OR_RETURN(Child child, StartProcess(process));
+    members_.push_back({std::move(process), std::move(child)});
+  }
+  watch_ = std::make_unique<StatusWatch>(HeadAddress(plan), base::TlsOptions{.plain_text = true},
+                                         clock_);
+  WriteProcessList();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Child> Launcher::StartProcess(const ProcessPlan& plan) {
+  const int64_t incarnation =
+      std::chrono::duration_cast<base::Duration>(clock_.WallNow().time_since_epoch()).count();
+  const bool prints = plan.type != api::RoleType::kCpuWorker;
+  return Child::Start(plan, incarnation, OutputFile(absl::StrCat("logs/", plan.name, ".log")),
+                      prints ? output_.write_end() : -1);
+}
+
+bool Launcher::Supervise() {
+  bool changed = false;
+  for (Member& member : members_) {
+    if (member.ended) continue;
+    const std::optional<ExitStatus> status = member.child.Poll();
+    if (!status) continue;
+    member.ended = changed = true;
+    OnExit(member, *status);
+  }
+  if (changed) WriteProcessList();
+  return !members_[0].ended;
+}
+
+void Launcher::OnExit(Member& member, const ExitStatus& status) {
+  if (member.plan.type == api::RoleType::kHead) {
+    if (!status.ok()) failure_ = absl::StrCat("the head ended: ", status.ToString());
+    return;
+  }
+  if (stopping_ || status.ok()) return;
+  console_.Line(absl::StrCat(member.plan.name, " ended: ", status.ToString(), "; see ",
+                             OutputFile(absl::StrCat("logs/", member.plan.name, ".log"))));
+  v1::ExitReport report;
+  report.set_role(member.plan.role);
+  report.set_index(member.plan.index);
+  report.set_exit_code(status.code);
+  report.set_signal(status.signal);
+  report.set_message(status.ToString());
+  const absl::Status told = watch_->ReportExit(report);
+  if (!told.ok()) log::Debug("head not told of an exit", {{"error", told.message()}});
+  if (member.plan.type != api::RoleType::kCpuWorker) return;
+  if (restarts_ >= options_.job.spec.run_policy.max_restarts) {
+    console_.Line(absl::StrCat(member.plan.name, " is not replaced: runPolicy.maxRestarts (",
+                               options_.job.spec.run_policy.max_restarts, ") is used up"));
+    return;
+  }
+  absl::StatusOr<Child> replacement = StartProcess(member.plan);
+  if (!replacement.ok()) {
+    console_.Line(absl::StrCat(member.plan.name, ": ", replacement.status().message()));
+    return;
+  }
+  ++restarts_;
+  member.child = *std::move(replacement);
+  member.ended = false;
+}
+
+void Launcher::WriteProcessList() {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const Member& member : members_) {
+    if (member.ended) continue;
+    list.push_back({{"name", member.plan.name},
+                    {"role", member.plan.role},
+                    {"index", member.plan.index},
+                    {"pid", member.child.pid()}});
+  }
+  base::WriteFileAtomically(OutputFile("processes.json"), list.dump(2) + "\n").IgnoreError();
+}
+
+void Launcher::WaitForAll(base::Duration grace) {
+  stopping_ = true;
+  const base::Instant deadline = clock_.Now() + grace;
+  while (clock_.Now() < deadline) {
+    Supervise();
+    output_.Forward(console_);
+    bool running = false;
+    for (const Member& member : members_) running |= !member.ended;
+    if (!running) break;
+    clock_.SleepFor(kPoll);
+  }
+  output_.Forward(console_);
+}
+
+void Launcher::WriteFallbackReport(const std::string& state, const std::string& message) {
+  insight::Report report;
+  report.job = options_.job.metadata.name;
+  report.state = state;
+  report.message = message;
+  report.seed = options_.job.spec.training.seed;
+  report.wall_seconds = base::ToSeconds(clock_.WallNow() - created_);
+  report.config_json = api::ToJson(options_.job);
+  const absl::Status written = insight::WriteReport(report, options_.output_folder);
+  if (!written.ok()) console_.Line(absl::StrCat("no report: ", written.message()));
+}
+
+Outcome Launcher::Conclude() {
+  const std::optional<v1::JobStatus> status = watch_->latest();
+  Outcome outcome = stopping_ ? Outcome::kStopped : Outcome::kFailed;
+  std::string message = stopping_ ? "stopped on request" : failure_;
+  if (status && status->state() == v1::JobStatus::SUCCEEDED) outcome = Outcome::kSucceeded;
+  if (status && status->state() == v1::JobStatus::STOPPED) outcome = Outcome::kStopped;
+  if (status && status->state() == v1::JobStatus::FAILED) {
+    outcome = Outcome::kFailed;
+    message = absl::StrCat(status->first_failure().member(), ": ", status->first_failure().message());
+  }
+  std::error_code ignored;
+  if (!std::filesystem::exists(OutputFile("report.json"), ignored)) {
+    WriteFallbackReport(outcome == Outcome::kStopped ? "Stopped" : "Failed", message);
+  }
+  if (outcome == Outcome::kFailed) console_.Line(absl::StrCat("failed: ", message));
+  return outcome;
+}
+
+absl::StatusOr<Outcome> Launcher::Run(std::stop_token stop, std::stop_token kill) {
+  HETERO_RETURN_IF_ERROR(StartAll());
+  bool head_runs = true;
+  while (head_runs && !stop.stop_requested()) {
+    head_runs = Supervise();
+    output_.Forward(console_);
+    if (const std::optional<v1::JobStatus> status = watch_->latest()) {
+      console_.Status(DescribeStatus(*status));
+    }
+    clock_.SleepFor(kPoll, stop);
+  }
+  if (head_runs) {
+    stopping_ = true;
+    console_.Line("stopping (Ctrl-C again to kill)");
+    watch_->RequestStop("stopped by the user").IgnoreError();
+    const base::Instant deadline = clock_.Now() + kStopGrace;
+    while (clock_.Now() < deadline && !kill.stop_requested() && Supervise()) {
+      output_.Forward(console_);
+      clock_.SleepFor(kPoll, kill);
+    }
+    for (Member& member : members_) {
+      if (!member.ended) member.child.Signal(SIGKILL);
+    }
+    WaitForAll(std::chrono::seconds(1));
+  } else {
+    const bool stopping = stopping_;
+    WaitForAll(kLeaveGrace);
+    stopping_ = stopping;
+  }
+  std::error_code ignored;
+  std::filesystem::remove(OutputFile("processes.json"), ignored);
+  console_.Clear();
+  return Conclude();
+}
+
+}  // namespace
+
+absl::StatusOr<Outcome> RunLocal(const LaunchOptions& options, base::Clock& clock,
+                                 std::stop_token stop, std::stop_token kill) {
+  HETERO_ASSIGN_OR_RETURN(SocketFolder sockets, SocketFolder::Create());
+  return Launcher(options, std::move(sockets), clock).Run(std::move(stop), std::move(kill));
+}
+
+}  // namespace hetero::local

@@ -1,1 +1,200 @@
 #include "runtime/pipeline/pipeline.h"
+
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/job/philox.h"
+#include "runtime/pipeline/decode.h"
+#include "runtime/pipeline/operator.h"
+#include "runtime/pipeline/operator_factory.h"
+#include "runtime/pipeline/tensor_conversion.h"
+
+namespace hetero::pipeline {
+namespace {
+
+// RandomStream's limit on positions.
+constexpr int32_t kMaxOperators = 1 << 16;
+
+struct Stage {
+  std::unique_ptr<Operator> op;
+  int32_t position = 0;  // among spec.pipeline with repeats unrolled
+};
+
+struct Plan {
+  api::ImageShape input;   // zero height and width: any
+  api::ImageShape output;  // the same until an operator fixes it
+  std::vector<Stage> stages;
+  TensorConversion conversion;
+};
+
+class OperatorPipeline final : public Pipeline {
+ public:
+  explicit OperatorPipeline(Plan plan) : plan_(std::move(plan)) {}
+
+  api::ImageShape output() const override { return plan_.output; }
+  const TensorConversion& conversion() const override { return plan_.conversion; }
+  absl::Status Run(const source::RawSample& sample, const SampleKey& key,
+                   std::span<uint8_t> out) const override;
+
+ private:
+  absl::Status CheckInput(const api::ImageShape& shape) const;
+
+  Plan plan_;
+};
+
+std::string Place(size_t index, api::OperatorKind kind) {
+  return absl::StrCat("spec.pipeline[", index, "] (", OperatorName(kind), ")");
+}
+
+absl::Status AtPlace(size_t index, api::OperatorKind kind, const absl::Status& status) {
+  return absl::Status(status.code(),
+                      absl::StrCat(Place(index, kind), " ", std::string(status.message())));
+}
+
+// Adds the stages of one entry, its repeats unrolled, and moves plan->output on.
+absl::Status AddUint8Operator(const api::OperatorSpec& spec, int32_t position, job::Split split,
+                              base::Clock& clock, Plan* plan) {
+  for (int32_t repeat = 0; repeat < spec.repeat; ++repeat) {
+    auto operators = MakeOperators(spec, plan->output.channels, split, clock);
+    if (!operators.ok()) return operators.status();
+    for (std::unique_ptr<Operator>& op : *operators) {
+      auto shape = op->OutputShape(plan->output);
+      if (!shape.ok()) return shape.status();
+      plan->output = *shape;
+      plan->stages.push_back({std::move(op), position + repeat});
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AddOperator(const api::OperatorSpec& spec, int32_t position, job::Split split,
+                         base::Clock& clock, ConversionBuilder* conversion, Plan* plan) {
+  if (spec.repeat < 1 || spec.repeat >= kMaxOperators - position) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("repeat must be at least 1 and all operators together fewer than ",
+                     kMaxOperators, ", not ", spec.repeat));
+  }
+  switch (spec.op) {
+    case api::OperatorKind::kDecode:
+      if (position != 0 || spec.repeat != 1) {
+        return absl::InvalidArgumentError("must come first, and once: later pictures are decoded");
+      }
+      return absl::OkStatus();
+    case api::OperatorKind::kNormalize:
+    case api::OperatorKind::kCast:
+      for (int32_t repeat = 0; repeat < spec.repeat; ++repeat) {
+        absl::Status status = conversion->Add(spec, plan->output.channels);
+        if (!status.ok()) return status;
+      }
+      return absl::OkStatus();
+    default:
+      if (conversion->converts()) {
+        return absl::InvalidArgumentError(
+            "takes uint8 pictures; move it before the first Normalize or Cast");
+      }
+      return AddUint8Operator(spec, position, split, clock, plan);
+  }
+}
+
+absl::Status CheckOutput(const std::vector<api::OperatorSpec>& operators, const Plan& plan) {
+  if (plan.output.height > 0 && plan.output.width > 0) return absl::OkStatus();
+  const std::string last =
+      operators.empty() ? "spec.pipeline" : Place(operators.size() - 1, operators.back().op);
+  return absl::InvalidArgumentError(
+      absl::StrCat(last,
+                   " leaves pictures whose size varies; add Resize with size, CenterCrop or "
+                   "RandomResizedCrop"));
+}
+
+// Two pictures that take turns as source and target; kept per thread, so that a steady stream of
+// samples allocates nothing.
+struct Scratch {
+  Image images[2];
+};
+
+absl::Status Load(const source::RawSample& sample, Image* decoded, ImageView* view) {
+  switch (sample.encoding) {
+    case source::Encoding::kRaw:
+      if (sample.shape.height < 1 || sample.shape.width < 1 || sample.shape.channels < 1 ||
+          ByteSize(sample.shape) != int64_t(sample.bytes.size())) {
+        return absl::DataLossError(absl::StrCat("raw picture of ", sample.bytes.size(),
+                                                " bytes is declared as ", ToString(sample.shape)));
+      }
+      *view = {sample.shape, sample.bytes.data()};
+      return absl::OkStatus();
+    case source::Encoding::kJpeg:
+    case source::Encoding::kPng: {
+      absl::Status status = sample.encoding == source::Encoding::kJpeg
+                                ? DecodeJpeg(sample.bytes, decoded)
+                                : DecodePng(sample.bytes, decoded);
+      *view = decoded->view();
+      return status;
+    }
+  }
+  return absl::InternalError("unknown encoding");
+}
+
+absl::Status OperatorPipeline::CheckInput(const api::ImageShape& shape) const {
+  if (plan_.input.height > 0 ? shape == plan_.input : shape.channels == plan_.input.channels) {
+    return absl::OkStatus();
+  }
+  const std::string wanted = plan_.input.height > 0
+                                 ? ToString(plan_.input)
+                                 : absl::StrCat(plan_.input.channels, " channels");
+  return absl::DataLossError(absl::StrCat("picture is ", ToString(shape), " but the dataset's are ",
+                                          wanted, " (decoded pictures always have 3 channels)"));
+}
+
+absl::Status OperatorPipeline::Run(const source::RawSample& sample, const SampleKey& key,
+                                   std::span<uint8_t> out) const {
+  static thread_local Scratch scratch;
+  if (int64_t(out.size()) != output_bytes()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "buffer of ", out.size(), " bytes for a sample of ", output_bytes(), " bytes"));
+  }
+  ImageView view;
+  if (absl::Status status = Load(sample, &scratch.images[0], &view); !status.ok()) return status;
+  if (absl::Status status = CheckInput(view.shape); !status.ok()) return status;
+  int target = 1;
+  for (const Stage& stage : plan_.stages) {
+    job::RandomStream random(key.seed, key.epoch, key.sample_id, stage.position);
+    Image* image = &scratch.images[target];
+    if (absl::Status status = stage.op->Apply(view, image, random); !status.ok()) return status;
+    view = image->view();
+    target = 1 - target;
+  }
+  if (view.shape != plan_.output) {
+    return absl::InternalError(absl::StrCat("pipeline produced ", ToString(view.shape),
+                                            " instead of ", ToString(plan_.output)));
+  }
+  std::memcpy(out.data(), view.data, out.size());
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Pipeline>> Pipeline::Create(
+    const std::vector<api::OperatorSpec>& operators, const api::ImageShape& input, job::Split split,
+    base::Clock& clock) {
+  Plan plan;
+  plan.input = input;
+  if (input.height < 1 || input.width < 1) {
+    // Only encoded pictures vary in size, and decoding gives three channels.
+    plan.input = {0, 0, input.channels > 0 ? input.channels : 3};
+  }
+  plan.output = plan.input;
+  ConversionBuilder conversion;
+  int32_t position = 0;
+  for (size_t i = 0; i < operators.size(); ++i) {
+    const api::OperatorSpec& spec = operators[i];
+    absl::Status status = AddOperator(spec, position, split, clock, &conversion, &plan);
+    if (!status.ok()) return AtPlace(i, spec.op, status);
+    position += spec.repeat;
+  }
+  if (absl::Status status = CheckOutput(operators, plan); !status.ok()) return status;
+  plan.conversion = conversion.conversion();
+  return std::make_unique<OperatorPipeline>(std::move(plan));
+}
+
+}  // namespace hetero::pipeline

@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/clock.h"
 #include "operator/api/hetero_training_job.h"
 #include "runtime/job/schedule.h"
 #include "runtime/source/dataset.h"
@@ -33,12 +34,13 @@ struct SampleKey {
 class Pipeline {
  public:
   // Checks the operators against the picture shape `input` (zero height: any size), and fixes the
-  // output shape. kInvalidArgument names spec.pipeline[i] and the reason: an operator that needs three
-  // channels, an output whose size is not fixed, an operator after Normalize.
-  // Validation uses each operator's deterministic form (docs/decisions/0001).
+  // output shape. kInvalidArgument names spec.pipeline[i] and the reason: an operator that needs
+  // three channels, an output whose size is not fixed, an operator after Normalize. Validation uses
+  // each operator's deterministic form (docs/decisions/0001). `clock`, for Delay, must outlive the
+  // pipeline.
   static absl::StatusOr<std::unique_ptr<Pipeline>> Create(
       const std::vector<api::OperatorSpec>& operators, const api::ImageShape& input,
-      job::Split split);
+      job::Split split, base::Clock& clock = base::Clock::Real());
   virtual ~Pipeline() = default;
 
   // Shape of every produced sample, uint8 [height, width, channels].
@@ -49,8 +51,8 @@ class Pipeline {
   }
   virtual const TensorConversion& conversion() const = 0;
 
-  // Produces one sample into `out`, output_bytes() long. kDataLoss: the bytes cannot be decoded or have
-  // another shape than `input`.
+  // Produces one sample into `out`, output_bytes() long. kDataLoss: the bytes cannot be decoded or
+  // have another shape than `input`.
   virtual absl::Status Run(const source::RawSample& sample, const SampleKey& key,
                            std::span<uint8_t> out) const = 0;
 };

@@ -32,11 +32,12 @@ class Dataset {
   virtual int64_t size() const = 0;
   virtual int32_t classes() const = 0;
   // The shape that every sample must have once decoded, before any operator: the manifest's
-  // `image`, else the format's, else that of the first sample. Zero height means "any" (pictures of varying
-  // size; the pipeline must then fix the size).
+  // `image`, else the format's, else that of the first sample. Zero height means "any" (pictures of
+  // varying size; the pipeline must then fix the size).
   virtual api::ImageShape image() const = 0;
-  // Fills `*sample` with sample `id`. kDataLoss: the bytes were read in full but are bad (wrong label
-  // or shape): a bad sample, replaced and counted. Any other error: storage failed; the caller retries.
+  // Fills `*sample` with sample `id`. kDataLoss: the bytes were read in full but are bad (wrong
+  // label or shape): a bad sample, replaced and counted. Any other error: storage failed; the
+  // caller retries.
   virtual absl::Status Read(int64_t id, RawSample* sample) const = 0;
   // Where sample `id` is stored, for messages: a path, "file.gz: record 17".
   virtual std::string Describe(int64_t id) const = 0;
@@ -46,9 +47,9 @@ class Dataset {
   virtual std::string fingerprint() const = 0;
 };
 
-// Opens and checks a dataset: existence, headers, counts, `samples`/`classes`/`image` of the manifest.
-// `split` chooses the files of a format that keeps both splits in one folder (IDX: train-* or t10k-*)
-// and keeps Synthetic's validation samples apart from its training samples.
+// Opens and checks a dataset: existence, headers, counts, `samples`/`classes`/`image` of the
+// manifest. `split` chooses the files of a format that keeps both splits in one folder (IDX:
+// train-* or t10k-*) and keeps Synthetic's validation samples apart from its training samples.
 // Errors name the path, what was looked for and the remedy.
 absl::StatusOr<std::unique_ptr<Dataset>> OpenDataset(const api::DatasetSource& source,
                                                      job::Split split, uint64_t seed);

@@ -27,17 +27,18 @@ class KeyValueStore {
   virtual absl::Status Wait(const std::vector<std::string>& keys, base::Duration timeout) = 0;
   virtual absl::StatusOr<bool> Check(const std::vector<std::string>& keys) = 0;
   virtual absl::StatusOr<int64_t> Add(const std::string& key, int64_t amount) = 0;
-  virtual absl::StatusOr<std::string> CompareSet(const std::string& key, const std::string& expected,
+  virtual absl::StatusOr<std::string> CompareSet(const std::string& key,
+                                                 const std::string& expected,
                                                  const std::string& desired) = 0;
   virtual absl::StatusOr<bool> Delete(const std::string& key) = 0;
   virtual absl::StatusOr<int64_t> CountKeys() = 0;
 };
 
 struct StepRecord {
-  int64_t step = 0;   // completed steps
-  int64_t epoch = 0;  // 1-based, of this step
+  int64_t step = 0;           // completed steps
+  int64_t epoch = 0;          // 1-based, of this step
   int64_t step_in_epoch = 0;  // 1-based
-  double loss = 0;    // mean over the step's samples of all ranks
+  double loss = 0;            // mean over the step's samples of all ranks
   double seconds = 0;
   int64_t samples = 0;  // of all ranks
 };
@@ -62,8 +63,8 @@ class Observer {
   virtual ~Observer() = default;
   virtual void OnStep(const StepRecord& record) = 0;
   virtual void OnEvaluation(const EvaluationRecord& record) = 0;
-  // Every consumed batch, before it is trained on (digest, audit, dump). For training batches `digest` of the
-  // whole job follows in OnDigest.
+  // Every consumed batch, before it is trained on (digest, audit, dump). For training batches
+  // `digest` of the whole job follows in OnDigest.
   virtual void OnBatch(const feed::Batch& batch) = 0;
   // After each control all-reduce: the whole job's stream digest and consumed samples so far.
   virtual void OnDigest(uint64_t high, uint64_t low, int64_t samples_consumed) = 0;
@@ -84,9 +85,9 @@ struct TrainerOptions {
   pipeline::TensorConversion conversion;
 };
 
-// Trains the whole schedule: forms the process group, builds the model, steps, evaluates. Returns OK after the
-// last step, kCancelled when `stop` ended it (all ranks agree on the step), else what went wrong.
-// `stop` is looked at between steps, and cuts waits for batches and peers short.
+// Trains the whole schedule: forms the process group, builds the model, steps, evaluates. Returns
+// OK after the last step, kCancelled when `stop` ended it (all ranks agree on the step), else what
+// went wrong. `stop` is looked at between steps, and cuts waits for batches and peers short.
 absl::Status RunTrainer(const TrainerOptions& options, const job::Schedule& schedule,
                         feed::BatchStream& batches, KeyValueStore& store, Observer& observer,
                         base::Clock& clock, std::stop_token stop);

@@ -1,0 +1,43 @@
+# Front door of the repository; CMake does the work. `make help` lists the targets.
+PRESET ?= release
+BUILD  := build/$(PRESET)
+BIN    := build/release/bin
+JOBS   ?= $(shell nproc)
+DEMO   ?= out/demo
+
+.DEFAULT_GOAL := help
+.PHONY: help setup build demo test unit sanitize bench format lint clean
+
+help:  ## this list
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup:  ## install packages and LibTorch (Debian 12; asks sudo where needed)
+	@scripts/setup.sh
+
+build: setup  ## build all programs into build/release/bin
+	@mkdir -p build && cmake --preset $(PRESET) -Wno-dev >build/$(PRESET).configure.log 2>&1 || { cat build/$(PRESET).configure.log; exit 1; }
+	@cmake --build $(BUILD) -j $(JOBS)
+
+demo: build  ## make a small dataset and train on it: 1 head, 2 CPU workers, 2 trainers
+	@scripts/demo.sh $(BIN) $(DEMO)
+
+test:  ## set up, build and run every test layer
+	@scripts/test.sh
+
+unit: build  ## build and run the unit tests only
+	@ctest --test-dir $(BUILD) -L unit --output-on-failure -j $(JOBS)
+
+sanitize: setup  ## unit and runtime tests under ASan+UBSan, then TSan
+	@scripts/sanitize.sh
+
+bench: build  ## print the benchmark table (ratios of one run)
+	@scripts/bench.sh $(BUILD)
+
+format:  ## format every C++ file
+	@git ls-files '*.h' '*.cpp' | grep -v '^third_party/' | xargs clang-format-14 -i
+
+lint: setup  ## fail on unformatted files and on clang-tidy findings
+	@scripts/lint.sh
+
+clean:  ## remove build/ and out/
+	@rm -rf build out

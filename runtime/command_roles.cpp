@@ -1,0 +1,134 @@
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <iostream>
+#include <memory>
+#include <string>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "runtime/commands.h"
+#include "runtime/load_manifest.h"
+#include "runtime/process/consumer.h"
+#include "runtime/process/cpu_worker.h"
+#include "runtime/process/head.h"
+#include "runtime/process/signals.h"
+
+namespace hetero::commands {
+namespace {
+
+struct HeadArguments {
+  std::string job_file;
+  std::string listen = "0.0.0.0:7070";
+  std::string output;
+  int64_t created_unix_ns = 0;
+  bool input_only = false;
+};
+
+int ExitCodeOf(v1::JobStatus::State state) {
+  if (state == v1::JobStatus::SUCCEEDED) return kExitSucceeded;
+  return state == v1::JobStatus::STOPPED ? kExitStopped : kExitFailed;
+}
+
+int RunHeadCommand(const HeadArguments& arguments) {
+  process::DieWithParent();
+  process::SignalStop signals;
+  log::Init("head");
+  const std::optional<api::HeteroTrainingJob> job = LoadManifest(arguments.job_file, {});
+  if (!job) return kExitUsage;
+  base::Clock& clock = base::Clock::Real();
+  const base::WallTime created =
+      arguments.created_unix_ns > 0
+          ? base::WallTime(std::chrono::nanoseconds(arguments.created_unix_ns))
+          : clock.WallNow();
+  const absl::StatusOr<v1::JobStatus> status = process::RunHead({.job = *job,
+                                                                 .listen_address = arguments.listen,
+                                                                 .tls = {.plain_text = true},
+                                                                 .input_only = arguments.input_only,
+                                                                 .output_folder = arguments.output,
+                                                                 .created = created},
+                                                                clock, signals.first());
+  if (!status.ok()) {
+    std::cerr << "head: " << status.status().message() << "\n";
+    return kExitFailed;
+  }
+  return ExitCodeOf(status->state());
+}
+
+int RunCpuWorkerCommand(const process::CpuWorkerOptions& arguments) {
+  process::DieWithParent();
+  process::SignalStop signals;
+  process::CpuWorkerOptions options = arguments;
+  absl::StatusOr<process::Identity> identity = process::IdentityFromEnvironment();
+  if (!identity.ok()) {
+    std::cerr << identity.status().message() << "\n";
+    return kExitUsage;
+  }
+  options.identity = *std::move(identity);
+  log::Init(process::MemberName(options.identity.member));
+  const absl::Status status =
+      process::RunCpuWorker(options, base::Clock::Real(), signals.first());
+  if (status.ok()) return kExitSucceeded;
+  log::Error("CPU worker failed", {{"error", status.message()}});
+  return kExitFailed;
+}
+
+int RunConsumerCommand(process::RankSession::Options options) {
+  process::DieWithParent();
+  process::SignalStop signals;
+  absl::StatusOr<process::Identity> identity = process::IdentityFromEnvironment();
+  if (!identity.ok()) {
+    std::cerr << identity.status().message() << "\n";
+    return kExitUsage;
+  }
+  options.identity = *std::move(identity);
+  options.print = [](const std::string& line) {
+    std::printf("%s\n", line.c_str());
+    std::fflush(stdout);
+  };
+  log::Init(process::MemberName(options.identity.member));
+  const absl::Status status =
+      process::RunConsumer(std::move(options), base::Clock::Real(), signals.first());
+  if (status.ok()) return kExitSucceeded;
+  log::Error("consumer failed", {{"error", status.message()}});
+  return absl::IsCancelled(status) ? kExitStopped : kExitFailed;
+}
+
+}  // namespace
+
+void AddHead(CLI::App& app, int* exit_code) {
+  CLI::App* command =
+      app.add_subcommand("head", "Run a job's head (started by the operator or by local)");
+  auto arguments = std::make_shared<HeadArguments>();
+  command->add_option("--job", arguments->job_file, "Manifest (YAML or JSON)")->required();
+  command->add_option("--listen", arguments->listen, "Address to serve on, host:port or unix:PATH")
+      ->capture_default_str();
+  command->add_option("--output", arguments->output, "Folder for report.json and report.html");
+  command->add_option("--created-unix-ns", arguments->created_unix_ns,
+                      "When the job was started; startupSeconds counts from here; default: now");
+  command->add_flag("--input-only", arguments->input_only, "The job has consumers, not trainers");
+  command->callback([arguments, exit_code] { *exit_code = RunHeadCommand(*arguments); });
+}
+
+void AddCpuWorker(CLI::App& app, int* exit_code) {
+  CLI::App* command =
+      app.add_subcommand("cpu-worker", "Run a CPU worker (started by the operator or by local)");
+  auto arguments = std::make_shared<process::CpuWorkerOptions>();
+  arguments->listen_address = "0.0.0.0:7080";
+  command->add_option("--listen", arguments->listen_address,
+                      "Address to serve batches on, host:port or unix:PATH")
+      ->capture_default_str();
+  command->add_option("--threads", arguments->threads, "Worker threads; 0: one per usable core")
+      ->capture_default_str();
+  command->callback([arguments, exit_code] { *exit_code = RunCpuWorkerCommand(*arguments); });
+}
+
+void AddConsumer(CLI::App& app, int* exit_code) {
+  CLI::App* command =
+      app.add_subcommand("consumer", "Run a rank that discards its batches (local --input-only)");
+  auto options = std::make_shared<process::RankSession::Options>();
+  command->add_option("--dump-stream", options->dump_stream_folder,
+                      "Write every consumed batch into this folder as safetensors");
+  command->callback([options, exit_code] { *exit_code = RunConsumerCommand(*options); });
+}
+
+}  // namespace hetero::commands

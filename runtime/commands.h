@@ -1,0 +1,24 @@
+#pragma once
+
+namespace CLI {
+class App;
+}
+
+// The subcommands of hetero-runtime. Each Add function declares one and runs it through
+// `*exit_code` when it is chosen.
+namespace hetero::commands {
+
+inline constexpr int kExitSucceeded = 0;
+inline constexpr int kExitFailed = 1;
+inline constexpr int kExitUsage = 2;      // invalid manifest or command line
+inline constexpr int kExitStopped = 130;  // by Ctrl-C, as shells report it
+
+void AddLocal(CLI::App& app, int* exit_code);
+void AddValidate(CLI::App& app, int* exit_code);
+void AddPreview(CLI::App& app, int* exit_code);
+void AddMakeDataset(CLI::App& app, int* exit_code);
+void AddHead(CLI::App& app, int* exit_code);
+void AddCpuWorker(CLI::App& app, int* exit_code);
+void AddConsumer(CLI::App& app, int* exit_code);
+
+}  // namespace hetero::commands

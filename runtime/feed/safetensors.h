@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+// The safetensors file format (https://github.com/huggingface/safetensors): uint64 little-endian
+// header length, a JSON header, then the tensors' bytes, row-major and little-endian.
+namespace hetero::feed {
+
+enum class TensorType { kUint8, kInt32, kInt64 };
+
+// A view of a tensor to write; `data` holds the product of `shape` elements of `type`.
+struct TensorView {
+  std::string name;
+  TensorType type = TensorType::kUint8;
+  std::vector<int64_t> shape;
+  const void* data = nullptr;
+};
+
+// Writes the file whole: to a temporary name first, so that a reader never sees half of it.
+absl::Status WriteSafetensors(const std::string& path, const std::vector<TensorView>& tensors,
+                              const std::map<std::string, std::string>& metadata);
+
+struct Tensor {
+  TensorType type = TensorType::kUint8;
+  std::vector<int64_t> shape;
+  std::vector<uint8_t> data;
+};
+
+struct SafetensorsFile {
+  std::map<std::string, Tensor> tensors;
+  std::map<std::string, std::string> metadata;
+};
+
+// kDataLoss names what is wrong with the file: a length that does not fit, JSON, types, offsets.
+absl::StatusOr<SafetensorsFile> ReadSafetensors(const std::string& path);
+
+}  // namespace hetero::feed

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "runtime/feed/batch_producer.h"
+
+namespace hetero::feed {
+
+// A pool of threads that serves tickets in the order of submission; several threads share the
+// samples of the oldest unfinished one. Behind a CPU worker's server and, at idle priority, a
+// trainer's own LocalProducer. Thread-safe. The destructor stops between two samples, drops what is
+// unfinished without a callback, and joins.
+class TicketExecutor {
+ public:
+  struct Options {
+    std::string name;           // Batch::producer, and the threads' name
+    int threads = 1;            // >= 1
+    bool low_priority = false;  // SCHED_IDLE: runs when nothing else on the machine wants to
+  };
+  // Called on a thread of the pool, with no lock held.
+  struct Callbacks {
+    std::function<void(const Ticket&)> on_started;
+    std::function<void(const Ticket&, absl::StatusOr<std::unique_ptr<Batch>>)> on_done;
+  };
+  using Handle = uint64_t;
+
+  TicketExecutor(Options options, base::Clock& clock);
+  ~TicketExecutor();
+
+  // Tickets wait until this is called, once. `producer` outlives the executor.
+  void SetProducer(const BatchProducer* producer);
+  Handle Submit(const Ticket& ticket, Callbacks callbacks);
+  // Drops a ticket that has not started; its callbacks are then never called. False when it has
+  // started, is done, or never was.
+  bool Cancel(Handle handle);
+
+ private:
+  struct Work;
+
+  void Loop(std::stop_token stop);
+  std::shared_ptr<Work> TakeWork(std::stop_token stop, bool* first);
+  void Prepare(Work* work);
+  void ProduceSamples(Work* work, std::stop_token stop);
+  void Finish(Work* work);
+
+  const Options options_;
+  base::Clock& clock_;
+  std::mutex mutex_;  // guards producer_, queue_, next_handle_
+  std::condition_variable_any changed_;
+  const BatchProducer* producer_ = nullptr;
+  std::deque<std::shared_ptr<Work>> queue_;  // has samples that no thread has taken
+  Handle next_handle_ = 1;
+  std::vector<std::jthread> threads_;
+};
+
+}  // namespace hetero::feed

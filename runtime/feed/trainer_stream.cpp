@@ -1,0 +1,68 @@
+#include "runtime/feed/trainer_stream.h"
+
+#include <grpcpp/generic/generic_stub.h>
+
+#include <utility>
+
+namespace hetero::feed {
+
+std::shared_ptr<TrainerStream> TrainerStream::Dial(const std::shared_ptr<grpc::Channel>& channel,
+                                                   Callbacks callbacks) {
+  const std::shared_ptr<TrainerStream> stream(new TrainerStream(std::move(callbacks)));
+  stream->self_ = stream;
+  grpc::GenericStub stub(channel);
+  stub.PrepareBidiStreamingCall(&stream->context_, kStreamMethod, grpc::StubOptions(),
+                                stream.get());
+  stream->AddHold();  // for the writes that start outside gRPC's callbacks
+  stream->StartRead(&stream->frame_);
+  stream->StartCall();
+  return stream;
+}
+
+void TrainerStream::Send(const TicketRequest& request) {
+  const std::lock_guard lock(mutex_);
+  if (ended_) return;
+  requests_.push_back(EncodeRequest(request));
+  if (requests_.size() == 1) StartWrite(&requests_.front());
+}
+
+void TrainerStream::Cancel() { context_.TryCancel(); }
+
+void TrainerStream::OnReadInitialMetadataDone(bool ok) {
+  if (ok) callbacks_.on_up();
+}
+
+void TrainerStream::OnReadDone(bool ok) {
+  if (!ok) {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+    RemoveHold();
+    return;
+  }
+  absl::StatusOr<Frame> frame = DecodeFrame(frame_);
+  frame_.Clear();
+  if (frame.ok()) {
+    callbacks_.on_frame(*std::move(frame));
+  } else {
+    // Where the next frame begins can no longer be trusted, nor which ticket this one answered.
+    broken_ = frame.status();
+    context_.TryCancel();
+  }
+  StartRead(&frame_);
+}
+
+void TrainerStream::OnWriteDone(bool ok) {
+  const std::lock_guard lock(mutex_);
+  requests_.pop_front();
+  if (ended_ || !ok) return;  // after a failed write the read fails too
+  if (!requests_.empty()) StartWrite(&requests_.front());
+}
+
+void TrainerStream::OnDone(const grpc::Status& status) {
+  const std::shared_ptr<TrainerStream> last = std::move(self_);
+  if (!broken_.ok()) return callbacks_.on_down(broken_);
+  callbacks_.on_down(
+      absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message()));
+}
+
+}  // namespace hetero::feed

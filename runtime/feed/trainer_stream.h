@@ -1,0 +1,55 @@
+#pragma once
+
+#include <grpcpp/channel.h>
+#include <grpcpp/client_context.h>
+#include <grpcpp/support/byte_buffer.h>
+#include <grpcpp/support/client_callback.h>
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+
+#include "absl/status/status.h"
+#include "runtime/feed/wire.h"
+
+namespace hetero::feed {
+
+// A trainer's end of one stream to one CPU worker, from dialling until it breaks. Thread-safe. gRPC
+// keeps it alive until on_down has returned, which is called exactly once and last.
+class TrainerStream : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
+ public:
+  // Called on gRPC's threads, with no lock held; never from inside Dial() or Send().
+  struct Callbacks {
+    std::function<void()> on_up;          // the worker answered
+    std::function<void(Frame)> on_frame;  // decoded; batches are checked
+    std::function<void(absl::Status)> on_down;
+  };
+  static std::shared_ptr<TrainerStream> Dial(const std::shared_ptr<grpc::Channel>& channel,
+                                             Callbacks callbacks);
+
+  // Queues the request; dropped when the stream is broken.
+  void Send(const TicketRequest& request);
+  // Breaks the stream.
+  void Cancel();
+
+  void OnReadInitialMetadataDone(bool ok) override;
+  void OnReadDone(bool ok) override;
+  void OnWriteDone(bool ok) override;
+  void OnDone(const grpc::Status& status) override;
+
+ private:
+  explicit TrainerStream(Callbacks callbacks) : callbacks_(std::move(callbacks)) {}
+
+  const Callbacks callbacks_;
+  grpc::ClientContext context_;
+  std::shared_ptr<TrainerStream> self_;  // dropped in OnDone
+  grpc::ByteBuffer frame_;               // gRPC writes it between StartRead and OnReadDone
+  absl::Status broken_;                  // why the trainer itself gave the stream up
+
+  std::mutex mutex_;                       // guards requests_, ended_
+  std::deque<grpc::ByteBuffer> requests_;  // the first one is being written
+  bool ended_ = false;                     // nothing may be written any more
+};
+
+}  // namespace hetero::feed

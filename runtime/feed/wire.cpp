@@ -1,0 +1,266 @@
+#include "runtime/feed/wire.h"
+
+#include <array>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/crc32c.h"
+#include "hetero/v1/feed.pb.h"
+#include "runtime/feed/slice_reader.h"
+
+namespace hetero::feed {
+namespace {
+
+constexpr size_t kPrefixBytes = 8;  // header length and header checksum
+constexpr uint32_t kMaxHeaderBytes = 64u << 20;
+constexpr int64_t kMaxTensorBytes = std::numeric_limits<int32_t>::max();
+constexpr size_t kMaxErrorText = 4096;
+
+void PutLittleEndian(uint32_t value, char* out) {
+  for (int i = 0; i < 4; ++i) out[i] = static_cast<char>(value >> (8 * i));
+}
+
+uint32_t GetLittleEndian(const uint8_t* in) {
+  return uint32_t{in[0]} | uint32_t{in[1]} << 8 | uint32_t{in[2]} << 16 | uint32_t{in[3]} << 24;
+}
+
+void ToProto(const Ticket& ticket, v1::Ticket* out) {
+  out->set_id(ticket.id);
+  out->set_generation(ticket.generation);
+  out->set_rank(ticket.rank);
+  out->set_split(ticket.split == job::Split::kTrain ? v1::TRAIN : v1::VALIDATION);
+  out->set_epoch(ticket.epoch);
+  out->set_step(ticket.step);
+  out->set_first_slot(ticket.slots.first);
+  out->set_count(ticket.slots.count);
+}
+
+absl::StatusOr<Ticket> FromProto(const v1::Ticket& ticket) {
+  if (ticket.split() != v1::TRAIN && ticket.split() != v1::VALIDATION) {
+    return absl::DataLossError(absl::StrCat("ticket ", ticket.id(), " has unknown split ",
+                                            static_cast<int>(ticket.split())));
+  }
+  const auto split = ticket.split() == v1::TRAIN ? job::Split::kTrain : job::Split::kValidation;
+  return Ticket{ticket.id(),
+                ticket.generation(),
+                ticket.rank(),
+                split,
+                ticket.epoch(),
+                ticket.step(),
+                {ticket.first_slot(), ticket.count()}};
+}
+
+grpc::Slice HeaderSlice(const v1::FrameHeader& header) {
+  std::string bytes(kPrefixBytes, '\0');
+  header.AppendToString(&bytes);
+  const size_t size = bytes.size() - kPrefixBytes;
+  PutLittleEndian(static_cast<uint32_t>(size), bytes.data());
+  PutLittleEndian(base::Crc32c(bytes.data() + kPrefixBytes, size), bytes.data() + 4);
+  return grpc::Slice(bytes);
+}
+
+uint32_t BatchCrc(const Batch& batch) {
+  const uint64_t sample_bytes =
+      batch.count() == 0 ? 0 : static_cast<uint64_t>(batch.images.size() / batch.count());
+  uint32_t crc = 0;
+  for (const uint32_t sample : batch.crcs) crc = base::Crc32cCombine(crc, sample, sample_bytes);
+  return crc;
+}
+
+v1::FrameHeader BatchHeader(const Batch& batch) {
+  v1::FrameHeader header;
+  header.set_kind(v1::FrameHeader::BATCH);
+  ToProto(batch.ticket, header.mutable_ticket());
+  header.set_height(batch.shape.height);
+  header.set_width(batch.shape.width);
+  header.set_channels(batch.shape.channels);
+  header.mutable_labels()->Assign(batch.labels.begin(), batch.labels.end());
+  header.mutable_sample_ids()->Assign(batch.sample_ids.begin(), batch.sample_ids.end());
+  header.mutable_sample_crc32c()->Assign(batch.crcs.begin(), batch.crcs.end());
+  for (const BadSample& bad : batch.bad_samples) {
+    v1::BadSample* out = header.add_bad_samples();
+    out->set_slot(bad.slot);
+    out->set_sample_id(bad.sample_id);
+    out->set_replacement_id(bad.replacement_id);
+    out->set_reason(bad.reason.substr(0, kMaxErrorText));
+  }
+  header.set_batch_crc32c(BatchCrc(batch));
+  header.set_work_seconds(batch.work_seconds);
+  header.set_cpu_seconds(batch.cpu_seconds);
+  return header;
+}
+
+// Bytes of the tensor that `header` announces, checked against what is left of the frame.
+absl::StatusOr<int64_t> TensorBytes(const v1::FrameHeader& header, size_t left) {
+  const int64_t count = header.ticket().count();
+  const auto bad = [&](auto... what) {
+    return absl::DataLossError(
+        absl::StrCat("batch frame of ticket ", header.ticket().id(), what...));
+  };
+  if (count < 0 || header.labels_size() != count || header.sample_ids_size() != count ||
+      header.sample_crc32c_size() != count) {
+    return bad(": ", count, " samples, but ", header.labels_size(), " labels, ",
+               header.sample_ids_size(), " ids, ", header.sample_crc32c_size(), " checksums");
+  }
+  int64_t bytes = 1;
+  for (const int64_t factor :
+       {int64_t{header.height()}, int64_t{header.width()}, int64_t{header.channels()}}) {
+    if (factor <= 0 || bytes > kMaxTensorBytes / factor) {
+      return bad(": impossible sample shape ", header.height(), "x", header.width(), "x",
+                 header.channels());
+    }
+    bytes *= factor;
+  }
+  if (count > kMaxTensorBytes / bytes || static_cast<uint64_t>(bytes * count) != left) {
+    return bad(": ", count, " samples of ", bytes, " bytes announced, ", left, " bytes sent");
+  }
+  return bytes * count;
+}
+
+absl::StatusOr<Frame> DecodeBatch(const v1::FrameHeader& header, Frame frame, SliceReader* reader) {
+  const absl::StatusOr<int64_t> bytes = TensorBytes(header, reader->left());
+  if (!bytes.ok()) return bytes.status();
+  auto batch = std::make_unique<Batch>();
+  batch->ticket = frame.ticket;
+  batch->shape = {header.height(), header.width(), header.channels()};
+  batch->images = Slab(*bytes);
+  batch->labels.assign(header.labels().begin(), header.labels().end());
+  batch->sample_ids.assign(header.sample_ids().begin(), header.sample_ids().end());
+  batch->crcs.assign(header.sample_crc32c().begin(), header.sample_crc32c().end());
+  for (const v1::BadSample& bad : header.bad_samples()) {
+    batch->bad_samples.push_back({bad.slot(), bad.sample_id(), bad.replacement_id(), bad.reason()});
+  }
+  batch->work_seconds = header.work_seconds();
+  batch->cpu_seconds = header.cpu_seconds();
+
+  uint32_t crc = 0;
+  const int64_t sample_bytes = batch->count() == 0 ? 0 : *bytes / batch->count();
+  uint8_t* out = batch->images.data();
+  for (int64_t i = 0; i < batch->count(); ++i, out += sample_bytes) {
+    reader->Read(out, static_cast<size_t>(sample_bytes));
+    crc = base::Crc32c(out, static_cast<size_t>(sample_bytes), crc);  // while it is in the cache
+  }
+  if (crc != header.batch_crc32c()) {
+    frame.kind = Frame::Kind::kFailed;
+    frame.error = absl::DataLossError(
+        absl::StrCat("the batch of ticket ", frame.ticket.id, " was damaged on its way: CRC32C ",
+                     absl::Hex(crc), ", sent as ", absl::Hex(header.batch_crc32c())));
+    return frame;
+  }
+  frame.batch = std::move(batch);
+  return frame;
+}
+
+absl::StatusOr<v1::FrameHeader> ReadHeader(SliceReader* reader) {
+  std::array<uint8_t, kPrefixBytes> prefix;
+  if (!reader->Read(prefix.data(), prefix.size())) {
+    return absl::DataLossError("a feed frame ends inside its prefix");
+  }
+  const uint32_t size = GetLittleEndian(prefix.data());
+  if (size > kMaxHeaderBytes || size > reader->left()) {
+    return absl::DataLossError(absl::StrCat("a feed frame announces a header of ", size, " bytes, ",
+                                            reader->left(), " were sent"));
+  }
+  std::string bytes(size, '\0');
+  reader->Read(bytes.data(), size);
+  if (base::Crc32c(bytes.data(), size) != GetLittleEndian(prefix.data() + 4)) {
+    return absl::DataLossError("a feed frame's header was damaged on its way (CRC32C)");
+  }
+  v1::FrameHeader header;
+  if (!header.ParseFromString(bytes)) {
+    return absl::DataLossError("a feed frame's header is not a FrameHeader: versions differ?");
+  }
+  return header;
+}
+
+}  // namespace
+
+grpc::ByteBuffer EncodeRequest(const TicketRequest& request) {
+  v1::TicketRequest proto;
+  for (const Ticket& ticket : request.issue) ToProto(ticket, proto.add_issue());
+  proto.mutable_cancel()->Assign(request.cancel.begin(), request.cancel.end());
+  const grpc::Slice slice(proto.SerializeAsString());
+  return grpc::ByteBuffer(&slice, 1);
+}
+
+absl::StatusOr<TicketRequest> DecodeRequest(const grpc::ByteBuffer& buffer) {
+  absl::StatusOr<SliceReader> reader = SliceReader::Open(buffer);
+  if (!reader.ok()) return reader.status();
+  std::string bytes(reader->left(), '\0');
+  reader->Read(bytes.data(), bytes.size());
+  v1::TicketRequest proto;
+  if (!proto.ParseFromString(bytes)) {
+    return absl::InvalidArgumentError("the trainer's message is not a TicketRequest");
+  }
+  TicketRequest request;
+  for (const v1::Ticket& ticket : proto.issue()) {
+    absl::StatusOr<Ticket> issued = FromProto(ticket);
+    if (!issued.ok()) return issued.status();
+    request.issue.push_back(*issued);
+  }
+  request.cancel.assign(proto.cancel().begin(), proto.cancel().end());
+  return request;
+}
+
+grpc::ByteBuffer EncodeStarted(const Ticket& ticket) {
+  v1::FrameHeader header;
+  header.set_kind(v1::FrameHeader::STARTED);
+  ToProto(ticket, header.mutable_ticket());
+  const grpc::Slice slice = HeaderSlice(header);
+  return grpc::ByteBuffer(&slice, 1);
+}
+
+grpc::ByteBuffer EncodeFailed(const Ticket& ticket, const absl::Status& error) {
+  v1::FrameHeader header;
+  header.set_kind(v1::FrameHeader::FAILED);
+  ToProto(ticket, header.mutable_ticket());
+  header.set_error(std::string(error.message().substr(0, kMaxErrorText)));
+  header.set_error_code(static_cast<int32_t>(error.code()));
+  const grpc::Slice slice = HeaderSlice(header);
+  return grpc::ByteBuffer(&slice, 1);
+}
+
+grpc::ByteBuffer EncodeBatch(std::unique_ptr<Batch> batch) {
+  const grpc::Slice header = HeaderSlice(BatchHeader(*batch));
+  if (batch->images.size() == 0) return grpc::ByteBuffer(&header, 1);
+  uint8_t* data = batch->images.data();
+  const auto size = static_cast<size_t>(batch->images.size());
+  const auto release = [](void* owner) { delete static_cast<Batch*>(owner); };
+  const std::array<grpc::Slice, 2> slices = {header,
+                                             grpc::Slice(data, size, release, batch.release())};
+  return grpc::ByteBuffer(slices.data(), slices.size());
+}
+
+absl::StatusOr<Frame> DecodeFrame(const grpc::ByteBuffer& buffer) {
+  absl::StatusOr<SliceReader> reader = SliceReader::Open(buffer);
+  if (!reader.ok()) return reader.status();
+  const absl::StatusOr<v1::FrameHeader> header = ReadHeader(&*reader);
+  if (!header.ok()) return header.status();
+  const absl::StatusOr<Ticket> ticket = FromProto(header->ticket());
+  if (!ticket.ok()) return ticket.status();
+
+  Frame frame;
+  frame.ticket = *ticket;
+  if (header->kind() == v1::FrameHeader::BATCH) {
+    frame.kind = Frame::Kind::kBatch;
+    return DecodeBatch(*header, std::move(frame), &*reader);
+  }
+  if (reader->left() != 0) {
+    return absl::DataLossError(
+        absl::StrCat("a feed frame without a batch is followed by ", reader->left(), " bytes"));
+  }
+  if (header->kind() == v1::FrameHeader::STARTED) return frame;
+  if (header->kind() != v1::FrameHeader::FAILED) {
+    return absl::DataLossError(
+        absl::StrCat("unknown kind ", static_cast<int>(header->kind()), " of feed frame"));
+  }
+  frame.kind = Frame::Kind::kFailed;
+  frame.error = absl::Status(static_cast<absl::StatusCode>(header->error_code()), header->error());
+  if (frame.error.ok()) frame.error = absl::UnknownError(header->error());
+  return frame;
+}
+
+}  // namespace hetero::feed

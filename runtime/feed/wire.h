@@ -1,0 +1,46 @@
+#pragma once
+
+#include <grpcpp/support/byte_buffer.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/feed/batch.h"
+
+// Messages of /hetero.v1.Feed/Stream (proto/hetero/v1/feed.proto) to and from gRPC byte buffers.
+// Decoding trusts nothing: every length is checked before it is used.
+namespace hetero::feed {
+
+inline constexpr char kStreamMethod[] = "/hetero.v1.Feed/Stream";
+
+// Trainer -> worker.
+struct TicketRequest {
+  std::vector<Ticket> issue;
+  std::vector<int64_t> cancel;  // ticket ids
+};
+grpc::ByteBuffer EncodeRequest(const TicketRequest& request);
+absl::StatusOr<TicketRequest> DecodeRequest(const grpc::ByteBuffer& buffer);
+
+// Worker -> trainer.
+struct Frame {
+  enum class Kind { kStarted, kBatch, kFailed };
+  Kind kind = Kind::kStarted;
+  Ticket ticket;
+  std::unique_ptr<Batch> batch;  // kBatch only; `producer` is left empty
+  absl::Status error;            // kFailed only, never OK
+};
+grpc::ByteBuffer EncodeStarted(const Ticket& ticket);
+grpc::ByteBuffer EncodeFailed(const Ticket& ticket, const absl::Status& error);
+// Borrows the batch's slab: no tensor byte is copied, and the batch lives until gRPC has sent it.
+grpc::ByteBuffer EncodeBatch(std::unique_ptr<Batch> batch);
+
+// Copies tensor bytes once, into a new slab. A batch whose tensor bytes are not those that the
+// header's checksum was computed of comes back as kFailed with kDataLoss, so that its ticket can be
+// issued again. Anything else that is wrong with the frame is an error: kDataLoss naming what was
+// found, and nothing of it can be used.
+absl::StatusOr<Frame> DecodeFrame(const grpc::ByteBuffer& buffer);
+
+}  // namespace hetero::feed

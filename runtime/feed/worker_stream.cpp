@@ -1,0 +1,100 @@
+#include "runtime/feed/worker_stream.h"
+
+#include <string>
+#include <utility>
+
+#include "base/log.h"
+
+namespace hetero::feed {
+
+WorkerStream* WorkerStream::Open(TicketExecutor* executor, AtomicCounters* counters) {
+  auto* stream = new WorkerStream(executor, counters);
+  stream->self_.reset(stream);
+  // The trainer takes the metadata as the sign that this worker is there.
+  stream->StartSendInitialMetadata();
+  stream->StartRead(&stream->request_);
+  return stream;
+}
+
+void WorkerStream::OnReadDone(bool ok) {
+  if (!ok) return End(grpc::Status::OK);  // the trainer has gone, or the server shuts down
+  const absl::StatusOr<TicketRequest> request = DecodeRequest(request_);
+  if (!request.ok()) {
+    log::Warning("a trainer's stream is closed", {{"error", request.status().message()}});
+    return End(
+        grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, std::string(request.status().message())));
+  }
+  for (const int64_t id : request->cancel) CancelTicket(id);
+  for (const Ticket& ticket : request->issue) Submit(ticket);
+  request_.Clear();
+  StartRead(&request_);
+}
+
+void WorkerStream::Submit(const Ticket& ticket) {
+  const std::shared_ptr<WorkerStream> self = self_;
+  TicketExecutor::Callbacks callbacks;
+  callbacks.on_started = [self](const Ticket& started) {
+    {
+      const std::lock_guard lock(self->mutex_);
+      self->queued_.erase(started.id);
+    }
+    self->Send(EncodeStarted(started));
+  };
+  callbacks.on_done = [self](const Ticket& done, absl::StatusOr<std::unique_ptr<Batch>> batch) {
+    self->SendResult(done, std::move(batch));
+  };
+  const std::lock_guard lock(mutex_);
+  queued_[ticket.id] = executor_.Submit(ticket, std::move(callbacks));
+}
+
+void WorkerStream::CancelTicket(int64_t id) {
+  const std::lock_guard lock(mutex_);
+  const auto it = queued_.find(id);
+  if (it == queued_.end()) return;
+  executor_.Cancel(it->second);
+  queued_.erase(it);
+}
+
+void WorkerStream::CancelAll() {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [id, handle] : queued_) executor_.Cancel(handle);
+  queued_.clear();
+}
+
+void WorkerStream::SendResult(const Ticket& ticket, absl::StatusOr<std::unique_ptr<Batch>> batch) {
+  if (!batch.ok()) {
+    log::Warning(
+        "a ticket failed",
+        {{"ticket", ticket.id}, {"rank", ticket.rank}, {"error", batch.status().message()}});
+    return Send(EncodeFailed(ticket, batch.status()));
+  }
+  counters_.batches += 1;
+  counters_.samples += (*batch)->count();
+  counters_.bytes += (*batch)->images.size();
+  Send(EncodeBatch(*std::move(batch)));
+}
+
+void WorkerStream::Send(grpc::ByteBuffer frame) {
+  const std::lock_guard lock(mutex_);
+  if (ended_) return;
+  frames_.push_back(std::move(frame));
+  if (frames_.size() == 1) StartWrite(&frames_.front());
+}
+
+void WorkerStream::OnWriteDone(bool ok) {
+  const std::lock_guard lock(mutex_);
+  frames_.pop_front();
+  if (ended_ || !ok) return;  // after a failed write the read fails too, and ends the stream
+  if (!frames_.empty()) StartWrite(&frames_.front());
+}
+
+void WorkerStream::End(const grpc::Status& status) {
+  CancelAll();
+  const std::lock_guard lock(mutex_);
+  ended_ = true;
+  Finish(status);
+}
+
+void WorkerStream::OnDone() { const std::shared_ptr<WorkerStream> last = std::move(self_); }
+
+}  // namespace hetero::feed

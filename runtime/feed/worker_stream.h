@@ -1,0 +1,60 @@
+#pragma once
+
+#include <grpcpp/generic/async_generic_service.h>
+#include <grpcpp/support/byte_buffer.h>
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+#include "absl/status/statusor.h"
+#include "runtime/feed/ticket_executor.h"
+#include "runtime/feed/wire.h"
+
+namespace hetero::feed {
+
+// Totals over all streams of a server.
+struct AtomicCounters {
+  std::atomic<int64_t> batches{0};
+  std::atomic<int64_t> samples{0};
+  std::atomic<int64_t> bytes{0};
+};
+
+// A worker's end of one trainer's stream: submits the trainer's tickets to the executor and sends
+// its frames, one at a time. Owns itself until gRPC is done with it; when the stream ends, its
+// tickets that have not started are cancelled. Thread-safe. Executor and counters outlive the gRPC
+// server, which outlives every stream.
+class WorkerStream : public grpc::ServerGenericBidiReactor {
+ public:
+  // Starts to read; the pointer is valid until gRPC has been told so by OnDone.
+  static WorkerStream* Open(TicketExecutor* executor, AtomicCounters* counters);
+
+  void OnReadDone(bool ok) override;
+  void OnWriteDone(bool ok) override;
+  void OnDone() override;
+
+ private:
+  WorkerStream(TicketExecutor* executor, AtomicCounters* counters)
+      : executor_(*executor), counters_(*counters) {}
+  void Submit(const Ticket& ticket);
+  void CancelTicket(int64_t id);
+  void CancelAll();
+  void SendResult(const Ticket& ticket, absl::StatusOr<std::unique_ptr<Batch>> batch);
+  void Send(grpc::ByteBuffer frame);
+  void End(const grpc::Status& status);
+
+  TicketExecutor& executor_;
+  AtomicCounters& counters_;
+  std::shared_ptr<WorkerStream> self_;  // dropped in OnDone
+  grpc::ByteBuffer request_;            // gRPC writes it between StartRead and OnReadDone
+
+  std::mutex mutex_;                     // guards frames_, ended_, queued_
+  std::deque<grpc::ByteBuffer> frames_;  // the first one is being written
+  bool ended_ = false;                   // Finish was called: nothing may be written any more
+  std::unordered_map<int64_t, TicketExecutor::Handle> queued_;  // by ticket id; not started
+};
+
+}  // namespace hetero::feed

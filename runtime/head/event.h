@@ -1,0 +1,74 @@
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "hetero/v1/membership.pb.h"
+#include "runtime/head/job_record.h"
+
+// What happens to State, and what State wants done about it.
+namespace hetero::head {
+
+struct HelloReceived {
+  StreamId stream = 0;
+  v1::Hello hello;
+};
+struct HeartbeatReceived {
+  StreamId stream = 0;
+  v1::Heartbeat heartbeat;
+};
+struct FinishedReceived {
+  StreamId stream = 0;
+  v1::Finished finished;
+};
+struct StreamClosed {
+  StreamId stream = 0;
+  bool process_gone = false;  // known to have ended: a process of this machine without a pid
+};
+struct Tick {};
+struct StopRequested {
+  std::string reason;
+};
+// A launcher saw the process of `member` ("gpu-0") die.
+struct FailureReported {
+  std::string member;
+  std::string message;
+};
+using Event = std::variant<HelloReceived, HeartbeatReceived, FinishedReceived, StreamClosed, Tick,
+                           StopRequested, FailureReported>;
+
+struct Send {
+  StreamId stream = 0;
+  v1::HeadMessage message;
+};
+// To every stream named: the job begins, or goes on with other ranks.
+struct OpenGeneration {
+  std::vector<StreamId> streams;
+  v1::Generation generation;
+};
+// To the trainers.
+struct BroadcastRoster {
+  std::vector<StreamId> streams;
+  v1::Roster roster;
+};
+// The stream is closed after this message.
+struct Refuse {
+  StreamId stream = 0;
+  v1::Refused refused;
+};
+// The same process has dialled again; its older stream is of no more use.
+struct CloseStream {
+  StreamId stream = 0;
+};
+struct Note {
+  bool warning = false;
+  std::string message;
+  std::string member;  // empty: the job
+};
+// The record is complete: write the report, tell those who wait. Once per job.
+struct EndJob {};
+using Action =
+    std::variant<Send, OpenGeneration, BroadcastRoster, Refuse, CloseStream, Note, EndJob>;
+
+}  // namespace hetero::head

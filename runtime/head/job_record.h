@@ -1,0 +1,86 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "hetero/v1/membership.pb.h"
+#include "hetero/v1/status.pb.h"
+#include "operator/api/hetero_training_job.h"
+#include "runtime/head/bad_sample_log.h"
+#include "runtime/head/loss_curve.h"
+
+// What the head knows about a job, as plain data: State (state.h) writes it; the status, the
+// verdict and the report are functions of it.
+namespace hetero::head {
+
+using StreamId = int64_t;
+
+// Both times of one moment: `steady` measures, `wall` is for people and files.
+struct Moment {
+  base::Instant steady;
+  base::WallTime wall;
+};
+
+struct MemberKey {
+  std::string role;
+  int32_t index = 0;
+  int32_t local_rank = 0;
+  auto operator<=>(const MemberKey&) const = default;
+};
+
+struct MemberRecord {
+  std::string name;   // "cpu-0", "gpu-1.3" when a replica has several ranks
+  int32_t rank = -1;  // -1: CPU worker
+  v1::Hello hello;    // of the current process
+  std::optional<StreamId> stream;
+  base::Instant last_seen;        // last message
+  base::Instant disconnected_at;  // meaningful without a stream
+  bool process_gone = false;      // known to have ended, not only out of reach
+  bool lost = false;              // silent or out of reach for too long; back with its next message
+  std::optional<v1::Finished> finished;
+  v1::Counters counters;  // of the current process
+  v1::Counters earlier;   // of the processes it replaced
+  v1::Progress progress;
+  int64_t restarts = 0;
+  std::optional<size_t> open_fault;  // index into JobRecord::faults, until it is back
+
+  bool trainer() const { return rank >= 0; }
+  bool connected() const { return stream.has_value(); }
+  bool registered() const { return !lost && !process_gone && !finished; }
+};
+
+struct Fault {
+  base::WallTime time;
+  base::Instant since;  // to measure the recovery
+  std::string what;
+  std::optional<double> recovery_seconds;
+};
+
+struct JobRecord {
+  api::HeteroTrainingJob job;
+  bool input_only = false;
+  base::WallTime created;
+  std::optional<base::WallTime> ended;
+  v1::JobStatus::State state = v1::JobStatus::WAITING;
+  int64_t generation = 0;
+  std::vector<MemberKey> ranks;  // every rank of the manifest, joined or not
+  std::map<MemberKey, MemberRecord> members;
+  std::vector<v1::EvaluationResult> evaluations;
+  LossCurve loss_curve;
+  BadSampleLog bad_samples;
+  std::vector<Fault> faults;
+  std::optional<v1::Failure> first_failure;
+  std::string stop_reason;
+};
+
+// Of rank 0; sums over the ranks where the field is a sum.
+v1::Progress JobProgress(const JobRecord& record);
+// nullptr before this rank has joined.
+const MemberRecord* FindRank(const JobRecord& record, int32_t rank);
+
+}  // namespace hetero::head

@@ -1,0 +1,137 @@
+#include "runtime/head/membership_service.h"
+
+#include <deque>
+#include <utility>
+
+#include "runtime/head/process_gone.h"
+
+namespace hetero::head {
+
+// One Join stream. gRPC owns the order of life: OnDone is the last call, and deletes it.
+class JoinStream : public grpc::ServerBidiReactor<v1::MemberMessage, v1::HeadMessage> {
+ public:
+  JoinStream(StreamId id, MembershipService& service, bool local)
+      : id_(id), local_(local), service_(service) {
+    StartRead(&incoming_);
+  }
+
+  void Send(const v1::HeadMessage& message) {
+    const std::lock_guard lock(mutex_);
+    if (closing_ || finished_) return;
+    outgoing_.push_back(message);
+    Continue();
+  }
+
+  void Close() {
+    const std::lock_guard lock(mutex_);
+    closing_ = true;
+    Continue();
+  }
+
+  void OnReadDone(bool ok) override {
+    if (!ok) {
+      service_.sink_(StreamClosed{id_, local_ && ProcessGone(pid_)});
+      Close();
+      return;
+    }
+    switch (incoming_.message_case()) {
+      case v1::MemberMessage::kHello:
+        pid_ = incoming_.hello().pid();
+        service_.sink_(HelloReceived{id_, std::move(*incoming_.mutable_hello())});
+        break;
+      case v1::MemberMessage::kHeartbeat:
+        service_.sink_(HeartbeatReceived{id_, std::move(*incoming_.mutable_heartbeat())});
+        break;
+      case v1::MemberMessage::kFinished:
+        service_.sink_(FinishedReceived{id_, std::move(*incoming_.mutable_finished())});
+        break;
+      case v1::MemberMessage::MESSAGE_NOT_SET:  // of a newer version
+        break;
+    }
+    StartRead(&incoming_);
+  }
+
+  void OnWriteDone(bool ok) override {
+    const std::lock_guard lock(mutex_);
+    writing_ = false;
+    outgoing_.pop_front();
+    if (!ok) {
+      outgoing_.clear();
+      closing_ = true;
+    }
+    Continue();
+  }
+
+  void OnCancel() override {
+    const std::lock_guard lock(mutex_);
+    closing_ = true;
+    if (!writing_) outgoing_.clear();
+    Continue();
+  }
+
+  void OnDone() override {
+    service_.Remove(id_);
+    delete this;
+  }
+
+ private:
+  // With mutex_ held: the next write, or the end.
+  void Continue() {
+    if (writing_ || finished_) return;
+    if (!outgoing_.empty()) {
+      writing_ = true;
+      StartWrite(&outgoing_.front());
+    } else if (closing_) {
+      finished_ = true;
+      Finish(grpc::Status::OK);
+    }
+  }
+
+  const StreamId id_;
+  const bool local_;
+  MembershipService& service_;
+  v1::MemberMessage incoming_;  // of the one read under way
+  int64_t pid_ = 0;             // the same
+  std::mutex mutex_;            // guards outgoing_, writing_, closing_, finished_
+  std::deque<v1::HeadMessage> outgoing_;
+  bool writing_ = false;
+  bool closing_ = false;
+  bool finished_ = false;
+};
+
+MembershipService::MembershipService(Sink sink) : sink_(std::move(sink)) {}
+
+grpc::ServerBidiReactor<v1::MemberMessage, v1::HeadMessage>* MembershipService::Join(
+    grpc::CallbackServerContext* context) {
+  const std::lock_guard lock(mutex_);
+  const StreamId id = next_++;
+  auto* stream = new JoinStream(id, *this, context->peer().starts_with("unix"));
+  streams_[id] = stream;
+  if (closed_) stream->Close();
+  return stream;
+}
+
+void MembershipService::Send(StreamId stream, const v1::HeadMessage& message) {
+  const std::lock_guard lock(mutex_);
+  const auto found = streams_.find(stream);
+  if (found != streams_.end()) found->second->Send(message);
+}
+
+void MembershipService::CloseStream(StreamId stream) {
+  const std::lock_guard lock(mutex_);
+  const auto found = streams_.find(stream);
+  if (found != streams_.end()) found->second->Close();
+}
+
+void MembershipService::Close() {
+  const std::lock_guard lock(mutex_);
+  closed_ = true;
+  for (const auto& [id, stream] : streams_) stream->Close();
+}
+
+void MembershipService::Remove(StreamId stream) {
+  const std::lock_guard lock(mutex_);
+  streams_.erase(stream);
+}
+
+}  // namespace hetero::head

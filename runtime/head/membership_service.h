@@ -1,0 +1,43 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <mutex>
+
+#include "hetero/v1/membership.grpc.pb.h"
+#include "runtime/head/event.h"
+
+namespace hetero::head {
+
+class JoinStream;
+
+// The Join streams of all members: what arrives becomes events, what State answers is queued and
+// sent. A slow member delays nobody. Thread-safe; `sink` is called from gRPC's threads without a
+// lock held.
+class MembershipService : public v1::Membership::CallbackService {
+ public:
+  using Sink = std::function<void(Event)>;
+  explicit MembershipService(Sink sink);
+
+  grpc::ServerBidiReactor<v1::MemberMessage, v1::HeadMessage>* Join(
+      grpc::CallbackServerContext* context) override;
+
+  // Does nothing for a stream that is gone.
+  void Send(StreamId stream, const v1::HeadMessage& message);
+  // After everything sent before.
+  void CloseStream(StreamId stream);
+  // All streams, and new ones at once.
+  void Close();
+
+ private:
+  friend class JoinStream;
+  void Remove(StreamId stream);
+
+  const Sink sink_;
+  std::mutex mutex_;                         // guards streams_, next_, closed_
+  std::map<StreamId, JoinStream*> streams_;  // each lives until its Remove()
+  StreamId next_ = 1;
+  bool closed_ = false;
+};
+
+}  // namespace hetero::head

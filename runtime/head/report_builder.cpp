@@ -1,0 +1,188 @@
+#include "runtime/head/report_builder.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <set>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/time.h"
+#include "base/version.h"
+#include "operator/api/manifest.h"
+#include "runtime/head/verdict.h"
+#include "runtime/job/stream_digest.h"
+
+namespace hetero::head {
+namespace {
+
+constexpr double kSecondsPerHour = 3600;
+
+std::string StateName(v1::JobStatus::State state) {
+  switch (state) {
+    case v1::JobStatus::WAITING:
+      return "Waiting";
+    case v1::JobStatus::RUNNING:
+      return "Running";
+    case v1::JobStatus::SUCCEEDED:
+      return "Succeeded";
+    case v1::JobStatus::FAILED:
+      return "Failed";
+    case v1::JobStatus::STOPPED:
+      return "Stopped";
+    case v1::JobStatus_State_JobStatus_State_INT_MIN_SENTINEL_DO_NOT_USE_:
+    case v1::JobStatus_State_JobStatus_State_INT_MAX_SENTINEL_DO_NOT_USE_:
+      break;
+  }
+  std::abort();
+}
+
+std::string Rfc3339(base::WallTime time) {
+  return absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", absl::FromChrono(time), absl::UTCTimeZone());
+}
+
+double Seconds(base::WallTime::duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+insight::PhaseSeconds MakePhases(const v1::PhaseSeconds& phases) {
+  return {.wait = phases.wait(),
+          .host_to_device = phases.host_to_device(),
+          .forward = phases.forward(),
+          .backward = phases.backward(),
+          .all_reduce = phases.all_reduce(),
+          .optimizer = phases.optimizer(),
+          .checkpoint = phases.checkpoint(),
+          .evaluation = phases.evaluation()};
+}
+
+void AddStartup(const JobRecord& record, insight::Report& report) {
+  int64_t first = 0;
+  for (const auto& [key, member] : record.members) {
+    const int64_t at = member.progress.first_step_unix_ns();
+    if (at > 0 && (first == 0 || at < first)) first = at;
+  }
+  if (first == 0) return;
+  const auto created =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(record.created.time_since_epoch());
+  report.startup_seconds = static_cast<double>(first - created.count()) * 1e-9;
+}
+
+void AddProgress(const JobRecord& record, insight::Report& report) {
+  const v1::Progress progress = JobProgress(record);
+  report.duplicates_dropped = progress.duplicates_dropped();
+  report.tickets_reissued = progress.tickets_reissued();
+  report.bad_samples = progress.bad_samples();
+  for (const v1::BadSampleReport& sample : record.bad_samples.first()) {
+    report.bad_sample_list.push_back({.sample_id = sample.sample_id(),
+                                      .replacement_id = sample.replacement_id(),
+                                      .reason = sample.reason()});
+  }
+  if (progress.step() == 0) return;
+  report.epochs = progress.epoch();
+  report.steps = progress.step();
+  report.samples_consumed = progress.samples_consumed();
+  report.stream_digest = job::StreamDigest(progress.digest_high(), progress.digest_low()).ToHex();
+  if (progress.train_seconds() > 0) {
+    report.train_seconds = progress.train_seconds();
+    report.samples_per_second =
+        static_cast<double>(progress.samples_consumed()) / progress.train_seconds();
+  }
+  if (record.input_only) return;
+  report.data_wait_percent = progress.data_wait_percent();
+  report.phase_seconds = MakePhases(progress.phases());
+  report.loss = progress.loss();
+  report.verdict = Verdict(record);
+}
+
+void AddTraining(const JobRecord& record, insight::Report& report) {
+  if (record.input_only) return;
+  for (const v1::EvaluationResult& result : record.evaluations) {
+    report.evaluations.push_back({.epoch = result.epoch(),
+                                  .step = result.step(),
+                                  .loss = result.loss(),
+                                  .accuracy = result.accuracy(),
+                                  .samples = result.samples()});
+    report.accuracy = result.accuracy();
+  }
+  for (const v1::LossPoint& point : record.loss_curve.points()) {
+    report.loss_curve.push_back(
+        {.step = point.step(), .loss = point.loss(), .seconds_per_step = point.seconds_per_step()});
+  }
+}
+
+void AddWorkers(const JobRecord& record, insight::Report& report) {
+  std::map<std::string, double> cpu_seconds;
+  std::map<std::string, std::set<std::string>> versions;
+  for (const auto& [key, member] : record.members) {
+    const v1::Counters& now = member.counters;
+    const v1::Counters& earlier = member.earlier;
+    report.workers.push_back(
+        {.name = member.name,
+         .role = key.role,
+         .index = key.index,
+         .node = member.hello.node(),
+         .batches = now.batches() + earlier.batches(),
+         .samples = now.samples() + earlier.samples(),
+         .bytes = now.bytes() + earlier.bytes(),
+         .cpu_seconds = now.cpu_seconds() + earlier.cpu_seconds(),
+         .peak_rss_bytes = std::max(now.peak_rss_bytes(), earlier.peak_rss_bytes()),
+         .restarts = member.restarts});
+    cpu_seconds[key.role] += report.workers.back().cpu_seconds;
+    if (!member.hello.version().empty()) versions[key.role].insert(member.hello.version());
+    report.attempt = std::max<int64_t>(report.attempt, member.hello.identity().attempt());
+  }
+  report.versions["hetero"] = base::kVersion;
+  for (const auto& [role, names] : versions) report.versions[role] = absl::StrJoin(names, ", ");
+  if (!report.samples_consumed || *report.samples_consumed == 0) return;
+  for (const auto& [role, seconds] : cpu_seconds) {
+    report.cpu_seconds_per_sample[role] = seconds / static_cast<double>(*report.samples_consumed);
+  }
+}
+
+void AddCost(const JobRecord& record, insight::Report& report) {
+  double per_hour = 0;
+  bool priced = false;
+  for (const api::Role& role : record.job.spec.roles) {
+    double price = 0;
+    if (!absl::SimpleAtod(role.price_per_hour, &price)) continue;
+    priced = true;
+    per_hour += price * role.replicas;
+  }
+  if (!priced) return;
+  report.cost_dollars = per_hour * *report.wall_seconds / kSecondsPerHour;
+  if (report.samples_consumed && *report.samples_consumed > 0) {
+    report.cost_per_million_samples =
+        *report.cost_dollars * 1e6 / static_cast<double>(*report.samples_consumed);
+  }
+}
+
+}  // namespace
+
+insight::Report BuildReport(const JobRecord& record, base::WallTime now) {
+  insight::Report report;
+  report.job = record.job.metadata.name;
+  report.state = StateName(record.state);
+  report.message = record.stop_reason;
+  if (record.first_failure) {
+    const v1::Failure& failure = *record.first_failure;
+    report.message =
+        failure.member().empty() ? failure.message() : failure.member() + ": " + failure.message();
+  }
+  report.generations = record.generation;
+  report.seed = record.job.spec.training.seed;
+  report.wall_seconds = Seconds(record.ended.value_or(now) - record.created);
+  AddStartup(record, report);
+  AddProgress(record, report);
+  AddTraining(record, report);
+  AddWorkers(record, report);
+  AddCost(record, report);
+  for (const Fault& fault : record.faults) {
+    report.faults.push_back({.time = Rfc3339(fault.time),
+                             .what = fault.what,
+                             .recovery_seconds = fault.recovery_seconds});
+  }
+  report.config_json = api::ToJson(record.job);
+  return report;
+}
+
+}  // namespace hetero::head

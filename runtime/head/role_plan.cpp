@@ -1,0 +1,71 @@
+#include "runtime/head/role_plan.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace hetero::head {
+
+RolePlan::RolePlan(const api::Spec& spec) {
+  for (const api::Role& role : spec.roles) {
+    switch (role.type) {
+      case api::RoleType::kHead:
+        break;
+      case api::RoleType::kCpuWorker: {
+        const int32_t required = role.min_replicas.value_or(role.replicas);
+        const int32_t limit = std::max(role.replicas, role.max_replicas.value_or(role.replicas));
+        roles_.push_back({.name = role.name,
+                          .trainer = false,
+                          .desired = role.replicas,
+                          .required = std::min(required, role.replicas),
+                          .limit = limit});
+        break;
+      }
+      case api::RoleType::kGpuWorker: {
+        const int32_t local_ranks = role.ranks_per_replica();
+        roles_.push_back({.name = role.name,
+                          .trainer = true,
+                          .desired = role.replicas,
+                          .required = role.replicas,
+                          .limit = role.replicas,
+                          .local_ranks = local_ranks,
+                          .first_rank = world_size_});
+        world_size_ += role.replicas * local_ranks;
+        break;
+      }
+    }
+  }
+}
+
+absl::StatusOr<const RolePlan::Role*> RolePlan::Find(const v1::Identity& identity) const {
+  const auto role = std::find_if(roles_.begin(), roles_.end(),
+                                 [&](const Role& r) { return r.name == identity.role(); });
+  if (role == roles_.end()) {
+    return absl::NotFoundError(absl::StrCat(
+        "the manifest has no CPUWorker or GPUWorker role named '", identity.role(), "'"));
+  }
+  const char* type = role->trainer ? "GPUWorker" : "CPUWorker";
+  if (!identity.role_type().empty() && identity.role_type() != type) {
+    return absl::NotFoundError(absl::StrCat("role '", role->name, "' is a ", type,
+                                            " in the manifest, not a ", identity.role_type()));
+  }
+  if (identity.index() < 0 || identity.index() >= role->limit) {
+    return absl::NotFoundError(absl::StrCat("role '", role->name, "' has no replica ",
+                                            identity.index(), ": indices go from 0 to ",
+                                            role->limit - 1));
+  }
+  if (identity.local_rank() < 0 || identity.local_rank() >= role->local_ranks) {
+    return absl::NotFoundError(absl::StrCat("a replica of role '", role->name, "' has ",
+                                            role->local_ranks, " local ranks, ",
+                                            identity.local_rank(), " is not one of them"));
+  }
+  return &*role;
+}
+
+std::string MemberName(const RolePlan::Role& role, int32_t index, int32_t local_rank) {
+  std::string name = absl::StrCat(role.name, "-", index);
+  if (role.local_ranks > 1) absl::StrAppend(&name, ".", local_rank);
+  return name;
+}
+
+}  // namespace hetero::head

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "hetero/v1/membership.pb.h"
+#include "operator/api/hetero_training_job.h"
+#include "runtime/head/job_record.h"
+
+namespace hetero::head {
+
+// Who belongs to a job, read once from its manifest: the rank of every trainer (GPUWorker roles in
+// manifest order, then replica, then local index; fixed for the job) and the CPU workers of each
+// role.
+class RolePlan {
+ public:
+  struct Role {
+    std::string name;
+    bool trainer = false;
+    int32_t desired = 0;   // replicas
+    int32_t required = 0;  // replicas that the first generation waits for
+    int32_t limit = 0;     // indices are below it
+    int32_t local_ranks = 1;
+    int32_t first_rank = 0;  // trainers
+  };
+
+  explicit RolePlan(const api::Spec& spec);
+
+  // In manifest order, without the head's.
+  const std::vector<Role>& roles() const { return roles_; }
+  int32_t world_size() const { return world_size_; }
+
+  // The role of `identity`; kNotFound names what the manifest does not have.
+  absl::StatusOr<const Role*> Find(const v1::Identity& identity) const;
+
+ private:
+  std::vector<Role> roles_;
+  int32_t world_size_ = 0;
+};
+
+// "cpu-0"; "gpu-1.3" when replicas of the role train several ranks.
+std::string MemberName(const RolePlan::Role& role, int32_t index, int32_t local_rank);
+
+}  // namespace hetero::head

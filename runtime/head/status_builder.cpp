@@ -1,0 +1,62 @@
+#include "runtime/head/status_builder.h"
+
+#include "runtime/head/verdict.h"
+
+namespace hetero::head {
+namespace {
+
+constexpr int kNamedMissing = 5;
+
+v1::RoleStatus BuildRole(const JobRecord& record, const RolePlan::Role& role) {
+  v1::RoleStatus status;
+  status.set_name(role.name);
+  status.set_desired(role.desired);
+  int32_t registered = 0;
+  for (int32_t index = 0; index < role.limit; ++index) {
+    bool whole = true;
+    for (int32_t local = 0; local < role.local_ranks; ++local) {
+      const auto member = record.members.find({role.name, index, local});
+      if (member != record.members.end() && member->second.registered()) continue;
+      whole = false;
+      if (index < role.desired && status.missing_size() < kNamedMissing) {
+        status.add_missing(MemberName(role, index, local));
+      }
+    }
+    if (whole) ++registered;
+  }
+  status.set_registered(registered);
+  return status;
+}
+
+double RemainingSeconds(const v1::Progress& progress) {
+  if (progress.step() <= 0 || progress.total_steps() <= progress.step()) return 0;
+  const double per_step = progress.train_seconds() / static_cast<double>(progress.step());
+  return per_step * static_cast<double>(progress.total_steps() - progress.step());
+}
+
+}  // namespace
+
+v1::JobStatus BuildStatus(const JobRecord& record, const RolePlan& plan) {
+  v1::JobStatus status;
+  status.set_state(record.state);
+  status.set_generation(record.generation);
+  for (const RolePlan::Role& role : plan.roles()) *status.add_roles() = BuildRole(record, role);
+  *status.mutable_progress() = JobProgress(record);
+  for (const v1::EvaluationResult& result : record.evaluations) {
+    *status.add_evaluations() = result;
+  }
+  if (record.first_failure) *status.mutable_first_failure() = *record.first_failure;
+  if (!record.ended) status.set_eta_seconds(RemainingSeconds(status.progress()));
+  for (const auto& [key, member] : record.members) {
+    v1::MemberStatus* entry = status.add_members();
+    entry->set_role(key.role);
+    entry->set_index(key.index);
+    entry->set_local_rank(key.local_rank);
+    entry->set_connected(member.connected());
+    entry->set_pid(member.hello.pid());
+  }
+  status.set_verdict(Verdict(record));
+  return status;
+}
+
+}  // namespace hetero::head

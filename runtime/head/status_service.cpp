@@ -1,0 +1,64 @@
+#include "runtime/head/status_service.h"
+
+#include <utility>
+
+namespace hetero::head {
+
+StatusService::StatusService(std::function<v1::JobStatus()> current,
+                             std::function<void(std::string)> stop)
+    : current_(std::move(current)), stop_(std::move(stop)) {}
+
+void StatusService::Publish(const v1::JobStatus& status, bool last) {
+  const std::lock_guard lock(mutex_);
+  published_ = status;
+  ++version_;
+  last_ = last;
+  changed_.notify_all();
+}
+
+void StatusService::Wake() {
+  const std::lock_guard lock(mutex_);
+  changed_.notify_all();
+}
+
+void StatusService::Close() {
+  const std::lock_guard lock(mutex_);
+  closed_ = true;
+  changed_.notify_all();
+}
+
+grpc::Status StatusService::Watch(grpc::ServerContext* context, const v1::WatchRequest*,
+                                  grpc::ServerWriter<v1::JobStatus>* writer) {
+  std::unique_lock lock(mutex_);
+  int64_t seen = version_;
+  if (!last_) {
+    lock.unlock();
+    if (!writer->Write(current_())) return grpc::Status::OK;
+    lock.lock();
+  } else {
+    --seen;
+  }
+  while (true) {
+    if (version_ != seen) {
+      seen = version_;
+      const v1::JobStatus status = published_;
+      const bool last = last_;
+      lock.unlock();
+      const bool written = writer->Write(status);
+      if (last || !written) return grpc::Status::OK;
+      lock.lock();
+      continue;
+    }
+    if (closed_) return {grpc::StatusCode::UNAVAILABLE, "the head is shutting down"};
+    if (context->IsCancelled()) return grpc::Status::CANCELLED;
+    changed_.wait(lock);
+  }
+}
+
+grpc::Status StatusService::Stop(grpc::ServerContext*, const v1::StopRequest* request,
+                                 v1::StopReply*) {
+  stop_(request->reason().empty() ? "requested through the status port" : request->reason());
+  return grpc::Status::OK;
+}
+
+}  // namespace hetero::head

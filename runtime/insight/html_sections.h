@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+
+#include "runtime/insight/report.h"
+
+// Parts of the report page, each a complete <header> or <section>, well-formed as XML. Nothing to
+// show gives a section with a sentence that says so. Pure.
+namespace hetero::insight {
+
+std::string HeaderHtml(const Report& report);    // job, state, reason, key figures
+std::string StepTimeHtml(const Report& report);  // rank 0's time by phase
+std::string LossHtml(const Report& report);
+std::string StepSecondsHtml(const Report& report);
+std::string EvaluationsHtml(const Report& report);
+std::string StreamHtml(const Report& report);  // what was consumed, digest, cost
+std::string WorkersHtml(const Report& report);
+std::string FaultsHtml(const Report& report);
+std::string BadSamplesHtml(const Report& report);
+std::string ConfigurationHtml(const Report& report);
+std::string VersionsHtml(const Report& report);
+
+}  // namespace hetero::insight

@@ -1,0 +1,180 @@
+#include <cmath>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "absl/strings/str_format.h"
+#include "runtime/insight/report.h"
+
+namespace hetero::insight {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Six significant digits: more than any of these figures is known to, and short to read.
+double Rounded(double value) {
+  return std::strtod(absl::StrFormat("%.6g", value).c_str(), nullptr);
+}
+
+// JSON has no way to write NaN or infinity, so such a number is absent.
+void Put(Json& object, const char* key, double value) {
+  if (std::isfinite(value)) object[key] = Rounded(value);
+}
+
+void Put(Json& object, const char* key, int64_t value) { object[key] = value; }
+
+void Put(Json& object, const char* key, const std::string& value) { object[key] = value; }
+
+template <typename T>
+void Put(Json& object, const char* key, const std::optional<T>& value) {
+  if (value.has_value()) Put(object, key, *value);
+}
+
+void PutUnlessEmpty(Json& object, const char* key, const std::string& value) {
+  if (!value.empty()) object[key] = value;
+}
+
+template <typename T, typename F>
+Json List(const std::vector<T>& values, F to_json) {
+  Json list = Json::array();
+  for (const T& value : values) list.push_back(to_json(value));
+  return list;
+}
+
+Json ToJson(const PhaseSeconds& phases) {
+  Json object = Json::object();
+  Put(object, "wait", phases.wait);
+  Put(object, "hostToDevice", phases.host_to_device);
+  Put(object, "forward", phases.forward);
+  Put(object, "backward", phases.backward);
+  Put(object, "allReduce", phases.all_reduce);
+  Put(object, "optimizer", phases.optimizer);
+  Put(object, "checkpoint", phases.checkpoint);
+  Put(object, "evaluation", phases.evaluation);
+  return object;
+}
+
+Json ToJson(const ReportEvaluation& evaluation) {
+  Json object = Json::object();
+  Put(object, "epoch", evaluation.epoch);
+  Put(object, "step", evaluation.step);
+  Put(object, "loss", evaluation.loss);
+  Put(object, "accuracy", evaluation.accuracy);
+  Put(object, "samples", evaluation.samples);
+  return object;
+}
+
+Json ToJson(const ReportLoss& point) {
+  Json object = Json::object();
+  Put(object, "step", point.step);
+  Put(object, "loss", point.loss);
+  Put(object, "secondsPerStep", point.seconds_per_step);
+  return object;
+}
+
+Json ToJson(const ReportWorker& worker) {
+  Json object = Json::object();
+  Put(object, "name", worker.name);
+  Put(object, "role", worker.role);
+  Put(object, "index", int64_t{worker.index});
+  PutUnlessEmpty(object, "node", worker.node);
+  Put(object, "batches", worker.batches);
+  Put(object, "samples", worker.samples);
+  Put(object, "bytes", worker.bytes);
+  Put(object, "cpuSeconds", worker.cpu_seconds);
+  // No process has a peak of zero bytes: it was lost before it reported one.
+  if (worker.peak_rss_bytes > 0) Put(object, "peakRssBytes", worker.peak_rss_bytes);
+  Put(object, "restarts", worker.restarts);
+  return object;
+}
+
+Json ToJson(const ReportFault& fault) {
+  Json object = Json::object();
+  Put(object, "time", fault.time);
+  Put(object, "what", fault.what);
+  Put(object, "recoverySeconds", fault.recovery_seconds);
+  return object;
+}
+
+Json ToJson(const ReportBadSample& sample) {
+  Json object = Json::object();
+  Put(object, "sampleId", sample.sample_id);
+  Put(object, "replacementId", sample.replacement_id);
+  Put(object, "reason", sample.reason);
+  return object;
+}
+
+void PutStream(Json& object, const Report& report) {
+  Put(object, "epochs", report.epochs);
+  Put(object, "steps", report.steps);
+  Put(object, "samplesConsumed", report.samples_consumed);
+  Put(object, "duplicatesDropped", report.duplicates_dropped);
+  Put(object, "ticketsReissued", report.tickets_reissued);
+  Put(object, "badSamples", report.bad_samples);
+  object["badSampleList"] =
+      List(report.bad_sample_list, [](const ReportBadSample& s) { return ToJson(s); });
+  Put(object, "streamDigest", report.stream_digest);
+  Put(object, "seed", report.seed);
+}
+
+void PutTimes(Json& object, const Report& report) {
+  Put(object, "startupSeconds", report.startup_seconds);
+  Put(object, "trainSeconds", report.train_seconds);
+  Put(object, "wallSeconds", report.wall_seconds);
+  Put(object, "samplesPerSecond", report.samples_per_second);
+  Put(object, "ceilingSamplesPerSecond", report.ceiling_samples_per_second);
+  Put(object, "dataWaitPercent", report.data_wait_percent);
+  if (report.phase_seconds.has_value()) object["phaseSeconds"] = ToJson(*report.phase_seconds);
+}
+
+void PutWorkers(Json& object, const Report& report) {
+  object["workers"] = List(report.workers, [](const ReportWorker& w) { return ToJson(w); });
+  if (!report.cpu_seconds_per_sample.empty()) {
+    Json per_role = Json::object();
+    for (const auto& [role, seconds] : report.cpu_seconds_per_sample) {
+      Put(per_role, role.c_str(), seconds);
+    }
+    object["cpuSecondsPerSample"] = per_role;
+  }
+}
+
+// The manifest as an object; as a string should it not be JSON, so that nothing is lost.
+void PutConfig(Json& object, const std::string& config_json) {
+  if (config_json.empty()) return;
+  Json config = Json::parse(config_json, /*cb=*/nullptr, /*allow_exceptions=*/false);
+  object["config"] = config.is_discarded() ? Json(config_json) : config;
+}
+
+}  // namespace
+
+std::string ToJson(const Report& report) {
+  Json object = Json::object();
+  Put(object, "job", report.job);
+  Put(object, "state", report.state);
+  PutUnlessEmpty(object, "message", report.message);
+  Put(object, "attempt", report.attempt);
+  Put(object, "generations", report.generations);
+  PutStream(object, report);
+  PutTimes(object, report);
+  Put(object, "loss", report.loss);
+  Put(object, "accuracy", report.accuracy);
+  object["evaluations"] =
+      List(report.evaluations, [](const ReportEvaluation& e) { return ToJson(e); });
+  object["lossCurve"] = List(report.loss_curve, [](const ReportLoss& p) { return ToJson(p); });
+  PutWorkers(object, report);
+  object["faults"] = List(report.faults, [](const ReportFault& f) { return ToJson(f); });
+  Put(object, "costDollars", report.cost_dollars);
+  Put(object, "costPerMillionSamples", report.cost_per_million_samples);
+  Put(object, "verdict", report.verdict);
+  Put(object, "checkpointURI", report.checkpoint_uri);
+  PutConfig(object, report.config_json);
+  Json versions = Json::object();
+  for (const auto& [name, version] : report.versions) versions[name] = version;
+  object["versions"] = versions;
+  // Names come from files and peers: text that is not UTF-8 must not cost the report.
+  return object.dump(/*indent=*/2, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) +
+         "\n";
+}
+
+}  // namespace hetero::insight

@@ -1,0 +1,27 @@
+#include "runtime/load_manifest.h"
+
+#include <iostream>
+
+#include "base/atomic_file.h"
+#include "operator/api/manifest.h"
+
+namespace hetero::commands {
+
+std::optional<api::HeteroTrainingJob> LoadManifest(const std::string& file,
+                                                   const std::vector<std::string>& overrides) {
+  const absl::StatusOr<std::string> text = base::ReadFile(file);
+  if (!text.ok()) {
+    std::cerr << "cannot read the manifest: " << text.status().message() << "\n";
+    return std::nullopt;
+  }
+  api::ManifestResult result = api::ParseManifest(*text, overrides);
+  if (!result.errors.empty()) {
+    std::cerr << file << ": " << result.errors.size()
+              << (result.errors.size() == 1 ? " error\n" : " errors\n")
+              << api::FormatErrors(result.errors);
+    return std::nullopt;
+  }
+  return std::move(result.job);
+}
+
+}  // namespace hetero::commands

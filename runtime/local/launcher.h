@@ -1,0 +1,30 @@
+#pragma once
+
+#include <stop_token>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "operator/api/hetero_training_job.h"
+
+namespace hetero::local {
+
+struct LaunchOptions {
+  api::HeteroTrainingJob job;      // valid, see CheckLocalJob()
+  std::string runtime_program;     // path of hetero-runtime
+  std::string trainer_program;     // path of hetero-trainer
+  std::string output_folder;       // prepared, see PrepareOutputFolder()
+  std::string dump_stream_folder;  // empty: no dump
+  bool input_only = false;
+};
+
+enum class Outcome { kSucceeded, kFailed, kStopped };
+
+// Runs a job as processes of this machine: starts head, CPU workers and trainers, shows progress, replaces CPU
+// workers that die (runPolicy.maxRestarts times), and ends them all. `stop` asks the head for an orderly end and
+// allows four seconds for it; `kill` ends everything at once. A report is in the output folder in any case.
+// Errors: a process or folder could not be created.
+absl::StatusOr<Outcome> RunLocal(const LaunchOptions& options, base::Clock& clock,
+                                 std::stop_token stop, std::stop_token kill);
+
+}  // namespace hetero::local

@@ -1,0 +1,84 @@
+#include "runtime/local/preflight.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <memory>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+#include "base/atomic_file.h"
+#include "runtime/feed/sample_producer.h"
+#include "runtime/job/job_config.h"
+
+namespace hetero::local {
+namespace {
+
+void CheckRoles(const api::HeteroTrainingJob& job, std::vector<api::FieldError>* errors) {
+  for (size_t i = 0; i < job.spec.roles.size(); ++i) {
+    const api::Role& role = job.spec.roles[i];
+    if (role.type != api::RoleType::kGpuWorker || role.gpus_per_replica.value_or(1) == 0) continue;
+    errors->push_back(
+        {absl::StrCat("spec.roles[", i, "].gpusPerReplica"),
+         absl::StrCat("this build trains on the CPU; run with --set roles.", role.name,
+                      ".gpusPerReplica=0")});
+  }
+}
+
+void CheckData(const api::HeteroTrainingJob& job, std::vector<api::FieldError>* errors) {
+  absl::StatusOr<std::unique_ptr<feed::SampleProducer>> producer =
+      feed::SampleProducer::Create(job);
+  if (!producer.ok()) {
+    // Messages from the datasets name a path, those from the pipeline a field.
+    errors->push_back({"", std::string(producer.status().message())});
+    return;
+  }
+  const int64_t samples = (*producer)->dataset(job::Split::kTrain).size();
+  const api::Training& training = job.spec.training;
+  const int64_t global_batch = int64_t{training.batch_size_per_worker} * job.spec.world_size() *
+                               training.gradient_accumulation_steps;
+  if (global_batch > samples) {
+    errors->push_back(
+        {"spec.training.batchSizePerWorker",
+         absl::StrCat("one step takes ", training.batch_size_per_worker, " x ",
+                      job.spec.world_size(), " ranks = ", global_batch,
+                      " samples, but the dataset has ", samples, "; lower it to at most ",
+                      samples / job.spec.world_size())});
+  }
+}
+
+}  // namespace
+
+std::vector<api::FieldError> CheckLocalJob(const api::HeteroTrainingJob& job, bool input_only) {
+  std::vector<api::FieldError> errors = job::UnsupportedFields(job);
+  if (!input_only) CheckRoles(job, &errors);
+  if (errors.empty()) CheckData(job, &errors);
+  return errors;
+}
+
+absl::Status PrepareOutputFolder(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(std::filesystem::path(folder) / "logs", error);
+  if (error) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("output folder ", folder, ": ", error.message(), "; choose another with --output"));
+  }
+  // A report is small, but a full disk must show now and not after hours of training.
+  const std::string probe = (std::filesystem::path(folder) / ".probe").string();
+  const absl::Status written = base::WriteFileAtomically(probe, std::string(256 * 1024, 'x'));
+  std::filesystem::remove(probe, error);
+  if (!written.ok()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "cannot write to the output folder: ", written.message(), "; free some space or choose another with --output"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckProgram(const std::string& path, const std::string& remedy) {
+  if (access(path.c_str(), X_OK) == 0) return absl::OkStatus();
+  return absl::NotFoundError(absl::StrCat(path, ": ", strerror(errno), "; ", remedy));
+}
+
+}  // namespace hetero::local

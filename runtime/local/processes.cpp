@@ -1,0 +1,103 @@
+#include "runtime/local/processes.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace hetero::local {
+namespace {
+
+const char* TypeName(api::RoleType type) {
+  switch (type) {
+    case api::RoleType::kHead:
+      return "Head";
+    case api::RoleType::kCpuWorker:
+      return "CPUWorker";
+    case api::RoleType::kGpuWorker:
+      return "GPUWorker";
+  }
+  return "";
+}
+
+std::vector<std::string> HeadCommand(const ProcessPlanOptions& options) {
+  std::vector<std::string> command = {options.runtime_program, "head",
+                                      "--job", options.job_file,
+                                      "--listen", HeadAddress(options),
+                                      "--output", options.output_folder,
+                                      "--created-unix-ns", absl::StrCat(options.created_unix_ns)};
+  if (options.input_only) command.push_back("--input-only");
+  return command;
+}
+
+std::vector<std::string> WorkerCommand(const ProcessPlanOptions& options, const std::string& name) {
+  return {options.runtime_program, "cpu-worker", "--listen",
+          absl::StrCat("unix:", options.socket_folder, "/", name, ".sock")};
+}
+
+std::vector<std::string> RankCommand(const ProcessPlanOptions& options, int32_t ranks) {
+  const std::string threads = absl::StrCat(std::max(1, options.cores / std::max(1, ranks)));
+  std::vector<std::string> command;
+  if (options.input_only) {
+    command = {options.runtime_program, "consumer"};
+  } else {
+    command = {options.trainer_program, "--threads", threads};
+  }
+  if (!options.dump_stream_folder.empty()) {
+    command.insert(command.end(), {"--dump-stream", options.dump_stream_folder});
+  }
+  return command;
+}
+
+ProcessPlan PlanOne(const api::HeteroTrainingJob& job, const ProcessPlanOptions& options,
+                    const api::Role& role, int32_t index) {
+  ProcessPlan plan{.role = role.name, .type = role.type, .index = index};
+  plan.name = role.type == api::RoleType::kHead ? role.name : absl::StrCat(role.name, "-", index);
+  switch (role.type) {
+    case api::RoleType::kHead:
+      plan.command = HeadCommand(options);
+      break;
+    case api::RoleType::kCpuWorker:
+      plan.command = WorkerCommand(options, plan.name);
+      break;
+    case api::RoleType::kGpuWorker:
+      plan.command = RankCommand(options, job.spec.world_size());
+      // Idle OpenMP threads would otherwise spin on cores that preprocessing needs.
+      plan.environment.emplace_back("OMP_WAIT_POLICY", "passive");
+      break;
+  }
+  for (auto& [key, value] : std::initializer_list<std::pair<std::string, std::string>>{
+           {"HETERO_JOB_NAME", job.metadata.name},
+           {"HETERO_ROLE", role.name},
+           {"HETERO_ROLE_TYPE", TypeName(role.type)},
+           {"HETERO_INDEX", absl::StrCat(index)},
+           {"HETERO_ATTEMPT", "1"},
+           {"HETERO_HEAD_ADDRESS", HeadAddress(options)},
+           {"HETERO_POD_IP", "127.0.0.1"},
+           {"HETERO_TLS", "plain-text"}}) {
+    plan.environment.emplace_back(key, value);
+  }
+  return plan;
+}
+
+}  // namespace
+
+std::string HeadAddress(const ProcessPlanOptions& options) {
+  return absl::StrCat("unix:", options.socket_folder, "/head.sock");
+}
+
+std::vector<ProcessPlan> PlanProcesses(const api::HeteroTrainingJob& job,
+                                       const ProcessPlanOptions& options) {
+  std::vector<ProcessPlan> plans;
+  for (const api::RoleType type :
+       {api::RoleType::kHead, api::RoleType::kCpuWorker, api::RoleType::kGpuWorker}) {
+    for (const api::Role& role : job.spec.roles) {
+      if (role.type != type) continue;
+      for (int32_t index = 0; index < role.replicas; ++index) {
+        plans.push_back(PlanOne(job, options, role, index));
+      }
+    }
+  }
+  return plans;
+}
+
+}  // namespace hetero::local

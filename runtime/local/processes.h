@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "operator/api/hetero_training_job.h"
+
+namespace hetero::local {
+
+// One process of a local job: what the operator would run as a pod.
+struct ProcessPlan {
+  std::string name;  // "head", "cpu-0", "gpu-1"
+  std::string role;  // role name of the manifest
+  api::RoleType type = api::RoleType::kHead;
+  int32_t index = 0;
+  std::vector<std::string> command;  // program and arguments
+  std::vector<std::pair<std::string, std::string>> environment;  // added to the launcher's own
+};
+
+struct ProcessPlanOptions {
+  std::string runtime_program;  // hetero-runtime
+  std::string trainer_program;  // hetero-trainer
+  std::string socket_folder;    // private, short (a unix socket's path has at most 107 characters)
+  std::string job_file;         // the manifest after overrides
+  std::string output_folder;
+  std::string dump_stream_folder;  // empty: no dump
+  int64_t created_unix_ns = 0;     // when the job was started
+  bool input_only = false;
+  int32_t cores = 1;               // of this machine, shared by all processes
+};
+
+// The processes of `job` in start order: head, CPU workers, trainers. Pure.
+std::vector<ProcessPlan> PlanProcesses(const api::HeteroTrainingJob& job,
+                                       const ProcessPlanOptions& options);
+
+// gRPC target of the head that PlanProcesses() starts.
+std::string HeadAddress(const ProcessPlanOptions& options);
+
+}  // namespace hetero::local

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "absl/status/status.h"
+#include "base/clock.h"
+#include "base/tls.h"
+#include "hetero/v1/status.grpc.pb.h"
+
+namespace hetero::local {
+
+// Follows a head's status stream on its own thread and passes requests on to it. Thread-safe.
+class StatusWatch {
+ public:
+  StatusWatch(const std::string& head_address, const base::TlsOptions& tls, base::Clock& clock);
+  ~StatusWatch();
+
+  // The newest status; none until the head answered once.
+  std::optional<v1::JobStatus> latest() const;
+  // Asks the head to end the job. Fails fast when the head is not there.
+  absl::Status RequestStop(const std::string& reason);
+  // Tells the head that a member's process ended.
+  absl::Status ReportExit(const v1::ExitReport& report);
+
+ private:
+  void Run(std::stop_token stop);
+
+  base::Clock& clock_;
+  std::unique_ptr<v1::Status::Stub> stub_;
+  mutable std::mutex mutex_;  // guards latest_
+  std::optional<v1::JobStatus> latest_;
+  std::jthread thread_;
+};
+
+}  // namespace hetero::local

@@ -1,0 +1,97 @@
+#include <png.h>
+#include <setjmp.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/pipeline/decode.h"
+
+namespace hetero::pipeline {
+namespace {
+
+struct Reader {
+  const uint8_t* next;
+  size_t left;
+  char message[128];
+};
+
+[[noreturn]] void OnError(png_structp png, png_const_charp message) {
+  Reader* reader = static_cast<Reader*>(png_get_error_ptr(png));
+  std::snprintf(reader->message, sizeof(reader->message), "%s", message);
+  png_longjmp(png, 1);
+}
+
+// Warnings are about ancillary chunks, never pixels.
+void OnWarning(png_structp, png_const_charp) {}
+
+void OnRead(png_structp png, png_bytep target, size_t size) {
+  Reader* reader = static_cast<Reader*>(png_get_io_ptr(png));
+  if (size > reader->left) png_error(png, "premature end of file");
+  std::memcpy(target, reader->next, size);
+  reader->next += size;
+  reader->left -= size;
+}
+
+// The functions below are left by longjmp: they own nothing that has a destructor.
+
+bool ReadHeader(png_structp png, png_infop info, Reader* reader) {
+  if (setjmp(png_jmpbuf(png)) != 0) return false;
+  png_set_read_fn(png, reader, OnRead);
+  png_read_info(png, info);
+  png_set_scale_16(png);
+  png_set_palette_to_rgb(png);
+  png_set_expand_gray_1_2_4_to_8(png);
+  png_set_gray_to_rgb(png);
+  png_set_strip_alpha(png);
+  png_set_interlace_handling(png);
+  png_read_update_info(png, info);
+  return true;
+}
+
+bool ReadPixels(png_structp png, uint8_t** rows) {
+  if (setjmp(png_jmpbuf(png)) != 0) return false;
+  png_read_image(png, rows);
+  png_read_end(png, nullptr);
+  return true;
+}
+
+absl::Status Decode(png_structp png, png_infop info, Reader* reader, Image* out) {
+  if (!ReadHeader(png, info, reader)) {
+    return absl::DataLossError(absl::StrCat("PNG: ", reader->message));
+  }
+  const int64_t height = png_get_image_height(png, info);
+  const int64_t width = png_get_image_width(png, info);
+  if (height > kMaxPixels / width) {
+    return absl::DataLossError(
+        absl::StrCat("PNG: ", height, "x", width, " exceeds ", kMaxPixels, " pixels"));
+  }
+  if (png_get_rowbytes(png, info) != size_t(width) * 3) {
+    return absl::DataLossError("PNG: cannot be converted to 8-bit RGB");
+  }
+  static thread_local std::vector<uint8_t*> rows;
+  out->Reshape({int32_t(height), int32_t(width), 3});
+  rows.resize(size_t(height));
+  for (int32_t y = 0; y < int32_t(height); ++y) rows[size_t(y)] = out->row(y);
+  if (!ReadPixels(png, rows.data())) {
+    return absl::DataLossError(absl::StrCat("PNG: ", reader->message));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status DecodePng(std::span<const uint8_t> bytes, Image* out) {
+  Reader reader{bytes.data(), bytes.size(), {}};
+  png_structp png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &reader, OnError, OnWarning);
+  if (png == nullptr) return absl::InternalError("PNG: libpng has another version than its header");
+  png_infop info = png_create_info_struct(png);
+  absl::Status status = info == nullptr ? absl::ResourceExhaustedError("PNG: out of memory")
+                                        : Decode(png, info, &reader, out);
+  png_destroy_read_struct(&png, &info, nullptr);
+  return status;
+}
+
+}  // namespace hetero::pipeline

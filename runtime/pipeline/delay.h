@@ -1,0 +1,28 @@
+#pragma once
+
+#include "base/clock.h"
+#include "runtime/pipeline/operator.h"
+
+namespace hetero::pipeline {
+
+// Sleeps and copies: stands for an operator that costs time but no core, in scaling and fault
+// tests.
+class Delay final : public Operator {
+ public:
+  Delay(base::Duration duration, base::Clock& clock) : duration_(duration), clock_(clock) {}
+
+  absl::StatusOr<api::ImageShape> OutputShape(const api::ImageShape& input) const override {
+    return input;
+  }
+  absl::Status Apply(const ImageView& in, Image* out, job::RandomStream&) const override {
+    clock_.SleepFor(duration_);
+    Copy(in, out);
+    return absl::OkStatus();
+  }
+
+ private:
+  base::Duration duration_;
+  base::Clock& clock_;
+};
+
+}  // namespace hetero::pipeline

@@ -1,0 +1,35 @@
+#include "runtime/pipeline/flip.h"
+
+#include <algorithm>
+
+namespace hetero::pipeline {
+
+void FlipHorizontally(const ImageView& in, Image* out) {
+  out->Reshape(in.shape);
+  const size_t channels = size_t(in.shape.channels);
+  for (int32_t y = 0; y < in.shape.height; ++y) {
+    const uint8_t* source = in.row(y);
+    uint8_t* target = out->row(y) + out->row_bytes();
+    for (int32_t x = 0; x < in.shape.width; ++x) {
+      target -= channels;
+      std::copy_n(source, channels, target);
+      source += channels;
+    }
+  }
+}
+
+absl::StatusOr<api::ImageShape> HorizontalFlip::OutputShape(const api::ImageShape& input) const {
+  return input;
+}
+
+absl::Status HorizontalFlip::Apply(const ImageView& in, Image* out,
+                                   job::RandomStream& random) const {
+  if (random.NextDouble() < probability_) {
+    FlipHorizontally(in, out);
+  } else {
+    Copy(in, out);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace hetero::pipeline

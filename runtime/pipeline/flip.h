@@ -1,0 +1,22 @@
+#pragma once
+
+#include "runtime/pipeline/operator.h"
+
+namespace hetero::pipeline {
+
+// Mirrors left and right.
+void FlipHorizontally(const ImageView& in, Image* out);
+
+// Mirrors with `probability`, else copies.
+class HorizontalFlip final : public Operator {
+ public:
+  explicit HorizontalFlip(double probability) : probability_(probability) {}
+
+  absl::StatusOr<api::ImageShape> OutputShape(const api::ImageShape& input) const override;
+  absl::Status Apply(const ImageView& in, Image* out, job::RandomStream& random) const override;
+
+ private:
+  double probability_;
+};
+
+}  // namespace hetero::pipeline

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "operator/api/hetero_training_job.h"
+#include "runtime/job/philox.h"
+#include "runtime/pipeline/image.h"
+
+namespace hetero::pipeline {
+
+// One step of the pipeline on uint8 pictures. Immutable and safe from any thread. The result is a
+// function of the picture and of the numbers drawn, the same on every machine: integer arithmetic
+// on pixels, and only +, -, *, / and sqrt of IEEE 754 on parameters.
+class Operator {
+ public:
+  virtual ~Operator() = default;
+
+  // Shape of the result for a picture of shape `input`; zero height and width stand for "varies
+  // from picture to picture". kInvalidArgument, without a place, when such pictures cannot be
+  // taken.
+  virtual absl::StatusOr<api::ImageShape> OutputShape(const api::ImageShape& input) const = 0;
+
+  // Writes the result into `*out`, which is not the storage of `in`. `in` has the shape that
+  // OutputShape() accepted. kDataLoss: this picture's size cannot be taken.
+  virtual absl::Status Apply(const ImageView& in, Image* out, job::RandomStream& random) const = 0;
+};
+
+}  // namespace hetero::pipeline

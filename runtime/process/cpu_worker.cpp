@@ -1,0 +1,91 @@
+#include "runtime/process/cpu_worker.h"
+
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
+#include "base/process_usage.h"
+#include "base/status_macros.h"
+#include "operator/api/manifest.h"
+#include "runtime/feed/sample_producer.h"
+#include "runtime/feed/worker_server.h"
+#include "runtime/head/member.h"
+#include "runtime/process/membership.h"
+
+namespace hetero::process {
+namespace {
+
+constexpr base::Duration kWelcomeTimeout = std::chrono::seconds(60);
+constexpr base::Duration kFinishTimeout = std::chrono::seconds(1);
+
+v1::Heartbeat CountersOf(const feed::WorkerServer& server) {
+  const feed::WorkerCounters counters = server.counters();
+  v1::Heartbeat heartbeat;
+  v1::Counters& out = *heartbeat.mutable_counters();
+  out.set_batches(counters.batches);
+  out.set_samples(counters.samples);
+  out.set_bytes(counters.bytes);
+  const base::ProcessUsage usage = base::ReadProcessUsage();
+  out.set_cpu_seconds(usage.cpu_seconds);
+  out.set_peak_rss_bytes(usage.peak_resident_bytes);
+  return heartbeat;
+}
+
+absl::StatusOr<std::unique_ptr<feed::SampleProducer>> MakeProducer(const v1::Welcome& welcome) {
+  const api::ManifestResult manifest = api::ParseManifest(welcome.job_json());
+  if (!manifest.errors.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the head sent an invalid job:\n", api::FormatErrors(manifest.errors)));
+  }
+  return feed::SampleProducer::Create(manifest.job);
+}
+
+}  // namespace
+
+absl::Status RunCpuWorker(const CpuWorkerOptions& options, base::Clock& clock,
+                          std::stop_token stop) {
+  // Declared before the server, which serves from it until it is destroyed.
+  std::unique_ptr<feed::SampleProducer> producer;
+  HETERO_ASSIGN_OR_RETURN(
+      std::unique_ptr<feed::WorkerServer> server,
+      feed::WorkerServer::Start(
+          {.listen_address = options.listen_address,
+           .tls = options.identity.tls,
+           .name = MemberName(options.identity.member),
+           .threads = options.threads > 0 ? options.threads : base::UsableCores()},
+          clock));
+
+  Membership membership(stop);
+  head::Member::Options join{.head_address = options.identity.head_address,
+                             .tls = options.identity.tls,
+                             .hello = MakeHello(options.identity)};
+  join.hello.set_address(server->address());
+  std::unique_ptr<head::Member> member = head::Member::Start(
+      std::move(join), membership.MakeCallbacks(), [&server] { return CountersOf(*server); }, clock);
+
+  const auto finish = [&](const absl::Status& status) {
+    v1::Finished last;
+    last.set_ok(status.ok());
+    last.set_message(std::string(status.message()));
+    *last.mutable_last() = CountersOf(*server);
+    member->Finish(last, kFinishTimeout).IgnoreError();
+    return status;
+  };
+
+  absl::StatusOr<v1::Welcome> welcome = membership.WaitForWelcome(kWelcomeTimeout);
+  if (absl::IsCancelled(welcome.status())) return absl::OkStatus();
+  HETERO_RETURN_IF_ERROR(welcome.status());
+  absl::StatusOr<std::unique_ptr<feed::SampleProducer>> made = MakeProducer(*welcome);
+  if (!made.ok()) return finish(made.status());
+  producer = *std::move(made);
+  server->SetProducer(producer.get());
+  log::Info("serving", {{"address", server->address()},
+                        {"samples", producer->dataset(job::Split::kTrain).size()}});
+
+  membership.WaitForStop();
+  if (membership.superseded()) return absl::OkStatus();
+  HETERO_RETURN_IF_ERROR(membership.refusal());
+  return finish(absl::OkStatus());
+}
+
+}  // namespace hetero::process

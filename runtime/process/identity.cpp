@@ -1,0 +1,85 @@
+#include "runtime/process/identity.h"
+
+#include <unistd.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <string_view>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+#include "base/process_usage.h"
+#include "base/status_macros.h"
+#include "base/version.h"
+
+namespace hetero::process {
+namespace {
+
+std::string Variable(const char* name, std::string fallback = "") {
+  const char* value = std::getenv(name);
+  return value != nullptr && *value != '\0' ? value : fallback;
+}
+
+template <typename Integer>
+absl::Status ReadInteger(const char* name, Integer* out) {
+  const std::string text = Variable(name, "0");
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *out);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(name, "=\"", text, "\": expected an integer"));
+  }
+  return absl::OkStatus();
+}
+
+std::string HostName() {
+  char name[256] = {};
+  return gethostname(name, sizeof(name) - 1) == 0 ? name : "localhost";
+}
+
+}  // namespace
+
+absl::StatusOr<Identity> IdentityFromEnvironment() {
+  Identity identity;
+  int32_t index = 0, attempt = 0;
+  int64_t incarnation = 0;
+  HETERO_RETURN_IF_ERROR(ReadInteger("HETERO_INDEX", &index));
+  HETERO_RETURN_IF_ERROR(ReadInteger("HETERO_ATTEMPT", &attempt));
+  HETERO_RETURN_IF_ERROR(ReadInteger("HETERO_INCARNATION", &incarnation));
+  identity.member.set_role(Variable("HETERO_ROLE"));
+  identity.member.set_role_type(Variable("HETERO_ROLE_TYPE"));
+  identity.member.set_index(index);
+  identity.member.set_attempt(attempt);
+  identity.member.set_incarnation(incarnation);
+  identity.head_address = Variable("HETERO_HEAD_ADDRESS");
+  identity.node = Variable("HETERO_NODE_NAME", HostName());
+  identity.host = Variable("HETERO_POD_IP", "127.0.0.1");
+  identity.tls.plain_text = Variable("HETERO_TLS") == "plain-text";
+  identity.tls.ca_file = Variable("HETERO_TLS_CA");
+  identity.tls.certificate_file = Variable("HETERO_TLS_CERTIFICATE");
+  identity.tls.key_file = Variable("HETERO_TLS_KEY");
+  for (const char* required : {"HETERO_ROLE", "HETERO_HEAD_ADDRESS"}) {
+    if (Variable(required).empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(required, " is not set: this program is started by the operator or by `hetero-runtime local`"));
+    }
+  }
+  return identity;
+}
+
+std::string MemberName(const v1::Identity& identity) {
+  std::string name = absl::StrCat(identity.role(), "-", identity.index());
+  if (identity.local_rank() > 0) absl::StrAppend(&name, ".", identity.local_rank());
+  return name;
+}
+
+v1::Hello MakeHello(const Identity& identity) {
+  v1::Hello hello;
+  *hello.mutable_identity() = identity.member;
+  hello.set_cores(base::UsableCores());
+  hello.set_memory_bytes(static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGE_SIZE));
+  hello.set_node(identity.node);
+  hello.set_version(base::kVersion);
+  hello.set_pid(getpid());
+  return hello;
+}
+
+}  // namespace hetero::process

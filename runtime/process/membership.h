@@ -1,0 +1,53 @@
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "runtime/head/member.h"
+
+namespace hetero::process {
+
+// What the head has told this process, for the thread that runs it. Thread-safe: Member's callbacks
+// write, the main thread waits. Outlives the Member whose callbacks it makes.
+class Membership {
+ public:
+  // `outer` is the process's own stop request (SIGTERM).
+  explicit Membership(std::stop_token outer);
+
+  // Callbacks that fill this object; `on_roster` is called for every later roster.
+  head::Member::Callbacks MakeCallbacks(std::function<void(const v1::Roster&)> on_roster = {});
+
+  // Waits for the head's first word. kCancelled when stopped, kDeadlineExceeded naming the head.
+  absl::StatusOr<v1::Welcome> WaitForWelcome(base::Duration timeout);
+  // Waits until all members have joined.
+  absl::StatusOr<v1::Generation> WaitForGeneration(base::Duration timeout);
+  // Waits until the head or the process asks this member to stop.
+  void WaitForStop();
+
+  // Requested by a STOP command, a refusal, or the outer stop.
+  std::stop_token stop_token() const { return stop_.get_token(); }
+  // Why, when the head refused this process for good; OK when superseded or merely told to stop.
+  absl::Status refusal() const;
+  bool superseded() const;
+
+ private:
+  template <typename T>
+  absl::StatusOr<T> WaitFor(const std::optional<T>& value, base::Duration timeout,
+                            const char* what);
+
+  mutable std::mutex mutex_;  // guards welcome_, generation_, refused_
+  std::condition_variable_any changed_;
+  std::optional<v1::Welcome> welcome_;
+  std::optional<v1::Generation> generation_;
+  std::optional<v1::Refused> refused_;
+  std::stop_source stop_;
+  std::stop_callback<std::function<void()>> outer_;
+};
+
+}  // namespace hetero::process

@@ -1,0 +1,169 @@
+#include "runtime/process/rank_report.h"
+
+#include <cstdio>
+
+#include "base/process_usage.h"
+#include "runtime/feed/digest.h"
+
+namespace hetero::process {
+namespace {
+
+constexpr base::Duration kRateInterval = std::chrono::seconds(1);
+
+}  // namespace
+
+RankReport::RankReport(Options options, const job::Schedule* schedule, base::Clock& clock)
+    : options_(std::move(options)), schedule_(schedule), clock_(clock) {
+  progress_.set_total_steps(schedule->training().total_steps());
+  progress_.set_total_epochs(schedule->training().total_epochs());
+}
+
+void RankReport::OnStart() {
+  std::lock_guard lock(mutex_);
+  started_ = line_.begin = rate_.begin = clock_.Now();
+}
+
+void RankReport::OnBatch(const feed::Batch& batch, const feed::StreamStats& stats) {
+  std::lock_guard lock(mutex_);
+  stats_ = stats;
+  counters_.set_batches(counters_.batches() + 1);
+  counters_.set_samples(counters_.samples() + batch.count());
+  counters_.set_bytes(counters_.bytes() + batch.images.size());
+  const bool validation = batch.ticket.split == job::Split::kValidation;
+  for (const feed::BadSample& bad : batch.bad_samples) {
+    if (!bad_ids_.emplace(validation, bad.sample_id).second) continue;
+    v1::BadSampleReport report;
+    report.set_sample_id(bad.sample_id);
+    report.set_replacement_id(bad.replacement_id);
+    report.set_reason(bad.reason);
+    report.set_validation(validation);
+    bad_samples_.push_back(std::move(report));
+    progress_.set_bad_samples(progress_.bad_samples() + 1);
+  }
+  if (validation) return;
+  feed::AddToDigest(options_.seed, batch, &own_digest_);
+  if (!progress_.digest_covers_job()) {
+    progress_.set_digest_high(own_digest_.high());
+    progress_.set_digest_low(own_digest_.low());
+    progress_.set_samples_consumed(progress_.samples_consumed() + batch.count());
+  }
+}
+
+void RankReport::OnStep(int64_t step, int64_t samples, double loss, double seconds, bool has_loss) {
+  std::lock_guard lock(mutex_);
+  const base::Instant now = clock_.Now();
+  const job::Step done = schedule_->training().At(step - 1);
+  if (progress_.first_step_unix_ns() == 0) {
+    progress_.set_first_step_unix_ns(
+        std::chrono::duration_cast<base::Duration>(clock_.WallNow().time_since_epoch()).count());
+  }
+  progress_.set_step(step);
+  progress_.set_epoch(done.epoch + 1);
+  progress_.set_train_seconds(base::ToSeconds(now - started_));
+  if (has_loss) {
+    progress_.set_loss(loss);
+    if (options_.rank == 0) {
+      v1::LossPoint point;
+      point.set_step(step);
+      point.set_loss(loss);
+      point.set_seconds_per_step(seconds);
+      losses_.push_back(std::move(point));
+    }
+  }
+  for (Interval* interval : {&line_, &rate_}) {
+    interval->samples += samples;
+    interval->steps += 1;
+  }
+  UpdateRates(now);
+  const bool last = schedule_->training().IsLastOfEpoch(step - 1) ||
+                    step == schedule_->training().total_steps();
+  if (last || now - line_.begin >= options_.console_interval) PrintLine(done);
+}
+
+void RankReport::UpdateRates(base::Instant now) {
+  const base::Duration elapsed = now - rate_.begin;
+  if (elapsed < kRateInterval && progress_.step() != progress_.total_steps()) return;
+  const double seconds = base::ToSeconds(elapsed);
+  if (seconds > 0) progress_.set_samples_per_second(rate_.samples / seconds);
+  const double train_seconds = progress_.train_seconds();
+  if (train_seconds > 0) {
+    progress_.set_data_wait_percent(100 * stats_.wait_seconds / train_seconds);
+  }
+  rate_ = {.begin = now};
+}
+
+void RankReport::PrintLine(const job::Step& step) {
+  const base::Instant now = clock_.Now();
+  const double seconds = base::ToSeconds(now - line_.begin);
+  if (options_.print && line_.steps > 0 && seconds > 0) {
+    char text[256];
+    char loss[48] = "";
+    if (progress_.loss() != 0) std::snprintf(loss, sizeof loss, " loss=%.4f", progress_.loss());
+    std::snprintf(text, sizeof text,
+                  "rank=%d epoch=%lld step=%lld/%lld%s samples/s=%.0f wait=%.1f%% step=%.0fms",
+                  options_.rank, static_cast<long long>(step.epoch + 1),
+                  static_cast<long long>(step.step_in_epoch + 1),
+                  static_cast<long long>(schedule_->training().steps_per_epoch()), loss,
+                  line_.samples / seconds,
+                  100 * (stats_.wait_seconds - line_.wait_seconds) / seconds,
+                  1000 * seconds / line_.steps);
+    options_.print(text);
+  }
+  line_ = {.begin = now, .wait_seconds = stats_.wait_seconds};
+}
+
+void RankReport::OnEvaluation(const v1::EvaluationResult& evaluation) {
+  std::lock_guard lock(mutex_);
+  // Rates describe training; the evaluation's time belongs to neither side of it.
+  line_.begin = rate_.begin = clock_.Now();
+  line_.wait_seconds = stats_.wait_seconds;
+  if (options_.rank != 0) return;
+  evaluations_.push_back(evaluation);
+  if (options_.print) {
+    char text[160];
+    std::snprintf(text, sizeof text, "evaluation epoch=%lld step=%lld loss=%.4f accuracy=%.4f samples=%lld",
+                  static_cast<long long>(evaluation.epoch()), static_cast<long long>(evaluation.step()),
+                  evaluation.loss(), evaluation.accuracy(), static_cast<long long>(evaluation.samples()));
+    options_.print(text);
+  }
+}
+
+void RankReport::OnJobDigest(const job::StreamDigest& digest, int64_t samples_consumed) {
+  std::lock_guard lock(mutex_);
+  progress_.set_digest_covers_job(true);
+  progress_.set_digest_high(digest.high());
+  progress_.set_digest_low(digest.low());
+  progress_.set_samples_consumed(samples_consumed);
+}
+
+void RankReport::OnPhases(const v1::PhaseSeconds& phases, double train_seconds) {
+  std::lock_guard lock(mutex_);
+  *progress_.mutable_phases() = phases;
+  progress_.set_train_seconds(train_seconds);
+}
+
+v1::Heartbeat RankReport::Take() {
+  std::lock_guard lock(mutex_);
+  v1::Heartbeat heartbeat;
+  progress_.set_tickets_reissued(stats_.tickets_reissued);
+  progress_.set_duplicates_dropped(stats_.duplicates_dropped);
+  const base::ProcessUsage usage = base::ReadProcessUsage();
+  counters_.set_cpu_seconds(usage.cpu_seconds);
+  counters_.set_peak_rss_bytes(usage.peak_resident_bytes);
+  *heartbeat.mutable_counters() = counters_;
+  *heartbeat.mutable_progress() = progress_;
+  for (v1::LossPoint& point : losses_) heartbeat.add_losses()->Swap(&point);
+  for (v1::EvaluationResult& result : evaluations_) heartbeat.add_evaluations()->Swap(&result);
+  for (v1::BadSampleReport& bad : bad_samples_) heartbeat.add_bad_samples()->Swap(&bad);
+  losses_.clear();
+  evaluations_.clear();
+  bad_samples_.clear();
+  return heartbeat;
+}
+
+job::StreamDigest RankReport::digest() const {
+  std::lock_guard lock(mutex_);
+  return own_digest_;
+}
+
+}  // namespace hetero::process

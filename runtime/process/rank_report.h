@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "hetero/v1/membership.pb.h"
+#include "runtime/feed/batch.h"
+#include "runtime/feed/batch_stream.h"
+#include "runtime/job/stream_digest.h"
+#include "runtime/job/schedule.h"
+
+namespace hetero::process {
+
+// What one rank has done so far, gathered by the thread that trains (or discards) and sent to the head
+// with each heartbeat. Also prints the rank's console lines. Thread-safe.
+class RankReport {
+ public:
+  struct Options {
+    int32_t rank = 0;
+    uint64_t seed = 0;
+    base::Duration console_interval = std::chrono::seconds(10);  // between lines inside an epoch
+    std::function<void(const std::string&)> print;               // one console line; may be empty
+  };
+  // `schedule` outlives the report.
+  RankReport(Options options, const job::Schedule* schedule, base::Clock& clock);
+
+  // The rank asks for its first batch.
+  void OnStart();
+  // A consumed batch of either split, before it is used.
+  void OnBatch(const feed::Batch& batch, const feed::StreamStats& stats);
+  // A completed step. `loss` is ignored when input-only.
+  void OnStep(int64_t step, int64_t samples, double loss, double seconds, bool has_loss);
+  void OnEvaluation(const v1::EvaluationResult& evaluation);
+  // Whole job's digest and samples; without it the rank's own are reported.
+  void OnJobDigest(const job::StreamDigest& digest, int64_t samples_consumed);
+  void OnPhases(const v1::PhaseSeconds& phases, double train_seconds);
+
+  // Counters and progress as of now, lists with what is new since the last call.
+  v1::Heartbeat Take();
+  job::StreamDigest digest() const;
+
+ private:
+  void PrintLine(const job::Step& step);
+  void UpdateRates(base::Instant now);
+
+  const Options options_;
+  const job::Schedule* const schedule_;
+  base::Clock& clock_;
+
+  mutable std::mutex mutex_;  // guards all below
+  v1::Progress progress_;
+  v1::Counters counters_;
+  job::StreamDigest own_digest_;
+  base::Instant started_{};
+  std::vector<v1::LossPoint> losses_;
+  std::vector<v1::EvaluationResult> evaluations_;
+  std::vector<v1::BadSampleReport> bad_samples_;
+  std::set<std::pair<bool, int64_t>> bad_ids_;  // (validation, sample id), each reported once
+  feed::StreamStats stats_;
+
+  struct Interval {  // since the last console line or rate update
+    base::Instant begin{};
+    int64_t samples = 0;
+    int64_t steps = 0;
+    double wait_seconds = 0;
+  };
+  Interval line_, rate_;
+};
+
+}  // namespace hetero::process

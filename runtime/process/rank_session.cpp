@@ -1,0 +1,160 @@
+#include "runtime/process/rank_session.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
+#include "base/process_usage.h"
+#include "base/status_macros.h"
+#include "operator/api/manifest.h"
+
+namespace hetero::process {
+namespace {
+
+constexpr base::Duration kWelcomeTimeout = std::chrono::seconds(60);
+constexpr base::Duration kFinishTimeout = std::chrono::seconds(5);
+
+absl::StatusOr<int32_t> RankOf(const v1::Generation& generation, const v1::Identity& self) {
+  for (const v1::Rank& rank : generation.ranks()) {
+    if (rank.role() == self.role() && rank.index() == self.index() &&
+        rank.local_rank() == self.local_rank()) {
+      return rank.rank();
+    }
+  }
+  return absl::InternalError(
+      absl::StrCat("generation ", generation.number(), " has no rank for ", MemberName(self)));
+}
+
+job::Schedule::Options ScheduleOptions(const api::HeteroTrainingJob& job,
+                                       const feed::SampleProducer& producer) {
+  const api::Training& training = job.spec.training;
+  return {.training = {.samples = producer.dataset(job::Split::kTrain).size(),
+                       .batch_size_per_worker = training.batch_size_per_worker,
+                       .ranks = job.spec.world_size(),
+                       .accumulation = training.gradient_accumulation_steps,
+                       .last_batch = training.last_batch,
+                       .epochs = training.epochs,
+                       .max_steps = training.max_steps},
+          .validation_samples =
+              producer.has_validation() ? producer.dataset(job::Split::kValidation).size() : 0,
+          .evaluation = training.evaluation};
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<RankSession>> RankSession::Join(Options options, base::Clock& clock,
+                                                               std::stop_token stop) {
+  std::unique_ptr<RankSession> session(
+      new RankSession(std::move(options), clock, std::move(stop)));
+  absl::Status status = session->WaitForJob();
+  if (status.ok()) status = session->OpenStream();
+  if (!status.ok()) return session->Finish(status);
+  return session;
+}
+
+RankSession::RankSession(Options options, base::Clock& clock, std::stop_token stop)
+    : options_(std::move(options)), clock_(clock), membership_(std::move(stop)) {
+  head::Member::Options join{.head_address = options_.identity.head_address,
+                             .tls = options_.identity.tls,
+                             .hello = MakeHello(options_.identity)};
+  join.hello.set_address(options_.identity.host);
+  member_ = head::Member::Start(
+      std::move(join),
+      membership_.MakeCallbacks([this](const v1::Roster& roster) { OnRoster(roster.cpu_workers()); }),
+      [this] { return TakeHeartbeat(); }, clock_);
+}
+
+RankSession::~RankSession() {
+  // No callback may run while the stream goes away.
+  member_.reset();
+}
+
+absl::Status RankSession::WaitForJob() {
+  HETERO_ASSIGN_OR_RETURN(const v1::Welcome welcome, membership_.WaitForWelcome(kWelcomeTimeout));
+  const api::ManifestResult manifest = api::ParseManifest(welcome.job_json());
+  if (!manifest.errors.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the head sent an invalid job:\n", api::FormatErrors(manifest.errors)));
+  }
+  job_ = manifest.job;
+  // Opened while the others are still joining.
+  HETERO_ASSIGN_OR_RETURN(producer_, feed::SampleProducer::Create(job_));
+  const base::Duration deadline =
+      std::chrono::seconds(job_.spec.run_policy.startup_deadline_seconds + 5);
+  HETERO_ASSIGN_OR_RETURN(generation_, membership_.WaitForGeneration(deadline));
+  HETERO_ASSIGN_OR_RETURN(rank_, RankOf(generation_, options_.identity.member));
+  return absl::OkStatus();
+}
+
+absl::Status RankSession::OpenStream() {
+  if (!options_.dump_stream_folder.empty()) {
+    HETERO_ASSIGN_OR_RETURN(dump_, feed::StreamDump::Create(options_.dump_stream_folder));
+  }
+  schedule_ = std::make_unique<job::Schedule>(ScheduleOptions(job_, *producer_), rank_);
+  const int64_t batch_bytes = job_.spec.training.batch_size_per_worker *
+                              producer_->pipeline(job::Split::kTrain).output_bytes();
+  feed::TicketClient::Options stream{
+      .rank = rank_,
+      .generation = generation_.number(),
+      .byte_budget = std::max(options_.byte_budget, 2 * batch_bytes),
+      .local_threads = options_.local_threads > 0 ? options_.local_threads : base::UsableCores(),
+      .tls = options_.identity.tls};
+  auto batches = feed::TicketClient::Start(stream, schedule_.get(), producer_.get(), clock_);
+  auto report = std::make_unique<RankReport>(
+      RankReport::Options{.rank = rank_,
+                          .seed = static_cast<uint64_t>(job_.spec.training.seed),
+                          .print = options_.print},
+      schedule_.get(), clock_);
+  std::lock_guard lock(mutex_);
+  batches_ = std::move(batches);
+  report_ = std::move(report);
+  if (!roster_known_) {
+    for (const v1::CpuWorker& worker : generation_.cpu_workers()) {
+      roster_.push_back({absl::StrCat(worker.role(), "-", worker.index()), worker.address(),
+                         worker.incarnation()});
+    }
+  }
+  batches_->SetRoster(roster_);
+  log::Info("generation opened", {{"generation", generation_.number()},
+                                  {"rank", rank_},
+                                  {"ranks", world_size()},
+                                  {"cpuWorkers", roster_.size()},
+                                  {"steps", schedule_->training().total_steps()}});
+  return absl::OkStatus();
+}
+
+void RankSession::OnRoster(const google::protobuf::RepeatedPtrField<v1::CpuWorker>& workers) {
+  std::lock_guard lock(mutex_);
+  roster_known_ = true;
+  roster_.clear();
+  for (const v1::CpuWorker& worker : workers) {
+    roster_.push_back({absl::StrCat(worker.role(), "-", worker.index()), worker.address(),
+                       worker.incarnation()});
+  }
+  if (batches_ != nullptr) batches_->SetRoster(roster_);
+}
+
+void RankSession::OnBatch(const feed::Batch& batch) {
+  report_->OnBatch(batch, batches_->stats());
+  if (dump_ == nullptr) return;
+  const absl::Status dumped = dump_->Write(batch);
+  if (!dumped.ok()) log::Warning("batch not dumped", {{"error", dumped.message()}});
+}
+
+v1::Heartbeat RankSession::TakeHeartbeat() {
+  std::lock_guard lock(mutex_);
+  return report_ != nullptr ? report_->Take() : v1::Heartbeat();
+}
+
+absl::Status RankSession::Finish(absl::Status result) {
+  v1::Finished last;
+  last.set_ok(result.ok());
+  last.set_stopped(absl::IsCancelled(result));
+  last.set_message(std::string(result.message()));
+  *last.mutable_last() = TakeHeartbeat();
+  const absl::Status answer = member_->Finish(last, kFinishTimeout);
+  if (!answer.ok()) log::Warning("the head did not hear the end", {{"error", answer.message()}});
+  return result;
+}
+
+}  // namespace hetero::process

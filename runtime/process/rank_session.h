@@ -1,0 +1,87 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "operator/api/hetero_training_job.h"
+#include "runtime/feed/sample_producer.h"
+#include "runtime/feed/stream_dump.h"
+#include "runtime/feed/ticket_client.h"
+#include "runtime/head/member.h"
+#include "runtime/job/schedule.h"
+#include "runtime/process/identity.h"
+#include "runtime/process/membership.h"
+#include "runtime/process/rank_report.h"
+
+namespace hetero::process {
+
+// One rank's place in the job: its membership, its schedule and the stream of its batches. The trainer
+// and the input-only consumer both stand on it. One thread uses it.
+class RankSession {
+ public:
+  struct Options {
+    Identity identity;
+    int local_threads = 0;                       // for its own share of the preprocessing; 0: usable cores
+    int64_t byte_budget = int64_t{512} << 20;    // of batches waiting in memory
+    std::string dump_stream_folder;              // empty: consumed batches are not written
+    std::function<void(const std::string&)> print;  // console lines
+  };
+
+  // Joins the head, waits until the whole job has, opens the dataset and the batch stream.
+  // kCancelled when told to stop meanwhile.
+  static absl::StatusOr<std::unique_ptr<RankSession>> Join(Options options, base::Clock& clock,
+                                                           std::stop_token stop);
+  ~RankSession();
+
+  const api::HeteroTrainingJob& job() const { return job_; }
+  int32_t rank() const { return rank_; }
+  int32_t world_size() const { return job_.spec.world_size(); }
+  int64_t generation() const { return generation_.number(); }
+  const feed::SampleProducer& producer() const { return *producer_; }
+  const job::Schedule& schedule() const { return *schedule_; }
+  feed::TicketClient& batches() { return *batches_; }
+  RankReport& report() { return *report_; }
+  // Every consumed batch, before it is used: counts it, and writes it when a dump was asked for.
+  void OnBatch(const feed::Batch& batch);
+  // Requested when this rank shall stop.
+  std::stop_token stop_token() const { return membership_.stop_token(); }
+
+  // Says the last word to the head and waits for its answer. Returns `result`, or the head's refusal.
+  // kCancelled counts as "stopped on request".
+  absl::Status Finish(absl::Status result);
+
+ private:
+  RankSession(Options options, base::Clock& clock, std::stop_token stop);
+  absl::Status WaitForJob();
+  absl::Status OpenStream();
+  void OnRoster(const google::protobuf::RepeatedPtrField<v1::CpuWorker>& workers);
+  v1::Heartbeat TakeHeartbeat();
+
+  const Options options_;
+  base::Clock& clock_;
+  Membership membership_;
+  api::HeteroTrainingJob job_;
+  v1::Generation generation_;
+  int32_t rank_ = 0;
+  std::unique_ptr<feed::SampleProducer> producer_;
+  std::unique_ptr<job::Schedule> schedule_;
+  std::unique_ptr<feed::StreamDump> dump_;  // null without --dump-stream
+
+  std::mutex mutex_;  // guards the four below; they are filled once, while heartbeats already run
+  std::vector<feed::WorkerAddress> roster_;
+  bool roster_known_ = false;
+  std::unique_ptr<RankReport> report_;
+  std::unique_ptr<feed::TicketClient> batches_;
+
+  std::unique_ptr<head::Member> member_;  // last: its callbacks use all of the above
+};
+
+}  // namespace hetero::process

@@ -1,0 +1,47 @@
+#include "runtime/process/signals.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+namespace hetero::process {
+namespace {
+
+sigset_t StopSignals() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGINT);
+  sigaddset(&set, SIGTERM);
+  return set;
+}
+
+}  // namespace
+
+SignalStop::SignalStop() {
+  const sigset_t set = StopSignals();
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+  waiter_ = std::jthread([this](std::stop_token done) {
+    const sigset_t signals = StopSignals();
+    const timespec poll = {.tv_sec = 0, .tv_nsec = 100'000'000};
+    while (!done.stop_requested()) {
+      if (sigtimedwait(&signals, nullptr, &poll) < 0) continue;
+      if (!first_.request_stop()) second_.request_stop();
+    }
+  });
+}
+
+SignalStop::~SignalStop() = default;
+
+void DieWithParent() {
+  const char* parent = std::getenv("HETERO_PARENT_PID");
+  if (parent == nullptr) return;
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != std::atoi(parent)) _exit(1);
+}
+
+}  // namespace hetero::process

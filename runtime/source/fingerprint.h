@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <string_view>
+
+#include "runtime/source/counter_random.h"
+
+namespace hetero::source {
+
+// Running 64-bit hash of what identifies a dataset: FNV-1a with a final mix. Each text is closed by
+// its length, so ("ab", "c") and ("a", "bc") differ.
+class Fingerprint {
+ public:
+  void Add(std::string_view text) {
+    for (const char c : text) Byte(static_cast<uint8_t>(c));
+    Add(static_cast<uint64_t>(text.size()));
+  }
+  void Add(uint64_t number) {
+    for (int shift = 0; shift < 64; shift += 8) Byte(static_cast<uint8_t>(number >> shift));
+  }
+
+  // 16 lower-case hex digits.
+  std::string ToHex() const {
+    char text[17];
+    std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(Mix64(hash_)));
+    return text;
+  }
+
+ private:
+  void Byte(uint8_t byte) { hash_ = (hash_ ^ byte) * 0x100000001b3u; }
+
+  uint64_t hash_ = 0xcbf29ce484222325u;
+};
+
+}  // namespace hetero::source

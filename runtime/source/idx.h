@@ -1,0 +1,31 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/source/dataset.h"
+
+namespace hetero::source {
+
+// MNIST's IDX format (http://yann.lecun.com/exdb/mnist): big-endian headers, images under magic
+// 0x00000803 with [count, height, width], labels under 0x00000801 with [count], one byte each.
+inline constexpr uint32_t kIdxImagesMagic = 0x00000803;
+inline constexpr uint32_t kIdxLabelsMagic = 0x00000801;
+
+// Whether `name` is spelled like an images file: "...-images-idx3-ubyte" or
+// "...-images.idx3-ubyte", with or without ".gz".
+bool IsIdxImagesName(std::string_view name);
+
+// Opens train-* (kTrain) or t10k-* (kValidation) of `folder`, plain or gzipped, and keeps them
+// decompressed in memory. Samples are raw uint8 [height, width, 1]. Without `classes` in the
+// manifest there are max label + 1; with it, a label beyond it makes Read give kDataLoss.
+// kNotFound names the four spellings looked for; a wrong magic, size or count gives kDataLoss or
+// kInvalidArgument with file and byte offset.
+absl::StatusOr<std::unique_ptr<Dataset>> OpenIdx(const std::string& folder,
+                                                 const api::DatasetSource& source,
+                                                 job::Split split);
+
+}  // namespace hetero::source

@@ -1,0 +1,215 @@
+#include "runtime/source/image_folder.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
+#include "base/status_macros.h"
+#include "runtime/source/declared.h"
+#include "runtime/source/file.h"
+#include "runtime/source/fingerprint.h"
+
+namespace hetero::source {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct PictureFile {
+  std::string folder;  // relative to the root
+  std::string name;
+  uint64_t size = 0;
+};
+
+absl::Status Failed(const fs::path& path, const std::error_code& error) {
+  return absl::ErrnoToStatus(error.value(), absl::StrCat(path.string(), ": cannot list"));
+}
+
+bool IsPictureName(const std::string& name) {
+  const std::string lower = absl::AsciiStrToLower(name);
+  return absl::EndsWith(lower, ".jpg") || absl::EndsWith(lower, ".jpeg") ||
+         absl::EndsWith(lower, ".png");
+}
+
+// Adds the pictures of root/relative and everything below it. A cycle of links ends with the
+// system's error for too many links.
+absl::Status Walk(const fs::path& root, const std::string& relative,
+                  std::vector<PictureFile>* pictures, int64_t* ignored) {
+  std::error_code error;
+  fs::directory_iterator entry(root / relative, error);
+  if (error) return Failed(root / relative, error);
+  for (; entry != fs::directory_iterator(); entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    const bool is_folder = entry->is_directory(error);
+    if (error == std::errc::too_many_symbolic_link_levels) return Failed(entry->path(), error);
+    if (is_folder) {
+      HETERO_RETURN_IF_ERROR(Walk(root, absl::StrCat(relative, "/", name), pictures, ignored));
+    } else if (!IsPictureName(name)) {
+      ++*ignored;
+    } else {
+      const uint64_t size = entry->file_size(error);
+      if (error) return Failed(entry->path(), error);
+      pictures->push_back({relative, name, size});
+    }
+  }
+  if (error) return Failed(root / relative, error);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<std::string>> ClassFolders(const fs::path& root, int64_t* ignored) {
+  std::vector<std::string> names;
+  std::error_code error;
+  fs::directory_iterator entry(root, error);
+  if (error) return Failed(root, error);
+  for (; entry != fs::directory_iterator(); entry.increment(error)) {
+    std::string name = entry->path().filename().string();
+    const bool hidden = absl::StartsWith(name, ".") || name == "lost+found";
+    if (!hidden && entry->is_directory(error)) {
+      names.push_back(std::move(name));
+    } else {
+      ++*ignored;
+    }
+  }
+  if (error) return Failed(root, error);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+// A folder with train/ and val/ in it would open as a set with two classes, "train" and "val".
+bool LooksLikeSplits(const std::vector<std::string>& names) {
+  static constexpr std::string_view kSplits[] = {"test", "train", "val", "valid", "validation"};
+  return std::find(names.begin(), names.end(), "train") != names.end() &&
+         std::all_of(names.begin(), names.end(), [](const std::string& name) {
+           return std::find(std::begin(kSplits), std::end(kSplits), name) != std::end(kSplits);
+         });
+}
+
+absl::Status CheckClassFolders(const std::string& root, const std::vector<std::string>& names) {
+  if (names.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        root, ": no class folders; an ImageFolder has one sub-folder of pictures per class"));
+  }
+  if (LooksLikeSplits(names)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(root, ": holds splits, not classes; write dataset.uri file://", root,
+                     "/train and give the other split under dataset.validation.uri"));
+  }
+  return absl::OkStatus();
+}
+
+class ImageFolder : public Dataset {
+ public:
+  explicit ImageFolder(std::string root) : root_(std::move(root)) {}
+
+  absl::Status Scan() {
+    absl::StatusOr<std::vector<std::string>> names = ClassFolders(root_, &ignored_);
+    if (!names.ok()) return names.status();
+    HETERO_RETURN_IF_ERROR(CheckClassFolders(root_, *names));
+    class_names_ = *std::move(names);
+    print_.Add("image folder");
+    for (const std::string& name : class_names_) {
+      std::vector<PictureFile> pictures;
+      HETERO_RETURN_IF_ERROR(Walk(root_, name, &pictures, &ignored_));
+      if (pictures.empty()) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(root_, "/", name, ": class folder without .jpg, .jpeg or .png files; ",
+                         "add pictures or remove the folder"));
+      }
+      Append(std::move(pictures));
+    }
+    return absl::OkStatus();
+  }
+
+  void Declare(std::optional<api::ImageShape> image) { image_ = image.value_or(api::ImageShape{}); }
+  int64_t ignored() const { return ignored_; }
+
+  int64_t size() const override { return static_cast<int64_t>(ends_.size()); }
+  int32_t classes() const override { return static_cast<int32_t>(class_names_.size()); }
+  api::ImageShape image() const override { return image_; }
+  std::string ClassName(int32_t label) const override { return class_names_[label]; }
+  std::string fingerprint() const override { return print_.ToHex(); }
+
+  absl::Status Read(int64_t id, RawSample* sample) const override {
+    if (id < 0 || id >= size()) {
+      return absl::OutOfRangeError(
+          absl::StrCat(root_, ": sample ", id, ": ids end at ", size() - 1));
+    }
+    const std::string path = Describe(id);
+    HETERO_RETURN_IF_ERROR(ReadFile(path, &sample->bytes));
+    const std::vector<uint8_t>& bytes = sample->bytes;
+    if (bytes.size() >= 2 && bytes[0] == 0xff && bytes[1] == 0xd8) {
+      sample->encoding = Encoding::kJpeg;
+    } else if (bytes.size() >= 4 && bytes[0] == 0x89 && bytes[1] == 'P' && bytes[2] == 'N' &&
+               bytes[3] == 'G') {
+      sample->encoding = Encoding::kPng;
+    } else {
+      return absl::DataLossError(
+          absl::StrCat(path, ": not a JPEG or PNG file (starts with ", FirstBytes(bytes), ")"));
+    }
+    sample->shape = {};
+    sample->label = Label(id);
+    return absl::OkStatus();
+  }
+
+  std::string Describe(int64_t id) const override {
+    if (id < 0 || id >= size()) return absl::StrCat(root_, ": sample ", id);
+    const size_t begin = id == 0 ? 0 : ends_[id - 1];
+    return absl::StrCat(root_, "/", names_.substr(begin, ends_[id] - begin));
+  }
+
+ private:
+  void Append(std::vector<PictureFile> pictures) {
+    std::sort(pictures.begin(), pictures.end(), [](const PictureFile& a, const PictureFile& b) {
+      return std::tie(a.folder, a.name) < std::tie(b.folder, b.name);
+    });
+    for (const PictureFile& picture : pictures) {
+      absl::StrAppend(&names_, picture.folder, "/", picture.name);
+      ends_.push_back(names_.size());
+      print_.Add(picture.folder);
+      print_.Add(picture.name);
+      print_.Add(picture.size);
+    }
+    class_ends_.push_back(size());
+  }
+
+  int32_t Label(int64_t id) const {
+    return static_cast<int32_t>(std::upper_bound(class_ends_.begin(), class_ends_.end(), id) -
+                                class_ends_.begin());
+  }
+
+  std::string root_;
+  api::ImageShape image_;
+  int64_t ignored_ = 0;
+  std::vector<std::string> class_names_;
+  std::vector<int64_t> class_ends_;  // one past the last id of each class
+  // All relative paths in one block: a million pictures then cost little more than their names.
+  std::string names_;
+  std::vector<size_t> ends_;  // end of each path in names_
+  Fingerprint print_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Dataset>> OpenImageFolder(const std::string& folder,
+                                                         const api::DatasetSource& source) {
+  auto dataset = std::make_unique<ImageFolder>(folder);
+  HETERO_RETURN_IF_ERROR(dataset->Scan());
+  HETERO_RETURN_IF_ERROR(CheckClasses(folder, source, dataset->classes()));
+  HETERO_RETURN_IF_ERROR(CheckSamples(folder, source, dataset->size()));
+  dataset->Declare(source.image);
+  log::Info("image folder opened", {{"path", folder},
+                                    {"classes", dataset->classes()},
+                                    {"samples", dataset->size()},
+                                    {"ignored", dataset->ignored()}});
+  return dataset;
+}
+
+}  // namespace hetero::source

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "runtime/source/dataset.h"
+
+namespace hetero::source {
+
+// Pictures sorted into one sub-folder per class, as torchvision's ImageFolder reads them: classes
+// by name, bytewise; inside a class its .jpg, .jpeg and .png files (any case, any depth, links
+// followed) by folder, then by name. Other files are ignored and counted in a log line; so are
+// sub-folders of the root that start with a dot, and lost+found. Samples are the files' bytes.
+// image() is the manifest's, else zero (any size). The fingerprint covers names and sizes.
+// kInvalidArgument: no class folder, an empty one, or counts unlike the manifest's.
+absl::StatusOr<std::unique_ptr<Dataset>> OpenImageFolder(const std::string& folder,
+                                                         const api::DatasetSource& source);
+
+}  // namespace hetero::source

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "runtime/job/stream_digest.h"
+#include "runtime/train/gloo_group.h"
+
+namespace hetero::train {
+
+// What one rank brings to an exchange.
+struct RankState {
+  bool stop = false;         // asked to stop
+  absl::Status error;        // why this rank cannot go on
+  int64_t samples = 0;       // of the batch it holds
+  job::StreamDigest digest;  // of these samples
+  double loss = 0;           // sum over the samples of `loss_samples`
+  int64_t loss_samples = 0;
+  int64_t correct = 0;  // evaluation only
+};
+
+// The same on every rank: sums over all ranks, and what ends the job on all of them.
+struct JobState {
+  absl::Status verdict;  // OK to go on; kCancelled when a rank was asked to stop; a rank's error
+  int64_t samples = 0;
+  job::StreamDigest digest;
+  double loss = 0;  // sum; not finite when that of one rank is not
+  int64_t loss_samples = 0;
+  int64_t correct = 0;
+};
+
+// Keeps the ranks together: they tell each other their state in one small all-reduce before any
+// other collective, so that all of them go on, or none. Belongs to one thread. Throws what LibTorch
+// throws.
+class Agreement {
+ public:
+  // `group` is null for a job of one rank; it outlives this.
+  Agreement(GlooGroup* group, int32_t rank, int32_t world_size);
+
+  // The rank that failed gets its own error, the others "rank 1 stopped: ..." with the same code.
+  JobState Exchange(const RankState& own);
+  // `value` of every rank, by rank.
+  std::vector<uint32_t> Gather(uint32_t value);
+
+ private:
+  absl::Status Verdict(const RankState& own, const std::vector<double>& codes, bool stop);
+
+  GlooGroup* group_;
+  int32_t rank_;
+  int32_t world_size_;
+};
+
+}  // namespace hetero::train

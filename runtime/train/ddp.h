@@ -1,0 +1,48 @@
+#pragma once
+
+#include <torch/torch.h>
+
+#include <memory>
+#include <vector>
+
+#include "base/clock.h"
+#include "runtime/train/gloo_group.h"
+#include "runtime/train/model.h"
+
+namespace c10d {
+class Reducer;
+}
+
+namespace hetero::train {
+
+// Data parallel training of one model: LibTorch's Reducer sums gradients in buckets while backward
+// still runs. Belongs to one thread; model, group and clock outlive it. Functions throw what
+// LibTorch throws.
+class DataParallel {
+ public:
+  // Checks that all ranks have the same parameters and gives all of them rank 0's parameters and
+  // buffers.
+  DataParallel(Model& model, GlooGroup& group, base::Clock& clock);
+  ~DataParallel();
+
+  // Gives all ranks rank 0's buffers. Before each training forward, before evaluation and before
+  // comparing ranks.
+  void BroadcastBuffers();
+  // Around a forward whose backward is to reduce gradients; leave both out where gradients are only
+  // accumulated. Gradients come out as the mean over ranks.
+  void BeforeForward();
+  void BeforeBackward();
+
+  // Moment at which this rank had computed its last gradient of the latest backward; what backward
+  // took beyond it was waiting for the other ranks.
+  base::Instant gradients_ready() const { return gradients_ready_; }
+
+ private:
+  GlooGroup& group_;
+  base::Clock& clock_;
+  std::vector<torch::Tensor> buffers_;
+  std::unique_ptr<c10d::Reducer> reducer_;
+  base::Instant gradients_ready_{};
+};
+
+}  // namespace hetero::train

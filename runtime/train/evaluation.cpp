@@ -1,0 +1,43 @@
+#include "runtime/train/evaluation.h"
+
+#include "runtime/train/loss.h"
+
+namespace hetero::train {
+namespace {
+
+void AddBatch(Model& model, const InputConverter& input, const api::Loss& loss,
+              const feed::Batch& batch, RankState& sums) {
+  const torch::Tensor images = input.Images(batch, 0, batch.count());
+  const torch::Tensor labels = input.Labels(batch, 0, batch.count());
+  const torch::Tensor logits = model.forward(images);
+  sums.loss += LossPerSample(loss, logits, labels).sum(torch::kFloat64).item<double>();
+  sums.loss_samples += batch.count();
+  sums.correct += logits.argmax(1).eq(labels).sum().item<int64_t>();
+}
+
+}  // namespace
+
+RankState EvaluateShare(Model& model, const InputConverter& input, const api::Loss& loss,
+                        int64_t batches, feed::BatchStream& stream, Observer& observer,
+                        PhaseClock& phases, std::stop_token stop) {
+  torch::NoGradGuard no_grad;
+  model.eval();
+  RankState sums;
+  for (int64_t i = 0; i < batches; ++i) {
+    phases.Charge(&Phases::evaluation);
+    absl::StatusOr<std::unique_ptr<feed::Batch>> batch = stream.Next(stop);
+    phases.Charge(&Phases::wait);
+    sums.stop = stop.stop_requested();
+    if (sums.stop) break;
+    sums.error = batch.status();
+    if (!sums.error.ok()) break;
+    if ((*batch)->count() == 0) continue;
+    observer.OnBatch(**batch);
+    AddBatch(model, input, loss, **batch, sums);
+  }
+  model.train();
+  phases.Charge(&Phases::evaluation);
+  return sums;
+}
+
+}  // namespace hetero::train

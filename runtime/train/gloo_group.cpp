@@ -1,0 +1,85 @@
+#include "runtime/train/gloo_group.h"
+
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
+#include "runtime/train/group_sockets.h"
+#include "runtime/train/rendezvous_store.h"
+
+namespace hetero::train {
+namespace {
+
+constexpr std::chrono::milliseconds kFormTimeout = std::chrono::seconds(60);
+// A collective waits for the slowest rank's data, which may take any time; a lost rank ends it by
+// its connection, or by Cut(). This is only the last resort.
+constexpr std::chrono::milliseconds kCollectiveTimeout = std::chrono::hours(6);
+
+using Device = std::shared_ptr<::gloo::transport::Device>;
+
+c10::intrusive_ptr<c10d::ProcessGroup> FormGroup(const std::string& name, const Device& device,
+                                                 const c10::intrusive_ptr<c10d::Store>& store,
+                                                 const GlooGroup::Options& options, int threads) {
+  auto gloo_options = c10d::ProcessGroupGloo::Options::create(kFormTimeout);
+  gloo_options->devices = {device};
+  gloo_options->threads = threads;
+  auto backend = c10::make_intrusive<c10d::ProcessGroupGloo>(
+      c10::make_intrusive<c10d::PrefixStore>(name, store), options.rank, options.world_size,
+      gloo_options);
+  auto group = c10::make_intrusive<c10d::ProcessGroup>(store, options.rank, options.world_size);
+  group->setDefaultBackend(c10d::ProcessGroup::BackendType::GLOO);
+  group->setBackend(c10::DeviceType::CPU, c10d::ProcessGroup::BackendType::GLOO, backend);
+  group->setGroupName(name);
+
+  std::vector<torch::Tensor> ones = {torch::ones({1}, torch::kInt64)};
+  group->allreduce(ones)->wait();
+  TORCH_CHECK(ones[0].item<int64_t>() == options.world_size, "process group ", name, " counts ",
+              ones[0].item<int64_t>(), " ranks instead of ", options.world_size);
+  backend->setTimeout(kCollectiveTimeout);
+  return group;
+}
+
+}  // namespace
+
+GlooGroup::GlooGroup(const Options& options, KeyValueStore& store, base::Clock& clock,
+                     std::stop_token stop)
+    : rank_(options.rank), world_size_(options.world_size) {
+  auto rendezvous = c10::make_intrusive<RendezvousStore>(
+      store, absl::StrCat("generation/", options.generation, "/"), clock, stop, kFormTimeout);
+
+  Device device;
+  const std::string listener = ListenerOpenedBy(
+      [&] { device = c10d::ProcessGroupGloo::createDeviceForHostname(options.host); });
+  if (listener.empty()) {
+    log::Warning(
+        "cannot tell which port the process group listens on; a lost peer ends a "
+        "collective only when its connection breaks");
+  }
+  rendezvous->set(absl::StrCat("listener/", options.rank), listener);
+  for (int32_t rank = 0; rank < options.world_size; ++rank) {
+    std::string other = rendezvous->get_to_str(absl::StrCat("listener/", rank));
+    if (!other.empty()) listeners_.insert(std::move(other));
+  }
+  gradients_ = FormGroup("gradients", device, rendezvous, options, /*threads=*/2);
+  control_ = FormGroup("control", device, rendezvous, options, /*threads=*/1);
+}
+
+void GlooGroup::SumControl(torch::Tensor& values) {
+  std::vector<torch::Tensor> tensors = {values};
+  control_->allreduce(tensors)->wait();
+}
+
+void GlooGroup::BroadcastControl(torch::Tensor& values, int32_t root) {
+  std::vector<torch::Tensor> tensors = {values};
+  c10d::BroadcastOptions options;
+  options.rootRank = root;
+  control_->broadcast(tensors, options)->wait();
+}
+
+void GlooGroup::Cut() {
+  const int cut = CutConnections(listeners_);
+  log::Info("cut the connections of the process group", {{"rank", rank_}, {"connections", cut}});
+}
+
+}  // namespace hetero::train

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <torch/torch.h>
+
+#include <set>
+#include <stop_token>
+#include <string>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+
+#include "base/clock.h"
+#include "runtime/train/trainer.h"
+
+namespace hetero::train {
+
+// The connections between all ranks of one generation: one Gloo group for gradients and one for the
+// small control vectors, so that neither ever waits in the other's queue. Functions throw what
+// LibTorch throws. Collectives belong to one thread; Cut() may be called from any.
+class GlooGroup {
+ public:
+  struct Options {
+    int32_t rank = 0;
+    int32_t world_size = 2;
+    int64_t generation = 1;
+    std::string host;  // address of this rank that the others can reach
+  };
+
+  // Meets the other ranks in `store` and exercises both groups once, so that no later step needs
+  // the store. Throws when the others do not come within a minute, and on `stop`.
+  GlooGroup(const Options& options, KeyValueStore& store, base::Clock& clock, std::stop_token stop);
+
+  // Sums `values` over all ranks in place; every rank gets the same bits.
+  void SumControl(torch::Tensor& values);
+  // Gives all ranks the values of `root`.
+  void BroadcastControl(torch::Tensor& values, int32_t root);
+
+  // Ends every collective under way, and all later ones, with an exception, here and on the peers.
+  void Cut();
+
+  const c10::intrusive_ptr<c10d::ProcessGroup>& gradients() const { return gradients_; }
+  int32_t rank() const { return rank_; }
+  int32_t world_size() const { return world_size_; }
+
+ private:
+  int32_t rank_;
+  int32_t world_size_;
+  std::set<std::string> listeners_;  // of all ranks
+  c10::intrusive_ptr<c10d::ProcessGroup> gradients_;
+  c10::intrusive_ptr<c10d::ProcessGroup> control_;
+};
+
+}  // namespace hetero::train

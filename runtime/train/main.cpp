@@ -1,0 +1,51 @@
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <iostream>
+
+#include "base/log.h"
+#include "base/version.h"
+#include "runtime/process/signals.h"
+#include "runtime/train/trainer_process.h"
+
+// hetero-trainer: one GPU worker (one rank on the CPU when it has no GPU).
+int main(int argc, char** argv) {
+  using namespace hetero;
+  CLI::App app{
+      "hetero-trainer trains one rank of a HeteroTrainingJob. The operator or `hetero-runtime local` "
+      "starts it and says through HETERO_* variables who it is and where the head is."};
+  app.set_version_flag("--version", std::string("hetero-trainer ") + base::kVersion);
+  train::TrainerProcessOptions options;
+  app.add_option("--threads", options.threads, "Threads of one training operation")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--local-threads", options.session.local_threads,
+                 "Threads for this host's share of the preprocessing; 0: one per usable core")
+      ->capture_default_str();
+  app.add_option("--dump-stream", options.session.dump_stream_folder,
+                 "Write every consumed batch into this folder as safetensors");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+
+  process::DieWithParent();
+  process::SignalStop signals;
+  absl::StatusOr<process::Identity> identity = process::IdentityFromEnvironment();
+  if (!identity.ok()) {
+    std::cerr << identity.status().message() << "\n";
+    return 2;
+  }
+  options.session.identity = *std::move(identity);
+  options.session.print = [](const std::string& line) {
+    std::printf("%s\n", line.c_str());
+    std::fflush(stdout);
+  };
+  log::Init(process::MemberName(options.session.identity.member));
+  const absl::Status status =
+      train::RunTrainerProcess(options, base::Clock::Real(), signals.first());
+  if (status.ok()) return 0;
+  if (absl::IsCancelled(status)) return 130;
+  log::Error("training failed", {{"error", status.message()}});
+  return 1;
+}

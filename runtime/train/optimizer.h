@@ -1,0 +1,36 @@
+#pragma once
+
+#include <torch/torch.h>
+
+#include <vector>
+
+#include "operator/api/hetero_training_job.h"
+
+namespace hetero::train {
+
+// The update rules of torch.optim.SGD, Adam and AdamW in LibTorch's fused kernels. Gradients always
+// exist and are cleared in place, because under DataParallel they are views into its buckets, which
+// must not be replaced. Belongs to one thread. Functions throw what LibTorch throws.
+class Optimizer {
+ public:
+  Optimizer(const api::Optimizer& options, std::vector<torch::Tensor> parameters);
+
+  void ZeroGradients();
+  // Euclidean norm over all gradients together; not finite when any gradient is not.
+  double GradientNorm() const;
+  // Multiplies all gradients by max_norm / (norm + 1e-6) when that is below 1, as
+  // torch.nn.utils.clip_grad_norm_ does.
+  void ClipGradients(double norm, double max_norm);
+  void Step(double learning_rate);
+
+ private:
+  std::vector<torch::Tensor> Gradients() const;
+
+  api::Optimizer options_;
+  std::vector<torch::Tensor> parameters_;
+  std::vector<torch::Tensor> first_moments_;   // SGD: momentum
+  std::vector<torch::Tensor> second_moments_;  // Adam, AdamW
+  std::vector<torch::Tensor> step_counts_;     // Adam, AdamW; float32 scalars
+};
+
+}  // namespace hetero::train

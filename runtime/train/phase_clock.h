@@ -1,0 +1,34 @@
+#pragma once
+
+#include "base/clock.h"
+#include "runtime/train/trainer.h"
+
+namespace hetero::train {
+
+// Gives every moment since its construction to exactly one phase, so that the phases sum to the
+// whole.
+class PhaseClock {
+ public:
+  explicit PhaseClock(base::Clock& clock) : clock_(clock), start_(clock.Now()), last_(start_) {}
+
+  // The time since the last call belongs to `phase`.
+  void Charge(double Phases::*phase) { ChargeUntil(phase, clock_.Now()); }
+  // The same for the time up to `until`; nothing when that lies before the last call.
+  void ChargeUntil(double Phases::*phase, base::Instant until) {
+    if (until <= last_) return;
+    phases_.*phase += base::ToSeconds(until - last_);
+    last_ = until;
+  }
+
+  const Phases& phases() const { return phases_; }
+  // Up to the last call.
+  double total_seconds() const { return base::ToSeconds(last_ - start_); }
+
+ private:
+  base::Clock& clock_;
+  base::Instant start_;
+  base::Instant last_;
+  Phases phases_;
+};
+
+}  // namespace hetero::train

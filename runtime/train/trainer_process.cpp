@@ -1,0 +1,128 @@
+#include "runtime/train/trainer_process.h"
+
+#include <memory>
+#include <utility>
+
+#include "base/log.h"
+#include "base/status_macros.h"
+#include "runtime/head/rendezvous_client.h"
+#include "runtime/train/trainer.h"
+
+namespace hetero::train {
+namespace {
+
+// Passes what the loop says on to the head and the console.
+class SessionObserver : public Observer {
+ public:
+  SessionObserver(process::RankSession& session, const TrainerProcessOptions& options)
+      : session_(session), options_(options) {}
+
+  void OnBatch(const feed::Batch& batch) override {
+    session_.OnBatch(batch);
+  }
+  void OnStep(const StepRecord& record) override {
+    session_.report().OnStep(record.step, record.samples, record.loss, record.seconds,
+                             /*has_loss=*/true);
+  }
+  void OnEvaluation(const EvaluationRecord& record) override {
+    v1::EvaluationResult result;
+    result.set_epoch(record.epoch);
+    result.set_step(record.step);
+    result.set_loss(record.loss);
+    result.set_accuracy(record.accuracy);
+    result.set_samples(record.samples);
+    session_.report().OnEvaluation(result);
+  }
+  void OnDigest(uint64_t high, uint64_t low, int64_t samples_consumed) override {
+    session_.report().OnJobDigest(job::StreamDigest(high, low), samples_consumed);
+  }
+  void OnPhases(const Phases& phases, double train_seconds) override {
+    v1::PhaseSeconds out;
+    out.set_wait(phases.wait);
+    out.set_host_to_device(phases.host_to_device);
+    out.set_forward(phases.forward);
+    out.set_backward(phases.backward);
+    out.set_all_reduce(phases.all_reduce);
+    out.set_optimizer(phases.optimizer);
+    out.set_checkpoint(phases.checkpoint);
+    out.set_evaluation(phases.evaluation);
+    session_.report().OnPhases(out, train_seconds);
+  }
+  void OnEpochEnd(int64_t epoch, uint32_t parameter_crc) override {
+    log::Info("epoch ended", {{"rank", session_.rank()},
+                              {"epoch", epoch},
+                              {"parameterCrc", static_cast<uint64_t>(parameter_crc)}});
+    if (options_.on_epoch_end) options_.on_epoch_end(epoch, parameter_crc);
+  }
+
+ private:
+  process::RankSession& session_;
+  const TrainerProcessOptions& options_;
+};
+
+// The head's rendezvous service as the trainer's store.
+class HeadStore : public KeyValueStore {
+ public:
+  explicit HeadStore(std::unique_ptr<head::RendezvousClient> client) : client_(std::move(client)) {}
+
+  absl::Status Set(const std::string& key, const std::string& value) override {
+    return client_->Set(key, value);
+  }
+  absl::StatusOr<std::string> Get(const std::string& key, base::Duration timeout) override {
+    return client_->Get(key, timeout);
+  }
+  absl::Status Wait(const std::vector<std::string>& keys, base::Duration timeout) override {
+    return client_->Wait(keys, timeout);
+  }
+  absl::StatusOr<bool> Check(const std::vector<std::string>& keys) override {
+    return client_->Check(keys);
+  }
+  absl::StatusOr<int64_t> Add(const std::string& key, int64_t amount) override {
+    return client_->Add(key, amount);
+  }
+  absl::StatusOr<std::string> CompareSet(const std::string& key, const std::string& expected,
+                                         const std::string& desired) override {
+    return client_->CompareSet(key, expected, desired);
+  }
+  absl::StatusOr<bool> Delete(const std::string& key) override { return client_->Delete(key); }
+  absl::StatusOr<int64_t> CountKeys() override { return client_->CountKeys(); }
+
+ private:
+  std::unique_ptr<head::RendezvousClient> client_;
+};
+
+absl::Status Train(process::RankSession& session, const TrainerProcessOptions& options,
+                   base::Clock& clock) {
+  const feed::SampleProducer& producer = session.producer();
+  const pipeline::Pipeline& pipeline = producer.pipeline(job::Split::kTrain);
+  HETERO_ASSIGN_OR_RETURN(
+      std::unique_ptr<head::RendezvousClient> client,
+      head::RendezvousClient::Connect(options.session.identity.head_address,
+                                      options.session.identity.tls, session.generation(), clock));
+  HeadStore store(std::move(client));
+  SessionObserver observer(session, options);
+  session.report().OnStart();
+  return RunTrainer({.job = session.job(),
+                     .rank = session.rank(),
+                     .world_size = session.world_size(),
+                     .generation = session.generation(),
+                     .host = options.session.identity.host,
+                     .threads = options.threads,
+                     .classes = producer.dataset(job::Split::kTrain).classes(),
+                     .input = pipeline.output(),
+                     .conversion = pipeline.conversion()},
+                    session.schedule(), session.batches(), store, observer, clock,
+                    session.stop_token());
+}
+
+}  // namespace
+
+absl::Status RunTrainerProcess(TrainerProcessOptions options, base::Clock& clock,
+                               std::stop_token stop) {
+  HETERO_ASSIGN_OR_RETURN(
+      std::unique_ptr<process::RankSession> session,
+      process::RankSession::Join(options.session, clock, std::move(stop)));
+  return session->Finish(Train(*session, options, clock));
+}
+
+}  // namespace hetero::train

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <functional>
+#include <stop_token>
+
+#include "absl/status/status.h"
+#include "base/clock.h"
+#include "runtime/process/rank_session.h"
+
+namespace hetero::train {
+
+struct TrainerProcessOptions {
+  process::RankSession::Options session;
+  int threads = 1;  // intra-op threads of LibTorch
+  // Called after each epoch with the CRC32C over all parameters and buffers; may be empty.
+  std::function<void(int64_t epoch, uint32_t parameter_crc)> on_epoch_end;
+};
+
+// One rank from joining to leaving: waits for its generation, trains the whole schedule, reports to the head.
+// Returns what ended it; kCancelled when told to stop.
+absl::Status RunTrainerProcess(TrainerProcessOptions options, base::Clock& clock,
+                               std::stop_token stop);
+
+}  // namespace hetero::train

@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Installs what the build needs on Debian 12: system packages, and LibTorch out of its wheel. Idempotent; a
+# second run takes about a second. Usage: scripts/setup.sh [--cuda]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+packages=(
+  build-essential cmake ninja-build ccache mold git ca-certificates
+  clang-14 clang-format-14 clang-tidy-14
+  libabsl-dev libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
+  libopencv-core-dev libopencv-imgproc-dev libjpeg62-turbo-dev libpng-dev zlib1g-dev
+  libyaml-cpp-dev nlohmann-json3-dev libssl-dev libspdlog-dev libcli11-dev libcpp-httplib-dev
+  prometheus-cpp-dev libgtest-dev libgmock-dev libbenchmark-dev
+  python3 python3-pip
+)
+
+missing=()
+for package in "${packages[@]}"; do
+  dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
+done
+if ((${#missing[@]})); then
+  echo "setup: installing ${#missing[@]} Debian packages: ${missing[*]}"
+  as_root=()
+  if ((EUID)); then
+    command -v sudo >/dev/null || { echo "setup: run as root or install sudo, to install: ${missing[*]}" >&2; exit 1; }
+    as_root=(sudo)
+  fi
+  "${as_root[@]}" apt-get update -qq
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+    "${missing[@]}" >/dev/null
+fi
+
+scripts/get_libtorch.sh "${LIBTORCH_ROOT:-.deps/libtorch}" "$@"
+echo "setup: ready"

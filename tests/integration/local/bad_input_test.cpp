@@ -1,0 +1,189 @@
+// Bad input ends in a clear message, never in a hang or a stack dump.
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "tests/integration/support/jobs.h"
+#include "tests/integration/support/program_run.h"
+
+namespace hetero {
+namespace {
+
+using testing::LocalRun;
+using testing::ProgramResult;
+using testing::Run;
+using testing::SmallJobYaml;
+using testing::TemporaryFolder;
+using testing::WriteFile;
+
+struct BadCase {
+  std::string name;
+  std::vector<std::string> sets;
+  int exit_code;
+  std::vector<std::string> expected;  // in the output
+};
+
+void Expect(const ProgramResult& result, int exit_code, const std::vector<std::string>& expected) {
+  EXPECT_EQ(result.exit_code, exit_code) << result.output;
+  for (const std::string& text : expected) {
+    EXPECT_NE(result.output.find(text), std::string::npos) << "no \"" << text << "\" in:\n"
+                                                           << result.output;
+  }
+  for (const char* ugly : {"terminate called", "what():", "Segmentation", "core dumped"}) {
+    EXPECT_EQ(result.output.find(ugly), std::string::npos) << result.output;
+  }
+}
+
+std::vector<std::string> Sets(const std::vector<std::string>& sets) {
+  std::vector<std::string> arguments;
+  for (const std::string& set : sets) arguments.insert(arguments.end(), {"--set", set});
+  return arguments;
+}
+
+TEST(BadInput, InManifestOrData) {
+  TemporaryFolder folder;
+  std::filesystem::create_directories(folder / "empty");
+  std::filesystem::create_directories(folder / "idx");
+  WriteFile(folder / "idx/train-images-idx3-ubyte", std::string("\0\0\x08\x01", 4) + "rubbish");
+  WriteFile(folder / "idx/train-labels-idx1-ubyte",
+            std::string("\0\0\x08\x01\0\0\0\x01\0", 9));
+  WriteFile(folder / "short/train-images-idx3-ubyte",
+            std::string("\0\0\x08\x03\0\0\0\x02\0\0\0\x04\0\0\0\x04", 16) + "0123456789");
+  WriteFile(folder / "short/train-labels-idx1-ubyte",
+            std::string("\0\0\x08\x01\0\0\0\x02\0\x01", 10));
+  const auto data = [&](const std::string& name, const std::string& format) {
+    return "dataset={uri: 'file://" + (folder / name) + "', format: " + format + "}";
+  };
+  const std::vector<BadCase> cases = {
+      {"unknown field", {"training.epoches=3"}, 2, {"training", "epoches"}},
+      {"wrong type", {"training.batchSizePerWorker=many"}, 2, {"spec.training.batchSizePerWorker"}},
+      {"missing folder", {data("absent", "ImageFolder")}, 2, {folder / "absent"}},
+      {"empty folder", {data("empty", "ImageFolder")}, 2, {folder / "empty"}},
+      {"wrong magic", {data("idx", "IDX")}, 2, {"train-images-idx3-ubyte", "magic"}},
+      {"short body", {data("short", "IDX")}, 2, {"train-images-idx3-ubyte", "10"}},
+      {"batch larger than the dataset",
+       {"training.batchSizePerWorker=400"},
+       2,
+       {"spec.training.batchSizePerWorker", "800", "512"}},
+      {"field of a later version",
+       {"training.precision=BF16"},
+       2,
+       {"spec.training.precision"}},
+      {"operator of a later version",
+       {"pipeline=[{op: Rotate, degrees: {min: -5, max: 5}}]"},
+       2,
+       {"spec.pipeline[0]"}},
+      {"GPUs that a local job has not",
+       {"roles.gpu.gpusPerReplica=1"},
+       2,
+       {"spec.roles[2].gpusPerReplica", "--set roles.gpu.gpusPerReplica=0"}},
+  };
+  for (const BadCase& bad : cases) {
+    SCOPED_TRACE(bad.name);
+    Expect(LocalRun(SmallJobYaml(), Sets(bad.sets)).Wait(), bad.exit_code, bad.expected);
+  }
+}
+
+TEST(BadInput, ManifestThatIsNoManifest) {
+  Expect(LocalRun("][").Wait(), 2, {"line 1"});
+  Expect(LocalRun("").Wait(), 2, {"empty"});
+  Expect(Run("hetero-runtime", {"local", "/does/not/exist.yaml"}), 2, {"/does/not/exist.yaml"});
+}
+
+TEST(BadInput, TrainerProgramMissing) {
+  Expect(LocalRun(SmallJobYaml(), {"--trainer", "/does/not/exist"}).Wait(), 2,
+         {"/does/not/exist", "--trainer"});
+}
+
+// A program that starts and fails at once, before it can join.
+TEST(BadInput, TrainerProgramThatFails) {
+  Expect(LocalRun(SmallJobYaml(), {"--trainer", "/bin/false"}).Wait(), 1, {"gpu-", "exit code 1"});
+}
+
+TEST(BadInput, PortTaken) {
+  const int taken = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+  socklen_t size = sizeof address;
+  ASSERT_EQ(bind(taken, reinterpret_cast<sockaddr*>(&address), size), 0);
+  ASSERT_EQ(listen(taken, 1), 0);
+  getsockname(taken, reinterpret_cast<sockaddr*>(&address), &size);
+  const std::string listen_address = "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+  TemporaryFolder folder;
+  WriteFile(folder / "job.yaml", SmallJobYaml());
+  Expect(Run("hetero-runtime", {"head", "--job", folder / "job.yaml", "--listen", listen_address}), 1,
+         {listen_address});
+  close(taken);
+}
+
+TEST(BadInput, NoDiskForTheOutput) {
+  TemporaryFolder folder;
+  std::filesystem::create_directories(folder / "disk");
+  if (mount("none", (folder / "disk").c_str(), "tmpfs", 0, "size=64k") != 0) {
+    GTEST_SKIP() << "NOT RUN: mounting a small file system needs root";
+  }
+  WriteFile(folder / "job.yaml", SmallJobYaml());
+  Expect(Run("hetero-runtime", {"local", folder / "job.yaml", "--output", folder / "disk/out"}), 1,
+         {folder / "disk/out", "No space left on device"});
+  umount((folder / "disk").c_str());
+}
+
+TEST(BadInput, OutputFolderIsAFile) {
+  TemporaryFolder folder;
+  WriteFile(folder / "job.yaml", SmallJobYaml());
+  Expect(Run("hetero-runtime", {"local", folder / "job.yaml", "--output", folder / "job.yaml"}), 1,
+         {folder / "job.yaml"});
+}
+
+// Pictures that cannot be decoded are counted, named and replaced.
+class BadPictures : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const ProgramResult made =
+        Run("hetero-runtime", {"make-dataset", "--classes", "4", "--samples", "128",
+                               "--validation-samples", "8", "--size", "24", folder_ / "data"});
+    ASSERT_EQ(made.exit_code, 0) << made.output;
+    std::vector<std::string> files;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_ / "data/train")) {
+      if (entry.is_regular_file()) files.push_back(entry.path());
+    }
+    std::sort(files.begin(), files.end());
+    const std::string jpeg = testing::ReadFileOrDie(files[5]);
+    WriteFile(files[5], jpeg.substr(0, jpeg.size() / 2));
+    WriteFile(files[40], "this is a text file");
+  }
+  std::vector<std::string> Arguments(std::vector<std::string> sets) {
+    sets.push_back("dataset.uri=file://" + (folder_ / "data/train"));
+    return Sets(sets);
+  }
+  std::string Manifest() {
+    std::string yaml = SmallJobYaml();
+    const size_t begin = yaml.find("    uri:"), end = yaml.find("  pipeline:");
+    return yaml.replace(begin, end - begin, "    uri: file:///replaced\n");
+  }
+  TemporaryFolder folder_;
+};
+
+TEST_F(BadPictures, AreCountedAndReplaced) {
+  LocalRun run(Manifest(), Arguments({"training.batchSizePerWorker=16"}));
+  const ProgramResult result = run.Wait();
+  Expect(result, 0, {});
+  const nlohmann::json report = run.report();
+  EXPECT_EQ(report["badSamples"], 2) << report["badSampleList"];
+  EXPECT_EQ(report["badSampleList"].size(), 2u);
+  EXPECT_EQ(report["samplesConsumed"], 2 * 128);
+}
+
+TEST_F(BadPictures, AreAnErrorWhenTheyAreTooMany) {
+  LocalRun run(Manifest(), Arguments({"training.batchSizePerWorker=16", "dataset.maxBadSamples=1",
+                                      "training.epochs=1000"}));
+  Expect(run.Wait(), 1, {"maxBadSamples"});
+  EXPECT_EQ(run.report()["state"], "Failed");
+}
+
+}  // namespace
+}  // namespace hetero

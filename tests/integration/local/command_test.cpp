@@ -1,0 +1,80 @@
+// The command line: help, validate, preview, make-dataset.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "tests/integration/support/jobs.h"
+#include "tests/integration/support/program_run.h"
+
+namespace hetero {
+namespace {
+
+using testing::ProgramResult;
+using testing::Run;
+using testing::SmallJobYaml;
+using testing::TemporaryFolder;
+using testing::WriteFile;
+
+TEST(Command, HelpIsEverywhere) {
+  for (const char* command :
+       {"local", "validate", "preview", "make-dataset", "head", "cpu-worker", "consumer"}) {
+    const ProgramResult result = Run("hetero-runtime", {command, "--help"});
+    EXPECT_EQ(result.exit_code, 0) << command;
+    EXPECT_NE(result.output.find("Usage:"), std::string::npos) << result.output;
+  }
+  EXPECT_EQ(Run("hetero-runtime", {"--help"}).exit_code, 0);
+  const ProgramResult none = Run("hetero-runtime", {});
+  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_EQ(Run("hetero-runtime", {"fly"}).exit_code, 2);
+}
+
+TEST(Command, ValidateListsEveryErrorWithItsField) {
+  TemporaryFolder folder;
+  const std::string job = folder / "job.yaml";
+  WriteFile(job, SmallJobYaml());
+  EXPECT_EQ(Run("hetero-runtime", {"validate", job}).exit_code, 0);
+  const ProgramResult bad =
+      Run("hetero-runtime", {"validate", job, "--set", "training.batchSizePerWorker=0", "--set",
+                             "roles.cpu.replicas=-1", "--set", "training.model.name=''"});
+  EXPECT_EQ(bad.exit_code, 2);
+  for (const char* path : {"spec.training.batchSizePerWorker", "spec.roles[1].replicas",
+                           "spec.training.model"}) {
+    EXPECT_NE(bad.output.find(path), std::string::npos) << bad.output;
+  }
+}
+
+TEST(Command, ExamplesAreValid) {
+  int found = 0;
+  for (const auto& file : std::filesystem::directory_iterator(HETERO_SOURCE_DIR "/examples")) {
+    if (file.path().extension() != ".yaml") continue;
+    ++found;
+    const ProgramResult result = Run("hetero-runtime", {"validate", file.path()});
+    EXPECT_EQ(result.exit_code, 0) << result.output;
+  }
+  EXPECT_GE(found, 3);
+}
+
+TEST(Command, MakeDatasetRefusesAFullFolder) {
+  TemporaryFolder folder;
+  const std::vector<std::string> arguments = {
+      "make-dataset", "--format", "IDX", "--classes", "3", "--samples", "30",
+      "--validation-samples", "6", "--size", "28", folder / "data"};
+  EXPECT_EQ(Run("hetero-runtime", arguments).exit_code, 0);
+  EXPECT_TRUE(std::filesystem::exists(folder / "data/train-images-idx3-ubyte.gz"));
+  const ProgramResult again = Run("hetero-runtime", arguments);
+  EXPECT_NE(again.exit_code, 0);
+  EXPECT_NE(again.output.find("not empty"), std::string::npos) << again.output;
+}
+
+TEST(Command, PreviewWritesAContactSheet) {
+  TemporaryFolder folder;
+  WriteFile(folder / "job.yaml", SmallJobYaml());
+  const std::string sheet = folder / "sheet.png";
+  const ProgramResult result = Run(
+      "hetero-runtime", {"preview", folder / "job.yaml", "--samples", "9", "--output", sheet});
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_EQ(testing::ReadFileOrDie(sheet).substr(1, 3), "PNG");
+}
+
+}  // namespace
+}  // namespace hetero

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string>
+
+namespace hetero::base {
+
+// A certificate authority that exists for one test.
+class TestAuthority {
+ public:
+  struct Leaf {
+    std::string certificate_pem;
+    std::string key_pem;
+  };
+
+  TestAuthority();
+  ~TestAuthority();
+  TestAuthority(const TestAuthority&) = delete;
+  TestAuthority& operator=(const TestAuthority&) = delete;
+
+  std::string certificate_pem() const;
+  // A certificate for "localhost" and 127.0.0.1, for servers and clients.
+  Leaf Issue(const std::string& common_name) const;
+
+ private:
+  struct Impl;
+  Impl* impl_;
+};
+
+}  // namespace hetero::base

@@ -1,0 +1,289 @@
+#include "runtime/feed/window.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <queue>
+#include <random>
+#include <set>
+#include <vector>
+
+namespace hetero::feed {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using A = Window::Assignment;
+
+base::Instant At(int64_t ms) { return base::Instant() + milliseconds(1'000'000 + ms); }
+
+// Brings `workers` producers 1..n up and returns what the last event issued.
+Window::Actions BringUp(Window* window, int workers, int64_t ms = 0) {
+  Window::Actions all;
+  for (ProducerId id = 1; id <= workers; ++id) {
+    window->Apply(Window::WorkerAdded{id}, At(ms));
+    const Window::Actions actions = window->Apply(Window::StreamUp{id}, At(ms));
+    all.issue.insert(all.issue.end(), actions.issue.begin(), actions.issue.end());
+  }
+  return all;
+}
+
+TEST(WindowTest, FirstCreditIsTwoTicketsPerWorker) {
+  Window window({.tickets = 10, .capacity = 8});
+  EXPECT_THAT(BringUp(&window, 2).issue, ElementsAre(A{1, 0}, A{1, 1}, A{2, 2}, A{2, 3}));
+}
+
+TEST(WindowTest, NeverIssuesBeyondTheWindow) {
+  Window window({.tickets = 10, .capacity = 3});
+  EXPECT_THAT(BringUp(&window, 5).issue, ElementsAre(A{1, 0}, A{1, 1}, A{2, 2}));
+}
+
+TEST(WindowTest, LocalServesOnlyWhileNoWorkerIsUp) {
+  Window window({.tickets = 10, .capacity = 8, .local = true});
+  EXPECT_THAT(window.Apply(Window::Tick{}, At(0)).issue, ElementsAre(A{0, 0}, A{0, 1}));
+  EXPECT_THAT(BringUp(&window, 1).issue, ElementsAre(A{1, 2}, A{1, 3}));
+  EXPECT_THAT(window.Apply(Window::Arrived{0, 0}, At(1)).issue, IsEmpty());
+  EXPECT_THAT(window.Apply(Window::StreamDown{1}, At(2)).issue, ElementsAre(A{0, 2}));
+}
+
+TEST(WindowTest, WithoutLocalAndWorkersItWaits) {
+  Window window({.tickets = 4, .capacity = 4});
+  EXPECT_THAT(window.Apply(Window::Tick{}, At(60'000)).issue, IsEmpty());
+  EXPECT_EQ(window.head_state(), Window::HeadState::kWaiting);
+}
+
+TEST(WindowTest, LostWorkersTicketsAreIssuedElsewhereAtOnce) {
+  Window window({.tickets = 4, .capacity = 4});
+  BringUp(&window, 2);
+  window.Apply(Window::Started{2, 2}, At(1));
+  window.Apply(Window::Arrived{2, 2}, At(2));
+  window.Apply(Window::Arrived{2, 3}, At(3));
+  EXPECT_THAT(window.Apply(Window::WorkerRemoved{1}, At(4)).issue, ElementsAre(A{2, 0}, A{2, 1}));
+  EXPECT_EQ(window.reissued(), 2);
+}
+
+TEST(WindowTest, SilentProducerOfTheHeadIsFrozenAndAllItsTicketsGoElsewhere) {
+  Window window({.tickets = 8, .capacity = 4});
+  BringUp(&window, 2);
+  window.Apply(Window::Started{2, 2}, At(10));
+  window.Apply(Window::Arrived{2, 2}, At(20));
+  window.Apply(Window::Started{2, 3}, At(20));
+  window.Apply(Window::Arrived{2, 3}, At(30));
+  EXPECT_THAT(window.Apply(Window::Tick{}, At(200)).issue, IsEmpty());
+  EXPECT_THAT(window.Apply(Window::Tick{}, At(201)).issue, ElementsAre(A{2, 0}, A{2, 1}));
+  EXPECT_TRUE(window.frozen(1));
+  window.Apply(Window::Started{2, 0}, At(210));
+  const Window::Actions filled = window.Apply(Window::Arrived{2, 0}, At(220));
+  EXPECT_THAT(filled.cancel, ElementsAre(A{1, 0}));
+  EXPECT_THAT(window.Apply(Window::Consumed{}, At(221)).issue, ElementsAre(A{2, 4}));
+  // The last ticket stays with the frozen worker: its answer is how it comes back.
+  EXPECT_THAT(window.Apply(Window::Arrived{2, 1}, At(222)).cancel, IsEmpty());
+  EXPECT_EQ(window.outstanding(1), 1);
+  window.Apply(Window::Started{1, 1}, At(60'000));
+  EXPECT_FALSE(window.frozen(1));
+  EXPECT_FALSE(window.Apply(Window::Arrived{1, 1}, At(60'010)).accepted);
+  EXPECT_EQ(window.duplicates(), 1);
+}
+
+TEST(WindowTest, OverdueHeadIsTimedFromItsOwnStart) {
+  Window window({.tickets = 4, .capacity = 4});
+  BringUp(&window, 2);
+  // A median of 100 ms: the delay is 300 ms.
+  window.Apply(Window::Started{1, 1}, At(0));
+  window.Apply(Window::Arrived{1, 1}, At(100));
+  EXPECT_EQ(window.ReissueDelay(), milliseconds(300));
+  window.Apply(Window::Started{1, 0}, At(150));
+  EXPECT_THAT(window.Apply(Window::Tick{}, At(450)).issue, IsEmpty());
+  EXPECT_THAT(window.Apply(Window::Tick{}, At(451)).issue, Contains(A{2, 0}));
+}
+
+TEST(WindowTest, BusyWorkerWithAnOldHeadKeepsItsOtherTickets) {
+  Window window({.tickets = 6, .capacity = 6});
+  BringUp(&window, 2);
+  window.Apply(Window::Started{2, 2}, At(0));
+  window.Apply(Window::Arrived{2, 2}, At(10));  // delay is 200 ms
+  window.Apply(Window::Started{1, 0}, At(50));
+  window.Apply(Window::Started{1, 1}, At(245));  // a sign of life
+  const Window::Actions actions = window.Apply(Window::Tick{}, At(251));
+  EXPECT_THAT(actions.issue, ElementsAre(A{2, 0}));
+  EXPECT_FALSE(window.frozen(1));
+}
+
+TEST(WindowTest, FirstArrivalFillsTheSlotAndLaterOnesAreDropped) {
+  Window window({.tickets = 2, .capacity = 2});
+  BringUp(&window, 2);
+  EXPECT_TRUE(window.Apply(Window::Arrived{1, 0}, At(1)).accepted);
+  EXPECT_FALSE(window.Apply(Window::Arrived{2, 0}, At(2)).accepted);
+  window.Apply(Window::Consumed{}, At(3));
+  EXPECT_FALSE(window.Apply(Window::Arrived{2, 0}, At(4)).accepted);
+  EXPECT_EQ(window.duplicates(), 2);
+}
+
+TEST(WindowTest, TicketFailsAfterThreeAttemptsOnDifferentProducers) {
+  Window window({.tickets = 1, .capacity = 2, .local = true});
+  window.Apply(Window::Tick{}, At(0));
+  window.Apply(Window::WorkerAdded{1}, At(0));
+  window.Apply(Window::StreamUp{1}, At(0));
+  const absl::Status error = absl::NotFoundError("no such file");
+  EXPECT_THAT(window.Apply(Window::Failed{0, 0, error}, At(1)).issue, ElementsAre(A{1, 0}));
+  EXPECT_THAT(window.Apply(Window::Failed{1, 0, error}, At(2)).issue, ElementsAre(A{0, 0}));
+  EXPECT_THAT(window.Apply(Window::Failed{0, 0, error}, At(3)).issue, IsEmpty());
+  EXPECT_EQ(window.head_state(), Window::HeadState::kFailed);
+  EXPECT_EQ(window.head_error(), error);
+}
+
+TEST(WindowTest, EmptyTicketsNeedNoProducer) {
+  Window window({.tickets = 2, .capacity = 2, .is_empty = [](int64_t id) { return id == 1; }});
+  BringUp(&window, 1);
+  window.Apply(Window::Arrived{1, 0}, At(1));
+  window.Apply(Window::Consumed{}, At(1));
+  EXPECT_EQ(window.head_state(), Window::HeadState::kFilled);
+  window.Apply(Window::Consumed{}, At(1));
+  EXPECT_EQ(window.head_state(), Window::HeadState::kEnd);
+}
+
+TEST(WindowTest, CreditGrowsForTheFastWorkerOnly) {
+  Window window({.tickets = 1000, .capacity = 32});
+  std::vector<A> pending = BringUp(&window, 2).issue;
+  std::map<ProducerId, int64_t> free_at, most;
+  for (int i = 0; i < 400; ++i) {
+    const auto next = std::min_element(pending.begin(), pending.end(), [&](A a, A b) {
+      const auto done = [&](A t) { return free_at[t.producer] + (t.producer == 1 ? 10 : 100); };
+      return std::pair(done(a), a.ticket) < std::pair(done(b), b.ticket);
+    });
+    const A ticket = *next;
+    pending.erase(next);
+    window.Apply(Window::Started{ticket.producer, ticket.ticket}, At(free_at[ticket.producer]));
+    free_at[ticket.producer] += ticket.producer == 1 ? 10 : 100;
+    std::vector<Window::Actions> done = {window.Apply(
+        Window::Arrived{ticket.producer, ticket.ticket}, At(free_at[ticket.producer]))};
+    while (window.head_state() == Window::HeadState::kFilled) {
+      done.push_back(window.Apply(Window::Consumed{}, At(free_at[ticket.producer])));
+    }
+    for (const Window::Actions& actions : done) {
+      for (const A& issued : actions.issue) pending.push_back(issued);
+    }
+    for (const ProducerId id : {1, 2}) most[id] = std::max(most[id], window.outstanding(id));
+  }
+  EXPECT_GE(most[1], 16);
+  EXPECT_LE(most[2], 4);
+}
+
+// Workers with random speeds that die, freeze, come back, fail and answer twice, in virtual time.
+class Simulation {
+ public:
+  explicit Simulation(uint32_t seed)
+      : random_(seed),
+        window_({.tickets = kTickets, .capacity = kCapacity, .local = seed % 2 == 0}) {}
+
+  void Run() {
+    for (ProducerId id = 1; id <= kWorkers; ++id) {
+      speed_[id] = Draw(5, 60);
+      Do(Window::WorkerAdded{id});
+      Do(Window::StreamUp{id});
+    }
+    while (window_.head_state() != Window::HeadState::kEnd && now_ < 10'000'000) Step();
+    EXPECT_EQ(window_.head_state(), Window::HeadState::kEnd) << "stuck at " << window_.head();
+    EXPECT_EQ(consumed_, kTickets);
+  }
+
+ private:
+  static constexpr int64_t kTickets = 300;
+  static constexpr int64_t kCapacity = 12;
+  static constexpr int kWorkers = 3;
+  struct Due {
+    int64_t at;
+    int kind;  // 0 start, 1 arrive, 2 fail, 3 up
+    ProducerId producer;
+    int64_t ticket;
+    int64_t life;
+    bool operator>(const Due& other) const { return at > other.at; }
+  };
+
+  int64_t Draw(int64_t low, int64_t high) {
+    return std::uniform_int_distribution<int64_t>(low, high)(random_);
+  }
+
+  void Do(const Window::Event& event) {
+    const bool arrival = std::holds_alternative<Window::Arrived>(event);
+    const Window::Actions actions = window_.Apply(event, At(now_));
+    if (arrival && actions.accepted) {
+      const int64_t ticket = std::get<Window::Arrived>(event).ticket;
+      EXPECT_TRUE(filled_.insert(ticket).second) << "ticket " << ticket << " filled twice";
+    }
+    for (const A& issued : actions.issue) {
+      EXPECT_LT(issued.ticket, window_.head() + kCapacity);
+      EXPECT_FALSE(filled_.contains(issued.ticket)) << "issued after it had arrived";
+      EXPECT_LE(window_.outstanding(issued.producer), kCapacity + 1);
+      const ProducerId id = issued.producer;
+      const int64_t service = id == kLocalProducer ? 80 : speed_[id] + Draw(0, 20);
+      const int64_t start = std::max(free_at_[id], now_) + 1;
+      free_at_[id] = start + service;
+      queue_.push({start, 0, id, issued.ticket, life_[id]});
+      queue_.push({start + service, Draw(0, 99) < 1 ? 2 : 1, id, issued.ticket, life_[id]});
+      if (Draw(0, 19) == 0) queue_.push({start + service + 5, 1, id, issued.ticket, life_[id]});
+    }
+    while (window_.head_state() == Window::HeadState::kFilled) {
+      EXPECT_TRUE(filled_.contains(window_.head()));
+      ++consumed_;
+      Do(Window::Consumed{});
+    }
+  }
+
+  void Step() {
+    const int64_t tick = now_ - now_ % 25 + 25;
+    if (queue_.empty() || queue_.top().at > tick) {
+      now_ = tick;
+      Disturb();
+      return Do(Window::Tick{});
+    }
+    const Due due = queue_.top();
+    queue_.pop();
+    now_ = std::max(now_, due.at);
+    if (due.kind == 3) return Do(Window::StreamUp{due.producer});
+    if (due.life != life_[due.producer]) return;  // died with its process
+    if (now_ < frozen_until_[due.producer]) {
+      Due later = due;
+      later.at = frozen_until_[due.producer];
+      return queue_.push(later);
+    }
+    if (due.kind == 0) return Do(Window::Started{due.producer, due.ticket});
+    if (due.kind == 1) return Do(Window::Arrived{due.producer, due.ticket});
+    Do(Window::Failed{due.producer, due.ticket, absl::UnavailableError("disk")});
+  }
+
+  void Disturb() {
+    const auto id = static_cast<ProducerId>(Draw(1, kWorkers));
+    const int64_t what = Draw(0, 199);
+    if (what == 0) {
+      ++life_[id];
+      free_at_[id] = now_;
+      Do(Window::StreamDown{id});
+      queue_.push({now_ + Draw(10, 3000), 3, id, 0, life_[id]});
+    } else if (what == 1) {
+      frozen_until_[id] = now_ + Draw(100, 5000);
+    }
+  }
+
+  std::mt19937 random_;
+  Window window_;
+  int64_t now_ = 0;
+  int64_t consumed_ = 0;
+  std::set<int64_t> filled_;
+  std::map<ProducerId, int64_t> speed_, free_at_, life_, frozen_until_;
+  std::priority_queue<Due, std::vector<Due>, std::greater<>> queue_;
+};
+
+TEST(WindowTest, RandomFaultsNeverLoseRepeatOrReorderATicket) {
+  for (uint32_t seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(seed);
+    Simulation(seed).Run();
+    if (HasFailure()) return;
+  }
+}
+
+}  // namespace
+}  // namespace hetero::feed

@@ -1,0 +1,118 @@
+#include "runtime/feed/wire.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+
+#include "counting_producer.h"
+
+namespace hetero::feed {
+namespace {
+
+const Ticket kTicket{.id = 4,
+                     .generation = 2,
+                     .rank = 1,
+                     .split = job::Split::kValidation,
+                     .epoch = 3,
+                     .step = 9,
+                     .slots = {2, 5}};
+
+std::unique_ptr<Batch> MakeBatch() {
+  const CountingProducer producer;
+  auto batch = std::make_unique<Batch>(producer.Allocate(kTicket));
+  for (int64_t i = 0; i < kTicket.slots.count; ++i) {
+    std::optional<BadSample> bad;
+    EXPECT_TRUE(producer.Produce(batch.get(), i, &bad).ok());
+    if (bad.has_value()) batch->bad_samples.push_back(*bad);
+  }
+  return batch;
+}
+
+std::string Bytes(const grpc::ByteBuffer& buffer) {
+  std::vector<grpc::Slice> slices;
+  EXPECT_TRUE(buffer.Dump(&slices).ok());
+  std::string bytes;
+  for (const grpc::Slice& slice : slices) bytes.append(slice.begin(), slice.end());
+  return bytes;
+}
+
+// In slices of `part` bytes, as a network would cut it.
+grpc::ByteBuffer Buffer(const std::string& bytes, size_t part = 7) {
+  std::vector<grpc::Slice> slices;
+  for (size_t i = 0; i < bytes.size(); i += part) slices.emplace_back(bytes.substr(i, part));
+  return grpc::ByteBuffer(slices.data(), slices.size());
+}
+
+TEST(WireTest, BatchSurvivesTheTrip) {
+  const std::unique_ptr<Batch> sent = MakeBatch();
+  absl::StatusOr<Frame> frame = DecodeFrame(Buffer(Bytes(EncodeBatch(MakeBatch()))));
+  ASSERT_TRUE(frame.ok()) << frame.status();
+  ASSERT_EQ(frame->kind, Frame::Kind::kBatch);
+  EXPECT_EQ(frame->ticket, kTicket);
+  EXPECT_EQ(frame->batch->shape, sent->shape);
+  EXPECT_EQ(frame->batch->labels, sent->labels);
+  EXPECT_EQ(frame->batch->sample_ids, sent->sample_ids);
+  EXPECT_EQ(frame->batch->crcs, sent->crcs);
+  ASSERT_EQ(frame->batch->bad_samples.size(), 1u);
+  EXPECT_EQ(frame->batch->bad_samples[0].slot, CountingProducer::kBadSlot);
+  ASSERT_EQ(frame->batch->images.size(), sent->images.size());
+  EXPECT_EQ(
+      std::string(frame->batch->images.data(), frame->batch->images.data() + sent->images.size()),
+      std::string(sent->images.data(), sent->images.data() + sent->images.size()));
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(frame->batch->images.data()) % 64, 0u);
+}
+
+TEST(WireTest, TensorBytesAreBorrowed) {
+  std::unique_ptr<Batch> batch = MakeBatch();
+  const uint8_t* data = batch->images.data();
+  const size_t size = static_cast<size_t>(batch->images.size());
+  const grpc::ByteBuffer buffer = EncodeBatch(std::move(batch));
+  std::vector<grpc::Slice> slices;
+  ASSERT_TRUE(buffer.Dump(&slices).ok());
+  ASSERT_EQ(slices.size(), 2u);
+  EXPECT_EQ(slices[1].begin(), data);
+  EXPECT_EQ(slices[1].size(), size);
+}
+
+TEST(WireTest, StartedFailedAndRequestsSurviveTheTrip) {
+  EXPECT_EQ(DecodeFrame(EncodeStarted(kTicket))->ticket, kTicket);
+  const absl::Status error = absl::NotFoundError("no file");
+  EXPECT_EQ(DecodeFrame(EncodeFailed(kTicket, error))->error, error);
+  const absl::StatusOr<TicketRequest> request = DecodeRequest(EncodeRequest({{kTicket}, {7, 8}}));
+  ASSERT_TRUE(request.ok());
+  EXPECT_EQ(request->issue, std::vector<Ticket>{kTicket});
+  EXPECT_EQ(request->cancel, (std::vector<int64_t>{7, 8}));
+}
+
+TEST(WireTest, EveryFlippedBitIsFound) {
+  const std::string good = Bytes(EncodeBatch(MakeBatch()));
+  for (size_t bit = 0; bit < good.size() * 8; ++bit) {
+    std::string damaged = good;
+    damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ (1 << (bit % 8)));
+    const absl::StatusOr<Frame> frame = DecodeFrame(Buffer(damaged, 64));
+    if (frame.ok()) {
+      EXPECT_EQ(frame->kind, Frame::Kind::kFailed) << bit;
+      EXPECT_TRUE(absl::IsDataLoss(frame->error)) << bit;
+      EXPECT_EQ(frame->ticket, kTicket) << bit;
+    }
+  }
+}
+
+TEST(WireTest, TruncatedExtendedAndRandomFramesAreErrors) {
+  const std::string good = Bytes(EncodeBatch(MakeBatch()));
+  for (size_t size = 0; size < good.size(); ++size) {
+    EXPECT_FALSE(DecodeFrame(Buffer(good.substr(0, size))).ok()) << size;
+  }
+  EXPECT_FALSE(DecodeFrame(Buffer(good + "x")).ok());
+  std::mt19937 random(1);
+  for (int i = 0; i < 2000; ++i) {
+    std::string garbage(random() % 200, '\0');
+    for (char& c : garbage) c = static_cast<char>(random());
+    EXPECT_FALSE(DecodeFrame(Buffer(garbage)).ok());
+    DecodeRequest(Buffer(garbage)).IgnoreError();
+  }
+}
+
+}  // namespace
+}  // namespace hetero::feed

@@ -1,0 +1,89 @@
+#include <gtest/gtest.h>
+
+#include "tests/unit/runtime/head/server_fixture.h"
+
+namespace hetero::head {
+namespace {
+
+constexpr base::Duration kLong = std::chrono::seconds(5);
+
+v1::Finished Ok() {
+  v1::Finished finished;
+  finished.set_ok(true);
+  return finished;
+}
+
+using JoinTest = ServerTest;
+
+TEST_F(JoinTest, JobFromJoiningToTheAcknowledgedEnd) {
+  const auto server = StartServer();
+  Joined cpu = Join(server->address(), MakeHello("cpu", 0));
+  EXPECT_EQ(cpu.inbox->Next(), "welcome");
+  EXPECT_EQ(server->status().state(), v1::JobStatus::WAITING);
+  Joined gpu = Join(server->address(), MakeHello("gpu", 0));
+  EXPECT_EQ(gpu.inbox->Next(), "welcome");
+  EXPECT_EQ(gpu.inbox->Next(), "generation 1 ranks 1");
+  EXPECT_EQ(cpu.inbox->Next(), "generation 1 ranks 1");
+  EXPECT_EQ(server->status().state(), v1::JobStatus::RUNNING);
+
+  EXPECT_TRUE(gpu.member->Finish(Ok(), kLong).ok());
+  EXPECT_EQ(cpu.inbox->Next(), "command STOP");
+  EXPECT_TRUE(cpu.member->Finish(Ok(), kLong).ok());
+  EXPECT_EQ(server->Wait().state(), v1::JobStatus::SUCCEEDED);
+}
+
+TEST_F(JoinTest, StopReachesEveryMember) {
+  const auto server = StartServer();
+  Joined cpu = Join(server->address(), MakeHello("cpu", 0));
+  EXPECT_EQ(cpu.inbox->Next(), "welcome");
+  server->Stop("test");
+  EXPECT_EQ(cpu.inbox->Next(), "command STOP");
+  EXPECT_EQ(server->Wait().state(), v1::JobStatus::STOPPED);  // after the grace
+}
+
+TEST_F(JoinTest, OlderIncarnationIsRefused) {
+  const auto server = StartServer();
+  Joined newer = Join(server->address(), MakeHello("cpu", 0, 0, 2));
+  EXPECT_EQ(newer.inbox->Next(), "welcome");
+  Joined older = Join(server->address(), MakeHello("cpu", 0, 0, 1));
+  EXPECT_EQ(older.inbox->Next(), "superseded");
+  EXPECT_TRUE(absl::IsFailedPrecondition(older.member->Finish(Ok(), kLong)));
+}
+
+TEST_F(JoinTest, MemberDialsAgainWhenTheHeadIsReplaced) {
+  auto server = StartServer();
+  Joined cpu = Join(server->address(), MakeHello("cpu", 0));
+  EXPECT_EQ(cpu.inbox->Next(), "welcome");
+  server.reset();
+  EXPECT_EQ(cpu.inbox->Next(), "head lost");
+  server = StartServer();
+  Joined gpu = Join(server->address(), MakeHello("gpu", 0));
+  EXPECT_EQ(cpu.inbox->Next(), "generation 1 ranks 1");
+}
+
+TEST_F(JoinTest, LastWordIsRetriedUntilAHeadHearsIt) {
+  auto server = StartServer();
+  Joined cpu = Join(server->address(), MakeHello("cpu", 0));
+  EXPECT_EQ(cpu.inbox->Next(), "welcome");
+  server.reset();
+  const absl::Status late = cpu.member->Finish(Ok(), std::chrono::milliseconds(50));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(late)) << late;
+  server = StartServer();
+  EXPECT_TRUE(cpu.member->Finish(Ok(), kLong).ok());
+}
+
+TEST_F(JoinTest, FailureEndsWithTheMembersMessage) {
+  const auto server = StartServer();
+  Joined cpu = Join(server->address(), MakeHello("cpu", 0));
+  Joined gpu = Join(server->address(), MakeHello("gpu", 0));
+  EXPECT_EQ(gpu.inbox->Next(), "welcome");
+  EXPECT_EQ(gpu.inbox->Next(), "generation 1 ranks 1");
+  server->Fail("gpu-0", "killed by signal 9");
+  const v1::JobStatus status = server->Wait();
+  EXPECT_EQ(status.state(), v1::JobStatus::FAILED);
+  EXPECT_EQ(status.first_failure().member(), "gpu-0");
+  EXPECT_EQ(status.first_failure().message(), "killed by signal 9");
+}
+
+}  // namespace
+}  // namespace hetero::head

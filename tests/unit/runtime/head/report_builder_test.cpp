@@ -1,0 +1,167 @@
+#include "runtime/head/report_builder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "runtime/head/status_builder.h"
+#include "runtime/head/verdict.h"
+#include "tests/unit/runtime/head/job_fixture.h"
+
+namespace hetero::head {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+v1::Heartbeat Beat(int64_t samples, uint64_t high, uint64_t low, double cpu_seconds) {
+  v1::Heartbeat heartbeat;
+  heartbeat.mutable_counters()->set_samples(samples);
+  heartbeat.mutable_counters()->set_cpu_seconds(cpu_seconds);
+  v1::Progress* progress = heartbeat.mutable_progress();
+  progress->set_step(10);
+  progress->set_epoch(2);
+  progress->set_total_steps(40);
+  progress->set_samples_consumed(samples);
+  progress->set_loss(0.5);
+  progress->set_data_wait_percent(41.2);
+  progress->set_digest_high(high);
+  progress->set_digest_low(low);
+  progress->set_tickets_reissued(1);
+  progress->set_train_seconds(4);
+  progress->mutable_phases()->set_wait(1.6);
+  return heartbeat;
+}
+
+// Three ranks, one CPU worker; a priced job that runs for 36 s.
+Drive MakeRun(bool digest_covers_job) {
+  api::HeteroTrainingJob job = MakeJob();
+  job.spec.roles[1].price_per_hour = "0.50";  // x2
+  job.spec.roles[3].price_per_hour = "4";
+  Drive drive(job);
+  drive.JoinAll();
+  v1::Heartbeat first = Beat(100, 1, UINT64_MAX, 3);
+  first.mutable_progress()->set_digest_covers_job(digest_covers_job);
+  first.mutable_progress()->set_first_step_unix_ns(1'700'000'003'000'000'000);
+  first.add_losses()->set_step(10);
+  v1::EvaluationResult* evaluation = first.add_evaluations();
+  evaluation->set_epoch(1);
+  evaluation->set_accuracy(0.9);
+  drive.Apply(HeartbeatReceived{20, first});
+  drive.Apply(HeartbeatReceived{21, Beat(100, 1, 2, 1)});
+  drive.Apply(HeartbeatReceived{30, Beat(50, 0, 0, 2)});
+  v1::Heartbeat worker;
+  worker.mutable_counters()->set_samples(250);
+  worker.mutable_counters()->set_cpu_seconds(5);
+  drive.Apply(HeartbeatReceived{10, worker});
+  drive.Pass(seconds(36), {10, 20, 21, 30});
+  for (const StreamId stream : {20, 21, 30, 10}) drive.Finish(stream, true);
+  return drive;
+}
+
+TEST(ReportBuilderTest, SumsOverRanksAndRoles) {
+  const Drive drive = MakeRun(false);
+  const insight::Report report = BuildReport(drive.state.record(), drive.Time().wall);
+  EXPECT_EQ(report.job, "blur");
+  EXPECT_EQ(report.state, "Succeeded");
+  EXPECT_EQ(report.generations, 1);
+  EXPECT_EQ(report.steps, 10);
+  EXPECT_EQ(report.epochs, 2);
+  EXPECT_EQ(report.samples_consumed, 250);
+  // (1, 2^64 - 1) + (1, 2) carries into the upper half.
+  EXPECT_EQ(report.stream_digest, "00000000000000030000000000000001");
+  EXPECT_EQ(report.tickets_reissued, 3);
+  EXPECT_EQ(report.seed, 7);
+  EXPECT_DOUBLE_EQ(*report.startup_seconds, 3);
+  EXPECT_DOUBLE_EQ(*report.train_seconds, 4);
+  EXPECT_DOUBLE_EQ(*report.wall_seconds, 36);
+  EXPECT_DOUBLE_EQ(*report.samples_per_second, 62.5);
+  EXPECT_DOUBLE_EQ(*report.accuracy, 0.9);
+  EXPECT_DOUBLE_EQ(*report.loss, 0.5);
+  EXPECT_DOUBLE_EQ(report.phase_seconds->wait, 1.6);
+  EXPECT_EQ(report.verdict, "input-bound: 41 % of each step waits for data");
+  EXPECT_DOUBLE_EQ(report.cpu_seconds_per_sample.at("cpu"), 5.0 / 250);
+  EXPECT_DOUBLE_EQ(report.cpu_seconds_per_sample.at("gpu"), 4.0 / 250);
+  // $5 an hour for 36 s.
+  EXPECT_NEAR(*report.cost_dollars, 0.05, 1e-12);
+  EXPECT_NEAR(*report.cost_per_million_samples, 200, 1e-9);
+  ASSERT_THAT(report.workers, SizeIs(4));
+  EXPECT_EQ(report.workers[0].name, "big-0");
+  EXPECT_EQ(report.workers[1].name, "cpu-0");
+  EXPECT_EQ(report.workers[2].name, "gpu-0.0");
+}
+
+TEST(ReportBuilderTest, DigestOfTheWholeJobIsNotAddedUp) {
+  const Drive drive = MakeRun(true);
+  const insight::Report report = BuildReport(drive.state.record(), drive.Time().wall);
+  EXPECT_EQ(report.samples_consumed, 100);
+  EXPECT_EQ(report.stream_digest, "0000000000000001ffffffffffffffff");
+}
+
+TEST(ReportBuilderTest, InputOnlyRunHasNoTrainingFigures) {
+  Drive drive = MakeRun(false);
+  JobRecord record = drive.state.record();
+  record.input_only = true;
+  const insight::Report report = BuildReport(record, drive.Time().wall);
+  EXPECT_EQ(report.samples_consumed, 250);
+  EXPECT_TRUE(report.stream_digest.has_value());
+  EXPECT_FALSE(report.loss || report.accuracy || report.phase_seconds || report.verdict ||
+               report.data_wait_percent);
+  EXPECT_THAT(report.loss_curve, IsEmpty());
+}
+
+TEST(ReportBuilderTest, NothingIsInventedForAJobThatNeverStarted) {
+  Drive drive;
+  drive.Apply(StopRequested{"Ctrl-C"});
+  const insight::Report report = BuildReport(drive.state.record(), drive.Time().wall);
+  EXPECT_EQ(report.state, "Stopped");
+  EXPECT_EQ(report.message, "Ctrl-C");
+  EXPECT_FALSE(report.steps || report.samples_consumed || report.stream_digest || report.loss ||
+               report.train_seconds || report.startup_seconds || report.cost_dollars);
+}
+
+TEST(ReportBuilderTest, FailureIsTheMessage) {
+  Drive drive;
+  drive.JoinAll();
+  drive.Apply(FailureReported{"big-0", "killed by signal 9"});
+  drive.Pass(seconds(3));
+  const insight::Report report = BuildReport(drive.state.record(), drive.Time().wall);
+  EXPECT_EQ(report.state, "Failed");
+  EXPECT_EQ(report.message, "big-0: killed by signal 9");
+}
+
+TEST(StatusBuilderTest, CountsReplicasAndNamesTheMissing) {
+  Drive drive;
+  drive.Hello(20, MakeHello("gpu", 0, 0));
+  drive.Hello(10, MakeHello("cpu", 1));
+  const v1::JobStatus status = BuildStatus(drive.state.record(), drive.state.plan());
+  ASSERT_EQ(status.roles_size(), 3);
+  EXPECT_EQ(status.roles(0).name(), "cpu");
+  EXPECT_EQ(status.roles(0).desired(), 2);
+  EXPECT_EQ(status.roles(0).registered(), 1);
+  EXPECT_EQ(status.roles(0).missing(0), "cpu-0");
+  EXPECT_EQ(status.roles(1).registered(), 0);  // one of its two ranks is not there
+  EXPECT_EQ(status.roles(1).missing(0), "gpu-0.1");
+  EXPECT_EQ(status.members_size(), 2);
+  EXPECT_EQ(status.verdict(), "");
+}
+
+TEST(StatusBuilderTest, RemainingTimeGoesOnAtThePaceSoFar) {
+  Drive drive;
+  drive.JoinAll();
+  drive.Apply(HeartbeatReceived{20, Beat(100, 0, 0, 1)});
+  // 30 of 40 steps to go at 0.4 s each.
+  EXPECT_DOUBLE_EQ(BuildStatus(drive.state.record(), drive.state.plan()).eta_seconds(), 12);
+}
+
+TEST(VerdictTest, LittleWaitingIsComputeBound) {
+  Drive drive;
+  drive.JoinAll();
+  v1::Heartbeat heartbeat = Beat(1, 0, 0, 0);
+  heartbeat.mutable_progress()->set_data_wait_percent(9.4);
+  drive.Apply(HeartbeatReceived{20, heartbeat});
+  EXPECT_EQ(Verdict(drive.state.record()), "compute-bound: 9 % of each step waits for data");
+}
+
+}  // namespace
+}  // namespace hetero::head

@@ -1,0 +1,159 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cctype>
+#include <limits>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include "runtime/insight/html_text.h"
+#include "runtime/insight/report.h"
+#include "tests/unit/runtime/insight/sample_report.h"
+
+namespace hetero::insight {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// The tag that starts at `*at`, which moves behind it: "/p", "p", or "p/" for an empty element.
+// Empty when it is not a well-formed tag: a name, then attributes name="value" without < inside.
+std::string ReadTag(const std::string& html, size_t* at) {
+  size_t i = *at + 1;
+  const bool closing = i < html.size() && html[i] == '/';
+  if (closing) ++i;
+  const size_t name_begin = i;
+  while (i < html.size() && std::isalnum(static_cast<unsigned char>(html[i]))) ++i;
+  const std::string name = html.substr(name_begin, i - name_begin);
+  if (name.empty()) return "";
+  while (i < html.size() && html[i] == ' ') {
+    ++i;
+    while (i < html.size() && (std::isalpha(static_cast<unsigned char>(html[i])) || html[i] == '-'))
+      ++i;
+    if (html.compare(i, 2, "=\"") != 0) return "";
+    const size_t end = html.find_first_of("\"<", i + 2);
+    if (end == std::string::npos || html[end] != '"') return "";
+    i = end + 1;
+  }
+  const bool empty = html.compare(i, 2, "/>") == 0;
+  if (empty) ++i;
+  if (i >= html.size() || html[i] != '>') return "";
+  *at = i + 1;
+  return (closing ? "/" : "") + name + (empty ? "/" : "");
+}
+
+// First thing wrong with `html` as XML: tags that do not match, a stray & or <. Empty when well
+// formed.
+std::string FirstFlaw(const std::string& html) {
+  const std::string doctype = "<!DOCTYPE html>";
+  if (html.rfind(doctype, 0) != 0) return "no doctype";
+  for (size_t i = html.find('&'); i != std::string::npos; i = html.find('&', i + 1)) {
+    const std::string entity = html.substr(i, html.find(';', i) - i);
+    if (entity != "&amp" && entity != "&lt" && entity != "&gt" && entity != "&quot" &&
+        entity != "&#39") {
+      return "stray & in: " + html.substr(i, 40);
+    }
+  }
+  std::vector<std::string> open;
+  for (size_t at = html.find('<', doctype.size()); at != std::string::npos;
+       at = html.find('<', at)) {
+    const size_t begin = at;
+    const std::string tag = ReadTag(html, &at);
+    if (tag.empty()) return "not a tag: " + html.substr(begin, 60);
+    if (tag.front() == '/') {
+      if (open.empty() || "/" + open.back() != tag) return "out of turn: " + tag;
+      open.pop_back();
+    } else if (tag.back() != '/') {
+      open.push_back(tag);
+    }
+  }
+  return open.empty() ? "" : "never closed: " + open.back();
+}
+
+TEST(FirstFlaw, FindsWhatItIsMeantToFind) {
+  EXPECT_EQ(FirstFlaw("<!DOCTYPE html>\n<p>a &lt; b<br/></p>"), "");
+  EXPECT_NE(FirstFlaw("<!DOCTYPE html><p>a & b</p>"), "");
+  EXPECT_NE(FirstFlaw("<!DOCTYPE html><p>a < b</p>"), "");
+  EXPECT_NE(FirstFlaw("<!DOCTYPE html><p><b></p></b>"), "");
+  EXPECT_NE(FirstFlaw("<!DOCTYPE html><p>"), "");
+}
+
+TEST(ReportHtml, IsWellFormed) {
+  EXPECT_EQ(FirstFlaw(ToHtml(FullReport())), "");
+  EXPECT_EQ(FirstFlaw(ToHtml(Report{})), "");
+}
+
+TEST(ReportHtml, IsWellFormedWhateverTheNamesAre) {
+  const std::string hostile = "</script><b a='\"'>&\x01\xFF\n";
+  Report report = FullReport();
+  report.job = report.state = report.message = hostile;
+  report.stream_digest = report.verdict = report.checkpoint_uri = hostile;
+  report.workers[0].name = report.workers[0].role = report.workers[0].node = hostile;
+  report.faults[0].what = report.faults[0].time = hostile;
+  report.bad_sample_list[0].reason = hostile;
+  report.config_json = hostile;
+  report.cpu_seconds_per_sample[hostile] = 1;
+  report.versions[hostile] = hostile;
+  const std::string html = ToHtml(report);
+  EXPECT_EQ(FirstFlaw(html), "");
+  EXPECT_THAT(html, Not(HasSubstr("<b a=")));
+}
+
+TEST(ReportHtml, NeedsNothingFromOutside) {
+  const std::string html = ToHtml(FullReport());
+  for (const char* forbidden : {"<script", "http:", "https:", "src=", "@import", "url("}) {
+    EXPECT_THAT(html, Not(HasSubstr(forbidden)));
+  }
+}
+
+TEST(ReportHtml, ShowsTheFigures) {
+  const std::string html = ToHtml(FullReport());
+  for (const char* expected :
+       {"quickstart", "Succeeded", "91.3 %", "00112233445566778899aabbccddeeff", "data wait",
+        "42.1 %", "cpu-1 was lost: exit by signal 9", "premature end of &lt;JPEG&gt; file",
+        "libtorch", "prefers-color-scheme: dark"}) {
+    EXPECT_THAT(html, HasSubstr(expected));
+  }
+}
+
+TEST(ReportHtml, SaysSoWhenThereIsNothingToShow) {
+  const std::string html = ToHtml(Report{});
+  for (const char* sentence :
+       {"No step was timed in this run.", "there is no loss", "No worker registered",
+        "No evaluation took place.", "No fault was recorded.", "No bad sample was met."}) {
+    EXPECT_THAT(html, HasSubstr(sentence));
+  }
+  EXPECT_THAT(html, Not(HasSubstr("<svg")));
+}
+
+TEST(ReportHtml, ShowsTimeThatNoPhaseClaims) {
+  Report report = FullReport();
+  report.train_seconds = 57;
+  EXPECT_THAT(ToHtml(report), HasSubstr("not attributed</span><span>28.5 s</span>"));
+}
+
+TEST(ReportHtml, SurvivesNumbersThatAreNotFinite) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  Report report = FullReport();
+  report.loss = report.accuracy = report.wall_seconds = nan;
+  report.phase_seconds->forward = nan;
+  for (ReportLoss& point : report.loss_curve) point.loss = point.seconds_per_step = nan;
+  report.evaluations[0].accuracy = nan;
+  const std::string html = ToHtml(report);
+  EXPECT_EQ(FirstFlaw(html), "");
+  EXPECT_FALSE(std::regex_search(html, std::regex("[:\" ]-?(nan|inf)[%;\" <]")));
+}
+
+TEST(EscapeHtml, ReplacesWhatXmlForbids) {
+  EXPECT_EQ(EscapeHtml("a<b>&\"'"), "a&lt;b&gt;&amp;&quot;&#39;");
+  EXPECT_EQ(EscapeHtml("caf\xC3\xA9 \xE2\x82\xAC \xF0\x9F\x90\x88"),
+            "caf\xC3\xA9 \xE2\x82\xAC \xF0\x9F\x90\x88");
+  EXPECT_EQ(EscapeHtml(std::string("\0\x1B", 2)), "\xEF\xBF\xBD\xEF\xBF\xBD");
+  EXPECT_EQ(EscapeHtml("\xC3"), "\xEF\xBF\xBD");                          // cut off
+  EXPECT_EQ(EscapeHtml("\xC0\xAF"), "\xEF\xBF\xBD\xEF\xBF\xBD");          // overlong
+  EXPECT_EQ(EscapeHtml("\xED\xA0\x80").find("\xED"), std::string::npos);  // surrogate
+}
+
+}  // namespace
+}  // namespace hetero::insight

@@ -1,0 +1,128 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "runtime/insight/report.h"
+#include "tests/unit/runtime/insight/sample_report.h"
+
+namespace hetero::insight {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::vector<std::string> Keys(const Json& object) {
+  std::vector<std::string> keys;
+  for (const auto& item : object.items()) keys.push_back(item.key());
+  return keys;
+}
+
+TEST(ReportJson, EqualsTheGoldenFile) {
+  std::ifstream file(HETERO_SOURCE_DIR "/tests/unit/runtime/insight/golden_report.json");
+  std::stringstream golden;
+  golden << file.rdbuf();
+  EXPECT_EQ(ToJson(FullReport()), golden.str());
+}
+
+TEST(ReportJson, WritesEveryFieldInTheDocumentedOrder) {
+  const Json json = Json::parse(ToJson(FullReport()));
+  EXPECT_THAT(
+      Keys(json),
+      ElementsAre("job", "state", "attempt", "generations", "epochs", "steps", "samplesConsumed",
+                  "duplicatesDropped", "ticketsReissued", "badSamples", "badSampleList",
+                  "streamDigest", "seed", "startupSeconds", "trainSeconds", "wallSeconds",
+                  "samplesPerSecond", "ceilingSamplesPerSecond", "dataWaitPercent", "phaseSeconds",
+                  "loss", "accuracy", "evaluations", "lossCurve", "workers", "cpuSecondsPerSample",
+                  "faults", "costDollars", "costPerMillionSamples", "verdict", "checkpointURI",
+                  "config", "versions"));
+  EXPECT_THAT(Keys(json["phaseSeconds"]),
+              ElementsAre("wait", "hostToDevice", "forward", "backward", "allReduce", "optimizer",
+                          "checkpoint", "evaluation"));
+  EXPECT_THAT(Keys(json["evaluations"][0]),
+              ElementsAre("epoch", "step", "loss", "accuracy", "samples"));
+  EXPECT_THAT(Keys(json["lossCurve"][0]), ElementsAre("step", "loss", "secondsPerStep"));
+  EXPECT_THAT(Keys(json["workers"][0]),
+              ElementsAre("name", "role", "index", "node", "batches", "samples", "bytes",
+                          "cpuSeconds", "peakRssBytes", "restarts"));
+  EXPECT_THAT(Keys(json["faults"][0]), ElementsAre("time", "what", "recoverySeconds"));
+  EXPECT_THAT(Keys(json["badSampleList"][0]), ElementsAre("sampleId", "replacementId", "reason"));
+}
+
+TEST(ReportJson, EveryFieldIsDocumented) {
+  std::ifstream file(HETERO_SOURCE_DIR "/docs/report.md");
+  std::stringstream page;
+  page << file.rdbuf();
+  for (const std::string& key : Keys(Json::parse(ToJson(FullReport())))) {
+    EXPECT_THAT(page.str(), HasSubstr("`" + key)) << "docs/report.md does not mention " << key;
+  }
+}
+
+TEST(ReportJson, LeavesOutWhatDoesNotApply) {
+  Report report;
+  report.job = "empty";
+  report.state = "Failed";
+  report.message = "no worker";
+  EXPECT_THAT(Keys(Json::parse(ToJson(report))),
+              ElementsAre("job", "state", "message", "attempt", "generations", "duplicatesDropped",
+                          "ticketsReissued", "badSamples", "badSampleList", "seed", "evaluations",
+                          "lossCurve", "workers", "faults", "versions"));
+}
+
+TEST(ReportJson, LeavesOutAMemberThatIsNotApplicable) {
+  Report report = FullReport();
+  report.workers[0].node = "";
+  report.workers[0].peak_rss_bytes = 0;
+  const Json json = Json::parse(ToJson(report));
+  EXPECT_FALSE(json["workers"][0].contains("node"));
+  EXPECT_FALSE(json["workers"][0].contains("peakRssBytes"));
+  EXPECT_FALSE(json["faults"][1].contains("recoverySeconds"));
+}
+
+TEST(ReportJson, LeavesOutNumbersThatAreNotFinite) {
+  Report report = FullReport();
+  report.loss = std::numeric_limits<double>::quiet_NaN();
+  report.samples_per_second = std::numeric_limits<double>::infinity();
+  report.loss_curve[0].loss = std::numeric_limits<double>::quiet_NaN();
+  const std::string text = ToJson(report);
+  EXPECT_THAT(text, Not(HasSubstr("null")));
+  const Json json = Json::parse(text);
+  EXPECT_FALSE(json.contains("loss"));
+  EXPECT_FALSE(json.contains("samplesPerSecond"));
+  EXPECT_THAT(Keys(json["lossCurve"][0]), ElementsAre("step", "secondsPerStep"));
+}
+
+TEST(ReportJson, KeepsAMeasuredZero) {
+  Report report;
+  report.accuracy = 0;
+  report.data_wait_percent = 0;
+  const Json json = Json::parse(ToJson(report));
+  EXPECT_EQ(json["accuracy"], 0);
+  EXPECT_EQ(json["dataWaitPercent"], 0);
+}
+
+TEST(ReportJson, RoundsToSixDigits) {
+  Report report;
+  report.accuracy = 1.0 / 3;
+  EXPECT_THAT(ToJson(report), HasSubstr("\"accuracy\": 0.333333,"));
+}
+
+TEST(ReportJson, SurvivesTextThatIsNotUtf8) {
+  Report report;
+  report.message = "train/caf\xE9.jpg";
+  EXPECT_EQ(Json::parse(ToJson(report))["message"], "train/caf\xEF\xBF\xBD.jpg");
+}
+
+TEST(ReportJson, KeepsAConfigThatIsNotJsonAsText) {
+  Report report;
+  report.config_json = "kind: HeteroTrainingJob";
+  EXPECT_EQ(Json::parse(ToJson(report))["config"], "kind: HeteroTrainingJob");
+}
+
+}  // namespace
+}  // namespace hetero::insight

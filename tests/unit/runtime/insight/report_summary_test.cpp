@@ -1,0 +1,46 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "runtime/insight/report.h"
+#include "tests/unit/runtime/insight/sample_report.h"
+
+namespace hetero::insight {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(ReportSummary, AlignsItsLines) {
+  EXPECT_EQ(ToSummary(FullReport()),
+            R"(quickstart: Succeeded after 31.1 s (first step after 1.25 s, training 28.5 s)
+  steps       6 in 4 epochs, 6,000 samples
+  speed       211 samples/s of 240 without input, 12.5 % waiting for data
+  loss        0.412
+  accuracy    91.3 % of 300 validation samples
+  cpu time    cpu 2.04 ms, gpu 4.50 ms per sample
+  on the way  2 faults, 3 tickets issued again, 1 duplicate dropped, 1 bad sample replaced
+  digest      00112233445566778899aabbccddeeff
+  cost        $0.0123
+  verdict     input-bound: 12.5 % of each step waits for data
+  checkpoint  file:///out/checkpoint
+)");
+}
+
+TEST(ReportSummary, SaysWhyAJobFailedAndNothingElse) {
+  Report report;
+  report.job = "quickstart";
+  report.state = "Failed";
+  report.message = "gpu-0: no such dataset";
+  EXPECT_EQ(ToSummary(report), "quickstart: Failed\n  reason      gpu-0: no such dataset\n");
+}
+
+TEST(ReportSummary, LeavesOutNumbersThatAreNotFinite) {
+  Report report = FullReport();
+  report.loss = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_THAT(ToSummary(report), Not(HasSubstr("  loss ")));
+}
+
+}  // namespace
+}  // namespace hetero::insight

@@ -1,0 +1,50 @@
+#include "tests/unit/runtime/insight/sample_report.h"
+
+#include <optional>
+
+namespace hetero::insight {
+
+Report FullReport() {
+  Report report;
+  report.job = "quickstart";
+  report.state = "Succeeded";
+  report.attempt = 1;
+  report.generations = 2;
+  report.epochs = 4;
+  report.steps = 6;
+  report.samples_consumed = 6000;
+  report.duplicates_dropped = 1;
+  report.tickets_reissued = 3;
+  report.bad_samples = 1;
+  report.bad_sample_list = {{1417, 322, "train/cat/0004.jpg: premature end of <JPEG> file"}};
+  report.stream_digest = "00112233445566778899aabbccddeeff";
+  report.seed = 7;
+  report.startup_seconds = 1.25;
+  report.train_seconds = 28.5;
+  report.wall_seconds = 31.0625;
+  report.samples_per_second = 210.526315789;
+  report.ceiling_samples_per_second = 240;
+  report.data_wait_percent = 12.5;
+  report.phase_seconds = PhaseSeconds{3.5625, 0.25, 8, 12, 2, 1.1875, 0.5, 1};
+  report.loss = 0.412;
+  report.accuracy = 0.9133333;
+  report.evaluations = {{1, 2, 1.5, 0.5, 300}, {2, 4, 0.75, 0.8, 300}, {4, 6, 0.5, 0.9133333, 300}};
+  for (int64_t step = 1; step <= 6; ++step) {
+    report.loss_curve.push_back({step, 2.5 / static_cast<double>(step), 0.25});
+  }
+  report.workers = {{"cpu-0", "cpu", 0, "node-a", 100, 3200, 9830400, 6.5, 41943040, 0},
+                    {"cpu-1", "cpu", 1, "node-b", 88, 2816, 8650752, 5.75, 41943040, 1},
+                    {"gpu-0", "gpu", 0, "node-a", 188, 6016, 18481152, 27, 612368384, 0}};
+  report.cpu_seconds_per_sample = {{"cpu", 0.00204}, {"gpu", 0.0045}};
+  report.faults = {{"2026-03-01T12:00:07Z", "cpu-1 was lost: exit by signal 9", 0.75},
+                   {"2026-03-01T12:00:09Z", "cpu-0 was silent for 5 s", std::nullopt}};
+  report.cost_dollars = 0.0123;
+  report.cost_per_million_samples = 2.05;
+  report.verdict = "input-bound: 12.5 % of each step waits for data";
+  report.checkpoint_uri = "file:///out/checkpoint";
+  report.config_json = R"({"kind":"HeteroTrainingJob","metadata":{"name":"quickstart"}})";
+  report.versions = {{"hetero", "0.1.0"}, {"libtorch", "2.11.0"}};
+  return report;
+}
+
+}  // namespace hetero::insight

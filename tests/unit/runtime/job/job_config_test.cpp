@@ -1,0 +1,111 @@
+#include "runtime/job/job_config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+
+namespace hetero::job {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+api::HeteroTrainingJob Runnable() {
+  api::HeteroTrainingJob job;
+  job.spec.dataset.uri = "file:///data/train";
+  job.spec.dataset.format = api::DatasetFormat::kIdx;
+  job.spec.dataset.validation = api::DatasetSource{.uri = "file:///data/test"};
+  job.spec.pipeline = {{.op = api::OperatorKind::kDecode}, {.op = api::OperatorKind::kNormalize}};
+  job.spec.training.model.name = "resnet18";
+  job.spec.training.batch_size_per_worker = 128;
+  job.spec.output = api::Output{"file:///out"};
+  job.spec.roles = {{.name = "head"},
+                    {.name = "gpu", .type = api::RoleType::kGpuWorker, .gpus_per_replica = 2}};
+  return job;
+}
+
+std::vector<std::string> Paths(const api::HeteroTrainingJob& job) {
+  std::vector<std::string> paths;
+  for (const api::FieldError& error : UnsupportedFields(job)) paths.push_back(error.path);
+  return paths;
+}
+
+TEST(UnsupportedFieldsTest, NothingForAPlainJob) {
+  EXPECT_TRUE(UnsupportedFields(Runnable()).empty());
+}
+
+TEST(UnsupportedFieldsTest, EachFieldIsNamed) {
+  using Change = std::function<void(api::Spec&)>;
+  const std::vector<std::pair<std::string, Change>> cases = {
+      {"spec.dataset.uri", [](api::Spec& s) { s.dataset.uri = "s3://bucket/train"; }},
+      {"spec.dataset.format",
+       [](api::Spec& s) { s.dataset.format = api::DatasetFormat::kCifar10; }},
+      {"spec.dataset.format",
+       [](api::Spec& s) { s.dataset.format = api::DatasetFormat::kTfRecord; }},
+      {"spec.dataset.format",
+       [](api::Spec& s) { s.dataset.format = api::DatasetFormat::kRecordIo; }},
+      {"spec.dataset.validation.format",
+       [](api::Spec& s) { s.dataset.validation->format = api::DatasetFormat::kWebDataset; }},
+      {"spec.dataset.validation.uri",
+       [](api::Spec& s) { s.dataset.validation->uri = "s3://bucket/test"; }},
+      {"spec.pipeline[1].op",
+       [](api::Spec& s) { s.pipeline[1].op = api::OperatorKind::kVerticalFlip; }},
+      {"spec.pipeline[1].op", [](api::Spec& s) { s.pipeline[1].op = api::OperatorKind::kRotate; }},
+      {"spec.pipeline[0].op",
+       [](api::Spec& s) { s.pipeline[0].op = api::OperatorKind::kRandomErasing; }},
+      {"spec.pipeline[0].op",
+       [](api::Spec& s) { s.pipeline[0].op = api::OperatorKind::kRandAugment; }},
+      {"spec.pipeline[0].op", [](api::Spec& s) { s.pipeline[0].op = api::OperatorKind::kPlugin; }},
+      {"spec.pipeline[1].placement",
+       [](api::Spec& s) { s.pipeline[1].placement = api::Placement::kTrainer; }},
+      {"spec.training.model.name", [](api::Spec& s) { s.training.model.name = "resnet50"; }},
+      {"spec.training.model.torchScript",
+       [](api::Spec& s) { s.training.model = {.torch_script = "file:///m.pt"}; }},
+      {"spec.training.model.plugin",
+       [](api::Spec& s) { s.training.model = {.name = "net", .plugin = "/lib/m.so"}; }},
+      {"spec.training.model.weights",
+       [](api::Spec& s) { s.training.model.weights = "s3://bucket/w.safetensors"; }},
+      {"spec.training.precision",
+       [](api::Spec& s) { s.training.precision = api::Precision::kBf16; }},
+      {"spec.training.gradientAccumulationSteps",
+       [](api::Spec& s) { s.training.gradient_accumulation_steps = 2; }},
+      {"spec.training.checkpoint", [](api::Spec& s) { s.training.checkpoint.emplace(); }},
+      {"spec.training.stopOnNonFinite",
+       [](api::Spec& s) { s.training.stop_on_non_finite = api::NonFiniteAction::kSkip; }},
+      {"spec.training.parallelism.partitions",
+       [](api::Spec& s) { s.training.parallelism.partitions = 2; }},
+      {"spec.training.parallelism.microbatches",
+       [](api::Spec& s) { s.training.parallelism.microbatches = 4; }},
+      {"spec.output.uri", [](api::Spec& s) { s.output->uri = "s3://bucket/out"; }},
+      {"spec.autoscaling", [](api::Spec& s) { s.autoscaling = api::Switch::kEnabled; }},
+  };
+  for (const auto& [path, change] : cases) {
+    api::HeteroTrainingJob job = Runnable();
+    change(job.spec);
+    EXPECT_THAT(Paths(job), ElementsAre(path));
+    EXPECT_THAT(UnsupportedFields(job).front().reason, HasSubstr("not supported yet; "));
+  }
+}
+
+TEST(UnsupportedFieldsTest, ReportsAllInManifestOrder) {
+  api::HeteroTrainingJob job = Runnable();
+  job.spec.autoscaling = api::Switch::kEnabled;
+  job.spec.dataset.format = api::DatasetFormat::kTfRecord;
+  job.spec.training.precision = api::Precision::kBf16;
+  EXPECT_THAT(Paths(job),
+              ElementsAre("spec.dataset.format", "spec.training.precision", "spec.autoscaling"));
+  EXPECT_EQ(UnsupportedFields(job).front().reason,
+            "TFRecord is not supported yet; convert the data to ImageFolder or IDX");
+}
+
+// Training on the CPU (gpusPerReplica 0) or on GPUs is decided by the build, not here.
+TEST(UnsupportedFieldsTest, GpusAreNotReported) {
+  api::HeteroTrainingJob job = Runnable();
+  job.spec.roles[1].gpus_per_replica = 0;
+  EXPECT_TRUE(UnsupportedFields(job).empty());
+}
+
+}  // namespace
+}  // namespace hetero::job

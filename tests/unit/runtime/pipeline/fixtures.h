@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "runtime/job/philox.h"
+#include "runtime/pipeline/image.h"
+#include "runtime/pipeline/pipeline.h"
+
+namespace hetero::pipeline {
+
+inline std::vector<uint8_t> ReadGolden(const std::string& file) {
+  std::ifstream in(std::string(HETERO_SOURCE_DIR) + "/tests/golden/pipeline/" + file,
+                   std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+// A picture of noise, the same for the same arguments.
+inline Image NoiseImage(const api::ImageShape& shape, uint64_t seed = 1) {
+  Image image;
+  image.Reshape(shape);
+  job::RandomStream random(seed, 0, 0, 0);
+  for (uint8_t& v : image.bytes) v = uint8_t(random.NextUint32());
+  return image;
+}
+
+inline source::RawSample RawSampleOf(const Image& image) {
+  source::RawSample sample;
+  sample.shape = image.shape;
+  sample.bytes = image.bytes;
+  return sample;
+}
+
+inline api::OperatorSpec Op(api::OperatorKind kind) {
+  api::OperatorSpec spec;
+  spec.op = kind;
+  return spec;
+}
+
+inline api::OperatorSpec SizedOp(api::OperatorKind kind, int32_t height, int32_t width) {
+  api::OperatorSpec spec = Op(kind);
+  spec.size = api::Size{height, width};
+  return spec;
+}
+
+}  // namespace hetero::pipeline

@@ -1,0 +1,190 @@
+#include "runtime/source/image_folder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <thread>
+
+#include "tests/unit/runtime/source/dataset_files.h"
+
+namespace hetero::source {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+
+const Bytes kJpeg = {0xff, 0xd8, 0xff, 0xe0, 1, 2, 3};
+const Bytes kPng = {0x89, 'P', 'N', 'G', 13, 10, 26, 10, 4};
+
+class ImageFolderTest : public ::testing::Test {
+ protected:
+  absl::StatusOr<std::unique_ptr<Dataset>> Open() {
+    return OpenDataset(folder_.Source(), job::Split::kTrain, 0);
+  }
+  std::vector<std::string> Names(const Dataset& dataset) {
+    std::vector<std::string> names;
+    for (int64_t id = 0; id < dataset.size(); ++id) {
+      names.push_back(dataset.Describe(id).substr(folder_.path().size() + 1));
+    }
+    return names;
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(ImageFolderTest, OrderIsTorchvisions) {
+  // The order below is what torchvision's ImageFolder gives for this tree.
+  folder_.Write("dog/b.JPG", kJpeg);
+  folder_.Write("dog/a.png", kPng);
+  folder_.Write("dog/sub/0.jpeg", kJpeg);
+  folder_.Write("dog/sub-2/0.jpeg", kJpeg);
+  folder_.Write("dog/sub/deep/0.Png", kPng);
+  folder_.Write("Cat/z.jpg", kJpeg);
+  folder_.Write("dog/notes.txt", std::string_view("no picture"));
+  folder_.Write("README.md", std::string_view("no class"));
+  folder_.Write(".cache/x.jpg", kJpeg);
+  const auto dataset = Open();
+  ASSERT_TRUE(dataset.ok()) << dataset.status();
+  EXPECT_THAT(Names(**dataset), ElementsAre("Cat/z.jpg", "dog/a.png", "dog/b.JPG", "dog/sub/0.jpeg",
+                                            "dog/sub-2/0.jpeg", "dog/sub/deep/0.Png"));
+  EXPECT_EQ((*dataset)->classes(), 2);
+  EXPECT_EQ((*dataset)->ClassName(0), "Cat");
+  EXPECT_EQ((*dataset)->ClassName(1), "dog");
+  EXPECT_EQ((*dataset)->image(), api::ImageShape{});
+  std::vector<int32_t> labels;
+  std::vector<Encoding> encodings;
+  RawSample sample;
+  for (int64_t id = 0; id < (*dataset)->size(); ++id) {
+    ASSERT_TRUE((*dataset)->Read(id, &sample).ok());
+    labels.push_back(sample.label);
+    encodings.push_back(sample.encoding);
+  }
+  EXPECT_THAT(labels, ElementsAre(0, 1, 1, 1, 1, 1));
+  EXPECT_EQ(encodings[0], Encoding::kJpeg);
+  EXPECT_EQ(encodings[1], Encoding::kPng);
+  EXPECT_EQ(sample.bytes, kPng);
+}
+
+TEST_F(ImageFolderTest, FollowsLinksToFoldersAndFiles) {
+  TemporaryFolder elsewhere;
+  elsewhere.Write("set/1.jpg", kJpeg);
+  folder_.Write("dog/0.jpg", kJpeg);
+  std::filesystem::create_directory_symlink(elsewhere.Path("set"), folder_.Path("cat"));
+  std::filesystem::create_symlink(elsewhere.Path("set/1.jpg"), folder_.Path("dog/1.jpg"));
+  const auto dataset = Open();
+  ASSERT_TRUE(dataset.ok()) << dataset.status();
+  EXPECT_THAT(Names(**dataset), ElementsAre("cat/1.jpg", "dog/0.jpg", "dog/1.jpg"));
+}
+
+TEST_F(ImageFolderTest, ACycleOfLinksAndABrokenLinkAreErrors) {
+  folder_.Write("dog/0.jpg", kJpeg);
+  std::filesystem::create_directory_symlink("..", folder_.Path("dog/up"));
+  EXPECT_THAT(std::string(Open().status().message()),
+              HasSubstr("Too many levels of symbolic links"));
+  std::filesystem::remove(folder_.Path("dog/up"));
+  ASSERT_TRUE(Open().ok());
+  std::filesystem::create_symlink("nowhere", folder_.Path("dog/1.jpg"));
+  EXPECT_THAT(std::string(Open().status().message()), HasSubstr("dog/1.jpg"));
+}
+
+TEST_F(ImageFolderTest, AFileThatIsNoPictureIsABadSample) {
+  folder_.Write("dog/0.jpg", std::string_view("hello"));
+  folder_.Write("dog/1.jpg", std::string_view(""));
+  const auto dataset = Open();
+  ASSERT_TRUE(dataset.ok()) << dataset.status();
+  RawSample sample;
+  const absl::Status text = (*dataset)->Read(0, &sample);
+  EXPECT_EQ(text.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(text.message()),
+              EndsWith("dog/0.jpg: not a JPEG or PNG file (starts with 68 65 6c 6c 6f)"));
+  const absl::Status empty = (*dataset)->Read(1, &sample);
+  EXPECT_EQ(empty.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(empty.message()), HasSubstr("starts with nothing"));
+}
+
+TEST_F(ImageFolderTest, AVanishedFileIsAStorageFault) {
+  folder_.Write("dog/0.jpg", kJpeg);
+  const auto dataset = Open();
+  ASSERT_TRUE(dataset.ok());
+  std::filesystem::remove(folder_.Path("dog/0.jpg"));
+  RawSample sample;
+  const absl::Status status = (*dataset)->Read(0, &sample);
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("dog/0.jpg: cannot open"));
+}
+
+TEST_F(ImageFolderTest, EmptyClassFolderIsAnError) {
+  folder_.Write("dog/0.jpg", kJpeg);
+  folder_.MakeFolder("cat");
+  const auto dataset = Open();
+  EXPECT_EQ(dataset.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(dataset.status().message()),
+              HasSubstr("/cat: class folder without .jpg, .jpeg or .png files"));
+}
+
+TEST_F(ImageFolderTest, AFolderOfSplitsIsNotTakenForClasses) {
+  folder_.Write("train/dog/0.jpg", kJpeg);
+  folder_.Write("val/dog/0.jpg", kJpeg);
+  const auto dataset = Open();
+  EXPECT_EQ(dataset.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(dataset.status().message()),
+              AllOf(HasSubstr("splits, not classes"), HasSubstr(folder_.path() + "/train")));
+}
+
+TEST_F(ImageFolderTest, DeclaredCountsAreChecked) {
+  folder_.Write("dog/0.jpg", kJpeg);
+  api::DatasetSource source = folder_.Source();
+  source.classes = 2;
+  EXPECT_THAT(std::string(OpenDataset(source, job::Split::kTrain, 0).status().message()),
+              HasSubstr("declares classes 2 but the data has 1"));
+  source.classes = 1;
+  source.samples = 9;
+  EXPECT_THAT(std::string(OpenDataset(source, job::Split::kTrain, 0).status().message()),
+              HasSubstr("declares samples 9 but the data has 1"));
+  source.samples = 1;
+  source.image = api::ImageShape{32, 32, 3};
+  const auto dataset = OpenDataset(source, job::Split::kTrain, 0);
+  ASSERT_TRUE(dataset.ok()) << dataset.status();
+  EXPECT_EQ((*dataset)->image(), (api::ImageShape{32, 32, 3}));
+}
+
+TEST_F(ImageFolderTest, FingerprintCoversNamesAndSizes) {
+  folder_.Write("dog/0.jpg", kJpeg);
+  const std::string first = (*Open())->fingerprint();
+  EXPECT_EQ(first, (*Open())->fingerprint());
+  folder_.Write("dog/0.jpg", Join(kJpeg, {9}));
+  const std::string longer = (*Open())->fingerprint();
+  EXPECT_NE(first, longer);
+  std::filesystem::rename(folder_.Path("dog/0.jpg"), folder_.Path("dog/1.jpg"));
+  EXPECT_NE(longer, (*Open())->fingerprint());
+}
+
+TEST_F(ImageFolderTest, ManyThreadsReadAtOnce) {
+  for (uint8_t i = 0; i < 8; ++i) {
+    folder_.Write("dog/" + std::to_string(i) + ".jpg", Join(kJpeg, Bytes(i + 1, i)));
+  }
+  const auto dataset = Open();
+  ASSERT_TRUE(dataset.ok());
+  std::atomic<int> wrong = 0;
+  {
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < 4; ++t) {
+      threads.emplace_back([&] {
+        RawSample sample;
+        for (int i = 0; i < 100; ++i) {
+          const int id = i % 8;
+          if (!(*dataset)->Read(id, &sample).ok() || sample.bytes.back() != id) ++wrong;
+        }
+      });
+    }
+  }
+  EXPECT_EQ(wrong, 0);
+}
+
+}  // namespace
+}  // namespace hetero::source

@@ -1,0 +1,168 @@
+#include "tests/unit/runtime/train/rank_runner.h"
+
+#include <thread>
+
+#include "base/crc32c.h"
+#include "runtime/job/philox.h"
+#include "tests/unit/runtime/train/memory_store.h"
+
+namespace hetero::train {
+namespace {
+
+// Sample `id` has the class id % classes; its picture is noise around a brightness that depends on
+// the class.
+void MakeSample(const TestJob& job, int64_t id, std::span<uint8_t> bytes) {
+  job::RandomStream random(7, 0, id, 0);
+  const auto base = static_cast<uint32_t>(20 * (id % job.classes));
+  for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(base + random.Below(56));
+}
+
+class FormulaStream : public feed::BatchStream {
+ public:
+  FormulaStream(const TestJob& job, const job::Schedule& schedule, int32_t rank,
+                std::vector<std::stop_source>& stops)
+      : job_(job), schedule_(schedule), rank_(rank), stops_(stops) {}
+
+  absl::StatusOr<std::unique_ptr<feed::Batch>> Next(std::stop_token stop) override {
+    if (stop.stop_requested()) return absl::CancelledError("stop");
+    if (index_ == schedule_.size()) return absl::OutOfRangeError("no more batches");
+    if (job_.before_batch) {
+      if (absl::Status status = job_.before_batch(rank_, index_, stops_); !status.ok()) {
+        return status;
+      }
+    }
+    return MakeBatch(schedule_.At(index_++));
+  }
+  feed::StreamStats stats() const override { return {}; }
+
+ private:
+  std::unique_ptr<feed::Batch> MakeBatch(const job::PlannedBatch& planned) {
+    const api::ImageShape& shape = job_.image;
+    const int64_t sample_bytes = int64_t{shape.height} * shape.width * shape.channels;
+    auto batch = std::make_unique<feed::Batch>();
+    batch->ticket = {.id = index_,
+                     .rank = rank_,
+                     .split = planned.split,
+                     .epoch = planned.epoch,
+                     .step = planned.step,
+                     .slots = planned.slots};
+    batch->shape = shape;
+    batch->images = feed::Slab(sample_bytes * planned.slots.count);
+    for (int64_t i = 0; i < planned.slots.count; ++i) {
+      const int64_t id = planned.slots.first + i;
+      std::span<uint8_t> bytes(batch->images.data() + i * sample_bytes,
+                               static_cast<size_t>(sample_bytes));
+      MakeSample(job_, id, bytes);
+      batch->labels.push_back(static_cast<int32_t>(id % job_.classes));
+      batch->sample_ids.push_back(id);
+      batch->crcs.push_back(base::Crc32c(bytes.data(), bytes.size()));
+    }
+    return batch;
+  }
+
+  const TestJob& job_;
+  const job::Schedule& schedule_;
+  int32_t rank_;
+  std::vector<std::stop_source>& stops_;
+  int64_t index_ = 0;
+};
+
+class RecordingObserver : public Observer {
+ public:
+  RecordingObserver(const TestJob& job, int32_t rank, RankRecord& record,
+                    std::vector<std::stop_source>& stops)
+      : job_(job), rank_(rank), record_(record), stops_(stops) {}
+
+  void OnStep(const StepRecord& step) override {
+    record_.steps.push_back(step);
+    if (job_.after_step) job_.after_step(rank_, step, stops_);
+  }
+  void OnEvaluation(const EvaluationRecord& evaluation) override {
+    record_.evaluations.push_back(evaluation);
+  }
+  void OnBatch(const feed::Batch& batch) override {
+    if (batch.ticket.split != job::Split::kTrain) return;
+    record_.sample_ids.insert(record_.sample_ids.end(), batch.sample_ids.begin(),
+                              batch.sample_ids.end());
+  }
+  void OnDigest(uint64_t high, uint64_t low, int64_t samples_consumed) override {
+    record_.digest_high = high;
+    record_.digest_low = low;
+    record_.samples_consumed = samples_consumed;
+  }
+  void OnPhases(const Phases& phases, double train_seconds) override {
+    record_.phases = phases;
+    record_.train_seconds = train_seconds;
+  }
+  void OnEpochEnd(int64_t epoch, uint32_t parameter_crc) override {
+    record_.epoch_crcs.push_back(parameter_crc);
+  }
+
+ private:
+  const TestJob& job_;
+  int32_t rank_;
+  RankRecord& record_;
+  std::vector<std::stop_source>& stops_;
+};
+
+job::Schedule MakeSchedule(const TestJob& job, int32_t ranks, int32_t rank) {
+  job::Schedule::Options options;
+  options.training = {.samples = job.samples,
+                      .batch_size_per_worker = job.training.batch_size_per_worker,
+                      .ranks = ranks,
+                      .accumulation = job.training.gradient_accumulation_steps,
+                      .last_batch = job.training.last_batch,
+                      .epochs = job.training.epochs,
+                      .max_steps = job.training.max_steps};
+  options.validation_samples = job.validation_samples;
+  options.evaluation = job.training.evaluation;
+  return job::Schedule(options, rank);
+}
+
+void RunRank(const TestJob& job, int32_t ranks, int32_t rank, KeyValueStore& store,
+             std::vector<std::stop_source>& stops, RankRecord& record) {
+  const job::Schedule schedule = MakeSchedule(job, ranks, rank);
+  FormulaStream stream(job, schedule, rank, stops);
+  RecordingObserver observer(job, rank, record, stops);
+  TrainerOptions options;
+  options.job.spec.training = job.training;
+  options.rank = rank;
+  options.world_size = ranks;
+  options.classes = job.classes;
+  options.input = job.image;
+  options.conversion = {.unit_scale = true, .mean = {0.5f}, .std = {0.25f}};
+  record.status = RunTrainer(options, schedule, stream, store, observer, *job.clock,
+                             stops[static_cast<size_t>(rank)].get_token());
+  if (job.after_run) job.after_run(rank);
+}
+
+}  // namespace
+
+api::Training MakeTraining(const std::string& model, int32_t batch_size, int64_t max_steps) {
+  api::Training training;
+  training.model.name = model;
+  training.batch_size_per_worker = batch_size;
+  training.max_steps = max_steps;
+  training.optimizer.learning_rate = 0.05;
+  training.optimizer.momentum = 0.9;
+  training.optimizer.weight_decay = 1e-4;
+  training.seed = 11;
+  return training;
+}
+
+std::vector<RankRecord> RunRanks(const TestJob& job, int32_t ranks) {
+  std::vector<RankRecord> records(static_cast<size_t>(ranks));
+  std::vector<std::stop_source> stops(static_cast<size_t>(ranks));
+  MemoryStore store;
+  {
+    std::vector<std::jthread> threads;
+    for (int32_t rank = 0; rank < ranks; ++rank) {
+      threads.emplace_back([&, rank] {
+        RunRank(job, ranks, rank, store, stops, records[static_cast<size_t>(rank)]);
+      });
+    }
+  }
+  return records;
+}
+
+}  // namespace hetero::train

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <functional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "runtime/train/trainer.h"
+
+namespace hetero::train {
+
+// What one rank told the outside, and how it ended.
+struct RankRecord {
+  absl::Status status;
+  std::vector<StepRecord> steps;
+  std::vector<EvaluationRecord> evaluations;
+  std::vector<uint32_t> epoch_crcs;
+  std::vector<int64_t> sample_ids;  // of training, in order
+  uint64_t digest_high = 0, digest_low = 0;
+  int64_t samples_consumed = 0;
+  Phases phases;
+  double train_seconds = 0;
+};
+
+// A job whose ranks are threads of this process, fed with samples made by a formula.
+struct TestJob {
+  api::Training training;
+  api::ImageShape image = {8, 8, 3};
+  int32_t classes = 10;
+  int64_t samples = 0;
+  int64_t validation_samples = 0;
+  base::Clock* clock = &base::Clock::Real();
+
+  // Called by BatchStream::Next before it makes a batch, with the stop sources of all ranks; an
+  // error is what Next returns.
+  std::function<absl::Status(int32_t rank, int64_t index, std::vector<std::stop_source>&)>
+      before_batch;
+  // Called after each step's record.
+  std::function<void(int32_t rank, const StepRecord&, std::vector<std::stop_source>&)> after_step;
+  // Called when a rank's RunTrainer has returned.
+  std::function<void(int32_t rank)> after_run;
+};
+
+// A training specification for `model` with sane values.
+api::Training MakeTraining(const std::string& model, int32_t batch_size, int64_t max_steps);
+
+// Runs all ranks to their end. Entry r belongs to rank r.
+std::vector<RankRecord> RunRanks(const TestJob& job, int32_t ranks);
+
+}  // namespace hetero::train

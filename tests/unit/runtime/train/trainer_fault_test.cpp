@@ -1,0 +1,129 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <mutex>
+
+#include "tests/unit/runtime/train/rank_runner.h"
+
+namespace hetero::train {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+// The machine's time, but nobody waits for a grace period.
+class ImpatientClock : public base::Clock {
+ public:
+  base::Instant Now() const override { return base::Clock::Real().Now(); }
+  base::WallTime WallNow() const override { return base::Clock::Real().WallNow(); }
+  bool SleepFor(base::Duration, std::stop_token stop) override { return !stop.stop_requested(); }
+};
+
+// Blocks until `stop` is requested.
+void WaitUntil(std::stop_token stop) {
+  std::mutex mutex;  // guards nothing but the wait
+  std::condition_variable_any changed;
+  std::unique_lock lock(mutex);
+  changed.wait(lock, stop, [] { return false; });
+}
+
+TestJob MakeJob() {
+  TestJob job;
+  job.training = MakeTraining("mlp", 8, 40);
+  job.samples = 200;
+  return job;
+}
+
+TEST(TrainerFaultTest, AStopAtOneRankEndsAllAtTheSameStep) {
+  TestJob job = MakeJob();
+  job.after_step = [](int32_t rank, const StepRecord& step, std::vector<std::stop_source>& stops) {
+    if (rank == 1 && step.step == 5) stops[1].request_stop();
+  };
+  const std::vector<RankRecord> records = RunRanks(job, 3);
+  for (const RankRecord& record : records) {
+    EXPECT_TRUE(absl::IsCancelled(record.status)) << record.status;
+    EXPECT_EQ(record.steps.size(), records[0].steps.size());
+  }
+  EXPECT_LT(records[0].steps.size(), 10u);
+}
+
+TEST(TrainerFaultTest, AStopCutsAWaitForASilentRank) {
+  ImpatientClock clock;
+  TestJob job = MakeJob();
+  job.clock = &clock;
+  // Rank 1 goes silent before the exchange of its fourth step, until rank 0 has returned.
+  std::stop_source returned;
+  job.before_batch = [&](int32_t rank, int64_t index, std::vector<std::stop_source>& stops) {
+    if (rank == 1 && index == 3) {
+      stops[0].request_stop();
+      WaitUntil(returned.get_token());
+    }
+    return absl::OkStatus();
+  };
+  job.after_run = [&](int32_t rank) {
+    if (rank == 0) returned.request_stop();
+  };
+  const std::vector<RankRecord> records = RunRanks(job, 2);
+  EXPECT_TRUE(absl::IsCancelled(records[0].status)) << records[0].status;
+  EXPECT_TRUE(absl::IsUnavailable(records[1].status)) << records[1].status;
+}
+
+TEST(TrainerFaultTest, AnInputErrorOfOneRankEndsAllWithIt) {
+  TestJob job = MakeJob();
+  job.before_batch = [](int32_t rank, int64_t index, std::vector<std::stop_source>&) {
+    if (rank == 1 && index == 3) return absl::DataLossError("shard 7 cannot be read");
+    return absl::OkStatus();
+  };
+  const std::vector<RankRecord> records = RunRanks(job, 3);
+  EXPECT_EQ(records[1].status, absl::DataLossError("shard 7 cannot be read"));
+  for (size_t rank : {0, 2}) {
+    EXPECT_EQ(records[rank].status, absl::DataLossError("rank 1 stopped: shard 7 cannot be read"));
+    EXPECT_THAT(records[rank].steps, SizeIs(3));
+  }
+}
+
+TEST(TrainerFaultTest, AnInputErrorDuringEvaluationEndsAll) {
+  TestJob job = MakeJob();
+  job.training.max_steps = 2;
+  job.validation_samples = 64;
+  job.before_batch = [](int32_t rank, int64_t index, std::vector<std::stop_source>&) {
+    if (rank == 0 && index == 3) return absl::DataLossError("shard 7 cannot be read");
+    return absl::OkStatus();
+  };
+  const std::vector<RankRecord> records = RunRanks(job, 2);
+  EXPECT_THAT(records[0].status.message(), HasSubstr("shard 7"));
+  EXPECT_THAT(records[1].status.message(), HasSubstr("rank 0 stopped"));
+}
+
+TEST(TrainerFaultTest, GradientsThatAreNotFiniteFailWithStepAndRemedy) {
+  TestJob job = MakeJob();
+  job.training.optimizer.learning_rate = 1e30;
+  for (const RankRecord& record : RunRanks(job, 2)) {
+    EXPECT_TRUE(absl::IsFailedPrecondition(record.status)) << record.status;
+    EXPECT_THAT(record.status.message(), HasSubstr("step "));
+    EXPECT_THAT(record.status.message(), HasSubstr("learningRate"));
+  }
+}
+
+TEST(TrainerFaultTest, SkipGoesOnWithoutTheStep) {
+  TestJob job = MakeJob();
+  job.training.max_steps = 10;
+  job.training.optimizer.learning_rate = 1e30;
+  job.training.stop_on_non_finite = api::NonFiniteAction::kSkip;
+  for (const RankRecord& record : RunRanks(job, 2)) {
+    EXPECT_TRUE(record.status.ok()) << record.status;
+    EXPECT_THAT(record.steps, SizeIs(10));
+  }
+}
+
+TEST(TrainerFaultTest, UnknownModelIsNamed) {
+  TestJob job = MakeJob();
+  job.training.model.name = "resnet19";
+  const std::vector<RankRecord> records = RunRanks(job, 1);
+  EXPECT_TRUE(absl::IsInvalidArgument(records[0].status));
+  EXPECT_THAT(records[0].status.message(), HasSubstr("resnet19"));
+}
+
+}  // namespace
+}  // namespace hetero::train
