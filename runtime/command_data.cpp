@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
+#include "base/log.h"
 #include "runtime/commands.h"
 #include "runtime/load_manifest.h"
 #include "runtime/local/preview.h"
@@ -26,6 +26,7 @@ struct DatasetArguments {
 };
 
 int RunPreview(const PreviewArguments& arguments) {
+  log::Init("preview", log::Level::kWarning);
   const std::optional<api::HeteroTrainingJob> job =
       LoadManifest(arguments.manifest, arguments.overrides);
   if (!job) return kExitUsage;
@@ -41,6 +42,7 @@ int RunPreview(const PreviewArguments& arguments) {
 }
 
 int RunMakeDataset(const DatasetArguments& arguments) {
+  log::Init("make-dataset", log::Level::kWarning);
   source::MakeDatasetOptions options = arguments.options;
   options.size = {arguments.size, arguments.size};
   const absl::Status status = source::MakeDataset(options);

@@ -12,6 +12,7 @@
 #include "runtime/load_manifest.h"
 #include "runtime/local/launcher.h"
 #include "runtime/local/preflight.h"
+#include "runtime/process/grpc_lifetime.h"
 #include "runtime/process/signals.h"
 
 namespace hetero::commands {
@@ -61,7 +62,8 @@ void PrintHeading(const api::HeteroTrainingJob& job, const std::string& output) 
 
 int RunLocalCommand(const LocalArguments& arguments) {
   process::SignalStop signals;
-  log::Init("local");
+  process::KeepGrpcInitialized();
+  log::Init("local", log::Level::kWarning);
   const std::optional<api::HeteroTrainingJob> job =
       LoadManifest(arguments.manifest, arguments.overrides);
   if (!job) return kExitUsage;

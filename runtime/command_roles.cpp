@@ -10,16 +10,21 @@
 #include "runtime/load_manifest.h"
 #include "runtime/process/consumer.h"
 #include "runtime/process/cpu_worker.h"
+#include "runtime/process/grpc_lifetime.h"
 #include "runtime/process/head.h"
 #include "runtime/process/signals.h"
 
 namespace hetero::commands {
 namespace {
 
+constexpr char kMetricsHelp[] =
+    "Serve /metrics, /healthz and /readyz on HOST:PORT; default: do not";
+
 struct HeadArguments {
   std::string job_file;
   std::string listen = "0.0.0.0:7070";
   std::string output;
+  std::string metrics;
   int64_t created_unix_ns = 0;
   bool input_only = false;
 };
@@ -32,6 +37,7 @@ int ExitCodeOf(v1::JobStatus::State state) {
 int RunHeadCommand(const HeadArguments& arguments) {
   process::DieWithParent();
   process::SignalStop signals;
+  process::KeepGrpcInitialized();
   log::Init("head");
   const std::optional<api::HeteroTrainingJob> job = LoadManifest(arguments.job_file, {});
   if (!job) return kExitUsage;
@@ -46,7 +52,8 @@ int RunHeadCommand(const HeadArguments& arguments) {
                                                                  .input_only = arguments.input_only,
                                                                  .output_folder = arguments.output,
                                                                  .created = created},
-                                                                clock, signals.first());
+                                                                arguments.metrics, clock,
+                                                                signals.first());
   if (!status.ok()) {
     std::cerr << "head: " << status.status().message() << "\n";
     return kExitFailed;
@@ -57,6 +64,7 @@ int RunHeadCommand(const HeadArguments& arguments) {
 int RunCpuWorkerCommand(const process::CpuWorkerOptions& arguments) {
   process::DieWithParent();
   process::SignalStop signals;
+  process::KeepGrpcInitialized();
   process::CpuWorkerOptions options = arguments;
   absl::StatusOr<process::Identity> identity = process::IdentityFromEnvironment();
   if (!identity.ok()) {
@@ -75,6 +83,7 @@ int RunCpuWorkerCommand(const process::CpuWorkerOptions& arguments) {
 int RunConsumerCommand(process::RankSession::Options options) {
   process::DieWithParent();
   process::SignalStop signals;
+  process::KeepGrpcInitialized();
   absl::StatusOr<process::Identity> identity = process::IdentityFromEnvironment();
   if (!identity.ok()) {
     std::cerr << identity.status().message() << "\n";
@@ -105,6 +114,7 @@ void AddHead(CLI::App& app, int* exit_code) {
   command->add_option("--output", arguments->output, "Folder for report.json and report.html");
   command->add_option("--created-unix-ns", arguments->created_unix_ns,
                       "When the job was started; startupSeconds counts from here; default: now");
+  command->add_option("--metrics-listen", arguments->metrics, kMetricsHelp);
   command->add_flag("--input-only", arguments->input_only, "The job has consumers, not trainers");
   command->callback([arguments, exit_code] { *exit_code = RunHeadCommand(*arguments); });
 }
@@ -117,6 +127,7 @@ void AddCpuWorker(CLI::App& app, int* exit_code) {
   command->add_option("--listen", arguments->listen_address,
                       "Address to serve batches on, host:port or unix:PATH")
       ->capture_default_str();
+  command->add_option("--metrics-listen", arguments->metrics_address, kMetricsHelp);
   command->add_option("--threads", arguments->threads, "Worker threads; 0: one per usable core")
       ->capture_default_str();
   command->callback([arguments, exit_code] { *exit_code = RunCpuWorkerCommand(*arguments); });

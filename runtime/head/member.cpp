@@ -21,7 +21,7 @@ namespace {
 
 using JoinClient = grpc::ClientReaderWriter<v1::MemberMessage, v1::HeadMessage>;
 
-constexpr base::Backoff::Options kRedial{.initial = std::chrono::milliseconds(50),
+constexpr base::Backoff::Options kRedial{.initial = std::chrono::milliseconds(20),
                                          .max = std::chrono::seconds(1)};
 
 // One Join stream, from dialling to its end.
@@ -78,18 +78,19 @@ class GrpcMember : public Member {
  private:
   void Run(std::stop_token stop) {
     base::SetThreadName("member");
-    absl::StatusOr<std::shared_ptr<grpc::Channel>> channel =
-        DialHead(options_.head_address, options_.tls);
-    if (!channel.ok()) {
-      ReportLost(channel.status());
-      return;
-    }
-    const std::unique_ptr<v1::Membership::Stub> stub = v1::Membership::NewStub(*channel);
     base::Backoff backoff(kRedial);
     last_contact_ = clock_.Now();
     while (!stop.stop_requested() && !over_.stop_requested()) {
+      // A channel of its own for each attempt: one that failed to connect would wait for seconds
+      // before it tries again, whatever the head does meanwhile.
+      const absl::StatusOr<std::shared_ptr<grpc::Channel>> channel =
+          DialHead(options_.head_address, options_.tls);
+      if (!channel.ok()) {
+        ReportLost(channel.status());
+        return;
+      }
       const base::Instant before = last_contact_;
-      const absl::Status status = Converse(*stub, stop);
+      const absl::Status status = Converse(*v1::Membership::NewStub(*channel), stop);
       if (stop.stop_requested() || over_.stop_requested()) return;
       if (last_contact_ != before) {
         backoff.Reset();

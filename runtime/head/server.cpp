@@ -48,7 +48,10 @@ class GrpcServer : public Server {
         clock_(clock),
         state_(MakeStateOptions(options_), Now(clock)),
         membership_([this](Event event) { Apply(event); }),
-        status_service_([this] { return status(); }, [this](std::string why) { Stop(why); }) {}
+        status_service_(
+            [this] { return status(); },
+            {.stop = [this](std::string why) { Stop(why); },
+             .report_exit = [this](const v1::ExitReport& report) { OnExit(report); }}) {}
 
   ~GrpcServer() override {
     ticker_ = {};
@@ -191,11 +194,24 @@ class GrpcServer : public Server {
     changed_.notify_all();
   }
 
+  // A trainer's end fails the job; so does that of a CPU worker which the job still waits for and
+  // which nobody replaces. The end of another CPU worker shows in its broken stream.
+  void OnExit(const v1::ExitReport& report) {
+    bool required = false;
+    for (const api::Role& role : options_.job.spec.roles) {
+      if (role.name != report.role()) continue;
+      required = role.type == api::RoleType::kGpuWorker ||
+                 (!report.replaced() && status().state() == v1::JobStatus::WAITING);
+    }
+    if (required) Fail(absl::StrCat(report.role(), "-", report.index()), report.message());
+  }
+
   // What a full disk costs is the report, never the verdict on the training.
   void WriteReport(const JobRecord& record, v1::JobStatus& status) const {
+    const insight::Report report = BuildReport(record, clock_.WallNow());
+    status.set_summary(insight::ToSummary(report));
     if (options_.output_folder.empty()) return;
-    const absl::Status written =
-        insight::WriteReport(BuildReport(record, clock_.WallNow()), options_.output_folder);
+    const absl::Status written = insight::WriteReport(report, options_.output_folder);
     if (written.ok()) {
       std::error_code error;
       const std::filesystem::path folder = std::filesystem::absolute(options_.output_folder, error);

@@ -5,8 +5,8 @@
 namespace hetero::head {
 
 StatusService::StatusService(std::function<v1::JobStatus()> current,
-                             std::function<void(std::string)> stop)
-    : current_(std::move(current)), stop_(std::move(stop)) {}
+                             Requests requests)
+    : current_(std::move(current)), requests_(std::move(requests)) {}
 
 void StatusService::Publish(const v1::JobStatus& status, bool last) {
   const std::lock_guard lock(mutex_);
@@ -57,7 +57,14 @@ grpc::Status StatusService::Watch(grpc::ServerContext* context, const v1::WatchR
 
 grpc::Status StatusService::Stop(grpc::ServerContext*, const v1::StopRequest* request,
                                  v1::StopReply*) {
-  stop_(request->reason().empty() ? "requested through the status port" : request->reason());
+  requests_.stop(request->reason().empty() ? "requested through the status port"
+                                           : request->reason());
+  return grpc::Status::OK;
+}
+
+grpc::Status StatusService::ReportExit(grpc::ServerContext*, const v1::ExitReport* report,
+                                       v1::ExitReply*) {
+  requests_.report_exit(*report);
   return grpc::Status::OK;
 }
 

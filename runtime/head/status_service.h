@@ -9,11 +9,15 @@
 
 namespace hetero::head {
 
-// Watch and Stop over gRPC. Watchers get every published status once; when to publish is the
+// Watch, Stop and ReportExit over gRPC. Watchers get every published status once; when to publish is the
 // server's decision. Thread-safe.
 class StatusService : public v1::Status::Service {
  public:
-  StatusService(std::function<v1::JobStatus()> current, std::function<void(std::string)> stop);
+  struct Requests {
+    std::function<void(std::string)> stop;
+    std::function<void(const v1::ExitReport&)> report_exit;
+  };
+  StatusService(std::function<v1::JobStatus()> current, Requests requests);
 
   // Sends `status` to all watchers; after a `last` one their calls end.
   void Publish(const v1::JobStatus& status, bool last);
@@ -26,10 +30,12 @@ class StatusService : public v1::Status::Service {
                      grpc::ServerWriter<v1::JobStatus>* writer) override;
   grpc::Status Stop(grpc::ServerContext* context, const v1::StopRequest* request,
                     v1::StopReply* reply) override;
+  grpc::Status ReportExit(grpc::ServerContext* context, const v1::ExitReport* report,
+                          v1::ExitReply* reply) override;
 
  private:
   const std::function<v1::JobStatus()> current_;
-  const std::function<void(std::string)> stop_;
+  const Requests requests_;
   std::mutex mutex_;  // guards published_, version_, last_, closed_
   std::condition_variable changed_;
   v1::JobStatus published_;

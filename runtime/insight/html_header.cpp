@@ -42,7 +42,7 @@ std::string LearningTiles(const Report& report) {
             ? ""
             : absl::StrCat(CountText(report.evaluations.back().samples), " validation samples"));
   }
-  if (Known(report.loss)) tiles += Tile("loss", NumberText(*report.loss), "last training step");
+  if (Known(report.loss)) tiles += Tile("loss", NumberText(*report.loss), "mean of the last epoch");
   if (report.steps.has_value()) {
     std::vector<std::string> parts;
     if (report.epochs.has_value()) {

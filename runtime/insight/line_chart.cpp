@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
@@ -54,11 +55,13 @@ Axes FitAxes(const LineChart& chart, const std::vector<ChartPoint>& points) {
   axes.x_high += room;
   double low = Percentile(points, 0);
   double high = HighestShown(points);
+  // A dot far above the curve (the first evaluation of an unsettled model) may leave the picture.
+  const double highest_dot = high > 0 ? 3 * high : std::numeric_limits<double>::infinity();
   for (const ChartSeries& series : chart.series) {
     if (series.style != "dots") continue;
     for (const ChartPoint& point : FinitePoints(series)) {
       low = std::min(low, point.y);
-      high = std::max(high, point.y);
+      if (point.y <= highest_dot) high = std::max(high, point.y);
     }
   }
   // From zero, so that a flat curve looks flat; losses and times are not negative.

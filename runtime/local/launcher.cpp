@@ -29,8 +29,11 @@ namespace hetero::local {
 namespace {
 
 constexpr base::Duration kPoll = std::chrono::milliseconds(20);
+constexpr base::Duration kLastStatus = std::chrono::seconds(1);    // from a head that has ended
 constexpr base::Duration kStopGrace = std::chrono::seconds(4);     // Ctrl-C until SIGKILL
 constexpr base::Duration kLeaveGrace = std::chrono::seconds(5);    // head gone until SIGKILL
+
+constexpr int kUsageExit = 2;
 
 // A private folder for sockets, short because a unix socket's path has at most 107 characters.
 class SocketFolder {
@@ -183,10 +186,15 @@ bool Launcher::Supervise() {
 
 void Launcher::OnExit(Member& member, const ExitStatus& status) {
   if (member.plan.type == api::RoleType::kHead) {
-    if (!status.ok()) failure_ = absl::StrCat("the head ended: ", status.ToString());
+    if (status.signal != 0 || status.code == kUsageExit) {
+      failure_ = absl::StrCat("the head ended: ", status.ToString(), "; see ",
+                              OutputFile(absl::StrCat("logs/", member.plan.name, ".log")));
+    }
     return;
   }
   if (stopping_ || status.ok()) return;
+  const bool replaced = member.plan.type == api::RoleType::kCpuWorker &&
+                        restarts_ < options_.job.spec.run_policy.max_restarts;
   console_.Line(absl::StrCat(member.plan.name, " ended: ", status.ToString(), "; see ",
                              OutputFile(absl::StrCat("logs/", member.plan.name, ".log"))));
   v1::ExitReport report;
@@ -194,11 +202,13 @@ void Launcher::OnExit(Member& member, const ExitStatus& status) {
   report.set_index(member.plan.index);
   report.set_exit_code(status.code);
   report.set_signal(status.signal);
-  report.set_message(status.ToString());
+  report.set_message(absl::StrCat("the process ended: ", status.ToString(), "; see logs/",
+                                  member.plan.name, ".log"));
+  report.set_replaced(replaced);
   const absl::Status told = watch_->ReportExit(report);
   if (!told.ok()) log::Debug("head not told of an exit", {{"error", told.message()}});
   if (member.plan.type != api::RoleType::kCpuWorker) return;
-  if (restarts_ >= options_.job.spec.run_policy.max_restarts) {
+  if (!replaced) {
     console_.Line(absl::StrCat(member.plan.name, " is not replaced: runPolicy.maxRestarts (",
                                options_.job.spec.run_policy.max_restarts, ") is used up"));
     return;
@@ -252,6 +262,7 @@ void Launcher::WriteFallbackReport(const std::string& state, const std::string& 
 }
 
 Outcome Launcher::Conclude() {
+  if (failure_.empty() && !stopping_) watch_->WaitForEnd(kLastStatus);
   const std::optional<v1::JobStatus> status = watch_->latest();
   Outcome outcome = stopping_ ? Outcome::kStopped : Outcome::kFailed;
   std::string message = stopping_ ? "stopped on request" : failure_;
@@ -266,6 +277,9 @@ Outcome Launcher::Conclude() {
     WriteFallbackReport(outcome == Outcome::kStopped ? "Stopped" : "Failed", message);
   }
   if (outcome == Outcome::kFailed) console_.Line(absl::StrCat("failed: ", message));
+  if (status && !status->summary().empty()) console_.Line("\n" + status->summary());
+  console_.Line(absl::StrCat("report: ", OutputFile("report.html"), "\n        ",
+                             OutputFile("report.json")));
   return outcome;
 }
 

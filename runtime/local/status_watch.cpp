@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "base/status_macros.h"
+
 namespace hetero::local {
 namespace {
 
@@ -16,35 +18,48 @@ absl::Status FromGrpc(const grpc::Status& status) {
 
 }  // namespace
 
-StatusWatch::StatusWatch(const std::string& head_address, const base::TlsOptions& tls,
-                         base::Clock& clock)
-    : clock_(clock) {
-  auto credentials = base::MakeChannelCredentials(tls);
-  if (!credentials.ok()) return;  // latest() stays empty and requests fail
-  grpc::ChannelArguments arguments;
-  // The head needs a moment to bind; gRPC's own backoff would add seconds to the start.
-  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 20);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 20);
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 200);
-  stub_ = v1::Status::NewStub(grpc::CreateCustomChannel(head_address, *credentials, arguments));
+StatusWatch::StatusWatch(std::string head_address, base::TlsOptions tls, base::Clock& clock)
+    : head_address_(std::move(head_address)), tls_(std::move(tls)), clock_(clock) {
   thread_ = std::jthread([this](std::stop_token stop) { Run(std::move(stop)); });
 }
 
 StatusWatch::~StatusWatch() = default;
 
+absl::StatusOr<std::unique_ptr<v1::Status::Stub>> StatusWatch::Dial() const {
+  HETERO_ASSIGN_OR_RETURN(std::shared_ptr<grpc::ChannelCredentials> credentials,
+                          base::MakeChannelCredentials(tls_));
+  // A channel that failed to connect waits for seconds before it tries again; a new one does not,
+  // unless it shares the connection attempts of the old.
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  return v1::Status::NewStub(grpc::CreateCustomChannel(head_address_, credentials, arguments));
+}
+
 void StatusWatch::Run(std::stop_token stop) {
   while (!stop.stop_requested()) {
+    const absl::StatusOr<std::unique_ptr<v1::Status::Stub>> stub = Dial();
+    if (!stub.ok()) return;  // latest() stays empty and requests fail
     grpc::ClientContext context;
     std::stop_callback cancel(stop, [&context] { context.TryCancel(); });
-    auto reader = stub_->Watch(&context, v1::WatchRequest());
+    auto reader = (*stub)->Watch(&context, v1::WatchRequest());
     v1::JobStatus status;
     while (reader->Read(&status)) {
       std::lock_guard lock(mutex_);
       latest_ = status;
     }
-    if (reader->Finish().ok()) return;  // the head has said all
+    if (reader->Finish().ok()) {  // the head has said all
+      std::lock_guard lock(mutex_);
+      ended_ = true;
+      changed_.notify_all();
+      return;
+    }
     clock_.SleepFor(kRedial, stop);
   }
+}
+
+void StatusWatch::WaitForEnd(base::Duration timeout) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, timeout, [this] { return ended_; });
 }
 
 std::optional<v1::JobStatus> StatusWatch::latest() const {
@@ -53,21 +68,21 @@ std::optional<v1::JobStatus> StatusWatch::latest() const {
 }
 
 absl::Status StatusWatch::RequestStop(const std::string& reason) {
-  if (stub_ == nullptr) return absl::UnavailableError("no connection to the head");
+  HETERO_ASSIGN_OR_RETURN(const std::unique_ptr<v1::Status::Stub> stub, Dial());
   grpc::ClientContext context;
   context.set_deadline(clock_.WallNow() + kRequestTimeout);
   v1::StopRequest request;
   request.set_reason(reason);
   v1::StopReply reply;
-  return FromGrpc(stub_->Stop(&context, request, &reply));
+  return FromGrpc(stub->Stop(&context, request, &reply));
 }
 
 absl::Status StatusWatch::ReportExit(const v1::ExitReport& report) {
-  if (stub_ == nullptr) return absl::UnavailableError("no connection to the head");
+  HETERO_ASSIGN_OR_RETURN(const std::unique_ptr<v1::Status::Stub> stub, Dial());
   grpc::ClientContext context;
   context.set_deadline(clock_.WallNow() + kRequestTimeout);
   v1::ExitReply reply;
-  return FromGrpc(stub_->ReportExit(&context, report, &reply));
+  return FromGrpc(stub->ReportExit(&context, report, &reply));
 }
 
 }  // namespace hetero::local

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -7,6 +8,7 @@
 #include <thread>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "base/tls.h"
 #include "hetero/v1/status.grpc.pb.h"
@@ -16,23 +18,29 @@ namespace hetero::local {
 // Follows a head's status stream on its own thread and passes requests on to it. Thread-safe.
 class StatusWatch {
  public:
-  StatusWatch(const std::string& head_address, const base::TlsOptions& tls, base::Clock& clock);
+  StatusWatch(std::string head_address, base::TlsOptions tls, base::Clock& clock);
   ~StatusWatch();
 
   // The newest status; none until the head answered once.
   std::optional<v1::JobStatus> latest() const;
+  // Waits until the head has sent its final status, at most `timeout`.
+  void WaitForEnd(base::Duration timeout);
   // Asks the head to end the job. Fails fast when the head is not there.
   absl::Status RequestStop(const std::string& reason);
   // Tells the head that a member's process ended.
   absl::Status ReportExit(const v1::ExitReport& report);
 
  private:
+  absl::StatusOr<std::unique_ptr<v1::Status::Stub>> Dial() const;
   void Run(std::stop_token stop);
 
+  const std::string head_address_;
+  const base::TlsOptions tls_;
   base::Clock& clock_;
-  std::unique_ptr<v1::Status::Stub> stub_;
-  mutable std::mutex mutex_;  // guards latest_
+  mutable std::mutex mutex_;  // guards latest_, ended_
+  std::condition_variable changed_;
   std::optional<v1::JobStatus> latest_;
+  bool ended_ = false;
   std::jthread thread_;
 };
 

@@ -11,6 +11,7 @@
 #include "runtime/feed/worker_server.h"
 #include "runtime/head/member.h"
 #include "runtime/process/membership.h"
+#include "runtime/process/metrics_port.h"
 
 namespace hetero::process {
 namespace {
@@ -44,6 +45,8 @@ absl::StatusOr<std::unique_ptr<feed::SampleProducer>> MakeProducer(const v1::Wel
 
 absl::Status RunCpuWorker(const CpuWorkerOptions& options, base::Clock& clock,
                           std::stop_token stop) {
+  HETERO_ASSIGN_OR_RETURN(const std::unique_ptr<MetricsPort> metrics,
+                          MetricsPort::Open(options.metrics_address));
   // Declared before the server, which serves from it until it is destroyed.
   std::unique_ptr<feed::SampleProducer> producer;
   HETERO_ASSIGN_OR_RETURN(
@@ -61,7 +64,12 @@ absl::Status RunCpuWorker(const CpuWorkerOptions& options, base::Clock& clock,
                              .hello = MakeHello(options.identity)};
   join.hello.set_address(server->address());
   std::unique_ptr<head::Member> member = head::Member::Start(
-      std::move(join), membership.MakeCallbacks(), [&server] { return CountersOf(*server); }, clock);
+      std::move(join), membership.MakeCallbacks(), [&] {
+        v1::Heartbeat heartbeat = CountersOf(*server);
+        if (metrics) metrics->Update(heartbeat);
+        return heartbeat;
+      },
+      clock);
 
   const auto finish = [&](const absl::Status& status) {
     v1::Finished last;
@@ -79,6 +87,7 @@ absl::Status RunCpuWorker(const CpuWorkerOptions& options, base::Clock& clock,
   if (!made.ok()) return finish(made.status());
   producer = *std::move(made);
   server->SetProducer(producer.get());
+  if (metrics) metrics->SetReady();
   log::Info("serving", {{"address", server->address()},
                         {"samples", producer->dataset(job::Split::kTrain).size()}});
 

@@ -12,6 +12,7 @@ namespace hetero::process {
 struct CpuWorkerOptions {
   Identity identity;
   std::string listen_address;  // of the feed port: "0.0.0.0:7080", "unix:/path/cpu-0.sock"
+  std::string metrics_address;  // "host:port" for /metrics, /healthz, /readyz; empty: none
   int threads = 0;             // 0: one per usable core
 };
 

@@ -1,20 +1,38 @@
 #include "runtime/process/head.h"
 
 #include <memory>
+#include <thread>
 
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "runtime/process/metrics_port.h"
 
 namespace hetero::process {
+namespace {
+
+constexpr base::Duration kMetricsInterval = std::chrono::seconds(1);
+
+}  // namespace
 
 absl::StatusOr<v1::JobStatus> RunHead(
-    head::Server::Options options, base::Clock& clock, std::stop_token stop,
+    head::Server::Options options, const std::string& metrics_address, base::Clock& clock,
+    std::stop_token stop,
     const std::function<void(const head::Server&)>& on_listening) {
+  HETERO_ASSIGN_OR_RETURN(const std::unique_ptr<MetricsPort> metrics,
+                          MetricsPort::Open(metrics_address));
   HETERO_ASSIGN_OR_RETURN(std::unique_ptr<head::Server> server,
                           head::Server::Start(std::move(options), clock));
   log::Info("listening", {{"address", server->address()}, {"status", server->status_address()}});
   if (on_listening) on_listening(*server);
   std::stop_callback on_stop(stop, [&server] { server->Stop("stop requested"); });
+  std::jthread updater;
+  if (metrics) {
+    updater = std::jthread([&](std::stop_token done) {
+      do {
+        metrics->Update(server->status());
+      } while (clock.SleepFor(kMetricsInterval, done));
+    });
+  }
   return server->Wait();
 }
 

@@ -61,7 +61,9 @@ void RankReport::OnStep(int64_t step, int64_t samples, double loss, double secon
   progress_.set_epoch(done.epoch + 1);
   progress_.set_train_seconds(base::ToSeconds(now - started_));
   if (has_loss) {
-    progress_.set_loss(loss);
+    // The mean over the epoch so far: the loss of one small last batch says little.
+    epoch_loss_ = done.step_in_epoch == 0 ? loss : epoch_loss_ + loss;
+    progress_.set_loss(epoch_loss_ / (done.step_in_epoch + 1));
     if (options_.rank == 0) {
       v1::LossPoint point;
       point.set_step(step);

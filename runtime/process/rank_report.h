@@ -63,6 +63,7 @@ class RankReport {
   std::vector<v1::BadSampleReport> bad_samples_;
   std::set<std::pair<bool, int64_t>> bad_ids_;  // (validation, sample id), each reported once
   feed::StreamStats stats_;
+  double epoch_loss_ = 0;  // sum over the steps of the epoch so far
 
   struct Interval {  // since the last console line or rate update
     base::Instant begin{};

@@ -44,16 +44,22 @@ job::Schedule::Options ScheduleOptions(const api::HeteroTrainingJob& job,
 
 absl::StatusOr<std::unique_ptr<RankSession>> RankSession::Join(Options options, base::Clock& clock,
                                                                std::stop_token stop) {
+  HETERO_ASSIGN_OR_RETURN(std::unique_ptr<MetricsPort> metrics,
+                          MetricsPort::Open(options.metrics_address));
   std::unique_ptr<RankSession> session(
-      new RankSession(std::move(options), clock, std::move(stop)));
+      new RankSession(std::move(options), std::move(metrics), clock, std::move(stop)));
   absl::Status status = session->WaitForJob();
   if (status.ok()) status = session->OpenStream();
   if (!status.ok()) return session->Finish(status);
   return session;
 }
 
-RankSession::RankSession(Options options, base::Clock& clock, std::stop_token stop)
-    : options_(std::move(options)), clock_(clock), membership_(std::move(stop)) {
+RankSession::RankSession(Options options, std::unique_ptr<MetricsPort> metrics, base::Clock& clock,
+                         std::stop_token stop)
+    : options_(std::move(options)),
+      clock_(clock),
+      metrics_(std::move(metrics)),
+      membership_(std::move(stop)) {
   head::Member::Options join{.head_address = options_.identity.head_address,
                              .tls = options_.identity.tls,
                              .hello = MakeHello(options_.identity)};
@@ -115,6 +121,7 @@ absl::Status RankSession::OpenStream() {
     }
   }
   batches_->SetRoster(roster_);
+  if (metrics_) metrics_->SetReady();
   log::Info("generation opened", {{"generation", generation_.number()},
                                   {"rank", rank_},
                                   {"ranks", world_size()},
@@ -143,7 +150,10 @@ void RankSession::OnBatch(const feed::Batch& batch) {
 
 v1::Heartbeat RankSession::TakeHeartbeat() {
   std::lock_guard lock(mutex_);
-  return report_ != nullptr ? report_->Take() : v1::Heartbeat();
+  if (report_ == nullptr) return {};
+  v1::Heartbeat heartbeat = report_->Take();
+  if (metrics_) metrics_->Update(heartbeat);
+  return heartbeat;
 }
 
 absl::Status RankSession::Finish(absl::Status result) {

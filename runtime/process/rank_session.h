@@ -19,6 +19,7 @@
 #include "runtime/job/schedule.h"
 #include "runtime/process/identity.h"
 #include "runtime/process/membership.h"
+#include "runtime/process/metrics_port.h"
 #include "runtime/process/rank_report.h"
 
 namespace hetero::process {
@@ -29,6 +30,7 @@ class RankSession {
  public:
   struct Options {
     Identity identity;
+    std::string metrics_address;                 // as of a CPU worker; empty: none
     int local_threads = 0;                       // for its own share of the preprocessing; 0: usable cores
     int64_t byte_budget = int64_t{512} << 20;    // of batches waiting in memory
     std::string dump_stream_folder;              // empty: consumed batches are not written
@@ -59,7 +61,8 @@ class RankSession {
   absl::Status Finish(absl::Status result);
 
  private:
-  RankSession(Options options, base::Clock& clock, std::stop_token stop);
+  RankSession(Options options, std::unique_ptr<MetricsPort> metrics, base::Clock& clock,
+              std::stop_token stop);
   absl::Status WaitForJob();
   absl::Status OpenStream();
   void OnRoster(const google::protobuf::RepeatedPtrField<v1::CpuWorker>& workers);
@@ -67,6 +70,7 @@ class RankSession {
 
   const Options options_;
   base::Clock& clock_;
+  std::unique_ptr<MetricsPort> metrics_;  // null without an address
   Membership membership_;
   api::HeteroTrainingJob job_;
   v1::Generation generation_;

@@ -45,6 +45,7 @@ c10::intrusive_ptr<c10d::ProcessGroup> FormGroup(const std::string& name, const 
 GlooGroup::GlooGroup(const Options& options, KeyValueStore& store, base::Clock& clock,
                      std::stop_token stop)
     : rank_(options.rank), world_size_(options.world_size) {
+  IgnoreBrokenPipes();
   auto rendezvous = c10::make_intrusive<RendezvousStore>(
       store, absl::StrCat("generation/", options.generation, "/"), clock, stop, kFormTimeout);
 

@@ -3,11 +3,11 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <netdb.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <cstdlib>
-#include <map>
 #include <mutex>
 
 namespace hetero::train {
@@ -65,6 +65,13 @@ std::set<std::string> Listeners() {
 
 }  // namespace
 
+void IgnoreBrokenPipes() {
+  struct sigaction action {};
+  if (sigaction(SIGPIPE, nullptr, &action) != 0 || action.sa_handler != SIG_DFL) return;
+  action.sa_handler = SIG_IGN;
+  sigaction(SIGPIPE, &action, nullptr);
+}
+
 std::string ListenerOpenedBy(const std::function<void()>& open) {
   static std::mutex mutex;  // guards the set of this process's listeners between the two looks
   std::lock_guard lock(mutex);
@@ -82,8 +89,10 @@ std::string ListenerOpenedBy(const std::function<void()>& open) {
 int CutConnections(const std::set<std::string>& listeners) {
   int cut = 0;
   VisitDescriptors([&](int descriptor) {
-    if (listeners.contains(AddressOf(descriptor, getsockname)) ||
-        listeners.contains(AddressOf(descriptor, getpeername))) {
+    // A listener itself has no peer. It must live: Gloo ends the process when its accept fails.
+    const std::string peer = AddressOf(descriptor, getpeername);
+    if (peer.empty()) return;
+    if (listeners.contains(peer) || listeners.contains(AddressOf(descriptor, getsockname))) {
       if (shutdown(descriptor, SHUT_RDWR) == 0) ++cut;
     }
   });

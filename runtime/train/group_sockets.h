@@ -8,6 +8,10 @@
 // collective under way, but a connection that is shut down ends it within milliseconds.
 namespace hetero::train {
 
+// Makes a write to a broken connection an error instead of the end of this process: Gloo writes
+// without MSG_NOSIGNAL. A handler that somebody else installed stays.
+void IgnoreBrokenPipes();
+
 // Address "host:port" of the one listening socket that `open` leaves behind in this process; empty
 // when that is not exactly one. Calls are made one after the other in a process, so that two ranks
 // in one process do not see each other's.

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "base/version.h"
+#include "runtime/process/grpc_lifetime.h"
 #include "runtime/process/signals.h"
 #include "runtime/train/trainer_process.h"
 
@@ -21,6 +22,8 @@ int main(int argc, char** argv) {
   app.add_option("--local-threads", options.session.local_threads,
                  "Threads for this host's share of the preprocessing; 0: one per usable core")
       ->capture_default_str();
+  app.add_option("--metrics-listen", options.session.metrics_address,
+                 "Serve /metrics, /healthz and /readyz on HOST:PORT; default: do not");
   app.add_option("--dump-stream", options.session.dump_stream_folder,
                  "Write every consumed batch into this folder as safetensors");
   try {
@@ -31,6 +34,7 @@ int main(int argc, char** argv) {
 
   process::DieWithParent();
   process::SignalStop signals;
+  process::KeepGrpcInitialized();
   absl::StatusOr<process::Identity> identity = process::IdentityFromEnvironment();
   if (!identity.ok()) {
     std::cerr << identity.status().message() << "\n";

@@ -87,7 +87,10 @@ struct TrainerOptions {
 
 // Trains the whole schedule: forms the process group, builds the model, steps, evaluates. Returns
 // OK after the last step, kCancelled when `stop` ended it (all ranks agree on the step), else what
-// went wrong. `stop` is looked at between steps, and cuts waits for batches and peers short.
+// went wrong. `stop` is looked at between steps, and cuts waits for batches and peers short:
+// a second after the request this rank's connections are shut down. Several ranks in one process
+// are for tests and need TORCH_FR_BUFFER_SIZE=0 in the environment, because LibTorch's flight
+// recorder is not safe then.
 absl::Status RunTrainer(const TrainerOptions& options, const job::Schedule& schedule,
                         feed::BatchStream& batches, KeyValueStore& store, Observer& observer,
                         base::Clock& clock, std::stop_token stop);

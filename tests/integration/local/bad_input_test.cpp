@@ -16,7 +16,7 @@ namespace {
 
 using testing::LocalRun;
 using testing::ProgramResult;
-using testing::Run;
+using testing::RunProgram;
 using testing::SmallJobYaml;
 using testing::TemporaryFolder;
 using testing::WriteFile;
@@ -92,7 +92,7 @@ TEST(BadInput, InManifestOrData) {
 TEST(BadInput, ManifestThatIsNoManifest) {
   Expect(LocalRun("][").Wait(), 2, {"line 1"});
   Expect(LocalRun("").Wait(), 2, {"empty"});
-  Expect(Run("hetero-runtime", {"local", "/does/not/exist.yaml"}), 2, {"/does/not/exist.yaml"});
+  Expect(RunProgram("hetero-runtime", {"local", "/does/not/exist.yaml"}), 2, {"/does/not/exist.yaml"});
 }
 
 TEST(BadInput, TrainerProgramMissing) {
@@ -115,7 +115,7 @@ TEST(BadInput, PortTaken) {
   const std::string listen_address = "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
   TemporaryFolder folder;
   WriteFile(folder / "job.yaml", SmallJobYaml());
-  Expect(Run("hetero-runtime", {"head", "--job", folder / "job.yaml", "--listen", listen_address}), 1,
+  Expect(RunProgram("hetero-runtime", {"head", "--job", folder / "job.yaml", "--listen", listen_address}), 1,
          {listen_address});
   close(taken);
 }
@@ -127,7 +127,7 @@ TEST(BadInput, NoDiskForTheOutput) {
     GTEST_SKIP() << "NOT RUN: mounting a small file system needs root";
   }
   WriteFile(folder / "job.yaml", SmallJobYaml());
-  Expect(Run("hetero-runtime", {"local", folder / "job.yaml", "--output", folder / "disk/out"}), 1,
+  Expect(RunProgram("hetero-runtime", {"local", folder / "job.yaml", "--output", folder / "disk/out"}), 1,
          {folder / "disk/out", "No space left on device"});
   umount((folder / "disk").c_str());
 }
@@ -135,7 +135,7 @@ TEST(BadInput, NoDiskForTheOutput) {
 TEST(BadInput, OutputFolderIsAFile) {
   TemporaryFolder folder;
   WriteFile(folder / "job.yaml", SmallJobYaml());
-  Expect(Run("hetero-runtime", {"local", folder / "job.yaml", "--output", folder / "job.yaml"}), 1,
+  Expect(RunProgram("hetero-runtime", {"local", folder / "job.yaml", "--output", folder / "job.yaml"}), 1,
          {folder / "job.yaml"});
 }
 
@@ -144,7 +144,7 @@ class BadPictures : public ::testing::Test {
  protected:
   void SetUp() override {
     const ProgramResult made =
-        Run("hetero-runtime", {"make-dataset", "--classes", "4", "--samples", "128",
+        RunProgram("hetero-runtime", {"make-dataset", "--classes", "4", "--samples", "128",
                                "--validation-samples", "8", "--size", "24", folder_ / "data"});
     ASSERT_EQ(made.exit_code, 0) << made.output;
     std::vector<std::string> files;

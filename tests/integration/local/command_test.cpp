@@ -10,7 +10,7 @@ namespace hetero {
 namespace {
 
 using testing::ProgramResult;
-using testing::Run;
+using testing::RunProgram;
 using testing::SmallJobYaml;
 using testing::TemporaryFolder;
 using testing::WriteFile;
@@ -18,23 +18,23 @@ using testing::WriteFile;
 TEST(Command, HelpIsEverywhere) {
   for (const char* command :
        {"local", "validate", "preview", "make-dataset", "head", "cpu-worker", "consumer"}) {
-    const ProgramResult result = Run("hetero-runtime", {command, "--help"});
+    const ProgramResult result = RunProgram("hetero-runtime", {command, "--help"});
     EXPECT_EQ(result.exit_code, 0) << command;
     EXPECT_NE(result.output.find("Usage:"), std::string::npos) << result.output;
   }
-  EXPECT_EQ(Run("hetero-runtime", {"--help"}).exit_code, 0);
-  const ProgramResult none = Run("hetero-runtime", {});
+  EXPECT_EQ(RunProgram("hetero-runtime", {"--help"}).exit_code, 0);
+  const ProgramResult none = RunProgram("hetero-runtime", {});
   EXPECT_EQ(none.exit_code, 2);
-  EXPECT_EQ(Run("hetero-runtime", {"fly"}).exit_code, 2);
+  EXPECT_EQ(RunProgram("hetero-runtime", {"fly"}).exit_code, 2);
 }
 
 TEST(Command, ValidateListsEveryErrorWithItsField) {
   TemporaryFolder folder;
   const std::string job = folder / "job.yaml";
   WriteFile(job, SmallJobYaml());
-  EXPECT_EQ(Run("hetero-runtime", {"validate", job}).exit_code, 0);
+  EXPECT_EQ(RunProgram("hetero-runtime", {"validate", job}).exit_code, 0);
   const ProgramResult bad =
-      Run("hetero-runtime", {"validate", job, "--set", "training.batchSizePerWorker=0", "--set",
+      RunProgram("hetero-runtime", {"validate", job, "--set", "training.batchSizePerWorker=0", "--set",
                              "roles.cpu.replicas=-1", "--set", "training.model.name=''"});
   EXPECT_EQ(bad.exit_code, 2);
   for (const char* path : {"spec.training.batchSizePerWorker", "spec.roles[1].replicas",
@@ -48,7 +48,7 @@ TEST(Command, ExamplesAreValid) {
   for (const auto& file : std::filesystem::directory_iterator(HETERO_SOURCE_DIR "/examples")) {
     if (file.path().extension() != ".yaml") continue;
     ++found;
-    const ProgramResult result = Run("hetero-runtime", {"validate", file.path()});
+    const ProgramResult result = RunProgram("hetero-runtime", {"validate", file.path()});
     EXPECT_EQ(result.exit_code, 0) << result.output;
   }
   EXPECT_GE(found, 3);
@@ -59,18 +59,31 @@ TEST(Command, MakeDatasetRefusesAFullFolder) {
   const std::vector<std::string> arguments = {
       "make-dataset", "--format", "IDX", "--classes", "3", "--samples", "30",
       "--validation-samples", "6", "--size", "28", folder / "data"};
-  EXPECT_EQ(Run("hetero-runtime", arguments).exit_code, 0);
+  EXPECT_EQ(RunProgram("hetero-runtime", arguments).exit_code, 0);
   EXPECT_TRUE(std::filesystem::exists(folder / "data/train-images-idx3-ubyte.gz"));
-  const ProgramResult again = Run("hetero-runtime", arguments);
+  const ProgramResult again = RunProgram("hetero-runtime", arguments);
   EXPECT_NE(again.exit_code, 0);
   EXPECT_NE(again.output.find("not empty"), std::string::npos) << again.output;
+}
+
+TEST(Command, InputOnlyOfTheReferencePipelineReportsItsCost) {
+  testing::LocalRun run(testing::ReadFileOrDie(HETERO_SOURCE_DIR "/examples/vit-blur.yaml"),
+                        {"--input-only", "--set", "training.maxSteps=2"});
+  const ProgramResult result = run.Wait();
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  const nlohmann::json report = run.report();
+  EXPECT_EQ(report["samplesConsumed"], 128);
+  EXPECT_GT(report["samplesPerSecond"].get<double>(), 0);
+  for (const char* role : {"cpu", "gpu"}) {
+    EXPECT_GT(report["cpuSecondsPerSample"].value(role, 0.0), 0) << report["cpuSecondsPerSample"];
+  }
 }
 
 TEST(Command, PreviewWritesAContactSheet) {
   TemporaryFolder folder;
   WriteFile(folder / "job.yaml", SmallJobYaml());
   const std::string sheet = folder / "sheet.png";
-  const ProgramResult result = Run(
+  const ProgramResult result = RunProgram(
       "hetero-runtime", {"preview", folder / "job.yaml", "--samples", "9", "--output", sheet});
   EXPECT_EQ(result.exit_code, 0) << result.output;
   EXPECT_EQ(testing::ReadFileOrDie(sheet).substr(1, 3), "PNG");

@@ -13,7 +13,7 @@ namespace {
 
 using testing::LocalRun;
 using testing::ProgramResult;
-using testing::Run;
+using testing::RunProgram;
 using testing::SmallJobYaml;
 using testing::TemporaryFolder;
 
@@ -34,7 +34,7 @@ TEST(Local, RunsAJobToItsReport) {
 
 TEST(Local, TrainsOnAFolderOfPictures) {
   TemporaryFolder folder;
-  const ProgramResult made = Run(
+  const ProgramResult made = RunProgram(
       "hetero-runtime", {"make-dataset", "--classes", "4", "--samples", "160", "--validation-samples",
                          "40", "--size", "24", "--seed", "3", folder / "data"});
   ASSERT_EQ(made.exit_code, 0) << made.output;

@@ -80,7 +80,7 @@ ProgramResult ProgramRun::Wait(std::chrono::seconds deadline) {
   return result;
 }
 
-ProgramResult Run(const std::string& program, std::vector<std::string> arguments,
+ProgramResult RunProgram(const std::string& program, std::vector<std::string> arguments,
                   std::chrono::seconds deadline) {
   return ProgramRun(program, std::move(arguments)).Wait(deadline);
 }

@@ -1,0 +1,89 @@
+#include "runtime/process/metrics_port.h"
+
+#include <charconv>
+
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
+#include "base/status_macros.h"
+
+namespace hetero::process {
+namespace {
+
+// Counters follow totals that are kept elsewhere.
+void RaiseTo(metrics::Counter counter, double total) { counter.Add(total - counter.value()); }
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<MetricsPort>> MetricsPort::Open(const std::string& address) {
+  if (address.empty()) return nullptr;
+  const size_t colon = address.rfind(':');
+  int port = -1;
+  if (colon != std::string::npos) {
+    const char* end = address.data() + address.size();
+    const auto parsed = std::from_chars(address.data() + colon + 1, end, port);
+    if (parsed.ec != std::errc() || parsed.ptr != end) port = -1;
+  }
+  if (port < 0 || port > 65535) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("metrics address \"", address, "\": expected HOST:PORT"));
+  }
+  std::unique_ptr<MetricsPort> metrics(new MetricsPort());
+  metrics->endpoint_.SetReadiness([raw = metrics.get()] {
+    std::lock_guard lock(raw->mutex_);
+    return raw->ready_ ? absl::OkStatus() : absl::UnavailableError("waiting for the job to start");
+  });
+  HETERO_RETURN_IF_ERROR(metrics->endpoint_.Start(address.substr(0, colon), port));
+  log::Info("metrics served", {{"port", metrics->port()}});
+  return metrics;
+}
+
+void MetricsPort::SetReady() {
+  std::lock_guard lock(mutex_);
+  ready_ = true;
+}
+
+void MetricsPort::Update(const v1::Heartbeat& heartbeat) {
+  std::lock_guard lock(mutex_);
+  const v1::Counters& counters = heartbeat.counters();
+  RaiseTo(registry_.GetCounter("hetero_batches_total", "Batches produced or consumed"),
+          counters.batches());
+  RaiseTo(registry_.GetCounter("hetero_samples_total", "Samples produced or consumed"),
+          counters.samples());
+  RaiseTo(registry_.GetCounter("hetero_batch_bytes_total", "Bytes of those batches"),
+          counters.bytes());
+  RaiseTo(registry_.GetCounter("process_cpu_seconds_total", "CPU time of this process"),
+          counters.cpu_seconds());
+  registry_.GetGauge("process_peak_resident_memory_bytes", "Largest resident set so far")
+      .Set(counters.peak_rss_bytes());
+  if (heartbeat.has_progress()) UpdateProgress(heartbeat.progress());
+}
+
+void MetricsPort::UpdateProgress(const v1::Progress& progress) {
+  registry_.GetGauge("hetero_step", "Completed steps").Set(progress.step());
+  registry_.GetGauge("hetero_steps_planned", "Steps of the whole job").Set(progress.total_steps());
+  registry_.GetGauge("hetero_epoch", "Epochs begun").Set(progress.epoch());
+  registry_.GetGauge("hetero_loss", "Loss of the last step").Set(progress.loss());
+  registry_.GetGauge("hetero_samples_per_second", "Training rate over the last second")
+      .Set(progress.samples_per_second());
+  registry_.GetGauge("hetero_data_wait_percent", "Share of the training time spent waiting for data")
+      .Set(progress.data_wait_percent());
+  RaiseTo(registry_.GetCounter("hetero_tickets_reissued_total", "Batches asked for a second time"),
+          progress.tickets_reissued());
+  RaiseTo(registry_.GetCounter("hetero_bad_samples_total", "Distinct samples that were replaced"),
+          progress.bad_samples());
+}
+
+void MetricsPort::Update(const v1::JobStatus& status) {
+  std::lock_guard lock(mutex_);
+  ready_ = true;
+  registry_.GetGauge("hetero_generation", "Generation of the job").Set(status.generation());
+  for (const v1::RoleStatus& role : status.roles()) {
+    registry_.GetGauge("hetero_members_registered", "Members that have joined", {{"role", role.name()}})
+        .Set(role.registered());
+    registry_.GetGauge("hetero_members_desired", "Members the job needs", {{"role", role.name()}})
+        .Set(role.desired());
+  }
+  if (status.has_progress()) UpdateProgress(status.progress());
+}
+
+}  // namespace hetero::process

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/http_endpoint.h"
+#include "base/metrics.h"
+#include "hetero/v1/membership.pb.h"
+#include "hetero/v1/status.pb.h"
+
+namespace hetero::process {
+
+// The HTTP port of a process of a job: /metrics, /healthz, /readyz. Thread-safe.
+class MetricsPort {
+ public:
+  // `address` is "host:port", port 0 for a free one; empty gives null: no port. Errors name the address.
+  static absl::StatusOr<std::unique_ptr<MetricsPort>> Open(const std::string& address);
+
+  // Until then /readyz answers 503.
+  void SetReady();
+  // A member's totals and, for a rank, its progress.
+  void Update(const v1::Heartbeat& heartbeat);
+  // The head's view of the job.
+  void Update(const v1::JobStatus& status);
+  int port() const { return endpoint_.port(); }
+
+ private:
+  MetricsPort() : endpoint_(registry_) {}
+  void UpdateProgress(const v1::Progress& progress);
+
+  metrics::Registry registry_;
+  metrics::HttpEndpoint endpoint_;
+  std::mutex mutex_;  // guards ready_, and the differences that counters are raised by
+  bool ready_ = false;
+};
+
+}  // namespace hetero::process

@@ -1,0 +1,116 @@
+#include "runtime/process/rank_report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/fake_clock.h"
+#include "runtime/feed/digest.h"
+
+namespace hetero::process {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr uint64_t kSeed = 5;
+
+class RankReportTest : public ::testing::Test {
+ protected:
+  RankReportTest()
+      : schedule_({.training = {.samples = 40, .batch_size_per_worker = 10, .ranks = 1, .epochs = 2}}, 0),
+        report_({.rank = 0,
+                 .seed = kSeed,
+                 .print = [this](const std::string& line) { lines_.push_back(line); }},
+                &schedule_, clock_) {
+    report_.OnStart();
+  }
+
+  feed::Batch MakeBatch(int64_t step) {
+    feed::Batch batch;
+    batch.ticket.step = step;
+    batch.ticket.slots = {.first = step * 10, .count = 10};
+    batch.images = feed::Slab(10);
+    for (int i = 0; i < 10; ++i) {
+      batch.labels.push_back(0);
+      batch.sample_ids.push_back(step * 10 + i);
+      batch.crcs.push_back(i);
+    }
+    return batch;
+  }
+
+  base::FakeClock clock_;
+  job::Schedule schedule_;
+  std::vector<std::string> lines_;
+  RankReport report_;
+};
+
+TEST_F(RankReportTest, AddsUpWhatWasConsumed) {
+  job::StreamDigest expected;
+  for (int step = 0; step < 3; ++step) {
+    const feed::Batch batch = MakeBatch(step);
+    feed::AddToDigest(kSeed, batch, &expected);
+    report_.OnBatch(batch, {.batches = step + 1, .tickets_reissued = 2});
+  }
+  const v1::Heartbeat heartbeat = report_.Take();
+  EXPECT_EQ(heartbeat.counters().batches(), 3);
+  EXPECT_EQ(heartbeat.counters().samples(), 30);
+  EXPECT_EQ(heartbeat.counters().bytes(), 30);
+  EXPECT_EQ(heartbeat.progress().samples_consumed(), 30);
+  EXPECT_EQ(heartbeat.progress().digest_high(), expected.high());
+  EXPECT_EQ(heartbeat.progress().tickets_reissued(), 2);
+  EXPECT_FALSE(heartbeat.progress().digest_covers_job());
+}
+
+TEST_F(RankReportTest, TheJobsDigestReplacesItsOwn) {
+  report_.OnBatch(MakeBatch(0), {});
+  report_.OnJobDigest(job::StreamDigest(1, 2), 20);
+  report_.OnBatch(MakeBatch(1), {});
+  const v1::Progress progress = report_.Take().progress();
+  EXPECT_TRUE(progress.digest_covers_job());
+  EXPECT_EQ(progress.digest_low(), 2u);
+  EXPECT_EQ(progress.samples_consumed(), 20);
+}
+
+TEST_F(RankReportTest, ReportsEachThingOnce) {
+  feed::Batch batch = MakeBatch(0);
+  batch.bad_samples.push_back({.slot = 3, .sample_id = 3, .replacement_id = 7, .reason = "torn"});
+  report_.OnBatch(batch, {});
+  report_.OnBatch(batch, {});  // the same id in a later epoch
+  report_.OnStep(1, 10, 0.5, 0.1, true);
+  v1::Heartbeat heartbeat = report_.Take();
+  EXPECT_EQ(heartbeat.bad_samples_size(), 1);
+  EXPECT_EQ(heartbeat.losses_size(), 1);
+  EXPECT_EQ(heartbeat.progress().bad_samples(), 1);
+  heartbeat = report_.Take();
+  EXPECT_EQ(heartbeat.bad_samples_size(), 0);
+  EXPECT_EQ(heartbeat.losses_size(), 0);
+  EXPECT_EQ(heartbeat.progress().step(), 1);
+}
+
+TEST_F(RankReportTest, PrintsALineAtTheEndOfAnEpoch) {
+  for (int step = 0; step < 4; ++step) {
+    clock_.Advance(std::chrono::milliseconds(250));
+    report_.OnBatch(MakeBatch(step), {.wait_seconds = 0.1 * (step + 1)});
+    report_.OnStep(step + 1, 10, 0.5, 0.25, true);
+  }
+  EXPECT_THAT(lines_, ElementsAre("rank=0 epoch=1 step=4/4 loss=0.5000 samples/s=40 wait=40.0% step=250ms"));
+  EXPECT_NEAR(report_.Take().progress().samples_per_second(), 40, 0.01);
+}
+
+TEST_F(RankReportTest, PrintsALineInALongEpoch) {
+  clock_.Advance(std::chrono::seconds(11));
+  report_.OnStep(1, 10, 0.5, 11, true);
+  ASSERT_EQ(lines_.size(), 1u);
+  EXPECT_THAT(lines_[0], HasSubstr("step=1/4"));
+}
+
+TEST_F(RankReportTest, LeavesTheLossOutWithoutTraining) {
+  clock_.Advance(std::chrono::seconds(11));
+  report_.OnStep(1, 10, 0, 1, false);
+  ASSERT_EQ(lines_.size(), 1u);
+  EXPECT_EQ(lines_[0].find("loss"), std::string::npos);
+  EXPECT_EQ(report_.Take().losses_size(), 0);
+}
+
+}  // namespace
+}  // namespace hetero::process
