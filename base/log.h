@@ -18,10 +18,10 @@ enum class Level { kDebug, kInfo, kWarning, kError, kOff };
 struct Field {
   // std::string, std::string_view, absl::string_view.
   template <typename Text>
-    requires requires(const Text& text) {
-      { text.data() } -> std::convertible_to<const char*>;
-      { text.size() } -> std::convertible_to<size_t>;
-    }
+  requires requires(const Text& text) {
+    { text.data() } -> std::convertible_to<const char*>;
+    { text.size() } -> std::convertible_to<size_t>;
+  }
   Field(std::string_view k, const Text& v) : key(k), value(v.data(), v.size()) {}
   Field(std::string_view k, const char* v) : key(k), value(v) {}
   Field(std::string_view k, bool v) : key(k), value(v ? "true" : "false") {}

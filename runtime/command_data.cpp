@@ -59,8 +59,8 @@ int RunMakeDataset(const DatasetArguments& arguments) {
 }  // namespace
 
 void AddPreview(CLI::App& app, int* exit_code) {
-  CLI::App* command = app.add_subcommand(
-      "preview", "Write a contact sheet (PNG) of what a job's pipeline yields");
+  CLI::App* command =
+      app.add_subcommand("preview", "Write a contact sheet (PNG) of what a job's pipeline yields");
   auto arguments = std::make_shared<PreviewArguments>();
   command->add_option("JOB", arguments->manifest, "Manifest (YAML)")->required();
   command->add_option("--samples", arguments->samples, "Pictures on the sheet")
@@ -73,13 +73,12 @@ void AddPreview(CLI::App& app, int* exit_code) {
 }
 
 void AddMakeDataset(CLI::App& app, int* exit_code) {
-  CLI::App* command = app.add_subcommand(
-      "make-dataset", "Draw a small labelled dataset that a network can learn");
+  CLI::App* command =
+      app.add_subcommand("make-dataset", "Draw a small labelled dataset that a network can learn");
   auto arguments = std::make_shared<DatasetArguments>();
   source::MakeDatasetOptions& options = arguments->options;
   command->add_option("FOLDER", options.folder, "Folder to create")->required();
-  command
-      ->add_option("--format", options.format, "ImageFolder (JPEG files) or IDX (gzipped)")
+  command->add_option("--format", options.format, "ImageFolder (JPEG files) or IDX (gzipped)")
       ->transform(CLI::CheckedTransformer(
           std::map<std::string, api::DatasetFormat>{
               {"ImageFolder", api::DatasetFormat::kImageFolder}, {"IDX", api::DatasetFormat::kIdx}},

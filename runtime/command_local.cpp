@@ -76,8 +76,8 @@ int RunLocalCommand(const LocalArguments& arguments) {
           ? (std::filesystem::path(runtime).parent_path() / "hetero-trainer").string()
           : arguments.trainer;
   if (!arguments.input_only) {
-    const absl::Status found = local::CheckProgram(
-        trainer, "build it with `make build`, or name it with --trainer PATH");
+    const absl::Status found =
+        local::CheckProgram(trainer, "build it with `make build`, or name it with --trainer PATH");
     if (!found.ok()) {
       std::cerr << "trainer program not found: " << found.message() << "\n";
       return kExitUsage;
@@ -97,16 +97,17 @@ int RunLocalCommand(const LocalArguments& arguments) {
   }
 
   PrintHeading(*job, output);
-  const absl::StatusOr<local::Outcome> outcome = local::RunLocal(
-      {.job = *job,
-       .runtime_program = runtime,
-       .trainer_program = trainer,
-       .output_folder = output,
-       .dump_stream_folder = arguments.dump_stream.empty()
-                                 ? ""
-                                 : std::filesystem::absolute(arguments.dump_stream, ignored).string(),
-       .input_only = arguments.input_only},
-      base::Clock::Real(), signals.first(), signals.second());
+  const absl::StatusOr<local::Outcome> outcome =
+      local::RunLocal({.job = *job,
+                       .runtime_program = runtime,
+                       .trainer_program = trainer,
+                       .output_folder = output,
+                       .dump_stream_folder =
+                           arguments.dump_stream.empty()
+                               ? ""
+                               : std::filesystem::absolute(arguments.dump_stream, ignored).string(),
+                       .input_only = arguments.input_only},
+                      base::Clock::Real(), signals.first(), signals.second());
   if (!outcome.ok()) {
     std::cerr << outcome.status().message() << "\n";
     return kExitFailed;

@@ -46,18 +46,23 @@ int RunHeadCommand(const HeadArguments& arguments) {
       arguments.created_unix_ns > 0
           ? base::WallTime(std::chrono::nanoseconds(arguments.created_unix_ns))
           : clock.WallNow();
-  const absl::StatusOr<v1::JobStatus> status = process::RunHead({.job = *job,
-                                                                 .listen_address = arguments.listen,
-                                                                 .tls = {.plain_text = true},
-                                                                 .input_only = arguments.input_only,
-                                                                 .output_folder = arguments.output,
-                                                                 .created = created},
-                                                                arguments.metrics, clock,
-                                                                signals.first());
+  const absl::StatusOr<v1::JobStatus> status =
+      process::RunHead({.job = *job,
+                        .listen_address = arguments.listen,
+                        .tls = {.plain_text = true},
+                        .input_only = arguments.input_only,
+                        .output_folder = arguments.output,
+                        .created = created},
+                       arguments.metrics, clock, signals.first());
   if (!status.ok()) {
     std::cerr << "head: " << status.status().message() << "\n";
     return kExitFailed;
   }
+  if (status->has_first_failure()) {
+    std::cout << "failed: " << status->first_failure().member() << ": "
+              << status->first_failure().message() << "\n";
+  }
+  std::cout << "\n" << status->summary() << std::endl;
   return ExitCodeOf(status->state());
 }
 
@@ -73,8 +78,7 @@ int RunCpuWorkerCommand(const process::CpuWorkerOptions& arguments) {
   }
   options.identity = *std::move(identity);
   log::Init(process::MemberName(options.identity.member));
-  const absl::Status status =
-      process::RunCpuWorker(options, base::Clock::Real(), signals.first());
+  const absl::Status status = process::RunCpuWorker(options, base::Clock::Real(), signals.first());
   if (status.ok()) return kExitSucceeded;
   log::Error("CPU worker failed", {{"error", status.message()}});
   return kExitFailed;
@@ -124,8 +128,9 @@ void AddCpuWorker(CLI::App& app, int* exit_code) {
       app.add_subcommand("cpu-worker", "Run a CPU worker (started by the operator or by local)");
   auto arguments = std::make_shared<process::CpuWorkerOptions>();
   arguments->listen_address = "0.0.0.0:7080";
-  command->add_option("--listen", arguments->listen_address,
-                      "Address to serve batches on, host:port or unix:PATH")
+  command
+      ->add_option("--listen", arguments->listen_address,
+                   "Address to serve batches on, host:port or unix:PATH")
       ->capture_default_str();
   command->add_option("--metrics-listen", arguments->metrics_address, kMetricsHelp);
   command->add_option("--threads", arguments->threads, "Worker threads; 0: one per usable core")

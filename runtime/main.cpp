@@ -6,7 +6,8 @@
 int main(int argc, char** argv) {
   using namespace hetero;
   CLI::App app{
-      "hetero-runtime runs HeteroTrainingJobs: CPU workers preprocess and stream batches to trainers.\n"
+      "hetero-runtime runs HeteroTrainingJobs: CPU workers preprocess and stream batches to "
+      "trainers.\n"
       "Start with:  hetero-runtime local examples/quickstart.yaml"};
   app.set_version_flag("--version", std::string("hetero-runtime ") + base::kVersion);
   app.require_subcommand(1);

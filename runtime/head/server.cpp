@@ -48,10 +48,10 @@ class GrpcServer : public Server {
         clock_(clock),
         state_(MakeStateOptions(options_), Now(clock)),
         membership_([this](Event event) { Apply(event); }),
-        status_service_(
-            [this] { return status(); },
-            {.stop = [this](std::string why) { Stop(why); },
-             .report_exit = [this](const v1::ExitReport& report) { OnExit(report); }}) {}
+        status_service_([this] { return status(); },
+                        {.stop = [this](std::string why) { Stop(why); },
+                         .report_exit = [this](const v1::ExitReport& report) { OnExit(report); }}) {
+  }
 
   ~GrpcServer() override {
     ticker_ = {};

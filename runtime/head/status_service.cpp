@@ -4,8 +4,7 @@
 
 namespace hetero::head {
 
-StatusService::StatusService(std::function<v1::JobStatus()> current,
-                             Requests requests)
+StatusService::StatusService(std::function<v1::JobStatus()> current, Requests requests)
     : current_(std::move(current)), requests_(std::move(requests)) {}
 
 void StatusService::Publish(const v1::JobStatus& status, bool last) {

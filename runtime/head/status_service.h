@@ -9,8 +9,8 @@
 
 namespace hetero::head {
 
-// Watch, Stop and ReportExit over gRPC. Watchers get every published status once; when to publish is the
-// server's decision. Thread-safe.
+// Watch, Stop and ReportExit over gRPC. Watchers get every published status once; when to publish
+// is the server's decision. Thread-safe.
 class StatusService : public v1::Status::Service {
  public:
   struct Requests {

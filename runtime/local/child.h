@@ -18,8 +18,8 @@ struct ExitStatus {
   std::string ToString() const;  // "exit code 1", "killed by SIGKILL"
 };
 
-// A running process in a process group of its own, so that the terminal's Ctrl-C reaches the launcher only.
-// Killed and reaped by the destructor. One thread uses it.
+// A running process in a process group of its own, so that the terminal's Ctrl-C reaches the
+// launcher only. Killed and reaped by the destructor. One thread uses it.
 class Child {
  public:
   // Standard error goes to `log_file` (appended); standard output to `stdout_fd`, or to the log

@@ -29,8 +29,9 @@ std::string DescribeWaiting(const v1::JobStatus& status) {
 
 std::string DescribeProgress(const v1::JobStatus& status) {
   const v1::Progress& progress = status.progress();
-  std::string text = absl::StrFormat("step %d/%d  epoch %d/%d", progress.step(),
-                                     progress.total_steps(), progress.epoch(), progress.total_epochs());
+  std::string text =
+      absl::StrFormat("step %d/%d  epoch %d/%d", progress.step(), progress.total_steps(),
+                      progress.epoch(), progress.total_epochs());
   if (progress.loss() != 0) absl::StrAppendFormat(&text, "  loss %.4f", progress.loss());
   if (status.evaluations_size() > 0) {
     absl::StrAppendFormat(&text, "  accuracy %.4f",

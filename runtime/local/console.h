@@ -7,8 +7,8 @@
 
 namespace hetero::local {
 
-// The launcher's terminal: lines that scroll, and on a terminal one status line that is redrawn in place.
-// Without a terminal the status is printed as a line every ten seconds. One thread uses it.
+// The launcher's terminal: lines that scroll, and on a terminal one status line that is redrawn in
+// place. Without a terminal the status is printed as a line every ten seconds. One thread uses it.
 class Console {
  public:
   explicit Console(base::Clock& clock);

@@ -7,15 +7,15 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/atomic_file.h"
-#include "base/log.h"
 #include "base/process_usage.h"
 #include "base/status_macros.h"
 #include "operator/api/manifest.h"
@@ -29,11 +29,10 @@ namespace hetero::local {
 namespace {
 
 constexpr base::Duration kPoll = std::chrono::milliseconds(20);
-constexpr base::Duration kLastStatus = std::chrono::seconds(1);    // from a head that has ended
-constexpr base::Duration kStopGrace = std::chrono::seconds(4);     // Ctrl-C until SIGKILL
-constexpr base::Duration kLeaveGrace = std::chrono::seconds(5);    // head gone until SIGKILL
+constexpr base::Duration kStopGrace = std::chrono::seconds(4);   // Ctrl-C until SIGKILL
+constexpr base::Duration kLeaveGrace = std::chrono::seconds(5);  // head gone until SIGKILL
 
-constexpr int kUsageExit = 2;
+constexpr int kStoppedExit = 130;  // of a head whose job was stopped
 
 // A private folder for sockets, short because a unix socket's path has at most 107 characters.
 class SocketFolder {
@@ -41,7 +40,8 @@ class SocketFolder {
   static absl::StatusOr<SocketFolder> Create() {
     std::string path = "/tmp/hetero-XXXXXX";
     if (mkdtemp(path.data()) == nullptr) {
-      return absl::UnavailableError(absl::StrCat("cannot create a folder in /tmp: ", strerror(errno)));
+      return absl::UnavailableError(
+          absl::StrCat("cannot create a folder in /tmp: ", strerror(errno)));
     }
     return SocketFolder(path);
   }
@@ -128,8 +128,9 @@ class Launcher {
   std::vector<Member> members_;  // head first
   std::unique_ptr<StatusWatch> watch_;
   int restarts_ = 0;
+  std::vector<v1::ExitReport> unreported_exits_;
   bool stopping_ = false;
-  std::string failure_;  // of the head itself
+  std::optional<ExitStatus> head_exit_;
 };
 
 absl::Status Launcher::StartAll() {
@@ -181,15 +182,16 @@ bool Launcher::Supervise() {
     OnExit(member, *status);
   }
   if (changed) WriteProcessList();
+  // A head that is still starting hears of it later.
+  while (!unreported_exits_.empty() && watch_->ReportExit(unreported_exits_.front()).ok()) {
+    unreported_exits_.erase(unreported_exits_.begin());
+  }
   return !members_[0].ended;
 }
 
 void Launcher::OnExit(Member& member, const ExitStatus& status) {
   if (member.plan.type == api::RoleType::kHead) {
-    if (status.signal != 0 || status.code == kUsageExit) {
-      failure_ = absl::StrCat("the head ended: ", status.ToString(), "; see ",
-                              OutputFile(absl::StrCat("logs/", member.plan.name, ".log")));
-    }
+    head_exit_ = status;
     return;
   }
   if (stopping_ || status.ok()) return;
@@ -205,8 +207,7 @@ void Launcher::OnExit(Member& member, const ExitStatus& status) {
   report.set_message(absl::StrCat("the process ended: ", status.ToString(), "; see logs/",
                                   member.plan.name, ".log"));
   report.set_replaced(replaced);
-  const absl::Status told = watch_->ReportExit(report);
-  if (!told.ok()) log::Debug("head not told of an exit", {{"error", told.message()}});
+  unreported_exits_.push_back(std::move(report));
   if (member.plan.type != api::RoleType::kCpuWorker) return;
   if (!replaced) {
     console_.Line(absl::StrCat(member.plan.name, " is not replaced: runPolicy.maxRestarts (",
@@ -261,25 +262,29 @@ void Launcher::WriteFallbackReport(const std::string& state, const std::string& 
   if (!written.ok()) console_.Line(absl::StrCat("no report: ", written.message()));
 }
 
+// The head's exit code is its verdict; it has printed the summary and written the report itself,
+// unless it could not.
 Outcome Launcher::Conclude() {
-  if (failure_.empty() && !stopping_) watch_->WaitForEnd(kLastStatus);
-  const std::optional<v1::JobStatus> status = watch_->latest();
-  Outcome outcome = stopping_ ? Outcome::kStopped : Outcome::kFailed;
-  std::string message = stopping_ ? "stopped on request" : failure_;
-  if (status && status->state() == v1::JobStatus::SUCCEEDED) outcome = Outcome::kSucceeded;
-  if (status && status->state() == v1::JobStatus::STOPPED) outcome = Outcome::kStopped;
-  if (status && status->state() == v1::JobStatus::FAILED) {
-    outcome = Outcome::kFailed;
-    message = absl::StrCat(status->first_failure().member(), ": ", status->first_failure().message());
+  Outcome outcome = Outcome::kFailed;
+  if (head_exit_ && head_exit_->signal == 0) {
+    if (head_exit_->code == 0) outcome = Outcome::kSucceeded;
+    if (head_exit_->code == kStoppedExit) outcome = Outcome::kStopped;
+  } else if (stopping_) {
+    outcome = Outcome::kStopped;
   }
   std::error_code ignored;
   if (!std::filesystem::exists(OutputFile("report.json"), ignored)) {
+    const std::string head_log = OutputFile("logs/" + members_[0].plan.name + ".log");
+    const std::string message =
+        outcome == Outcome::kStopped
+            ? "stopped on request"
+            : absl::StrCat("the head ended: ", head_exit_ ? head_exit_->ToString() : "unknown",
+                           "; see ", head_log);
+    if (outcome == Outcome::kFailed) console_.Line("failed: " + message);
     WriteFallbackReport(outcome == Outcome::kStopped ? "Stopped" : "Failed", message);
   }
-  if (outcome == Outcome::kFailed) console_.Line(absl::StrCat("failed: ", message));
-  if (status && !status->summary().empty()) console_.Line("\n" + status->summary());
-  console_.Line(absl::StrCat("report: ", OutputFile("report.html"), "\n        ",
-                             OutputFile("report.json")));
+  console_.Line(
+      absl::StrCat("report: ", OutputFile("report.html"), "\n        ", OutputFile("report.json")));
   return outcome;
 }
 

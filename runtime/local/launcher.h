@@ -20,10 +20,10 @@ struct LaunchOptions {
 
 enum class Outcome { kSucceeded, kFailed, kStopped };
 
-// Runs a job as processes of this machine: starts head, CPU workers and trainers, shows progress, replaces CPU
-// workers that die (runPolicy.maxRestarts times), and ends them all. `stop` asks the head for an orderly end and
-// allows four seconds for it; `kill` ends everything at once. A report is in the output folder in any case.
-// Errors: a process or folder could not be created.
+// Runs a job as processes of this machine: starts head, CPU workers and trainers, shows progress,
+// replaces CPU workers that die (runPolicy.maxRestarts times), and ends them all. `stop` asks the
+// head for an orderly end and allows four seconds for it; `kill` ends everything at once. A report
+// is in the output folder in any case. Errors: a process or folder could not be created.
 absl::StatusOr<Outcome> RunLocal(const LaunchOptions& options, base::Clock& clock,
                                  std::stop_token stop, std::stop_token kill);
 

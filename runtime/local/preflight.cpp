@@ -20,10 +20,9 @@ void CheckRoles(const api::HeteroTrainingJob& job, std::vector<api::FieldError>*
   for (size_t i = 0; i < job.spec.roles.size(); ++i) {
     const api::Role& role = job.spec.roles[i];
     if (role.type != api::RoleType::kGpuWorker || role.gpus_per_replica.value_or(1) == 0) continue;
-    errors->push_back(
-        {absl::StrCat("spec.roles[", i, "].gpusPerReplica"),
-         absl::StrCat("this build trains on the CPU; run with --set roles.", role.name,
-                      ".gpusPerReplica=0")});
+    errors->push_back({absl::StrCat("spec.roles[", i, "].gpusPerReplica"),
+                       absl::StrCat("this build trains on the CPU; run with --set roles.",
+                                    role.name, ".gpusPerReplica=0")});
   }
 }
 
@@ -31,8 +30,13 @@ void CheckData(const api::HeteroTrainingJob& job, std::vector<api::FieldError>* 
   absl::StatusOr<std::unique_ptr<feed::SampleProducer>> producer =
       feed::SampleProducer::Create(job);
   if (!producer.ok()) {
-    // Messages from the datasets name a path, those from the pipeline a field.
-    errors->push_back({"", std::string(producer.status().message())});
+    // Messages from the pipeline begin with their field, those from the datasets with a path.
+    const std::string message(producer.status().message());
+    const bool has_field = message.starts_with("spec.");
+    const size_t space = message.find(' ');
+    errors->push_back(
+        {has_field ? message.substr(0, space) : "spec.dataset",
+         has_field && space != std::string::npos ? message.substr(space + 1) : message});
     return;
   }
   const int64_t samples = (*producer)->dataset(job::Split::kTrain).size();
@@ -40,12 +44,11 @@ void CheckData(const api::HeteroTrainingJob& job, std::vector<api::FieldError>* 
   const int64_t global_batch = int64_t{training.batch_size_per_worker} * job.spec.world_size() *
                                training.gradient_accumulation_steps;
   if (global_batch > samples) {
-    errors->push_back(
-        {"spec.training.batchSizePerWorker",
-         absl::StrCat("one step takes ", training.batch_size_per_worker, " x ",
-                      job.spec.world_size(), " ranks = ", global_batch,
-                      " samples, but the dataset has ", samples, "; lower it to at most ",
-                      samples / job.spec.world_size())});
+    errors->push_back({"spec.training.batchSizePerWorker",
+                       absl::StrCat("one step takes ", training.batch_size_per_worker, " x ",
+                                    job.spec.world_size(), " ranks = ", global_batch,
+                                    " samples, but the dataset has ", samples,
+                                    "; lower it to at most ", samples / job.spec.world_size())});
   }
 }
 
@@ -62,16 +65,17 @@ absl::Status PrepareOutputFolder(const std::string& folder) {
   std::error_code error;
   std::filesystem::create_directories(std::filesystem::path(folder) / "logs", error);
   if (error) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("output folder ", folder, ": ", error.message(), "; choose another with --output"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "output folder ", folder, ": ", error.message(), "; choose another with --output"));
   }
   // A report is small, but a full disk must show now and not after hours of training.
   const std::string probe = (std::filesystem::path(folder) / ".probe").string();
   const absl::Status written = base::WriteFileAtomically(probe, std::string(256 * 1024, 'x'));
   std::filesystem::remove(probe, error);
   if (!written.ok()) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "cannot write to the output folder: ", written.message(), "; free some space or choose another with --output"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("cannot write to the output folder: ", written.message(),
+                     "; free some space or choose another with --output"));
   }
   return absl::OkStatus();
 }

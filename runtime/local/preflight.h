@@ -9,12 +9,14 @@
 
 namespace hetero::local {
 
-// What can be known to be wrong before any process starts: fields that this version cannot honour, GPUs
-// that a local job does not have, a dataset or pipeline that does not open, a global batch larger than the
-// dataset. Reads only headers and folders. Every problem is reported, with its field.
+// What can be known to be wrong before any process starts: fields that this version cannot honour,
+// GPUs that a local job does not have, a dataset or pipeline that does not open, a global batch
+// larger than the dataset. Reads only headers and folders. Every problem is reported, with its
+// field.
 std::vector<api::FieldError> CheckLocalJob(const api::HeteroTrainingJob& job, bool input_only);
 
-// Creates `folder` and proves that a report can be written there. Errors name the folder and the reason.
+// Creates `folder` and proves that a report can be written there. Errors name the folder and the
+// reason.
 absl::Status PrepareOutputFolder(const std::string& folder);
 
 // kNotFound names the program and says how to get or name it.

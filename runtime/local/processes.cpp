@@ -20,11 +20,16 @@ const char* TypeName(api::RoleType type) {
 }
 
 std::vector<std::string> HeadCommand(const ProcessPlanOptions& options) {
-  std::vector<std::string> command = {options.runtime_program, "head",
-                                      "--job", options.job_file,
-                                      "--listen", HeadAddress(options),
-                                      "--output", options.output_folder,
-                                      "--created-unix-ns", absl::StrCat(options.created_unix_ns)};
+  std::vector<std::string> command = {options.runtime_program,
+                                      "head",
+                                      "--job",
+                                      options.job_file,
+                                      "--listen",
+                                      HeadAddress(options),
+                                      "--output",
+                                      options.output_folder,
+                                      "--created-unix-ns",
+                                      absl::StrCat(options.created_unix_ns)};
   if (options.input_only) command.push_back("--input-only");
   return command;
 }

@@ -15,7 +15,7 @@ struct ProcessPlan {
   std::string role;  // role name of the manifest
   api::RoleType type = api::RoleType::kHead;
   int32_t index = 0;
-  std::vector<std::string> command;  // program and arguments
+  std::vector<std::string> command;                              // program and arguments
   std::vector<std::pair<std::string, std::string>> environment;  // added to the launcher's own
 };
 
@@ -28,7 +28,7 @@ struct ProcessPlanOptions {
   std::string dump_stream_folder;  // empty: no dump
   int64_t created_unix_ns = 0;     // when the job was started
   bool input_only = false;
-  int32_t cores = 1;               // of this machine, shared by all processes
+  int32_t cores = 1;  // of this machine, shared by all processes
 };
 
 // The processes of `job` in start order: head, CPU workers, trainers. Pure.

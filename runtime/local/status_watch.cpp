@@ -47,19 +47,9 @@ void StatusWatch::Run(std::stop_token stop) {
       std::lock_guard lock(mutex_);
       latest_ = status;
     }
-    if (reader->Finish().ok()) {  // the head has said all
-      std::lock_guard lock(mutex_);
-      ended_ = true;
-      changed_.notify_all();
-      return;
-    }
+    if (reader->Finish().ok()) return;  // the head has said all
     clock_.SleepFor(kRedial, stop);
   }
-}
-
-void StatusWatch::WaitForEnd(base::Duration timeout) {
-  std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, timeout, [this] { return ended_; });
 }
 
 std::optional<v1::JobStatus> StatusWatch::latest() const {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -23,8 +22,6 @@ class StatusWatch {
 
   // The newest status; none until the head answered once.
   std::optional<v1::JobStatus> latest() const;
-  // Waits until the head has sent its final status, at most `timeout`.
-  void WaitForEnd(base::Duration timeout);
   // Asks the head to end the job. Fails fast when the head is not there.
   absl::Status RequestStop(const std::string& reason);
   // Tells the head that a member's process ended.
@@ -37,10 +34,8 @@ class StatusWatch {
   const std::string head_address_;
   const base::TlsOptions tls_;
   base::Clock& clock_;
-  mutable std::mutex mutex_;  // guards latest_, ended_
-  std::condition_variable changed_;
+  mutable std::mutex mutex_;  // guards latest_
   std::optional<v1::JobStatus> latest_;
-  bool ended_ = false;
   std::jthread thread_;
 };
 

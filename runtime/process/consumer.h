@@ -8,8 +8,8 @@
 
 namespace hetero::process {
 
-// `--input-only`: a rank that takes every batch of its schedule and throws it away. Measures the data
-// path alone, to size the CPU tier.
+// `--input-only`: a rank that takes every batch of its schedule and throws it away. Measures the
+// data path alone, to size the CPU tier.
 absl::Status RunConsumer(RankSession::Options options, base::Clock& clock, std::stop_token stop);
 
 }  // namespace hetero::process

@@ -64,7 +64,8 @@ absl::Status RunCpuWorker(const CpuWorkerOptions& options, base::Clock& clock,
                              .hello = MakeHello(options.identity)};
   join.hello.set_address(server->address());
   std::unique_ptr<head::Member> member = head::Member::Start(
-      std::move(join), membership.MakeCallbacks(), [&] {
+      std::move(join), membership.MakeCallbacks(),
+      [&] {
         v1::Heartbeat heartbeat = CountersOf(*server);
         if (metrics) metrics->Update(heartbeat);
         return heartbeat;

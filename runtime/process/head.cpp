@@ -16,8 +16,7 @@ constexpr base::Duration kMetricsInterval = std::chrono::seconds(1);
 
 absl::StatusOr<v1::JobStatus> RunHead(
     head::Server::Options options, const std::string& metrics_address, base::Clock& clock,
-    std::stop_token stop,
-    const std::function<void(const head::Server&)>& on_listening) {
+    std::stop_token stop, const std::function<void(const head::Server&)>& on_listening) {
   HETERO_ASSIGN_OR_RETURN(const std::unique_ptr<MetricsPort> metrics,
                           MetricsPort::Open(metrics_address));
   HETERO_ASSIGN_OR_RETURN(std::unique_ptr<head::Server> server,

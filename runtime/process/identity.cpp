@@ -58,8 +58,9 @@ absl::StatusOr<Identity> IdentityFromEnvironment() {
   identity.tls.key_file = Variable("HETERO_TLS_KEY");
   for (const char* required : {"HETERO_ROLE", "HETERO_HEAD_ADDRESS"}) {
     if (Variable(required).empty()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(required, " is not set: this program is started by the operator or by `hetero-runtime local`"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          required,
+          " is not set: this program is started by the operator or by `hetero-runtime local`"));
     }
   }
   return identity;

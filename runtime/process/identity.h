@@ -7,13 +7,13 @@
 #include "base/tls.h"
 #include "hetero/v1/membership.pb.h"
 
-// The processes of a job, apart from their main(): what the operator's pods, the local launcher and the
-// in-process test cluster all run.
+// The processes of a job, apart from their main(): what the operator's pods, the local launcher and
+// the in-process test cluster all run.
 namespace hetero::process {
 
 // Who a process is and where its head is. The launcher and the operator set it in the environment:
-// HETERO_ROLE, HETERO_ROLE_TYPE, HETERO_INDEX, HETERO_ATTEMPT, HETERO_INCARNATION, HETERO_HEAD_ADDRESS,
-// HETERO_NODE_NAME, HETERO_POD_IP.
+// HETERO_ROLE, HETERO_ROLE_TYPE, HETERO_INDEX, HETERO_ATTEMPT, HETERO_INCARNATION,
+// HETERO_HEAD_ADDRESS, HETERO_NODE_NAME, HETERO_POD_IP.
 struct Identity {
   v1::Identity member;
   std::string head_address;  // gRPC target of the head's Join port

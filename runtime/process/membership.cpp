@@ -48,12 +48,13 @@ template <typename T>
 absl::StatusOr<T> Membership::WaitFor(const std::optional<T>& value, base::Duration timeout,
                                       const char* what) {
   std::unique_lock lock(mutex_);
-  const bool there = changed_.wait_for(lock, stop_.get_token(), timeout,
-                                       [&value] { return value.has_value(); });
+  const bool there =
+      changed_.wait_for(lock, stop_.get_token(), timeout, [&value] { return value.has_value(); });
   if (there) return *value;
   if (stop_.stop_requested()) {
     if (refused_ && !refused_->superseded()) {
-      return absl::FailedPreconditionError(absl::StrCat("refused by the head: ", refused_->reason()));
+      return absl::FailedPreconditionError(
+          absl::StrCat("refused by the head: ", refused_->reason()));
     }
     return absl::CancelledError(absl::StrCat("stopped while waiting for ", what));
   }

@@ -65,7 +65,8 @@ void MetricsPort::UpdateProgress(const v1::Progress& progress) {
   registry_.GetGauge("hetero_loss", "Loss of the last step").Set(progress.loss());
   registry_.GetGauge("hetero_samples_per_second", "Training rate over the last second")
       .Set(progress.samples_per_second());
-  registry_.GetGauge("hetero_data_wait_percent", "Share of the training time spent waiting for data")
+  registry_
+      .GetGauge("hetero_data_wait_percent", "Share of the training time spent waiting for data")
       .Set(progress.data_wait_percent());
   RaiseTo(registry_.GetCounter("hetero_tickets_reissued_total", "Batches asked for a second time"),
           progress.tickets_reissued());
@@ -78,7 +79,8 @@ void MetricsPort::Update(const v1::JobStatus& status) {
   ready_ = true;
   registry_.GetGauge("hetero_generation", "Generation of the job").Set(status.generation());
   for (const v1::RoleStatus& role : status.roles()) {
-    registry_.GetGauge("hetero_members_registered", "Members that have joined", {{"role", role.name()}})
+    registry_
+        .GetGauge("hetero_members_registered", "Members that have joined", {{"role", role.name()}})
         .Set(role.registered());
     registry_.GetGauge("hetero_members_desired", "Members the job needs", {{"role", role.name()}})
         .Set(role.desired());

@@ -16,7 +16,8 @@ namespace hetero::process {
 // The HTTP port of a process of a job: /metrics, /healthz, /readyz. Thread-safe.
 class MetricsPort {
  public:
-  // `address` is "host:port", port 0 for a free one; empty gives null: no port. Errors name the address.
+  // `address` is "host:port", port 0 for a free one; empty gives null: no port. Errors name the
+  // address.
   static absl::StatusOr<std::unique_ptr<MetricsPort>> Open(const std::string& address);
 
   // Until then /readyz answers 503.

@@ -77,8 +77,8 @@ void RankReport::OnStep(int64_t step, int64_t samples, double loss, double secon
     interval->steps += 1;
   }
   UpdateRates(now);
-  const bool last = schedule_->training().IsLastOfEpoch(step - 1) ||
-                    step == schedule_->training().total_steps();
+  const bool last =
+      schedule_->training().IsLastOfEpoch(step - 1) || step == schedule_->training().total_steps();
   if (last || now - line_.begin >= options_.console_interval) PrintLine(done);
 }
 
@@ -101,14 +101,13 @@ void RankReport::PrintLine(const job::Step& step) {
     char text[256];
     char loss[48] = "";
     if (progress_.loss() != 0) std::snprintf(loss, sizeof loss, " loss=%.4f", progress_.loss());
-    std::snprintf(text, sizeof text,
-                  "rank=%d epoch=%lld step=%lld/%lld%s samples/s=%.0f wait=%.1f%% step=%.0fms",
-                  options_.rank, static_cast<long long>(step.epoch + 1),
-                  static_cast<long long>(step.step_in_epoch + 1),
-                  static_cast<long long>(schedule_->training().steps_per_epoch()), loss,
-                  line_.samples / seconds,
-                  100 * (stats_.wait_seconds - line_.wait_seconds) / seconds,
-                  1000 * seconds / line_.steps);
+    std::snprintf(
+        text, sizeof text,
+        "rank=%d epoch=%lld step=%lld/%lld%s samples/s=%.0f wait=%.1f%% step=%.0fms", options_.rank,
+        static_cast<long long>(step.epoch + 1), static_cast<long long>(step.step_in_epoch + 1),
+        static_cast<long long>(schedule_->training().steps_per_epoch()), loss,
+        line_.samples / seconds, 100 * (stats_.wait_seconds - line_.wait_seconds) / seconds,
+        1000 * seconds / line_.steps);
     options_.print(text);
   }
   line_ = {.begin = now, .wait_seconds = stats_.wait_seconds};
@@ -123,9 +122,10 @@ void RankReport::OnEvaluation(const v1::EvaluationResult& evaluation) {
   evaluations_.push_back(evaluation);
   if (options_.print) {
     char text[160];
-    std::snprintf(text, sizeof text, "evaluation epoch=%lld step=%lld loss=%.4f accuracy=%.4f samples=%lld",
-                  static_cast<long long>(evaluation.epoch()), static_cast<long long>(evaluation.step()),
-                  evaluation.loss(), evaluation.accuracy(), static_cast<long long>(evaluation.samples()));
+    std::snprintf(
+        text, sizeof text, "evaluation epoch=%lld step=%lld loss=%.4f accuracy=%.4f samples=%lld",
+        static_cast<long long>(evaluation.epoch()), static_cast<long long>(evaluation.step()),
+        evaluation.loss(), evaluation.accuracy(), static_cast<long long>(evaluation.samples()));
     options_.print(text);
   }
 }

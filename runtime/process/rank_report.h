@@ -12,13 +12,13 @@
 #include "hetero/v1/membership.pb.h"
 #include "runtime/feed/batch.h"
 #include "runtime/feed/batch_stream.h"
-#include "runtime/job/stream_digest.h"
 #include "runtime/job/schedule.h"
+#include "runtime/job/stream_digest.h"
 
 namespace hetero::process {
 
-// What one rank has done so far, gathered by the thread that trains (or discards) and sent to the head
-// with each heartbeat. Also prints the rank's console lines. Thread-safe.
+// What one rank has done so far, gathered by the thread that trains (or discards) and sent to the
+// head with each heartbeat. Also prints the rank's console lines. Thread-safe.
 class RankReport {
  public:
   struct Options {

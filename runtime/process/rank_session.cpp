@@ -65,8 +65,9 @@ RankSession::RankSession(Options options, std::unique_ptr<MetricsPort> metrics, 
                              .hello = MakeHello(options_.identity)};
   join.hello.set_address(options_.identity.host);
   member_ = head::Member::Start(
-      std::move(join),
-      membership_.MakeCallbacks([this](const v1::Roster& roster) { OnRoster(roster.cpu_workers()); }),
+      std::move(join), membership_.MakeCallbacks([this](const v1::Roster& roster) {
+        OnRoster(roster.cpu_workers());
+      }),
       [this] { return TakeHeartbeat(); }, clock_);
 }
 
@@ -135,8 +136,8 @@ void RankSession::OnRoster(const google::protobuf::RepeatedPtrField<v1::CpuWorke
   roster_known_ = true;
   roster_.clear();
   for (const v1::CpuWorker& worker : workers) {
-    roster_.push_back({absl::StrCat(worker.role(), "-", worker.index()), worker.address(),
-                       worker.incarnation()});
+    roster_.push_back(
+        {absl::StrCat(worker.role(), "-", worker.index()), worker.address(), worker.incarnation()});
   }
   if (batches_ != nullptr) batches_->SetRoster(roster_);
 }

@@ -24,16 +24,16 @@
 
 namespace hetero::process {
 
-// One rank's place in the job: its membership, its schedule and the stream of its batches. The trainer
-// and the input-only consumer both stand on it. One thread uses it.
+// One rank's place in the job: its membership, its schedule and the stream of its batches. The
+// trainer and the input-only consumer both stand on it. One thread uses it.
 class RankSession {
  public:
   struct Options {
     Identity identity;
-    std::string metrics_address;                 // as of a CPU worker; empty: none
-    int local_threads = 0;                       // for its own share of the preprocessing; 0: usable cores
-    int64_t byte_budget = int64_t{512} << 20;    // of batches waiting in memory
-    std::string dump_stream_folder;              // empty: consumed batches are not written
+    std::string metrics_address;  // as of a CPU worker; empty: none
+    int local_threads = 0;        // for its own share of the preprocessing; 0: usable cores
+    int64_t byte_budget = int64_t{512} << 20;       // of batches waiting in memory
+    std::string dump_stream_folder;                 // empty: consumed batches are not written
     std::function<void(const std::string&)> print;  // console lines
   };
 
@@ -56,8 +56,8 @@ class RankSession {
   // Requested when this rank shall stop.
   std::stop_token stop_token() const { return membership_.stop_token(); }
 
-  // Says the last word to the head and waits for its answer. Returns `result`, or the head's refusal.
-  // kCancelled counts as "stopped on request".
+  // Says the last word to the head and waits for its answer. Returns `result`, or the head's
+  // refusal. kCancelled counts as "stopped on request".
   absl::Status Finish(absl::Status result);
 
  private:

@@ -5,8 +5,8 @@
 
 namespace hetero::process {
 
-// SIGINT and SIGTERM as stop requests. Construct it first in main(), before any other thread: it blocks
-// both signals for the process and waits for them on its own thread.
+// SIGINT and SIGTERM as stop requests. Construct it first in main(), before any other thread: it
+// blocks both signals for the process and waits for them on its own thread.
 class SignalStop {
  public:
   SignalStop();
@@ -22,8 +22,9 @@ class SignalStop {
   std::jthread waiter_;
 };
 
-// Has the kernel kill this process when its parent dies, so that a killed launcher leaves nothing behind.
-// Does nothing unless HETERO_PARENT_PID is set; exits at once when that parent is already gone.
+// Has the kernel kill this process when its parent dies, so that a killed launcher leaves nothing
+// behind. Does nothing unless HETERO_PARENT_PID is set; exits at once when that parent is already
+// gone.
 void DieWithParent();
 
 }  // namespace hetero::process

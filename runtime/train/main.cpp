@@ -12,7 +12,8 @@
 int main(int argc, char** argv) {
   using namespace hetero;
   CLI::App app{
-      "hetero-trainer trains one rank of a HeteroTrainingJob. The operator or `hetero-runtime local` "
+      "hetero-trainer trains one rank of a HeteroTrainingJob. The operator or `hetero-runtime "
+      "local` "
       "starts it and says through HETERO_* variables who it is and where the head is."};
   app.set_version_flag("--version", std::string("hetero-trainer ") + base::kVersion);
   train::TrainerProcessOptions options;

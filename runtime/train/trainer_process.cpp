@@ -17,9 +17,7 @@ class SessionObserver : public Observer {
   SessionObserver(process::RankSession& session, const TrainerProcessOptions& options)
       : session_(session), options_(options) {}
 
-  void OnBatch(const feed::Batch& batch) override {
-    session_.OnBatch(batch);
-  }
+  void OnBatch(const feed::Batch& batch) override { session_.OnBatch(batch); }
   void OnStep(const StepRecord& record) override {
     session_.report().OnStep(record.step, record.samples, record.loss, record.seconds,
                              /*has_loss=*/true);
@@ -119,9 +117,8 @@ absl::Status Train(process::RankSession& session, const TrainerProcessOptions& o
 
 absl::Status RunTrainerProcess(TrainerProcessOptions options, base::Clock& clock,
                                std::stop_token stop) {
-  HETERO_ASSIGN_OR_RETURN(
-      std::unique_ptr<process::RankSession> session,
-      process::RankSession::Join(options.session, clock, std::move(stop)));
+  HETERO_ASSIGN_OR_RETURN(std::unique_ptr<process::RankSession> session,
+                          process::RankSession::Join(options.session, clock, std::move(stop)));
   return session->Finish(Train(*session, options, clock));
 }
 

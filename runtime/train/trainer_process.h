@@ -16,8 +16,8 @@ struct TrainerProcessOptions {
   std::function<void(int64_t epoch, uint32_t parameter_crc)> on_epoch_end;
 };
 
-// One rank from joining to leaving: waits for its generation, trains the whole schedule, reports to the head.
-// Returns what ended it; kCancelled when told to stop.
+// One rank from joining to leaving: waits for its generation, trains the whole schedule, reports to
+// the head. Returns what ended it; kCancelled when told to stop.
 absl::Status RunTrainerProcess(TrainerProcessOptions options, base::Clock& clock,
                                std::stop_token stop);
 

@@ -1,5 +1,6 @@
-// Reference workload a's pipeline (ten Gaussian blurs, kernel 11, on 224x224x3) against OpenCV's own chain, one
-// core each, in alternating pairs; medians of CPU seconds. Prints one line with the ratio.
+// Reference workload a's pipeline (ten Gaussian blurs, kernel 11, on 224x224x3) against OpenCV's
+// own chain, one core each, in alternating pairs; medians of CPU seconds. Prints one line with the
+// ratio.
 #include <time.h>
 
 #include <algorithm>
@@ -71,9 +72,11 @@ int Main() {
     theirs.push_back(opencv);
     ratios.push_back(opencv / own);
   }
-  std::printf("reference pipeline (10 x GaussianBlur 11, 224x224x3), one core: %.0f img/s, OpenCV %.0f img/s, "
-              "ratio %.2f (median of %d pairs, CPU seconds)\n",
-              1 / Median(ours), 1 / Median(theirs), Median(ratios), kPairs);
+  std::printf(
+      "reference pipeline (10 x GaussianBlur 11, 224x224x3), one core: %.0f img/s, OpenCV %.0f "
+      "img/s, "
+      "ratio %.2f (median of %d pairs, CPU seconds)\n",
+      1 / Median(ours), 1 / Median(theirs), Median(ratios), kPairs);
   return 0;
 }
 

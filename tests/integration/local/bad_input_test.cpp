@@ -49,9 +49,9 @@ TEST(BadInput, InManifestOrData) {
   TemporaryFolder folder;
   std::filesystem::create_directories(folder / "empty");
   std::filesystem::create_directories(folder / "idx");
-  WriteFile(folder / "idx/train-images-idx3-ubyte", std::string("\0\0\x08\x01", 4) + "rubbish");
-  WriteFile(folder / "idx/train-labels-idx1-ubyte",
-            std::string("\0\0\x08\x01\0\0\0\x01\0", 9));
+  WriteFile(folder / "idx/train-images-idx3-ubyte",
+            std::string("\0\0\x08\x01", 4) + "rubbish, and longer than a header");
+  WriteFile(folder / "idx/train-labels-idx1-ubyte", std::string("\0\0\x08\x01\0\0\0\x01\0", 9));
   WriteFile(folder / "short/train-images-idx3-ubyte",
             std::string("\0\0\x08\x03\0\0\0\x02\0\0\0\x04\0\0\0\x04", 16) + "0123456789");
   WriteFile(folder / "short/train-labels-idx1-ubyte",
@@ -70,10 +70,7 @@ TEST(BadInput, InManifestOrData) {
        {"training.batchSizePerWorker=400"},
        2,
        {"spec.training.batchSizePerWorker", "800", "512"}},
-      {"field of a later version",
-       {"training.precision=BF16"},
-       2,
-       {"spec.training.precision"}},
+      {"field of a later version", {"training.precision=BF16"}, 2, {"spec.training.precision"}},
       {"operator of a later version",
        {"pipeline=[{op: Rotate, degrees: {min: -5, max: 5}}]"},
        2,
@@ -92,7 +89,8 @@ TEST(BadInput, InManifestOrData) {
 TEST(BadInput, ManifestThatIsNoManifest) {
   Expect(LocalRun("][").Wait(), 2, {"line 1"});
   Expect(LocalRun("").Wait(), 2, {"empty"});
-  Expect(RunProgram("hetero-runtime", {"local", "/does/not/exist.yaml"}), 2, {"/does/not/exist.yaml"});
+  Expect(RunProgram("hetero-runtime", {"local", "/does/not/exist.yaml"}), 2,
+         {"/does/not/exist.yaml"});
 }
 
 TEST(BadInput, TrainerProgramMissing) {
@@ -102,7 +100,8 @@ TEST(BadInput, TrainerProgramMissing) {
 
 // A program that starts and fails at once, before it can join.
 TEST(BadInput, TrainerProgramThatFails) {
-  Expect(LocalRun(SmallJobYaml(), {"--trainer", "/bin/false"}).Wait(), 1, {"gpu-", "exit code 1"});
+  Expect(LocalRun(SmallJobYaml(), {"--trainer", "/bin/false"}).Wait(), 1,
+         {"gpu-", "exit code 1", "failed:"});
 }
 
 TEST(BadInput, PortTaken) {
@@ -115,8 +114,9 @@ TEST(BadInput, PortTaken) {
   const std::string listen_address = "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
   TemporaryFolder folder;
   WriteFile(folder / "job.yaml", SmallJobYaml());
-  Expect(RunProgram("hetero-runtime", {"head", "--job", folder / "job.yaml", "--listen", listen_address}), 1,
-         {listen_address});
+  Expect(RunProgram("hetero-runtime",
+                    {"head", "--job", folder / "job.yaml", "--listen", listen_address}),
+         1, {listen_address});
   close(taken);
 }
 
@@ -127,28 +127,31 @@ TEST(BadInput, NoDiskForTheOutput) {
     GTEST_SKIP() << "NOT RUN: mounting a small file system needs root";
   }
   WriteFile(folder / "job.yaml", SmallJobYaml());
-  Expect(RunProgram("hetero-runtime", {"local", folder / "job.yaml", "--output", folder / "disk/out"}), 1,
-         {folder / "disk/out", "No space left on device"});
+  Expect(
+      RunProgram("hetero-runtime", {"local", folder / "job.yaml", "--output", folder / "disk/out"}),
+      1, {folder / "disk/out", "No space left on device"});
   umount((folder / "disk").c_str());
 }
 
 TEST(BadInput, OutputFolderIsAFile) {
   TemporaryFolder folder;
   WriteFile(folder / "job.yaml", SmallJobYaml());
-  Expect(RunProgram("hetero-runtime", {"local", folder / "job.yaml", "--output", folder / "job.yaml"}), 1,
-         {folder / "job.yaml"});
+  Expect(
+      RunProgram("hetero-runtime", {"local", folder / "job.yaml", "--output", folder / "job.yaml"}),
+      1, {folder / "job.yaml"});
 }
 
 // Pictures that cannot be decoded are counted, named and replaced.
 class BadPictures : public ::testing::Test {
  protected:
   void SetUp() override {
-    const ProgramResult made =
-        RunProgram("hetero-runtime", {"make-dataset", "--classes", "4", "--samples", "128",
-                               "--validation-samples", "8", "--size", "24", folder_ / "data"});
+    const ProgramResult made = RunProgram(
+        "hetero-runtime", {"make-dataset", "--classes", "4", "--samples", "128",
+                           "--validation-samples", "8", "--size", "24", folder_ / "data"});
     ASSERT_EQ(made.exit_code, 0) << made.output;
     std::vector<std::string> files;
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_ / "data/train")) {
+    for (const auto& entry :
+         std::filesystem::recursive_directory_iterator(folder_ / "data/train")) {
       if (entry.is_regular_file()) files.push_back(entry.path());
     }
     std::sort(files.begin(), files.end());

@@ -33,12 +33,12 @@ TEST(Command, ValidateListsEveryErrorWithItsField) {
   const std::string job = folder / "job.yaml";
   WriteFile(job, SmallJobYaml());
   EXPECT_EQ(RunProgram("hetero-runtime", {"validate", job}).exit_code, 0);
-  const ProgramResult bad =
-      RunProgram("hetero-runtime", {"validate", job, "--set", "training.batchSizePerWorker=0", "--set",
-                             "roles.cpu.replicas=-1", "--set", "training.model.name=''"});
+  const ProgramResult bad = RunProgram(
+      "hetero-runtime", {"validate", job, "--set", "training.batchSizePerWorker=0", "--set",
+                         "roles.cpu.replicas=-1", "--set", "training.model.name=''"});
   EXPECT_EQ(bad.exit_code, 2);
-  for (const char* path : {"spec.training.batchSizePerWorker", "spec.roles[1].replicas",
-                           "spec.training.model"}) {
+  for (const char* path :
+       {"spec.training.batchSizePerWorker", "spec.roles[1].replicas", "spec.training.model"}) {
     EXPECT_NE(bad.output.find(path), std::string::npos) << bad.output;
   }
 }
@@ -56,9 +56,18 @@ TEST(Command, ExamplesAreValid) {
 
 TEST(Command, MakeDatasetRefusesAFullFolder) {
   TemporaryFolder folder;
-  const std::vector<std::string> arguments = {
-      "make-dataset", "--format", "IDX", "--classes", "3", "--samples", "30",
-      "--validation-samples", "6", "--size", "28", folder / "data"};
+  const std::vector<std::string> arguments = {"make-dataset",
+                                              "--format",
+                                              "IDX",
+                                              "--classes",
+                                              "3",
+                                              "--samples",
+                                              "30",
+                                              "--validation-samples",
+                                              "6",
+                                              "--size",
+                                              "28",
+                                              folder / "data"};
   EXPECT_EQ(RunProgram("hetero-runtime", arguments).exit_code, 0);
   EXPECT_TRUE(std::filesystem::exists(folder / "data/train-images-idx3-ubyte.gz"));
   const ProgramResult again = RunProgram("hetero-runtime", arguments);

@@ -14,8 +14,9 @@ using testing::SmallJobYaml;
 
 // Slow enough to be struck in the middle, without needing cores: 2 ms a sample.
 const std::vector<std::string> kSlow = {
-    "--set", "roles.cpu.replicas=2", "--set", "dataset.samples=2048", "--set",
-    "pipeline=[{op: Delay, milliseconds: 2}, {op: HorizontalFlip}, {op: Normalize}]"};
+    "--set", "roles.cpu.replicas=2",
+    "--set", "dataset.samples=2048",
+    "--set", "pipeline=[{op: Delay, milliseconds: 2}, {op: HorizontalFlip}, {op: Normalize}]"};
 
 // Of the undisturbed job; computed once.
 const std::string& UndisturbedDigest() {
@@ -41,7 +42,8 @@ TEST(Fault, AKilledCpuWorkerCostsNothingOfTheStream) {
   EXPECT_GT(report["ticketsReissued"].get<int>(), 0);
   EXPECT_EQ(report["samplesConsumed"], 2 * 2048);
   EXPECT_GE(report["faults"].size(), 1u);
-  EXPECT_NE(result.output.find("cpu-0 ended: killed by SIGKILL"), std::string::npos) << result.output;
+  EXPECT_NE(result.output.find("cpu-0 ended: killed by SIGKILL"), std::string::npos)
+      << result.output;
 }
 
 TEST(Fault, AFrozenCpuWorkerCostsNothingOfTheStream) {

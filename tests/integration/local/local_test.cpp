@@ -22,7 +22,8 @@ TEST(Local, RunsAJobToItsReport) {
   const ProgramResult result = run.Wait();
   EXPECT_EQ(result.exit_code, 0) << result.output;
   EXPECT_NE(result.output.find("report.json"), std::string::npos) << result.output;
-  EXPECT_NE(result.output.find("rank=1 epoch=2 step=8/8 loss="), std::string::npos) << result.output;
+  EXPECT_NE(result.output.find("rank=1 epoch=2 step=8/8 loss="), std::string::npos)
+      << result.output;
   const nlohmann::json report = run.report();
   EXPECT_EQ(report["state"], "Succeeded");
   EXPECT_EQ(report["steps"], 16);
@@ -34,14 +35,15 @@ TEST(Local, RunsAJobToItsReport) {
 
 TEST(Local, TrainsOnAFolderOfPictures) {
   TemporaryFolder folder;
-  const ProgramResult made = RunProgram(
-      "hetero-runtime", {"make-dataset", "--classes", "4", "--samples", "160", "--validation-samples",
-                         "40", "--size", "24", "--seed", "3", folder / "data"});
+  const ProgramResult made =
+      RunProgram("hetero-runtime",
+                 {"make-dataset", "--classes", "4", "--samples", "160", "--validation-samples",
+                  "40", "--size", "24", "--seed", "3", folder / "data"});
   ASSERT_EQ(made.exit_code, 0) << made.output;
-  LocalRun run(SmallJobYaml(),
-               {"--set", "dataset={uri: 'file://" + (folder / "data/train") +
-                             "', validation: {uri: 'file://" + (folder / "data/val") + "'}}",
-                "--set", "training.epochs=8"});
+  LocalRun run(SmallJobYaml(), {"--set",
+                                "dataset={uri: 'file://" + (folder / "data/train") +
+                                    "', validation: {uri: 'file://" + (folder / "data/val") + "'}}",
+                                "--set", "training.epochs=8"});
   const ProgramResult result = run.Wait();
   ASSERT_EQ(result.exit_code, 0) << result.output;
   EXPECT_EQ(run.report()["evaluations"].back()["samples"], 40);

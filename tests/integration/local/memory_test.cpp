@@ -53,7 +53,8 @@ TEST(Memory, StaysFlatOverTwoThousandBatches) {
   ASSERT_GT(worker_early, 0);
   std::cout << "CPU worker " << worker_early / 1e6 << " -> " << worker_late / 1e6 << " MB, trainer "
             << trainer_early / 1e6 << " -> " << trainer_late / 1e6 << " MB\n";
-  constexpr int64_t kSlack = 16 << 20;  // allocators keep a little; 2,000 leaked batches would be 55 MB
+  constexpr int64_t kSlack =
+      16 << 20;  // allocators keep a little; 2,000 leaked batches would be 55 MB
   EXPECT_LT(worker_late, worker_early + kSlack);
   EXPECT_LT(trainer_late, trainer_early + kSlack);
 }

@@ -1,4 +1,5 @@
-// The stream of batches is a function of the job: not of the number of workers or ranks, nor of what dies.
+// The stream of batches is a function of the job: not of the number of workers or ranks, nor of
+// what dies.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -52,7 +53,8 @@ TEST(Stream, HoldsEverySampleOfAnEpochExactlyOnce) {
     ASSERT_TRUE(read.ok()) << read.status();
     const feed::Tensor& ids = read->tensors.at("sample_ids");
     const auto* values = reinterpret_cast<const int64_t*>(ids.data.data());
-    ids_by_epoch[read->metadata.at("epoch")].insert(values, values + ids.data.size() / sizeof(int64_t));
+    ids_by_epoch[read->metadata.at("epoch")].insert(values,
+                                                    values + ids.data.size() / sizeof(int64_t));
   }
   ASSERT_EQ(ids_by_epoch.size(), 2u);
   for (const auto& [epoch, ids] : ids_by_epoch) {

@@ -78,8 +78,7 @@ TEST(Training, StopEndsAllRanksAndKeepsTheReport) {
 }
 
 TEST(Training, PhasesSumToTheTimeOfTraining) {
-  const nlohmann::json report =
-      RunToReport({.job = SmallJob({"training.epochs=20"})});
+  const nlohmann::json report = RunToReport({.job = SmallJob({"training.epochs=20"})});
   double sum = 0;
   for (const auto& [phase, seconds] : report["phaseSeconds"].items()) sum += seconds.get<double>();
   const double total = report["trainSeconds"].get<double>();

@@ -7,8 +7,8 @@
 
 namespace hetero::testing {
 
-// A small valid job over synthetic 16x16 pictures with an mlp; `overrides` as in --set. Aborts the test
-// program when they make it invalid.
+// A small valid job over synthetic 16x16 pictures with an mlp; `overrides` as in --set. Aborts the
+// test program when they make it invalid.
 api::HeteroTrainingJob SmallJob(const std::vector<std::string>& overrides = {});
 
 // Its manifest, for the programs.

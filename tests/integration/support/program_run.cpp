@@ -81,7 +81,7 @@ ProgramResult ProgramRun::Wait(std::chrono::seconds deadline) {
 }
 
 ProgramResult RunProgram(const std::string& program, std::vector<std::string> arguments,
-                  std::chrono::seconds deadline) {
+                         std::chrono::seconds deadline) {
   return ProgramRun(program, std::move(arguments)).Wait(deadline);
 }
 

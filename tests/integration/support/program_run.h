@@ -39,7 +39,7 @@ class ProgramRun {
 
 // Starts and waits.
 ProgramResult RunProgram(const std::string& program, std::vector<std::string> arguments,
-                  std::chrono::seconds deadline = std::chrono::seconds(60));
+                         std::chrono::seconds deadline = std::chrono::seconds(60));
 
 // `hetero-runtime local` on a manifest in a folder of its own.
 class LocalRun {

@@ -4,7 +4,8 @@
 
 namespace hetero::testing {
 
-// A folder of its own under the system's temporary folder, removed with everything in it at the end.
+// A folder of its own under the system's temporary folder, removed with everything in it at the
+// end.
 class TemporaryFolder {
  public:
   TemporaryFolder();

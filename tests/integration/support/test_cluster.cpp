@@ -70,14 +70,14 @@ void TestCluster::StartWorker(int32_t index) {
   options.identity.member.set_incarnation(++incarnation_);
   options.identity.head_address = head_->address();
   options.identity.tls.plain_text = true;
-  options.listen_address = "unix:" + (folder_ / ("cpu-" + std::to_string(index) + "." +
-                                                 std::to_string(incarnation_ % 100000)));
+  options.listen_address =
+      "unix:" +
+      (folder_ / ("cpu-" + std::to_string(index) + "." + std::to_string(incarnation_ % 100000)));
   options.threads = 1;
   Task& task = workers_[index];
   task.stop = std::stop_source();
   task.thread = std::jthread([options, stop = task.stop.get_token()] {
-    const absl::Status status =
-        process::RunCpuWorker(options, base::Clock::Real(), stop);
+    const absl::Status status = process::RunCpuWorker(options, base::Clock::Real(), stop);
     EXPECT_TRUE(status.ok()) << status;
   });
 }

@@ -18,8 +18,8 @@
 
 namespace hetero::testing {
 
-// A whole job in this process: a real head, real CPU workers and real ranks, each on a thread, talking
-// gRPC over unix sockets. Ranks train, or discard their batches when `input_only`.
+// A whole job in this process: a real head, real CPU workers and real ranks, each on a thread,
+// talking gRPC over unix sockets. Ranks train, or discard their batches when `input_only`.
 class TestCluster {
  public:
   struct Options {

@@ -14,9 +14,10 @@ using ::testing::Pair;
 api::HeteroTrainingJob Job() {
   api::HeteroTrainingJob job;
   job.metadata.name = "demo";
-  job.spec.roles = {{.name = "gpu", .type = api::RoleType::kGpuWorker, .replicas = 2, .gpus_per_replica = 0},
-                    {.name = "cpu", .type = api::RoleType::kCpuWorker, .replicas = 1},
-                    {.name = "head", .type = api::RoleType::kHead}};
+  job.spec.roles = {
+      {.name = "gpu", .type = api::RoleType::kGpuWorker, .replicas = 2, .gpus_per_replica = 0},
+      {.name = "cpu", .type = api::RoleType::kCpuWorker, .replicas = 1},
+      {.name = "head", .type = api::RoleType::kHead}};
   return job;
 }
 

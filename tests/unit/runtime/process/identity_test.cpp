@@ -18,7 +18,8 @@ class IdentityTest : public ::testing::Test {
     setenv("HETERO_HEAD_ADDRESS", "10.0.0.7:7070", 1);
   }
   void TearDown() override {
-    for (const char* name : {"HETERO_ROLE", "HETERO_INDEX", "HETERO_INCARNATION", "HETERO_HEAD_ADDRESS"}) {
+    for (const char* name :
+         {"HETERO_ROLE", "HETERO_INDEX", "HETERO_INCARNATION", "HETERO_HEAD_ADDRESS"}) {
       unsetenv(name);
     }
   }

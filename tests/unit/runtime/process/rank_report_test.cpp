@@ -17,7 +17,8 @@ constexpr uint64_t kSeed = 5;
 class RankReportTest : public ::testing::Test {
  protected:
   RankReportTest()
-      : schedule_({.training = {.samples = 40, .batch_size_per_worker = 10, .ranks = 1, .epochs = 2}}, 0),
+      : schedule_(
+            {.training = {.samples = 40, .batch_size_per_worker = 10, .ranks = 1, .epochs = 2}}, 0),
         report_({.rank = 0,
                  .seed = kSeed,
                  .print = [this](const std::string& line) { lines_.push_back(line); }},
@@ -93,7 +94,9 @@ TEST_F(RankReportTest, PrintsALineAtTheEndOfAnEpoch) {
     report_.OnBatch(MakeBatch(step), {.wait_seconds = 0.1 * (step + 1)});
     report_.OnStep(step + 1, 10, 0.5, 0.25, true);
   }
-  EXPECT_THAT(lines_, ElementsAre("rank=0 epoch=1 step=4/4 loss=0.5000 samples/s=40 wait=40.0% step=250ms"));
+  EXPECT_THAT(
+      lines_,
+      ElementsAre("rank=0 epoch=1 step=4/4 loss=0.5000 samples/s=40 wait=40.0% step=250ms"));
   EXPECT_NEAR(report_.Take().progress().samples_per_second(), 40, 0.01);
 }
 
