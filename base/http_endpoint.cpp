@@ -77,9 +77,9 @@ HttpEndpoint::~HttpEndpoint() { Stop(); }
 void HttpEndpoint::Handle(const std::string& path, Handler handler) {
   impl_->server.Get(path, [handler = std::move(handler)](const httplib::Request& request,
                                                          httplib::Response& response) {
-    HttpResponse answer = handler(ToRequest(request));
+    const HttpResponse answer = handler(ToRequest(request));
     response.status = answer.status;
-    response.set_content(std::move(answer.body), answer.content_type);
+    response.set_content(answer.body, answer.content_type);
   });
 }
 

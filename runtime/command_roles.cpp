@@ -3,6 +3,7 @@
 #include <iostream>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -46,14 +47,15 @@ int RunHeadCommand(const HeadArguments& arguments) {
       arguments.created_unix_ns > 0
           ? base::WallTime(std::chrono::nanoseconds(arguments.created_unix_ns))
           : clock.WallNow();
+  head::Server::Options options;
+  options.job = *job;
+  options.listen_address = arguments.listen;
+  options.tls.plain_text = true;
+  options.input_only = arguments.input_only;
+  options.output_folder = arguments.output;
+  options.created = created;
   const absl::StatusOr<v1::JobStatus> status =
-      process::RunHead({.job = *job,
-                        .listen_address = arguments.listen,
-                        .tls = {.plain_text = true},
-                        .input_only = arguments.input_only,
-                        .output_folder = arguments.output,
-                        .created = created},
-                       arguments.metrics, clock, signals.first());
+      process::RunHead(std::move(options), arguments.metrics, clock, signals.first());
   if (!status.ok()) {
     std::cerr << "head: " << status.status().message() << "\n";
     return kExitFailed;

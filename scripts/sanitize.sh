@@ -1,14 +1,26 @@
 #!/usr/bin/env bash
-# Unit and runtime tests under AddressSanitizer + UndefinedBehaviorSanitizer, then unit tests under
-# ThreadSanitizer. runtime/train is left out: LibTorch is not instrumented.
+# Unit and integration tests under AddressSanitizer + UndefinedBehaviorSanitizer, then unit tests and the data path
+# under ThreadSanitizer (presets asan-ubsan and tsan). runtime/train is left out: LibTorch is not instrumented.
+# Reports are gathered in a folder, so that one of a child process whose end a test expects is not lost.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 for preset in "${@:-asan-ubsan tsan}"; do
   for name in $preset; do
     cmake --preset "$name" -Wno-dev >/dev/null
-    cmake --build "build/$name" -j "$(nproc)"
-    TSAN_OPTIONS="ignore_noninstrumented_modules=1 halt_on_error=1 suppressions=$PWD/tests/tsan.supp" \
-      ASAN_OPTIONS="detect_leaks=0" \
-      ctest --test-dir "build/$name" --output-on-failure --no-tests=error
+    cmake --build --preset "$name" -j "$(nproc)"
+    reports=$PWD/build/$name/reports
+    rm -rf "$reports"
+    mkdir "$reports"
+    status=0
+    ASAN_OPTIONS="log_path=$reports/asan" \
+      UBSAN_OPTIONS="log_path=$reports/ubsan print_stacktrace=1" \
+      TSAN_OPTIONS="log_path=$reports/tsan ignore_noninstrumented_modules=1 suppressions=$PWD/tests/tsan.supp" \
+      ctest --preset "$name" --no-tests=error || status=$?
+    for report in "$reports"/*; do
+      [[ -e $report ]] || continue
+      cat "$report"
+      status=1
+    done
+    ((status == 0)) || exit "$status"
   done
 done

@@ -30,7 +30,8 @@ struct MemberKey {
   std::string role;
   int32_t index = 0;
   int32_t local_rank = 0;
-  auto operator<=>(const MemberKey&) const = default;
+  // clang-tidy 14 mistakes the defaulted body's 0 for a null pointer.
+  auto operator<=>(const MemberKey&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
 struct MemberRecord {

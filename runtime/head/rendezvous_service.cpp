@@ -26,8 +26,9 @@ grpc::Status RendezvousService::Set(grpc::ServerContext*, const v1::SetRequest* 
 grpc::Status RendezvousService::Get(grpc::ServerContext* context, const v1::GetRequest* request,
                                     v1::GetReply* reply) {
   absl::StatusOr<std::string> value = store_.Get(request->key(), GiveUpWith(context));
-  if (value.ok()) reply->set_value(*std::move(value));
-  return ToGrpc(value.status());
+  if (!value.ok()) return ToGrpc(value.status());
+  reply->set_value(*std::move(value));
+  return grpc::Status::OK;
 }
 
 grpc::Status RendezvousService::Wait(grpc::ServerContext* context, const v1::WaitRequest* request,

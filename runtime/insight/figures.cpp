@@ -23,7 +23,7 @@ std::string CountText(int64_t value) {
   const size_t sign = value < 0 ? 1 : 0;
   for (size_t i = digits.size(); i > sign + 3;) {
     i -= 3;
-    digits.insert(i, ",");
+    digits.insert(i, 1, ',');
   }
   return digits;
 }

@@ -37,7 +37,8 @@ std::string DescribeProgress(const v1::JobStatus& status) {
     absl::StrAppendFormat(&text, "  accuracy %.4f",
                           status.evaluations(status.evaluations_size() - 1).accuracy());
   }
-  absl::StrAppendFormat(&text, "  %.0f samples/s  wait %.1f %%", progress.samples_per_second(),
+  absl::StrAppendFormat(&text, "  %.*f samples/s  wait %.1f %%",
+                        progress.samples_per_second() < 10 ? 2 : 0, progress.samples_per_second(),
                         progress.data_wait_percent());
   if (status.eta_seconds() > 0) {
     const int64_t seconds = static_cast<int64_t>(status.eta_seconds());

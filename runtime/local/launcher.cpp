@@ -30,7 +30,7 @@ namespace {
 
 constexpr base::Duration kPoll = std::chrono::milliseconds(20);
 constexpr base::Duration kStopGrace = std::chrono::seconds(4);   // Ctrl-C until SIGKILL
-constexpr base::Duration kLeaveGrace = std::chrono::seconds(5);  // head gone until SIGKILL
+constexpr base::Duration kLeaveGrace = std::chrono::seconds(2);  // job ended until SIGKILL
 
 constexpr int kStoppedExit = 130;  // of a head whose job was stopped
 
@@ -129,7 +129,8 @@ class Launcher {
   std::unique_ptr<StatusWatch> watch_;
   int restarts_ = 0;
   std::vector<v1::ExitReport> unreported_exits_;
-  bool stopping_ = false;
+  bool stopping_ = false;  // on request
+  bool leaving_ = false;   // ends of processes are no news any more
   std::optional<ExitStatus> head_exit_;
 };
 
@@ -194,7 +195,7 @@ void Launcher::OnExit(Member& member, const ExitStatus& status) {
     head_exit_ = status;
     return;
   }
-  if (stopping_ || status.ok()) return;
+  if (stopping_ || leaving_ || status.ok()) return;
   const bool replaced = member.plan.type == api::RoleType::kCpuWorker &&
                         restarts_ < options_.job.spec.run_policy.max_restarts;
   console_.Line(absl::StrCat(member.plan.name, " ended: ", status.ToString(), "; see ",
@@ -237,7 +238,7 @@ void Launcher::WriteProcessList() {
 }
 
 void Launcher::WaitForAll(base::Duration grace) {
-  stopping_ = true;
+  leaving_ = true;
   const base::Instant deadline = clock_.Now() + grace;
   while (clock_.Now() < deadline) {
     Supervise();
@@ -313,9 +314,8 @@ absl::StatusOr<Outcome> Launcher::Run(std::stop_token stop, std::stop_token kill
     }
     WaitForAll(std::chrono::seconds(1));
   } else {
-    const bool stopping = stopping_;
-    WaitForAll(kLeaveGrace);
-    stopping_ = stopping;
+    // Members leave when the head tells them; of one that was killed they would hear nothing.
+    WaitForAll(head_exit_->signal == 0 ? kLeaveGrace : base::Duration::zero());
   }
   std::error_code ignored;
   std::filesystem::remove(OutputFile("processes.json"), ignored);

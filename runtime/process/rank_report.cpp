@@ -1,5 +1,6 @@
 #include "runtime/process/rank_report.h"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "base/process_usage.h"
@@ -9,6 +10,12 @@ namespace hetero::process {
 namespace {
 
 constexpr base::Duration kRateInterval = std::chrono::seconds(1);
+
+// Fewer than others when maxSteps ends the job in this epoch.
+int64_t StepsOfEpoch(const job::StepPlan& plan, const job::Step& step) {
+  const int64_t first = step.step - step.step_in_epoch;
+  return std::min(plan.steps_per_epoch(), plan.total_steps() - first);
+}
 
 }  // namespace
 
@@ -103,9 +110,9 @@ void RankReport::PrintLine(const job::Step& step) {
     if (progress_.loss() != 0) std::snprintf(loss, sizeof loss, " loss=%.4f", progress_.loss());
     std::snprintf(
         text, sizeof text,
-        "rank=%d epoch=%lld step=%lld/%lld%s samples/s=%.0f wait=%.1f%% step=%.0fms", options_.rank,
+        "rank=%d epoch=%lld step=%lld/%lld%s samples/s=%.*f wait=%.1f%% step=%.0fms", options_.rank,
         static_cast<long long>(step.epoch + 1), static_cast<long long>(step.step_in_epoch + 1),
-        static_cast<long long>(schedule_->training().steps_per_epoch()), loss,
+        static_cast<long long>(StepsOfEpoch(schedule_->training(), step)), loss,
         line_.samples / seconds, 100 * (stats_.wait_seconds - line_.wait_seconds) / seconds,
         1000 * seconds / line_.steps);
     options_.print(text);

@@ -118,6 +118,9 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenDataset(const api::DatasetSource& s
     return WrongScheme(source.uri, "other than Synthetic");
   }
   const absl::StatusOr<Found> found = List(location->path);
+  if (absl::IsNotFound(found.status()) && source.format == DatasetFormat::kIdx) {
+    return absl::NotFoundError(absl::StrCat(found.status().message(), "; ", kIdxFiles));
+  }
   if (!found.ok()) return found.status();
   DatasetFormat format = source.format;
   if (format == DatasetFormat::kAuto) {

@@ -180,6 +180,12 @@ absl::Status CheckContents(const IdxFile& images, const IdxFile& labels) {
   return absl::OkStatus();
 }
 
+// Who misses one file usually misses more of them.
+absl::Status NameAllFiles(const absl::Status& status) {
+  if (!absl::IsNotFound(status)) return status;
+  return absl::NotFoundError(absl::StrCat(status.message(), "; ", kIdxFiles));
+}
+
 }  // namespace
 
 bool IsIdxImagesName(std::string_view name) {
@@ -192,9 +198,9 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenIdx(const std::string& folder,
                                                  const api::DatasetSource& source,
                                                  job::Split split) {
   absl::StatusOr<IdxFile> images = Load(folder, split, kImages);
-  if (!images.ok()) return images.status();
+  if (!images.ok()) return NameAllFiles(images.status());
   absl::StatusOr<IdxFile> labels = Load(folder, split, kLabels);
-  if (!labels.ok()) return labels.status();
+  if (!labels.ok()) return NameAllFiles(labels.status());
   HETERO_RETURN_IF_ERROR(CheckContents(*images, *labels));
   const std::string where = images->path;
   auto dataset = std::make_unique<Idx>(*std::move(images), *std::move(labels), source.classes);

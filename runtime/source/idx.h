@@ -10,6 +10,11 @@
 
 namespace hetero::source {
 
+// What a folder of this format holds, for messages.
+inline constexpr char kIdxFiles[] =
+    "an IDX dataset is four files in one folder, each plain or with .gz: train-images-idx3-ubyte, "
+    "train-labels-idx1-ubyte, t10k-images-idx3-ubyte, t10k-labels-idx1-ubyte";
+
 // MNIST's IDX format (http://yann.lecun.com/exdb/mnist): big-endian headers, images under magic
 // 0x00000803 with [count, height, width], labels under 0x00000801 with [count], one byte each.
 inline constexpr uint32_t kIdxImagesMagic = 0x00000803;

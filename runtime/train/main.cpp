@@ -1,12 +1,28 @@
+#include <malloc.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <iostream>
+#include <limits>
 
 #include "base/log.h"
 #include "base/version.h"
 #include "runtime/process/grpc_lifetime.h"
 #include "runtime/process/signals.h"
 #include "runtime/train/trainer_process.h"
+
+namespace {
+
+// Activations and gradients are as large in every step as in the one before. By default malloc
+// gives them back to the kernel each time, and the page faults of taking them again cost a fifth of
+// a small step.
+void KeepMemory() {
+  mallopt(M_MMAP_MAX, 0);
+  mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
+  mallopt(M_TOP_PAD, 64 << 20);
+}
+
+}  // namespace
 
 // hetero-trainer: one GPU worker (one rank on the CPU when it has no GPU).
 int main(int argc, char** argv) {
@@ -33,6 +49,7 @@ int main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : 2;
   }
 
+  KeepMemory();
   process::DieWithParent();
   process::SignalStop signals;
   process::KeepGrpcInitialized();

@@ -127,18 +127,18 @@ TEST(BadInput, NoDiskForTheOutput) {
     GTEST_SKIP() << "NOT RUN: mounting a small file system needs root";
   }
   WriteFile(folder / "job.yaml", SmallJobYaml());
-  Expect(
-      RunProgram("hetero-runtime", {"local", folder / "job.yaml", "--output", folder / "disk/out"}),
-      1, {folder / "disk/out", "No space left on device"});
+  Expect(RunProgram("hetero-runtime", {"local", folder / "job.yaml", "--input-only", "--output",
+                                       folder / "disk/out"}),
+         1, {folder / "disk/out", "No space left on device"});
   umount((folder / "disk").c_str());
 }
 
 TEST(BadInput, OutputFolderIsAFile) {
   TemporaryFolder folder;
   WriteFile(folder / "job.yaml", SmallJobYaml());
-  Expect(
-      RunProgram("hetero-runtime", {"local", folder / "job.yaml", "--output", folder / "job.yaml"}),
-      1, {folder / "job.yaml"});
+  Expect(RunProgram("hetero-runtime", {"local", folder / "job.yaml", "--input-only", "--output",
+                                       folder / "job.yaml"}),
+         1, {folder / "job.yaml"});
 }
 
 // Pictures that cannot be decoded are counted, named and replaced.
@@ -161,7 +161,9 @@ class BadPictures : public ::testing::Test {
   }
   std::vector<std::string> Arguments(std::vector<std::string> sets) {
     sets.push_back("dataset.uri=file://" + (folder_ / "data/train"));
-    return Sets(sets);
+    std::vector<std::string> arguments = Sets(sets);
+    arguments.push_back("--input-only");
+    return arguments;
   }
   std::string Manifest() {
     std::string yaml = SmallJobYaml();
