@@ -81,8 +81,7 @@ absl::StatusOr<Child> Child::Start(const ProcessPlan& plan, int64_t incarnation,
   return Child(pid);
 }
 
-Child::Child(Child&& other) noexcept
-    : pid_(std::exchange(other.pid_, -1)), exit_(std::move(other.exit_)) {}
+Child::Child(Child&& other) noexcept : pid_(std::exchange(other.pid_, -1)), exit_(other.exit_) {}
 
 Child& Child::operator=(Child&& other) noexcept {
   std::swap(pid_, other.pid_);

@@ -37,7 +37,8 @@ float MeanLuma(const Image& image) {
   } else {
     for (size_t i = 0; i < size; ++i) sum += p[i];
   }
-  return float(double(sum) / double(size / channels));
+  const size_t pixels = size / channels;
+  return float(double(sum) / double(pixels));
 }
 
 // Numbers with 16 fractional bits.

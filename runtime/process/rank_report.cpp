@@ -1,8 +1,8 @@
 #include "runtime/process/rank_report.h"
 
 #include <algorithm>
-#include <cstdio>
 
+#include "absl/strings/str_format.h"
 #include "base/process_usage.h"
 #include "runtime/feed/digest.h"
 
@@ -105,17 +105,14 @@ void RankReport::PrintLine(const job::Step& step) {
   const base::Instant now = clock_.Now();
   const double seconds = base::ToSeconds(now - line_.begin);
   if (options_.print && line_.steps > 0 && seconds > 0) {
-    char text[256];
-    char loss[48] = "";
-    if (progress_.loss() != 0) std::snprintf(loss, sizeof loss, " loss=%.4f", progress_.loss());
-    std::snprintf(
-        text, sizeof text,
-        "rank=%d epoch=%lld step=%lld/%lld%s samples/s=%.*f wait=%.1f%% step=%.0fms", options_.rank,
-        static_cast<long long>(step.epoch + 1), static_cast<long long>(step.step_in_epoch + 1),
-        static_cast<long long>(StepsOfEpoch(schedule_->training(), step)), loss,
-        line_.samples / seconds, 100 * (stats_.wait_seconds - line_.wait_seconds) / seconds,
-        1000 * seconds / line_.steps);
-    options_.print(text);
+    const double rate = line_.samples / seconds;
+    const std::string loss =
+        progress_.loss() != 0 ? absl::StrFormat(" loss=%.4f", progress_.loss()) : "";
+    options_.print(absl::StrFormat(
+        "rank=%d epoch=%d step=%d/%d%s samples/s=%.*f wait=%.1f%% step=%.0fms", options_.rank,
+        step.epoch + 1, step.step_in_epoch + 1, StepsOfEpoch(schedule_->training(), step), loss,
+        rate < 10 ? 2 : 0, rate, 100 * (stats_.wait_seconds - line_.wait_seconds) / seconds,
+        1000 * seconds / line_.steps));
   }
   line_ = {.begin = now, .wait_seconds = stats_.wait_seconds};
 }
@@ -128,12 +125,9 @@ void RankReport::OnEvaluation(const v1::EvaluationResult& evaluation) {
   if (options_.rank != 0) return;
   evaluations_.push_back(evaluation);
   if (options_.print) {
-    char text[160];
-    std::snprintf(
-        text, sizeof text, "evaluation epoch=%lld step=%lld loss=%.4f accuracy=%.4f samples=%lld",
-        static_cast<long long>(evaluation.epoch()), static_cast<long long>(evaluation.step()),
-        evaluation.loss(), evaluation.accuracy(), static_cast<long long>(evaluation.samples()));
-    options_.print(text);
+    options_.print(absl::StrFormat("evaluation epoch=%d step=%d loss=%.4f accuracy=%.4f samples=%d",
+                                   evaluation.epoch(), evaluation.step(), evaluation.loss(),
+                                   evaluation.accuracy(), evaluation.samples()));
   }
 }
 

@@ -33,14 +33,15 @@ TestCluster::TestCluster(Options options) : options_(std::move(options)) {
   base::Clock& clock = base::Clock::Real();
   incarnation_ = clock.WallNow().time_since_epoch().count();
   std::filesystem::create_directories(dump_folder());
+  head::Server::Options head_options;
+  head_options.job = options_.job;
+  head_options.listen_address = "unix:" + (folder_ / "head.sock");
+  head_options.tls.plain_text = true;
+  head_options.input_only = options_.input_only;
+  head_options.output_folder = folder_ / "out";
+  head_options.created = clock.WallNow();
   absl::StatusOr<std::unique_ptr<head::Server>> head =
-      head::Server::Start({.job = options_.job,
-                           .listen_address = "unix:" + (folder_ / "head.sock"),
-                           .tls = {.plain_text = true},
-                           .input_only = options_.input_only,
-                           .output_folder = folder_ / "out",
-                           .created = clock.WallNow()},
-                          clock);
+      head::Server::Start(std::move(head_options), clock);
   if (!head.ok()) {
     ADD_FAILURE() << head.status();
     return;

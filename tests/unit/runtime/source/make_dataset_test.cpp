@@ -250,15 +250,15 @@ TEST(MakeDatasetOptionsTest, BadOptionsAreRefused) {
 
 TEST(ShapePictureTest, AllClassesAreDistinct) {
   std::set<std::string> names;
-  std::set<Bytes> colour;
-  std::set<Bytes> grey;
+  std::set<std::string> colour;
+  std::set<std::string> grey;
   Bytes pixels;
   for (int32_t label = 0; label < kShapeClasses; ++label) {
     names.insert(ShapeClassName(label));
     DrawColourShape(label, {24, 24}, CounterRandom(5), &pixels);
-    colour.insert(pixels);
+    colour.emplace(pixels.begin(), pixels.end());
     DrawGreyShape(label, {24, 24}, CounterRandom(5), &pixels);
-    grey.insert(pixels);
+    grey.emplace(pixels.begin(), pixels.end());
   }
   EXPECT_EQ(names.size(), 64u);
   EXPECT_EQ(colour.size(), 64u);
