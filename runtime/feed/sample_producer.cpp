@@ -1,5 +1,6 @@
 #include "runtime/feed/sample_producer.h"
 
+#include <algorithm>
 #include <limits>
 #include <span>
 #include <string>
@@ -7,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/crc32c.h"
+#include "base/status_macros.h"
 #include "runtime/job/permutation.h"
 #include "runtime/job/replacement.h"
 
@@ -18,6 +20,27 @@ using std::chrono::milliseconds;
 constexpr int32_t kMaxCandidates = 1000;
 constexpr base::Duration kRetryPauses[] = {milliseconds(20), milliseconds(100), milliseconds(500)};
 constexpr int64_t kMaxBatchBytes = std::numeric_limits<int32_t>::max() - (int64_t{64} << 20);
+
+// A label must mean the same class in both splits, or the accuracy means nothing.
+absl::Status CheckSplitsAgree(const source::Dataset& train, const source::Dataset& validation) {
+  const bool named = train.ClassName(0) != "0";
+  for (int32_t label = 0; label < std::max(train.classes(), validation.classes()); ++label) {
+    const bool in_train = label < train.classes();
+    const bool in_validation = label < validation.classes();
+    // Formats without names know only the labels they met.
+    if (!named && !in_validation) break;
+    if (in_train && in_validation && train.ClassName(label) == validation.ClassName(label))
+      continue;
+    const auto name = [label](const source::Dataset& dataset) {
+      return label < dataset.classes() ? absl::StrCat("\"", dataset.ClassName(label), "\"")
+                                       : "missing";
+    };
+    return absl::InvalidArgumentError(absl::StrCat(
+        "spec.dataset.validation: class ", label, " is ", name(validation), " there but ",
+        name(train), " in the training set; both need the same class folders"));
+  }
+  return absl::OkStatus();
+}
 
 }  // namespace
 
@@ -50,6 +73,12 @@ absl::StatusOr<std::unique_ptr<SampleProducer>> SampleProducer::Create(
     pipeline =
         pipeline::Pipeline::Create(job.spec.pipeline, validation->image(), job::Split::kValidation);
     if (!pipeline.ok()) return pipeline.status();
+    HETERO_RETURN_IF_ERROR(CheckSplitsAgree(*producer->train_, *validation));
+    if ((*pipeline)->output() != producer->train_pipeline_->output()) {
+      return absl::InvalidArgumentError(
+          "spec.dataset.validation: its pictures leave the pipeline in another shape than the "
+          "training set's; fix the size with Resize or a crop");
+    }
     producer->validation_ = std::move(validation);
     producer->validation_pipeline_ = *std::move(pipeline);
   }

@@ -183,6 +183,15 @@ TEST_F(BadPictures, AreCountedAndReplaced) {
   EXPECT_EQ(report["samplesConsumed"], 2 * 128);
 }
 
+// A class folder that validation lacks would shift its labels.
+TEST_F(BadPictures, ValidationWithOtherClassesIsRefused) {
+  const std::string first = std::filesystem::directory_iterator(folder_ / "data/val")->path();
+  std::filesystem::remove_all(first);
+  LocalRun run(Manifest(),
+               Arguments({"dataset.validation={uri: 'file://" + (folder_ / "data/val") + "'}"}));
+  Expect(run.Wait(), 2, {"spec.dataset.validation", std::filesystem::path(first).filename()});
+}
+
 TEST_F(BadPictures, AreAnErrorWhenTheyAreTooMany) {
   LocalRun run(Manifest(), Arguments({"training.batchSizePerWorker=16", "dataset.maxBadSamples=1",
                                       "training.epochs=1000"}));

@@ -58,9 +58,8 @@ class TestServer {
   ~TestServer() { server_->Shutdown(); }
 
   // The status of a call.
-  grpc::Status Call(std::shared_ptr<grpc::ChannelCredentials> credentials) {
-    const auto channel =
-        grpc::CreateChannel("127.0.0.1:" + std::to_string(port_), std::move(credentials));
+  grpc::Status Call(const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
+    const auto channel = grpc::CreateChannel("127.0.0.1:" + std::to_string(port_), credentials);
     grpc::GenericStub stub(channel);
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(10));

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "tests/unit/operator/api/test_manifest.h"
 
@@ -210,8 +211,8 @@ TEST(ManifestTest, TextThatIsNotUtf8IsReportedNotThrown) {
 TEST(ManifestTest, AliasesThatExpandWithoutEndAreRefused) {
   std::string bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
   for (int i = 1; i < 10; ++i) {
-    const std::string below = "*a" + std::to_string(i - 1);
-    bomb += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [";
+    const std::string below = absl::StrCat("*a", i - 1);
+    absl::StrAppend(&bomb, "a", i, ": &a", i, " [");
     for (int k = 0; k < 10; ++k) bomb += below + (k < 9 ? ", " : "]\n");
   }
   const ManifestResult result = ParseManifest(bomb);

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "runtime/pipeline/decode.h"
 #include "tests/unit/runtime/pipeline/fixtures.h"
 
@@ -25,7 +26,7 @@ TEST(ContactSheet, HoldsEnlargedPicturesAndCaptions) {
     Image image;
     image.Reshape({28, 28, i == 4 ? 1 : 3});
     std::fill(image.bytes.begin(), image.bytes.end(), uint8_t(40 * (i + 1)));
-    entries.push_back({image, "#" + std::to_string(1000 + i) + " a class with a rather long name"});
+    entries.push_back({image, absl::StrCat("#", 1000 + i, " a class with a rather long name")});
   }
   const std::string path = testing::TempDir() + "contact_sheet_test.png";
   const absl::Status status = WriteContactSheet(entries, path);

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <string>
 
 #include "runtime/pipeline/colour.h"
 #include "runtime/pipeline/crop.h"
@@ -67,7 +68,7 @@ TEST(RandomResizedCrop, PositionsReachAllBorders) {
     ++corners[{box.top, box.left}];
   }
   ASSERT_EQ(corners.size(), 4u);
-  for (const auto& [corner, count] : corners) EXPECT_NEAR(count, kDraws / 4, kDraws / 20);
+  for (const auto& [corner, count] : corners) EXPECT_NEAR(count, kDraws / 4.0, kDraws / 20.0);
 }
 
 // How often `op` changes a picture that it could change.
@@ -109,7 +110,7 @@ TEST(ColorJitter, BrightnessIsUniformInItsRange) {
     ASSERT_LE(out.bytes[0], 150);
     ++quarters[size_t(std::min((out.bytes[0] - 50) / 25, 3))];
   }
-  for (const int count : quarters) EXPECT_NEAR(count, kDraws / 4, kDraws / 20);
+  for (const int count : quarters) EXPECT_NEAR(count, kDraws / 4.0, kDraws / 20.0);
 }
 
 TEST(ColorJitter, UsesEveryOrderOfItsAdjustments) {
@@ -165,7 +166,7 @@ TEST(GaussianBlurOperator, SigmaStaysInItsRange) {
     ASSERT_GE(out.row(5)[5], softest.row(5)[5]);
     above_middle += out.row(5)[5] > middle.row(5)[5];
   }
-  EXPECT_NEAR(above_middle, kDraws / 2, kDraws / 20);
+  EXPECT_NEAR(above_middle, kDraws / 2.0, kDraws / 20.0);
 }
 
 }  // namespace
