@@ -50,7 +50,7 @@ int RunHeadCommand(const HeadArguments& arguments) {
   head::Server::Options options;
   options.job = *job;
   options.listen_address = arguments.listen;
-  options.tls.plain_text = true;
+  options.tls = process::TlsFromEnvironment();
   options.input_only = arguments.input_only;
   options.output_folder = arguments.output;
   options.created = created;

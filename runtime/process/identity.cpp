@@ -52,10 +52,7 @@ absl::StatusOr<Identity> IdentityFromEnvironment() {
   identity.head_address = Variable("HETERO_HEAD_ADDRESS");
   identity.node = Variable("HETERO_NODE_NAME", HostName());
   identity.host = Variable("HETERO_POD_IP", "127.0.0.1");
-  identity.tls.plain_text = Variable("HETERO_TLS") == "plain-text";
-  identity.tls.ca_file = Variable("HETERO_TLS_CA");
-  identity.tls.certificate_file = Variable("HETERO_TLS_CERTIFICATE");
-  identity.tls.key_file = Variable("HETERO_TLS_KEY");
+  identity.tls = TlsFromEnvironment();
   for (const char* required : {"HETERO_ROLE", "HETERO_HEAD_ADDRESS"}) {
     if (Variable(required).empty()) {
       return absl::InvalidArgumentError(absl::StrCat(
@@ -64,6 +61,13 @@ absl::StatusOr<Identity> IdentityFromEnvironment() {
     }
   }
   return identity;
+}
+
+base::TlsOptions TlsFromEnvironment() {
+  return {.plain_text = Variable("HETERO_TLS") == "plain-text",
+          .ca_file = Variable("HETERO_TLS_CA"),
+          .certificate_file = Variable("HETERO_TLS_CERTIFICATE"),
+          .key_file = Variable("HETERO_TLS_KEY")};
 }
 
 std::string MemberName(const v1::Identity& identity) {

@@ -16,6 +16,7 @@ namespace {
 
 using testing::LocalRun;
 using testing::ProgramResult;
+using testing::ProgramRun;
 using testing::RunProgram;
 using testing::SmallJobYaml;
 using testing::TemporaryFolder;
@@ -114,9 +115,13 @@ TEST(BadInput, PortTaken) {
   const std::string listen_address = "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
   TemporaryFolder folder;
   WriteFile(folder / "job.yaml", SmallJobYaml());
-  Expect(RunProgram("hetero-runtime",
-                    {"head", "--job", folder / "job.yaml", "--listen", listen_address}),
-         1, {listen_address});
+  const std::vector<std::string> head = {"head", "--job", folder / "job.yaml", "--listen",
+                                         listen_address};
+  const auto deadline = std::chrono::seconds(60);
+  Expect(ProgramRun("hetero-runtime", head, {"HETERO_TLS=plain-text"}).Wait(deadline), 1,
+         {listen_address});
+  // Plain text has to be asked for.
+  Expect(ProgramRun("hetero-runtime", head).Wait(deadline), 1, {"certificate"});
   close(taken);
 }
 
