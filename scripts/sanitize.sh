@@ -12,8 +12,9 @@ for preset in "${@:-asan-ubsan tsan}"; do
     rm -rf "$reports"
     mkdir "$reports"
     status=0
-    ASAN_OPTIONS="log_path=$reports/asan" \
-      UBSAN_OPTIONS="log_path=$reports/ubsan print_stacktrace=1" \
+    # UBSan itself writes to stderr only: it aborts, and ASan reports that. Both set the one path they share.
+    ASAN_OPTIONS="log_path=$reports/asan handle_abort=1" \
+      UBSAN_OPTIONS="log_path=$reports/asan print_stacktrace=1 abort_on_error=1" \
       TSAN_OPTIONS="log_path=$reports/tsan ignore_noninstrumented_modules=1 suppressions=$PWD/tests/tsan.supp" \
       ctest --preset "$name" --no-tests=error || status=$?
     for report in "$reports"/*; do

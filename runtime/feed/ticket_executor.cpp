@@ -123,8 +123,10 @@ std::shared_ptr<TicketExecutor::Work> TicketExecutor::TakeWork(std::stop_token s
   };
   if (!changed_.wait(lock, stop, available)) return nullptr;
   *first = !taken->preparing;
-  taken->preparing = true;
-  taken->producer = producer_;
+  if (*first) {
+    taken->preparing = true;
+    taken->producer = producer_;
+  }
   return taken;
 }
 

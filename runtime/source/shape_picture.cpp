@@ -131,7 +131,9 @@ Coverage Cover(Shape shape, Texture texture, const Pose& pose, int32_t x, int32_
   constexpr int kGrid = 3;
   Coverage cover;
   for (int i = 0; i < kGrid * kGrid; ++i) {
-    const Point p = pose.At(x + (i % kGrid + 0.5) / kGrid, y + (i / kGrid + 0.5) / kGrid);
+    const int row = i / kGrid;
+    const int column = i % kGrid;
+    const Point p = pose.At(x + (column + 0.5) / kGrid, y + (row + 0.5) / kGrid);
     if (!Inside(shape, p)) continue;
     (Painted(texture, p) ? cover.paint : cover.gap) += 1.0 / (kGrid * kGrid);
   }

@@ -1,6 +1,7 @@
 #include "runtime/train/resnet.h"
 
 #include <array>
+#include <memory>
 
 namespace hetero::train {
 namespace {
@@ -101,7 +102,7 @@ class ResNet : public Model {
     layer3_ = register_module("layer3", MakeLayer<Block>(128 * kExpansion, 256, blocks[2], 2));
     layer4_ = register_module("layer4", MakeLayer<Block>(256 * kExpansion, 512, blocks[3], 2));
     fc_ = register_module("fc", nn::Linear(512 * kExpansion, options.classes));
-    for (const auto& module : modules(/*include_self=*/false)) {
+    for (const std::shared_ptr<nn::Module>& module : modules(/*include_self=*/false)) {
       if (auto* convolution = module->as<nn::Conv2dImpl>()) {
         nn::init::kaiming_normal_(convolution->weight, 0, torch::kFanOut, torch::kReLU);
       }

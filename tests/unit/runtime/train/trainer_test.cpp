@@ -11,7 +11,6 @@ namespace {
 
 using ::testing::DoubleNear;
 using ::testing::Gt;
-using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 // The same job on one rank, with the same global batch.
