@@ -8,19 +8,20 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 mode=${1:-}
+folders='base|operator|runtime|cli'
+case $mode in
+  all) folders+='|tests' ;;
+  "" | fast | format | *.cpp) ;;
+  *) echo "lint: unknown mode '$mode': use none, all, fast, format or .cpp files" >&2; exit 2 ;;
+esac
+
 if [[ $mode != *.cpp ]]; then
   mapfile -t files < <(git ls-files '*.h' '*.cpp' | grep -v '^third_party/')
   echo "lint: clang-format on ${#files[@]} files"
   clang-format-14 --dry-run -Werror "${files[@]}"
 fi
+[[ $mode == format ]] && exit 0
 
-folders='base|operator|runtime|cli'
-case $mode in
-  format) exit 0 ;;
-  all) folders+='|tests' ;;
-  "" | fast | *.cpp) ;;
-  *) echo "lint: unknown mode '$mode': use none, all, fast, format or .cpp files" >&2; exit 2 ;;
-esac
 if [[ $mode == *.cpp ]]; then
   units=("$@")
 else  # LibTorch's first: the slowest files must not be the last ones

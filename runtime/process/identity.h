@@ -25,8 +25,9 @@ struct Identity {
 // kInvalidArgument names the variable that is missing or malformed.
 absl::StatusOr<Identity> IdentityFromEnvironment();
 
-// How this process protects its gRPC ports: HETERO_TLS=plain-text, or mutual TLS with the files named by
-// HETERO_TLS_CA, HETERO_TLS_CERTIFICATE and HETERO_TLS_KEY. Plain text is never the default.
+// How this process protects its gRPC ports: HETERO_TLS=plain-text, or mutual TLS with the files
+// named by HETERO_TLS_CA, HETERO_TLS_CERTIFICATE and HETERO_TLS_KEY. Plain text is never the
+// default.
 base::TlsOptions TlsFromEnvironment();
 
 // "cpu-0": the name of a member in logs, reports and file names.
