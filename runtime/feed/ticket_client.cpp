@@ -94,6 +94,10 @@ class Impl : public TicketClient {
   Window window_;
   std::map<int64_t, std::unique_ptr<Batch>> batches_;  // arrived, not consumed
   std::map<ProducerId, Worker> workers_;
+  // Of workers that left while their stream was still ending. gRPC joins its threads when the last
+  // channel goes, so that must not happen on one of them: the driver lets go of these.
+  std::map<ProducerId, std::shared_ptr<grpc::Channel>> ending_;
+  std::vector<std::shared_ptr<grpc::Channel>> ended_;
   std::map<int64_t, TicketExecutor::Handle> local_tickets_;
   ProducerId next_id_ = kLocalProducer + 1;
   int live_streams_ = 0;  // until on_down
@@ -217,7 +221,10 @@ void Impl::SetRoster(const std::vector<WorkerAddress>& roster) {
 void Impl::RemoveWorker(ProducerId id) {
   Worker& worker = workers_.at(id);
   log::Info("CPU worker left", {{"worker", worker.address.name}});
-  if (worker.stream != nullptr) worker.stream->Cancel();
+  if (worker.stream != nullptr) {
+    worker.stream->Cancel();
+    ending_[id] = worker.channel;
+  }
   workers_.erase(id);
   Apply(Window::WorkerRemoved{id});
 }
@@ -347,6 +354,7 @@ void Impl::OnDown(ProducerId id, const absl::Status& status) {
     worker.redial_at = clock_.Now() + worker.backoff.Next();
     Apply(Window::StreamDown{id});
   }
+  if (auto node = ending_.extract(id)) ended_.push_back(std::move(node.mapped()));
   --live_streams_;
   changed_.notify_all();
 }
@@ -354,7 +362,9 @@ void Impl::OnDown(ProducerId id, const absl::Status& status) {
 void Impl::Drive(std::stop_token stop) {
   base::SetThreadName("feed");
   do {
+    std::vector<std::shared_ptr<grpc::Channel>> ended;  // destroyed without the lock
     const std::lock_guard lock(mutex_);
+    ended.swap(ended_);
     DialWhereDue();
     Apply(Window::Tick{});
   } while (clock_.SleepFor(kTick, stop));

@@ -59,10 +59,13 @@ void TrainerStream::OnWriteDone(bool ok) {
 }
 
 void TrainerStream::OnDone(const grpc::Status& status) {
-  const std::shared_ptr<TrainerStream> last = std::move(self_);
-  if (!broken_.ok()) return callbacks_.on_down(broken_);
-  callbacks_.on_down(
-      absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message()));
+  const absl::Status reason =
+      broken_.ok()
+          ? absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message())
+          : broken_;
+  const std::function<void(absl::Status)> on_down = callbacks_.on_down;
+  self_.reset();  // this object may be gone from here on
+  on_down(reason);
 }
 
 }  // namespace hetero::feed

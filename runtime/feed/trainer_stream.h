@@ -16,7 +16,8 @@
 namespace hetero::feed {
 
 // A trainer's end of one stream to one CPU worker, from dialling until it breaks. Thread-safe. gRPC
-// keeps it alive until on_down has returned, which is called exactly once and last.
+// keeps it, and with it the channel, until just before on_down, which is called exactly once and
+// last. The channel's owner outlives that call: a last reference must not go on gRPC's own thread.
 class TrainerStream : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
   // Called on gRPC's threads, with no lock held; never from inside Dial() or Send().

@@ -20,10 +20,11 @@ namespace {
 
 std::vector<std::string> Environment(const ProcessPlan& plan, int64_t incarnation) {
   std::vector<std::string> result;
-  for (char** entry = environ; *entry != nullptr; ++entry) result.emplace_back(*entry);
   for (const auto& [key, value] : plan.environment) result.push_back(key + "=" + value);
   result.push_back(absl::StrCat("HETERO_INCARNATION=", incarnation));
   result.push_back(absl::StrCat("HETERO_PARENT_PID=", getpid()));
+  // Last: of two equal names getenv() takes the first.
+  for (char** entry = environ; *entry != nullptr; ++entry) result.emplace_back(*entry);
   return result;
 }
 

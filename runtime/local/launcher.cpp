@@ -1,10 +1,6 @@
 #include "runtime/local/launcher.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
-#include <string.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <memory>
@@ -22,7 +18,9 @@
 #include "runtime/insight/report.h"
 #include "runtime/local/child.h"
 #include "runtime/local/console.h"
+#include "runtime/local/output_pipe.h"
 #include "runtime/local/processes.h"
+#include "runtime/local/socket_folder.h"
 #include "runtime/local/status_watch.h"
 
 namespace hetero::local {
@@ -33,59 +31,6 @@ constexpr base::Duration kStopGrace = std::chrono::seconds(4);   // Ctrl-C until
 constexpr base::Duration kLeaveGrace = std::chrono::seconds(2);  // job ended until SIGKILL
 
 constexpr int kStoppedExit = 130;  // of a head whose job was stopped
-
-// A private folder for sockets, short because a unix socket's path has at most 107 characters.
-class SocketFolder {
- public:
-  static absl::StatusOr<SocketFolder> Create() {
-    std::string path = "/tmp/hetero-XXXXXX";
-    if (mkdtemp(path.data()) == nullptr) {
-      return absl::UnavailableError(
-          absl::StrCat("cannot create a folder in /tmp: ", strerror(errno)));
-    }
-    return SocketFolder(path);
-  }
-  SocketFolder(SocketFolder&& other) noexcept : path_(std::exchange(other.path_, "")) {}
-  SocketFolder& operator=(SocketFolder&&) = delete;
-  ~SocketFolder() {
-    std::error_code ignored;
-    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
-  }
-  const std::string& path() const { return path_; }
-
- private:
-  explicit SocketFolder(std::string path) : path_(std::move(path)) {}
-  std::string path_;
-};
-
-// What trainers print, read by the launcher so that it never tears the status line.
-class OutputPipe {
- public:
-  OutputPipe() {
-    if (pipe2(ends_, O_CLOEXEC) == 0) fcntl(ends_[0], F_SETFL, O_NONBLOCK);
-  }
-  ~OutputPipe() {
-    for (const int end : ends_) {
-      if (end >= 0) close(end);
-    }
-  }
-  int write_end() const { return ends_[1]; }
-  // Prints every complete line that has arrived.
-  void Forward(Console& console) {
-    char buffer[4096];
-    ssize_t count = 0;
-    while ((count = read(ends_[0], buffer, sizeof buffer)) > 0) pending_.append(buffer, count);
-    size_t end = 0;
-    while ((end = pending_.find('\n')) != std::string::npos) {
-      console.Line(pending_.substr(0, end));
-      pending_.erase(0, end + 1);
-    }
-  }
-
- private:
-  int ends_[2] = {-1, -1};
-  std::string pending_;
-};
 
 class Launcher {
  public:

@@ -61,6 +61,14 @@ TEST(Local, InputOnlyReportsTheCostOfASample) {
   EXPECT_FALSE(report.contains("loss"));
 }
 
+// As when the launcher itself runs in a pod of another job.
+TEST(Local, VariablesOfAnOuterJobDoNotReachItsProcesses) {
+  LocalRun run(SmallJobYaml(), {"--input-only"},
+               {"HETERO_ROLE=gpu", "HETERO_INDEX=7", "HETERO_TLS="});
+  const ProgramResult result = run.Wait();
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+}
+
 TEST(Local, CtrlCStopsEverythingAndWritesTheReport) {
   LocalRun run(SmallJobYaml(), {"--set", "training.epochs=1000000"});
   const pid_t trainer = run.PidOf("gpu-0");

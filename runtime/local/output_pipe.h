@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string>
+
+#include "runtime/local/console.h"
+
+namespace hetero::local {
+
+// What head and trainers print, read by the launcher so that it never tears the status line. One
+// thread uses it.
+class OutputPipe {
+ public:
+  OutputPipe();
+  ~OutputPipe();
+  OutputPipe(const OutputPipe&) = delete;
+  OutputPipe& operator=(const OutputPipe&) = delete;
+
+  // For the children's standard output; -1 when no pipe could be made.
+  int write_end() const { return ends_[1]; }
+  // Prints every complete line that has arrived; never blocks.
+  void Forward(Console& console);
+
+ private:
+  int ends_[2] = {-1, -1};
+  std::string pending_;
+};
+
+}  // namespace hetero::local
