@@ -11,6 +11,7 @@
 #include "runtime/commands.h"
 #include "runtime/load_manifest.h"
 #include "runtime/local/launcher.h"
+#include "runtime/local/output_lock.h"
 #include "runtime/local/preflight.h"
 #include "runtime/process/grpc_lifetime.h"
 #include "runtime/process/signals.h"
@@ -96,6 +97,11 @@ int RunLocalCommand(const LocalArguments& arguments) {
     }
   }
 
+  const absl::StatusOr<local::OutputLock> lock = local::OutputLock::Take(output);
+  if (!lock.ok()) {
+    std::cerr << lock.status().message() << "\n";
+    return kExitFailed;
+  }
   PrintHeading(*job, output);
   const absl::StatusOr<local::Outcome> outcome =
       local::RunLocal({.job = *job,

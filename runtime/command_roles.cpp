@@ -61,8 +61,9 @@ int RunHeadCommand(const HeadArguments& arguments) {
     return kExitFailed;
   }
   if (status->has_first_failure()) {
-    std::cout << "failed: " << status->first_failure().member() << ": "
-              << status->first_failure().message() << "\n";
+    std::cout << (status->state() == v1::JobStatus::FAILED ? "failed: " : "warning: ")
+              << status->first_failure().member() << ": " << status->first_failure().message()
+              << "\n";
   }
   std::cout << "\n" << status->summary() << std::endl;
   return ExitCodeOf(status->state());

@@ -219,7 +219,9 @@ Outcome Launcher::Conclude() {
     outcome = Outcome::kStopped;
   }
   std::error_code ignored;
-  if (!std::filesystem::exists(OutputFile("report.json"), ignored)) {
+  // A head that succeeded and wrote none has said why, and there is no better one to write.
+  if (outcome != Outcome::kSucceeded &&
+      !std::filesystem::exists(OutputFile("report.json"), ignored)) {
     const std::string head_log = OutputFile("logs/" + members_[0].plan.name + ".log");
     const std::string message =
         outcome == Outcome::kStopped
@@ -229,8 +231,10 @@ Outcome Launcher::Conclude() {
     if (outcome == Outcome::kFailed) console_.Line("failed: " + message);
     WriteFallbackReport(outcome == Outcome::kStopped ? "Stopped" : "Failed", message);
   }
-  console_.Line(
-      absl::StrCat("report: ", OutputFile("report.html"), "\n        ", OutputFile("report.json")));
+  if (std::filesystem::exists(OutputFile("report.json"), ignored)) {
+    console_.Line(absl::StrCat("report: ", OutputFile("report.html"), "\n        ",
+                               OutputFile("report.json")));
+  }
   return outcome;
 }
 

@@ -138,6 +138,19 @@ TEST(BadInput, NoDiskForTheOutput) {
   umount((folder / "disk").c_str());
 }
 
+TEST(BadInput, OutputFolderOfAJobThatStillRuns) {
+  std::vector<std::string> endless = Sets({"training.epochs=1000000"});
+  endless.push_back("--input-only");  // also where there is no trainer
+  LocalRun first(SmallJobYaml(), endless);
+  ASSERT_TRUE(first.WaitForLog("gpu-0", "generation opened"));
+  TemporaryFolder folder;
+  WriteFile(folder / "job.yaml", SmallJobYaml());
+  Expect(RunProgram("hetero-runtime",
+                    {"local", folder / "job.yaml", "--input-only", "--output", first.output()}),
+         1, {first.output(), "another job", "--output"});
+  EXPECT_TRUE(first.program().running());
+}
+
 TEST(BadInput, OutputFolderIsAFile) {
   TemporaryFolder folder;
   WriteFile(folder / "job.yaml", SmallJobYaml());
