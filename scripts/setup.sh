@@ -10,7 +10,7 @@ packages=(
   libabsl-dev libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
   libopencv-core-dev libopencv-imgproc-dev libjpeg62-turbo-dev libpng-dev zlib1g-dev
   libyaml-cpp-dev nlohmann-json3-dev libssl-dev libspdlog-dev libcli11-dev libcpp-httplib-dev
-  prometheus-cpp-dev libgtest-dev libgmock-dev libbenchmark-dev
+  prometheus-cpp-dev libcpprest-dev libgtest-dev libgmock-dev libbenchmark-dev
   python3 python3-pip
 )
 

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "operator/api/hetero_training_job.h"
+#include "operator/children/settings.h"
+
+// The objects that make up a job in the cluster, as JSON ready to be created. Pure: same arguments,
+// same bytes. Every object has the controller ownerReference (blockOwnerDeletion), the labels of
+// names.h and no finalizer.
+namespace hetero::children {
+
+// ClusterIP, publishNotReadyAddresses, ports join, status and page, selecting the head's pod.
+nlohmann::json HeadService(const api::HeteroTrainingJob& job);
+
+// job.json (what head and workers read) and, with TLS, ca.crt (the job's own authority) and
+// operator-ca.crt (the operator's, trusted on the status port only). PEM texts are empty without
+// TLS.
+nlohmann::json ConfigMap(const api::HeteroTrainingJob& job, const std::string& job_ca_pem,
+                         const std::string& operator_ca_pem);
+
+// Certificate and key of one role type.
+struct Leaf {
+  std::string certificate_pem;
+  std::string key_pem;
+};
+// The per-job Secret: keys <role type in lower case>.crt and .key for Head, CPUWorker and
+// GPUWorker.
+nlohmann::json TlsSecret(const api::HeteroTrainingJob& job, const Leaf& head,
+                         const Leaf& cpu_worker, const Leaf& gpu_worker);
+
+// Ingress only: all ports from pods of the same job uid, status from the operator, metrics from
+// settings.metrics_from.
+nlohmann::json NetworkPolicy(const api::HeteroTrainingJob& job, const Settings& settings);
+
+struct PodSlot {
+  const api::Role* role = nullptr;
+  int index = 0;
+  int attempt = 1;
+  int64_t incarnation = 0;   // ns since 1970 when the operator decided to create it
+  std::string head_address;  // "<ClusterIP>:7070"
+};
+// One pod: the role's template with our container `runtime` (image, command, ports, probes,
+// environment, mounts) and the defaults of PSS `restricted` merged under it; what the user set
+// stays, but for names, labels, owner, restartPolicy and HETERO_* variables, which are ours.
+nlohmann::json Pod(const api::HeteroTrainingJob& job, const PodSlot& slot,
+                   const Settings& settings);
+
+// What only a look at the pod templates shows: no container named runtime where the template lists
+// containers, a reserved name or mount path taken, ... Field paths and reasons; empty: fine.
+struct TemplateError {
+  std::string path;
+  std::string reason;
+};
+std::vector<TemplateError> CheckTemplates(const api::HeteroTrainingJob& job);
+
+}  // namespace hetero::children

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "operator/controller/work_queue.h"
+
+namespace hetero::controller {
+
+// Workers that take keys from a queue and reconcile them. An error puts the key back with the
+// queue's rate limit, success forgives it and, when asked, puts it back after a time.
+class Controller {
+ public:
+  struct Result {
+    std::optional<base::Duration> requeue_after;
+  };
+  using Reconcile =
+      std::function<absl::StatusOr<Result>(const std::string& key, std::stop_token stop)>;
+  struct Options {
+    std::string name;
+    int workers = 8;
+  };
+  // Metrics:
+  // controller_runtime_reconcile_total{controller,result=success|error|requeue|requeue_after},
+  // controller_runtime_reconcile_errors_total, controller_runtime_reconcile_time_seconds,
+  // controller_runtime_active_workers, controller_runtime_max_concurrent_reconciles.
+  Controller(Options options, base::Clock& clock, metrics::Registry& registry, Reconcile reconcile);
+  ~Controller();
+
+  WorkQueue& queue();
+  // Blocks until stop; then no new key is taken, and running reconciles are waited for.
+  void Run(std::stop_token stop);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace hetero::controller

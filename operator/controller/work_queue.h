@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+#include "base/clock.h"
+#include "base/metrics.h"
+#include "operator/controller/rate_limiter.h"
+
+namespace hetero::controller {
+
+// client-go's rate-limited queue of keys: a key waits at most once (dirty), is never handed to two
+// workers at once (processing), and one added meanwhile comes again after Done(). Safe from any
+// thread.
+class WorkQueue {
+ public:
+  // Metrics:
+  // workqueue_{depth,adds_total,queue_duration_seconds,work_duration_seconds,retries_total,
+  // unfinished_work_seconds,longest_running_processor_seconds}{name}.
+  WorkQueue(std::string name, base::Clock& clock, metrics::Registry& registry,
+            RateLimiter::Options limits = {});
+  ~WorkQueue();
+
+  void Add(const std::string& key);
+  // A key already waiting for a later time comes at the earlier one. Zero or less: now.
+  void AddAfter(const std::string& key, base::Duration delay);
+  // After a failure: per-key exponential delay and an overall bucket.
+  void AddRateLimited(const std::string& key);
+  // The key's failures are forgiven.
+  void Forget(const std::string& key);
+  int Failures(const std::string& key) const;
+
+  // The next key; empty after stop or ShutDown(). Follow it by Done().
+  std::optional<std::string> Get(std::stop_token stop);
+  void Done(const std::string& key);
+  // No more adds; keys already queued are still handed out, delayed ones are not.
+  void ShutDown();
+  size_t depth() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace hetero::controller

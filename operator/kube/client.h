@@ -1,0 +1,132 @@
+#pragma once
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "base/metrics.h"
+#include "operator/kube/transport.h"
+
+namespace hetero::kube {
+
+// A kind of object as the API's paths name it: {"", "v1", "pods"}.
+struct Resource {
+  std::string group;  // empty: the core group
+  std::string version;
+  std::string plural;
+  bool namespaced = true;
+  bool operator==(const Resource&) const = default;
+};
+extern const Resource kPods, kServices, kConfigMaps, kSecrets, kNodes, kNamespaces,
+    kNetworkPolicies, kLeases, kEvents /* events.k8s.io/v1 */;
+
+struct ObjectKey {
+  std::string name_space;  // empty: cluster-wide
+  std::string name;
+  auto operator<=>(const ObjectKey&) const = default;
+  std::string ToString() const { return name_space.empty() ? name : name_space + "/" + name; }
+  static ObjectKey Parse(std::string_view text);      // of ToString
+  static ObjectKey Of(const nlohmann::json& object);  // of its metadata
+};
+
+struct ListOptions {
+  std::string label_selector;
+  std::string field_selector;
+  int limit = 500;
+  std::string continue_token;
+};
+struct ObjectList {
+  std::vector<nlohmann::json> items;
+  std::string resource_version;
+  std::string continue_token;  // empty: this was the last page
+};
+
+struct WatchOptions {
+  std::string label_selector;
+  std::string field_selector;
+  std::string resource_version;
+  base::Duration timeout =
+      std::chrono::seconds(290);  // asked of the server; the client's own guard is 10 s later
+};
+
+enum class Propagation { kBackground, kForeground, kOrphan };
+struct DeleteOptions {
+  Propagation propagation = Propagation::kBackground;
+  std::optional<int64_t> grace_period_seconds;
+  std::string uid;               // delete only this very object
+  std::string resource_version;  // ... and only as it was read
+};
+
+enum class PatchType { kMerge, kJson, kStrategic };
+
+// Typed only as far as REST goes: objects are JSON. Safe from any thread. Each call has a deadline
+// (30 s) and, on 429 and 503 with Retry-After, waits and tries again as client-go does (at most 10
+// times, inside the deadline); on 401 it refreshes the credential once. Calls are limited to `qps`,
+// `burst`.
+//
+// Errors carry the server's own message and: 400 and 422 kInvalidArgument, 401 kUnauthenticated,
+// 403 kPermissionDenied (quota too: IsQuotaExceeded), 404 kNotFound, 409 AlreadyExists
+// kAlreadyExists, 409 otherwise kAborted (stale resourceVersion or uid), 410 kOutOfRange, 429
+// kResourceExhausted, 5xx kUnavailable; and what Transport reports.
+class Client {
+ public:
+  struct Options {
+    double qps = 200;
+    int burst = 400;
+    base::Duration timeout = std::chrono::seconds(30);
+    std::string user_agent = "hetero-operator";
+  };
+  // Counts rest_client_requests_total{code,method,host} in `registry`. All outlive the client.
+  Client(Transport& transport, base::Clock& clock, metrics::Registry& registry, Options options);
+  ~Client();
+
+  absl::StatusOr<nlohmann::json> Get(const Resource& resource, const ObjectKey& key);
+  // One page.
+  absl::StatusOr<ObjectList> List(const Resource& resource, const std::string& name_space,
+                                  const ListOptions& options, std::stop_token stop = {});
+  absl::StatusOr<nlohmann::json> Create(const Resource& resource, const std::string& name_space,
+                                        const nlohmann::json& object);
+  // Replaces the object; its metadata.resourceVersion, when set, must be current. `subresource`: ""
+  // or "status".
+  absl::StatusOr<nlohmann::json> Update(const Resource& resource, const ObjectKey& key,
+                                        const nlohmann::json& object,
+                                        const std::string& subresource = "");
+  absl::StatusOr<nlohmann::json> Patch(const Resource& resource, const ObjectKey& key,
+                                       PatchType type, const nlohmann::json& patch,
+                                       const std::string& subresource = "");
+  // Server-side apply.
+  absl::StatusOr<nlohmann::json> Apply(const Resource& resource, const ObjectKey& key,
+                                       const nlohmann::json& object,
+                                       const std::string& field_manager, bool force = true);
+  // OK when the server accepted; the object may still be there for its grace period.
+  absl::Status Delete(const Resource& resource, const ObjectKey& key, const DeleteOptions& options);
+  absl::Status DeleteCollection(const Resource& resource, const std::string& name_space,
+                                const std::string& label_selector, const DeleteOptions& options);
+
+  // Events until the server ends the watch (OK) or an error. An ERROR event becomes the error of
+  // its code, 410 thus kOutOfRange. `type` is ADDED, MODIFIED, DELETED or BOOKMARK.
+  using OnEvent = std::function<void(std::string_view type, nlohmann::json object)>;
+  absl::Status Watch(const Resource& resource, const std::string& name_space,
+                     const WatchOptions& options, const OnEvent& on_event, std::stop_token stop);
+
+  // Raw GET of any path, line by line; for logs and discovery.
+  absl::Status GetLines(const std::string& path, const Transport::OnLine& on_line,
+                        std::stop_token stop);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// A create refused because the namespace's ResourceQuota is used up.
+bool IsQuotaExceeded(const absl::Status& status);
+// What Retry-After asked for, when the error carries it.
+std::optional<base::Duration> RetryAfter(const absl::Status& status);
+
+}  // namespace hetero::kube

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "operator/plan/observed.h"
+
+// From the API's objects to what the stores keep. Pure. Objects of any shape are accepted: what is
+// missing or of the wrong type is left at its default.
+namespace hetero::reconcile {
+
+// A spec parsed before is reused when metadata.generation has not changed.
+std::shared_ptr<const plan::ObservedJob> ProjectJob(
+    const nlohmann::json& object, const std::shared_ptr<const plan::ObservedJob>& previous);
+std::shared_ptr<const plan::ObservedPod> ProjectPod(const nlohmann::json& object);
+std::shared_ptr<const plan::ObservedObject> ProjectObject(const nlohmann::json& object);
+std::shared_ptr<const plan::ObservedNode> ProjectNode(const nlohmann::json& object);
+
+}  // namespace hetero::reconcile
