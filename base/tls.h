@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 
@@ -26,5 +27,23 @@ struct TlsOptions {
 // with mutual TLS refuses clients without a certificate of the same authority.
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeChannelCredentials(const TlsOptions&);
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeServerCredentials(const TlsOptions&);
+
+// Mutual TLS, version 1.2 or newer, between peers that are known by a URI in their certificates
+// (subject alternative name) and whose addresses were unknown when those were signed: host names
+// are not compared. PEM texts, held in memory; `ca_pem` may hold several authorities.
+struct PeerTls {
+  std::string ca_pem;
+  std::string certificate_pem;
+  std::string key_pem;
+  // The other side must show one of these, letter by letter; an empty list lets nobody in.
+  std::vector<std::string> allowed_uris;
+};
+
+// kInvalidArgument names the text that is not PEM, or that the key does not match. A peer that is
+// refused makes calls fail with UNAVAILABLE.
+absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakePeerChannelCredentials(
+    const PeerTls&);
+// Clients without a certificate are refused.
+absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakePeerServerCredentials(const PeerTls&);
 
 }  // namespace hetero::base

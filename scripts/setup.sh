@@ -11,7 +11,7 @@ packages=(
   libopencv-core-dev libopencv-imgproc-dev libjpeg62-turbo-dev libpng-dev zlib1g-dev
   libyaml-cpp-dev nlohmann-json3-dev libssl-dev libspdlog-dev libcli11-dev libcpp-httplib-dev
   prometheus-cpp-dev libcpprest-dev libgtest-dev libgmock-dev libbenchmark-dev
-  python3 python3-pip
+  iproute2 openssl python3 python3-pip
 )
 
 missing=()

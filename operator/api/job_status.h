@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -111,8 +112,9 @@ std::string_view NameOf(ConditionType type);
 std::string_view NameOf(ConditionStatus status);
 std::optional<ConditionType> ConditionTypeOf(std::string_view name);
 
-// As it stands under `status` of the object: times in RFC 3339 with whole seconds, absent fields
-// left out.
+// As it stands under `status` of the object: times in RFC 3339 with whole seconds, absent fields,
+// empty texts and lists and numbers that are not finite left out. Texts and lists that are longer
+// than the schema allows are cut.
 std::string StatusToJson(const JobStatus& status);
 // Reads what StatusToJson writes. Unknown fields and conditions are skipped (a newer operator wrote
 // them); kInvalidArgument names the field whose type is wrong. Empty text or "null" is an empty
@@ -121,7 +123,8 @@ absl::StatusOr<JobStatus> StatusFromJson(std::string_view json);
 
 // The last words of a head or of rank 0, as their pod's termination message: one line of JSON, at
 // most 3 KiB,
-// {"state": "Succeeded", "message": "...", "result": {...as in status...}}. It keeps the verdict
+// {"state": "Succeeded" or "Failed", "message": "...", "result": {...as in status...},
+// "failure": {...as firstFailure...}}. It keeps the verdict
 // when nobody listened at the end.
 struct Verdict {
   bool succeeded = false;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -11,10 +12,12 @@
 namespace hetero::controller {
 
 // Workers that take keys from a queue and reconcile them. An error puts the key back with the
-// queue's rate limit, success forgives it and, when asked, puts it back after a time.
+// queue's rate limit, success forgives it and, when asked, puts it back after a time. An exception
+// is a bug of that one key's pass: it is logged, counted and treated as an error.
 class Controller {
  public:
   struct Result {
+    // Zero or less: at once, but with the rate limit of failures, so that no key can spin.
     std::optional<base::Duration> requeue_after;
   };
   using Reconcile =
@@ -25,13 +28,14 @@ class Controller {
   };
   // Metrics:
   // controller_runtime_reconcile_total{controller,result=success|error|requeue|requeue_after},
-  // controller_runtime_reconcile_errors_total, controller_runtime_reconcile_time_seconds,
-  // controller_runtime_active_workers, controller_runtime_max_concurrent_reconciles.
+  // controller_runtime_reconcile_errors_total, controller_runtime_reconcile_panics_total,
+  // controller_runtime_reconcile_time_seconds, controller_runtime_active_workers,
+  // controller_runtime_max_concurrent_reconciles.
   Controller(Options options, base::Clock& clock, metrics::Registry& registry, Reconcile reconcile);
   ~Controller();
 
   WorkQueue& queue();
-  // Blocks until stop; then no new key is taken, and running reconciles are waited for.
+  // Blocks until stop; then no new key is taken, and running reconciles are waited for. Call once.
   void Run(std::stop_token stop);
 
  private:

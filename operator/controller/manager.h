@@ -11,8 +11,9 @@
 
 namespace hetero::controller {
 
-// Starts the parts of an operator in controller-runtime's order and stops them in reverse: HTTP,
-// caches (until synced), election, workers.
+// Starts the parts of an operator in controller-runtime's order and stops them in reverse: caches
+// (until synced), election, workers. The HTTP port comes before: its owner starts it ahead of
+// Start() and stops it afterwards. Each part runs on a thread of its own.
 class Manager {
  public:
   struct Options {
@@ -20,22 +21,26 @@ class Manager {
     base::Duration stop_timeout = std::chrono::seconds(30);
   };
   Manager(base::Clock& clock, Options options);
-  ~Manager();
+  ~Manager();  // stops and waits for what Start() has left running
 
   using Run = std::function<void(std::stop_token stop)>;  // blocks until stop
   // All before Start. Names appear in logs and errors.
   void AddCache(std::string name, Run run, std::function<bool()> synced);
-  // Blocks until leading (OK); then `hold` runs beside the workers, and its error ends everything.
+  // `acquire` blocks until leading (OK); then `hold` runs beside the workers, and its error ends
+  // everything. It is stopped after them, so that nobody else leads while they still write.
   void SetElection(std::function<absl::Status(std::stop_token)> acquire,
                    std::function<absl::Status(std::stop_token)> hold);
   void AddWorker(std::string name, Run run);
 
-  // For /readyz: caches are synced; does not depend on leadership.
+  // For /readyz: caches are synced; does not depend on leadership. Safe from any thread.
   absl::Status Ready() const;
 
   // Blocks until stop (OK), or until something failed: caches not synced in time
-  // (kDeadlineExceeded, naming them), lease lost (kAborted), parts that did not end within
-  // stop_timeout (kDeadlineExceeded, naming them; the caller then leaves the process).
+  // (kDeadlineExceeded, naming them), lease lost (kAborted; workers are told to stop but not waited
+  // for), a part that ended by itself (kInternal), parts that did not end within stop_timeout
+  // (kDeadlineExceeded, naming them; what comes after them in the order is left running, above all
+  // the election). Other errors are those of `acquire`. After an error the caller leaves the
+  // process. Call once.
   absl::Status Start(std::stop_token stop);
 
  private:

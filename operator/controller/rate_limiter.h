@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 
 #include "base/clock.h"
@@ -20,15 +21,19 @@ class RateLimiter {
   explicit RateLimiter(Options options) : options_(options) {}
   RateLimiter() : RateLimiter(Options{}) {}
 
+  // Counts a failure of `key` and takes a token.
   base::Duration When(const std::string& key, base::Instant now);
   void Forget(const std::string& key);
   int Failures(const std::string& key) const;
 
  private:
+  base::Duration KeyDelay(const std::string& key);
+  base::Duration BucketDelay(base::Instant now);
+
   Options options_;
   std::map<std::string, int> failures_;
-  double tokens_ = -1;  // -1: full
-  base::Instant last_;
+  std::optional<double> tokens_;  // negative: promised ahead of time; none: nothing taken yet
+  base::Instant last_;            // when tokens_ was right
 };
 
 }  // namespace hetero::controller

@@ -20,19 +20,27 @@ struct ObjectReference {
 
 enum class EventType { kNormal, kWarning };
 
-// events.k8s.io/v1 with client-go's manners: equal events become one with a series count, at most
-// 25 at once and then one per 300 s and object, messages cut at 1,024 bytes. Record() never blocks:
-// a thread of its own writes, and what cannot be written is dropped after a few tries and counted.
+// events.k8s.io/v1 with client-go's manners. Equal events (note and all) within six minutes of each
+// other become one with a series count. Each object has a bucket of 25 writes that refills by one
+// per 300 s: repeats beyond it are still counted and told with the series' next write, first
+// events are dropped. Record() never blocks: a thread of its own writes, 1,000 events may wait, and
+// what cannot be written after a few tries is dropped; dropped events are counted in the log.
+//
+// Give it a client of its own with a timeout of about a second: the destructor waits for a request
+// in flight beyond its own 2 s.
 class EventRecorder {
  public:
   struct Options {
     std::string controller = "hetero-operator";  // reportingController
-    std::string instance;                        // reportingInstance: the pod's name
+    std::string instance;  // reportingInstance: the pod's name; empty: the controller
   };
+  // Both outlive the recorder.
   EventRecorder(Client& client, base::Clock& clock, Options options);
   ~EventRecorder();  // writes what is queued, for at most 2 s
 
-  // `action` and `reason` are CamelCase.
+  // `action` and `reason` are CamelCase; an empty action stands for the reason. The note is cut at
+  // 1,024 bytes, between characters. An event about an object without a namespace goes to
+  // "default", where the API wants it.
   void Record(const ObjectReference& regarding, EventType type, const std::string& reason,
               const std::string& action, const std::string& note);
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "operator/kube/store.h"
 #include "operator/kube/watcher.h"
@@ -12,13 +13,15 @@
 namespace hetero::kube {
 
 // Keeps a Store in step with the API server through a Watcher. After a relist, keys that vanished
-// are removed and announced as such.
+// are removed and announced as such. An object that was deleted and made again unseen is announced
+// as a change: whoever cares compares uids.
 template <typename T>
 class Informer {
  public:
   using Value = typename Store<T>::Value;
   // What to keep of an object; `previous` (may be null) is what is kept now, so that expensive
-  // parts can be shared. Null: leave the object out.
+  // parts can be shared; returning it says that nothing has changed, and nobody is told. Null:
+  // leave the object out.
   using Project = std::function<Value(const nlohmann::json& object, const Value& previous)>;
   // After the store has changed. `now` is null for a removal, `before` for an addition. Runs on the
   // informer's thread.
@@ -31,47 +34,49 @@ class Informer {
         project_(std::move(project)),
         on_change_(std::move(on_change)),
         watcher_(client, clock, registry, std::move(options),
-                 {.list_begins =
-                      [this] {
-                        listed_.clear();
-                        listing_ = true;
-                      },
+                 {.list_begins = [this] { BeginList(); },
                   .apply = [this](nlohmann::json object) { Apply(std::move(object)); },
                   .remove = [this](nlohmann::json object) { Remove(ObjectKey::Of(object)); },
                   .list_ends = [this] { EndList(); }}) {}
 
   // Blocks until stop.
   void Run(std::stop_token stop) { watcher_.Run(stop); }
-  // The first list is complete. Safe from any thread.
+  // The first list is complete, and stays so. Safe from any thread.
   bool synced() const { return synced_; }
   const Store<T>& store() const { return store_; }
 
  private:
+  void BeginList() {
+    const std::vector<ObjectKey> keys = store_.Keys();
+    unlisted_ = std::set<ObjectKey>(keys.begin(), keys.end());
+  }
   void Apply(nlohmann::json object) {
     const ObjectKey key = ObjectKey::Of(object);
-    Value now = project_(object, store_.Get(key));
+    if (key.name.empty()) return;  // not an object
+    const Value known = store_.Get(key);
+    Value now = project_(object, known);
+    object = nullptr;  // frees it before others are told: it is much larger than what is kept
     if (now == nullptr) return Remove(key);
-    if (listing_) listed_.insert(key);
-    Value before = store_.Put(key, now);
+    unlisted_.erase(key);
+    if (now == known) return;
+    const Value before = store_.Put(key, now);
     on_change_(key, before, now);
   }
   void Remove(const ObjectKey& key) {
-    if (Value before = store_.Remove(key)) on_change_(key, before, nullptr);
+    unlisted_.erase(key);
+    if (const Value before = store_.Remove(key)) on_change_(key, before, nullptr);
   }
   void EndList() {
-    listing_ = false;
-    for (const ObjectKey& key : store_.Keys()) {
-      if (!listed_.contains(key)) Remove(key);
-    }
-    listed_.clear();
+    const std::set<ObjectKey> vanished = std::exchange(unlisted_, {});
+    for (const ObjectKey& key : vanished) Remove(key);
     synced_ = true;
   }
 
   Store<T> store_;
   Project project_;
   OnChange on_change_;
-  bool listing_ = false;        // informer's thread only
-  std::set<ObjectKey> listed_;  // informer's thread only
+  // While listing: keys known before it that it has not named so far. Informer's thread only.
+  std::set<ObjectKey> unlisted_;
   std::atomic<bool> synced_ = false;
   Watcher watcher_;
 };

@@ -1,10 +1,11 @@
 #pragma once
 
-#include <atomic>
-#include <functional>
+#include <memory>
 #include <stop_token>
 #include <string>
 
+#include "absl/status/status.h"
+#include "base/backoff.h"
 #include "base/clock.h"
 #include "base/metrics.h"
 #include "operator/kube/client.h"
@@ -12,7 +13,12 @@
 namespace hetero::kube {
 
 // client-go's election on a coordination.k8s.io Lease, measured on a local monotonic clock only
-// (other machines' clocks do not matter).
+// (other machines' clocks do not matter): another holder counts as gone when its lease has not
+// changed for as long as it says it lasts, since it was seen here. A thread of its own renews from
+// the moment Acquire succeeds.
+//
+// Give it a client of its own whose timeout is renew_deadline / 2: a busy client's rate limit must
+// not cost the lease, and the destructor waits for a request in flight.
 class LeaderElection {
  public:
   struct Options {
@@ -22,23 +28,25 @@ class LeaderElection {
     base::Duration renew_deadline = std::chrono::seconds(10);
     base::Duration retry_period = std::chrono::seconds(2);
   };
-  // Sets leader_election_master_status{name} in `registry`.
-  LeaderElection(Client& client, base::Clock& clock, metrics::Registry& registry, Options options);
+  // Sets leader_election_master_status{name} in `registry`. All outlive the election.
+  LeaderElection(Client& client, base::Clock& clock, metrics::Registry& registry, Options options,
+                 base::Backoff::Random random = base::Backoff::SystemRandom());
+  ~LeaderElection();
 
-  // Blocks until this process leads (OK) or stop (kCancelled).
+  // Blocks until this process leads (OK) or stop (kCancelled). From one thread at a time, as is
+  // Hold.
   absl::Status Acquire(std::stop_token stop);
-  // Renews until stop, then releases the lease and returns OK. kAborted when the lease is lost or
-  // could not be renewed within renew_deadline: the caller must end its writers at once (the
-  // process exits).
+  // After Acquire. Renews until stop, then releases the lease and returns OK. kAborted when the
+  // lease is lost or could not be renewed within renew_deadline, measured from the sending of the
+  // last renewal that succeeded: the caller must end its writers at once (the process exits).
   absl::Status Hold(std::stop_token stop);
-  bool leading() const { return leading_; }
+  bool leading() const;
   // Who holds the lease as last seen; empty: nobody.
   std::string holder() const;
 
  private:
   struct Impl;
-  std::shared_ptr<Impl> impl_;
-  std::atomic<bool> leading_ = false;
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace hetero::kube

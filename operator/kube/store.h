@@ -21,25 +21,39 @@ class Store {
  public:
   using Value = std::shared_ptr<const T>;
   // Groups values, for example by the uid of their owner; an empty string leaves a value out of the
-  // index.
+  // index. Must give the same for the same value each time.
   using Index = std::function<std::string(const T&)>;
 
   explicit Store(Index index = nullptr) : index_(std::move(index)) {}
+  Store(const Store&) = delete;
+  Store& operator=(const Store&) = delete;
 
   Value Get(const ObjectKey& key) const;                  // null when absent
   std::vector<Value> In(const std::string& group) const;  // values of one index group, by key
   std::vector<ObjectKey> Keys() const;
   size_t size() const;
 
-  // Writer. Both return what stood there before (null: nothing).
+  // Writer. Both return what stood there before (null: nothing). Putting null removes.
   Value Put(const ObjectKey& key, Value value);
   Value Remove(const ObjectKey& key);
 
  private:
+  using Values = std::map<ObjectKey, Value>;
+  using Entry = typename Values::value_type;
+  struct ByKey {
+    bool operator()(const Entry* a, const Entry* b) const { return a->first < b->first; }
+  };
+
+  std::string GroupOf(const Value& value) const {
+    return index_ && value != nullptr ? index_(*value) : std::string();
+  }
+  void Leave(const std::string& group, const Entry* entry);
+
   mutable std::mutex mutex_;  // guards values_ and groups_
-  std::map<ObjectKey, Value> values_;
-  std::unordered_map<std::string, std::set<ObjectKey>> groups_;
-  Index index_;
+  Values values_;
+  // Members by their place in values_, so that no key is kept twice.
+  std::unordered_map<std::string, std::set<const Entry*, ByKey>> groups_;
+  const Index index_;
 };
 
 template <typename T>
@@ -55,7 +69,8 @@ std::vector<typename Store<T>::Value> Store<T>::In(const std::string& group) con
   std::vector<Value> found;
   auto it = groups_.find(group);
   if (it == groups_.end()) return found;
-  for (const ObjectKey& key : it->second) found.push_back(values_.at(key));
+  found.reserve(it->second.size());
+  for (const Entry* entry : it->second) found.push_back(entry->second);
   return found;
 }
 
@@ -76,18 +91,15 @@ size_t Store<T>::size() const {
 
 template <typename T>
 typename Store<T>::Value Store<T>::Put(const ObjectKey& key, Value value) {
+  if (value == nullptr) return Remove(key);
+  const std::string group = GroupOf(value);
   std::lock_guard lock(mutex_);
-  Value& slot = values_[key];
-  Value before = std::exchange(slot, std::move(value));
-  if (index_) {
-    const std::string group = index_(*slot);
-    const std::string old_group = before ? index_(*before) : "";
-    if (group != old_group) {
-      if (!old_group.empty()) groups_[old_group].erase(key);
-      if (!old_group.empty() && groups_[old_group].empty()) groups_.erase(old_group);
-      if (!group.empty()) groups_[group].insert(key);
-    }
-  }
+  Entry& entry = *values_.try_emplace(key).first;
+  Value before = std::exchange(entry.second, std::move(value));
+  const std::string old_group = GroupOf(before);
+  if (group == old_group) return before;
+  Leave(old_group, &entry);
+  if (!group.empty()) groups_[group].insert(&entry);
   return before;
 }
 
@@ -96,16 +108,18 @@ typename Store<T>::Value Store<T>::Remove(const ObjectKey& key) {
   std::lock_guard lock(mutex_);
   auto it = values_.find(key);
   if (it == values_.end()) return nullptr;
+  Leave(GroupOf(it->second), &*it);
   Value before = std::move(it->second);
   values_.erase(it);
-  if (index_) {
-    auto group = groups_.find(index_(*before));
-    if (group != groups_.end()) {
-      group->second.erase(key);
-      if (group->second.empty()) groups_.erase(group);
-    }
-  }
   return before;
+}
+
+template <typename T>
+void Store<T>::Leave(const std::string& group, const Entry* entry) {
+  auto members = groups_.find(group);
+  if (members == groups_.end()) return;
+  members->second.erase(entry);
+  if (members->second.empty()) groups_.erase(members);
 }
 
 }  // namespace hetero::kube

@@ -19,6 +19,7 @@ struct Request {
   std::string body;
   std::string content_type;  // of the body; empty without one
   std::string accept = "application/json";
+  std::string user_agent;  // empty: none is sent
 };
 
 struct Response {
@@ -50,6 +51,9 @@ class Transport {
   virtual absl::StatusOr<Response> Stream(const Request& request, base::Duration idle,
                                           base::Duration limit, const OnLine& on_line,
                                           std::stop_token stop) = 0;
+
+  // "10.96.0.1:443", for metrics and messages.
+  virtual std::string host() const { return ""; }
 };
 
 }  // namespace hetero::kube

@@ -20,8 +20,8 @@ struct Effect {
     kCreate,       // `object`
     kCreateTrust,  // authority and leafs of the job: Secret, then ConfigMap (which thus proves the
                    // Secret exists); with network.tls Disabled the ConfigMap alone
-    kDelete,      // `resource`, `name`, only the object `uid`; `grace_seconds` 0 forces
-    kDeletePods,  // all pods of the job, one call
+    kDelete,       // `resource`, `name`, only the object `uid`; `grace_seconds` 0 forces
+    kDeletePods,   // all pods of the job, one call
     kDeleteSecret,
     kDeleteJob,   // the job's own object (TTL), background propagation
     kReportExit,  // tell the head that a member's process is gone
@@ -66,8 +66,9 @@ struct HeadTarget {
 struct Plan {
   api::JobStatus status;
   bool write_status = false;  // it differs from the one read
-  bool status_is_urgent =
-      false;  // more than counts and progress differ: do not wait for the 5 s of those
+  // More than counts, progress and the wording of conditions differ: do not wait for the 5 s of
+  // those. No effect relies on a write that is not urgent.
+  bool status_is_urgent = false;
   std::vector<std::vector<Effect>>
       stages;                        // one after another; the next only when all before succeeded
   std::vector<Event> events;         // only after the status write

@@ -12,21 +12,32 @@
 
 namespace hetero::reconcile {
 
+// What a reconcile knows of and tells heads. Safe from any thread; never waits for one.
+class Heads {
+ public:
+  virtual ~Heads() = default;
+
+  // Opens, keeps or replaces the stream of `key`; none closes it and forgets the report.
+  virtual void Follow(const std::string& key, const std::optional<plan::HeadTarget>& target) = 0;
+  virtual std::optional<plan::HeadReport> Report(const std::string& key) const = 0;
+  // Sends Status.ReportExit in the background, with a 5 s deadline; a failure is only logged (the
+  // head notices by itself).
+  virtual void ReportExit(const std::string& key, const plan::Effect& effect) = 0;
+};
+
 // One status stream per running job, over gRPC's callback API: no thread per job, nothing on the
-// reconcile path. What a head says lands in a map; `changed` is then called with the job's key.
+// reconcile path. What a head says lands in a map; `changed` is then called with the job's key, on
+// any thread and at most every 200 ms unless the state changed; it must return at once.
 // Broken streams are dialled again with backoff (0.2 s to 5 s). Safe from any thread.
-class HeadFollower {
+class HeadFollower : public Heads {
  public:
   using Changed = std::function<void(const std::string& key)>;
   HeadFollower(base::Clock& clock, const OperatorIdentity& identity, Changed changed);
-  ~HeadFollower();  // ends all streams
+  ~HeadFollower() override;  // ends all streams and waits for their callbacks
 
-  // Opens, keeps or replaces the stream of `key`; none closes it and forgets the report.
-  void Follow(const std::string& key, const std::optional<plan::HeadTarget>& target);
-  std::optional<plan::HeadReport> Report(const std::string& key) const;
-  // Sends Status.ReportExit in the background, with a 5 s deadline; a failure is only logged (the
-  // head notices by itself).
-  void ReportExit(const std::string& key, const plan::Effect& effect);
+  void Follow(const std::string& key, const std::optional<plan::HeadTarget>& target) override;
+  std::optional<plan::HeadReport> Report(const std::string& key) const override;
+  void ReportExit(const std::string& key, const plan::Effect& effect) override;
   size_t streams() const;
 
  private:

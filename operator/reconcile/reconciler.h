@@ -46,7 +46,7 @@ class Reconciler {
   // Metrics: hetero_jobs{state}, hetero_job_startup_seconds,
   // hetero_job_restarts_total{scope,reason}.
   Reconciler(kube::Client& client, base::Clock& clock, metrics::Registry& registry, Stores stores,
-             kube::EventRecorder& events, HeadFollower& follower, const OperatorIdentity& identity,
+             kube::EventRecorder& events, Heads& heads, const OperatorIdentity& identity,
              Options options);
   ~Reconciler();
 

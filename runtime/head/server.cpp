@@ -20,6 +20,7 @@
 #include "runtime/head/membership_service.h"
 #include "runtime/head/rendezvous_service.h"
 #include "runtime/head/report_builder.h"
+#include "runtime/head/result.h"
 #include "runtime/head/state.h"
 #include "runtime/head/status_builder.h"
 #include "runtime/head/status_service.h"
@@ -210,6 +211,7 @@ class GrpcServer : public Server {
   void WriteReport(const JobRecord& record, v1::JobStatus& status) const {
     const insight::Report report = BuildReport(record, clock_.WallNow());
     status.set_summary(insight::ToSummary(report));
+    *status.mutable_result() = BuildResult(report);
     if (options_.output_folder.empty()) return;
     const absl::Status written = insight::WriteReport(report, options_.output_folder);
     if (written.ok()) {
@@ -217,6 +219,7 @@ class GrpcServer : public Server {
       const std::filesystem::path folder = std::filesystem::absolute(options_.output_folder, error);
       status.set_report_uri(
           absl::StrCat("file://", (folder / "report.json").lexically_normal().string()));
+      status.mutable_result()->set_report_uri(status.report_uri());
       return;
     }
     log::Error("the report could not be written", {{"reason", std::string(written.message())}});

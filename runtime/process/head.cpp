@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "runtime/process/metrics_port.h"
+#include "runtime/process/termination_message.h"
 
 namespace hetero::process {
 namespace {
@@ -19,6 +20,7 @@ absl::StatusOr<v1::JobStatus> RunHead(
     std::stop_token stop, const std::function<void(const head::Server&)>& on_listening) {
   HETERO_ASSIGN_OR_RETURN(const std::unique_ptr<MetricsPort> metrics,
                           MetricsPort::Open(metrics_address));
+  const std::string job_name = options.job.metadata.name;
   HETERO_ASSIGN_OR_RETURN(std::unique_ptr<head::Server> server,
                           head::Server::Start(std::move(options), clock));
   log::Info("listening", {{"address", server->address()}, {"status", server->status_address()}});
@@ -32,7 +34,11 @@ absl::StatusOr<v1::JobStatus> RunHead(
       } while (clock.SleepFor(kMetricsInterval, done));
     });
   }
-  return server->Wait();
+  const v1::JobStatus status = server->Wait();
+  if (const std::optional<api::Verdict> verdict = VerdictOf(status, job_name)) {
+    WriteTerminationMessage(TerminationLogFromEnvironment(), *verdict);
+  }
+  return status;
 }
 
 }  // namespace hetero::process

@@ -124,6 +124,7 @@ void RankReport::OnEvaluation(const v1::EvaluationResult& evaluation) {
   line_.wait_seconds = stats_.wait_seconds;
   if (options_.rank != 0) return;
   evaluations_.push_back(evaluation);
+  last_evaluation_ = evaluation;
   if (options_.print) {
     options_.print(absl::StrFormat("evaluation epoch=%d step=%d loss=%.4f accuracy=%.4f samples=%d",
                                    evaluation.epoch(), evaluation.step(), evaluation.loss(),
@@ -162,6 +163,11 @@ v1::Heartbeat RankReport::Take() {
   evaluations_.clear();
   bad_samples_.clear();
   return heartbeat;
+}
+
+std::optional<v1::EvaluationResult> RankReport::last_evaluation() const {
+  std::lock_guard lock(mutex_);
+  return last_evaluation_;
 }
 
 job::StreamDigest RankReport::digest() const {

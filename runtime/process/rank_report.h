@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -44,6 +45,7 @@ class RankReport {
   // Counters and progress as of now, lists with what is new since the last call.
   v1::Heartbeat Take();
   job::StreamDigest digest() const;
+  std::optional<v1::EvaluationResult> last_evaluation() const;
 
  private:
   void PrintLine(const job::Step& step);
@@ -60,6 +62,7 @@ class RankReport {
   base::Instant started_{};
   std::vector<v1::LossPoint> losses_;
   std::vector<v1::EvaluationResult> evaluations_;
+  std::optional<v1::EvaluationResult> last_evaluation_;
   std::vector<v1::BadSampleReport> bad_samples_;
   std::set<std::pair<bool, int64_t>> bad_ids_;  // (validation, sample id), each reported once
   feed::StreamStats stats_;

@@ -7,6 +7,7 @@
 #include "base/process_usage.h"
 #include "base/status_macros.h"
 #include "operator/api/manifest.h"
+#include "runtime/process/termination_message.h"
 
 namespace hetero::process {
 namespace {
@@ -165,6 +166,10 @@ absl::Status RankSession::Finish(absl::Status result) {
   *last.mutable_last() = TakeHeartbeat();
   const absl::Status answer = member_->Finish(last, kFinishTimeout);
   if (!answer.ok()) log::Warning("the head did not hear the end", {{"error", answer.message()}});
+  if (result.ok() && rank_ == 0) {
+    WriteTerminationMessage(TerminationLogFromEnvironment(),
+                            VerdictOf(last.last().progress(), report_->last_evaluation()));
+  }
   return result;
 }
 

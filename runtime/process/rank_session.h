@@ -58,6 +58,7 @@ class RankSession {
 
   // Says the last word to the head and waits for its answer. Returns `result`, or the head's
   // refusal. kCancelled counts as "stopped on request".
+  // Rank 0 leaves the result of a completed training as its pod's termination message.
   absl::Status Finish(absl::Status result);
 
  private:

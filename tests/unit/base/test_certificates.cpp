@@ -77,11 +77,20 @@ TestAuthority::~TestAuthority() { delete impl_; }
 std::string TestAuthority::certificate_pem() const { return ToPem(impl_->certificate.get()); }
 
 TestAuthority::Leaf TestAuthority::Issue(const std::string& common_name) const {
+  return Sign(common_name, "DNS:localhost,IP:127.0.0.1");
+}
+
+TestAuthority::Leaf TestAuthority::IssueForUri(const std::string& uri) const {
+  return Sign("peer", "URI:" + uri);
+}
+
+TestAuthority::Leaf TestAuthority::Sign(const std::string& common_name,
+                                        const std::string& alternative_names) const {
   const Key key = NewKey();
   const Certificate certificate =
       Draft(common_name, key.get(), impl_->certificate.get(), impl_->next_serial++);
   AddExtension(certificate.get(), impl_->certificate.get(), NID_subject_alt_name,
-               "DNS:localhost,IP:127.0.0.1");
+               alternative_names.c_str());
   X509_sign(certificate.get(), impl_->key.get(), EVP_sha256());
   return {ToPem(certificate.get()), ToPem([&](BIO* out) {
             return PEM_write_bio_PrivateKey(out, key.get(), nullptr, nullptr, 0, nullptr, nullptr);

@@ -20,8 +20,12 @@ class TestAuthority {
   std::string certificate_pem() const;
   // A certificate for "localhost" and 127.0.0.1, for servers and clients.
   Leaf Issue(const std::string& common_name) const;
+  // A certificate for a URI only.
+  Leaf IssueForUri(const std::string& uri) const;
 
  private:
+  Leaf Sign(const std::string& common_name, const std::string& alternative_names) const;
+
   struct Impl;
   Impl* impl_;
 };

@@ -49,9 +49,12 @@ class ReachedService : public grpc::CallbackGenericService {
 // On a free port of the loopback interface.
 class TestServer {
  public:
-  explicit TestServer(const TlsOptions& options) {
+  explicit TestServer(const TlsOptions& options)
+      : TestServer(MakeServerCredentials(options).value()) {}
+  explicit TestServer(const PeerTls& peer) : TestServer(MakePeerServerCredentials(peer).value()) {}
+  explicit TestServer(const std::shared_ptr<grpc::ServerCredentials>& credentials) {
     grpc::ServerBuilder builder;
-    builder.AddListeningPort("127.0.0.1:0", MakeServerCredentials(options).value(), &port_);
+    builder.AddListeningPort("127.0.0.1:0", credentials, &port_);
     builder.RegisterCallbackGenericService(&service_);
     server_ = builder.BuildAndStart();
   }
@@ -73,6 +76,7 @@ class TestServer {
   grpc::Status Call(const TlsOptions& options) {
     return Call(MakeChannelCredentials(options).value());
   }
+  grpc::Status Call(const PeerTls& peer) { return Call(MakePeerChannelCredentials(peer).value()); }
 
  private:
   ReachedService service_;
@@ -137,6 +141,59 @@ TEST_F(TlsTest, KeyOfAnotherCertificateIsNamed) {
   const auto credentials = MakeChannelCredentials(options);
   EXPECT_TRUE(absl::IsInvalidArgument(credentials.status()));
   EXPECT_THAT(credentials.status().message(), HasSubstr("does not belong to certificate"));
+}
+
+// The peers of these tests: the certificate for `own`, and who is let in.
+PeerTls Peer(const TestAuthority& authority, const std::string& trusted, const std::string& own,
+             std::vector<std::string> allowed) {
+  const TestAuthority::Leaf leaf = authority.IssueForUri(own);
+  return {trusted, leaf.certificate_pem, leaf.key_pem, std::move(allowed)};
+}
+
+TEST_F(TlsTest, PeersAreKnownByTheirUriWhateverTheirAddress) {
+  const std::string ca = authority_.certificate_pem();
+  TestServer server(Peer(authority_, ca, "hetero://job/Head", {"hetero://job/A", "hetero://b"}));
+  const auto call = [&](const std::string& own, std::vector<std::string> wanted) {
+    return server.Call(Peer(authority_, ca, own, std::move(wanted)));
+  };
+  EXPECT_EQ(call("hetero://job/A", {"hetero://job/Head"}).error_message(), kReached);
+  EXPECT_EQ(call("hetero://b", {"x://y", "hetero://job/Head"}).error_message(), kReached);
+  constexpr auto kUnavailable = grpc::StatusCode::UNAVAILABLE;
+  EXPECT_EQ(call("hetero://job/AB", {"hetero://job/Head"}).error_code(), kUnavailable);
+  EXPECT_EQ(call("hetero://job/A", {"hetero://job/Hea"}).error_code(), kUnavailable);
+  EXPECT_EQ(call("hetero://job/A", {}).error_code(), kUnavailable);
+}
+
+TEST_F(TlsTest, APeerOfAnotherAuthorityIsRefusedWhateverItsUri) {
+  const TestAuthority stranger;
+  const std::string ca = authority_.certificate_pem();
+  TestServer server(Peer(authority_, ca, "hetero://head", {"hetero://a"}));
+  EXPECT_EQ(server.Call(Peer(stranger, ca, "hetero://a", {"hetero://head"})).error_code(),
+            grpc::StatusCode::UNAVAILABLE);
+  grpc::SslCredentialsOptions no_certificate;
+  no_certificate.pem_root_certs = ca;
+  EXPECT_EQ(server.Call(grpc::SslCredentials(no_certificate)).error_code(),
+            grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST_F(TlsTest, AServerMayTrustSeveralAuthorities) {
+  const TestAuthority second;
+  const std::string ca = authority_.certificate_pem();
+  TestServer server(
+      Peer(authority_, ca + second.certificate_pem(), "hetero://head", {"hetero://a"}));
+  EXPECT_EQ(server.Call(Peer(second, ca, "hetero://a", {"hetero://head"})).error_message(),
+            kReached);
+}
+
+TEST_F(TlsTest, TextsThatAreNotPemAreNamed) {
+  PeerTls peer = Peer(authority_, authority_.certificate_pem(), "hetero://a", {});
+  peer.ca_pem = "";
+  EXPECT_THAT(MakePeerChannelCredentials(peer).status().message(),
+              HasSubstr("certificate authority of the peers"));
+  peer.ca_pem = authority_.certificate_pem();
+  peer.key_pem = authority_.Issue("other").key_pem;
+  EXPECT_THAT(MakePeerServerCredentials(peer).status().message(),
+              HasSubstr("private key of this process does not belong to certificate"));
 }
 
 }  // namespace

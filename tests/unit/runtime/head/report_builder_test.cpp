@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "runtime/head/result.h"
 #include "runtime/head/status_builder.h"
 #include "runtime/head/verdict.h"
 #include "tests/unit/runtime/head/job_fixture.h"
@@ -89,6 +90,23 @@ TEST(ReportBuilderTest, SumsOverRanksAndRoles) {
   EXPECT_EQ(report.workers[0].name, "big-0");
   EXPECT_EQ(report.workers[1].name, "cpu-0");
   EXPECT_EQ(report.workers[2].name, "gpu-0.0");
+}
+
+TEST(ResultTest, HasTheReportsNumbers) {
+  const Drive drive = MakeRun(false);
+  const v1::Result result = BuildResult(BuildReport(drive.state.record(), drive.Time().wall));
+  EXPECT_EQ(result.steps(), 10);
+  EXPECT_DOUBLE_EQ(result.loss(), 0.5);
+  EXPECT_DOUBLE_EQ(result.accuracy(), 0.9);
+  EXPECT_DOUBLE_EQ(result.samples_per_second(), 62.5);
+  EXPECT_NEAR(result.cost_dollars(), 0.05, 1e-12);
+  EXPECT_EQ(result.stream_digest(), "00000000000000030000000000000001");
+}
+
+TEST(ResultTest, WhatIsNotKnownIsAbsent) {
+  const v1::Result result = BuildResult({});
+  EXPECT_FALSE(result.has_steps() || result.has_loss() || result.has_accuracy() ||
+               result.has_samples_per_second() || result.has_cost_dollars());
 }
 
 TEST(ReportBuilderTest, DigestOfTheWholeJobIsNotAddedUp) {

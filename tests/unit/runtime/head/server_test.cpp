@@ -131,7 +131,9 @@ TEST_F(ServerTest, ReportIsWrittenBeforeTheEndIsTold) {
   const auto server = Server::Start(options, base::Clock::Real());
   ASSERT_TRUE(server.ok());
   (*server)->Stop("test");
-  EXPECT_EQ((*server)->Wait().report_uri(), "file://" + folder + "/out/report.json");
+  const v1::JobStatus status = (*server)->Wait();
+  EXPECT_EQ(status.report_uri(), "file://" + folder + "/out/report.json");
+  EXPECT_EQ(status.result().report_uri(), status.report_uri());
   EXPECT_TRUE(std::filesystem::exists(folder + "/out/report.json"));
   EXPECT_TRUE(std::filesystem::exists(folder + "/out/report.html"));
 }

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "base/metrics.h"
+#include "cli/options.h"
+#include "operator/kube/client.h"
+
+// The API server, as the caller's kubeconfig names it and with the caller's rights.
+namespace hetero::cli {
+
+extern const kube::Resource kJobs;
+
+class Cluster {
+ public:
+  static absl::StatusOr<std::unique_ptr<Cluster>> Connect(const Options& options,
+                                                          base::Clock& clock);
+
+  kube::Client& client() { return *client_; }
+  const std::string& name_space() const { return name_space_; }
+  // Errors name the job, its namespace and what to do.
+  absl::StatusOr<nlohmann::json> Job(const std::string& name);
+  // Whether the API server would create this manifest (YAML or JSON): OK, or its own message. An
+  // existing job of that name is no error.
+  absl::Status DryRun(const std::string& name_space, const std::string& manifest);
+
+ private:
+  std::string name_space_;
+  std::unique_ptr<kube::Transport> transport_;
+  metrics::Registry registry_;
+  std::unique_ptr<kube::Client> client_;
+};
+
+// `status` with the job's name in front and a remedy behind.
+absl::Status Explain(const absl::Status& status, const std::string& verb,
+                     const kube::ObjectKey& job);
+
+}  // namespace hetero::cli

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <ostream>
+#include <stop_token>
+
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "cli/cluster.h"
+#include "cli/options.h"
+
+// What the verbs do. Each gives the exit code, or an error for the user.
+namespace hetero::cli {
+
+inline constexpr int kExitFailed = 1;
+inline constexpr int kExitTimeout = 3;
+
+// Follows the job until it has ended; on a terminal as one screen, elsewhere as a line per change.
+absl::StatusOr<int> FollowStatus(Cluster& cluster, const Options& options, base::Clock& clock,
+                                 std::stop_token stop);
+// All pods at once, every line with its pod in front: "gpu-0 | ...".
+absl::StatusOr<int> Logs(Cluster& cluster, const Options& options, std::stop_token stop);
+absl::StatusOr<int> SetSuspend(Cluster& cluster, const Options& options, bool suspend);
+absl::StatusOr<int> Report(Cluster& cluster, const Options& options);
+// Needs a cluster with --server only.
+absl::StatusOr<int> Validate(const Options& options, base::Clock& clock);
+
+}  // namespace hetero::cli

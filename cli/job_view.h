@@ -1,0 +1,31 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "operator/api/job_status.h"
+
+// What the command line shows of one job, out of the object as the API server has it. Pure.
+namespace hetero::cli {
+
+struct JobView {
+  std::string name_space;
+  std::string name;
+  base::WallTime created;
+  int64_t generation = 0;
+  bool suspend = false;
+  std::string managed_by;  // another controller's; empty: ours
+  std::string output_uri;  // empty: none asked for
+  api::JobStatus status;
+
+  // The most telling condition that is True ("Running"), "Waiting" before there is one.
+  std::string state() const;
+};
+
+// Objects of any shape are read; kInvalidArgument names the job and the field of a status that
+// cannot be.
+absl::StatusOr<JobView> ViewOf(const nlohmann::json& object);
+
+}  // namespace hetero::cli

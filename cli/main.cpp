@@ -1,0 +1,45 @@
+#include <iostream>
+
+#include "base/log.h"
+#include "cli/commands.h"
+#include "runtime/process/signals.h"
+
+// kubectl-hetero: `kubectl hetero ...` once it is on the PATH.
+namespace hetero::cli {
+namespace {
+
+absl::StatusOr<int> Run(const Options& options, base::Clock& clock, std::stop_token stop) {
+  if (options.verb == Verb::kValidate) return Validate(options, clock);
+  auto cluster = Cluster::Connect(options, clock);
+  if (!cluster.ok()) return cluster.status();
+  switch (options.verb) {
+    case Verb::kStatus:
+      return FollowStatus(**cluster, options, clock, stop);
+    case Verb::kLogs:
+      return Logs(**cluster, options, stop);
+    case Verb::kSuspend:
+      return SetSuspend(**cluster, options, true);
+    case Verb::kResume:
+      return SetSuspend(**cluster, options, false);
+    case Verb::kReport:
+      return Report(**cluster, options);
+    case Verb::kValidate:
+      break;
+  }
+  return kExitUsage;
+}
+
+}  // namespace
+}  // namespace hetero::cli
+
+int main(int argc, char** argv) {
+  using namespace hetero;
+  cli::Options options;
+  if (const auto code = cli::ParseOptions(argc, argv, std::cout, std::cerr, options)) return *code;
+  log::Init("kubectl-hetero", log::Level::kWarning);
+  process::SignalStop signals;
+  const auto code = cli::Run(options, base::Clock::Real(), signals.first());
+  if (code.ok()) return *code;
+  std::cerr << "error: " << code.status().message() << "\n";
+  return cli::kExitFailed;
+}

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <iosfwd>
+#include <optional>
+#include <string>
+
+// The command line of kubectl-hetero.
+namespace hetero::cli {
+
+enum class Verb { kStatus, kLogs, kSuspend, kResume, kReport, kValidate };
+enum class OutputFormat { kText, kJson };
+
+struct Options {
+  Verb verb = Verb::kStatus;
+  std::string kubeconfig;
+  std::string context;
+  std::string name_space;  // empty: the context's
+  std::string job;
+  std::string file;  // validate; "-" is standard input
+  OutputFormat output = OutputFormat::kText;
+  bool once = false;
+  int timeout_seconds = 0;  // status: 0 waits for ever
+  std::string role;         // logs; empty: all
+  int index = -1;           // logs; -1: all
+  bool follow = false;
+  bool server = false;  // validate
+};
+
+inline constexpr int kExitUsage = 2;
+
+// The exit code when the process is to end now: 0 after --help and --version (written to `out`),
+// kExitUsage after a mistake, which `err` then names.
+std::optional<int> ParseOptions(int argc, const char* const* argv, std::ostream& out,
+                                std::ostream& err, Options& options);
+
+}  // namespace hetero::cli

@@ -1,0 +1,52 @@
+#include "operator/api/manifest.h"
+#include "operator/children/children.h"
+#include "operator/children/names.h"
+#include "operator/children/object_metadata.h"
+#include "operator/children/role_type.h"
+
+namespace hetero::children {
+namespace {
+
+using nlohmann::json;
+
+// What the processes of a job do not read stays out: templates may hold what only their own
+// containers should see, and annotations repeat the whole manifest after `kubectl apply`.
+std::string JobDocument(api::HeteroTrainingJob job) {
+  job.metadata.labels.clear();
+  job.metadata.annotations.clear();
+  for (api::Role& role : job.spec.roles) role.pod_template.clear();
+  return api::ToJson(job);
+}
+
+}  // namespace
+
+json ConfigMap(const api::HeteroTrainingJob& job, const std::string& job_ca_pem,
+               const std::string& operator_ca_pem) {
+  json data = {{"job.json", JobDocument(job)}};
+  if (!job_ca_pem.empty()) data["ca.crt"] = job_ca_pem;
+  if (!operator_ca_pem.empty()) data["operator-ca.crt"] = operator_ca_pem;
+  return {{"apiVersion", "v1"},
+          {"kind", "ConfigMap"},
+          {"metadata", ObjectMetadata(job, ConfigMapName(job.metadata))},
+          {"data", std::move(data)}};
+}
+
+json TlsSecret(const api::HeteroTrainingJob& job, const Leaf& head, const Leaf& cpu_worker,
+               const Leaf& gpu_worker) {
+  json data = json::object();
+  const auto add = [&data](api::RoleType type, const Leaf& leaf) {
+    data[CertificateKey(type)] = leaf.certificate_pem;
+    data[PrivateKeyKey(type)] = leaf.key_pem;
+  };
+  add(api::RoleType::kHead, head);
+  add(api::RoleType::kCpuWorker, cpu_worker);
+  add(api::RoleType::kGpuWorker, gpu_worker);
+  return {{"apiVersion", "v1"},
+          {"kind", "Secret"},
+          {"type", "Opaque"},
+          {"immutable", true},
+          {"metadata", ObjectMetadata(job, SecretName(job.metadata))},
+          {"stringData", std::move(data)}};
+}
+
+}  // namespace hetero::children

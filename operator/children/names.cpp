@@ -1,0 +1,34 @@
+#include "operator/children/names.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace hetero::children {
+
+std::string ServiceName(const api::Metadata& job) { return absl::StrCat(job.name, "-head"); }
+
+std::string SecretName(const api::Metadata& job) {
+  return absl::StrCat(job.name, "-tls-", job.uid.substr(0, 10));
+}
+
+std::string ConfigMapName(const api::Metadata& job) { return absl::StrCat(job.name, "-config"); }
+
+std::string NetworkPolicyName(const api::Metadata& job) { return job.name; }
+
+std::string PodName(const api::Metadata& job, const std::string& role, int index) {
+  return absl::StrCat(job.name, "-", role, "-", index);
+}
+
+std::string JobSelector(const api::Metadata& job) {
+  return absl::StrCat(kJobUidLabel, "=", job.uid);
+}
+
+std::map<std::string, std::string> ChildLabels(const api::Metadata& job) {
+  return {{kJobNameLabel, job.name},
+          {kJobUidLabel, job.uid},
+          {kManagedByLabel, kManagedByValue},
+          {"app.kubernetes.io/name", "hetero-training-job"},
+          {"app.kubernetes.io/instance", job.name},
+          {"app.kubernetes.io/part-of", "hetero-training-job"}};
+}
+
+}  // namespace hetero::children

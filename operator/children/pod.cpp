@@ -1,0 +1,151 @@
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "operator/children/children.h"
+#include "operator/children/names.h"
+#include "operator/children/object_metadata.h"
+#include "operator/children/role_type.h"
+#include "operator/children/runtime_container.h"
+#include "operator/children/template_json.h"
+
+namespace hetero::children {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kUser = 65532;         // "nonroot" of the distroless images
+constexpr int kGroupReadable = 288;  // 0440; JSON has no octal numbers
+constexpr int kGraceSeconds = 30;
+
+constexpr char kKueueQueue[] = "kueue.x-k8s.io/queue-name";
+constexpr char kKueuePriority[] = "kueue.x-k8s.io/priority-class";
+constexpr char kKueueGroup[] = "kueue.x-k8s.io/pod-group-name";
+constexpr char kKueueGroupSize[] = "kueue.x-k8s.io/pod-group-total-count";
+
+// `over` wins where both have a key.
+void Overlay(json& under, const json& over) {
+  for (const auto& [key, value] : over.items()) under[key] = value;
+}
+
+// A job in a Kueue queue: its pods ask for admission together. An attempt is a group of its own,
+// because Kueue counts the pods of a group once.
+void AddToQueue(const api::HeteroTrainingJob& job, const PodSlot& slot, json& metadata) {
+  const auto queue = job.metadata.labels.find(kKueueQueue);
+  if (queue == job.metadata.labels.end()) return;
+  int pods = 0;
+  for (const api::Role& role : job.spec.roles) pods += role.replicas;
+  json& labels = metadata["labels"];
+  labels[kKueueQueue] = queue->second;
+  labels[kKueueGroup] =
+      absl::StrCat(job.metadata.name, "-", job.metadata.uid.substr(0, 10), "-", slot.attempt);
+  const auto priority = job.metadata.labels.find(kKueuePriority);
+  if (priority != job.metadata.labels.end()) labels[kKueuePriority] = priority->second;
+  metadata["annotations"][kKueueGroupSize] = absl::StrCat(pods);
+}
+
+json PodMetadata(const api::HeteroTrainingJob& job, const PodSlot& slot, const json& given) {
+  json metadata = ObjectMetadata(job, PodName(job.metadata, slot.role->name, slot.index));
+  json labels = ObjectAt(given, "labels");
+  Overlay(labels, metadata["labels"]);
+  labels[kRoleLabel] = slot.role->name;
+  labels[kReplicaIndexLabel] = absl::StrCat(slot.index);
+  labels[kAttemptLabel] = absl::StrCat(slot.attempt);
+  labels["app.kubernetes.io/component"] = slot.role->name;
+  metadata["labels"] = std::move(labels);
+  metadata["annotations"] = ObjectAt(given, "annotations");
+  metadata["annotations"][kIncarnationAnnotation] = absl::StrCat(slot.incarnation);
+  AddToQueue(job, slot, metadata);
+  return metadata;
+}
+
+void SetContainers(const api::HeteroTrainingJob& job, const PodSlot& slot, const Settings& settings,
+                   json& spec) {
+  json& containers = MutableList(spec, "containers");
+  for (json& container : containers) {
+    if (TextAt(container, "name") != kRuntimeContainer) continue;
+    container = RuntimeContainer(job, slot, settings, std::move(container));
+    return;
+  }
+  containers.insert(containers.begin(), RuntimeContainer(job, slot, settings, json::object()));
+}
+
+bool IsMounted(const json& spec, const char* volume) {
+  for (const json& container : spec["containers"]) {
+    if (Lists(ListAt(container, "volumeMounts"), "name", volume)) return true;
+  }
+  return false;
+}
+
+// NCCL's ranks of one pod meet in shared memory; others only need that it exists.
+const char* SharedMemorySize(const PodSlot& slot) {
+  return slot.role->type == api::RoleType::kGpuWorker ? "1Gi" : "64Mi";
+}
+
+void AddVolumes(const api::HeteroTrainingJob& job, const PodSlot& slot, json& spec) {
+  json volumes = json::array();
+  for (const json& given : ListAt(spec, "volumes")) {
+    const std::string name = TextAt(given, "name");
+    const bool ours = name == kConfigVolume || name == kTlsVolume || name == kTemporaryVolume ||
+                      name == kSharedMemoryVolume;
+    if (!ours) volumes.push_back(given);
+  }
+  const auto add = [&](const char* name, json source) {
+    if (!IsMounted(spec, name)) return;  // the template has something else at its path
+    source["name"] = name;
+    volumes.push_back(std::move(source));
+  };
+  add(kConfigVolume, {{"configMap", {{"name", ConfigMapName(job.metadata)}}}});
+  json keys = json::array();
+  for (const std::string& key : {CertificateKey(slot.role->type), PrivateKeyKey(slot.role->type)}) {
+    keys.push_back({{"key", key}, {"path", key}});
+  }
+  add(kTlsVolume, {{"secret",
+                    {{"secretName", SecretName(job.metadata)},
+                     {"defaultMode", kGroupReadable},
+                     {"items", std::move(keys)}}}});
+  add(kTemporaryVolume, {{"emptyDir", json::object()}});
+  add(kSharedMemoryVolume,
+      {{"emptyDir", {{"medium", "Memory"}, {"sizeLimit", SharedMemorySize(slot)}}}});
+  spec["volumes"] = std::move(volumes);
+}
+
+// The pod's share of the profile `restricted`; a template that asks for root keeps it, and it is
+// then up to the namespace whether it may.
+void SetSecurity(json& spec) {
+  json& security = MutableObject(spec, "securityContext");
+  const bool root = security.value("runAsUser", json()) == 0;
+  if (!root) SetDefault(security, "runAsNonRoot", true);
+  SetDefault(security, "runAsUser", kUser);
+  SetDefault(security, "runAsGroup", kUser);
+  SetDefault(security, "fsGroup", kUser);
+  SetDefault(security, "fsGroupChangePolicy", "OnRootMismatch");
+  SetDefault(security, "seccompProfile", {{"type", "RuntimeDefault"}});
+}
+
+void AddPullSecrets(const Settings& settings, json& spec) {
+  if (settings.image_pull_secrets.empty()) return;
+  json& secrets = MutableList(spec, "imagePullSecrets");
+  for (const std::string& name : settings.image_pull_secrets) {
+    if (!Lists(secrets, "name", name)) secrets.push_back({{"name", name}});
+  }
+}
+
+}  // namespace
+
+json Pod(const api::HeteroTrainingJob& job, const PodSlot& slot, const Settings& settings) {
+  const json given = TemplateOf(*slot.role);
+  json spec = ObjectAt(given, "spec");
+  SetContainers(job, slot, settings, spec);
+  AddVolumes(job, slot, spec);
+  SetSecurity(spec);
+  AddPullSecrets(settings, spec);
+  spec["restartPolicy"] = "Never";  // who restarts is decided by the operator, which counts
+  SetDefault(spec, "terminationGracePeriodSeconds", kGraceSeconds);
+  SetDefault(spec, "automountServiceAccountToken", false);
+  SetDefault(spec, "enableServiceLinks", false);
+  return {{"apiVersion", "v1"},
+          {"kind", "Pod"},
+          {"metadata", PodMetadata(job, slot, ObjectAt(given, "metadata"))},
+          {"spec", std::move(spec)}};
+}
+
+}  // namespace hetero::children

@@ -1,0 +1,179 @@
+#include "operator/children/runtime_container.h"
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "operator/children/environment.h"
+#include "operator/children/template_json.h"
+
+namespace hetero::children {
+namespace {
+
+using nlohmann::json;
+
+constexpr char kFileScheme[] = "file://";
+constexpr char kGpuResource[] = "nvidia.com/gpu";
+constexpr char kDefaultCpuRequest[] = "2";  // of a CPU worker
+
+std::string Listen(int port) { return absl::StrCat("0.0.0.0:", port); }
+
+json HeadArguments(const api::HeteroTrainingJob& job, const PodSlot& slot) {
+  json arguments = {"head",
+                    "--job",
+                    absl::StrCat(kConfigFolder, "/job.json"),
+                    "--listen",
+                    Listen(kHeadPort),
+                    "--status-listen",
+                    Listen(kStatusPort),
+                    "--page-listen",
+                    Listen(kPagePort),
+                    "--metrics-listen",
+                    Listen(kMetricsPort),
+                    "--created-unix-ns",
+                    absl::StrCat(slot.incarnation)};
+  if (job.spec.output && absl::StartsWith(job.spec.output->uri, kFileScheme)) {
+    arguments.push_back("--output");
+    arguments.push_back(job.spec.output->uri.substr(sizeof(kFileScheme) - 1));
+  }
+  return arguments;
+}
+
+// A template that brings its own command brings its arguments too.
+void SetCommand(const api::HeteroTrainingJob& job, const PodSlot& slot, json& container) {
+  if (container.contains("command")) return;
+  switch (slot.role->type) {
+    case api::RoleType::kHead:
+      container["command"] = {"hetero-runtime"};
+      SetDefault(container, "args", HeadArguments(job, slot));
+      return;
+    case api::RoleType::kCpuWorker:
+      container["command"] = {"hetero-runtime"};
+      SetDefault(
+          container, "args",
+          {"cpu-worker", "--listen", Listen(kFeedPort), "--metrics-listen", Listen(kMetricsPort)});
+      return;
+    case api::RoleType::kGpuWorker:
+      container["command"] = {"hetero-trainer"};
+      SetDefault(container, "args", {"--metrics-listen", Listen(kMetricsPort)});
+      return;
+  }
+}
+
+void SetImage(const PodSlot& slot, const Settings& settings, json& container) {
+  const bool trains = slot.role->type == api::RoleType::kGpuWorker;
+  SetDefault(container, "image", trains ? settings.trainer_image : settings.runtime_image);
+  if (!settings.image_pull_policy.empty()) {
+    SetDefault(container, "imagePullPolicy", settings.image_pull_policy);
+  }
+}
+
+void AddPorts(const PodSlot& slot, json& container) {
+  json& ports = MutableList(container, "ports");
+  for (const auto& [name, number] : PortsOf(slot.role->type)) {
+    bool taken = Lists(ports, "name", name);
+    for (const json& port : ports) {
+      taken = taken || (port.is_object() && port.value("containerPort", json()) == number);
+    }
+    if (!taken) {
+      ports.push_back({{"name", name}, {"containerPort", number}, {"protocol", "TCP"}});
+    }
+  }
+}
+
+// Readiness alone: it shows in the pod's status who takes part in the training. There is no
+// liveness probe on purpose. A process that hangs is told apart from one that computes by the head,
+// through heartbeats and steps; the kubelet knows neither, and would kill a trainer whose node is
+// merely busy.
+void SetProbes(json& container) {
+  SetDefault(container, "readinessProbe",
+             {{"httpGet", {{"path", "/readyz"}, {"port", kMetricsPort}}},
+              {"periodSeconds", 5},
+              {"timeoutSeconds", 2}});
+}
+
+bool IsExtendedResource(const std::string& name) {
+  return absl::StrContains(name, '/') && !absl::StrContains(name, "kubernetes.io/");
+}
+
+bool NamesExtendedResource(const json& resources) {
+  if (!ListAt(resources, "claims").empty()) return true;  // dynamic resource allocation
+  for (const char* part : {"limits", "requests"}) {
+    for (const auto& [name, unused] : ObjectAt(resources, part).items()) {
+      if (IsExtendedResource(name)) return true;
+    }
+  }
+  return false;
+}
+
+void SetResources(const PodSlot& slot, json& container) {
+  const json given = ObjectAt(container, "resources");
+  if (slot.role->type == api::RoleType::kCpuWorker) {
+    const bool given_cpu = ObjectAt(given, "requests").contains("cpu") ||
+                           ObjectAt(given, "limits").contains("cpu");  // the API copies it
+    if (given_cpu) return;
+    MutableObject(MutableObject(container, "resources"), "requests")["cpu"] = kDefaultCpuRequest;
+  }
+  const int gpus = slot.role->gpus_per_replica.value_or(1);
+  if (slot.role->type == api::RoleType::kGpuWorker && gpus > 0 && !NamesExtendedResource(given)) {
+    MutableObject(MutableObject(container, "resources"), "limits")[kGpuResource] =
+        absl::StrCat(gpus);
+  }
+}
+
+void AddMounts(const api::HeteroTrainingJob& job, json& container) {
+  json& mounts = MutableList(container, "volumeMounts");
+  const auto add = [&mounts](const char* volume, const char* path, bool read_only) {
+    if (Lists(mounts, "mountPath", path)) return;
+    json mount = {{"name", volume}, {"mountPath", path}};
+    if (read_only) mount["readOnly"] = true;
+    mounts.push_back(std::move(mount));
+  };
+  add(kConfigVolume, kConfigFolder, true);
+  if (job.spec.network.tls == api::Switch::kEnabled) add(kTlsVolume, kTlsFolder, true);
+  add(kTemporaryVolume, "/tmp", false);
+  add(kSharedMemoryVolume, "/dev/shm", false);
+}
+
+// The container's share of the profile `restricted`; the pod's share is in pod.cpp.
+void SetSecurity(json& container) {
+  json& security = MutableObject(container, "securityContext");
+  const bool privileged = security.value("privileged", json()) == true;
+  // The API refuses the two together.
+  if (!privileged) SetDefault(security, "allowPrivilegeEscalation", false);
+  SetDefault(security, "readOnlyRootFilesystem", true);
+  SetDefault(MutableObject(security, "capabilities"), "drop", {"ALL"});
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, int>> PortsOf(api::RoleType type) {
+  switch (type) {
+    case api::RoleType::kHead:
+      return {{"join", kHeadPort},
+              {"status", kStatusPort},
+              {"page", kPagePort},
+              {"metrics", kMetricsPort}};
+    case api::RoleType::kCpuWorker:
+      return {{"feed", kFeedPort}, {"metrics", kMetricsPort}};
+    case api::RoleType::kGpuWorker:
+      return {{"metrics", kMetricsPort}};
+  }
+  return {};
+}
+
+json RuntimeContainer(const api::HeteroTrainingJob& job, const PodSlot& slot,
+                      const Settings& settings, json given) {
+  json container = given.is_object() ? std::move(given) : json::object();
+  container["name"] = kRuntimeContainer;
+  SetImage(slot, settings, container);
+  SetCommand(job, slot, container);
+  AddPorts(slot, container);
+  SetDefault(container, "terminationMessagePolicy", "FallbackToLogsOnError");
+  SetEnvironment(job, slot, container);
+  SetResources(slot, container);
+  AddMounts(job, container);
+  SetProbes(container);
+  SetSecurity(container);
+  return container;
+}
+
+}  // namespace hetero::children

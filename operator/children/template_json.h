@@ -1,0 +1,39 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "operator/api/hetero_training_job.h"
+
+// Reading a pod template, which may have any shape: what is missing or of another type is as if
+// it were empty. Internal to operator/children.
+namespace hetero::children {
+
+inline constexpr char kRuntimeContainer[] = "runtime";
+inline constexpr char kConfigFolder[] = "/etc/hetero";
+inline constexpr char kTlsFolder[] = "/etc/hetero-tls";
+inline constexpr char kConfigVolume[] = "hetero-config";
+inline constexpr char kTlsVolume[] = "hetero-tls";
+inline constexpr char kTemporaryVolume[] = "hetero-tmp";
+inline constexpr char kSharedMemoryVolume[] = "hetero-shm";
+inline constexpr char kReservedPrefix[] = "HETERO_";
+
+// The role's template; an empty object when absent or no object.
+nlohmann::json TemplateOf(const api::Role& role);
+
+// The member `key` when it is an object (a list, a text); an empty one otherwise.
+const nlohmann::json& ObjectAt(const nlohmann::json& parent, const char* key);
+const nlohmann::json& ListAt(const nlohmann::json& parent, const char* key);
+std::string TextAt(const nlohmann::json& parent, const char* key);
+
+// Makes `parent[key]` an object (a list) if it is none, and gives it for changing.
+nlohmann::json& MutableObject(nlohmann::json& parent, const char* key);
+nlohmann::json& MutableList(nlohmann::json& parent, const char* key);
+
+// Sets `object[key]` where the template has said nothing.
+void SetDefault(nlohmann::json& object, const char* key, nlohmann::json value);
+
+// Whether an element of `list` has the text `value` under `key`.
+bool Lists(const nlohmann::json& list, const char* key, const std::string& value);
+
+}  // namespace hetero::children

@@ -1,0 +1,163 @@
+#include "operator/controller/controller.h"
+
+#include <algorithm>
+#include <exception>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "base/log.h"
+#include "base/thread.h"
+
+namespace hetero::controller {
+namespace {
+
+// controller-runtime's.
+const std::vector<double>& TimeBuckets() {
+  static const auto* const buckets = new std::vector<double>{
+      0.005, 0.01, 0.025, 0.05, 0.1,  0.15, 0.2,  0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6,
+      0.7,   0.8,  0.9,   1.0,  1.25, 1.5,  1.75, 2.0,  2.5, 3.0,  3.5, 4.0,  4.5, 5,
+      6,     7,    8,     9,    10,   15,   20,   25,   30,  40,   50,  60};
+  return *buckets;
+}
+
+struct ControllerMetrics {
+  ControllerMetrics(const std::string& name, metrics::Registry& registry)
+      : success(Total(name, registry, "success")),
+        error(Total(name, registry, "error")),
+        requeue(Total(name, registry, "requeue")),
+        requeue_after(Total(name, registry, "requeue_after")),
+        errors(registry.GetCounter("controller_runtime_reconcile_errors_total",
+                                   "Total number of reconciliation errors per controller",
+                                   {{"controller", name}})),
+        panics(registry.GetCounter("controller_runtime_reconcile_panics_total",
+                                   "Total number of reconciliation panics per controller",
+                                   {{"controller", name}})),
+        time(registry.GetHistogram("controller_runtime_reconcile_time_seconds",
+                                   "Length of time per reconciliation per controller",
+                                   TimeBuckets(), {{"controller", name}})),
+        active(registry.GetGauge("controller_runtime_active_workers",
+                                 "Number of currently used workers per controller",
+                                 {{"controller", name}})),
+        workers(registry.GetGauge("controller_runtime_max_concurrent_reconciles",
+                                  "Maximum number of concurrent reconciles per controller",
+                                  {{"controller", name}})) {}
+
+  static metrics::Counter Total(const std::string& name, metrics::Registry& registry,
+                                const std::string& result) {
+    return registry.GetCounter("controller_runtime_reconcile_total",
+                               "Total number of reconciliations per controller",
+                               {{"controller", name}, {"result", result}});
+  }
+
+  metrics::Counter success, error, requeue, requeue_after;
+  metrics::Counter errors, panics;
+  metrics::Histogram time;
+  metrics::Gauge active, workers;
+};
+
+}  // namespace
+
+struct Controller::Impl {
+  Impl(Options given, base::Clock& controller_clock, metrics::Registry& registry, Reconcile fn)
+      : options(std::move(given)),
+        clock(controller_clock),
+        metrics(options.name, registry),
+        queue(options.name, controller_clock, registry),
+        reconcile(std::move(fn)) {}
+
+  absl::StatusOr<Result> Call(const std::string& key, std::stop_token stop) {
+    try {
+      return reconcile(key, std::move(stop));
+    } catch (const std::exception& error) {
+      metrics.panics.Add();
+      return absl::InternalError("bug, please report it: an exception left the reconcile: " +
+                                 std::string(error.what()));
+    } catch (...) {
+      metrics.panics.Add();
+      return absl::InternalError("bug, please report it: an exception left the reconcile");
+    }
+  }
+
+  void HandleError(const std::string& key, const absl::Status& status, bool stopping) {
+    metrics.error.Add();
+    metrics.errors.Add();
+    queue.AddRateLimited(key);
+    if (stopping) return;
+    const log::Fields fields = {{"controller", options.name},
+                                {"key", key},
+                                {"failures", queue.Failures(key)},
+                                {"error", status.message()}};
+    // A conflict is how a stale view shows: every write is guarded so that it may happen.
+    if (absl::IsAborted(status)) {
+      log::Debug("the object has changed meanwhile; trying again", fields);
+    } else if (absl::IsInternal(status)) {
+      log::Error("reconcile failed; trying again", fields);
+    } else {
+      log::Warning("reconcile failed; trying again", fields);
+    }
+  }
+
+  void HandleResult(const std::string& key, const Result& result) {
+    if (!result.requeue_after) {
+      queue.Forget(key);
+      metrics.success.Add();
+    } else if (*result.requeue_after > base::Duration::zero()) {
+      queue.Forget(key);
+      queue.AddAfter(key, *result.requeue_after);
+      metrics.requeue_after.Add();
+    } else {
+      queue.AddRateLimited(key);
+      metrics.requeue.Add();
+    }
+  }
+
+  void Process(const std::string& key, const std::stop_token& stop) {
+    metrics.active.Add(1);
+    const base::Instant started = clock.Now();
+    const absl::StatusOr<Result> result = Call(key, stop);
+    metrics.time.Observe(base::ToSeconds(clock.Now() - started));
+    if (result.ok()) {
+      HandleResult(key, *result);
+    } else {
+      HandleError(key, result.status(), stop.stop_requested());
+    }
+    metrics.active.Add(-1);
+    queue.Done(key);
+  }
+
+  void Work(const std::stop_token& stop) {
+    while (const std::optional<std::string> key = queue.Get(stop)) Process(*key, stop);
+  }
+
+  Options options;
+  base::Clock& clock;
+  ControllerMetrics metrics;
+  WorkQueue queue;
+  Reconcile reconcile;
+};
+
+Controller::Controller(Options options, base::Clock& clock, metrics::Registry& registry,
+                       Reconcile reconcile)
+    : impl_(std::make_unique<Impl>(std::move(options), clock, registry, std::move(reconcile))) {
+  impl_->metrics.workers.Set(impl_->options.workers);
+}
+
+Controller::~Controller() = default;
+
+WorkQueue& Controller::queue() { return impl_->queue; }
+
+void Controller::Run(std::stop_token stop) {
+  std::vector<std::jthread> workers;
+  for (int i = 0; i < impl_->options.workers; ++i) {
+    workers.emplace_back([this, i, &stop] {
+      base::SetThreadName("reconcile " + std::to_string(i));
+      impl_->Work(stop);
+    });
+  }
+  for (std::jthread& worker : workers) worker.join();
+  impl_->queue.ShutDown();
+}
+
+}  // namespace hetero::controller

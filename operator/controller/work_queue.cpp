@@ -1,0 +1,222 @@
+#include "operator/controller/work_queue.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "base/thread.h"
+#include "operator/controller/queue_metrics.h"
+
+namespace hetero::controller {
+namespace {
+
+constexpr base::Duration kUnfinishedWorkPeriod = std::chrono::milliseconds(500);
+
+}  // namespace
+
+// Names end in Locked where the caller holds `mutex`.
+struct WorkQueue::Impl {
+  Impl(const std::string& name, base::Clock& queue_clock, metrics::Registry& registry,
+       RateLimiter::Options limits)
+      : clock(queue_clock), metrics(name, registry), limiter(limits) {}
+
+  void AddLocked(const std::string& key, base::Instant now) {
+    if (shut_down || !dirty.emplace(key, now).second) return;
+    metrics.adds.Add();
+    metrics.depth.Add(1);
+    if (processing.contains(key)) return;  // Done() will queue it
+    queue.push_back(key);
+    available.notify_one();
+  }
+
+  void AddAfterLocked(const std::string& key, base::Duration delay, base::Instant now) {
+    if (shut_down) return;
+    if (delay <= base::Duration::zero()) return AddLocked(key, now);
+    metrics.retries.Add();
+    const base::Instant due =
+        delay > base::Instant::max() - now ? base::Instant::max() : now + delay;
+    if (const auto known = due_of.find(key); known != due_of.end()) {
+      if (known->second <= due) return;
+      delayed.erase({known->second, key});
+    }
+    due_of[key] = due;
+    delayed.insert({due, key});
+    WakeTimerLocked(due);
+  }
+
+  // Also called by readers, so that nobody sees a due key late because the timer's thread is.
+  void QueueDueLocked(base::Instant now) {
+    while (!delayed.empty() && delayed.begin()->first <= now) {
+      const std::string key = delayed.begin()->second;
+      delayed.erase(delayed.begin());
+      due_of.erase(key);
+      AddLocked(key, now);
+    }
+  }
+
+  void MeasureLocked(base::Instant now) {
+    base::Duration total{0};
+    base::Duration longest{0};
+    for (const auto& [key, since] : processing) {
+      total += now - since;
+      longest = std::max<base::Duration>(longest, now - since);
+    }
+    metrics.unfinished_work.Set(base::ToSeconds(total));
+    metrics.longest_running.Set(base::ToSeconds(longest));
+  }
+
+  // When the timer has something to do next; max: not until told.
+  base::Instant NextTimeLocked() const {
+    base::Instant next = delayed.empty() ? base::Instant::max() : delayed.begin()->first;
+    if (measuring) next = std::min(next, next_measure);
+    return next;
+  }
+
+  void WakeTimerLocked(base::Instant by) {
+    if (by < timer_until) timer_wake.request_stop();
+    timer_changed.notify_one();
+  }
+
+  void RunTimer() {
+    base::SetThreadName("queue timer");
+    std::unique_lock lock(mutex);
+    while (!shut_down) {
+      const base::Instant now = clock.Now();
+      QueueDueLocked(now);
+      if (measuring && next_measure <= now) {
+        MeasureLocked(now);
+        measuring = !processing.empty();
+        next_measure = now + kUnfinishedWorkPeriod;
+      }
+      timer_until = NextTimeLocked();
+      if (timer_until == base::Instant::max()) {
+        timer_changed.wait(lock,
+                           [&] { return shut_down || NextTimeLocked() != base::Instant::max(); });
+        continue;
+      }
+      timer_wake = std::stop_source();
+      const std::stop_token wake = timer_wake.get_token();
+      const base::Duration wait = timer_until - now;
+      lock.unlock();
+      clock.SleepFor(wait, wake);
+      lock.lock();
+    }
+  }
+
+  base::Clock& clock;
+  QueueMetrics metrics;
+
+  mutable std::mutex mutex;                                   // guards all below but the thread
+  std::condition_variable_any available;                      // queue, shut_down
+  std::deque<std::string> queue;                              // in `dirty`, not in `processing`
+  std::unordered_map<std::string, base::Instant> dirty;       // to be handed out; since when
+  std::unordered_map<std::string, base::Instant> processing;  // between Get and Done; since when
+  std::set<std::pair<base::Instant, std::string>> delayed;
+  std::unordered_map<std::string, base::Instant> due_of;  // of the keys in `delayed`
+  RateLimiter limiter;
+  bool shut_down = false;
+
+  std::condition_variable timer_changed;  // delayed, measuring, shut_down; the timer's idle wait
+  base::Instant timer_until = base::Instant::max();
+  std::stop_source timer_wake;  // ends the timer's sleep
+  bool measuring = false;       // keys are, or were at the last look, being processed
+  base::Instant next_measure;
+  std::jthread timer;
+};
+
+WorkQueue::WorkQueue(std::string name, base::Clock& clock, metrics::Registry& registry,
+                     RateLimiter::Options limits)
+    : impl_(std::make_unique<Impl>(name, clock, registry, limits)) {
+  impl_->timer = std::jthread([this] { impl_->RunTimer(); });
+}
+
+WorkQueue::~WorkQueue() { ShutDown(); }
+
+void WorkQueue::Add(const std::string& key) {
+  std::lock_guard lock(impl_->mutex);
+  impl_->AddLocked(key, impl_->clock.Now());
+}
+
+void WorkQueue::AddAfter(const std::string& key, base::Duration delay) {
+  std::lock_guard lock(impl_->mutex);
+  impl_->AddAfterLocked(key, delay, impl_->clock.Now());
+}
+
+void WorkQueue::AddRateLimited(const std::string& key) {
+  std::lock_guard lock(impl_->mutex);
+  const base::Instant now = impl_->clock.Now();
+  impl_->AddAfterLocked(key, impl_->limiter.When(key, now), now);
+}
+
+void WorkQueue::Forget(const std::string& key) {
+  std::lock_guard lock(impl_->mutex);
+  impl_->limiter.Forget(key);
+}
+
+int WorkQueue::Failures(const std::string& key) const {
+  std::lock_guard lock(impl_->mutex);
+  return impl_->limiter.Failures(key);
+}
+
+std::optional<std::string> WorkQueue::Get(std::stop_token stop) {
+  Impl& impl = *impl_;
+  std::unique_lock lock(impl.mutex);
+  impl.QueueDueLocked(impl.clock.Now());
+  impl.available.wait(lock, stop, [&] { return !impl.queue.empty() || impl.shut_down; });
+  if (stop.stop_requested()) {
+    impl.available.notify_one();  // this call may have taken the only notification of a key
+    return std::nullopt;
+  }
+  if (impl.queue.empty()) return std::nullopt;
+
+  const base::Instant now = impl.clock.Now();
+  std::string key = std::move(impl.queue.front());
+  impl.queue.pop_front();
+  const auto added = impl.dirty.find(key);
+  impl.metrics.queue_duration.Observe(base::ToSeconds(now - added->second));
+  impl.metrics.depth.Add(-1);
+  impl.dirty.erase(added);
+  impl.processing.emplace(key, now);
+  if (!impl.measuring) {
+    impl.measuring = true;
+    impl.next_measure = now + kUnfinishedWorkPeriod;
+    impl.WakeTimerLocked(impl.next_measure);
+  }
+  return key;
+}
+
+void WorkQueue::Done(const std::string& key) {
+  Impl& impl = *impl_;
+  std::lock_guard lock(impl.mutex);
+  const auto started = impl.processing.find(key);
+  if (started == impl.processing.end()) return;
+  impl.metrics.work_duration.Observe(base::ToSeconds(impl.clock.Now() - started->second));
+  impl.processing.erase(started);
+  if (impl.dirty.contains(key)) {
+    impl.queue.push_back(key);
+    impl.available.notify_one();
+  }
+}
+
+void WorkQueue::ShutDown() {
+  std::lock_guard lock(impl_->mutex);
+  impl_->shut_down = true;
+  impl_->available.notify_all();
+  impl_->timer_wake.request_stop();
+  impl_->timer_changed.notify_one();
+}
+
+size_t WorkQueue::depth() const {
+  std::lock_guard lock(impl_->mutex);
+  impl_->QueueDueLocked(impl_->clock.Now());
+  return impl_->queue.size();
+}
+
+}  // namespace hetero::controller

@@ -1,0 +1,33 @@
+#include "operator/job_worker.h"
+
+#include <utility>
+
+#include "operator/kube/event_recorder.h"
+#include "operator/reconcile/head_follower.h"
+
+namespace hetero::program {
+
+JobWorker::JobWorker(const OperatorOptions& options, kube::Client& client,
+                     kube::Client& event_client, base::Clock& clock, metrics::Registry& registry)
+    : options_(options),
+      client_(client),
+      event_client_(event_client),
+      clock_(clock),
+      registry_(registry),
+      controller_({.name = "heterotrainingjob", .workers = options.workers}, clock, registry,
+                  [this](const std::string& key, std::stop_token stop) {
+                    return reconciler_->Reconcile(key, std::move(stop));
+                  }) {}
+
+void JobWorker::Run(const reconcile::Stores& stores, const reconcile::OperatorIdentity& identity,
+                    std::stop_token stop) {
+  kube::EventRecorder events(event_client_, clock_, {.instance = options_.identity});
+  reconcile::HeadFollower heads(clock_, identity, [this](const std::string& key) { Enqueue(key); });
+  reconcile::Reconciler reconciler(
+      client_, clock_, registry_, stores, events, heads, identity,
+      {.settings = options_.settings, .parallelism = options_.parallelism});
+  reconciler_ = &reconciler;
+  controller_.Run(std::move(stop));
+}
+
+}  // namespace hetero::program

@@ -1,0 +1,430 @@
+#include "operator/kube/rest_transport.h"
+
+#include <arpa/inet.h>
+#include <cpprest/http_client.h>
+#include <pplx/threadpool.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <set>
+#include <stdexcept>
+#include <utility>
+
+#include "base/status_macros.h"
+#include "operator/kube/exchange.h"
+#include "operator/kube/line_framer.h"
+#include "operator/kube/rest_sink.h"
+#include "operator/kube/tls_context.h"
+
+namespace hetero::kube {
+namespace {
+
+namespace http = web::http;
+
+// They only move bytes and encrypt; no call of ours waits on one. cpprestsdk's own number is 40.
+constexpr size_t kNetworkThreads = 4;
+constexpr size_t kLongestBody = size_t{256} << 20;
+constexpr size_t kLongestErrorBody = size_t{1} << 20;
+constexpr size_t kLongestLine = size_t{16} << 20;
+// Of a stream, read ahead of a slow reader.
+constexpr size_t kStreamWindow = size_t{1} << 20;
+// cpprestsdk's timeout measures silence, not time. Ours do the work; these only end what nobody
+// waits for any more.
+constexpr auto kSilentRequest = std::chrono::minutes(5);
+constexpr auto kSilentStream = std::chrono::hours(25);
+constexpr auto kLastRequests = std::chrono::seconds(2);
+
+// Something our side lacks for a connection, on its way through cpprestsdk.
+struct TlsSettingsError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+void LimitNetworkThreads() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    try {
+      crossplat::threadpool::initialize_with_threads(kNetworkThreads);
+    } catch (const std::exception&) {
+      // Somebody else in this process was first; any number of threads will do.
+    }
+  });
+}
+
+base::Instant After(base::Duration duration) {
+  constexpr base::Duration kLongest = std::chrono::hours(24 * 3650);  // keeps the sum representable
+  return base::Clock::Real().Now() + std::min(duration, kLongest);
+}
+
+bool IsAddress(const std::string& host) {
+  in6_addr address;
+  return inet_pton(AF_INET, host.c_str(), &address) == 1 ||
+         inet_pton(AF_INET6, host.c_str(), &address) == 1;
+}
+
+absl::Status OfTlsError(const http::http_exception& error, const TlsSettings& tls) {
+  const auto code = static_cast<unsigned int>(error.error_code().value());
+  const std::string reason = TlsErrorText(code);
+  if (IsCertificateRefusal(code)) {
+    return absl::UnauthenticatedError("the server's certificate is refused: " + tls.last_refusal());
+  }
+  if (IsCredentialAlert(code)) {
+    return absl::UnauthenticatedError("the server refuses our credentials: " + reason);
+  }
+  return absl::UnavailableError(std::string(error.what()) + (reason.empty() ? "" : ": " + reason));
+}
+
+// Called in a catch block.
+absl::Status StatusOfException(const TlsSettings& tls) {
+  try {
+    throw;
+  } catch (const TlsSettingsError& error) {
+    return absl::UnauthenticatedError(error.what());
+  } catch (const http::http_exception& error) {
+    const int code = error.error_code().value();
+    if (code == static_cast<int>(std::errc::timed_out)) {
+      return absl::DeadlineExceededError("silence");
+    }
+    if (code == static_cast<int>(std::errc::operation_canceled)) {
+      return absl::CancelledError("stopped");
+    }
+    return OfTlsError(error, tls);
+  } catch (const web::uri_exception& error) {
+    return absl::InvalidArgumentError(error.what());
+  } catch (const std::exception& error) {
+    return absl::UnavailableError(error.what());
+  } catch (...) {
+    return absl::UnavailableError("unknown error");
+  }
+}
+
+std::map<std::string, std::string> LowerCaseHeaders(const http::http_headers& headers) {
+  std::map<std::string, std::string> lower;
+  for (const auto& [name, value] : headers) {
+    std::string key = name;
+    std::transform(key.begin(), key.end(), key.begin(), [](unsigned char c) {
+      return static_cast<char>(c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c);
+    });
+    lower[key] = value;
+  }
+  return lower;
+}
+
+// Counts requests that cpprestsdk still works on, whether or not somebody waits for them.
+class InFlight {
+ public:
+  void Begin() {
+    std::lock_guard lock(mutex_);
+    ++count_;
+  }
+  void End() {
+    std::lock_guard lock(mutex_);
+    if (--count_ == 0) none_.notify_all();
+  }
+  void AwaitNone() {
+    std::unique_lock lock(mutex_);
+    none_.wait_for(lock, kLastRequests, [this] { return count_ == 0; });
+  }
+
+ private:
+  std::mutex mutex_;  // guards count_
+  std::condition_variable none_;
+  int count_ = 0;
+};
+
+// The connections made with one client certificate. Requests and streams have pools of their own.
+struct Connections {
+  Connections(const ClusterAccess& access, const web::uri& server, const Credential& credential)
+      : tls(std::make_shared<TlsSettings>(access.ca_pem, credential.certificate_pem,
+                                          credential.key_pem)),
+        requests(server, Config(access, server, kSilentRequest)),
+        streams(server, Config(access, server, kSilentStream)) {}
+
+  template <typename Silence>
+  http::client::http_client_config Config(const ClusterAccess& access, const web::uri& server,
+                                          Silence silence) const {
+    http::client::http_client_config config;
+    config.set_timeout(silence);
+    config.set_max_redirects(0);  // they would carry our token elsewhere
+    config.set_validate_certificates(!access.insecure_skip_tls_verify);
+    config.set_tlsext_sni_enabled(
+        !IsAddress(access.tls_server_name.empty() ? server.host() : access.tls_server_name));
+    config.set_ssl_context_callback([tls = tls](boost::asio::ssl::context& context) {
+      const absl::Status status = tls->Configure(context.native_handle());
+      if (!status.ok()) throw TlsSettingsError(std::string(status.message()));
+    });
+    return config;
+  }
+
+  const std::shared_ptr<TlsSettings> tls;
+  http::client::http_client requests;
+  http::client::http_client streams;
+};
+
+// The answer to a request, as soon as its head is there. It lives until cpprestsdk has let go of
+// the request, and only then tells the caller that all is well: the connection is kept for the next
+// request by then.
+struct Reply {
+  Reply(std::shared_ptr<Exchange> e, std::shared_ptr<InFlight> f)
+      : exchange(std::move(e)), in_flight(std::move(f)) {
+    in_flight->Begin();
+  }
+  ~Reply() {
+    exchange->OnEnd();
+    in_flight->End();
+  }
+
+  const std::shared_ptr<Exchange> exchange;
+  const std::shared_ptr<InFlight> in_flight;
+  std::mutex mutex;  // guards head
+  pplx::task<http::http_response> head;
+};
+
+// cpprestsdk takes an informational (1xx) reply for the whole answer and would read the real one as
+// the answer to the connection's next request. An exception here closes the connection.
+void RefuseInformational(Reply& reply, http::message_direction::direction direction) {
+  if (direction != http::message_direction::download) return;
+  std::lock_guard lock(reply.mutex);
+  if (!reply.head.is_done()) return;
+  const int status = reply.head.get().status_code();
+  if (status < 200) throw std::runtime_error("informational reply " + std::to_string(status));
+}
+
+class RestTransport : public Transport {
+ public:
+  RestTransport(ClusterAccess access, web::uri server)
+      : access_(std::move(access)), server_(std::move(server)) {
+    host_ = server_.host() + ":" + std::to_string(server_.port() > 0 ? server_.port() : 443);
+  }
+  ~RestTransport() override { in_flight_->AwaitNone(); }
+
+  absl::StatusOr<Response> Send(const Request& request, base::Duration timeout,
+                                std::stop_token stop) override;
+  absl::StatusOr<Response> Stream(const Request& request, base::Duration idle, base::Duration limit,
+                                  const OnLine& on_line, std::stop_token stop) override;
+  std::string host() const override { return host_; }
+
+ private:
+  // A request under way, and how to end it.
+  struct Call {
+    std::shared_ptr<Exchange> exchange;
+    pplx::cancellation_token_source cancel;
+    ~Call() {
+      exchange->Abandon();
+      if (!exchange->ended()) cancel.cancel();
+    }
+  };
+  struct Shown {
+    Credential credential;
+    std::shared_ptr<Connections> connections;
+  };
+
+  // `refused`: what the server has just answered 401 to, if anything.
+  absl::StatusOr<Shown> Show(const Credential* refused);
+  void Start(const Request& request, const Shown& shown, bool stream, Call& call);
+  absl::StatusOr<Response> SendOnce(const Request& request, const Shown& shown,
+                                    base::Instant deadline, const std::stop_token& stop);
+  absl::StatusOr<Response> StreamOnce(const Request& request, const Shown& shown,
+                                      base::Duration idle, base::Instant deadline,
+                                      const OnLine& on_line, const std::stop_token& stop);
+  template <typename Once>
+  absl::StatusOr<Response> WithCredential(const Request& request, const Once& once);
+
+  const ClusterAccess access_;
+  const web::uri server_;
+  std::string host_;
+  const std::shared_ptr<InFlight> in_flight_ = std::make_shared<InFlight>();
+  std::mutex refresh_;  // held while a refused credential is replaced; before mutex_
+  std::mutex mutex_;    // guards shown_
+  Shown shown_;
+};
+
+bool SameCredential(const Credential& a, const Credential& b) {
+  return a.token == b.token && a.certificate_pem == b.certificate_pem && a.key_pem == b.key_pem;
+}
+
+absl::StatusOr<RestTransport::Shown> RestTransport::Show(const Credential* refused) {
+  Credential credential;
+  if (access_.credentials != nullptr) {
+    std::unique_lock refresh(refresh_, std::defer_lock);
+    bool replace = refused != nullptr;
+    if (replace) {
+      refresh.lock();
+      std::lock_guard lock(mutex_);
+      // Of many calls refused at once, the first one replaces what they share.
+      replace = SameCredential(shown_.credential, *refused);
+    }
+    HETERO_ASSIGN_OR_RETURN(credential, access_.credentials->Get(replace));
+  }
+  std::lock_guard lock(mutex_);
+  if (shown_.connections == nullptr ||
+      credential.certificate_pem != shown_.credential.certificate_pem ||
+      credential.key_pem != shown_.credential.key_pem) {
+    shown_.connections = std::make_shared<Connections>(access_, server_, credential);
+  }
+  shown_.credential = std::move(credential);
+  return shown_;
+}
+
+void RestTransport::Start(const Request& request, const Shown& shown, bool stream, Call& call) {
+  const auto& exchange = call.exchange;
+  const std::shared_ptr<TlsSettings> tls = shown.connections->tls;
+  const auto reply = std::make_shared<Reply>(exchange, in_flight_);
+  try {
+    http::http_request message(request.method);
+    message.set_request_uri(web::uri(request.path));
+    if (!request.body.empty()) message.set_body(request.body, request.content_type);
+    http::http_headers& headers = message.headers();
+    headers.add("Accept", request.accept);
+    if (!request.user_agent.empty()) headers.add("User-Agent", request.user_agent);
+    // The name in this header is the one that the certificate is compared with.
+    if (!access_.tls_server_name.empty()) headers.add("Host", access_.tls_server_name);
+    if (!shown.credential.token.empty() && server_.scheme() == "https") {
+      headers.add("Authorization", "Bearer " + shown.credential.token);
+    }
+    const std::shared_ptr<concurrency::streams::details::basic_streambuf<uint8_t>> sink =
+        std::make_shared<ExchangeSink>(exchange);
+    message.set_response_stream(concurrency::streams::streambuf<uint8_t>(sink).create_ostream());
+    message.set_progress_handler(
+        [reply](http::message_direction::direction direction, utility::size64_t) {
+          RefuseInformational(*reply, direction);
+        });
+    auto& client = stream ? shown.connections->streams : shown.connections->requests;
+    pplx::task<http::http_response> head;
+    {
+      std::lock_guard lock(reply->mutex);
+      reply->head = head = client.request(message, call.cancel.get_token());
+    }
+    head.then([exchange](http::http_response response) {
+          const int status = response.status_code();
+          if (status < 200) {
+            throw std::runtime_error("informational reply " + std::to_string(status));
+          }
+          exchange->OnHead(status, LowerCaseHeaders(response.headers()));
+          return response.content_ready();
+        })
+        .then([tls, reply](pplx::task<http::http_response> done) {
+          try {
+            done.get();
+          } catch (...) {
+            reply->exchange->OnFailure(StatusOfException(*tls));
+          }
+        });
+  } catch (...) {
+    exchange->OnFailure(StatusOfException(*tls));
+  }
+}
+
+absl::StatusOr<Response> RestTransport::SendOnce(const Request& request, const Shown& shown,
+                                                 base::Instant deadline,
+                                                 const std::stop_token& stop) {
+  Call call{
+      std::make_shared<Exchange>(Exchange::Limits{.body = kLongestBody, .window = kLongestBody})};
+  Start(request, shown, /*stream=*/false, call);
+  switch (call.exchange->AwaitEnd(deadline, stop)) {
+    case Exchange::Wake::kNews:
+      break;
+    case Exchange::Wake::kDeadline:
+      return absl::DeadlineExceededError("no complete reply in time");
+    case Exchange::Wake::kStopped:
+      return absl::CancelledError("stopped");
+  }
+  HETERO_RETURN_IF_ERROR(call.exchange->failure());
+  Response response = call.exchange->head();
+  response.body = call.exchange->TakeBytes();
+  return response;
+}
+
+absl::StatusOr<Response> RestTransport::StreamOnce(const Request& request, const Shown& shown,
+                                                   base::Duration idle, base::Instant deadline,
+                                                   const OnLine& on_line,
+                                                   const std::stop_token& stop) {
+  Call call{std::make_shared<Exchange>(
+      Exchange::Limits{.body = std::numeric_limits<size_t>::max(), .window = kStreamWindow})};
+  Exchange& exchange = *call.exchange;
+  Start(request, shown, /*stream=*/true, call);
+  LineFramer framer(kLongestLine);
+  std::string error_body;
+  while (true) {
+    switch (exchange.AwaitNews(std::min(deadline, After(idle)), stop)) {
+      case Exchange::Wake::kNews:
+        break;
+      case Exchange::Wake::kDeadline:
+        return absl::DeadlineExceededError(base::Clock::Real().Now() >= deadline
+                                               ? "the stream lasts longer than asked for"
+                                               : "the stream has fallen silent");
+      case Exchange::Wake::kStopped:
+        return absl::CancelledError("stopped");
+    }
+    // In this order: what comes before the end is not to be missed.
+    const bool ended = exchange.ended();
+    if (exchange.has_head()) {
+      const std::string bytes = exchange.TakeBytes();
+      if (exchange.head().status == 200) {
+        HETERO_RETURN_IF_ERROR(framer.Feed(bytes, on_line));
+        if (framer.stopped()) return exchange.head();
+      } else {
+        error_body.append(bytes, 0, kLongestErrorBody - error_body.size());
+      }
+    }
+    if (!ended) continue;
+    HETERO_RETURN_IF_ERROR(exchange.failure());
+    Response response = exchange.head();
+    if (response.status == 200) {
+      HETERO_RETURN_IF_ERROR(framer.End(on_line));
+    } else {
+      response.body = std::move(error_body);
+    }
+    return response;
+  }
+}
+
+template <typename Once>
+absl::StatusOr<Response> RestTransport::WithCredential(const Request& request, const Once& once) {
+  absl::StatusOr<Response> response;
+  absl::StatusOr<Shown> shown = Show(nullptr);
+  if (shown.ok()) response = once(*shown);
+  if (shown.ok() && response.ok() && response->status == 401 && access_.credentials != nullptr) {
+    const Credential refused = shown->credential;
+    shown = Show(&refused);
+    if (shown.ok() && !SameCredential(shown->credential, refused)) response = once(*shown);
+  }
+  const absl::Status& status = shown.ok() ? response.status() : shown.status();
+  if (status.ok()) return response;
+  return absl::Status(status.code(), request.method + " " + request.path + " at " + host_ + ": " +
+                                         std::string(status.message()));
+}
+
+absl::StatusOr<Response> RestTransport::Send(const Request& request, base::Duration timeout,
+                                             std::stop_token stop) {
+  const base::Instant deadline = After(timeout);
+  return WithCredential(
+      request, [&](const Shown& shown) { return SendOnce(request, shown, deadline, stop); });
+}
+
+absl::StatusOr<Response> RestTransport::Stream(const Request& request, base::Duration idle,
+                                               base::Duration limit, const OnLine& on_line,
+                                               std::stop_token stop) {
+  const base::Instant deadline = After(limit);
+  return WithCredential(request, [&](const Shown& shown) {
+    return StreamOnce(request, shown, idle, deadline, on_line, stop);
+  });
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Transport>> MakeRestTransport(ClusterAccess access) {
+  LimitNetworkThreads();
+  try {
+    web::uri server(access.server);
+    if ((server.scheme() != "https" && server.scheme() != "http") || server.host().empty()) {
+      return absl::InvalidArgumentError("server \"" + access.server + "\": give https://host:port");
+    }
+    return std::make_unique<RestTransport>(std::move(access), std::move(server));
+  } catch (const web::uri_exception& error) {
+    return absl::InvalidArgumentError("server \"" + access.server + "\": " + error.what());
+  }
+}
+
+}  // namespace hetero::kube

@@ -1,0 +1,233 @@
+#include "operator/kube/watcher.h"
+
+#include <chrono>
+#include <utility>
+#include <variant>
+
+#include "base/log.h"
+
+namespace hetero::kube {
+namespace {
+
+constexpr base::Backoff::Options kBackoff = {.initial = std::chrono::milliseconds(800),
+                                             .max = std::chrono::seconds(30),
+                                             .multiplier = 2,
+                                             .jitter = 0.5};
+
+// Objects may have any shape.
+std::string VersionOf(const nlohmann::json& object) {
+  if (!object.is_object()) return "";
+  const auto metadata = object.find("metadata");
+  if (metadata == object.end() || !metadata->is_object()) return "";
+  const auto version = metadata->find("resourceVersion");
+  if (version == metadata->end() || !version->is_string()) return "";
+  return version->get<std::string>();
+}
+
+metrics::Labels LabelsOf(const Watcher::Options& options) {
+  return {{"name", options.resource.plural}};
+}
+
+WatchEnded::How HowEnded(const absl::Status& status) {
+  if (status.ok()) return WatchEnded::How::kClean;
+  // A version that the server calls invalid will not become valid by asking again.
+  if (absl::IsOutOfRange(status) || absl::IsInvalidArgument(status)) {
+    return WatchEnded::How::kExpired;
+  }
+  return WatchEnded::How::kFailed;
+}
+
+// These last until somebody changes a role, and say the same each time.
+bool IsRefusal(const absl::Status& status) {
+  return absl::IsPermissionDenied(status) || absl::IsUnauthenticated(status);
+}
+
+// Without the query, which differs each time: "GET /api/v1/pods: forbidden".
+std::string WithoutQuery(const absl::Status& status) {
+  std::string text(status.message().data(), status.message().size());
+  const size_t query = text.find('?');
+  if (query == std::string::npos) return text;
+  const size_t end = text.find(": ", query);
+  return end == std::string::npos ? text : text.erase(query, end - query);
+}
+
+std::string Where(const Watcher::Options& options) {
+  return options.name_space.empty() ? "all namespaces" : options.name_space;
+}
+
+}  // namespace
+
+Watcher::Watcher(Client& client, base::Clock& clock, metrics::Registry& registry, Options options,
+                 Handler handler, base::Backoff::Random random)
+    : client_(client),
+      clock_(clock),
+      options_(std::move(options)),
+      handler_(std::move(handler)),
+      random_(std::move(random)),
+      backoff_(kBackoff, random_),
+      lists_(registry.GetCounter("reflector_lists_total", "Lists started, by kind of object.",
+                                 LabelsOf(options_))),
+      watches_(registry.GetCounter("reflector_watches_total", "Watches opened, by kind of object.",
+                                   LabelsOf(options_))),
+      short_watches_(registry.GetCounter("reflector_short_watches_total",
+                                         "Watches that ended within a second.",
+                                         LabelsOf(options_))) {}
+
+void Watcher::Run(std::stop_token stop) {
+  state_ = {};
+  WatchInput input = Started{};
+  while (!stop.stop_requested()) {
+    WatchStep step = Step(std::move(state_), input);
+    state_ = std::move(step.state);
+    input = CarryOut(step.actions, stop);
+  }
+}
+
+WatchInput Watcher::CarryOut(const std::vector<WatchAction>& actions, std::stop_token stop) {
+  for (const WatchAction action : actions) {
+    if (stop.stop_requested()) break;
+    switch (action) {
+      case WatchAction::kBeginList:
+        lists_.Add();
+        listed_ = 0;
+        handler_.list_begins();
+        break;
+      case WatchAction::kFetchPage:
+        return FetchPage(stop);
+      case WatchAction::kApplyPage:
+        ApplyPage();
+        break;
+      case WatchAction::kEndList:
+        handler_.list_ends();
+        log::Info(
+            "listed, watching",
+            {{"kind", options_.resource.plural}, {"in", Where(options_)}, {"objects", listed_}});
+        break;
+      case WatchAction::kOpenWatch:
+        return OpenWatch(stop);
+      case WatchAction::kApplyObject:
+      case WatchAction::kRemoveObject:
+        break;  // OnWatchEvent's
+      case WatchAction::kForgive:
+        backoff_.Reset();
+        break;
+      case WatchAction::kWait:
+        Wait(stop);
+        break;
+    }
+  }
+  return Started{};
+}
+
+WatchInput Watcher::FetchPage(std::stop_token stop) {
+  const auto* phase = std::get_if<InitPage>(&state_.phase);
+  absl::StatusOr<ObjectList> page =
+      client_.List(options_.resource, options_.name_space,
+                   {.label_selector = options_.label_selector,
+                    .field_selector = options_.field_selector,
+                    .limit = options_.page_size,
+                    .continue_token = phase == nullptr ? "" : phase->continue_token},
+                   stop);
+  if (page.ok() && page->resource_version.empty()) {
+    page = absl::InternalError("the server's list names no resourceVersion to watch from");
+  }
+  if (!page.ok()) {
+    error_ = page.status();
+    return ListFailed{.expired = absl::IsOutOfRange(error_)};
+  }
+  Reached();
+  page_ = *std::move(page);
+  return PageArrived{.resource_version = page_.resource_version,
+                     .continue_token = page_.continue_token};
+}
+
+void Watcher::ApplyPage() {
+  listed_ += static_cast<int64_t>(page_.items.size());
+  // Each object is freed as soon as it is taken in: whole objects are large, what is kept is not.
+  for (nlohmann::json& item : page_.items) handler_.apply(std::move(item));
+  page_ = {};
+}
+
+WatchInput Watcher::OpenWatch(std::stop_token stop) {
+  std::string version;
+  if (const auto* listed = std::get_if<InitListed>(&state_.phase)) {
+    version = listed->resource_version;
+  } else if (const auto* watching = std::get_if<Watching>(&state_.phase)) {
+    version = watching->resource_version;
+  }
+  watches_.Add();
+  heard_ = false;
+  const base::Instant opened = clock_.Now();
+  error_ = client_.Watch(
+      options_.resource, options_.name_space,
+      {.label_selector = options_.label_selector,
+       .field_selector = options_.field_selector,
+       .resource_version = version,
+       .timeout =
+           base::FromSeconds(base::ToSeconds(options_.watch_timeout) * (1 - 0.5 * random_()))},
+      [this](std::string_view type, nlohmann::json object) {
+        OnWatchEvent(type, std::move(object));
+      },
+      stop);
+  base::Duration lived = clock_.Now() - opened;
+  if (lived < kLasting) short_watches_.Add();
+  // A server that took long to refuse has not been watched.
+  if (!error_.ok() && !heard_) lived = {};
+  if (error_.ok() && lived >= kLasting) Reached();
+  return WatchEnded{.how = HowEnded(error_), .lived = lived};
+}
+
+void Watcher::OnWatchEvent(std::string_view type, nlohmann::json object) {
+  WatchInput input;
+  if (type == "ADDED" || type == "MODIFIED") {
+    input = ObjectChanged{VersionOf(object)};
+  } else if (type == "DELETED") {
+    input = ObjectDeleted{VersionOf(object)};
+  } else if (type == "BOOKMARK") {
+    input = Bookmarked{VersionOf(object)};
+  } else {
+    return;  // of a later API
+  }
+  heard_ = true;
+  Reached();
+  WatchStep step = Step(std::move(state_), input);
+  state_ = std::move(step.state);
+  for (const WatchAction action : step.actions) {
+    if (action == WatchAction::kApplyObject) return handler_.apply(std::move(object));
+    if (action == WatchAction::kRemoveObject) return handler_.remove(std::move(object));
+  }
+}
+
+void Watcher::Wait(std::stop_token stop) {
+  const base::Duration wait = backoff_.Next();
+  Complain(wait);
+  clock_.SleepFor(wait, stop);
+}
+
+void Watcher::Complain(base::Duration wait) {
+  const std::string complaint =
+      error_.ok() ? "the server closes the watch at once, again and again" : WithoutQuery(error_);
+  const bool repeated = complaint == last_complaint_;
+  last_complaint_ = complaint;
+  if (repeated && IsRefusal(error_)) return;
+  // Expiry is a part of the protocol, not trouble.
+  const bool expired = absl::IsOutOfRange(error_);
+  const auto write = expired ? log::Info : log::Warning;
+  const bool listing = std::holds_alternative<InitPage>(state_.phase);
+  write(expired   ? "the server no longer has the version asked for; listing again"
+        : listing ? "cannot list; trying again"
+                  : "cannot watch; trying again",
+        {{"kind", options_.resource.plural},
+         {"in", Where(options_)},
+         {"error", complaint},
+         {"wait_seconds", base::ToSeconds(wait)}});
+}
+
+void Watcher::Reached() {
+  if (last_complaint_.empty()) return;
+  last_complaint_.clear();
+  log::Info("reached the API server again",
+            {{"kind", options_.resource.plural}, {"in", Where(options_)}});
+}
+
+}  // namespace hetero::kube

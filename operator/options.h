@@ -1,0 +1,56 @@
+#pragma once
+
+#include <iosfwd>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "operator/children/settings.h"
+
+// The command line of hetero-operator. Each flag can also come from the environment:
+// --lease-name is HETERO_OPERATOR_LEASE_NAME. The command line wins.
+namespace hetero::program {
+
+struct OperatorOptions {
+  // Cluster
+  std::string kubeconfig;  // empty: as kubectl, in-cluster included
+  std::string context;
+  std::vector<std::string> watch_namespaces;  // empty: all, and nodes are watched too
+  std::string operator_namespace;             // empty: that of the cluster access
+  std::string identity_secret = "hetero-operator-identity";
+
+  // Leader election
+  bool leader_elect = true;
+  std::string lease_namespace;  // empty: operator_namespace
+  std::string lease_name = "hetero-operator";
+  base::Duration lease_duration = std::chrono::seconds(15);
+  base::Duration renew_deadline = std::chrono::seconds(10);
+  base::Duration retry_period = std::chrono::seconds(2);
+  std::string identity;  // never empty after parsing
+
+  // Capacity
+  int workers = 8;
+  double qps = 200;
+  int burst = 400;
+  int parallelism = 50;
+
+  // Jobs; `operator_namespace` of the settings is filled in by the caller
+  children::Settings settings;
+
+  // Observation
+  std::string metrics_address = "0.0.0.0";
+  int metrics_port = 8080;
+  log::Level log_level = log::Level::kInfo;
+};
+
+inline constexpr int kExitUsage = 2;
+
+// Reads the command line and the environment. Gives the exit code when the process is to end now:
+// 0 after --help and --version (written to `out`), kExitUsage after a mistake, which `err` then
+// names with its flag and remedy.
+std::optional<int> ParseOptions(int argc, const char* const* argv, std::ostream& out,
+                                std::ostream& err, OperatorOptions& options);
+
+}  // namespace hetero::program

@@ -1,0 +1,111 @@
+#include "operator/plan/children.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "operator/children/children.h"
+#include "operator/children/names.h"
+#include "operator/plan/conditions.h"
+#include "operator/plan/follow.h"
+
+namespace hetero::plan {
+namespace {
+
+using api::ConditionStatus;
+using api::ConditionType;
+using Kind = Effect::Kind;
+using Resource = Effect::Resource;
+
+Effect Create(Resource resource, std::string name, nlohmann::json object) {
+  Effect effect;
+  effect.kind = Kind::kCreate;
+  effect.resource = resource;
+  effect.name = std::move(name);
+  effect.object = std::move(object);
+  return effect;
+}
+
+Effect CreateService(const Pass& pass) {
+  return Create(Resource::kService, children::ServiceName(pass.metadata),
+                children::HeadService(pass.object.job));
+}
+
+std::vector<Effect> MissingConfig(const Pass& pass) {
+  std::vector<Effect> stage;
+  if (pass.seen.config_map == nullptr) {
+    Effect& trust = stage.emplace_back();
+    trust.kind = Kind::kCreateTrust;
+    trust.resource = Resource::kConfigMap;
+    trust.name = children::ConfigMapName(pass.metadata);
+  }
+  const bool wanted = pass.spec.network.network_policy == api::Switch::kEnabled;
+  if (wanted && pass.seen.network_policy == nullptr) {
+    stage.push_back(Create(Resource::kNetworkPolicy, children::NetworkPolicyName(pass.metadata),
+                           children::NetworkPolicy(pass.object.job, pass.settings)));
+  }
+  return stage;
+}
+
+std::vector<Effect> MissingPods(const Pass& pass, const std::string& head_address) {
+  std::vector<Effect> stage;
+  for (const Slot& slot : pass.slots) {
+    if (slot.name_taken) continue;
+    children::PodSlot pod;
+    pod.role = slot.role;
+    pod.index = slot.index;
+    pod.attempt = pass.status.attempt;
+    pod.incarnation =
+        std::chrono::duration_cast<std::chrono::nanoseconds>(pass.now.time_since_epoch()).count();
+    pod.head_address = head_address;
+    stage.push_back(
+        Create(Resource::kPod, slot.name, children::Pod(pass.object.job, pod, pass.settings)));
+  }
+  return stage;
+}
+
+const char* ReasonOf(CreateError::Kind kind) {
+  switch (kind) {
+    case CreateError::Kind::kOther:
+      return "CreateFailed";
+    case CreateError::Kind::kQuotaExceeded:
+      return "QuotaExceeded";
+    case CreateError::Kind::kNameConflict:
+      return "NameConflict";
+  }
+  return "CreateFailed";
+}
+
+}  // namespace
+
+void CreateChildren(Pass& pass) {
+  if (pass.seen.service == nullptr) {
+    pass.AddStage({CreateService(pass)});
+    return;
+  }
+  const std::string head_address = HeadJoinAddress(pass);
+  const bool config_going = pass.seen.config_map != nullptr && pass.seen.config_map->deleting;
+  if (head_address.empty() || config_going) return;
+  pass.AddStage(MissingConfig(pass));
+  pass.AddStage(MissingPods(pass, head_address));
+}
+
+void DescribeChildren(Pass& pass) {
+  const bool complete = std::all_of(pass.slots.begin(), pass.slots.end(),
+                                    [](const Slot& slot) { return slot.pod != nullptr; });
+  if (complete) {
+    SetCondition(pass, ConditionType::kPodsCreated, ConditionStatus::kTrue, "AllCreated");
+    // While the Service is away the old address stands, to be compared with the next one.
+    if (std::string address = HeadJoinAddress(pass); !address.empty()) {
+      pass.status.head_address = std::move(address);
+    }
+    if (ConditionOf(pass, ConditionType::kRestarting).status == ConditionStatus::kTrue) {
+      SetCondition(pass, ConditionType::kRestarting, ConditionStatus::kFalse, "Completed");
+    }
+  } else if (pass.seen.create_error) {
+    SetCondition(pass, ConditionType::kPodsCreated, ConditionStatus::kFalse,
+                 ReasonOf(pass.seen.create_error->kind), pass.seen.create_error->message);
+  }
+}
+
+}  // namespace hetero::plan

@@ -1,0 +1,83 @@
+#include "operator/plan/conditions.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace hetero::plan {
+namespace {
+
+using api::Condition;
+using api::ConditionStatus;
+using api::ConditionType;
+
+Condition FirstState(ConditionType type) {
+  Condition condition;
+  condition.type = type;
+  condition.status = ConditionStatus::kUnknown;
+  switch (type) {
+    case ConditionType::kSuspended:
+      condition.status = ConditionStatus::kFalse;
+      condition.reason = "NotSuspended";
+      break;
+    case ConditionType::kRestarting:
+      condition.status = ConditionStatus::kFalse;
+      condition.reason = "FirstAttempt";
+      break;
+    case ConditionType::kFailed:
+    case ConditionType::kSucceeded:
+      condition.reason = "NotFinished";
+      break;
+    case ConditionType::kStalled:
+    case ConditionType::kRunning:
+      condition.reason = "NotStarted";
+      break;
+    case ConditionType::kRegistered:
+    case ConditionType::kPodsCreated:
+      condition.reason = "CreatingPods";
+      break;
+  }
+  return condition;
+}
+
+Condition& Mutable(api::JobStatus& status, ConditionType type) {
+  return *std::find_if(status.conditions.begin(), status.conditions.end(),
+                       [type](const Condition& condition) { return condition.type == type; });
+}
+
+}  // namespace
+
+void BeginConditions(Pass& pass) {
+  std::vector<Condition>& conditions = pass.status.conditions;
+  for (int i = 0; i < api::kConditionTypes; ++i) {
+    const auto type = static_cast<ConditionType>(i);
+    if (pass.status.Find(type) != nullptr) continue;
+    conditions.push_back(FirstState(type));
+    conditions.back().last_transition_time = pass.today;
+  }
+  std::stable_sort(conditions.begin(), conditions.end(),
+                   [](const Condition& a, const Condition& b) { return a.type < b.type; });
+}
+
+void SetCondition(Pass& pass, ConditionType type, ConditionStatus value, std::string reason,
+                  std::string message) {
+  Condition& condition = Mutable(pass.status, type);
+  if (condition.status != value) condition.last_transition_time = pass.today;
+  condition.status = value;
+  condition.reason = std::move(reason);
+  condition.message = std::move(message);
+}
+
+const Condition& ConditionOf(const Pass& pass, ConditionType type) {
+  return *pass.status.Find(type);
+}
+
+bool WasTrue(const Pass& pass, ConditionType type) { return pass.before.Is(type); }
+
+void StampGeneration(Pass& pass) {
+  pass.status.observed_generation = pass.object.generation;
+  for (Condition& condition : pass.status.conditions) {
+    condition.observed_generation = pass.object.generation;
+  }
+}
+
+}  // namespace hetero::plan

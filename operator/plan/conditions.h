@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+
+#include "operator/plan/pass.h"
+
+// How the steps write conditions. All eight are always there, in the order of ConditionType; the
+// time of the last transition moves only when True, False or Unknown changes.
+namespace hetero::plan {
+
+// Adds the conditions that are missing: Unknown, or what is known of a job that has just been seen.
+void BeginConditions(Pass& pass);
+
+void SetCondition(Pass& pass, api::ConditionType type, api::ConditionStatus value,
+                  std::string reason, std::string message = {});
+
+// The condition being made; present after BeginConditions.
+const api::Condition& ConditionOf(const Pass& pass, api::ConditionType type);
+
+// The condition as read; null before the first pass.
+bool WasTrue(const Pass& pass, api::ConditionType type);
+
+// Stamps the generation that this pass has looked at.
+void StampGeneration(Pass& pass);
+
+}  // namespace hetero::plan

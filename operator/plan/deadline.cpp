@@ -1,0 +1,24 @@
+#include "operator/plan/deadline.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "operator/plan/ending.h"
+
+namespace hetero::plan {
+
+void CheckActiveDeadline(Pass& pass) {
+  if (!pass.policy.active_deadline_seconds || !pass.status.start_time) return;
+  // More than fits into a time of day never comes.
+  const std::chrono::seconds limit(
+      std::min<int64_t>(*pass.policy.active_deadline_seconds, std::numeric_limits<int32_t>::max()));
+  const base::WallTime deadline = *pass.status.start_time + limit;
+  pass.WakeAt(deadline);
+  if (pass.now < deadline) return;
+  FailJob(pass, kDeadlineExceeded,
+          absl::StrCat("runPolicy.activeDeadlineSeconds: the job has run for ", limit.count(),
+                       " s without finishing"));
+}
+
+}  // namespace hetero::plan

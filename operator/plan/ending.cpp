@@ -1,0 +1,47 @@
+#include "operator/plan/ending.h"
+
+#include "operator/plan/conditions.h"
+
+namespace hetero::plan {
+namespace {
+
+using api::ConditionStatus;
+using api::ConditionType;
+
+constexpr char kFinished[] = "Finished";
+
+void Finish(Pass& pass, bool succeeded, const std::string& reason, const std::string& message) {
+  const auto verdict = [&pass, &reason, &message](ConditionType type, bool holds) {
+    SetCondition(pass, type, holds ? ConditionStatus::kTrue : ConditionStatus::kFalse, reason,
+                 holds ? message : "");
+  };
+  verdict(ConditionType::kSucceeded, succeeded);
+  verdict(ConditionType::kFailed, !succeeded);
+  SetCondition(pass, ConditionType::kRunning, ConditionStatus::kFalse, kFinished);
+  for (const ConditionType type :
+       {ConditionType::kRestarting, ConditionType::kStalled, ConditionType::kSuspended}) {
+    if (ConditionOf(pass, type).status == ConditionStatus::kFalse) continue;
+    SetCondition(pass, type, ConditionStatus::kFalse, kFinished);
+  }
+  pass.status.completion_time = pass.today;
+  pass.status.uncounted.clear();
+}
+
+}  // namespace
+
+void FailJob(Pass& pass, const std::string& reason, const std::string& message) {
+  if (pass.status.finished()) return;
+  Finish(pass, false, reason, message);
+  pass.AddEvent(true, reason == kInvalidSpec ? kInvalidSpec : "JobFailed", "Finish",
+                reason == kInvalidSpec ? message : reason + ": " + message);
+}
+
+void CompleteJob(Pass& pass, const api::JobResult& result, const std::string& message) {
+  if (pass.status.finished()) return;
+  pass.status.result = result;
+  Finish(pass, true, "TrainingFinished", message);
+  pass.AddEvent(false, "JobSucceeded", "Finish",
+                message.empty() ? "The training has finished" : message);
+}
+
+}  // namespace hetero::plan

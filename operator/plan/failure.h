@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "operator/plan/pass.h"
+
+namespace hetero::plan {
+
+// One member that ended badly or has to be given up.
+struct Failure {
+  const Slot* slot = nullptr;
+  bool disruption = false;           // the cluster's doing: costs nothing
+  std::optional<int32_t> exit_code;  // of the container `runtime`, when it ran and ended
+  std::string reason;                // OOMKilled, Error, Evicted, NodeLost, Lost, ...
+  std::string message;
+  base::WallTime time;
+
+  // "gpu-1 failed: OOMKilled, exit code 137".
+  std::string Describe() const;
+};
+
+// What is wrong with the slot's pod, if anything. A pod that somebody deletes is on its way to be
+// replaced and therefore no failure.
+std::optional<Failure> FailureOf(Pass& pass, const Slot& slot);
+
+// The evidence that status.firstFailure keeps; at most 3 KiB of the last words.
+api::FirstFailure Evidence(const Failure& failure);
+
+}  // namespace hetero::plan

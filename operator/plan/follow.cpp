@@ -1,0 +1,38 @@
+#include "operator/plan/follow.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace hetero::plan {
+namespace {
+
+std::string Address(const Pass& pass, int port) {
+  const auto& service = pass.seen.service;
+  if (service == nullptr || service->deleting) return {};
+  const std::string& ip = service->cluster_ip;
+  if (ip.empty() || ip == "None") return {};
+  return ip.find(':') == std::string::npos ? absl::StrCat(ip, ":", port)
+                                           : absl::StrCat("[", ip, "]:", port);
+}
+
+}  // namespace
+
+std::string HeadJoinAddress(const Pass& pass) { return Address(pass, children::kHeadPort); }
+
+void FollowHead(Pass& pass) {
+  const ObservedPod* head = pass.HeadPod();
+  const std::string address = Address(pass, children::kStatusPort);
+  if (head == nullptr || address.empty() || head->runtime == ObservedPod::Runtime::kWaiting) return;
+  HeadTarget target;
+  target.address = address;
+  target.job_uid = pass.metadata.uid;
+  target.attempt = pass.status.attempt;
+  target.pod_uid = head->uid;
+  if (pass.spec.network.tls == api::Switch::kEnabled) {
+    // Without the authority there is nobody to trust.
+    if (pass.seen.config_map == nullptr || pass.seen.config_map->ca_pem.empty()) return;
+    target.ca_pem = pass.seen.config_map->ca_pem;
+  }
+  pass.plan.follow = std::move(target);
+}
+
+}  // namespace hetero::plan

@@ -1,0 +1,82 @@
+#include "operator/plan/pass.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+#include "operator/children/names.h"
+
+namespace hetero::plan {
+
+Pass::Pass(const Observed& observed, const children::Settings& the_settings, base::WallTime the_now)
+    : seen(observed),
+      settings(the_settings),
+      now(the_now),
+      today(std::chrono::floor<std::chrono::seconds>(the_now)),
+      object(*observed.job),
+      metadata(object.job.metadata),
+      spec(object.job.spec),
+      policy(spec.run_policy),
+      before(object.status),
+      status(plan.status) {
+  status = before;
+  // Never behind what stands in the cluster: an old view of the status, or one that somebody reset,
+  // must not make a second set of pods.
+  for (const auto& pod : seen.pods) status.attempt = std::max(status.attempt, pod->attempt);
+  FillSlots();
+}
+
+void Pass::OpenAttempt(int32_t attempt) {
+  status.attempt = attempt;
+  FillSlots();
+}
+
+void Pass::FillSlots() {
+  std::unordered_map<std::string, const ObservedPod*> by_name;
+  for (const auto& pod : seen.pods) by_name[pod->name] = pod.get();
+  slots.clear();
+  for (const api::Role& role : spec.roles) {
+    for (int32_t index = 0; index < role.replicas; ++index) {
+      Slot& slot = slots.emplace_back();
+      slot.role = &role;
+      slot.index = index;
+      slot.name = children::PodName(metadata, role.name, index);
+      const auto found = by_name.find(slot.name);
+      slot.name_taken = found != by_name.end();
+      if (slot.name_taken && found->second->attempt == status.attempt) slot.pod = found->second;
+    }
+  }
+}
+
+const ObservedPod* Pass::HeadPod() const {
+  const auto slot = std::find_if(slots.begin(), slots.end(), [](const Slot& candidate) {
+    return candidate.role->type == api::RoleType::kHead;
+  });
+  return slot == slots.end() ? nullptr : slot->pod;
+}
+
+const HeadReport* Pass::Report() const {
+  if (!seen.head || seen.head->attempt != status.attempt) return nullptr;
+  return seen.head->state == HeadReport::State::kUnknown ? nullptr : &*seen.head;
+}
+
+bool Pass::Counted(const ObservedPod& pod) const {
+  const auto& uids = before.uncounted;
+  return std::find(uids.begin(), uids.end(), pod.uid) != uids.end();
+}
+
+void Pass::AddStage(std::vector<Effect> effects) {
+  if (!effects.empty()) plan.stages.push_back(std::move(effects));
+}
+
+void Pass::AddEvent(bool warning, std::string reason, std::string action, std::string note) {
+  plan.events.push_back({warning, std::move(reason), std::move(action), std::move(note)});
+}
+
+void Pass::WakeAt(base::WallTime time) {
+  if (time <= now) return;
+  const base::Duration wait = time - now;
+  if (!plan.requeue_after || wait < *plan.requeue_after) plan.requeue_after = wait;
+}
+
+}  // namespace hetero::plan

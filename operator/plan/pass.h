@@ -1,0 +1,72 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "operator/api/job_status.h"
+#include "operator/children/settings.h"
+#include "operator/plan/observed.h"
+#include "operator/plan/plan.h"
+
+namespace hetero::plan {
+
+// One replica that the spec wants.
+struct Slot {
+  const api::Role* role = nullptr;
+  int32_t index = 0;
+  const ObservedPod* pod = nullptr;  // of the current attempt; null: there is none
+  std::string name;                  // of its pod, there or not
+  bool name_taken = false;           // by any pod of the job, perhaps of an older attempt
+
+  // As the head calls it: "gpu-0".
+  std::string member() const { return role->name + "-" + std::to_string(index); }
+};
+
+// What the steps of one MakePlan share. `before` is the status as read, `status` the one being
+// made; what kills or deletes looks at `before` alone, so that its reason is certainly stored.
+struct Pass {
+  Pass(const Observed& observed, const children::Settings& the_settings, base::WallTime the_now);
+  Pass(const Pass&) = delete;
+  Pass& operator=(const Pass&) = delete;
+
+  const Observed& seen;
+  const children::Settings& settings;
+  const base::WallTime now;
+  const base::WallTime today;  // `now` in whole seconds, as a status keeps it
+  const ObservedJob& object;
+  const api::Metadata& metadata;
+  const api::Spec& spec;
+  const api::RunPolicy& policy;
+  const api::JobStatus& before;
+
+  Plan plan;
+  api::JobStatus& status;   // of `plan`
+  std::vector<Slot> slots;  // all replicas, in manifest order
+  bool paused = false;      // suspended, suspending or not yet resumed: nothing is to run
+
+  // Whether the steps of a job at work still apply.
+  bool active() const { return !paused && !status.finished(); }
+
+  // Opens attempt `attempt`: none of the pods seen belongs to it.
+  void OpenAttempt(int32_t attempt);
+
+  // Null when there is no such pod of the current attempt.
+  const ObservedPod* HeadPod() const;
+  // What the head of this attempt said; null when it has said nothing.
+  const HeadReport* Report() const;
+  bool Counted(const ObservedPod& pod) const;  // its uid is in the status as read
+  bool PodsLeft() const { return !seen.pods.empty(); }
+
+  // Appends a stage, unless it is empty.
+  void AddStage(std::vector<Effect> effects);
+  void AddEvent(bool warning, std::string reason, std::string action, std::string note);
+  // Asks for a pass at `time`; the earliest wins. Times that have come are passed over.
+  void WakeAt(base::WallTime time);
+
+ private:
+  void FillSlots();
+};
+
+}  // namespace hetero::plan

@@ -1,0 +1,67 @@
+#include "operator/plan/plan.h"
+
+#include "operator/api/job_status.h"
+#include "operator/plan/children.h"
+#include "operator/plan/clean_up.h"
+#include "operator/plan/conditions.h"
+#include "operator/plan/deadline.h"
+#include "operator/plan/follow.h"
+#include "operator/plan/managed_by.h"
+#include "operator/plan/pass.h"
+#include "operator/plan/pod_deletion.h"
+#include "operator/plan/progress.h"
+#include "operator/plan/registration.h"
+#include "operator/plan/restart.h"
+#include "operator/plan/role_counts.h"
+#include "operator/plan/running.h"
+#include "operator/plan/spec_check.h"
+#include "operator/plan/stall.h"
+#include "operator/plan/start_up.h"
+#include "operator/plan/status_change.h"
+#include "operator/plan/suspend.h"
+#include "operator/plan/ttl.h"
+#include "operator/plan/verdict.h"
+
+namespace hetero::plan {
+namespace {
+
+using Step = void (*)(Pass&);
+
+void RunFinished(Pass& pass) {
+  CleanUp(pass);
+  ForceStuckPods(pass);
+  ExpireJob(pass);
+}
+
+// Each step may end or pause the job; the later ones then have nothing to say.
+void RunActive(Pass& pass) {
+  constexpr Step kSteps[] = {
+      CheckSpec,           ReadVerdict,          SuspendOrResume,   BeginFirstAttempt,
+      CheckActiveDeadline, CountFailures,        CheckGroundwork,   CheckStall,
+      DescribeChildren,    DescribeRegistration, DescribeRunning,   CheckStartUp,
+      CopyProgress,        FollowHead,           DeleteGivenUpPods, CreateChildren,
+  };
+  for (const Step step : kSteps) {
+    if (pass.active()) step(pass);
+  }
+  CountRoles(pass);
+  ForceStuckPods(pass);
+}
+
+}  // namespace
+
+Plan MakePlan(const Observed& observed, const children::Settings& settings, base::WallTime now) {
+  Pass pass(observed, settings, now);
+  if (!IsOurs(*observed.job)) return HandsOff(*observed.job);
+  BeginConditions(pass);
+  if (pass.before.finished()) {
+    RunFinished(pass);
+  } else if (pass.status.attempt == pass.before.attempt) {
+    RunActive(pass);
+  }  // Otherwise the status is an old view, or was reset: nothing but the attempt is put right.
+  StampGeneration(pass);
+  CompareStatus(pass);
+  return std::move(pass.plan);
+}
+
+}  // namespace hetero::plan

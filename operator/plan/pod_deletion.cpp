@@ -1,0 +1,91 @@
+#include "operator/plan/pod_deletion.h"
+
+#include <algorithm>
+
+#include "operator/plan/node_loss.h"
+
+namespace hetero::plan {
+namespace {
+
+constexpr int64_t kFrozenGraceSeconds = 5;  // of a trainer that no longer answers
+
+Effect Delete(const ObservedPod& pod) {
+  Effect effect;
+  effect.kind = Effect::Kind::kDelete;
+  effect.resource = Effect::Resource::kPod;
+  effect.name = pod.name;
+  effect.uid = pod.uid;
+  return effect;
+}
+
+Effect ReportExit(const Slot& slot) {
+  const ObservedPod& pod = *slot.pod;
+  Effect effect;
+  effect.kind = Effect::Kind::kReportExit;
+  effect.name = pod.name;
+  effect.role = slot.role->name;
+  effect.index = slot.index;
+  effect.exit_code = pod.exit_code;
+  effect.signal = pod.signal;
+  effect.message = !pod.reason.empty() ? pod.reason : "given up";
+  effect.replaced = true;
+  return effect;
+}
+
+const Slot* SlotOf(const Pass& pass, const ObservedPod& pod) {
+  const auto slot = std::find_if(pass.slots.begin(), pass.slots.end(),
+                                 [&pod](const Slot& candidate) { return candidate.pod == &pod; });
+  return slot == pass.slots.end() ? nullptr : &*slot;
+}
+
+bool HeadListens(const Pass& pass) {
+  const ObservedPod* head = pass.HeadPod();
+  return head != nullptr && head->runtime == ObservedPod::Runtime::kRunning;
+}
+
+std::optional<int64_t> Grace(Pass& pass, const ObservedPod& pod) {
+  if (OnLostNode(pass, pod)) return 0;
+  const bool frozen = pass.Counted(pod) && !pod.ended();
+  return frozen ? std::optional<int64_t>(kFrozenGraceSeconds) : std::nullopt;
+}
+
+}  // namespace
+
+void DeleteGivenUpPods(Pass& pass) {
+  std::vector<Effect> stage;
+  for (const auto& pod : pass.seen.pods) {
+    if (pod->deletion_time) continue;
+    const bool old = pod->attempt < pass.before.attempt;
+    const bool counted = pass.Counted(*pod);
+    const Slot* slot = SlotOf(pass, *pod);
+    const bool surplus = slot == nullptr && pod->attempt == pass.before.attempt &&
+                         pass.before.attempt == pass.status.attempt;
+    if (!old && !counted && !surplus) continue;
+    stage.push_back(Delete(*pod));
+    stage.back().grace_seconds = Grace(pass, *pod);
+    const bool worker = slot != nullptr && slot->role->type != api::RoleType::kHead;
+    if (counted && worker && HeadListens(pass)) stage.push_back(ReportExit(*slot));
+  }
+  pass.AddStage(std::move(stage));
+}
+
+void DeleteAllPods(Pass& pass) {
+  const bool done = std::all_of(pass.seen.pods.begin(), pass.seen.pods.end(),
+                                [](const auto& pod) { return pod->deletion_time.has_value(); });
+  if (done) return;
+  Effect effect;
+  effect.kind = Effect::Kind::kDeletePods;
+  pass.AddStage({effect});
+}
+
+void ForceStuckPods(Pass& pass) {
+  std::vector<Effect> stage;
+  for (const auto& pod : pass.seen.pods) {
+    if (!StuckTerminating(pass, *pod)) continue;
+    stage.push_back(Delete(*pod));
+    stage.back().grace_seconds = 0;
+  }
+  pass.AddStage(std::move(stage));
+}
+
+}  // namespace hetero::plan

@@ -1,0 +1,17 @@
+#pragma once
+
+#include "operator/plan/pass.h"
+
+namespace hetero::plan {
+
+// Deletes, each by uid, the pods that the status as read has given up: of older attempts, counted
+// as failed (their exit is told to the head beside it), and replicas that the spec no longer wants.
+void DeleteGivenUpPods(Pass& pass);
+
+// Deletes all pods of the job with one call, unless all are Terminating already.
+void DeleteAllPods(Pass& pass);
+
+// Ends what hangs in Terminating. Applies in every state of a job.
+void ForceStuckPods(Pass& pass);
+
+}  // namespace hetero::plan

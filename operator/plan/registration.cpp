@@ -1,0 +1,146 @@
+#include "operator/plan/registration.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "operator/plan/conditions.h"
+
+namespace hetero::plan {
+namespace {
+
+using api::ConditionStatus;
+using api::ConditionType;
+using Cause = MissingMember::Cause;
+
+constexpr size_t kMaxListed = 5;
+constexpr size_t kMaxWhy = 300;  // characters of the scheduler's or the kubelet's words
+
+bool PullFailed(const std::string& reason) {
+  return reason == "ErrImagePull" || reason == "ImagePullBackOff" || reason == "InvalidImageName" ||
+         reason == "ErrImageNeverPull" || reason == "RegistryUnavailable";
+}
+
+// Whether the head counts the member among its own.
+bool HasRegistered(const HeadReport& report, const Slot& slot) {
+  if (slot.role->type == api::RoleType::kHead) return report.connected;
+  const auto role = report.roles.find(slot.role->name);
+  if (role == report.roles.end()) return false;
+  const HeadReport::RoleMembers& members = role->second;
+  if (members.registered >= slot.role->replicas) return true;
+  const bool named = std::find(members.missing.begin(), members.missing.end(), slot.member()) !=
+                     members.missing.end();
+  // With five named, those beyond are not told apart: the pods that do not run are the likely ones.
+  return !named && slot.pod != nullptr && slot.pod->runtime == ObservedPod::Runtime::kRunning &&
+         members.registered > 0;
+}
+
+MissingMember Explain(const Pass& pass, const Slot& slot) {
+  const auto because = [&slot](Cause cause, const std::string& why) {
+    return MissingMember{cause, absl::StrCat(slot.name, ": ", why)};
+  };
+  if (slot.pod == nullptr) {
+    if (slot.name_taken) return because(Cause::kOther, "waiting for the old pod to be gone");
+    if (pass.seen.create_error) {
+      return because(Cause::kOther,
+                     "not created: " + pass.seen.create_error->message.substr(0, kMaxWhy));
+    }
+    return because(Cause::kOther, "not created yet");
+  }
+  const ObservedPod& pod = *slot.pod;
+  if (pod.deletion_time) return because(Cause::kOther, "being deleted");
+  if (pod.ended()) {
+    return because(Cause::kOther,
+                   absl::StrCat("ended: ", pod.reason, ", exit code ", pod.exit_code));
+  }
+  if (!pod.waiting_reason.empty()) {
+    const Cause cause = pod.waiting_reason == "Unschedulable" ? Cause::kUnschedulable
+                        : PullFailed(pod.waiting_reason)      ? Cause::kPullFailed
+                                                              : Cause::kOther;
+    std::string why = pod.waiting_reason;
+    if (!pod.waiting_message.empty()) {
+      absl::StrAppend(&why, ": ", pod.waiting_message.substr(0, kMaxWhy));
+    }
+    return because(cause, why);
+  }
+  if (pod.runtime != ObservedPod::Runtime::kRunning) {
+    return because(Cause::kOther,
+                   pod.node.empty() ? "not scheduled yet" : "not started yet on node " + pod.node);
+  }
+  return because(Cause::kNotRegistered, slot.role->type == api::RoleType::kHead
+                                            ? "runs, but its status cannot be read"
+                                            : "runs, but has not registered with the head");
+}
+
+// Whether all that training needs has registered.
+bool Complete(const Pass& pass) {
+  const HeadReport* report = pass.Report();
+  if (report == nullptr) return false;
+  if (report->state == HeadReport::State::kRunning) return true;
+  if (!report->connected) return false;
+  return std::all_of(pass.spec.roles.begin(), pass.spec.roles.end(), [report](const auto& role) {
+    if (role.type == api::RoleType::kHead) return true;
+    const int32_t required =
+        role.type == api::RoleType::kCpuWorker
+            ? std::min(role.min_replicas.value_or(role.replicas), role.replicas)
+            : role.replicas;
+    const auto members = report->roles.find(role.name);
+    return required == 0 ||
+           (members != report->roles.end() && members->second.registered >= required);
+  });
+}
+
+const char* ReasonFor(const std::vector<MissingMember>& missing) {
+  if (missing.empty()) return "WaitingForPods";
+  switch (missing.front().cause) {
+    case Cause::kPullFailed:
+      return "ImagePullFailed";
+    case Cause::kUnschedulable:
+      return "Unschedulable";
+    case Cause::kOther:
+    case Cause::kNotRegistered:
+      return "WaitingForPods";
+  }
+  return "WaitingForPods";
+}
+
+}  // namespace
+
+std::vector<MissingMember> MissingMembers(const Pass& pass) {
+  const HeadReport* report = pass.Report();
+  std::vector<MissingMember> missing;
+  for (const Slot& slot : pass.slots) {
+    if (report != nullptr && HasRegistered(*report, slot)) continue;
+    missing.push_back(Explain(pass, slot));
+  }
+  std::stable_sort(missing.begin(), missing.end(),
+                   [](const auto& a, const auto& b) { return a.cause < b.cause; });
+  return missing;
+}
+
+std::string ListMissing(const std::vector<MissingMember>& missing) {
+  if (missing.empty()) return "none";
+  std::string text;
+  for (size_t i = 0; i < std::min(missing.size(), kMaxListed); ++i) {
+    absl::StrAppend(&text, i == 0 ? "" : "; ", missing[i].text);
+  }
+  if (missing.size() > kMaxListed) {
+    absl::StrAppend(&text, "; and ", missing.size() - kMaxListed, " more");
+  }
+  return text;
+}
+
+void DescribeRegistration(Pass& pass) {
+  const api::Condition& registered = ConditionOf(pass, ConditionType::kRegistered);
+  if (registered.status == ConditionStatus::kTrue) return;
+  if (Complete(pass)) {
+    SetCondition(pass, ConditionType::kRegistered, ConditionStatus::kTrue, "AllRegistered");
+    return;
+  }
+  // Before the pods stand there is nothing to say that would be worth a write.
+  if (ConditionOf(pass, ConditionType::kPodsCreated).status == ConditionStatus::kUnknown) return;
+  const std::vector<MissingMember> missing = MissingMembers(pass);
+  SetCondition(pass, ConditionType::kRegistered, ConditionStatus::kFalse, ReasonFor(missing),
+               ListMissing(missing));
+}
+
+}  // namespace hetero::plan

@@ -1,0 +1,217 @@
+#include "operator/plan/restart.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "operator/plan/conditions.h"
+#include "operator/plan/ending.h"
+#include "operator/plan/failure.h"
+#include "operator/plan/failure_rules.h"
+#include "operator/plan/follow.h"
+
+namespace hetero::plan {
+namespace {
+
+using api::ConditionStatus;
+using api::ConditionType;
+using api::FailureAction;
+using api::RoleType;
+
+constexpr size_t kMaxUncounted = 1024;  // maxItems of the schema
+
+struct Judged {
+  Failure failure;
+  Decision decision;
+};
+
+void Remember(Pass& pass, const ObservedPod& pod) {
+  auto& uids = pass.status.uncounted;
+  if (std::find(uids.begin(), uids.end(), pod.uid) == uids.end()) uids.push_back(pod.uid);
+}
+
+// Pods that are gone need no counting any more.
+void ForgetGone(Pass& pass) {
+  std::erase_if(pass.status.uncounted, [&pass](const std::string& uid) {
+    return std::none_of(pass.seen.pods.begin(), pass.seen.pods.end(),
+                        [&uid](const auto& pod) { return pod->uid == uid; });
+  });
+}
+
+// The new failures, the first to end first: it is the one that pulled the others down.
+std::vector<Judged> NewFailures(Pass& pass) {
+  std::vector<Judged> found;
+  for (const Slot& slot : pass.slots) {
+    if (slot.pod == nullptr || pass.Counted(*slot.pod)) continue;
+    std::optional<Failure> failure = FailureOf(pass, slot);
+    if (!failure) continue;
+    if (pass.seen.settled.contains(slot.pod->uid)) {
+      Remember(pass, *slot.pod);  // counted before: it is only to be deleted
+      continue;
+    }
+    const Decision decision = Decide(*failure);
+    if (decision.action == FailureAction::kIgnore) continue;
+    found.push_back({*std::move(failure), decision});
+  }
+  std::stable_sort(found.begin(), found.end(), [](const Judged& a, const Judged& b) {
+    return a.failure.time < b.failure.time;
+  });
+  if (found.size() + pass.status.uncounted.size() > kMaxUncounted) {
+    found.resize(kMaxUncounted - std::min(kMaxUncounted, pass.status.uncounted.size()));
+  }
+  return found;
+}
+
+bool IsTrainer(const Slot& slot) { return slot.role->type == RoleType::kGpuWorker; }
+
+bool StillTraining(const Pass& pass, const Slot& slot, const std::vector<Judged>& failures) {
+  if (slot.pod == nullptr || slot.pod->deletion_time || pass.Counted(*slot.pod)) return false;
+  const bool failing = std::any_of(failures.begin(), failures.end(), [&slot](const Judged& judged) {
+    return judged.failure.slot == &slot;
+  });
+  // One that ended and is no failure has trained to the end, or failureRules ignore it.
+  return !failing && (slot.pod->ended() || slot.pod->runtime == ObservedPod::Runtime::kRunning);
+}
+
+// No trainer of the attempt is left that holds the model: all have failed or, once training was
+// possible, vanished in whatever way.
+bool Collapsed(const Pass& pass, const std::vector<Judged>& failures) {
+  const bool registered = pass.before.attempt == pass.status.attempt &&
+                          WasTrue(pass, ConditionType::kRegistered) &&
+                          WasTrue(pass, ConditionType::kPodsCreated);
+  bool any = false;
+  for (const Slot& slot : pass.slots) {
+    if (!IsTrainer(slot)) continue;
+    const bool failed = slot.pod != nullptr && slot.pod->failed();
+    if (registered ? StillTraining(pass, slot, failures) : !failed) return false;
+    any = true;
+  }
+  return any && (registered || !failures.empty());
+}
+
+// A trainer that was paid for is still there: the collapse is the same accident.
+bool AlreadyPaid(const Pass& pass) {
+  return std::any_of(pass.slots.begin(), pass.slots.end(), [&pass](const Slot& slot) {
+    return IsTrainer(slot) && slot.pod != nullptr && pass.Counted(*slot.pod) &&
+           !slot.pod->disrupted;
+  });
+}
+
+api::RoleCounts& CountsOf(api::JobStatus& status, const std::string& role) {
+  for (api::RoleCounts& counts : status.role_statuses) {
+    if (counts.name == role) return counts;
+  }
+  status.role_statuses.emplace_back().name = role;
+  return status.role_statuses.back();
+}
+
+bool WithinBudget(Pass& pass, int32_t cost, const std::string& cause) {
+  if (cost == 0 || pass.status.restarts + cost <= pass.policy.max_restarts) return true;
+  FailJob(pass, kMaxRestartsExceeded,
+          absl::StrCat(cause, "; runPolicy.maxRestarts allows ", pass.policy.max_restarts,
+                       pass.policy.max_restarts == 1 ? " restart" : " restarts"));
+  return false;
+}
+
+void Announce(Pass& pass, const std::vector<Judged>& failures) {
+  for (const Judged& judged : failures) {
+    std::string note = judged.failure.Describe();
+    if (judged.failure.disruption) note += " (disruption, not counted)";
+    if (!judged.failure.message.empty()) {
+      note += ": " + judged.failure.message.substr(0, judged.failure.message.find('\n'));
+    }
+    pass.AddEvent(true, "PodFailed", "Restart", std::move(note));
+  }
+}
+
+bool FailedByRule(Pass& pass, const std::vector<Judged>& failures) {
+  for (const auto& [failure, decision] : failures) {
+    if (decision.action != FailureAction::kFailJob) continue;
+    FailJob(pass, kRuleMatched,
+            absl::StrCat(failure.Describe(), "; failureRules[", decision.rule.value_or(0),
+                         "] of role ", failure.slot->role->name, " says FailJob"));
+    return true;
+  }
+  return false;
+}
+
+void Record(Pass& pass, const std::vector<Judged>& failures, bool once, int32_t cost) {
+  pass.status.restarts += cost;
+  for (const Judged& judged : failures) {
+    Remember(pass, *judged.failure.slot->pod);
+    pass.plan.settled.push_back(judged.failure.slot->pod->uid);
+    if (judged.failure.disruption || cost == 0) continue;
+    ++CountsOf(pass.status, judged.failure.slot->role->name).restarts;
+    if (once) cost = 0;
+  }
+}
+
+}  // namespace
+
+bool RestartGang(Pass& pass, int32_t cost, const std::string& reason, const std::string& message) {
+  if (!WithinBudget(pass, cost, message)) return false;
+  pass.status.restarts += cost;
+  pass.OpenAttempt(pass.status.attempt + 1);
+  pass.status.head_address.clear();
+  const std::string what = absl::StrCat(message, "; attempt ", pass.status.attempt, " begins");
+  SetCondition(pass, ConditionType::kRestarting, ConditionStatus::kTrue, reason, what);
+  SetCondition(pass, ConditionType::kPodsCreated, ConditionStatus::kFalse, "Restarting");
+  SetCondition(pass, ConditionType::kRegistered, ConditionStatus::kFalse, "WaitingForPods",
+               "a new attempt begins");
+  SetCondition(pass, ConditionType::kRunning, ConditionStatus::kFalse, "Restarting");
+  pass.AddEvent(true, "Restarting", "Restart", what);
+  return true;
+}
+
+void CountFailures(Pass& pass) {
+  ForgetGone(pass);
+  const std::vector<Judged> failures = NewFailures(pass);
+  const bool collapsed = Collapsed(pass, failures);
+  if (failures.empty() && !collapsed) return;
+  if (!failures.empty() && !pass.status.first_failure) {
+    pass.status.first_failure = Evidence(failures.front().failure);
+  }
+  Announce(pass, failures);
+  if (FailedByRule(pass, failures)) return;
+
+  const auto costs = static_cast<int32_t>(
+      std::count_if(failures.begin(), failures.end(),
+                    [](const Judged& judged) { return !judged.failure.disruption; }));
+  const bool gang =
+      collapsed || std::any_of(failures.begin(), failures.end(), [](const Judged& judged) {
+        return judged.decision.action == FailureAction::kRestartGang;
+      });
+  const std::string cause =
+      failures.empty() ? "no trainer is left" : failures.front().failure.Describe();
+  if (!gang) {
+    if (WithinBudget(pass, costs, cause)) Record(pass, failures, /*once=*/false, costs);
+    return;
+  }
+  const int32_t cost = costs == 0 || (collapsed && AlreadyPaid(pass)) ? 0 : 1;
+  if (!WithinBudget(pass, cost, cause)) return;
+  Record(pass, failures, /*once=*/true, cost);
+  RestartGang(pass, 0, collapsed ? "NoTrainerLeft" : "PodFailed", cause);
+}
+
+void CheckGroundwork(Pass& pass) {
+  const bool complete =
+      pass.before.attempt == pass.status.attempt && WasTrue(pass, ConditionType::kPodsCreated);
+  if (!complete) return;
+  const std::string address = HeadJoinAddress(pass);
+  if (!address.empty() && !pass.before.head_address.empty() &&
+      address != pass.before.head_address) {
+    RestartGang(pass, 0, "HeadAddressChanged",
+                absl::StrCat("the Service of the head was replaced: ", pass.before.head_address,
+                             " became ", address));
+    return;
+  }
+  const bool trusted = pass.seen.config_map != nullptr && !pass.seen.config_map->deleting;
+  if (pass.spec.network.tls == api::Switch::kEnabled && !trusted) {
+    RestartGang(pass, 0, "TrustLost",
+                "the ConfigMap with the job's authority was deleted, so all certificates are "
+                "issued anew");
+  }
+}
+
+}  // namespace hetero::plan

@@ -1,0 +1,26 @@
+#include "operator/plan/stall.h"
+
+#include "absl/strings/str_cat.h"
+#include "operator/plan/conditions.h"
+#include "operator/plan/restart.h"
+
+namespace hetero::plan {
+
+void CheckStall(Pass& pass) {
+  const HeadReport* report = pass.Report();
+  if (!pass.policy.stall_timeout_seconds || report == nullptr || !report->connected ||
+      report->state != HeadReport::State::kRunning) {
+    return;
+  }
+  const std::chrono::seconds limit(*pass.policy.stall_timeout_seconds);
+  const base::WallTime deadline = report->last_step_time + limit;
+  pass.WakeAt(deadline);
+  if (pass.now < deadline) return;
+  const std::string message =
+      absl::StrCat("runPolicy.stallTimeoutSeconds: no step for ", limit.count(), " s");
+  SetCondition(pass, api::ConditionType::kStalled, api::ConditionStatus::kTrue, "NoStep", message);
+  pass.AddEvent(true, "Stalled", "Restart", message);
+  RestartGang(pass, 1, "Stalled", message);
+}
+
+}  // namespace hetero::plan

@@ -1,0 +1,51 @@
+#include "operator/plan/start_up.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "operator/plan/conditions.h"
+#include "operator/plan/ending.h"
+#include "operator/plan/registration.h"
+
+namespace hetero::plan {
+namespace {
+
+using api::ConditionStatus;
+using api::ConditionType;
+
+// Since when the job waits for members; none: it does not.
+std::optional<base::WallTime> WaitingSince(const Pass& pass) {
+  const api::Condition& registered = ConditionOf(pass, ConditionType::kRegistered);
+  const api::Condition& running = ConditionOf(pass, ConditionType::kRunning);
+  if (registered.status == ConditionStatus::kTrue) {
+    if (running.status == ConditionStatus::kTrue) return std::nullopt;
+    return std::max(registered.last_transition_time, running.last_transition_time);
+  }
+  const base::WallTime attempt_began =
+      ConditionOf(pass, ConditionType::kRestarting).last_transition_time;
+  return std::max(pass.status.start_time.value_or(attempt_began), attempt_began);
+}
+
+}  // namespace
+
+void BeginFirstAttempt(Pass& pass) {
+  if (pass.status.attempt == 0) pass.OpenAttempt(1);
+  if (!pass.status.start_time) pass.status.start_time = pass.today;
+}
+
+void CheckStartUp(Pass& pass) {
+  const std::optional<base::WallTime> since = WaitingSince(pass);
+  if (!since) return;
+  const std::chrono::seconds limit(pass.policy.startup_deadline_seconds);
+  const base::WallTime deadline = *since + limit;
+  pass.WakeAt(deadline);
+  if (pass.now < deadline) return;
+  const std::vector<MissingMember> missing = MissingMembers(pass);
+  FailJob(pass, kStartupDeadlineExceeded,
+          absl::StrCat("runPolicy.startupDeadlineSeconds: not all required members have registered "
+                       "within ",
+                       limit.count(), " s; missing: ", ListMissing(missing)));
+}
+
+}  // namespace hetero::plan

@@ -1,0 +1,36 @@
+#include "operator/plan/status_change.h"
+
+#include <utility>
+
+namespace hetero::plan {
+namespace {
+
+// Without what can wait.
+api::JobStatus Essence(api::JobStatus status) {
+  for (api::Condition& condition : status.conditions) condition.message.clear();
+  status.role_statuses.clear();
+  status.registered.clear();
+  status.progress.reset();
+  return status;
+}
+
+}  // namespace
+
+void CompareStatus(Pass& pass) {
+  if (pass.status == pass.before) return;
+  if (absl::StatusOr<api::JobStatus> stored = api::StatusFromJson(api::StatusToJson(pass.status));
+      stored.ok()) {
+    pass.status = *std::move(stored);
+  }
+  pass.plan.write_status = pass.status != pass.before;
+  pass.plan.status_is_urgent =
+      pass.plan.write_status && Essence(pass.status) != Essence(pass.before);
+}
+
+Plan HandsOff(const ObservedJob& job) {
+  Plan plan;
+  plan.status = job.status;
+  return plan;
+}
+
+}  // namespace hetero::plan

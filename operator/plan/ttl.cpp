@@ -1,0 +1,18 @@
+#include "operator/plan/ttl.h"
+
+namespace hetero::plan {
+
+void ExpireJob(Pass& pass) {
+  if (!pass.policy.ttl_seconds_after_finished || !pass.before.completion_time) return;
+  const base::WallTime expiry =
+      *pass.before.completion_time + std::chrono::seconds(*pass.policy.ttl_seconds_after_finished);
+  pass.WakeAt(expiry);
+  if (pass.now < expiry) return;
+  Effect effect;
+  effect.kind = Effect::Kind::kDeleteJob;
+  effect.name = pass.metadata.name;
+  effect.uid = pass.metadata.uid;
+  pass.AddStage({effect});
+}
+
+}  // namespace hetero::plan

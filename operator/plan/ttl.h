@@ -1,0 +1,11 @@
+#pragma once
+
+#include "operator/plan/pass.h"
+
+namespace hetero::plan {
+
+// runPolicy.ttlSecondsAfterFinished: deletes the object of a job that has been finished for so
+// long.
+void ExpireJob(Pass& pass);
+
+}  // namespace hetero::plan

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <stop_token>
+#include <thread>
+#include <vector>
+
+namespace hetero::reconcile {
+
+// The threads that API calls of one stage run on, shared by all jobs. Started when first needed.
+// Safe from any thread.
+class CallPool {
+ public:
+  explicit CallPool(int max_threads);
+  ~CallPool();  // no Run may be under way
+
+  // Runs all of `calls`, several at once, and returns when the last one has ended. A single one
+  // runs on the caller's thread.
+  void Run(std::vector<std::function<void()>> calls);
+
+ private:
+  void Work(std::stop_token stop);
+
+  const size_t max_threads_;
+  std::mutex mutex_;  // guards queue_, idle_, threads_
+  std::condition_variable_any queued_;
+  std::deque<std::function<void()>> queue_;
+  size_t idle_ = 0;
+  std::vector<std::jthread> threads_;
+};
+
+}  // namespace hetero::reconcile

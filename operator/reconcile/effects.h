@@ -1,0 +1,76 @@
+#pragma once
+
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "base/clock.h"
+#include "operator/kube/client.h"
+#include "operator/plan/observed.h"
+#include "operator/plan/plan.h"
+#include "operator/reconcile/call_pool.h"
+#include "operator/reconcile/certificates.h"
+#include "operator/reconcile/expectations.h"
+#include "operator/reconcile/head_follower.h"
+#include "operator/reconcile/reconciler.h"
+
+namespace hetero::reconcile {
+
+// What came of one effect.
+struct Outcome {
+  absl::Status status;                            // worth another try soon
+  std::optional<plan::CreateError> create_error;  // the API refuses the object as things stand
+  std::optional<base::Duration> again_after;      // something has to go away first
+  bool given_up = false;                          // the namespace goes, or stop was asked for
+
+  // What the stores will show.
+  std::shared_ptr<const plan::ObservedPod> pod;
+  std::shared_ptr<const plan::ObservedObject> object;
+  std::string deleted_uid;
+  std::optional<int64_t> grace_seconds;
+  bool pods_deleted = false;
+  bool job_deleted = false;
+
+  bool ok() const { return status.ok() && !create_error && !again_after && !given_up; }
+};
+
+// Carries effects out against the API. Every call is safe to repeat: names are deterministic, and
+// what is deleted is named by uid. Safe from any thread.
+class EffectRunner {
+ public:
+  EffectRunner(kube::Client& client, base::Clock& clock, const Stores& stores, Heads& heads,
+               const OperatorIdentity& identity, int parallelism);
+
+  // All effects of one stage, several at once; outcomes in their order.
+  std::vector<Outcome> RunStage(const std::vector<plan::Effect>& stage,
+                                const plan::ObservedJob& job, std::stop_token stop);
+
+ private:
+  Outcome RunOne(const plan::Effect& effect, const plan::ObservedJob& job);
+  Outcome Create(plan::Effect::Resource resource, const nlohmann::json& object,
+                 const plan::ObservedJob& job);
+  Outcome SettleExisting(plan::Effect::Resource resource, const kube::ObjectKey& key,
+                         const plan::ObservedJob& job);
+  Outcome SettleForeign(const std::string& what, const nlohmann::json& existing,
+                        const std::string& name_space);
+  Outcome CreateTrust(const plan::ObservedJob& job);
+  std::optional<Outcome> CreateSecret(const JobTrust& trust, const plan::ObservedJob& job);
+  Outcome ReplaceConfigMap(const std::string& uid, const nlohmann::json& object,
+                           const plan::ObservedJob& job);
+  Outcome Delete(const kube::Resource& resource, const plan::Effect& effect,
+                 const plan::ObservedJob& job);
+
+  kube::Client& client_;
+  base::Clock& clock_;
+  const Stores stores_;
+  Heads& heads_;
+  const OperatorIdentity& identity_;
+  CallPool pool_;
+};
+
+// An outcome for a create that the API refused.
+Outcome RefusedCreate(const std::string& what, const absl::Status& status);
+
+}  // namespace hetero::reconcile

@@ -1,0 +1,82 @@
+#include "operator/reconcile/expectations.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace hetero::reconcile {
+
+using plan::Effect;
+using plan::ObservedObject;
+using plan::ObservedPod;
+
+void Expectations::PodCreated(std::shared_ptr<const ObservedPod> pod, base::Instant now) {
+  const std::string uid = pod->uid;
+  created_[uid] = {.pod = std::move(pod), .until = now + kPatience};
+}
+
+void Expectations::ObjectCreated(Effect::Resource resource,
+                                 std::shared_ptr<const ObservedObject> object, base::Instant now) {
+  const std::string uid = object->uid;
+  created_[uid] = {.resource = resource, .object = std::move(object), .until = now + kPatience};
+}
+
+void Expectations::Deleted(const std::string& uid, base::WallTime gone_by, base::Instant now) {
+  created_.erase(uid);
+  deleted_[uid] = {.gone_by = gone_by, .until = now + kPatience};
+}
+
+void Expectations::LayOver(plan::Observed& observed, base::Instant now, base::WallTime wall_now) {
+  std::erase_if(created_, [now](const auto& entry) { return entry.second.until <= now; });
+  std::erase_if(deleted_, [now](const auto& entry) { return entry.second.until <= now; });
+  LayOverPods(observed, wall_now);
+  LayOverObject(Effect::Resource::kService, observed.service);
+  LayOverObject(Effect::Resource::kConfigMap, observed.config_map);
+  LayOverObject(Effect::Resource::kNetworkPolicy, observed.network_policy);
+}
+
+void Expectations::LayOverPods(plan::Observed& observed, base::WallTime wall_now) {
+  auto& pods = observed.pods;
+  for (std::shared_ptr<const ObservedPod>& pod : pods) {
+    created_.erase(pod->uid);
+    const auto deletion = deleted_.find(pod->uid);
+    if (deletion == deleted_.end() || pod->deletion_time) continue;
+    auto going = std::make_shared<ObservedPod>(*pod);
+    going->deletion_time = deletion->second.gone_by;
+    pod = std::move(going);
+  }
+  std::erase_if(pods, [&](const std::shared_ptr<const ObservedPod>& pod) {
+    const auto deletion = deleted_.find(pod->uid);
+    return deletion != deleted_.end() && deletion->second.gone_by <= wall_now;
+  });
+  for (const auto& [uid, creation] : created_) {
+    if (creation.pod == nullptr) continue;
+    // One of the same name is older: ours could only be created once that one was gone.
+    std::erase_if(pods,
+                  [&, name = creation.pod->name](const auto& pod) { return pod->name == name; });
+    pods.push_back(creation.pod);
+  }
+}
+
+void Expectations::LayOverObject(Effect::Resource resource,
+                                 std::shared_ptr<const ObservedObject>& shown) {
+  if (shown != nullptr) {
+    created_.erase(shown->uid);
+    if (deleted_.contains(shown->uid)) shown = nullptr;
+  }
+  for (const auto& [uid, creation] : created_) {
+    if (creation.object != nullptr && creation.resource == resource) shown = creation.object;
+  }
+}
+
+std::optional<base::Duration> Expectations::Remaining(base::Instant now) const {
+  std::optional<base::Duration> least;
+  const auto take = [&](base::Instant until) {
+    const base::Duration left = std::max(base::Duration::zero(), base::Duration(until - now));
+    least = std::min(least.value_or(left), left);
+  };
+  for (const auto& [uid, creation] : created_) take(creation.until);
+  for (const auto& [uid, deletion] : deleted_) take(deletion.until);
+  return least;
+}
+
+}  // namespace hetero::reconcile

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "operator/plan/observed.h"
+#include "operator/plan/plan.h"
+
+namespace hetero::reconcile {
+
+// What this process has done to one job's objects and its stores do not show yet: laid over what
+// they show, so that nothing is created or deleted twice in the meantime. An entry ends when the
+// store shows it, or after kPatience: an object that came and went between two passes is believed
+// in for that long. Not thread-safe.
+class Expectations {
+ public:
+  static constexpr base::Duration kPatience = std::chrono::seconds(5);
+
+  void PodCreated(std::shared_ptr<const plan::ObservedPod> pod, base::Instant now);
+  void ObjectCreated(plan::Effect::Resource resource,
+                     std::shared_ptr<const plan::ObservedObject> object, base::Instant now);
+  // `gone_by`: when it should be gone; already past: it is gone now.
+  void Deleted(const std::string& uid, base::WallTime gone_by, base::Instant now);
+
+  void LayOver(plan::Observed& observed, base::Instant now, base::WallTime wall_now);
+  // Until the oldest entry ends by itself; none without entries.
+  std::optional<base::Duration> Remaining(base::Instant now) const;
+
+ private:
+  struct Creation {
+    std::shared_ptr<const plan::ObservedPod> pod;  // or object
+    plan::Effect::Resource resource = plan::Effect::Resource::kPod;
+    std::shared_ptr<const plan::ObservedObject> object;
+    base::Instant until;
+  };
+  struct Deletion {
+    base::WallTime gone_by;
+    base::Instant until;
+  };
+
+  void LayOverPods(plan::Observed& observed, base::WallTime wall_now);
+  void LayOverObject(plan::Effect::Resource resource,
+                     std::shared_ptr<const plan::ObservedObject>& shown);
+
+  std::map<std::string, Creation> created_;  // by uid
+  std::map<std::string, Deletion> deleted_;  // by uid
+};
+
+}  // namespace hetero::reconcile

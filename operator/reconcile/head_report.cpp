@@ -1,0 +1,165 @@
+#include "operator/reconcile/head_report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace hetero::reconcile {
+namespace {
+
+using plan::HeadReport;
+
+HeadReport::State StateFrom(v1::JobStatus::State state) {
+  switch (state) {
+    case v1::JobStatus::WAITING:
+      return HeadReport::State::kWaiting;
+    case v1::JobStatus::RUNNING:
+      return HeadReport::State::kRunning;
+    case v1::JobStatus::SUCCEEDED:
+      return HeadReport::State::kSucceeded;
+    case v1::JobStatus::FAILED:
+      return HeadReport::State::kFailed;
+    case v1::JobStatus::STOPPED:
+      return HeadReport::State::kStopped;
+    default:
+      return HeadReport::State::kUnknown;  // a newer head's word
+  }
+}
+
+// "gpu-0.1" is the second rank of the member "gpu-0".
+std::string WithoutLocalRank(const std::string& member) {
+  return member.substr(0, member.find('.'));
+}
+
+api::JobResult ResultFrom(const v1::Result& from) {
+  api::JobResult result;
+  if (from.has_loss()) result.loss = from.loss();
+  if (from.has_accuracy()) result.accuracy = from.accuracy();
+  if (from.has_samples_per_second()) result.samples_per_second = from.samples_per_second();
+  if (from.has_steps()) result.steps = from.steps();
+  if (from.has_cost_dollars()) result.cost_dollars = from.cost_dollars();
+  result.stream_digest = from.stream_digest();
+  result.report_uri = from.report_uri();
+  result.checkpoint_uri = from.checkpoint_uri();
+  return result;
+}
+
+double Finite(double value) { return std::isfinite(value) ? value : 0; }
+
+}  // namespace
+
+HeadReportBuilder::HeadReportBuilder(std::string job_name, int32_t attempt)
+    : job_name_(std::move(job_name)) {
+  report_.attempt = attempt;
+}
+
+bool HeadReportBuilder::Heard(const v1::JobStatus& status, base::Instant now,
+                              base::WallTime wall_now) {
+  const HeadReport::State before = report_.state;
+  const bool was_connected = report_.connected;
+  report_.state = StateFrom(status.state());
+  report_.connected = true;
+  report_.last_heard = wall_now;
+  report_.generation = status.generation();
+  if (report_.state == HeadReport::State::kRunning && before != report_.state) {
+    report_.last_step_time = wall_now;
+  }
+  report_.roles.clear();
+  for (const v1::RoleStatus& role : status.roles()) {
+    report_.roles[role.name()] = {.desired = role.desired(),
+                                  .registered = role.registered(),
+                                  .missing = {role.missing().begin(), role.missing().end()}};
+  }
+  ReadProgress(status, wall_now);
+  ReadMissing(status, now);
+  if (report_.state == HeadReport::State::kSucceeded ||
+      report_.state == HeadReport::State::kFailed) {
+    report_.verdict = ReadVerdict(status);
+  } else {
+    report_.verdict.reset();
+  }
+  return UpdateLost(now) || before != report_.state || !was_connected;
+}
+
+void HeadReportBuilder::ReadProgress(const v1::JobStatus& status, base::WallTime wall_now) {
+  const v1::Progress& from = status.progress();
+  if (from.step() == 0 && from.total_steps() == 0) return;
+  api::JobProgress progress;
+  progress.epoch = from.epoch();
+  progress.step = from.step();
+  progress.total_steps = from.total_steps();
+  progress.samples_per_second = Finite(from.samples_per_second());
+  progress.data_wait_percent = Finite(from.data_wait_percent());
+  progress.loss = Finite(from.loss());
+  progress.eta_seconds = std::llround(std::clamp(Finite(status.eta_seconds()), 0.0, 1e12));
+  const int64_t step_before = report_.progress ? report_.progress->step : 0;
+  if (progress.step > step_before) report_.last_step_time = wall_now;
+  if (report_.progress) progress.last_update_time = report_.progress->last_update_time;
+  if (progress == report_.progress) return;
+  // Kubernetes' times have whole seconds: with more, the status would never equal what was stored.
+  progress.last_update_time = std::chrono::floor<std::chrono::seconds>(wall_now);
+  report_.progress = progress;
+}
+
+void HeadReportBuilder::ReadMissing(const v1::JobStatus& status, base::Instant now) {
+  std::set<std::string> known;
+  for (const v1::MemberStatus& member : status.members()) {
+    known.insert(absl::StrCat(member.role(), "-", member.index()));
+  }
+  std::map<std::string, base::Instant> missing;
+  const v1::Progress& progress = status.progress();
+  const bool all_done = progress.total_steps() > 0 && progress.step() >= progress.total_steps();
+  if (report_.state == HeadReport::State::kRunning && !all_done) {
+    for (const v1::RoleStatus& role : status.roles()) {
+      for (const std::string& name : role.missing()) {
+        const std::string member = WithoutLocalRank(name);
+        if (!known.contains(member)) continue;
+        const auto since = missing_.find(member);
+        missing[member] = since == missing_.end() ? now : since->second;
+      }
+    }
+  }
+  missing_ = std::move(missing);
+}
+
+bool HeadReportBuilder::UpdateLost(base::Instant now) {
+  std::set<std::string> lost;
+  for (const auto& [member, since] : missing_) {
+    if (now - since >= kLostAfter) lost.insert(member);
+  }
+  if (lost == report_.lost) return false;
+  report_.lost = std::move(lost);
+  return true;
+}
+
+std::optional<base::Duration> HeadReportBuilder::UntilLost(base::Instant now) const {
+  std::optional<base::Duration> least;
+  for (const auto& [member, since] : missing_) {
+    if (report_.lost.contains(member)) continue;
+    const base::Duration left = std::max(base::Duration::zero(), since + kLostAfter - now);
+    least = std::min(least.value_or(left), left);
+  }
+  return least;
+}
+
+api::Verdict HeadReportBuilder::ReadVerdict(const v1::JobStatus& status) const {
+  api::Verdict verdict;
+  verdict.succeeded = status.state() == v1::JobStatus::SUCCEEDED;
+  verdict.message = status.summary();
+  verdict.result = ResultFrom(status.result());
+  if (verdict.result.report_uri.empty()) verdict.result.report_uri = status.report_uri();
+  if (verdict.succeeded || !status.has_first_failure()) return verdict;
+  const v1::Failure& failure = status.first_failure();
+  verdict.message = failure.message();
+  verdict.failure.message = failure.message();
+  const std::string member = WithoutLocalRank(failure.member());
+  if (member.empty()) return verdict;
+  verdict.failure.pod = absl::StrCat(job_name_, "-", member);
+  verdict.failure.role = member.substr(0, member.rfind('-'));
+  return verdict;
+}
+
+}  // namespace hetero::reconcile

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "hetero/v1/status.pb.h"
+#include "operator/plan/observed.h"
+
+namespace hetero::reconcile {
+
+// One head's words as the planner reads them. Pure but for its own memory; not thread-safe.
+class HeadReportBuilder {
+ public:
+  // How long a member is missing before it is called lost. The head has already waited for
+  // memberTimeoutSeconds; this is for a trainer that has finished and is about to exit, which the
+  // head counts as missing too.
+  static constexpr base::Duration kLostAfter = std::chrono::seconds(3);
+
+  // `job_name` stands before the member in the name of the pod that failed first.
+  HeadReportBuilder(std::string job_name, int32_t attempt);
+
+  // True when the state or the lost members changed: worth telling at once.
+  bool Heard(const v1::JobStatus& status, base::Instant now, base::WallTime wall_now);
+  // Time alone may make a missing member a lost one; true when it did.
+  bool UpdateLost(base::Instant now);
+  // Until then; none: nobody is missing.
+  std::optional<base::Duration> UntilLost(base::Instant now) const;
+  void Disconnected() { report_.connected = false; }
+
+  const plan::HeadReport& report() const { return report_; }
+
+ private:
+  void ReadProgress(const v1::JobStatus& status, base::WallTime wall_now);
+  void ReadMissing(const v1::JobStatus& status, base::Instant now);
+  api::Verdict ReadVerdict(const v1::JobStatus& status) const;
+
+  const std::string job_name_;
+  plan::HeadReport report_;
+  std::map<std::string, base::Instant> missing_;  // since when; members that were there before
+};
+
+}  // namespace hetero::reconcile

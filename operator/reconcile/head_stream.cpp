@@ -1,0 +1,116 @@
+#include "operator/reconcile/head_stream.h"
+
+#include <grpc/support/time.h>
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
+#include <grpcpp/support/channel_arguments.h>
+#include <grpcpp/support/time.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "base/tls.h"
+
+namespace hetero::reconcile {
+namespace {
+
+constexpr int kKeepaliveTimeMs = 10'000;  // a head that vanished sends no RST
+constexpr int kKeepaliveTimeoutMs = 5'000;
+constexpr int kReadChunkBytes = 1024;
+constexpr int kReportExitTimeoutMs = 5'000;
+constexpr int kConnectTimeoutMs = 5'000;
+
+// A service address needs no name resolution.
+std::string DialledName(const std::string& address) {
+  const bool ipv4 = address.find_first_not_of("0123456789.:") == std::string::npos;
+  if (ipv4) return absl::StrCat("ipv4:", address);
+  return address.starts_with('[') ? absl::StrCat("ipv6:", address) : address;
+}
+
+grpc::ChannelArguments Arguments() {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveTimeMs);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  // Another head may answer at the same address: connections are never shared or dialled again.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectTimeoutMs);
+  // There may be a thousand of these, each with little to say.
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+  arguments.SetInt(GRPC_ARG_ENABLE_CHANNELZ, 0);
+  arguments.SetInt(GRPC_ARG_MAX_CHANNEL_TRACE_EVENT_MEMORY_PER_NODE, 0);
+  arguments.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
+  arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  arguments.SetInt(GRPC_ARG_TCP_READ_CHUNK_SIZE, kReadChunkBytes);
+  arguments.SetInt(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, 16 * kReadChunkBytes);
+  return arguments;
+}
+
+// One ReportExit call; kept by its own callback.
+struct ExitCall {
+  std::shared_ptr<HeadStream> stream;
+  grpc::ClientContext context;
+  v1::ExitReport request;
+  v1::ExitReply reply;
+};
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<grpc::Channel>> DialStatusPort(const plan::HeadTarget& target,
+                                                              const OperatorIdentity& identity) {
+  std::shared_ptr<grpc::ChannelCredentials> credentials = grpc::InsecureChannelCredentials();
+  if (!target.ca_pem.empty()) {
+    HETERO_ASSIGN_OR_RETURN(credentials, base::MakePeerChannelCredentials(
+                                             {.ca_pem = target.ca_pem,
+                                              .certificate_pem = identity.leaf.certificate_pem,
+                                              .key_pem = identity.leaf.key_pem,
+                                              .allowed_uris = {RoleUri(target.job_uid, "Head")}}));
+  }
+  return grpc::CreateCustomChannel(DialledName(target.address), credentials, Arguments());
+}
+
+HeadStream::HeadStream(std::shared_ptr<grpc::Channel> channel, Callbacks callbacks)
+    : callbacks_(std::move(callbacks)),
+      channel_(std::move(channel)),
+      stub_(v1::Status::NewStub(channel_)) {}
+
+std::shared_ptr<HeadStream> HeadStream::Open(std::shared_ptr<grpc::Channel> channel,
+                                             Callbacks callbacks) {
+  std::shared_ptr<HeadStream> stream(new HeadStream(std::move(channel), std::move(callbacks)));
+  stream->self_ = stream;
+  stream->stub_->async()->Watch(&stream->context_, &stream->request_, stream.get());
+  stream->StartRead(&stream->message_);
+  stream->StartCall();
+  return stream;
+}
+
+void HeadStream::OnReadDone(bool ok) {
+  if (!ok) return;  // OnDone follows
+  callbacks_.heard(message_);
+  StartRead(&message_);
+}
+
+void HeadStream::OnDone(const grpc::Status& status) {
+  const auto ended = callbacks_.ended;  // this object may be gone before the call returns
+  ended(std::move(self_), status);
+}
+
+void HeadStream::ReportExit(
+    const v1::ExitReport& report,
+    std::function<void(std::shared_ptr<void> keep, const grpc::Status&)> done) {
+  auto call = std::make_shared<ExitCall>();
+  call->stream = shared_from_this();
+  call->request = report;
+  call->context.set_deadline(gpr_time_from_millis(kReportExitTimeoutMs, GPR_TIMESPAN));
+  ExitCall& started = *call;
+  // The callback must not keep the call alive: its last reference would go on gRPC's thread.
+  stub_->async()->ReportExit(
+      &started.context, &started.request, &started.reply,
+      [call = std::move(call), done = std::move(done)](const grpc::Status& status) mutable {
+        done(std::move(call), status);
+      });
+}
+
+}  // namespace hetero::reconcile

@@ -1,0 +1,57 @@
+#include "operator/reconcile/job_memory.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace hetero::reconcile {
+
+std::shared_ptr<const plan::ObservedJob> OwnWrites::Newest(
+    std::shared_ptr<const plan::ObservedJob> stored) {
+  if (newest_ == nullptr) return stored;
+  const bool older = std::find(superseded_.begin(), superseded_.end(), stored->resource_version) !=
+                     superseded_.end();
+  if (older) return newest_;
+  superseded_.clear();
+  newest_ = nullptr;
+  return stored;
+}
+
+void OwnWrites::Written(const plan::ObservedJob& from, const api::JobStatus& status,
+                        const std::string& resource_version) {
+  if (resource_version.empty() || resource_version == from.resource_version) return;
+  superseded_.push_back(from.resource_version);
+  if (superseded_.size() > kKept) superseded_.pop_front();
+  auto written = std::make_shared<plan::ObservedJob>(from);
+  written->status = status;
+  written->resource_version = resource_version;
+  newest_ = std::move(written);
+}
+
+base::Duration ConflictBackoff::Wait(const std::string& resource_version, base::Instant now) const {
+  if (conflicts_ == 0 || resource_version != resource_version_ || now >= until_) {
+    return base::Duration::zero();
+  }
+  return until_ - now;
+}
+
+base::Duration ConflictBackoff::Conflicted(const std::string& resource_version, base::Instant now) {
+  constexpr base::Duration kFirst = std::chrono::milliseconds(50);
+  constexpr int kDoublings = 5;
+  conflicts_ = resource_version == resource_version_ ? std::min(conflicts_ + 1, kDoublings + 1) : 1;
+  resource_version_ = resource_version;
+  const base::Duration wait = kFirst * (1 << (conflicts_ - 1));
+  until_ = now + wait;
+  return wait;
+}
+
+void SettledPods::Add(const std::vector<std::string>& uids) {
+  for (const std::string& uid : uids) {
+    if (!uids_.insert(uid).second) continue;
+    order_.push_back(uid);
+    if (order_.size() <= kKept) continue;
+    uids_.erase(order_.front());
+    order_.pop_front();
+  }
+}
+
+}  // namespace hetero::reconcile

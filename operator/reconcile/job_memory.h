@@ -1,0 +1,80 @@
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "operator/plan/observed.h"
+#include "operator/reconcile/expectations.h"
+
+namespace hetero::reconcile {
+
+// The job's object as this process last wrote it, for as long as the store shows an older one. The
+// resourceVersion in a write allows no other change in between, so what was read plus the status
+// written is exactly the object of the version returned. Not thread-safe.
+class OwnWrites {
+ public:
+  // The newer of what the store shows and what was written.
+  std::shared_ptr<const plan::ObservedJob> Newest(std::shared_ptr<const plan::ObservedJob> stored);
+  void Written(const plan::ObservedJob& from, const api::JobStatus& status,
+               const std::string& resource_version);
+
+ private:
+  static constexpr size_t kKept = 64;
+
+  std::deque<std::string> superseded_;  // versions that were written over
+  std::shared_ptr<const plan::ObservedJob> newest_;
+};
+
+// A write that was refused because the object had changed: not tried again with the same version
+// for a while, longer each time, since the watch is about to bring the new one. Not thread-safe.
+class ConflictBackoff {
+ public:
+  // How long to wait; zero: go ahead.
+  base::Duration Wait(const std::string& resource_version, base::Instant now) const;
+  base::Duration Conflicted(const std::string& resource_version, base::Instant now);
+  void Written() { *this = {}; }
+
+ private:
+  std::string resource_version_;
+  int conflicts_ = 0;
+  base::Instant until_{};
+};
+
+// Uids of pods whose failures have been counted; the latest ones. Not thread-safe.
+class SettledPods {
+ public:
+  void Add(const std::vector<std::string>& uids);
+  const std::set<std::string>& uids() const { return uids_; }
+
+ private:
+  static constexpr size_t kKept = 256;
+
+  std::set<std::string> uids_;
+  std::deque<std::string> order_;
+};
+
+// What the reconciler remembers of one job between passes. Nothing in it is needed for a right end:
+// a new process begins without it and may only make some calls in vain. Used by one pass at a time.
+struct JobMemory {
+  std::string uid;
+  OwnWrites writes;
+  ConflictBackoff conflicts;
+  Expectations expectations;
+  SettledPods settled;
+  std::optional<plan::CreateError> create_error;
+  int failed_creates = 0;  // passes in a row
+  // After a refusal nothing is created before this, unless the job has changed.
+  base::Instant create_from{};
+  int64_t refused_generation = 0;
+  std::optional<base::Instant> status_written;  // last time
+  std::optional<base::Instant> progress_place;  // reserved in the throttle
+  std::optional<base::Instant> deleted_until;   // the job's own deletion was asked for
+  std::string state;                            // as counted in the metrics; empty: not yet
+};
+
+}  // namespace hetero::reconcile

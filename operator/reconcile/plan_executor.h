@@ -1,0 +1,46 @@
+#pragma once
+
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "base/clock.h"
+#include "operator/plan/observed.h"
+#include "operator/plan/plan.h"
+#include "operator/reconcile/effects.h"
+#include "operator/reconcile/job_memory.h"
+
+namespace hetero::reconcile {
+
+// `wait` becomes the sooner of the two.
+void Sooner(std::optional<base::Duration>& wait, std::optional<base::Duration> other);
+
+// Carries out the effects of a plan whose status has been written, and remembers what came of them.
+// Safe for different jobs at once.
+class PlanExecutor {
+ public:
+  PlanExecutor(kube::Client& client, base::Clock& clock, const Stores& stores, Heads& heads,
+               const OperatorIdentity& identity, int parallelism);
+
+  // Stage after stage, up to the first that does not succeed. An error is a passing one, for the
+  // queue's backoff; whatever else wants another pass brings `again` forward.
+  absl::Status CarryOut(const std::string& key, const plan::Plan& plan,
+                        const plan::Observed& observed, JobMemory& memory,
+                        std::optional<base::Duration>& again, std::stop_token stop);
+
+ private:
+  base::Duration CreatesHeld(const std::vector<plan::Effect>& stage, const plan::ObservedJob& job,
+                             const JobMemory& memory) const;
+  void Remember(const plan::Effect& effect, const Outcome& outcome, const plan::Observed& observed,
+                JobMemory& memory);
+  absl::Status Judge(const std::string& key, bool creates, const std::vector<Outcome>& outcomes,
+                     const plan::ObservedJob& job, JobMemory& memory,
+                     std::optional<base::Duration>& again) const;
+
+  base::Clock& clock_;
+  EffectRunner effects_;
+};
+
+}  // namespace hetero::reconcile

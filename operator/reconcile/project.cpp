@@ -1,0 +1,94 @@
+#include "operator/reconcile/project.h"
+
+#include <string>
+#include <utility>
+
+#include "base/log.h"
+#include "operator/children/names.h"
+#include "operator/reconcile/json_access.h"
+
+namespace hetero::reconcile {
+namespace {
+
+using nlohmann::json;
+
+void ParseSpec(const json& object, plan::ObservedJob& observed) {
+  json manifest = object.is_object() ? object : json::object();
+  manifest.erase("status");
+  if (json& metadata = manifest["metadata"]; metadata.is_object()) {
+    metadata.erase("managedFields");
+  }
+  api::ManifestResult result = api::ParseManifest(Dump(manifest));
+  observed.job = std::move(result.job);
+  observed.errors = std::move(result.errors);
+}
+
+bool SameSpec(const json& metadata, const std::shared_ptr<const plan::ObservedJob>& previous) {
+  return previous != nullptr && previous->generation == IntegerOf(metadata, "generation") &&
+         previous->generation != 0 && previous->job.metadata.uid == TextOf(metadata, "uid");
+}
+
+api::JobStatus ReadStatus(const json& object, const std::string& job) {
+  const json& status = FieldOf(object, "status");
+  if (status.is_null()) return {};
+  absl::StatusOr<api::JobStatus> parsed = api::StatusFromJson(Dump(status));
+  if (parsed.ok()) return *std::move(parsed);
+  log::Warning("a job's status cannot be read and is built anew",
+               {{"job", job}, {"error", parsed.status().message()}});
+  return {};
+}
+
+// Labels and owner, the same for every kind of child.
+template <typename Child>
+void ProjectOwner(const json& object, Child& child) {
+  const json& metadata = FieldOf(object, "metadata");
+  child.name = TextOf(metadata, "name");
+  child.uid = TextOf(metadata, "uid");
+  child.owner_uid = TextOf(ControllerOf(object), "uid");
+  child.job_uid = TextOf(FieldOf(metadata, "labels"), children::kJobUidLabel);
+}
+
+}  // namespace
+
+std::shared_ptr<const plan::ObservedJob> ProjectJob(
+    const json& object, const std::shared_ptr<const plan::ObservedJob>& previous) {
+  auto observed = std::make_shared<plan::ObservedJob>();
+  const json& metadata = FieldOf(object, "metadata");
+  if (SameSpec(metadata, previous)) {
+    observed->job = previous->job;
+    observed->errors = previous->errors;
+  } else {
+    ParseSpec(object, *observed);
+  }
+  observed->job.metadata.name = TextOf(metadata, "name");
+  observed->job.metadata.name_space = TextOf(metadata, "namespace");
+  observed->job.metadata.uid = TextOf(metadata, "uid");
+  observed->status =
+      ReadStatus(object, observed->job.metadata.name_space + "/" + observed->job.metadata.name);
+  observed->resource_version = TextOf(metadata, "resourceVersion");
+  observed->generation = IntegerOf(metadata, "generation");
+  observed->deleting = !FieldOf(metadata, "deletionTimestamp").is_null();
+  return observed;
+}
+
+std::shared_ptr<const plan::ObservedObject> ProjectObject(const json& object) {
+  auto observed = std::make_shared<plan::ObservedObject>();
+  ProjectOwner(object, *observed);
+  observed->deleting = !FieldOf(FieldOf(object, "metadata"), "deletionTimestamp").is_null();
+  observed->cluster_ip = TextOf(FieldOf(object, "spec"), "clusterIP");
+  observed->ca_pem = TextOf(FieldOf(object, "data"), "ca.crt");
+  return observed;
+}
+
+std::shared_ptr<const plan::ObservedNode> ProjectNode(const json& object) {
+  auto observed = std::make_shared<plan::ObservedNode>();
+  observed->name = TextOf(FieldOf(object, "metadata"), "name");
+  for (const json& condition : ListOf(FieldOf(object, "status"), "conditions")) {
+    if (TextOf(condition, "type") != "Ready") continue;
+    observed->ready = TextOf(condition, "status") == "True";
+    observed->since = TimeOf(condition, "lastTransitionTime").value_or(base::WallTime{});
+  }
+  return observed;
+}
+
+}  // namespace hetero::reconcile

@@ -1,0 +1,149 @@
+#include <charconv>
+#include <string>
+#include <string_view>
+
+#include "absl/strings/str_cat.h"
+#include "operator/children/names.h"
+#include "operator/reconcile/json_access.h"
+#include "operator/reconcile/project.h"
+
+namespace hetero::reconcile {
+namespace {
+
+using nlohmann::json;
+using plan::ObservedPod;
+
+constexpr char kRuntimeContainer[] = "runtime";
+
+int32_t NumberIn(const std::string& text) {
+  int32_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() ? number : 0;
+}
+
+const json& ConditionOf(const json& status, const char* type) {
+  for (const json& condition : ListOf(status, "conditions")) {
+    if (TextOf(condition, "type") == type) return condition;
+  }
+  return Absent();
+}
+
+const json& RuntimeStateOf(const json& status) {
+  for (const json& container : ListOf(status, "containerStatuses")) {
+    if (TextOf(container, "name") == kRuntimeContainer) return FieldOf(container, "state");
+  }
+  return Absent();
+}
+
+void ReadMetadata(const json& object, ObservedPod& pod) {
+  const json& metadata = FieldOf(object, "metadata");
+  const json& labels = FieldOf(metadata, "labels");
+  pod.name = TextOf(metadata, "name");
+  pod.uid = TextOf(metadata, "uid");
+  pod.owner_uid = TextOf(ControllerOf(object), "uid");
+  pod.job_uid = TextOf(labels, children::kJobUidLabel);
+  pod.role = TextOf(labels, children::kRoleLabel);
+  pod.index = NumberIn(TextOf(labels, children::kReplicaIndexLabel));
+  pod.attempt = NumberIn(TextOf(labels, children::kAttemptLabel));
+  pod.created = TimeOf(metadata, "creationTimestamp").value_or(base::WallTime{});
+  if (!FieldOf(metadata, "deletionTimestamp").is_null()) {
+    pod.deletion_time = TimeOf(metadata, "deletionTimestamp").value_or(pod.created);
+  }
+}
+
+void ReadRuntime(const json& state, ObservedPod& pod) {
+  if (FieldOf(state, "running").is_object()) {
+    pod.runtime = ObservedPod::Runtime::kRunning;
+    return;
+  }
+  const json& terminated = FieldOf(state, "terminated");
+  if (!terminated.is_object()) return;
+  pod.runtime = ObservedPod::Runtime::kTerminated;
+  pod.exit_code = SmallIntegerOf(terminated, "exitCode");
+  pod.signal = SmallIntegerOf(terminated, "signal");
+  pod.reason = TextOf(terminated, "reason");
+  pod.message = TextOf(terminated, "message");
+  pod.finished = TimeOf(terminated, "finishedAt");
+}
+
+// A pod that failed before its runtime container ran: the init container that ended badly.
+void ReadInitFailure(const json& status, ObservedPod& pod) {
+  if (pod.phase != "Failed" || pod.runtime == ObservedPod::Runtime::kTerminated) return;
+  for (const json& container : ListOf(status, "initContainerStatuses")) {
+    const json& terminated = FieldOf(FieldOf(container, "state"), "terminated");
+    const int32_t code = SmallIntegerOf(terminated, "exitCode");
+    if (code == 0) continue;
+    pod.exit_code = code;
+    pod.signal = SmallIntegerOf(terminated, "signal");
+    pod.reason = TextOf(terminated, "reason");
+    pod.message = absl::StrCat("init container ", TextOf(container, "name"), " ended with code ",
+                               code, ": ", TextOf(terminated, "message"));
+    pod.finished = TimeOf(terminated, "finishedAt");
+    return;
+  }
+}
+
+// What the kubelet or the node controller says about the pod as a whole (Evicted, NodeLost, ...)
+// explains more than the state of its container, but never replaces a verdict (one line of JSON).
+void ReadPodReason(const json& status, ObservedPod& pod) {
+  const std::string reason = TextOf(status, "reason");
+  if (reason.empty() || pod.succeeded()) return;
+  pod.reason = reason;
+  if (const std::string message = TextOf(status, "message");
+      !message.empty() && !pod.message.starts_with('{')) {
+    pod.message = message;
+  }
+}
+
+// The container that cannot start; the two reasons that only mean "not yet" do not count.
+bool ReadWaitingContainer(const json& containers, ObservedPod& pod) {
+  for (const json& container : containers) {
+    const json& waiting = FieldOf(FieldOf(container, "state"), "waiting");
+    const std::string reason = TextOf(waiting, "reason");
+    if (reason.empty() || reason == "ContainerCreating" || reason == "PodInitializing") continue;
+    pod.waiting_reason = reason;
+    pod.waiting_message = TextOf(waiting, "message");
+    if (pod.waiting_message.empty()) {
+      pod.waiting_message = absl::StrCat("container ", TextOf(container, "name"), ": ", reason);
+    }
+    return true;
+  }
+  return false;
+}
+
+void ReadWaiting(const json& status, ObservedPod& pod) {
+  if (pod.ended() || pod.runtime == ObservedPod::Runtime::kRunning) return;
+  const json& scheduled = ConditionOf(status, "PodScheduled");
+  const base::WallTime since = TimeOf(scheduled, "lastTransitionTime").value_or(pod.created);
+  if (TextOf(scheduled, "status") == "False") {
+    pod.waiting_reason = TextOf(scheduled, "reason");
+    pod.waiting_message = TextOf(scheduled, "message");
+    pod.waiting_since = since;
+    return;
+  }
+  // A waiting state carries no time of its own; images are pulled from the binding on. Ephemeral
+  // containers are somebody's debugging and are passed over.
+  if (ReadWaitingContainer(ListOf(status, "initContainerStatuses"), pod) ||
+      ReadWaitingContainer(ListOf(status, "containerStatuses"), pod)) {
+    pod.waiting_since = since;
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<const ObservedPod> ProjectPod(const json& object) {
+  auto pod = std::make_shared<ObservedPod>();
+  ReadMetadata(object, *pod);
+  const json& status = FieldOf(object, "status");
+  pod->node = TextOf(FieldOf(object, "spec"), "nodeName");
+  pod->phase = TextOf(status, "phase");
+  pod->ready = TextOf(ConditionOf(status, "Ready"), "status") == "True";
+  pod->disrupted = TextOf(ConditionOf(status, "DisruptionTarget"), "status") == "True";
+  ReadRuntime(RuntimeStateOf(status), *pod);
+  ReadInitFailure(status, *pod);
+  ReadPodReason(status, *pod);
+  ReadWaiting(status, *pod);
+  return pod;
+}
+
+}  // namespace hetero::reconcile

@@ -1,0 +1,254 @@
+#include "operator/reconcile/reconciler.h"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
+#include "operator/children/names.h"
+#include "operator/reconcile/job_memory.h"
+#include "operator/reconcile/job_metrics.h"
+#include "operator/reconcile/json_access.h"
+#include "operator/reconcile/plan_executor.h"
+#include "operator/reconcile/progress_throttle.h"
+
+namespace hetero::reconcile {
+
+const kube::Resource kHeteroTrainingJobs = {
+    .group = "training.hetero.dev", .version = "v1alpha1", .plural = "heterotrainingjobs"};
+
+namespace {
+
+using Result = controller::Controller::Result;
+using nlohmann::json;
+
+template <typename T>
+std::shared_ptr<const T> Named(const std::vector<std::shared_ptr<const T>>& values,
+                               const std::string& name) {
+  const auto it = std::find_if(values.begin(), values.end(),
+                               [&name](const auto& value) { return value->name == name; });
+  return it == values.end() ? nullptr : *it;
+}
+
+// The status subresource takes nothing else from the body, so spec is left out.
+json StatusUpdate(const plan::ObservedJob& job, const api::JobStatus& status) {
+  const api::Metadata& metadata = job.job.metadata;
+  return {{"apiVersion", api::kApiVersion},
+          {"kind", api::kKind},
+          {"metadata",
+           {{"name", metadata.name},
+            {"namespace", metadata.name_space},
+            {"uid", metadata.uid},
+            {"resourceVersion", job.resource_version}}},
+          {"status", json::parse(api::StatusToJson(status), nullptr, false)}};
+}
+
+void LogStateChange(const std::string& key, const api::JobStatus& before,
+                    const api::JobStatus& after) {
+  const std::string from = StateOf(before);
+  const std::string to = StateOf(after);
+  if (from == to && before.attempt == after.attempt) return;
+  for (const api::Condition& condition : after.conditions) {
+    if (api::NameOf(condition.type) != to) continue;
+    log::Info("job state", {{"job", key},
+                            {"from", from},
+                            {"to", to},
+                            {"attempt", after.attempt},
+                            {"reason", condition.reason},
+                            {"message", condition.message}});
+    return;
+  }
+  log::Info("job state", {{"job", key}, {"from", from}, {"to", to}, {"attempt", after.attempt}});
+}
+
+}  // namespace
+
+struct Reconciler::Impl {
+  Impl(kube::Client& client, base::Clock& clock, metrics::Registry& registry, Stores stores,
+       kube::EventRecorder& events, Heads& heads, const OperatorIdentity& identity, Options options)
+      : client(client),
+        clock(clock),
+        stores(stores),
+        events(events),
+        heads(heads),
+        options(std::move(options)),
+        metrics(registry),
+        throttle(this->options.progress_writes_per_second),
+        executor(client, clock, stores, heads, identity, this->options.parallelism) {}
+
+  absl::StatusOr<Result> Reconcile(const std::string& key, std::stop_token stop);
+  JobMemory& MemoryOf(const std::string& key, const std::string& uid);
+  void Forget(const std::string& key);
+  plan::Observed Observe(const std::string& key, std::shared_ptr<const plan::ObservedJob> job,
+                         JobMemory& memory);
+  std::optional<base::Duration> ProgressWait(JobMemory& memory) const;
+  absl::Status WriteStatus(const std::string& key, const plan::Observed& observed,
+                           const api::JobStatus& status, JobMemory& memory);
+  void SendEvents(const api::Metadata& job, const std::vector<plan::Event>& planned);
+  kube::Client& client;
+  base::Clock& clock;
+  const Stores stores;
+  kube::EventRecorder& events;
+  Heads& heads;
+  const Options options;
+  JobMetrics metrics;
+  mutable ProgressThrottle throttle;
+  PlanExecutor executor;
+  std::mutex mutex;  // guards the map; an entry belongs to the pass over its key
+  std::map<std::string, std::unique_ptr<JobMemory>> memories;
+};
+
+JobMemory& Reconciler::Impl::MemoryOf(const std::string& key, const std::string& uid) {
+  const std::lock_guard lock(mutex);
+  std::unique_ptr<JobMemory>& memory = memories[key];
+  if (memory == nullptr || memory->uid != uid) {
+    heads.Follow(key, std::nullopt);  // another job of that name
+    const std::string state = memory == nullptr ? "" : memory->state;
+    memory = std::make_unique<JobMemory>();
+    memory->uid = uid;
+    memory->state = state;
+  }
+  return *memory;
+}
+
+void Reconciler::Impl::Forget(const std::string& key) {
+  heads.Follow(key, std::nullopt);
+  const std::lock_guard lock(mutex);
+  const auto it = memories.find(key);
+  if (it == memories.end()) return;
+  metrics.Moved(it->second->state, "");
+  memories.erase(it);
+  log::Info("job is gone", {{"job", key}});
+}
+
+plan::Observed Reconciler::Impl::Observe(const std::string& key,
+                                         std::shared_ptr<const plan::ObservedJob> job,
+                                         JobMemory& memory) {
+  plan::Observed observed;
+  observed.job = std::move(job);
+  const api::Metadata& metadata = observed.job->job.metadata;
+  observed.pods = stores.pods->In(metadata.uid);
+  observed.service = Named(stores.services->In(metadata.uid), children::ServiceName(metadata));
+  observed.config_map =
+      Named(stores.config_maps->In(metadata.uid), children::ConfigMapName(metadata));
+  observed.network_policy =
+      Named(stores.network_policies->In(metadata.uid), children::NetworkPolicyName(metadata));
+  memory.expectations.LayOver(observed, clock.Now(), clock.WallNow());
+  for (const auto& pod : observed.pods) {
+    if (stores.nodes == nullptr || pod->node.empty()) continue;
+    if (const auto node = stores.nodes->Get({"", pod->node})) observed.nodes[pod->node] = *node;
+  }
+  observed.head = heads.Report(key);
+  observed.create_error = memory.create_error;
+  observed.settled = memory.settled.uids();
+  return observed;
+}
+
+absl::StatusOr<Result> Reconciler::Impl::Reconcile(const std::string& key, std::stop_token stop) {
+  const auto stored = stores.jobs->Get(kube::ObjectKey::Parse(key));
+  if (stored == nullptr) {
+    Forget(key);
+    return Result{};
+  }
+  JobMemory& memory = MemoryOf(key, stored->job.metadata.uid);
+  const base::Instant now = clock.Now();
+  if (memory.deleted_until && now < *memory.deleted_until && !stored->deleting) {
+    return Result{*memory.deleted_until - now};
+  }
+  const auto job = memory.writes.Newest(stored);
+  if (const base::Duration wait = memory.conflicts.Wait(job->resource_version, now);
+      wait > base::Duration::zero()) {
+    return Result{wait};
+  }
+  const plan::Observed observed = Observe(key, job, memory);
+  const plan::Plan plan = plan::MakePlan(observed, options.settings, clock.WallNow());
+  heads.Follow(key, plan.follow);
+  metrics.Moved(std::exchange(memory.state, StateOf(job->status)), StateOf(job->status));
+
+  std::optional<base::Duration> again = plan.requeue_after;
+  Sooner(again, memory.expectations.Remaining(now));
+  if (stop.stop_requested()) return Result{};
+  if (plan.write_status) {
+    if (!plan.status_is_urgent && plan.stages.empty()) {
+      if (const std::optional<base::Duration> wait = ProgressWait(memory)) {
+        Sooner(again, wait);
+        return Result{again};
+      }
+    }
+    const absl::Status written = WriteStatus(key, observed, plan.status, memory);
+    if (absl::IsAborted(written)) {
+      return Result{memory.conflicts.Conflicted(job->resource_version, clock.Now())};
+    }
+    if (absl::IsNotFound(written)) return Result{};  // the watch brings its end
+    if (!written.ok()) return written;
+  }
+  memory.settled.Add(plan.settled);
+  SendEvents(job->job.metadata, plan.events);
+  if (absl::Status done = executor.CarryOut(key, plan, observed, memory, again, std::move(stop));
+      !done.ok()) {
+    return done;
+  }
+  return Result{again};
+}
+
+// Until a write that only carries progress may go out; none: now.
+std::optional<base::Duration> Reconciler::Impl::ProgressWait(JobMemory& memory) const {
+  const base::Instant now = clock.Now();
+  if (memory.status_written && now - *memory.status_written < options.progress_period) {
+    return *memory.status_written + options.progress_period - now;
+  }
+  if (!memory.progress_place) memory.progress_place = now + throttle.Reserve(now);
+  if (now < *memory.progress_place) return *memory.progress_place - now;
+  memory.progress_place.reset();
+  return std::nullopt;
+}
+
+absl::Status Reconciler::Impl::WriteStatus(const std::string& key, const plan::Observed& observed,
+                                           const api::JobStatus& status, JobMemory& memory) {
+  const plan::ObservedJob& job = *observed.job;
+  const api::Metadata& metadata = job.job.metadata;
+  const absl::StatusOr<json> written =
+      client.Update(kHeteroTrainingJobs, {metadata.name_space, metadata.name},
+                    StatusUpdate(job, status), "status");
+  if (!written.ok()) {
+    return absl::Status(written.status().code(),
+                        absl::StrCat("status of job ", key, ": ", written.status().message()));
+  }
+  memory.writes.Written(job, status, TextOf(FieldOf(*written, "metadata"), "resourceVersion"));
+  memory.conflicts.Written();
+  memory.status_written = clock.Now();
+  metrics.Written(observed, status);
+  metrics.Moved(std::exchange(memory.state, StateOf(status)), StateOf(status));
+  LogStateChange(key, job.status, status);
+  return absl::OkStatus();
+}
+
+void Reconciler::Impl::SendEvents(const api::Metadata& job,
+                                  const std::vector<plan::Event>& planned) {
+  for (const plan::Event& event : planned) {
+    events.Record({.api_version = api::kApiVersion,
+                   .kind = api::kKind,
+                   .name_space = job.name_space,
+                   .name = job.name,
+                   .uid = job.uid},
+                  event.warning ? kube::EventType::kWarning : kube::EventType::kNormal,
+                  event.reason, event.action, event.note);
+  }
+}
+
+Reconciler::Reconciler(kube::Client& client, base::Clock& clock, metrics::Registry& registry,
+                       Stores stores, kube::EventRecorder& events, Heads& heads,
+                       const OperatorIdentity& identity, Options options)
+    : impl_(std::make_unique<Impl>(client, clock, registry, stores, events, heads, identity,
+                                   std::move(options))) {}
+
+Reconciler::~Reconciler() = default;
+
+absl::StatusOr<Result> Reconciler::Reconcile(const std::string& key, std::stop_token stop) {
+  return impl_->Reconcile(key, std::move(stop));
+}
+
+}  // namespace hetero::reconcile

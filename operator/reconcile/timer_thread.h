@@ -1,0 +1,37 @@
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <stop_token>
+#include <string>
+#include <thread>
+
+#include "base/clock.h"
+
+namespace hetero::reconcile {
+
+// One thread that runs what is due, in order of time. Safe from any thread.
+class TimerThread {
+ public:
+  TimerThread(base::Clock& clock, const std::string& name);
+  ~TimerThread();  // Finish()
+
+  void After(base::Duration delay, std::function<void()> call);
+  // Runs what is due by now, drops the rest and ends the thread. Later calls are dropped.
+  void Finish();
+
+ private:
+  void Run();
+
+  base::Clock& clock_;
+  std::mutex mutex_;  // guards calls_, finishing_, wake_
+  std::condition_variable filled_;
+  std::multimap<base::Instant, std::function<void()>> calls_;
+  bool finishing_ = false;
+  std::stop_source wake_;  // ends the sleep under way
+  std::thread thread_;
+};
+
+}  // namespace hetero::reconcile

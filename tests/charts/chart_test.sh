@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# The chart: helm lint, every set of values, and what comes out of them shown to the real API server. Runs inside
+# tests/cluster/run, which has helm and kubectl on the PATH.
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+chart=$root/charts/hetero-operator
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+fail() { echo "chart_test: $*" >&2; exit 1; }
+
+cmp "$root"/crds/*.yaml "$chart"/crds/*.yaml || fail "charts/hetero-operator/crds differs from crds; copy it"
+helm lint --strict "$chart" >/dev/null || fail "helm lint"
+kubectl apply -f "$root/crds/" >/dev/null
+kubectl wait --for=condition=Established crd/heterotrainingjobs.training.hetero.dev >/dev/null
+for name in hetero-system team-a team-b; do kubectl create namespace "$name" >/dev/null; done
+kubectl label namespace hetero-system pod-security.kubernetes.io/enforce=restricted >/dev/null
+
+render() {  # name, helm's arguments...
+  local name=$1
+  shift
+  helm template hetero "$chart" --namespace hetero-system "$@" >"$work/$name.yaml" || fail "$name: helm template"
+}
+everything=(--set replicas=2,metrics.serviceMonitor.enabled=true,metrics.prometheusRule.enabled=true
+  --set metrics.grafanaDashboard.enabled=true,metrics.fromNamespace=monitoring,jobs.imagePullPolicy=Always
+  --set 'jobs.imagePullSecrets={one,two},image.pullSecrets={one},commonLabels.team=a,podLabels.x=y'
+  --set 'podAnnotations.a=b,nodeSelector.pool=system,priorityClassName=system-cluster-critical,extraArgs={--parallelism=10}'
+  --set 'env[0].name=A,env[0].value=b,volumes[0].name=v,volumeMounts[0].name=v,volumeMounts[0].mountPath=/v')
+render default
+render namespaced --set 'watchNamespaces={team-a,team-b}'
+render available --set replicas=2
+render single --set leaderElection.enabled=false
+render everything "${everything[@]}"
+
+# The Prometheus operator's definitions are not there; its two kinds are left out by name.
+without_prometheus() { awk 'BEGIN { RS = "---\n"; ORS = "---\n" } !/kind: (ServiceMonitor|PrometheusRule)\n/' "$1"; }
+for file in "$work"/*.yaml; do
+  without_prometheus "$file" >"$work/checked"
+  kubectl apply --dry-run=server -f "$work/checked" >"$work/out" 2>&1 || fail "$(basename "$file"): $(<"$work/out")"
+  ! grep -i "warning" "$work/out" || fail "$(basename "$file"): a warning"
+done
+grep -q 'kind: ServiceMonitor' "$work/everything.yaml" && grep -q 'kind: PrometheusRule' "$work/everything.yaml" ||
+  fail "everything: a kind is missing"
+grep -q 'kind: ClusterRoleBinding' "$work/namespaced.yaml" && fail "namespaced: a ClusterRoleBinding"
+grep -q 'kind: PodDisruptionBudget' "$work/default.yaml" && fail "default: a PodDisruptionBudget for one replica"
+grep -q 'kind: PodDisruptionBudget' "$work/available.yaml" || fail "available: no PodDisruptionBudget"
+grep -q -- '--no-leader-elect' "$work/single.yaml" || fail "single: leader election is on"
+
+refused() {  # part of the message, helm's arguments...
+  local says=$1
+  shift
+  if helm template hetero "$chart" "$@" >"$work/out" 2>&1; then fail "accepted: $*"; fi
+  grep -q -- "$says" "$work/out" || fail "$*: says $(<"$work/out")"
+}
+refused 'replica' --set replica=2
+refused 'replicas' --set replicas=two
+refused 'replicas' --set replicas=-1
+refused 'leaderElection.enabled=true' --set replicas=2,leaderElection.enabled=false
+refused 'pullPolicy' --set image.pullPolicy=Sometimes
+refused 'watchNamespaces' --set 'watchNamespaces={Team_A}'
+refused 'level' --set logging.level=verbose
+refused 'enable' --set networkPolicy.enable=true
+refused 'concurrency' --set concurrency=0
+refused 'metrics.service.enabled' --set metrics.serviceMonitor.enabled=true,metrics.service.enabled=false
+echo "chart_test: ok"

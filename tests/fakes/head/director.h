@@ -1,0 +1,86 @@
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "operator/kube/client.h"
+#include "tests/fakes/head/play.h"
+#include "tests/fakes/head/status_server.h"
+#include "tests/fakes/head/views.h"
+
+namespace hetero::testing {
+
+// Plays the head of every job in the cluster: a status port on the job's service address as long as
+// its head's pod runs, a Play behind it, and the pods' exits at the end. One thread for all plays,
+// a few for what waits (API calls, ports). Safe from any thread.
+class Director {
+ public:
+  Director(kube::Client& client, base::Clock& clock);
+  ~Director();  // closes all ports
+
+  // What informers tell; null: gone.
+  void OnJob(const kube::ObjectKey& key, std::shared_ptr<const JobView> before,
+             std::shared_ptr<const JobView> now);
+  void OnPod(std::shared_ptr<const PodView> before, std::shared_ptr<const PodView> now);
+  void OnService(std::shared_ptr<const ServiceView> before, std::shared_ptr<const ServiceView> now);
+
+  // By "namespace/name": uid, attempt, generation, state, step, watchers, exits, problem.
+  nlohmann::json Jobs() const;
+
+ private:
+  struct Job {
+    kube::ObjectKey key;
+    std::string uid;
+    std::shared_ptr<const JobView> view;                         // null: gone or unseen
+    std::map<std::string, std::shared_ptr<const PodView>> pods;  // by uid
+    std::string cluster_ip;
+    Play play;
+    int attempt = 0;
+    std::unique_ptr<StatusServer> server;
+    std::string served_pod;        // uid of the head's pod that the port is open for
+    bool port_busy = false;        // being opened or closed
+    base::Instant retry;           // not to be opened before
+    std::set<std::string> exited;  // uids of the pods that were told to end
+    nlohmann::json exits = nlohmann::json::array();
+    std::string problem;  // why its port could not be opened, or a pod not ended
+    base::Instant due;
+  };
+  using JobPointer = std::shared_ptr<Job>;
+
+  JobPointer Find(const std::string& uid);  // makes it
+  void Run(std::stop_token stop);
+  void Work(std::stop_token stop);
+  void Enqueue(std::function<void()> task);
+  // All with mutex_ held.
+  void StepJob(const JobPointer& job, base::Instant now);
+  std::string RunningHead(const Job& job) const;
+  Play::Scene SceneOf(const Job& job) const;
+  void KeepPort(const JobPointer& job, const std::string& head_pod, base::Instant now);
+  void EndPods(const JobPointer& job, const Script& script);
+  // Without it, on a worker.
+  void OpenPort(const JobPointer& job, const std::string& head_pod);
+  absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> Credentials(const kube::ObjectKey& key,
+                                                                       const std::string& uid,
+                                                                       bool tls);
+  absl::Status Annotate(const kube::ObjectKey& pod, const nlohmann::json& annotations);
+
+  kube::Client& client_;
+  base::Clock& clock_;
+  mutable std::mutex mutex_;                // guards jobs_ and what is in them, tasks_
+  std::map<std::string, JobPointer> jobs_;  // by uid
+  std::deque<std::function<void()>> tasks_;
+  std::condition_variable_any queued_;
+  std::vector<std::jthread> threads_;
+};
+
+}  // namespace hetero::testing

@@ -1,0 +1,94 @@
+#include "tests/fakes/head/views.h"
+
+#include <charconv>
+
+#include "absl/strings/escaping.h"
+#include "operator/children/names.h"
+
+namespace hetero::testing {
+namespace {
+
+using nlohmann::json;
+
+const json& At(const json& object, std::initializer_list<std::string> path) {
+  static const json& absent = *new json();
+  const json* here = &object;
+  for (const std::string& name : path) {
+    if (!here->is_object()) return absent;
+    const auto found = here->find(name);
+    if (found == here->end()) return absent;
+    here = &*found;
+  }
+  return *here;
+}
+
+std::string Text(const json& object, std::initializer_list<std::string> path) {
+  const json& value = At(object, path);
+  return value.is_string() ? value.get<std::string>() : "";
+}
+
+int Number(const std::string& text) {
+  int value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
+}  // namespace
+
+std::shared_ptr<const JobView> ViewJob(const json& object) {
+  auto view = std::make_shared<JobView>();
+  view->uid = Text(object, {"metadata", "uid"});
+  view->tls = Text(object, {"spec", "network", "tls"}) != "Disabled";
+  view->script = Text(object, {"metadata", "annotations", kScriptAnnotation});
+  view->go_on = At(object, {"metadata", "annotations", kContinueAnnotation}).is_string();
+  const json& roles = At(object, {"spec", "roles"});
+  if (!roles.is_array()) return view;
+  for (const json& role : roles) {
+    const json& replicas = At(role, {"replicas"});
+    view->roles.push_back({.name = Text(role, {"name"}),
+                           .type = Text(role, {"type"}),
+                           .replicas = replicas.is_number() ? replicas.get<int>() : 1});
+  }
+  return view;
+}
+
+std::shared_ptr<const PodView> ViewPod(const json& object) {
+  auto view = std::make_shared<PodView>();
+  const auto label = [&object](const char* name) {
+    return Text(object, {"metadata", "labels", name});
+  };
+  view->name_space = Text(object, {"metadata", "namespace"});
+  view->name = Text(object, {"metadata", "name"});
+  view->uid = Text(object, {"metadata", "uid"});
+  view->job_uid = label(children::kJobUidLabel);
+  view->role = label(children::kRoleLabel);
+  view->index = Number(label(children::kReplicaIndexLabel));
+  view->attempt = Number(label(children::kAttemptLabel));
+  if (view->job_uid.empty() || view->role.empty()) return nullptr;
+  const json& containers = At(object, {"status", "containerStatuses"});
+  if (!containers.is_array()) return view;
+  for (const json& container : containers) {
+    if (Text(container, {"name"}) != "runtime") continue;
+    // A pod that is being deleted is already losing its processes.
+    view->running = At(container, {"state", "running"}).is_object() &&
+                    At(object, {"metadata", "deletionTimestamp"}).is_null();
+  }
+  return view;
+}
+
+std::shared_ptr<const ServiceView> ViewService(const json& object) {
+  return std::make_shared<ServiceView>(
+      ServiceView{.job_uid = Text(object, {"metadata", "labels", children::kJobUidLabel}),
+                  .cluster_ip = Text(object, {"spec", "clusterIP"})});
+}
+
+std::string SecretValue(const json& secret, const std::string& key) {
+  std::string value;
+  return absl::Base64Unescape(Text(secret, {"data", key}), &value) ? value : "";
+}
+
+std::string ConfigValue(const json& config_map, const std::string& key) {
+  return Text(config_map, {"data", key});
+}
+
+}  // namespace hetero::testing

@@ -1,0 +1,55 @@
+#include "cli/options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+#include <vector>
+
+namespace hetero::cli {
+namespace {
+
+struct Parsed {
+  std::optional<int> code;
+  Options options;
+  std::string out;
+  std::string err;
+};
+
+Parsed Parse(std::vector<const char*> arguments) {
+  arguments.insert(arguments.begin(), "kubectl-hetero");
+  Parsed parsed;
+  std::ostringstream out, err;
+  parsed.code =
+      ParseOptions(static_cast<int>(arguments.size()), arguments.data(), out, err, parsed.options);
+  parsed.out = out.str();
+  parsed.err = err.str();
+  return parsed;
+}
+
+TEST(OptionsTest, VerbsAndFlagsInAnyOrder) {
+  const Parsed status = Parse({"status", "vit-blur", "-n", "team", "--once", "-o", "json"});
+  EXPECT_FALSE(status.code) << status.err;
+  EXPECT_EQ(status.options.verb, Verb::kStatus);
+  EXPECT_EQ(status.options.job, "vit-blur");
+  EXPECT_EQ(status.options.name_space, "team");
+  EXPECT_EQ(status.options.output, OutputFormat::kJson);
+  const Parsed logs = Parse({"--context", "c", "logs", "-f", "vit-blur", "--role", "gpu"});
+  EXPECT_FALSE(logs.code) << logs.err;
+  EXPECT_EQ(logs.options.verb, Verb::kLogs);
+  EXPECT_EQ(logs.options.role, "gpu");
+  EXPECT_TRUE(logs.options.follow);
+}
+
+TEST(OptionsTest, HelpHasExamplesAndMistakesAreNamed) {
+  const Parsed help = Parse({"--help"});
+  EXPECT_EQ(help.code, 0);
+  EXPECT_THAT(help.out, ::testing::HasSubstr("kubectl hetero logs vit-blur --role gpu -f"));
+  EXPECT_EQ(Parse({}).code, kExitUsage);
+  const Parsed wrong = Parse({"status", "a", "-o", "yaml"});
+  EXPECT_EQ(wrong.code, kExitUsage);
+  EXPECT_THAT(wrong.err, ::testing::HasSubstr("yaml"));
+}
+
+}  // namespace
+}  // namespace hetero::cli

@@ -1,0 +1,259 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "operator/children/children.h"
+#include "operator/children/names.h"
+#include "tests/unit/operator/children/restricted_profile.h"
+#include "tests/unit/operator/children/test_job.h"
+
+namespace hetero::children {
+namespace {
+
+using api::RoleType;
+using nlohmann::json;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+json TemplateWithRuntime(json runtime) {
+  runtime["name"] = "runtime";
+  return {{"spec", {{"containers", json::array({runtime})}}}};
+}
+
+json EnvironmentOf(const json& pod, const std::string& name) {
+  return Named(RuntimeOf(pod)["env"], name);
+}
+
+TEST(PodTest, EveryRoleIsAdmittedByTheRestrictedProfile) {
+  for (const RoleType type : {RoleType::kHead, RoleType::kCpuWorker, RoleType::kGpuWorker}) {
+    EXPECT_THAT(RestrictedViolations(PodWith(type, nullptr)), IsEmpty());
+    const json mounts_data = {
+        {"spec",
+         {{"volumes",
+           json::array({{{"name", "data"}, {"persistentVolumeClaim", {{"claimName", "data"}}}}})},
+          {"containers",
+           json::array(
+               {{{"name", "runtime"},
+                 {"volumeMounts", json::array({{{"name", "data"}, {"mountPath", "/data"}}})}}})}}}};
+    EXPECT_THAT(RestrictedViolations(PodWith(type, mounts_data)), IsEmpty());
+  }
+}
+
+TEST(PodTest, TheProfileCheckerSeesWhatAUserGivesAway) {
+  const json generous = {
+      {"spec",
+       {{"hostNetwork", true},
+        {"securityContext", {{"runAsUser", 0}}},
+        {"volumes", json::array({{{"name", "host"}, {"hostPath", {{"path", "/"}}}}})},
+        {"containers",
+         json::array({{{"name", "runtime"}, {"securityContext", {{"privileged", true}}}}})}}}};
+  EXPECT_THAT(RestrictedViolations(PodWith(RoleType::kGpuWorker, generous)),
+              ElementsAre("hostNetwork", "volume type hostPath", "pod runAsUser 0",
+                          "runtime: privileged", "runtime: allowPrivilegeEscalation",
+                          "runtime: runAsNonRoot", "runtime: runAsUser 0"));
+}
+
+TEST(PodTest, IdentityIsInTheEnvironmentAndInTheLabels) {
+  const json pod = PodWith(RoleType::kCpuWorker, nullptr);
+  EXPECT_EQ(pod["metadata"]["name"], "quickstart-cpu-1");
+  EXPECT_EQ(pod["metadata"]["labels"][kRoleLabel], "cpu");
+  EXPECT_EQ(pod["metadata"]["labels"][kReplicaIndexLabel], "1");
+  EXPECT_EQ(pod["metadata"]["labels"][kAttemptLabel], "3");
+  EXPECT_EQ(pod["metadata"]["annotations"][kIncarnationAnnotation], "1767225600000000001");
+  const std::map<std::string, std::string> values = {
+      {"HETERO_JOB_NAME", "quickstart"},
+      {"HETERO_JOB_UID", kUid},
+      {"HETERO_NAMESPACE", "team-a"},
+      {"HETERO_ROLE", "cpu"},
+      {"HETERO_ROLE_TYPE", "CPUWorker"},
+      {"HETERO_INDEX", "1"},
+      {"HETERO_ATTEMPT", "3"},
+      {"HETERO_INCARNATION", "1767225600000000001"},
+      {"HETERO_HEAD_ADDRESS", "10.96.0.7:7070"},
+      {"HETERO_TERMINATION_LOG", "/dev/termination-log"}};
+  for (const auto& [name, value] : values) {
+    EXPECT_EQ(EnvironmentOf(pod, name).value("value", ""), value) << name;
+  }
+  EXPECT_EQ(EnvironmentOf(pod, "HETERO_POD_IP")["valueFrom"]["fieldRef"]["fieldPath"],
+            "status.podIP");
+  EXPECT_EQ(EnvironmentOf(pod, "HETERO_NODE_NAME")["valueFrom"]["fieldRef"]["fieldPath"],
+            "spec.nodeName");
+}
+
+TEST(PodTest, TlsFilesLieWhereTheEnvironmentSays) {
+  for (const RoleType type : {RoleType::kHead, RoleType::kCpuWorker, RoleType::kGpuWorker}) {
+    const json pod = PodWith(type, nullptr);
+    const json volume = Named(pod["spec"]["volumes"], "hetero-tls");
+    for (const char* name : {"HETERO_TLS_CERTIFICATE", "HETERO_TLS_KEY"}) {
+      const std::string path = EnvironmentOf(pod, name)["value"];
+      ASSERT_TRUE(path.starts_with("/etc/hetero-tls/")) << path;
+      bool mounted = false;
+      for (const json& item : volume["secret"]["items"]) {
+        mounted = mounted || path == "/etc/hetero-tls/" + item["path"].get<std::string>();
+      }
+      EXPECT_TRUE(mounted) << path;
+    }
+    EXPECT_EQ(volume["secret"]["defaultMode"], 0440);
+    EXPECT_TRUE(EnvironmentOf(pod, "HETERO_TLS").is_null());
+  }
+}
+
+TEST(PodTest, WithoutTlsNothingOfItIsThere) {
+  const json pod =
+      PodWith(RoleType::kCpuWorker, nullptr, {}, QuickstartJob({"network.tls=Disabled"}));
+  EXPECT_EQ(EnvironmentOf(pod, "HETERO_TLS")["value"], "plain-text");
+  EXPECT_TRUE(EnvironmentOf(pod, "HETERO_TLS_CA").is_null());
+  EXPECT_TRUE(Named(pod["spec"]["volumes"], "hetero-tls").is_null());
+  EXPECT_TRUE(Named(RuntimeOf(pod)["volumeMounts"], "hetero-tls").is_null());
+}
+
+TEST(PodTest, CommandsOfTheRoles) {
+  const json head = RuntimeOf(
+      PodWith(RoleType::kHead, nullptr, {}, QuickstartJob({"output.uri=file:///results/run"})));
+  EXPECT_EQ(head["command"], json({"hetero-runtime"}));
+  EXPECT_EQ(head["args"], json({"head", "--job", "/etc/hetero/job.json", "--listen", "0.0.0.0:7070",
+                                "--status-listen", "0.0.0.0:7071", "--page-listen", "0.0.0.0:7072",
+                                "--metrics-listen", "0.0.0.0:9090", "--created-unix-ns",
+                                "1767225600000000001", "--output", "/results/run"}));
+  EXPECT_EQ(RuntimeOf(PodWith(RoleType::kCpuWorker, nullptr))["args"],
+            json({"cpu-worker", "--listen", "0.0.0.0:7080", "--metrics-listen", "0.0.0.0:9090"}));
+  const json gpu = RuntimeOf(PodWith(RoleType::kGpuWorker, nullptr));
+  EXPECT_EQ(gpu["command"], json({"hetero-trainer"}));
+  EXPECT_EQ(gpu["args"], json({"--metrics-listen", "0.0.0.0:9090"}));
+}
+
+TEST(PodTest, ImagesComeFromTheSettingsUnlessTheTemplateSays) {
+  Settings settings;
+  settings.runtime_image = "registry/runtime:1";
+  settings.trainer_image = "registry/trainer:1";
+  settings.image_pull_policy = "Always";
+  settings.image_pull_secrets = {"pull", "own"};
+  EXPECT_EQ(RuntimeOf(PodWith(RoleType::kHead, nullptr, settings))["image"], "registry/runtime:1");
+  const json gpu = PodWith(RoleType::kGpuWorker, nullptr, settings);
+  EXPECT_EQ(RuntimeOf(gpu)["image"], "registry/trainer:1");
+  EXPECT_EQ(RuntimeOf(gpu)["imagePullPolicy"], "Always");
+
+  json given = TemplateWithRuntime({{"image", "mine:2"}, {"imagePullPolicy", "Never"}});
+  given["spec"]["imagePullSecrets"] = json::array({{{"name", "own"}}});
+  const json own = PodWith(RoleType::kGpuWorker, given, settings);
+  EXPECT_EQ(RuntimeOf(own)["image"], "mine:2");
+  EXPECT_EQ(RuntimeOf(own)["imagePullPolicy"], "Never");
+  EXPECT_EQ(own["spec"]["imagePullSecrets"], json::array({{{"name", "own"}}, {{"name", "pull"}}}));
+}
+
+TEST(PodTest, AskForCores) {
+  const auto requests = [](const json& pod) {
+    return RuntimeOf(pod).value(json::json_pointer("/resources/requests/cpu"), json());
+  };
+  EXPECT_EQ(requests(PodWith(RoleType::kCpuWorker, nullptr)), "2");
+  EXPECT_EQ(requests(PodWith(RoleType::kHead, nullptr)), json());
+  const auto with = [&](const json& resources) {
+    return requests(PodWith(RoleType::kCpuWorker, TemplateWithRuntime({{"resources", resources}})));
+  };
+  EXPECT_EQ(with({{"requests", {{"cpu", "500m"}}}}), "500m");
+  EXPECT_EQ(with({{"limits", {{"cpu", "4"}}}}), json()) << "the API server copies the limit";
+  EXPECT_EQ(with({{"requests", {{"memory", "1Gi"}}}}), "2");
+}
+
+TEST(PodTest, AskForGpus) {
+  const auto limits = [](int gpus, const json& resources) {
+    api::HeteroTrainingJob job = QuickstartJob();
+    RoleOf(job, RoleType::kGpuWorker).gpus_per_replica = gpus;
+    return RuntimeOf(PodWith(RoleType::kGpuWorker, TemplateWithRuntime({{"resources", resources}}),
+                             {}, job))
+        .value(json::json_pointer("/resources/limits"), json());
+  };
+  EXPECT_EQ(limits(2, nullptr), (json{{"nvidia.com/gpu", "2"}}));
+  EXPECT_EQ(limits(0, nullptr), json());
+  EXPECT_EQ(limits(2, {{"limits", {{"memory", "8Gi"}}}}),
+            (json{{"memory", "8Gi"}, {"nvidia.com/gpu", "2"}}));
+  EXPECT_EQ(limits(2, {{"limits", {{"amd.com/gpu", 2}}}}), (json{{"amd.com/gpu", 2}}));
+  EXPECT_EQ(limits(1, {{"claims", json::array({{{"name", "gpu"}}})}}), json());
+}
+
+TEST(PodTest, WhatTheUserSetStays) {
+  const json given = {
+      {"metadata",
+       {{"labels", {{"team", "vision"}, {kRoleLabel, "boss"}}}, {"annotations", {{"note", "x"}}}}},
+      {"spec",
+       {{"nodeSelector", {{"pool", "gpu"}}},
+        {"restartPolicy", "Always"},
+        {"terminationGracePeriodSeconds", 5},
+        {"automountServiceAccountToken", true},
+        {"securityContext", {{"runAsUser", 1000}}},
+        {"volumes", json::array({{{"name", "scratch"}, {"emptyDir", json::object()}}})},
+        {"containers",
+         json::array(
+             {{{"name", "log-shipper"}, {"image", "shipper"}},
+              {{"name", "runtime"},
+               {"env", json::array({{{"name", "HETERO_INDEX"}, {"value", "9"}},
+                                    {{"name", "OMP_NUM_THREADS"}, {"value", "1"}}})},
+               {"volumeMounts", json::array({{{"name", "scratch"}, {"mountPath", "/tmp"}}})},
+               {"securityContext", {{"readOnlyRootFilesystem", false}}},
+               {"readinessProbe", {{"exec", {{"command", {"true"}}}}}}}})}}}};
+  const json pod = PodWith(RoleType::kCpuWorker, given);
+  EXPECT_EQ(pod["metadata"]["labels"]["team"], "vision");
+  EXPECT_EQ(pod["metadata"]["labels"][kRoleLabel], "cpu") << "labels of ours are ours";
+  EXPECT_EQ(pod["metadata"]["annotations"]["note"], "x");
+  const json& spec = pod["spec"];
+  EXPECT_EQ(spec["nodeSelector"], (json{{"pool", "gpu"}}));
+  EXPECT_EQ(spec["restartPolicy"], "Never");
+  EXPECT_EQ(spec["terminationGracePeriodSeconds"], 5);
+  EXPECT_EQ(spec["automountServiceAccountToken"], true);
+  EXPECT_EQ(spec["securityContext"]["runAsUser"], 1000);
+  EXPECT_EQ(spec["securityContext"]["runAsNonRoot"], true);
+  ASSERT_EQ(spec["containers"].size(), 2u);
+  EXPECT_EQ(spec["containers"][0], (json{{"name", "log-shipper"}, {"image", "shipper"}}));
+  EXPECT_EQ(EnvironmentOf(pod, "HETERO_INDEX")["value"], "1");
+  EXPECT_EQ(RuntimeOf(pod)["env"].back()["name"], "OMP_NUM_THREADS");
+  EXPECT_EQ(RuntimeOf(pod)["securityContext"]["readOnlyRootFilesystem"], false);
+  EXPECT_EQ(RuntimeOf(pod)["securityContext"]["allowPrivilegeEscalation"], false);
+  EXPECT_TRUE(RuntimeOf(pod)["readinessProbe"].contains("exec"));
+  EXPECT_TRUE(Named(spec["volumes"], "hetero-tmp").is_null()) << "/tmp is the user's";
+  EXPECT_FALSE(Named(spec["volumes"], "hetero-shm").is_null());
+}
+
+TEST(PodTest, EveryMountHasItsVolumeAndEveryPathOneMount) {
+  for (const RoleType type : {RoleType::kHead, RoleType::kCpuWorker, RoleType::kGpuWorker}) {
+    const json pod = PodWith(type, nullptr);
+    std::set<std::string> paths;
+    for (const json& mount : RuntimeOf(pod)["volumeMounts"]) {
+      EXPECT_FALSE(Named(pod["spec"]["volumes"], mount["name"]).is_null()) << mount;
+      EXPECT_TRUE(paths.insert(mount["mountPath"]).second) << mount;
+    }
+    EXPECT_EQ(pod["spec"]["volumes"].size(), paths.size());
+  }
+}
+
+TEST(PodTest, ACommandOfTheUsersComesWithItsOwnArguments) {
+  const json pod = PodWith(RoleType::kHead, TemplateWithRuntime({{"command", {"sleep", "1"}}}));
+  EXPECT_EQ(RuntimeOf(pod)["command"], json({"sleep", "1"}));
+  EXPECT_FALSE(RuntimeOf(pod).contains("args"));
+}
+
+TEST(PodTest, AJobInAKueueQueueAsksForAllItsPodsTogether) {
+  api::HeteroTrainingJob job = QuickstartJob();
+  job.metadata.labels["kueue.x-k8s.io/queue-name"] = "team-queue";
+  const json metadata = PodWith(RoleType::kGpuWorker, nullptr, {}, job)["metadata"];
+  EXPECT_EQ(metadata["labels"]["kueue.x-k8s.io/queue-name"], "team-queue");
+  EXPECT_EQ(metadata["labels"]["kueue.x-k8s.io/pod-group-name"], "quickstart-0b8c2c1e-7-3");
+  EXPECT_EQ(metadata["annotations"]["kueue.x-k8s.io/pod-group-total-count"], "5");
+}
+
+TEST(PodTest, TemplatesOfAnyShapeGiveAPod) {
+  for (
+      const char* text :
+      {"7", "[]", "{", "null", R"({"spec": 7})", R"({"metadata": [], "spec": {"containers": {}}})",
+       R"({"spec": {"containers": [1, null, "x"], "volumes": [2], "securityContext": 3}})",
+       R"({"spec": {"containers": [{"name": "runtime", "env": 1, "ports": [7], "args": null,
+            "resources": [], "volumeMounts": [null], "securityContext": "x"}]}})",
+       R"({"spec": {"containers": [{"name": 7}], "imagePullSecrets": 1}, "metadata": {"labels": 1}})"}) {
+    api::HeteroTrainingJob job = QuickstartJob();
+    for (api::Role& role : job.spec.roles) {
+      role.pod_template = text;
+      EXPECT_EQ(RuntimeOf(Pod(job, SlotOf(role), {}))["name"], "runtime") << text;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hetero::children

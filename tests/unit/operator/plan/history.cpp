@@ -1,0 +1,216 @@
+#include "tests/unit/operator/plan/history.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace hetero::plan {
+namespace {
+
+using api::ConditionType;
+using std::chrono::seconds;
+using Kind = Effect::Kind;
+
+constexpr int kDisturbedSteps = 25;
+constexpr int kCalmSteps = 150;
+
+bool Contains(const std::vector<std::string>& list, const std::string& item) {
+  return std::find(list.begin(), list.end(), item) != list.end();
+}
+
+bool Suspends(const api::JobStatus& status) {
+  const api::Condition* condition = status.Find(ConditionType::kSuspended);
+  return condition != nullptr &&
+         (condition->status == api::ConditionStatus::kTrue || condition->reason == "Suspending");
+}
+
+}  // namespace
+
+History::History(int seed, bool traced) : random_(seed), traced_(traced) {
+  world_.emplace(RandomJob());
+}
+History::~History() = default;
+
+bool History::Chance(double probability) {
+  return static_cast<double>(random_()) < probability * 4294967296.0;
+}
+int History::Roll(int sides) { return static_cast<int>(random_() % sides); }
+
+void History::Note(const std::string& line) {
+  if (!traced_) return;
+  const auto elapsed =
+      std::chrono::duration_cast<seconds>(world_->now.time_since_epoch()).count() % 100000;
+  trace_.push_back(absl::StrCat("[", elapsed, "] ", line));
+}
+
+void History::Break(const std::string& rule) {
+  if (!broken_) broken_ = rule;
+  Note("BROKEN: " + rule);
+}
+
+std::string History::Trace() const {
+  return absl::StrCat(absl::StrJoin(trace_, "\n"), "\n", api::StatusToJson(world_->status()));
+}
+
+// Each store is as late as it likes, but never goes back.
+void History::See(bool all) {
+  Observed now = world_->Look();
+  if (all || Chance(0.6)) view_.job = now.job;
+  if (all || Chance(0.6)) view_.pods = std::move(now.pods);
+  if (all || Chance(0.6)) {
+    view_.service = now.service;
+    view_.config_map = now.config_map;
+    view_.network_policy = now.network_policy;
+  }
+  view_.nodes = std::move(now.nodes);
+  view_.head = std::move(now.head);
+  view_.create_error = std::move(now.create_error);
+  view_.settled = settled_;
+}
+
+void History::RestartOperator() {
+  Note("the operator dies");
+  settled_.clear();
+  followed_.reset();
+  world_->head.reset();
+  See(/*all=*/true);
+}
+
+void History::OperatorPass(bool may_die) {
+  const auto dies = [&] { return may_die && Chance(0.01); };
+  const Plan plan = MakePlan(view_, world_->settings, world_->now);
+  planned_ = view_.job;
+  last_idle_ = plan.idle();
+  if (dies()) return RestartOperator();
+  if (plan.write_status) {
+    if (!world_->WriteStatus(plan, view_.job->resource_version)) {
+      Note("status refused");
+      return;
+    }
+    Note("status " + (traced_ ? api::StatusToJson(plan.status) : std::string()));
+    CheckWrite(plan);
+    settled_.insert(plan.settled.begin(), plan.settled.end());
+    view_.job = world_->job;  // the answer to the write
+  }
+  followed_ = plan.follow;
+  for (const auto& stage : plan.stages) {
+    bool done = true;
+    for (const Effect& effect : stage) {
+      if (dies()) return RestartOperator();
+      CheckEffect(effect);
+      done = world_->Carry(effect) && done;
+      if (may_die && Chance(0.1)) See(/*all=*/false);
+    }
+    if (!done) return;
+  }
+}
+
+void History::CheckWrite(const Plan& plan) {
+  const api::JobStatus& was = view_.job->status;
+  const api::JobStatus& is = plan.status;
+  if (Chance(0.1)) {  // most of this test's time would go there
+    const absl::StatusOr<api::JobStatus> read = api::StatusFromJson(api::StatusToJson(is));
+    if (!read.ok() || *read != is) Break("the status does not survive JSON");
+  }
+  if (is.attempt < was.attempt) Break("the attempt went back");
+  if (is.Is(ConditionType::kSucceeded) && is.Is(ConditionType::kFailed)) Break("two verdicts");
+  for (const ConditionType type : {ConditionType::kSucceeded, ConditionType::kFailed}) {
+    if (was.Is(type) && !is.Is(type)) Break("a verdict was taken back");
+  }
+  if (was.first_failure && is.first_failure != was.first_failure) {
+    Break("the first failure was overwritten");
+  }
+  if (is.conditions.size() != static_cast<size_t>(api::kConditionTypes)) Break("conditions");
+  for (size_t i = 0; i < is.conditions.size(); ++i) {
+    if (is.conditions[i].type != static_cast<ConditionType>(i)) Break("order of conditions");
+    if (is.conditions[i].reason.empty()) Break("a condition without a reason");
+  }
+  if (is.restarts > view_.job->job.spec.run_policy.max_restarts) Break("beyond maxRestarts");
+
+  // Each pod pays at most once; a stall pays without one.
+  int affordable = 0;
+  for (const std::string& uid : is.uncounted) {
+    if (!Contains(was.uncounted, uid) && charged_.insert(uid).second) ++affordable;
+  }
+  for (const Event& event : plan.events) affordable += event.reason == "Stalled" ? 1 : 0;
+  if (is.restarts - was.restarts > affordable) Break("a failure was counted twice");
+}
+
+void History::CheckEffect(const Effect& effect) {
+  const ObservedJob& job = *world_->job;
+  const api::JobStatus& status = job.status;
+  Note(absl::StrCat("effect ", static_cast<int>(effect.kind), " ", effect.name, " ", effect.uid));
+  if (effect.kind == Kind::kDeletePods && !status.finished() && !Suspends(status)) {
+    Break("all pods deleted for no reason");
+  }
+  if (effect.kind == Kind::kDeleteJob && !status.finished()) Break("a living job deleted");
+  if (effect.resource != Effect::Resource::kPod || effect.name.empty()) return;
+  if (effect.kind == Kind::kCreate) {
+    const auto& labels = effect.object["metadata"]["labels"];
+    const std::string role = labels.value("training.hetero.dev/role", "");
+    const int index = std::stoi(labels.value("training.hetero.dev/replica-index", "0"));
+    const int attempt = std::stoi(labels.value("training.hetero.dev/attempt", "0"));
+    for (const api::Role& wanted : planned_->job.spec.roles) {
+      if (wanted.name == role && index >= wanted.replicas) Break("a pod beyond replicas");
+    }
+    if (attempt > status.attempt) Break("a pod of an attempt that is not stored");
+  }
+  if (effect.kind != Kind::kDelete) return;
+  const auto found = world_->pods.find(effect.name);
+  if (found == world_->pods.end() || found->second->uid != effect.uid) return;
+  const ObservedPod& pod = *found->second;
+  const bool lives = pod.runtime == ObservedPod::Runtime::kRunning && !pod.deletion_time;
+  if (!lives || pod.attempt < status.attempt) return;
+  const bool surplus = pod.role == "cpu" && pod.index >= planned_->job.spec.roles[1].replicas;
+  if (!status.finished() && !surplus && !Contains(status.uncounted, pod.uid)) {
+    Break("a running pod deleted for no reason: " + pod.name);
+  }
+}
+
+bool History::Settled() const {
+  return last_idle_ && world_->status().finished() && world_->Empty();
+}
+
+void History::CheckEnd() {
+  const bool ttl = world_->job->job.spec.run_policy.ttl_seconds_after_finished.has_value();
+  if (!world_->status().finished()) {
+    Break("the job never finished");
+  } else if (!world_->Empty() && !world_->job_deleted) {  // otherwise the garbage collector's
+    Break("children are left");
+  } else if (ttl && !world_->job_deleted) {
+    Break("the job outlived its TTL");
+  } else if (!ttl && !last_idle_) {
+    Break("no fixpoint");
+  }
+}
+
+std::optional<std::string> History::Run() {
+  See(/*all=*/true);
+  for (int step = 0; step < kDisturbedSteps && !broken_; ++step) {
+    world_->Advance(seconds(Roll(15)));
+    DisturbWorld();
+    MoveWorld(0.5);
+    LetHeadSpeak(0.9);
+    See(/*all=*/false);
+    OperatorPass(/*may_die=*/true);
+  }
+  HealWorld();
+  for (int step = 0; step < kCalmSteps && !broken_; ++step) {
+    if (world_->job_deleted || (Settled() && step > 0)) break;
+    world_->Advance(seconds(10));
+    MoveWorld(1);
+    LetHeadSpeak(1);
+    See(/*all=*/true);
+    OperatorPass(/*may_die=*/false);
+  }
+  if (!broken_ && !world_->job_deleted) {
+    world_->Advance(seconds(200));
+    See(/*all=*/true);
+    OperatorPass(/*may_die=*/false);
+  }
+  if (!broken_) CheckEnd();
+  return broken_;
+}
+
+}  // namespace hetero::plan

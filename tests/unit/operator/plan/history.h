@@ -1,0 +1,69 @@
+#pragma once
+
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/unit/operator/plan/model_cluster.h"
+
+namespace hetero::plan {
+
+// One random life of one job: a model cluster in which everything goes wrong for a while, an
+// operator that sees it late and dies between any two calls, then calm. Everything follows from the
+// seed.
+class History {
+ public:
+  // With `traced` every event and call is kept for Trace().
+  History(int seed, bool traced);
+  ~History();
+
+  // What was broken first; none: all rules held and the job came to its end.
+  std::optional<std::string> Run();
+  std::string Trace() const;
+  const api::JobStatus& status() const { return world_->status(); }
+
+ private:
+  // The world (history_world.cpp).
+  Job RandomJob();
+  void DisturbWorld();
+  void DisturbPod(const std::string& pod);
+  void MoveWorld(double pace);
+  void LetHeadSpeak(double pace);
+  void EndTraining(bool head_is_heard);
+  void HealWorld();
+
+  // The operator (history.cpp).
+  void See(bool all);
+  void OperatorPass(bool may_die);
+  void RestartOperator();
+  bool Settled() const;
+
+  // The rules.
+  void CheckWrite(const Plan& plan);
+  void CheckEffect(const Effect& effect);
+  void CheckEnd();
+  void Break(const std::string& rule);
+
+  bool Chance(double probability);
+  int Roll(int sides);  // 0 .. sides - 1
+  void Note(const std::string& line);
+
+  std::mt19937 random_;
+  const bool traced_;
+  std::vector<std::string> trace_;
+  std::optional<std::string> broken_;
+
+  std::optional<ModelCluster> world_;
+  bool training_over_ = false;
+  bool failing_ = false;  // the training itself comes to a bad end
+
+  Observed view_;
+  std::shared_ptr<const ObservedJob> planned_;  // the job that the plan being carried out is for
+  std::optional<HeadTarget> followed_;
+  std::set<std::string> settled_;
+  std::set<std::string> charged_;  // uids that have ever been in status.uncounted
+  bool last_idle_ = false;
+};
+
+}  // namespace hetero::plan

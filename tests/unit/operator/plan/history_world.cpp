@@ -1,0 +1,196 @@
+#include <chrono>
+
+#include "operator/children/names.h"
+#include "tests/unit/operator/plan/history.h"
+
+namespace hetero::plan {
+namespace {
+
+using api::FailureAction;
+using api::FailureReason;
+using std::chrono::seconds;
+using Runtime = ObservedPod::Runtime;
+using State = HeadReport::State;
+
+constexpr FailureAction kActions[] = {FailureAction::kFailJob, FailureAction::kRestartGang,
+                                      FailureAction::kRestartPod, FailureAction::kIgnore};
+constexpr FailureReason kReasons[] = {FailureReason::kOomKilled, FailureReason::kEvicted,
+                                      FailureReason::kDisruption};
+
+std::string Verdict(bool succeeded) {
+  return api::VerdictToJson({.succeeded = succeeded, .message = "the end", .result = {.steps = 9}});
+}
+
+}  // namespace
+
+Job History::RandomJob() {
+  Job job;
+  job.Cpus(Roll(4), Roll(2)).Gpus(1 + Roll(3)).MaxRestarts(Roll(6));
+  if (Chance(0.1)) job.Suspend();
+  if (Chance(0.3)) job.Ttl(Roll(100));
+  if (Chance(0.1)) job.ActiveDeadline(200 + Roll(600));
+  if (Chance(0.3)) job.StallTimeout(60 + Roll(60));
+  if (Chance(0.2)) job.Scope(Roll(3), api::RestartScope::kGang);
+  if (Chance(0.2)) job.Rule(Roll(3), kActions[Roll(4)], {api::ExitCodeOperator::kIn, {3}});
+  if (Chance(0.2)) job.Rule(Roll(3), kActions[Roll(3)], kReasons[Roll(3)]);
+  const auto either = [this] {
+    return Chance(0.7) ? api::Switch::kEnabled : api::Switch::kDisabled;
+  };
+  job.Network(either(), either());
+  return job;
+}
+
+void History::DisturbPod(const std::string& name) {
+  const ObservedPod& pod = world_->Pod(name);
+  if (pod.ended()) return;
+  const bool running = pod.runtime == Runtime::kRunning;
+  switch (Roll(6)) {
+    case 0:
+    case 1: {
+      if (!running) return;
+      constexpr int kCodes[] = {1, 3, 137, 139};
+      const int code = kCodes[Roll(4)];
+      Note(name + " exits with " + std::to_string(code));
+      return world_->Exit(name, code, code == 137 ? "OOMKilled" : "Error", "trace back");
+    }
+    case 2:
+      Note(name + " is evicted");
+      return world_->Change(name, [&](ObservedPod& p) {
+        p.phase = "Failed";
+        p.reason = "Evicted";
+        p.disrupted = true;
+        if (running) p.runtime = Runtime::kTerminated;
+        p.exit_code = running ? 137 : 0;
+      });
+    case 3:
+      Note(name + " is deleted by somebody");
+      return world_->Delete(name);
+    case 4: {
+      if (pod.node.empty()) return;
+      Note(pod.node + " falls silent");
+      ObservedNode& node = world_->nodes[pod.node];
+      node = {pod.node, false, world_->now};
+      return;
+    }
+    case 5: {
+      if (!running || pod.role != "gpu" || !world_->head) return;
+      Note(name + " freezes");
+      world_->head->lost.insert(pod.role + "-" + std::to_string(pod.index));
+      return;
+    }
+  }
+}
+
+void History::DisturbWorld() {
+  ModelCluster& world = *world_;
+  if (!world.pods.empty() && Chance(0.25)) {
+    auto pod = world.pods.begin();
+    std::advance(pod, Roll(static_cast<int>(world.pods.size())));
+    DisturbPod(std::string(pod->first));
+  }
+  if (!world.nodes.empty() && Chance(0.3)) world.nodes.begin()->second.ready = true;
+  if (Chance(0.03)) {
+    world.ChangeSpec([](api::Spec& spec) { spec.run_policy.suspend = !spec.run_policy.suspend; });
+    Note(std::string("suspend=") + (world.job->job.spec.run_policy.suspend ? "true" : "false"));
+  }
+  if (Chance(0.05)) {
+    const int replicas = Roll(4);
+    world.ChangeSpec([replicas](api::Spec& spec) { spec.roles[1].replicas = replicas; });
+    Note("cpu scaled to " + std::to_string(replicas));
+  }
+  if (Chance(0.05)) world.create_error = CreateError{CreateError::Kind::kQuotaExceeded, "quota"};
+  if (Chance(0.3)) world.create_error.reset();
+  if (Chance(0.01)) {
+    Note("somebody deletes the Service");
+    world.service = nullptr;
+  }
+  if (Chance(0.01)) {
+    Note("somebody deletes the ConfigMap");
+    world.config_map = nullptr;
+  }
+  if (Chance(0.02)) {
+    training_over_ = true;
+    failing_ = Chance(0.2);
+    Note(failing_ ? "training fails" : "training is over");
+  }
+}
+
+void History::MoveWorld(double pace) {
+  std::vector<std::string> names;
+  for (const auto& [name, pod] : world_->pods) names.push_back(name);
+  for (const std::string& name : names) {
+    if (!Chance(pace)) continue;
+    const ObservedPod& pod = world_->Pod(name);
+    const auto node = world_->nodes.find(pod.node);
+    const bool silent = node != world_->nodes.end() && !node->second.ready;
+    if (silent) continue;
+    if (pod.deletion_time) {
+      world_->Vanish(name);
+    } else if (pod.runtime == Runtime::kWaiting && pod.phase == "Pending") {
+      world_->Start(name);
+    }
+  }
+}
+
+// The pods' own end; the head's last words reach the operator or they do not.
+void History::EndTraining(bool head_is_heard) {
+  for (const api::Role& role : world_->job->job.spec.roles) {
+    for (int i = 0; i < role.replicas; ++i) {
+      const std::string name = children::PodName(world_->job->job.metadata, role.name, i);
+      if (!world_->Has(name)) continue;
+      const ObservedPod& pod = world_->Pod(name);
+      if (pod.runtime != Runtime::kRunning || pod.deletion_time) continue;
+      if (role.type == api::RoleType::kCpuWorker || Chance(0.3)) continue;
+      world_->Exit(name, failing_ ? 1 : 0, "", Verdict(!failing_));
+    }
+  }
+  if (!head_is_heard || !world_->head) return;
+  world_->head->state = failing_ ? State::kFailed : State::kSucceeded;
+  world_->head->verdict = api::VerdictFromJson(Verdict(!failing_));
+}
+
+void History::LetHeadSpeak(double pace) {
+  ModelCluster& world = *world_;
+  if (!followed_) {
+    world.head.reset();
+    return;
+  }
+  const auto found = world.pods.find("vit-head-0");
+  const bool hears = found != world.pods.end() && found->second->uid == followed_->pod_uid &&
+                     found->second->runtime == Runtime::kRunning &&
+                     found->second->attempt == world.status().attempt;
+  if (!hears || !Chance(pace)) {
+    if (world.head) world.head->connected = false;
+    return;
+  }
+  const std::optional<HeadReport> earlier = world.head;
+  world.HeadSays(State::kWaiting);
+  bool all = true;
+  for (const api::Role& role : world.job->job.spec.roles) {
+    const auto members = world.head->roles.find(role.name);
+    if (members == world.head->roles.end()) continue;
+    const int32_t required = role.type == api::RoleType::kCpuWorker
+                                 ? std::min(*role.min_replicas, role.replicas)
+                                 : role.replicas;
+    all = all && members->second.registered >= required;
+  }
+  if (!all) return;
+  world.HeadSays(State::kRunning);
+  const bool steps = !earlier || earlier->state != State::kRunning || Chance(0.9);
+  world.head->last_step_time = steps ? world.now : earlier->last_step_time;
+  if (training_over_ && Chance(0.5)) EndTraining(Chance(0.7));
+}
+
+void History::HealWorld() {
+  ModelCluster& world = *world_;
+  Note("calm");
+  for (auto& [name, node] : world.nodes) node.ready = true;
+  world.create_error.reset();
+  if (world.head) world.head->lost.clear();
+  training_over_ = true;
+  if (world.job->job.spec.run_policy.suspend) {
+    world.ChangeSpec([](api::Spec& spec) { spec.run_policy.suspend = false; });
+  }
+}
+
+}  // namespace hetero::plan

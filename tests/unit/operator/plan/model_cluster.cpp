@@ -1,0 +1,308 @@
+#include "tests/unit/operator/plan/model_cluster.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "operator/children/names.h"
+
+namespace hetero::plan {
+namespace {
+
+using Kind = Effect::Kind;
+using Resource = Effect::Resource;
+using std::chrono::seconds;
+
+constexpr int64_t kPodGrace = 30;
+
+std::string Label(const nlohmann::json& object, const char* name) {
+  return object["metadata"]["labels"].value(name, "");
+}
+
+}  // namespace
+
+ModelCluster::ModelCluster(const Job& job) {
+  now = std::chrono::sys_days(std::chrono::year(2026) / 1 / 1);
+  auto object = std::make_shared<ObservedJob>();
+  object->job = job.job();
+  object->generation = 1;
+  object->resource_version = "1";
+  this->job = std::move(object);
+}
+
+Observed ModelCluster::Look() const {
+  Observed seen;
+  seen.job = job;
+  for (const auto& [name, pod] : pods) seen.pods.push_back(pod);
+  seen.service = service;
+  seen.config_map = config_map;
+  seen.network_policy = network_policy;
+  seen.nodes = nodes;
+  seen.head = head;
+  seen.create_error = create_error;
+  seen.settled = settled;
+  return seen;
+}
+
+Plan ModelCluster::Pass() {
+  Plan plan = MakePlan(Look(), settings, now);
+  if (plan.write_status && !WriteStatus(plan, job->resource_version)) return plan;
+  for (const auto& stage : plan.stages) {
+    bool done = true;
+    for (const Effect& effect : stage) done = Carry(effect) && done;
+    if (!done) break;
+  }
+  for (const Event& event : plan.events) events.push_back(event.reason);
+  settled.insert(plan.settled.begin(), plan.settled.end());
+  return plan;
+}
+
+int ModelCluster::Settle() {
+  for (int passes = 0; passes < 30; ++passes) {
+    if (Pass().idle()) return passes;
+  }
+  ADD_FAILURE() << "no fixpoint";
+  return -1;
+}
+
+bool ModelCluster::WriteStatus(const Plan& plan, const std::string& read_version) {
+  if (read_version != job->resource_version) return false;
+  calls.push_back("status");
+  Change([&plan](ObservedJob& object) { object.status = plan.status; });
+  return true;
+}
+
+void ModelCluster::Change(const std::function<void(ObservedJob&)>& edit) {
+  auto changed = std::make_shared<ObservedJob>(*job);
+  edit(*changed);
+  changed->resource_version = std::to_string(++version_);
+  job = std::move(changed);
+}
+
+void ModelCluster::ChangeSpec(const std::function<void(api::Spec&)>& edit) {
+  Change([&edit](ObservedJob& object) {
+    edit(object.job.spec);
+    ++object.generation;
+  });
+}
+
+void ModelCluster::Change(const std::string& pod, const std::function<void(ObservedPod&)>& edit) {
+  auto changed = std::make_shared<ObservedPod>(Pod(pod));
+  edit(*changed);
+  pods[pod] = std::move(changed);
+}
+
+const ObservedPod& ModelCluster::Pod(const std::string& name) const {
+  static const ObservedPod none;
+  const auto found = pods.find(name);
+  EXPECT_NE(found, pods.end()) << "no pod " << name;
+  return found == pods.end() ? none : *found->second;
+}
+
+std::shared_ptr<const ObservedObject> ModelCluster::NewObject(const std::string& name) {
+  auto object = std::make_shared<ObservedObject>();
+  object->name = name;
+  object->uid = "object-" + std::to_string(next_uid_++);
+  object->owner_uid = object->job_uid = job->job.metadata.uid;
+  return object;
+}
+
+bool ModelCluster::Carry(const Effect& effect) {
+  switch (effect.kind) {
+    case Kind::kCreate:
+      return Create(effect);
+    case Kind::kCreateTrust: {
+      calls.push_back("create " + effect.name);
+      auto object = std::make_shared<ObservedObject>(*NewObject(effect.name));
+      const bool tls = job->job.spec.network.tls == api::Switch::kEnabled;
+      if (tls) object->ca_pem = "authority " + object->uid;
+      secret = tls;
+      config_map = std::move(object);
+      return true;
+    }
+    case Kind::kDelete:
+      DeleteOne(effect);
+      return true;
+    case Kind::kDeletePods: {
+      calls.push_back("delete pods");
+      std::vector<std::string> names;
+      for (const auto& [name, pod] : pods) names.push_back(name);
+      for (const std::string& name : names) BeginDeletion(name, kPodGrace);
+      return true;
+    }
+    case Kind::kDeleteSecret:
+      calls.push_back("delete " + effect.name);
+      secret = false;
+      return true;
+    case Kind::kDeleteJob:
+      calls.push_back("delete job");
+      job_deleted = true;
+      return true;
+    case Kind::kReportExit:
+      exits.push_back(effect);
+      return true;
+  }
+  return false;
+}
+
+bool ModelCluster::Create(const Effect& effect) {
+  calls.push_back("create " + effect.name);
+  EXPECT_EQ(effect.object["metadata"].value("name", ""), effect.name);
+  switch (effect.resource) {
+    case Resource::kPod:
+      if (create_error) return false;
+      if (!pods.contains(effect.name)) CreatePod(effect);
+      return true;
+    case Resource::kService:
+      if (service == nullptr) {
+        auto object = std::make_shared<ObservedObject>(*NewObject(effect.name));
+        object->cluster_ip = "10.96.0." + std::to_string(next_uid_);
+        service = std::move(object);
+      }
+      return true;
+    case Resource::kNetworkPolicy:
+      if (network_policy == nullptr) network_policy = NewObject(effect.name);
+      return true;
+    case Resource::kConfigMap:
+      break;
+  }
+  ADD_FAILURE() << "a ConfigMap is made by kCreateTrust only";
+  return false;
+}
+
+void ModelCluster::CreatePod(const Effect& effect) {
+  auto pod = std::make_shared<ObservedPod>();
+  pod->name = effect.name;
+  pod->uid = effect.name + "#" + std::to_string(next_uid_++);
+  pod->owner_uid = pod->job_uid = job->job.metadata.uid;
+  pod->role = Label(effect.object, children::kRoleLabel);
+  pod->index = std::stoi(Label(effect.object, children::kReplicaIndexLabel));
+  pod->attempt = std::stoi(Label(effect.object, children::kAttemptLabel));
+  pod->phase = "Pending";
+  pod->created = now;
+  pods[effect.name] = std::move(pod);
+}
+
+void ModelCluster::DeleteOne(const Effect& effect) {
+  calls.push_back("delete " + effect.name);
+  const auto same = [&effect](const auto& object) {
+    return object != nullptr && object->uid == effect.uid;
+  };
+  switch (effect.resource) {
+    case Resource::kPod: {
+      const auto found = pods.find(effect.name);
+      if (found != pods.end() && same(found->second)) {
+        BeginDeletion(effect.name, effect.grace_seconds.value_or(kPodGrace));
+      }
+      return;
+    }
+    case Resource::kService:
+      if (same(service)) service = nullptr;
+      return;
+    case Resource::kConfigMap:
+      if (same(config_map)) config_map = nullptr;
+      return;
+    case Resource::kNetworkPolicy:
+      if (same(network_policy)) network_policy = nullptr;
+      return;
+  }
+}
+
+// Pods that have ended, or never ran, go at once; others are Terminating until Vanish().
+void ModelCluster::BeginDeletion(const std::string& pod, int64_t grace_seconds) {
+  const ObservedPod& found = Pod(pod);
+  if (found.ended() || found.node.empty() || grace_seconds == 0) {
+    pods.erase(pod);
+  } else if (!found.deletion_time) {
+    Change(pod, [&](ObservedPod& p) { p.deletion_time = now + seconds(grace_seconds); });
+  }
+}
+
+void ModelCluster::Start(const std::string& pod) {
+  Change(pod, [](ObservedPod& p) {
+    p.node = "node-" + p.role + "-" + std::to_string(p.index);
+    p.phase = "Running";
+    p.ready = true;
+    p.runtime = ObservedPod::Runtime::kRunning;
+  });
+}
+
+void ModelCluster::StartAll() {
+  std::vector<std::string> waiting;
+  for (const auto& [name, pod] : pods) {
+    if (pod->runtime == ObservedPod::Runtime::kWaiting && pod->phase == "Pending") {
+      waiting.push_back(name);
+    }
+  }
+  for (const std::string& name : waiting) Start(name);
+}
+
+void ModelCluster::Exit(const std::string& pod, int code, const std::string& reason,
+                        const std::string& message) {
+  Change(pod, [&](ObservedPod& p) {
+    p.phase = code == 0 ? "Succeeded" : "Failed";
+    p.runtime = ObservedPod::Runtime::kTerminated;
+    p.exit_code = code;
+    p.reason = !reason.empty() ? reason : code == 0 ? "Completed" : "Error";
+    p.message = message;
+    p.finished = now;
+  });
+}
+
+void ModelCluster::Delete(const std::string& pod) { BeginDeletion(pod, kPodGrace); }
+void ModelCluster::Vanish(const std::string& pod) { pods.erase(pod); }
+
+void ModelCluster::HeadSays(HeadReport::State state) {
+  const bool news = !head || head->state != state || head->attempt != status().attempt;
+  if (!head) head.emplace();
+  head->state = state;
+  head->connected = true;
+  head->attempt = status().attempt;
+  head->last_heard = now;
+  if (news && state == HeadReport::State::kRunning) head->last_step_time = now;
+  head->roles.clear();
+  for (const api::Role& role : job->job.spec.roles) {
+    if (role.type == api::RoleType::kHead) continue;
+    HeadReport::RoleMembers& members = head->roles[role.name];
+    members.desired = role.replicas;
+    for (int i = 0; i < role.replicas; ++i) {
+      const auto pod = pods.find(children::PodName(job->job.metadata, role.name, i));
+      const bool runs = pod != pods.end() && pod->second->attempt == status().attempt &&
+                        pod->second->runtime == ObservedPod::Runtime::kRunning;
+      if (runs) {
+        ++members.registered;
+      } else if (members.missing.size() < 5) {
+        members.missing.push_back(role.name + "-" + std::to_string(i));
+      }
+    }
+  }
+}
+
+void ModelCluster::RunJob() {
+  Settle();
+  StartAll();
+  Settle();
+  Advance(seconds(5));
+  HeadSays(HeadReport::State::kRunning);
+  Settle();
+  Advance(seconds(5));
+  report().last_step_time = now;
+}
+
+std::string ModelCluster::State(api::ConditionType type) const {
+  const api::Condition* condition = status().Find(type);
+  if (condition == nullptr) return "absent";
+  return std::string(api::NameOf(condition->status)) + "/" + condition->reason;
+}
+
+bool ModelCluster::Empty() const {
+  return pods.empty() && service == nullptr && config_map == nullptr && network_policy == nullptr &&
+         !secret;
+}
+
+size_t ModelCluster::CountOf(const std::string& what) const {
+  return std::count(calls.begin(), calls.end(), what) +
+         std::count(events.begin(), events.end(), what);
+}
+
+}  // namespace hetero::plan

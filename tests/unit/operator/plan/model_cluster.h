@@ -1,0 +1,92 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "operator/children/settings.h"
+#include "operator/plan/plan.h"
+#include "tests/unit/operator/plan/job_builder.h"
+
+namespace hetero::plan {
+
+// A cluster with one job in it, small enough to be obviously right: objects in maps, deletion of a
+// pod that has not ended in two steps. It carries plans out as the executor does: the status first,
+// refused when the job has changed since it was read.
+class ModelCluster {
+ public:
+  using Pods = std::map<std::string, std::shared_ptr<const ObservedPod>>;
+
+  explicit ModelCluster(const Job& job);
+
+  // What an operator that is up to date sees.
+  Observed Look() const;
+  // One pass over Look(): plans and applies.
+  Plan Pass();
+  // Passes until one is idle; returns how many were not. More than 30 fail the test.
+  int Settle();
+  // False: the status write was refused.
+  bool WriteStatus(const Plan& plan, const std::string& read_version);
+  // False: the object that the effect needs out of the way is still there, or creation fails now.
+  bool Carry(const Effect& effect);
+  void Advance(base::Duration duration) { now += duration; }
+
+  void Change(const std::function<void(ObservedJob&)>& edit);  // of the job; a new version
+  void ChangeSpec(const std::function<void(api::Spec&)>& edit);
+  void Change(const std::string& pod, const std::function<void(ObservedPod&)>& edit);
+
+  // Pods.
+  bool Has(const std::string& pod) const { return pods.contains(pod); }
+  const ObservedPod& Pod(const std::string& name) const;
+  void Start(const std::string& pod);  // schedules and runs it
+  void StartAll();
+  void Exit(const std::string& pod, int code, const std::string& reason = "",
+            const std::string& message = "");
+  void Delete(const std::string& pod);  // as somebody would
+  void Vanish(const std::string& pod);  // the end of Terminating
+
+  // The head.
+  void HeadSays(HeadReport::State state);  // with everybody who runs registered
+  HeadReport& report() { return *head; }
+  // All pods started, registered, training.
+  void RunJob();
+
+  const api::JobStatus& status() const { return job->status; }
+  const api::Condition& Condition(api::ConditionType type) const { return *status().Find(type); }
+  // "True/AllRegistered".
+  std::string State(api::ConditionType type) const;
+  bool Empty() const;                             // no child is left
+  size_t CountOf(const std::string& what) const;  // in `calls` and `events`
+
+  base::WallTime now;
+  children::Settings settings;
+  std::shared_ptr<const ObservedJob> job;
+  Pods pods;
+  std::shared_ptr<const ObservedObject> service, config_map, network_policy;
+  bool secret = false;
+  bool job_deleted = false;
+  std::map<std::string, ObservedNode> nodes;
+  std::optional<HeadReport> head;
+  std::optional<CreateError> create_error;  // set: pods cannot be created
+  std::set<std::string> settled;
+
+  std::vector<std::string> calls;   // API writes: "status", "create vit-gpu-0", "delete pods", ...
+  std::vector<std::string> events;  // reasons
+  std::vector<Effect> exits;        // told to the head
+
+ private:
+  std::shared_ptr<const ObservedObject> NewObject(const std::string& name);
+  bool Create(const Effect& effect);
+  void CreatePod(const Effect& effect);
+  void DeleteOne(const Effect& effect);
+  void BeginDeletion(const std::string& pod, int64_t grace_seconds);
+
+  int64_t version_ = 1;
+  int64_t next_uid_ = 1;
+};
+
+}  // namespace hetero::plan

@@ -1,0 +1,184 @@
+#include "fake_cluster.h"
+
+#include <utility>
+
+#include "base/log.h"
+#include "operator/reconcile/project.h"
+
+namespace hetero::reconcile {
+namespace {
+
+using nlohmann::json;
+
+// Thousands of lines nobody reads; HETERO_LOG_LEVEL=info brings them back.
+const bool kQuiet = [] {
+  log::Init("test", log::Level::kOff);
+  return true;
+}();
+
+std::string JobUidOf(const plan::ObservedPod& pod) { return pod.job_uid; }
+std::string JobUidOfObject(const plan::ObservedObject& object) { return object.job_uid; }
+
+template <typename T, typename Project>
+void SyncStore(kube::Store<T>& store, const std::map<std::string, json>& objects,
+               const Project& project) {
+  for (const kube::ObjectKey& key : store.Keys()) {
+    if (!objects.contains(key.ToString())) store.Remove(key);
+  }
+  for (const auto& [text, object] : objects) {
+    const kube::ObjectKey key = kube::ObjectKey::Parse(text);
+    store.Put(key, project(object, store.Get(key)));
+  }
+}
+
+std::string KeyOf(const std::string& name) { return "team/" + name; }
+
+constexpr char kSpec[] = R"(
+{"dataset": {"uri": "synthetic://", "samples": 64, "classes": 10,
+             "image": {"height": 8, "width": 8, "channels": 3}},
+ "training": {"model": {"name": "mlp"}, "batchSizePerWorker": 4, "maxSteps": 10},
+ "roles": [{"name": "head", "type": "Head"},
+           {"name": "cpu", "type": "CPUWorker", "replicas": 2},
+           {"name": "gpu", "type": "GPUWorker"}]})";
+
+}  // namespace
+
+struct FakeCluster::Process {
+  Process(FakeCluster& cluster, Stores stores)
+      : client(cluster.api, cluster.clock, registry, {}),
+        events_client(no_events, cluster.clock, registry, {}),
+        events(events_client, cluster.clock, {}),
+        reconciler(client, cluster.clock, registry, stores, events, cluster.heads,
+                   cluster.identity_, {.settings = cluster.settings, .parallelism = 1}) {}
+
+  metrics::Registry registry;
+  FakeApi no_events;  // events would only be in the way of counting writes
+  kube::Client client;
+  kube::Client events_client;
+  kube::EventRecorder events;
+  Reconciler reconciler;
+};
+
+FakeCluster::FakeCluster()
+    : pods_(JobUidOf),
+      services_(JobUidOfObject),
+      config_maps_(JobUidOfObject),
+      network_policies_(JobUidOfObject),
+      identity_(*IssueOperatorIdentity(clock.WallNow())) {
+  Restart();
+}
+
+FakeCluster::~FakeCluster() = default;
+
+void FakeCluster::Restart() {
+  dead = false;
+  process_.reset();
+  heads.followed.clear();
+  process_ = std::make_unique<Process>(*this, Stores{.jobs = &jobs_,
+                                                     .pods = &pods_,
+                                                     .services = &services_,
+                                                     .config_maps = &config_maps_,
+                                                     .network_policies = &network_policies_});
+}
+
+std::string FakeCluster::CreateJob(const std::string& name, const std::string& more_spec) {
+  json spec = json::parse(kSpec);
+  if (!more_spec.empty()) spec.merge_patch(json::parse(more_spec));
+  return api.Put("heterotrainingjobs", KeyOf(name),
+                 {{"apiVersion", api::kApiVersion}, {"kind", api::kKind}, {"spec", spec}});
+}
+
+void FakeCluster::Sync() {
+  SyncStore(jobs_, api.Objects("heterotrainingjobs"), ProjectJob);
+  SyncStore(pods_, api.Objects("pods"),
+            [](const json& object, const auto&) { return ProjectPod(object); });
+  const auto project = [](const json& object, const auto&) { return ProjectObject(object); };
+  SyncStore(services_, api.Objects("services"), project);
+  SyncStore(config_maps_, api.Objects("configmaps"), project);
+  SyncStore(network_policies_, api.Objects("networkpolicies"), project);
+}
+
+absl::StatusOr<controller::Controller::Result> FakeCluster::Pass(const std::string& name,
+                                                                 std::stop_token stop) {
+  return process_->reconciler.Reconcile(KeyOf(name), std::move(stop));
+}
+
+std::string FakeCluster::Fingerprint() const {
+  json all;
+  for (const char* plural :
+       {"heterotrainingjobs", "pods", "services", "secrets", "configmaps", "networkpolicies"}) {
+    all[plural] = api.Objects(plural);
+  }
+  return all.dump();
+}
+
+bool FakeCluster::Settle(const std::string& name) {
+  int quiet = 0;
+  for (int i = 0; i < 50; ++i) {
+    Sync();
+    const std::string before = Fingerprint();
+    const bool ok = Pass(name).ok() && !dead;
+    if (dead) Restart();
+    clock.Advance(std::chrono::milliseconds(100));
+    quiet = ok && Fingerprint() == before ? quiet + 1 : 0;
+    if (quiet == 2) return true;
+  }
+  return false;
+}
+
+api::JobStatus FakeCluster::Status(const std::string& name) const {
+  const json object = api.Objects("heterotrainingjobs").at(KeyOf(name));
+  return ProjectJob(object, nullptr)->status;
+}
+
+plan::ObservedPod FakeCluster::Pod(const std::string& name) const {
+  return *ProjectPod(api.Objects("pods").at(KeyOf(name)));
+}
+
+void FakeCluster::RunPods() {
+  for (const auto& [key, object] : api.Objects("pods")) {
+    if (ProjectPod(object)->phase != "Pending") continue;
+    api.Change("pods", key, [](json& pod) {
+      pod["spec"]["nodeName"] = "node-1";
+      pod["status"] = json::parse(R"({"phase": "Running",
+          "conditions": [{"type": "Ready", "status": "True"}],
+          "containerStatuses": [{"name": "runtime", "state": {"running": {}}}]})");
+    });
+  }
+}
+
+void FakeCluster::EndContainer(const std::string& pod, int exit_code, const std::string& message) {
+  api.Change("pods", KeyOf(pod), [&](json& object) {
+    object["status"] = json::parse(R"({"containerStatuses": [{"name": "runtime",
+        "state": {"terminated": {"finishedAt": "2026-01-01T00:01:00Z"}}}]})");
+    object["status"]["phase"] = exit_code == 0 ? "Succeeded" : "Failed";
+    json& terminated = object["status"]["containerStatuses"][0]["state"]["terminated"];
+    terminated["exitCode"] = exit_code;
+    terminated["reason"] = exit_code == 0 ? "Completed" : "Error";
+    terminated["message"] = message;
+  });
+}
+
+void FakeCluster::FinishTerminating() {
+  for (const auto& [key, object] : api.Objects("pods")) {
+    if (object["metadata"].contains("deletionTimestamp")) api.Remove("pods", key);
+  }
+}
+
+void FakeCluster::HeadSays(const std::string& name, plan::HeadReport::State state) {
+  plan::HeadReport report;
+  report.state = state;
+  report.connected = true;
+  report.last_heard = report.last_step_time = clock.WallNow();
+  report.attempt = Status(name).attempt;
+  report.generation = 1;
+  report.roles["cpu"] = {.desired = 2, .registered = 2};
+  report.roles["gpu"] = {.desired = 1, .registered = 1};
+  if (state == plan::HeadReport::State::kSucceeded) {
+    report.verdict = api::Verdict{.succeeded = true, .message = "trained 10 steps"};
+    report.verdict->result.steps = 10;
+  }
+  heads.reports[KeyOf(name)] = report;
+}
+
+}  // namespace hetero::reconcile

@@ -1,0 +1,342 @@
+#include "operator/reconcile/head_follower.h"
+
+#include <gmock/gmock.h>
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "base/tls.h"
+#include "hetero/v1/status.grpc.pb.h"
+
+namespace hetero::reconcile {
+namespace {
+
+using State = plan::HeadReport::State;
+
+constexpr auto kLimit = std::chrono::seconds(20);
+
+// A head's status port: every watcher gets the current status and every later one.
+class StatusServer : public v1::Status::CallbackService {
+ public:
+  explicit StatusServer(
+      std::shared_ptr<grpc::ServerCredentials> credentials = grpc::InsecureServerCredentials(),
+      int port = 0)
+      : current_() {
+    grpc::ServerBuilder builder;
+    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+    builder.AddListeningPort("127.0.0.1:" + std::to_string(port), std::move(credentials), &port_);
+    builder.RegisterService(this);
+    server_ = builder.BuildAndStart();
+  }
+  ~StatusServer() override {
+    {
+      const std::lock_guard lock(mutex_);
+      for (Watcher* watcher : watchers_) watcher->End();
+    }
+    server_->Shutdown(std::chrono::system_clock::now());
+    server_->Wait();
+  }
+
+  int port() const { return port_; }
+  std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+
+  void Say(v1::JobStatus status) {
+    const std::lock_guard lock(mutex_);
+    current_ = std::move(status);
+    for (Watcher* watcher : watchers_) watcher->Send(current_);
+  }
+  std::vector<v1::ExitReport> exits() {
+    const std::lock_guard lock(mutex_);
+    return exits_;
+  }
+
+ private:
+  class Watcher : public grpc::ServerWriteReactor<v1::JobStatus> {
+   public:
+    explicit Watcher(StatusServer& server) : server_(server) {}
+    // With the server's mutex held.
+    void Send(const v1::JobStatus& status) {
+      if (writing_ || ended_) {
+        pending_ = true;
+        return;
+      }
+      message_ = status;
+      writing_ = true;
+      StartWrite(&message_);
+    }
+    void End() {
+      if (!std::exchange(ended_, true)) Finish({grpc::StatusCode::UNAVAILABLE, "closing"});
+    }
+    void OnWriteDone(bool ok) override {
+      const std::lock_guard lock(server_.mutex_);
+      writing_ = false;
+      if (!ok) return End();
+      if (std::exchange(pending_, false)) Send(server_.current_);
+    }
+    void OnCancel() override {
+      const std::lock_guard lock(server_.mutex_);
+      End();
+    }
+    void OnDone() override {
+      {
+        const std::lock_guard lock(server_.mutex_);
+        std::erase(server_.watchers_, this);
+      }
+      delete this;
+    }
+
+   private:
+    StatusServer& server_;
+    v1::JobStatus message_;
+    bool writing_ = false, pending_ = false, ended_ = false;
+  };
+
+  grpc::ServerWriteReactor<v1::JobStatus>* Watch(grpc::CallbackServerContext*,
+                                                 const v1::WatchRequest*) override {
+    auto* watcher = new Watcher(*this);
+    const std::lock_guard lock(mutex_);
+    watchers_.push_back(watcher);
+    watcher->Send(current_);
+    return watcher;
+  }
+  grpc::ServerUnaryReactor* ReportExit(grpc::CallbackServerContext* context,
+                                       const v1::ExitReport* report, v1::ExitReply*) override {
+    {
+      const std::lock_guard lock(mutex_);
+      exits_.push_back(*report);
+    }
+    auto* reactor = context->DefaultReactor();
+    reactor->Finish(grpc::Status::OK);
+    return reactor;
+  }
+
+  std::mutex mutex_;  // guards what follows
+  v1::JobStatus current_;
+  std::vector<Watcher*> watchers_;
+  std::vector<v1::ExitReport> exits_;
+  int port_ = 0;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+// Counts what the follower announces, and waits for what a test expects.
+class Announcements {
+ public:
+  HeadFollower::Changed Listener() {
+    return [this](const std::string& key) {
+      const std::lock_guard lock(mutex_);
+      ++counts_[key];
+      changed_.notify_all();
+    };
+  }
+  int Count(const std::string& key) {
+    const std::lock_guard lock(mutex_);
+    return counts_[key];
+  }
+  // Looks again with every announcement and every 10 ms.
+  bool WaitFor(const std::function<bool()>& expected) {
+    const auto end = std::chrono::steady_clock::now() + kLimit;
+    while (!expected()) {
+      if (std::chrono::steady_clock::now() > end) return false;
+      std::unique_lock lock(mutex_);
+      changed_.wait_for(lock, std::chrono::milliseconds(10));
+    }
+    return true;
+  }
+
+ private:
+  std::mutex mutex_;  // guards counts_
+  std::condition_variable changed_;
+  std::map<std::string, int> counts_;
+};
+
+v1::JobStatus In(v1::JobStatus::State state, int64_t step = 0) {
+  v1::JobStatus status;
+  status.set_state(state);
+  status.mutable_progress()->set_step(step);
+  status.mutable_progress()->set_total_steps(1000);
+  return status;
+}
+
+class HeadFollowerTest : public testing::Test {
+ protected:
+  HeadFollowerTest()
+      : identity_(*IssueOperatorIdentity(base::Clock::Real().WallNow())),
+        follower_(std::make_unique<HeadFollower>(base::Clock::Real(), identity_,
+                                                 announcements_.Listener())) {}
+
+  plan::HeadTarget Target(const StatusServer& server) {
+    return {.address = server.address(), .job_uid = "job-1", .attempt = 1, .pod_uid = "pod-1"};
+  }
+  bool WaitForState(const std::string& key, State state) {
+    return announcements_.WaitFor([&] {
+      const auto report = follower_->Report(key);
+      return report && report->connected && report->state == state;
+    });
+  }
+
+  OperatorIdentity identity_;
+  Announcements announcements_;
+  std::unique_ptr<HeadFollower> follower_;
+};
+
+TEST_F(HeadFollowerTest, HearsAHeadAndForgetsIt) {
+  StatusServer server;
+  EXPECT_EQ(follower_->Report("a/x"), std::nullopt);
+  follower_->Follow("a/x", Target(server));
+  follower_->Follow("a/x", Target(server));
+  ASSERT_TRUE(WaitForState("a/x", State::kWaiting));
+  server.Say(In(v1::JobStatus::RUNNING));
+  ASSERT_TRUE(WaitForState("a/x", State::kRunning));
+  EXPECT_EQ(follower_->streams(), 1u);
+  follower_->Follow("a/x", std::nullopt);
+  EXPECT_EQ(follower_->Report("a/x"), std::nullopt);
+  EXPECT_EQ(follower_->streams(), 0u);
+}
+
+TEST_F(HeadFollowerTest, ProgressIsNotAnnouncedWithEveryMessage) {
+  StatusServer server;
+  follower_->Follow("a/x", Target(server));
+  server.Say(In(v1::JobStatus::RUNNING));
+  ASSERT_TRUE(WaitForState("a/x", State::kRunning));
+  const auto begin = std::chrono::steady_clock::now();
+  const int before = announcements_.Count("a/x");
+  for (int step = 1; step <= 300; ++step) {
+    server.Say(In(v1::JobStatus::RUNNING, step));
+    ASSERT_TRUE(announcements_.WaitFor([&] { return true; }));
+  }
+  ASSERT_TRUE(announcements_.WaitFor([&] {
+    const auto report = follower_->Report("a/x");
+    return report->progress && report->progress->step == 300;
+  }));
+  const auto took = std::chrono::steady_clock::now() - begin;
+  EXPECT_LE(announcements_.Count("a/x") - before, took / std::chrono::milliseconds(200) + 2);
+  ASSERT_TRUE(announcements_.WaitFor([&] { return announcements_.Count("a/x") > before; }));
+}
+
+TEST_F(HeadFollowerTest, ReportsAnExit) {
+  StatusServer server;
+  plan::Effect effect;
+  effect.role = "gpu";
+  effect.index = 3;
+  effect.exit_code = 137;
+  effect.replaced = true;
+  follower_->ReportExit("a/x", effect);  // nobody to tell: nothing happens
+  follower_->Follow("a/x", Target(server));
+  ASSERT_TRUE(WaitForState("a/x", State::kWaiting));
+  follower_->ReportExit("a/x", effect);
+  ASSERT_TRUE(announcements_.WaitFor([&] { return server.exits().size() == 1; }));
+  EXPECT_EQ(server.exits()[0].role(), "gpu");
+  EXPECT_EQ(server.exits()[0].index(), 3);
+  EXPECT_EQ(server.exits()[0].exit_code(), 137);
+  EXPECT_TRUE(server.exits()[0].replaced());
+}
+
+TEST_F(HeadFollowerTest, DialsAHeadThatWentAndCameBack) {
+  auto server = std::make_unique<StatusServer>();
+  const plan::HeadTarget target = Target(*server);
+  const int port = server->port();
+  server->Say(In(v1::JobStatus::RUNNING, 4));
+  follower_->Follow("a/x", target);
+  ASSERT_TRUE(WaitForState("a/x", State::kRunning));
+  server.reset();
+  ASSERT_TRUE(announcements_.WaitFor([&] { return !follower_->Report("a/x")->connected; }));
+  EXPECT_EQ(follower_->Report("a/x")->state, State::kRunning) << "its last words still count";
+  server = std::make_unique<StatusServer>(grpc::InsecureServerCredentials(), port);
+  ASSERT_TRUE(WaitForState("a/x", State::kWaiting));
+}
+
+TEST_F(HeadFollowerTest, AnotherHeadOfTheSameRunTakesOverAndAnotherRunBeginsAnew) {
+  StatusServer first, second;
+  first.Say(In(v1::JobStatus::RUNNING, 4));
+  second.Say(In(v1::JobStatus::RUNNING, 5));
+  plan::HeadTarget target = Target(first);
+  follower_->Follow("a/x", target);
+  ASSERT_TRUE(WaitForState("a/x", State::kRunning));
+  target.address = second.address();
+  target.pod_uid = "pod-2";
+  follower_->Follow("a/x", target);
+  EXPECT_EQ(follower_->Report("a/x")->progress->step, 4);
+  ASSERT_TRUE(
+      announcements_.WaitFor([&] { return follower_->Report("a/x")->progress->step == 5; }));
+  target.attempt = 2;
+  follower_->Follow("a/x", target);
+  const auto report = follower_->Report("a/x");
+  EXPECT_EQ(report->attempt, 2);
+  ASSERT_TRUE(WaitForState("a/x", State::kRunning));
+}
+
+// The head's side of the pair that a job's Secret and ConfigMap make.
+std::shared_ptr<grpc::ServerCredentials> HeadCredentials(const OperatorIdentity& identity,
+                                                         const children::Leaf& leaf) {
+  return *base::MakePeerServerCredentials({.ca_pem = identity.ca_pem,
+                                           .certificate_pem = leaf.certificate_pem,
+                                           .key_pem = leaf.key_pem,
+                                           .allowed_uris = {kOperatorUri}});
+}
+
+TEST_F(HeadFollowerTest, SpeaksMutualTls) {
+  const JobTrust trust = *IssueJobTrust("job-1", base::Clock::Real().WallNow());
+  StatusServer server(HeadCredentials(identity_, trust.head));
+  plan::HeadTarget target = Target(server);
+  target.ca_pem = trust.ca_pem;
+  follower_->Follow("a/x", target);
+  ASSERT_TRUE(WaitForState("a/x", State::kWaiting));
+}
+
+TEST_F(HeadFollowerTest, RefusesAnotherIdentity) {
+  const JobTrust trust = *IssueJobTrust("job-1", base::Clock::Real().WallNow());
+  StatusServer worker(HeadCredentials(identity_, trust.cpu_worker));
+  StatusServer head(HeadCredentials(identity_, trust.head));
+  plan::HeadTarget wrong_role = Target(worker);
+  wrong_role.ca_pem = trust.ca_pem;
+  plan::HeadTarget wrong_job = Target(head);
+  wrong_job.ca_pem = trust.ca_pem;
+  wrong_job.job_uid = "job-2";
+  plan::HeadTarget right = Target(head);
+  right.ca_pem = trust.ca_pem;
+  follower_->Follow("a/role", wrong_role);
+  follower_->Follow("a/job", wrong_job);
+  follower_->Follow("a/right", right);
+  ASSERT_TRUE(WaitForState("a/right", State::kWaiting));
+  EXPECT_FALSE(follower_->Report("a/role")->connected);
+  EXPECT_FALSE(follower_->Report("a/job")->connected);
+  EXPECT_EQ(announcements_.Count("a/role"), 0);
+}
+
+TEST_F(HeadFollowerTest, TwoHundredStreamsEndWithTheFollower) {
+  StatusServer server;
+  server.Say(In(v1::JobStatus::RUNNING, 1));
+  for (int i = 0; i < 200; ++i) follower_->Follow("a/" + std::to_string(i), Target(server));
+  ASSERT_TRUE(announcements_.WaitFor([&] {
+    int connected = 0;
+    for (int i = 0; i < 200; ++i) {
+      connected += follower_->Report("a/" + std::to_string(i))->connected;
+    }
+    return connected == 200;
+  }));
+  EXPECT_EQ(follower_->streams(), 200u);
+  follower_.reset();
+  int at_end = announcements_.Count("a/7");
+  server.Say(In(v1::JobStatus::SUCCEEDED, 2));
+  EXPECT_EQ(announcements_.Count("a/7"), at_end);
+}
+
+TEST_F(HeadFollowerTest, EndsWhileItDials) {
+  StatusServer server;
+  const plan::HeadTarget nobody = {.address = "127.0.0.1:1", .job_uid = "job-1"};
+  for (int i = 0; i < 100; ++i) {
+    follower_->Follow("a/" + std::to_string(i), i % 2 == 0 ? nobody : Target(server));
+  }
+  follower_.reset();
+}
+
+}  // namespace
+}  // namespace hetero::reconcile

@@ -1,0 +1,128 @@
+#include "operator/reconcile/head_report.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace hetero::reconcile {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using State = plan::HeadReport::State;
+
+const base::Instant kNow{seconds(100)};
+const base::WallTime kWallNow{std::chrono::milliseconds(1'000'500)};
+
+v1::JobStatus Running(int64_t step = 0) {
+  v1::JobStatus status;
+  status.set_state(v1::JobStatus::RUNNING);
+  status.set_generation(2);
+  v1::RoleStatus* role = status.add_roles();
+  role->set_name("gpu");
+  role->set_desired(2);
+  role->set_registered(2);
+  for (int i = 0; i < 2; ++i) {
+    v1::MemberStatus* member = status.add_members();
+    member->set_role("gpu");
+    member->set_index(i);
+    member->set_connected(true);
+  }
+  status.mutable_progress()->set_step(step);
+  status.mutable_progress()->set_total_steps(10);
+  return status;
+}
+
+TEST(HeadReportTest, CarriesWhatTheHeadSays) {
+  HeadReportBuilder builder("vit", 3);
+  EXPECT_EQ(builder.report().state, State::kUnknown);
+  v1::JobStatus status = Running(4);
+  status.set_eta_seconds(12.4);
+  status.mutable_progress()->set_loss(std::numeric_limits<double>::quiet_NaN());
+  EXPECT_TRUE(builder.Heard(status, kNow, kWallNow));
+  const plan::HeadReport& report = builder.report();
+  EXPECT_EQ(report.state, State::kRunning);
+  EXPECT_TRUE(report.connected);
+  EXPECT_EQ(report.attempt, 3);
+  EXPECT_EQ(report.generation, 2);
+  EXPECT_EQ(report.roles.at("gpu").registered, 2);
+  EXPECT_EQ(report.last_step_time, kWallNow);
+  ASSERT_TRUE(report.progress.has_value());
+  EXPECT_EQ(report.progress->step, 4);
+  EXPECT_EQ(report.progress->eta_seconds, 12);
+  EXPECT_EQ(report.progress->loss, 0);
+  EXPECT_EQ(report.verdict, std::nullopt);
+  builder.Disconnected();
+  EXPECT_FALSE(builder.report().connected);
+  EXPECT_EQ(builder.report().state, State::kRunning);
+}
+
+TEST(HeadReportTest, TimesMoveOnlyWithTheStep) {
+  HeadReportBuilder builder("vit", 1);
+  builder.Heard(Running(4), kNow, kWallNow);
+  EXPECT_FALSE(builder.Heard(Running(4), kNow, kWallNow + seconds(9)));
+  EXPECT_EQ(builder.report().last_step_time, kWallNow);
+  EXPECT_EQ(builder.report().last_heard, kWallNow + seconds(9));
+  EXPECT_EQ(builder.report().progress->last_update_time, base::WallTime(seconds(1000)));
+  EXPECT_FALSE(builder.Heard(Running(5), kNow, kWallNow + seconds(10)));
+  EXPECT_EQ(builder.report().last_step_time, kWallNow + seconds(10));
+  EXPECT_EQ(builder.report().progress->last_update_time, base::WallTime(seconds(1010)));
+}
+
+TEST(HeadReportTest, AMemberMissingForAWhileIsLost) {
+  HeadReportBuilder builder("vit", 1);
+  builder.Heard(Running(4), kNow, kWallNow);
+  v1::JobStatus status = Running(4);
+  status.mutable_roles(0)->add_missing("gpu-1.1");
+  status.mutable_roles(0)->add_missing("gpu-7");  // never seen
+  EXPECT_FALSE(builder.Heard(status, kNow, kWallNow));
+  EXPECT_TRUE(builder.report().lost.empty());
+  EXPECT_EQ(builder.UntilLost(kNow + seconds(1)), base::Duration(seconds(2)));
+  EXPECT_FALSE(builder.UpdateLost(kNow + milliseconds(2999)));
+  EXPECT_TRUE(builder.UpdateLost(kNow + seconds(3)));
+  EXPECT_EQ(builder.report().lost, std::set<std::string>{"gpu-1"});
+  EXPECT_EQ(builder.UntilLost(kNow + seconds(3)), std::nullopt);
+  EXPECT_TRUE(builder.Heard(Running(4), kNow + seconds(4), kWallNow)) << "it is back";
+  EXPECT_TRUE(builder.report().lost.empty());
+}
+
+// A trainer that has finished is missing too, until the others have.
+TEST(HeadReportTest, NobodyIsLostAfterTheLastStepOrBeforeTheStart) {
+  HeadReportBuilder builder("vit", 1);
+  v1::JobStatus status = Running(10);
+  status.mutable_roles(0)->add_missing("gpu-1");
+  builder.Heard(status, kNow, kWallNow);
+  EXPECT_EQ(builder.UntilLost(kNow), std::nullopt);
+  status.mutable_progress()->set_step(4);
+  status.set_state(v1::JobStatus::WAITING);
+  builder.Heard(status, kNow, kWallNow);
+  EXPECT_EQ(builder.UntilLost(kNow), std::nullopt);
+}
+
+TEST(HeadReportTest, TheEndCarriesTheVerdict) {
+  HeadReportBuilder builder("vit", 1);
+  v1::JobStatus status = Running(10);
+  status.set_state(v1::JobStatus::SUCCEEDED);
+  status.set_summary("10 steps");
+  status.mutable_result()->set_loss(0.5);
+  status.mutable_result()->set_stream_digest("abc");
+  EXPECT_TRUE(builder.Heard(status, kNow, kWallNow));
+  ASSERT_TRUE(builder.report().verdict.has_value());
+  EXPECT_TRUE(builder.report().verdict->succeeded);
+  EXPECT_EQ(builder.report().verdict->message, "10 steps");
+  EXPECT_EQ(builder.report().verdict->result.loss, 0.5);
+  EXPECT_EQ(builder.report().verdict->result.accuracy, std::nullopt);
+  EXPECT_EQ(builder.report().verdict->result.stream_digest, "abc");
+
+  status.set_state(v1::JobStatus::FAILED);
+  status.mutable_first_failure()->set_member("my-gpu-0.1");
+  status.mutable_first_failure()->set_message("loss is NaN");
+  builder.Heard(status, kNow, kWallNow);
+  EXPECT_FALSE(builder.report().verdict->succeeded);
+  EXPECT_EQ(builder.report().verdict->message, "loss is NaN");
+  EXPECT_EQ(builder.report().verdict->failure.pod, "vit-my-gpu-0");
+  EXPECT_EQ(builder.report().verdict->failure.role, "my-gpu");
+}
+
+}  // namespace
+}  // namespace hetero::reconcile
