@@ -421,6 +421,11 @@ absl::StatusOr<std::unique_ptr<Transport>> MakeRestTransport(ClusterAccess acces
     if ((server.scheme() != "https" && server.scheme() != "http") || server.host().empty()) {
       return absl::InvalidArgumentError("server \"" + access.server + "\": give https://host:port");
     }
+    if (server.host().front() == '[') {
+      return absl::InvalidArgumentError("server \"" + access.server +
+                                        "\": cpprestsdk cannot dial an IPv6 address; give a name "
+                                        "that leads to it");
+    }
     return std::make_unique<RestTransport>(std::move(access), std::move(server));
   } catch (const web::uri_exception& error) {
     return absl::InvalidArgumentError("server \"" + access.server + "\": " + error.what());

@@ -150,8 +150,8 @@ class Authority {
 absl::Status CheckUid(const std::string& uid) {
   if (uid.empty()) return absl::InvalidArgumentError("certificates: the job has no uid");
   for (const char c : uid) {
-    const bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
-                       (c >= 'A' && c <= 'Z') || c == '-' || c == '_' || c == '.';
+    const bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                       c == '-' || c == '_' || c == '.';
     if (plain) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("certificates: the job's uid \"", uid,

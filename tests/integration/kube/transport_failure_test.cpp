@@ -189,6 +189,15 @@ TEST(TransportFailure, ABrokenRequestDoesNotHarmTheNext) {
   EXPECT_GE(good, 3);
 }
 
+TEST(TransportFailure, ServersThatCannotBeDialledAreRefusedAtOnce) {
+  for (const char* server :
+       {"", "10.0.0.1:6443", "ftp://host", "https://", "https://[::1]:6443", "https://a b"}) {
+    EXPECT_EQ(MakeRestTransport({.server = server}).status().code(),
+              absl::StatusCode::kInvalidArgument)
+        << server;
+  }
+}
+
 TEST(TransportFailure, APathThatIsNoUriIsRefused) {
   ScriptedServer server([](const auto&, auto& connection) { connection.Respond(200, "{}"); });
   EXPECT_EQ(TransportTo(server)->Send({.path = "/a b"}, kEnough).status().code(),

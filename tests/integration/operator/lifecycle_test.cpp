@@ -162,7 +162,7 @@ TEST_F(Lifecycle, ServiceOfAnotherJobIsANameConflict) {
       seconds(30), [&] { return job.Describe(); });
   EXPECT_NE(job.Message("PodsCreated").find("taken-head"), std::string::npos);
   plane_.MustKubectl({"delete", "service", "taken-head", "-n", space.name()});
-  EXPECT_TRUE(job.WaitIs("Running"));
+  EXPECT_TRUE(job.WaitIs("Succeeded"));
 }
 
 TEST_F(Lifecycle, QuotaIsToldAndHealsByItself) {

@@ -69,6 +69,8 @@ TestAuthority::TestAuthority() : impl_(new Impl) {
   impl_->certificate = Draft("test authority", impl_->key.get(), nullptr, 1);
   X509* certificate = impl_->certificate.get();
   AddExtension(certificate, certificate, NID_basic_constraints, "critical,CA:TRUE");
+  // All test authorities have one name: this tells them apart where several are trusted.
+  AddExtension(certificate, certificate, NID_subject_key_identifier, "hash");
   X509_sign(certificate, impl_->key.get(), EVP_sha256());
 }
 
@@ -91,6 +93,7 @@ TestAuthority::Leaf TestAuthority::Sign(const std::string& common_name,
       Draft(common_name, key.get(), impl_->certificate.get(), impl_->next_serial++);
   AddExtension(certificate.get(), impl_->certificate.get(), NID_subject_alt_name,
                alternative_names.c_str());
+  AddExtension(certificate.get(), impl_->certificate.get(), NID_authority_key_identifier, "keyid");
   X509_sign(certificate.get(), impl_->key.get(), EVP_sha256());
   return {ToPem(certificate.get()), ToPem([&](BIO* out) {
             return PEM_write_bio_PrivateKey(out, key.get(), nullptr, nullptr, 0, nullptr, nullptr);
