@@ -27,7 +27,19 @@ void JobWorker::Run(const reconcile::Stores& stores, const reconcile::OperatorId
       client_, clock_, registry_, stores, events, heads, identity,
       {.settings = options_.settings, .parallelism = options_.parallelism});
   reconciler_ = &reconciler;
+  SetHeads(&heads);
   controller_.Run(std::move(stop));
+  SetHeads(nullptr);
+}
+
+void JobWorker::ShowFromNowOn(const reconcile::OperatorIdentity& renewed) {
+  const std::lock_guard lock(mutex_);
+  if (heads_ != nullptr) heads_->ShowFromNowOn(renewed.leaf);
+}
+
+void JobWorker::SetHeads(reconcile::HeadFollower* heads) {
+  const std::lock_guard lock(mutex_);
+  heads_ = heads;
 }
 
 }  // namespace hetero::program

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <mutex>
 #include <stop_token>
 #include <string>
 
@@ -24,14 +25,20 @@ class JobWorker {
   // Blocks until stop and until the reconciles that run then have ended. Call once.
   void Run(const reconcile::Stores& stores, const reconcile::OperatorIdentity& identity,
            std::stop_token stop);
+  // Heads that are dialled from now on are shown this certificate. Safe from any thread.
+  void ShowFromNowOn(const reconcile::OperatorIdentity& renewed);
 
  private:
+  void SetHeads(reconcile::HeadFollower* heads);
+
   const OperatorOptions& options_;
   kube::Client& client_;
   kube::Client& event_client_;
   base::Clock& clock_;
   metrics::Registry& registry_;
   reconcile::Reconciler* reconciler_ = nullptr;  // set while the controller runs
+  std::mutex mutex_;                             // guards heads_
+  reconcile::HeadFollower* heads_ = nullptr;     // set while Run() does
   controller::Controller controller_;
 };
 

@@ -1,11 +1,10 @@
-#include <malloc.h>
-
 #include <cstdlib>
 #include <iostream>
 #include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <thread>
 
 #include "base/clock.h"
 #include "base/http_endpoint.h"
@@ -15,10 +14,13 @@
 #include "base/version.h"
 #include "operator/cluster_view.h"
 #include "operator/controller/manager.h"
+#include "operator/grpc_log.h"
+#include "operator/identity_renewal.h"
 #include "operator/job_worker.h"
 #include "operator/kube/cluster_access.h"
 #include "operator/kube/leader_election.h"
 #include "operator/kube/rest_transport.h"
+#include "operator/memory.h"
 #include "operator/operator_identity.h"
 #include "operator/options.h"
 #include "runtime/process/grpc_lifetime.h"
@@ -77,6 +79,10 @@ absl::Status Run(OperatorOptions options, std::stop_token signal) {
   std::stop_source end;
   const std::stop_callback on_signal(signal, [&] { end.request_stop(); });
   reconcile::OperatorIdentity identity;  // set while starting to lead, before the workers run
+  const auto load_identity = [&] {
+    return LoadOperatorIdentity(client, clock,
+                                {options.operator_namespace, options.identity_secret});
+  };
   controller::Manager manager(clock, {.stop_timeout = kStopTimeout});
   metrics::HttpEndpoint http(registry);
   http.SetReadiness([&] { return manager.Ready(); });
@@ -86,11 +92,7 @@ absl::Status Run(OperatorOptions options, std::stop_token signal) {
   manager.SetElection(
       [&](std::stop_token stop) -> absl::Status {
         if (options.leader_elect) HETERO_RETURN_IF_ERROR(election.Acquire(stop));
-        if (options.leader_elect) log::Info("became leader", {{"lease", options.lease_name}});
-        // Only now: whoever led before may have renewed it.
-        HETERO_ASSIGN_OR_RETURN(
-            identity, LoadOperatorIdentity(client, clock,
-                                           {options.operator_namespace, options.identity_secret}));
+        HETERO_ASSIGN_OR_RETURN(identity, load_identity());  // may have been renewed by others
         return absl::OkStatus();
       },
       [&](std::stop_token stop) -> absl::Status {
@@ -99,13 +101,12 @@ absl::Status Run(OperatorOptions options, std::stop_token signal) {
         return absl::OkStatus();
       });
   manager.AddWorker("jobs", [&](std::stop_token stop) { jobs.Run(view.stores(), identity, stop); });
-  manager.AddWorker("identity renewal", [&](std::stop_token stop) {
-    const base::Duration left = identity.expires - kRenewBefore - clock.WallNow();
-    if (!clock.SleepFor(left, stop)) return;
-    log::Info("the operator's certificate is to be renewed; ending to begin with a new one");
-    end.request_stop();
-    clock.SleepFor(base::Duration::max(), stop);
-  });
+  IdentityRenewal renewal(clock, {.load = load_identity,
+                                  .renewed = [&](const auto& now) { jobs.ShowFromNowOn(now); },
+                                  .replaced = [&] { end.request_stop(); }});
+  manager.AddWorker("identity renewal",
+                    [&](std::stop_token stop) { renewal.Run(identity, std::move(stop)); });
+  const std::jthread memory([&](std::stop_token stop) { KeepMemorySmall(clock, std::move(stop)); });
 
   const absl::Status status = manager.Start(end.get_token());
   if (!status.ok()) {
@@ -122,12 +123,13 @@ absl::Status Run(OperatorOptions options, std::stop_token signal) {
 
 int main(int argc, char** argv) {
   using namespace hetero;
-  mallopt(M_ARENA_MAX, 2);  // an arena per thread would cost megabytes each
+  program::LimitMemory();
   process::SignalStop signals;
   program::OperatorOptions options;
   if (const auto code = program::ParseOptions(argc, argv, std::cout, std::cerr, options)) {
     return *code;
   }
+  program::SendGrpcLogToOurs();
   process::KeepGrpcInitialized();
   log::Init("operator", options.log_level);
   const absl::Status status = program::Run(std::move(options), signals.first());

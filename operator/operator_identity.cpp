@@ -1,5 +1,6 @@
 #include "operator/operator_identity.h"
 
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -46,6 +47,22 @@ absl::Status About(const kube::ObjectKey& secret, const char* doing, const absl:
   return absl::Status(status.code(), message);
 }
 
+// What is to be written in place of `found`, which may be absent.
+absl::StatusOr<OperatorIdentity> NextIdentity(const std::optional<OperatorIdentity>& found,
+                                              base::WallTime now) {
+  if (!found || found->ca_key_pem.empty()) return reconcile::IssueOperatorIdentity(now);
+  return reconcile::RenewOperatorIdentity(*found, now);
+}
+
+void LogWritten(const kube::ObjectKey& secret, const std::optional<OperatorIdentity>& before,
+                const OperatorIdentity& now) {
+  const char* what = !before                        ? "operator identity made"
+                     : before->ca_pem == now.ca_pem ? "operator identity renewed"
+                                                    : "operator identity made anew: heads that run "
+                                                      "now do not know it, their jobs go on unseen";
+  log::Info(what, {{"secret", secret.ToString()}, {"expires", api::FormatTime(now.expires)}});
+}
+
 }  // namespace
 
 json IdentityToSecret(const kube::ObjectKey& key, const OperatorIdentity& identity) {
@@ -59,6 +76,7 @@ json IdentityToSecret(const kube::ObjectKey& key, const OperatorIdentity& identi
             {"annotations", {{kExpires, api::FormatTime(identity.expires)}}}}},
           {"data",
            {{"ca.crt", Base64(identity.ca_pem)},
+            {"ca.key", Base64(identity.ca_key_pem)},
             {"tls.crt", Base64(identity.leaf.certificate_pem)},
             {"tls.key", Base64(identity.leaf.key_pem)}}}};
 }
@@ -66,6 +84,7 @@ json IdentityToSecret(const kube::ObjectKey& key, const OperatorIdentity& identi
 absl::StatusOr<OperatorIdentity> IdentityFromSecret(const json& secret) {
   OperatorIdentity identity;
   identity.ca_pem = DataAt(secret, "ca.crt");
+  identity.ca_key_pem = DataAt(secret, "ca.key");
   identity.leaf.certificate_pem = DataAt(secret, "tls.crt");
   identity.leaf.key_pem = DataAt(secret, "tls.key");
   const json metadata = secret.is_object() ? secret.value("metadata", json()) : json();
@@ -84,29 +103,34 @@ absl::StatusOr<OperatorIdentity> IdentityFromSecret(const json& secret) {
 absl::StatusOr<OperatorIdentity> LoadOperatorIdentity(kube::Client& client, base::Clock& clock,
                                                       const kube::ObjectKey& secret) {
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    const absl::StatusOr<json> found = client.Get(kube::kSecrets, secret);
-    if (!found.ok() && !absl::IsNotFound(found.status())) {
-      return About(secret, "cannot be read", found.status());
+    const absl::StatusOr<json> stored = client.Get(kube::kSecrets, secret);
+    if (!stored.ok() && !absl::IsNotFound(stored.status())) {
+      return About(secret, "cannot be read", stored.status());
     }
-    if (found.ok()) {
-      absl::StatusOr<OperatorIdentity> identity = IdentityFromSecret(*found);
+    std::optional<OperatorIdentity> found;
+    if (stored.ok()) {
+      absl::StatusOr<OperatorIdentity> identity = IdentityFromSecret(*stored);
       if (!identity.ok()) return About(secret, "what was read", identity.status());
-      if (clock.WallNow() < identity->expires - kRenewBefore) return identity;
+      found = *std::move(identity);
+      const bool fresh = clock.WallNow() < found->expires - kRenewBefore;
+      if (fresh && !found->ca_key_pem.empty()) return *std::move(found);
     }
-    HETERO_ASSIGN_OR_RETURN(OperatorIdentity issued,
-                            reconcile::IssueOperatorIdentity(clock.WallNow()));
-    json object = IdentityToSecret(secret, issued);
+    absl::StatusOr<OperatorIdentity> next = NextIdentity(found, clock.WallNow());
+    if (!next.ok()) {
+      return About(secret, "cannot be renewed; delete it, and the operator makes a new one",
+                   next.status());
+    }
+    json object = IdentityToSecret(secret, *next);
     absl::Status written;
-    if (found.ok()) {
-      object["metadata"]["resourceVersion"] = TextAt(*found, "metadata", "resourceVersion");
+    if (found) {
+      object["metadata"]["resourceVersion"] = TextAt(*stored, "metadata", "resourceVersion");
       written = client.Update(kube::kSecrets, secret, object).status();
     } else {
       written = client.Create(kube::kSecrets, secret.name_space, object).status();
     }
     if (written.ok()) {
-      log::Info(found.ok() ? "operator identity renewed" : "operator identity made",
-                {{"secret", secret.ToString()}, {"expires", api::FormatTime(issued.expires)}});
-      return issued;
+      LogWritten(secret, found, *next);
+      return next;
     }
     if (!absl::IsAlreadyExists(written) && !absl::IsAborted(written) &&
         !absl::IsNotFound(written)) {

@@ -12,17 +12,19 @@
 // running jobs trust the authority in it.
 namespace hetero::program {
 
-// Before it expires, so that jobs which began with it have this long to end.
+// Before the certificate expires: time for somebody to see why it could not be done.
 inline constexpr std::chrono::hours kRenewBefore{30 * 24};
 
-// Reads the Secret; makes it when it is missing, renews it when it expires within kRenewBefore.
-// Others may do the same at the same time: the first one wins, the rest read what it wrote. Errors
-// name the Secret and the remedy.
+// Reads the Secret; makes it when it is missing, renews it when it expires within kRenewBefore:
+// with the same authority, so that running jobs notice nothing. One without the authority's key, as
+// the first versions wrote it, is made anew. Others may do the same at the same time: the first one
+// wins, the rest read what it wrote. Errors name the Secret and the remedy.
 absl::StatusOr<reconcile::OperatorIdentity> LoadOperatorIdentity(kube::Client& client,
                                                                  base::Clock& clock,
                                                                  const kube::ObjectKey& secret);
 
-// The Secret: tls.crt, tls.key, ca.crt and, as an annotation, when it expires; and back.
+// The Secret: tls.crt, tls.key, ca.crt, ca.key and, as an annotation, when tls.crt expires; and
+// back. ca.key may be missing.
 nlohmann::json IdentityToSecret(const kube::ObjectKey& key,
                                 const reconcile::OperatorIdentity& identity);
 absl::StatusOr<reconcile::OperatorIdentity> IdentityFromSecret(const nlohmann::json& secret);

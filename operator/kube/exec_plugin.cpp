@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 #include "base/status_macros.h"
 #include "operator/kube/api_error.h"
+#include "operator/kube/system_authorities.h"
 
 extern char** environ;
 
@@ -65,6 +66,12 @@ std::vector<std::string> Environment(const ExecPlugin& plugin) {
                   [&](const std::string& variable) { return variable.starts_with(name + "="); });
     variables.push_back(name + "=" + value);
   };
+  if (const std::optional<std::string>& file = HiddenCertificateFile(); file.has_value()) {
+    std::erase_if(variables, [](const std::string& variable) {
+      return variable.starts_with("SSL_CERT_FILE=");
+    });
+    if (!file->empty()) set("SSL_CERT_FILE", *file);
+  }
   for (const auto& [name, value] : plugin.env) set(name, value);
   json spec = {{"interactive", false}};
   if (!plugin.cluster.is_null()) spec["cluster"] = plugin.cluster;

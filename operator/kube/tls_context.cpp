@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/status_macros.h"
+#include "operator/kube/system_authorities.h"
 
 namespace hetero::kube {
 namespace {
@@ -29,7 +30,6 @@ absl::Status Unusable(const std::string& what) {
 }
 
 absl::Status Trust(SSL_CTX* context, const std::string& ca) {
-  SSL_CTX_set_cert_store(context, X509_STORE_new());  // leaves out the system's authorities
   X509_STORE* store = SSL_CTX_get_cert_store(context);
   const Memory in = Reader(ca);
   int count = 0;
@@ -70,14 +70,29 @@ absl::Status Show(SSL_CTX* context, const std::string& chain, const std::string&
 
 }  // namespace
 
-absl::Status TlsSettings::Configure(SSL_CTX* context) {
-  if (SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION) != 1) {
+absl::StatusOr<TlsSettings::Context> TlsSettings::MakeContext() {
+  Context context(SSL_CTX_new(TLS_client_method()));
+  if (context == nullptr || SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION) != 1) {
     return Unusable("TLS 1.2 is not available");
   }
-  if (!ca_.empty()) HETERO_RETURN_IF_ERROR(Trust(context, ca_));
-  if (!certificate_.empty()) HETERO_RETURN_IF_ERROR(Show(context, certificate_, key_));
-  SSL_CTX_set_cert_verify_callback(context, &TlsSettings::Verify, this);
-  return absl::OkStatus();
+  SSL_CTX_set_session_cache_mode(context.get(), SSL_SESS_CACHE_OFF);
+  if (ca_.empty()) {
+    TrustSystemAuthorities(context.get());
+  } else {
+    HETERO_RETURN_IF_ERROR(Trust(context.get(), ca_));
+  }
+  if (!certificate_.empty()) HETERO_RETURN_IF_ERROR(Show(context.get(), certificate_, key_));
+  SSL_CTX_set_cert_verify_callback(context.get(), &TlsSettings::Verify, this);
+  return context;
+}
+
+absl::StatusOr<SSL_CTX*> TlsSettings::SharedContext() {
+  std::lock_guard lock(mutex_);
+  if (context_ == nullptr) {
+    HETERO_ASSIGN_OR_RETURN(context_, MakeContext());
+  }
+  SSL_CTX_up_ref(context_.get());
+  return context_.get();
 }
 
 int TlsSettings::Verify(X509_STORE_CTX* store, void* self) {

@@ -5,33 +5,44 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 namespace hetero::kube {
 
-// How connections to the API server are protected. Immutable, apart from the note of what last went
-// wrong; must outlive the contexts it configured. Safe from any thread.
+// How connections to the API server are protected. Must outlive the connections made with it. Safe
+// from any thread.
 class TlsSettings {
  public:
   // PEM texts. `ca` empty: the system's authorities. `certificate` empty: none is shown.
   TlsSettings(std::string ca, std::string certificate, std::string key)
       : ca_(std::move(ca)), certificate_(std::move(certificate)), key_(std::move(key)) {}
 
-  // Sets TLS 1.2 as the oldest version, whom to trust (and nobody else) and what to show. Errors
-  // say which of the three texts cannot be used.
-  absl::Status Configure(SSL_CTX* context);
+  TlsSettings(const TlsSettings&) = delete;
+  TlsSettings& operator=(const TlsSettings&) = delete;
 
-  const std::string& certificate() const { return certificate_; }
-  const std::string& key() const { return key_; }
+  // One context for all connections, with a reference of the caller's own: TLS 1.2 as the oldest
+  // version, whom to trust (and nobody else) and what to show. Errors say which of the three texts
+  // cannot be used.
+  absl::StatusOr<SSL_CTX*> SharedContext();
+
   // Why the last server certificate that was refused was; empty when none was.
   std::string last_refusal() const;
 
  private:
   static int Verify(X509_STORE_CTX* store, void* self);
 
+  struct FreeContext {
+    void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
+  };
+  using Context = std::unique_ptr<SSL_CTX, FreeContext>;
+  absl::StatusOr<Context> MakeContext();
+
   const std::string ca_, certificate_, key_;
-  mutable std::mutex mutex_;  // guards last_refusal_
+  mutable std::mutex mutex_;  // guards context_ and last_refusal_
+  Context context_;
   std::string last_refusal_;
 };
 

@@ -22,6 +22,7 @@ using Memory = std::unique_ptr<BIO, decltype(&BIO_free)>;
 
 constexpr std::chrono::hours kBackdated{1};  // the nodes' clocks may run behind
 constexpr std::chrono::hours kValid{365 * 24};
+constexpr std::chrono::hours kOperatorAuthorityValid{10 * 365 * 24};
 constexpr int kSerialBits = 127;  // positive and at most 20 octets, RFC 5280 section 4.1.2.2
 
 absl::Status OpenSslError(const char* what) {
@@ -46,6 +47,10 @@ absl::StatusOr<std::string> ToPem(WritePem write) {
   return std::string(data, static_cast<size_t>(size));
 }
 
+Memory Reader(const std::string& pem) {
+  return Memory(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())), BIO_free);
+}
+
 absl::StatusOr<std::string> CertificatePem(X509* certificate) {
   return ToPem([=](BIO* out) { return PEM_write_bio_X509(out, certificate); });
 }
@@ -62,9 +67,9 @@ bool SetRandomSerial(X509* certificate) {
          BN_to_ASN1_INTEGER(serial.get(), X509_get_serialNumber(certificate)) != nullptr;
 }
 
-bool SetValidity(X509* certificate, base::WallTime now) {
+bool SetValidity(X509* certificate, base::WallTime now, std::chrono::hours valid) {
   const time_t from = std::chrono::system_clock::to_time_t(now - kBackdated);
-  const time_t to = std::chrono::system_clock::to_time_t(now - kBackdated + kValid);
+  const time_t to = std::chrono::system_clock::to_time_t(now - kBackdated + valid);
   return ASN1_TIME_set(X509_getm_notBefore(certificate), from) != nullptr &&
          ASN1_TIME_set(X509_getm_notAfter(certificate), to) != nullptr;
 }
@@ -87,22 +92,24 @@ bool AddExtension(X509* certificate, X509* issuer, int nid, const std::string& v
 }
 
 // Everything but issuer, extensions and signature.
-absl::StatusOr<Certificate> Draft(const std::string& name, EVP_PKEY* key, base::WallTime now) {
+absl::StatusOr<Certificate> Draft(const std::string& name, EVP_PKEY* key, base::WallTime now,
+                                  std::chrono::hours valid) {
   Certificate certificate(X509_new(), X509_free);
   if (!certificate || X509_set_version(certificate.get(), X509_VERSION_3) != 1 ||
-      !SetRandomSerial(certificate.get()) || !SetValidity(certificate.get(), now) ||
+      !SetRandomSerial(certificate.get()) || !SetValidity(certificate.get(), now, valid) ||
       X509_set_pubkey(certificate.get(), key) != 1 || !SetCommonName(certificate.get(), name)) {
     return OpenSslError("filling a certificate");
   }
   return certificate;
 }
 
-// Signs leaves; its key is gone with it.
+// Signs leaves; its key is gone with it, unless key_pem() is kept.
 class Authority {
  public:
-  static absl::StatusOr<Authority> Create(const std::string& name, base::WallTime now) {
+  static absl::StatusOr<Authority> Create(const std::string& name, base::WallTime now,
+                                          std::chrono::hours valid) {
     HETERO_ASSIGN_OR_RETURN(Key key, NewKey());
-    HETERO_ASSIGN_OR_RETURN(Certificate certificate, Draft(name, key.get(), now));
+    HETERO_ASSIGN_OR_RETURN(Certificate certificate, Draft(name, key.get(), now, valid));
     X509* own = certificate.get();
     if (X509_set_issuer_name(own, X509_get_subject_name(own)) != 1 ||
         !AddExtension(own, own, NID_basic_constraints, "critical,CA:TRUE,pathlen:0") ||
@@ -114,11 +121,35 @@ class Authority {
     return Authority(std::move(key), std::move(certificate), now);
   }
 
+  static absl::StatusOr<Authority> FromPem(const std::string& certificate_pem,
+                                           const std::string& key_pem, base::WallTime now) {
+    const Memory certificate_in = Reader(certificate_pem);
+    const Memory key_in = Reader(key_pem);
+    Certificate certificate(PEM_read_bio_X509(certificate_in.get(), nullptr, nullptr, nullptr),
+                            X509_free);
+    Key key(PEM_read_bio_PrivateKey(key_in.get(), nullptr, nullptr, const_cast<char*>("")),
+            EVP_PKEY_free);
+    const bool usable = certificate && key && X509_check_ca(certificate.get()) == 1 &&
+                        X509_check_private_key(certificate.get(), key.get()) == 1;
+    ERR_clear_error();
+    if (!usable) {
+      return absl::InvalidArgumentError(
+          "certificates: not an authority's certificate with the key that belongs to it");
+    }
+    return Authority(std::move(key), std::move(certificate), now);
+  }
+
+  bool Outlives(base::WallTime time) const {
+    time_t end = std::chrono::system_clock::to_time_t(time);
+    return X509_cmp_time(X509_get0_notAfter(certificate_.get()), &end) > 0;
+  }
+
   absl::StatusOr<std::string> pem() const { return CertificatePem(certificate_.get()); }
+  absl::StatusOr<std::string> key_pem() const { return KeyPem(key_.get()); }
 
   absl::StatusOr<children::Leaf> Issue(const std::string& name, const std::string& uri) const {
     HETERO_ASSIGN_OR_RETURN(const Key key, NewKey());
-    HETERO_ASSIGN_OR_RETURN(const Certificate certificate, Draft(name, key.get(), now_));
+    HETERO_ASSIGN_OR_RETURN(const Certificate certificate, Draft(name, key.get(), now_, kValid));
     X509* leaf = certificate.get();
     X509* issuer = certificate_.get();
     if (X509_set_issuer_name(leaf, X509_get_subject_name(issuer)) != 1 ||
@@ -169,7 +200,7 @@ std::string RoleUri(const std::string& job_uid, const std::string& role_type) {
 absl::StatusOr<JobTrust> IssueJobTrust(const std::string& job_uid, base::WallTime now) {
   HETERO_RETURN_IF_ERROR(CheckUid(job_uid));
   HETERO_ASSIGN_OR_RETURN(const Authority authority,
-                          Authority::Create(absl::StrCat("hetero job ", job_uid), now));
+                          Authority::Create(absl::StrCat("hetero job ", job_uid), now, kValid));
   JobTrust trust;
   HETERO_ASSIGN_OR_RETURN(trust.ca_pem, authority.pem());
   for (const auto& [role_type, leaf] : {std::pair{"Head", &trust.head},
@@ -180,13 +211,33 @@ absl::StatusOr<JobTrust> IssueJobTrust(const std::string& job_uid, base::WallTim
   return trust;
 }
 
-absl::StatusOr<OperatorIdentity> IssueOperatorIdentity(base::WallTime now) {
-  HETERO_ASSIGN_OR_RETURN(const Authority authority, Authority::Create("hetero operator", now));
+namespace {
+
+constexpr char kOperatorName[] = "hetero operator";
+
+absl::StatusOr<OperatorIdentity> IdentityOf(const Authority& authority, base::WallTime now) {
   OperatorIdentity identity;
   HETERO_ASSIGN_OR_RETURN(identity.ca_pem, authority.pem());
-  HETERO_ASSIGN_OR_RETURN(identity.leaf, authority.Issue("hetero operator", kOperatorUri));
+  HETERO_ASSIGN_OR_RETURN(identity.ca_key_pem, authority.key_pem());
+  HETERO_ASSIGN_OR_RETURN(identity.leaf, authority.Issue(kOperatorName, kOperatorUri));
   identity.expires = now - kBackdated + kValid;
   return identity;
+}
+
+}  // namespace
+
+absl::StatusOr<OperatorIdentity> IssueOperatorIdentity(base::WallTime now) {
+  HETERO_ASSIGN_OR_RETURN(const Authority authority,
+                          Authority::Create(kOperatorName, now, kOperatorAuthorityValid));
+  return IdentityOf(authority, now);
+}
+
+absl::StatusOr<OperatorIdentity> RenewOperatorIdentity(const OperatorIdentity& old,
+                                                       base::WallTime now) {
+  HETERO_ASSIGN_OR_RETURN(const Authority authority,
+                          Authority::FromPem(old.ca_pem, old.ca_key_pem, now));
+  if (!authority.Outlives(now + kValid)) return IssueOperatorIdentity(now);
+  return IdentityOf(authority, now);
 }
 
 }  // namespace hetero::reconcile

@@ -20,12 +20,20 @@ struct JobTrust {
 };
 absl::StatusOr<JobTrust> IssueJobTrust(const std::string& job_uid, base::WallTime now);
 
-// An authority and a leaf with URI kOperatorUri: how the operator shows itself to heads.
+// How the operator shows itself to heads: a leaf with URI kOperatorUri and the authority that
+// signed it. Jobs trust the authority for as long as they run, so it outlives its leafs: ten years,
+// with its key kept. Nobody else is ever signed by it, so who holds the key can do no more than who
+// holds the leaf's.
 struct OperatorIdentity {
   std::string ca_pem;
+  std::string ca_key_pem;
   children::Leaf leaf;
-  base::WallTime expires;
+  base::WallTime expires;  // the leaf
 };
 absl::StatusOr<OperatorIdentity> IssueOperatorIdentity(base::WallTime now);
+// Another leaf of the same authority; of a new one when the old one ends before the leaf would.
+// kInvalidArgument: the authority's certificate and key cannot be read or do not belong together.
+absl::StatusOr<OperatorIdentity> RenewOperatorIdentity(const OperatorIdentity& old,
+                                                       base::WallTime now);
 
 }  // namespace hetero::reconcile

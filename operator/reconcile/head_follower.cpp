@@ -54,8 +54,8 @@ struct HeadFollower::Impl : public std::enable_shared_from_this<HeadFollower::Im
     bool telling_later = false;
   };
 
-  Impl(base::Clock& clock, const OperatorIdentity& identity, Changed changed)
-      : clock(clock), identity(identity), changed(std::move(changed)), timer(clock, "heads") {}
+  Impl(base::Clock& clock, children::Leaf leaf, Changed changed)
+      : clock(clock), changed(std::move(changed)), leaf(std::move(leaf)), timer(clock, "heads") {}
 
   void Follow(const std::string& key, const std::optional<plan::HeadTarget>& target);
   void ReportExit(const std::string& key, const plan::Effect& effect);
@@ -75,10 +75,10 @@ struct HeadFollower::Impl : public std::enable_shared_from_this<HeadFollower::Im
   void CallEnded(std::shared_ptr<void> call);
 
   base::Clock& clock;
-  const OperatorIdentity& identity;
   const Changed changed;  // never called with the mutex held
 
   mutable std::mutex mutex;  // guards what follows
+  children::Leaf leaf;       // shown to heads
   std::condition_variable call_ended;
   std::map<std::string, Entry> entries;
   uint64_t last_serial = 0;
@@ -129,13 +129,15 @@ void HeadFollower::Impl::Follow(const std::string& key,
 // On the timer's thread.
 void HeadFollower::Impl::Dial(const std::string& key, uint64_t serial) {
   plan::HeadTarget target;
+  children::Leaf shown;
   {
     const std::lock_guard lock(mutex);
     const Entry* entry = Find(key, serial);
     if (entry == nullptr || closing) return;
     target = entry->target;
+    shown = leaf;
   }
-  absl::StatusOr<std::shared_ptr<grpc::Channel>> channel = DialStatusPort(target, identity);
+  absl::StatusOr<std::shared_ptr<grpc::Channel>> channel = DialStatusPort(target, shown);
   const std::lock_guard lock(mutex);
   Entry* entry = Find(key, serial);
   if (entry == nullptr || closing) return;
@@ -278,7 +280,7 @@ void HeadFollower::Impl::Close() {
 
 HeadFollower::HeadFollower(base::Clock& clock, const OperatorIdentity& identity, Changed changed) {
   KeepGrpcInitialized();
-  impl_ = std::make_shared<Impl>(clock, identity, std::move(changed));
+  impl_ = std::make_shared<Impl>(clock, identity.leaf, std::move(changed));
 }
 
 HeadFollower::~HeadFollower() { impl_->Close(); }
@@ -296,6 +298,11 @@ std::optional<plan::HeadReport> HeadFollower::Report(const std::string& key) con
 
 void HeadFollower::ReportExit(const std::string& key, const plan::Effect& effect) {
   impl_->ReportExit(key, effect);
+}
+
+void HeadFollower::ShowFromNowOn(const children::Leaf& leaf) {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->leaf = leaf;
 }
 
 size_t HeadFollower::streams() const {

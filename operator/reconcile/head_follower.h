@@ -38,6 +38,8 @@ class HeadFollower : public Heads {
   void Follow(const std::string& key, const std::optional<plan::HeadTarget>& target) override;
   std::optional<plan::HeadReport> Report(const std::string& key) const override;
   void ReportExit(const std::string& key, const plan::Effect& effect) override;
+  // A renewed certificate of the same authority; open streams stay as they are.
+  void ShowFromNowOn(const children::Leaf& leaf);
   size_t streams() const;
 
  private:

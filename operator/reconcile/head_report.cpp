@@ -112,7 +112,10 @@ void HeadReportBuilder::ReadMissing(const v1::JobStatus& status, base::Instant n
   std::map<std::string, base::Instant> missing;
   const v1::Progress& progress = status.progress();
   const bool all_done = progress.total_steps() > 0 && progress.step() >= progress.total_steps();
-  if (report_.state == HeadReport::State::kRunning && !all_done) {
+  // Between two generations a head waits; before the first nobody can be lost yet.
+  const bool under_way = report_.state == HeadReport::State::kRunning ||
+                         (report_.state == HeadReport::State::kWaiting && report_.generation > 0);
+  if (under_way && !all_done) {
     for (const v1::RoleStatus& role : status.roles()) {
       for (const std::string& name : role.missing()) {
         const std::string member = WithoutLocalRank(name);

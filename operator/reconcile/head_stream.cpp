@@ -59,13 +59,13 @@ struct ExitCall {
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<grpc::Channel>> DialStatusPort(const plan::HeadTarget& target,
-                                                              const OperatorIdentity& identity) {
+                                                              const children::Leaf& leaf) {
   std::shared_ptr<grpc::ChannelCredentials> credentials = grpc::InsecureChannelCredentials();
   if (!target.ca_pem.empty()) {
     HETERO_ASSIGN_OR_RETURN(credentials, base::MakePeerChannelCredentials(
                                              {.ca_pem = target.ca_pem,
-                                              .certificate_pem = identity.leaf.certificate_pem,
-                                              .key_pem = identity.leaf.key_pem,
+                                              .certificate_pem = leaf.certificate_pem,
+                                              .key_pem = leaf.key_pem,
                                               .allowed_uris = {RoleUri(target.job_uid, "Head")}}));
   }
   return grpc::CreateCustomChannel(DialledName(target.address), credentials, Arguments());

@@ -17,7 +17,7 @@ namespace hetero::reconcile {
 
 // A connection of its own to one head. Errors name what is wrong with the certificates.
 absl::StatusOr<std::shared_ptr<grpc::Channel>> DialStatusPort(const plan::HeadTarget& target,
-                                                              const OperatorIdentity& identity);
+                                                              const children::Leaf& leaf);
 
 // One Watch call. Holds itself until gRPC is done with it and then gives itself to `ended`, on a
 // thread of gRPC's, which must not be the one to let go of it: that would tear the channel down

@@ -58,7 +58,7 @@ absl::Status PlanExecutor::CarryOut(const std::string& key, const plan::Plan& pl
       if (outcomes[i].object != nullptr) Sooner(again, base::Duration::zero());
     }
     creates |= Creates(stage);
-    if (pods_created > 0) log::Info("pods created", {{"job", key}, {"count", pods_created}});
+    if (pods_created > 0) log::Debug("pods created", {{"job", key}, {"count", pods_created}});
     const bool done = std::all_of(outcomes.begin(), outcomes.end(),
                                   [](const Outcome& outcome) { return outcome.ok(); });
     if (!done) return Judge(key, Creates(stage), outcomes, *observed.job, memory, again);

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "operator/children/names.h"
+#include "operator/reconcile/job_log.h"
 #include "operator/reconcile/job_memory.h"
 #include "operator/reconcile/job_metrics.h"
 #include "operator/reconcile/json_access.h"
@@ -44,24 +45,6 @@ json StatusUpdate(const plan::ObservedJob& job, const api::JobStatus& status) {
             {"uid", metadata.uid},
             {"resourceVersion", job.resource_version}}},
           {"status", json::parse(api::StatusToJson(status), nullptr, false)}};
-}
-
-void LogStateChange(const std::string& key, const api::JobStatus& before,
-                    const api::JobStatus& after) {
-  const std::string from = StateOf(before);
-  const std::string to = StateOf(after);
-  if (from == to && before.attempt == after.attempt) return;
-  for (const api::Condition& condition : after.conditions) {
-    if (api::NameOf(condition.type) != to) continue;
-    log::Info("job state", {{"job", key},
-                            {"from", from},
-                            {"to", to},
-                            {"attempt", after.attempt},
-                            {"reason", condition.reason},
-                            {"message", condition.message}});
-    return;
-  }
-  log::Info("job state", {{"job", key}, {"from", from}, {"to", to}, {"attempt", after.attempt}});
 }
 
 }  // namespace
@@ -121,7 +104,7 @@ void Reconciler::Impl::Forget(const std::string& key) {
   if (it == memories.end()) return;
   metrics.Moved(it->second->state, "");
   memories.erase(it);
-  log::Info("job is gone", {{"job", key}});
+  log::Info("job gone", {{"job", key}});
 }
 
 plan::Observed Reconciler::Impl::Observe(const std::string& key,
@@ -185,6 +168,7 @@ absl::StatusOr<Result> Reconciler::Impl::Reconcile(const std::string& key, std::
     if (absl::IsNotFound(written)) return Result{};  // the watch brings its end
     if (!written.ok()) return written;
   }
+  if (plan.write_status) LogJobChange(key, *job, plan.status, plan.events);
   memory.settled.Add(plan.settled);
   SendEvents(job->job.metadata, plan.events);
   if (absl::Status done = executor.CarryOut(key, plan, observed, memory, again, std::move(stop));
@@ -222,7 +206,6 @@ absl::Status Reconciler::Impl::WriteStatus(const std::string& key, const plan::O
   memory.status_written = clock.Now();
   metrics.Written(observed, status);
   metrics.Moved(std::exchange(memory.state, StateOf(status)), StateOf(status));
-  LogStateChange(key, job.status, status);
   return absl::OkStatus();
 }
 

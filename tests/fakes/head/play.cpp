@@ -161,19 +161,24 @@ void Play::Advance(const Scene& scene, const Script& script, base::Instant now, 
       if (pod.member() == script.kill_member) action.kill_pod = pod.name;
     }
     killed_ = !action.kill_pod.empty();
+    if (killed_)
+      FallSilent(script.kill_member);  // no step without it, however late its end is seen
   }
   if (!script.lose_member.empty() && !lost_ && step_ >= script.lose_at) {
     lost_ = true;
-    const auto member = members_.find(script.lose_member);
-    if (member != members_.end()) {
-      member->second.silent = true;
-      member->second.connected = false;
-    }
+    FallSilent(script.lose_member);
   }
   if (script.disconnect_at && !disconnected_ && step_ >= *script.disconnect_at) {
     disconnected_ = action.disconnect = true;
   }
   if (step_ >= script.steps && action.kill_pod.empty()) End(script, now);
+}
+
+void Play::FallSilent(const std::string& name) {
+  const auto member = members_.find(name);
+  if (member == members_.end()) return;
+  member->second.silent = true;
+  member->second.connected = false;
 }
 
 void Play::End(const Script& script, base::Instant now) {

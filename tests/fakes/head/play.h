@@ -76,6 +76,7 @@ class Play {
   bool AllTrainersConnected(const Scene& scene) const;
   void OpenGeneration();
   void Advance(const Scene& scene, const Script& script, base::Instant now, Action& action);
+  void FallSilent(const std::string& member);  // until another pod takes its place
   void End(const Script& script, base::Instant now);
   void FillStatus(const Scene& scene, const Script& script);
 

@@ -169,6 +169,19 @@ TEST(Credentials, APluginThatHangsIsEndedWithAllItStarted) {
   EXPECT_THAT(result.status().ToString(), HasSubstr("waiting"));
 }
 
+TEST(Credentials, WithoutTheSystemsAuthoritiesPluginsStillFindThem) {
+  const char* variable = std::getenv("SSL_CERT_FILE");
+  const std::string before = variable == nullptr ? "" : variable;
+  KeepSystemAuthoritiesFromCpprest();
+  ScriptedServer server(RespondOk);
+  EXPECT_TRUE(TransportTo(server)->Send({.path = "/x"}, kEnough).ok());
+  const base::TemporaryFolder folder;
+  const std::string plugin =
+      Script(folder, "plugin", "echo \"file=$SSL_CERT_FILE.\" >&2; exit 1\n");
+  const auto result = RunExecPlugin({.command = plugin, .api_version = kV1});
+  EXPECT_THAT(result.status().ToString(), HasSubstr("file=" + before + "."));
+}
+
 TEST(Credentials, APluginThatIsMissingIsNamedWithItsHint) {
   const auto result = RunExecPlugin({.command = "no-such-plugin-at-all",
                                      .api_version = kV1,

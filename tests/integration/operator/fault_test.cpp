@@ -33,11 +33,13 @@ struct Lane {
 
 // A life with one failure in it: GPU worker 0 dies once, at step 5.
 json EventfulJob(const std::string& name) {
-  return MakeJob(name, {{"steps", 12},
-                        {"stepMillis", 20},
-                        {"killMember", "gpu-0"},
-                        {"killAtStep", 5},
-                        {"result", {{"loss", 0.25}}}});
+  return MakeJob(name,
+                 {{"steps", 12},
+                  {"stepMillis", 20},
+                  {"killMember", "gpu-0"},
+                  {"killAtStep", 5},
+                  {"result", {{"loss", 0.25}}}},
+                 2, 2);
 }
 
 // What every run of EventfulJob must come to, whatever happened on the way.
@@ -45,10 +47,10 @@ void ExpectTheEnd(Lane& lane, JobUnderTest& job, seconds deadline = seconds(120)
   ASSERT_TRUE(job.WaitIs("Succeeded", deadline)) << lane.process.log();
   ASSERT_TRUE(job.WaitGone()) << lane.process.log();
   const json status = job.Status();
-  EXPECT_EQ(status["restarts"], 1) << status.dump(1);
-  EXPECT_EQ(status["attempt"], 1) << status.dump(1);
-  EXPECT_EQ(status["firstFailure"]["pod"], job.name() + "-gpu-0");
-  EXPECT_EQ(status["result"]["loss"], 0.25);
+  EXPECT_EQ(status.value("restarts", 0), 1) << status.dump(1);
+  EXPECT_EQ(status.value("attempt", 0), 1) << status.dump(1);
+  EXPECT_EQ(status.value("firstFailure", json::object()).value("pod", ""), job.name() + "-gpu-0");
+  EXPECT_EQ(status.value("result", json::object()).value("loss", 0.0), 0.25);
   EXPECT_TRUE(status.value("uncounted", json::array()).empty());
   // No pod twice: each name was accepted once, but for the one that died.
   std::map<std::string, int> accepted;
@@ -58,7 +60,7 @@ void ExpectTheEnd(Lane& lane, JobUnderTest& job, seconds deadline = seconds(120)
     if (body.value("kind", "") == "Pod") ++accepted[body["metadata"]["name"].get<std::string>()];
   }
   for (const auto& [name, count] : accepted) {
-    EXPECT_LE(count, name == job.name() + "-gpu-0" ? 2 : 1) << name;
+    EXPECT_LE(count, name.ends_with("-gpu-0") ? 2 : 1) << name;
   }
 }
 
@@ -121,9 +123,15 @@ TEST_F(Fault, KilledAtEveryWrite) {
       });
       lane.process.Start();
       JobUnderTest job(lane.space.name(), EventfulJob("job"));
+      // The last writes are events and progress, whose number differs by one or two from life to
+      // life.
       WaitFor(
-          "the operator was killed", [&] { return !lane.process.running(); }, seconds(60),
-          [&] { return job.Describe(); });
+          "the operator was killed or had no such write to make",
+          [&] {
+            return !lane.process.running() || (job.Is("Succeeded") && job.Children().empty());
+          },
+          seconds(60), [&] { return job.Describe(); });
+      if (lane.process.running()) kill_now();
       lane.process.Start();
       ExpectTheEnd(lane, job);
     }
@@ -304,11 +312,13 @@ TEST_F(Fault, ApiServerAndEtcdRestart) {
     lane.process.Start();
     std::deque<JobUnderTest> jobs;
     jobs.emplace_back(lane.space.name(), EventfulJob("before"));
-    jobs.emplace_back(lane.space.name(), MakeJob("during", {{"steps", 100},
-                                                            {"stepMillis", 50},
-                                                            {"killMember", "gpu-0"},
-                                                            {"killAtStep", 60},
-                                                            {"result", {{"loss", 0.25}}}}));
+    jobs.emplace_back(lane.space.name(), MakeJob("during",
+                                                 {{"steps", 100},
+                                                  {"stepMillis", 50},
+                                                  {"killMember", "gpu-0"},
+                                                  {"killAtStep", 60},
+                                                  {"result", {{"loss", 0.25}}}},
+                                                 2, 2));
     ASSERT_TRUE(jobs[1].WaitIs("Running"));
     plane_.Component("kill", component);
     std::this_thread::sleep_for(seconds(2));

@@ -14,7 +14,7 @@ class Restart : public ::testing::Test {
   static void SetUpTestSuite() {
     World::Get();
     operator_ =
-        new OperatorProcess({.arguments = {"--node-lost-grace", "5", "--pod-kill-grace", "3"}});
+        new OperatorProcess({.arguments = {"--node-lost-grace", "5s", "--pod-kill-grace", "3s"}});
     WaitFor("the operator is ready", [] { return operator_->ready(); });
   }
   static void TearDownTestSuite() { delete operator_; }
@@ -205,21 +205,36 @@ TEST_F(Restart, EvictionCostsNothing) {
 
 TEST_F(Restart, NodeThatStaysAwayLosesItsPods) {
   TestNamespace space("node");
-  JobUnderTest job(space.name(), Endless("job"));
-  ASSERT_TRUE(job.WaitIs("Running"));
-  auto before = Uids(job);
-  const std::string node = job.Pod("cpu", 0)["spec"]["nodeName"];
-  std::set<std::string> there;
-  for (const auto& [name, uid] : before) {
-    const size_t dash = name.find('-');
-    if (job.Pod(name.substr(0, dash), std::stoi(name.substr(dash + 1)))["spec"]["nodeName"] ==
-        node) {
-      there.insert(name);
+  json manifest = Endless("job");
+  // CPU workers anywhere but on the node of the others: so not every trainer is lost with them.
+  const json here = {{"kubernetes.io/hostname", "node-2"}};
+  const json elsewhere = {
+      {"nodeAffinity",
+       {{"requiredDuringSchedulingIgnoredDuringExecution",
+         {{"nodeSelectorTerms",
+           json::array({{{"matchExpressions", json::array({{{"key", "kubernetes.io/hostname"},
+                                                            {"operator", "NotIn"},
+                                                            {"values", {"node-2"}}}})}}})}}}}}};
+  for (const char* role : {"head", "cpu", "gpu"}) {
+    json& spec = RoleOf(manifest, role)["template"]["spec"];
+    spec["containers"] = json::array({{{"name", "runtime"}}});
+    if (role == std::string("cpu")) {
+      spec["affinity"] = elsewhere;
+    } else {
+      spec["nodeSelector"] = here;
     }
   }
+  JobUnderTest job(space.name(), manifest);
+  ASSERT_TRUE(job.WaitIs("Running"));
+  const auto before = Uids(job);
+  const std::string node = job.Pod("cpu", 0)["spec"]["nodeName"];
+  std::set<std::string> there = {"cpu-0"};
+  if (job.Pod("cpu", 1)["spec"]["nodeName"] == node) there.insert("cpu-1");
   plane_.LoseNode(node);
   ExpectReplaced(job, before, there);
   EXPECT_EQ(job.Status().value("restarts", 0), 0) << job.Status().dump(1);
+  EXPECT_EQ(job.Status()["attempt"], 1);
+  EXPECT_EQ(job.Status()["firstFailure"]["reason"], "NodeLost");
   plane_.BringBackNode(node);
 }
 

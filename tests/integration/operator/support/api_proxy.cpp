@@ -161,6 +161,7 @@ void ApiProxy::Accept() {
     connections_.push_back(connection);
     connection->thread = std::thread([this, connection] {
       Serve(*connection);
+      connection->client.Cut();
       connection->done = true;
     });
   }

@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <thread>
 
 #include "base/fake_clock.h"
+#include "operator/identity_renewal.h"
 
 namespace hetero::program {
 namespace {
@@ -103,9 +105,34 @@ TEST_F(OperatorIdentityTest, IsRenewedAMonthBeforeItExpires) {
   const auto renewed = Load();
   ASSERT_TRUE(renewed.ok()) << renewed.status();
   EXPECT_THAT(server_.calls, ElementsAre("GET " + kOne, "PUT " + kOne));
-  EXPECT_NE(renewed->ca_pem, made->ca_pem);
+  EXPECT_EQ(renewed->ca_pem, made->ca_pem) << "running jobs trust this one";
+  EXPECT_NE(renewed->leaf.certificate_pem, made->leaf.certificate_pem);
   EXPECT_GT(renewed->expires, made->expires);
-  EXPECT_EQ(Load()->ca_pem, renewed->ca_pem);
+  EXPECT_EQ(Load()->leaf.certificate_pem, renewed->leaf.certificate_pem);
+}
+
+TEST_F(OperatorIdentityTest, OneWithoutTheKeyOfItsAuthorityIsMadeAnew) {
+  const auto made = Load();
+  ASSERT_TRUE(made.ok());
+  server_.secret["data"].erase("ca.key");
+  const auto anew = Load();
+  ASSERT_TRUE(anew.ok()) << anew.status();
+  EXPECT_THAT(server_.calls, ElementsAre("GET " + kOne, "PUT " + kOne));
+  EXPECT_NE(anew->ca_pem, made->ca_pem);
+  EXPECT_TRUE(server_.secret["data"].contains("ca.key"));
+  EXPECT_EQ(Load()->ca_pem, anew->ca_pem);
+}
+
+TEST_F(OperatorIdentityTest, AKeyOfAnotherAuthorityIsToldWithItsRemedy) {
+  const auto made = Load();
+  const auto other = reconcile::IssueOperatorIdentity(clock_.WallNow());
+  ASSERT_TRUE(made.ok() && other.ok());
+  reconcile::OperatorIdentity mixed = *made;
+  mixed.ca_key_pem = other->ca_key_pem;
+  server_.Store(IdentityToSecret(kKey, mixed));
+  clock_.Advance(std::chrono::hours(24 * 350));
+  const absl::Status status = Load().status();
+  EXPECT_THAT(status.message(), HasSubstr("Secret ops/identity: cannot be renewed; delete it"));
 }
 
 // Two replicas start at once.
@@ -154,6 +181,64 @@ TEST_F(OperatorIdentityTest, ASecretOfSomebodyElseIsLeftAlone) {
   }
   EXPECT_FALSE(IdentityFromSecret(json("text")).ok());
   EXPECT_FALSE(IdentityFromSecret(json()).ok());
+}
+
+class IdentityRenewalTest : public OperatorIdentityTest {
+ protected:
+  void Start() {
+    identity_ = *Load();
+    thread_ = std::jthread([this](std::stop_token stop) {
+      IdentityRenewal(clock_, {.load = [this] { return Load(); },
+                               .renewed = [this](const auto& now) { renewed_.push_back(now); },
+                               .replaced = [this] { ++replaced_; }})
+          .Run(identity_, std::move(stop));
+    });
+  }
+  // Lets the days of `time` pass one by one.
+  void Pass(std::chrono::hours time) {
+    for (int day = 0; day * std::chrono::hours(24) < time; ++day) {
+      ASSERT_TRUE(clock_.WaitForSleepers(1));
+      clock_.Advance(std::chrono::hours(24));
+    }
+    ASSERT_TRUE(clock_.WaitForSleepers(1));
+  }
+
+  reconcile::OperatorIdentity identity_;
+  std::vector<reconcile::OperatorIdentity> renewed_;  // read while the thread sleeps
+  int replaced_ = 0;
+  std::jthread thread_;
+};
+
+TEST_F(IdentityRenewalTest, RenewsWhileItLeads) {
+  Start();
+  Pass(std::chrono::hours(24 * 334));
+  EXPECT_TRUE(renewed_.empty());
+  Pass(std::chrono::hours(24 * 2));
+  ASSERT_EQ(renewed_.size(), 1u);
+  EXPECT_EQ(renewed_[0].ca_pem, identity_.ca_pem);
+  EXPECT_NE(renewed_[0].leaf.key_pem, identity_.leaf.key_pem);
+  Pass(std::chrono::hours(24 * 336));
+  EXPECT_EQ(renewed_.size(), 2u);
+  EXPECT_EQ(replaced_, 0);
+}
+
+TEST_F(IdentityRenewalTest, KeepsTryingWhenItIsRefused) {
+  Start();
+  server_.forbidden = true;
+  Pass(std::chrono::hours(24 * 340));
+  EXPECT_TRUE(renewed_.empty());
+  server_.forbidden = false;
+  Pass(std::chrono::hours(24));
+  EXPECT_EQ(renewed_.size(), 1u);
+}
+
+TEST_F(IdentityRenewalTest, AnotherAuthorityEndsTheProcess) {
+  Start();
+  server_.Store(IdentityToSecret(
+      kKey, *reconcile::IssueOperatorIdentity(clock_.WallNow() + std::chrono::hours(24 * 200))));
+  Pass(std::chrono::hours(24 * 336));
+  EXPECT_EQ(replaced_, 1);
+  EXPECT_TRUE(renewed_.empty());
 }
 
 }  // namespace

@@ -184,6 +184,53 @@ TEST(CertificatesTest, TheOperatorsIdentity) {
               HasSubstr(std::string("URI:") + kOperatorUri));
 }
 
+TEST(CertificatesTest, ARenewedIdentityIsOfTheSameAuthority) {
+  using std::chrono::hours;
+  const base::WallTime now = Now();
+  const OperatorIdentity first = *IssueOperatorIdentity(now);
+  const OperatorIdentity second = *RenewOperatorIdentity(first, now + hours(24 * 335));
+  EXPECT_EQ(second.ca_pem, first.ca_pem);
+  EXPECT_EQ(second.ca_key_pem, first.ca_key_pem);
+  EXPECT_NE(second.leaf.key_pem, first.leaf.key_pem);
+  EXPECT_EQ(second.expires - first.expires, hours(24 * 335));
+  const auto at = [&](const OperatorIdentity& identity, base::WallTime when) {
+    return Verify(first.ca_pem, identity.leaf.certificate_pem, X509_PURPOSE_SSL_CLIENT, when);
+  };
+  EXPECT_EQ(at(first, now), X509_V_OK);
+  EXPECT_EQ(at(second, now + hours(24 * 400)), X509_V_OK);
+  EXPECT_EQ(at(first, now + hours(24 * 400)), X509_V_ERR_CERT_HAS_EXPIRED);
+}
+
+TEST(CertificatesTest, TheOperatorsAuthorityEndsAfterTenYearsAndIsReplacedBeforeThat) {
+  constexpr std::chrono::hours kYear{24 * 365};
+  const base::WallTime now = Now();
+  OperatorIdentity identity = *IssueOperatorIdentity(now);
+  const std::string authority = identity.ca_pem;
+  for (int year = 1; year <= 8; ++year) {
+    identity = *RenewOperatorIdentity(identity, now + year * kYear);
+    EXPECT_EQ(identity.ca_pem, authority) << year;
+  }
+  const base::WallTime late = now + 9 * kYear + std::chrono::hours(24);
+  identity = *RenewOperatorIdentity(identity, late);
+  EXPECT_NE(identity.ca_pem, authority);
+  EXPECT_EQ(Verify(identity.ca_pem, identity.leaf.certificate_pem, X509_PURPOSE_SSL_CLIENT,
+                   late + kYear - std::chrono::hours(2)),
+            X509_V_OK);
+}
+
+TEST(CertificatesTest, AnAuthorityThatCannotSignIsRefused) {
+  const OperatorIdentity one = *IssueOperatorIdentity(Now()), other = *IssueOperatorIdentity(Now());
+  OperatorIdentity broken = one;
+  for (const std::string& key : {other.ca_key_pem, std::string("text"), std::string()}) {
+    broken.ca_key_pem = key;
+    EXPECT_TRUE(absl::IsInvalidArgument(RenewOperatorIdentity(broken, Now()).status())) << key;
+  }
+  broken = one;
+  broken.ca_pem = one.leaf.certificate_pem;
+  broken.ca_key_pem = one.leaf.key_pem;
+  EXPECT_TRUE(absl::IsInvalidArgument(RenewOperatorIdentity(broken, Now()).status()));
+}
+
 TEST(CertificatesTest, AUidThatWouldChangeTheExtensionIsRefused) {
   for (const char* uid : {"", "uid,DNS:*", "uid\nx", "a b"}) {
     EXPECT_TRUE(absl::IsInvalidArgument(IssueJobTrust(uid, Now()).status())) << uid;

@@ -291,6 +291,23 @@ TEST_F(HeadFollowerTest, SpeaksMutualTls) {
   ASSERT_TRUE(WaitForState("a/x", State::kWaiting));
 }
 
+TEST_F(HeadFollowerTest, HeadsDialledAfterARenewalAreShownTheNewCertificate) {
+  const base::WallTime now = base::Clock::Real().WallNow();
+  // As if the operator had led for longer than its certificate is good for.
+  const OperatorIdentity expired = *IssueOperatorIdentity(now - std::chrono::hours(24 * 400));
+  const JobTrust trust = *IssueJobTrust("job-1", now);
+  StatusServer server(HeadCredentials(expired, trust.head));
+  plan::HeadTarget target = Target(server);
+  target.ca_pem = trust.ca_pem;
+  follower_ =
+      std::make_unique<HeadFollower>(base::Clock::Real(), expired, announcements_.Listener());
+  follower_->Follow("a/early", target);
+  follower_->ShowFromNowOn(RenewOperatorIdentity(expired, now)->leaf);
+  follower_->Follow("a/x", target);
+  EXPECT_TRUE(WaitForState("a/x", State::kWaiting));
+  EXPECT_TRUE(WaitForState("a/early", State::kWaiting)) << "it is dialled again by itself";
+}
+
 TEST_F(HeadFollowerTest, RefusesAnotherIdentity) {
   const JobTrust trust = *IssueJobTrust("job-1", base::Clock::Real().WallNow());
   StatusServer worker(HeadCredentials(identity_, trust.cpu_worker));

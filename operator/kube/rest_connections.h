@@ -1,0 +1,126 @@
+#pragma once
+
+#include <arpa/inet.h>
+#include <cpprest/http_client.h>
+
+#include <condition_variable>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+
+#include "absl/status/status.h"
+#include "operator/kube/cluster_access.h"
+#include "operator/kube/tls_context.h"
+
+// For rest_transport.cpp only: nothing else includes cpprestsdk.
+namespace hetero::kube {
+
+// cpprestsdk's timeout measures silence, not time. Ours do the work; these only end what nobody
+// waits for any more.
+inline constexpr auto kSilentRequest = std::chrono::minutes(5);
+inline constexpr auto kSilentStream = std::chrono::hours(25);
+inline constexpr auto kLastRequests = std::chrono::seconds(2);
+
+// Something our side lacks for a connection, on its way through cpprestsdk.
+struct TlsSettingsError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+inline bool IsAddress(const std::string& host) {
+  in6_addr address;
+  return inet_pton(AF_INET, host.c_str(), &address) == 1 ||
+         inet_pton(AF_INET6, host.c_str(), &address) == 1;
+}
+
+inline absl::Status OfTlsError(const web::http::http_exception& error, const TlsSettings& tls) {
+  const auto code = static_cast<unsigned int>(error.error_code().value());
+  const std::string reason = TlsErrorText(code);
+  if (IsCertificateRefusal(code)) {
+    return absl::UnauthenticatedError("the server's certificate is refused: " + tls.last_refusal());
+  }
+  if (IsCredentialAlert(code)) {
+    return absl::UnauthenticatedError("the server refuses our credentials: " + reason);
+  }
+  return absl::UnavailableError(std::string(error.what()) + (reason.empty() ? "" : ": " + reason));
+}
+
+// Called in a catch block.
+inline absl::Status StatusOfException(const TlsSettings& tls) {
+  try {
+    throw;
+  } catch (const TlsSettingsError& error) {
+    return absl::UnauthenticatedError(error.what());
+  } catch (const web::http::http_exception& error) {
+    const int code = error.error_code().value();
+    if (code == static_cast<int>(std::errc::timed_out)) {
+      return absl::DeadlineExceededError("silence");
+    }
+    if (code == static_cast<int>(std::errc::operation_canceled)) {
+      return absl::CancelledError("stopped");
+    }
+    return OfTlsError(error, tls);
+  } catch (const web::uri_exception& error) {
+    return absl::InvalidArgumentError(error.what());
+  } catch (const std::exception& error) {
+    return absl::UnavailableError(error.what());
+  } catch (...) {
+    return absl::UnavailableError("unknown error");
+  }
+}
+
+// Counts requests that cpprestsdk still works on, whether or not somebody waits for them.
+class InFlight {
+ public:
+  void Begin() {
+    std::lock_guard lock(mutex_);
+    ++count_;
+  }
+  void End() {
+    std::lock_guard lock(mutex_);
+    if (--count_ == 0) none_.notify_all();
+  }
+  void AwaitNone() {
+    std::unique_lock lock(mutex_);
+    none_.wait_for(lock, kLastRequests, [this] { return count_ == 0; });
+  }
+
+ private:
+  std::mutex mutex_;  // guards count_
+  std::condition_variable none_;
+  int count_ = 0;
+};
+
+// The connections made with one client certificate. Requests and streams have pools of their own.
+struct Connections {
+  Connections(const ClusterAccess& access, const web::uri& server, const Credential& credential)
+      : tls(std::make_shared<TlsSettings>(access.ca_pem, credential.certificate_pem,
+                                          credential.key_pem)),
+        requests(server, Config(access, server, kSilentRequest)),
+        streams(server, Config(access, server, kSilentStream)) {}
+
+  template <typename Silence>
+  web::http::client::http_client_config Config(const ClusterAccess& access, const web::uri& server,
+                                               Silence silence) const {
+    web::http::client::http_client_config config;
+    config.set_timeout(silence);
+    config.set_max_redirects(0);  // they would carry our token elsewhere
+    config.set_validate_certificates(!access.insecure_skip_tls_verify);
+    config.set_tlsext_sni_enabled(
+        !IsAddress(access.tls_server_name.empty() ? server.host() : access.tls_server_name));
+    config.set_ssl_context_callback([tls = tls](boost::asio::ssl::context& context) {
+      // Replaces the one made for this connection alone, which would cost 0.2 MB each.
+      absl::StatusOr<SSL_CTX*> shared = tls->SharedContext();
+      if (!shared.ok()) throw TlsSettingsError(std::string(shared.status().message()));
+      context = boost::asio::ssl::context(*shared);
+    });
+    return config;
+  }
+
+  const std::shared_ptr<TlsSettings> tls;
+  web::http::client::http_client requests;
+  web::http::client::http_client streams;
+};
+
+}  // namespace hetero::kube
