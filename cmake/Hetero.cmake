@@ -51,7 +51,8 @@ function(hetero_test name)
   target_compile_definitions(${name} PRIVATE
     HETERO_SOURCE_DIR="${CMAKE_SOURCE_DIR}" HETERO_BIN_DIR="${CMAKE_BINARY_DIR}/bin")
   add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT})
+  # scripts/test.sh runs ctest with four slots: these tests alone, those that wait for a control plane two at a time.
+  set_tests_properties(${name} PROPERTIES LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT} PROCESSORS 4)
   if(arg_LABEL STREQUAL "unit")
     add_dependencies(unit_tests ${name})
   endif()

@@ -39,4 +39,4 @@ printf 'layers so far: %s; total %d s\n' "$(IFS=,; echo "${times[*]}" | sed 's/,
 echo "=== tests"
 without=()
 skipped cluster && without=(-LE cluster)
-exec ctest --test-dir build/release --output-on-failure --no-tests=error "${without[@]}"
+exec ctest --test-dir build/release -j 4 --output-on-failure --no-tests=error "${without[@]}"

@@ -29,6 +29,7 @@ extern const Resource kPods, kServices, kConfigMaps, kSecrets, kNodes, kNamespac
 struct ObjectKey {
   std::string name_space;  // empty: cluster-wide
   std::string name;
+  // NOLINTNEXTLINE(modernize-use-nullptr): the check takes the comparison with 0 inside for one.
   auto operator<=>(const ObjectKey&) const = default;
   std::string ToString() const { return name_space.empty() ? name : name_space + "/" + name; }
   static ObjectKey Parse(std::string_view text);      // of ToString

@@ -1,5 +1,6 @@
 #include "operator/kube/watcher.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 #include <variant>
@@ -173,6 +174,9 @@ WatchInput Watcher::OpenWatch(std::stop_token stop) {
   if (lived < kLasting) short_watches_.Add();
   // A server that took long to refuse has not been watched.
   if (!error_.ok() && !heard_) lived = {};
+  // One that was closed because we fell behind has brought us forward: waiting would only add to
+  // what is to be caught up with.
+  if (error_.ok() && heard_) lived = std::max<base::Duration>(lived, kLasting);
   if (error_.ok() && lived >= kLasting) Reached();
   return WatchEnded{.how = HowEnded(error_), .lived = lived};
 }

@@ -11,8 +11,16 @@ fail() { echo "chart_test: $*" >&2; exit 1; }
 cmp "$root"/crds/*.yaml "$chart"/crds/*.yaml || fail "charts/hetero-operator/crds differs from crds; copy it"
 helm lint --strict "$chart" >/dev/null || fail "helm lint"
 kubectl apply -f "$root/crds/" >/dev/null
-kubectl wait --for=condition=Established crd/heterotrainingjobs.training.hetero.dev >/dev/null
+# At first there is no list of conditions to wait on, which kubectl takes for an error.
+for _ in {1..50}; do
+  kubectl wait --for=condition=Established crd/heterotrainingjobs.training.hetero.dev >/dev/null 2>&1 && break
+  sleep 0.2
+done
 for name in hetero-system team-a team-b; do kubectl create namespace "$name" >/dev/null; done
+# A pod is refused, even in a dry run, when its ServiceAccount does not exist.
+for name in hetero-system team-a; do
+  kubectl create --save-config serviceaccount hetero-hetero-operator-test -n "$name" >/dev/null
+done
 kubectl label namespace hetero-system pod-security.kubernetes.io/enforce=restricted >/dev/null
 
 render() {  # name, helm's arguments...

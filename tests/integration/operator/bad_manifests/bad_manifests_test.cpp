@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
+#include <thread>
 
 #include "tests/integration/operator/support/command.h"
 
@@ -23,9 +25,12 @@ void InstallDefinition() {
   static const bool installed = [] {
     const CommandResult apply = Kubectl({"apply", "-f", HETERO_SOURCE_DIR "/crds"});
     EXPECT_EQ(apply.exit_code, 0) << apply.output;
-    return Kubectl({"wait", "--for=condition=Established", "crd",
-                    "heterotrainingjobs.training.hetero.dev"})
-               .exit_code == 0;
+    // At first the definition has no conditions to wait on, which kubectl takes for an error.
+    for (int i = 0; i < 100; ++i) {
+      if (Kubectl({"get", "heterotrainingjobs"}).exit_code == 0) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+    return false;
   }();
   ASSERT_TRUE(installed);
 }

@@ -55,8 +55,7 @@ World::World() {
                   "--namespace", kSystemNamespace, "--create-namespace", "--set", "replicas=0"},
                  "", std::chrono::seconds(60));
   EXPECT_EQ(install.exit_code, 0) << install.output;
-  plane.MustKubectl({"wait", "--for=condition=Established", "--timeout=30s",
-                     "crd/heterotrainingjobs.training.hetero.dev"});
+  WaitFor("the kind is served", [&] { return plane.Kubectl({"get", "htj", "-A"}).exit_code == 0; });
   fake_port_ = FreePort();
   fake_heads_ = std::make_unique<BackgroundProgram>(
       std::vector<std::string>{HETERO_BIN_DIR "/hetero-fake-head", "--listen",

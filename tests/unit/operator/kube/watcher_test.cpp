@@ -139,6 +139,16 @@ TEST_F(WatcherTest, ServerThatClosesAtOnceIsNotAskedInAHotLoop) {
               ElementsAre(milliseconds(800), milliseconds(1600), milliseconds(3200)));
 }
 
+// As an API server does with a client that falls behind.
+TEST_F(WatcherTest, AWatchThatBroughtSomethingIsReopenedAtOnceHoweverSoonItWasClosed) {
+  transport_.Then(Page({}, "7"));
+  for (const char* version : {"8", "9", "10", "11"}) {
+    ThenWatch(milliseconds(1), {Line("MODIFIED", Pod("a", version))});
+  }
+  Run();
+  EXPECT_THAT(clock_.sleeps(), ElementsAre());
+}
+
 TEST_F(WatcherTest, RefusalIsLoggedOncePerMessage) {
   transport_.Then(Page({}, "7"));
   for (int i = 0; i < 4; ++i) {
