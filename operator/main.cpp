@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/status_macros.h"
+#include "base/thread.h"
 #include "base/version.h"
 #include "operator/cluster_view.h"
 #include "operator/controller/manager.h"
@@ -78,7 +79,6 @@ absl::Status Run(OperatorOptions options, std::stop_token signal) {
 
   std::stop_source end;
   const std::stop_callback on_signal(signal, [&] { end.request_stop(); });
-  reconcile::OperatorIdentity identity;  // set while starting to lead, before the workers run
   const auto load_identity = [&] {
     return LoadOperatorIdentity(client, clock,
                                 {options.operator_namespace, options.identity_secret});
@@ -90,22 +90,32 @@ absl::Status Run(OperatorOptions options, std::stop_token signal) {
 
   view.AddTo(manager);
   manager.SetElection(
-      [&](std::stop_token stop) -> absl::Status {
-        if (options.leader_elect) HETERO_RETURN_IF_ERROR(election.Acquire(stop));
-        HETERO_ASSIGN_OR_RETURN(identity, load_identity());  // may have been renewed by others
-        return absl::OkStatus();
+      [&](std::stop_token stop) {
+        return options.leader_elect ? election.Acquire(std::move(stop)) : absl::OkStatus();
       },
       [&](std::stop_token stop) -> absl::Status {
         if (options.leader_elect) return election.Hold(stop);
         clock.SleepFor(base::Duration::max(), stop);
         return absl::OkStatus();
       });
-  manager.AddWorker("jobs", [&](std::stop_token stop) { jobs.Run(view.stores(), identity, stop); });
   IdentityRenewal renewal(clock, {.load = load_identity,
                                   .renewed = [&](const auto& now) { jobs.ShowFromNowOn(now); },
                                   .replaced = [&] { end.request_stop(); }});
-  manager.AddWorker("identity renewal",
-                    [&](std::stop_token stop) { renewal.Run(identity, std::move(stop)); });
+  // Loaded by the leader, beside the lease: others may have renewed it, and it may take its time.
+  manager.AddWorker("jobs", [&](std::stop_token stop) {
+    const absl::StatusOr<reconcile::OperatorIdentity> identity =
+        AwaitOperatorIdentity(load_identity, clock, stop);
+    if (!identity.ok()) {
+      if (!stop.stop_requested())
+        log::Error("no identity", {{"error", identity.status().message()}});
+      return;
+    }
+    const std::jthread renewing([&](std::stop_token end_of_jobs) {
+      base::SetThreadName("identity renewal");
+      renewal.Run(*identity, std::move(end_of_jobs));
+    });
+    jobs.Run(view.stores(), *identity, stop);
+  });
   const std::jthread memory([&](std::stop_token stop) { KeepMemorySmall(clock, std::move(stop)); });
 
   const absl::Status status = manager.Start(end.get_token());

@@ -6,6 +6,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "base/backoff.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "operator/api/job_status.h"
@@ -19,6 +20,7 @@ using reconcile::OperatorIdentity;
 
 constexpr char kExpires[] = "training.hetero.dev/expires";
 constexpr int kAttempts = 5;
+constexpr std::chrono::seconds kLongestPause{30};
 
 std::string Base64(const std::string& text) { return absl::Base64Escape(text); }
 
@@ -52,6 +54,18 @@ absl::StatusOr<OperatorIdentity> NextIdentity(const std::optional<OperatorIdenti
                                               base::WallTime now) {
   if (!found || found->ca_key_pem.empty()) return reconcile::IssueOperatorIdentity(now);
   return reconcile::RenewOperatorIdentity(*found, now);
+}
+
+// Whether the next try may well be answered otherwise.
+bool MayPass(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kDeadlineExceeded:
+    case absl::StatusCode::kResourceExhausted:
+      return true;
+    default:
+      return false;
+  }
 }
 
 void LogWritten(const kube::ObjectKey& secret, const std::optional<OperatorIdentity>& before,
@@ -141,6 +155,21 @@ absl::StatusOr<OperatorIdentity> LoadOperatorIdentity(kube::Client& client, base
                                              ": others keep changing ",
                                              "it; see who writes it with kubectl get -o yaml "
                                              "--show-managed-fields"));
+}
+
+absl::StatusOr<OperatorIdentity> AwaitOperatorIdentity(
+    const std::function<absl::StatusOr<OperatorIdentity>()>& load, base::Clock& clock,
+    std::stop_token stop) {
+  base::Backoff backoff({.initial = std::chrono::milliseconds(200), .max = kLongestPause});
+  for (;;) {
+    absl::StatusOr<OperatorIdentity> identity = load();
+    if (identity.ok() || !MayPass(identity.status())) return identity;
+    const base::Duration pause = backoff.Next();
+    log::Warning("the operator's identity cannot be loaded; trying again",
+                 {{"error", identity.status().message()},
+                  {"wait_seconds", std::chrono::duration<double>(pause).count()}});
+    if (!clock.SleepFor(pause, stop)) return absl::CancelledError("stopped");
+  }
 }
 
 }  // namespace hetero::program

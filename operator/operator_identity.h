@@ -1,6 +1,8 @@
 #pragma once
 
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <stop_token>
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
@@ -22,6 +24,12 @@ inline constexpr std::chrono::hours kRenewBefore{30 * 24};
 absl::StatusOr<reconcile::OperatorIdentity> LoadOperatorIdentity(kube::Client& client,
                                                                  base::Clock& clock,
                                                                  const kube::ObjectKey& secret);
+
+// Calls `load` until it gives an identity, with growing pauses of up to 30 s while the API server
+// is away or overloaded. Any other error ends it; so does stop (kCancelled).
+absl::StatusOr<reconcile::OperatorIdentity> AwaitOperatorIdentity(
+    const std::function<absl::StatusOr<reconcile::OperatorIdentity>()>& load, base::Clock& clock,
+    std::stop_token stop);
 
 // The Secret: tls.crt, tls.key, ca.crt, ca.key and, as an annotation, when tls.crt expires; and
 // back. ca.key may be missing.

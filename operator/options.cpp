@@ -179,9 +179,6 @@ class Flags {
     Duration("--node-lost-grace", settings.node_lost_grace,
              "Pods of a node that is not ready for longer are deleted by force")
         ->group(group);
-    Duration("--image-pull-grace", settings.image_pull_grace,
-             "An image that cannot be pulled for longer fails the start")
-        ->group(group);
     Duration("--pod-kill-grace", settings.pod_kill_grace,
              "Pods that outlive their own grace for longer are deleted by force")
         ->group(group);

@@ -29,8 +29,6 @@ struct Settings {
 
   base::Duration node_lost_grace =
       std::chrono::seconds(60);  // NotReady for longer: pods are force-deleted
-  base::Duration image_pull_grace =
-      std::chrono::seconds(120);  // pull errors for longer fail the attempt's start
   base::Duration pod_kill_grace =
       std::chrono::seconds(30);  // Terminating beyond its own grace for longer
 };

@@ -100,12 +100,8 @@ struct Client::Impl {
         limit(c, options.qps, options.burst) {}
 
   // One call: the rate limit, then as many tries as the server asks for.
-  absl::StatusOr<Response> Call(Request request, std::stop_token stop = {});
-  absl::StatusOr<json> CallForObject(Request request, std::stop_token stop = {});
-  absl::StatusOr<json> CallForObject(absl::StatusOr<Request> request) {
-    if (!request.ok()) return request.status();
-    return CallForObject(*std::move(request));
-  }
+  absl::StatusOr<Response> Call(Request request, std::stop_token stop);
+  absl::StatusOr<json> CallForObject(Request request, std::stop_token stop);
   // Waits for the rate limit. Never past `deadline`.
   absl::Status Admit(const std::string& call, base::Instant deadline, std::stop_token stop);
   absl::Status Stream(Request request, base::Duration idle, base::Duration limit,
@@ -189,8 +185,10 @@ Client::Client(Transport& transport, base::Clock& clock, metrics::Registry& regi
     : impl_(std::make_unique<Impl>(transport, clock, registry, std::move(options))) {}
 Client::~Client() = default;
 
-absl::StatusOr<json> Client::Get(const Resource& resource, const ObjectKey& key) {
-  return impl_->CallForObject(ForObject("GET", resource, key));
+absl::StatusOr<json> Client::Get(const Resource& resource, const ObjectKey& key,
+                                 std::stop_token stop) {
+  HETERO_ASSIGN_OR_RETURN(Request request, ForObject("GET", resource, key));
+  return impl_->CallForObject(std::move(request), std::move(stop));
 }
 
 absl::StatusOr<ObjectList> Client::List(const Resource& resource, const std::string& name_space,
@@ -222,52 +220,54 @@ absl::StatusOr<ObjectList> Client::List(const Resource& resource, const std::str
 }
 
 absl::StatusOr<json> Client::Create(const Resource& resource, const std::string& name_space,
-                                    const json& object) {
+                                    const json& object, std::stop_token stop) {
   Request request{.method = "POST", .path = ResourcePath(resource, name_space)};
   SetBody(request, Dump(object), "application/json");
-  return impl_->CallForObject(std::move(request));
+  return impl_->CallForObject(std::move(request), std::move(stop));
 }
 
 absl::StatusOr<json> Client::Update(const Resource& resource, const ObjectKey& key,
-                                    const json& object, const std::string& subresource) {
+                                    const json& object, const std::string& subresource,
+                                    std::stop_token stop) {
   HETERO_ASSIGN_OR_RETURN(Request request, ForObject("PUT", resource, key, subresource));
   SetBody(request, Dump(object), "application/json");
-  return impl_->CallForObject(std::move(request));
+  return impl_->CallForObject(std::move(request), std::move(stop));
 }
 
 absl::StatusOr<json> Client::Patch(const Resource& resource, const ObjectKey& key, PatchType type,
-                                   const json& patch, const std::string& subresource) {
+                                   const json& patch, const std::string& subresource,
+                                   std::stop_token stop) {
   HETERO_ASSIGN_OR_RETURN(Request request, ForObject("PATCH", resource, key, subresource));
   SetBody(request, Dump(patch), ContentType(type));
-  return impl_->CallForObject(std::move(request));
+  return impl_->CallForObject(std::move(request), std::move(stop));
 }
 
 absl::StatusOr<json> Client::Apply(const Resource& resource, const ObjectKey& key,
                                    const json& object, const std::string& field_manager,
-                                   bool force) {
+                                   bool force, std::stop_token stop) {
   HETERO_ASSIGN_OR_RETURN(Request request, ForObject("PATCH", resource, key));
   Query query;
   query.Add("fieldManager", field_manager).Add("force", force ? "true" : "false");
   request.path += query.text();
   SetBody(request, Dump(object), "application/apply-patch+yaml");
-  return impl_->CallForObject(std::move(request));
+  return impl_->CallForObject(std::move(request), std::move(stop));
 }
 
 absl::Status Client::Delete(const Resource& resource, const ObjectKey& key,
-                            const DeleteOptions& options) {
+                            const DeleteOptions& options, std::stop_token stop) {
   HETERO_ASSIGN_OR_RETURN(Request request, ForObject("DELETE", resource, key));
   SetBody(request, DeleteBody(options), "application/json");
-  return impl_->Call(std::move(request)).status();
+  return impl_->Call(std::move(request), std::move(stop)).status();
 }
 
 absl::Status Client::DeleteCollection(const Resource& resource, const std::string& name_space,
                                       const std::string& label_selector,
-                                      const DeleteOptions& options) {
+                                      const DeleteOptions& options, std::stop_token stop) {
   Query query;
   query.Add("labelSelector", label_selector);
   Request request{.method = "DELETE", .path = ResourcePath(resource, name_space) + query.text()};
   SetBody(request, DeleteBody(options), "application/json");
-  return impl_->Call(std::move(request)).status();
+  return impl_->Call(std::move(request), std::move(stop)).status();
 }
 
 absl::Status Client::Watch(const Resource& resource, const std::string& name_space,

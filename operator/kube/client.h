@@ -69,7 +69,8 @@ enum class PatchType { kMerge, kJson, kStrategic };
 // Typed only as far as REST goes: objects are JSON. Safe from any thread. Each call has a deadline
 // (30 s) and, on 429 and 503 with Retry-After, waits and tries again as client-go does (at most 10
 // times, inside the deadline); on 401 it refreshes the credential once. Calls are limited to `qps`,
-// `burst`.
+// `burst`. A stop ends a call at once, while it waits too, with kCancelled: whether a write that
+// was under way has been done is then not known.
 //
 // Errors carry the server's own message and: 400 and 422 kInvalidArgument, 401 kUnauthenticated,
 // 403 kPermissionDenied (quota too: IsQuotaExceeded), 404 kNotFound, 409 AlreadyExists
@@ -87,28 +88,34 @@ class Client {
   Client(Transport& transport, base::Clock& clock, metrics::Registry& registry, Options options);
   ~Client();
 
-  absl::StatusOr<nlohmann::json> Get(const Resource& resource, const ObjectKey& key);
+  absl::StatusOr<nlohmann::json> Get(const Resource& resource, const ObjectKey& key,
+                                     std::stop_token stop = {});
   // One page.
   absl::StatusOr<ObjectList> List(const Resource& resource, const std::string& name_space,
                                   const ListOptions& options, std::stop_token stop = {});
   absl::StatusOr<nlohmann::json> Create(const Resource& resource, const std::string& name_space,
-                                        const nlohmann::json& object);
+                                        const nlohmann::json& object, std::stop_token stop = {});
   // Replaces the object; its metadata.resourceVersion, when set, must be current. `subresource`: ""
   // or "status".
   absl::StatusOr<nlohmann::json> Update(const Resource& resource, const ObjectKey& key,
                                         const nlohmann::json& object,
-                                        const std::string& subresource = "");
+                                        const std::string& subresource = "",
+                                        std::stop_token stop = {});
   absl::StatusOr<nlohmann::json> Patch(const Resource& resource, const ObjectKey& key,
                                        PatchType type, const nlohmann::json& patch,
-                                       const std::string& subresource = "");
+                                       const std::string& subresource = "",
+                                       std::stop_token stop = {});
   // Server-side apply.
   absl::StatusOr<nlohmann::json> Apply(const Resource& resource, const ObjectKey& key,
                                        const nlohmann::json& object,
-                                       const std::string& field_manager, bool force = true);
+                                       const std::string& field_manager, bool force = true,
+                                       std::stop_token stop = {});
   // OK when the server accepted; the object may still be there for its grace period.
-  absl::Status Delete(const Resource& resource, const ObjectKey& key, const DeleteOptions& options);
+  absl::Status Delete(const Resource& resource, const ObjectKey& key, const DeleteOptions& options,
+                      std::stop_token stop = {});
   absl::Status DeleteCollection(const Resource& resource, const std::string& name_space,
-                                const std::string& label_selector, const DeleteOptions& options);
+                                const std::string& label_selector, const DeleteOptions& options,
+                                std::stop_token stop = {});
 
   // Events until the server ends the watch (OK) or an error. An ERROR event becomes the error of
   // its code, 410 thus kOutOfRange. `type` is ADDED, MODIFIED, DELETED or BOOKMARK.

@@ -209,7 +209,7 @@ struct EventRecorder::Impl {
 
   std::stop_source hurry;  // no more waiting between tries
   std::stop_source done;   // the writer has nothing left
-  std::jthread writer;     // its stop: leave the rest
+  std::jthread writer;     // its stop: leave the rest and what is under way
 
   void Run(std::stop_token stop) {
     base::SetThreadName("events");
@@ -236,7 +236,7 @@ struct EventRecorder::Impl {
         {.initial = std::chrono::seconds(1), .max = std::chrono::seconds(10), .jitter = 0.25});
     absl::Status status;
     for (int tried = 1;; ++tried) {
-      status = WriteOnce(*series);
+      status = WriteOnce(*series, stop);
       if (status.ok()) return;
       const bool may_pass = absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
                             absl::IsResourceExhausted(status);
@@ -252,19 +252,19 @@ struct EventRecorder::Impl {
     if (series->count == 1) correlator.Forget(series);
   }
 
-  absl::Status WriteOnce(const Correlator::Series& series) {
+  absl::Status WriteOnce(const Correlator::Series& series, const std::stop_token& stop) {
     const nlohmann::json& event = series.event;
     const auto& name_space = event["metadata"]["namespace"].get_ref<const std::string&>();
     if (series.count > 1) {
       const absl::Status patched =
           client
               .Patch(kEvents, {name_space, event["metadata"]["name"].get_ref<const std::string&>()},
-                     PatchType::kMerge, {{"series", event["series"]}})
+                     PatchType::kMerge, {{"series", event["series"]}}, "", stop)
               .status();
       // Events are thrown away by the server after an hour or so.
       if (!absl::IsNotFound(patched)) return patched;
     }
-    const absl::Status created = client.Create(kEvents, name_space, event).status();
+    const absl::Status created = client.Create(kEvents, name_space, event, stop).status();
     // Only our own earlier try can have had this name.
     return absl::IsAlreadyExists(created) ? absl::OkStatus() : created;
   }

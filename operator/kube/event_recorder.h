@@ -26,8 +26,8 @@ enum class EventType { kNormal, kWarning };
 // events are dropped. Record() never blocks: a thread of its own writes, 1,000 events may wait, and
 // what cannot be written after a few tries is dropped; dropped events are counted in the log.
 //
-// Give it a client of its own with a timeout of about a second: the destructor waits for a request
-// in flight beyond its own 2 s.
+// Give it a client of its own with a timeout of a few seconds: events must not use up the rate limit
+// of the real work, and one that the server does not answer holds up the rest.
 class EventRecorder {
  public:
   struct Options {
@@ -36,7 +36,8 @@ class EventRecorder {
   };
   // Both outlive the recorder.
   EventRecorder(Client& client, base::Clock& clock, Options options);
-  ~EventRecorder();  // writes what is queued, for at most 2 s
+  // Writes what is queued, for at most 2 s; then a request under way is abandoned, too.
+  ~EventRecorder();
 
   // `action` and `reason` are CamelCase; an empty action stands for the reason. The note is cut at
   // 1,024 bytes, between characters. An event about an object without a namespace goes to

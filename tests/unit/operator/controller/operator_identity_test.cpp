@@ -169,6 +169,34 @@ TEST_F(OperatorIdentityTest, MissingRightsNameTheSecretAndTheVerbs) {
   EXPECT_THAT(status.message(), HasSubstr("get and update"));
 }
 
+TEST_F(OperatorIdentityTest, AServerThatIsAwayIsWaitedFor) {
+  int tries = 0;
+  const auto load = [&]() -> absl::StatusOr<reconcile::OperatorIdentity> {
+    if (++tries < 4) return absl::UnavailableError("500 InternalError");
+    return Load();
+  };
+  absl::StatusOr<reconcile::OperatorIdentity> identity;
+  std::jthread waiting([&] { identity = AwaitOperatorIdentity(load, clock_, {}); });
+  for (int pause = 0; pause < 3; ++pause) {
+    ASSERT_TRUE(clock_.WaitForSleepers(1));
+    clock_.Advance(std::chrono::seconds(1));
+    while (clock_.sleepers() > 0) std::this_thread::yield();
+  }
+  waiting.join();
+  EXPECT_TRUE(identity.ok()) << identity.status();
+  EXPECT_EQ(tries, 4);
+}
+
+TEST_F(OperatorIdentityTest, ARefusalIsNotWaitedOutAndStopEndsTheWait) {
+  server_.forbidden = true;
+  EXPECT_TRUE(
+      absl::IsPermissionDenied(AwaitOperatorIdentity([&] { return Load(); }, clock_, {}).status()));
+  std::stop_source stop;
+  stop.request_stop();
+  const auto away = [] { return absl::UnavailableError("away"); };
+  EXPECT_TRUE(absl::IsCancelled(AwaitOperatorIdentity(away, clock_, stop.get_token()).status()));
+}
+
 TEST_F(OperatorIdentityTest, ASecretOfSomebodyElseIsLeftAlone) {
   for (const char* text : {R"({"metadata": {"name": "identity"}, "data": {"password": "eA=="}})",
                            R"({"metadata": 7, "data": []})", R"({"data": {"tls.crt": 5}})",

@@ -92,7 +92,6 @@ TEST_F(OptionsTest, EveryFlagOnTheCommandLine) {
                    "--operator-label=a=b,example.com/c=d",
                    "--metrics-from=monitoring",
                    "--node-lost-grace=2m",
-                   "--image-pull-grace=3m",
                    "--pod-kill-grace=4m",
                    "--metrics-listen=[::1]:0",
                    "--log-level=debug"}),
@@ -122,7 +121,6 @@ TEST_F(OptionsTest, EveryFlagOnTheCommandLine) {
             (std::map<std::string, std::string>{{"a", "b"}, {"example.com/c", "d"}}));
   EXPECT_EQ(options_.settings.metrics_from, "monitoring");
   EXPECT_EQ(options_.settings.node_lost_grace, minutes(2));
-  EXPECT_EQ(options_.settings.image_pull_grace, minutes(3));
   EXPECT_EQ(options_.settings.pod_kill_grace, minutes(4));
   EXPECT_EQ(options_.metrics_address, "::1");
   EXPECT_EQ(options_.metrics_port, 0);
