@@ -27,6 +27,11 @@ void Finish(Pass& pass, bool succeeded, const std::string& reason, const std::st
   pass.status.uncounted.clear();
 }
 
+void AdmitLate(Pass& pass, ConditionType type, const char* reason) {
+  if (ConditionOf(pass, type).status == ConditionStatus::kTrue) return;
+  SetCondition(pass, type, ConditionStatus::kTrue, reason);
+}
+
 }  // namespace
 
 void FailJob(Pass& pass, const std::string& reason, const std::string& message) {
@@ -39,6 +44,9 @@ void FailJob(Pass& pass, const std::string& reason, const std::string& message) 
 void CompleteJob(Pass& pass, const api::JobResult& result, const std::string& message) {
   if (pass.status.finished()) return;
   pass.status.result = result;
+  // A job may be over before anybody saw it begin; without all of its pods it could not have ended.
+  AdmitLate(pass, ConditionType::kPodsCreated, "AllCreated");
+  AdmitLate(pass, ConditionType::kRegistered, "AllRegistered");
   Finish(pass, true, "TrainingFinished", message);
   pass.AddEvent(false, "JobSucceeded", "Finish",
                 message.empty() ? "The training has finished" : message);

@@ -44,6 +44,18 @@ TEST(LifeTest, ConfigBeforeAllPodsAtOnce) {
   EXPECT_THAT(plan.stages[1][0].object.dump(), HasSubstr(cluster.service->cluster_ip + ":7070"));
 }
 
+TEST(LifeTest, JobThatEndsBeforeItIsSeenToBegin) {
+  ModelCluster cluster{Job()};
+  cluster.Settle();
+  EXPECT_EQ(cluster.State(ConditionType::kRegistered), "False/WaitingForPods");
+  cluster.StartAll();
+  cluster.Exit("vit-head-0", 0);
+  cluster.Settle();
+  EXPECT_EQ(cluster.State(ConditionType::kSucceeded), "True/TrainingFinished");
+  EXPECT_EQ(cluster.State(ConditionType::kRegistered), "True/AllRegistered");
+  EXPECT_EQ(cluster.Condition(ConditionType::kRegistered).message, "");
+}
+
 TEST(LifeTest, HealthyJobFromNothingToNothing) {
   ModelCluster cluster{Job()};
   cluster.Settle();
