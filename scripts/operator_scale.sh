@@ -21,7 +21,7 @@ export HETERO_CLUSTER_NODES=100
 # Auditing costs the API server something, so both runs have it on.
 export HETERO_CLUSTER_APISERVER_FLAGS="--audit-policy-file=$folder/audit.yaml --audit-log-path=$folder/audit.log
   --audit-log-maxsize=4000 --max-requests-inflight=2000 --max-mutating-requests-inflight=1000"
-tests/cluster/run "$build/tests/operator_scale" run --jobs "$jobs" --audit-log "$folder/audit.log" \
+tests/cluster/run "$build/tests/operator_scale" run --jobs "$jobs" --idle-seconds "${IDLE_SECONDS:-60}" --audit-log "$folder/audit.log" \
   --recording "$folder/recording.json"
 rm -f "$folder/audit.log"
 tests/cluster/run "$build/tests/operator_scale" replay --recording "$folder/recording.json"

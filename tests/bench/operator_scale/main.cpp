@@ -120,7 +120,10 @@ int Run(int jobs, const std::string& recording_file, const std::string& audit_lo
       "all jobs succeed",
       [&] {
         std::this_thread::sleep_for(std::chrono::milliseconds(500));
-        return process.Metric(kSucceeded) >= jobs;
+        const double succeeded = process.Metric(kSucceeded);
+        std::printf("%6.1f s: %.0f succeeded, %.0f running, %d pods\n", Since(begin), succeeded,
+                    process.Metric(R"(hetero_jobs{state="Running"})"), CountPods());
+        return succeeded >= jobs;
       },
       seconds(1200), [&] { return process.metrics(); });
   testing::WaitFor(
@@ -174,19 +177,36 @@ std::string Replaced(std::string text, const std::string& from, const std::strin
   return text;
 }
 
-// What the write would be on this cluster: its own uids, no versions or preconditions of the other
+// A job as the replay has it on this cluster.
+struct Replayed {
+  std::string uid;
+  std::string version;  // what a write of its status must name
+};
+
+// What the write would be on this cluster: its own uids and versions, no preconditions of the other
 // one.
 std::string Translate(const std::string& body, const std::string& old_uid,
-                      const std::string& new_uid) {
+                      const Replayed& replayed) {
   if (body.empty()) return body;
   json object =
-      json::parse(old_uid.empty() ? body : Replaced(body, old_uid, new_uid), nullptr, false);
+      json::parse(old_uid.empty() ? body : Replaced(body, old_uid, replayed.uid), nullptr, false);
   if (object.contains("metadata") && object["metadata"].is_object()) {
-    object["metadata"].erase("resourceVersion");
-    object["metadata"].erase("uid");
+    json& metadata = object["metadata"];
+    if (object.value("kind", "") != "HeteroTrainingJob") {
+      metadata.erase("resourceVersion");
+      metadata.erase("uid");
+    } else {
+      metadata["resourceVersion"] = replayed.version;
+      metadata["uid"] = replayed.uid;
+    }
   }
   object.erase("preconditions");
   return object.dump();
+}
+
+Replayed IdentityOf(const json& job) {
+  return {job["metadata"]["uid"].get<std::string>(),
+          job["metadata"]["resourceVersion"].get<std::string>()};
 }
 
 int Replay(const std::string& recording_file) {
@@ -201,16 +221,16 @@ int Replay(const std::string& recording_file) {
     by_job[write.job].push_back(write);
   }
   const std::map<std::string, std::string> old_uids(recording.uids.begin(), recording.uids.end());
-  std::mutex mutex;  // guards ready, by_job's queues and failures
+  std::mutex mutex;  // guards ready, by_job's queues, replayed, left and failures
   std::deque<std::string> ready(order.begin(), order.end());
-  std::map<std::string, std::string> new_uids;
+  std::map<std::string, Replayed> replayed;
   size_t left = recording.writes.size();
   int64_t failures = 0;
   auto work = [&] {
     while (true) {
       std::string job;
       Write write;
-      std::string uid;
+      Replayed now;
       {
         std::unique_lock lock(mutex);
         if (left == 0) return;
@@ -223,28 +243,35 @@ int Replay(const std::string& recording_file) {
         ready.pop_front();
         write = by_job[job].front();
         by_job[job].pop_front();
-        uid = new_uids[job];
+        now = replayed[job];
         --left;
       }
       bool failed = false;
-      if (uid.empty()) {
+      if (now.uid.empty()) {
         const std::string name = job.substr(job.find('/') + 1);
         auto created = plane.client().Create(testing::kJobs, job.substr(0, job.find('/')),
                                              Job(std::stoi(name.substr(name.find('-') + 1))));
         failed = !created.ok();
-        if (created.ok()) uid = (*created)["metadata"]["uid"].get<std::string>();
+        if (created.ok()) now = IdentityOf(*created);
       }
       auto old_uid = old_uids.find(job);
       const std::string old = old_uid == old_uids.end() ? "" : old_uid->second;
       auto response =
           plane.transport().Send({.method = write.method,
-                                  .path = old.empty() ? write.uri : Replaced(write.uri, old, uid),
-                                  .body = Translate(write.body, old, uid),
+                                  .path = old.empty() ? write.uri : Replaced(write.uri, old, now.uid),
+                                  .body = Translate(write.body, old, now),
                                   .content_type = write.body.empty() ? "" : write.content_type},
                                  seconds(30));
       failed |= !response.ok() || (response->status >= 400 && response->status != 404);
       std::lock_guard lock(mutex);
-      new_uids[job] = uid;
+      if (failed && failures < 3) {
+        std::printf("refused: %s %s: %s\n", write.method.c_str(), write.uri.c_str(),
+                    response.ok() ? response->body.c_str() : response.status().ToString().c_str());
+      }
+      if (!failed && write.uri.ends_with("/status")) {
+        now = IdentityOf(json::parse(response->body, nullptr, false));
+      }
+      replayed[job] = now;
       failures += failed;
       if (!by_job[job].empty()) ready.push_back(job);
     }
