@@ -105,7 +105,7 @@ int Run(int jobs, const std::string& recording_file, const std::string& audit_lo
   testing::OperatorProcess process(
       {.arguments = {"--no-leader-elect", "--qps", "5000", "--burst", "5000", "--workers", "16"}});
   testing::WaitFor("the operator is ready", [&] { return process.ready(); });
-  std::this_thread::sleep_for(seconds(2));
+  std::this_thread::sleep_for(seconds(6));
   std::printf("operator at rest: %.1f MiB resident\n",
               ProcessStatus(process.pid(), "VmRSS") / 1024.0);
 
