@@ -102,7 +102,7 @@ struct Client::Impl {
   // One call: the rate limit, then as many tries as the server asks for.
   absl::StatusOr<Response> Call(Request request, std::stop_token stop);
   absl::StatusOr<json> CallForObject(Request request, std::stop_token stop);
-  // Waits for the rate limit. Never past `deadline`.
+  // Waits for the rate limit. Never past `deadline`; nothing is sent after a stop.
   absl::Status Admit(const std::string& call, base::Instant deadline, std::stop_token stop);
   absl::Status Stream(Request request, base::Duration idle, base::Duration limit,
                       const Transport::OnLine& on_line, std::stop_token stop);
@@ -127,6 +127,7 @@ void Client::Impl::Count(const std::string& method, const absl::StatusOr<Respons
 
 absl::Status Client::Impl::Admit(const std::string& call, base::Instant deadline,
                                  std::stop_token stop) {
+  if (stop.stop_requested()) return absl::CancelledError(call + ": stopped");
   const base::Duration wait = limit.Reserve();
   if (clock.Now() + wait > deadline) {
     limit.Return();
@@ -243,8 +244,8 @@ absl::StatusOr<json> Client::Patch(const Resource& resource, const ObjectKey& ke
 }
 
 absl::StatusOr<json> Client::Apply(const Resource& resource, const ObjectKey& key,
-                                   const json& object, const std::string& field_manager,
-                                   bool force, std::stop_token stop) {
+                                   const json& object, const std::string& field_manager, bool force,
+                                   std::stop_token stop) {
   HETERO_ASSIGN_OR_RETURN(Request request, ForObject("PATCH", resource, key));
   Query query;
   query.Add("fieldManager", field_manager).Add("force", force ? "true" : "false");

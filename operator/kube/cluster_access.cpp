@@ -40,9 +40,7 @@ absl::StatusOr<ClusterAccess> InClusterAccess(base::Clock& clock, const std::str
         token + " is missing");
   }
   ClusterAccess access;
-  // The transport cannot dial IPv6 literals; this name leads to the same address, and every API
-  // server's certificate holds it.
-  if (host.find(':') != std::string::npos) host = "kubernetes.default.svc";
+  if (host.find(':') != std::string::npos) host = "[" + host + "]";  // IPv6
   access.server = "https://" + host + ":" + port;
   HETERO_ASSIGN_OR_RETURN(access.ca_pem, Resolve({.file = folder + "/ca.crt"}));
   if (const auto name_space = ReadFile(folder + "/namespace"); name_space.ok()) {

@@ -29,7 +29,8 @@ class Informer {
 
   Informer(Client& client, base::Clock& clock, metrics::Registry& registry,
            Watcher::Options options, Project project, OnChange on_change,
-           typename Store<T>::Index index = nullptr)
+           typename Store<T>::Index index = nullptr,
+           base::Backoff::Random random = base::Backoff::SystemRandom())
       : store_(std::move(index)),
         project_(std::move(project)),
         on_change_(std::move(on_change)),
@@ -37,7 +38,8 @@ class Informer {
                  {.list_begins = [this] { BeginList(); },
                   .apply = [this](nlohmann::json object) { Apply(std::move(object)); },
                   .remove = [this](nlohmann::json object) { Remove(ObjectKey::Of(object)); },
-                  .list_ends = [this] { EndList(); }}) {}
+                  .list_ends = [this] { EndList(); }},
+                 std::move(random)) {}
 
   // Blocks until stop.
   void Run(std::stop_token stop) { watcher_.Run(stop); }

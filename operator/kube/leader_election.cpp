@@ -1,6 +1,5 @@
 #include "operator/kube/leader_election.h"
 
-#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
@@ -12,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/thread.h"
+#include "operator/kube/lease_record.h"
 #include "operator/kube/micro_time.h"
 
 namespace hetero::kube {
@@ -19,35 +19,6 @@ namespace {
 
 // client-go's: waits for a lease are between once and 2.2 times the retry period.
 constexpr double kAcquireJitter = 1.2;
-
-// The part of a Lease that the election reads. Leases may have any shape.
-struct Record {
-  std::string holder;
-  base::Duration duration{};
-  int64_t transitions = 0;
-  std::string acquire_time;
-};
-
-Record RecordOf(const nlohmann::json& lease, base::Duration default_duration) {
-  Record record{.duration = default_duration};
-  if (!lease.is_object()) return record;
-  const auto spec = lease.find("spec");
-  if (spec == lease.end() || !spec->is_object()) return record;
-  const auto text = [&](const char* name) {
-    const auto it = spec->find(name);
-    return it != spec->end() && it->is_string() ? it->get<std::string>() : std::string();
-  };
-  const auto number = [&](const char* name) {
-    const auto it = spec->find(name);
-    return it != spec->end() && it->is_number_integer() ? it->get<int32_t>() : 0;
-  };
-  record.holder = text("holderIdentity");
-  record.acquire_time = text("acquireTime");
-  record.transitions = number("leaseTransitions");
-  const int32_t seconds = number("leaseDurationSeconds");
-  if (seconds > 0) record.duration = std::chrono::seconds(seconds);
-  return record;
-}
 
 std::string Text(const absl::Status& status) { return status.ToString(); }
 
@@ -87,12 +58,15 @@ struct LeaderElection::Impl {
 
   mutable std::mutex mutex;  // guards all below
   std::condition_variable_any changed;
-  Record record;  // of the lease as last seen
+  LeaseRecord record;  // of the lease as last seen
   bool leading = false;
   bool release = false;  // when the worker ends: nobody writes on the lease's strength any more
   std::optional<absl::Status> lost;  // why the lease is gone, after leading
   base::Instant renewed;             // when the last successful renewal was sent
   std::stop_source ended;            // the worker has ended or lost the lease
+  // A write under way is no longer waited for. A stop alone waits for it: what it has done must be
+  // known, so that the lease can be released.
+  std::stop_source abandon;
 
   std::jthread worker;
 
@@ -105,16 +79,25 @@ struct LeaderElection::Impl {
     return leading;
   }
 
-  void Run(std::stop_token stop);
-  Outcome Attempt(bool holding);
-  Outcome TryUpdate(base::Instant now, bool* conflict);
-  Outcome TryCreate(base::Instant now);
+  // What ends a call: a stop the reading, `abandon` the writing.
+  struct Ends {
+    std::stop_token stop;
+    std::stop_token abandon;
+  };
+
+  void Run(const Ends& ends);
+  Outcome Attempt(bool holding, const Ends& ends);
+  Outcome TryUpdate(base::Instant now, const Ends& ends, bool* conflict);
+  Outcome TryCreate(base::Instant now, const Ends& ends);
   void See(nlohmann::json seen, base::Instant now);
   nlohmann::json Spec(bool keep_term) const;
   Outcome Written(absl::StatusOr<nlohmann::json> written, base::Instant sent);
   void Lead(base::Instant sent);
   void Lose(absl::Status why);
-  void Release();
+  void Abandon();
+  // Waits for the worker: for its release of the lease too, if it is to release it.
+  void End();
+  void Release(const Ends& ends);
   void LogOnce(const std::string& what, const absl::Status& error = absl::OkStatus());
 };
 
@@ -124,14 +107,11 @@ nlohmann::json LeaderElection::Impl::Spec(bool keep_term) const {
   const std::string now = MicroTime(clock.WallNow());
   const bool first = lease.is_null();
   const bool keep = keep_term && !record.acquire_time.empty();
-  return {
-      {"holderIdentity", options.identity},
-      {"leaseDurationSeconds",
-       std::max<int64_t>(
-           1, std::chrono::duration_cast<std::chrono::seconds>(options.lease_duration).count())},
-      {"acquireTime", keep ? record.acquire_time : now},
-      {"renewTime", now},
-      {"leaseTransitions", first || keep_term ? record.transitions : record.transitions + 1}};
+  return LeaseSpec({.holder = options.identity,
+                    .duration = options.lease_duration,
+                    .transitions = first || keep_term ? record.transitions : record.transitions + 1,
+                    .acquire_time = keep ? record.acquire_time : now},
+                   now);
 }
 
 void LeaderElection::Impl::See(nlohmann::json seen, base::Instant now) {
@@ -142,7 +122,7 @@ void LeaderElection::Impl::See(nlohmann::json seen, base::Instant now) {
   }
   lease = std::move(seen);
   std::lock_guard lock(mutex);
-  record = RecordOf(lease, options.lease_duration);
+  record = LeaseRecordOf(lease, options.lease_duration);
 }
 
 LeaderElection::Impl::Outcome LeaderElection::Impl::Written(absl::StatusOr<nlohmann::json> written,
@@ -161,7 +141,7 @@ LeaderElection::Impl::Outcome LeaderElection::Impl::Written(absl::StatusOr<nlohm
   return Outcome::kHeld;
 }
 
-LeaderElection::Impl::Outcome LeaderElection::Impl::TryCreate(base::Instant now) {
+LeaderElection::Impl::Outcome LeaderElection::Impl::TryCreate(base::Instant now, const Ends& ends) {
   lease = nullptr;
   {
     std::lock_guard lock(mutex);
@@ -173,30 +153,34 @@ LeaderElection::Impl::Outcome LeaderElection::Impl::TryCreate(base::Instant now)
           {{"apiVersion", "coordination.k8s.io/v1"},
            {"kind", "Lease"},
            {"metadata", {{"name", options.lease.name}, {"namespace", options.lease.name_space}}},
-           {"spec", Spec(false)}}),
+           {"spec", Spec(false)}},
+          ends.abandon),
       now);
 }
 
-LeaderElection::Impl::Outcome LeaderElection::Impl::TryUpdate(base::Instant now, bool* conflict) {
+LeaderElection::Impl::Outcome LeaderElection::Impl::TryUpdate(base::Instant now, const Ends& ends,
+                                                              bool* conflict) {
   nlohmann::json wanted = lease;
   wanted["spec"] = Spec(Mine());
-  absl::StatusOr<nlohmann::json> written = client.Update(kLeases, options.lease, wanted);
+  absl::StatusOr<nlohmann::json> written =
+      client.Update(kLeases, options.lease, wanted, "", ends.abandon);
   *conflict = absl::IsAborted(written.status()) || absl::IsNotFound(written.status());
   return Written(std::move(written), now);
 }
 
 // client-go's tryAcquireOrRenew. `holding`: it is ours and must have stayed so all the time, so one
 // that somebody else took is lost even when it is free again.
-LeaderElection::Impl::Outcome LeaderElection::Impl::Attempt(bool holding) {
+LeaderElection::Impl::Outcome LeaderElection::Impl::Attempt(bool holding, const Ends& ends) {
   const base::Instant now = clock.Now();
   bool conflict = false;
   if (holding && lease.is_object()) {
     // Most renewals are this one call, on the strength of the version last seen.
-    const Outcome outcome = TryUpdate(now, &conflict);
+    const Outcome outcome = TryUpdate(now, ends, &conflict);
     if (!conflict) return outcome;
   }
-  absl::StatusOr<nlohmann::json> seen = client.Get(kLeases, options.lease);
-  if (absl::IsNotFound(seen.status())) return TryCreate(now);
+  absl::StatusOr<nlohmann::json> seen =
+      client.Get(kLeases, options.lease, holding ? ends.abandon : ends.stop);
+  if (absl::IsNotFound(seen.status())) return TryCreate(now, ends);
   if (!seen.ok()) {
     last_error = seen.status();
     return Outcome::kFailed;
@@ -206,7 +190,7 @@ LeaderElection::Impl::Outcome LeaderElection::Impl::Attempt(bool holding) {
     return Outcome::kFailed;
   }
   See(*std::move(seen), now);
-  Record current;
+  LeaseRecord current;
   {
     std::lock_guard lock(mutex);
     current = record;
@@ -214,7 +198,7 @@ LeaderElection::Impl::Outcome LeaderElection::Impl::Attempt(bool holding) {
   const bool mine = current.holder == options.identity;
   if (holding && !mine) return Outcome::kOther;
   if (!mine && !current.holder.empty() && now < seen_at + current.duration) return Outcome::kOther;
-  return TryUpdate(now, &conflict);
+  return TryUpdate(now, ends, &conflict);
 }
 
 void LeaderElection::Impl::Lead(base::Instant sent) {
@@ -240,6 +224,26 @@ void LeaderElection::Impl::Lose(absl::Status why) {
   end.request_stop();
 }
 
+void LeaderElection::Impl::Abandon() {
+  std::stop_source writes;
+  {
+    std::lock_guard lock(mutex);
+    writes = abandon;
+  }
+  writes.request_stop();
+}
+
+void LeaderElection::Impl::End() {
+  if (!worker.joinable()) return;
+  worker.request_stop();
+  const bool releases = [&] {
+    std::lock_guard lock(mutex);
+    return release;
+  }();
+  if (!releases) Abandon();
+  worker.join();
+}
+
 void LeaderElection::Impl::LogOnce(const std::string& what, const absl::Status& error) {
   const std::string text = what + (error.ok() ? "" : Text(error));
   if (text == last_logged) return;
@@ -251,7 +255,7 @@ void LeaderElection::Impl::LogOnce(const std::string& what, const absl::Status& 
   }
 }
 
-void LeaderElection::Impl::Release() {
+void LeaderElection::Impl::Release(const Ends& ends) {
   {
     std::lock_guard lock(mutex);
     if (!release || record.holder != options.identity || lost || !lease.is_object()) return;
@@ -262,7 +266,8 @@ void LeaderElection::Impl::Release() {
   wanted["spec"]["leaseDurationSeconds"] = 1;
   wanted["spec"]["acquireTime"] = wanted["spec"]["renewTime"];
   // Guarded by the version last seen: a lease that changed hands meanwhile is left alone.
-  const absl::StatusOr<nlohmann::json> written = client.Update(kLeases, options.lease, wanted);
+  const absl::StatusOr<nlohmann::json> written =
+      client.Update(kLeases, options.lease, wanted, "", ends.abandon);
   if (written.ok()) {
     See(*written, clock.Now());
     log::Info("released the lease", {{"lease", options.lease.ToString()}});
@@ -272,11 +277,11 @@ void LeaderElection::Impl::Release() {
   }
 }
 
-void LeaderElection::Impl::Run(std::stop_token stop) {
+void LeaderElection::Impl::Run(const Ends& ends) {
   base::SetThreadName("lease");
-  while (!stop.stop_requested()) {
+  while (!ends.stop.stop_requested()) {
     const bool holding = Leading();
-    switch (Attempt(holding)) {
+    switch (Attempt(holding, ends)) {
       case Outcome::kHeld:
         LogOnce("leading");
         break;
@@ -296,16 +301,17 @@ void LeaderElection::Impl::Run(std::stop_token stop) {
         break;
       }
       case Outcome::kFailed:
-        // A conflict is another candidate's turn, nothing to tell.
-        if (!absl::IsAborted(last_error) && !absl::IsAlreadyExists(last_error)) {
+        // A conflict is another candidate's turn, an abandoned call our own: nothing to tell.
+        if (!absl::IsAborted(last_error) && !absl::IsAlreadyExists(last_error) &&
+            !absl::IsCancelled(last_error)) {
           LogOnce(holding ? "cannot renew the lease" : "cannot get the lease", last_error);
         }
         break;
     }
     const double stretch = Leading() ? 1 : 1 + kAcquireJitter * random();
-    clock.SleepFor(base::FromSeconds(base::ToSeconds(options.retry_period) * stretch), stop);
+    clock.SleepFor(base::FromSeconds(base::ToSeconds(options.retry_period) * stretch), ends.stop);
   }
-  Release();
+  Release(ends);
   Lose(absl::CancelledError("stopped"));
 }
 
@@ -314,21 +320,20 @@ LeaderElection::LeaderElection(Client& client, base::Clock& clock, metrics::Regi
     : impl_(
           std::make_unique<Impl>(client, clock, registry, std::move(options), std::move(random))) {}
 
-LeaderElection::~LeaderElection() {
-  impl_->worker.request_stop();
-  if (impl_->worker.joinable()) impl_->worker.join();
-}
+LeaderElection::~LeaderElection() { impl_->End(); }
 
 absl::Status LeaderElection::Acquire(std::stop_token stop) {
   Impl& impl = *impl_;
-  impl.worker.request_stop();
-  if (impl.worker.joinable()) impl.worker.join();
+  impl.End();
   std::unique_lock lock(impl.mutex);
   impl.leading = false;
   impl.release = false;
   impl.lost.reset();
   impl.ended = std::stop_source();
-  impl.worker = std::jthread([&impl](std::stop_token stop) { impl.Run(stop); });
+  impl.abandon = std::stop_source();
+  impl.worker = std::jthread([&impl, abandon = impl.abandon.get_token()](std::stop_token stop) {
+    impl.Run({.stop = std::move(stop), .abandon = abandon});
+  });
   const bool led =
       impl.changed.wait(lock, stop, [&] { return impl.leading || impl.lost.has_value(); });
   if (led && impl.leading && !stop.stop_requested()) return absl::OkStatus();
@@ -368,6 +373,7 @@ absl::Status LeaderElection::Hold(std::stop_token stop) {
     impl.clock.SleepFor(left, wake.get_token());
   }
   impl.worker.request_stop();
+  impl.Abandon();
   const absl::Status late = absl::AbortedError(absl::StrCat(
       "the lease ", impl.options.lease.ToString(), " could not be renewed within ",
       base::ToSeconds(impl.options.renew_deadline), " s; is the API server reachable?"));

@@ -18,7 +18,7 @@ namespace hetero::kube {
 // the moment Acquire succeeds.
 //
 // Give it a client of its own whose timeout is renew_deadline / 2: a busy client's rate limit must
-// not cost the lease, and the destructor waits for a request in flight.
+// not cost the lease, and a stop waits for a write under way, so as to release what it has brought.
 class LeaderElection {
  public:
   struct Options {

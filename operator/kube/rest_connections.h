@@ -1,6 +1,5 @@
 #pragma once
 
-#include <arpa/inet.h>
 #include <cpprest/http_client.h>
 
 #include <condition_variable>
@@ -27,12 +26,6 @@ inline constexpr auto kLastRequests = std::chrono::seconds(2);
 struct TlsSettingsError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
-
-inline bool IsAddress(const std::string& host) {
-  in6_addr address;
-  return inet_pton(AF_INET, host.c_str(), &address) == 1 ||
-         inet_pton(AF_INET6, host.c_str(), &address) == 1;
-}
 
 inline absl::Status OfTlsError(const web::http::http_exception& error, const TlsSettings& tls) {
   const auto code = static_cast<unsigned int>(error.error_code().value());
@@ -70,6 +63,10 @@ inline absl::Status StatusOfException(const TlsSettings& tls) {
   }
 }
 
+inline const std::string& NameOf(const ClusterAccess& access, const web::uri& server) {
+  return access.tls_server_name.empty() ? server.host() : access.tls_server_name;
+}
+
 // Counts requests that cpprestsdk still works on, whether or not somebody waits for them.
 class InFlight {
  public:
@@ -96,7 +93,7 @@ class InFlight {
 struct Connections {
   Connections(const ClusterAccess& access, const web::uri& server, const Credential& credential)
       : tls(std::make_shared<TlsSettings>(access.ca_pem, credential.certificate_pem,
-                                          credential.key_pem)),
+                                          credential.key_pem, NameOf(access, server))),
         requests(server, Config(access, server, kSilentRequest)),
         streams(server, Config(access, server, kSilentStream)) {}
 
@@ -107,8 +104,7 @@ struct Connections {
     config.set_timeout(silence);
     config.set_max_redirects(0);  // they would carry our token elsewhere
     config.set_validate_certificates(!access.insecure_skip_tls_verify);
-    config.set_tlsext_sni_enabled(
-        !IsAddress(access.tls_server_name.empty() ? server.host() : access.tls_server_name));
+    config.set_tlsext_sni_enabled(!IsAddress(NameOf(access, server)));
     config.set_ssl_context_callback([tls = tls](boost::asio::ssl::context& context) {
       // Replaces the one made for this connection alone, which would cost 0.2 MB each.
       absl::StatusOr<SSL_CTX*> shared = tls->SharedContext();

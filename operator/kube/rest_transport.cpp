@@ -23,6 +23,7 @@ namespace http = web::http;
 
 // They only move bytes and encrypt; no call of ours waits on one. cpprestsdk's own number is 40.
 constexpr size_t kNetworkThreads = 4;
+constexpr int kHttpsPort = 443;
 constexpr size_t kLongestBody = size_t{256} << 20;
 constexpr size_t kLongestErrorBody = size_t{1} << 20;
 constexpr size_t kLongestLine = size_t{16} << 20;
@@ -89,7 +90,12 @@ class RestTransport : public Transport {
  public:
   RestTransport(ClusterAccess access, web::uri server)
       : access_(std::move(access)), server_(std::move(server)) {
-    host_ = server_.host() + ":" + std::to_string(server_.port() > 0 ? server_.port() : 443);
+    const bool v6 = server_.host().find(':') != std::string::npos;
+    host_ = (v6 ? "[" + server_.host() + "]" : server_.host()) + ":" +
+            std::to_string(server_.port() > 0 ? server_.port() : kHttpsPort);
+    // A name goes into the handshake as well, from here. cpprestsdk would write IPv6 addresses
+    // without their brackets.
+    host_header_ = !access_.tls_server_name.empty() ? access_.tls_server_name : v6 ? host_ : "";
   }
   ~RestTransport() override { in_flight_->AwaitNone(); }
 
@@ -128,6 +134,7 @@ class RestTransport : public Transport {
   const ClusterAccess access_;
   const web::uri server_;
   std::string host_;
+  std::string host_header_;  // empty: cpprestsdk's own
   const std::shared_ptr<InFlight> in_flight_ = std::make_shared<InFlight>();
   std::mutex refresh_;  // held while a refused credential is replaced; before mutex_
   std::mutex mutex_;    // guards shown_
@@ -172,8 +179,7 @@ void RestTransport::Start(const Request& request, const Shown& shown, bool strea
     http::http_headers& headers = message.headers();
     headers.add("Accept", request.accept);
     if (!request.user_agent.empty()) headers.add("User-Agent", request.user_agent);
-    // The name in this header is the one that the certificate is compared with.
-    if (!access_.tls_server_name.empty()) headers.add("Host", access_.tls_server_name);
+    if (!host_header_.empty()) headers.add("Host", host_header_);
     if (!shown.credential.token.empty() && server_.scheme() == "https") {
       headers.add("Authorization", "Bearer " + shown.credential.token);
     }
@@ -306,6 +312,15 @@ absl::StatusOr<Response> RestTransport::Stream(const Request& request, base::Dur
   });
 }
 
+// cpprestsdk looks the host up as it stands in the URI, where brackets are no part of an address.
+// The port makes it unambiguous.
+web::uri WithoutBrackets(const web::uri& server, const std::string& address) {
+  web::uri_builder builder(server);
+  builder.set_host(address);
+  if (server.port() <= 0) builder.set_port(server.scheme() == "https" ? kHttpsPort : 80);
+  return builder.to_uri();
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Transport>> MakeRestTransport(ClusterAccess access) {
@@ -316,9 +331,12 @@ absl::StatusOr<std::unique_ptr<Transport>> MakeRestTransport(ClusterAccess acces
       return absl::InvalidArgumentError("server \"" + access.server + "\": give https://host:port");
     }
     if (server.host().front() == '[') {
-      return absl::InvalidArgumentError("server \"" + access.server +
-                                        "\": cpprestsdk cannot dial an IPv6 address; give a name "
-                                        "that leads to it");
+      const std::string address = server.host().substr(1, server.host().size() - 2);
+      if (!IsAddress(address)) {
+        return absl::InvalidArgumentError("server \"" + access.server + "\": " + address +
+                                          " is no IPv6 address");
+      }
+      server = WithoutBrackets(server, address);
     }
     return std::make_unique<RestTransport>(std::move(access), std::move(server));
   } catch (const web::uri_exception& error) {

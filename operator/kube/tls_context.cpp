@@ -1,8 +1,10 @@
 #include "operator/kube/tls_context.h"
 
+#include <arpa/inet.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/x509.h>
+#include <openssl/x509v3.h>
 
 #include <utility>
 
@@ -68,7 +70,36 @@ absl::Status Show(SSL_CTX* context, const std::string& chain, const std::string&
   return absl::OkStatus();
 }
 
+// As Go's clients, and so kubectl, do: the subject's common name is not looked at.
+absl::Status Expect(SSL_CTX* context, const std::string& name) {
+  X509_VERIFY_PARAM* expected = SSL_CTX_get0_param(context);
+  X509_VERIFY_PARAM_set_hostflags(
+      expected, X509_CHECK_FLAG_NEVER_CHECK_SUBJECT | X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+  const int set = IsAddress(name) ? X509_VERIFY_PARAM_set1_ip_asc(expected, name.c_str())
+                                  : X509_VERIFY_PARAM_set1_host(expected, name.data(), name.size());
+  return set == 1 ? absl::OkStatus() : Unusable("the server's name \"" + name + "\"");
+}
+
+int KeepVerdict(int verdict, X509_STORE_CTX*) { return verdict; }
+
+// X509_verify_cert_error_string's words are for programmers there.
+std::string RefusalText(int error) {
+  switch (error) {
+    case X509_V_ERR_HOSTNAME_MISMATCH:
+    case X509_V_ERR_IP_ADDRESS_MISMATCH:
+      return "it is not made out to this host";
+    default:
+      return X509_verify_cert_error_string(error);
+  }
+}
+
 }  // namespace
+
+bool IsAddress(const std::string& host) {
+  in6_addr address;
+  return inet_pton(AF_INET, host.c_str(), &address) == 1 ||
+         inet_pton(AF_INET6, host.c_str(), &address) == 1;
+}
 
 absl::StatusOr<TlsSettings::Context> TlsSettings::MakeContext() {
   Context context(SSL_CTX_new(TLS_client_method()));
@@ -82,6 +113,7 @@ absl::StatusOr<TlsSettings::Context> TlsSettings::MakeContext() {
     HETERO_RETURN_IF_ERROR(Trust(context.get(), ca_));
   }
   if (!certificate_.empty()) HETERO_RETURN_IF_ERROR(Show(context.get(), certificate_, key_));
+  HETERO_RETURN_IF_ERROR(Expect(context.get(), server_name_));
   SSL_CTX_set_cert_verify_callback(context.get(), &TlsSettings::Verify, this);
   return context;
 }
@@ -96,16 +128,15 @@ absl::StatusOr<SSL_CTX*> TlsSettings::SharedContext() {
 }
 
 int TlsSettings::Verify(X509_STORE_CTX* store, void* self) {
+  // cpprestsdk's callback would compare the certificate with the Host header, port and all.
+  X509_STORE_CTX_set_verify_cb(store, KeepVerdict);
   const int verified = X509_verify_cert(store);
   if (verified == 1) return 1;
   auto* settings = static_cast<TlsSettings*>(self);
   const int error = X509_STORE_CTX_get_error(store);
   ERR_clear_error();  // else the handshake's error is that of some signature's arithmetic
   std::lock_guard lock(settings->mutex_);
-  // The host's name is compared in a callback, whose refusal leaves no error of its own.
-  settings->last_refusal_ = error == X509_V_OK || error == X509_V_ERR_UNSPECIFIED
-                                ? "it is not made out to this host"
-                                : X509_verify_cert_error_string(error);
+  settings->last_refusal_ = RefusalText(error);
   return verified;
 }
 

@@ -17,8 +17,12 @@ namespace hetero::kube {
 class TlsSettings {
  public:
   // PEM texts. `ca` empty: the system's authorities. `certificate` empty: none is shown.
-  TlsSettings(std::string ca, std::string certificate, std::string key)
-      : ca_(std::move(ca)), certificate_(std::move(certificate)), key_(std::move(key)) {}
+  // `server_name`: a name or an address that the server's certificate must be made out to.
+  TlsSettings(std::string ca, std::string certificate, std::string key, std::string server_name)
+      : ca_(std::move(ca)),
+        certificate_(std::move(certificate)),
+        key_(std::move(key)),
+        server_name_(std::move(server_name)) {}
 
   TlsSettings(const TlsSettings&) = delete;
   TlsSettings& operator=(const TlsSettings&) = delete;
@@ -40,11 +44,14 @@ class TlsSettings {
   using Context = std::unique_ptr<SSL_CTX, FreeContext>;
   absl::StatusOr<Context> MakeContext();
 
-  const std::string ca_, certificate_, key_;
+  const std::string ca_, certificate_, key_, server_name_;
   mutable std::mutex mutex_;  // guards context_ and last_refusal_
   Context context_;
   std::string last_refusal_;
 };
+
+// An IPv4 or IPv6 address, without brackets.
+bool IsAddress(const std::string& host);
 
 // OpenSSL's words for `error`, empty when it is none of its error codes.
 std::string TlsErrorText(unsigned long error);

@@ -105,6 +105,23 @@ TEST(Credentials, OutsideAPodIsAPrecondition) {
             absl::StatusCode::kFailedPrecondition);
 }
 
+TEST(Credentials, AServiceAccountOfAnIpv6Cluster) {
+  if (!ScriptedServer::HasIpv6()) GTEST_SKIP() << "this machine has no ::1: IPv6 is NOT TESTED";
+  ScriptedServer server(RespondOk, {.ipv6 = true});
+  const base::TemporaryFolder folder;
+  folder.Write("ca.crt", server.ca_pem());
+  folder.Write("token", "one");
+  setenv("KUBERNETES_SERVICE_HOST", "::1", 1);
+  setenv("KUBERNETES_SERVICE_PORT", std::to_string(server.port()).c_str(), 1);
+  const auto access = InClusterAccess(base::Clock::Real(), folder.path().string());
+  unsetenv("KUBERNETES_SERVICE_HOST");
+  unsetenv("KUBERNETES_SERVICE_PORT");
+  ASSERT_TRUE(access.ok()) << access.status();
+  EXPECT_EQ(access->server, server.url());
+  const auto response = TransportTo(*access)->Send({.path = "/x"}, kEnough);
+  EXPECT_TRUE(response.ok()) << response.status();
+}
+
 TEST(Credentials, AnExecPluginIsRunAgainBeforeItsCredentialExpires) {
   ScriptedServer server(RespondOk);
   const base::TemporaryFolder folder;

@@ -40,9 +40,14 @@ Certificate ParseCertificate(const std::string& pem) {
   return Certificate(PEM_read_bio_X509(in.get(), nullptr, nullptr, nullptr));
 }
 
+// Of the names that OpenSSL reads from this list only the first one has to be a URI.
+base::TestAuthority::Leaf IssueForLoopback(const base::TestAuthority& authority) {
+  return authority.IssueForUri("https://localhost,DNS:localhost,IP:127.0.0.1,IP:::1");
+}
+
 Context MakeContext(const base::TestAuthority& authority, const ScriptedServer::Options& options) {
   Context context(SSL_CTX_new(TLS_server_method()));
-  const base::TestAuthority::Leaf leaf = authority.Issue("scripted server");
+  const base::TestAuthority::Leaf leaf = IssueForLoopback(authority);
   const Certificate certificate = ParseCertificate(leaf.certificate_pem);
   const Memory in(BIO_new_mem_buf(leaf.key_pem.data(), static_cast<int>(leaf.key_pem.size())));
   const Key key(PEM_read_bio_PrivateKey(in.get(), nullptr, nullptr, nullptr));
@@ -59,6 +64,25 @@ Context MakeContext(const base::TestAuthority& authority, const ScriptedServer::
     SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
   }
   return context;
+}
+
+// A free port of the loopback address; negative: there is none.
+int Bind(bool ipv6) {
+  const int fd = socket(ipv6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in v4{.sin_family = AF_INET, .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
+  sockaddr_in6 v6{.sin6_family = AF_INET6, .sin6_addr = in6addr_loopback};
+  const auto* address = ipv6 ? reinterpret_cast<sockaddr*>(&v6) : reinterpret_cast<sockaddr*>(&v4);
+  if (fd < 0 || bind(fd, address, ipv6 ? sizeof v6 : sizeof v4) == 0) return fd;
+  close(fd);
+  return -1;
+}
+
+int PortOf(int listener) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size);
+  // At the same place for both families.
+  return ntohs(reinterpret_cast<sockaddr_in*>(&address)->sin_port);
 }
 
 std::string Lower(std::string text) {
@@ -191,10 +215,10 @@ struct ScriptedServer::Impl {
   const Script script;
   const Options options;
   const base::TestAuthority authority;
-  Context context;
   int listener = -1;
   int port = 0;
   mutable std::mutex mutex;  // guards what follows
+  Context context;           // of connections from now on
   mutable std::condition_variable arrived;
   std::vector<Request> requests;
   std::set<Socket*> sockets;
@@ -243,13 +267,10 @@ ScriptedServer::ScriptedServer(Script script, Options options)
     : impl_(std::make_unique<Impl>(std::move(script), options)) {
   std::signal(SIGPIPE, SIG_IGN);  // OpenSSL writes without MSG_NOSIGNAL
   if (options.tls) impl_->context = MakeContext(impl_->authority, options);
-  impl_->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{.sin_family = AF_INET, .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
-  socklen_t size = sizeof address;
-  Check(bind(impl_->listener, reinterpret_cast<sockaddr*>(&address), size) == 0, "bind");
+  impl_->listener = Bind(options.ipv6);
+  Check(impl_->listener >= 0, "bind");
   Check(listen(impl_->listener, 128) == 0, "listen");
-  getsockname(impl_->listener, reinterpret_cast<sockaddr*>(&address), &size);
-  impl_->port = ntohs(address.sin_port);
+  impl_->port = PortOf(impl_->listener);
   impl_->acceptor = std::jthread([this] { impl_->Accept(); });
 }
 
@@ -270,8 +291,24 @@ ScriptedServer::~ScriptedServer() {
 int ScriptedServer::port() const { return impl_->port; }
 
 std::string ScriptedServer::url() const {
-  return (impl_->options.tls ? "https://127.0.0.1:" : "http://127.0.0.1:") +
-         std::to_string(impl_->port);
+  return std::string(impl_->options.tls ? "https://" : "http://") +
+         (impl_->options.ipv6 ? "[::1]:" : "127.0.0.1:") + std::to_string(impl_->port);
+}
+
+bool ScriptedServer::HasIpv6() {
+  const int fd = Bind(/*ipv6=*/true);
+  if (fd >= 0) close(fd);
+  return fd >= 0;
+}
+
+void ScriptedServer::RenewCertificate() {
+  std::lock_guard lock(impl_->mutex);
+  impl_->context = MakeContext(impl_->authority, impl_->options);
+}
+
+void ScriptedServer::ShowForeignCertificate() {
+  std::lock_guard lock(impl_->mutex);
+  impl_->context = MakeContext(base::TestAuthority(), impl_->options);
 }
 
 std::string ScriptedServer::ca_pem() const { return impl_->authority.certificate_pem(); }

@@ -13,7 +13,7 @@ namespace hetero::kube {
 
 // An HTTPS server on 127.0.0.1 that does to each request exactly what a test says, byte for byte.
 // One thread per connection; connections are kept alive as long as the script lets them. Its
-// certificate is for "localhost" and 127.0.0.1, of an authority of its own.
+// certificate is for "localhost", 127.0.0.1 and ::1, of an authority of its own.
 class ScriptedServer {
  public:
   struct Request {
@@ -50,7 +50,10 @@ class ScriptedServer {
     // Clients without a certificate of the server's own authority are refused.
     bool require_client_certificate = false;
     bool only_tls_1_1 = false;
+    bool ipv6 = false;  // listens on ::1 instead
   };
+  // This machine has a ::1.
+  static bool HasIpv6();
   // Runs on the connection's thread, for each request; several at once on several connections.
   using Script = std::function<void(const Request& request, Connection& connection)>;
 
@@ -62,6 +65,10 @@ class ScriptedServer {
   int port() const;
   std::string url() const;  // "https://127.0.0.1:PORT"
   std::string ca_pem() const;
+  // Connections from now on are shown another certificate, of the same authority or of one that
+  // nobody trusts.
+  void RenewCertificate();
+  void ShowForeignCertificate();
   struct Leaf {
     std::string certificate_pem;
     std::string key_pem;

@@ -192,11 +192,18 @@ TEST(TransportFailure, ABrokenRequestDoesNotHarmTheNext) {
 
 TEST(TransportFailure, ServersThatCannotBeDialledAreRefusedAtOnce) {
   for (const char* server :
-       {"", "10.0.0.1:6443", "ftp://host", "https://", "https://[::1]:6443", "https://a b"}) {
+       {"", "10.0.0.1:6443", "ftp://host", "https://", "https://[fe80::1%25eth0]:6443",
+        "https://[1.2.3.4.5]:6443", "https://a b"}) {
     EXPECT_EQ(MakeRestTransport({.server = server}).status().code(),
               absl::StatusCode::kInvalidArgument)
         << server;
   }
+}
+
+TEST(TransportFailure, TheHostIsNamedWithItsPort) {
+  EXPECT_EQ(TransportTo({.server = "https://example.invalid"})->host(), "example.invalid:443");
+  EXPECT_EQ(TransportTo({.server = "https://[fd00::1]"})->host(), "[fd00::1]:443");
+  EXPECT_EQ(TransportTo({.server = "https://[fd00::1]:6443/prefix"})->host(), "[fd00::1]:6443");
 }
 
 TEST(TransportFailure, APathThatIsNoUriIsRefused) {

@@ -74,6 +74,44 @@ TEST(TransportTls, TheServerNameStandsInForTheHost) {
   EXPECT_TRUE(response.ok()) << response.status();
 }
 
+TEST(TransportTls, AnIpv6AddressIsDialledAndLookedForInTheCertificate) {
+  if (!ScriptedServer::HasIpv6()) GTEST_SKIP() << "this machine has no ::1: IPv6 is NOT TESTED";
+  ScriptedServer server(RespondOk, {.ipv6 = true});
+  const std::string authority = "[::1]:" + std::to_string(server.port());
+  ASSERT_EQ(server.url(), "https://" + authority);
+  const auto transport = TransportTo(server);
+  EXPECT_EQ(transport->host(), authority);
+  const auto response = transport->Send({.path = "/x?a=b"}, kEnough);
+  ASSERT_TRUE(response.ok()) << response.status();
+  EXPECT_EQ(server.requests().at(0).target, "/x?a=b");
+  EXPECT_EQ(server.requests().at(0).headers.at("host"), authority);
+
+  ClusterAccess access = AccessTo(server);
+  access.tls_server_name = "::2";  // an address that the certificate does not hold
+  const auto refused = TransportTo(access)->Send({.path = "/x"}, kEnough);
+  EXPECT_THAT(refused.status().ToString(), HasSubstr("not made out to this host"));
+  access.tls_server_name = "localhost";
+  EXPECT_TRUE(TransportTo(access)->Send({.path = "/x"}, kEnough).ok());
+  EXPECT_EQ(server.requests().size(), 2u);
+}
+
+TEST(TransportTls, AServersCertificateMayBeRenewedButNotByAnotherAuthority) {
+  ScriptedServer server([](const auto&, auto& connection) {
+    connection.Respond(200, "{}", "Connection: close\r\n");
+    connection.Close();
+  });
+  const auto transport = TransportTo(server);
+  ASSERT_TRUE(transport->Send({.path = "/x"}, kEnough).ok());
+  server.RenewCertificate();
+  ASSERT_TRUE(transport->Send({.path = "/x"}, kEnough).ok());
+  server.ShowForeignCertificate();
+  EXPECT_EQ(transport->Send({.path = "/x"}, kEnough).status().code(),
+            absl::StatusCode::kUnauthenticated);
+  server.RenewCertificate();
+  EXPECT_TRUE(transport->Send({.path = "/x"}, kEnough).ok());
+  EXPECT_EQ(server.requests().size(), 3u);
+}
+
 TEST(TransportTls, NoVerificationWhereAskedFor) {
   ScriptedServer server(RespondOk), other(RespondOk);
   ClusterAccess access = AccessTo(server);

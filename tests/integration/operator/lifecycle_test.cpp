@@ -125,7 +125,7 @@ TEST_F(Lifecycle, CleanPodPolicyRunningKeepsEndedPods) {
   JobUnderTest job(space.name(), manifest);
   ASSERT_TRUE(job.WaitIs("Succeeded"));
   WaitFor(
-      "the running pod is gone", [&] { return job.Pod("cpu", 1).is_null(); }, seconds(30),
+      "the running pod is gone", [&] { return job.Pod("cpu", 1).is_null(); }, seconds(60),
       [&] { return job.Describe(); });
   EXPECT_FALSE(job.Pod("gpu", 0).is_null()) << "an ended pod stays for its logs";
 }

@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <stop_token>
+#include <vector>
+
 #include "operator/kube/rate_limit.h"
 #include "operator/kube/resource.h"
 #include "tests/unit/operator/kube/fake_transport.h"
@@ -173,6 +177,75 @@ TEST(Client, WaitsAsLongAsTheServerAsks) {
   f.transport.Then(JsonReply(200, json::object()));
   EXPECT_TRUE(f.client.Get(kPods, {"x", "a"}).ok());
   EXPECT_THAT(f.clock.sleeps(), ElementsAre(seconds(2), seconds(3)));
+}
+
+// Every kind of call, with `stop`.
+std::vector<std::function<absl::Status(Client&, std::stop_token)>> AllCalls() {
+  static const ObjectKey key{"x", "a"};
+  static const json object = json::object();
+  return {
+      [](Client& c, std::stop_token stop) { return c.Get(kPods, key, stop).status(); },
+      [](Client& c, std::stop_token stop) { return c.List(kPods, "x", {}, stop).status(); },
+      [](Client& c, std::stop_token stop) { return c.Create(kPods, "x", object, stop).status(); },
+      [](Client& c, std::stop_token stop) {
+        return c.Update(kPods, key, object, "", stop).status();
+      },
+      [](Client& c, std::stop_token stop) {
+        return c.Patch(kPods, key, PatchType::kMerge, object, "", stop).status();
+      },
+      [](Client& c, std::stop_token stop) {
+        return c.Apply(kPods, key, object, "me", true, stop).status();
+      },
+      [](Client& c, std::stop_token stop) { return c.Delete(kPods, key, {}, stop); },
+      [](Client& c, std::stop_token stop) {
+        return c.DeleteCollection(kPods, "x", "a=b", {}, stop);
+      },
+      [](Client& c, std::stop_token stop) {
+        return c.Watch(
+            kPods, "", {}, [](std::string_view, const json&) {}, stop);
+      },
+  };
+}
+
+TEST(Client, NothingIsAskedAfterAStop) {
+  Fixture f;
+  std::stop_source stop;
+  stop.request_stop();
+  for (const auto& call : AllCalls()) {
+    EXPECT_EQ(call(f.client, stop.get_token()).code(), absl::StatusCode::kCancelled);
+  }
+  EXPECT_TRUE(f.transport.requests().empty());
+}
+
+TEST(Client, AStopReachesTheRequestUnderWay) {
+  for (const auto& call : AllCalls()) {
+    Fixture f;
+    std::stop_source source;
+    const auto stopped_there = [&](std::stop_token stop) -> absl::StatusOr<Response> {
+      source.request_stop();
+      if (!stop.stop_requested()) return Response{.status = 200, .body = "{}"};
+      return absl::CancelledError("stopped");
+    };
+    f.transport.Then([&](const Request&, std::stop_token stop) { return stopped_there(stop); });
+    f.transport.ThenStream([&](const Request&, const Transport::OnLine&, std::stop_token stop) {
+      return stopped_there(stop);
+    });
+    EXPECT_EQ(call(f.client, source.get_token()).code(), absl::StatusCode::kCancelled);
+    EXPECT_EQ(f.transport.requests().size(), 1u);
+  }
+}
+
+TEST(Client, AStopEndsTheWaitForABusyServer) {
+  Fixture f;
+  std::stop_source stop;
+  f.transport.Then([&](const Request&, std::stop_token) {
+    stop.request_stop();
+    return Busy(429, "2");
+  });
+  EXPECT_EQ(f.client.Get(kPods, {"x", "a"}, stop.get_token()).status().code(),
+            absl::StatusCode::kCancelled);
+  EXPECT_EQ(f.transport.requests().size(), 1u);
+  EXPECT_THAT(f.clock.sleeps(), ElementsAre());
 }
 
 TEST(Client, DoesNotWaitPastItsDeadline) {

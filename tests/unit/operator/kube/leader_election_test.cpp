@@ -275,10 +275,40 @@ TEST_F(LeaderElectionTest, RequestWithoutAnswerDoesNotDelayTheDeadline) {
   clock_.Advance(seconds(8));
   EXPECT_TRUE(absl::IsAborted(held.get()));
   EXPECT_FALSE(election->leading());
-  server_.Unblock();  // the answer, that the lease is ours, comes too late
-  election.reset();
+  election.reset();  // without the answer
   EXPECT_EQ(Gauge(), 0);
   EXPECT_EQ(server_.spec()["holderIdentity"], "me");  // not released: writers may still be ending
+}
+
+TEST_F(LeaderElectionTest, StopWaitsForTheRenewalUnderWaySoThatItCanRelease) {
+  auto election = Make();
+  ASSERT_TRUE(election->Acquire(stop_.get_token()).ok());
+  auto held = Hold(*election);
+  server_.Block();
+  clock_.Advance(seconds(2));
+  server_.WaitUntilOneIsBlocked();
+  stop_.request_stop();
+  server_.Unblock();
+  EXPECT_TRUE(held.get().ok());
+  EXPECT_EQ(server_.spec()["holderIdentity"], "");
+}
+
+TEST_F(LeaderElectionTest, EndsWithoutTheAnswerToWhatItAsks) {
+  auto leader = Make();
+  ASSERT_TRUE(leader->Acquire(stop_.get_token()).ok());
+  ASSERT_TRUE(clock_.WaitForSleepers(1));
+  server_.Block();
+  clock_.Advance(seconds(2));
+  server_.WaitUntilOneIsBlocked();
+  leader.reset();
+
+  auto candidate = Make("other");
+  auto acquired = Acquire(*candidate);
+  server_.WaitUntilOneIsBlocked();
+  stop_.request_stop();
+  EXPECT_TRUE(absl::IsCancelled(acquired.get()));
+  candidate.reset();
+  EXPECT_EQ(server_.spec(), LeaseOf("me", kJustNow, 0));
 }
 
 TEST_F(LeaderElectionTest, LeasesOfAnyShapeAreSurvived) {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <stop_token>
 #include <string>
 
 #include "fake_transport.h"
@@ -15,7 +16,9 @@ namespace hetero::kube {
 class LeaseServer {
  public:
   explicit LeaseServer(FakeTransport& transport) {
-    transport.Always([this](const Request& request, std::stop_token) { return Answer(request); });
+    transport.Always([this](const Request& request, std::stop_token stop) {
+      return Answer(request, std::move(stop));
+    });
   }
 
   // Puts a lease there, as another candidate would.
@@ -45,7 +48,7 @@ class LeaseServer {
     std::lock_guard lock(mutex_);
     before_write_ = std::move(action);
   }
-  // Requests get no answer until Unblock.
+  // Requests get no answer until Unblock, or until their callers leave: then nothing is done.
   void Block() {
     std::lock_guard lock(mutex_);
     blocked_ = true;
@@ -61,7 +64,7 @@ class LeaseServer {
   }
 
  private:
-  absl::StatusOr<Response> Answer(const Request& request) {
+  absl::StatusOr<Response> Answer(const Request& request, std::stop_token stop) {
     std::unique_lock lock(mutex_);
     if (request.method != "GET" && before_write_) {
       auto action = std::exchange(before_write_, nullptr);
@@ -72,8 +75,9 @@ class LeaseServer {
     if (blocked_) {
       ++waiting_;
       changed_.notify_all();
-      changed_.wait(lock, [&] { return !blocked_; });
+      const bool answered = changed_.wait(lock, stop, [&] { return !blocked_; });
       --waiting_;
+      if (!answered) return absl::CancelledError("stopped");
     }
     if (!failure_.ok()) return failure_;
     if (request.method == "GET") {
@@ -99,7 +103,7 @@ class LeaseServer {
   }
 
   mutable std::mutex mutex_;  // guards all below
-  std::condition_variable changed_;
+  std::condition_variable_any changed_;
   nlohmann::json lease_;
   int version_ = 100;
   int writes_ = 0;
