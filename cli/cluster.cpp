@@ -1,6 +1,7 @@
 #include "cli/cluster.h"
 
 #include "absl/strings/str_cat.h"
+#include "operator/kube/api_error.h"
 #include "operator/kube/cluster_access.h"
 #include "operator/kube/rest_transport.h"
 
@@ -11,7 +12,11 @@ const kube::Resource kJobs{"training.hetero.dev", "v1alpha1", "heterotrainingjob
 absl::StatusOr<std::unique_ptr<Cluster>> Cluster::Connect(const Options& options,
                                                           base::Clock& clock) {
   auto access = kube::DefaultAccess(clock, options.kubeconfig, options.context);
-  if (!access.ok()) return access.status();
+  if (!access.ok()) {
+    return absl::Status(access.status().code(),
+                        absl::StrCat("cannot tell which cluster to talk to: ",
+                                     std::string(access.status().message())));
+  }
   auto cluster = std::make_unique<Cluster>();
   cluster->name_space_ = options.name_space.empty() ? access->name_space : options.name_space;
   auto transport = kube::MakeRestTransport(*std::move(access));
@@ -31,38 +36,21 @@ absl::StatusOr<nlohmann::json> Cluster::Job(const std::string& name) {
   return object;
 }
 
-absl::Status Cluster::DryRun(const std::string& name_space, const std::string& manifest) {
+absl::Status Cluster::DryRun(const kube::ObjectKey& job, const std::string& manifest) {
   kube::Request request;
   request.method = "POST";
-  request.path = absl::StrCat("/apis/", kJobs.group, "/", kJobs.version, "/namespaces/", name_space,
-                              "/", kJobs.plural, "?dryRun=All&fieldValidation=Strict");
+  request.path =
+      absl::StrCat("/apis/", kJobs.group, "/", kJobs.version, "/namespaces/", job.name_space, "/",
+                   kJobs.plural, "?dryRun=All&fieldValidation=Strict");
   request.body = manifest;
   request.content_type = "application/yaml";
+  request.user_agent = "kubectl-hetero";
+  const std::string call = request.method + " " + request.path;
   const auto response = transport_->Send(request, std::chrono::seconds(30));
-  if (!response.ok()) return response.status();
-  if (response->status < 300 || response->status == 409) return absl::OkStatus();
-  const auto reply = nlohmann::json::parse(response->body, nullptr, false);
-  if (reply.is_object() && reply.contains("message") && reply["message"].is_string()) {
-    return absl::InvalidArgumentError(reply["message"].get<std::string>());
-  }
-  return absl::UnknownError(absl::StrCat("HTTP status ", response->status));
-}
-
-absl::Status Explain(const absl::Status& status, const std::string& verb,
-                     const kube::ObjectKey& job) {
-  std::string remedy;
-  if (absl::IsNotFound(status)) {
-    remedy = absl::StrCat("; see kubectl get heterotrainingjobs -n ", job.name_space,
-                          ", or name another namespace with -n");
-  } else if (absl::IsPermissionDenied(status)) {
-    remedy = absl::StrCat("; ask for the right to ", verb, " heterotrainingjobs in namespace ",
-                          job.name_space);
-  } else if (absl::IsUnauthenticated(status)) {
-    remedy = "; see whether your kubeconfig's credentials have expired";
-  }
-  return absl::Status(status.code(),
-                      absl::StrCat("cannot ", verb, " heterotrainingjob ", job.ToString(), ": ",
-                                   std::string(status.message()), remedy));
+  if (!response.ok()) return Explain(response.status(), "create", job);
+  if (response->status < 300) return absl::OkStatus();
+  const absl::Status refused = kube::ErrorOfResponse(call, *response);
+  return absl::IsAlreadyExists(refused) ? absl::OkStatus() : Explain(refused, "create", job);
 }
 
 }  // namespace hetero::cli

@@ -26,7 +26,7 @@ class Cluster {
   absl::StatusOr<nlohmann::json> Job(const std::string& name);
   // Whether the API server would create this manifest (YAML or JSON): OK, or its own message. An
   // existing job of that name is no error.
-  absl::Status DryRun(const std::string& name_space, const std::string& manifest);
+  absl::Status DryRun(const kube::ObjectKey& job, const std::string& manifest);
 
  private:
   std::string name_space_;
@@ -35,7 +35,8 @@ class Cluster {
   std::unique_ptr<kube::Client> client_;
 };
 
-// `status` with the job's name in front and a remedy behind.
+// `status`, got from an attempt to `verb` the job, in words for a person: what is wrong and what to
+// do about it. Its code stays.
 absl::Status Explain(const absl::Status& status, const std::string& verb,
                      const kube::ObjectKey& job);
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <ostream>
 #include <stop_token>
 
 #include "absl/status/statusor.h"
@@ -13,12 +12,16 @@ namespace hetero::cli {
 
 inline constexpr int kExitFailed = 1;
 inline constexpr int kExitTimeout = 3;
+inline constexpr int kExitInterrupted = 130;  // 128 + SIGINT, as shells have it
+inline constexpr int kExitOutputGone = 141;   // 128 + SIGPIPE: nobody reads what is printed
 
 // Follows the job until it has ended; on a terminal as one screen, elsewhere as a line per change.
 absl::StatusOr<int> FollowStatus(Cluster& cluster, const Options& options, base::Clock& clock,
                                  std::stop_token stop);
-// All pods at once, every line with its pod in front: "gpu-0 | ...".
-absl::StatusOr<int> Logs(Cluster& cluster, const Options& options, std::stop_token stop);
+// Every line with its pod in front: "gpu-0 | ...". One pod after the other; followed, all at once
+// and those that come later too.
+absl::StatusOr<int> Logs(Cluster& cluster, const Options& options, base::Clock& clock,
+                         std::stop_token stop);
 absl::StatusOr<int> SetSuspend(Cluster& cluster, const Options& options, bool suspend);
 absl::StatusOr<int> Report(Cluster& cluster, const Options& options);
 // Needs a cluster with --server only.

@@ -33,6 +33,8 @@ absl::StatusOr<JobView> ViewOf(const json& object) {
   const json& policy = At(At(object, "spec"), "runPolicy");
   view.name_space = Text(At(metadata, "namespace"));
   view.name = Text(At(metadata, "name"));
+  view.uid = Text(At(metadata, "uid"));
+  view.deleting = At(metadata, "deletionTimestamp").is_string();
   if (const auto created = api::ParseTime(Text(At(metadata, "creationTimestamp"))); created.ok()) {
     view.created = *created;
   }

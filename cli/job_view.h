@@ -13,7 +13,9 @@ namespace hetero::cli {
 struct JobView {
   std::string name_space;
   std::string name;
+  std::string uid;
   base::WallTime created;
+  bool deleting = false;
   int64_t generation = 0;
   bool suspend = false;
   std::string managed_by;  // another controller's; empty: ours

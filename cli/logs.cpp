@@ -1,12 +1,17 @@
 #include <algorithm>
+#include <functional>
+#include <iostream>
+#include <list>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/thread.h"
 #include "cli/commands.h"
+#include "cli/job_view.h"
+#include "cli/pod_logs.h"
 #include "cli/terminal.h"
 
 namespace hetero::cli {
@@ -14,89 +19,163 @@ namespace {
 
 using nlohmann::json;
 
-constexpr size_t kMostPods = 200;  // one connection and thread each
+constexpr std::chrono::seconds kPeriod{2};
 
-struct PodLog {
-  std::string pod;
-  std::string member;  // "gpu-0"
-};
-
-std::string LabelOf(const json& pod, const char* key) {
-  const auto metadata = pod.find("metadata");
-  if (metadata == pod.end() || !metadata->is_object()) return "";
-  const auto labels = metadata->find("labels");
-  if (labels == metadata->end() || !labels->is_object()) return "";
-  const auto label = labels->find(key);
-  return label != labels->end() && label->is_string() ? label->get<std::string>() : "";
+std::string NoPods(const Cluster& cluster, const Options& options) {
+  return absl::StrCat("heterotrainingjob ", cluster.name_space(), "/", options.job, " has no ",
+                      options.role.empty() && options.index < 0 ? "pods" : "such pods",
+                      " now; kubectl hetero status ", options.job,
+                      " says why (they go with the job's end unless runPolicy.cleanPodPolicy is "
+                      "None)");
 }
 
-absl::StatusOr<std::vector<PodLog>> FindPods(Cluster& cluster, const Options& options) {
-  std::string selector = "training.hetero.dev/job-name=" + options.job;
-  if (!options.role.empty()) selector += ",training.hetero.dev/role=" + options.role;
-  if (options.index >= 0) {
-    absl::StrAppend(&selector, ",training.hetero.dev/replica-index=", options.index);
+// Lines of many pods on standard output, whole. Thread-safe.
+class Printer {
+ public:
+  void SetWidth(size_t width) {
+    std::lock_guard lock(mutex_);
+    width_ = std::max(width_, width);
   }
-  auto pods = cluster.client().List(kube::kPods, cluster.name_space(),
-                                    {.label_selector = selector, .limit = kMostPods});
-  if (!pods.ok()) {
-    return absl::Status(pods.status().code(),
-                        absl::StrCat("cannot list the pods of ", cluster.name_space(), "/",
-                                     options.job, ": ", std::string(pods.status().message())));
+  void Line(const LogPod& pod, std::string_view line) {
+    std::lock_guard lock(mutex_);
+    gone_ |= !Print(Prefix(pod) + std::string(line) + "\n");
   }
-  std::vector<PodLog> logs;
-  for (const json& pod : pods->items) {
-    logs.push_back({kube::ObjectKey::Of(pod).name,
-                    absl::StrCat(LabelOf(pod, "training.hetero.dev/role"), "-",
-                                 LabelOf(pod, "training.hetero.dev/replica-index"))});
+  void Error(const LogPod& pod, const absl::Status& status) {
+    std::lock_guard lock(mutex_);
+    std::cerr << Prefix(pod) << "error: " << status.message() << "\n";
+    failed_ = true;
   }
-  if (!pods->continue_token.empty()) {
-    return absl::ResourceExhaustedError(absl::StrCat(cluster.name_space(), "/", options.job,
-                                                     " has more than ", kMostPods,
-                                                     " pods; choose with --role and --index"));
+  void Note(const LogPod& pod, std::string_view text) {
+    std::lock_guard lock(mutex_);
+    std::cerr << Prefix(pod) << text << "\n";
   }
-  return logs;
+  bool gone() const {
+    std::lock_guard lock(mutex_);
+    return gone_;
+  }
+  int exit_code() const {
+    std::lock_guard lock(mutex_);
+    return gone_ ? kExitOutputGone : failed_ ? kExitFailed : 0;
+  }
+
+ private:
+  std::string Prefix(const LogPod& pod) const {
+    return pod.member + std::string(width_ - std::min(width_, pod.member.size()), ' ') + " | ";
+  }
+  mutable std::mutex mutex_;  // guards all below and the output
+  size_t width_ = 0;
+  bool gone_ = false;  // nobody reads it any more
+  bool failed_ = false;
+};
+
+// Follows the pods there are and those that take their place, each on a thread of its own.
+class Follower {
+ public:
+  Follower(Cluster& cluster, const Options& options, base::Clock& clock, std::stop_token stop)
+      : cluster_(cluster),
+        options_(options),
+        clock_(clock),
+        forward_(stop, [this] { stop_.request_stop(); }) {}
+  ~Follower() { stop_.request_stop(); }
+
+  // Until the job has ended and all has been read.
+  absl::StatusOr<int> Run(json job);
+
+ private:
+  void Start(const LogPod& pod);
+  void Read(const LogPod& pod);
+  bool Idle() {
+    std::lock_guard lock(mutex_);
+    return active_.empty();
+  }
+
+  Cluster& cluster_;
+  const Options& options_;
+  base::Clock& clock_;
+  std::stop_source stop_;
+  std::stop_callback<std::function<void()>> forward_;
+  Printer printer_;
+  std::set<std::string> known_;      // uids that were started
+  std::mutex mutex_;                 // guards active_
+  std::set<std::string> active_;     // names that are being read
+  std::list<std::jthread> threads_;  // joined first
+};
+
+absl::StatusOr<int> Follower::Run(json job) {
+  bool told = false;
+  while (true) {
+    const auto view = ViewOf(job);
+    if (!view.ok()) return view.status();
+    const auto pods = FindPods(cluster_, options_, job);
+    if (!pods.ok()) return pods.status();
+    for (const LogPod& pod : *pods) printer_.SetWidth(pod.member.size());
+    for (const LogPod& pod : *pods) Start(pod);
+    const bool over = view->status.finished() && Idle();
+    if (over && known_.empty()) return absl::NotFoundError(NoPods(cluster_, options_));
+    if (over) return printer_.exit_code();
+    if (known_.empty() && !told) {
+      std::cerr << "No pods yet; waiting for them\n";
+      told = true;
+    }
+    if (!clock_.SleepFor(kPeriod, stop_.get_token())) return kExitInterrupted;
+    if (printer_.gone()) return kExitOutputGone;
+    auto again = cluster_.Job(options_.job);
+    if (absl::IsNotFound(again.status())) return printer_.exit_code();
+    if (again.ok()) job = *std::move(again);
+  }
+}
+
+void Follower::Start(const LogPod& pod) {
+  {
+    std::lock_guard lock(mutex_);
+    if (known_.contains(pod.uid) || !active_.insert(pod.name).second) return;
+  }
+  known_.insert(pod.uid);
+  threads_.emplace_back([this, pod] {
+    base::SetThreadName("log-" + pod.member);
+    Read(pod);
+    std::lock_guard lock(mutex_);
+    active_.erase(pod.name);
+  });
+}
+
+void Follower::Read(const LogPod& pod) {
+  const std::stop_token stop = stop_.get_token();
+  std::string waits;
+  while (!stop.stop_requested()) {
+    const absl::Status ended = ReadLog(
+        cluster_, pod, true, [&](std::string_view line) { printer_.Line(pod, line); }, stop);
+    // Gone before it wrote anything, as at the end of a job.
+    if (ended.ok() || absl::IsNotFound(ended) || stop.stop_requested()) return;
+    if (!absl::IsInvalidArgument(ended)) return printer_.Error(pod, ended);
+    if (waits != ended.message()) {
+      waits = std::string(ended.message());
+      printer_.Note(pod, waits);
+    }
+    clock_.SleepFor(kPeriod, stop);
+  }
 }
 
 }  // namespace
 
-absl::StatusOr<int> Logs(Cluster& cluster, const Options& options, std::stop_token stop) {
-  if (auto job = cluster.Job(options.job); !job.ok()) return job.status();
-  auto pods = FindPods(cluster, options);
+absl::StatusOr<int> Logs(Cluster& cluster, const Options& options, base::Clock& clock,
+                         std::stop_token stop) {
+  auto job = cluster.Job(options.job);
+  if (!job.ok()) return job.status();
+  if (options.follow) return Follower(cluster, options, clock, stop).Run(*std::move(job));
+  const auto pods = FindPods(cluster, options, *job);
   if (!pods.ok()) return pods.status();
-  if (pods->empty()) {
-    return absl::NotFoundError(absl::StrCat(
-        cluster.name_space(), "/", options.job, " has no such pods now; kubectl hetero status ",
-        options.job, " says why (cleanPodPolicy All deletes them at the end)"));
+  if (pods->empty()) return absl::NotFoundError(NoPods(cluster, options));
+  Printer printer;
+  for (const LogPod& pod : *pods) printer.SetWidth(pod.member.size());
+  for (const LogPod& pod : *pods) {
+    const absl::Status ended = ReadLog(
+        cluster, pod, false, [&](std::string_view line) { printer.Line(pod, line); }, stop);
+    if (stop.stop_requested()) return kExitInterrupted;
+    if (printer.gone()) return kExitOutputGone;
+    if (!ended.ok()) printer.Error(pod, ended);
   }
-  size_t width = 0;
-  for (const PodLog& log : *pods) width = std::max(width, log.member.size());
-  std::mutex mutex;  // guards standard output and `error`
-  absl::Status error;
-  std::vector<std::jthread> threads;
-  for (const PodLog& log : *pods) {
-    threads.emplace_back([&, log] {
-      base::SetThreadName("log-" + log.member);
-      const std::string prefix = log.member + std::string(width - log.member.size(), ' ') + " | ";
-      const std::string path =
-          absl::StrCat("/api/v1/namespaces/", cluster.name_space(), "/pods/", log.pod,
-                       "/log?container=runtime", options.follow ? "&follow=true" : "");
-      const absl::Status ended = cluster.client().GetLines(
-          path,
-          [&](std::string_view line) {
-            std::lock_guard lock(mutex);
-            Print(prefix + std::string(line) + "\n");
-            return true;
-          },
-          stop);
-      std::lock_guard lock(mutex);
-      if (ended.ok() || stop.stop_requested()) return;
-      error = absl::Status(ended.code(), absl::StrCat("log of pod ", cluster.name_space(), "/",
-                                                      log.pod, ": ", std::string(ended.message())));
-    });
-  }
-  threads.clear();  // joins
-  if (!error.ok()) return error;
-  return 0;
+  return printer.exit_code();
 }
 
 }  // namespace hetero::cli

@@ -1,12 +1,19 @@
+#include <unistd.h>
+
+#include <functional>
 #include <iostream>
 
 #include "base/log.h"
 #include "cli/commands.h"
+#include "cli/terminal.h"
 #include "runtime/process/signals.h"
 
 // kubectl-hetero: `kubectl hetero ...` once it is on the PATH.
 namespace hetero::cli {
 namespace {
+
+// How long a call to the API server may still take after Ctrl-C.
+constexpr std::chrono::milliseconds kGrace{300};
 
 absl::StatusOr<int> Run(const Options& options, base::Clock& clock, std::stop_token stop) {
   if (options.verb == Verb::kValidate) return Validate(options, clock);
@@ -16,7 +23,7 @@ absl::StatusOr<int> Run(const Options& options, base::Clock& clock, std::stop_to
     case Verb::kStatus:
       return FollowStatus(**cluster, options, clock, stop);
     case Verb::kLogs:
-      return Logs(**cluster, options, stop);
+      return Logs(**cluster, options, clock, stop);
     case Verb::kSuspend:
       return SetSuspend(**cluster, options, true);
     case Verb::kResume:
@@ -38,7 +45,15 @@ int main(int argc, char** argv) {
   if (const auto code = cli::ParseOptions(argc, argv, std::cout, std::cerr, options)) return *code;
   log::Init("kubectl-hetero", log::Level::kWarning);
   process::SignalStop signals;
+  std::stop_source done;
+  const std::stop_callback<std::function<void()>> give_up(signals.first(), [&done] {
+    if (!base::Clock::Real().SleepFor(cli::kGrace, done.get_token())) return;
+    cli::Terminal::Restore();
+    _exit(cli::kExitInterrupted);
+  });
   const auto code = cli::Run(options, base::Clock::Real(), signals.first());
+  done.request_stop();
+  if (signals.first().stop_requested()) return cli::kExitInterrupted;
   if (code.ok()) return *code;
   std::cerr << "error: " << code.status().message() << "\n";
   return cli::kExitFailed;

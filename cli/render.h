@@ -1,6 +1,5 @@
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "base/clock.h"
@@ -10,18 +9,19 @@
 namespace hetero::cli {
 
 struct Style {
-  int width = 80;       // columns; longer messages are cut
+  int width = 80;       // columns; 0: no limit, nothing is cut
   bool colour = false;  // ANSI
 };
 
-// One screen: state, progress, roles, conditions, failure, result. Ends with a line end.
+// One screen, what matters most first: state, what hinders the job, progress, failure, result,
+// roles, conditions. Ends with a line end; no line is longer than the width.
 std::string RenderStatus(const JobView& view, base::WallTime now, const Style& style);
 
-// One line, for logs: "12:00:05 Running step 40/1000 12.5 samples/s registered 4/4".
+// One line, for logs: "2026-01-01T12:00:05Z Running step 40/1000 12.5 samples/s registered 4/4".
 std::string RenderLine(const JobView& view, base::WallTime now);
 
 // The result of a finished job and where its report lies.
-std::string RenderReport(const JobView& view);
+std::string RenderReport(const JobView& view, const Style& style);
 
 // "1h02m", "45s".
 std::string FormatDuration(base::Duration duration);

@@ -3,38 +3,71 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 
 namespace hetero::cli {
+namespace {
 
-Terminal::Terminal() { Print("\x1b[?25l"); }
+// Set by the constructor of the only Terminal, taken back once.
+std::atomic<bool> echo_off = false;
+termios before;
 
-Terminal::~Terminal() { Print("\x1b[?25h"); }
+// Changing a terminal from the background would stop the process.
+bool InForeground() { return isatty(STDIN_FILENO) == 1 && tcgetpgrp(STDIN_FILENO) == getpgrp(); }
 
-bool Terminal::Available() {
+bool Dumb() {
   const char* term = std::getenv("TERM");
-  return isatty(STDOUT_FILENO) == 1 && term != nullptr && std::string(term) != "dumb";
+  return term == nullptr || std::string_view(term) == "dumb";
 }
 
-int Terminal::width() const {
+}  // namespace
+
+Terminal::Terminal() { Claim(); }
+
+Terminal::~Terminal() { Restore(); }
+
+void Terminal::Restore() {
+  if (echo_off.exchange(false) && InForeground()) tcsetattr(STDIN_FILENO, TCSANOW, &before);
+}
+
+bool Terminal::Available() { return isatty(STDOUT_FILENO) == 1 && !Dumb(); }
+
+bool Terminal::Coloured() {
+  const char* no_colour = std::getenv("NO_COLOR");
+  return Available() && (no_colour == nullptr || *no_colour == '\0');
+}
+
+Size Terminal::CurrentSize() {
   winsize size{};
-  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
-  return size.ws_col;
+  Size result;
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return result;
+  if (size.ws_col > 0) result.columns = size.ws_col;
+  if (size.ws_row > 0) result.rows = size.ws_row;
+  return result;
 }
 
-void Terminal::Draw(const std::string& screen) {
-  std::string text;
-  if (lines_ > 0) text += "\x1b[" + std::to_string(lines_) + "A";
-  text += "\r\x1b[J" + screen;
-  lines_ = static_cast<int>(std::count(screen.begin(), screen.end(), '\n'));
-  Print(text);
+void Terminal::Claim() {
+  termios now;
+  if (!InForeground() || tcgetattr(STDIN_FILENO, &now) != 0 || (now.c_lflag & ECHO) == 0) return;
+  if (echo_off) screen_ = Screen();
+  before = now;
+  now.c_lflag &= ~static_cast<tcflag_t>(ECHO);
+  echo_off = tcsetattr(STDIN_FILENO, TCSANOW, &now) == 0;
 }
 
-void Print(const std::string& text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);
+bool Terminal::Draw(std::string_view text) {
+  if (isatty(STDIN_FILENO) == 1 && !InForeground()) return true;
+  Claim();
+  return Print(screen_.Draw(text, CurrentSize()));
+}
+
+bool Terminal::Finish(std::string_view text) { return Print(screen_.Finish(text, CurrentSize())); }
+
+bool Print(std::string_view text) {
+  return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() &&
+         std::fflush(stdout) == 0;
 }
 
 }  // namespace hetero::cli

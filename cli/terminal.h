@@ -1,11 +1,17 @@
 #pragma once
 
+#include <termios.h>
+
+#include <optional>
 #include <string>
+#include <string_view>
+
+#include "cli/screen.h"
 
 namespace hetero::cli {
 
-// A screen that is drawn over and over on standard output. The cursor is hidden while this lives
-// and comes back with the destructor; what was drawn last stays.
+// The terminal on standard output while a screen is kept up to date on it: what is typed is not
+// shown meanwhile. The destructor brings the echo back. At most one at a time.
 class Terminal {
  public:
   Terminal();
@@ -13,15 +19,24 @@ class Terminal {
   Terminal(const Terminal&) = delete;
   Terminal& operator=(const Terminal&) = delete;
 
-  static bool Available();  // standard output is a terminal
-  int width() const;
-  void Draw(const std::string& screen);
+  static bool Available();  // standard output is a terminal that understands cursor movement
+  static bool Coloured();   // it is a terminal, and NO_COLOR is unset
+  static Size CurrentSize();
+  // As Screen; nothing while the process is in the background.
+  // False when it cannot be written.
+  bool Draw(std::string_view text);
+  bool Finish(std::string_view text);
+  // For a process that ends without destructors.
+  static void Restore();
 
  private:
-  int lines_ = 0;  // of the last screen
+  // Turns the echo off, again after a shell had the terminal meanwhile: then what stood there is
+  // the shell's, and a new screen begins.
+  void Claim();
+  Screen screen_;
 };
 
-// To standard output, at once.
-void Print(const std::string& text);
+// To standard output, at once; false when nobody reads it any more.
+bool Print(std::string_view text);
 
 }  // namespace hetero::cli

@@ -48,7 +48,23 @@ TEST(OptionsTest, HelpHasExamplesAndMistakesAreNamed) {
   EXPECT_EQ(Parse({}).code, kExitUsage);
   const Parsed wrong = Parse({"status", "a", "-o", "yaml"});
   EXPECT_EQ(wrong.code, kExitUsage);
-  EXPECT_THAT(wrong.err, ::testing::HasSubstr("yaml"));
+  EXPECT_THAT(wrong.err, ::testing::HasSubstr("yaml not in {text,json}"));
+  for (const auto& unknown : {Parse({}), Parse({"frob"}), Parse({"-n", "x"})}) {
+    EXPECT_EQ(unknown.code, kExitUsage);
+    EXPECT_THAT(unknown.err, ::testing::HasSubstr("status, logs, suspend, resume, report or "));
+  }
+  EXPECT_THAT(Parse({"status"}).err, ::testing::HasSubstr("JOB is required"));
+  EXPECT_EQ(Parse({"status", "a", "b"}).code, kExitUsage);
+  EXPECT_EQ(Parse({"status", "a", "--timeout", "0"}).code, kExitUsage);
+}
+
+TEST(OptionsTest, EveryVerbHelpsWithAnExample) {
+  for (const char* verb : {"status", "logs", "suspend", "resume", "report", "validate"}) {
+    const Parsed help = Parse({verb, "--help"});
+    EXPECT_EQ(help.code, 0) << verb;
+    EXPECT_THAT(help.out, ::testing::HasSubstr("\n  kubectl hetero " + std::string(verb) + " "));
+    EXPECT_THAT(help.out, ::testing::HasSubstr("--namespace")) << verb;
+  }
 }
 
 }  // namespace

@@ -1,0 +1,152 @@
+#include "cli/sections.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "cli/text.h"
+
+namespace hetero::cli {
+namespace {
+
+// On a terminal, messages end there: a screen shows much else.
+constexpr size_t kMostOfMessage = 480;
+constexpr size_t kMostOfPod = 240;
+constexpr size_t kLinesOfLastWords = 20;
+
+// Indented by two; with about `most` characters.
+std::string Paragraph(const std::string& text, const Style& style, size_t most) {
+  const size_t width = style.width == 0 ? 0 : std::max(style.width - 2, 1);
+  const size_t max_lines = width == 0 ? 0 : (most + width - 1) / width;
+  std::string lines;
+  for (const std::string& line : Wrap(text, width, 2, max_lines)) {
+    absl::StrAppend(&lines, "  ", line, "\n");
+  }
+  return lines;
+}
+
+// The operator lists missing pods as "a-cpu-0: why; a-cpu-1: why; and 7 more".
+std::vector<std::string> SplitPods(const std::string& message, const std::string& job) {
+  std::vector<std::string> pods;
+  size_t begin = 0;
+  for (size_t end = message.find("; "); end != std::string::npos; end = message.find("; ", end)) {
+    const size_t next = end + 2;
+    if (message.compare(next, job.size() + 1, job + "-") == 0 ||
+        message.compare(next, 4, "and ") == 0) {
+      pods.push_back(message.substr(begin, end - begin));
+      begin = next;
+    }
+    end = next;
+  }
+  pods.push_back(message.substr(begin));
+  return pods;
+}
+
+// Pods that miss the same stand together: "a-cpu-0, a-cpu-1: why".
+std::string RenderMissing(const JobView& view, const std::string& message, const Style& style) {
+  std::vector<std::pair<std::string, std::string>> groups;  // pods, why
+  std::string more;
+  for (const std::string& item : SplitPods(message, view.name)) {
+    const size_t colon = item.find(": ");
+    if (item.starts_with("and ") && item.ends_with(" more")) {
+      more = item.substr(3);
+      more.front() = '+';
+      continue;
+    }
+    const std::string pod = item.substr(0, colon);
+    const std::string why = colon == std::string::npos ? "" : item.substr(colon);
+    const auto same = std::find_if(groups.begin(), groups.end(),
+                                   [&why](const auto& group) { return group.second == why; });
+    if (same == groups.end() || why.empty()) {
+      groups.emplace_back(pod, why);
+    } else {
+      absl::StrAppend(&same->first, ", ", pod);
+    }
+  }
+  std::string text = "Waiting for:\n";
+  for (const auto& [pods, why] : groups) text += Paragraph(pods + why, style, kMostOfPod);
+  if (!more.empty()) text += Paragraph(more, style, kMostOfPod);
+  return text;
+}
+
+}  // namespace
+
+std::string RenderMessages(const JobView& view, const Style& style) {
+  std::string text;
+  for (const api::Condition& condition : view.status.conditions) {
+    const bool verdict = (condition.type == api::ConditionType::kFailed ||
+                          condition.type == api::ConditionType::kSucceeded) &&
+                         condition.status == api::ConditionStatus::kTrue;
+    // After the end nobody is waited for any more.
+    if (view.status.finished() != verdict) continue;
+    const std::string message = Plain(condition.message);
+    if (message.empty() || message == "none") continue;
+    if (condition.type == api::ConditionType::kRegistered) {
+      text += RenderMissing(view, message, style);
+      continue;
+    }
+    absl::StrAppend(&text,
+                    Cut(absl::StrCat(std::string(api::NameOf(condition.type)),
+                                     condition.status == api::ConditionStatus::kTrue ? "" : " not",
+                                     ", ", condition.reason, ":"),
+                        style.width),
+                    "\n", Paragraph(message, style, kMostOfMessage));
+  }
+  return text;
+}
+
+std::string RenderFailure(const JobView& view, const Style& style) {
+  if (!view.status.first_failure) return "";
+  const api::FirstFailure& failure = *view.status.first_failure;
+  const api::Condition* failed = view.status.Find(api::ConditionType::kFailed);
+  // The head's verdict, said again.
+  if (failure.pod.empty() && failed != nullptr && failed->message == failure.message) return "";
+  std::vector<std::string> pieces = {"First failure"};
+  const auto add = [&pieces](const std::string& name, const std::string& value) {
+    if (!value.empty()) pieces.push_back(name + Plain(value));
+  };
+  add("pod ", failure.pod);
+  add("role ", failure.role);
+  add("node ", failure.node);
+  if (failure.exit_code) add("exit code ", absl::StrCat(*failure.exit_code));
+  if (failure.signal) add("signal ", absl::StrCat(*failure.signal));
+  add("", failure.reason);
+  std::string text = Flow(pieces, style.width, 2);
+  std::vector<std::string> lines;
+  for (size_t begin = 0; begin < failure.message.size();) {
+    const size_t end = std::min(failure.message.find('\n', begin), failure.message.size());
+    lines.push_back(Plain(failure.message.substr(begin, end - begin)));
+    begin = end + 1;
+  }
+  // The last of its last words are the ones that tell.
+  const size_t left_out =
+      style.width > 0 && lines.size() > kLinesOfLastWords ? lines.size() - kLinesOfLastWords : 0;
+  if (left_out > 0) absl::StrAppend(&text, "  (", left_out, " lines before)\n");
+  for (size_t i = left_out; i < lines.size(); ++i) {
+    text += Paragraph(lines[i], style, kMostOfPod);
+  }
+  return text;
+}
+
+std::string RenderResult(const api::JobResult& result, const Style& style) {
+  std::vector<Row> rows;
+  const auto number = [&](const char* name, const std::optional<double>& value,
+                          const auto& format) {
+    if (value) rows.push_back({name, absl::StrFormat(format, *value)});
+  };
+  if (result.steps) rows.push_back({"  steps", absl::StrCat(*result.steps)});
+  number("  loss", result.loss, absl::ParsedFormat<'g'>("%.6g"));
+  number("  accuracy", result.accuracy, absl::ParsedFormat<'f'>("%.4f"));
+  number("  samples/s", result.samples_per_second, absl::ParsedFormat<'f'>("%.1f"));
+  number("  cost", result.cost_dollars, absl::ParsedFormat<'f'>("$%.2f"));
+  const auto text = [&rows](const char* name, const std::string& value) {
+    if (!value.empty()) rows.push_back({name, Plain(value)});
+  };
+  text("  stream digest", result.stream_digest);
+  text("  checkpoint", result.checkpoint_uri);
+  text("  report", result.report_uri);
+  return Table(std::move(rows), style.width);
+}
+
+}  // namespace hetero::cli

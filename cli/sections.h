@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+
+#include "cli/job_view.h"
+#include "cli/render.h"
+
+// The parts of a screen that status and report share. Each ends with a line end, or is empty.
+namespace hetero::cli {
+
+// Which pod failed first, and its last words.
+std::string RenderFailure(const JobView& view, const Style& style);
+// steps, loss, accuracy, ... one a line; only what there is.
+std::string RenderResult(const api::JobResult& result, const Style& style);
+// The operator's words on what the job has come to, or on what it waits for.
+std::string RenderMessages(const JobView& view, const Style& style);
+
+}  // namespace hetero::cli
