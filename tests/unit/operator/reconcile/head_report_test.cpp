@@ -96,7 +96,12 @@ TEST(HeadReportTest, NobodyIsLostAfterTheLastStepOrBeforeTheStart) {
   status.mutable_progress()->set_step(4);
   status.set_state(v1::JobStatus::WAITING);
   builder.Heard(status, kNow, kWallNow);
-  EXPECT_EQ(builder.UntilLost(kNow), std::nullopt);
+  EXPECT_EQ(builder.UntilLost(kNow), base::Duration(seconds(3))) << "between two generations";
+
+  HeadReportBuilder fresh("vit", 1);
+  status.set_generation(0);
+  fresh.Heard(status, kNow, kWallNow);
+  EXPECT_EQ(fresh.UntilLost(kNow), std::nullopt);
 }
 
 TEST(HeadReportTest, TheEndCarriesTheVerdict) {
