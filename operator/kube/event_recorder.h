@@ -26,8 +26,8 @@ enum class EventType { kNormal, kWarning };
 // events are dropped. Record() never blocks: a thread of its own writes, 1,000 events may wait, and
 // what cannot be written after a few tries is dropped; dropped events are counted in the log.
 //
-// Give it a client of its own with a timeout of a few seconds: events must not use up the rate limit
-// of the real work, and one that the server does not answer holds up the rest.
+// Give it a client of its own with a timeout of a few seconds: events must not use up the rate
+// limit of the real work, and one that the server does not answer holds up the rest.
 class EventRecorder {
  public:
   struct Options {

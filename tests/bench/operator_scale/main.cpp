@@ -256,12 +256,12 @@ int Replay(const std::string& recording_file) {
       }
       auto old_uid = old_uids.find(job);
       const std::string old = old_uid == old_uids.end() ? "" : old_uid->second;
-      auto response =
-          plane.transport().Send({.method = write.method,
-                                  .path = old.empty() ? write.uri : Replaced(write.uri, old, now.uid),
-                                  .body = Translate(write.body, old, now),
-                                  .content_type = write.body.empty() ? "" : write.content_type},
-                                 seconds(30));
+      auto response = plane.transport().Send(
+          {.method = write.method,
+           .path = old.empty() ? write.uri : Replaced(write.uri, old, now.uid),
+           .body = Translate(write.body, old, now),
+           .content_type = write.body.empty() ? "" : write.content_type},
+          seconds(30));
       failed |= !response.ok() || (response->status >= 400 && response->status != 404);
       std::lock_guard lock(mutex);
       if (failed && failures < 3) {
