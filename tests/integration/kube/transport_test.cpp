@@ -15,6 +15,8 @@ using testing::HasSubstr;
 
 constexpr base::Duration kEnough = std::chrono::seconds(10);
 constexpr base::Duration kShort = milliseconds(200);
+// Long enough for a handshake on a busy machine: something is to arrive before it is over.
+constexpr base::Duration kHandshake = std::chrono::seconds(2);
 
 class Stopwatch {
  public:
@@ -148,7 +150,7 @@ TEST(Transport, AServerThatTricklesForEverEndsAtTheDeadline) {
   const auto response = TransportTo(server)->Send({.path = "/x"}, kShort);
   EXPECT_EQ(response.status().code(), absl::StatusCode::kDeadlineExceeded) << response.status();
   EXPECT_GE(watch.elapsed(), kShort);
-  EXPECT_LT(watch.elapsed(), std::chrono::seconds(3));
+  EXPECT_LT(watch.elapsed(), std::chrono::seconds(20));
 }
 
 TEST(Transport, AServerThatTricklesItsHeadersEndsAtTheDeadline) {
@@ -172,7 +174,7 @@ TEST(Transport, AnAbandonedReplyIsNotDownloadedToItsEnd) {
   });
   {
     const auto transport = TransportTo(server);
-    EXPECT_EQ(transport->Send({.path = "/x"}, kShort).status().code(),
+    EXPECT_EQ(transport->Send({.path = "/x"}, kHandshake).status().code(),
               absl::StatusCode::kDeadlineExceeded);
     for (int i = 0; i < 1000 && !gone; ++i) base::Clock::Real().SleepFor(milliseconds(5));
     EXPECT_TRUE(gone);
@@ -223,7 +225,7 @@ TEST(Transport, ASilentStreamEnds) {
     connection.Chunk("one\n");
     connection.AwaitClose();
   });
-  const Streamed streamed = ReadLines(*TransportTo(server), kShort);
+  const Streamed streamed = ReadLines(*TransportTo(server), kHandshake);
   EXPECT_EQ(streamed.response.status().code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_THAT(streamed.response.status().ToString(), HasSubstr("silent"));
   EXPECT_THAT(streamed.lines, ElementsAre("one"));
@@ -234,7 +236,7 @@ TEST(Transport, AStreamThatIsNeverSilentEndsAtItsLimit) {
     connection.BeginChunks();
     while (!connection.ClosedWithin(milliseconds(10))) connection.Chunk("line\n");
   });
-  const Streamed streamed = ReadLines(*TransportTo(server), kEnough, kShort);
+  const Streamed streamed = ReadLines(*TransportTo(server), kEnough, kHandshake);
   EXPECT_EQ(streamed.response.status().code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_FALSE(streamed.lines.empty());
 }
