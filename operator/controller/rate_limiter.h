@@ -9,12 +9,14 @@
 namespace hetero::controller {
 
 // How long a failed key waits: the larger of its own exponential delay and an overall token bucket
-// (client-go's default controller limiter). Pure arithmetic over the times given; not thread-safe.
+// (client-go's default controller limiter, but for the longest delay: its 1000 s would leave a job
+// idle for a quarter of an hour after an outage of seconds). Pure arithmetic over the times given;
+// not thread-safe.
 class RateLimiter {
  public:
   struct Options {
     base::Duration first = std::chrono::milliseconds(5);
-    base::Duration max = std::chrono::seconds(1000);
+    base::Duration max = std::chrono::seconds(30);
     double qps = 10;
     int burst = 100;
   };
