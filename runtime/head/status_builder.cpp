@@ -54,6 +54,8 @@ v1::JobStatus BuildStatus(const JobRecord& record, const RolePlan& plan) {
     entry->set_local_rank(key.local_rank);
     entry->set_connected(member.connected());
     entry->set_pid(member.hello.pid());
+    entry->set_incarnation(member.hello.identity().incarnation());
+    entry->set_lost(!member.finished && (member.lost || member.process_gone));
   }
   status.set_verdict(Verdict(record));
   return status;

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/head/state.h"
+#include "runtime/head/status_builder.h"
 #include "tests/unit/runtime/head/job_fixture.h"
 
 namespace hetero::head {
@@ -65,6 +66,32 @@ TEST(StateFailureTest, TrainerWhoseProcessIsGoneStillCountsAsLostAfterTheTimeout
   drive.Apply(StreamClosed{30, true});
   drive.Pass(milliseconds(5100), {10, 20, 21});
   EXPECT_EQ(FirstFailure(drive).member(), "big-0");
+}
+
+// The operator replaces exactly the process that was lost, which it knows by its incarnation.
+TEST(StateFailureTest, StatusNamesTheIncarnationThatWasLost) {
+  Drive drive;
+  drive.JoinAll();
+  drive.Hello(11, MakeHello("cpu", 1, 0, 17));
+  const auto find = [&drive](const std::string& role, int index) {
+    const v1::JobStatus status = BuildStatus(drive.state.record(), drive.state.plan());
+    for (const v1::MemberStatus& member : status.members()) {
+      if (member.role() == role && member.index() == index) return member;
+    }
+    return v1::MemberStatus();
+  };
+  EXPECT_EQ(find("cpu", 1).incarnation(), 17);
+  EXPECT_FALSE(find("cpu", 1).lost());
+  drive.Apply(StreamClosed{11, true});
+  EXPECT_EQ(find("cpu", 1).incarnation(), 17);
+  EXPECT_TRUE(find("cpu", 1).lost());
+
+  drive.Hello(12, MakeHello("cpu", 1, 0, 18));
+  EXPECT_EQ(find("cpu", 1).incarnation(), 18);
+  EXPECT_FALSE(find("cpu", 1).lost());
+  drive.Finish(12, true, true);
+  drive.Apply(StreamClosed{12, true});
+  EXPECT_FALSE(find("cpu", 1).lost()) << "it said goodbye";
 }
 
 TEST(StateFailureTest, LastWordOfAFailedTrainerIsTheFailure) {
