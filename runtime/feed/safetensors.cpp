@@ -24,8 +24,11 @@ struct TypeName {
   const char* name;
   int64_t bytes;
 };
-constexpr TypeName kTypes[] = {
-    {TensorType::kUint8, "U8", 1}, {TensorType::kInt32, "I32", 4}, {TensorType::kInt64, "I64", 8}};
+// In the order of the enumeration.
+constexpr TypeName kTypes[] = {{TensorType::kUint8, "U8", 1},      {TensorType::kInt32, "I32", 4},
+                               {TensorType::kInt64, "I64", 8},     {TensorType::kFloat32, "F32", 4},
+                               {TensorType::kFloat64, "F64", 8},   {TensorType::kFloat16, "F16", 2},
+                               {TensorType::kBfloat16, "BF16", 2}, {TensorType::kBool, "BOOL", 1}};
 
 const TypeName& Describe(TensorType type) { return kTypes[static_cast<size_t>(type)]; }
 
@@ -62,6 +65,8 @@ std::optional<Tensor> ReadTensor(const Json& entry, std::string_view data) {
 }
 
 }  // namespace
+
+const char* TensorTypeName(TensorType type) { return Describe(type).name; }
 
 absl::Status WriteSafetensors(const std::string& path, const std::vector<TensorView>& tensors,
                               const std::map<std::string, std::string>& metadata) {

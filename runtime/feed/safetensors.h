@@ -12,7 +12,10 @@
 // header length, a JSON header, then the tensors' bytes, row-major and little-endian.
 namespace hetero::feed {
 
-enum class TensorType { kUint8, kInt32, kInt64 };
+enum class TensorType { kUint8, kInt32, kInt64, kFloat32, kFloat64, kFloat16, kBfloat16, kBool };
+
+// "F32" for kFloat32: the format's word.
+const char* TensorTypeName(TensorType type);
 
 // A view of a tensor to write; `data` holds the product of `shape` elements of `type`.
 struct TensorView {
