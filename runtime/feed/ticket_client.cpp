@@ -28,7 +28,6 @@ using std::chrono::milliseconds;
 constexpr int kUnlimited = -1;
 constexpr base::Duration kTick = milliseconds(25);
 constexpr base::Backoff::Options kRedial{.initial = milliseconds(50), .max = milliseconds(1000)};
-constexpr int kMinWindow = 2;
 
 std::shared_ptr<grpc::Channel> MakeChannel(
     const std::string& address, const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
@@ -66,8 +65,6 @@ class Impl : public TicketClient {
   };
 
   // All of these with mutex_ held.
-  Window::Options WindowOptions() const;
-  int64_t Capacity() const;
   bool Apply(const Window::Event& event);
   void Perform(const Window::Actions& actions);
   void IssueLocally(int64_t ticket);
@@ -90,7 +87,6 @@ class Impl : public TicketClient {
   // around.
   mutable std::mutex mutex_;
   std::condition_variable_any changed_;  // the head filled or failed, or a stream ended
-  int64_t largest_batch_ = 0;            // bytes; 0 while unknown
   Window window_;
   std::map<int64_t, std::unique_ptr<Batch>> batches_;  // arrived, not consumed
   std::map<ProducerId, Worker> workers_;
@@ -114,10 +110,14 @@ Impl::Impl(Options options, const job::Schedule* schedule, const BatchProducer* 
       plan_(schedule, options_.generation, options_.rank),
       clock_(clock),
       credentials_(base::MakeChannelCredentials(options_.tls)),
-      largest_batch_(producer == nullptr ? 0 : producer->sample_bytes() * plan_.largest_count()),
       window_({.tickets = plan_.size(),
-               .capacity = Capacity(),
-               .local = producer != nullptr && options_.local_threads > 0,
+               .byte_budget = options_.byte_budget,
+               .max_capacity = options_.max_window,
+               .batch_bytes =
+                   producer == nullptr ? 0 : producer->sample_bytes() * plan_.largest_count(),
+               .local = producer != nullptr && options_.local_threads > 0
+                            ? Window::Local::kLastResort
+                            : Window::Local::kOff,
                .is_empty = [this](int64_t id) { return plan_.At(id).slots.count == 0; }}) {
   if (!credentials_.ok())
     log::Error("no CPU worker can be reached", {{"error", credentials_.status().message()}});
@@ -141,12 +141,6 @@ Impl::~Impl() {
   changed_.wait(lock, [this] { return live_streams_ == 0; });
   lock.unlock();
   local_.reset();
-}
-
-int64_t Impl::Capacity() const {
-  if (largest_batch_ == 0) return kMinWindow;
-  return std::clamp<int64_t>(options_.byte_budget / largest_batch_, kMinWindow,
-                             std::max(kMinWindow, options_.max_window));
 }
 
 absl::StatusOr<std::unique_ptr<Batch>> Impl::Next(std::stop_token stop) {
@@ -258,6 +252,10 @@ void Impl::Perform(const Window::Actions& actions) {
       requests[id].issue.push_back(plan_.At(ticket));
     }
   }
+  for (const ProducerId id : actions.reset) {
+    const auto it = workers_.find(id);
+    if (it != workers_.end() && it->second.stream != nullptr) it->second.stream->Cancel();
+  }
   for (const auto& [id, request] : requests) {
     const auto it = workers_.find(id);
     if (it != workers_.end() && it->second.stream != nullptr) it->second.stream->Send(request);
@@ -331,14 +329,12 @@ void Impl::OnFrame(ProducerId id, Frame frame) {
     case Frame::Kind::kBatch:
       break;
   }
-  const int64_t bytes = frame.batch->images.size();
-  const int64_t batch_id = ticket.id;
   frame.batch->producer = name;
-  if (!Apply(Window::Arrived{id, batch_id})) return;
-  batches_[batch_id] = std::move(frame.batch);
-  if (bytes > largest_batch_) {
-    largest_batch_ = bytes;
-    Apply(Window::CapacityChanged{Capacity()});
+  if (Apply(Window::Arrived{.producer = id,
+                            .ticket = ticket.id,
+                            .bytes = frame.batch->images.size(),
+                            .work = base::FromSeconds(frame.batch->work_seconds)})) {
+    batches_[ticket.id] = std::move(frame.batch);
   }
 }
 

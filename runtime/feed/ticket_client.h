@@ -29,7 +29,7 @@ class TicketClient : public BatchStream {
     int32_t rank = 0;
     int64_t generation = 1;
     int64_t byte_budget = int64_t{512} << 20;  // of the window, at least two batches
-    int max_window = 64;                       // batches
+    int64_t max_window = 1024;                 // batches
     int local_threads = 1;                     // LocalProducer's; 0 turns it off
     base::TlsOptions tls;
   };

@@ -5,42 +5,54 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "base/clock.h"
+#include "runtime/feed/producer_state.h"
 #include "runtime/feed/service_times.h"
 
 namespace hetero::feed {
 
-// Whoever can serve tickets: this host's own cores, or a CPU worker (numbered from 1).
-using ProducerId = int32_t;
-inline constexpr ProducerId kLocalProducer = 0;
-
 // Decides which producer serves which ticket of a rank, and when a ticket is issued again. Pure: no
 // clock, no threads, no transport; TicketClient feeds it events and carries out its actions.
 // Tickets are numbers in [0, tickets), used in that order; the window covers [head, head +
-// capacity).
+// capacity), where the capacity is what the byte budget holds of the largest batch seen.
 //
-// A ticket goes to the worker expected to finish it first. A worker's outstanding tickets start at
-// 2 and grow with its share of the workers' measured rate, up to a second of work. A ticket is
-// issued again
+// A ticket goes to the producer expected to finish it first. A producer's outstanding tickets start
+// at 2 and grow with its share of the measured rates, up to a second of work. A producer without
+// work takes tickets that another has not begun, the last ones first, when it will be done with
+// them sooner. A ticket is issued again
 //  - at once, when its worker's stream breaks or the worker leaves;
 //  - when it blocks the head and its own start is older than ReissueDelay(), or its producer has
 //    given no sign of life for as long: that producer is then frozen, all its tickets go elsewhere,
 //    and it gets none until it answers again;
 //  - elsewhere, when its producer failed; after kMaxFailures the ticket has failed.
-// The first arrival fills the slot. Not thread-safe.
+// A worker that lives but has owed a ticket for kPatience while the head waits is reset: whatever
+// it lost, it is asked anew. The patience doubles with each reset until a batch arrives, so a slow
+// job is not kept from its end. The first arrival fills the slot. Not thread-safe.
 class Window {
  public:
   static constexpr int kMaxFailures = 3;
-  static constexpr int64_t kFirstCredit = 2;  // tickets outstanding at an unmeasured producer
+  static constexpr int64_t kFirstCredit = ProducerState::kFirstCredit;
+  static constexpr int64_t kMinCapacity = 2;
+  static constexpr base::Duration kPatience = std::chrono::seconds(30);
+
+  // What this host's own cores do (kLocalProducer).
+  enum class Local {
+    kOff,
+    kLastResort,  // serve when no worker can, and tickets that every worker failed
+    kShares,      // serve like a worker, by their measured rate
+  };
 
   struct Options {
     int64_t tickets = 0;
-    int64_t capacity = 2;  // >= 1
-    bool local = false;    // kLocalProducer serves when no worker can, and as the last resort
+    int64_t byte_budget = 0;
+    int64_t max_capacity = 1024;  // tickets, however small their batches
+    int64_t batch_bytes = 0;      // of the largest batch; 0: unknown, the window is kMinCapacity
+    Local local = Local::kOff;
     std::function<bool(int64_t)> is_empty;  // tickets that need no producer; absent: none
   };
 
@@ -63,6 +75,8 @@ class Window {
   struct Arrived {
     ProducerId producer;
     int64_t ticket;
+    int64_t bytes = 0;
+    base::Duration work{};  // what the producer says it took
   };
   struct Failed {
     ProducerId producer;
@@ -70,22 +84,25 @@ class Window {
     absl::Status error;
   };
   struct Consumed {};  // the head, which must be filled, was taken
-  struct CapacityChanged {
-    int64_t capacity;
+  struct LocalChanged {
+    Local local;  // kOff only if it always was
   };
   struct Tick {};  // time passed
   using Event = std::variant<WorkerAdded, WorkerRemoved, StreamUp, StreamDown, Started, Arrived,
-                             Failed, Consumed, CapacityChanged, Tick>;
+                             Failed, Consumed, LocalChanged, Tick>;
 
   struct Assignment {
     ProducerId producer = 0;
     int64_t ticket = 0;
     bool operator==(const Assignment&) const = default;
   };
+  // To be carried out in this order: cancel, then issue.
   struct Actions {
-    std::vector<Assignment> issue;
     std::vector<Assignment> cancel;  // not started as far as known, and no longer wanted
-    bool accepted = false;           // Arrived: the batch fills its slot; otherwise drop it
+    std::vector<Assignment> issue;
+    // Workers whose streams are to be broken and dialled again; for the window they are down.
+    std::vector<ProducerId> reset;
+    bool accepted = false;  // Arrived: the batch fills its slot; otherwise drop it
   };
 
   explicit Window(Options options);
@@ -97,32 +114,22 @@ class Window {
   int64_t head() const { return head_; }
   // Why the head failed; OK unless kFailed.
   absl::Status head_error() const;
+  int64_t capacity() const;
 
-  int64_t reissued() const { return reissued_; }      // issues beyond a ticket's first
+  int64_t reissued() const { return reissued_; }      // issues after a fault, beyond the first
+  int64_t moved() const { return moved_; }            // taken from a busy producer by an idle one
   int64_t duplicates() const { return duplicates_; }  // arrivals dropped
   int64_t outstanding(ProducerId producer) const;     // 0 for an unknown producer
   bool frozen(ProducerId producer) const;
+  const std::map<ProducerId, ProducerState>& producers() const { return producers_; }
   base::Duration ReissueDelay() const;
 
  private:
   struct Slot {
     bool filled = false;
-    int issues = 0;
     absl::Status error;
     std::vector<ProducerId> holders;    // producers that have this ticket
     std::vector<ProducerId> failed_on;  // one entry per failure
-  };
-  struct Outstanding {
-    std::optional<base::Instant> started;
-    bool overdue = false;
-  };
-  struct Producer {
-    bool up = false;
-    bool frozen = false;
-    std::map<int64_t, Outstanding> outstanding;
-    base::Instant silent_since;  // last sign of life, or when it got work after having none
-    base::Instant last_arrival;
-    std::optional<double> interval;  // seconds from batch to batch while busy, smoothed
   };
 
   void Handle(const WorkerAdded& event, base::Instant now, Actions* actions);
@@ -133,31 +140,42 @@ class Window {
   void Handle(const Arrived& event, base::Instant now, Actions* actions);
   void Handle(const Failed& event, base::Instant now, Actions* actions);
   void Handle(const Consumed& event, base::Instant now, Actions* actions);
-  void Handle(const CapacityChanged& event, base::Instant now, Actions* actions);
+  void Handle(const LocalChanged& event, base::Instant now, Actions* actions);
   void Handle(const Tick& event, base::Instant now, Actions* actions);
 
   Slot* Find(int64_t ticket);
-  Producer* FindProducer(ProducerId id);
+  ProducerState* FindProducer(ProducerId id);
   void Extend();
-  void ReleaseAll(ProducerId id, Producer* producer);
-  void NoteSignOfLife(Producer* producer, base::Instant now);
-  void Measure(ProducerId id, Producer* producer, const Outstanding& done, base::Instant now);
+  void ReleaseAll(ProducerId id, const ProducerState& producer);
   void Fill(int64_t ticket, Slot* slot, Actions* actions);
   void JudgeHead(base::Instant now);
+  void ResetDebtors(base::Instant now, Actions* actions);
+
+  // Assignment (window_assign.cpp).
   void Assign(base::Instant now, Actions* actions);
+  void AssignStranded(base::Instant now, Actions* actions);
+  bool AssignFresh(base::Instant now, Actions* actions);
+  void FeedIdle(base::Instant now, Actions* actions);
   bool IsServed(int64_t ticket, const Slot& slot) const;
+  bool Serves(ProducerId id, const ProducerState& producer) const;
   std::optional<ProducerId> Choose(const Slot& slot, bool urgent, base::Instant now) const;
   std::optional<ProducerId> ChooseLastResort(const Slot& slot, bool urgent) const;
-  double ExpectedSeconds(const Producer& producer, base::Instant now) const;
-  int64_t Credit(const Producer& producer) const;
+  int64_t Credit(const ProducerState& producer) const;
+  double AllRates() const;
   void Issue(ProducerId id, int64_t ticket, Slot* slot, base::Instant now, Actions* actions);
 
   Options options_;
   int64_t head_ = 0;
   std::deque<Slot> slots_;  // slots_[i] belongs to ticket head_ + i
-  std::map<ProducerId, Producer> producers_;
+  int64_t next_fresh_ = 0;  // no ticket from here on was ever issued
+  // Issued tickets that may have nobody serving them any more.
+  std::set<int64_t> stranded_;
+  std::map<ProducerId, ProducerState> producers_;
+  double all_rates_ = 0;  // tickets per second of the producers that serve, while assigning
   ServiceTimes service_times_;
+  base::Duration patience_ = kPatience;
   int64_t reissued_ = 0;
+  int64_t moved_ = 0;
   int64_t duplicates_ = 0;
 };
 

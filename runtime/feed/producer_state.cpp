@@ -1,0 +1,151 @@
+#include "runtime/feed/producer_state.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace hetero::feed {
+namespace {
+
+constexpr double kHorizonSeconds = 1.0;  // of work given to one producer in advance
+constexpr double kForgetFactor = 10;     // idle for so many of its intervals: its rate is old news
+constexpr double kSilenceFactor = 3;
+constexpr double kSilenceKept = 0.99;
+
+}  // namespace
+
+bool ProducerState::HasBegun(int64_t ticket) const {
+  const auto it = outstanding_.find(ticket);
+  return it != outstanding_.end() && it->second.started.has_value();
+}
+
+std::optional<int64_t> ProducerState::LastNotBegun() const {
+  for (auto it = outstanding_.rbegin(); it != outstanding_.rend(); ++it) {
+    if (!it->second.started.has_value()) return it->first;
+  }
+  return std::nullopt;
+}
+
+void ProducerState::SetUp(base::Instant now) {
+  up_ = true;
+  silent_since_ = now;
+}
+
+void ProducerState::SetDown() {
+  up_ = false;
+  frozen_ = false;
+  on_probation_ = false;
+  outstanding_.clear();
+  usual_silence_ = 0;
+  // Whoever answers under this address next is measured anew.
+  meter_ = {};
+}
+
+void ProducerState::Issue(int64_t ticket, base::Instant now) {
+  if (outstanding_.empty()) silent_since_ = now;
+  Outstanding issued;
+  issued.sequence = next_sequence_++;
+  outstanding_[ticket] = issued;
+}
+
+void ProducerState::Withdraw(int64_t ticket) {
+  const auto it = outstanding_.find(ticket);
+  if (it == outstanding_.end()) return;
+  if (it->second.started.has_value()) meter_.Abandoned(1);
+  outstanding_.erase(it);
+}
+
+void ProducerState::Started(int64_t ticket, base::Instant now) {
+  NoteSignOfLife(now);
+  const auto it = outstanding_.find(ticket);
+  if (it == outstanding_.end() || it->second.started.has_value()) return;
+  it->second.started = now;
+  latest_begun_ = std::max(latest_begun_, it->second.sequence);
+  meter_.Started(now);
+}
+
+std::optional<base::Duration> ProducerState::Arrived(int64_t ticket, base::Duration work,
+                                                     base::Instant now) {
+  const auto it = outstanding_.find(ticket);
+  const bool known = it != outstanding_.end();
+  const Outstanding done = known ? it->second : Outstanding{};
+  const bool begun = known && done.started.has_value();
+  // A ticket of its probation is measured even if it had to be given up: that is its speed now.
+  const bool telling = begun && done.sequence >= thaw_sequence_ && (!frozen_ || on_probation_);
+  NoteSignOfLife(now);
+  if (!known) return std::nullopt;
+  outstanding_.erase(it);
+  ++arrived_;
+  latest_begun_ = std::max(latest_begun_, done.sequence);
+  if (begun && !telling) meter_.Abandoned(1);
+  if (!telling) return std::nullopt;
+  meter_.Finished(now, work);
+  on_probation_ = false;
+  return now - *done.started;
+}
+
+void ProducerState::Failed(int64_t ticket, base::Instant now) {
+  NoteSignOfLife(now);
+  Withdraw(ticket);
+}
+
+void ProducerState::NoteSignOfLife(base::Instant now) {
+  if (frozen_) {
+    frozen_ = false;
+    if (!on_probation_) {
+      // What was measured before or during the silence says nothing about the producer now: it gets
+      // one ticket until it has been measured again.
+      on_probation_ = true;
+      thaw_sequence_ = next_sequence_;
+      meter_.Forget(now);
+    }
+  } else if (!outstanding_.empty()) {
+    usual_silence_ = std::max(usual_silence_ * kSilenceKept, base::ToSeconds(now - silent_since_));
+  }
+  silent_since_ = now;
+}
+
+std::optional<base::Instant> ProducerState::DueSince(Outstanding* waiting,
+                                                     base::Instant now) const {
+  if (waiting->sequence < latest_begun_ && !waiting->passed_over.has_value()) {
+    waiting->passed_over = now;
+  }
+  return waiting->started.has_value() ? waiting->started : waiting->passed_over;
+}
+
+bool ProducerState::JudgeOverdue(int64_t ticket, base::Duration delay, base::Instant now) {
+  Outstanding& waiting = outstanding_.at(ticket);
+  const std::optional<base::Instant> since = DueSince(&waiting, now);
+  if (since.has_value() && now - *since > delay) waiting.overdue = true;
+  return waiting.overdue;
+}
+
+bool ProducerState::JudgeFrozen(base::Duration delay, base::Instant now) {
+  const double own = kSilenceFactor * std::max(interval().value_or(0), usual_silence_);
+  if (now - silent_since_ > std::max(delay, base::FromSeconds(own))) frozen_ = true;
+  return frozen_;
+}
+
+base::Duration ProducerState::LongestDebt(base::Instant now) {
+  if (outstanding_.empty()) return base::Duration(0);
+  const std::optional<base::Instant> since = DueSince(&outstanding_.begin()->second, now);
+  return now - std::min(since.value_or(now), silent_since_);
+}
+
+double ProducerState::ExpectedSeconds(base::Instant now) const {
+  const double silence = base::ToSeconds(now - silent_since_);
+  double each = interval().value_or(0);
+  // Without a new try, one bad measurement would shut a producer out for good.
+  if (outstanding_.empty() && silence > kForgetFactor * each) return 0;
+  if (!outstanding_.empty() && interval().has_value()) each = std::max(each, silence);
+  return static_cast<double>(count() + 1) * each;
+}
+
+int64_t ProducerState::Credit(int64_t capacity, double all_rates) const {
+  if (!interval().has_value()) return on_probation_ ? 1 : kFirstCredit;
+  const double rate = 1 / *interval();
+  const double share = static_cast<double>(capacity) * rate / std::max(all_rates, rate);
+  const double credit = std::min(share, 1 + kHorizonSeconds * rate);
+  return std::max(kFirstCredit, static_cast<int64_t>(std::ceil(credit)));
+}
+
+}  // namespace hetero::feed

@@ -1,0 +1,167 @@
+// Which producer serves which ticket: the assigning half of Window.
+#include <algorithm>
+#include <utility>
+
+#include "runtime/feed/window.h"
+
+namespace hetero::feed {
+namespace {
+
+constexpr int64_t kLowWater = 2;       // tickets below which a producer is about to be without work
+constexpr int64_t kLeftWithOwner = 2;  // tickets that nobody takes from a producer
+constexpr double kWorthMoving = 2;     // the owner would take so many times longer
+constexpr double kNotWorthMovingSeconds = 0.002;
+
+bool Contains(const std::vector<ProducerId>& list, ProducerId id) {
+  return std::find(list.begin(), list.end(), id) != list.end();
+}
+
+}  // namespace
+
+void Window::Assign(base::Instant now, Actions* actions) {
+  all_rates_ = AllRates();
+  AssignStranded(now, actions);
+  if (AssignFresh(now, actions)) FeedIdle(now, actions);
+}
+
+void Window::AssignStranded(base::Instant now, Actions* actions) {
+  for (auto it = stranded_.begin(); it != stranded_.end();) {
+    const int64_t ticket = *it;
+    Slot* slot = Find(ticket);
+    if (slot == nullptr || slot->filled || slot->failed_on.size() >= kMaxFailures ||
+        IsServed(ticket, *slot)) {
+      it = stranded_.erase(it);
+      continue;
+    }
+    const std::optional<ProducerId> chosen = Choose(*slot, ticket == head_, now);
+    if (!chosen.has_value()) {
+      ++it;
+      continue;
+    }
+    Issue(*chosen, ticket, slot, now, actions);
+    ++reissued_;
+    it = stranded_.erase(it);
+  }
+}
+
+// False when tickets are left, because nobody has credit for them.
+bool Window::AssignFresh(base::Instant now, Actions* actions) {
+  const int64_t end = head_ + static_cast<int64_t>(slots_.size());
+  for (next_fresh_ = std::max(next_fresh_, head_); next_fresh_ < end; ++next_fresh_) {
+    Slot* slot = Find(next_fresh_);
+    if (slot->filled) continue;
+    const std::optional<ProducerId> chosen = Choose(*slot, /*urgent=*/false, now);
+    if (!chosen.has_value()) return false;
+    Issue(*chosen, next_fresh_, slot, now, actions);
+  }
+  return true;
+}
+
+void Window::FeedIdle(base::Instant now, Actions* actions) {
+  // Seconds until each would be done with what it has.
+  const auto load = [&](const ProducerState& producer) {
+    const auto waiting = static_cast<double>(producer.count());
+    return waiting > 0 ? producer.ExpectedSeconds(now) * waiting / (waiting + 1) : 0.0;
+  };
+  for (auto& [id, idle] : producers_) {
+    if (!Serves(id, idle)) continue;
+    while (idle.count() < std::min(kLowWater, Credit(idle))) {
+      std::pair<ProducerId, ProducerState*> owner{0, nullptr};
+      for (auto& [other_id, other] : producers_) {
+        if (other_id == id || !other.usable() || other.count() <= kLeftWithOwner) continue;
+        if (owner.second == nullptr || load(other) > load(*owner.second)) {
+          owner = {other_id, &other};
+        }
+      }
+      if (owner.second == nullptr) break;
+      const std::optional<int64_t> ticket = owner.second->LastNotBegun();
+      Slot* slot = ticket.has_value() ? Find(*ticket) : nullptr;
+      if (slot == nullptr || slot->filled || Contains(slot->holders, id) ||
+          Contains(slot->failed_on, id)) {
+        break;
+      }
+      // One that was never measured is taken to be as fast as the owner.
+      const double each = idle.interval().value_or(owner.second->interval().value_or(0));
+      const double here =
+          std::max(idle.ExpectedSeconds(now), each * static_cast<double>(idle.count() + 1));
+      if (load(*owner.second) < kWorthMoving * here + kNotWorthMovingSeconds) break;
+      owner.second->Withdraw(*ticket);
+      std::erase(slot->holders, owner.first);
+      actions->cancel.push_back({owner.first, *ticket});
+      Issue(id, *ticket, slot, now, actions);
+      ++moved_;
+    }
+  }
+}
+
+bool Window::IsServed(int64_t ticket, const Slot& slot) const {
+  return std::any_of(slot.holders.begin(), slot.holders.end(), [&](ProducerId id) {
+    const ProducerState& producer = producers_.at(id);
+    return !producer.frozen() && !producer.outstanding().at(ticket).overdue;
+  });
+}
+
+bool Window::Serves(ProducerId id, const ProducerState& producer) const {
+  return producer.usable() && (id != kLocalProducer || options_.local == Local::kShares);
+}
+
+std::optional<ProducerId> Window::Choose(const Slot& slot, bool urgent, base::Instant now) const {
+  const ProducerState* best = nullptr;
+  std::pair<double, int64_t> best_rank;
+  ProducerId best_id = kLocalProducer;
+  bool any = false;
+  for (const auto& [id, producer] : producers_) {
+    if (!Serves(id, producer)) continue;
+    if (Contains(slot.holders, id) || Contains(slot.failed_on, id)) continue;
+    any = true;
+    if (!urgent && !producer.interval().has_value() && producer.count() >= Credit(producer)) {
+      continue;
+    }
+    const std::pair<double, int64_t> rank = {producer.ExpectedSeconds(now), producer.count()};
+    if (best != nullptr && best_rank <= rank) continue;
+    best = &producer;
+    best_rank = rank;
+    best_id = id;
+  }
+  if (!any) return ChooseLastResort(slot, urgent);
+  if (best == nullptr) return std::nullopt;
+  // Waiting for a fast worker that is busy beats giving the ticket to a slow one that is free.
+  if (best->count() >= Credit(*best) && !urgent) return std::nullopt;
+  return best_id;
+}
+
+std::optional<ProducerId> Window::ChooseLastResort(const Slot& slot, bool urgent) const {
+  const auto may_serve = [&](ProducerId id, const ProducerState& producer) {
+    if (!producer.usable() || Contains(slot.holders, id)) return false;
+    return urgent || producer.count() < Credit(producer);
+  };
+  const auto local = producers_.find(kLocalProducer);
+  if (local != producers_.end() && !Contains(slot.failed_on, kLocalProducer)) {
+    return may_serve(kLocalProducer, local->second) ? std::optional(kLocalProducer) : std::nullopt;
+  }
+  if (slot.failed_on.empty()) return std::nullopt;
+  for (const auto& [id, producer] : producers_) {
+    if (may_serve(id, producer)) return id;
+  }
+  return std::nullopt;
+}
+
+double Window::AllRates() const {
+  double rates = 0;
+  for (const auto& [id, producer] : producers_) {
+    if (Serves(id, producer) && producer.interval().has_value()) rates += 1 / *producer.interval();
+  }
+  return rates;
+}
+
+int64_t Window::Credit(const ProducerState& producer) const {
+  return producer.Credit(capacity(), all_rates_);
+}
+
+void Window::Issue(ProducerId id, int64_t ticket, Slot* slot, base::Instant now, Actions* actions) {
+  producers_.at(id).Issue(ticket, now);
+  slot->holders.push_back(id);
+  actions->issue.push_back({id, ticket});
+}
+
+}  // namespace hetero::feed
