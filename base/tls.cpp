@@ -36,12 +36,20 @@ absl::StatusOr<PemTexts> ReadPemFiles(const TlsOptions& options) {
   return texts;
 }
 
+PeerTls PeerOf(const PemTexts& files, const TlsOptions& options) {
+  return {.ca_pem = files.ca,
+          .certificate_pem = files.certificate,
+          .key_pem = files.key,
+          .allowed_uris = options.peer_uris};
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeChannelCredentials(
     const TlsOptions& options) {
   if (options.plain_text) return grpc::InsecureChannelCredentials();
   HETERO_ASSIGN_OR_RETURN(PemTexts files, ReadPemFiles(options));
+  if (!options.peer_uris.empty()) return MakePeerChannelCredentials(PeerOf(files, options));
   grpc::SslCredentialsOptions ssl;
   ssl.pem_root_certs = std::move(files.ca);
   ssl.pem_cert_chain = std::move(files.certificate);
@@ -53,6 +61,7 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeServerCredentials(
     const TlsOptions& options) {
   if (options.plain_text) return grpc::InsecureServerCredentials();
   HETERO_ASSIGN_OR_RETURN(PemTexts files, ReadPemFiles(options));
+  if (!options.peer_uris.empty()) return MakePeerServerCredentials(PeerOf(files, options));
   grpc::SslServerCredentialsOptions ssl(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
   ssl.pem_root_certs = std::move(files.ca);
   ssl.pem_key_cert_pairs.push_back({std::move(files.key), std::move(files.certificate)});

@@ -14,13 +14,15 @@ class ServerCredentials;
 namespace hetero::base {
 
 // How gRPC ports are protected. Plain text has to be asked for by name: it is for processes of one
-// machine only. Mutual TLS reads PEM files: the certificate authority, and this process's leaf and
-// key.
+// machine, and for jobs that switch TLS off. Mutual TLS reads PEM files: the certificate authority,
+// and this process's leaf and key. With `peer_uris` the other side is told by the URI in its
+// certificate, as in PeerTls; without, by its host name, and clients by the authority alone.
 struct TlsOptions {
   bool plain_text = false;
   std::string ca_file;
   std::string certificate_file;
   std::string key_file;
+  std::vector<std::string> peer_uris;
 };
 
 // Errors name the file that is missing, unreadable, not PEM, or whose key does not match. A server
@@ -35,7 +37,8 @@ struct PeerTls {
   std::string ca_pem;
   std::string certificate_pem;
   std::string key_pem;
-  // The other side must show one of these, letter by letter; an empty list lets nobody in.
+  // The other side must show one of these, letter by letter; an empty list lets nobody in. A client
+  // that is refused is logged (refused_peers.h).
   std::vector<std::string> allowed_uris;
 };
 

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "base/atomic_file.h"
 #include "base/log.h"
 #include "runtime/commands.h"
 #include "runtime/load_manifest.h"
@@ -56,7 +58,33 @@ int RunMakeDataset(const DatasetArguments& arguments) {
   return kExitSucceeded;
 }
 
+struct ReportArguments {
+  std::string folder;
+  bool html = false;
+};
+
+// In containers without a shell this is how `kubectl hetero report` reads a volume.
+int RunReport(const ReportArguments& arguments) {
+  const std::string file =
+      absl::StrCat(arguments.folder, arguments.html ? "/report.html" : "/report.json");
+  const absl::StatusOr<std::string> text = base::ReadFile(file);
+  if (!text.ok()) {
+    std::cerr << "there is no report to read: " << text.status().message() << "\n";
+    return kExitFailed;
+  }
+  std::cout << *text << std::flush;
+  return std::cout ? kExitSucceeded : kExitFailed;
+}
+
 }  // namespace
+
+void AddReport(CLI::App& app, int* exit_code) {
+  CLI::App* command = app.add_subcommand("report", "Print the report that a job has written");
+  auto arguments = std::make_shared<ReportArguments>();
+  command->add_option("FOLDER", arguments->folder, "The job's output folder")->required();
+  command->add_flag("--html", arguments->html, "report.html in place of report.json");
+  command->callback([arguments, exit_code] { *exit_code = RunReport(*arguments); });
+}
 
 void AddPreview(CLI::App& app, int* exit_code) {
   CLI::App* command =

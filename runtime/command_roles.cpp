@@ -7,10 +7,12 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/refused_peers.h"
 #include "runtime/commands.h"
 #include "runtime/load_manifest.h"
 #include "runtime/process/consumer.h"
 #include "runtime/process/cpu_worker.h"
+#include "runtime/process/file_limit.h"
 #include "runtime/process/grpc_lifetime.h"
 #include "runtime/process/head.h"
 #include "runtime/process/signals.h"
@@ -24,10 +26,13 @@ constexpr char kMetricsHelp[] =
 struct HeadArguments {
   std::string job_file;
   std::string listen = "0.0.0.0:7070";
+  std::string status_listen;
+  std::string page_listen;
   std::string output;
   std::string metrics;
   int64_t created_unix_ns = 0;
   bool input_only = false;
+  bool leave_on_stop = false;
 };
 
 int ExitCodeOf(v1::JobStatus::State state) {
@@ -39,6 +44,8 @@ int RunHeadCommand(const HeadArguments& arguments) {
   process::DieWithParent();
   process::SignalStop signals;
   process::KeepGrpcInitialized();
+  base::SendGrpcLogToOurs();
+  process::RaiseFileLimit();
   log::Init("head");
   const std::optional<api::HeteroTrainingJob> job = LoadManifest(arguments.job_file, {});
   if (!job) return kExitUsage;
@@ -47,18 +54,33 @@ int RunHeadCommand(const HeadArguments& arguments) {
       arguments.created_unix_ns > 0
           ? base::WallTime(std::chrono::nanoseconds(arguments.created_unix_ns))
           : clock.WallNow();
-  head::Server::Options options;
-  options.job = *job;
-  options.listen_address = arguments.listen;
-  options.tls = process::TlsFromEnvironment();
-  options.input_only = arguments.input_only;
-  options.output_folder = arguments.output;
-  options.created = created;
+  absl::StatusOr<process::HeadTls> tls = process::HeadTlsFromEnvironment();
+  if (!tls.ok()) {
+    std::cerr << "head: " << tls.status().message() << "\n";
+    return kExitUsage;
+  }
+  process::HeadOptions options{.metrics_address = arguments.metrics,
+                               .page_address = arguments.page_listen,
+                               .leave_on_stop = arguments.leave_on_stop};
+  options.server.job = *job;
+  options.server.listen_address = arguments.listen;
+  options.server.status_address = arguments.status_listen;
+  options.server.tls = std::move(tls->members);
+  options.server.status_tls = std::move(tls->status);
+  options.server.input_only = arguments.input_only;
+  options.server.output_folder = arguments.output;
+  options.server.created = created;
   const absl::StatusOr<v1::JobStatus> status =
-      process::RunHead(std::move(options), arguments.metrics, clock, signals.first());
+      process::RunHead(std::move(options), clock, signals.first());
   if (!status.ok()) {
     std::cerr << "head: " << status.status().message() << "\n";
     return kExitFailed;
+  }
+  const bool ended =
+      status->state() != v1::JobStatus::WAITING && status->state() != v1::JobStatus::RUNNING;
+  if (!ended) {
+    log::Info("left: the next head takes over");
+    return kExitTerminated;
   }
   if (status->has_first_failure()) {
     std::cout << (status->state() == v1::JobStatus::FAILED ? "failed: " : "warning: ")
@@ -73,6 +95,8 @@ int RunCpuWorkerCommand(const process::CpuWorkerOptions& arguments) {
   process::DieWithParent();
   process::SignalStop signals;
   process::KeepGrpcInitialized();
+  base::SendGrpcLogToOurs();
+  process::RaiseFileLimit();
   process::CpuWorkerOptions options = arguments;
   absl::StatusOr<process::Identity> identity = process::IdentityFromEnvironment();
   if (!identity.ok()) {
@@ -91,6 +115,8 @@ int RunConsumerCommand(process::RankSession::Options options) {
   process::DieWithParent();
   process::SignalStop signals;
   process::KeepGrpcInitialized();
+  base::SendGrpcLogToOurs();
+  process::RaiseFileLimit();
   absl::StatusOr<process::Identity> identity = process::IdentityFromEnvironment();
   if (!identity.ok()) {
     std::cerr << identity.status().message() << "\n";
@@ -118,10 +144,17 @@ void AddHead(CLI::App& app, int* exit_code) {
   command->add_option("--job", arguments->job_file, "Manifest (YAML or JSON)")->required();
   command->add_option("--listen", arguments->listen, "Address to serve on, host:port or unix:PATH")
       ->capture_default_str();
+  command->add_option(
+      "--status-listen", arguments->status_listen,
+      "Serve the status of the job on HOST:PORT; default: on the address of --listen");
+  command->add_option("--page-listen", arguments->page_listen,
+                      "Serve the report so far as a page on HOST:PORT; default: do not");
   command->add_option("--output", arguments->output, "Folder for report.json and report.html");
   command->add_option("--created-unix-ns", arguments->created_unix_ns,
                       "When the job was started; startupSeconds counts from here; default: now");
   command->add_option("--metrics-listen", arguments->metrics, kMetricsHelp);
+  command->add_flag("--leave-on-stop", arguments->leave_on_stop,
+                    "SIGTERM and SIGINT end this process and leave the job to the next head");
   command->add_flag("--input-only", arguments->input_only, "The job has consumers, not trainers");
   command->callback([arguments, exit_code] { *exit_code = RunHeadCommand(*arguments); });
 }

@@ -10,13 +10,15 @@ namespace hetero::commands {
 
 inline constexpr int kExitSucceeded = 0;
 inline constexpr int kExitFailed = 1;
-inline constexpr int kExitUsage = 2;      // invalid manifest or command line
-inline constexpr int kExitStopped = 130;  // by Ctrl-C, as shells report it
+inline constexpr int kExitUsage = 2;         // invalid manifest or command line
+inline constexpr int kExitStopped = 130;     // by Ctrl-C, as shells report it
+inline constexpr int kExitTerminated = 143;  // a head that left its job to the next one
 
 void AddLocal(CLI::App& app, int* exit_code);
 void AddValidate(CLI::App& app, int* exit_code);
 void AddPreview(CLI::App& app, int* exit_code);
 void AddMakeDataset(CLI::App& app, int* exit_code);
+void AddReport(CLI::App& app, int* exit_code);
 void AddHead(CLI::App& app, int* exit_code);
 void AddCpuWorker(CLI::App& app, int* exit_code);
 void AddConsumer(CLI::App& app, int* exit_code);

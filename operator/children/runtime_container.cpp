@@ -29,7 +29,8 @@ json HeadArguments(const api::HeteroTrainingJob& job, const PodSlot& slot) {
                     "--metrics-listen",
                     Listen(kMetricsPort),
                     "--created-unix-ns",
-                    absl::StrCat(slot.incarnation)};
+                    absl::StrCat(slot.incarnation),
+                    "--leave-on-stop"};
   if (job.spec.output && absl::StartsWith(job.spec.output->uri, kFileScheme)) {
     arguments.push_back("--output");
     arguments.push_back(job.spec.output->uri.substr(sizeof(kFileScheme) - 1));

@@ -193,10 +193,6 @@ absl::Status CheckUid(const std::string& uid) {
 
 }  // namespace
 
-std::string RoleUri(const std::string& job_uid, const std::string& role_type) {
-  return absl::StrCat("hetero://", job_uid, "/", role_type);
-}
-
 absl::StatusOr<JobTrust> IssueJobTrust(const std::string& job_uid, base::WallTime now) {
   HETERO_RETURN_IF_ERROR(CheckUid(job_uid));
   HETERO_ASSIGN_OR_RETURN(const Authority authority,

@@ -4,15 +4,15 @@
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "operator/api/peer_uri.h"
 #include "operator/children/children.h"
 
 // Keys and certificates of a job (OpenSSL stays inside the .cpp). ECDSA P-256, valid one year from
 // one hour ago.
 namespace hetero::reconcile {
 
-// The URI that names a peer: hetero://<job uid>/<role type>, or hetero://operator.
-std::string RoleUri(const std::string& job_uid, const std::string& role_type);
-inline constexpr char kOperatorUri[] = "hetero://operator";
+using api::kOperatorUri;
+using api::RoleUri;
 
 struct JobTrust {
   std::string ca_pem;  // its key is gone once this is made

@@ -21,6 +21,7 @@ namespace {
 constexpr std::string_view kUnixScheme = "unix:";
 constexpr int kUnlimited = -1;
 constexpr int kMinPingIntervalMs = 5000;  // trainers ping every 10 s
+constexpr int kHandshakeTimeoutMs = 10'000;
 
 class StreamService : public grpc::CallbackGenericService {
  public:
@@ -73,6 +74,7 @@ class Impl : public WorkerServer {
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
                                kMinPingIntervalMs);
+    builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeTimeoutMs);
     builder.SetMaxReceiveMessageSize(kUnlimited);
     builder.SetMaxSendMessageSize(kUnlimited);
     builder.RegisterCallbackGenericService(&service_);

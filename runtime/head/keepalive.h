@@ -6,4 +6,7 @@ namespace hetero::head {
 inline constexpr int kKeepaliveTimeMs = 1000;
 inline constexpr int kKeepaliveTimeoutMs = 3000;
 
+// Who connects and then says nothing is let go after this.
+inline constexpr int kHandshakeTimeoutMs = 10'000;
+
 }  // namespace hetero::head

@@ -69,11 +69,13 @@ class GrpcServer : public Server {
     const bool one_address = options_.status_address.empty();
     std::vector<grpc::Service*> services{&membership_, &rendezvous_};
     if (one_address) services.push_back(&status_service_);
-    HETERO_RETURN_IF_ERROR(Listen(options_.listen_address, services, server_, address_));
+    HETERO_RETURN_IF_ERROR(
+        Listen(options_.listen_address, options_.tls, services, server_, address_));
     status_address_ = address_;
     if (!one_address) {
-      HETERO_RETURN_IF_ERROR(
-          Listen(options_.status_address, {&status_service_}, status_server_, status_address_));
+      HETERO_RETURN_IF_ERROR(Listen(options_.status_address,
+                                    options_.status_tls.value_or(options_.tls), {&status_service_},
+                                    status_server_, status_address_));
     }
     ticker_ = std::jthread([this](std::stop_token stop) { RunTicks(stop); });
     reporter_ = std::jthread([this](std::stop_token stop) { RunReporter(stop); });
@@ -86,8 +88,14 @@ class GrpcServer : public Server {
 
   v1::JobStatus Wait() override {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return final_.has_value(); });
-    return *final_;
+    changed_.wait(lock, [this] { return final_.has_value() || (left_ && !state_.ended()); });
+    return StatusLocked();
+  }
+
+  void Leave() override {
+    const std::lock_guard lock(mutex_);
+    left_ = true;
+    changed_.notify_all();
   }
 
   void Stop(const std::string& reason) override { Apply(StopRequested{reason}); }
@@ -101,12 +109,20 @@ class GrpcServer : public Server {
     return StatusLocked();
   }
 
+  insight::Report ReportSoFar() const override {
+    std::unique_lock lock(mutex_);
+    const JobRecord record = state_.record();
+    lock.unlock();
+    return BuildReport(record, clock_.WallNow());
+  }
+
  private:
-  absl::Status Listen(const std::string& address, const std::vector<grpc::Service*>& services,
+  absl::Status Listen(const std::string& address, const base::TlsOptions& tls,
+                      const std::vector<grpc::Service*>& services,
                       std::unique_ptr<grpc::Server>& server, std::string& bound) {
     HETERO_RETURN_IF_ERROR(CheckListenAddress(address));
     HETERO_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::ServerCredentials> credentials,
-                            base::MakeServerCredentials(options_.tls));
+                            base::MakeServerCredentials(tls));
     grpc::ServerBuilder builder;
     ConfigureServer(builder);
     int port = 0;
@@ -234,10 +250,11 @@ class GrpcServer : public Server {
   base::Clock& clock_;
   std::string address_;
   std::string status_address_;
-  mutable std::mutex mutex_;  // guards state_, final_
+  mutable std::mutex mutex_;  // guards state_, final_, left_
   std::condition_variable_any changed_;
   State state_;
   std::optional<v1::JobStatus> final_;
+  bool left_ = false;
   MembershipService membership_;
   RendezvousService rendezvous_;
   StatusService status_service_;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -8,6 +9,7 @@
 #include "base/tls.h"
 #include "hetero/v1/status.pb.h"
 #include "operator/api/hetero_training_job.h"
+#include "runtime/insight/report.h"
 
 namespace hetero::head {
 
@@ -21,6 +23,7 @@ class Server {
         listen_address;  // Join and Rendezvous: "0.0.0.0:7070", "unix:/path", port 0 allowed
     std::string status_address;  // Status; empty: on listen_address
     base::TlsOptions tls;
+    std::optional<base::TlsOptions> status_tls;  // of status_address; without: tls
     bool input_only = false;
     std::string output_folder;  // empty: no report files
     base::WallTime created;     // when the job was started; startupSeconds counts from here
@@ -38,7 +41,12 @@ class Server {
   // (used by a launcher that saw a process die).
   virtual void Stop(const std::string& reason) = 0;
   virtual void Fail(const std::string& member, const std::string& message) = 0;
+  // Ends Wait() with the job as it is, unless it has ended: another head will take over. No member
+  // is told and no report written; the members find the new head by themselves.
+  virtual void Leave() = 0;
   virtual v1::JobStatus status() const = 0;
+  // The report as it would be if the job ended now.
+  virtual insight::Report ReportSoFar() const = 0;
 };
 
 }  // namespace hetero::head

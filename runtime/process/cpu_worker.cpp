@@ -16,7 +16,8 @@
 namespace hetero::process {
 namespace {
 
-constexpr base::Duration kWelcomeTimeout = std::chrono::seconds(60);
+// A head may wait long for its node; whoever starts the processes ends them when it takes too long.
+constexpr base::Duration kWelcomeTimeout = std::chrono::hours(24);
 constexpr base::Duration kFinishTimeout = std::chrono::seconds(1);
 
 v1::Heartbeat CountersOf(const feed::WorkerServer& server) {
@@ -53,16 +54,17 @@ absl::Status RunCpuWorker(const CpuWorkerOptions& options, base::Clock& clock,
       std::unique_ptr<feed::WorkerServer> server,
       feed::WorkerServer::Start(
           {.listen_address = options.listen_address,
-           .tls = options.identity.tls,
+           .tls = TlsWith(options.identity.tls, options.identity.job_uid, {kGpuWorkerType}),
            .name = MemberName(options.identity.member),
-           .threads = options.threads > 0 ? options.threads : base::UsableCores()},
+           .threads = options.threads > 0 ? options.threads : CoresFromEnvironment()},
           clock));
 
   Membership membership(stop);
-  head::Member::Options join{.head_address = options.identity.head_address,
-                             .tls = options.identity.tls,
-                             .hello = MakeHello(options.identity)};
-  join.hello.set_address(server->address());
+  head::Member::Options join{
+      .head_address = options.identity.head_address,
+      .tls = TlsWith(options.identity.tls, options.identity.job_uid, {kHeadType}),
+      .hello = MakeHello(options.identity)};
+  join.hello.set_address(AdvertisedAddress(server->address(), options.identity.host));
   std::unique_ptr<head::Member> member = head::Member::Start(
       std::move(join), membership.MakeCallbacks(),
       [&] {

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "runtime/process/metrics_port.h"
+#include "runtime/process/report_page.h"
 #include "runtime/process/termination_message.h"
 
 namespace hetero::process {
@@ -16,16 +17,25 @@ constexpr base::Duration kMetricsInterval = std::chrono::seconds(1);
 }  // namespace
 
 absl::StatusOr<v1::JobStatus> RunHead(
-    head::Server::Options options, const std::string& metrics_address, base::Clock& clock,
-    std::stop_token stop, const std::function<void(const head::Server&)>& on_listening) {
+    HeadOptions options, base::Clock& clock, std::stop_token stop,
+    const std::function<void(const head::Server&)>& on_listening) {
   HETERO_ASSIGN_OR_RETURN(const std::unique_ptr<MetricsPort> metrics,
-                          MetricsPort::Open(metrics_address));
-  const std::string job_name = options.job.metadata.name;
+                          MetricsPort::Open(options.metrics_address));
+  const std::string job_name = options.server.job.metadata.name;
   HETERO_ASSIGN_OR_RETURN(std::unique_ptr<head::Server> server,
-                          head::Server::Start(std::move(options), clock));
+                          head::Server::Start(std::move(options.server), clock));
+  HETERO_ASSIGN_OR_RETURN(
+      const std::unique_ptr<ReportPage> page,
+      ReportPage::Open(options.page_address, [&server] { return server->ReportSoFar(); }));
   log::Info("listening", {{"address", server->address()}, {"status", server->status_address()}});
   if (on_listening) on_listening(*server);
-  std::stop_callback on_stop(stop, [&server] { server->Stop("stop requested"); });
+  std::stop_callback on_stop(stop, [&] {
+    if (options.leave_on_stop) {
+      server->Leave();
+    } else {
+      server->Stop("stop requested");
+    }
+  });
   std::jthread updater;
   if (metrics) {
     updater = std::jthread([&](std::stop_token done) {

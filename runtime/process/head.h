@@ -10,12 +10,20 @@
 
 namespace hetero::process {
 
+struct HeadOptions {
+  head::Server::Options server;
+  std::string metrics_address;  // as of a CPU worker
+  std::string page_address;     // of the report so far, as a page; empty: none
+  // A stop ends this process alone, because somebody starts another head for the job.
+  bool leave_on_stop = false;
+};
+
 // The head from listening to the written report. A requested `stop` (SIGTERM, Ctrl-C) ends the job
-// in state Stopped; otherwise the verdict is left as termination message. `metrics_address` as of a
-// CPU worker. `on_listening` hears the bound addresses. Returns the final status; errors: the
-// address is taken or unusable.
+// in state Stopped, or with `leave_on_stop` leaves it as it is; otherwise the verdict is left as
+// termination message. `on_listening` hears the bound addresses. Returns the last status; errors:
+// an address is taken or unusable.
 absl::StatusOr<v1::JobStatus> RunHead(
-    head::Server::Options options, const std::string& metrics_address, base::Clock& clock,
-    std::stop_token stop, const std::function<void(const head::Server&)>& on_listening = {});
+    HeadOptions options, base::Clock& clock, std::stop_token stop,
+    const std::function<void(const head::Server&)>& on_listening = {});
 
 }  // namespace hetero::process

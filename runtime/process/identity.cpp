@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <string_view>
@@ -11,6 +12,7 @@
 #include "base/process_usage.h"
 #include "base/status_macros.h"
 #include "base/version.h"
+#include "operator/api/peer_uri.h"
 
 namespace hetero::process {
 namespace {
@@ -28,6 +30,11 @@ absl::Status ReadInteger(const char* name, Integer* out) {
     return absl::InvalidArgumentError(absl::StrCat(name, "=\"", text, "\": expected an integer"));
   }
   return absl::OkStatus();
+}
+
+absl::Status NoJobUid() {
+  return absl::InvalidArgumentError(
+      "HETERO_JOB_UID is not set: with TLS it says which certificates are this job's");
 }
 
 std::string HostName() {
@@ -52,6 +59,7 @@ absl::StatusOr<Identity> IdentityFromEnvironment() {
   identity.head_address = Variable("HETERO_HEAD_ADDRESS");
   identity.node = Variable("HETERO_NODE_NAME", HostName());
   identity.host = Variable("HETERO_POD_IP", "127.0.0.1");
+  identity.job_uid = Variable("HETERO_JOB_UID");
   identity.tls = TlsFromEnvironment();
   for (const char* required : {"HETERO_ROLE", "HETERO_HEAD_ADDRESS"}) {
     if (Variable(required).empty()) {
@@ -59,6 +67,9 @@ absl::StatusOr<Identity> IdentityFromEnvironment() {
           required,
           " is not set: this program is started by the operator or by `hetero-runtime local`"));
     }
+  }
+  if (!identity.tls.plain_text && identity.job_uid.empty()) {
+    return NoJobUid();
   }
   return identity;
 }
@@ -70,6 +81,47 @@ base::TlsOptions TlsFromEnvironment() {
           .key_file = Variable("HETERO_TLS_KEY")};
 }
 
+absl::StatusOr<HeadTls> HeadTlsFromEnvironment() {
+  const base::TlsOptions own = TlsFromEnvironment();
+  if (own.plain_text) return HeadTls{own, own};
+  const std::string job_uid = Variable("HETERO_JOB_UID");
+  HeadTls tls{TlsWith(own, job_uid, {kCpuWorkerType, kGpuWorkerType}), own};
+  tls.status.ca_file = Variable("HETERO_TLS_OPERATOR_CA");
+  tls.status.peer_uris = {api::kOperatorUri};
+  if (job_uid.empty()) return NoJobUid();
+  if (tls.status.ca_file.empty()) {
+    return absl::InvalidArgumentError(
+        "HETERO_TLS_OPERATOR_CA is not set: the status port trusts that authority alone");
+  }
+  return tls;
+}
+
+base::TlsOptions TlsWith(base::TlsOptions own, const std::string& job_uid,
+                         std::initializer_list<const char*> role_types) {
+  for (const char* type : role_types) own.peer_uris.push_back(api::RoleUri(job_uid, type));
+  return own;
+}
+
+int CoresFromEnvironment() {
+  const int usable = base::UsableCores();
+  int64_t millicores = 0;
+  // Without a request Kubernetes writes 0.
+  const bool requested =
+      ReadInteger("HETERO_CPU_REQUEST_MILLICORES", &millicores).ok() && millicores > 0;
+  if (!requested || base::CgroupCpuQuota()) return usable;
+  const auto cores = static_cast<int>(std::min<int64_t>((millicores + 999) / 1000, usable));
+  return std::max(1, cores);
+}
+
+std::string AdvertisedAddress(const std::string& bound, const std::string& host) {
+  const size_t colon = bound.rfind(':');
+  if (bound.starts_with("unix:") || colon == std::string::npos) return bound;
+  const std::string listened = bound.substr(0, colon);
+  if (listened != "0.0.0.0" && listened != "[::]") return bound;
+  const bool bare_ipv6 = host.find(':') != std::string::npos && !host.starts_with('[');
+  return absl::StrCat(bare_ipv6 ? "[" : "", host, bare_ipv6 ? "]" : "", bound.substr(colon));
+}
+
 std::string MemberName(const v1::Identity& identity) {
   std::string name = absl::StrCat(identity.role(), "-", identity.index());
   if (identity.local_rank() > 0) absl::StrAppend(&name, ".", identity.local_rank());
@@ -79,8 +131,9 @@ std::string MemberName(const v1::Identity& identity) {
 v1::Hello MakeHello(const Identity& identity) {
   v1::Hello hello;
   *hello.mutable_identity() = identity.member;
-  hello.set_cores(base::UsableCores());
-  hello.set_memory_bytes(static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGE_SIZE));
+  hello.set_cores(CoresFromEnvironment());
+  const int64_t machine = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGE_SIZE);
+  hello.set_memory_bytes(std::min(machine, base::CgroupMemoryLimit().value_or(machine)));
   hello.set_node(identity.node);
   hello.set_version(base::kVersion);
   hello.set_pid(getpid());

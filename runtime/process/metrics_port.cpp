@@ -1,10 +1,8 @@
 #include "runtime/process/metrics_port.h"
 
-#include <charconv>
-
-#include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "runtime/process/http_address.h"
 
 namespace hetero::process {
 namespace {
@@ -16,23 +14,13 @@ void RaiseTo(metrics::Counter counter, double total) { counter.Add(total - count
 
 absl::StatusOr<std::unique_ptr<MetricsPort>> MetricsPort::Open(const std::string& address) {
   if (address.empty()) return nullptr;
-  const size_t colon = address.rfind(':');
-  int port = -1;
-  if (colon != std::string::npos) {
-    const char* end = address.data() + address.size();
-    const auto parsed = std::from_chars(address.data() + colon + 1, end, port);
-    if (parsed.ec != std::errc() || parsed.ptr != end) port = -1;
-  }
-  if (port < 0 || port > 65535) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("metrics address \"", address, "\": expected HOST:PORT"));
-  }
+  HETERO_ASSIGN_OR_RETURN(const HttpAddress parsed, ParseHttpAddress("metrics", address));
   std::unique_ptr<MetricsPort> metrics(new MetricsPort());
   metrics->endpoint_.SetReadiness([raw = metrics.get()] {
     std::lock_guard lock(raw->mutex_);
     return raw->ready_ ? absl::OkStatus() : absl::UnavailableError("waiting for the job to start");
   });
-  HETERO_RETURN_IF_ERROR(metrics->endpoint_.Start(address.substr(0, colon), port));
+  HETERO_RETURN_IF_ERROR(metrics->endpoint_.Start(parsed.host, parsed.port));
   log::Info("metrics served", {{"port", metrics->port()}});
   return metrics;
 }

@@ -12,7 +12,8 @@
 namespace hetero::process {
 namespace {
 
-constexpr base::Duration kWelcomeTimeout = std::chrono::seconds(60);
+// A head may wait long for its node; whoever starts the processes ends them when it takes too long.
+constexpr base::Duration kWelcomeTimeout = std::chrono::hours(24);
 constexpr base::Duration kFinishTimeout = std::chrono::seconds(5);
 
 absl::StatusOr<int32_t> RankOf(const v1::Generation& generation, const v1::Identity& self) {
@@ -62,7 +63,7 @@ RankSession::RankSession(Options options, std::unique_ptr<MetricsPort> metrics, 
       metrics_(std::move(metrics)),
       membership_(std::move(stop)) {
   head::Member::Options join{.head_address = options_.identity.head_address,
-                             .tls = options_.identity.tls,
+                             .tls = options_.tls_to(kHeadType),
                              .hello = MakeHello(options_.identity)};
   join.hello.set_address(options_.identity.host);
   member_ = head::Member::Start(
@@ -105,8 +106,8 @@ absl::Status RankSession::OpenStream() {
       .rank = rank_,
       .generation = generation_.number(),
       .byte_budget = std::max(options_.byte_budget, 2 * batch_bytes),
-      .local_threads = options_.local_threads > 0 ? options_.local_threads : base::UsableCores(),
-      .tls = options_.identity.tls};
+      .local_threads = options_.local_threads > 0 ? options_.local_threads : CoresFromEnvironment(),
+      .tls = options_.tls_to(kCpuWorkerType)};
   auto batches = feed::TicketClient::Start(stream, schedule_.get(), producer_.get(), clock_);
   auto report = std::make_unique<RankReport>(
       RankReport::Options{.rank = rank_,

@@ -35,6 +35,11 @@ class RankSession {
     int64_t byte_budget = int64_t{512} << 20;       // of batches waiting in memory
     std::string dump_stream_folder;                 // empty: consumed batches are not written
     std::function<void(const std::string&)> print;  // console lines
+
+    // For calls to a process of that role type.
+    base::TlsOptions tls_to(const char* role_type) const {
+      return TlsWith(identity.tls, identity.job_uid, {role_type});
+    }
   };
 
   // Joins the head, waits until the whole job has, opens the dataset and the batch stream.

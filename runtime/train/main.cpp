@@ -6,7 +6,9 @@
 #include <limits>
 
 #include "base/log.h"
+#include "base/refused_peers.h"
 #include "base/version.h"
+#include "runtime/process/file_limit.h"
 #include "runtime/process/grpc_lifetime.h"
 #include "runtime/process/signals.h"
 #include "runtime/train/trainer_process.h"
@@ -33,8 +35,9 @@ int main(int argc, char** argv) {
       "starts it and says through HETERO_* variables who it is and where the head is."};
   app.set_version_flag("--version", std::string("hetero-trainer ") + base::kVersion);
   train::TrainerProcessOptions options;
-  app.add_option("--threads", options.threads, "Threads of one training operation")
-      ->check(CLI::PositiveNumber)
+  app.add_option("--threads", options.threads,
+                 "Threads of one training operation; 0: one per usable core")
+      ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   app.add_option("--local-threads", options.session.local_threads,
                  "Threads for this host's share of the preprocessing; 0: one per usable core")
@@ -53,6 +56,8 @@ int main(int argc, char** argv) {
   process::DieWithParent();
   process::SignalStop signals;
   process::KeepGrpcInitialized();
+  base::SendGrpcLogToOurs();
+  process::RaiseFileLimit();
   absl::StatusOr<process::Identity> identity = process::IdentityFromEnvironment();
   if (!identity.ok()) {
     std::cerr << identity.status().message() << "\n";

@@ -96,21 +96,22 @@ absl::Status Train(process::RankSession& session, const TrainerProcessOptions& o
   HETERO_ASSIGN_OR_RETURN(
       std::unique_ptr<head::RendezvousClient> client,
       head::RendezvousClient::Connect(options.session.identity.head_address,
-                                      options.session.identity.tls, session.generation(), clock));
+                                      options.session.tls_to(process::kHeadType),
+                                      session.generation(), clock));
   HeadStore store(std::move(client));
   SessionObserver observer(session, options);
   session.report().OnStart();
-  return RunTrainer({.job = session.job(),
-                     .rank = session.rank(),
-                     .world_size = session.world_size(),
-                     .generation = session.generation(),
-                     .host = options.session.identity.host,
-                     .threads = options.threads,
-                     .classes = producer.dataset(job::Split::kTrain).classes(),
-                     .input = pipeline.output(),
-                     .conversion = pipeline.conversion()},
-                    session.schedule(), session.batches(), store, observer, clock,
-                    session.stop_token());
+  return RunTrainer(
+      {.job = session.job(),
+       .rank = session.rank(),
+       .world_size = session.world_size(),
+       .generation = session.generation(),
+       .host = options.session.identity.host,
+       .threads = options.threads > 0 ? options.threads : process::CoresFromEnvironment(),
+       .classes = producer.dataset(job::Split::kTrain).classes(),
+       .input = pipeline.output(),
+       .conversion = pipeline.conversion()},
+      session.schedule(), session.batches(), store, observer, clock, session.stop_token());
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace hetero::train {
 
 struct TrainerProcessOptions {
   process::RankSession::Options session;
-  int threads = 1;  // intra-op threads of LibTorch
+  int threads = 0;  // intra-op threads of LibTorch; 0: one per usable core
   // Called after each epoch with the CRC32C over all parameters and buffers; may be empty.
   std::function<void(int64_t epoch, uint32_t parameter_crc)> on_epoch_end;
 };

@@ -51,6 +51,13 @@ grep -q 'kind: ServiceMonitor' "$work/everything.yaml" && grep -q 'kind: Prometh
 grep -q 'kind: ClusterRoleBinding' "$work/namespaced.yaml" && fail "namespaced: a ClusterRoleBinding"
 grep -q 'kind: PodDisruptionBudget' "$work/default.yaml" && fail "default: a PodDisruptionBudget for one replica"
 grep -q 'kind: PodDisruptionBudget' "$work/available.yaml" || fail "available: no PodDisruptionBudget"
+version=$(sed -n 's/^appVersion: *//p' "$chart/Chart.yaml")
+for part in runtime trainer; do
+  grep -q -- "--$part-image=hetero-$part:$version\$" "$work/default.yaml" || fail "default: another image than images/build makes"
+done
+render registry --set image.registry=registry.example.com/team
+grep -q -- "--trainer-image=registry.example.com/team/hetero-trainer:$version\$" "$work/registry.yaml" ||
+  fail "registry: not in the jobs' images"
 grep -q -- '--no-leader-elect' "$work/single.yaml" || fail "single: leader election is on"
 
 refused() {  # part of the message, helm's arguments...

@@ -42,6 +42,13 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- .Values.image.repository }}:{{ default .Chart.AppVersion .Values.image.tag }}
 {{- end }}
 
+{{/* The image of a job's pods: what was given, or the one of that name that belongs to this chart. */}}
+{{- define "hetero-operator.jobImage" -}}
+{{- if .given }}{{ .given }}{{ else }}
+{{- with .root.Values.image.registry }}{{ . }}/{{ end }}{{ .name }}:{{ .root.Chart.AppVersion }}
+{{- end }}
+{{- end }}
+
 {{- define "hetero-operator.testNamespace" -}}
 {{- default (first (append .Values.watchNamespaces .Release.Namespace)) .Values.test.namespace }}
 {{- end }}

@@ -39,13 +39,14 @@ void AddExtension(X509* certificate, X509* issuer, int nid, const char* value) {
   X509_EXTENSION_free(extension);
 }
 
-// Valid for an hour; not yet signed. `issuer` null: its own.
-Certificate Draft(const std::string& common_name, EVP_PKEY* key, X509* issuer, long serial) {
+// Valid since an hour ago; not yet signed. `issuer` null: its own.
+Certificate Draft(const std::string& common_name, EVP_PKEY* key, X509* issuer, long serial,
+                  long valid_seconds) {
   Certificate certificate(X509_new(), X509_free);
   X509_set_version(certificate.get(), 2);
   ASN1_INTEGER_set(X509_get_serialNumber(certificate.get()), serial);
-  X509_gmtime_adj(X509_getm_notBefore(certificate.get()), -60);
-  X509_gmtime_adj(X509_getm_notAfter(certificate.get()), 3600);
+  X509_gmtime_adj(X509_getm_notBefore(certificate.get()), -3600);
+  X509_gmtime_adj(X509_getm_notAfter(certificate.get()), valid_seconds);
   X509_set_pubkey(certificate.get(), key);
   X509_NAME* name = X509_get_subject_name(certificate.get());
   X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC,
@@ -66,7 +67,7 @@ struct TestAuthority::Impl {
 
 TestAuthority::TestAuthority() : impl_(new Impl) {
   impl_->key = NewKey();
-  impl_->certificate = Draft("test authority", impl_->key.get(), nullptr, 1);
+  impl_->certificate = Draft("test authority", impl_->key.get(), nullptr, 1, 3600);
   X509* certificate = impl_->certificate.get();
   AddExtension(certificate, certificate, NID_basic_constraints, "critical,CA:TRUE");
   // All test authorities have one name: this tells them apart where several are trusted.
@@ -86,11 +87,16 @@ TestAuthority::Leaf TestAuthority::IssueForUri(const std::string& uri) const {
   return Sign("peer", "URI:" + uri);
 }
 
+TestAuthority::Leaf TestAuthority::IssueExpiredForUri(const std::string& uri) const {
+  return Sign("peer", "URI:" + uri, -60);
+}
+
 TestAuthority::Leaf TestAuthority::Sign(const std::string& common_name,
-                                        const std::string& alternative_names) const {
+                                        const std::string& alternative_names,
+                                        long valid_seconds) const {
   const Key key = NewKey();
   const Certificate certificate =
-      Draft(common_name, key.get(), impl_->certificate.get(), impl_->next_serial++);
+      Draft(common_name, key.get(), impl_->certificate.get(), impl_->next_serial++, valid_seconds);
   AddExtension(certificate.get(), impl_->certificate.get(), NID_subject_alt_name,
                alternative_names.c_str());
   AddExtension(certificate.get(), impl_->certificate.get(), NID_authority_key_identifier, "keyid");

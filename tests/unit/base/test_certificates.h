@@ -22,9 +22,12 @@ class TestAuthority {
   Leaf Issue(const std::string& common_name) const;
   // A certificate for a URI only.
   Leaf IssueForUri(const std::string& uri) const;
+  // One that ended a minute ago.
+  Leaf IssueExpiredForUri(const std::string& uri) const;
 
  private:
-  Leaf Sign(const std::string& common_name, const std::string& alternative_names) const;
+  Leaf Sign(const std::string& common_name, const std::string& alternative_names,
+            long valid_seconds = 3600) const;
 
   struct Impl;
   Impl* impl_;

@@ -110,10 +110,11 @@ TEST(PodTest, CommandsOfTheRoles) {
   const json head = RuntimeOf(
       PodWith(RoleType::kHead, nullptr, {}, QuickstartJob({"output.uri=file:///results/run"})));
   EXPECT_EQ(head["command"], json({"hetero-runtime"}));
-  EXPECT_EQ(head["args"], json({"head", "--job", "/etc/hetero/job.json", "--listen", "0.0.0.0:7070",
-                                "--status-listen", "0.0.0.0:7071", "--page-listen", "0.0.0.0:7072",
-                                "--metrics-listen", "0.0.0.0:9090", "--created-unix-ns",
-                                "1767225600000000001", "--output", "/results/run"}));
+  EXPECT_EQ(head["args"],
+            json({"head", "--job", "/etc/hetero/job.json", "--listen", "0.0.0.0:7070",
+                  "--status-listen", "0.0.0.0:7071", "--page-listen", "0.0.0.0:7072",
+                  "--metrics-listen", "0.0.0.0:9090", "--created-unix-ns", "1767225600000000001",
+                  "--leave-on-stop", "--output", "/results/run"}));
   EXPECT_EQ(RuntimeOf(PodWith(RoleType::kCpuWorker, nullptr))["args"],
             json({"cpu-worker", "--listen", "0.0.0.0:7080", "--metrics-listen", "0.0.0.0:9090"}));
   const json gpu = RuntimeOf(PodWith(RoleType::kGpuWorker, nullptr));

@@ -1,0 +1,61 @@
+#include "base/refused_peers.h"
+
+#include <grpc/support/log.h>
+
+#include <mutex>
+#include <string_view>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/refusal_throttle.h"
+
+namespace hetero::base {
+namespace {
+
+constexpr std::string_view kHandshakeFailed = "Handshake failed with fatal error ";
+
+// Of every client that dials by address; certificates of jobs name no hosts.
+constexpr std::string_view kNoHostName = "No match found for server name";
+
+// "SSL_ERROR_SSL: error:0A0000C7:SSL routines::peer did not return a certificate." -> the words.
+std::string_view Words(std::string_view line) {
+  while (line.ends_with('.')) line.remove_suffix(1);
+  const size_t colons = line.rfind("::");
+  return colons == std::string_view::npos ? line : line.substr(colons + 2);
+}
+
+std::string HandshakeError(std::string_view line) {
+  const std::string_view words = Words(line);
+  const bool plain = words == "wrong version number" || words == "http request";
+  return std::string(plain ? "it does not speak TLS: " : "").append(words);
+}
+
+void OnGrpcLine(gpr_log_func_args* arguments) {
+  const std::string_view line = arguments->message;
+  if (line.starts_with(kHandshakeFailed)) {
+    ReportRefusedPeer("one whose TLS handshake failed", HandshakeError(line));
+    return;
+  }
+  const log::Fields fields = {
+      {"message", line}, {"file", arguments->file}, {"line", arguments->line}};
+  if (arguments->severity == GPR_LOG_SEVERITY_ERROR && !line.starts_with(kNoHostName)) {
+    log::Warning("gRPC", fields);
+  } else {
+    log::Debug("gRPC", fields);
+  }
+}
+
+}  // namespace
+
+void ReportRefusedPeer(const std::string& who, const std::string& why) {
+  static std::mutex mutex;  // guards throttle
+  static RefusalThrottle throttle;
+  std::unique_lock lock(mutex);
+  const auto [tell, untold] = throttle.Admit(who + '\n' + why, Clock::Real().Now());
+  lock.unlock();
+  if (tell) log::Warning("peer refused", {{"peer", who}, {"reason", why}, {"before", untold}});
+}
+
+void SendGrpcLogToOurs() { gpr_set_log_function(OnGrpcLine); }
+
+}  // namespace hetero::base
