@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # Installs what the build needs on Debian 12: system packages, and LibTorch out of its wheel. Idempotent; a
-# second run takes about a second. Usage: scripts/setup.sh [--cuda]
+# second run takes about a second. Usage: scripts/setup.sh [--cuda] [--cluster]
+#   --cuda      CUDA's compiler and libraries too (no GPU needed)
+#   --cluster   what images/build and the clusters of the tests need
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -14,6 +16,16 @@ packages=(
   prometheus-cpp-dev libcpprest-dev libgtest-dev libgmock-dev libbenchmark-dev
   iproute2 openssl python3 python3-pip
 )
+
+libtorch_options=()
+for option in "$@"; do
+  case $option in
+    --cuda) libtorch_options+=(--cuda) ;;
+    --cluster)
+      packages+=(debootstrap docker.io containerd runc containernetworking-plugins nftables iptables busybox-static) ;;
+    *) echo "setup: unknown option '$option': use --cuda or --cluster" >&2; exit 2 ;;
+  esac
+done
 
 missing=()
 for package in "${packages[@]}"; do
@@ -31,5 +43,5 @@ if ((${#missing[@]})); then
     "${missing[@]}" >/dev/null
 fi
 
-scripts/get_libtorch.sh "${LIBTORCH_ROOT:-.deps/libtorch}" "$@"
+scripts/get_libtorch.sh "${LIBTORCH_ROOT:-.deps/libtorch}" "${libtorch_options[@]}"
 echo "setup: ready"
