@@ -1,5 +1,7 @@
 # Interface target and helper functions that every folder uses.
-#   hetero_library(NAME  SOURCES ... [PUBLIC targets] [PRIVATE targets])   static library hetero_NAME, alias hetero::NAME
+#   hetero_library(NAME  SOURCES ... [PUBLIC targets] [PRIVATE targets] [APART ...])   static library hetero_NAME, alias
+#                                                        hetero::NAME; APART names sources that share private names with
+#                                                        others and are left out of unity builds
 #   hetero_program(NAME  SOURCES ... [LINK targets])                       executable in <build>/bin
 #   hetero_test(NAME     SOURCES ... [LINK targets] [LABEL unit] [TIMEOUT 60] [ENV A=1])   one GoogleTest program
 add_library(hetero_options INTERFACE)
@@ -24,10 +26,13 @@ if(MOLD_PROGRAM)
 endif()
 
 function(hetero_library name)
-  cmake_parse_arguments(arg "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
+  cmake_parse_arguments(arg "" "" "SOURCES;PUBLIC;PRIVATE;APART" ${ARGN})
   add_library(hetero_${name} STATIC ${arg_SOURCES})
   add_library(hetero::${name} ALIAS hetero_${name})
   target_link_libraries(hetero_${name} PUBLIC hetero_options ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
+  if(arg_APART)
+    set_source_files_properties(${arg_APART} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  endif()
 endfunction()
 
 function(hetero_program name)
@@ -46,7 +51,7 @@ function(hetero_test name)
     set(arg_TIMEOUT 60)
   endif()
   add_executable(${name} ${arg_SOURCES})
-  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests" UNITY_BUILD OFF)
   target_link_libraries(${name} PRIVATE hetero_options ${arg_LINK} GTest::gmock GTest::gtest_main)
   target_compile_definitions(${name} PRIVATE
     HETERO_SOURCE_DIR="${CMAKE_SOURCE_DIR}" HETERO_BIN_DIR="${CMAKE_BINARY_DIR}/bin")

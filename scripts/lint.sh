@@ -28,7 +28,7 @@ unity=ON
 [[ $mode == *.cpp ]] && unity=OFF
 cmake -S . -B build/tidy -G Ninja -DCMAKE_EXPORT_COMPILE_COMMANDS=ON -DHETERO_PCH=OFF -DCMAKE_UNITY_BUILD=$unity \
   -DCMAKE_UNITY_BUILD_BATCH_SIZE=24 -Wno-dev >/dev/null
-cmake --build build/tidy --target hetero_proto -j "$(nproc)" >/dev/null
+ninja -C build/tidy gen/hetero/v1/{membership,feed,status}.{pb,grpc.pb}.h >/dev/null
 
 if [[ $mode == *.cpp ]]; then
   units=("$@")
