@@ -22,6 +22,8 @@ extern const kube::Resource kJobs;
 class World {
  public:
   static World& Get();
+  // Null while nobody has asked for it: on nodes where nothing is played.
+  static World* Existing();
   // Name of the ServiceAccount that the chart made.
   std::string account() const { return "hetero-hetero-operator"; }
   // What the fake heads saw, by "namespace/name".

@@ -1,0 +1,83 @@
+// The README's quick start on real nodes: from `kubectl apply` until nothing but the result is
+// left.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "tests/integration/e2e/support/installation.h"
+#include "tests/integration/e2e/support/nodes.h"
+#include "tests/integration/support/temporary_folder.h"
+
+namespace hetero::testing {
+namespace {
+
+using std::chrono::seconds;
+
+class Stopwatch {
+ public:
+  void Lap(const char* phase) {
+    const auto now = std::chrono::steady_clock::now();
+    std::printf("%-14s %6.1f s\n", phase, std::chrono::duration<double>(now - last_).count());
+    last_ = now;
+  }
+
+ private:
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
+
+json QuickstartManifest() {
+  return json::parse(
+      ControlPlane::Get().MustKubectl({"create", "--dry-run=client", "-o", "json", "-f",
+                                       HETERO_SOURCE_DIR "/examples/quickstart.yaml"}));
+}
+
+TEST(Quickstart, FromApplyToGone) {
+  Installation::Get();
+  if (SharedFolder().empty())
+    GTEST_SKIP() << "this cluster's nodes share no folder with this machine";
+  JobNamespace space("quickstart");
+  // Pods see the volume at /data, and the manifest names its dataset below it.
+  const CommandResult made =
+      RunCommand({HETERO_BIN_DIR "/hetero-runtime", "make-dataset", "--format", "ImageFolder",
+                  "--classes", "10", "--samples", "1500", "--validation-samples", "300", "--size",
+                  "32", "--seed", "7", space.folder() + "/quickstart"});
+  ASSERT_EQ(made.exit_code, 0) << made.output;
+  json manifest = QuickstartManifest();
+  MountData(manifest);
+  for (const char* role : {"head", "cpu", "gpu"}) {
+    RuntimeOf(manifest, role)["resources"]["requests"] = {{"cpu", "100m"}};
+  }
+  manifest["spec"]["output"]["uri"] = "file:///data/output";
+  const json local = LocalReport(manifest, space.folder() + "/quickstart");
+  ASSERT_TRUE(local.is_object());
+
+  Stopwatch watch;
+  JobUnderTest job(space.name(), manifest);
+  ASSERT_TRUE(job.WaitIs("PodsCreated"));
+  watch.Lap("pods created");
+  ASSERT_TRUE(job.WaitIs("Registered", seconds(180)));
+  watch.Lap("registered");
+  ASSERT_TRUE(WaitStep(job, 1));
+  watch.Lap("first step");
+  EXPECT_TRUE(job.Is("Running"));
+  const int64_t seen = StepOf(job);
+  ASSERT_TRUE(WaitStep(job, seen + 1)) << "progress moves in the status while it runs";
+  ASSERT_TRUE(job.WaitIs("Succeeded", seconds(300)));
+  watch.Lap("done");
+  ASSERT_TRUE(job.WaitGone(seconds(120)));
+  watch.Lap("gone");
+
+  const json status = job.Status();
+  EXPECT_EQ(status["result"]["streamDigest"], local["streamDigest"]);
+  EXPECT_NEAR(status["result"].value("accuracy", -1.0), local.value("accuracy", -2.0), 0.05)
+      << "the same batches in the same order; sums of floats may differ by their grouping";
+  EXPECT_EQ(status.value("restarts", 0), 0) << status.dump(1);
+  EXPECT_FALSE(status.contains("firstFailure")) << status.dump(1);
+  const std::string report = space.folder() + "/output/report.json";
+  ASSERT_TRUE(std::filesystem::exists(report));
+  EXPECT_EQ(json::parse(ReadFileOrDie(report))["streamDigest"], local["streamDigest"]);
+  EXPECT_TRUE(std::filesystem::exists(space.folder() + "/output/report.html"));
+}
+
+}  // namespace
+}  // namespace hetero::testing

@@ -1,0 +1,134 @@
+// Jobs that cannot work: the status says which pod, why, and in whose words; budgets and deadlines
+// act, and nothing stays. All wait most of the time, so they are applied together.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <deque>
+
+#include "tests/integration/e2e/support/installation.h"
+
+namespace hetero::testing {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::HasSubstr;
+
+json NoImage() {
+  json job = SlowJob("no-image");
+  RuntimeOf(job, "cpu")["image"] = "hetero-no-such-image:0.0.0";
+  job["spec"]["runPolicy"]["startupDeadlineSeconds"] = 60;
+  return job;
+}
+
+json TooBig() {
+  json job = SlowJob("too-big");
+  RuntimeOf(job, "gpu")["resources"]["requests"]["cpu"] = "1000";
+  job["spec"]["runPolicy"]["startupDeadlineSeconds"] = 60;
+  return job;
+}
+
+json Crashing() {
+  json job = SlowJob("crash");
+  RuntimeOf(job, "gpu")["args"] = {"--no-such-flag"};
+  job["spec"]["runPolicy"]["maxRestarts"] = 2;
+  return job;
+}
+
+// One batch is larger than its CPU workers may be.
+json OutOfMemory() {
+  json job = SlowJob("oom");
+  job["spec"]["pipeline"] = json::array(
+      {{{"op", "Resize"}, {"size", {{"height", 1024}, {"width", 1024}}}}, {{"op", "Normalize"}}});
+  job["spec"]["training"]["model"]["name"] = "resnet18";
+  job["spec"]["training"]["batchSizePerWorker"] = 64;
+  job["spec"]["runPolicy"]["maxRestarts"] = 0;
+  RuntimeOf(job, "cpu")["resources"]["limits"]["memory"] = "128Mi";
+  return job;
+}
+
+json TooLong() {
+  json job = SlowJob("too-long");
+  job["spec"]["training"]["epochs"] = 1000;
+  job["spec"]["runPolicy"]["activeDeadlineSeconds"] = 45;
+  return job;
+}
+
+class Trouble : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    Installation::Get();
+    jobs_ = new Jobs;
+    for (const json& manifest : {NoImage(), TooBig(), Crashing(), OutOfMemory(), TooLong()}) {
+      const std::string name = manifest["metadata"]["name"];
+      const JobNamespace& space = jobs_->spaces.emplace_back(name);
+      jobs_->jobs.emplace(name, JobUnderTest(space.name(), manifest));
+    }
+  }
+  static void TearDownTestSuite() { delete jobs_; }
+
+  static const JobUnderTest& Job(const std::string& name) { return jobs_->jobs.at(name); }
+
+  static void WaitReason(const JobUnderTest& job, const std::string& condition,
+                         const std::string& reason) {
+    ASSERT_TRUE(WaitFor(
+        job.name() + ": " + condition + " says " + reason,
+        [&] { return job.Reason(condition) == reason || job.Is("Failed"); }, seconds(120),
+        [&] { return job.Describe(); }));
+    EXPECT_EQ(job.Reason(condition), reason) << job.Describe();
+  }
+
+  static void ExpectFailed(const JobUnderTest& job, const std::string& reason) {
+    ASSERT_TRUE(job.WaitIs("Failed", seconds(240)));
+    EXPECT_EQ(job.Reason("Failed"), reason) << job.Describe();
+    EXPECT_FALSE(job.Is("Succeeded"));
+    job.WaitGone(seconds(120));
+  }
+
+ private:
+  struct Jobs {
+    std::deque<JobNamespace> spaces;
+    std::map<std::string, JobUnderTest> jobs;
+  };
+  static Jobs* jobs_;
+};
+Trouble::Jobs* Trouble::jobs_ = nullptr;
+
+TEST_F(Trouble, AnImageThatDoesNotExist) {
+  const JobUnderTest& job = Job("no-image");
+  ASSERT_NO_FATAL_FAILURE(WaitReason(job, "Registered", "ImagePullFailed"));
+  EXPECT_THAT(job.Message("Registered"), HasSubstr("no-image-cpu-"));
+  EXPECT_THAT(job.Message("Registered"), HasSubstr("hetero-no-such-image:0.0.0"));
+  ExpectFailed(job, "StartupDeadlineExceeded");
+  EXPECT_THAT(job.Message("Failed"), HasSubstr("no-image-cpu-"));
+}
+
+TEST_F(Trouble, ARequestThatNoNodeHas) {
+  const JobUnderTest& job = Job("too-big");
+  ASSERT_NO_FATAL_FAILURE(WaitReason(job, "Registered", "Unschedulable"));
+  EXPECT_THAT(job.Message("Registered"), HasSubstr("too-big-gpu-"));
+  EXPECT_THAT(job.Message("Registered"), HasSubstr("Insufficient cpu"));
+  ExpectFailed(job, "StartupDeadlineExceeded");
+}
+
+TEST_F(Trouble, ATrainerThatCrashesAtOnceUsesUpTheBudget) {
+  const JobUnderTest& job = Job("crash");
+  ExpectFailed(job, "MaxRestartsExceeded");
+  const json failure = job.Status().value("firstFailure", json::object());
+  EXPECT_THAT(failure.value("pod", ""), HasSubstr("crash-gpu-"));
+  EXPECT_NE(failure.value("exitCode", 0), 0) << failure;
+  EXPECT_THAT(failure.value("message", ""), HasSubstr("--no-such-flag"));
+  EXPECT_FALSE(failure.value("node", "").empty()) << failure;
+}
+
+TEST_F(Trouble, ACpuWorkerOutOfMemory) {
+  const JobUnderTest& job = Job("oom");
+  ExpectFailed(job, "MaxRestartsExceeded");
+  const json failure = job.Status().value("firstFailure", json::object());
+  EXPECT_THAT(failure.value("pod", ""), HasSubstr("oom-cpu-"));
+  EXPECT_EQ(failure.value("reason", ""), "OOMKilled") << failure;
+}
+
+TEST_F(Trouble, AJobThatTakesTooLong) { ExpectFailed(Job("too-long"), "DeadlineExceeded"); }
+
+}  // namespace
+}  // namespace hetero::testing
