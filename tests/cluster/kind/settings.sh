@@ -50,7 +50,7 @@ kind_forget_dead() {
 
 # The environment of whatever runs inside the cluster of run RUN (a folder).
 kind_environment() {
-  export KUBECONFIG=$1/kubeconfig KUBECACHEDIR=$1/cache
+  export KUBECONFIG=$1/kubeconfig KUBECACHEDIR=$1/cache HETERO_TEST_CLUSTER_DIR=$1
   export HETERO_KIND_SHARED=$1/shared HETERO_KIND_SHARED_IN_NODES=$kind_shared
   export KIND_CLUSTER_NAME=hetero-$(basename "$1")  # also part of the nodes' names
   export PATH=$cluster_bin:$PATH
