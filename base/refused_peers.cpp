@@ -3,6 +3,7 @@
 #include <grpc/support/log.h>
 
 #include <mutex>
+#include <string>
 #include <string_view>
 
 #include "base/clock.h"
@@ -11,6 +12,13 @@
 
 namespace hetero::base {
 namespace {
+
+RefusalThrottle::Verdict Admit(const std::string& kind) {
+  static std::mutex mutex;  // guards throttle
+  static RefusalThrottle throttle;
+  const std::lock_guard lock(mutex);
+  return throttle.Admit(kind, Clock::Real().Now());
+}
 
 constexpr std::string_view kHandshakeFailed = "Handshake failed with fatal error ";
 
@@ -36,9 +44,12 @@ void OnGrpcLine(gpr_log_func_args* arguments) {
     ReportRefusedPeer("one whose TLS handshake failed", HandshakeError(line));
     return;
   }
+  const bool told = arguments->severity == GPR_LOG_SEVERITY_ERROR &&
+                    !line.starts_with(kNoHostName) &&
+                    Admit(std::string(arguments->file) + std::to_string(arguments->line)).tell;
   const log::Fields fields = {
       {"message", line}, {"file", arguments->file}, {"line", arguments->line}};
-  if (arguments->severity == GPR_LOG_SEVERITY_ERROR && !line.starts_with(kNoHostName)) {
+  if (told) {
     log::Warning("gRPC", fields);
   } else {
     log::Debug("gRPC", fields);
@@ -48,11 +59,7 @@ void OnGrpcLine(gpr_log_func_args* arguments) {
 }  // namespace
 
 void ReportRefusedPeer(const std::string& who, const std::string& why) {
-  static std::mutex mutex;  // guards throttle
-  static RefusalThrottle throttle;
-  std::unique_lock lock(mutex);
-  const auto [tell, untold] = throttle.Admit(who + '\n' + why, Clock::Real().Now());
-  lock.unlock();
+  const auto [tell, untold] = Admit(who + '\n' + why);
   if (tell) log::Warning("peer refused", {{"peer", who}, {"reason", why}, {"before", untold}});
 }
 

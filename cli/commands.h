@@ -23,7 +23,9 @@ absl::StatusOr<int> FollowStatus(Cluster& cluster, const Options& options, base:
 absl::StatusOr<int> Logs(Cluster& cluster, const Options& options, base::Clock& clock,
                          std::stop_token stop);
 absl::StatusOr<int> SetSuspend(Cluster& cluster, const Options& options, bool suspend);
-absl::StatusOr<int> Report(Cluster& cluster, const Options& options);
+// What a finished job came to; from its volume where the report itself is asked for.
+absl::StatusOr<int> Report(Cluster& cluster, const Options& options, base::Clock& clock,
+                           std::stop_token stop);
 // Needs a cluster with --server only.
 absl::StatusOr<int> Validate(const Options& options, base::Clock& clock);
 

@@ -14,6 +14,8 @@ namespace {
 
 // How long a call to the API server may still take after Ctrl-C.
 constexpr std::chrono::milliseconds kGrace{300};
+// The same for a verb that has a pod to delete first.
+constexpr std::chrono::seconds kReportGrace{15};
 
 absl::StatusOr<int> Run(const Options& options, base::Clock& clock, std::stop_token stop) {
   if (options.verb == Verb::kValidate) return Validate(options, clock);
@@ -29,7 +31,7 @@ absl::StatusOr<int> Run(const Options& options, base::Clock& clock, std::stop_to
     case Verb::kResume:
       return SetSuspend(**cluster, options, false);
     case Verb::kReport:
-      return Report(**cluster, options);
+      return Report(**cluster, options, clock, stop);
     case Verb::kValidate:
       break;
   }
@@ -46,8 +48,11 @@ int main(int argc, char** argv) {
   log::Init("kubectl-hetero", log::Level::kWarning);
   process::SignalStop signals;
   std::stop_source done;
-  const std::stop_callback<std::function<void()>> give_up(signals.first(), [&done] {
-    if (!base::Clock::Real().SleepFor(cli::kGrace, done.get_token())) return;
+  const base::Duration grace = options.verb == cli::Verb::kReport
+                                   ? base::Duration(cli::kReportGrace)
+                                   : base::Duration(cli::kGrace);
+  const std::stop_callback<std::function<void()>> give_up(signals.first(), [&done, grace] {
+    if (!base::Clock::Real().SleepFor(grace, done.get_token())) return;
     cli::Terminal::Restore();
     _exit(cli::kExitInterrupted);
   });

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <ostream>
 #include <string>
+#include <vector>
 
 #include "base/version.h"
 
@@ -48,7 +49,10 @@ A new attempt begins at the last checkpoint.)";
 constexpr char kReportHelp[] = R"(Examples:
   kubectl hetero report vit-blur
   kubectl hetero report vit-blur -o json | jq .accuracy
-The full report is the file report.json below the job's output.uri.)";
+  kubectl hetero report vit-blur --save out       # out/report.json, out/report.html
+With output.uri: file:///... the report is on a volume of the head. Then -o json, -o html and --save
+read it through a pod that mounts this volume and is deleted at once; otherwise -o json prints
+status.result.)";
 
 constexpr char kValidateHelp[] = R"(Examples:
   kubectl hetero validate job.yaml
@@ -69,22 +73,25 @@ void AddJob(CLI::App* sub, Options& options) {
   sub->add_option("JOB", options.job, "Name of the job")->type_name(" ")->required();
 }
 
-void AddOutput(CLI::App* sub, Options& options) {
+void AddOutput(CLI::App* sub, Options& options, const std::vector<std::string>& formats,
+               const char* description) {
   sub->add_option_function<std::string>(
          "-o,--output",
          [&options](const std::string& format) {
-           options.output = format == "json" ? OutputFormat::kJson : OutputFormat::kText;
+           options.output = format == "json"   ? OutputFormat::kJson
+                            : format == "html" ? OutputFormat::kHtml
+                                               : OutputFormat::kText;
          },
-         "text or json")
+         description)
       ->type_name("FORMAT")
-      ->check(CLI::IsMember({"text", "json"}).description(""));
+      ->check(CLI::IsMember(formats).description(""));
 }
 
 void AddVerbs(CLI::App& app, Options& options) {
   CLI::App* status =
       AddVerb(app, "status", "How a job is doing", kStatusHelp, Verb::kStatus, options);
   AddJob(status, options);
-  AddOutput(status, options);
+  AddOutput(status, options, {"text", "json"}, "text or json");
   status->add_flag("--once", options.once, "Print once and end");
   status->add_option("--timeout", options.timeout_seconds, "Seconds to wait for the job's end")
       ->type_name("SECONDS")
@@ -105,7 +112,13 @@ void AddVerbs(CLI::App& app, Options& options) {
   CLI::App* report =
       AddVerb(app, "report", "What a finished job came to", kReportHelp, Verb::kReport, options);
   AddJob(report, options);
-  AddOutput(report, options);
+  AddOutput(report, options, {"text", "json", "html"}, "text, json or html");
+  report->add_option("--save", options.save_folder, "Write report.json and report.html there")
+      ->type_name("FOLDER");
+  report
+      ->add_option("--image", options.image,
+                   "Of the pod that reads the report; default: the head's")
+      ->type_name("IMAGE");
   CLI::App* validate = AddVerb(app, "validate", "Check a manifest without running it",
                                kValidateHelp, Verb::kValidate, options);
   validate->add_option("FILE", options.file, "Manifest; - reads standard input")

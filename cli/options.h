@@ -8,7 +8,7 @@
 namespace hetero::cli {
 
 enum class Verb { kStatus, kLogs, kSuspend, kResume, kReport, kValidate };
-enum class OutputFormat { kText, kJson };
+enum class OutputFormat { kText, kJson, kHtml };
 
 struct Options {
   Verb verb = Verb::kStatus;
@@ -23,7 +23,9 @@ struct Options {
   std::string role;         // logs; empty: all
   int index = -1;           // logs; -1: all
   bool follow = false;
-  bool server = false;  // validate
+  bool server = false;      // validate
+  std::string save_folder;  // report; empty: print it
+  std::string image;        // report, of the pod that reads it; empty: the head's
 };
 
 inline constexpr int kExitUsage = 2;

@@ -1,7 +1,6 @@
 #include "absl/strings/str_cat.h"
 #include "cli/commands.h"
 #include "cli/job_view.h"
-#include "cli/render.h"
 #include "cli/terminal.h"
 
 namespace hetero::cli {
@@ -31,27 +30,6 @@ absl::StatusOr<int> SetSuspend(Cluster& cluster, const Options& options, bool su
                           "hetero resume " +
                               view->name + " lets it go on\n"
                         : " goes on; kubectl hetero status " + view->name + " shows how\n"));
-  return 0;
-}
-
-absl::StatusOr<int> Report(Cluster& cluster, const Options& options) {
-  const auto object = cluster.Job(options.job);
-  if (!object.ok()) return object.status();
-  const auto view = ViewOf(*object);
-  if (!view.ok()) return view.status();
-  if (!view->status.finished()) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "heterotrainingjob ", view->name_space, "/", view->name, " has not ended yet (",
-        view->state(), "); kubectl hetero status ", view->name, " waits for its end"));
-  }
-  if (options.output == OutputFormat::kText) {
-    Print(RenderReport(*view, {.width = Terminal::Available() ? Terminal::CurrentSize().columns : 0,
-                               .colour = Terminal::Coloured()}));
-    return 0;
-  }
-  const json status = object->value("status", json::object());
-  const json result = status.is_object() ? status.value("result", json::object()) : json::object();
-  Print(result.dump(2, ' ', false, json::error_handler_t::replace) + "\n");
   return 0;
 }
 

@@ -31,6 +31,20 @@ Effect CreateService(const Pass& pass) {
                 children::HeadService(pass.object.job));
 }
 
+// What is left open on purpose, so that nobody takes the job for a protected one.
+std::string Unprotected(const api::Network& network) {
+  const bool tls = network.tls == api::Switch::kEnabled;
+  const bool policy = network.network_policy == api::Switch::kEnabled;
+  if (tls && policy) return "";
+  if (policy) return "network.tls is Disabled: the pods talk to each other in plain text";
+  if (tls) {
+    return "network.networkPolicy is Disabled: gradients and metrics are open to the whole cluster";
+  }
+  return "network.tls and network.networkPolicy are Disabled: all ports of the pods are open to "
+         "the "
+         "whole cluster, in plain text";
+}
+
 std::vector<Effect> MissingConfig(const Pass& pass) {
   std::vector<Effect> stage;
   if (pass.seen.config_map == nullptr) {
@@ -94,7 +108,8 @@ void DescribeChildren(Pass& pass) {
   const bool complete = std::all_of(pass.slots.begin(), pass.slots.end(),
                                     [](const Slot& slot) { return slot.pod != nullptr; });
   if (complete) {
-    SetCondition(pass, ConditionType::kPodsCreated, ConditionStatus::kTrue, "AllCreated");
+    SetCondition(pass, ConditionType::kPodsCreated, ConditionStatus::kTrue, "AllCreated",
+                 Unprotected(pass.object.job.spec.network));
     // While the Service is away the old address stands, to be compared with the next one.
     if (std::string address = HeadJoinAddress(pass); !address.empty()) {
       pass.status.head_address = std::move(address);

@@ -27,6 +27,12 @@ absl::StatusOr<int32_t> RankOf(const v1::Generation& generation, const v1::Ident
       absl::StrCat("generation ", generation.number(), " has no rank for ", MemberName(self)));
 }
 
+// Most of a pod's memory is for the model: waiting batches take a quarter of its limit at most.
+int64_t WithinMemory(int64_t budget) {
+  const std::optional<int64_t> limit = base::CgroupMemoryLimit();
+  return limit ? std::min(budget, *limit / 4) : budget;
+}
+
 job::Schedule::Options ScheduleOptions(const api::HeteroTrainingJob& job,
                                        const feed::SampleProducer& producer) {
   const api::Training& training = job.spec.training;
@@ -105,7 +111,7 @@ absl::Status RankSession::OpenStream() {
   feed::TicketClient::Options stream{
       .rank = rank_,
       .generation = generation_.number(),
-      .byte_budget = std::max(options_.byte_budget, 2 * batch_bytes),
+      .byte_budget = std::max(WithinMemory(options_.byte_budget), 2 * batch_bytes),
       .local_threads = options_.local_threads > 0 ? options_.local_threads : CoresFromEnvironment(),
       .tls = options_.tls_to(kCpuWorkerType)};
   auto batches = feed::TicketClient::Start(stream, schedule_.get(), producer_.get(), clock_);

@@ -1,3 +1,5 @@
+#include <signal.h>
+
 #include <cstdlib>
 #include <fstream>
 
@@ -117,6 +119,58 @@ TEST_F(Verbs, ReportOfAnEndedJobOnly) {
   const CommandResult late = Hetero({"suspend", "vit", "-n", space.name()});
   EXPECT_EQ(late.exit_code, 1);
   EXPECT_THAT(late.output, HasSubstr("vit has ended (Succeeded); kubectl hetero report vit"));
+}
+
+TEST_F(Verbs, ReportOnAVolumeIsReadByAPodThatIsDeletedWhateverHappens) {
+  TestNamespace space("reader");
+  const auto readers = [&] {
+    return plane_.Objects(kube::kPods, space.name(), "app.kubernetes.io/name=hetero-report-reader");
+  };
+  json manifest =
+      MakeJob("vit", {{"steps", 5}, {"result", {{"reportUri", "file:///out/vit/report.json"}}}});
+  JobUnderTest plain(space.name(), manifest);
+  ASSERT_TRUE(plain.WaitIs("Succeeded"));
+  const CommandResult lost = Hetero({"report", "vit", "-n", space.name(), "-o", "json"});
+  EXPECT_EQ(lost.exit_code, 1);
+  EXPECT_THAT(lost.output, HasSubstr("the head has no volume mounted there"));
+
+  manifest["metadata"]["name"] = "kept";
+  RoleOf(manifest, "head")["template"] = {
+      {"spec",
+       {{"volumes",
+         json::array({{{"name", "out"}, {"persistentVolumeClaim", {{"claimName", "results"}}}}})},
+        {"containers",
+         json::array(
+             {{{"name", "runtime"},
+               {"volumeMounts", json::array({{{"name", "out"}, {"mountPath", "/out"}}})}}})}}}};
+  // Without a bound claim the scheduler finds no node for the head.
+  plane_.MustKubectl({"apply", "-n", space.name(), "-f", "-"},
+                     R"({"apiVersion": "v1", "kind": "PersistentVolumeClaim",
+      "metadata": {"name": "results"}, "spec": {"accessModes": ["ReadWriteMany"], "storageClassName": "",
+      "volumeName": "results", "resources": {"requests": {"storage": "1Mi"}}}})");
+  plane_.MustKubectl({"apply", "-f", "-"},
+                     json({{"apiVersion", "v1"},
+                           {"kind", "PersistentVolume"},
+                           {"metadata", {{"name", "results"}}},
+                           {"spec",
+                            {{"capacity", {{"storage", "1Mi"}}},
+                             {"accessModes", {"ReadWriteMany"}},
+                             {"storageClassName", ""},
+                             {"claimRef", {{"namespace", space.name()}, {"name", "results"}}},
+                             {"hostPath", {{"path", "/tmp/results"}}}}}})
+                         .dump());
+  JobUnderTest job(space.name(), manifest);
+  ASSERT_TRUE(job.WaitIs("Succeeded")) << job.Describe();
+  const std::string folder = plane_.folder() + "/saved";
+  BackgroundProgram reading(
+      {"kubectl", "hetero", "report", "kept", "-n", space.name(), "--save", folder},
+      plane_.folder() + "/reading.log");
+  ASSERT_TRUE(WaitFor("the reader pod is there", [&] { return readers().size() == 1; }));
+  EXPECT_EQ(readers()[0]["spec"]["volumes"][0]["persistentVolumeClaim"]["claimName"], "results");
+  reading.Signal(SIGINT);
+  EXPECT_EQ(reading.Wait(std::chrono::seconds(60)), 130) << reading.log();
+  EXPECT_TRUE(WaitFor("the reader pod is gone", [&] { return readers().empty(); }));
+  plane_.MustKubectl({"delete", "pv", "results", "--wait=false"});
 }
 
 TEST_F(Verbs, ValidateHereAndByTheServer) {

@@ -130,6 +130,24 @@ TEST(LifeTest, InvalidSpecFailsBeforeAnythingIsCreated) {
   EXPECT_THAT(cluster.events, ElementsAre("InvalidSpec"));
 }
 
+TEST(LifeTest, WhatIsUnprotectedIsSaid) {
+  const auto message = [](api::Switch tls, api::Switch policy) {
+    ModelCluster cluster{Job()};
+    cluster.ChangeSpec([&](api::Spec& spec) {
+      spec.network.tls = tls;
+      spec.network.network_policy = policy;
+    });
+    cluster.Settle();
+    EXPECT_EQ(cluster.State(ConditionType::kPodsCreated), "True/AllCreated");
+    return cluster.Condition(ConditionType::kPodsCreated).message;
+  };
+  constexpr auto kOn = api::Switch::kEnabled, kOff = api::Switch::kDisabled;
+  EXPECT_EQ(message(kOn, kOn), "");
+  EXPECT_THAT(message(kOff, kOn), testing::HasSubstr("network.tls is Disabled"));
+  EXPECT_THAT(message(kOn, kOff), testing::HasSubstr("network.networkPolicy is Disabled"));
+  EXPECT_THAT(message(kOff, kOff), testing::HasSubstr("in plain text"));
+}
+
 TEST(LifeTest, ScaledCpuRole) {
   ModelCluster cluster{Job().Cpus(2)};
   cluster.RunJob();

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "operator/api/hetero_training_job.h"
+#include "operator/children/children.h"
+#include "operator/reconcile/certificates.h"
+#include "tests/integration/support/program_run.h"
+#include "tests/integration/support/temporary_folder.h"
+
+namespace hetero::testing {
+
+// The pods that the operator would create for a job, each run as a process of this machine: the
+// container's own command, arguments and environment, with what a kubelet and a network would give
+// it. A pod's address is one of the loopback network's, so that every pod has all ports; mounts
+// are folders.
+class LocalPods {
+ public:
+  explicit LocalPods(api::HeteroTrainingJob job);
+
+  // Starts the pod of a role's replica; again: as the operator creates it again.
+  void Start(const std::string& role, int index = 0);
+  // All pods of the job.
+  void StartAll();
+
+  ProgramRun& Run(const std::string& pod) { return *pods_.at(pod).run; }
+  std::string AddressOf(const std::string& pod) const { return pods_.at(pod).address; }
+  // What the container has left for the kubelet; empty: nothing.
+  std::string TerminationMessage(const std::string& pod) const;
+  // Whether GET http://<pod>:<port><path> is answered with 200 before the deadline; the body.
+  std::string Fetch(const std::string& pod, int port, const std::string& path) const;
+  bool ready(const std::string& pod) const;
+
+  const api::HeteroTrainingJob& job() const { return job_; }
+  const reconcile::JobTrust& trust() const { return trust_; }
+  const reconcile::OperatorIdentity& operator_identity() const { return operator_; }
+  std::string output_folder() const { return folder_ / "output"; }
+
+ private:
+  struct Pod {
+    std::string address;
+    std::string termination_log;
+    std::unique_ptr<ProgramRun> run;
+  };
+  std::string AddressFor(const std::string& pod);
+  // Paths of a pod as they are on this machine, and its address for "any address".
+  std::string Here(std::string text, const std::string& pod) const;
+  std::string ValueOf(const nlohmann::json& variable, const nlohmann::json& container,
+                      const std::string& pod) const;
+  void MountSecret(const nlohmann::json& spec, const std::string& pod);
+
+  api::HeteroTrainingJob job_;
+  reconcile::JobTrust trust_;
+  reconcile::OperatorIdentity operator_;
+  TemporaryFolder folder_;
+  std::map<std::string, Pod> pods_;
+  int64_t incarnation_ = 0;
+};
+
+}  // namespace hetero::testing
