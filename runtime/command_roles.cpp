@@ -57,7 +57,7 @@ int RunHeadCommand(const HeadArguments& arguments) {
   absl::StatusOr<process::HeadTls> tls = process::HeadTlsFromEnvironment();
   if (!tls.ok()) {
     std::cerr << "head: " << tls.status().message() << "\n";
-    return kExitUsage;
+    return kExitFailed;
   }
   process::HeadOptions options{.metrics_address = arguments.metrics,
                                .page_address = arguments.page_listen,
