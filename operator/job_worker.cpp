@@ -22,7 +22,9 @@ JobWorker::JobWorker(const OperatorOptions& options, kube::Client& client,
 void JobWorker::Run(const reconcile::Stores& stores, const reconcile::OperatorIdentity& identity,
                     std::stop_token stop) {
   kube::EventRecorder events(event_client_, clock_, {.instance = options_.identity});
-  reconcile::HeadFollower heads(clock_, identity, [this](const std::string& key) { Enqueue(key); });
+  reconcile::HeadFollower heads(
+      clock_, identity, [this](const std::string& key) { Enqueue(key); },
+      registry_.GetGauge("hetero_head_streams", "Open status streams to the heads of jobs."));
   reconcile::Reconciler reconciler(
       client_, clock_, registry_, stores, events, heads, identity,
       {.settings = options_.settings, .parallelism = options_.parallelism});

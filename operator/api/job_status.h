@@ -22,9 +22,10 @@ enum class ConditionType {  // in the order in which they stand in status.condit
   kRestarting,
   kRunning,
   kRegistered,
-  kPodsCreated
+  kPodsCreated,
+  kCheckpointFailing
 };
-inline constexpr int kConditionTypes = 8;
+inline constexpr int kConditionTypes = 9;
 enum class ConditionStatus { kTrue, kFalse, kUnknown };
 
 struct Condition {

@@ -19,7 +19,8 @@ struct EnumNames<ConditionType> {
        {kRestarting, "Restarting"},
        {kRunning, "Running"},
        {kRegistered, "Registered"},
-       {kPodsCreated, "PodsCreated"}}};
+       {kPodsCreated, "PodsCreated"},
+       {kCheckpointFailing, "CheckpointFailing"}}};
 };
 
 template <>

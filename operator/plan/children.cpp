@@ -61,16 +61,30 @@ std::vector<Effect> MissingConfig(const Pass& pass) {
   return stage;
 }
 
+// The head takes only a larger one for a newer process, and the clock may have gone back since the
+// last was made, or another operator's was ahead.
+int64_t NextIncarnation(const Pass& pass) {
+  int64_t next =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(pass.now.time_since_epoch()).count();
+  for (const auto& pod : pass.seen.pods) next = std::max(next, pod->incarnation + 1);
+  if (const HeadReport* report = pass.Report(); report != nullptr) {
+    for (const auto& [name, member] : report->members) {
+      next = std::max(next, member.incarnation + 1);
+    }
+  }
+  return next;
+}
+
 std::vector<Effect> MissingPods(const Pass& pass, const std::string& head_address) {
   std::vector<Effect> stage;
+  const int64_t incarnation = NextIncarnation(pass);
   for (const Slot& slot : pass.slots) {
     if (slot.name_taken) continue;
     children::PodSlot pod;
     pod.role = slot.role;
     pod.index = slot.index;
     pod.attempt = pass.status.attempt;
-    pod.incarnation =
-        std::chrono::duration_cast<std::chrono::nanoseconds>(pass.now.time_since_epoch()).count();
+    pod.incarnation = incarnation;
     pod.head_address = head_address;
     stage.push_back(
         Create(Resource::kPod, slot.name, children::Pod(pass.object.job, pod, pass.settings)));

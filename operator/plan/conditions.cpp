@@ -15,6 +15,10 @@ Condition FirstState(ConditionType type) {
   condition.type = type;
   condition.status = ConditionStatus::kUnknown;
   switch (type) {
+    case ConditionType::kCheckpointFailing:
+      condition.status = ConditionStatus::kFalse;
+      condition.reason = "NoneFailed";
+      break;
     case ConditionType::kSuspended:
       condition.status = ConditionStatus::kFalse;
       condition.reason = "NotSuspended";

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
+#include "operator/plan/members.h"
 #include "operator/plan/node_loss.h"
 
 namespace hetero::plan {
@@ -13,22 +14,17 @@ namespace {
 constexpr size_t kMaxMessageBytes = 3072;
 
 // Reasons of a pod's end that the kubelet, the scheduler or the node's shutdown gives.
-constexpr std::array<std::string_view, 8> kDisruptions = {
-    "Evicted",      "NodeLost",   "Shutdown",  "NodeShutdown",
-    "NodeAffinity", "Preempting", "Preempted", "Terminated"};
+constexpr std::array<std::string_view, 9> kDisruptions = {
+    "Evicted",    "NodeLost",  "Shutdown",   "NodeShutdown",          "NodeAffinity",
+    "Preempting", "Preempted", "Terminated", "ContainerStatusUnknown"};
+
+// What a container runtime says of containers whose end it has not seen: their node was reset.
+constexpr char kEndUnseen[] = "Unknown";
+constexpr int32_t kEndUnseenCode = 255;
 
 bool IsDisruption(const ObservedPod& pod) {
-  return pod.disrupted ||
+  return pod.disrupted || (pod.reason == kEndUnseen && pod.exit_code == kEndUnseenCode) ||
          std::find(kDisruptions.begin(), kDisruptions.end(), pod.reason) != kDisruptions.end();
-}
-
-// Only a trainer that took part in a step can have left one: its replacement is not the one that
-// the head still misses.
-bool HeadLostIt(const Pass& pass, const Slot& slot) {
-  const HeadReport* report = pass.Report();
-  return report != nullptr && report->connected && slot.role->type == api::RoleType::kGpuWorker &&
-         slot.pod->runtime == ObservedPod::Runtime::kRunning &&
-         slot.pod->created < report->last_step_time && report->lost.contains(slot.member());
 }
 
 // Told to end by a drain or a node's shutdown before the job was over. The end of a trainer with
@@ -37,6 +33,18 @@ bool EndedEarly(const Slot& slot) {
   return slot.pod->succeeded() && slot.pod->disrupted &&
          (slot.role->type == api::RoleType::kCpuWorker ||
           (slot.role->type == api::RoleType::kHead && !api::VerdictFromJson(slot.pod->message)));
+}
+
+// With this code a head and its trainers end after an order to stop, which one of them gets (its
+// pod was deleted, its node drained) and all obey: a checkpoint, then the end. Before the training
+// has begun there is nothing to stop in order.
+constexpr int32_t kOrderedStop = 130;
+
+bool StoppedInOrder(const Pass& pass, const Slot& slot) {
+  return slot.role->type != api::RoleType::kCpuWorker &&
+         slot.pod->runtime == ObservedPod::Runtime::kTerminated &&
+         slot.pod->exit_code == kOrderedStop && pass.before.attempt == pass.status.attempt &&
+         pass.before.Is(api::ConditionType::kRegistered);
 }
 
 std::string Ending(const std::string& text) {
@@ -49,6 +57,14 @@ std::string Ending(const std::string& text) {
 }  // namespace
 
 std::string Failure::Describe() const {
+  switch (kind) {
+    case Kind::kFailed:
+      break;
+    case Kind::kLeft:
+      return slot->member() + " ended under an earlier head and is wanted again";
+    case Kind::kStopped:
+      return slot->member() + " was stopped in order, and so were all others";
+  }
   std::string text = absl::StrCat(slot->member(), " failed: ", reason);
   if (exit_code) absl::StrAppend(&text, ", exit code ", *exit_code);
   return text;
@@ -65,6 +81,17 @@ std::optional<Failure> FailureOf(Pass& pass, const Slot& slot) {
     failure.disruption = IsDisruption(pod) || OnLostNode(pass, pod);
     if (pod.runtime == ObservedPod::Runtime::kTerminated) failure.exit_code = pod.exit_code;
     failure.reason = !pod.reason.empty() ? pod.reason : pod.disrupted ? "Disruption" : "Error";
+    if (!failure.disruption && StoppedInOrder(pass, slot)) {
+      failure.kind = Failure::Kind::kStopped;
+      failure.disruption = true;
+    }
+    return failure;
+  }
+  if (LeftUnderEarlierHead(pass, slot)) {
+    failure.kind = Failure::Kind::kLeft;
+    failure.disruption = true;
+    failure.reason = "Left";
+    failure.message.clear();
     return failure;
   }
   if (pod.succeeded()) return std::nullopt;

@@ -8,15 +8,22 @@
 
 namespace hetero::plan {
 
-// One member that ended badly or has to be given up.
+// One member that ended badly, has to be given up, or left while it is wanted.
 struct Failure {
   const Slot* slot = nullptr;
-  bool disruption = false;           // the cluster's doing: costs nothing
+  bool disruption = false;  // the cluster's doing: costs nothing
+  enum class Kind {
+    kFailed,
+    kLeft,     // a CPU worker that an earlier head let go: wanted again, and nobody's fault
+    kStopped,  // told to stop in order, as then all of the attempt are: nobody's fault either
+  };
+  Kind kind = Kind::kFailed;
   std::optional<int32_t> exit_code;  // of the container `runtime`, when it ran and ended
   std::string reason;                // OOMKilled, Error, Evicted, NodeLost, Lost, ...
   std::string message;
   base::WallTime time;
 
+  bool blameless() const { return kind != Kind::kFailed; }
   // "gpu-1 failed: OOMKilled, exit code 137".
   std::string Describe() const;
 };

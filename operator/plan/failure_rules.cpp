@@ -39,6 +39,14 @@ bool Matches(const api::FailureRule& rule, const Failure& failure) {
 }  // namespace
 
 Decision Decide(const Failure& failure) {
+  switch (failure.kind) {  // rules are for what went wrong
+    case Failure::Kind::kFailed:
+      break;
+    case Failure::Kind::kLeft:
+      return {api::FailureAction::kRestartPod, std::nullopt};
+    case Failure::Kind::kStopped:
+      return {api::FailureAction::kRestartGang, std::nullopt};
+  }
   const std::vector<api::FailureRule>& rules = failure.slot->role->failure_rules;
   for (size_t i = 0; i < rules.size(); ++i) {
     if (Matches(rules[i], failure)) return {rules[i].action, i};

@@ -35,8 +35,9 @@ struct ObservedPod {
   std::string role;
   int32_t index = 0;
   int32_t attempt = 0;
-  std::string node;   // empty: not scheduled
-  std::string phase;  // Pending, Running, Succeeded, Failed, Unknown
+  int64_t incarnation = 0;  // of its processes, as they tell the head; 0: none is stated
+  std::string node;         // empty: not scheduled
+  std::string phase;        // Pending, Running, Succeeded, Failed, Unknown
   base::WallTime created;
   std::optional<base::WallTime> deletion_time;  // Terminating; the time by which it should be gone
   bool ready = false;
@@ -99,10 +100,22 @@ struct HeadReport {
   struct RoleMembers {
     int32_t desired = 0;
     int32_t registered = 0;
-    std::vector<std::string> missing;  // "cpu-1", at most 5
   };
   std::map<std::string, RoleMembers> roles;
-  std::set<std::string> lost;  // members of GPU roles that were connected and are silent: "gpu-0"
+  // What the head knows of a replica's process; of several ranks the one that is worst off.
+  struct Member {
+    int64_t incarnation = 0;
+    bool connected = false;
+    bool lost = false;  // given up by the head for a while, and not back
+  };
+  std::map<std::string, Member> members;  // "gpu-0"; nobody before it has joined
+  struct Sizing {
+    int32_t needed = 0;
+    std::string reason;
+    bool operator==(const Sizing&) const = default;
+  };
+  std::map<std::string, Sizing> sizing;  // CPU roles whose need has been measured
+  std::string checkpoint_problem;        // empty: none
   std::optional<api::JobProgress> progress;
   std::optional<api::Verdict> verdict;  // set with kSucceeded and kFailed
 };

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "operator/children/names.h"
+#include "operator/plan/autoscale.h"
 
 namespace hetero::plan {
 
@@ -36,7 +37,7 @@ void Pass::FillSlots() {
   for (const auto& pod : seen.pods) by_name[pod->name] = pod.get();
   slots.clear();
   for (const api::Role& role : spec.roles) {
-    for (int32_t index = 0; index < role.replicas; ++index) {
+    for (int32_t index = 0; index < Wanted(role); ++index) {
       Slot& slot = slots.emplace_back();
       slot.role = &role;
       slot.index = index;
@@ -47,6 +48,8 @@ void Pass::FillSlots() {
     }
   }
 }
+
+int32_t Pass::Wanted(const api::Role& role) const { return WantedReplicas(spec, status, role); }
 
 const ObservedPod* Pass::HeadPod() const {
   const auto slot = std::find_if(slots.begin(), slots.end(), [](const Slot& candidate) {

@@ -52,6 +52,8 @@ struct Pass {
   // Opens attempt `attempt`: none of the pods seen belongs to it.
   void OpenAttempt(int32_t attempt);
 
+  // Replicas of the role that the status, as it is being made, asks for.
+  int32_t Wanted(const api::Role& role) const;
   // Null when there is no such pod of the current attempt.
   const ObservedPod* HeadPod() const;
   // What the head of this attempt said; null when it has said nothing.

@@ -1,6 +1,8 @@
 #include "operator/plan/plan.h"
 
 #include "operator/api/job_status.h"
+#include "operator/plan/autoscale.h"
+#include "operator/plan/checkpoints.h"
 #include "operator/plan/children.h"
 #include "operator/plan/clean_up.h"
 #include "operator/plan/conditions.h"
@@ -36,10 +38,11 @@ void RunFinished(Pass& pass) {
 // Each step may end or pause the job; the later ones then have nothing to say.
 void RunActive(Pass& pass) {
   constexpr Step kSteps[] = {
-      CheckSpec,           ReadVerdict,          SuspendOrResume,   BeginFirstAttempt,
-      CheckActiveDeadline, CountFailures,        CheckGroundwork,   CheckStall,
-      DescribeChildren,    DescribeRegistration, DescribeRunning,   CheckStartUp,
-      CopyProgress,        FollowHead,           DeleteGivenUpPods, CreateChildren,
+      CheckSpec,           ReadVerdict,      SuspendOrResume,      BeginFirstAttempt,
+      CheckActiveDeadline, CountFailures,    CheckGroundwork,      CheckStall,
+      Autoscale,           DescribeChildren, DescribeRegistration, DescribeRunning,
+      DescribeCheckpoints, CheckStartUp,     CopyProgress,         FollowHead,
+      DeleteGivenUpPods,   CreateChildren,
   };
   for (const Step step : kSteps) {
     if (pass.active()) step(pass);

@@ -36,6 +36,7 @@ struct Effect {
   // kReportExit
   std::string role;
   int32_t index = 0;
+  int64_t incarnation = 0;
   int32_t exit_code = 0;
   int32_t signal = 0;
   std::string message;

@@ -25,6 +25,7 @@ Effect ReportExit(const Slot& slot) {
   effect.name = pod.name;
   effect.role = slot.role->name;
   effect.index = slot.index;
+  effect.incarnation = pod.incarnation;
   effect.exit_code = pod.exit_code;
   effect.signal = pod.signal;
   effect.message = !pod.reason.empty() ? pod.reason : "given up";

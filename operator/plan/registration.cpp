@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "operator/plan/conditions.h"
+#include "operator/plan/members.h"
 
 namespace hetero::plan {
 namespace {
@@ -21,17 +22,13 @@ bool PullFailed(const std::string& reason) {
 }
 
 // Whether the head counts the member among its own.
-bool HasRegistered(const HeadReport& report, const Slot& slot) {
-  if (slot.role->type == api::RoleType::kHead) return report.connected;
-  const auto role = report.roles.find(slot.role->name);
-  if (role == report.roles.end()) return false;
-  const HeadReport::RoleMembers& members = role->second;
-  if (members.registered >= slot.role->replicas) return true;
-  const bool named = std::find(members.missing.begin(), members.missing.end(), slot.member()) !=
-                     members.missing.end();
-  // With five named, those beyond are not told apart: the pods that do not run are the likely ones.
-  return !named && slot.pod != nullptr && slot.pod->runtime == ObservedPod::Runtime::kRunning &&
-         members.registered > 0;
+bool HasRegistered(const Pass& pass, const Slot& slot) {
+  const HeadReport* report = pass.Report();
+  if (report == nullptr) return false;
+  if (slot.role->type == api::RoleType::kHead) return report->connected;
+  const HeadReport::Member* member = MemberOf(pass, slot);
+  return member != nullptr && member->connected && !member->lost &&
+         (slot.pod == nullptr || member->incarnation >= slot.pod->incarnation);
 }
 
 MissingMember Explain(const Pass& pass, const Slot& slot) {
@@ -62,7 +59,7 @@ MissingMember Explain(const Pass& pass, const Slot& slot) {
     }
     return because(cause, why);
   }
-  if (pod.runtime != ObservedPod::Runtime::kRunning) {
+  if (!HasStarted(pass, slot)) {
     return because(Cause::kOther,
                    pod.node.empty() ? "not scheduled yet" : "not started yet on node " + pod.node);
   }
@@ -77,16 +74,17 @@ bool Complete(const Pass& pass) {
   if (report == nullptr) return false;
   if (report->state == HeadReport::State::kRunning) return true;
   if (!report->connected) return false;
-  return std::all_of(pass.spec.roles.begin(), pass.spec.roles.end(), [report](const auto& role) {
-    if (role.type == api::RoleType::kHead) return true;
-    const int32_t required =
-        role.type == api::RoleType::kCpuWorker
-            ? std::min(role.min_replicas.value_or(role.replicas), role.replicas)
-            : role.replicas;
-    const auto members = report->roles.find(role.name);
-    return required == 0 ||
-           (members != report->roles.end() && members->second.registered >= required);
-  });
+  return std::all_of(
+      pass.spec.roles.begin(), pass.spec.roles.end(), [&pass, report](const auto& role) {
+        if (role.type == api::RoleType::kHead) return true;
+        const int32_t required =
+            role.type == api::RoleType::kCpuWorker
+                ? std::min(role.min_replicas.value_or(role.replicas), pass.Wanted(role))
+                : role.replicas;
+        const auto members = report->roles.find(role.name);
+        return required == 0 ||
+               (members != report->roles.end() && members->second.registered >= required);
+      });
 }
 
 const char* ReasonFor(const std::vector<MissingMember>& missing) {
@@ -106,10 +104,9 @@ const char* ReasonFor(const std::vector<MissingMember>& missing) {
 }  // namespace
 
 std::vector<MissingMember> MissingMembers(const Pass& pass) {
-  const HeadReport* report = pass.Report();
   std::vector<MissingMember> missing;
   for (const Slot& slot : pass.slots) {
-    if (report != nullptr && HasRegistered(*report, slot)) continue;
+    if (HasRegistered(pass, slot)) continue;
     missing.push_back(Explain(pass, slot));
   }
   std::stable_sort(missing.begin(), missing.end(),

@@ -10,6 +10,8 @@
 #include "operator/plan/failure.h"
 #include "operator/plan/failure_rules.h"
 #include "operator/plan/follow.h"
+#include "operator/plan/members.h"
+#include "operator/plan/role_counts.h"
 
 namespace hetero::plan {
 namespace {
@@ -71,7 +73,7 @@ bool StillTraining(const Pass& pass, const Slot& slot, const std::vector<Judged>
     return judged.failure.slot == &slot;
   });
   // One that ended and is no failure has trained to the end, or failureRules ignore it.
-  return !failing && (slot.pod->ended() || slot.pod->runtime == ObservedPod::Runtime::kRunning);
+  return !failing && (slot.pod->ended() || HasStarted(pass, slot));
 }
 
 // No trainer of the attempt is left that holds the model: all have failed or, once training was
@@ -83,6 +85,7 @@ bool Collapsed(const Pass& pass, const std::vector<Judged>& failures) {
   bool any = false;
   for (const Slot& slot : pass.slots) {
     if (!IsTrainer(slot)) continue;
+    if (WorksAtHead(pass, slot)) return false;  // whatever is seen of the one before it
     const bool failed = slot.pod != nullptr && slot.pod->failed();
     if (registered ? StillTraining(pass, slot, failures) : !failed) return false;
     any = true;
@@ -98,14 +101,6 @@ bool AlreadyPaid(const Pass& pass) {
   });
 }
 
-api::RoleCounts& CountsOf(api::JobStatus& status, const std::string& role) {
-  for (api::RoleCounts& counts : status.role_statuses) {
-    if (counts.name == role) return counts;
-  }
-  status.role_statuses.emplace_back().name = role;
-  return status.role_statuses.back();
-}
-
 bool WithinBudget(Pass& pass, int32_t cost, const std::string& cause) {
   if (cost == 0 || pass.status.restarts + cost <= pass.policy.max_restarts) return true;
   FailJob(pass, kMaxRestartsExceeded,
@@ -117,6 +112,10 @@ bool WithinBudget(Pass& pass, int32_t cost, const std::string& cause) {
 void Announce(Pass& pass, const std::vector<Judged>& failures) {
   for (const Judged& judged : failures) {
     std::string note = judged.failure.Describe();
+    if (judged.failure.blameless()) {
+      pass.AddEvent(false, "PodEnded", "Restart", std::move(note));
+      continue;
+    }
     if (judged.failure.disruption) note += " (disruption, not counted)";
     if (!judged.failure.message.empty()) {
       note += ": " + judged.failure.message.substr(0, judged.failure.message.find('\n'));
@@ -147,6 +146,14 @@ void Record(Pass& pass, const std::vector<Judged>& failures, bool once, int32_t 
   }
 }
 
+const char* GangReason(const std::vector<Judged>& failures, bool collapsed) {
+  const bool stopped = std::any_of(failures.begin(), failures.end(), [](const Judged& judged) {
+    return judged.failure.kind == Failure::Kind::kStopped;
+  });
+  if (stopped) return "Stopped";
+  return collapsed ? "NoTrainerLeft" : "PodFailed";
+}
+
 }  // namespace
 
 bool RestartGang(Pass& pass, int32_t cost, const std::string& reason, const std::string& message) {
@@ -169,8 +176,11 @@ void CountFailures(Pass& pass) {
   const std::vector<Judged> failures = NewFailures(pass);
   const bool collapsed = Collapsed(pass, failures);
   if (failures.empty() && !collapsed) return;
-  if (!failures.empty() && !pass.status.first_failure) {
-    pass.status.first_failure = Evidence(failures.front().failure);
+  const auto blamed = std::find_if(failures.begin(), failures.end(), [](const Judged& judged) {
+    return !judged.failure.blameless();
+  });
+  if (blamed != failures.end() && !pass.status.first_failure) {
+    pass.status.first_failure = Evidence(blamed->failure);
   }
   Announce(pass, failures);
   if (FailedByRule(pass, failures)) return;
@@ -191,7 +201,7 @@ void CountFailures(Pass& pass) {
   const int32_t cost = costs == 0 || (collapsed && AlreadyPaid(pass)) ? 0 : 1;
   if (!WithinBudget(pass, cost, cause)) return;
   Record(pass, failures, /*once=*/true, cost);
-  RestartGang(pass, 0, collapsed ? "NoTrainerLeft" : "PodFailed", cause);
+  RestartGang(pass, 0, GangReason(failures, collapsed), cause);
 }
 
 void CheckGroundwork(Pass& pass) {

@@ -1,6 +1,7 @@
 #include "operator/plan/role_counts.h"
 
 #include "absl/strings/str_cat.h"
+#include "operator/plan/members.h"
 
 namespace hetero::plan {
 namespace {
@@ -26,18 +27,27 @@ int32_t Registered(const Pass& pass, const api::Role& role, const api::RoleCount
   return earlier != nullptr && same_attempt ? earlier->registered : 0;
 }
 
-void CountPod(const Pass& pass, const ObservedPod& pod, api::RoleCounts& counts) {
+void CountPod(const Pass& pass, const Slot& slot, api::RoleCounts& counts) {
+  const ObservedPod& pod = *slot.pod;
   ++counts.created;
   if (pod.succeeded()) {
     ++counts.succeeded;
   } else if (pod.failed()) {
     ++counts.failed;
-  } else if (pod.runtime == ObservedPod::Runtime::kRunning && !pass.status.finished()) {
+  } else if (HasStarted(pass, slot) && !pass.status.finished()) {
     ++counts.running;
   }
 }
 
 }  // namespace
+
+api::RoleCounts& CountsOf(api::JobStatus& status, const std::string& role) {
+  for (api::RoleCounts& counts : status.role_statuses) {
+    if (counts.name == role) return counts;
+  }
+  status.role_statuses.emplace_back().name = role;
+  return status.role_statuses.back();
+}
 
 void CountRoles(Pass& pass) {
   std::vector<api::RoleCounts> all;
@@ -46,11 +56,11 @@ void CountRoles(Pass& pass) {
     const api::RoleCounts* earlier = Earlier(pass, role.name);
     api::RoleCounts& counts = all.emplace_back();
     counts.name = role.name;
-    counts.desired = role.replicas;
+    counts.desired = pass.Wanted(role);
     counts.restarts = earlier == nullptr ? 0 : earlier->restarts;
     counts.registered = Registered(pass, role, earlier);
     for (const Slot& slot : pass.slots) {
-      if (slot.role == &role && slot.pod != nullptr) CountPod(pass, *slot.pod, counts);
+      if (slot.role == &role && slot.pod != nullptr) CountPod(pass, slot, counts);
     }
     if (role.type == api::RoleType::kHead) continue;
     registered += counts.registered;

@@ -8,7 +8,9 @@ namespace {
 // Without what can wait.
 api::JobStatus Essence(api::JobStatus status) {
   for (api::Condition& condition : status.conditions) condition.message.clear();
-  status.role_statuses.clear();
+  for (api::RoleCounts& counts : status.role_statuses) {
+    counts = {.name = counts.name, .desired = counts.desired};  // pods are made from these
+  }
   status.registered.clear();
   status.progress.reset();
   return status;

@@ -17,7 +17,8 @@ void Expectations::PodCreated(std::shared_ptr<const ObservedPod> pod, base::Inst
 void Expectations::ObjectCreated(Effect::Resource resource,
                                  std::shared_ptr<const ObservedObject> object, base::Instant now) {
   const std::string uid = object->uid;
-  created_[uid] = {.resource = resource, .object = std::move(object), .until = now + kPatience};
+  created_[uid] = {
+      .resource = resource, .object = std::move(object), .until = now + kObjectPatience};
 }
 
 void Expectations::Deleted(const std::string& uid, base::WallTime gone_by, base::Instant now) {

@@ -13,11 +13,14 @@ namespace hetero::reconcile {
 
 // What this process has done to one job's objects and its stores do not show yet: laid over what
 // they show, so that nothing is created or deleted twice in the meantime. An entry ends when the
-// store shows it, or after kPatience: an object that came and went between two passes is believed
-// in for that long. Not thread-safe.
+// store shows it, or after its patience: an object that came and went between two passes is
+// believed in for that long. For a pod that is short, since pods come and go; that one of the job's
+// own few objects is gone has grave consequences (all pods are made anew), and a watch may be very
+// late. Not thread-safe.
 class Expectations {
  public:
   static constexpr base::Duration kPatience = std::chrono::seconds(5);
+  static constexpr base::Duration kObjectPatience = std::chrono::seconds(60);
 
   void PodCreated(std::shared_ptr<const plan::ObservedPod> pod, base::Instant now);
   void ObjectCreated(plan::Effect::Resource resource,

@@ -54,8 +54,13 @@ struct HeadFollower::Impl : public std::enable_shared_from_this<HeadFollower::Im
     bool telling_later = false;
   };
 
-  Impl(base::Clock& clock, children::Leaf leaf, Changed changed)
-      : clock(clock), changed(std::move(changed)), leaf(std::move(leaf)), timer(clock, "heads") {}
+  Impl(base::Clock& clock, children::Leaf leaf, Changed changed,
+       std::optional<metrics::Gauge> open_streams)
+      : clock(clock),
+        changed(std::move(changed)),
+        open_streams(open_streams),
+        leaf(std::move(leaf)),
+        timer(clock, "heads") {}
 
   void Follow(const std::string& key, const std::optional<plan::HeadTarget>& target);
   void ReportExit(const std::string& key, const plan::Effect& effect);
@@ -76,6 +81,7 @@ struct HeadFollower::Impl : public std::enable_shared_from_this<HeadFollower::Im
 
   base::Clock& clock;
   const Changed changed;  // never called with the mutex held
+  std::optional<metrics::Gauge> open_streams;
 
   mutable std::mutex mutex;  // guards what follows
   children::Leaf leaf;       // shown to heads
@@ -147,6 +153,7 @@ void HeadFollower::Impl::Dial(const std::string& key, uint64_t serial) {
     return DialLater(key, *entry);
   }
   ++calls;
+  if (open_streams) open_streams->Add(1);
   // Held until the last callback, for which the destructor waits.
   const auto self = shared_from_this();
   entry->stream = HeadStream::Open(
@@ -216,6 +223,7 @@ void HeadFollower::Impl::Tell(const std::string& key, uint64_t serial) {
 
 void HeadFollower::Impl::Ended(const std::string& key, uint64_t serial,
                                std::shared_ptr<HeadStream> stream, const grpc::Status& status) {
+  if (open_streams) open_streams->Add(-1);
   bool tell = false;
   {
     const std::lock_guard lock(mutex);
@@ -243,6 +251,7 @@ void HeadFollower::Impl::ReportExit(const std::string& key, const plan::Effect& 
   report.set_signal(effect.signal);
   report.set_message(effect.message);
   report.set_replaced(effect.replaced);
+  report.set_incarnation(effect.incarnation);
   const std::lock_guard lock(mutex);
   const auto it = entries.find(key);
   if (closing || it == entries.end() || it->second.stream == nullptr ||
@@ -278,9 +287,10 @@ void HeadFollower::Impl::Close() {
   timer.Finish();
 }
 
-HeadFollower::HeadFollower(base::Clock& clock, const OperatorIdentity& identity, Changed changed) {
+HeadFollower::HeadFollower(base::Clock& clock, const OperatorIdentity& identity, Changed changed,
+                           std::optional<metrics::Gauge> open_streams) {
   KeepGrpcInitialized();
-  impl_ = std::make_shared<Impl>(clock, identity.leaf, std::move(changed));
+  impl_ = std::make_shared<Impl>(clock, identity.leaf, std::move(changed), open_streams);
 }
 
 HeadFollower::~HeadFollower() { impl_->Close(); }

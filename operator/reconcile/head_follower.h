@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/clock.h"
+#include "base/metrics.h"
 #include "operator/plan/observed.h"
 #include "operator/plan/plan.h"
 #include "operator/reconcile/certificates.h"
@@ -32,7 +33,9 @@ class Heads {
 class HeadFollower : public Heads {
  public:
   using Changed = std::function<void(const std::string& key)>;
-  HeadFollower(base::Clock& clock, const OperatorIdentity& identity, Changed changed);
+  // `open_streams` is kept at the number of streams that hold memory.
+  HeadFollower(base::Clock& clock, const OperatorIdentity& identity, Changed changed,
+               std::optional<metrics::Gauge> open_streams = std::nullopt);
   ~HeadFollower() override;  // ends all streams and waits for their callbacks
 
   void Follow(const std::string& key, const std::optional<plan::HeadTarget>& target) override;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -69,19 +68,34 @@ bool HeadReportBuilder::Heard(const v1::JobStatus& status, base::Instant now,
   }
   report_.roles.clear();
   for (const v1::RoleStatus& role : status.roles()) {
-    report_.roles[role.name()] = {.desired = role.desired(),
-                                  .registered = role.registered(),
-                                  .missing = {role.missing().begin(), role.missing().end()}};
+    report_.roles[role.name()] = {.desired = role.desired(), .registered = role.registered()};
   }
   ReadProgress(status, wall_now);
-  ReadMissing(status, now);
+  ReadMembers(status, now);
   if (report_.state == HeadReport::State::kSucceeded ||
       report_.state == HeadReport::State::kFailed) {
     report_.verdict = ReadVerdict(status);
   } else {
     report_.verdict.reset();
   }
-  return UpdateLost(now) || before != report_.state || !was_connected;
+  const bool advice = ReadAdvice(status);
+  return UpdateLost(now) || advice || before != report_.state || !was_connected;
+}
+
+// True when it is new.
+bool HeadReportBuilder::ReadAdvice(const v1::JobStatus& status) {
+  std::map<std::string, HeadReport::Sizing> sizing;
+  for (const v1::RoleSizing& role : status.sizing()) {
+    sizing[role.role()] = {.needed = role.needed_replicas(), .reason = role.reason()};
+  }
+  const bool resized = std::any_of(sizing.begin(), sizing.end(), [this](const auto& entry) {
+    const auto before = report_.sizing.find(entry.first);
+    return before == report_.sizing.end() || before->second.needed != entry.second.needed;
+  });
+  report_.sizing = std::move(sizing);
+  const bool trouble = report_.checkpoint_problem != status.checkpoint_problem();
+  report_.checkpoint_problem = status.checkpoint_problem();
+  return resized || trouble;
 }
 
 void HeadReportBuilder::ReadProgress(const v1::JobStatus& status, base::WallTime wall_now) {
@@ -104,45 +118,50 @@ void HeadReportBuilder::ReadProgress(const v1::JobStatus& status, base::WallTime
   report_.progress = progress;
 }
 
-void HeadReportBuilder::ReadMissing(const v1::JobStatus& status, base::Instant now) {
-  std::set<std::string> known;
-  for (const v1::MemberStatus& member : status.members()) {
-    known.insert(absl::StrCat(member.role(), "-", member.index()));
+// A replica's ranks are processes of one pod: it is whole when all are there.
+void HeadReportBuilder::ReadMembers(const v1::JobStatus& status, base::Instant now) {
+  std::map<std::string, HeadReport::Member> members;
+  std::map<std::string, GivenUp> given_up;
+  for (const v1::MemberStatus& from : status.members()) {
+    const std::string name = absl::StrCat(from.role(), "-", from.index());
+    const auto [entry, first] = members.try_emplace(name);
+    HeadReport::Member& member = entry->second;
+    member.incarnation = std::max(member.incarnation, from.incarnation());
+    member.connected = from.connected() && (first || member.connected);
+    if (!from.lost()) continue;
+    GivenUp& gone = given_up[name];
+    gone.incarnation = std::max(gone.incarnation, from.incarnation());
   }
-  std::map<std::string, base::Instant> missing;
-  const v1::Progress& progress = status.progress();
-  const bool all_done = progress.total_steps() > 0 && progress.step() >= progress.total_steps();
-  // Between two generations a head waits; before the first nobody can be lost yet.
-  const bool under_way = report_.state == HeadReport::State::kRunning ||
-                         (report_.state == HeadReport::State::kWaiting && report_.generation > 0);
-  if (under_way && !all_done) {
-    for (const v1::RoleStatus& role : status.roles()) {
-      for (const std::string& name : role.missing()) {
-        const std::string member = WithoutLocalRank(name);
-        if (!known.contains(member)) continue;
-        const auto since = missing_.find(member);
-        missing[member] = since == missing_.end() ? now : since->second;
-      }
-    }
+  for (auto& [name, gone] : given_up) {
+    const auto earlier = given_up_.find(name);
+    const bool same = earlier != given_up_.end() && earlier->second.incarnation == gone.incarnation;
+    gone.since = same ? earlier->second.since : now;
+    members[name].incarnation = gone.incarnation;
   }
-  missing_ = std::move(missing);
+  for (auto& [name, member] : members) {
+    const auto earlier = report_.members.find(name);
+    member.lost = given_up.contains(name) && earlier != report_.members.end() &&
+                  earlier->second.lost && earlier->second.incarnation == member.incarnation;
+  }
+  report_.members = std::move(members);
+  given_up_ = std::move(given_up);
 }
 
 bool HeadReportBuilder::UpdateLost(base::Instant now) {
-  std::set<std::string> lost;
-  for (const auto& [member, since] : missing_) {
-    if (now - since >= kLostAfter) lost.insert(member);
+  bool changed = false;
+  for (const auto& [name, gone] : given_up_) {
+    HeadReport::Member& member = report_.members[name];
+    if (member.lost || now - gone.since < kLostAfter) continue;
+    member.lost = changed = true;
   }
-  if (lost == report_.lost) return false;
-  report_.lost = std::move(lost);
-  return true;
+  return changed;
 }
 
 std::optional<base::Duration> HeadReportBuilder::UntilLost(base::Instant now) const {
   std::optional<base::Duration> least;
-  for (const auto& [member, since] : missing_) {
-    if (report_.lost.contains(member)) continue;
-    const base::Duration left = std::max(base::Duration::zero(), since + kLostAfter - now);
+  for (const auto& [name, gone] : given_up_) {
+    if (report_.members.at(name).lost) continue;
+    const base::Duration left = std::max(base::Duration::zero(), gone.since + kLostAfter - now);
     least = std::min(least.value_or(left), left);
   }
   return least;

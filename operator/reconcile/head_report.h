@@ -13,19 +13,19 @@ namespace hetero::reconcile {
 // One head's words as the planner reads them. Pure but for its own memory; not thread-safe.
 class HeadReportBuilder {
  public:
-  // How long a member is missing before it is called lost. The head has already waited for
-  // memberTimeoutSeconds; this is for a trainer that has finished and is about to exit, which the
-  // head counts as missing too.
+  // How long the head has given a process up before it is called lost. The head has already waited
+  // for memberTimeoutSeconds; this is for the end of its pod, which tells more, to be seen first.
   static constexpr base::Duration kLostAfter = std::chrono::seconds(3);
 
   // `job_name` stands before the member in the name of the pod that failed first.
   HeadReportBuilder(std::string job_name, int32_t attempt);
 
-  // True when the state or the lost members changed: worth telling at once.
+  // True when the state, the lost members, the sizing or the checkpoints' trouble changed: worth
+  // telling at once.
   bool Heard(const v1::JobStatus& status, base::Instant now, base::WallTime wall_now);
-  // Time alone may make a missing member a lost one; true when it did.
+  // Time alone may make a member that was given up a lost one; true when it did.
   bool UpdateLost(base::Instant now);
-  // Until then; none: nobody is missing.
+  // Until then; none: nobody has been given up.
   std::optional<base::Duration> UntilLost(base::Instant now) const;
   void Disconnected() { report_.connected = false; }
 
@@ -33,12 +33,17 @@ class HeadReportBuilder {
 
  private:
   void ReadProgress(const v1::JobStatus& status, base::WallTime wall_now);
-  void ReadMissing(const v1::JobStatus& status, base::Instant now);
+  bool ReadAdvice(const v1::JobStatus& status);
+  void ReadMembers(const v1::JobStatus& status, base::Instant now);
   api::Verdict ReadVerdict(const v1::JobStatus& status) const;
 
   const std::string job_name_;
   plan::HeadReport report_;
-  std::map<std::string, base::Instant> missing_;  // since when; members that were there before
+  struct GivenUp {
+    int64_t incarnation = 0;
+    base::Instant since;
+  };
+  std::map<std::string, GivenUp> given_up_;  // by member
 };
 
 }  // namespace hetero::reconcile

@@ -20,7 +20,7 @@ void OwnWrites::Written(const plan::ObservedJob& from, const api::JobStatus& sta
                         const std::string& resource_version) {
   if (resource_version.empty() || resource_version == from.resource_version) return;
   superseded_.push_back(from.resource_version);
-  if (superseded_.size() > kKept) superseded_.pop_front();
+  if (superseded_.size() > kKept) superseded_.erase(superseded_.begin());
   auto written = std::make_shared<plan::ObservedJob>(from);
   written->status = status;
   written->resource_version = resource_version;
@@ -50,7 +50,7 @@ void SettledPods::Add(const std::vector<std::string>& uids) {
     order_.push_back(uid);
     if (order_.size() <= kKept) continue;
     uids_.erase(order_.front());
-    order_.pop_front();
+    order_.erase(order_.begin());
   }
 }
 

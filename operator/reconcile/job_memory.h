@@ -1,6 +1,5 @@
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <optional>
 #include <set>
@@ -26,7 +25,7 @@ class OwnWrites {
  private:
   static constexpr size_t kKept = 64;
 
-  std::deque<std::string> superseded_;  // versions that were written over
+  std::vector<std::string> superseded_;  // versions that were written over
   std::shared_ptr<const plan::ObservedJob> newest_;
 };
 
@@ -55,11 +54,12 @@ class SettledPods {
   static constexpr size_t kKept = 256;
 
   std::set<std::string> uids_;
-  std::deque<std::string> order_;
+  std::vector<std::string> order_;
 };
 
 // What the reconciler remembers of one job between passes. Nothing in it is needed for a right end:
 // a new process begins without it and may only make some calls in vain. Used by one pass at a time.
+// There may be thousands: an empty deque would take half a kilobyte, an empty vector takes nothing.
 struct JobMemory {
   std::string uid;
   OwnWrites writes;

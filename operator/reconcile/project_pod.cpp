@@ -15,8 +15,9 @@ using plan::ObservedPod;
 
 constexpr char kRuntimeContainer[] = "runtime";
 
-int32_t NumberIn(const std::string& text) {
-  int32_t number = 0;
+template <typename Number>
+Number NumberIn(const std::string& text) {
+  Number number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   return error == std::errc() && end == text.data() + text.size() ? number : 0;
 }
@@ -43,8 +44,10 @@ void ReadMetadata(const json& object, ObservedPod& pod) {
   pod.owner_uid = TextOf(ControllerOf(object), "uid");
   pod.job_uid = TextOf(labels, children::kJobUidLabel);
   pod.role = TextOf(labels, children::kRoleLabel);
-  pod.index = NumberIn(TextOf(labels, children::kReplicaIndexLabel));
-  pod.attempt = NumberIn(TextOf(labels, children::kAttemptLabel));
+  pod.index = NumberIn<int32_t>(TextOf(labels, children::kReplicaIndexLabel));
+  pod.attempt = NumberIn<int32_t>(TextOf(labels, children::kAttemptLabel));
+  pod.incarnation =
+      NumberIn<int64_t>(TextOf(FieldOf(metadata, "annotations"), children::kIncarnationAnnotation));
   pod.created = TimeOf(metadata, "creationTimestamp").value_or(base::WallTime{});
   if (!FieldOf(metadata, "deletionTimestamp").is_null()) {
     pod.deletion_time = TimeOf(metadata, "deletionTimestamp").value_or(pod.created);

@@ -88,6 +88,33 @@ double CpuSeconds(pid_t pid) {
   return static_cast<double>(user + system) / sysconf(_SC_CLK_TCK);
 }
 
+// What the operator holds at the worst, looked at five times a second: its resident memory, and
+// that beyond what each live status stream may take.
+class MemoryWatch {
+ public:
+  explicit MemoryWatch(testing::OperatorProcess& process)
+      : thread_([this, &process](std::stop_token stop) {
+          while (!stop.stop_requested()) {
+            const double streams = process.Metric("hetero_head_streams");
+            const double mib = ProcessStatus(process.pid(), "VmRSS") / 1024.0;
+            most_streams_ = std::max(most_streams_, streams);
+            beyond_ = std::max(beyond_, mib - streams * kStreamKib / 1024);
+            std::this_thread::sleep_for(std::chrono::milliseconds(200));
+          }
+        }) {}
+  void Print() {
+    thread_.request_stop();
+    thread_.join();
+    std::printf("at most %.0f live status streams; %.1f MiB resident beyond %.0f KiB for each\n",
+                most_streams_, beyond_, kStreamKib);
+  }
+
+ private:
+  static constexpr double kStreamKib = 100;
+  double most_streams_ = 0, beyond_ = 0;
+  std::jthread thread_;
+};
+
 // All children of the given kind in the benchmark's namespaces.
 int CountPods() {
   int count = 0;
@@ -109,6 +136,7 @@ int Run(int jobs, const std::string& recording_file, const std::string& audit_lo
   std::printf("operator at rest: %.1f MiB resident\n",
               ProcessStatus(process.pid(), "VmRSS") / 1024.0);
 
+  MemoryWatch memory(process);
   const auto begin = Clock::now();
   InParallel(jobs, [&](int i) {
     auto created = plane.client().Create(testing::kJobs, NamespaceOf(i), Job(i));
@@ -140,6 +168,7 @@ int Run(int jobs, const std::string& recording_file, const std::string& audit_lo
       jobs, jobs * 4, total, jobs / total, jobs * 4 / total);
   std::printf("operator: %.1f MiB peak resident, %.1f CPU s\n",
               ProcessStatus(process.pid(), "VmHWM") / 1024.0, cpu);
+  memory.Print();
 
   std::this_thread::sleep_for(seconds(5));
   const double idle_cpu = CpuSeconds(process.pid());

@@ -158,15 +158,16 @@ void Director::StepJob(const JobPointer& job, base::Instant now) {
   if (!job->view || job->attempt == 0) return;
   const Script script = ParseScript(job->view->script, job->attempt);
   const Play::Action action = job->play.Step(SceneOf(*job), script, now);
+  if (!action.kill_pod.empty()) {
+    job->killed[action.kill_uid] = {
+        .pod = {job->key.name_space, action.kill_pod},
+        .annotations = {{"fake.hetero.dev/exit-code", std::to_string(script.kill_exit_code)}}};
+  }
+  KillPods(job, now);
   if (head_pod.empty()) return;
 
   if (action.publish && job->server) job->server->Publish(job->play.status(), action.ended);
   if (action.disconnect && job->server) job->server->Disconnect();
-  if (!action.kill_pod.empty()) {
-    const kube::ObjectKey pod{job->key.name_space, action.kill_pod};
-    const json annotations = {{"fake.hetero.dev/exit-code", std::to_string(script.kill_exit_code)}};
-    Enqueue([this, pod, annotations] { (void)Annotate(pod, annotations); });
-  }
   if (action.ended) {
     const base::Instant exits = *job->play.ended_at() + script.linger;
     if (now >= exits) {
@@ -298,8 +299,8 @@ void Director::EndPods(const JobPointer& job, const Script& script) {
   if (exits.empty()) return;
   Enqueue([this, job, exits = std::move(exits)] {
     for (const Exit& exit : exits) {
-      const absl::Status status = Annotate(exit.pod, exit.annotations);
-      if (status.ok() || absl::IsNotFound(status)) continue;
+      const absl::Status status = Annotate(exit.pod, exit.uid, exit.annotations);
+      if (status.ok() || absl::IsNotFound(status) || absl::IsAborted(status)) continue;
       const std::lock_guard lock(mutex_);
       job->problem = std::string(status.message());
       job->exited.erase(exit.uid);  // tried again with the next step
@@ -307,10 +308,31 @@ void Director::EndPods(const JobPointer& job, const Script& script) {
   });
 }
 
-absl::Status Director::Annotate(const kube::ObjectKey& pod, const json& annotations) {
+// A process dies whether the API server is there to be told or not: it is told until it hears.
+void Director::KillPods(const JobPointer& job, base::Instant now) {
+  if (!job->killed.empty()) job->due = now + kRetry;
+  if (now < job->retry_kill) return;
+  for (auto& [uid, killed] : job->killed) {
+    if (std::exchange(killed.under_way, true)) continue;
+    Enqueue([this, job, uid = uid, pod = killed.pod, annotations = killed.annotations] {
+      const absl::Status status = Annotate(pod, uid, annotations);
+      const std::lock_guard lock(mutex_);
+      if (status.ok() || absl::IsNotFound(status) || absl::IsAborted(status)) {
+        job->killed.erase(uid);
+        return;
+      }
+      job->problem = std::string(status.message());
+      job->killed[uid].under_way = false;
+      job->retry_kill = clock_.Now() + kRetry;
+    });
+  }
+}
+
+absl::Status Director::Annotate(const kube::ObjectKey& pod, const std::string& uid,
+                                const json& annotations) {
   return client_
       .Patch(kube::kPods, pod, kube::PatchType::kMerge,
-             {{"metadata", {{"annotations", annotations}}}})
+             {{"metadata", {{"uid", uid}, {"annotations", annotations}}}})
       .status();
 }
 

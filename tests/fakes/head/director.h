@@ -47,10 +47,17 @@ class Director {
     Play play;
     int attempt = 0;
     std::unique_ptr<StatusServer> server;
-    std::string served_pod;        // uid of the head's pod that the port is open for
-    bool port_busy = false;        // being opened or closed
-    base::Instant retry;           // not to be opened before
+    std::string served_pod;  // uid of the head's pod that the port is open for
+    bool port_busy = false;  // being opened or closed
+    base::Instant retry;     // not to be opened before
+    base::Instant retry_kill;
     std::set<std::string> exited;  // uids of the pods that were told to end
+    struct Killed {
+      kube::ObjectKey pod;
+      nlohmann::json annotations;
+      bool under_way = false;
+    };
+    std::map<std::string, Killed> killed;  // by uid: whose end the API server is still to be told
     nlohmann::json exits = nlohmann::json::array();
     std::string problem;  // why its port could not be opened, or a pod not ended
     base::Instant due;
@@ -67,12 +74,15 @@ class Director {
   Play::Scene SceneOf(const Job& job) const;
   void KeepPort(const JobPointer& job, const std::string& head_pod, base::Instant now);
   void EndPods(const JobPointer& job, const Script& script);
+  void KillPods(const JobPointer& job, base::Instant now);
   // Without it, on a worker.
   void OpenPort(const JobPointer& job, const std::string& head_pod);
   absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> Credentials(const kube::ObjectKey& key,
                                                                        const std::string& uid,
                                                                        bool tls);
-  absl::Status Annotate(const kube::ObjectKey& pod, const nlohmann::json& annotations);
+  // `uid`: no other pod of that name is meant (kAborted).
+  absl::Status Annotate(const kube::ObjectKey& pod, const std::string& uid,
+                        const nlohmann::json& annotations);
 
   kube::Client& client_;
   base::Clock& clock_;

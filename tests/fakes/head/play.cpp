@@ -75,7 +75,9 @@ Play::Action Play::Step(const Scene& scene, const Script& script, base::Instant 
 
 void Play::OnExit(const v1::ExitReport& report) {
   const auto member = members_.find(report.role() + "-" + std::to_string(report.index()));
-  if (member != members_.end()) member->second.silent = true;
+  if (member == members_.end()) return;
+  const bool same = report.incarnation() == 0 || report.incarnation() == member->second.incarnation;
+  if (same) member->second.silent = true;
 }
 
 void Play::NewAttempt(int attempt) {
@@ -96,7 +98,9 @@ void Play::UpdateMembers(const Scene& scene, const Script& script, base::Instant
                                    [&](const RoleView& one) { return one.name == pod.role; });
     if (role == scene.roles.end() || role->type == "Head" || !pod.running) continue;
     Member& member = members_[pod.member()];
-    if (member.uid != pod.uid) member = {.uid = pod.uid, .seen = now, .gpu = IsGpu(*role)};
+    if (member.uid != pod.uid) {
+      member = {.uid = pod.uid, .incarnation = pod.incarnation, .seen = now, .gpu = IsGpu(*role)};
+    }
     member.registered |= now - member.seen >= script.registration_delay;
     member.registered &= !script.never_register.contains(pod.member());
     member.connected = member.registered && !member.silent;
@@ -158,7 +162,9 @@ void Play::Advance(const Scene& scene, const Script& script, base::Instant now, 
 
   if (!script.kill_member.empty() && !killed_ && step_ >= script.kill_at) {
     for (const PodView& pod : scene.pods) {
-      if (pod.member() == script.kill_member) action.kill_pod = pod.name;
+      if (pod.member() != script.kill_member) continue;
+      action.kill_pod = pod.name;
+      action.kill_uid = pod.uid;
     }
     killed_ = !action.kill_pod.empty();
     if (killed_)
@@ -186,30 +192,50 @@ void Play::End(const Script& script, base::Instant now) {
   ended_at_ = now;
 }
 
+// As a real head: any index may join, the wanted ones are missed.
+void Play::FillRole(const RoleView& role) {
+  v1::RoleStatus& counts = *status_.add_roles();
+  counts.set_name(role.name);
+  counts.set_desired(role.replicas);
+  const auto is_missing = [this, &role](int index) {
+    const auto found = members_.find(MemberName(role, index));
+    return found == members_.end() || !found->second.connected;
+  };
+  for (int index = 0; index < role.replicas && counts.missing_size() < kMissingNamed; ++index) {
+    if (is_missing(index)) counts.add_missing(MemberName(role, index));
+  }
+  for (const auto& [name, member] : members_) {
+    if (!member.registered || !name.starts_with(role.name + "-")) continue;
+    if (member.connected) counts.set_registered(counts.registered() + 1);
+    v1::MemberStatus& entry = *status_.add_members();
+    entry.set_role(role.name);
+    entry.set_index(std::stoi(name.substr(role.name.size() + 1)));
+    entry.set_connected(member.connected);
+    entry.set_incarnation(member.incarnation);
+    entry.set_lost(member.silent);
+  }
+}
+
+void Play::FillAdvice(const Script& script) {
+  status_.clear_sizing();
+  for (const auto& [role, needed] : script.needed) {
+    v1::RoleSizing& sizing = *status_.add_sizing();
+    sizing.set_role(role);
+    sizing.set_needed_replicas(needed);
+    sizing.set_reason("as the script says");
+  }
+  status_.set_checkpoint_problem(script.checkpoint_problem);
+}
+
 void Play::FillStatus(const Scene& scene, const Script& script) {
   status_.set_state(state_);
   status_.set_generation(generation_);
   status_.clear_roles();
   status_.clear_members();
   for (const RoleView& role : scene.roles) {
-    if (role.type == "Head") continue;
-    v1::RoleStatus& counts = *status_.add_roles();
-    counts.set_name(role.name);
-    counts.set_desired(role.replicas);
-    for (int index = 0; index < role.replicas; ++index) {
-      const auto found = members_.find(MemberName(role, index));
-      const bool connected = found != members_.end() && found->second.connected;
-      if (connected) counts.set_registered(counts.registered() + 1);
-      if (!connected && counts.missing_size() < kMissingNamed) {
-        counts.add_missing(MemberName(role, index));
-      }
-      if (found == members_.end() || !found->second.registered) continue;
-      v1::MemberStatus& member = *status_.add_members();
-      member.set_role(role.name);
-      member.set_index(index);
-      member.set_connected(connected);
-    }
+    if (role.type != "Head") FillRole(role);
   }
+  FillAdvice(script);
   v1::Progress& progress = *status_.mutable_progress();
   progress.set_step(step_);
   progress.set_total_steps(script.steps);

@@ -27,6 +27,7 @@ struct PodView {
   std::string role;
   int index = 0;
   int attempt = 0;
+  int64_t incarnation = 0;
   bool running = false;  // its container `runtime` does
   std::string member() const { return role + "-" + std::to_string(index); }
 };
@@ -45,6 +46,7 @@ class Play {
     bool publish = false;     // status() has news that watchers should see now
     bool disconnect = false;  // break all streams
     std::string kill_pod;     // name of a pod to end with Script::kill_exit_code
+    std::string kill_uid;     // its uid: no other pod of that name is meant
     bool ended = false;       // the verdict is there; after Script::linger the pods exit
   };
 
@@ -64,6 +66,7 @@ class Play {
  private:
   struct Member {
     std::string uid;
+    int64_t incarnation = 0;
     base::Instant seen;
     bool registered = false;
     bool connected = false;
@@ -79,6 +82,8 @@ class Play {
   void FallSilent(const std::string& member);  // until another pod takes its place
   void End(const Script& script, base::Instant now);
   void FillStatus(const Scene& scene, const Script& script);
+  void FillRole(const RoleView& role);
+  void FillAdvice(const Script& script);
 
   int attempt_ = -1;
   std::string head_uid_;

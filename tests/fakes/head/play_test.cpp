@@ -18,6 +18,7 @@ class PlayTest : public ::testing::Test {
         PodView pod{.role = role, .index = index, .attempt = 1, .running = true};
         pod.name = "job-" + pod.member();
         pod.uid = pod.member() + "/1";
+        pod.incarnation = 1;
         scene_.pods.push_back(pod);
       }
     }
@@ -141,11 +142,20 @@ TEST_F(PlayTest, LosesAMemberOnce) {
   Step(milliseconds(10));
   EXPECT_EQ(state(), v1::JobStatus::WAITING);
   EXPECT_FALSE(play_.status().members(3).connected());
+  EXPECT_TRUE(play_.status().members(3).lost());
+  EXPECT_EQ(play_.status().members(3).incarnation(), 1);
   Pod("gpu-1").uid = "gpu-1/2";
+  Pod("gpu-1").incarnation = 2;
   Step();
   EXPECT_EQ(state(), v1::JobStatus::RUNNING);
+  EXPECT_FALSE(play_.status().members(3).lost());
+  v1::ExitReport late;
+  late.set_role("gpu");
+  late.set_index(1);
+  late.set_incarnation(1);
+  play_.OnExit(late);
   Step(milliseconds(50));
-  EXPECT_EQ(play_.step(), 7);
+  EXPECT_EQ(play_.step(), 7) << "it was not this process that ended";
 }
 
 TEST_F(PlayTest, KillsAPodOnceBeforeTheJobMayEnd) {
@@ -153,6 +163,7 @@ TEST_F(PlayTest, KillsAPodOnceBeforeTheJobMayEnd) {
   Step();
   const Play::Action action = Step(milliseconds(1000));
   EXPECT_EQ(action.kill_pod, "job-gpu-0");
+  EXPECT_EQ(action.kill_uid, "gpu-0/1");
   EXPECT_FALSE(action.ended);
   Pod("gpu-0").running = false;
   Step(milliseconds(1000));
@@ -162,6 +173,20 @@ TEST_F(PlayTest, KillsAPodOnceBeforeTheJobMayEnd) {
   EXPECT_TRUE(Step().kill_pod.empty());
   Step(milliseconds(1000));
   EXPECT_EQ(state(), v1::JobStatus::SUCCEEDED);
+}
+
+TEST_F(PlayTest, SizingTroubleAndWorkersBeyondTheManifest) {
+  Write(R"({"steps": 1000000, "needed": {"cpu": 3}, "checkpointProblem": "disk full"})");
+  PodView more = Pod("cpu-1");
+  more.index = 2;
+  more.uid = "cpu-2/1";
+  scene_.pods.push_back(more);
+  Step();
+  EXPECT_EQ(play_.status().roles(0).registered(), 3);
+  ASSERT_EQ(play_.status().sizing_size(), 1);
+  EXPECT_EQ(play_.status().sizing(0).role(), "cpu");
+  EXPECT_EQ(play_.status().sizing(0).needed_replicas(), 3);
+  EXPECT_EQ(play_.status().checkpoint_problem(), "disk full");
 }
 
 TEST_F(PlayTest, SilenceAndAnUntoldEnd) {

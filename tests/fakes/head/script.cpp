@@ -59,6 +59,13 @@ Script ParseScript(std::string_view text, int attempt) {
   Read(object, "tellEnd", script.tells_end);
   Read(object, "lingerMillis", script.linger);
   Read(object, "keepRunning", script.keep_running);
+  Read(object, "checkpointProblem", script.checkpoint_problem);
+  const auto needed = object.find("needed");
+  if (needed != object.end() && needed->is_object()) {
+    for (const auto& [role, count] : needed->items()) {
+      if (count.is_number()) script.needed[role] = count.get<int>();
+    }
+  }
   return script;
 }
 

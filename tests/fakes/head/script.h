@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -36,6 +37,8 @@ struct Script {
   nlohmann::json result;                 // result: fields of status.result
   bool tells_end = true;  // tellEnd: false leaves the verdict to the last words alone
   base::Duration linger{std::chrono::milliseconds(300)};  // lingerMillis: from the end to the exits
+  std::map<std::string, int> needed;                      // needed: replicas by CPU role
+  std::string checkpoint_problem;                         // checkpointProblem
   std::set<std::string> keep_running;  // keepRunning: members whose pods do not exit at the end
 };
 

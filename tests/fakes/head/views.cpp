@@ -27,8 +27,9 @@ std::string Text(const json& object, std::initializer_list<std::string> path) {
   return value.is_string() ? value.get<std::string>() : "";
 }
 
-int Number(const std::string& text) {
-  int value = 0;
+template <typename T = int>
+T Number(const std::string& text) {
+  T value = 0;
   std::from_chars(text.data(), text.data() + text.size(), value);
   return value;
 }
@@ -64,6 +65,8 @@ std::shared_ptr<const PodView> ViewPod(const json& object) {
   view->role = label(children::kRoleLabel);
   view->index = Number(label(children::kReplicaIndexLabel));
   view->attempt = Number(label(children::kAttemptLabel));
+  view->incarnation =
+      Number<int64_t>(Text(object, {"metadata", "annotations", children::kIncarnationAnnotation}));
   if (view->job_uid.empty() || view->role.empty()) return nullptr;
   const json& containers = At(object, {"status", "containerStatuses"});
   if (!containers.is_array()) return view;

@@ -96,7 +96,7 @@ TEST_F(StatusScreen, CtrlCLeavesTheTerminalAsItWas) {
   PtyProgram program(Command(job), 80, 40);
   ASSERT_TRUE(WaitShown(program, job.name() + "  Running"));
   program.Type("\x03");
-  EXPECT_EQ(program.Wait(seconds(3)), 130) << program.text();
+  EXPECT_EQ(program.Wait(seconds(20)), 130) << program.text();
   EXPECT_THAT(program.text(), EndsWith("endless; it goes on\n"));
   EXPECT_TRUE(job.Is("Running"));
   ExpectTidy(program);
@@ -121,7 +121,7 @@ TEST_F(StatusScreen, CtrlZLeavesTheShellItsLines) {
   ASSERT_TRUE(WaitShown(shell, "it goes on\n"));
   EXPECT_THAT(shell.text(), HasSubstr("\none-2\n"));
   shell.Type("exit $?\n");
-  EXPECT_EQ(shell.Wait(seconds(10)), 130) << shell.text();
+  EXPECT_EQ(shell.Wait(seconds(60)), 130) << shell.text();
 }
 
 TEST_F(StatusScreen, CtrlCNeedsNoAnswerOfTheServer) {
@@ -141,7 +141,7 @@ TEST_F(StatusScreen, CtrlCNeedsNoAnswerOfTheServer) {
   silent = true;
   std::this_thread::sleep_for(seconds(2));
   program.Type("\x03");
-  EXPECT_EQ(program.Wait(seconds(3)), 130) << program.text();
+  EXPECT_EQ(program.Wait(seconds(20)), 130) << program.text();
   ExpectTidy(program);
   over = true;
 }
@@ -190,7 +190,7 @@ TEST_F(StatusScreen, NarrowAndShortAndResized) {
   EXPECT_THAT(narrow.text(), HasSubstr("ROLE  DESIRED  CREATED  RUNNING  REGISTERED  FAILED"));
   for (PtyProgram* program : {&narrow, &low}) {
     program->Type("\x03");
-    EXPECT_EQ(program->Wait(seconds(3)), 130);
+    EXPECT_EQ(program->Wait(seconds(20)), 130);
     ExpectTidy(*program);
   }
 }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -163,6 +164,7 @@ ApiProxy::Options ControlPlane::ProxyOptions() const {
 
 bool WaitFor(const std::string& what, const std::function<bool()>& holds,
              std::chrono::seconds deadline, const std::function<std::string()>& describe) {
+  deadline = std::max(deadline, kPatience);
   const auto end = std::chrono::steady_clock::now() + deadline;
   while (!holds()) {
     if (std::chrono::steady_clock::now() > end) {

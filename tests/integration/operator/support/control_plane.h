@@ -69,8 +69,11 @@ class ControlPlane {
   std::unique_ptr<kube::Client> client_;
 };
 
-// Polls until `holds`; fails the test with `what` and what `describe` says when the deadline
-// passes.
+// No wait ends sooner: how fast the machine is says nothing about the operator.
+inline constexpr std::chrono::seconds kPatience{180};
+
+// Polls until `holds`; fails the test with `what` and what `describe` says when the deadline, at
+// least kPatience, passes.
 bool WaitFor(const std::string& what, const std::function<bool()>& holds,
              std::chrono::seconds deadline = std::chrono::seconds(60),
              const std::function<std::string()>& describe = nullptr);

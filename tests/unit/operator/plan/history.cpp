@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "operator/plan/autoscale.h"
 
 namespace hetero::plan {
 namespace {
@@ -127,6 +128,11 @@ void History::CheckWrite(const Plan& plan) {
     if (is.conditions[i].reason.empty()) Break("a condition without a reason");
   }
   if (is.restarts > view_.job->job.spec.run_policy.max_restarts) Break("beyond maxRestarts");
+  CheckSizes(is);
+  const api::Condition* failed = is.Find(ConditionType::kFailed);
+  if (!was.finished() && failed->reason == "StartupDeadlineExceeded") CheckNobodyWasForgotten();
+  const api::Condition* restarting = is.Find(ConditionType::kRestarting);
+  if (is.attempt > was.attempt && restarting->reason == "NoTrainerLeft") CheckNoTrainerLeft(is);
 
   // Each pod pays at most once; a stall pays without one.
   int affordable = 0;
@@ -135,6 +141,44 @@ void History::CheckWrite(const Plan& plan) {
   }
   for (const Event& event : plan.events) affordable += event.reason == "Stalled" ? 1 : 0;
   if (is.restarts - was.restarts > affordable) Break("a failure was counted twice");
+}
+
+void History::CheckSizes(const api::JobStatus& status) {
+  const api::Spec& spec = view_.job->job.spec;
+  if (spec.autoscaling == api::Switch::kDisabled) return;
+  const api::Role& cpu = spec.roles[1];
+  for (const api::RoleCounts& counts : status.role_statuses) {
+    if (counts.name != "cpu") continue;
+    const int32_t most = std::max(*cpu.min_replicas, *cpu.max_replicas);
+    if (counts.desired < *cpu.min_replicas || counts.desired > most) Break("scaled out of bounds");
+  }
+}
+
+// Nobody waits for a CPU worker that has ended well and that the present head will never meet.
+void History::CheckNobodyWasForgotten() {
+  if (!view_.head || !view_.head->connected || !world_->Has("vit-head-0")) return;
+  const ObservedPod& head = world_->Pod("vit-head-0");
+  for (const auto& [name, pod] : world_->pods) {
+    if (pod->role != "cpu" || !pod->succeeded() || pod->attempt != head.attempt) continue;
+    if (pod->incarnation < head.incarnation && world_->now > *pod->finished + seconds(300)) {
+      Break(name + " ended under an earlier head and was waited for");
+    }
+  }
+}
+
+// However late the pods are seen: who works at the head is not given up together with the others.
+void History::CheckNoTrainerLeft(const api::JobStatus& is) {
+  if (!view_.head || !view_.head->connected) return;
+  for (const auto& [name, pod] : world_->pods) {
+    const auto node = world_->nodes.find(pod->node);
+    const bool silent = node != world_->nodes.end() && !node->second.ready;
+    const bool lives = pod->role == "gpu" && pod->runtime == ObservedPod::Runtime::kRunning &&
+                       !pod->deletion_time && pod->attempt == is.attempt - 1;
+    if (!lives || silent || Contains(is.uncounted, pod->uid)) continue;
+    const auto member = view_.head->members.find("gpu-" + std::to_string(pod->index));
+    if (member == view_.head->members.end() || !member->second.connected) continue;
+    if (member->second.incarnation == pod->incarnation) Break(name + " was left, and working");
+  }
 }
 
 void History::CheckEffect(const Effect& effect) {
@@ -152,7 +196,10 @@ void History::CheckEffect(const Effect& effect) {
     const int index = std::stoi(labels.value("training.hetero.dev/replica-index", "0"));
     const int attempt = std::stoi(labels.value("training.hetero.dev/attempt", "0"));
     for (const api::Role& wanted : planned_->job.spec.roles) {
-      if (wanted.name == role && index >= wanted.replicas) Break("a pod beyond replicas");
+      if (wanted.name != role) continue;
+      if (index >= WantedReplicas(planned_->job.spec, planned_->status, wanted)) {
+        Break("a pod beyond replicas");
+      }
     }
     if (attempt > status.attempt) Break("a pod of an attempt that is not stored");
   }
@@ -162,7 +209,9 @@ void History::CheckEffect(const Effect& effect) {
   const ObservedPod& pod = *found->second;
   const bool lives = pod.runtime == ObservedPod::Runtime::kRunning && !pod.deletion_time;
   if (!lives || pod.attempt < status.attempt) return;
-  const bool surplus = pod.role == "cpu" && pod.index >= planned_->job.spec.roles[1].replicas;
+  const api::Spec& spec = planned_->job.spec;
+  const bool surplus =
+      pod.role == "cpu" && pod.index >= WantedReplicas(spec, planned_->status, spec.roles[1]);
   if (!status.finished() && !surplus && !Contains(status.uncounted, pod.uid)) {
     Break("a running pod deleted for no reason: " + pod.name);
   }

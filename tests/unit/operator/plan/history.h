@@ -28,6 +28,9 @@ class History {
   Job RandomJob();
   void DisturbWorld();
   void DisturbPod(const std::string& pod);
+  void StopInOrder(const std::string& pod);
+  void CrashHead();
+  void EndStopping(const std::string& pod);
   void MoveWorld(double pace);
   void LetHeadSpeak(double pace);
   void EndTraining(bool head_is_heard);
@@ -41,6 +44,9 @@ class History {
 
   // The rules.
   void CheckWrite(const Plan& plan);
+  void CheckSizes(const api::JobStatus& status);
+  void CheckNobodyWasForgotten();
+  void CheckNoTrainerLeft(const api::JobStatus& status);
   void CheckEffect(const Effect& effect);
   void CheckEnd();
   void Break(const std::string& rule);
@@ -56,7 +62,8 @@ class History {
 
   std::optional<ModelCluster> world_;
   bool training_over_ = false;
-  bool failing_ = false;  // the training itself comes to a bad end
+  bool failing_ = false;            // the training itself comes to a bad end
+  std::set<std::string> stopping_;  // uids of pods that were told to stop in order
 
   Observed view_;
   std::shared_ptr<const ObservedJob> planned_;  // the job that the plan being carried out is for

@@ -26,6 +26,7 @@ std::string Verdict(bool succeeded) {
 Job History::RandomJob() {
   Job job;
   job.Cpus(Roll(4), Roll(2)).Gpus(1 + Roll(3)).MaxRestarts(Roll(6));
+  if (Chance(0.3)) job.Autoscale(Roll(2), 2 + Roll(4));
   if (Chance(0.1)) job.Suspend();
   if (Chance(0.3)) job.Ttl(Roll(100));
   if (Chance(0.1)) job.ActiveDeadline(200 + Roll(600));
@@ -44,7 +45,7 @@ void History::DisturbPod(const std::string& name) {
   const ObservedPod& pod = world_->Pod(name);
   if (pod.ended()) return;
   const bool running = pod.runtime == Runtime::kRunning;
-  switch (Roll(6)) {
+  switch (Roll(9)) {
     case 0:
     case 1: {
       if (!running) return;
@@ -75,10 +76,56 @@ void History::DisturbPod(const std::string& name) {
     case 5: {
       if (!running || pod.role != "gpu" || !world_->head) return;
       Note(name + " freezes");
-      world_->head->lost.insert(pod.role + "-" + std::to_string(pod.index));
+      return world_->Freeze(name);
+    }
+    case 6:
+      if (running && pod.role == "gpu") StopInOrder(name);
       return;
+    case 7:
+      return CrashHead();
+    case 8: {
+      if (!running) return;
+      const bool met = Chance(0.5);
+      Note(pod.node + (met ? " was reset" : " shuts down"));
+      return world_->Change(name, [&](ObservedPod& p) {
+        p.phase = "Failed";
+        p.runtime = Runtime::kTerminated;
+        p.exit_code = met ? 255 : 137;
+        p.reason = met ? "Unknown" : "Terminated";
+        p.finished = world_->now;
+      });
     }
   }
+}
+
+// Somebody deletes one trainer: it and all others make their checkpoint and end, each when it
+// likes, and whoever comes back to the head meanwhile is told the same.
+void History::StopInOrder(const std::string& name) {
+  Note(name + " is deleted by somebody and all stop in order");
+  for (const auto& [other, pod] : world_->pods) {
+    if (pod->runtime == Runtime::kRunning && pod->attempt == world_->status().attempt) {
+      stopping_.insert(pod->uid);
+    }
+  }
+  world_->Delete(name);
+}
+
+// It has let its CPU workers go before.
+void History::CrashHead() {
+  if (!world_->Has("vit-head-0") || world_->Pod("vit-head-0").runtime != Runtime::kRunning) return;
+  Note("the head lets its CPU workers go and crashes");
+  std::vector<std::string> workers;
+  for (const auto& [name, pod] : world_->pods) {
+    if (pod->role == "cpu" && pod->runtime == Runtime::kRunning) workers.push_back(name);
+  }
+  for (const std::string& name : workers) world_->Exit(name, 0);
+  world_->Exit("vit-head-0", 139);
+}
+
+void History::EndStopping(const std::string& name) {
+  const std::string role = world_->Pod(name).role;
+  Note(name + " has stopped in order");
+  world_->Exit(name, role == "cpu" ? 0 : 130);
 }
 
 void History::DisturbWorld() {
@@ -98,6 +145,7 @@ void History::DisturbWorld() {
     world.ChangeSpec([replicas](api::Spec& spec) { spec.roles[1].replicas = replicas; });
     Note("cpu scaled to " + std::to_string(replicas));
   }
+  if (Chance(0.1)) world.sizing["cpu"] = {Roll(8), "measured"};
   if (Chance(0.05)) world.create_error = CreateError{CreateError::Kind::kQuotaExceeded, "quota"};
   if (Chance(0.3)) world.create_error.reset();
   if (Chance(0.01)) {
@@ -126,6 +174,8 @@ void History::MoveWorld(double pace) {
     if (silent) continue;
     if (pod.deletion_time) {
       world_->Vanish(name);
+    } else if (stopping_.contains(pod.uid) && pod.runtime == Runtime::kRunning) {
+      EndStopping(name);
     } else if (pod.runtime == Runtime::kWaiting && pod.phase == "Pending") {
       world_->Start(name);
     }
@@ -163,6 +213,12 @@ void History::LetHeadSpeak(double pace) {
     if (world.head) world.head->connected = false;
     return;
   }
+  if (stopping_.contains(found->second->uid)) {
+    for (const auto& [name, pod] : world.pods) {
+      if (pod->runtime == Runtime::kRunning) stopping_.insert(pod->uid);
+    }
+    return world.HeadSays(State::kStopped);
+  }
   const std::optional<HeadReport> earlier = world.head;
   world.HeadSays(State::kWaiting);
   bool all = true;
@@ -186,7 +242,6 @@ void History::HealWorld() {
   Note("calm");
   for (auto& [name, node] : world.nodes) node.ready = true;
   world.create_error.reset();
-  if (world.head) world.head->lost.clear();
   training_over_ = true;
   if (world.job->job.spec.run_policy.suspend) {
     world.ChangeSpec([](api::Spec& spec) { spec.run_policy.suspend = false; });

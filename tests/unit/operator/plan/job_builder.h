@@ -30,6 +30,12 @@ class Job {
     role(1).min_replicas = min < 0 ? replicas : min;
     return *this;
   }
+  Job& Autoscale(int min, int max) {
+    job_.spec.autoscaling = api::Switch::kEnabled;
+    role(1).min_replicas = min;
+    role(1).max_replicas = max;
+    return *this;
+  }
   Job& Gpus(int replicas) {
     role(2).replicas = replicas;
     return *this;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "operator/children/names.h"
 
@@ -178,6 +179,8 @@ void ModelCluster::CreatePod(const Effect& effect) {
   pod->role = Label(effect.object, children::kRoleLabel);
   pod->index = std::stoi(Label(effect.object, children::kReplicaIndexLabel));
   pod->attempt = std::stoi(Label(effect.object, children::kAttemptLabel));
+  pod->incarnation = std::stoll(
+      effect.object["metadata"]["annotations"].value(children::kIncarnationAnnotation, "0"));
   pod->phase = "Pending";
   pod->created = now;
   pods[effect.name] = std::move(pod);
@@ -261,22 +264,36 @@ void ModelCluster::HeadSays(HeadReport::State state) {
   head->last_heard = now;
   if (news && state == HeadReport::State::kRunning) head->last_step_time = now;
   head->roles.clear();
+  const auto head_pod = pods.find("vit-head-0");
+  const std::string uid = head_pod == pods.end() ? "" : head_pod->second->uid;
+  if (std::exchange(head_uid_, uid) != uid) met_.clear();
   for (const api::Role& role : job->job.spec.roles) {
-    if (role.type == api::RoleType::kHead) continue;
-    HeadReport::RoleMembers& members = head->roles[role.name];
-    members.desired = role.replicas;
-    for (int i = 0; i < role.replicas; ++i) {
-      const auto pod = pods.find(children::PodName(job->job.metadata, role.name, i));
-      const bool runs = pod != pods.end() && pod->second->attempt == status().attempt &&
-                        pod->second->runtime == ObservedPod::Runtime::kRunning;
-      if (runs) {
-        ++members.registered;
-      } else if (members.missing.size() < 5) {
-        members.missing.push_back(role.name + "-" + std::to_string(i));
-      }
-    }
+    if (role.type != api::RoleType::kHead) MeetMembers(role);
+  }
+  head->members = met_;
+  head->sizing = sizing;
+}
+
+// Who runs and is not frozen is there; of the others the head remembers whom it has met.
+void ModelCluster::MeetMembers(const api::Role& role) {
+  for (auto& [name, member] : met_) {
+    if (name.starts_with(role.name + "-")) member.connected = false;
+  }
+  HeadReport::RoleMembers& counts = head->roles[role.name];
+  counts.desired = role.replicas;
+  for (const auto& [name, pod] : pods) {
+    const bool runs = pod->role == role.name && pod->attempt == status().attempt &&
+                      pod->runtime == ObservedPod::Runtime::kRunning && !frozen.contains(pod->uid);
+    if (!runs) continue;
+    met_[role.name + "-" + std::to_string(pod->index)] = {pod->incarnation, true, false};
+    ++counts.registered;
+  }
+  for (auto& [name, member] : met_) {
+    if (name.starts_with(role.name + "-")) member.lost = !member.connected;
   }
 }
+
+void ModelCluster::Freeze(const std::string& pod) { frozen.insert(Pod(pod).uid); }
 
 void ModelCluster::RunJob() {
   Settle();

@@ -51,6 +51,7 @@ class ModelCluster {
 
   // The head.
   void HeadSays(HeadReport::State state);  // with everybody who runs registered
+  void Freeze(const std::string& pod);     // the head notices when it speaks next
   HeadReport& report() { return *head; }
   // All pods started, registered, training.
   void RunJob();
@@ -73,6 +74,8 @@ class ModelCluster {
   std::optional<HeadReport> head;
   std::optional<CreateError> create_error;  // set: pods cannot be created
   std::set<std::string> settled;
+  std::set<std::string> frozen;                      // uids of pods
+  std::map<std::string, HeadReport::Sizing> sizing;  // what the head finds
 
   std::vector<std::string> calls;   // API writes: "status", "create vit-gpu-0", "delete pods", ...
   std::vector<std::string> events;  // reasons
@@ -83,8 +86,11 @@ class ModelCluster {
   bool Create(const Effect& effect);
   void CreatePod(const Effect& effect);
   void DeleteOne(const Effect& effect);
+  void MeetMembers(const api::Role& role);
   void BeginDeletion(const std::string& pod, int64_t grace_seconds);
 
+  std::string head_uid_;                           // of the head's pod
+  std::map<std::string, HeadReport::Member> met_;  // by the head
   int64_t version_ = 1;
   int64_t next_uid_ = 1;
 };

@@ -187,13 +187,15 @@ TEST(RestartTest, LostTrainerIsReplacedAtTheCostOfOne) {
   ModelCluster cluster{Job()};
   cluster.RunJob();
   const std::string uid = cluster.Pod("vit-gpu-0").uid;
-  cluster.report().lost = {"gpu-0"};
+  cluster.Freeze("vit-gpu-0");
+  cluster.HeadSays(HeadReport::State::kWaiting);
   cluster.Pass();
   EXPECT_EQ(cluster.status().restarts, 1);
   EXPECT_EQ(cluster.status().first_failure->reason, "Lost");
   const Plan plan = cluster.Pass();
   ASSERT_FALSE(plan.stages.empty());
   EXPECT_EQ(plan.stages[0][0].grace_seconds, 5);
+  EXPECT_EQ(cluster.exits[0].incarnation, cluster.Pod("vit-gpu-0").incarnation);
   cluster.Vanish("vit-gpu-0");
   cluster.Advance(seconds(1));
   cluster.Settle();
@@ -201,6 +203,157 @@ TEST(RestartTest, LostTrainerIsReplacedAtTheCostOfOne) {
   cluster.Settle();  // the head still misses the one before
   EXPECT_NE(cluster.Pod("vit-gpu-0").uid, uid);
   EXPECT_EQ(cluster.status().restarts, 1);
+}
+
+// Times have whole seconds, and an API server that is away keeps a replacement from being met: only
+// the incarnation tells it from the one that was lost.
+TEST(RestartTest, ReplacementMadeInTheSecondOfTheLossIsNotTheLostOne) {
+  ModelCluster cluster{Job()};
+  cluster.RunJob();
+  const int64_t incarnation = cluster.Pod("vit-gpu-0").incarnation;
+  cluster.Freeze("vit-gpu-0");
+  cluster.HeadSays(HeadReport::State::kWaiting);
+  cluster.Settle();
+  cluster.Vanish("vit-gpu-0");
+  cluster.Settle();
+  cluster.Start("vit-gpu-0");
+  cluster.report().last_step_time = cluster.now + seconds(1);
+  for (int i = 0; i < 10; ++i) {
+    cluster.Advance(seconds(1));
+    cluster.Settle();
+  }
+  EXPECT_TRUE(cluster.report().members.at("gpu-0").lost) << "it never met the new one";
+  EXPECT_GT(cluster.Pod("vit-gpu-0").incarnation, incarnation);
+  EXPECT_EQ(cluster.Pod("vit-gpu-0").deletion_time, std::nullopt);
+  EXPECT_EQ(cluster.status().restarts, 1);
+}
+
+// The head takes the larger of two incarnations for the newer process.
+TEST(RestartTest, IncarnationsRiseWhileClocksGoBack) {
+  ModelCluster cluster{Job()};
+  cluster.RunJob();
+  const int64_t before = cluster.Pod("vit-gpu-0").incarnation;
+  EXPECT_EQ(before, cluster.Pod("vit-gpu-1").incarnation);
+  cluster.Advance(-seconds(1000));
+  cluster.Exit("vit-gpu-0", 1);
+  cluster.Settle();
+  EXPECT_GT(cluster.Pod("vit-gpu-0").incarnation, before);
+}
+
+TEST(RestartTest, WhoWorksAtTheHeadIsNotLostByAWatchThatIsLate) {
+  ModelCluster cluster{Job().MaxRestarts(0)};
+  cluster.RunJob();
+  for (const char* pod : {"vit-gpu-0", "vit-gpu-1"}) {
+    cluster.Change(pod, [](ObservedPod& seen) {
+      seen.runtime = ObservedPod::Runtime::kWaiting;
+      seen.phase = "Pending";
+    });
+  }
+  cluster.Settle();
+  EXPECT_EQ(cluster.status().attempt, 1);
+  EXPECT_EQ(cluster.status().role_statuses[2].running, 2);
+
+  // Not even when its pod has not been seen yet.
+  cluster.Exit("vit-gpu-0", 137, "Evicted");
+  cluster.pods.erase("vit-gpu-1");
+  ++cluster.report().members["gpu-1"].incarnation;
+  cluster.Pass();
+  EXPECT_EQ(cluster.status().attempt, 1);
+  cluster.report().members["gpu-1"].connected = false;
+  cluster.Pass();
+  EXPECT_EQ(cluster.status().attempt, 2);
+  EXPECT_EQ(cluster.State(ConditionType::kRestarting), "True/NoTrainerLeft");
+}
+
+TEST(RestartTest, ResetOrShutNodesAreDisruptions) {
+  struct Case {
+    int exit_code;
+    const char* reason;
+    int restarts;
+  };
+  for (const Case& one : {Case{255, "Unknown", 0}, Case{137, "ContainerStatusUnknown", 0},
+                          Case{137, "Terminated", 0}, Case{137, "Shutdown", 0},
+                          Case{137, "NodeLost", 0}, Case{255, "Error", 1}, Case{1, "Unknown", 1}}) {
+    SCOPED_TRACE(one.reason);
+    ModelCluster cluster{Job()};
+    cluster.RunJob();
+    cluster.Exit("vit-gpu-0", one.exit_code, one.reason);
+    cluster.Settle();
+    EXPECT_EQ(cluster.status().restarts, one.restarts);
+    EXPECT_EQ(cluster.status().attempt, 1);
+    EXPECT_EQ(cluster.Pod("vit-gpu-0").phase, "Pending");
+  }
+}
+
+// kubectl delete pod: the trainer makes its checkpoint and leaves, and so do all others. Its
+// replacement may be there before they have ended.
+TEST(RestartTest, StopInOrderBeginsANewAttemptForFree) {
+  ModelCluster cluster{Job().MaxRestarts(0)};
+  cluster.RunJob();
+  cluster.Delete("vit-gpu-0");
+  cluster.Settle();
+  cluster.Vanish("vit-gpu-0");
+  cluster.Settle();
+  cluster.Start("vit-gpu-0");
+  cluster.Settle();
+  EXPECT_EQ(cluster.status().attempt, 1);
+  cluster.Exit("vit-cpu-0", 0);
+  cluster.Exit("vit-gpu-1", 130);
+  cluster.Pass();
+  EXPECT_EQ(cluster.status().attempt, 2);
+  EXPECT_EQ(cluster.status().restarts, 0);
+  EXPECT_EQ(cluster.status().first_failure, std::nullopt);
+  EXPECT_EQ(cluster.State(ConditionType::kRestarting), "True/Stopped");
+  cluster.Exit("vit-head-0", 130);
+  cluster.Settle();
+  cluster.Vanish("vit-gpu-0");
+  cluster.Settle();
+  for (const auto& [name, pod] : cluster.pods) EXPECT_EQ(pod->attempt, 2) << name;
+  EXPECT_EQ(cluster.pods.size(), 4u);
+}
+
+TEST(RestartTest, HeadThatStoppedInOrderBeginsANewAttempt) {
+  ModelCluster cluster{
+      Job().MaxRestarts(0).Rule(0, FailureAction::kFailJob, {ExitCodeOperator::kNotIn, {0}})};
+  cluster.RunJob();
+  cluster.Exit("vit-head-0", 130);
+  cluster.Pass();
+  EXPECT_EQ(cluster.status().attempt, 2);
+  EXPECT_FALSE(cluster.status().finished());
+}
+
+// Nothing was running that could have been told to stop: the code is the program's own.
+TEST(RestartTest, TheCodeOfAnOrderedStopIsAFailureBeforeTheStart) {
+  ModelCluster cluster{Job()};
+  cluster.Settle();
+  cluster.StartAll();
+  cluster.Exit("vit-gpu-0", 130);
+  cluster.Settle();
+  EXPECT_EQ(cluster.status().attempt, 1);
+  EXPECT_EQ(cluster.status().restarts, 1);
+}
+
+TEST(RestartTest, CpuWorkerThatAnEarlierHeadLetGoComesBackForFree) {
+  ModelCluster cluster{Job().MaxRestarts(0).Scope(1, api::RestartScope::kGang)};
+  cluster.RunJob();
+  const std::string uid = cluster.Pod("vit-cpu-0").uid;
+  cluster.Exit("vit-cpu-0", 0);
+  cluster.HeadSays(HeadReport::State::kRunning);
+  cluster.Settle();
+  EXPECT_EQ(cluster.Pod("vit-cpu-0").uid, uid) << "the head that it met still runs";
+
+  cluster.Exit("vit-head-0", 137, "Evicted");
+  cluster.Settle();
+  cluster.Start("vit-head-0");
+  cluster.Settle();
+  EXPECT_EQ(cluster.Pod("vit-cpu-0").uid, uid) << "the new head has not spoken yet";
+  cluster.HeadSays(HeadReport::State::kWaiting);
+  cluster.Settle();
+  EXPECT_NE(cluster.Pod("vit-cpu-0").uid, uid);
+  EXPECT_EQ(cluster.Pod("vit-cpu-0").phase, "Pending");
+  EXPECT_EQ(cluster.status().attempt, 1);
+  EXPECT_EQ(cluster.status().restarts, 0);
+  EXPECT_EQ(cluster.status().first_failure->pod, "vit-head-0");
 }
 
 TEST(RestartTest, PodsOfASilentNodeAreForcedAfterTheGrace) {

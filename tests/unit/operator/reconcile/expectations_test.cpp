@@ -90,5 +90,19 @@ TEST(ExpectationsTest, NothingIsBelievedForEver) {
   EXPECT_EQ(late.pods[0]->uid, "2");
 }
 
+// That a job's ConfigMap or Service is gone makes all its pods anew: a watch that was late for some
+// seconds must not look like it.
+TEST(ExpectationsTest, ThePatienceWithOtherObjectsIsLong) {
+  Expectations expectations;
+  expectations.ObjectCreated(Resource::kConfigMap, Object("1"), kNow);
+  plan::Observed late;
+  expectations.LayOver(late, kNow + seconds(59), kWallNow);
+  ASSERT_NE(late.config_map, nullptr);
+  EXPECT_EQ(expectations.Remaining(kNow + seconds(59)), base::Duration(seconds(1)));
+  plan::Observed gone;
+  expectations.LayOver(gone, kNow + seconds(60), kWallNow);
+  EXPECT_EQ(gone.config_map, nullptr);
+}
+
 }  // namespace
 }  // namespace hetero::reconcile

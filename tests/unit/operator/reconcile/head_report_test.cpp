@@ -27,6 +27,7 @@ v1::JobStatus Running(int64_t step = 0) {
     member->set_role("gpu");
     member->set_index(i);
     member->set_connected(true);
+    member->set_incarnation(100 + i);
   }
   status.mutable_progress()->set_step(step);
   status.mutable_progress()->set_total_steps(10);
@@ -69,39 +70,67 @@ TEST(HeadReportTest, TimesMoveOnlyWithTheStep) {
   EXPECT_EQ(builder.report().progress->last_update_time, base::WallTime(seconds(1010)));
 }
 
-TEST(HeadReportTest, AMemberMissingForAWhileIsLost) {
+TEST(HeadReportTest, AProcessThatTheHeadGaveUpForAWhileIsLost) {
   HeadReportBuilder builder("vit", 1);
   builder.Heard(Running(4), kNow, kWallNow);
   v1::JobStatus status = Running(4);
-  status.mutable_roles(0)->add_missing("gpu-1.1");
-  status.mutable_roles(0)->add_missing("gpu-7");  // never seen
+  status.mutable_members(1)->set_connected(false);
+  status.mutable_members(1)->set_lost(true);
   EXPECT_FALSE(builder.Heard(status, kNow, kWallNow));
-  EXPECT_TRUE(builder.report().lost.empty());
+  EXPECT_FALSE(builder.report().members.at("gpu-1").lost);
   EXPECT_EQ(builder.UntilLost(kNow + seconds(1)), base::Duration(seconds(2)));
   EXPECT_FALSE(builder.UpdateLost(kNow + milliseconds(2999)));
   EXPECT_TRUE(builder.UpdateLost(kNow + seconds(3)));
-  EXPECT_EQ(builder.report().lost, std::set<std::string>{"gpu-1"});
+  EXPECT_TRUE(builder.report().members.at("gpu-1").lost);
+  EXPECT_EQ(builder.report().members.at("gpu-1").incarnation, 101);
   EXPECT_EQ(builder.UntilLost(kNow + seconds(3)), std::nullopt);
-  EXPECT_TRUE(builder.Heard(Running(4), kNow + seconds(4), kWallNow)) << "it is back";
-  EXPECT_TRUE(builder.report().lost.empty());
+  EXPECT_FALSE(builder.Heard(status, kNow + seconds(4), kWallNow)) << "no news";
+  EXPECT_TRUE(builder.report().members.at("gpu-1").lost);
+  builder.Heard(Running(4), kNow + seconds(5), kWallNow);
+  EXPECT_FALSE(builder.report().members.at("gpu-1").lost) << "it is back";
 }
 
-// A trainer that has finished is missing too, until the others have.
-TEST(HeadReportTest, NobodyIsLostAfterTheLastStepOrBeforeTheStart) {
+TEST(HeadReportTest, EveryProcessHasAPatienceOfItsOwn) {
   HeadReportBuilder builder("vit", 1);
-  v1::JobStatus status = Running(10);
-  status.mutable_roles(0)->add_missing("gpu-1");
+  v1::JobStatus status = Running(4);
+  status.mutable_members(1)->set_lost(true);
   builder.Heard(status, kNow, kWallNow);
-  EXPECT_EQ(builder.UntilLost(kNow), std::nullopt);
-  status.mutable_progress()->set_step(4);
-  status.set_state(v1::JobStatus::WAITING);
-  builder.Heard(status, kNow, kWallNow);
-  EXPECT_EQ(builder.UntilLost(kNow), base::Duration(seconds(3))) << "between two generations";
+  EXPECT_TRUE(builder.UpdateLost(kNow + seconds(3)));
+  status.mutable_members(1)->set_incarnation(202);
+  builder.Heard(status, kNow + seconds(4), kWallNow);
+  EXPECT_FALSE(builder.report().members.at("gpu-1").lost);
+  EXPECT_EQ(builder.UntilLost(kNow + seconds(4)), base::Duration(seconds(3)));
+}
 
-  HeadReportBuilder fresh("vit", 1);
-  status.set_generation(0);
-  fresh.Heard(status, kNow, kWallNow);
-  EXPECT_EQ(fresh.UntilLost(kNow), std::nullopt);
+TEST(HeadReportTest, AReplicaIsThereWhenAllItsRanksAre) {
+  HeadReportBuilder builder("vit", 1);
+  v1::JobStatus status = Running(4);
+  *status.add_members() = status.members(0);
+  status.mutable_members(2)->set_local_rank(1);
+  builder.Heard(status, kNow, kWallNow);
+  EXPECT_EQ(builder.report().members.size(), 2u);
+  EXPECT_TRUE(builder.report().members.at("gpu-0").connected);
+  status.mutable_members(2)->set_connected(false);
+  builder.Heard(status, kNow, kWallNow);
+  EXPECT_FALSE(builder.report().members.at("gpu-0").connected);
+}
+
+TEST(HeadReportTest, SizingAndTroubleAreToldAtOnce) {
+  HeadReportBuilder builder("vit", 1);
+  builder.Heard(Running(4), kNow, kWallNow);
+  v1::JobStatus status = Running(4);
+  v1::RoleSizing* sizing = status.add_sizing();
+  sizing->set_role("cpu");
+  sizing->set_needed_replicas(3);
+  sizing->set_reason("waits 40 %");
+  EXPECT_TRUE(builder.Heard(status, kNow, kWallNow));
+  EXPECT_EQ(builder.report().sizing.at("cpu").needed, 3);
+  EXPECT_EQ(builder.report().sizing.at("cpu").reason, "waits 40 %");
+  sizing->set_reason("waits 41 %");
+  EXPECT_FALSE(builder.Heard(status, kNow, kWallNow)) << "the same number";
+  status.set_checkpoint_problem("disk full");
+  EXPECT_TRUE(builder.Heard(status, kNow, kWallNow));
+  EXPECT_EQ(builder.report().checkpoint_problem, "disk full");
 }
 
 TEST(HeadReportTest, TheEndCarriesTheVerdict) {

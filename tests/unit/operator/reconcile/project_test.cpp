@@ -20,6 +20,7 @@ constexpr char kPod[] = R"({
     "creationTimestamp": "2026-01-01T10:00:00Z",
     "labels": {"training.hetero.dev/job-uid": "add86741", "training.hetero.dev/role": "cpu",
       "training.hetero.dev/replica-index": "1", "training.hetero.dev/attempt": "2"},
+    "annotations": {"training.hetero.dev/incarnation": "1767261600000000001"},
     "ownerReferences": [
       {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "other"},
       {"apiVersion": "training.hetero.dev/v1alpha1", "kind": "HeteroTrainingJob", "name": "vit",
@@ -87,6 +88,7 @@ TEST(ProjectPodTest, ReadsARunningPod) {
   EXPECT_EQ(pod->role, "cpu");
   EXPECT_EQ(pod->index, 1);
   EXPECT_EQ(pod->attempt, 2);
+  EXPECT_EQ(pod->incarnation, 1767261600000000001);
   EXPECT_EQ(pod->node, "node-7");
   EXPECT_EQ(pod->phase, "Running");
   EXPECT_EQ(pod->created, At(0));

@@ -1,0 +1,26 @@
+#include "operator/plan/checkpoints.h"
+
+#include "operator/plan/conditions.h"
+
+namespace hetero::plan {
+
+using api::ConditionStatus;
+using api::ConditionType;
+
+void DescribeCheckpoints(Pass& pass) {
+  const HeadReport* report = pass.Report();
+  if (report == nullptr || !report->connected) return;
+  const std::string& problem = report->checkpoint_problem;
+  const bool failing =
+      ConditionOf(pass, ConditionType::kCheckpointFailing).status == ConditionStatus::kTrue;
+  if (!problem.empty()) {
+    if (!failing) pass.AddEvent(true, "CheckpointFailed", "Checkpoint", problem);
+    SetCondition(pass, ConditionType::kCheckpointFailing, ConditionStatus::kTrue, "WriteFailed",
+                 problem);
+  } else if (failing) {
+    pass.AddEvent(false, "CheckpointWritten", "Checkpoint", "Checkpoints can be written again");
+    SetCondition(pass, ConditionType::kCheckpointFailing, ConditionStatus::kFalse, "Recovered");
+  }
+}
+
+}  // namespace hetero::plan
