@@ -97,14 +97,10 @@ TEST_F(Security, ThePolicyKeepsEverybodyElseOut) {
       {"gpu", of_trainer}};
   for (const auto& [role, numbers] : ports) {
     const std::string address = AddressOf(job, role, 0);
-    for (const int port : numbers) {
-      ASSERT_TRUE(inside.WaitAnswer("accepted", "tcp", address, port)) << role << ":" << port;
-    }
-    for (const int port : numbers) {
-      for (const Intruder* who : {&outside, &foreign}) {
-        EXPECT_THAT(who->Knock("tcp", address, port), StartsWith("unreachable"))
-            << role << ":" << port << " from " << who->name();
-      }
+    ASSERT_TRUE(inside.WaitConnected(address, numbers)) << role;
+    for (const Intruder* who : {&outside, &foreign}) {
+      EXPECT_THAT(who->Connect(address, numbers), StartsWith("unreachable"))
+          << role << " from " << who->name();
     }
   }
   EXPECT_EQ(job.Status().value("restarts", 0), 0) << job.Describe();
@@ -121,7 +117,7 @@ TEST_F(Security, NoiseDoesNotDisturbTheJob) {
   std::vector<std::unique_ptr<BackgroundProgram>> held;
   for (const auto& [address, port] :
        {std::pair{head, kHeadPort}, std::pair{head, kStatusPort}, std::pair{cpu, kFeedPort}}) {
-    ASSERT_TRUE(intruder.WaitAnswer("accepted", "tcp", address, port));
+    ASSERT_TRUE(intruder.WaitConnected(address, {port}));
     held.push_back(intruder.Hold(address, port, 1000));
     EXPECT_EQ(intruder.Knock("garbage", address, port, "50"), "50");
     EXPECT_THAT(intruder.Knock("plain", address, port), StartsWith("refused"));

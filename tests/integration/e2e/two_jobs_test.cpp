@@ -46,7 +46,7 @@ TEST(TwoJobs, DoNotMeet) {
           << job->key().ToString();
     }
     // Certificates are one wall; the policy of the other job is another.
-    EXPECT_THAT(intruder.Knock("tcp", AddressOf(second, "head", 0), children::kHeadPort),
+    EXPECT_THAT(intruder.Connect(AddressOf(second, "head", 0), {children::kHeadPort}),
                 StartsWith("unreachable"));
   }
   ExpectSucceededWithDigest(first, DigestOf(1));

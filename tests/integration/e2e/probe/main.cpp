@@ -5,11 +5,12 @@
 //   knock wait                                   does nothing until it is told to end
 //   knock tls ADDRESS PORT [FOLDER]              HTTP/2 over TLS, with FOLDER/tls.crt and tls.key
 //   knock plain ADDRESS PORT                     HTTP/2 without TLS
-//   knock tcp ADDRESS PORT                       a connection, nothing more
+//   knock tcp ADDRESS PORT[,PORT...]             connections, nothing more; all at once
 //   knock garbage ADDRESS PORT COUNT             connections that send noise
 //   knock half-open ADDRESS PORT COUNT SECONDS   connections that stay and say nothing
 //
-// The first line of the output is "accepted", "refused: WHY", "unreachable: WHY" or a count.
+// The first line of the output is "accepted", "refused: WHY", "unreachable: WHY" or a count; of
+// several ports "accepted" or "unreachable" when it is so of all.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <openssl/err.h>
@@ -20,6 +21,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -30,6 +32,7 @@
 namespace {
 
 constexpr int kPatienceSeconds = 10;
+constexpr int kTcpPatienceSeconds = 5;  // a SYN is sent three times in it
 // The client's preface and an empty SETTINGS frame. A server that lets a client in answers with
 // SETTINGS.
 constexpr char kHello[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0";
@@ -133,6 +136,35 @@ void Plain(const sockaddr_in& address) {
            [&](char* data, int size) { return static_cast<int>(read(fd, data, size)); });
 }
 
+bool IsConnected(int fd) {
+  pollfd ready{fd, POLLOUT, 0};
+  int error = ETIMEDOUT;
+  socklen_t size = sizeof(error);
+  if (poll(&ready, 1, 0) == 1) getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size);
+  return error == 0;
+}
+
+void Tcp(const char* ip, const std::string& ports) {
+  std::vector<int> sockets;
+  for (size_t begin = 0, end = 0; end != std::string::npos; begin = end + 1) {
+    end = ports.find(',', begin);
+    const sockaddr_in address = Address(ip, ports.substr(begin, end - begin).c_str());
+    sockets.push_back(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0));
+    connect(sockets.back(), reinterpret_cast<const sockaddr*>(&address), sizeof(address));
+  }
+  std::vector<bool> connected(sockets.size());  // an error is told once only
+  for (int tenths = 0; tenths < 10 * kTcpPatienceSeconds; ++tenths) {
+    usleep(100 * 1000);
+    for (size_t i = 0; i < sockets.size(); ++i) {
+      if (!connected[i] && IsConnected(sockets[i])) connected[i] = true;
+    }
+    if (std::count(connected.begin(), connected.end(), false) == 0) Say("accepted");
+  }
+  const auto reached = std::count(connected.begin(), connected.end(), true);
+  if (reached == 0) Say("unreachable", "none of " + std::to_string(sockets.size()) + " in time");
+  Say("some accepted", std::to_string(reached) + " of " + std::to_string(sockets.size()));
+}
+
 void Garbage(const sockaddr_in& address, int count) {
   int sent = 0;
   unsigned int seed = 1;
@@ -174,13 +206,10 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: knock wait | tls|plain|tcp|garbage|half-open ADDRESS PORT ...\n");
     return 2;
   }
+  if (what == "tcp") Tcp(argv[2], argv[3]);
   const sockaddr_in address = Address(argv[2], argv[3]);
   if (what == "tls") Tls(address, argc > 4 ? argv[4] : nullptr);
   if (what == "plain") Plain(address);
-  if (what == "tcp") {
-    MustConnect(address);
-    Say("accepted");
-  }
   if (what == "garbage" && argc > 4) Garbage(address, std::atoi(argv[4]));
   if (what == "half-open" && argc > 5) HalfOpen(address, std::atoi(argv[4]), std::atoi(argv[5]));
   return 0;

@@ -57,12 +57,13 @@ Installation& Installation::Get() {
 
 Installation::Installation() {
   ControlPlane& plane = ControlPlane::Get();
-  plane.MustKubectl({"create", "namespace", kSystemNamespace});
+  // Both may be there: on a cluster that somebody keeps, this program runs more than once.
+  plane.Kubectl({"create", "namespace", kSystemNamespace});
   EnforceRestricted(kSystemNamespace);
-  const CommandResult install =
-      RunCommand({"helm", "install", "hetero", HETERO_SOURCE_DIR "/charts/hetero-operator",
-                  "--namespace", kSystemNamespace, "--wait", "--timeout", "180s"},
-                 "", seconds(200));
+  const CommandResult install = RunCommand(
+      {"helm", "upgrade", "--install", "hetero", HETERO_SOURCE_DIR "/charts/hetero-operator",
+       "--namespace", kSystemNamespace, "--wait", "--timeout", "180s"},
+      "", seconds(200));
   EXPECT_EQ(install.exit_code, 0)
       << install.output << plane.Kubectl({"describe", "pods", "-n", kSystemNamespace}).output
       << OperatorLog();
@@ -137,8 +138,8 @@ json SlowJob(const std::string& name) {
                   {"samples", 1536},
                   {"classes", 10},
                   {"image", {{"height", 16}, {"width", 16}, {"channels", 3}}}}},
-                {"pipeline", json::array({{{"op", "Delay"}, {"milliseconds", 20}},
-                                          {{"op", "HorizontalFlip"}},
+                {"pipeline", json::array({{{"op", "HorizontalFlip"}},
+                                          {{"op", "Delay"}, {"milliseconds", 20}},
                                           {{"op", "Normalize"}}})},
                 {"training",
                  {{"model", {{"name", "mlp"}}},

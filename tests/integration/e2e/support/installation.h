@@ -48,7 +48,8 @@ json& RuntimeOf(json& job, const std::string& role);
 json& PodSpecOf(json& job, const std::string& role);
 
 // `streamDigest` and accuracy of the same job as `hetero-runtime local` has them, without its
-// Delay, which is no part of the stream; one run per distinct job.
+// Delay, which is no part of the stream when no operator with random parameters comes after it; one
+// run per distinct job.
 json LocalReport(const json& job, const std::string& dataset_folder = "");
 
 // The job's step as its status says.

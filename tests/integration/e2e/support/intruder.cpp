@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/str_join.h"
 #include "base/clock.h"
 #include "operator/children/names.h"
 #include "operator/reconcile/certificates.h"
@@ -125,14 +126,31 @@ Intruder::Intruder(const JobNamespace& space, const std::string& name, const std
       });
 }
 
+std::string Intruder::Ask(const std::vector<std::string>& question) const {
+  std::vector<std::string> command = {"exec", "-n", name_space_, name_, "--", "/data/knock"};
+  command.insert(command.end(), question.begin(), question.end());
+  const CommandResult result = ControlPlane::Get().Kubectl(command);
+  EXPECT_EQ(result.exit_code, 0) << ::testing::PrintToString(question) << "\n" << result.output;
+  return result.output.substr(0, result.output.find('\n'));
+}
+
 std::string Intruder::Knock(const std::string& how, const std::string& address, int port,
                             const std::string& more) const {
-  std::vector<std::string> command = {
-      "exec", "-n", name_space_, name_, "--", "/data/knock", how, address, std::to_string(port)};
-  if (!more.empty()) command.push_back(more);
-  const CommandResult result = ControlPlane::Get().Kubectl(command);
-  EXPECT_EQ(result.exit_code, 0) << how << " " << address << ":" << port << "\n" << result.output;
-  return result.output.substr(0, result.output.find('\n'));
+  std::vector<std::string> question = {how, address, std::to_string(port)};
+  if (!more.empty()) question.push_back(more);
+  return Ask(question);
+}
+
+std::string Intruder::Connect(const std::string& address, const std::vector<int>& ports) const {
+  return Ask({"tcp", address, absl::StrJoin(ports, ",")});
+}
+
+bool Intruder::WaitConnected(const std::string& address, const std::vector<int>& ports) const {
+  std::string last;
+  return WaitFor(
+      name_ + " reaches " + address + ":" + absl::StrJoin(ports, ","),
+      [&] { return (last = Connect(address, ports)) == "accepted"; }, seconds(60),
+      [&] { return "it says: " + last; });
 }
 
 bool Intruder::WaitAnswer(const std::string& answer, const std::string& how,

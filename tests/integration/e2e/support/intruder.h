@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "tests/integration/e2e/support/installation.h"
 
@@ -34,6 +35,9 @@ class Intruder {
   // First line of what it says, see probe/main.cpp.
   std::string Knock(const std::string& how, const std::string& address, int port,
                     const std::string& more = "") const;
+  // "accepted" when there is a connection to all of the ports, "unreachable" when to none.
+  std::string Connect(const std::string& address, const std::vector<int>& ports) const;
+  bool WaitConnected(const std::string& address, const std::vector<int>& ports) const;
   // Until it says `answer`: the network may not know the newest pods yet.
   bool WaitAnswer(const std::string& answer, const std::string& how, const std::string& address,
                   int port, const std::string& more = "") const;
@@ -43,6 +47,7 @@ class Intruder {
   const std::string& name() const { return name_; }
 
  private:
+  std::string Ask(const std::vector<std::string>& question) const;
   std::string name_space_, name_;
 };
 
