@@ -187,7 +187,8 @@ std::string RenderReport(const JobView& view, const Style& style) {
   const std::string file = status.result ? status.result->report_uri : "";
   std::string where;
   if (file.starts_with("file://")) {
-    where = "The report is a file inside the pods, on the volume mounted there";
+    where = absl::StrCat("The report is on a volume of the pods; kubectl hetero report ", view.name,
+                         " --save FOLDER fetches it");
   } else if (file.empty() && view.output_uri.empty()) {
     where = "No report file: the job names no output.uri";
   } else if (file.empty()) {

@@ -272,7 +272,8 @@ Result
   accuracy  0.8850
   cost      $1.50
   report    file:///out/report.json
-The report is a file inside the pods, on the volume mounted there
+The report is on a volume of the pods; kubectl hetero report vit-blur --save
+  FOLDER fetches it
 )");
 }
 
