@@ -68,16 +68,6 @@ absl::Status WriteAndRename(std::string* temporary, std::string_view bytes,
   return absl::OkStatus();
 }
 
-absl::Status SyncFolder(const std::string& folder) {
-  FileDescriptor directory(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (directory.get() < 0) return SystemError(errno, "cannot open folder", folder);
-  // Some network file systems cannot sync a folder and need not.
-  if (fsync(directory.get()) != 0 && errno != EINVAL) {
-    return SystemError(errno, "cannot sync folder", folder);
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 absl::Status WriteFileAtomically(const std::string& path, std::string_view bytes) {
@@ -89,6 +79,16 @@ absl::Status WriteFileAtomically(const std::string& path, std::string_view bytes
   }
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
   return SyncFolder(folder.empty() ? "." : folder.string());
+}
+
+absl::Status SyncFolder(const std::string& folder) {
+  FileDescriptor directory(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (directory.get() < 0) return SystemError(errno, "cannot open folder", folder);
+  // Some network file systems cannot sync a folder and need not.
+  if (fsync(directory.get()) != 0 && errno != EINVAL) {
+    return SystemError(errno, "cannot sync folder", folder);
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::string> ReadFile(const std::string& path) {

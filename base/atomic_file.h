@@ -14,6 +14,9 @@ namespace hetero::base {
 // temporary file is removed. The folder must exist. Concurrent writers: the last rename wins.
 absl::Status WriteFileAtomically(const std::string& path, std::string_view bytes);
 
+// Makes what was created, renamed or removed in `folder` survive a power cut.
+absl::Status SyncFolder(const std::string& folder);
+
 // The whole file. NotFound when it does not exist; other errors name path and reason.
 absl::StatusOr<std::string> ReadFile(const std::string& path);
 

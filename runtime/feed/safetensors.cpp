@@ -68,8 +68,8 @@ std::optional<Tensor> ReadTensor(const Json& entry, std::string_view data) {
 
 const char* TensorTypeName(TensorType type) { return Describe(type).name; }
 
-absl::Status WriteSafetensors(const std::string& path, const std::vector<TensorView>& tensors,
-                              const std::map<std::string, std::string>& metadata) {
+std::string SafetensorsBytes(const std::vector<TensorView>& tensors,
+                             const std::map<std::string, std::string>& metadata) {
   Json header = Json::object();
   header[kMetadata] = metadata;
   int64_t offset = 0;
@@ -92,11 +92,20 @@ absl::Status WriteSafetensors(const std::string& path, const std::vector<TensorV
   for (const TensorView& tensor : tensors) {
     file.append(static_cast<const char*>(tensor.data), static_cast<size_t>(Bytes(tensor)));
   }
-  return base::WriteFileAtomically(path, file);
+  return file;
+}
+
+absl::Status WriteSafetensors(const std::string& path, const std::vector<TensorView>& tensors,
+                              const std::map<std::string, std::string>& metadata) {
+  return base::WriteFileAtomically(path, SafetensorsBytes(tensors, metadata));
 }
 
 absl::StatusOr<SafetensorsFile> ReadSafetensors(const std::string& path) {
   HETERO_ASSIGN_OR_RETURN(const std::string bytes, base::ReadFile(path));
+  return ParseSafetensors(path, bytes);
+}
+
+absl::StatusOr<SafetensorsFile> ParseSafetensors(const std::string& path, std::string_view bytes) {
   if (bytes.size() < kLengthBytes) {
     return absl::DataLossError(absl::StrCat(path, " has only ", bytes.size(), " bytes"));
   }
@@ -108,8 +117,7 @@ absl::StatusOr<SafetensorsFile> ReadSafetensors(const std::string& path) {
     return absl::DataLossError(absl::StrCat(path, ": the header of ", length,
                                             " bytes does not fit into ", bytes.size(), " bytes"));
   }
-  const std::string_view all = bytes;
-  const Json header = Json::parse(all.substr(kLengthBytes, length), nullptr,
+  const Json header = Json::parse(bytes.substr(kLengthBytes, length), nullptr,
                                   /*allow_exceptions=*/false);
   if (!header.is_object()) {
     return absl::DataLossError(absl::StrCat(path, ": the header is not a JSON object"));
@@ -122,7 +130,7 @@ absl::StatusOr<SafetensorsFile> ReadSafetensors(const std::string& path) {
       }
       continue;
     }
-    std::optional<Tensor> tensor = ReadTensor(entry, all.substr(kLengthBytes + length));
+    std::optional<Tensor> tensor = ReadTensor(entry, bytes.substr(kLengthBytes + length));
     if (!tensor.has_value()) {
       return absl::DataLossError(absl::StrCat(path, ": tensor \"", name,
                                               "\" has an unknown type, or lies outside the file"));

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -25,6 +26,10 @@ struct TensorView {
   const void* data = nullptr;
 };
 
+// The bytes of the file.
+std::string SafetensorsBytes(const std::vector<TensorView>& tensors,
+                             const std::map<std::string, std::string>& metadata);
+
 // Writes the file whole: to a temporary name first, so that a reader never sees half of it.
 absl::Status WriteSafetensors(const std::string& path, const std::vector<TensorView>& tensors,
                               const std::map<std::string, std::string>& metadata);
@@ -42,5 +47,7 @@ struct SafetensorsFile {
 
 // kDataLoss names what is wrong with the file: a length that does not fit, JSON, types, offsets.
 absl::StatusOr<SafetensorsFile> ReadSafetensors(const std::string& path);
+// The same of bytes that are in memory already; `path` is for messages.
+absl::StatusOr<SafetensorsFile> ParseSafetensors(const std::string& path, std::string_view bytes);
 
 }  // namespace hetero::feed

@@ -108,7 +108,7 @@ class Impl : public TicketClient {
 Impl::Impl(Options options, const job::Schedule* schedule, const BatchProducer* producer,
            base::Clock& clock)
     : options_(std::move(options)),
-      plan_(schedule, options_.generation, options_.rank),
+      plan_(schedule, options_.generation, options_.rank, options_.first_batch),
       clock_(clock),
       credentials_(base::MakeChannelCredentials(options_.tls)),
       window_({.tickets = plan_.size(),

@@ -28,6 +28,7 @@ class TicketClient : public BatchStream {
   struct Options {
     int32_t rank = 0;
     int64_t generation = 1;
+    int64_t first_batch = 0;                   // of the schedule; earlier ones are done
     int64_t byte_budget = int64_t{512} << 20;  // of the window, at least two batches
     int64_t max_window = 1024;                 // batches
     int local_threads = 1;                     // LocalProducer's; 0 turns it off

@@ -30,13 +30,21 @@ struct Tick {};
 struct StopRequested {
   std::string reason;
 };
-// A launcher saw the process of `member` ("gpu-0") die.
+// A launcher saw the process of `member` ("gpu-0") die, and nobody replaces it.
 struct FailureReported {
   std::string member;
   std::string message;
 };
+// Whoever creates the processes saw that of `member` end: with a result (`ok`), or without one and
+// another takes its place.
+struct ProcessEnded {
+  std::string member;
+  bool ok = false;
+  int64_t incarnation = 0;  // 0: unknown
+  std::string message;
+};
 using Event = std::variant<HelloReceived, HeartbeatReceived, FinishedReceived, StreamClosed, Tick,
-                           StopRequested, FailureReported>;
+                           StopRequested, FailureReported, ProcessEnded>;
 
 struct Send {
   StreamId stream = 0;

@@ -43,6 +43,8 @@ struct MemberRecord {
   base::Instant disconnected_at;  // meaningful without a stream
   bool process_gone = false;      // known to have ended, not only out of reach
   bool lost = false;              // silent or out of reach for too long; back with its next message
+  base::Instant lost_at;          // meaningful when lost
+  int64_t broken_generation = 0;  // trainers: whose process group broke, as last told
   std::optional<v1::Finished> finished;
   v1::Counters counters;  // of the current process
   v1::Counters earlier;   // of the processes it replaced

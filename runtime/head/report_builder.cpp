@@ -85,12 +85,18 @@ void AddProgress(const JobRecord& record, insight::Report& report) {
   if (progress.train_seconds() > 0) {
     report.train_seconds = progress.train_seconds();
     report.samples_per_second =
-        static_cast<double>(progress.samples_consumed()) / progress.train_seconds();
+        static_cast<double>(progress.samples_consumed() - progress.samples_before()) /
+        progress.train_seconds();
   }
+  if (!progress.checkpoint_uri().empty()) report.checkpoint_uri = progress.checkpoint_uri();
+  if (!progress.checkpoint_problem().empty()) {
+    report.checkpoint_problem = progress.checkpoint_problem();
+  }
+  if (progress.first_step() > 0) report.resumed_from_step = progress.first_step();
   if (record.input_only) return;
   report.data_wait_percent = progress.data_wait_percent();
   report.phase_seconds = MakePhases(progress.phases());
-  report.loss = progress.loss();
+  if (progress.step() > progress.first_step()) report.loss = progress.loss();
   report.verdict = Verdict(record);
 }
 

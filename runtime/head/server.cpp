@@ -3,6 +3,7 @@
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <filesystem>
 #include <mutex>
@@ -30,6 +31,7 @@ namespace {
 
 constexpr base::Duration kTick = std::chrono::milliseconds(100);
 constexpr base::Duration kPublishInterval = std::chrono::milliseconds(500);
+constexpr base::Duration kCheckpointGrace = std::chrono::seconds(20);  // of a stop, to write one
 constexpr base::Duration kLastWrites = std::chrono::milliseconds(500);
 
 Moment Now(base::Clock& clock) { return {clock.Now(), clock.WallNow()}; }
@@ -39,7 +41,9 @@ State::Options MakeStateOptions(const Server::Options& options) {
           .job_json = api::ToJson(options.job),
           .input_only = options.input_only,
           .created = options.created,
-          .stop_grace = options.stop_grace};
+          .stop_grace = options.job.spec.training.checkpoint
+                            ? std::max(options.stop_grace, kCheckpointGrace)
+                            : options.stop_grace};
 }
 
 class GrpcServer : public Server {
@@ -211,16 +215,27 @@ class GrpcServer : public Server {
     changed_.notify_all();
   }
 
-  // A trainer's end fails the job; so does that of a CPU worker which the job still waits for and
-  // which nobody replaces. The end of another CPU worker shows in its broken stream.
+  // The end of a trainer, or of a CPU worker which the job still waits for, fails the job when
+  // nobody replaces it. The end of another CPU worker shows in its broken stream.
   void OnExit(const v1::ExitReport& report) {
-    bool required = false;
+    const std::string member = absl::StrCat(report.role(), "-", report.index());
+    const bool ok = report.exit_code() == 0 && report.signal() == 0 && !report.replaced();
     for (const api::Role& role : options_.job.spec.roles) {
-      if (role.name != report.role()) continue;
-      required = role.type == api::RoleType::kGpuWorker ||
-                 (!report.replaced() && status().state() == v1::JobStatus::WAITING);
+      if (role.name != report.role() || role.type == api::RoleType::kHead) continue;
+      const bool trainer = role.type == api::RoleType::kGpuWorker;
+      const bool waited_for = trainer || status().state() == v1::JobStatus::WAITING;
+      if (!ok && !report.replaced() && waited_for) {
+        Fail(member, report.message());
+        continue;
+      }
+      const int32_t ranks = trainer ? role.ranks_per_replica() : 1;
+      for (int32_t local = 0; local < ranks; ++local) {
+        Apply(ProcessEnded{.member = ranks > 1 ? absl::StrCat(member, ".", local) : member,
+                           .ok = ok,
+                           .incarnation = report.incarnation(),
+                           .message = report.message()});
+      }
     }
-    if (required) Fail(absl::StrCat(report.role(), "-", report.index()), report.message());
   }
 
   // What a full disk costs is the report, never the verdict on the training.

@@ -54,6 +54,7 @@ void State::On(const Tick&) {
     }
   }
   for (auto& [key, member] : record_.members) CheckSilence(member);
+  for (const auto& [key, member] : record_.members) CheckReplacement(member);
   CheckStartupDeadline();
 }
 
@@ -85,10 +86,44 @@ void State::On(const FailureReported& event) {
   }
 }
 
+void State::On(const ProcessEnded& event) {
+  for (auto& [key, member] : record_.members) {
+    if (member.name != event.member) continue;
+    if (member.finished) return;
+    const int64_t known = member.hello.identity().incarnation();
+    if (event.incarnation != 0 && event.incarnation != known) return;
+    // Of an unknown process only the connection tells whether it is this one.
+    if (event.incarnation == 0 && member.connected()) return;
+    if (event.ok) {
+      if (member.trainer()) member.finished.emplace().set_ok(true);
+      return;
+    }
+    member.process_gone = true;
+    Lose(member, event.message);
+    return;
+  }
+  if (!event.ok) return;
+  // A head that took the place of another hears only from the launcher of who had left before.
+  for (size_t rank = 0; rank < record_.ranks.size(); ++rank) {
+    const MemberKey& key = record_.ranks[rank];
+    const RolePlan::Role* role = nullptr;
+    for (const RolePlan::Role& candidate : plan_.roles()) {
+      if (candidate.name == key.role) role = &candidate;
+    }
+    if (role == nullptr || MemberName(*role, key.index, key.local_rank) != event.member) continue;
+    MemberRecord& member = record_.members[key];
+    member.name = event.member;
+    member.rank = static_cast<int32_t>(rank);
+    member.finished.emplace().set_ok(true);
+  }
+}
+
 void State::AdvanceJob() {
   if (ended()) return;
   if (!ending_) {
+    SettleCompletedJob();
     OpenOrTakeOverGeneration();
+    ReplaceGeneration();
     UpdateRoster();
     if (AllRanksFinished()) BeginEnding(v1::JobStatus::SUCCEEDED, "training is complete");
   }
@@ -117,24 +152,101 @@ void State::OpenOrTakeOverGeneration() {
   const bool take_over = newest > 0 && oldest == newest;
   if (!take_over && !MissingMembers().empty()) return;
 
+  if (!take_over) {
+    Open(newest + 1);
+    return;
+  }
   record_.state = v1::JobStatus::RUNNING;
-  record_.generation = take_over ? newest : newest + 1;
+  record_.generation = newest;
+  RememberRanks();
   roster_ = CurrentRoster();
-  std::vector<StreamId> everyone;
   std::vector<StreamId> trainers;
   for (const auto& [key, member] : record_.members) {
-    if (!member.connected()) continue;
-    everyone.push_back(*member.stream);
-    if (member.trainer()) trainers.push_back(*member.stream);
+    if (member.connected() && member.trainer()) trainers.push_back(*member.stream);
   }
-  if (take_over) {
-    AddNote(false, absl::StrCat("generation ", record_.generation, " goes on"));
-    actions_.push_back(BroadcastRoster{std::move(trainers), roster_});
-  } else {
-    AddNote(false,
-            absl::StrCat("generation ", record_.generation, " opens with ", plan_.world_size(),
-                         " ranks and ", roster_.cpu_workers_size(), " CPU workers"));
-    actions_.push_back(OpenGeneration{std::move(everyone), CurrentGeneration()});
+  AddNote(false, absl::StrCat("generation ", record_.generation, " goes on"));
+  actions_.push_back(BroadcastRoster{std::move(trainers), roster_});
+}
+
+void State::Open(int64_t number) {
+  record_.state = v1::JobStatus::RUNNING;
+  record_.generation = number;
+  RememberRanks();
+  broken_since_.reset();
+  roster_ = CurrentRoster();
+  std::vector<StreamId> everyone;
+  for (const auto& [key, member] : record_.members) {
+    if (member.connected()) everyone.push_back(*member.stream);
+  }
+  AddNote(false, absl::StrCat("generation ", record_.generation, " opens with ", plan_.world_size(),
+                              " ranks and ", roster_.cpu_workers_size(), " CPU workers"));
+  actions_.push_back(OpenGeneration{std::move(everyone), CurrentGeneration()});
+}
+
+void State::RememberRanks() {
+  incarnations_.clear();
+  for (int32_t rank = 0; rank < plan_.world_size(); ++rank) {
+    incarnations_.push_back(FindRank(record_, rank)->hello.identity().incarnation());
+  }
+}
+
+bool State::AllRanksThere() const {
+  for (int32_t rank = 0; rank < plan_.world_size(); ++rank) {
+    const MemberRecord* member = FindRank(record_, rank);
+    if (member == nullptr || !member->registered() || !member->connected()) return false;
+  }
+  return true;
+}
+
+bool State::GenerationIsBroken() {
+  const bool broken = std::any_of(
+      record_.members.begin(), record_.members.end(),
+      [this](const auto& e) { return e.second.broken_generation == record_.generation; });
+  if (!broken) {
+    broken_since_.reset();
+    return false;
+  }
+  if (!broken_since_) broken_since_ = now_.steady;
+  return now_.steady - *broken_since_ >= options_.broken_grace;
+}
+
+// The ranks stay the same; who plays them may not.
+void State::ReplaceGeneration() {
+  if (record_.generation == 0 || !AllRanksThere()) return;
+  int64_t newest = record_.generation;
+  bool replaced = false;
+  for (int32_t rank = 0; rank < plan_.world_size(); ++rank) {
+    const v1::Hello& hello = FindRank(record_, rank)->hello;
+    replaced |= hello.identity().incarnation() != incarnations_[static_cast<size_t>(rank)];
+    newest = std::max(newest, hello.generation());
+  }
+  if (replaced || GenerationIsBroken()) Open(newest + 1);
+}
+
+// All ranks leave together, so when one has left with the result, every step is done and every
+// checkpoint written. Who died in that moment is not missed; who noticed that may leave too.
+void State::SettleCompletedJob() {
+  const bool complete =
+      std::any_of(record_.members.begin(), record_.members.end(), [](const auto& entry) {
+        const MemberRecord& member = entry.second;
+        return member.trainer() && member.finished && member.finished->ok() &&
+               !member.finished->stopped();
+      });
+  if (!complete) return;
+  for (auto& [key, member] : record_.members) {
+    if (!member.trainer() || member.finished) continue;
+    const size_t rank = static_cast<size_t>(member.rank);
+    const bool newcomer =
+        rank < incarnations_.size() && member.hello.identity().incarnation() != incarnations_[rank];
+    if (member.lost || member.process_gone || newcomer) {
+      AddNote(false, "is not needed any more", member.name);
+      if (newcomer) SendStop(member, "training is complete");
+      member.finished.emplace().set_ok(true);
+    } else if (member.connected() && told_complete_.insert(*member.stream).second) {
+      v1::HeadMessage message;
+      message.mutable_command()->set_kind(v1::Command::COMPLETE);
+      actions_.push_back(Send{*member.stream, std::move(message)});
+    }
   }
 }
 

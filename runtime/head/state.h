@@ -2,6 +2,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,12 @@ namespace hetero::head {
 // startupDeadlineSeconds are over), RUNNING in generation 1, then an ending: members are told to
 // stop and have stop_grace for their last word before the record is complete (EndJob).
 //
+// A trainer that is lost does not end the job: when all ranks are there again, one of them as a new
+// process, the next generation opens with the same ranks. It opens too when all processes live but
+// the group between them broke. A lost trainer whom nobody has replaced after
+// startupDeadlineSeconds fails the job. Once one rank has left with the result, all is done, and
+// nobody begins anew.
+//
 // State is soft: when the head process is replaced, members come back with the generation they work
 // in, and it is taken over instead of opening a new one.
 class State {
@@ -31,6 +38,9 @@ class State {
     base::Duration stop_grace = std::chrono::seconds(2);
     // A CPU worker whose stream broke stays in the roster this long.
     base::Duration redial_grace = std::chrono::milliseconds(500);
+    // From the first word of a broken group until the next generation, when all processes live: the
+    // cause is most often a death that shows a moment later.
+    base::Duration broken_grace = std::chrono::seconds(1);
   };
   State(Options options, Moment now);
 
@@ -53,6 +63,7 @@ class State {
   void On(const Tick& event);
   void On(const StopRequested& event);
   void On(const FailureReported& event);
+  void On(const ProcessEnded& event);
 
   // Members (state_members.cpp).
   bool Admit(const HelloReceived& event, const RolePlan::Role& role, MemberRecord& member);
@@ -63,6 +74,7 @@ class State {
   void Lose(MemberRecord& member, const std::string& why);
   void Return(MemberRecord& member, const std::string& how);
   void CheckSilence(MemberRecord& member);
+  void CheckReplacement(const MemberRecord& member);
   MemberRecord* FindStream(StreamId stream);
   v1::Roster CurrentRoster() const;
   v1::Generation CurrentGeneration() const;
@@ -70,6 +82,12 @@ class State {
   // The job (state.cpp).
   void AdvanceJob();
   void OpenOrTakeOverGeneration();
+  void ReplaceGeneration();
+  bool AllRanksThere() const;
+  bool GenerationIsBroken();
+  void SettleCompletedJob();
+  void Open(int64_t number);
+  void RememberRanks();
   void UpdateRoster();
   void CheckStartupDeadline();
   bool AllRanksFinished() const;
@@ -88,6 +106,9 @@ class State {
   std::optional<Ending> ending_;
   std::optional<std::string> failed_by_last_word_;  // member whose Finished failed the job
   v1::Roster roster_;                               // as last sent
+  std::vector<int64_t> incarnations_;               // of the ranks of the current generation
+  std::optional<base::Instant> broken_since_;
+  std::set<StreamId> told_complete_;
   const base::Instant started_;
   base::Instant last_tick_;
   Moment now_;

@@ -88,9 +88,7 @@ void State::Replace(MemberRecord& member, const v1::Identity& newer) {
                               .since = now_.steady,
                               .what = absl::StrCat(member.name, " was replaced by a new process")});
   }
-  if (member.trainer() && record_.generation > 0) {
-    Fail(member.name, "its process was replaced by a new one after training had begun");
-  }
+  member.broken_generation = 0;
   Return(member, "replaced by a new process");
 }
 
@@ -170,14 +168,11 @@ void State::On(const StreamClosed& event) {
   member->stream.reset();
   member->disconnected_at = now_.steady;
   member->process_gone = event.process_gone;
-  if (event.process_gone && !member->trainer()) Lose(*member, "its process ended");
+  if (event.process_gone) Lose(*member, "its process ended");
 }
 
 void State::CheckSilence(MemberRecord& member) {
-  if (!member.registered()) {
-    const bool trainer_gone = member.trainer() && member.process_gone && !member.lost;
-    if (!trainer_gone) return;
-  }
+  if (!member.registered()) return;
   const auto over = [this](base::Instant since, base::Duration limit) {
     return now_.steady - since > limit;
   };
@@ -198,15 +193,28 @@ void State::CheckSilence(MemberRecord& member) {
 }
 
 void State::Lose(MemberRecord& member, const std::string& why) {
-  if (member.finished) return;
+  if (member.finished || member.lost) return;
   member.lost = true;
+  member.lost_at = now_.steady;
   if (ending_) return;
   AddNote(true, absl::StrCat("lost: ", why), member.name);
   member.open_fault = record_.faults.size();
   record_.faults.push_back({.time = now_.wall,
                             .since = now_.steady,
                             .what = absl::StrCat(member.name, " was lost: ", why)});
-  if (member.trainer() && record_.generation > 0) Fail(member.name, why);
+}
+
+// Before the first generation CheckStartupDeadline() looks after those who are missing.
+void State::CheckReplacement(const MemberRecord& member) {
+  if (ending_ || !member.trainer() || !member.lost || record_.generation == 0) return;
+  const int32_t seconds = record_.job.spec.run_policy.startup_deadline_seconds;
+  if (now_.steady - member.lost_at <= std::chrono::seconds(seconds)) return;
+  const std::string what =
+      member.open_fault ? record_.faults[*member.open_fault].what : member.name + " was lost";
+  Fail(member.name, absl::StrCat(what,
+                                 "; no new process took its place within "
+                                 "spec.runPolicy.startupDeadlineSeconds (",
+                                 seconds, " s)"));
 }
 
 void State::Return(MemberRecord& member, const std::string& how) {
@@ -224,6 +232,7 @@ void State::Return(MemberRecord& member, const std::string& how) {
 void State::TakeHeartbeat(MemberRecord& member, const v1::Heartbeat& heartbeat) {
   if (heartbeat.has_counters()) member.counters = heartbeat.counters();
   if (heartbeat.has_progress()) member.progress = heartbeat.progress();
+  member.broken_generation = heartbeat.broken_generation();
   for (const v1::LossPoint& point : heartbeat.losses()) record_.loss_curve.Add(point);
   for (const v1::EvaluationResult& result : heartbeat.evaluations()) {
     const bool known = std::any_of(record_.evaluations.begin(), record_.evaluations.end(),

@@ -30,7 +30,9 @@ v1::RoleStatus BuildRole(const JobRecord& record, const RolePlan::Role& role) {
 
 double RemainingSeconds(const v1::Progress& progress) {
   if (progress.step() <= 0 || progress.total_steps() <= progress.step()) return 0;
-  const double per_step = progress.train_seconds() / static_cast<double>(progress.step());
+  const int64_t own = progress.step() - progress.first_step();
+  if (own <= 0) return 0;
+  const double per_step = progress.train_seconds() / static_cast<double>(own);
   return per_step * static_cast<double>(progress.total_steps() - progress.step());
 }
 
@@ -57,6 +59,7 @@ v1::JobStatus BuildStatus(const JobRecord& record, const RolePlan& plan) {
     entry->set_incarnation(member.hello.identity().incarnation());
     entry->set_lost(!member.finished && (member.lost || member.process_gone));
   }
+  status.set_checkpoint_problem(status.progress().checkpoint_problem());
   status.set_verdict(Verdict(record));
   return status;
 }

@@ -73,7 +73,8 @@ struct Report {
   std::map<std::string, double> cpu_seconds_per_sample;  // by role
   std::vector<ReportFault> faults;
   std::optional<double> cost_dollars, cost_per_million_samples;
-  std::optional<std::string> verdict, checkpoint_uri;
+  std::optional<std::string> verdict, checkpoint_uri, checkpoint_problem;
+  std::optional<int64_t> resumed_from_step;     // by rank 0's process, from a checkpoint or a peer
   std::string config_json;                      // the manifest as run
   std::map<std::string, std::string> versions;  // "hetero", "libtorch", ...
 };

@@ -168,6 +168,8 @@ std::string ToJson(const Report& report) {
   Put(object, "costPerMillionSamples", report.cost_per_million_samples);
   Put(object, "verdict", report.verdict);
   Put(object, "checkpointURI", report.checkpoint_uri);
+  Put(object, "checkpointProblem", report.checkpoint_problem);
+  Put(object, "resumedFromStep", report.resumed_from_step);
   PutConfig(object, report.config_json);
   Json versions = Json::object();
   for (const auto& [name, version] : report.versions) versions[name] = version;

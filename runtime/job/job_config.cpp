@@ -126,9 +126,9 @@ void CheckTraining(const api::Training& training, Refusals* refusals) {
                   Unsupported("gradient accumulation",
                               "use 1; more GPUWorker replicas enlarge the global batch"));
   }
-  if (training.checkpoint) {
-    refusals->Add(path + ".checkpoint",
-                  Unsupported("checkpointing", "leave it out and plan for a run in one piece"));
+  if (training.checkpoint && IsS3(training.checkpoint->uri)) {
+    refusals->Add(path + ".checkpoint.uri",
+                  Unsupported("a checkpoint folder on S3", "mount a volume and give file:///path"));
   }
   if (training.stop_on_non_finite == api::NonFiniteAction::kSkip) {
     refusals->Add(path + ".stopOnNonFinite", Unsupported("Skip", "use Fail"));

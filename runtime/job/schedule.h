@@ -41,14 +41,15 @@ class Schedule {
   int64_t evaluations() const;
   // Length of the sequence.
   int64_t size() const;
+  // Index of the batch of training step `step`, or size() for step total_steps(); the batches of an
+  // evaluation that follows step `step` - 1 come before it.
+  int64_t IndexOfStep(int64_t step) const;
   // The batch at `index` in [0, size()); O(log steps).
   PlannedBatch At(int64_t index) const;
 
  private:
   // Evaluations that follow the first `steps` training steps.
   int64_t EvaluationsWithin(int64_t steps) const;
-  // Index in the sequence of training step `step`.
-  int64_t IndexOfStep(int64_t step) const;
 
   int32_t rank_;
   StepPlan training_;

@@ -18,9 +18,11 @@ extern char** environ;
 namespace hetero::local {
 namespace {
 
-std::vector<std::string> Environment(const ProcessPlan& plan, int64_t incarnation) {
+std::vector<std::string> Environment(const ProcessPlan& plan, int32_t attempt,
+                                     int64_t incarnation) {
   std::vector<std::string> result;
   for (const auto& [key, value] : plan.environment) result.push_back(key + "=" + value);
+  result.push_back(absl::StrCat("HETERO_ATTEMPT=", attempt));
   result.push_back(absl::StrCat("HETERO_INCARNATION=", incarnation));
   result.push_back(absl::StrCat("HETERO_PARENT_PID=", getpid()));
   // Last: of two equal names getenv() takes the first.
@@ -43,7 +45,7 @@ std::string ExitStatus::ToString() const {
   return absl::StrCat("killed by SIG", name != nullptr ? name : std::to_string(signal).c_str());
 }
 
-absl::StatusOr<Child> Child::Start(const ProcessPlan& plan, int64_t incarnation,
+absl::StatusOr<Child> Child::Start(const ProcessPlan& plan, int32_t attempt, int64_t incarnation,
                                    const std::string& log_file, int stdout_fd) {
   const int log = open(log_file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (log < 0) {
@@ -68,7 +70,7 @@ absl::StatusOr<Child> Child::Start(const ProcessPlan& plan, int64_t incarnation,
                            POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
 
   std::vector<std::string> arguments = plan.command;
-  std::vector<std::string> environment = Environment(plan, incarnation);
+  std::vector<std::string> environment = Environment(plan, attempt, incarnation);
   pid_t pid = -1;
   const int error = posix_spawn(&pid, arguments[0].c_str(), &files, &attributes,
                                 Pointers(arguments).data(), Pointers(environment).data());
@@ -106,7 +108,7 @@ std::optional<ExitStatus> Child::Poll() {
 }
 
 void Child::Signal(int signal) {
-  if (!exit_) kill(pid_, signal);
+  if (pid_ > 0 && !exit_) kill(pid_, signal);
 }
 
 }  // namespace hetero::local

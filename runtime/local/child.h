@@ -22,9 +22,10 @@ struct ExitStatus {
 // launcher only. Killed and reaped by the destructor. One thread uses it.
 class Child {
  public:
+  Child() = default;  // no process
   // Standard error goes to `log_file` (appended); standard output to `stdout_fd`, or to the log
   // when it is negative.
-  static absl::StatusOr<Child> Start(const ProcessPlan& plan, int64_t incarnation,
+  static absl::StatusOr<Child> Start(const ProcessPlan& plan, int32_t attempt, int64_t incarnation,
                                      const std::string& log_file, int stdout_fd);
   Child(Child&& other) noexcept;
   Child& operator=(Child&& other) noexcept;
@@ -38,7 +39,7 @@ class Child {
 
  private:
   explicit Child(pid_t pid) : pid_(pid) {}
-  pid_t pid_ = -1;  // -1: moved from
+  pid_t pid_ = -1;  // -1: none
   std::optional<ExitStatus> exit_;
 };
 

@@ -27,8 +27,9 @@ namespace hetero::local {
 namespace {
 
 constexpr base::Duration kPoll = std::chrono::milliseconds(20);
-constexpr base::Duration kStopGrace = std::chrono::seconds(4);   // Ctrl-C until SIGKILL
-constexpr base::Duration kLeaveGrace = std::chrono::seconds(2);  // job ended until SIGKILL
+constexpr base::Duration kStopGrace = std::chrono::seconds(4);         // Ctrl-C until SIGKILL
+constexpr base::Duration kCheckpointGrace = std::chrono::seconds(24);  // the same with a checkpoint
+constexpr base::Duration kLeaveGrace = std::chrono::seconds(2);        // job ended until SIGKILL
 
 constexpr int kStoppedExit = 130;  // of a head whose job was stopped
 
@@ -47,17 +48,26 @@ class Launcher {
   struct Member {
     ProcessPlan plan;
     Child child;
+    int64_t incarnation = 0;
     bool ended = false;
+    std::optional<ExitStatus> exit;  // when ended
   };
 
   std::string OutputFile(const std::string& name) const {
     return (std::filesystem::path(options_.output_folder) / name).string();
   }
   absl::Status StartAll();
-  absl::StatusOr<Child> StartProcess(const ProcessPlan& plan);
+  absl::Status Start(Member& member);
   // Notices ended processes; replaces CPU workers. Returns whether the head still runs.
   bool Supervise();
   void OnExit(Member& member, const ExitStatus& status);
+  // Whether the budget allows it; says so on the console when not.
+  bool MayReplace(const Member& member);
+  void Replace(Member& member);
+  void ReplaceAll(const std::string& cause);
+  void TellExit(const Member& member, const ExitStatus& status, bool replaced);
+  // The head has given up a trainer whose process still runs: frozen, or out of reach.
+  void KillLostTrainers();
   void WriteProcessList();
   // Waits until every process has ended, at most `grace`; the destructor kills the rest.
   void WaitForAll(base::Duration grace);
@@ -73,6 +83,7 @@ class Launcher {
   std::vector<Member> members_;  // head first
   std::unique_ptr<StatusWatch> watch_;
   int restarts_ = 0;
+  int attempt_ = 1;
   std::vector<v1::ExitReport> unreported_exits_;
   bool stopping_ = false;  // on request
   bool leaving_ = false;   // ends of processes are no news any more
@@ -101,8 +112,8 @@ absl::Status Launcher::StartAll() {
       .input_only = options_.input_only,
       .cores = base::UsableCores()};
   for (ProcessPlan& process : PlanProcesses(options_.job, plan)) {
-    HETERO_ASSIGN_OR_RETURN(Child child, StartProcess(process));
-    members_.push_back({std::move(process), std::move(child)});
+    members_.push_back({.plan = std::move(process)});
+    HETERO_RETURN_IF_ERROR(Start(members_.back()));
   }
   watch_ = std::make_unique<StatusWatch>(HeadAddress(plan), base::TlsOptions{.plain_text = true},
                                          clock_);
@@ -110,12 +121,17 @@ absl::Status Launcher::StartAll() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Child> Launcher::StartProcess(const ProcessPlan& plan) {
-  const int64_t incarnation =
+absl::Status Launcher::Start(Member& member) {
+  member.incarnation =
       std::chrono::duration_cast<base::Duration>(clock_.WallNow().time_since_epoch()).count();
-  const bool prints = plan.type != api::RoleType::kCpuWorker;
-  return Child::Start(plan, incarnation, OutputFile(absl::StrCat("logs/", plan.name, ".log")),
-                      prints ? output_.write_end() : -1);
+  const bool prints = member.plan.type != api::RoleType::kCpuWorker;
+  HETERO_ASSIGN_OR_RETURN(member.child,
+                          Child::Start(member.plan, attempt_, member.incarnation,
+                                       OutputFile(absl::StrCat("logs/", member.plan.name, ".log")),
+                                       prints ? output_.write_end() : -1));
+  member.ended = false;
+  member.exit.reset();
+  return absl::OkStatus();
 }
 
 bool Launcher::Supervise() {
@@ -125,9 +141,11 @@ bool Launcher::Supervise() {
     const std::optional<ExitStatus> status = member.child.Poll();
     if (!status) continue;
     member.ended = changed = true;
+    member.exit = status;
     OnExit(member, *status);
   }
   if (changed) WriteProcessList();
+  KillLostTrainers();
   // A head that is still starting hears of it later.
   while (!unreported_exits_.empty() && watch_->ReportExit(unreported_exits_.front()).ok()) {
     unreported_exits_.erase(unreported_exits_.begin());
@@ -136,15 +154,32 @@ bool Launcher::Supervise() {
 }
 
 void Launcher::OnExit(Member& member, const ExitStatus& status) {
-  if (member.plan.type == api::RoleType::kHead) {
-    head_exit_ = status;
-    return;
-  }
-  if (stopping_ || leaving_ || status.ok()) return;
-  const bool replaced = member.plan.type == api::RoleType::kCpuWorker &&
-                        restarts_ < options_.job.spec.run_policy.max_restarts;
+  const bool head = member.plan.type == api::RoleType::kHead;
+  if (head) head_exit_ = status;
+  // A head that exits by itself has given its verdict.
+  if (stopping_ || leaving_ || status.ok() || (head && status.signal == 0)) return;
   console_.Line(absl::StrCat(member.plan.name, " ended: ", status.ToString(), "; see ",
                              OutputFile(absl::StrCat("logs/", member.plan.name, ".log"))));
+  // A trainer that exits by itself has told the head why, and would fail again.
+  const bool by_itself = member.plan.type == api::RoleType::kGpuWorker && status.signal == 0;
+  const bool replaced = !by_itself && MayReplace(member);
+  if (replaced && member.plan.gang) {
+    ReplaceAll(member.plan.name);
+    return;
+  }
+  if (!head) TellExit(member, status, replaced);
+  if (replaced) Replace(member);
+}
+
+bool Launcher::MayReplace(const Member& member) {
+  const int limit = options_.job.spec.run_policy.max_restarts;
+  if (restarts_ < limit) return true;
+  console_.Line(absl::StrCat(member.plan.name, " is not replaced: runPolicy.maxRestarts (", limit,
+                             ") is used up"));
+  return false;
+}
+
+void Launcher::TellExit(const Member& member, const ExitStatus& status, bool replaced) {
   v1::ExitReport report;
   report.set_role(member.plan.role);
   report.set_index(member.plan.index);
@@ -153,21 +188,63 @@ void Launcher::OnExit(Member& member, const ExitStatus& status) {
   report.set_message(absl::StrCat("the process ended: ", status.ToString(), "; see logs/",
                                   member.plan.name, ".log"));
   report.set_replaced(replaced);
+  report.set_incarnation(member.incarnation);
   unreported_exits_.push_back(std::move(report));
-  if (member.plan.type != api::RoleType::kCpuWorker) return;
-  if (!replaced) {
-    console_.Line(absl::StrCat(member.plan.name, " is not replaced: runPolicy.maxRestarts (",
-                               options_.job.spec.run_policy.max_restarts, ") is used up"));
-    return;
-  }
-  absl::StatusOr<Child> replacement = StartProcess(member.plan);
-  if (!replacement.ok()) {
-    console_.Line(absl::StrCat(member.plan.name, ": ", replacement.status().message()));
-    return;
-  }
+}
+
+void Launcher::Replace(Member& member) {
   ++restarts_;
-  member.child = *std::move(replacement);
-  member.ended = false;
+  if (const absl::Status started = Start(member); !started.ok()) {
+    console_.Line(absl::StrCat(member.plan.name, ": ", started.message()));
+    return;
+  }
+  console_.Line(absl::StrCat(member.plan.name, " is started again (restart ", restarts_, " of ",
+                             options_.job.spec.run_policy.max_restarts, ")"));
+  if (member.plan.type != api::RoleType::kHead) return;
+  head_exit_.reset();
+  std::erase_if(unreported_exits_, [](const v1::ExitReport& report) { return report.replaced(); });
+  // The new head cannot know of those who have left.
+  for (const Member& other : members_) {
+    if (other.plan.type == api::RoleType::kGpuWorker && other.exit && other.exit->ok()) {
+      TellExit(other, *other.exit, /*replaced=*/false);
+    }
+  }
+}
+
+// restartScope Gang: a new attempt of the whole job, from its last checkpoint.
+void Launcher::ReplaceAll(const std::string& cause) {
+  ++restarts_;
+  ++attempt_;
+  console_.Line(absl::StrCat("attempt ", attempt_, " begins, because ", cause, " ended (restart ",
+                             restarts_, " of ", options_.job.spec.run_policy.max_restarts, ")"));
+  unreported_exits_.clear();
+  head_exit_.reset();
+  for (Member& member : members_) {
+    if (!member.ended) member.child.Signal(SIGKILL);
+  }
+  for (Member& member : members_) member.child = Child();  // waits for its end
+  for (Member& member : members_) {
+    if (const absl::Status started = Start(member); !started.ok()) {
+      member.ended = true;
+      console_.Line(absl::StrCat(member.plan.name, ": ", started.message()));
+    }
+  }
+}
+
+void Launcher::KillLostTrainers() {
+  if (stopping_ || leaving_) return;
+  const std::optional<v1::JobStatus> status = watch_->latest();
+  if (!status) return;
+  for (const v1::MemberStatus& lost : status->members()) {
+    if (!lost.lost()) continue;
+    for (Member& member : members_) {
+      if (member.plan.type == api::RoleType::kGpuWorker && member.plan.role == lost.role() &&
+          member.plan.index == lost.index() && member.incarnation == lost.incarnation() &&
+          !member.ended) {
+        member.child.Signal(SIGKILL);
+      }
+    }
+  }
 }
 
 void Launcher::WriteProcessList() {
@@ -253,7 +330,8 @@ absl::StatusOr<Outcome> Launcher::Run(std::stop_token stop, std::stop_token kill
     stopping_ = true;
     console_.Line("stopping (Ctrl-C again to kill)");
     watch_->RequestStop("stopped by the user").IgnoreError();
-    const base::Instant deadline = clock_.Now() + kStopGrace;
+    const base::Instant deadline =
+        clock_.Now() + (options_.job.spec.training.checkpoint ? kCheckpointGrace : kStopGrace);
     while (clock_.Now() < deadline && !kill.stop_requested() && Supervise()) {
       output_.Forward(console_);
       clock_.SleepFor(kPoll, kill);

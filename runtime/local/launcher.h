@@ -21,9 +21,10 @@ struct LaunchOptions {
 enum class Outcome { kSucceeded, kFailed, kStopped };
 
 // Runs a job as processes of this machine: starts head, CPU workers and trainers, shows progress,
-// replaces CPU workers that die (runPolicy.maxRestarts times), and ends them all. `stop` asks the
-// head for an orderly end and allows four seconds for it; `kill` ends everything at once. A report
-// is in the output folder in any case. Errors: a process or folder could not be created.
+// replaces processes that are killed or frozen (runPolicy.maxRestarts times, all together), and
+// ends them all. `stop` asks the head for an orderly end and allows four seconds for it, or 24 for
+// a last checkpoint; `kill` ends everything at once. A report is in the output folder in any case.
+// Errors: a process or folder could not be created.
 absl::StatusOr<Outcome> RunLocal(const LaunchOptions& options, base::Clock& clock,
                                  std::stop_token stop, std::stop_token kill);
 

@@ -55,7 +55,10 @@ std::vector<std::string> RankCommand(const ProcessPlanOptions& options, int32_t 
 
 ProcessPlan PlanOne(const api::HeteroTrainingJob& job, const ProcessPlanOptions& options,
                     const api::Role& role, int32_t index) {
-  ProcessPlan plan{.role = role.name, .type = role.type, .index = index};
+  ProcessPlan plan{.role = role.name,
+                   .type = role.type,
+                   .index = index,
+                   .gang = role.restart_scope == api::RestartScope::kGang};
   plan.name = role.type == api::RoleType::kHead ? role.name : absl::StrCat(role.name, "-", index);
   switch (role.type) {
     case api::RoleType::kHead:
@@ -72,10 +75,10 @@ ProcessPlan PlanOne(const api::HeteroTrainingJob& job, const ProcessPlanOptions&
   }
   for (auto& [key, value] : std::initializer_list<std::pair<std::string, std::string>>{
            {"HETERO_JOB_NAME", job.metadata.name},
+           {"HETERO_JOB_UID", absl::StrCat(options.created_unix_ns)},
            {"HETERO_ROLE", role.name},
            {"HETERO_ROLE_TYPE", TypeName(role.type)},
            {"HETERO_INDEX", absl::StrCat(index)},
-           {"HETERO_ATTEMPT", "1"},
            {"HETERO_HEAD_ADDRESS", HeadAddress(options)},
            {"HETERO_POD_IP", "127.0.0.1"},
            {"HETERO_TLS", "plain-text"}}) {

@@ -15,7 +15,8 @@ struct ProcessPlan {
   std::string role;  // role name of the manifest
   api::RoleType type = api::RoleType::kHead;
   int32_t index = 0;
-  std::vector<std::string> command;                              // program and arguments
+  bool gang = false;                 // when it dies, all processes are started again
+  std::vector<std::string> command;  // program and arguments
   std::vector<std::pair<std::string, std::string>> environment;  // added to the launcher's own
 };
 

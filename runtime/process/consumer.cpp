@@ -10,10 +10,10 @@ namespace {
 absl::Status Consume(RankSession& session, base::Clock& clock) {
   RankReport& report = session.report();
   report.OnStart();
+  feed::BatchStream& batches = session.BatchesFrom(0);
   base::Instant last = clock.Now();
   while (true) {
-    absl::StatusOr<std::unique_ptr<feed::Batch>> batch =
-        session.batches().Next(session.stop_token());
+    absl::StatusOr<std::unique_ptr<feed::Batch>> batch = batches.Next(session.stop_token());
     if (absl::IsOutOfRange(batch.status())) return absl::OkStatus();
     HETERO_RETURN_IF_ERROR(batch.status());
     session.OnBatch(**batch);

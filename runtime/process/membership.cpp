@@ -18,16 +18,30 @@ head::Member::Callbacks Membership::MakeCallbacks(
     welcome_ = welcome;
     changed_.notify_all();
   };
-  callbacks.on_generation = [this](const v1::Generation& generation) {
-    std::lock_guard lock(mutex_);
-    generation_ = generation;
-    changed_.notify_all();
+  callbacks.on_generation = [this, on_roster](const v1::Generation& generation) {
+    if (on_roster) {
+      v1::Roster roster;
+      *roster.mutable_cpu_workers() = generation.cpu_workers();
+      on_roster(roster);
+    }
+    std::stop_source over;
+    {
+      std::lock_guard lock(mutex_);
+      generation_ = generation;
+      std::swap(over, generation_over_);
+      changed_.notify_all();
+    }
+    over.request_stop();
   };
   callbacks.on_roster = std::move(on_roster);
   callbacks.on_command = [this](const v1::Command& command) {
     if (command.kind() == v1::Command::STOP || command.kind() == v1::Command::DRAIN) {
       log::Info("told to stop", {{"reason", command.reason()}});
       stop_.request_stop();
+    } else if (command.kind() == v1::Command::COMPLETE) {
+      std::lock_guard lock(mutex_);
+      complete_ = true;
+      changed_.notify_all();
     }
   };
   callbacks.on_refused = [this](const v1::Refused& refused) {
@@ -44,13 +58,9 @@ head::Member::Callbacks Membership::MakeCallbacks(
   return callbacks;
 }
 
-template <typename T>
-absl::StatusOr<T> Membership::WaitFor(const std::optional<T>& value, base::Duration timeout,
-                                      const char* what) {
-  std::unique_lock lock(mutex_);
-  const bool there =
-      changed_.wait_for(lock, stop_.get_token(), timeout, [&value] { return value.has_value(); });
-  if (there) return *value;
+absl::Status Membership::WaitUntil(const std::function<bool()>& there, base::Duration timeout,
+                                   const char* what, std::unique_lock<std::mutex>& lock) {
+  if (changed_.wait_for(lock, stop_.get_token(), timeout, there)) return absl::OkStatus();
   if (stop_.stop_requested()) {
     if (refused_ && !refused_->superseded()) {
       return absl::FailedPreconditionError(
@@ -63,11 +73,23 @@ absl::StatusOr<T> Membership::WaitFor(const std::optional<T>& value, base::Durat
 }
 
 absl::StatusOr<v1::Welcome> Membership::WaitForWelcome(base::Duration timeout) {
-  return WaitFor(welcome_, timeout, "welcome");
+  std::unique_lock lock(mutex_);
+  const absl::Status status =
+      WaitUntil([this] { return welcome_.has_value(); }, timeout, "welcome", lock);
+  if (!status.ok()) return status;
+  return *welcome_;
 }
 
-absl::StatusOr<v1::Generation> Membership::WaitForGeneration(base::Duration timeout) {
-  return WaitFor(generation_, timeout, "generation");
+absl::StatusOr<Membership::OpenGeneration> Membership::WaitForGeneration(int64_t after,
+                                                                         base::Duration timeout) {
+  std::unique_lock lock(mutex_);
+  const absl::Status status = WaitUntil([&] { return generation_.number() > after || complete_; },
+                                        timeout, "generation", lock);
+  if (!status.ok()) return status;
+  if (generation_.number() > after) {
+    return OpenGeneration{generation_, generation_over_.get_token()};
+  }
+  return absl::OutOfRangeError("another rank has left with the result of the job");
 }
 
 void Membership::WaitForStop() {

@@ -20,13 +20,19 @@ class Membership {
   // `outer` is the process's own stop request (SIGTERM).
   explicit Membership(std::stop_token outer);
 
-  // Callbacks that fill this object; `on_roster` is called for every later roster.
+  // Callbacks that fill this object; `on_roster` is called for every roster, a generation's own
+  // included.
   head::Member::Callbacks MakeCallbacks(std::function<void(const v1::Roster&)> on_roster = {});
 
   // Waits for the head's first word. kCancelled when stopped, kDeadlineExceeded naming the head.
   absl::StatusOr<v1::Welcome> WaitForWelcome(base::Duration timeout);
-  // Waits until all members have joined.
-  absl::StatusOr<v1::Generation> WaitForGeneration(base::Duration timeout);
+  struct OpenGeneration {
+    v1::Generation generation;
+    std::stop_token over;  // requested when a newer one has opened
+  };
+  // Waits for a generation newer than `after`: until all members have joined. kOutOfRange when
+  // another rank has left with the result of the whole job.
+  absl::StatusOr<OpenGeneration> WaitForGeneration(int64_t after, base::Duration timeout);
   // Waits until the head or the process asks this member to stop.
   void WaitForStop();
 
@@ -37,14 +43,15 @@ class Membership {
   bool superseded() const;
 
  private:
-  template <typename T>
-  absl::StatusOr<T> WaitFor(const std::optional<T>& value, base::Duration timeout,
-                            const char* what);
+  absl::Status WaitUntil(const std::function<bool()>& there, base::Duration timeout,
+                         const char* what, std::unique_lock<std::mutex>& lock);
 
-  mutable std::mutex mutex_;  // guards welcome_, generation_, refused_
+  mutable std::mutex mutex_;  // guards welcome_, generation_, generation_over_, complete_, refused_
   std::condition_variable_any changed_;
   std::optional<v1::Welcome> welcome_;
-  std::optional<v1::Generation> generation_;
+  v1::Generation generation_;  // number 0: none yet
+  std::stop_source generation_over_;
+  bool complete_ = false;
   std::optional<v1::Refused> refused_;
   std::stop_source stop_;
   std::stop_callback<std::function<void()>> outer_;

@@ -69,8 +69,10 @@ void RankReport::OnStep(int64_t step, int64_t samples, double loss, double secon
   progress_.set_train_seconds(base::ToSeconds(now - started_));
   if (has_loss) {
     // The mean over the epoch so far: the loss of one small last batch says little.
-    epoch_loss_ = done.step_in_epoch == 0 ? loss : epoch_loss_ + loss;
-    progress_.set_loss(epoch_loss_ / (done.step_in_epoch + 1));
+    if (done.step_in_epoch == 0) epoch_loss_ = epoch_steps_ = 0;
+    epoch_loss_ += loss;
+    ++epoch_steps_;
+    progress_.set_loss(epoch_loss_ / static_cast<double>(epoch_steps_));
     if (options_.rank == 0) {
       v1::LossPoint point;
       point.set_step(step);
@@ -138,6 +140,26 @@ void RankReport::OnJobDigest(const job::StreamDigest& digest, int64_t samples_co
   progress_.set_digest_high(digest.high());
   progress_.set_digest_low(digest.low());
   progress_.set_samples_consumed(samples_consumed);
+}
+
+void RankReport::OnResume(int64_t step, int64_t samples) {
+  std::lock_guard lock(mutex_);
+  progress_.set_first_step(step);
+  progress_.set_samples_before(samples);
+  progress_.set_step(step);
+  if (step > 0) progress_.set_epoch(schedule_->training().At(step - 1).epoch + 1);
+}
+
+void RankReport::OnCheckpoint(const std::string& uri, int64_t step) {
+  std::lock_guard lock(mutex_);
+  progress_.set_checkpoint_uri(uri);
+  progress_.set_checkpoint_step(step);
+  progress_.clear_checkpoint_problem();
+}
+
+void RankReport::OnCheckpointProblem(const std::string& problem) {
+  std::lock_guard lock(mutex_);
+  progress_.set_checkpoint_problem(problem);
 }
 
 void RankReport::OnPhases(const v1::PhaseSeconds& phases, double train_seconds) {

@@ -40,6 +40,10 @@ class RankReport {
   void OnEvaluation(const v1::EvaluationResult& evaluation);
   // Whole job's digest and samples; without it the rank's own are reported.
   void OnJobDigest(const job::StreamDigest& digest, int64_t samples_consumed);
+  // `step` steps and `samples` samples of the job were done before this rank began.
+  void OnResume(int64_t step, int64_t samples);
+  void OnCheckpoint(const std::string& uri, int64_t step);
+  void OnCheckpointProblem(const std::string& problem);
   void OnPhases(const v1::PhaseSeconds& phases, double train_seconds);
 
   // Counters and progress as of now, lists with what is new since the last call.
@@ -66,7 +70,8 @@ class RankReport {
   std::vector<v1::BadSampleReport> bad_samples_;
   std::set<std::pair<bool, int64_t>> bad_ids_;  // (validation, sample id), each reported once
   feed::StreamStats stats_;
-  double epoch_loss_ = 0;  // sum over the steps of the epoch so far
+  double epoch_loss_ = 0;  // sum over the steps of the epoch that this rank saw
+  int64_t epoch_steps_ = 0;
 
   struct Interval {  // since the last console line or rate update
     base::Instant begin{};

@@ -1,6 +1,8 @@
 #include "runtime/process/rank_session.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
@@ -48,7 +50,39 @@ job::Schedule::Options ScheduleOptions(const api::HeteroTrainingJob& job,
           .evaluation = training.evaluation};
 }
 
+feed::StreamStats Sum(const feed::StreamStats& a, const feed::StreamStats& b) {
+  return {.batches = a.batches + b.batches,
+          .samples = a.samples + b.samples,
+          .bytes = a.bytes + b.bytes,
+          .wait_seconds = a.wait_seconds + b.wait_seconds,
+          .tickets_reissued = a.tickets_reissued + b.tickets_reissued,
+          .duplicates_dropped = a.duplicates_dropped + b.duplicates_dropped};
+}
+
 }  // namespace
+
+// A ticket client that knows where in the schedule it stands. Its counters go on from those of the
+// client before it.
+class RankSession::PositionedStream : public feed::BatchStream {
+ public:
+  PositionedStream(std::unique_ptr<feed::TicketClient> client, int64_t next,
+                   const feed::StreamStats& earlier)
+      : client_(std::move(client)), next_(next), earlier_(earlier) {}
+
+  absl::StatusOr<std::unique_ptr<feed::Batch>> Next(std::stop_token stop) override {
+    absl::StatusOr<std::unique_ptr<feed::Batch>> batch = client_->Next(std::move(stop));
+    if (batch.ok()) ++next_;
+    return batch;
+  }
+  feed::StreamStats stats() const override { return Sum(earlier_, client_->stats()); }
+  void SetRoster(const std::vector<feed::WorkerAddress>& roster) { client_->SetRoster(roster); }
+  int64_t next() const { return next_; }
+
+ private:
+  const std::unique_ptr<feed::TicketClient> client_;
+  int64_t next_;  // of the thread that calls Next()
+  const feed::StreamStats earlier_;
+};
 
 absl::StatusOr<std::unique_ptr<RankSession>> RankSession::Join(Options options, base::Clock& clock,
                                                                std::stop_token stop) {
@@ -57,7 +91,7 @@ absl::StatusOr<std::unique_ptr<RankSession>> RankSession::Join(Options options, 
   std::unique_ptr<RankSession> session(
       new RankSession(std::move(options), std::move(metrics), clock, std::move(stop)));
   absl::Status status = session->WaitForJob();
-  if (status.ok()) status = session->OpenStream();
+  if (status.ok()) status = session->OpenReport();
   if (!status.ok()) return session->Finish(status);
   return session;
 }
@@ -94,54 +128,89 @@ absl::Status RankSession::WaitForJob() {
   job_ = manifest.job;
   // Opened while the others are still joining.
   HETERO_ASSIGN_OR_RETURN(producer_, feed::SampleProducer::Create(job_));
-  const base::Duration deadline =
-      std::chrono::seconds(job_.spec.run_policy.startup_deadline_seconds + 5);
-  HETERO_ASSIGN_OR_RETURN(generation_, membership_.WaitForGeneration(deadline));
-  HETERO_ASSIGN_OR_RETURN(rank_, RankOf(generation_, options_.identity.member));
+  HETERO_ASSIGN_OR_RETURN(const Membership::OpenGeneration first, NextGeneration(0));
+  first_generation_ = first.generation.number();
+  HETERO_ASSIGN_OR_RETURN(rank_, RankOf(first.generation, options_.identity.member));
   return absl::OkStatus();
 }
 
-absl::Status RankSession::OpenStream() {
+absl::StatusOr<Membership::OpenGeneration> RankSession::NextGeneration(int64_t after) {
+  const api::RunPolicy& policy = job_.spec.run_policy;
+  const base::Duration deadline =
+      std::chrono::seconds(policy.startup_deadline_seconds + policy.member_timeout_seconds + 5);
+  HETERO_ASSIGN_OR_RETURN(Membership::OpenGeneration opened,
+                          membership_.WaitForGeneration(after, deadline));
+  const std::lock_guard lock(mutex_);
+  if (opened.generation.number() > broken_generation_) broken_generation_ = 0;
+  return opened;
+}
+
+void RankSession::ReportBroken(int64_t generation) {
+  const std::lock_guard lock(mutex_);
+  broken_generation_ = generation;
+}
+
+std::string RankSession::run() const {
+  const char* run = std::getenv("HETERO_JOB_UID");
+  return run != nullptr ? run : job_.metadata.uid;
+}
+
+absl::Status RankSession::OpenReport() {
   if (!options_.dump_stream_folder.empty()) {
     HETERO_ASSIGN_OR_RETURN(dump_, feed::StreamDump::Create(options_.dump_stream_folder));
   }
   schedule_ = std::make_unique<job::Schedule>(ScheduleOptions(job_, *producer_), rank_);
-  const int64_t batch_bytes = job_.spec.training.batch_size_per_worker *
-                              producer_->pipeline(job::Split::kTrain).output_bytes();
-  feed::TicketClient::Options stream{
-      .rank = rank_,
-      .generation = generation_.number(),
-      .byte_budget = std::max(WithinMemory(options_.byte_budget), 2 * batch_bytes),
-      .local_threads = options_.local_threads > 0 ? options_.local_threads : CoresFromEnvironment(),
-      .tls = options_.tls_to(kCpuWorkerType)};
-  auto batches = feed::TicketClient::Start(stream, schedule_.get(), producer_.get(), clock_);
   auto report = std::make_unique<RankReport>(
       RankReport::Options{.rank = rank_,
                           .seed = static_cast<uint64_t>(job_.spec.training.seed),
                           .print = options_.print},
       schedule_.get(), clock_);
-  std::lock_guard lock(mutex_);
-  batches_ = std::move(batches);
-  report_ = std::move(report);
-  if (!roster_known_) {
-    for (const v1::CpuWorker& worker : generation_.cpu_workers()) {
-      roster_.push_back({absl::StrCat(worker.role(), "-", worker.index()), worker.address(),
-                         worker.incarnation()});
-    }
+  {
+    const std::lock_guard lock(mutex_);
+    report_ = std::move(report);
+    log::Info("generation opened", {{"generation", first_generation_},
+                                    {"rank", rank_},
+                                    {"ranks", world_size()},
+                                    {"cpuWorkers", roster_.size()},
+                                    {"steps", schedule_->training().total_steps()}});
   }
-  batches_->SetRoster(roster_);
   if (metrics_) metrics_->SetReady();
-  log::Info("generation opened", {{"generation", generation_.number()},
-                                  {"rank", rank_},
-                                  {"ranks", world_size()},
-                                  {"cpuWorkers", roster_.size()},
-                                  {"steps", schedule_->training().total_steps()}});
+  // A fresh start asks for its first batches while the process group forms.
+  if (first_generation_ == 1 && !job_.spec.training.checkpoint) BatchesFrom(0);
   return absl::OkStatus();
+}
+
+feed::BatchStream& RankSession::BatchesFrom(int64_t index) {
+  std::unique_lock lock(mutex_);
+  if (batches_ != nullptr && batches_->next() == index) return *batches_;
+  feed::StreamStats earlier;
+  if (batches_ != nullptr) {
+    earlier = batches_->stats();
+    // Its streams end on threads that may be about to tell of a roster.
+    const std::unique_ptr<PositionedStream> old = std::move(batches_);
+    lock.unlock();
+  }
+  if (!lock.owns_lock()) lock.lock();
+  batches_ = std::make_unique<PositionedStream>(OpenStream(index), index, earlier);
+  batches_->SetRoster(roster_);
+  return *batches_;
+}
+
+std::unique_ptr<feed::TicketClient> RankSession::OpenStream(int64_t index) const {
+  const int64_t batch_bytes = job_.spec.training.batch_size_per_worker *
+                              producer_->pipeline(job::Split::kTrain).output_bytes();
+  const feed::TicketClient::Options stream{
+      .rank = rank_,
+      .generation = first_generation_,
+      .first_batch = index,
+      .byte_budget = std::max(WithinMemory(options_.byte_budget), 2 * batch_bytes),
+      .local_threads = options_.local_threads > 0 ? options_.local_threads : CoresFromEnvironment(),
+      .tls = options_.tls_to(kCpuWorkerType)};
+  return feed::TicketClient::Start(stream, schedule_.get(), producer_.get(), clock_);
 }
 
 void RankSession::OnRoster(const google::protobuf::RepeatedPtrField<v1::CpuWorker>& workers) {
   std::lock_guard lock(mutex_);
-  roster_known_ = true;
   roster_.clear();
   for (const v1::CpuWorker& worker : workers) {
     roster_.push_back(
@@ -161,6 +230,7 @@ v1::Heartbeat RankSession::TakeHeartbeat() {
   std::lock_guard lock(mutex_);
   if (report_ == nullptr) return {};
   v1::Heartbeat heartbeat = report_->Take();
+  heartbeat.set_broken_generation(broken_generation_);
   if (metrics_) metrics_->Update(heartbeat);
   return heartbeat;
 }

@@ -24,7 +24,7 @@
 
 namespace hetero::process {
 
-// One rank's place in the job: its membership, its schedule and the stream of its batches. The
+// One rank's place in the job: its membership, its schedule and the streams of its batches. The
 // trainer and the input-only consumer both stand on it. One thread uses it.
 class RankSession {
  public:
@@ -42,7 +42,7 @@ class RankSession {
     }
   };
 
-  // Joins the head, waits until the whole job has, opens the dataset and the batch stream.
+  // Joins the head, waits until the whole job has, opens the dataset.
   // kCancelled when told to stop meanwhile.
   static absl::StatusOr<std::unique_ptr<RankSession>> Join(Options options, base::Clock& clock,
                                                            std::stop_token stop);
@@ -51,11 +51,19 @@ class RankSession {
   const api::HeteroTrainingJob& job() const { return job_; }
   int32_t rank() const { return rank_; }
   int32_t world_size() const { return job_.spec.world_size(); }
-  int64_t generation() const { return generation_.number(); }
+  // Unique per run of the job, the same in all its processes and after restarts.
+  std::string run() const;
+  std::string name() const { return MemberName(options_.identity.member); }
   const feed::SampleProducer& producer() const { return *producer_; }
   const job::Schedule& schedule() const { return *schedule_; }
-  feed::TicketClient& batches() { return *batches_; }
+  // The stream of the batches from `index` of the schedule on. It is the one of the last call when
+  // that stands there, and takes its place otherwise.
+  feed::BatchStream& BatchesFrom(int64_t index);
   RankReport& report() { return *report_; }
+  // As Membership::WaitForGeneration; a lost member has as long to come back as it had to start.
+  absl::StatusOr<Membership::OpenGeneration> NextGeneration(int64_t after);
+  // Told to the head with every heartbeat, until a newer generation opens.
+  void ReportBroken(int64_t generation);
   // Every consumed batch, before it is used: counts it, and writes it when a dump was asked for.
   void OnBatch(const feed::Batch& batch);
   // Requested when this rank shall stop.
@@ -69,8 +77,10 @@ class RankSession {
  private:
   RankSession(Options options, std::unique_ptr<MetricsPort> metrics, base::Clock& clock,
               std::stop_token stop);
+  class PositionedStream;
   absl::Status WaitForJob();
-  absl::Status OpenStream();
+  absl::Status OpenReport();
+  std::unique_ptr<feed::TicketClient> OpenStream(int64_t index) const;
   void OnRoster(const google::protobuf::RepeatedPtrField<v1::CpuWorker>& workers);
   v1::Heartbeat TakeHeartbeat();
 
@@ -79,17 +89,17 @@ class RankSession {
   std::unique_ptr<MetricsPort> metrics_;  // null without an address
   Membership membership_;
   api::HeteroTrainingJob job_;
-  v1::Generation generation_;
+  int64_t first_generation_ = 0;
   int32_t rank_ = 0;
   std::unique_ptr<feed::SampleProducer> producer_;
   std::unique_ptr<job::Schedule> schedule_;
   std::unique_ptr<feed::StreamDump> dump_;  // null without --dump-stream
 
-  std::mutex mutex_;  // guards the four below; they are filled once, while heartbeats already run
+  std::mutex mutex_;  // guards the four below; heartbeats and rosters come at any time
   std::vector<feed::WorkerAddress> roster_;
-  bool roster_known_ = false;
+  int64_t broken_generation_ = 0;
   std::unique_ptr<RankReport> report_;
-  std::unique_ptr<feed::TicketClient> batches_;
+  std::unique_ptr<PositionedStream> batches_;
 
   std::unique_ptr<head::Member> member_;  // last: its callbacks use all of the above
 };

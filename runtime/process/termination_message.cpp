@@ -82,11 +82,13 @@ api::Verdict VerdictOf(const v1::Progress& progress,
   if (evaluation) verdict.result.accuracy = evaluation->accuracy();
   if (progress.train_seconds() > 0) {
     verdict.result.samples_per_second =
-        static_cast<double>(progress.samples_consumed()) / progress.train_seconds();
+        static_cast<double>(progress.samples_consumed() - progress.samples_before()) /
+        progress.train_seconds();
   }
   verdict.result.steps = progress.step();
   verdict.result.stream_digest =
       job::StreamDigest(progress.digest_high(), progress.digest_low()).ToHex();
+  verdict.result.checkpoint_uri = progress.checkpoint_uri();
   return verdict;
 }
 

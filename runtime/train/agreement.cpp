@@ -90,7 +90,7 @@ absl::Status Agreement::Verdict(const RankState& own, const std::vector<double>&
                       absl::StrCat("rank ", failed_rank, " stopped: ", message.data()));
 }
 
-std::vector<uint32_t> Agreement::Gather(uint32_t value) {
+std::vector<int64_t> Agreement::Gather(int64_t value) {
   std::vector<int64_t> values(static_cast<size_t>(world_size_), 0);
   values[static_cast<size_t>(rank_)] = value;
   if (group_ != nullptr) {
@@ -98,7 +98,14 @@ std::vector<uint32_t> Agreement::Gather(uint32_t value) {
         torch::from_blob(values.data(), {static_cast<int64_t>(values.size())}, torch::kInt64);
     group_->SumControl(sums);
   }
-  return {values.begin(), values.end()};
+  return values;
+}
+
+void Agreement::Broadcast(std::vector<int64_t>& values, int32_t root) {
+  if (group_ == nullptr) return;
+  torch::Tensor tensor =
+      torch::from_blob(values.data(), {static_cast<int64_t>(values.size())}, torch::kInt64);
+  group_->BroadcastControl(tensor, root);
 }
 
 }  // namespace hetero::train

@@ -41,7 +41,9 @@ class Agreement {
   // The rank that failed gets its own error, the others "rank 1 stopped: ..." with the same code.
   JobState Exchange(const RankState& own);
   // `value` of every rank, by rank.
-  std::vector<uint32_t> Gather(uint32_t value);
+  std::vector<int64_t> Gather(int64_t value);
+  // `values` of `root` on every rank.
+  void Broadcast(std::vector<int64_t>& values, int32_t root);
 
  private:
   absl::Status Verdict(const RankState& own, const std::vector<double>& codes, bool stop);

@@ -12,15 +12,6 @@ constexpr size_t kFirstBucketBytes = size_t{1} << 20;
 constexpr size_t kBucketBytes = size_t{25} << 20;
 constexpr size_t kBroadcastBytes = size_t{250} << 20;
 
-void BroadcastFromFirst(GlooGroup& group, const std::vector<torch::Tensor>& tensors) {
-  if (tensors.empty()) return;
-  torch::NoGradGuard no_grad;
-  std::vector<torch::Tensor> detached;
-  detached.reserve(tensors.size());
-  for (const torch::Tensor& tensor : tensors) detached.push_back(tensor.detach());
-  c10d::broadcast_coalesced(group.gradients(), detached, kBroadcastBytes, 0);
-}
-
 std::unique_ptr<c10d::Reducer> MakeReducer(Model& model, GlooGroup& group) {
   std::vector<torch::Tensor> parameters;
   std::unordered_map<size_t, std::string> names;
@@ -28,8 +19,6 @@ std::unique_ptr<c10d::Reducer> MakeReducer(Model& model, GlooGroup& group) {
     names[parameters.size()] = parameter.key();
     parameters.push_back(parameter.value());
   }
-  c10d::verify_params_across_processes(group.gradients(), parameters, std::nullopt);
-  BroadcastFromFirst(group, parameters);
   const std::vector<bool> sparse(parameters.size(), false);
   auto [buckets, limits] = c10d::compute_bucket_assignment_by_size(
       parameters, {kFirstBucketBytes, kBucketBytes}, sparse);
@@ -45,18 +34,35 @@ std::unique_ptr<c10d::Reducer> MakeReducer(Model& model, GlooGroup& group) {
 
 }  // namespace
 
+void BroadcastTensors(GlooGroup& group, const std::vector<torch::Tensor>& tensors, int32_t root) {
+  if (tensors.empty()) return;
+  torch::NoGradGuard no_grad;
+  std::vector<torch::Tensor> detached;
+  detached.reserve(tensors.size());
+  for (const torch::Tensor& tensor : tensors) detached.push_back(tensor.detach());
+  c10d::broadcast_coalesced(group.gradients(), detached, kBroadcastBytes, root);
+}
+
+void CheckSameShapes(GlooGroup& group, const Model& model) {
+  c10d::verify_params_across_processes(group.gradients(), model.parameters(), std::nullopt);
+}
+
 DataParallel::DataParallel(Model& model, GlooGroup& group, base::Clock& clock)
     : group_(group), clock_(clock), buffers_(model.buffers()) {
   reducer_ = MakeReducer(model, group);
-  BroadcastBuffers();
   for (const torch::Tensor& parameter : model.parameters()) {
-    parameter.register_hook([this](torch::Tensor) { gradients_ready_ = clock_.Now(); });
+    const unsigned hook =
+        parameter.register_hook([this](torch::Tensor) { gradients_ready_ = clock_.Now(); });
+    hooks_.emplace_back(parameter, hook);
   }
 }
 
-DataParallel::~DataParallel() = default;
+// The model outlives this and trains on in the next generation.
+DataParallel::~DataParallel() {
+  for (const auto& [parameter, hook] : hooks_) parameter.remove_hook(hook);
+}
 
-void DataParallel::BroadcastBuffers() { BroadcastFromFirst(group_, buffers_); }
+void DataParallel::BroadcastBuffers() { BroadcastTensors(group_, buffers_, 0); }
 
 void DataParallel::BeforeForward() {
   reducer_->prepare_for_forward();

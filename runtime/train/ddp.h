@@ -3,6 +3,7 @@
 #include <torch/torch.h>
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -15,13 +16,18 @@ class Reducer;
 
 namespace hetero::train {
 
+// Gives all ranks the values of `root`, in place.
+void BroadcastTensors(GlooGroup& group, const std::vector<torch::Tensor>& tensors, int32_t root);
+
+// Throws when the ranks' models differ in shapes or types.
+void CheckSameShapes(GlooGroup& group, const Model& model);
+
 // Data parallel training of one model: LibTorch's Reducer sums gradients in buckets while backward
 // still runs. Belongs to one thread; model, group and clock outlive it. Functions throw what
 // LibTorch throws.
 class DataParallel {
  public:
-  // Checks that all ranks have the same parameters and gives all of them rank 0's parameters and
-  // buffers.
+  // All ranks hold the same parameters and buffers.
   DataParallel(Model& model, GlooGroup& group, base::Clock& clock);
   ~DataParallel();
 
@@ -41,6 +47,7 @@ class DataParallel {
   GlooGroup& group_;
   base::Clock& clock_;
   std::vector<torch::Tensor> buffers_;
+  std::vector<std::pair<torch::Tensor, unsigned>> hooks_;
   std::unique_ptr<c10d::Reducer> reducer_;
   base::Instant gradients_ready_{};
 };

@@ -2,6 +2,7 @@
 
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
@@ -11,7 +12,7 @@
 namespace hetero::train {
 namespace {
 
-constexpr std::chrono::milliseconds kFormTimeout = std::chrono::seconds(60);
+constexpr std::chrono::milliseconds kMeetTimeout = std::chrono::seconds(60);
 // A collective waits for the slowest rank's data, which may take any time; a lost rank ends it by
 // its connection, or by Cut(). This is only the last resort.
 constexpr std::chrono::milliseconds kCollectiveTimeout = std::chrono::hours(6);
@@ -21,7 +22,7 @@ using Device = std::shared_ptr<::gloo::transport::Device>;
 c10::intrusive_ptr<c10d::ProcessGroup> FormGroup(const std::string& name, const Device& device,
                                                  const c10::intrusive_ptr<c10d::Store>& store,
                                                  const GlooGroup::Options& options, int threads) {
-  auto gloo_options = c10d::ProcessGroupGloo::Options::create(kFormTimeout);
+  auto gloo_options = c10d::ProcessGroupGloo::Options::create(options.connect_timeout);
   gloo_options->devices = {device};
   gloo_options->threads = threads;
   auto backend = c10::make_intrusive<c10d::ProcessGroupGloo>(
@@ -42,12 +43,13 @@ c10::intrusive_ptr<c10d::ProcessGroup> FormGroup(const std::string& name, const 
 
 }  // namespace
 
-GlooGroup::GlooGroup(const Options& options, KeyValueStore& store, base::Clock& clock,
-                     std::stop_token stop)
+GlooGroup::GlooGroup(const Options& options, std::shared_ptr<KeyValueStore> store,
+                     base::Clock& clock, std::stop_token stop)
     : rank_(options.rank), world_size_(options.world_size) {
   IgnoreBrokenPipes();
   auto rendezvous = c10::make_intrusive<RendezvousStore>(
-      store, absl::StrCat("generation/", options.generation, "/"), clock, stop, kFormTimeout);
+      std::move(store), absl::StrCat("generation/", options.generation, "/"), clock, stop,
+      kMeetTimeout);
 
   Device device;
   const std::string listener = ListenerOpenedBy(

@@ -2,6 +2,7 @@
 
 #include <torch/torch.h>
 
+#include <memory>
 #include <set>
 #include <stop_token>
 #include <string>
@@ -22,11 +23,16 @@ class GlooGroup {
     int32_t world_size = 2;
     int64_t generation = 1;
     std::string host;  // address of this rank that the others can reach
+    // For one connection, once all ranks are known to be there.
+    std::chrono::milliseconds connect_timeout = std::chrono::seconds(20);
   };
 
   // Meets the other ranks in `store` and exercises both groups once, so that no later step needs
-  // the store. Throws when the others do not come within a minute, and on `stop`.
-  GlooGroup(const Options& options, KeyValueStore& store, base::Clock& clock, std::stop_token stop);
+  // the store. Throws when the others do not come within a minute, and on `stop`; but when another
+  // rank dies in the moment of connecting, Gloo does not look at `stop`, and only Options'
+  // connect_timeout ends the wait (see GroupFormer).
+  GlooGroup(const Options& options, std::shared_ptr<KeyValueStore> store, base::Clock& clock,
+            std::stop_token stop);
 
   // Sums `values` over all ranks in place; every rank gets the same bits.
   void SumControl(torch::Tensor& values);

@@ -5,6 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
+#include "base/status_macros.h"
+#include "runtime/job/mix.h"
 #include "runtime/train/evaluation.h"
 #include "runtime/train/loss.h"
 #include "runtime/train/parameter_crc.h"
@@ -45,36 +47,73 @@ absl::Status CheckTicket(const feed::Batch& batch, const job::SlotRange& slots, 
 }  // namespace
 
 TrainingLoop::TrainingLoop(const TrainerOptions& options, const job::Schedule& schedule,
-                           Model& model, GlooGroup* group, feed::BatchStream& batches,
-                           Observer& observer, base::Clock& clock, std::stop_token stop)
+                           const Collaborators& collaborators, base::Clock& clock,
+                           std::stop_token stop, std::stop_token interrupt)
     : options_(options),
       training_(options.job.spec.training),
       schedule_(schedule),
-      model_(model),
-      batches_(batches),
-      observer_(observer),
+      state_(collaborators.state),
+      model_(state_.model()),
+      source_(collaborators.batches),
+      checkpointer_(collaborators.checkpointer),
+      observer_(collaborators.observer),
       clock_(clock),
       stop_(std::move(stop)),
-      agreement_(group, options.rank, options.world_size),
-      input_(options.conversion, options.input.channels, model.channels_last()),
-      data_parallel_(MakeDataParallel(model, group, clock)),
-      optimizer_(training_.optimizer, model.parameters()),
+      interrupt_(std::move(interrupt)),
+      agreement_(collaborators.agreement),
+      input_(options.conversion, options.input.channels, model_.channels_last()),
+      data_parallel_(MakeDataParallel(model_, collaborators.group, clock)),
+      optimizer_(state_.optimizer()),
       learning_rate_(MakeLearningRate(options, schedule.training())),
-      phases_(clock) {}
+      phases_(collaborators.phases) {}
 
-std::string TrainingLoop::Where() const { return absl::StrCat("training step ", step_ + 1); }
+std::string TrainingLoop::Where() const {
+  return absl::StrCat("training step ", state_.standing.step + 1);
+}
 
 absl::Status TrainingLoop::Run() {
   const job::StepPlan& plan = schedule_.training();
+  const Standing& standing = state_.standing;
   model_.train();
-  for (step_ = 0; step_ < plan.total_steps(); ++step_) {
-    const bool last = step_ + 1 == plan.total_steps();
-    absl::Status status = TrainStep(step_);
-    if (status.ok() && (last || plan.IsLastOfEpoch(step_))) status = FinishEpoch(step_);
-    if (status.ok() && schedule_.EvaluatesAfter(step_)) status = Evaluate(step_);
+  HETERO_RETURN_IF_ERROR(Seek());
+  if (EvaluationIsDue()) HETERO_RETURN_IF_ERROR(Evaluate(standing.step - 1));
+  while (standing.step < plan.total_steps()) {
+    const int64_t step = standing.step;
+    const bool last = step + 1 == plan.total_steps();
+    absl::Status status = TrainStep(step);
+    if (status.ok() && (last || plan.IsLastOfEpoch(step))) status = FinishEpoch(step);
+    if (status.ok() && EvaluationIsDue()) status = Evaluate(step);
+    if (status.ok() && checkpointer_ != nullptr) {
+      checkpointer_->AfterStep(state_, observer_);
+      phases_.Charge(&Phases::checkpoint);
+    }
     observer_.OnPhases(phases_.phases(), phases_.total_seconds());
     if (!status.ok()) return status;
   }
+  return absl::OkStatus();
+}
+
+bool TrainingLoop::EvaluationIsDue() const {
+  const Standing& standing = state_.standing;
+  return standing.step > standing.evaluated_step && schedule_.EvaluatesAfter(standing.step - 1);
+}
+
+bool TrainingLoop::GenerationIsOver() const {
+  return interrupt_.stop_requested() && !stop_.stop_requested();
+}
+
+// Places the stream where the state stands. A batch that was taken for a step that did not come
+// about is still held.
+absl::Status TrainingLoop::Seek() {
+  const Standing& standing = state_.standing;
+  int64_t index = schedule_.IndexOfStep(standing.step);
+  if (EvaluationIsDue()) index -= schedule_.evaluation_batches();
+  if (state_.held && state_.held->ticket.step == standing.step) {
+    ++index;
+  } else {
+    state_.held.reset();
+  }
+  HETERO_ASSIGN_OR_RETURN(batches_, source_.From(index));
   return absl::OkStatus();
 }
 
@@ -82,33 +121,53 @@ absl::Status TrainingLoop::TrainStep(int64_t step) {
   const base::Instant start = clock_.Now();
   absl::StatusOr<std::unique_ptr<feed::Batch>> batch = NextBatch(step);
   phases_.Charge(&Phases::wait);
+  if (!batch.ok() && GenerationIsOver()) return absl::AbortedError("the generation is over");
 
-  absl::StatusOr<JobState> state = Agree(StateFor(batch));
-  if (!state.ok()) return state.status();
-  digest_ += state->digest;
-  samples_consumed_ += state->samples;
-  if ((*batch)->count() > 0) observer_.OnBatch(**batch);
-  observer_.OnDigest(digest_.high(), digest_.low(), samples_consumed_);
+  const RankState own = StateFor(batch);
+  if (batch.ok()) state_.held = *std::move(batch);  // until the step is done
+  absl::StatusOr<JobState> job = Agree(own);
+  if (!job.ok()) return job.status();
+  const feed::Batch& held = *state_.held;
   if (data_parallel_) data_parallel_->BroadcastBuffers();
   phases_.Charge(&Phases::all_reduce);
 
-  const double loss = ComputeGradients(step, **batch);
+  state_.Begin();
+  // Whatever draws from LibTorch's generator (dropout) draws the same when the step is done again.
+  torch::manual_seed(
+      job::HashWords(static_cast<uint64_t>(training_.seed),
+                     {static_cast<uint64_t>(step), static_cast<uint64_t>(options_.rank)}));
+  const double loss = ComputeGradients(step, held);
   if (absl::Status status = UpdateParameters(step); !status.ok()) return status;
+  const int64_t count = held.count();
+  if (count > 0) observer_.OnBatch(held);
+  state_.Commit();
+  Standing& standing = state_.standing;
+  standing.step = step + 1;
+  standing.digest += job->digest;
+  standing.samples_consumed += job->samples;
+  state_.held.reset();
+  observer_.OnDigest(standing.digest.high(), standing.digest.low(), standing.samples_consumed);
   phases_.Charge(&Phases::optimizer);
 
+  if (!stepped_) {
+    stepped_ = true;
+    log::Info("first step of the generation",
+              {{"generation", options_.generation}, {"step", standing.step}});
+  }
   const job::Step plan = schedule_.training().At(step);
-  pending_ = PendingStep{.record = {.step = step + 1,
-                                    .epoch = plan.epoch + 1,
-                                    .step_in_epoch = plan.step_in_epoch + 1,
-                                    .seconds = base::ToSeconds(clock_.Now() - start),
-                                    .samples = state->samples},
-                         .loss = loss,
-                         .samples = (*batch)->count()};
+  state_.pending = PendingStep{.record = {.step = step + 1,
+                                          .epoch = plan.epoch + 1,
+                                          .step_in_epoch = plan.step_in_epoch + 1,
+                                          .seconds = base::ToSeconds(clock_.Now() - start),
+                                          .samples = job->samples},
+                               .loss = loss,
+                               .samples = count};
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<feed::Batch>> TrainingLoop::NextBatch(int64_t step) {
-  absl::StatusOr<std::unique_ptr<feed::Batch>> batch = batches_.Next(stop_);
+  if (state_.held) return std::move(state_.held);
+  absl::StatusOr<std::unique_ptr<feed::Batch>> batch = batches_->Next(interrupt_);
   if (!batch.ok()) return batch;
   const job::SlotRange slots = schedule_.training().Share(step, options_.rank);
   if (absl::Status status = CheckTicket(**batch, slots, step); !status.ok()) return status;
@@ -134,9 +193,9 @@ RankState TrainingLoop::StateFor(const absl::StatusOr<std::unique_ptr<feed::Batc
 absl::StatusOr<JobState> TrainingLoop::Agree(RankState state) {
   state.stop = stop_.stop_requested();
   if (state.stop) state.error = absl::OkStatus();
-  if (pending_) {
-    state.loss = pending_->loss;
-    state.loss_samples = pending_->samples;
+  if (state_.pending) {
+    state.loss = state_.pending->loss;
+    state.loss_samples = state_.pending->samples;
   }
   const JobState job = agreement_.Exchange(state);
   phases_.Charge(&Phases::all_reduce);
@@ -146,9 +205,9 @@ absl::StatusOr<JobState> TrainingLoop::Agree(RankState state) {
 }
 
 absl::Status TrainingLoop::ReportPending(const JobState& state) {
-  if (!pending_) return absl::OkStatus();
-  StepRecord record = pending_->record;
-  pending_.reset();
+  if (!state_.pending) return absl::OkStatus();
+  StepRecord record = state_.pending->record;
+  state_.pending.reset();
   record.loss = state.loss / static_cast<double>(std::max<int64_t>(state.loss_samples, 1));
   observer_.OnStep(record);
   if (std::isfinite(record.loss) || training_.stop_on_non_finite == api::NonFiniteAction::kSkip) {
@@ -256,7 +315,7 @@ absl::Status TrainingLoop::FinishEpoch(int64_t step) {
   if (data_parallel_) data_parallel_->BroadcastBuffers();
   const int64_t epoch = schedule_.training().At(step).epoch + 1;
   const uint32_t own = ParameterCrc(model_);
-  const std::vector<uint32_t> all = agreement_.Gather(own);
+  const std::vector<int64_t> all = agreement_.Gather(own);
   phases_.Charge(&Phases::all_reduce);
   for (size_t rank = 1; rank < all.size(); ++rank) {
     if (all[rank] != all[0]) {
@@ -271,14 +330,15 @@ absl::Status TrainingLoop::FinishEpoch(int64_t step) {
 }
 
 absl::Status TrainingLoop::Evaluate(int64_t step) {
-  if (pending_) {
+  if (state_.pending) {
     if (absl::StatusOr<JobState> state = Agree({}); !state.ok()) return state.status();
   }
   if (data_parallel_) data_parallel_->BroadcastBuffers();
   phases_.Charge(&Phases::all_reduce);
   const RankState own =
-      EvaluateShare(model_, input_, training_.loss, schedule_.evaluation_batches(), batches_,
-                    observer_, phases_, stop_);
+      EvaluateShare(model_, input_, training_.loss, schedule_.evaluation_batches(), *batches_,
+                    observer_, phases_, interrupt_);
+  if (GenerationIsOver()) return absl::AbortedError("the generation is over");
   absl::StatusOr<JobState> sums = Agree(own);
   if (!sums.ok()) return sums.status();
   const auto samples = static_cast<double>(std::max<int64_t>(sums->loss_samples, 1));
@@ -288,6 +348,7 @@ absl::Status TrainingLoop::Evaluate(int64_t step) {
                           .loss = sums->loss / samples,
                           .accuracy = static_cast<double>(sums->correct) / samples,
                           .samples = sums->loss_samples});
+  state_.standing.evaluated_step = step + 1;
   return absl::OkStatus();
 }
 

@@ -1,42 +1,46 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <stop_token>
 #include <string>
 
 #include "runtime/train/agreement.h"
+#include "runtime/train/checkpointer.h"
 #include "runtime/train/ddp.h"
 #include "runtime/train/input.h"
 #include "runtime/train/learning_rate.h"
-#include "runtime/train/model.h"
-#include "runtime/train/optimizer.h"
 #include "runtime/train/phase_clock.h"
 #include "runtime/train/trainer.h"
+#include "runtime/train/training_state.h"
 
 namespace hetero::train {
 
-// The training of one rank over a formed group: every step and every evaluation of the schedule.
-// Owned and called by one thread. Throws what LibTorch throws; RunTrainer catches it.
+// The training of one rank over a formed group: every step and every evaluation of the schedule
+// that `state` has not done yet. Owned and called by one thread. Throws what LibTorch throws;
+// RunTrainer catches it, and `state` is then as after its last step once it is aborted.
 class TrainingLoop {
  public:
-  // All collaborators outlive the loop. `group` is null for a job of one rank.
-  TrainingLoop(const TrainerOptions& options, const job::Schedule& schedule, Model& model,
-               GlooGroup* group, feed::BatchStream& batches, Observer& observer, base::Clock& clock,
-               std::stop_token stop);
+  struct Collaborators {
+    TrainingState& state;
+    GlooGroup* group = nullptr;  // null for a job of one rank
+    Agreement& agreement;
+    BatchSource& batches;
+    Checkpointer* checkpointer = nullptr;  // null: this rank writes none
+    Observer& observer;
+    PhaseClock& phases;
+  };
+  // Everything named here outlives the loop. `stop` ends the training; `interrupt` is requested
+  // with it, and when the generation is over.
+  TrainingLoop(const TrainerOptions& options, const job::Schedule& schedule,
+               const Collaborators& collaborators, base::Clock& clock, std::stop_token stop,
+               std::stop_token interrupt);
 
+  // kAborted when the generation was over while this rank waited for a batch.
   absl::Status Run();
   // "training step 12", for messages.
   std::string Where() const;
 
  private:
-  // A step that is done here but whose loss is not known over all ranks yet. It travels with the
-  // next exchange.
-  struct PendingStep {
-    StepRecord record;
-    double loss = 0;  // sum over this rank's samples
-    int64_t samples = 0;
-  };
   // Samples that go through the model together. `ownership` sums to the number of real ones.
   struct Piece {
     torch::Tensor images, labels, ownership;
@@ -47,6 +51,9 @@ class TrainingLoop {
   absl::Status FinishEpoch(int64_t step);
   absl::Status Evaluate(int64_t step);
 
+  bool EvaluationIsDue() const;
+  bool GenerationIsOver() const;
+  absl::Status Seek();
   absl::StatusOr<std::unique_ptr<feed::Batch>> NextBatch(int64_t step);
   RankState StateFor(const absl::StatusOr<std::unique_ptr<feed::Batch>>& batch) const;
   absl::StatusOr<JobState> Agree(RankState state);
@@ -59,22 +66,23 @@ class TrainingLoop {
   const TrainerOptions& options_;
   const api::Training& training_;
   const job::Schedule& schedule_;
+  TrainingState& state_;
   Model& model_;
-  feed::BatchStream& batches_;
+  BatchSource& source_;
+  feed::BatchStream* batches_ = nullptr;
+  Checkpointer* checkpointer_;
   Observer& observer_;
   base::Clock& clock_;
   std::stop_token stop_;
+  std::stop_token interrupt_;
 
-  Agreement agreement_;
+  Agreement& agreement_;
   InputConverter input_;
   std::unique_ptr<DataParallel> data_parallel_;  // null for one rank
-  Optimizer optimizer_;
+  Optimizer& optimizer_;
   LearningRateOptions learning_rate_;
-  PhaseClock phases_;
-  job::StreamDigest digest_;  // of the whole job
-  int64_t samples_consumed_ = 0;
-  int64_t step_ = 0;
-  std::optional<PendingStep> pending_;
+  PhaseClock& phases_;
+  bool stepped_ = false;
 };
 
 }  // namespace hetero::train

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <cstdlib>
 #include <iostream>
 #include <limits>
 
@@ -53,6 +54,8 @@ int main(int argc, char** argv) {
   }
 
   KeepMemory();
+  // LibTorch's recorder of collectives is not safe when one group still forms while the next does.
+  setenv("TORCH_FR_BUFFER_SIZE", "0", /*overwrite=*/1);
   process::DieWithParent();
   process::SignalStop signals;
   process::KeepGrpcInitialized();

@@ -80,4 +80,16 @@ void Optimizer::Step(double learning_rate) {
   }
 }
 
+std::vector<Optimizer::StateTensor> Optimizer::state() const {
+  const bool sgd = options_.name == api::OptimizerKind::kSgd;
+  std::vector<StateTensor> state;
+  const auto add = [&state](const char* name, const std::vector<torch::Tensor>& tensors) {
+    for (size_t i = 0; i < tensors.size(); ++i) state.push_back({i, name, tensors[i]});
+  };
+  add(sgd ? "momentum_buffer" : "exp_avg", first_moments_);
+  add("exp_avg_sq", second_moments_);
+  add("step", step_counts_);
+  return state;
+}
+
 }  // namespace hetero::train

@@ -2,6 +2,7 @@
 
 #include <torch/torch.h>
 
+#include <string>
 #include <vector>
 
 #include "operator/api/hetero_training_job.h"
@@ -22,6 +23,15 @@ class Optimizer {
   // torch.nn.utils.clip_grad_norm_ does.
   void ClipGradients(double norm, double max_norm);
   void Step(double learning_rate);
+
+  // One tensor of the state, under torch's name for it: "momentum_buffer", "exp_avg", "exp_avg_sq",
+  // "step". A view, not a copy.
+  struct StateTensor {
+    size_t parameter = 0;  // index of the parameter it belongs to
+    std::string name;
+    torch::Tensor values;
+  };
+  std::vector<StateTensor> state() const;
 
  private:
   std::vector<torch::Tensor> Gradients() const;

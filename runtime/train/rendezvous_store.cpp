@@ -10,7 +10,7 @@ namespace hetero::train {
 namespace {
 
 // A wait asks in slices of this, so that a stop request is seen while a peer is missing.
-constexpr base::Duration kSlice = std::chrono::milliseconds(500);
+constexpr base::Duration kSlice = std::chrono::milliseconds(200);
 
 void ThrowIfError(const absl::Status& status, const std::string& what) {
   TORCH_CHECK_WITH(DistStoreError, status.ok(), what, ": ", status.ToString());
@@ -39,10 +39,11 @@ absl::Status AskInSlices(base::Clock& clock, std::stop_token stop, base::Duratio
 
 }  // namespace
 
-RendezvousStore::RendezvousStore(KeyValueStore& store, std::string prefix, base::Clock& clock,
-                                 std::stop_token stop, std::chrono::milliseconds timeout)
+RendezvousStore::RendezvousStore(std::shared_ptr<KeyValueStore> store, std::string prefix,
+                                 base::Clock& clock, std::stop_token stop,
+                                 std::chrono::milliseconds timeout)
     : c10d::Store(timeout),
-      store_(store),
+      store_(std::move(store)),
       prefix_(std::move(prefix)),
       clock_(clock),
       stop_(std::move(stop)) {}
@@ -59,13 +60,13 @@ std::vector<std::string> RendezvousStore::Prefixed(const std::vector<std::string
 }
 
 void RendezvousStore::set(const std::string& key, const std::vector<uint8_t>& value) {
-  ThrowIfError(store_.Set(Prefixed(key), ToString(value)), absl::StrCat("rendezvous: set ", key));
+  ThrowIfError(store_->Set(Prefixed(key), ToString(value)), absl::StrCat("rendezvous: set ", key));
 }
 
 std::vector<uint8_t> RendezvousStore::get(const std::string& key) {
   absl::StatusOr<std::string> value = absl::InternalError("not asked");
   const absl::Status status = AskInSlices(clock_, stop_, timeout_, [&](base::Duration slice) {
-    value = store_.Get(Prefixed(key), slice);
+    value = store_->Get(Prefixed(key), slice);
     return value.status();
   });
   ThrowIfError(status, absl::StrCat("rendezvous: get ", key));
@@ -75,31 +76,31 @@ std::vector<uint8_t> RendezvousStore::get(const std::string& key) {
 std::vector<uint8_t> RendezvousStore::compareSet(const std::string& key,
                                                  const std::vector<uint8_t>& expected,
                                                  const std::vector<uint8_t>& desired) {
-  auto value = store_.CompareSet(Prefixed(key), ToString(expected), ToString(desired));
+  auto value = store_->CompareSet(Prefixed(key), ToString(expected), ToString(desired));
   ThrowIfError(value.status(), absl::StrCat("rendezvous: compare and set ", key));
   return ToBytes(*value);
 }
 
 int64_t RendezvousStore::add(const std::string& key, int64_t value) {
-  auto sum = store_.Add(Prefixed(key), value);
+  auto sum = store_->Add(Prefixed(key), value);
   ThrowIfError(sum.status(), absl::StrCat("rendezvous: add to ", key));
   return *sum;
 }
 
 bool RendezvousStore::deleteKey(const std::string& key) {
-  auto deleted = store_.Delete(Prefixed(key));
+  auto deleted = store_->Delete(Prefixed(key));
   ThrowIfError(deleted.status(), absl::StrCat("rendezvous: delete ", key));
   return *deleted;
 }
 
 bool RendezvousStore::check(const std::vector<std::string>& keys) {
-  auto present = store_.Check(Prefixed(keys));
+  auto present = store_->Check(Prefixed(keys));
   ThrowIfError(present.status(), absl::StrCat("rendezvous: check ", absl::StrJoin(keys, ", ")));
   return *present;
 }
 
 int64_t RendezvousStore::getNumKeys() {
-  auto count = store_.CountKeys();
+  auto count = store_->CountKeys();
   ThrowIfError(count.status(), "rendezvous: count keys");
   return *count;
 }
@@ -113,7 +114,7 @@ void RendezvousStore::wait(const std::vector<std::string>& keys,
   // abandoned.
   const base::Duration limit = std::min(timeout, timeout_);
   const absl::Status status = AskInSlices(
-      clock_, stop_, limit, [&](base::Duration slice) { return store_.Wait(prefixed, slice); });
+      clock_, stop_, limit, [&](base::Duration slice) { return store_->Wait(prefixed, slice); });
   ThrowIfError(status, absl::StrCat("rendezvous: wait for ", absl::StrJoin(keys, ", ")));
 }
 

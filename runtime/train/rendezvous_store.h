@@ -2,6 +2,7 @@
 
 #include <torch/torch.h>
 
+#include <memory>
 #include <stop_token>
 #include <string>
 #include <torch/csrc/distributed/c10d/Store.hpp>
@@ -15,10 +16,10 @@ namespace hetero::train {
 // The job's KeyValueStore as LibTorch's store, used only while a process group forms. Keys carry
 // `prefix`, so generations never see each other's. An error of the store below, a time-out, and a
 // requested `stop` are thrown as c10::Error, the way LibTorch expects it. As safe from threads as
-// the KeyValueStore below, which outlives this.
+// the KeyValueStore below.
 class RendezvousStore : public c10d::Store {
  public:
-  RendezvousStore(KeyValueStore& store, std::string prefix, base::Clock& clock,
+  RendezvousStore(std::shared_ptr<KeyValueStore> store, std::string prefix, base::Clock& clock,
                   std::stop_token stop, std::chrono::milliseconds timeout);
 
   c10::intrusive_ptr<c10d::Store> clone() override;
@@ -40,7 +41,7 @@ class RendezvousStore : public c10d::Store {
   std::string Prefixed(const std::string& key) const { return prefix_ + key; }
   std::vector<std::string> Prefixed(const std::vector<std::string>& keys) const;
 
-  KeyValueStore& store_;
+  std::shared_ptr<KeyValueStore> store_;
   std::string prefix_;
   base::Clock& clock_;
   std::stop_token stop_;

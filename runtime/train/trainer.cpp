@@ -1,13 +1,20 @@
 #include "runtime/train/trainer.h"
 
 #include <optional>
+#include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
+#include "base/status_macros.h"
+#include "runtime/train/checkpointer.h"
 #include "runtime/train/gloo_group.h"
+#include "runtime/train/group_former.h"
 #include "runtime/train/loop.h"
 #include "runtime/train/model.h"
+#include "runtime/train/state_sync.h"
 #include "runtime/train/stop_watcher.h"
+#include "runtime/train/training_state.h"
 
 namespace hetero::train {
 namespace {
@@ -43,85 +50,202 @@ absl::Status CheckOptions(const TrainerOptions& options) {
 
 class Trainer {
  public:
-  Trainer(const TrainerOptions& options, const job::Schedule& schedule, feed::BatchStream& batches,
-          KeyValueStore& store, Observer& observer, base::Clock& clock, std::stop_token stop)
+  Trainer(const TrainerOptions& options, const job::Schedule& schedule, BatchSource& batches,
+          Generations& generations, Observer& observer, base::Clock& clock, std::stop_token stop)
       : options_(options),
         schedule_(schedule),
         batches_(batches),
-        store_(store),
+        generations_(generations),
         observer_(observer),
         clock_(clock),
-        stop_(std::move(stop)) {}
+        stop_(std::move(stop)),
+        former_(clock) {}
 
   absl::Status Run() {
     at::set_num_threads(options_.threads);
-    where_ = "building the model";
     const api::Training& training = options_.job.spec.training;
     absl::StatusOr<std::shared_ptr<Model>> model = MakeModel(
         {.name = training.model.name, .classes = options_.classes, .input = options_.input},
         training.seed);
     if (!model.ok()) return model.status();
-    if (options_.world_size == 1) return Train(**model, nullptr);
-
-    where_ = "forming the process group";
-    GlooGroup group({.rank = options_.rank,
-                     .world_size = options_.world_size,
-                     .generation = options_.generation,
-                     .host = options_.host},
-                    store_, clock_, stop_);
-    log::Info("formed the process group",
-              {{"rank", options_.rank}, {"ranks", options_.world_size}});
-    StopWatcher watcher(stop_, kStopGrace, clock_, [&group] { group.Cut(); });
-    return Train(**model, &group);
+    state_.emplace(*std::move(model), training.optimizer);
+    absl::Status status = RunGenerations();
+    // Between steps every rank holds the state of the whole job.
+    if (absl::IsCancelled(status) && checkpointer_ && state_->established) {
+      checkpointer_->Finish(*state_, observer_);
+    }
+    return status;
   }
 
-  const std::string& where() const { return where_; }
-
  private:
-  absl::Status Train(Model& model, GlooGroup* group) {
-    TrainingLoop loop(options_, schedule_, model, group, batches_, observer_, clock_, stop_);
+  absl::Status RunGenerations() {
+    absl::Status broken;
+    while (true) {
+      where_ = "waiting for the other ranks";
+      absl::StatusOr<Generations::Generation> generation =
+          generations_.Next(options_.generation, stop_);
+      if (stop_.stop_requested()) return complete_ ? absl::OkStatus() : Stopped();
+      if (absl::IsOutOfRange(generation.status()) && complete_) return absl::OkStatus();
+      if (!generation.ok()) return broken.ok() ? generation.status() : broken;
+      options_.generation = generation->number;
+      broken_ = false;
+      absl::Status status = RunGeneration(*generation);
+      state_->Abort();
+      if (!broken_) return status;
+      if (stop_.stop_requested()) return complete_ ? absl::OkStatus() : Stopped();
+      broken = std::move(status);
+      log::Warning("generation broke", {{"generation", options_.generation},
+                                        {"step", state_->standing.step},
+                                        {"reason", broken.message()}});
+      generations_.ReportBroken(options_.generation, std::string(broken.message()));
+    }
+  }
+
+  // Sets broken_ when other ranks are lost or a newer generation has opened: this rank can go on in
+  // the next one.
+  absl::Status RunGeneration(const Generations::Generation& generation) {
+    std::stop_source interrupt;
+    const auto request = [&interrupt] { interrupt.request_stop(); };
+    std::stop_callback on_stop(stop_, request);
+    std::stop_callback on_over(generation.over, request);
+    if (options_.world_size == 1) return Train(nullptr, interrupt.get_token());
     try {
-      return loop.Run();
+      where_ = "forming the process group";
+      const std::shared_ptr<GlooGroup> group =
+          former_.Form({.rank = options_.rank,
+                        .world_size = options_.world_size,
+                        .generation = generation.number,
+                        .host = generation.host},
+                       generation.store, interrupt.get_token());
+      if (group == nullptr) return Over();
+      log::Info("formed the process group", {{"generation", generation.number},
+                                             {"rank", options_.rank},
+                                             {"ranks", options_.world_size}});
+      where_ = "taking over the state";
+      StopWatcher watcher(stop_, kStopGrace, clock_, [&group] { group->Cut(); });
+      StopWatcher over_watcher(generation.over, {}, clock_, [&group] { group->Cut(); });
+      const absl::Status status = TrainOver(*group, interrupt.get_token());
+      return absl::IsAborted(status) ? Over() : status;
+    } catch (const c10::DistError& error) {
+      return Lost(error.what_without_backtrace());
+    } catch (const c10::Error& error) {
+      // LibTorch wraps some of Gloo's exceptions into its own.
+      const std::string what = error.what_without_backtrace();
+      const bool connection = absl::StrContains(what, "gloo") || absl::StrContains(what, "Gloo");
+      if (connection || generation.over.stop_requested()) return Lost(what);
+      return absl::InternalError(Located(what));
+    } catch (const std::exception& error) {
+      // Gloo's own exceptions: a connection to a peer broke or was cut.
+      return Lost(absl::StrCat("lost another rank: ", error.what()));
+    }
+  }
+
+  absl::Status TrainOver(GlooGroup& group, std::stop_token interrupt) {
+    try {
+      return Train(&group, std::move(interrupt));
     } catch (...) {
-      where_ = loop.Where();
       // Collectives still queued would wait for peers that no longer take part.
-      if (group != nullptr) group->Cut();
+      group.Cut();
       throw;
     }
   }
 
-  const TrainerOptions& options_;
+  absl::Status Train(GlooGroup* group, std::stop_token interrupt) {
+    Agreement agreement(group, options_.rank, options_.world_size);
+    HETERO_RETURN_IF_ERROR(TakeState(group, agreement));
+    TrainingLoop loop(options_, schedule_,
+                      {.state = *state_,
+                       .group = group,
+                       .agreement = agreement,
+                       .batches = batches_,
+                       .checkpointer = checkpointer_.get(),
+                       .observer = observer_,
+                       .phases = *phases_},
+                      clock_, stop_, std::move(interrupt));
+    absl::Status status;
+    try {
+      status = loop.Run();
+    } catch (...) {
+      where_ = loop.Where();
+      throw;
+    }
+    if (!status.ok()) return status;
+    where_ = "leaving";
+    complete_ = true;
+    if (checkpointer_) checkpointer_->Finish(*state_, observer_);
+    // Nobody leaves before all are done: whoever had to begin anew would be alone. A stop that
+    // comes so late changes nothing.
+    const absl::Status last = agreement.Exchange({}).verdict;
+    return absl::IsCancelled(last) ? absl::OkStatus() : last;
+  }
+
+  absl::Status TakeState(GlooGroup* group, Agreement& agreement) {
+    absl::Status opened;
+    if (options_.rank == 0 && options_.job.spec.training.checkpoint && !checkpointer_) {
+      absl::StatusOr<std::unique_ptr<Checkpointer>> checkpointer =
+          Checkpointer::Open(options_, schedule_.training(), clock_, stop_);
+      opened = checkpointer.status();
+      if (checkpointer.ok()) checkpointer_ = *std::move(checkpointer);
+    }
+    const bool first_time = !state_->established && !phases_;
+    HETERO_RETURN_IF_ERROR((StateSync{.group = group,
+                                      .agreement = agreement,
+                                      .rank = options_.rank,
+                                      .checkpointer = checkpointer_.get(),
+                                      .failure = opened,
+                                      .stop = stop_.stop_requested()}
+                                .Run(*state_)));
+    if (first_time) {
+      observer_.OnResume(state_->standing.step, state_->standing.samples_consumed);
+      phases_.emplace(clock_);
+    }
+    observer_.OnDigest(state_->standing.digest.high(), state_->standing.digest.low(),
+                       state_->standing.samples_consumed);
+    return absl::OkStatus();
+  }
+
+  std::string Located(const std::string& message) const {
+    return absl::StrCat("rank ", options_.rank, ", ", where_, ": ", message);
+  }
+  absl::Status Lost(const std::string& message) {
+    broken_ = true;
+    return absl::UnavailableError(Located(message));
+  }
+  absl::Status Over() {
+    broken_ = true;
+    return absl::AbortedError(Located("a newer generation has opened"));
+  }
+  static absl::Status Stopped() { return absl::CancelledError("training was asked to stop"); }
+
+  TrainerOptions options_;
   const job::Schedule& schedule_;
-  feed::BatchStream& batches_;
-  KeyValueStore& store_;
+  BatchSource& batches_;
+  Generations& generations_;
   Observer& observer_;
   base::Clock& clock_;
   std::stop_token stop_;
+  GroupFormer former_;
   std::string where_;
+  std::optional<TrainingState> state_;
+  std::unique_ptr<Checkpointer> checkpointer_;
+  std::optional<PhaseClock> phases_;  // from the first step on
+  bool broken_ = false;               // the generation, not the training
+  bool complete_ = false;             // every step is done and rank 0's checkpoint is written
 };
 
 }  // namespace
 
 absl::Status RunTrainer(const TrainerOptions& options, const job::Schedule& schedule,
-                        feed::BatchStream& batches, KeyValueStore& store, Observer& observer,
+                        BatchSource& batches, Generations& generations, Observer& observer,
                         base::Clock& clock, std::stop_token stop) {
-  if (absl::Status status = CheckOptions(options); !status.ok()) return status;
-  Trainer trainer(options, schedule, batches, store, observer, clock, stop);
-  const auto failure = [&](absl::StatusCode code, const std::string& message) {
-    if (stop.stop_requested()) return absl::CancelledError("training was asked to stop");
-    return absl::Status(code,
-                        absl::StrCat("rank ", options.rank, ", ", trainer.where(), ": ", message));
-  };
+  HETERO_RETURN_IF_ERROR(CheckOptions(options));
+  Trainer trainer(options, schedule, batches, generations, observer, clock, std::move(stop));
   try {
     return trainer.Run();
-  } catch (const c10::DistError& error) {
-    return failure(absl::StatusCode::kUnavailable, error.what_without_backtrace());
   } catch (const c10::Error& error) {
-    return failure(absl::StatusCode::kInternal, error.what_without_backtrace());
+    return absl::InternalError(error.what_without_backtrace());
   } catch (const std::exception& error) {
-    // Gloo's own exceptions: a connection to a peer broke or was cut.
-    return failure(absl::StatusCode::kUnavailable,
-                   absl::StrCat("lost another rank: ", error.what()));
+    return absl::InternalError(error.what());
   }
 }
 

@@ -34,6 +34,34 @@ class KeyValueStore {
   virtual absl::StatusOr<int64_t> CountKeys() = 0;
 };
 
+// The generations of a job as one rank sees them: in each, the same ranks form one process group.
+// Called by the training thread.
+class Generations {
+ public:
+  virtual ~Generations() = default;
+  struct Generation {
+    int64_t number = 0;
+    std::string host;                      // this rank's address for the process group
+    std::shared_ptr<KeyValueStore> store;  // for this generation alone
+    std::stop_token over;                  // requested when a newer one has opened
+  };
+  // Waits for a generation newer than `after`. kCancelled on `stop`; kOutOfRange when another rank
+  // has left with the result of the whole job, so that nothing is left to do; other errors end the
+  // training.
+  virtual absl::StatusOr<Generation> Next(int64_t after, std::stop_token stop) = 0;
+  // The process group of generation `number` broke here; a newer generation is needed.
+  virtual void ReportBroken(int64_t number, const std::string& why) = 0;
+};
+
+// Where a rank's batches come from. Called by the training thread.
+class BatchSource {
+ public:
+  virtual ~BatchSource() = default;
+  // The stream of the batches from `index` of the schedule on; the one returned before is gone,
+  // unless it stands there.
+  virtual absl::StatusOr<feed::BatchStream*> From(int64_t index) = 0;
+};
+
 struct StepRecord {
   int64_t step = 0;           // completed steps
   int64_t epoch = 0;          // 1-based, of this step
@@ -63,36 +91,46 @@ class Observer {
   virtual ~Observer() = default;
   virtual void OnStep(const StepRecord& record) = 0;
   virtual void OnEvaluation(const EvaluationRecord& record) = 0;
-  // Every consumed batch, before it is trained on (digest, audit, dump). For training batches
-  // `digest` of the whole job follows in OnDigest.
+  // Once, before the first step: `step` steps and `samples_consumed` samples were done before this
+  // process took part; 0 for a fresh start.
+  virtual void OnResume(int64_t step, int64_t samples_consumed) = 0;
+  // Every batch of a step that is done, or of an evaluation before it is used (audit, dump). For
+  // training batches `digest` of the whole job follows in OnDigest.
   virtual void OnBatch(const feed::Batch& batch) = 0;
-  // After each control all-reduce: the whole job's stream digest and consumed samples so far.
+  // After each step: the whole job's stream digest and consumed samples so far.
   virtual void OnDigest(uint64_t high, uint64_t low, int64_t samples_consumed) = 0;
   virtual void OnPhases(const Phases& phases, double train_seconds) = 0;
   // CRC32C over all parameters and buffers, after each epoch; equal on all ranks or training fails.
   virtual void OnEpochEnd(int64_t epoch, uint32_t parameter_crc) = 0;
+  // Rank 0: a checkpoint is complete, or could not be written and training goes on.
+  virtual void OnCheckpoint(const std::string& uri, int64_t step) = 0;
+  virtual void OnCheckpointProblem(const std::string& problem) = 0;
 };
 
 struct TrainerOptions {
   api::HeteroTrainingJob job;
   int32_t rank = 0;
   int32_t world_size = 1;
-  int64_t generation = 1;
-  std::string host = "127.0.0.1";  // this rank's address for the process group
-  int threads = 1;                 // intra-op threads of LibTorch
-  int32_t classes = 0;             // of the dataset
-  api::ImageShape input;           // of one sample on the wire, uint8 HWC
+  int64_t generation = 0;  // set by RunTrainer
+  std::string run;         // unique per run of the job; the same after restarts inside one
+  std::string member;      // "gpu-0", for messages
+  int threads = 1;         // intra-op threads of LibTorch
+  int32_t classes = 0;     // of the dataset
+  int64_t samples = 0;     // of the training split
+  std::string dataset_fingerprint;
+  api::ImageShape input;  // of one sample on the wire, uint8 HWC
   pipeline::TensorConversion conversion;
 };
 
-// Trains the whole schedule: forms the process group, builds the model, steps, evaluates. Returns
-// OK after the last step, kCancelled when `stop` ended it (all ranks agree on the step), else what
-// went wrong. `stop` is looked at between steps, and cuts waits for batches and peers short:
-// a second after the request this rank's connections are shut down. Several ranks in one process
-// are for tests and need TORCH_FR_BUFFER_SIZE=0 in the environment, because LibTorch's flight
-// recorder is not safe then.
+// Trains the whole schedule: builds the model, resumes from a checkpoint or from the other ranks'
+// state, forms the process group, steps, evaluates. When ranks are lost, waits for the next
+// generation and goes on in place. Returns OK after the last step, kCancelled when `stop` ended it
+// (all ranks agree on the step, and rank 0 leaves a checkpoint), else what went wrong. `stop` is
+// looked at between steps, and cuts waits for batches and peers short: a second after the request
+// this rank's connections are shut down. Several ranks in one process are for tests and need
+// TORCH_FR_BUFFER_SIZE=0 in the environment, because LibTorch's flight recorder is not safe then.
 absl::Status RunTrainer(const TrainerOptions& options, const job::Schedule& schedule,
-                        feed::BatchStream& batches, KeyValueStore& store, Observer& observer,
+                        BatchSource& batches, Generations& generations, Observer& observer,
                         base::Clock& clock, std::stop_token stop);
 
 }  // namespace hetero::train

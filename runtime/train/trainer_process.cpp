@@ -31,6 +31,15 @@ class SessionObserver : public Observer {
     result.set_samples(record.samples);
     session_.report().OnEvaluation(result);
   }
+  void OnResume(int64_t step, int64_t samples_consumed) override {
+    session_.report().OnResume(step, samples_consumed);
+  }
+  void OnCheckpoint(const std::string& uri, int64_t step) override {
+    session_.report().OnCheckpoint(uri, step);
+  }
+  void OnCheckpointProblem(const std::string& problem) override {
+    session_.report().OnCheckpointProblem(problem);
+  }
   void OnDigest(uint64_t high, uint64_t low, int64_t samples_consumed) override {
     session_.report().OnJobDigest(job::StreamDigest(high, low), samples_consumed);
   }
@@ -89,29 +98,66 @@ class HeadStore : public KeyValueStore {
   std::unique_ptr<head::RendezvousClient> client_;
 };
 
+class SessionBatches : public BatchSource {
+ public:
+  explicit SessionBatches(process::RankSession& session) : session_(session) {}
+  absl::StatusOr<feed::BatchStream*> From(int64_t index) override {
+    return &session_.BatchesFrom(index);
+  }
+
+ private:
+  process::RankSession& session_;
+};
+
+class SessionGenerations : public Generations {
+ public:
+  SessionGenerations(process::RankSession& session, const process::RankSession::Options& options,
+                     base::Clock& clock)
+      : session_(session), options_(options), clock_(clock) {}
+
+  absl::StatusOr<Generation> Next(int64_t after, std::stop_token) override {
+    HETERO_ASSIGN_OR_RETURN(process::Membership::OpenGeneration opened,
+                            session_.NextGeneration(after));
+    Generation next{.number = opened.generation.number(),
+                    .host = options_.identity.host,
+                    .over = std::move(opened.over)};
+    HETERO_ASSIGN_OR_RETURN(
+        std::unique_ptr<head::RendezvousClient> client,
+        head::RendezvousClient::Connect(options_.identity.head_address,
+                                        options_.tls_to(process::kHeadType), next.number, clock_));
+    next.store = std::make_shared<HeadStore>(std::move(client));
+    return next;
+  }
+  void ReportBroken(int64_t number, const std::string&) override { session_.ReportBroken(number); }
+
+ private:
+  process::RankSession& session_;
+  const process::RankSession::Options& options_;
+  base::Clock& clock_;
+};
+
 absl::Status Train(process::RankSession& session, const TrainerProcessOptions& options,
                    base::Clock& clock) {
   const feed::SampleProducer& producer = session.producer();
+  const source::Dataset& dataset = producer.dataset(job::Split::kTrain);
   const pipeline::Pipeline& pipeline = producer.pipeline(job::Split::kTrain);
-  HETERO_ASSIGN_OR_RETURN(
-      std::unique_ptr<head::RendezvousClient> client,
-      head::RendezvousClient::Connect(options.session.identity.head_address,
-                                      options.session.tls_to(process::kHeadType),
-                                      session.generation(), clock));
-  HeadStore store(std::move(client));
   SessionObserver observer(session, options);
+  SessionBatches batches(session);
+  SessionGenerations generations(session, options.session, clock);
   session.report().OnStart();
   return RunTrainer(
       {.job = session.job(),
        .rank = session.rank(),
        .world_size = session.world_size(),
-       .generation = session.generation(),
-       .host = options.session.identity.host,
+       .run = session.run(),
+       .member = session.name(),
        .threads = options.threads > 0 ? options.threads : process::CoresFromEnvironment(),
-       .classes = producer.dataset(job::Split::kTrain).classes(),
+       .classes = dataset.classes(),
+       .samples = dataset.size(),
+       .dataset_fingerprint = dataset.fingerprint(),
        .input = pipeline.output(),
        .conversion = pipeline.conversion()},
-      session.schedule(), session.batches(), store, observer, clock, session.stop_token());
+      session.schedule(), batches, generations, observer, clock, session.stop_token());
 }
 
 }  // namespace

@@ -69,8 +69,9 @@ TEST(Fault, AllCpuWorkersGoneLeavesTheTrainersOwnCores) {
   EXPECT_EQ(run.report()["streamDigest"], UndisturbedDigest());
 }
 
-TEST(Fault, AKilledTrainerFailsTheJobByName) {
-  LocalRun run(SmallJobYaml(), {"--set", "training.epochs=1000000"});
+TEST(Fault, AKilledTrainerWithoutRestartsFailsTheJobByName) {
+  LocalRun run(SmallJobYaml(),
+               {"--set", "training.epochs=1000000", "--set", "runPolicy.maxRestarts=0"});
   ASSERT_TRUE(run.WaitForLog("gpu-0", "epoch ended"));
   kill(run.PidOf("gpu-1"), SIGKILL);
   const ProgramResult result = run.Wait();
@@ -80,8 +81,9 @@ TEST(Fault, AKilledTrainerFailsTheJobByName) {
   EXPECT_EQ(run.report()["state"], "Failed");
 }
 
-TEST(Fault, AKilledHeadEndsTheJobWithAReport) {
-  LocalRun run(SmallJobYaml(), {"--set", "training.epochs=1000000"});
+TEST(Fault, AKilledHeadWithoutRestartsEndsTheJobWithAReport) {
+  LocalRun run(SmallJobYaml(),
+               {"--set", "training.epochs=1000000", "--set", "runPolicy.maxRestarts=0"});
   ASSERT_TRUE(run.WaitForLog("gpu-0", "epoch ended"));
   const pid_t trainer = run.PidOf("gpu-0");
   kill(run.PidOf("head"), SIGKILL);

@@ -31,69 +31,6 @@ v1::Heartbeat WithBadSamples(std::vector<int64_t> ids) {
   return heartbeat;
 }
 
-TEST(StateFailureTest, SilentTrainerFailsTheJobByName) {
-  Drive drive;
-  drive.JoinAll();
-  EXPECT_THAT(Stopped(drive.Pass(seconds(5), {10, 20, 30})), IsEmpty());
-  EXPECT_THAT(Stopped(drive.Pass(milliseconds(100), {10, 20, 30})),
-              UnorderedElementsAre(10, 20, 21, 30));
-  EXPECT_EQ(FirstFailure(drive).member(), "gpu-0.1");
-  EXPECT_THAT(FirstFailure(drive).message(), HasSubstr("silent for more than 5 s"));
-  EXPECT_THAT(Only<EndJob>(drive.Pass(seconds(2), {10, 20, 30})), SizeIs(1));
-  EXPECT_EQ(drive.state.record().state, v1::JobStatus::FAILED);
-}
-
-TEST(StateFailureTest, TrainerWhoseStreamBrokeHasMemberTimeoutToComeBack) {
-  Drive drive;
-  drive.JoinAll();
-  drive.Apply(StreamClosed{30, false});
-  drive.Pass(seconds(4), {10, 20, 21});
-  v1::Hello again = MakeHello("big", 0);
-  again.set_generation(1);
-  drive.Hello(31, again);
-  drive.Pass(seconds(4), {10, 20, 21, 31});
-  EXPECT_FALSE(drive.state.record().first_failure.has_value());
-
-  drive.Apply(StreamClosed{31, false});
-  drive.Pass(milliseconds(5100), {10, 20, 21});
-  EXPECT_EQ(FirstFailure(drive).member(), "big-0");
-  EXPECT_THAT(FirstFailure(drive).message(), HasSubstr("not back within 5 s"));
-}
-
-TEST(StateFailureTest, TrainerWhoseProcessIsGoneStillCountsAsLostAfterTheTimeout) {
-  Drive drive;
-  drive.JoinAll();
-  drive.Apply(StreamClosed{30, true});
-  drive.Pass(milliseconds(5100), {10, 20, 21});
-  EXPECT_EQ(FirstFailure(drive).member(), "big-0");
-}
-
-// The operator replaces exactly the process that was lost, which it knows by its incarnation.
-TEST(StateFailureTest, StatusNamesTheIncarnationThatWasLost) {
-  Drive drive;
-  drive.JoinAll();
-  drive.Hello(11, MakeHello("cpu", 1, 0, 17));
-  const auto find = [&drive](const std::string& role, int index) {
-    const v1::JobStatus status = BuildStatus(drive.state.record(), drive.state.plan());
-    for (const v1::MemberStatus& member : status.members()) {
-      if (member.role() == role && member.index() == index) return member;
-    }
-    return v1::MemberStatus();
-  };
-  EXPECT_EQ(find("cpu", 1).incarnation(), 17);
-  EXPECT_FALSE(find("cpu", 1).lost());
-  drive.Apply(StreamClosed{11, true});
-  EXPECT_EQ(find("cpu", 1).incarnation(), 17);
-  EXPECT_TRUE(find("cpu", 1).lost());
-
-  drive.Hello(12, MakeHello("cpu", 1, 0, 18));
-  EXPECT_EQ(find("cpu", 1).incarnation(), 18);
-  EXPECT_FALSE(find("cpu", 1).lost());
-  drive.Finish(12, true, true);
-  drive.Apply(StreamClosed{12, true});
-  EXPECT_FALSE(find("cpu", 1).lost()) << "it said goodbye";
-}
-
 TEST(StateFailureTest, LastWordOfAFailedTrainerIsTheFailure) {
   Drive drive;
   drive.JoinAll();
@@ -140,13 +77,6 @@ TEST(StateFailureTest, LauncherReportedFailureFailsTheJob) {
   drive.Apply(FailureReported{"big-0", "killed by signal 11"});
   EXPECT_EQ(FirstFailure(drive).member(), "big-0");
   EXPECT_EQ(FirstFailure(drive).message(), "killed by signal 11");
-}
-
-TEST(StateFailureTest, TrainerReplacedAfterTrainingBeganFailsTheJob) {
-  Drive drive;
-  drive.JoinAll();
-  drive.Hello(31, MakeHello("big", 0, 0, 2));
-  EXPECT_EQ(FirstFailure(drive).member(), "big-0");
 }
 
 TEST(StateFailureTest, TrainerLostBeforeTheFirstGenerationIsWaitedFor) {

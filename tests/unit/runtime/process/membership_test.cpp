@@ -21,7 +21,45 @@ TEST(Membership, HandsOnWhatTheHeadSaid) {
     callbacks.on_generation(generation);
   });
   EXPECT_EQ(membership.WaitForWelcome(kLong)->job_json(), "{}");
-  EXPECT_EQ(membership.WaitForGeneration(kLong)->number(), 1);
+  EXPECT_EQ(membership.WaitForGeneration(0, kLong)->generation.number(), 1);
+}
+
+TEST(Membership, ANewerGenerationEndsTheOneBefore) {
+  Membership membership{std::stop_token()};
+  const head::Member::Callbacks callbacks = membership.MakeCallbacks();
+  v1::Generation generation;
+  generation.set_number(1);
+  callbacks.on_generation(generation);
+  const auto first = membership.WaitForGeneration(0, kLong);
+  ASSERT_TRUE(first.ok());
+  EXPECT_FALSE(first->over.stop_requested());
+  generation.set_number(4);
+  callbacks.on_generation(generation);
+  EXPECT_TRUE(first->over.stop_requested());
+  const auto second = membership.WaitForGeneration(1, kLong);
+  ASSERT_TRUE(second.ok());
+  EXPECT_EQ(second->generation.number(), 4);
+  EXPECT_FALSE(second->over.stop_requested());
+}
+
+TEST(Membership, ACompletedJobHasNoFurtherGeneration) {
+  Membership membership{std::stop_token()};
+  v1::Command command;
+  command.set_kind(v1::Command::COMPLETE);
+  membership.MakeCallbacks().on_command(command);
+  EXPECT_TRUE(absl::IsOutOfRange(membership.WaitForGeneration(1, kLong).status()));
+}
+
+TEST(Membership, AGenerationBringsItsCpuWorkers) {
+  Membership membership{std::stop_token()};
+  int workers = -1;
+  const head::Member::Callbacks callbacks = membership.MakeCallbacks(
+      [&workers](const v1::Roster& roster) { workers = roster.cpu_workers_size(); });
+  v1::Generation generation;
+  generation.set_number(1);
+  generation.add_cpu_workers()->set_address("unix:/a");
+  callbacks.on_generation(generation);
+  EXPECT_EQ(workers, 1);
 }
 
 TEST(Membership, AStopCommandEndsEveryWait) {
@@ -38,7 +76,7 @@ TEST(Membership, TheProcesssOwnStopCountsToo) {
   std::stop_source process;
   Membership membership(process.get_token());
   process.request_stop();
-  EXPECT_TRUE(absl::IsCancelled(membership.WaitForGeneration(kLong).status()));
+  EXPECT_TRUE(absl::IsCancelled(membership.WaitForGeneration(0, kLong).status()));
 }
 
 TEST(Membership, ARefusalIsAnErrorUnlessANewerProcessTookOver) {

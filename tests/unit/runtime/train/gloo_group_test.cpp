@@ -12,8 +12,9 @@ namespace {
 
 constexpr int32_t kRanks = 3;
 
-std::unique_ptr<GlooGroup> Form(MemoryStore& store, int32_t rank, int64_t generation,
-                                int32_t ranks = kRanks, std::stop_token stop = {}) {
+std::unique_ptr<GlooGroup> Form(const std::shared_ptr<MemoryStore>& store, int32_t rank,
+                                int64_t generation, int32_t ranks = kRanks,
+                                std::stop_token stop = {}) {
   return std::make_unique<GlooGroup>(
       GlooGroup::Options{
           .rank = rank, .world_size = ranks, .generation = generation, .host = "127.0.0.1"},
@@ -27,7 +28,7 @@ void OnAllRanks(Body body) {
 }
 
 TEST(GlooGroupTest, SumsAndBroadcasts) {
-  MemoryStore store;
+  const auto store = std::make_shared<MemoryStore>();
   OnAllRanks([&](int32_t rank) {
     const auto group = Form(store, rank, 1);
     torch::Tensor values = torch::full({5}, rank + 1, torch::kInt64);
@@ -40,7 +41,7 @@ TEST(GlooGroupTest, SumsAndBroadcasts) {
 }
 
 TEST(GlooGroupTest, CutEndsACollectiveUnderWayAndLeavesTheNextGenerationAlone) {
-  MemoryStore store;
+  const auto store = std::make_shared<MemoryStore>();
   std::latch formed(kRanks), waiting(kRanks);
   OnAllRanks([&](int32_t rank) {
     const auto old_group = Form(store, rank, 1);
@@ -60,7 +61,7 @@ TEST(GlooGroupTest, CutEndsACollectiveUnderWayAndLeavesTheNextGenerationAlone) {
 }
 
 TEST(GlooGroupTest, AStopEndsTheWaitForMissingRanks) {
-  MemoryStore store;
+  const auto store = std::make_shared<MemoryStore>();
   std::stop_source stop;
   stop.request_stop();
   EXPECT_ANY_THROW(Form(store, 0, 1, 2, stop.get_token()));

@@ -22,8 +22,12 @@ void MakeSample(const TestJob& job, int64_t id, std::span<uint8_t> bytes) {
   for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(base + random.Below(56));
 }
 
-class FormulaStream : public feed::BatchStream {
+class FormulaStream : public feed::BatchStream, public BatchSource {
  public:
+  absl::StatusOr<feed::BatchStream*> From(int64_t index) override {
+    index_ = index;
+    return this;
+  }
   FormulaStream(const TestJob& job, const job::Schedule& schedule, int32_t rank,
                 std::vector<std::stop_source>& stops)
       : job_(job), schedule_(schedule), rank_(rank), stops_(stops) {}
@@ -72,6 +76,23 @@ class FormulaStream : public feed::BatchStream {
   int64_t index_ = 0;
 };
 
+// The generations that the test opens, and no more than these.
+class TestGenerations : public Generations {
+ public:
+  TestGenerations(const TestJob& job, std::shared_ptr<KeyValueStore> store)
+      : job_(job), store_(std::move(store)) {}
+
+  absl::StatusOr<Generation> Next(int64_t after, std::stop_token) override {
+    if (after >= job_.generations) return absl::UnavailableError("no further generation");
+    return Generation{.number = after + 1, .host = "127.0.0.1", .store = store_, .over = {}};
+  }
+  void ReportBroken(int64_t, const std::string&) override {}
+
+ private:
+  const TestJob& job_;
+  std::shared_ptr<KeyValueStore> store_;
+};
+
 class RecordingObserver : public Observer {
  public:
   RecordingObserver(const TestJob& job, int32_t rank, RankRecord& record,
@@ -102,6 +123,13 @@ class RecordingObserver : public Observer {
   void OnEpochEnd(int64_t epoch, uint32_t parameter_crc) override {
     record_.epoch_crcs.push_back(parameter_crc);
   }
+  void OnResume(int64_t step, int64_t samples) override { record_.resumed_from = step; }
+  void OnCheckpoint(const std::string& uri, int64_t step) override {
+    record_.checkpoints.emplace_back(uri, step);
+  }
+  void OnCheckpointProblem(const std::string& problem) override {
+    record_.checkpoint_problems.push_back(problem);
+  }
 
  private:
   const TestJob& job_;
@@ -124,19 +152,26 @@ job::Schedule MakeSchedule(const TestJob& job, int32_t ranks, int32_t rank) {
   return job::Schedule(options, rank);
 }
 
-void RunRank(const TestJob& job, int32_t ranks, int32_t rank, KeyValueStore& store,
-             std::vector<std::stop_source>& stops, RankRecord& record) {
+void RunRank(const TestJob& job, int32_t ranks, int32_t rank,
+             const std::shared_ptr<KeyValueStore>& store, std::vector<std::stop_source>& stops,
+             RankRecord& record) {
   const job::Schedule schedule = MakeSchedule(job, ranks, rank);
   FormulaStream stream(job, schedule, rank, stops);
+  TestGenerations generations(job, store);
   RecordingObserver observer(job, rank, record, stops);
   TrainerOptions options;
+  options.job.metadata.name = "test";
   options.job.spec.training = job.training;
   options.rank = rank;
   options.world_size = ranks;
+  options.run = job.run;
+  options.member = "gpu-" + std::to_string(rank);
   options.classes = job.classes;
+  options.samples = job.samples;
+  options.dataset_fingerprint = job.fingerprint;
   options.input = job.image;
   options.conversion = {.unit_scale = true, .mean = {0.5f}, .std = {0.25f}};
-  record.status = RunTrainer(options, schedule, stream, store, observer, *job.clock,
+  record.status = RunTrainer(options, schedule, stream, generations, observer, *job.clock,
                              stops[static_cast<size_t>(rank)].get_token());
   if (job.after_run) job.after_run(rank);
 }
@@ -158,7 +193,7 @@ api::Training MakeTraining(const std::string& model, int32_t batch_size, int64_t
 std::vector<RankRecord> RunRanks(const TestJob& job, int32_t ranks) {
   std::vector<RankRecord> records(static_cast<size_t>(ranks));
   std::vector<std::stop_source> stops(static_cast<size_t>(ranks));
-  MemoryStore store;
+  const auto store = std::make_shared<MemoryStore>();
   {
     std::vector<std::jthread> threads;
     for (int32_t rank = 0; rank < ranks; ++rank) {

@@ -3,6 +3,7 @@
 #include <functional>
 #include <stop_token>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/train/trainer.h"
@@ -15,7 +16,10 @@ struct RankRecord {
   std::vector<StepRecord> steps;
   std::vector<EvaluationRecord> evaluations;
   std::vector<uint32_t> epoch_crcs;
-  std::vector<int64_t> sample_ids;  // of training, in order
+  std::vector<int64_t> sample_ids;                           // of training, in order
+  std::vector<std::pair<std::string, int64_t>> checkpoints;  // uri, step
+  std::vector<std::string> checkpoint_problems;
+  int64_t resumed_from = -1;
   uint64_t digest_high = 0, digest_low = 0;
   int64_t samples_consumed = 0;
   Phases phases;
@@ -29,6 +33,9 @@ struct TestJob {
   int32_t classes = 10;
   int64_t samples = 0;
   int64_t validation_samples = 0;
+  std::string fingerprint = "0123456789abcdef";
+  std::string run = "run-1";
+  int64_t generations = 1;
   base::Clock* clock = &base::Clock::Real();
 
   // Called by BatchStream::Next before it makes a batch, with the stop sources of all ranks; an

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <memory>
+#include <stop_token>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "runtime/train/gloo_group.h"
+
+namespace hetero::train {
+
+// Forms process groups so that forming can be given up at any moment. When a rank dies while the
+// others connect, Gloo waits for its connection and looks at nothing else; such an attempt is left
+// to a thread of its own, where it ends with Gloo's time-out, and the next group forms meanwhile.
+// Belongs to one thread. The destructor waits for attempts that were given up.
+class GroupFormer {
+ public:
+  explicit GroupFormer(base::Clock& clock) : clock_(clock) {}
+
+  // Null when `interrupt` was requested first. Throws what GlooGroup's constructor throws.
+  std::shared_ptr<GlooGroup> Form(const GlooGroup::Options& options,
+                                  std::shared_ptr<KeyValueStore> store, std::stop_token interrupt);
+
+ private:
+  base::Clock& clock_;
+  std::vector<std::jthread> given_up_;
+};
+
+}  // namespace hetero::train

@@ -1,0 +1,184 @@
+// Trainers and heads that die or freeze: the others go on in place.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+#include <iostream>
+#include <thread>
+
+#include "tests/integration/local/slow_job.h"
+#include "tests/integration/support/jobs.h"
+
+namespace hetero {
+namespace {
+
+using testing::ExpectUndisturbedResult;
+using testing::LocalRun;
+using testing::NumbersInLog;
+using testing::ProgramResult;
+using testing::SlowJob;
+using testing::SmallJobYaml;
+using testing::TemporaryFolder;
+using testing::WaitForFirstStep;
+using Clock = std::chrono::steady_clock;
+
+// Waits until another process runs under the name; -1 and a failed test otherwise.
+pid_t WaitForReplacement(LocalRun& run, const std::string& name, pid_t before) {
+  const auto end = Clock::now() + std::chrono::seconds(60);
+  while (Clock::now() < end && run.program().running()) {
+    const pid_t now = run.PidOf(name);
+    if (now != before) return now;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  ADD_FAILURE() << name << " was not replaced";
+  return -1;
+}
+
+double SecondsSince(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+// A process that was not replaced has opened its log once.
+int Starts(const LocalRun& run, const std::string& name) {
+  return static_cast<int>(NumbersInLog(run.log(name), "generation opened", "generation").size());
+}
+
+// The step after the last one that any survivor had done, and none before it.
+void ExpectNoStepRedone(const LocalRun& run, const std::vector<std::string>& survivors) {
+  int done = -1;
+  int next = 1 << 30;
+  for (const std::string& name : survivors) {
+    for (const int step : NumbersInLog(run.log(name), "generation broke", "step")) {
+      done = std::max(done, step);
+    }
+    const std::vector<int> first =
+        NumbersInLog(run.log(name), "first step of the generation", "step");
+    ASSERT_GE(first.size(), 2u) << run.log(name);
+    next = std::min(next, first.back());
+  }
+  EXPECT_EQ(next, done + 1);
+}
+
+std::vector<std::string> Trainers(int count) {
+  std::vector<std::string> names;
+  for (int i = 0; i < count; ++i) names.push_back("gpu-" + std::to_string(i));
+  return names;
+}
+
+void StrikeOne(const std::string& victim, int ranks, int signal) {
+  LocalRun run(SmallJobYaml(),
+               SlowJob({"roles.gpu.replicas=" + std::to_string(ranks),
+                        "training.batchSizePerWorker=" + std::to_string(64 / ranks)}));
+  std::vector<std::string> survivors = Trainers(ranks);
+  std::erase(survivors, victim);
+  ASSERT_TRUE(WaitForFirstStep(run, survivors.front()));
+  const pid_t pid = run.PidOf(victim);
+  const auto struck = Clock::now();
+  kill(pid, signal);
+  WaitForReplacement(run, victim, pid);
+  const auto replaced = Clock::now();
+  EXPECT_TRUE(WaitForFirstStep(run, survivors.front(), 2));
+  std::cout << victim << " of " << ranks << (signal == SIGKILL ? " killed" : " frozen")
+            << ": next step " << SecondsSince(replaced) << " s after its replacement started, "
+            << SecondsSince(struck) << " s after the strike\n";
+  const nlohmann::json report = ExpectUndisturbedResult(run);
+  EXPECT_GE(report.value("generations", 0), 2);
+  EXPECT_GE(report["faults"].size(), 1u);
+  for (const std::string& name : survivors) EXPECT_EQ(Starts(run, name), 1) << run.log(name);
+  if (report.value("generations", 0) == 2) ExpectNoStepRedone(run, survivors);
+}
+
+TEST(Survival, ATrainerOfTwoIsKilled) { StrikeOne("gpu-1", 2, SIGKILL); }
+TEST(Survival, TheFirstTrainerOfTwoIsKilled) { StrikeOne("gpu-0", 2, SIGKILL); }
+TEST(Survival, ATrainerOfFourIsKilled) { StrikeOne("gpu-2", 4, SIGKILL); }
+TEST(Survival, TheFirstTrainerOfFourIsKilled) { StrikeOne("gpu-0", 4, SIGKILL); }
+TEST(Survival, ATrainerFreezes) { StrikeOne("gpu-1", 2, SIGSTOP); }
+
+TEST(Survival, TwoTrainersOfFourAreKilledOneAfterTheOther) {
+  LocalRun run(SmallJobYaml(), SlowJob({"roles.gpu.replicas=4", "training.batchSizePerWorker=16"}));
+  ASSERT_TRUE(WaitForFirstStep(run, "gpu-0"));
+  kill(run.PidOf("gpu-1"), SIGKILL);
+  kill(run.PidOf("gpu-3"), SIGKILL);
+  ExpectUndisturbedResult(run);
+  EXPECT_EQ(Starts(run, "gpu-0"), 1);
+  EXPECT_EQ(Starts(run, "gpu-2"), 1);
+}
+
+// Whoever takes the place of the dead dies while the next group forms.
+TEST(Survival, TheReplacementIsKilledToo) {
+  LocalRun run(SmallJobYaml(), SlowJob());
+  ASSERT_TRUE(WaitForFirstStep(run, "gpu-0"));
+  const pid_t first = run.PidOf("gpu-1");
+  kill(first, SIGKILL);
+  const pid_t second = WaitForReplacement(run, "gpu-1", first);
+  run.WaitForLog("head", "generation 2 opens", std::chrono::seconds(60));
+  kill(second, SIGKILL);
+  ExpectUndisturbedResult(run);
+  EXPECT_EQ(Starts(run, "gpu-0"), 1);
+}
+
+TEST(Survival, AllTrainersAreKilledAndGoOnFromTheCheckpoint) {
+  TemporaryFolder checkpoints;
+  LocalRun run(SmallJobYaml(), SlowJob({"training.checkpoint={uri: 'file://" + checkpoints.path() +
+                                        "', everySteps: 2}"}));
+  ASSERT_TRUE(run.WaitForLog("gpu-0", "wrote a checkpoint", std::chrono::seconds(60)));
+  for (const std::string& name : Trainers(2)) kill(run.PidOf(name), SIGKILL);
+  const nlohmann::json report = ExpectUndisturbedResult(run);
+  EXPECT_GT(report.value("resumedFromStep", 0), 0);
+}
+
+TEST(Survival, AKilledHeadCostsNoStep) {
+  LocalRun run(SmallJobYaml(), SlowJob());
+  ASSERT_TRUE(WaitForFirstStep(run, "gpu-0"));
+  const pid_t head = run.PidOf("head");
+  kill(head, SIGKILL);
+  WaitForReplacement(run, "head", head);
+  const auto replaced = Clock::now();
+  EXPECT_TRUE(run.WaitForLog("head", "generation 1 goes on", std::chrono::seconds(60)));
+  std::cout << "head killed: takes over " << SecondsSince(replaced)
+            << " s after it started again\n";
+  const nlohmann::json report = ExpectUndisturbedResult(run);
+  EXPECT_EQ(report["generations"], 1);
+  for (const std::string& name : Trainers(2)) {
+    EXPECT_EQ(Starts(run, name), 1);
+    EXPECT_EQ(run.log(name).find("generation broke"), std::string::npos) << run.log(name);
+  }
+}
+
+TEST(Survival, AHeadAndATrainerAreKilledTogether) {
+  LocalRun run(SmallJobYaml(), SlowJob());
+  ASSERT_TRUE(WaitForFirstStep(run, "gpu-0"));
+  kill(run.PidOf("gpu-1"), SIGKILL);
+  kill(run.PidOf("head"), SIGKILL);
+  ExpectUndisturbedResult(run);
+  EXPECT_EQ(Starts(run, "gpu-0"), 1);
+}
+
+TEST(Survival, ScopeGangBeginsANewAttemptFromTheCheckpoint) {
+  TemporaryFolder checkpoints;
+  LocalRun run(SmallJobYaml(), SlowJob({"roles.gpu.restartScope=Gang",
+                                        "training.checkpoint={uri: 'file://" + checkpoints.path() +
+                                            "', everySteps: 2}"}));
+  ASSERT_TRUE(run.WaitForLog("gpu-0", "wrote a checkpoint", std::chrono::seconds(60)));
+  kill(run.PidOf("gpu-1"), SIGKILL);
+  const nlohmann::json report = ExpectUndisturbedResult(run);
+  EXPECT_EQ(report["attempt"], 2);
+  EXPECT_GT(report.value("resumedFromStep", 0), 0);
+}
+
+TEST(Survival, TheBudgetOfRestartsIsOneForAll) {
+  LocalRun run(SmallJobYaml(), SlowJob({"runPolicy.maxRestarts=1"}));
+  ASSERT_TRUE(WaitForFirstStep(run, "gpu-0"));
+  const pid_t first = run.PidOf("gpu-1");
+  kill(first, SIGKILL);
+  kill(WaitForReplacement(run, "gpu-1", first), SIGKILL);
+  const ProgramResult result = run.Wait(std::chrono::seconds(60));
+  EXPECT_EQ(result.exit_code, 1) << result.output;
+  EXPECT_NE(result.output.find("runPolicy.maxRestarts (1) is used up"), std::string::npos)
+      << result.output;
+  EXPECT_EQ(run.report()["state"], "Failed");
+}
+
+}  // namespace
+}  // namespace hetero

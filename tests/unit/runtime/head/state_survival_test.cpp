@@ -1,0 +1,198 @@
+// Trainers that are lost and replaced, and generations that follow each other.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "runtime/head/state.h"
+#include "tests/unit/runtime/head/job_fixture.h"
+
+namespace hetero::head {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using ::testing::UnorderedElementsAre;
+
+v1::Hello WithGeneration(v1::Hello hello, int64_t generation) {
+  hello.set_generation(generation);
+  return hello;
+}
+
+HeartbeatReceived Broken(StreamId stream, int64_t generation) {
+  HeartbeatReceived event{.stream = stream};
+  event.heartbeat.set_broken_generation(generation);
+  return event;
+}
+
+// Streams that are told that another rank left with the result.
+std::vector<StreamId> ToldComplete(const std::vector<Action>& actions) {
+  std::vector<StreamId> streams;
+  for (const Send& send : Only<Send>(actions)) {
+    if (send.message.has_command() && send.message.command().kind() == v1::Command::COMPLETE) {
+      streams.push_back(send.stream);
+    }
+  }
+  return streams;
+}
+
+bool Lost(const Drive& drive, const MemberKey& key) {
+  return drive.state.record().members.at(key).lost;
+}
+
+TEST(StateSurvivalTest, ASilentTrainerIsLostAndItsReplacementOpensTheNextGeneration) {
+  Drive drive;
+  drive.JoinAll();
+  drive.Pass(seconds(5), {10, 20, 30});
+  EXPECT_FALSE(Lost(drive, {"gpu", 0, 1}));
+  EXPECT_THAT(Stopped(drive.Pass(milliseconds(100), {10, 20, 30})), IsEmpty());
+  EXPECT_TRUE(Lost(drive, {"gpu", 0, 1}));
+  EXPECT_THAT(drive.state.record().faults.at(0).what, HasSubstr("silent for more than 5 s"));
+
+  drive.Pass(seconds(2), {10, 20, 30});
+  const auto opened = Only<OpenGeneration>(drive.Hello(41, MakeHello("gpu", 0, 1, 2)));
+  ASSERT_THAT(opened, SizeIs(1));
+  EXPECT_EQ(opened[0].generation.number(), 2);
+  EXPECT_EQ(opened[0].generation.ranks_size(), 3);
+  EXPECT_THAT(opened[0].streams, UnorderedElementsAre(10, 20, 30, 41));
+  EXPECT_EQ(drive.state.record().state, v1::JobStatus::RUNNING);
+  EXPECT_TRUE(drive.state.record().faults.at(0).recovery_seconds.has_value());
+  EXPECT_EQ(drive.state.record().members.at({"gpu", 0, 1}).restarts, 1);
+}
+
+TEST(StateSurvivalTest, ANewProcessReplacesOneThatWasNeverMissed) {
+  Drive drive;
+  drive.JoinAll();
+  const auto actions = drive.Hello(31, MakeHello("big", 0, 0, 2));
+  EXPECT_THAT(Only<Refuse>(actions), SizeIs(1));
+  ASSERT_THAT(Only<OpenGeneration>(actions), SizeIs(1));
+  EXPECT_EQ(drive.state.record().generation, 2);
+}
+
+TEST(StateSurvivalTest, TheNextGenerationWaitsForAllWhoAreMissing) {
+  Drive drive;
+  drive.JoinAll();
+  drive.Apply(StreamClosed{21, true});
+  drive.Apply(StreamClosed{30, true});
+  EXPECT_THAT(Only<OpenGeneration>(drive.Hello(41, MakeHello("gpu", 0, 1, 2))), IsEmpty());
+  EXPECT_THAT(Only<OpenGeneration>(drive.Hello(31, MakeHello("big", 0, 0, 2))), SizeIs(1));
+  EXPECT_EQ(drive.state.record().generation, 2);
+}
+
+TEST(StateSurvivalTest, ATrainerWhoseProcessIsGoneIsLostAtOnce) {
+  Drive drive;
+  drive.JoinAll();
+  drive.Apply(StreamClosed{30, true});
+  EXPECT_TRUE(Lost(drive, {"big", 0, 0}));
+  EXPECT_FALSE(drive.state.record().first_failure.has_value());
+}
+
+TEST(StateSurvivalTest, ABrokenStreamHasMemberTimeoutToComeBack) {
+  Drive drive;
+  drive.JoinAll();
+  drive.Apply(StreamClosed{30, false});
+  drive.Pass(seconds(4), {10, 20, 21});
+  EXPECT_THAT(Only<OpenGeneration>(drive.Hello(31, WithGeneration(MakeHello("big", 0), 1))),
+              IsEmpty());
+  drive.Apply(StreamClosed{31, false});
+  drive.Pass(milliseconds(5100), {10, 20, 21});
+  EXPECT_TRUE(Lost(drive, {"big", 0, 0}));
+  EXPECT_THAT(drive.state.record().faults.at(0).what, HasSubstr("not back within 5 s"));
+  // Back after all, as the same process: nothing has to change.
+  EXPECT_THAT(Only<OpenGeneration>(drive.Hello(32, WithGeneration(MakeHello("big", 0), 1))),
+              IsEmpty());
+  EXPECT_FALSE(Lost(drive, {"big", 0, 0}));
+}
+
+TEST(StateSurvivalTest, ALostTrainerWhomNobodyReplacesFailsTheJob) {
+  Drive drive;
+  drive.JoinAll();
+  drive.Apply(StreamClosed{30, true});
+  drive.Pass(seconds(60), {10, 20, 21});
+  EXPECT_FALSE(drive.state.record().first_failure.has_value());
+  drive.Pass(milliseconds(200), {10, 20, 21});
+  ASSERT_TRUE(drive.state.record().first_failure.has_value());
+  EXPECT_EQ(drive.state.record().first_failure->member(), "big-0");
+  EXPECT_THAT(drive.state.record().first_failure->message(),
+              HasSubstr("no new process took its place within spec.runPolicy."
+                        "startupDeadlineSeconds (60 s)"));
+}
+
+TEST(StateSurvivalTest, ABrokenGroupOfLivingProcessesGetsANewGenerationAfterAMoment) {
+  Drive drive;
+  drive.JoinAll();
+  EXPECT_THAT(Only<OpenGeneration>(drive.Apply(Broken(20, 1))), IsEmpty());
+  std::vector<Action> opened;
+  for (int i = 0; i < 20 && opened.empty(); ++i) {
+    drive.elapsed += milliseconds(100);
+    for (const StreamId stream : {10, 21, 30}) drive.Apply(HeartbeatReceived{stream, {}});
+    opened = drive.Apply(Broken(20, 1));
+    if (Only<OpenGeneration>(opened).empty()) opened.clear();
+  }
+  ASSERT_FALSE(opened.empty());
+  EXPECT_EQ(drive.state.record().generation, 2);
+  // The same word, heard again, is about the generation before.
+  EXPECT_THAT(Only<OpenGeneration>(drive.Apply(Broken(20, 1))), IsEmpty());
+  drive.Pass(seconds(2), {10, 20, 21, 30});
+  EXPECT_EQ(drive.state.record().generation, 2);
+}
+
+TEST(StateSurvivalTest, WhoeverCreatesTheProcessesNeedNotLetTheHeadWait) {
+  Drive drive;
+  drive.JoinAll();
+  drive.Apply(ProcessEnded{.member = "big-0", .incarnation = 1, .message = "killed by SIGKILL"});
+  EXPECT_TRUE(Lost(drive, {"big", 0, 0}));
+  EXPECT_THAT(drive.state.record().faults.at(0).what, HasSubstr("killed by SIGKILL"));
+  ASSERT_THAT(Only<OpenGeneration>(drive.Hello(31, MakeHello("big", 0, 0, 2))), SizeIs(1));
+  // A late word about the process before is none about this one.
+  drive.Apply(ProcessEnded{.member = "big-0", .incarnation = 1, .message = "killed by SIGKILL"});
+  EXPECT_FALSE(Lost(drive, {"big", 0, 0}));
+  // Without an incarnation the connection tells.
+  drive.Apply(ProcessEnded{.member = "big-0", .message = "killed by SIGKILL"});
+  EXPECT_FALSE(Lost(drive, {"big", 0, 0}));
+}
+
+TEST(StateSurvivalTest, OnceOneRankHasLeftWithTheResultNobodyBeginsAnew) {
+  Drive drive;
+  drive.JoinAll();
+  drive.Apply(StreamClosed{30, true});
+  const auto actions = drive.Finish(20, true);
+  EXPECT_THAT(ToldComplete(actions), ElementsAre(21));
+  EXPECT_THAT(Stopped(drive.Hello(31, MakeHello("big", 0, 0, 2))), ElementsAre(31));
+  drive.Finish(21, true);
+  drive.Finish(31, true, true);
+  drive.Finish(10, true, true);
+  EXPECT_TRUE(drive.state.ended());
+  EXPECT_EQ(drive.state.record().state, v1::JobStatus::SUCCEEDED);
+  EXPECT_EQ(drive.state.record().generation, 1);
+}
+
+TEST(StateSurvivalTest, ARestartedHeadOpensNothingBeforeItKnowsAllGenerations) {
+  Drive drive;
+  drive.Hello(10, MakeHello("cpu", 0));
+  drive.Hello(20, WithGeneration(MakeHello("gpu", 0, 0), 3));
+  // A new process among them, and one that had heard of a generation which the others had not.
+  drive.Hello(21, MakeHello("gpu", 0, 1, 2));
+  EXPECT_EQ(drive.state.record().generation, 0);
+  const auto opened = Only<OpenGeneration>(drive.Hello(30, WithGeneration(MakeHello("big", 0), 4)));
+  ASSERT_THAT(opened, SizeIs(1));
+  EXPECT_EQ(opened[0].generation.number(), 5);
+}
+
+TEST(StateSurvivalTest, ARestartedHeadHearsOfThoseWhoHadLeft) {
+  Drive drive;
+  drive.Hello(10, MakeHello("cpu", 0));
+  drive.Hello(20, WithGeneration(MakeHello("gpu", 0, 0), 3));
+  drive.Hello(21, WithGeneration(MakeHello("gpu", 0, 1), 3));
+  const auto actions = drive.Apply(ProcessEnded{.member = "big-0", .ok = true, .incarnation = 1});
+  EXPECT_THAT(ToldComplete(actions), UnorderedElementsAre(20, 21));
+  drive.Finish(20, true);
+  drive.Finish(21, true);
+  drive.Finish(10, true, true);
+  EXPECT_EQ(drive.state.record().state, v1::JobStatus::SUCCEEDED);
+}
+
+}  // namespace
+}  // namespace hetero::head
