@@ -226,6 +226,7 @@ void State::ReplaceGeneration() {
 // All ranks leave together, so when one has left with the result, every step is done and every
 // checkpoint written. Who died in that moment is not missed; who noticed that may leave too.
 void State::SettleCompletedJob() {
+  if (options_.input_only) return;  // ranks that only read do not wait for each other
   const bool complete =
       std::any_of(record_.members.begin(), record_.members.end(), [](const auto& entry) {
         const MemberRecord& member = entry.second;

@@ -23,8 +23,8 @@ namespace hetero::head {
 // A trainer that is lost does not end the job: when all ranks are there again, one of them as a new
 // process, the next generation opens with the same ranks. It opens too when all processes live but
 // the group between them broke. A lost trainer whom nobody has replaced after
-// startupDeadlineSeconds fails the job. Once one rank has left with the result, all is done, and
-// nobody begins anew.
+// startupDeadlineSeconds fails the job. So does any lost rank of an input-only job. Once one rank
+// has left with the result, all is done, and nobody begins anew.
 //
 // State is soft: when the head process is replaced, members come back with the generation they work
 // in, and it is taken over instead of opening a new one.

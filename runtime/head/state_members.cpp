@@ -88,6 +88,9 @@ void State::Replace(MemberRecord& member, const v1::Identity& newer) {
                               .since = now_.steady,
                               .what = absl::StrCat(member.name, " was replaced by a new process")});
   }
+  if (options_.input_only && member.trainer() && record_.generation > 0) {
+    Fail(member.name, "its process was replaced by a new one after reading had begun");
+  }
   member.broken_generation = 0;
   Return(member, "replaced by a new process");
 }
@@ -202,6 +205,8 @@ void State::Lose(MemberRecord& member, const std::string& why) {
   record_.faults.push_back({.time = now_.wall,
                             .since = now_.steady,
                             .what = absl::StrCat(member.name, " was lost: ", why)});
+  // Nobody holds the place in the stream of a rank that only reads.
+  if (options_.input_only && member.trainer() && record_.generation > 0) Fail(member.name, why);
 }
 
 // Before the first generation CheckStartupDeadline() looks after those who are missing.

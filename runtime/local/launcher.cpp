@@ -161,8 +161,9 @@ void Launcher::OnExit(Member& member, const ExitStatus& status) {
   console_.Line(absl::StrCat(member.plan.name, " ended: ", status.ToString(), "; see ",
                              OutputFile(absl::StrCat("logs/", member.plan.name, ".log"))));
   // A trainer that exits by itself has told the head why, and would fail again.
-  const bool by_itself = member.plan.type == api::RoleType::kGpuWorker && status.signal == 0;
-  const bool replaced = !by_itself && MayReplace(member);
+  const bool rank = member.plan.type == api::RoleType::kGpuWorker;
+  const bool final = rank && (status.signal == 0 || options_.input_only);
+  const bool replaced = !final && MayReplace(member);
   if (replaced && member.plan.gang) {
     ReplaceAll(member.plan.name);
     return;
