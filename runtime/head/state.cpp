@@ -198,6 +198,12 @@ bool State::AllRanksThere() const {
   return true;
 }
 
+bool State::PlaysInGeneration(const MemberRecord& trainer) const {
+  const auto rank = static_cast<size_t>(trainer.rank);
+  return rank < incarnations_.size() &&
+         incarnations_[rank] == trainer.hello.identity().incarnation();
+}
+
 bool State::GenerationIsBroken() {
   const bool broken = std::any_of(
       record_.members.begin(), record_.members.end(),
@@ -216,9 +222,9 @@ void State::ReplaceGeneration() {
   int64_t newest = record_.generation;
   bool replaced = false;
   for (int32_t rank = 0; rank < plan_.world_size(); ++rank) {
-    const v1::Hello& hello = FindRank(record_, rank)->hello;
-    replaced |= hello.identity().incarnation() != incarnations_[static_cast<size_t>(rank)];
-    newest = std::max(newest, hello.generation());
+    const MemberRecord& member = *FindRank(record_, rank);
+    replaced |= !PlaysInGeneration(member);
+    newest = std::max(newest, member.hello.generation());
   }
   if (replaced || GenerationIsBroken()) Open(newest + 1);
 }

@@ -84,6 +84,8 @@ class State {
   void OpenOrTakeOverGeneration();
   void ReplaceGeneration();
   bool AllRanksThere() const;
+  // Whether this very process is one of the current generation's ranks.
+  bool PlaysInGeneration(const MemberRecord& trainer) const;
   bool GenerationIsBroken();
   void SettleCompletedJob();
   void Open(int64_t number);

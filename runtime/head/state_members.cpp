@@ -109,6 +109,7 @@ void State::Greet(MemberRecord& member) {
   }
   if (record_.generation == 0) return;
   v1::HeadMessage message;
+  if (member.trainer() && !PlaysInGeneration(member)) return;  // the next one is its first
   if (member.hello.generation() < record_.generation) {
     *message.mutable_generation() = CurrentGeneration();
   } else if (member.trainer()) {

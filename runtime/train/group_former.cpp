@@ -3,6 +3,7 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <thread>
 #include <utility>
 
 #include "base/log.h"
@@ -47,7 +48,7 @@ std::shared_ptr<GlooGroup> GroupFormer::Form(const GlooGroup::Options& options,
     attempt->given_up = true;
     lock.unlock();
     log::Info("gave up forming a process group", {{"generation", options.generation}});
-    given_up_.push_back(std::move(thread));
+    thread.detach();
     return nullptr;
   }
   lock.unlock();

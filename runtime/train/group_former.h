@@ -2,8 +2,6 @@
 
 #include <memory>
 #include <stop_token>
-#include <thread>
-#include <vector>
 
 #include "base/clock.h"
 #include "runtime/train/gloo_group.h"
@@ -12,8 +10,10 @@ namespace hetero::train {
 
 // Forms process groups so that forming can be given up at any moment. When a rank dies while the
 // others connect, Gloo waits for its connection and looks at nothing else; such an attempt is left
-// to a thread of its own, where it ends with Gloo's time-out, and the next group forms meanwhile.
-// Belongs to one thread. The destructor waits for attempts that were given up.
+// to a thread of its own, where it ends with Gloo's time-out at the latest, and the next group
+// forms meanwhile. Such a thread owns all it needs except the clock, which must never be destroyed,
+// and nothing waits for it: a process that is done leaves without (see main.cpp). Belongs to one
+// thread.
 class GroupFormer {
  public:
   explicit GroupFormer(base::Clock& clock) : clock_(clock) {}
@@ -24,7 +24,6 @@ class GroupFormer {
 
  private:
   base::Clock& clock_;
-  std::vector<std::jthread> given_up_;
 };
 
 }  // namespace hetero::train

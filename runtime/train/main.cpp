@@ -74,8 +74,13 @@ int main(int argc, char** argv) {
   log::Init(process::MemberName(options.session.identity.member));
   const absl::Status status =
       train::RunTrainerProcess(options, base::Clock::Real(), signals.first());
-  if (status.ok()) return 0;
-  if (absl::IsCancelled(status)) return 130;
+  // Threads that wait inside Gloo for a rank that died need not be waited for.
+  const auto leave = [](int code) {
+    std::fflush(nullptr);
+    std::_Exit(code);
+  };
+  if (status.ok()) leave(0);
+  if (absl::IsCancelled(status)) leave(130);
   log::Error("training failed", {{"error", status.message()}});
-  return 1;
+  leave(1);
 }

@@ -169,6 +169,7 @@ class Trainer {
       where_ = loop.Where();
       throw;
     }
+    where_ = loop.Where();
     if (!status.ok()) return status;
     where_ = "leaving";
     complete_ = true;

@@ -81,6 +81,17 @@ TEST(StateSurvivalTest, TheNextGenerationWaitsForAllWhoAreMissing) {
   EXPECT_EQ(drive.state.record().generation, 2);
 }
 
+// It would look for ranks that have died.
+TEST(StateSurvivalTest, ANewProcessIsNotToldOfTheGenerationBeforeIt) {
+  Drive drive;
+  drive.JoinAll();
+  drive.Apply(StreamClosed{21, true});
+  drive.Apply(StreamClosed{30, true});
+  const auto sent = Only<Send>(drive.Hello(41, MakeHello("gpu", 0, 1, 2)));
+  ASSERT_THAT(sent, SizeIs(1));
+  EXPECT_TRUE(sent[0].message.has_welcome());
+}
+
 TEST(StateSurvivalTest, ATrainerWhoseProcessIsGoneIsLostAtOnce) {
   Drive drive;
   drive.JoinAll();
