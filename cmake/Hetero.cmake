@@ -7,8 +7,9 @@
 add_library(hetero_options INTERFACE)
 target_include_directories(hetero_options INTERFACE "${CMAKE_SOURCE_DIR}")
 # No contracted FMA and no errno from libm: the stream of samples is the same on every machine.
-target_compile_options(hetero_options INTERFACE -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers
-                       -Werror=return-type -Werror=unused-result -ffp-contract=off)
+set(HETERO_CXX_OPTIONS -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers -Werror=return-type
+    -Werror=unused-result -ffp-contract=off)
+target_compile_options(hetero_options INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${HETERO_CXX_OPTIONS}>")
 if(HETERO_SANITIZE)
   target_compile_options(hetero_options INTERFACE -fsanitize=${HETERO_SANITIZE} -fno-omit-frame-pointer
                          -fno-sanitize-recover=all)

@@ -99,20 +99,23 @@ void CheckPipeline(const std::vector<api::OperatorSpec>& pipeline, Refusals* ref
   }
 }
 
+void CheckModelFile(const std::string& uri, const std::string& path, Refusals* refusals) {
+  if (!IsS3(uri)) return;
+  refusals->Add(path,
+                Unsupported("reading from S3", "mount the file as a volume and give file:///path"));
+}
+
 void CheckModel(const api::Model& model, Refusals* refusals) {
   const std::string path = "spec.training.model";
-  constexpr std::string_view kRemedy = "name one of mlp, resnet18, vit_b_16";
-  if (!model.torch_script.empty()) {
-    refusals->Add(path + ".torchScript", Unsupported("a TorchScript model", kRemedy));
-  } else if (!model.plugin.empty()) {
-    refusals->Add(path + ".plugin", Unsupported("a model from a plugin", kRemedy));
-  } else if (model.name != "mlp" && model.name != "resnet18" && model.name != "vit_b_16") {
-    refusals->Add(path + ".name", Unsupported("model \"" + model.name + "\"", kRemedy));
+  const bool built_in = model.torch_script.empty() && model.plugin.empty();
+  if (built_in && model.name != "mlp" && model.name != "resnet18" && model.name != "resnet50" &&
+      model.name != "vit_b_16") {
+    refusals->Add(path + ".name", Unsupported("model \"" + model.name + "\"",
+                                              "name one of mlp, resnet18, resnet50, vit_b_16, or "
+                                              "give your own as torchScript or plugin"));
   }
-  if (!model.weights.empty()) {
-    refusals->Add(path + ".weights", Unsupported("starting from given weights",
-                                                 "leave it out to start from random ones"));
-  }
+  CheckModelFile(model.torch_script, path + ".torchScript", refusals);
+  CheckModelFile(model.weights, path + ".weights", refusals);
 }
 
 void CheckTraining(const api::Training& training, Refusals* refusals) {
@@ -120,11 +123,6 @@ void CheckTraining(const api::Training& training, Refusals* refusals) {
   CheckModel(training.model, refusals);
   if (training.precision == api::Precision::kBf16) {
     refusals->Add(path + ".precision", Unsupported("BF16", "use FP32"));
-  }
-  if (training.gradient_accumulation_steps > 1) {
-    refusals->Add(path + ".gradientAccumulationSteps",
-                  Unsupported("gradient accumulation",
-                              "use 1; more GPUWorker replicas enlarge the global batch"));
   }
   if (training.checkpoint && IsS3(training.checkpoint->uri)) {
     refusals->Add(path + ".checkpoint.uri",

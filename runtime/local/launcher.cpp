@@ -94,10 +94,13 @@ absl::Status Launcher::StartAll() {
   const std::string job_file = OutputFile("job.json");
   HETERO_RETURN_IF_ERROR(base::WriteFileAtomically(job_file, api::ToJson(options_.job)));
   std::error_code ignored;
-  for (const char* stale : {"report.json", "report.html"}) {
+  for (const char* stale : {"report.json", "report.html", "model.safetensors"}) {
     std::filesystem::remove(OutputFile(stale), ignored);
   }
   std::filesystem::remove_all(OutputFile("logs"), ignored);
+  if (!options_.job.spec.training.checkpoint) {  // else the curves go on where they ended
+    std::filesystem::remove_all(OutputFile("tensorboard"), ignored);
+  }
   std::filesystem::create_directories(OutputFile("logs"), ignored);
 
   const ProcessPlanOptions plan{

@@ -45,7 +45,7 @@ std::vector<std::string> RankCommand(const ProcessPlanOptions& options, int32_t 
   if (options.input_only) {
     command = {options.runtime_program, "consumer"};
   } else {
-    command = {options.trainer_program, "--threads", threads};
+    command = {options.trainer_program, "--threads", threads, "--output", options.output_folder};
   }
   if (!options.dump_stream_folder.empty()) {
     command.insert(command.end(), {"--dump-stream", options.dump_stream_folder});

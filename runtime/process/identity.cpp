@@ -46,15 +46,17 @@ std::string HostName() {
 
 absl::StatusOr<Identity> IdentityFromEnvironment() {
   Identity identity;
-  int32_t index = 0, attempt = 0;
+  int32_t index = 0, attempt = 0, local_rank = 0;
   int64_t incarnation = 0;
   HETERO_RETURN_IF_ERROR(ReadInteger("HETERO_INDEX", &index));
   HETERO_RETURN_IF_ERROR(ReadInteger("HETERO_ATTEMPT", &attempt));
   HETERO_RETURN_IF_ERROR(ReadInteger("HETERO_INCARNATION", &incarnation));
+  HETERO_RETURN_IF_ERROR(ReadInteger("HETERO_LOCAL_RANK", &local_rank));
   identity.member.set_role(Variable("HETERO_ROLE"));
   identity.member.set_role_type(Variable("HETERO_ROLE_TYPE"));
   identity.member.set_index(index);
   identity.member.set_attempt(attempt);
+  identity.member.set_local_rank(local_rank);
   identity.member.set_incarnation(incarnation);
   identity.head_address = Variable("HETERO_HEAD_ADDRESS");
   identity.node = Variable("HETERO_NODE_NAME", HostName());

@@ -14,7 +14,8 @@ namespace hetero::process {
 
 // Who a process is and where its head is. The launcher and the operator set it in the environment:
 // HETERO_ROLE, HETERO_ROLE_TYPE, HETERO_INDEX, HETERO_ATTEMPT, HETERO_INCARNATION,
-// HETERO_HEAD_ADDRESS, HETERO_NODE_NAME, HETERO_POD_IP and, with TLS, HETERO_JOB_UID.
+// HETERO_HEAD_ADDRESS, HETERO_NODE_NAME, HETERO_POD_IP; with TLS, HETERO_JOB_UID; and
+// HETERO_LOCAL_RANK where a pod has several ranks.
 struct Identity {
   v1::Identity member;
   std::string head_address;  // gRPC target of the head's Join port

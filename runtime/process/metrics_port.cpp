@@ -44,6 +44,24 @@ void MetricsPort::Update(const v1::Heartbeat& heartbeat) {
   registry_.GetGauge("process_peak_resident_memory_bytes", "Largest resident set so far")
       .Set(counters.peak_rss_bytes());
   if (heartbeat.has_progress()) UpdateProgress(heartbeat.progress());
+  UpdateGpus();
+}
+
+void MetricsPort::UpdateGpus() {
+  if (gpus_ == nullptr) return;
+  for (const GpuReading& gpu : gpus_->Take()) {
+    const metrics::Labels labels = {{"gpu", absl::StrCat(gpu.index)}, {"name", gpu.name}};
+    registry_.GetGauge("hetero_gpu_utilization", "Share of the time with a kernel running", labels)
+        .Set(gpu.utilization);
+    registry_.GetGauge("hetero_gpu_memory_used_bytes", "GPU memory in use", labels)
+        .Set(static_cast<double>(gpu.memory_used_bytes));
+    registry_.GetGauge("hetero_gpu_memory_total_bytes", "GPU memory", labels)
+        .Set(static_cast<double>(gpu.memory_total_bytes));
+    registry_.GetGauge("hetero_gpu_power_watts", "Power drawn by the GPU", labels)
+        .Set(gpu.power_watts);
+    registry_.GetGauge("hetero_gpu_temperature_celsius", "Temperature of the GPU", labels)
+        .Set(gpu.temperature_celsius);
+  }
 }
 
 void MetricsPort::UpdateProgress(const v1::Progress& progress) {

@@ -10,6 +10,7 @@
 #include "base/metrics.h"
 #include "hetero/v1/membership.pb.h"
 #include "hetero/v1/status.pb.h"
+#include "runtime/process/gpu_readings.h"
 
 namespace hetero::process {
 
@@ -31,9 +32,11 @@ class MetricsPort {
  private:
   MetricsPort() : endpoint_(registry_) {}
   void UpdateProgress(const v1::Progress& progress);
+  void UpdateGpus();
 
   metrics::Registry registry_;
   metrics::HttpEndpoint endpoint_;
+  const std::unique_ptr<GpuReadings> gpus_ = GpuReadings::Open();  // null without a driver
   std::mutex mutex_;  // guards ready_, and the differences that counters are raised by
   bool ready_ = false;
 };

@@ -45,6 +45,9 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--metrics-listen", options.session.metrics_address,
                  "Serve /metrics, /healthz and /readyz on HOST:PORT; default: do not");
+  app.add_option("--output", options.output_folder,
+                 "Where rank 0 leaves model.safetensors and TensorBoard's curves; default: the "
+                 "folder of spec.output");
   app.add_option("--dump-stream", options.session.dump_stream_folder,
                  "Write every consumed batch into this folder as safetensors");
   try {

@@ -3,9 +3,14 @@
 #include <mutex>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "base/status_macros.h"
 #include "runtime/train/mlp.h"
+#include "runtime/train/plugin_model.h"
 #include "runtime/train/resnet.h"
+#include "runtime/train/script_model.h"
 #include "runtime/train/vit.h"
+#include "runtime/train/weights.h"
 
 namespace hetero::train {
 namespace {
@@ -36,6 +41,11 @@ absl::Status CheckOptions(const ModelOptions& options) {
         "model ", options.name, " needs pictures of a fixed size, got ", input.height, " x ",
         input.width, " x ", input.channels, ". Add a Resize or a crop to spec.pipeline"));
   }
+  return absl::OkStatus();
+}
+
+absl::Status CheckVitOptions(const ModelOptions& options) {
+  const api::ImageShape& input = options.input;
   if (options.name == "vit_b_16" && (input.height != input.width || input.height % 16 != 0)) {
     return absl::InvalidArgumentError(
         absl::StrCat("model vit_b_16 needs square pictures whose side is a multiple of 16, got ",
@@ -44,10 +54,31 @@ absl::Status CheckOptions(const ModelOptions& options) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::string> LocalPath(const std::string& field, const std::string& uri) {
+  absl::string_view path = uri;
+  if (absl::ConsumePrefix(&path, "file://")) return std::string(path);
+  return absl::UnimplementedError(absl::StrCat(
+      field, ": ", uri, ": only file:///path can be read; mount the bucket as a volume"));
+}
+
+// From a file or a plugin.
+absl::StatusOr<std::shared_ptr<Model>> MakeOwn(const api::Model& model, const ModelOptions& options,
+                                               int64_t seed) {
+  if (!model.torch_script.empty()) {
+    HETERO_ASSIGN_OR_RETURN(const std::string path,
+                            LocalPath("spec.training.model.torchScript", model.torch_script));
+    return OpenScriptModel(path, options.classes, options.input);
+  }
+  std::lock_guard lock(GeneratorMutex());
+  torch::manual_seed(static_cast<uint64_t>(seed));
+  return MakePluginModel(model.plugin, options);
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<Model>> MakeModel(const ModelOptions& options, int64_t seed) {
-  if (absl::Status status = CheckOptions(options); !status.ok()) return status;
+  HETERO_RETURN_IF_ERROR(CheckOptions(options));
+  HETERO_RETURN_IF_ERROR(CheckVitOptions(options));
   std::lock_guard lock(GeneratorMutex());
   torch::manual_seed(static_cast<uint64_t>(seed));
   std::shared_ptr<Model> model;
@@ -66,6 +97,29 @@ absl::StatusOr<std::shared_ptr<Model>> MakeModel(const ModelOptions& options, in
   }
   if (model->channels_last()) KeepChannelsLast(*model);
   return model;
+}
+
+absl::StatusOr<std::shared_ptr<Model>> OpenModel(const api::Model& model, int32_t classes,
+                                                 const api::ImageShape& input, int64_t seed) {
+  ModelOptions options{.name = model.name, .classes = classes, .input = input};
+  if (!model.torch_script.empty()) options.name = model.torch_script;
+  std::shared_ptr<Model> opened;
+  if (model.torch_script.empty() && model.plugin.empty()) {
+    HETERO_ASSIGN_OR_RETURN(opened, MakeModel(options, seed));
+  } else {
+    HETERO_RETURN_IF_ERROR(CheckOptions(options));
+    HETERO_ASSIGN_OR_RETURN(opened, MakeOwn(model, options, seed));
+    if (opened->channels_last()) KeepChannelsLast(*opened);
+  }
+  if (!model.weights.empty()) {
+    HETERO_ASSIGN_OR_RETURN(const std::string path,
+                            LocalPath("spec.training.model.weights", model.weights));
+    if (absl::Status status = LoadWeights(*opened, path); !status.ok()) {
+      return absl::Status(status.code(),
+                          absl::StrCat("spec.training.model.weights: ", status.message()));
+    }
+  }
+  return opened;
 }
 
 }  // namespace hetero::train

@@ -7,20 +7,9 @@
 
 #include "absl/status/statusor.h"
 #include "operator/api/hetero_training_job.h"
+#include "runtime/train/model_interface.h"
 
 namespace hetero::train {
-
-// A network that classifies images. Names and order of parameters and buffers are torchvision's, so
-// that weights move between the two unchanged. Not thread-safe.
-class Model : public torch::nn::Module {
- public:
-  // `images` float32 [N, C, H, W]; returns logits [N, classes].
-  virtual torch::Tensor forward(torch::Tensor images) = 0;
-  // Whether training mode takes statistics over the batch, which one sample alone does not have.
-  virtual bool has_batch_norm() const { return false; }
-  // Whether images and four-dimensional parameters are best kept with channels last.
-  virtual bool channels_last() const { return false; }
-};
 
 struct ModelOptions {
   std::string name;       // mlp, resnet18, resnet50, vit_b_16
@@ -32,5 +21,10 @@ struct ModelOptions {
 // names an unknown model, or a picture size that the model cannot take. Safe from any thread:
 // models are built one after the other, since LibTorch's default generator belongs to the process.
 absl::StatusOr<std::shared_ptr<Model>> MakeModel(const ModelOptions& options, int64_t seed);
+
+// Whatever `spec.training.model` describes: a built-in model, a TorchScript file or a plugin's,
+// with the weights it names. Errors begin with the field. Safe from any thread, as MakeModel.
+absl::StatusOr<std::shared_ptr<Model>> OpenModel(const api::Model& model, int32_t classes,
+                                                 const api::ImageShape& input, int64_t seed);
 
 }  // namespace hetero::train

@@ -12,6 +12,16 @@ std::vector<torch::Tensor> ZerosLike(const std::vector<torch::Tensor>& tensors) 
   return zeros;
 }
 
+// Whether the elements of both fill their memory without gaps in the same order.
+bool SameDenseLayout(const torch::Tensor& a, const torch::Tensor& b) {
+  return a.strides() == b.strides() && a.is_non_overlapping_and_dense() &&
+         b.is_non_overlapping_and_dense();
+}
+
+torch::Tensor FlatView(const torch::Tensor& tensor) {
+  return tensor.detach().as_strided({tensor.numel()}, {1});
+}
+
 }  // namespace
 
 Optimizer::Optimizer(const api::Optimizer& options, std::vector<torch::Tensor> parameters)
@@ -38,6 +48,33 @@ std::vector<torch::Tensor> Optimizer::Gradients() const {
   return gradients;
 }
 
+// LibTorch's fused kernels copy operands that are not contiguous in the usual order, there and back
+// again: with channels last that costs more than the update. Element by element the order does not
+// matter, so they are given the memory as it lies. DataParallel replaces the gradients once, after
+// its first step.
+const Optimizer::Operands& Optimizer::Flat() {
+  std::vector<const void*> memory;
+  memory.reserve(2 * parameters_.size());
+  for (const torch::Tensor& parameter : parameters_) {
+    memory.insert(memory.end(), {parameter.data_ptr(), parameter.grad().data_ptr()});
+  }
+  if (memory == flat_memory_) return flat_;
+  flat_memory_ = std::move(memory);
+  flat_ = {parameters_, Gradients(), first_moments_, second_moments_};
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    const auto matches = [&](const std::vector<torch::Tensor>& tensors) {
+      return tensors.empty() || SameDenseLayout(parameters_[i], tensors[i]);
+    };
+    if (!matches(flat_.gradients) || !matches(first_moments_) || !matches(second_moments_))
+      continue;
+    for (std::vector<torch::Tensor>* tensors :
+         {&flat_.parameters, &flat_.gradients, &flat_.first_moments, &flat_.second_moments}) {
+      if (!tensors->empty()) (*tensors)[i] = FlatView((*tensors)[i]);
+    }
+  }
+  return flat_;
+}
+
 void Optimizer::ZeroGradients() {
   torch::NoGradGuard no_grad;
   at::_foreach_zero_(Gradients());
@@ -57,24 +94,25 @@ void Optimizer::ClipGradients(double norm, double max_norm) {
 
 void Optimizer::Step(double learning_rate) {
   torch::NoGradGuard no_grad;
-  std::vector<torch::Tensor> gradients = Gradients();
+  const Operands& flat = Flat();
   switch (options_.name) {
     case api::OptimizerKind::kSgd:
-      at::_fused_sgd_(parameters_, gradients, first_moments_, options_.weight_decay,
+      at::_fused_sgd_(flat.parameters, flat.gradients, flat.first_moments, options_.weight_decay,
                       options_.momentum, learning_rate, /*dampening=*/0.0, /*nesterov=*/false,
                       /*maximize=*/false, /*is_first_step=*/false);
       return;
     case api::OptimizerKind::kAdam:
       at::_foreach_add_(step_counts_, 1);
-      at::_fused_adam_(parameters_, gradients, first_moments_, second_moments_, {}, step_counts_,
-                       learning_rate, options_.betas[0], options_.betas[1], options_.weight_decay,
-                       options_.epsilon, /*amsgrad=*/false, /*maximize=*/false);
+      at::_fused_adam_(flat.parameters, flat.gradients, flat.first_moments, flat.second_moments, {},
+                       step_counts_, learning_rate, options_.betas[0], options_.betas[1],
+                       options_.weight_decay, options_.epsilon, /*amsgrad=*/false,
+                       /*maximize=*/false);
       return;
     case api::OptimizerKind::kAdamW:
       at::_foreach_add_(step_counts_, 1);
-      at::_fused_adamw_(parameters_, gradients, first_moments_, second_moments_, {}, step_counts_,
-                        learning_rate, options_.betas[0], options_.betas[1], options_.weight_decay,
-                        options_.epsilon, /*amsgrad=*/false,
+      at::_fused_adamw_(flat.parameters, flat.gradients, flat.first_moments, flat.second_moments,
+                        {}, step_counts_, learning_rate, options_.betas[0], options_.betas[1],
+                        options_.weight_decay, options_.epsilon, /*amsgrad=*/false,
                         /*maximize=*/false);
       return;
   }

@@ -34,13 +34,21 @@ class Optimizer {
   std::vector<StateTensor> state() const;
 
  private:
+  // What the update kernels read and write: the tensors themselves, or flat views of their memory.
+  struct Operands {
+    std::vector<torch::Tensor> parameters, gradients, first_moments, second_moments;
+  };
+
   std::vector<torch::Tensor> Gradients() const;
+  const Operands& Flat();
 
   api::Optimizer options_;
   std::vector<torch::Tensor> parameters_;
   std::vector<torch::Tensor> first_moments_;   // SGD: momentum
   std::vector<torch::Tensor> second_moments_;  // Adam, AdamW
   std::vector<torch::Tensor> step_counts_;     // Adam, AdamW; float32 scalars
+  Operands flat_;
+  std::vector<const void*> flat_memory_;  // of the parameters and gradients that flat_ was made for
 };
 
 }  // namespace hetero::train

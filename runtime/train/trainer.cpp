@@ -15,12 +15,15 @@
 #include "runtime/train/state_sync.h"
 #include "runtime/train/stop_watcher.h"
 #include "runtime/train/training_state.h"
+#include "runtime/train/weights.h"
 
 namespace hetero::train {
 namespace {
 
 // A step that all ranks can still finish together ends a job more cleanly than a cut does.
 constexpr base::Duration kStopGrace = std::chrono::seconds(1);
+
+constexpr char kWeightsFile[] = "model.safetensors";
 
 absl::Status CheckOptions(const TrainerOptions& options) {
   const api::Training& training = options.job.spec.training;
@@ -30,12 +33,6 @@ absl::Status CheckOptions(const TrainerOptions& options) {
   }
   if (training.batch_size_per_worker < 1) {
     return absl::InvalidArgumentError("spec.training.batchSizePerWorker must be at least 1");
-  }
-  if (!training.model.torch_script.empty() || !training.model.plugin.empty() ||
-      !training.model.weights.empty()) {
-    return absl::UnimplementedError(
-        "spec.training.model: torchScript, plugin and weights are not supported by this version; "
-        "give a name");
   }
   if (training.precision != api::Precision::kFp32) {
     return absl::UnimplementedError(
@@ -64,9 +61,8 @@ class Trainer {
   absl::Status Run() {
     at::set_num_threads(options_.threads);
     const api::Training& training = options_.job.spec.training;
-    absl::StatusOr<std::shared_ptr<Model>> model = MakeModel(
-        {.name = training.model.name, .classes = options_.classes, .input = options_.input},
-        training.seed);
+    absl::StatusOr<std::shared_ptr<Model>> model =
+        OpenModel(training.model, options_.classes, options_.input, training.seed);
     if (!model.ok()) return model.status();
     state_.emplace(*std::move(model), training.optimizer);
     absl::Status status = RunGenerations();
@@ -176,7 +172,7 @@ class Trainer {
     if (checkpointer_) checkpointer_->Finish(*state_, observer_);
     // Nobody leaves before all are done: whoever had to begin anew would be alone. A stop that
     // comes so late changes nothing.
-    const absl::Status last = agreement.Exchange({}).verdict;
+    const absl::Status last = agreement.Exchange({.error = SaveResult()}).verdict;
     return absl::IsCancelled(last) ? absl::OkStatus() : last;
   }
 
@@ -203,6 +199,16 @@ class Trainer {
     observer_.OnDigest(state_->standing.digest.high(), state_->standing.digest.low(),
                        state_->standing.samples_consumed);
     return absl::OkStatus();
+  }
+
+  // Buffers are rank 0's, as everywhere.
+  absl::Status SaveResult() {
+    if (options_.rank != 0 || options_.output_folder.empty()) return absl::OkStatus();
+    where_ = "writing the trained weights";
+    const std::string path = absl::StrCat(options_.output_folder, "/", kWeightsFile);
+    absl::Status status = SaveWeights(state_->model(), path);
+    if (status.ok()) log::Info("wrote the trained weights", {{"path", path}});
+    return status;
   }
 
   std::string Located(const std::string& message) const {

@@ -120,6 +120,8 @@ struct TrainerOptions {
   std::string dataset_fingerprint;
   api::ImageShape input;  // of one sample on the wire, uint8 HWC
   pipeline::TensorConversion conversion;
+  // Rank 0 writes the trained weights there as model.safetensors; empty: nobody does.
+  std::string output_folder;
 };
 
 // Trains the whole schedule: builds the model, resumes from a checkpoint or from the other ranks'

@@ -1,12 +1,19 @@
 #include "runtime/train/trainer_process.h"
 
+#include <unistd.h>
+
+#include <filesystem>
 #include <memory>
+#include <optional>
 #include <utility>
 
+#include "absl/strings/match.h"
+#include "absl/strings/strip.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "runtime/head/rendezvous_client.h"
 #include "runtime/train/trainer.h"
+#include "runtime/train/training_curves.h"
 
 namespace hetero::train {
 namespace {
@@ -14,13 +21,16 @@ namespace {
 // Passes what the loop says on to the head and the console.
 class SessionObserver : public Observer {
  public:
-  SessionObserver(process::RankSession& session, const TrainerProcessOptions& options)
-      : session_(session), options_(options) {}
+  // `curves` may be null.
+  SessionObserver(process::RankSession& session, const TrainerProcessOptions& options,
+                  TrainingCurves* curves)
+      : session_(session), options_(options), curves_(curves) {}
 
   void OnBatch(const feed::Batch& batch) override { session_.OnBatch(batch); }
   void OnStep(const StepRecord& record) override {
     session_.report().OnStep(record.step, record.samples, record.loss, record.seconds,
                              /*has_loss=*/true);
+    if (curves_ != nullptr) curves_->OnStep(record);
   }
   void OnEvaluation(const EvaluationRecord& record) override {
     v1::EvaluationResult result;
@@ -30,6 +40,7 @@ class SessionObserver : public Observer {
     result.set_accuracy(record.accuracy);
     result.set_samples(record.samples);
     session_.report().OnEvaluation(result);
+    if (curves_ != nullptr) curves_->OnEvaluation(record);
   }
   void OnResume(int64_t step, int64_t samples_consumed) override {
     session_.report().OnResume(step, samples_consumed);
@@ -54,6 +65,7 @@ class SessionObserver : public Observer {
     out.set_checkpoint(phases.checkpoint);
     out.set_evaluation(phases.evaluation);
     session_.report().OnPhases(out, train_seconds);
+    if (curves_ != nullptr) curves_->OnPhases(phases, train_seconds);
   }
   void OnEpochEnd(int64_t epoch, uint32_t parameter_crc) override {
     log::Info("epoch ended", {{"rank", session_.rank()},
@@ -65,6 +77,7 @@ class SessionObserver : public Observer {
  private:
   process::RankSession& session_;
   const TrainerProcessOptions& options_;
+  TrainingCurves* curves_;
 };
 
 // The head's rendezvous service as the trainer's store.
@@ -136,12 +149,49 @@ class SessionGenerations : public Generations {
   base::Clock& clock_;
 };
 
+// Where this rank may leave results; empty for all but rank 0 and when there is no such folder.
+std::string OutputFolder(const process::RankSession& session,
+                         const TrainerProcessOptions& options) {
+  if (session.rank() != 0) return "";
+  std::string folder = options.output_folder;
+  const std::optional<api::Output>& output = session.job().spec.output;
+  if (folder.empty() && output && absl::StartsWith(output->uri, "file://")) {
+    folder = std::string(absl::StripPrefix(output->uri, "file://"));
+  }
+  if (folder.empty()) return "";
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (access(folder.c_str(), W_OK) == 0) return folder;
+  log::Warning(
+      "the trained weights will not be kept: the output folder cannot be written to; "
+      "mount its volume into the GPU workers too",
+      {{"folder", folder}});
+  return "";
+}
+
+std::unique_ptr<TrainingCurves> MakeCurves(const process::RankSession& session,
+                                           const std::string& output_folder, base::Clock& clock) {
+  if (output_folder.empty()) return nullptr;
+  const api::Training& training = session.job().spec.training;
+  const job::StepPlan& plan = session.schedule().training();
+  return std::make_unique<TrainingCurves>(
+      output_folder + "/tensorboard",
+      LearningRateOptions{.schedule = training.schedule,
+                          .learning_rate = training.optimizer.learning_rate,
+                          .world_size = session.world_size(),
+                          .total_steps = plan.total_steps(),
+                          .steps_per_epoch = plan.steps_per_epoch()},
+      clock);
+}
+
 absl::Status Train(process::RankSession& session, const TrainerProcessOptions& options,
                    base::Clock& clock) {
   const feed::SampleProducer& producer = session.producer();
   const source::Dataset& dataset = producer.dataset(job::Split::kTrain);
   const pipeline::Pipeline& pipeline = producer.pipeline(job::Split::kTrain);
-  SessionObserver observer(session, options);
+  const std::string output_folder = OutputFolder(session, options);
+  const std::unique_ptr<TrainingCurves> curves = MakeCurves(session, output_folder, clock);
+  SessionObserver observer(session, options, curves.get());
   SessionBatches batches(session);
   SessionGenerations generations(session, options.session, clock);
   session.report().OnStart();
@@ -156,7 +206,8 @@ absl::Status Train(process::RankSession& session, const TrainerProcessOptions& o
        .samples = dataset.size(),
        .dataset_fingerprint = dataset.fingerprint(),
        .input = pipeline.output(),
-       .conversion = pipeline.conversion()},
+       .conversion = pipeline.conversion(),
+       .output_folder = output_folder},
       session.schedule(), batches, generations, observer, clock, session.stop_token());
 }
 

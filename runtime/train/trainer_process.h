@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <stop_token>
+#include <string>
 
 #include "absl/status/status.h"
 #include "base/clock.h"
@@ -12,6 +13,9 @@ namespace hetero::train {
 struct TrainerProcessOptions {
   process::RankSession::Options session;
   int threads = 0;  // intra-op threads of LibTorch; 0: one per usable core
+  // Where rank 0 leaves the trained weights and the curves; empty: the folder of spec.output, if
+  // that is one and can be written to.
+  std::string output_folder;
   // Called after each epoch with the CRC32C over all parameters and buffers; may be empty.
   std::function<void(int64_t epoch, uint32_t parameter_crc)> on_epoch_end;
 };

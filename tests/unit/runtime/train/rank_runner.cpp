@@ -17,6 +17,10 @@ namespace {
 // Sample `id` has the class id % classes; its picture is noise around a brightness that depends on
 // the class.
 void MakeSample(const TestJob& job, int64_t id, std::span<uint8_t> bytes) {
+  if (job.make_sample) {
+    job.make_sample(id, bytes);
+    return;
+  }
   job::RandomStream random(7, 0, id, 0);
   const auto base = static_cast<uint32_t>(20 * (id % job.classes));
   for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(base + random.Below(56));
@@ -107,9 +111,9 @@ class RecordingObserver : public Observer {
     record_.evaluations.push_back(evaluation);
   }
   void OnBatch(const feed::Batch& batch) override {
-    if (batch.ticket.split != job::Split::kTrain) return;
-    record_.sample_ids.insert(record_.sample_ids.end(), batch.sample_ids.begin(),
-                              batch.sample_ids.end());
+    std::vector<int64_t>& ids =
+        batch.ticket.split == job::Split::kTrain ? record_.sample_ids : record_.validation_ids;
+    ids.insert(ids.end(), batch.sample_ids.begin(), batch.sample_ids.end());
   }
   void OnDigest(uint64_t high, uint64_t low, int64_t samples_consumed) override {
     record_.digest_high = high;
@@ -171,6 +175,7 @@ void RunRank(const TestJob& job, int32_t ranks, int32_t rank,
   options.dataset_fingerprint = job.fingerprint;
   options.input = job.image;
   options.conversion = {.unit_scale = true, .mean = {0.5f}, .std = {0.25f}};
+  options.output_folder = job.output_folder;
   record.status = RunTrainer(options, schedule, stream, generations, observer, *job.clock,
                              stops[static_cast<size_t>(rank)].get_token());
   if (job.after_run) job.after_run(rank);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -17,6 +18,7 @@ struct RankRecord {
   std::vector<EvaluationRecord> evaluations;
   std::vector<uint32_t> epoch_crcs;
   std::vector<int64_t> sample_ids;                           // of training, in order
+  std::vector<int64_t> validation_ids;                       // of all evaluations, in order
   std::vector<std::pair<std::string, int64_t>> checkpoints;  // uri, step
   std::vector<std::string> checkpoint_problems;
   int64_t resumed_from = -1;
@@ -37,6 +39,9 @@ struct TestJob {
   std::string run = "run-1";
   int64_t generations = 1;
   base::Clock* clock = &base::Clock::Real();
+  std::string output_folder;  // of the trained weights; empty: not written
+  // The pixels of a sample; empty: noise around a brightness that depends on the class.
+  std::function<void(int64_t id, std::span<uint8_t>)> make_sample;
 
   // Called by BatchStream::Next before it makes a batch, with the stop sources of all ranks; an
   // error is what Next returns.
