@@ -54,7 +54,9 @@ void SetCommand(const api::HeteroTrainingJob& job, const PodSlot& slot, json& co
       return;
     case api::RoleType::kGpuWorker:
       container["command"] = {"hetero-trainer"};
-      SetDefault(container, "args", {"--metrics-listen", Listen(kMetricsPort)});
+      SetDefault(container, "args",
+                 {"--metrics-listen", Listen(kMetricsPort), "--gpus",
+                  absl::StrCat(slot.role->gpus_per_replica.value_or(1))});
       return;
   }
 }

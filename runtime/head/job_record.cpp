@@ -1,5 +1,7 @@
 #include "runtime/head/job_record.h"
 
+#include <algorithm>
+
 #include "runtime/job/stream_digest.h"
 
 namespace hetero::head {
@@ -19,6 +21,7 @@ v1::Progress JobProgress(const JobRecord& record) {
   int64_t samples = 0;
   int64_t reissued = 0;
   int64_t duplicates = 0;
+  int64_t skipped = 0;
   for (const auto& [key, member] : record.members) {
     if (!member.trainer()) continue;
     const v1::Progress& progress = member.progress;
@@ -26,9 +29,11 @@ v1::Progress JobProgress(const JobRecord& record) {
     samples += progress.samples_consumed();
     reissued += progress.tickets_reissued();
     duplicates += progress.duplicates_dropped();
+    skipped = std::max(skipped, progress.skipped_steps());  // all ranks skip the same steps
   }
   total.set_tickets_reissued(reissued);
   total.set_duplicates_dropped(duplicates);
+  total.set_skipped_steps(skipped);
   total.set_bad_samples(record.bad_samples.distinct());
   if (!total.digest_covers_job()) {
     total.set_samples_consumed(samples);

@@ -72,6 +72,7 @@ void AddProgress(const JobRecord& record, insight::Report& report) {
   report.duplicates_dropped = progress.duplicates_dropped();
   report.tickets_reissued = progress.tickets_reissued();
   report.bad_samples = progress.bad_samples();
+  report.skipped_steps = progress.skipped_steps();
   for (const v1::BadSampleReport& sample : record.bad_samples.first()) {
     report.bad_sample_list.push_back({.sample_id = sample.sample_id(),
                                       .replacement_id = sample.replacement_id(),

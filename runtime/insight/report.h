@@ -60,6 +60,7 @@ struct Report {
   int64_t generations = 0;
   std::optional<int64_t> epochs, steps, samples_consumed;
   int64_t duplicates_dropped = 0, tickets_reissued = 0, bad_samples = 0;
+  int64_t skipped_steps = 0;                     // gradients not finite
   std::vector<ReportBadSample> bad_sample_list;  // at most 100
   std::optional<std::string> stream_digest;
   int64_t seed = 0;

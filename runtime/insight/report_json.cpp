@@ -112,6 +112,7 @@ void PutStream(Json& object, const Report& report) {
   Put(object, "duplicatesDropped", report.duplicates_dropped);
   Put(object, "ticketsReissued", report.tickets_reissued);
   Put(object, "badSamples", report.bad_samples);
+  Put(object, "skippedSteps", report.skipped_steps);
   object["badSampleList"] =
       List(report.bad_sample_list, [](const ReportBadSample& s) { return ToJson(s); });
   Put(object, "streamDigest", report.stream_digest);

@@ -121,15 +121,9 @@ void CheckModel(const api::Model& model, Refusals* refusals) {
 void CheckTraining(const api::Training& training, Refusals* refusals) {
   const std::string path = "spec.training";
   CheckModel(training.model, refusals);
-  if (training.precision == api::Precision::kBf16) {
-    refusals->Add(path + ".precision", Unsupported("BF16", "use FP32"));
-  }
   if (training.checkpoint && IsS3(training.checkpoint->uri)) {
     refusals->Add(path + ".checkpoint.uri",
                   Unsupported("a checkpoint folder on S3", "mount a volume and give file:///path"));
-  }
-  if (training.stop_on_non_finite == api::NonFiniteAction::kSkip) {
-    refusals->Add(path + ".stopOnNonFinite", Unsupported("Skip", "use Fail"));
   }
   if (training.parallelism.partitions != 1) {
     refusals->Add(path + ".parallelism.partitions", Unsupported("pipeline parallelism", "use 1"));

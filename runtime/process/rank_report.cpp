@@ -1,6 +1,7 @@
 #include "runtime/process/rank_report.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "absl/strings/str_format.h"
 #include "base/process_usage.h"
@@ -67,7 +68,7 @@ void RankReport::OnStep(int64_t step, int64_t samples, double loss, double secon
   progress_.set_step(step);
   progress_.set_epoch(done.epoch + 1);
   progress_.set_train_seconds(base::ToSeconds(now - started_));
-  if (has_loss) {
+  if (has_loss && std::isfinite(loss)) {
     // The mean over the epoch so far: the loss of one small last batch says little.
     if (done.step_in_epoch == 0) epoch_loss_ = epoch_steps_ = 0;
     epoch_loss_ += loss;
@@ -117,6 +118,11 @@ void RankReport::PrintLine(const job::Step& step) {
         1000 * seconds / line_.steps));
   }
   line_ = {.begin = now, .wait_seconds = stats_.wait_seconds};
+}
+
+void RankReport::OnSkippedStep() {
+  std::lock_guard lock(mutex_);
+  progress_.set_skipped_steps(progress_.skipped_steps() + 1);
 }
 
 void RankReport::OnEvaluation(const v1::EvaluationResult& evaluation) {

@@ -37,6 +37,8 @@ class RankReport {
   void OnBatch(const feed::Batch& batch, const feed::StreamStats& stats);
   // A completed step. `loss` is ignored when input-only.
   void OnStep(int64_t step, int64_t samples, double loss, double seconds, bool has_loss);
+  // A step whose gradients were not finite, so that it changed nothing.
+  void OnSkippedStep();
   void OnEvaluation(const v1::EvaluationResult& evaluation);
   // Whole job's digest and samples; without it the rank's own are reported.
   void OnJobDigest(const job::StreamDigest& digest, int64_t samples_consumed);

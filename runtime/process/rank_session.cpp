@@ -197,7 +197,9 @@ feed::BatchStream& RankSession::BatchesFrom(int64_t index) {
 }
 
 std::unique_ptr<feed::TicketClient> RankSession::OpenStream(int64_t index) const {
-  const int64_t batch_bytes = job_.spec.training.batch_size_per_worker *
+  const api::Training& training = job_.spec.training;
+  const int64_t batch_bytes = int64_t{training.batch_size_per_worker} *
+                              training.gradient_accumulation_steps *
                               producer_->pipeline(job::Split::kTrain).output_bytes();
   const feed::TicketClient::Options stream{
       .rank = rank_,

@@ -1,15 +1,17 @@
 #include "runtime/train/evaluation.h"
 
 #include "runtime/train/loss.h"
+#include "runtime/train/precision.h"
 
 namespace hetero::train {
 namespace {
 
 void AddBatch(Model& model, const InputConverter& input, const api::Loss& loss,
-              const feed::Batch& batch, RankState& sums) {
+              api::Precision precision, const feed::Batch& batch, RankState& sums) {
   const torch::Tensor images = input.Images(batch, 0, batch.count());
   const torch::Tensor labels = input.Labels(batch, 0, batch.count());
-  const torch::Tensor logits = model.forward(images);
+  const PrecisionScope scope(precision, input.place());
+  const torch::Tensor logits = model.forward(images).to(torch::kFloat32);
   sums.loss += LossPerSample(loss, logits, labels).sum(torch::kFloat64).item<double>();
   sums.loss_samples += batch.count();
   sums.correct += logits.argmax(1).eq(labels).sum().item<int64_t>();
@@ -18,8 +20,8 @@ void AddBatch(Model& model, const InputConverter& input, const api::Loss& loss,
 }  // namespace
 
 RankState EvaluateShare(Model& model, const InputConverter& input, const api::Loss& loss,
-                        int64_t batches, feed::BatchStream& stream, Observer& observer,
-                        PhaseClock& phases, std::stop_token stop) {
+                        api::Precision precision, int64_t batches, feed::BatchStream& stream,
+                        Observer& observer, PhaseClock& phases, std::stop_token stop) {
   torch::NoGradGuard no_grad;
   model.eval();
   RankState sums;
@@ -33,7 +35,7 @@ RankState EvaluateShare(Model& model, const InputConverter& input, const api::Lo
     if (!sums.error.ok()) break;
     if ((*batch)->count() == 0) continue;
     observer.OnBatch(**batch);
-    AddBatch(model, input, loss, **batch, sums);
+    AddBatch(model, input, loss, precision, **batch, sums);
   }
   model.train();
   phases.Charge(&Phases::evaluation);

@@ -15,7 +15,7 @@ namespace hetero::train {
 // stream and a requested stop stand in it and end the pass early. Each sample counts once over all
 // ranks.
 RankState EvaluateShare(Model& model, const InputConverter& input, const api::Loss& loss,
-                        int64_t batches, feed::BatchStream& stream, Observer& observer,
-                        PhaseClock& phases, std::stop_token stop);
+                        api::Precision precision, int64_t batches, feed::BatchStream& stream,
+                        Observer& observer, PhaseClock& phases, std::stop_token stop);
 
 }  // namespace hetero::train

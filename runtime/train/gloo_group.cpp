@@ -17,9 +17,33 @@ constexpr std::chrono::milliseconds kMeetTimeout = std::chrono::seconds(60);
 // its connection, or by Cut(). This is only the last resort.
 constexpr std::chrono::milliseconds kCollectiveTimeout = std::chrono::hours(6);
 
-using Device = std::shared_ptr<::gloo::transport::Device>;
+using Transport = std::shared_ptr<::gloo::transport::Device>;
 
-c10::intrusive_ptr<c10d::ProcessGroup> FormGroup(const std::string& name, const Device& device,
+// Exercises the group, so that no later step needs the store.
+void CountRanks(c10d::ProcessGroup& group, const std::string& name, torch::Device place) {
+  std::vector<torch::Tensor> ones = {torch::ones({1}, torch::device(place).dtype(torch::kInt64))};
+  group.allreduce(ones)->wait();
+  const auto ranks = ones[0].item<int64_t>();
+  TORCH_CHECK(ranks == group.getSize(), "process group ", name, " counts ", ranks,
+              " ranks instead of ", group.getSize());
+}
+
+// The device's own group for gradients; null when it has none.
+c10::intrusive_ptr<c10d::ProcessGroup> FormDeviceGroup(const c10::intrusive_ptr<c10d::Store>& store,
+                                                       const GlooGroup::Options& options) {
+  if (options.device == nullptr) return {};
+  const auto backend = options.device->ConnectGradients(
+      c10::make_intrusive<c10d::PrefixStore>("device", store), options.rank, options.world_size);
+  if (!backend) return {};
+  auto group = c10::make_intrusive<c10d::ProcessGroup>(store, options.rank, options.world_size);
+  group->setDefaultBackend(c10d::ProcessGroup::BackendType::NCCL);
+  group->setBackend(options.device->place().type(), c10d::ProcessGroup::BackendType::NCCL, backend);
+  group->setGroupName("device");
+  CountRanks(*group, "device", options.device->place());
+  return group;
+}
+
+c10::intrusive_ptr<c10d::ProcessGroup> FormGroup(const std::string& name, const Transport& device,
                                                  const c10::intrusive_ptr<c10d::Store>& store,
                                                  const GlooGroup::Options& options, int threads) {
   auto gloo_options = c10d::ProcessGroupGloo::Options::create(options.connect_timeout);
@@ -33,10 +57,7 @@ c10::intrusive_ptr<c10d::ProcessGroup> FormGroup(const std::string& name, const 
   group->setBackend(c10::DeviceType::CPU, c10d::ProcessGroup::BackendType::GLOO, backend);
   group->setGroupName(name);
 
-  std::vector<torch::Tensor> ones = {torch::ones({1}, torch::kInt64)};
-  group->allreduce(ones)->wait();
-  TORCH_CHECK(ones[0].item<int64_t>() == options.world_size, "process group ", name, " counts ",
-              ones[0].item<int64_t>(), " ranks instead of ", options.world_size);
+  CountRanks(*group, name, torch::kCPU);
   backend->setTimeout(kCollectiveTimeout);
   return group;
 }
@@ -45,13 +66,13 @@ c10::intrusive_ptr<c10d::ProcessGroup> FormGroup(const std::string& name, const 
 
 GlooGroup::GlooGroup(const Options& options, std::shared_ptr<KeyValueStore> store,
                      base::Clock& clock, std::stop_token stop)
-    : rank_(options.rank), world_size_(options.world_size) {
+    : rank_(options.rank), world_size_(options.world_size), device_(options.device) {
   IgnoreBrokenPipes();
   auto rendezvous = c10::make_intrusive<RendezvousStore>(
       std::move(store), absl::StrCat("generation/", options.generation, "/"), clock, stop,
       kMeetTimeout);
 
-  Device device;
+  Transport device;
   const std::string listener = ListenerOpenedBy(
       [&] { device = c10d::ProcessGroupGloo::createDeviceForHostname(options.host); });
   if (listener.empty()) {
@@ -64,7 +85,10 @@ GlooGroup::GlooGroup(const Options& options, std::shared_ptr<KeyValueStore> stor
     std::string other = rendezvous->get_to_str(absl::StrCat("listener/", rank));
     if (!other.empty()) listeners_.insert(std::move(other));
   }
-  gradients_ = FormGroup("gradients", device, rendezvous, options, /*threads=*/2);
+  gradients_ = FormDeviceGroup(rendezvous, options);
+  if (!gradients_) {
+    gradients_ = FormGroup("gradients", device, rendezvous, options, /*threads=*/2);
+  }
   control_ = FormGroup("control", device, rendezvous, options, /*threads=*/1);
 }
 
@@ -81,6 +105,7 @@ void GlooGroup::BroadcastControl(torch::Tensor& values, int32_t root) {
 }
 
 void GlooGroup::Cut() {
+  if (device_ != nullptr) device_->CutGradients();
   const int cut = CutConnections(listeners_);
   log::Info("cut the connections of the process group", {{"rank", rank_}, {"connections", cut}});
 }

@@ -9,6 +9,7 @@
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
 #include "base/clock.h"
+#include "runtime/train/device.h"
 #include "runtime/train/trainer.h"
 
 namespace hetero::train {
@@ -23,6 +24,8 @@ class GlooGroup {
     int32_t world_size = 2;
     int64_t generation = 1;
     std::string host;  // address of this rank that the others can reach
+    // Whose own backend sums gradients, if it has one; null: Gloo does. Outlives the group.
+    Device* device = nullptr;
     // For one connection, once all ranks are known to be there.
     std::chrono::milliseconds connect_timeout = std::chrono::seconds(20);
   };
@@ -49,6 +52,7 @@ class GlooGroup {
  private:
   int32_t rank_;
   int32_t world_size_;
+  Device* device_;
   std::set<std::string> listeners_;  // of all ranks
   c10::intrusive_ptr<c10d::ProcessGroup> gradients_;
   c10::intrusive_ptr<c10d::ProcessGroup> control_;

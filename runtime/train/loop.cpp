@@ -10,6 +10,7 @@
 #include "runtime/train/evaluation.h"
 #include "runtime/train/loss.h"
 #include "runtime/train/parameter_crc.h"
+#include "runtime/train/precision.h"
 
 namespace hetero::train {
 namespace {
@@ -61,7 +62,8 @@ TrainingLoop::TrainingLoop(const TrainerOptions& options, const job::Schedule& s
       stop_(std::move(stop)),
       interrupt_(std::move(interrupt)),
       agreement_(collaborators.agreement),
-      input_(options.conversion, options.input.channels, model_.channels_last()),
+      input_(options.conversion, options.input.channels, model_.channels_last(),
+             collaborators.device),
       data_parallel_(MakeDataParallel(model_, collaborators.group, clock)),
       optimizer_(state_.optimizer()),
       learning_rate_(MakeLearningRate(options, schedule.training())),
@@ -246,12 +248,13 @@ TrainingLoop::Piece TrainingLoop::MakePiece(const feed::Batch& batch, int64_t fi
   const int64_t rows =
       model_.has_batch_norm() ? std::max<int64_t>(count, 2) : std::max<int64_t>(count, 1);
   const api::ImageShape& shape = options_.input;
+  const torch::TensorOptions here = torch::device(input_.place());
   Piece piece;
   piece.padded = rows != count;
   if (count == 0) {
-    piece.images = torch::zeros({rows, shape.channels, shape.height, shape.width});
-    piece.labels = torch::zeros({rows}, torch::kInt64);
-    piece.ownership = torch::zeros({rows});
+    piece.images = torch::zeros({rows, shape.channels, shape.height, shape.width}, here);
+    piece.labels = torch::zeros({rows}, here.dtype(torch::kInt64));
+    piece.ownership = torch::zeros({rows}, here);
     return piece;
   }
   piece.images = input_.Images(batch, first, count);
@@ -260,7 +263,7 @@ TrainingLoop::Piece TrainingLoop::MakePiece(const feed::Batch& batch, int64_t fi
     piece.images = piece.images.repeat({rows, 1, 1, 1});
     piece.labels = piece.labels.repeat({rows});
   }
-  piece.ownership = torch::full({rows}, static_cast<float>(count) / static_cast<float>(rows));
+  piece.ownership = torch::full({rows}, static_cast<float>(count) / static_cast<float>(rows), here);
   return piece;
 }
 
@@ -272,7 +275,11 @@ double TrainingLoop::RunPiece(const Piece& piece, double scale, bool reduce) {
   }
   reduce = reduce && data_parallel_ != nullptr;
   if (reduce) data_parallel_->BeforeForward();
-  const torch::Tensor logits = model_.forward(piece.images);
+  torch::Tensor logits;
+  {
+    const PrecisionScope scope(training_.precision, input_.place());
+    logits = model_.forward(piece.images).to(torch::kFloat32);
+  }
   const torch::Tensor loss =
       (LossPerSample(training_.loss, logits, piece.labels) * piece.ownership).sum();
   if (reduce) data_parallel_->BeforeBackward();
@@ -297,6 +304,9 @@ absl::Status TrainingLoop::UpdateParameters(int64_t step) {
   if (!std::isfinite(norm)) {
     if (training_.stop_on_non_finite == api::NonFiniteAction::kSkip) {
       log::Warning("skipped a step whose gradients are not finite", {{"step", step + 1}});
+      // What went through the model may have spoiled its statistics too.
+      state_.Abort();
+      observer_.OnSkippedStep(step + 1);
       return absl::OkStatus();
     }
     return absl::FailedPreconditionError(absl::StrCat(
@@ -336,8 +346,8 @@ absl::Status TrainingLoop::Evaluate(int64_t step) {
   if (data_parallel_) data_parallel_->BroadcastBuffers();
   phases_.Charge(&Phases::all_reduce);
   const RankState own =
-      EvaluateShare(model_, input_, training_.loss, schedule_.evaluation_batches(), *batches_,
-                    observer_, phases_, interrupt_);
+      EvaluateShare(model_, input_, training_.loss, training_.precision,
+                    schedule_.evaluation_batches(), *batches_, observer_, phases_, interrupt_);
   if (GenerationIsOver()) return absl::AbortedError("the generation is over");
   absl::StatusOr<JobState> sums = Agree(own);
   if (!sums.ok()) return sums.status();

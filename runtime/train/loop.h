@@ -28,6 +28,7 @@ class TrainingLoop {
     Checkpointer* checkpointer = nullptr;  // null: this rank writes none
     Observer& observer;
     PhaseClock& phases;
+    Device& device;
   };
   // Everything named here outlives the loop. `stop` ends the training; `interrupt` is requested
   // with it, and when the generation is over.

@@ -12,6 +12,7 @@
 #include "runtime/process/file_limit.h"
 #include "runtime/process/grpc_lifetime.h"
 #include "runtime/process/signals.h"
+#include "runtime/train/local_ranks.h"
 #include "runtime/train/trainer_process.h"
 
 namespace {
@@ -23,6 +24,23 @@ void KeepMemory() {
   mallopt(M_MMAP_MAX, 0);
   mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
   mallopt(M_TOP_PAD, 64 << 20);
+}
+
+// The arguments of each rank: this process's, but one GPU, and the metrics port for the first only.
+hetero::train::LocalRankOptions LocalRanks(const std::vector<std::string>& arguments, int gpus) {
+  hetero::train::LocalRankOptions options{.count = gpus, .program = "/proc/self/exe"};
+  for (int rank = 0; rank < gpus; ++rank) {
+    std::vector<std::string> own;
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      const std::string name = arguments[i].substr(0, arguments[i].find('='));
+      const bool left_out = name == "--gpus" || (rank > 0 && name == "--metrics-listen");
+      if (!left_out) own.push_back(arguments[i]);
+      if (left_out && name == arguments[i]) ++i;  // its value is the next argument
+    }
+    own.insert(own.end(), {"--gpus", "1"});
+    options.arguments.push_back(std::move(own));
+  }
+  return options;
 }
 
 }  // namespace
@@ -50,6 +68,12 @@ int main(int argc, char** argv) {
                  "folder of spec.output");
   app.add_option("--dump-stream", options.session.dump_stream_folder,
                  "Write every consumed batch into this folder as safetensors");
+  int gpus = 0;
+  app.add_option("--gpus", gpus,
+                 "Ranks of this pod, one per GPU; 0: one rank on the CPU. With more than one, this "
+                 "process only starts them")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -61,6 +85,12 @@ int main(int argc, char** argv) {
   setenv("TORCH_FR_BUFFER_SIZE", "0", /*overwrite=*/1);
   process::DieWithParent();
   process::SignalStop signals;
+  if (gpus > 1) {
+    log::Init("local-ranks");
+    return train::RunLocalRanks(LocalRanks({argv + 1, argv + argc}, gpus), base::Clock::Real(),
+                                signals.first());
+  }
+  options.gpu = gpus == 1;
   process::KeepGrpcInitialized();
   base::SendGrpcLogToOurs();
   process::RaiseFileLimit();

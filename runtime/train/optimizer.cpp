@@ -37,7 +37,8 @@ Optimizer::Optimizer(const api::Optimizer& options, std::vector<torch::Tensor> p
   first_moments_ = ZerosLike(parameters_);
   second_moments_ = ZerosLike(parameters_);
   for (size_t i = 0; i < parameters_.size(); ++i) {
-    step_counts_.push_back(torch::zeros({}, torch::kFloat32));
+    step_counts_.push_back(
+        torch::zeros({}, torch::device(parameters_[i].device()).dtype(torch::kFloat32)));
   }
 }
 

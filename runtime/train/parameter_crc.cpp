@@ -8,7 +8,7 @@ uint32_t ParameterCrc(const Model& model) {
   torch::NoGradGuard no_grad;
   uint32_t crc = 0;
   const auto add = [&crc](const torch::Tensor& tensor) {
-    const torch::Tensor values = tensor.detach().contiguous();
+    const torch::Tensor values = tensor.detach().to(torch::kCPU).contiguous();
     crc = base::Crc32c(values.data_ptr(), values.nbytes(), crc);
   };
   for (const torch::Tensor& parameter : model.parameters()) add(parameter);

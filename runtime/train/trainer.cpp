@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "runtime/train/checkpointer.h"
+#include "runtime/train/device.h"
 #include "runtime/train/gloo_group.h"
 #include "runtime/train/group_former.h"
 #include "runtime/train/loop.h"
@@ -33,10 +34,6 @@ absl::Status CheckOptions(const TrainerOptions& options) {
   }
   if (training.batch_size_per_worker < 1) {
     return absl::InvalidArgumentError("spec.training.batchSizePerWorker must be at least 1");
-  }
-  if (training.precision != api::Precision::kFp32) {
-    return absl::UnimplementedError(
-        "spec.training.precision: BF16 is not supported by this version; use FP32");
   }
   if (training.loss.name != "CrossEntropy") {
     return absl::InvalidArgumentError(absl::StrCat("spec.training.loss.name: there is no loss \"",
@@ -64,6 +61,10 @@ class Trainer {
     absl::StatusOr<std::shared_ptr<Model>> model =
         OpenModel(training.model, options_.classes, options_.input, training.seed);
     if (!model.ok()) return model.status();
+    where_ = "opening the GPU";
+    device_ = MakeCpuDevice();
+    if (options_.gpu) HETERO_ASSIGN_OR_RETURN(device_, OpenGpu());
+    (*model)->to(device_->place());
     state_.emplace(*std::move(model), training.optimizer);
     absl::Status status = RunGenerations();
     // Between steps every rank holds the state of the whole job.
@@ -111,7 +112,8 @@ class Trainer {
           former_.Form({.rank = options_.rank,
                         .world_size = options_.world_size,
                         .generation = generation.number,
-                        .host = generation.host},
+                        .host = generation.host,
+                        .device = device_.get()},
                        generation.store, interrupt.get_token());
       if (group == nullptr) return Over();
       log::Info("formed the process group", {{"generation", generation.number},
@@ -156,7 +158,8 @@ class Trainer {
                        .batches = batches_,
                        .checkpointer = checkpointer_.get(),
                        .observer = observer_,
-                       .phases = *phases_},
+                       .phases = *phases_,
+                       .device = *device_},
                       clock_, stop_, std::move(interrupt));
     absl::Status status;
     try {
@@ -225,6 +228,7 @@ class Trainer {
   static absl::Status Stopped() { return absl::CancelledError("training was asked to stop"); }
 
   TrainerOptions options_;
+  std::unique_ptr<Device> device_;
   const job::Schedule& schedule_;
   BatchSource& batches_;
   Generations& generations_;

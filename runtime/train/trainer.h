@@ -91,6 +91,8 @@ class Observer {
   virtual ~Observer() = default;
   virtual void OnStep(const StepRecord& record) = 0;
   virtual void OnEvaluation(const EvaluationRecord& record) = 0;
+  // The gradients of this step (1-based) were not finite on some rank, so no rank applied them.
+  virtual void OnSkippedStep(int64_t step) = 0;
   // Once, before the first step: `step` steps and `samples_consumed` samples were done before this
   // process took part; 0 for a fresh start.
   virtual void OnResume(int64_t step, int64_t samples_consumed) = 0;
@@ -120,6 +122,7 @@ struct TrainerOptions {
   std::string dataset_fingerprint;
   api::ImageShape input;  // of one sample on the wire, uint8 HWC
   pipeline::TensorConversion conversion;
+  bool gpu = false;  // train on the first GPU that this process sees
   // Rank 0 writes the trained weights there as model.safetensors; empty: nobody does.
   std::string output_folder;
 };

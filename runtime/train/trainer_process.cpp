@@ -42,6 +42,7 @@ class SessionObserver : public Observer {
     session_.report().OnEvaluation(result);
     if (curves_ != nullptr) curves_->OnEvaluation(record);
   }
+  void OnSkippedStep(int64_t) override { session_.report().OnSkippedStep(); }
   void OnResume(int64_t step, int64_t samples_consumed) override {
     session_.report().OnResume(step, samples_consumed);
   }
@@ -207,6 +208,7 @@ absl::Status Train(process::RankSession& session, const TrainerProcessOptions& o
        .dataset_fingerprint = dataset.fingerprint(),
        .input = pipeline.output(),
        .conversion = pipeline.conversion(),
+       .gpu = options.gpu,
        .output_folder = output_folder},
       session.schedule(), batches, generations, observer, clock, session.stop_token());
 }

@@ -5,29 +5,21 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/atomic_file.h"
 #include "base/status_macros.h"
 #include "runtime/feed/safetensors.h"
+#include "runtime/train/state_tensors.h"
 
 namespace hetero::train {
 namespace {
 
 using feed::TensorType;
 
-constexpr std::pair<TensorType, torch::ScalarType> kTypes[] = {
+constexpr std::pair<TensorType, torch::ScalarType> kElementTypes[] = {
     {TensorType::kUint8, torch::kUInt8},       {TensorType::kInt32, torch::kInt32},
     {TensorType::kInt64, torch::kInt64},       {TensorType::kFloat32, torch::kFloat32},
     {TensorType::kFloat64, torch::kFloat64},   {TensorType::kFloat16, torch::kFloat16},
     {TensorType::kBfloat16, torch::kBFloat16}, {TensorType::kBool, torch::kBool}};
-
-using NamedTensors = std::vector<std::pair<std::string, torch::Tensor>>;
-
-NamedTensors TensorsOf(const Model& model) {
-  NamedTensors tensors;
-  for (const auto& entry : model.named_parameters())
-    tensors.emplace_back(entry.key(), entry.value());
-  for (const auto& entry : model.named_buffers()) tensors.emplace_back(entry.key(), entry.value());
-  return tensors;
-}
 
 std::string ShapeText(const std::vector<int64_t>& shape) {
   return absl::StrCat("[", absl::StrJoin(shape, ", "), "]");
@@ -57,7 +49,7 @@ class Differences {
 };
 
 torch::Tensor ViewOf(const feed::Tensor& stored) {
-  const auto* type = std::find_if(std::begin(kTypes), std::end(kTypes),
+  const auto* type = std::find_if(std::begin(kElementTypes), std::end(kElementTypes),
                                   [&](const auto& t) { return t.first == stored.type; });
   // from_blob wants mutable bytes; they are only read.
   return torch::from_blob(const_cast<uint8_t*>(stored.data.data()), stored.shape, type->second);
@@ -67,7 +59,7 @@ torch::Tensor ViewOf(const feed::Tensor& stored) {
 
 absl::Status LoadWeights(Model& model, const std::string& path) {
   HETERO_ASSIGN_OR_RETURN(const feed::SafetensorsFile file, feed::ReadSafetensors(path));
-  const NamedTensors tensors = TensorsOf(model);
+  const NamedTensors tensors = ModelTensors(model);
   Differences differences;
   std::map<std::string, const feed::Tensor*> unused;
   for (const auto& [name, stored] : file.tensors) unused[name] = &stored;
@@ -100,26 +92,8 @@ absl::Status LoadWeights(Model& model, const std::string& path) {
 }
 
 absl::Status SaveWeights(const Model& model, const std::string& path) {
-  torch::NoGradGuard no_grad;
-  std::vector<torch::Tensor> kept;  // row-major copies that the views point into
-  std::vector<feed::TensorView> views;
-  for (const auto& [name, tensor] : TensorsOf(model)) {
-    kept.push_back(tensor.detach().to(torch::kCPU).contiguous());
-    const torch::Tensor& values = kept.back();
-    const auto* type = std::find_if(std::begin(kTypes), std::end(kTypes), [&](const auto& t) {
-      return t.second == values.scalar_type();
-    });
-    if (type == std::end(kTypes)) {
-      return absl::UnimplementedError(absl::StrCat("\"", name, "\" has the element type ",
-                                                   toString(values.scalar_type()),
-                                                   ", which safetensors files cannot hold here"));
-    }
-    views.push_back({.name = name,
-                     .type = type->first,
-                     .shape = values.sizes().vec(),
-                     .data = values.data_ptr()});
-  }
-  return feed::WriteSafetensors(path, views, {{"format", "pt"}});
+  return base::WriteFileAtomically(
+      path, TensorFileBytes(CopyOf(ModelTensors(model)), {{"format", "pt"}}));
 }
 
 }  // namespace hetero::train

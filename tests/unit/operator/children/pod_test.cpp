@@ -119,7 +119,7 @@ TEST(PodTest, CommandsOfTheRoles) {
             json({"cpu-worker", "--listen", "0.0.0.0:7080", "--metrics-listen", "0.0.0.0:9090"}));
   const json gpu = RuntimeOf(PodWith(RoleType::kGpuWorker, nullptr));
   EXPECT_EQ(gpu["command"], json({"hetero-trainer"}));
-  EXPECT_EQ(gpu["args"], json({"--metrics-listen", "0.0.0.0:9090"}));
+  EXPECT_EQ(gpu["args"], json({"--metrics-listen", "0.0.0.0:9090", "--gpus", "0"}));
 }
 
 TEST(PodTest, ImagesComeFromTheSettingsUnlessTheTemplateSays) {

@@ -35,12 +35,12 @@ TEST(ReportJson, WritesEveryFieldInTheDocumentedOrder) {
   EXPECT_THAT(
       Keys(json),
       ElementsAre("job", "state", "attempt", "generations", "epochs", "steps", "samplesConsumed",
-                  "duplicatesDropped", "ticketsReissued", "badSamples", "badSampleList",
-                  "streamDigest", "seed", "startupSeconds", "trainSeconds", "wallSeconds",
-                  "samplesPerSecond", "ceilingSamplesPerSecond", "dataWaitPercent", "phaseSeconds",
-                  "loss", "accuracy", "evaluations", "lossCurve", "workers", "cpuSecondsPerSample",
-                  "faults", "costDollars", "costPerMillionSamples", "verdict", "checkpointURI",
-                  "config", "versions"));
+                  "duplicatesDropped", "ticketsReissued", "badSamples", "skippedSteps",
+                  "badSampleList", "streamDigest", "seed", "startupSeconds", "trainSeconds",
+                  "wallSeconds", "samplesPerSecond", "ceilingSamplesPerSecond", "dataWaitPercent",
+                  "phaseSeconds", "loss", "accuracy", "evaluations", "lossCurve", "workers",
+                  "cpuSecondsPerSample", "faults", "costDollars", "costPerMillionSamples",
+                  "verdict", "checkpointURI", "config", "versions"));
   EXPECT_THAT(Keys(json["phaseSeconds"]),
               ElementsAre("wait", "hostToDevice", "forward", "backward", "allReduce", "optimizer",
                           "checkpoint", "evaluation"));
@@ -70,8 +70,8 @@ TEST(ReportJson, LeavesOutWhatDoesNotApply) {
   report.message = "no worker";
   EXPECT_THAT(Keys(Json::parse(ToJson(report))),
               ElementsAre("job", "state", "message", "attempt", "generations", "duplicatesDropped",
-                          "ticketsReissued", "badSamples", "badSampleList", "seed", "evaluations",
-                          "lossCurve", "workers", "faults", "versions"));
+                          "ticketsReissued", "badSamples", "skippedSteps", "badSampleList", "seed",
+                          "evaluations", "lossCurve", "workers", "faults", "versions"));
 }
 
 TEST(ReportJson, LeavesOutAMemberThatIsNotApplicable) {

@@ -65,12 +65,8 @@ TEST(UnsupportedFieldsTest, EachFieldIsNamed) {
        [](api::Spec& s) { s.training.model = {.torch_script = "s3://bucket/m.pt"}; }},
       {"spec.training.model.weights",
        [](api::Spec& s) { s.training.model.weights = "s3://bucket/w.safetensors"; }},
-      {"spec.training.precision",
-       [](api::Spec& s) { s.training.precision = api::Precision::kBf16; }},
       {"spec.training.checkpoint.uri",
        [](api::Spec& s) { s.training.checkpoint = api::Checkpoint{.uri = "s3://bucket/x"}; }},
-      {"spec.training.stopOnNonFinite",
-       [](api::Spec& s) { s.training.stop_on_non_finite = api::NonFiniteAction::kSkip; }},
       {"spec.training.parallelism.partitions",
        [](api::Spec& s) { s.training.parallelism.partitions = 2; }},
       {"spec.training.parallelism.microbatches",
@@ -90,9 +86,9 @@ TEST(UnsupportedFieldsTest, ReportsAllInManifestOrder) {
   api::HeteroTrainingJob job = Runnable();
   job.spec.autoscaling = api::Switch::kEnabled;
   job.spec.dataset.format = api::DatasetFormat::kTfRecord;
-  job.spec.training.precision = api::Precision::kBf16;
-  EXPECT_THAT(Paths(job),
-              ElementsAre("spec.dataset.format", "spec.training.precision", "spec.autoscaling"));
+  job.spec.training.parallelism.partitions = 2;
+  EXPECT_THAT(Paths(job), ElementsAre("spec.dataset.format", "spec.training.parallelism.partitions",
+                                      "spec.autoscaling"));
   EXPECT_EQ(UnsupportedFields(job).front().reason,
             "TFRecord is not supported yet; convert the data to ImageFolder or IDX");
 }

@@ -5,6 +5,8 @@
 namespace hetero::train {
 namespace {
 
+const std::unique_ptr<Device> cpu = MakeCpuDevice();
+
 feed::Batch MakeBatch(int64_t samples) {
   feed::Batch batch;
   batch.shape = {4, 5, 3};
@@ -21,7 +23,7 @@ TEST(InputConverterTest, NormalisesEveryChannelInBothLayouts) {
   const pipeline::TensorConversion conversion = {
       .unit_scale = true, .mean = {0.485f, 0.456f, 0.406f}, .std = {0.229f, 0.224f, 0.225f}};
   for (bool channels_last : {false, true}) {
-    const InputConverter input(conversion, 3, channels_last);
+    const InputConverter input(conversion, 3, channels_last, *cpu);
     const torch::Tensor images = input.Images(batch, 2, 3);
     ASSERT_EQ(images.sizes(), torch::IntArrayRef({3, 3, 4, 5}));
     EXPECT_TRUE(images.is_contiguous(channels_last ? torch::MemoryFormat::ChannelsLast
@@ -40,14 +42,15 @@ TEST(InputConverterTest, NormalisesEveryChannelInBothLayouts) {
 
 TEST(InputConverterTest, CastAloneKeepsTheValues) {
   const feed::Batch batch = MakeBatch(1);
-  const torch::Tensor images = InputConverter({.unit_scale = false}, 3, false).Images(batch, 0, 1);
+  const torch::Tensor images =
+      InputConverter({.unit_scale = false}, 3, false, *cpu).Images(batch, 0, 1);
   EXPECT_EQ(images.dtype(), torch::kFloat32);
   EXPECT_EQ(images[0][1][0][0].item<float>(), 37);
 }
 
 TEST(InputConverterTest, LabelsOfAPartOfTheBatch) {
   const feed::Batch batch = MakeBatch(6);
-  const torch::Tensor labels = InputConverter({}, 3, false).Labels(batch, 4, 2);
+  const torch::Tensor labels = InputConverter({}, 3, false, *cpu).Labels(batch, 4, 2);
   EXPECT_TRUE(labels.equal(torch::tensor({12, 15}, torch::kInt64)));
 }
 

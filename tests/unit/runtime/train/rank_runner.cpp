@@ -107,6 +107,7 @@ class RecordingObserver : public Observer {
     record_.steps.push_back(step);
     if (job_.after_step) job_.after_step(rank_, step, stops_);
   }
+  void OnSkippedStep(int64_t step) override { record_.skipped_steps.push_back(step); }
   void OnEvaluation(const EvaluationRecord& evaluation) override {
     record_.evaluations.push_back(evaluation);
   }

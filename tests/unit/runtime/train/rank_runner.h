@@ -17,6 +17,7 @@ struct RankRecord {
   std::vector<StepRecord> steps;
   std::vector<EvaluationRecord> evaluations;
   std::vector<uint32_t> epoch_crcs;
+  std::vector<int64_t> skipped_steps;
   std::vector<int64_t> sample_ids;                           // of training, in order
   std::vector<int64_t> validation_ids;                       // of all evaluations, in order
   std::vector<std::pair<std::string, int64_t>> checkpoints;  // uri, step
