@@ -17,7 +17,7 @@
 namespace hetero::train {
 namespace {
 
-constexpr base::Duration kPoll = std::chrono::milliseconds(50);
+constexpr base::Duration kPollInterval = std::chrono::milliseconds(50);
 constexpr base::Duration kLeaveGrace = std::chrono::seconds(10);
 
 struct Rank {
@@ -120,7 +120,7 @@ int RunLocalRanks(const LocalRankOptions& options, base::Clock& clock, std::stop
     if (leaving && verdict != 0 && !stop.stop_requested() && clock.Now() > kill_at) {
       SignalAll(ranks, SIGKILL);
     }
-    clock.SleepFor(kPoll);
+    clock.SleepFor(kPollInterval);
   }
 }
 

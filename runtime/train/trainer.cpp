@@ -63,7 +63,9 @@ class Trainer {
     if (!model.ok()) return model.status();
     where_ = "opening the GPU";
     device_ = MakeCpuDevice();
-    if (options_.gpu) HETERO_ASSIGN_OR_RETURN(device_, OpenGpu());
+    if (options_.gpu) {
+      HETERO_ASSIGN_OR_RETURN(device_, OpenGpu());
+    }
     (*model)->to(device_->place());
     state_.emplace(*std::move(model), training.optimizer);
     absl::Status status = RunGenerations();

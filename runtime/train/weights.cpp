@@ -1,6 +1,7 @@
 #include "runtime/train/weights.h"
 
 #include <algorithm>
+#include <map>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"

@@ -9,7 +9,7 @@ namespace hetero::train {
 namespace {
 
 // Each rank runs its line in a shell.
-int Run(const std::vector<std::string>& lines, std::stop_token stop = {}) {
+int RunLines(const std::vector<std::string>& lines, std::stop_token stop = {}) {
   LocalRankOptions options{.count = static_cast<int>(lines.size()), .program = "/bin/sh"};
   for (const std::string& line : lines) options.arguments.push_back({"-c", line});
   return RunLocalRanks(options, base::Clock::Real(), stop);
@@ -17,8 +17,8 @@ int Run(const std::vector<std::string>& lines, std::stop_token stop = {}) {
 
 TEST(LocalRanksTest, EachRankKnowsItsPlaceAndItsGpu) {
   setenv("CUDA_VISIBLE_DEVICES", "4,6", 1);
-  EXPECT_EQ(Run({"test $HETERO_LOCAL_RANK = 0 -a $CUDA_VISIBLE_DEVICES = 4",
-                 "test $HETERO_LOCAL_RANK = 1 -a $CUDA_VISIBLE_DEVICES = 6"}),
+  EXPECT_EQ(RunLines({"test $HETERO_LOCAL_RANK = 0 -a $CUDA_VISIBLE_DEVICES = 4",
+                      "test $HETERO_LOCAL_RANK = 1 -a $CUDA_VISIBLE_DEVICES = 6"}),
             0);
   unsetenv("CUDA_VISIBLE_DEVICES");
   EXPECT_EQ(VisibleGpu("", 3), "3");
@@ -26,15 +26,15 @@ TEST(LocalRanksTest, EachRankKnowsItsPlaceAndItsGpu) {
 }
 
 TEST(LocalRanksTest, OneFailureEndsThePodWithItsCode) {
-  EXPECT_EQ(Run({"exec sleep 600", "exit 7"}), 7);
-  EXPECT_EQ(Run({"kill -9 $$", "exec sleep 600"}), 128 + 9);
+  EXPECT_EQ(RunLines({"exec sleep 600", "exit 7"}), 7);
+  EXPECT_EQ(RunLines({"kill -9 $$", "exec sleep 600"}), 128 + 9);
 }
 
 TEST(LocalRanksTest, AStopReachesEveryRank) {
   std::stop_source stop;
   stop.request_stop();
   // A shell that is told to stop before its trap is set ends by the signal.
-  const int code = Run({"exec sleep 600", "exec sleep 600"}, stop.get_token());
+  const int code = RunLines({"exec sleep 600", "exec sleep 600"}, stop.get_token());
   EXPECT_EQ(code, 128 + 15);
 }
 
