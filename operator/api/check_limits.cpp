@@ -31,6 +31,7 @@ std::string Meaning(const std::string& pattern) {
       {kRfc1035Label,
        "lower-case letters, digits and '-', beginning with a letter and ending with a "
        "letter or digit"},
+      {kAbsolutePath, "an absolute path"},
       {kIdentifier, "letters, digits, '.', '_' and '-', beginning with a letter or digit"},
       {kDomainPath, "a domain-prefixed path such as example.com/controller"},
       {kDecimal, "a decimal number such as \"2.48\""}};

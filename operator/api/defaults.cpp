@@ -37,13 +37,15 @@ void DefaultOperator(OperatorSpec& op) {
       Fill(op.ratio, Range{0.3, 3.3});
       Fill(op.value, 0.0);
       break;
+    case OperatorKind::kRotate:
+      Fill(op.interpolation, Interpolation::kNearest);
+      break;
     case OperatorKind::kRandAugment:
       Fill(op.operations, 2);
       Fill(op.magnitude, 9);
       break;
     case OperatorKind::kDecode:
     case OperatorKind::kCenterCrop:
-    case OperatorKind::kRotate:
     case OperatorKind::kColorJitter:
     case OperatorKind::kNormalize:
     case OperatorKind::kCast:

@@ -13,6 +13,7 @@ inline constexpr char kDatasetUri[] =
     "^(synthetic://|file:///.+|s3://[a-z0-9][a-z0-9.-]+[a-z0-9](/.*)?)$";
 inline constexpr char kStorageUri[] = "^(file:///.+|s3://[a-z0-9][a-z0-9.-]+[a-z0-9](/.*)?)$";
 inline constexpr char kRfc1035Label[] = "^[a-z]([-a-z0-9]*[a-z0-9])?$";
+inline constexpr char kAbsolutePath[] = "^/.+$";
 inline constexpr char kIdentifier[] = "^[A-Za-z0-9][A-Za-z0-9_.-]*$";
 inline constexpr char kDomainPath[] =
     "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9][A-Za-z0-9/._~-]*$";
@@ -98,7 +99,8 @@ constexpr auto FieldsOf(const OperatorSpec*) {
       F("operations", &Op::operations, Counted(Presence::kOptional, 1, 16)),
       F("magnitude", &Op::magnitude, Counted(Presence::kOptional, 0, 30)),
       F("milliseconds", &Op::milliseconds, Counted(Presence::kOptional, 0, 60000)),
-      F("plugin", &Op::plugin, {.max_length = 63, .pattern = kIdentifier}),
+      F("path", &Op::path, {.max_length = 1024, .pattern = kAbsolutePath}),
+      F("name", &Op::name, {.max_length = 63, .pattern = kIdentifier}),
       F("parameters", &Op::parameters, {.min_items = 1, .max_items = 32, .max_length = 1024}));
 }
 

@@ -100,28 +100,30 @@ struct OperatorSpec {
   int32_t repeat = 1;
   Placement placement = Placement::kAuto;
 
-  std::optional<Size> size;                    // Resize, CenterCrop, RandomResizedCrop
-  std::optional<int32_t> shorter_side;         // Resize: keeps the aspect ratio; excludes size
-  std::optional<Interpolation> interpolation;  // Resize, RandomResizedCrop; Bilinear
-  std::optional<Range> scale;              // RandomResizedCrop, RandomErasing; share of the area
-  std::optional<Range> ratio;              // RandomResizedCrop, RandomErasing; width / height
-  std::optional<double> probability;       // flips, Grayscale, RandomErasing; 0..1
-  std::optional<int32_t> kernel_size;      // GaussianBlur; odd
-  std::optional<Range> sigma;              // GaussianBlur; pixels; {0.1, 2.0}
-  std::optional<Range> brightness;         // ColorJitter; factors, 1 leaves as is
-  std::optional<Range> contrast;           // ColorJitter
-  std::optional<Range> saturation;         // ColorJitter
-  std::optional<Range> hue;                // ColorJitter; turns, -0.5..0.5
-  std::optional<Range> degrees;            // Rotate
-  std::optional<int32_t> output_channels;  // Grayscale; 1 or 3
-  std::vector<double> mean;                // Normalize; per channel, of values in 0..1
-  std::vector<double> std;                 // Normalize; per channel, > 0
-  std::optional<ElementType> type;         // Cast
-  std::optional<double> value;             // RandomErasing
-  std::optional<int32_t> operations;       // RandAugment
-  std::optional<int32_t> magnitude;        // RandAugment
-  std::optional<int32_t> milliseconds;     // Delay
-  std::string plugin;                      // Plugin: name of the operator
+  std::optional<Size> size;             // Resize, CenterCrop, RandomResizedCrop
+  std::optional<int32_t> shorter_side;  // Resize: keeps the aspect ratio; excludes size
+  // Resize, RandomResizedCrop: Bilinear; Rotate: Nearest
+  std::optional<Interpolation> interpolation;
+  std::optional<Range> scale;  // RandomResizedCrop, RandomErasing; share of the area
+  std::optional<Range> ratio;  // RandomResizedCrop: width / height; RandomErasing: height / width
+  std::optional<double> probability;              // flips, Grayscale, RandomErasing; 0..1
+  std::optional<int32_t> kernel_size;             // GaussianBlur; odd
+  std::optional<Range> sigma;                     // GaussianBlur; pixels; {0.1, 2.0}
+  std::optional<Range> brightness;                // ColorJitter; factors, 1 leaves as is
+  std::optional<Range> contrast;                  // ColorJitter
+  std::optional<Range> saturation;                // ColorJitter
+  std::optional<Range> hue;                       // ColorJitter; turns, -0.5..0.5
+  std::optional<Range> degrees;                   // Rotate
+  std::optional<int32_t> output_channels;         // Grayscale; 1 or 3
+  std::vector<double> mean;                       // Normalize; per channel, of values in 0..1
+  std::vector<double> std;                        // Normalize; per channel, > 0
+  std::optional<ElementType> type;                // Cast
+  std::optional<double> value;                    // RandomErasing
+  std::optional<int32_t> operations;              // RandAugment
+  std::optional<int32_t> magnitude;               // RandAugment
+  std::optional<int32_t> milliseconds;            // Delay
+  std::string path;                               // Plugin: the shared library, absolute
+  std::string name;                               // Plugin: which operator of the library
   std::map<std::string, std::string> parameters;  // Plugin only
 };
 

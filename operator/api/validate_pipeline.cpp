@@ -88,7 +88,7 @@ const std::vector<OperatorRule>& OperatorRules() {
       {kRandomResizedCrop, {"size"}, {"scale", "ratio", "interpolation"}},
       {kHorizontalFlip, {}, {"probability"}},
       {kVerticalFlip, {}, {"probability"}},
-      {kRotate, {"degrees"}, {}},
+      {kRotate, {"degrees"}, {"interpolation"}},
       {kColorJitter, {}, {"brightness", "contrast", "saturation", "hue"}},
       {kGrayscale, {}, {"outputChannels", "probability"}},
       {kGaussianBlur, {"kernelSize"}, {"sigma"}},
@@ -97,7 +97,7 @@ const std::vector<OperatorRule>& OperatorRules() {
       {kNormalize, {}, {"mean", "std"}},
       {kCast, {"type"}, {}},
       {kDelay, {"milliseconds"}, {}},
-      {kPlugin, {"plugin"}, {"parameters"}},
+      {kPlugin, {"path", "name"}, {"parameters"}},
   };
   return rules;
 }

@@ -48,34 +48,6 @@ std::string_view UnsupportedFormat(api::DatasetFormat format) {
   __builtin_unreachable();
 }
 
-std::string_view UnsupportedOperator(api::OperatorKind op) {
-  switch (op) {
-    case api::OperatorKind::kDecode:
-    case api::OperatorKind::kResize:
-    case api::OperatorKind::kCenterCrop:
-    case api::OperatorKind::kRandomResizedCrop:
-    case api::OperatorKind::kHorizontalFlip:
-    case api::OperatorKind::kColorJitter:
-    case api::OperatorKind::kGrayscale:
-    case api::OperatorKind::kGaussianBlur:
-    case api::OperatorKind::kNormalize:
-    case api::OperatorKind::kCast:
-    case api::OperatorKind::kDelay:
-      return "";
-    case api::OperatorKind::kVerticalFlip:
-      return "VerticalFlip";
-    case api::OperatorKind::kRotate:
-      return "Rotate";
-    case api::OperatorKind::kRandomErasing:
-      return "RandomErasing";
-    case api::OperatorKind::kRandAugment:
-      return "RandAugment";
-    case api::OperatorKind::kPlugin:
-      return "Plugin";
-  }
-  __builtin_unreachable();
-}
-
 void CheckSource(const api::DatasetSource& source, const std::string& path, Refusals* refusals) {
   if (IsS3(source.uri)) {
     refusals->Add(path + ".uri", Unsupported("reading from S3",
@@ -89,9 +61,6 @@ void CheckSource(const api::DatasetSource& source, const std::string& path, Refu
 void CheckPipeline(const std::vector<api::OperatorSpec>& pipeline, Refusals* refusals) {
   for (size_t i = 0; i < pipeline.size(); ++i) {
     const std::string path = "spec.pipeline[" + std::to_string(i) + "]";
-    if (const std::string_view op = UnsupportedOperator(pipeline[i].op); !op.empty()) {
-      refusals->Add(path + ".op", Unsupported(op, "remove the operator"));
-    }
     if (pipeline[i].placement != api::Placement::kAuto) {
       refusals->Add(path + ".placement",
                     Unsupported("a fixed placement", "use Auto or leave it out"));

@@ -91,8 +91,17 @@ absl::StatusOr<api::ImageShape> RandomResizedCrop::OutputShape(const api::ImageS
 
 absl::Status RandomResizedCrop::Apply(const ImageView& in, Image* out,
                                       job::RandomStream& random) const {
-  const Box box = DrawCrop({in.shape.height, in.shape.width}, scale_, ratio_, random);
-  ResizeBox(in, box, size_, interpolation_, out);
+  ResizeBox(in, Region(in.shape, random), size_, interpolation_, out);
+  return absl::OkStatus();
+}
+
+Box RandomResizedCrop::Region(const api::ImageShape& input, job::RandomStream& random) const {
+  return DrawCrop({input.height, input.width}, scale_, ratio_, random);
+}
+
+absl::Status RandomResizedCrop::ApplyToRegion(const ImageView& region, Image* out,
+                                              job::RandomStream&) const {
+  ResizeBox(region, {0, 0, region.shape.height, region.shape.width}, size_, interpolation_, out);
   return absl::OkStatus();
 }
 

@@ -24,7 +24,7 @@ class CenterCrop final : public Operator {
   api::Size size_;
 };
 
-class RandomResizedCrop final : public Operator {
+class RandomResizedCrop final : public CroppingOperator {
  public:
   RandomResizedCrop(const api::Size& size, const api::Range& scale, const api::Range& ratio,
                     api::Interpolation interpolation)
@@ -32,6 +32,9 @@ class RandomResizedCrop final : public Operator {
 
   absl::StatusOr<api::ImageShape> OutputShape(const api::ImageShape& input) const override;
   absl::Status Apply(const ImageView& in, Image* out, job::RandomStream& random) const override;
+  Box Region(const api::ImageShape& input, job::RandomStream& random) const override;
+  absl::Status ApplyToRegion(const ImageView& region, Image* out,
+                             job::RandomStream& random) const override;
 
  private:
   api::Size size_;

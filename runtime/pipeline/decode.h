@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <span>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "runtime/pipeline/image.h"
 
@@ -15,6 +16,14 @@ namespace hetero::pipeline {
 
 // libjpeg-turbo with the accurate integer IDCT and smooth chroma upsampling. CMYK is refused.
 absl::Status DecodeJpeg(std::span<const uint8_t> bytes, Image* out);
+
+// The pixels of one rectangle, the same as DecodeJpeg() gives there, for less work: what lies
+// beside it is not transformed, and what lies below not even read. `choose` gets the picture's
+// shape and returns a rectangle inside it. A file whose end marker is missing is decoded in full,
+// so that a truncated file is bad whatever the rectangle; other damage below the rectangle goes
+// unnoticed.
+absl::Status DecodeJpegBox(std::span<const uint8_t> bytes,
+                           absl::FunctionRef<Box(const api::ImageShape&)> choose, Image* out);
 
 // libpng: palettes and grey expanded, 16 bit scaled to 8, alpha dropped.
 absl::Status DecodePng(std::span<const uint8_t> bytes, Image* out);

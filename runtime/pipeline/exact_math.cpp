@@ -43,6 +43,30 @@ double ExactLog(double x) {
   return double(exponent) * kLn2High + (2 * s * sum + double(exponent) * kLn2Low);
 }
 
+SinCos ExactSinCos(double degrees) {
+  constexpr double kRadians = 3.14159265358979323846e+00 / 180;
+  const int64_t quarter = RoundHalfEven(degrees / 90);
+  const double x = (degrees - double(quarter) * 90) * kRadians;
+  const double square = x * x;
+  // Taylor series in Horner form; |x| <= pi / 4, so the terms after the last are below 1e-19.
+  double sin = 1, cos = 1;
+  for (int n = 18; n >= 2; n -= 2) {
+    cos = 1 - cos * square / (n * (n - 1));
+    sin = 1 - sin * square / (n * (n + 1));
+  }
+  sin *= x;
+  switch (quarter & 3) {
+    case 0:
+      return {sin, cos};
+    case 1:
+      return {cos, -sin};
+    case 2:
+      return {-sin, -cos};
+    default:
+      return {-cos, sin};
+  }
+}
+
 int64_t RoundHalfEven(double x) {
   const double below = std::floor(x);
   const double rest = x - below;

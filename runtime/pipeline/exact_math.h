@@ -12,6 +12,13 @@ double ExactExp(double x);
 // Natural logarithm of a normal x > 0.
 double ExactLog(double x);
 
+// Sine and cosine of an angle in degrees, |degrees| < 2^30; exact at multiples of 90.
+struct SinCos {
+  double sin;
+  double cos;
+};
+SinCos ExactSinCos(double degrees);
+
 // Nearest integer, ties to even: Python's round().
 int64_t RoundHalfEven(double x);
 

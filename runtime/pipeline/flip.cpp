@@ -18,6 +18,13 @@ void FlipHorizontally(const ImageView& in, Image* out) {
   }
 }
 
+void FlipVertically(const ImageView& in, Image* out) {
+  out->Reshape(in.shape);
+  for (int32_t y = 0; y < in.shape.height; ++y) {
+    std::copy_n(in.row(in.shape.height - 1 - y), in.row_bytes(), out->row(y));
+  }
+}
+
 absl::StatusOr<api::ImageShape> HorizontalFlip::OutputShape(const api::ImageShape& input) const {
   return input;
 }
@@ -26,6 +33,19 @@ absl::Status HorizontalFlip::Apply(const ImageView& in, Image* out,
                                    job::RandomStream& random) const {
   if (random.NextDouble() < probability_) {
     FlipHorizontally(in, out);
+  } else {
+    Copy(in, out);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<api::ImageShape> VerticalFlip::OutputShape(const api::ImageShape& input) const {
+  return input;
+}
+
+absl::Status VerticalFlip::Apply(const ImageView& in, Image* out, job::RandomStream& random) const {
+  if (random.NextDouble() < probability_) {
+    FlipVertically(in, out);
   } else {
     Copy(in, out);
   }

@@ -23,6 +23,15 @@ inline std::string ToString(const api::ImageShape& shape) {
   return absl::StrCat(shape.height, "x", shape.width, "x", shape.channels);
 }
 
+// A rectangle of pixels inside a picture.
+struct Box {
+  int32_t top = 0;
+  int32_t left = 0;
+  int32_t height = 0;
+  int32_t width = 0;
+  bool operator==(const Box&) const = default;
+};
+
 // Borrowed uint8 [height, width, channels] without gaps between rows.
 struct ImageView {
   api::ImageShape shape;

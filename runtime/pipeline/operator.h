@@ -27,4 +27,17 @@ class Operator {
   virtual absl::Status Apply(const ImageView& in, Image* out, job::RandomStream& random) const = 0;
 };
 
+// An operator that looks at one rectangle of the picture only, so that the rest need not be
+// decoded.
+class CroppingOperator : public Operator {
+ public:
+  // The rectangle of a picture of shape `input`.
+  virtual Box Region(const api::ImageShape& input, job::RandomStream& random) const = 0;
+
+  // What Apply() makes of the picture, given the pixels of Region() alone. `random` goes on after
+  // Region().
+  virtual absl::Status ApplyToRegion(const ImageView& region, Image* out,
+                                     job::RandomStream& random) const = 0;
+};
+
 }  // namespace hetero::pipeline

@@ -7,11 +7,15 @@
 #include "runtime/pipeline/colour.h"
 #include "runtime/pipeline/crop.h"
 #include "runtime/pipeline/delay.h"
+#include "runtime/pipeline/erase.h"
 #include "runtime/pipeline/exact_math.h"
 #include "runtime/pipeline/flip.h"
 #include "runtime/pipeline/gaussian_blur.h"
 #include "runtime/pipeline/grayscale.h"
+#include "runtime/pipeline/plugin_operator.h"
+#include "runtime/pipeline/rand_augment.h"
 #include "runtime/pipeline/resize.h"
+#include "runtime/pipeline/warp.h"
 
 namespace hetero::pipeline {
 namespace {
@@ -22,6 +26,8 @@ using job::Split;
 
 constexpr api::Range kDefaultScale{0.08, 1.0};
 constexpr api::Range kDefaultRatio{3.0 / 4.0, 4.0 / 3.0};
+constexpr api::Range kDefaultErasedScale{0.02, 0.33};
+constexpr api::Range kDefaultErasedRatio{0.3, 3.3};
 constexpr api::Range kDefaultSigma{0.1, 2.0};
 // Keeps the Gaussian's exponents and weights in their normal range.
 constexpr double kMinSigma = 1e-3;
@@ -97,11 +103,45 @@ OperatorsOr MakeRandomResizedCrop(const api::OperatorSpec& spec, Split split) {
   return operators;
 }
 
-OperatorsOr MakeHorizontalFlip(const api::OperatorSpec& spec, Split split) {
+template <class Flip>
+OperatorsOr MakeFlip(const api::OperatorSpec& spec, Split split) {
   const double probability = spec.probability.value_or(0.5);
   if (absl::Status status = CheckProbability(probability); !status.ok()) return status;
   if (split == Split::kValidation) return Operators();
-  return One<HorizontalFlip>(probability);
+  return One<Flip>(probability);
+}
+
+OperatorsOr MakeRotate(const api::OperatorSpec& spec, Split split) {
+  if (!spec.degrees) return Invalid("needs degrees: {min, max}");
+  absl::Status status = CheckRange("degrees", *spec.degrees, -360, 360);
+  if (!status.ok()) return status;
+  if (split == Split::kValidation) return Operators();
+  return One<Rotate>(*spec.degrees, spec.interpolation.value_or(api::Interpolation::kNearest));
+}
+
+OperatorsOr MakeRandomErasing(const api::OperatorSpec& spec, Split split) {
+  const double probability = spec.probability.value_or(0.5);
+  const api::Range scale = spec.scale.value_or(kDefaultErasedScale);
+  const api::Range ratio = spec.ratio.value_or(kDefaultErasedRatio);
+  const double value = spec.value.value_or(0);
+  absl::Status status = CheckProbability(probability);
+  status.Update(CheckRange("scale", scale, 1e-9, 1));
+  status.Update(CheckRange("ratio", ratio, 1e-3, 1e3));
+  if (!status.ok()) return status;
+  if (!(value >= 0 && value <= 255)) return Invalid("value ", value, " must lie in [0, 255]");
+  if (split == Split::kValidation) return Operators();
+  return One<RandomErasing>(probability, scale, ratio, uint8_t(value));
+}
+
+OperatorsOr MakeRandAugment(const api::OperatorSpec& spec, Split split) {
+  const int32_t operations = spec.operations.value_or(2);
+  const int32_t magnitude = spec.magnitude.value_or(9);
+  if (operations < 1) return Invalid("operations must be at least 1, not ", operations);
+  if (magnitude < 0 || magnitude > kMaxMagnitude) {
+    return Invalid("magnitude ", magnitude, " must lie in [0, ", kMaxMagnitude, "]");
+  }
+  if (split == Split::kValidation) return Operators();
+  return One<RandAugment>(operations, magnitude);
 }
 
 OperatorsOr MakeGrayscale(const api::OperatorSpec& spec, int32_t channels, Split split) {
@@ -138,6 +178,15 @@ OperatorsOr MakeGaussianBlur(const api::OperatorSpec& spec, Split split) {
   if (absl::Status status = CheckRange("sigma", sigma, kMinSigma, 1e6); !status.ok()) return status;
   if (split == Split::kValidation) sigma.min = sigma.max = (sigma.min + sigma.max) / 2;
   return One<GaussianBlur>(*spec.kernel_size, sigma);
+}
+
+OperatorsOr MakePlugin(const api::OperatorSpec& spec, Split split) {
+  if (spec.path.empty() || spec.name.empty()) return Invalid("needs path and name");
+  auto op = LoadPluginOperator(spec.path, spec.name, spec.parameters, split == Split::kTrain);
+  if (!op.ok()) return op.status();
+  Operators operators;
+  operators.push_back(*std::move(op));
+  return operators;
 }
 
 OperatorsOr MakeDelay(const api::OperatorSpec& spec, base::Clock& clock) {
@@ -195,7 +244,15 @@ OperatorsOr MakeOperators(const api::OperatorSpec& spec, int32_t channels, Split
     case api::OperatorKind::kRandomResizedCrop:
       return MakeRandomResizedCrop(spec, split);
     case api::OperatorKind::kHorizontalFlip:
-      return MakeHorizontalFlip(spec, split);
+      return MakeFlip<HorizontalFlip>(spec, split);
+    case api::OperatorKind::kVerticalFlip:
+      return MakeFlip<VerticalFlip>(spec, split);
+    case api::OperatorKind::kRotate:
+      return MakeRotate(spec, split);
+    case api::OperatorKind::kRandomErasing:
+      return MakeRandomErasing(spec, split);
+    case api::OperatorKind::kRandAugment:
+      return MakeRandAugment(spec, split);
     case api::OperatorKind::kColorJitter:
       return MakeColorJitter(spec, split);
     case api::OperatorKind::kGrayscale:
@@ -208,12 +265,8 @@ OperatorsOr MakeOperators(const api::OperatorSpec& spec, int32_t channels, Split
     case api::OperatorKind::kNormalize:
     case api::OperatorKind::kCast:
       return Invalid("is not an operator on uint8 pictures");
-    case api::OperatorKind::kVerticalFlip:
-    case api::OperatorKind::kRotate:
-    case api::OperatorKind::kRandomErasing:
-    case api::OperatorKind::kRandAugment:
     case api::OperatorKind::kPlugin:
-      return Invalid("is not supported by this version; remove it from the pipeline");
+      return MakePlugin(spec, split);
   }
   return Invalid("is unknown");
 }

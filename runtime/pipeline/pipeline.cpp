@@ -38,6 +38,9 @@ class OperatorPipeline final : public Pipeline {
                    std::span<uint8_t> out) const override;
 
  private:
+  // Decodes what the first operator looks at and applies it; whether it could is in `*done`.
+  absl::Status RunFirstOnRegion(const source::RawSample& sample, const SampleKey& key, bool* done,
+                                ImageView* view) const;
   absl::Status CheckInput(const api::ImageShape& shape) const;
 
   Plan plan_;
@@ -109,9 +112,14 @@ absl::Status CheckOutput(const std::vector<api::OperatorSpec>& operators, const 
 
 // Two pictures that take turns as source and target; kept per thread, so that a steady stream of
 // samples allocates nothing.
-struct Scratch {
+struct TwoImages {
   Image images[2];
 };
+
+TwoImages& Scratch() {
+  static thread_local TwoImages scratch;
+  return scratch;
+}
 
 absl::Status Load(const source::RawSample& sample, Image* decoded, ImageView* view) {
   switch (sample.encoding) {
@@ -146,20 +154,52 @@ absl::Status OperatorPipeline::CheckInput(const api::ImageShape& shape) const {
                                           wanted, " (decoded pictures always have 3 channels)"));
 }
 
+absl::Status OperatorPipeline::RunFirstOnRegion(const source::RawSample& sample,
+                                                const SampleKey& key, bool* done,
+                                                ImageView* view) const {
+  *done = false;
+  if (sample.encoding != source::Encoding::kJpeg || plan_.stages.empty()) return absl::OkStatus();
+  const auto* first = dynamic_cast<const CroppingOperator*>(plan_.stages[0].op.get());
+  if (first == nullptr) return absl::OkStatus();
+  job::RandomStream random(key.seed, key.epoch, key.sample_id, plan_.stages[0].position);
+  absl::Status fits;
+  const auto choose = [&](const api::ImageShape& shape) {
+    fits = CheckInput(shape);
+    return fits.ok() ? first->Region(shape, random) : Box{0, 0, 1, 1};
+  };
+  Image* region = &Scratch().images[0];
+  absl::Status status = DecodeJpegBox(sample.bytes, choose, region);
+  if (!status.ok()) return status;
+  if (!fits.ok()) return fits;
+  Image* out = &Scratch().images[1];
+  *done = true;
+  status = first->ApplyToRegion(region->view(), out, random);
+  *view = out->view();
+  return status;
+}
+
 absl::Status OperatorPipeline::Run(const source::RawSample& sample, const SampleKey& key,
                                    std::span<uint8_t> out) const {
-  static thread_local Scratch scratch;
   if (int64_t(out.size()) != output_bytes()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "buffer of ", out.size(), " bytes for a sample of ", output_bytes(), " bytes"));
   }
   ImageView view;
-  if (absl::Status status = Load(sample, &scratch.images[0], &view); !status.ok()) return status;
-  if (absl::Status status = CheckInput(view.shape); !status.ok()) return status;
-  int target = 1;
-  for (const Stage& stage : plan_.stages) {
+  bool first_done = false;
+  if (absl::Status status = RunFirstOnRegion(sample, key, &first_done, &view); !status.ok()) {
+    return status;
+  }
+  if (!first_done) {
+    if (absl::Status status = Load(sample, &Scratch().images[0], &view); !status.ok())
+      return status;
+    if (absl::Status status = CheckInput(view.shape); !status.ok()) return status;
+  }
+  // A region's result lies in images[1], a decoded picture in images[0].
+  int target = first_done ? 0 : 1;
+  for (size_t i = first_done ? 1 : 0; i < plan_.stages.size(); ++i) {
+    const Stage& stage = plan_.stages[i];
     job::RandomStream random(key.seed, key.epoch, key.sample_id, stage.position);
-    Image* image = &scratch.images[target];
+    Image* image = &Scratch().images[target];
     if (absl::Status status = stage.op->Apply(view, image, random); !status.ok()) return status;
     view = image->view();
     target = 1 - target;

@@ -5,39 +5,26 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/pipeline/resize_kernel.h"
 
 namespace hetero::pipeline {
 namespace {
 
-// What one output coordinate takes from the input along one axis.
-struct Taps {
-  int32_t first = 0;
-  int32_t count = 0;
-};
-
-// The filter of one axis. Weights of output i start at weights[i * stride].
-struct Filter {
-  std::vector<Taps> taps;
-  std::vector<double> exact;
-  std::vector<int16_t> weights;
-  int32_t stride = 0;
-  int32_t precision = 0;  // a weight of 1 is 2^precision
-};
-
 // ATen's compute_index_ranges_int16_weights (UpSampleKernel.cpp) for bilinear with antialias.
-void MakeFilter(int32_t input, int32_t output, Filter* filter) {
+void MakeFilter(int32_t input, int32_t output, ResizeFilter* filter) {
+  static thread_local std::vector<double> exact;
   const double scale = double(input) / output;
   const double support = scale >= 1 ? scale : 1;
   const double inverse = scale >= 1 ? 1 / scale : 1;
-  filter->stride = int32_t(support) * 2 + 3;
+  filter->stride = (int32_t(support) * 2 + 3 + 3) / 4 * 4;
   filter->taps.resize(size_t(output));
-  filter->exact.assign(size_t(output) * size_t(filter->stride), 0.0);
+  exact.assign(size_t(output) * size_t(filter->stride), 0.0);
   double largest = 0;
   for (int32_t i = 0; i < output; ++i) {
     const double center = scale * (i + 0.5);
     const int32_t first = std::max(int32_t(center - support + 0.5), 0);
     const int32_t count = std::min(int32_t(center + support + 0.5), input) - first;
-    double* weights = &filter->exact[size_t(i) * size_t(filter->stride)];
+    double* weights = &exact[size_t(i) * size_t(filter->stride)];
     double total = 0;
     for (int32_t j = 0; j < count; ++j) {
       const double x = (j + first - center + 0.5) * inverse;
@@ -57,85 +44,15 @@ void MakeFilter(int32_t input, int32_t output, Filter* filter) {
          int32_t(0.5 + largest * (1 << (filter->precision + 1))) < (1 << 15)) {
     ++filter->precision;
   }
-  filter->weights.resize(filter->exact.size());
-  for (size_t i = 0; i < filter->exact.size(); ++i) {
-    filter->weights[i] = int16_t(0.5 + filter->exact[i] * (1 << filter->precision));
-  }
-}
-
-uint8_t Round(int32_t sum, int32_t precision) {
-  return uint8_t(std::clamp(sum >> precision, 0, 255));
-}
-
-template <int kChannels>
-void HorizontalRow(const uint8_t* in, const Filter& filter, uint8_t* out) {
-  const int32_t half = 1 << (filter.precision - 1);
-  for (size_t x = 0; x < filter.taps.size(); ++x) {
-    const Taps taps = filter.taps[x];
-    const int16_t* weights = &filter.weights[x * size_t(filter.stride)];
-    const uint8_t* pixel = in + size_t(taps.first) * kChannels;
-    int32_t sum[kChannels];
-    for (int c = 0; c < kChannels; ++c) sum[c] = half;
-    for (int32_t j = 0; j < taps.count; ++j) {
-      for (int c = 0; c < kChannels; ++c) sum[c] += pixel[c] * weights[j];
-      pixel += kChannels;
-    }
-    for (int c = 0; c < kChannels; ++c) *out++ = Round(sum[c], filter.precision);
-  }
-}
-
-void HorizontalRowOfAny(const uint8_t* in, const Filter& filter, int32_t channels, uint8_t* out) {
-  const int32_t half = 1 << (filter.precision - 1);
-  for (size_t x = 0; x < filter.taps.size(); ++x) {
-    const Taps taps = filter.taps[x];
-    const int16_t* weights = &filter.weights[x * size_t(filter.stride)];
-    for (int32_t c = 0; c < channels; ++c) {
-      int32_t sum = half;
-      for (int32_t j = 0; j < taps.count; ++j) {
-        sum += in[size_t(taps.first + j) * size_t(channels) + size_t(c)] * weights[j];
-      }
-      *out++ = Round(sum, filter.precision);
-    }
-  }
-}
-
-// Rows [0, height) at `in`, `stride` bytes apart, into `out` without gaps.
-void HorizontalPass(const uint8_t* in, size_t stride, int32_t height, int32_t channels,
-                    const Filter& filter, uint8_t* out) {
-  for (int32_t y = 0; y < height; ++y) {
-    if (channels == 3) {
-      HorizontalRow<3>(in, filter, out);
-    } else if (channels == 1) {
-      HorizontalRow<1>(in, filter, out);
-    } else {
-      HorizontalRowOfAny(in, filter, channels, out);
-    }
-    in += stride;
-    out += filter.taps.size() * size_t(channels);
-  }
-}
-
-void VerticalPass(const uint8_t* in, size_t stride, size_t row_bytes, const Filter& filter,
-                  uint8_t* out) {
-  static thread_local std::vector<int32_t> sums;
-  sums.resize(row_bytes);
-  int32_t* const sum = sums.data();
-  for (size_t y = 0; y < filter.taps.size(); ++y) {
-    const Taps taps = filter.taps[y];
-    std::fill_n(sum, row_bytes, 1 << (filter.precision - 1));
-    for (int32_t j = 0; j < taps.count; ++j) {
-      const int16_t weight = filter.weights[y * size_t(filter.stride) + size_t(j)];
-      const uint8_t* row = in + size_t(taps.first + j) * stride;
-      for (size_t x = 0; x < row_bytes; ++x) sum[x] += int16_t(row[x]) * weight;
-    }
-    for (size_t x = 0; x < row_bytes; ++x) out[x] = Round(sum[x], filter.precision);
-    out += row_bytes;
+  filter->weights.resize(exact.size());
+  for (size_t i = 0; i < exact.size(); ++i) {
+    filter->weights[i] = int16_t(0.5 + exact[i] * (1 << filter->precision));
   }
 }
 
 void Bilinear(const uint8_t* in, size_t stride, const Box& box, Image* out) {
-  static thread_local Filter horizontal;
-  static thread_local Filter vertical;
+  static thread_local ResizeFilter horizontal;
+  static thread_local ResizeFilter vertical;
   static thread_local std::vector<uint8_t> narrowed;
   const int32_t channels = out->shape.channels;
   const bool same_height = box.height == out->shape.height;
@@ -143,13 +60,14 @@ void Bilinear(const uint8_t* in, size_t stride, const Box& box, Image* out) {
     MakeFilter(box.width, out->shape.width, &horizontal);
     if (!same_height) narrowed.resize(size_t(box.height) * out->row_bytes());
     uint8_t* target = same_height ? out->bytes.data() : narrowed.data();
-    HorizontalPass(in, stride, box.height, channels, horizontal, target);
+    ResizeHorizontally({in, stride, box.height, box.width, channels}, horizontal, target);
     in = target;
     stride = out->row_bytes();
   }
   if (!same_height) {
     MakeFilter(box.height, out->shape.height, &vertical);
-    VerticalPass(in, stride, out->row_bytes(), vertical, out->bytes.data());
+    ResizeVertically({in, stride, box.height, out->shape.width, channels}, vertical,
+                     out->bytes.data());
   }
 }
 

@@ -7,15 +7,6 @@
 
 namespace hetero::pipeline {
 
-// A rectangle of pixels inside a picture.
-struct Box {
-  int32_t top = 0;
-  int32_t left = 0;
-  int32_t height = 0;
-  int32_t width = 0;
-  bool operator==(const Box&) const = default;
-};
-
 // Size after scaling the shorter edge of `size` to `shorter_side` and keeping the aspect ratio; the
 // longer edge is rounded down, as torchvision's Resize(int) does.
 api::Size SizeFromShorterSide(const api::Size& size, int32_t shorter_side);

@@ -24,6 +24,7 @@ import torch
 import torchvision
 from torchvision.io import ImageReadMode, decode_jpeg
 from torchvision.transforms import InterpolationMode
+from torchvision.transforms.v2 import RandAugment
 from torchvision.transforms.v2 import functional as F
 
 OUTPUT = pathlib.Path(__file__).parent / "pipeline"
@@ -155,6 +156,43 @@ def add_png(picture, grey):
         add("decode_png", {}, {"file": f"{name}.png"}, to_tensor(pixels), 0)
 
 
+AUGMENTATIONS = list(RandAugment._AUGMENTATION_SPACE)
+
+
+def add_augmentations(name, picture):
+    """What RandAugment does, for magnitudes at which no shear or turn maps a pixel half way between two others:
+    torchvision's float32 coordinates round there by chance."""
+    source, image = write(f"input-{name}.bin", picture), to_tensor(picture)
+    add("vertical_flip", {}, source, F.vertical_flip(image), 0)
+    for degrees in (-360, -123.4, -90, -17, 0, 3.3, 45.5, 90, 180, 211):
+        for mode in (InterpolationMode.NEAREST, InterpolationMode.BILINEAR):
+            add(f"rotate_{mode.value}", {"degrees": degrees}, source, F.rotate(image, degrees, mode),
+                0 if mode == InterpolationMode.NEAREST else 1)
+    for top, left, h, w, value in [(3, 5, 20, 17, 0), (0, 0, 1, 28, 255), (27, 27, 1, 1, 127)]:
+        erased = F.erase(image, top, left, h, w, torch.tensor([float(value)])[:, None, None])
+        add("erase", {"top": top, "left": left, "box_height": h, "box_width": w, "value": value}, source,
+            erased, 0)
+    height, width = picture.shape[:2]
+    augment = RandAugment()
+    for index, op in enumerate(AUGMENTATIONS):
+        magnitudes_of, signed = RandAugment._AUGMENTATION_SPACE[op]
+        magnitudes = magnitudes_of(31, height, width)
+        for magnitude in (0, 9, 17, 30) if magnitudes is not None else (9,):
+            if (op.startswith("Shear") or op == "Rotate") and magnitude == 30:
+                continue
+            for negative in (False, True) if signed else (False,):
+                level = float(magnitudes[magnitude]) if magnitudes is not None else 0.0
+                result = augment._apply_image_or_video_transform(
+                    image, op, -level if negative else level, InterpolationMode.NEAREST, augment._fill)
+                add("augment", {"index": index, "name": op, "magnitude": magnitude, "negative": negative},
+                    source, result, 1)
+    add("invert", {}, source, F.invert(image), 0)
+    for bits in range(9):
+        add("posterize", {"bits": bits}, source, F.posterize(image, bits), 0)
+    for factor in (0.0, 0.37, 1.0, 2.5, 7.0):
+        add("sharpness", {"factor": factor}, source, F.adjust_sharpness(image, factor), 1)
+
+
 def main():
     for name, version in VERSIONS.items():
         found = {"torch": torch, "torchvision": torchvision}[name].__version__.split("+")[0]
@@ -168,6 +206,8 @@ def main():
         add_colour(name, picture)
     add_jpeg(colour, grey)
     add_png(colour, grey)
+    for name, picture in (("colour", colour), ("grey", grey)):
+        add_augmentations(name, picture)
     index = {"made_with": VERSIONS, "cases": cases}
     (OUTPUT / "cases.json").write_text(json.dumps(index, indent=1) + "\n")
 

@@ -25,13 +25,13 @@ TEST(PipelineRulesTest, AcceptedOperators) {
         "{op: CenterCrop, size: {height: 8, width: 8}}",
         "{op: RandomResizedCrop, size: {height: 8, width: 8}, scale: {min: 0.5, max: 1}}",
         "{op: HorizontalFlip}", "{op: VerticalFlip, probability: 1}",
-        "{op: Rotate, degrees: {min: -10, max: 10}}",
+        "{op: Rotate, degrees: {min: -10, max: 10}, interpolation: Bilinear}",
         "{op: ColorJitter, hue: {min: -0.1, max: 0.1}}",
         "{op: Grayscale, outputChannels: 3, probability: 0.2}", "{op: GaussianBlur, kernelSize: 3}",
         "{op: RandomErasing, value: 127}", "{op: RandAugment}", "{op: Normalize}",
         "{op: Normalize, mean: [0.5], std: [0.25]}", "{op: Cast, type: Float32}",
         "{op: Delay, milliseconds: 20}",
-        "{op: Plugin, plugin: sharpen, parameters: {amount: '2'}}"}) {
+        "{op: Plugin, path: /opt/sharpen.so, name: sharpen, parameters: {amount: '2'}}"}) {
     EXPECT_EQ(ErrorsOfPipeline(op), "") << op;
   }
   EXPECT_EQ(ErrorsOf({"pipeline=[]"}), "");
@@ -68,8 +68,10 @@ TEST(PipelineRulesTest, RefusedOperators) {
       {"{op: Normalize, mean: [], std: []}", "mean: has 0 entries; at least 1"},
       {"{op: Cast}", "type: is required for Cast"},
       {"{op: Delay, milliseconds: -1}", "milliseconds: must be at least 0"},
-      {"{op: Plugin}", "plugin: is required for Plugin"},
-      {"{op: Plugin, plugin: a, parameters: {n: 2}}",
+      {"{op: Plugin, path: /a.so}", "name: is required for Plugin"},
+      {"{op: Plugin, name: a}", "path: is required for Plugin"},
+      {"{op: Plugin, path: a.so, name: a}", "path: must be an absolute path, got 'a.so'"},
+      {"{op: Plugin, path: /a.so, name: a, parameters: {n: 2}}",
        "parameters.n: must be a string: write \"2\""},
       {"{op: Normalize, repeat: 0}", "repeat: must be at least 1"},
       {"{op: Normalize, repeat: 101}", "repeat: must be at least 1 and at most 100"},
@@ -102,6 +104,8 @@ TEST(PipelineRulesTest, DefaultsAreTorchvisions) {
   EXPECT_EQ(erase.ratio, (Range{0.3, 3.3}));
   EXPECT_EQ(erase.probability, 0.5);
   EXPECT_EQ(erase.value, 0.0);
+  EXPECT_EQ(Parsed("{op: Rotate, degrees: {min: 0, max: 1}}").interpolation,
+            Interpolation::kNearest);
   EXPECT_EQ(Parsed("{op: RandAugment}").operations, 2);
   EXPECT_EQ(Parsed("{op: RandAugment}").magnitude, 9);
   EXPECT_EQ(Parsed("{op: HorizontalFlip, probability: 0}").probability, 0.0);

@@ -38,7 +38,7 @@ spec:
   - {op: RandomErasing, probability: 0, value: 3.5}
   - {op: RandAugment, operations: 1, magnitude: 5}
   - {op: Delay, milliseconds: 12, placement: Trainer}
-  - {op: Plugin, plugin: p, parameters: {k: "1"}}
+  - {op: Plugin, path: /opt/p.so, name: p, parameters: {k: "1"}}
   - {op: Normalize, mean: [0.1, 0.2, 0.3], std: [1, 2, 3]}
   - {op: Cast, type: Uint8}
   training:

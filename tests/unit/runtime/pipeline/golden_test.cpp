@@ -10,10 +10,14 @@
 #include "runtime/pipeline/colour.h"
 #include "runtime/pipeline/crop.h"
 #include "runtime/pipeline/decode.h"
+#include "runtime/pipeline/erase.h"
 #include "runtime/pipeline/flip.h"
 #include "runtime/pipeline/gaussian_blur.h"
 #include "runtime/pipeline/grayscale.h"
+#include "runtime/pipeline/rand_augment.h"
 #include "runtime/pipeline/resize.h"
+#include "runtime/pipeline/tone.h"
+#include "runtime/pipeline/warp.h"
 #include "tests/unit/runtime/pipeline/fixtures.h"
 
 // Every kernel against what torchvision made of the same picture with the same parameters
@@ -71,6 +75,38 @@ const std::map<std::string, Kernel>& Kernels() {
        [](const Image& in, const json& p, Image* out) {
          Blur(in.view(), p.at("kernel_size"), p.at("sigma"), out);
        }},
+      {"vertical_flip",
+       [](const Image& in, const json&, Image* out) { FlipVertically(in.view(), out); }},
+      {"rotate_nearest",
+       [](const Image& in, const json& p, Image* out) {
+         Warp(in.view(), Rotation(p.at("degrees")), api::Interpolation::kNearest, out);
+       }},
+      {"rotate_bilinear",
+       [](const Image& in, const json& p, Image* out) {
+         Warp(in.view(), Rotation(p.at("degrees")), api::Interpolation::kBilinear, out);
+       }},
+      {"erase",
+       [](const Image& in, const json& p, Image* out) {
+         *out = in;
+         Erase({p.at("top"), p.at("left"), p.at("box_height"), p.at("box_width")}, p.at("value"),
+               out);
+       }},
+      {"augment",
+       [](const Image& in, const json& p, Image* out) {
+         Augment(in.view(), Augmentation(p.at("index").get<int>()), p.at("magnitude"),
+                 p.at("negative"), out);
+       }},
+      {"invert",
+       [](const Image& in, const json&, Image* out) {
+         *out = in;
+         Invert(out);
+       }},
+      {"posterize",
+       [](const Image& in, const json& p, Image* out) {
+         *out = in;
+         Posterize(p.at("bits"), out);
+       }},
+      {"sharpness", InPlace(AdjustSharpness)},
       {"decode_jpeg",
        [](const Image& in, const json&, Image* out) {
          const absl::Status status = DecodeJpeg(in.bytes, out);

@@ -180,7 +180,7 @@ TEST(Pipeline, NamesTheOperatorThatCannotBe) {
   ExpectRefused({Op(OperatorKind::kHorizontalFlip), Blurred(17)}, {8, 30, 3},
                 "spec.pipeline[1] (GaussianBlur) kernelSize 17");
   ExpectRefused({Blurred(4)}, {8, 8, 3}, "must be odd");
-  ExpectRefused({Op(OperatorKind::kRotate)}, {8, 8, 3}, "(Rotate) is not supported");
+  ExpectRefused({Op(OperatorKind::kRotate)}, {8, 8, 3}, "(Rotate) needs degrees");
   api::OperatorSpec grey = Op(OperatorKind::kGrayscale);
   grey.probability = 0.5;
   grey.output_channels = 1;
