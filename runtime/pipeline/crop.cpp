@@ -99,9 +99,9 @@ Box RandomResizedCrop::Region(const api::ImageShape& input, job::RandomStream& r
   return DrawCrop({input.height, input.width}, scale_, ratio_, random);
 }
 
-absl::Status RandomResizedCrop::ApplyToRegion(const ImageView& region, Image* out,
+absl::Status RandomResizedCrop::ApplyToRegion(const ImageView& part, const Box& inside, Image* out,
                                               job::RandomStream&) const {
-  ResizeBox(region, {0, 0, region.shape.height, region.shape.width}, size_, interpolation_, out);
+  ResizeBox(part, inside, size_, interpolation_, out);
   return absl::OkStatus();
 }
 

@@ -33,7 +33,7 @@ class RandomResizedCrop final : public CroppingOperator {
   absl::StatusOr<api::ImageShape> OutputShape(const api::ImageShape& input) const override;
   absl::Status Apply(const ImageView& in, Image* out, job::RandomStream& random) const override;
   Box Region(const api::ImageShape& input, job::RandomStream& random) const override;
-  absl::Status ApplyToRegion(const ImageView& region, Image* out,
+  absl::Status ApplyToRegion(const ImageView& part, const Box& inside, Image* out,
                              job::RandomStream& random) const override;
 
  private:

@@ -17,13 +17,14 @@ namespace hetero::pipeline {
 // libjpeg-turbo with the accurate integer IDCT and smooth chroma upsampling. CMYK is refused.
 absl::Status DecodeJpeg(std::span<const uint8_t> bytes, Image* out);
 
-// The pixels of one rectangle, the same as DecodeJpeg() gives there, for less work: what lies
-// beside it is not transformed, and what lies below not even read. `choose` gets the picture's
-// shape and returns a rectangle inside it. A file whose end marker is missing is decoded in full,
-// so that a truncated file is bad whatever the rectangle; other damage below the rectangle goes
-// unnoticed.
+// Decodes one rectangle and what the decoder makes anyway beside it: `*inside` says where in `*out`
+// the rectangle lies. Its pixels are those of DecodeJpeg(), for less work: other blocks are not
+// transformed, and what lies below is not even read. `choose` gets the picture's shape and returns
+// a rectangle inside it. A file whose end marker is missing is decoded in full, so that a truncated
+// file is bad whatever the rectangle; other damage below the rectangle goes unnoticed.
 absl::Status DecodeJpegBox(std::span<const uint8_t> bytes,
-                           absl::FunctionRef<Box(const api::ImageShape&)> choose, Image* out);
+                           absl::FunctionRef<Box(const api::ImageShape&)> choose, Image* out,
+                           Box* inside);
 
 // libpng: palettes and grey expanded, 16 bit scaled to 8, alpha dropped.
 absl::Status DecodePng(std::span<const uint8_t> bytes, Image* out);

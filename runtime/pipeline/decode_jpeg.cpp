@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
-#include <vector>
 // jpeglib.h uses size_t and FILE without declaring them, and jerror.h needs jpeglib.h.
 // clang-format off
 #include <jpeglib.h>
@@ -103,29 +102,39 @@ absl::Status ReadCheckedHeader(jpeg_decompress_struct* jpeg, ErrorState* errors,
 // Columns beside the rectangle that smooth upsampling of chroma looks at.
 constexpr int32_t kMargin = 2;
 
-// Leaves the decoder in the middle of the file. `row` has room for a whole row.
-bool ReadBox(jpeg_decompress_struct* jpeg, ErrorState* errors, const Box& box, uint8_t* row,
-             uint8_t* pixels) {
+// Columns [first, first + count) of the picture.
+struct Columns {
+  JDIMENSION first;
+  JDIMENSION count;
+};
+
+bool StartBox(jpeg_decompress_struct* jpeg, ErrorState* errors, const Box& box, Columns* columns) {
   if (setjmp(errors->escape) != 0) return false;
   jpeg_start_decompress(jpeg);
   const int32_t width = int32_t(jpeg->output_width);
-  JDIMENSION first = JDIMENSION(std::max(0, box.left - kMargin));
-  JDIMENSION columns = JDIMENSION(std::min(width, box.left + box.width + kMargin)) - first;
-  // Moves `first` to the left, to where a block begins.
-  if (columns < jpeg->output_width) jpeg_crop_scanline(jpeg, &first, &columns);
-  const size_t offset = (size_t(box.left) - first) * 3;
-  const size_t size = size_t(box.width) * 3;
-  // Chroma is smoothed over rows too: what comes right after skipped rows is decoded and dropped.
-  const JDIMENSION margin = JDIMENSION(2 * kMargin);
-  if (JDIMENSION(box.top) > margin) jpeg_skip_scanlines(jpeg, JDIMENSION(box.top) - margin);
-  while (jpeg->output_scanline < JDIMENSION(box.top)) {
-    JSAMPROW target = row;
-    jpeg_read_scanlines(jpeg, &target, 1);
+  columns->first = JDIMENSION(std::max(0, box.left - kMargin));
+  columns->count = JDIMENSION(std::min(width, box.left + box.width + kMargin)) - columns->first;
+  // Moves the first column to the left, to where a block begins.
+  if (columns->count < jpeg->output_width) {
+    jpeg_crop_scanline(jpeg, &columns->first, &columns->count);
   }
-  for (int32_t y = 0; y < box.height; ++y) {
-    JSAMPROW target = row;
-    jpeg_read_scanlines(jpeg, &target, 1);
-    std::memcpy(pixels + size_t(y) * size, row + offset, size);
+  return true;
+}
+
+// Rows of the columns that StartBox() chose, into `pixels` without gaps. Leaves the decoder in the
+// middle of the file.
+bool ReadBox(jpeg_decompress_struct* jpeg, ErrorState* errors, const Box& box, uint8_t* pixels) {
+  if (setjmp(errors->escape) != 0) return false;
+  const JDIMENSION top = JDIMENSION(box.top);
+  const JDIMENSION bottom = top + JDIMENSION(box.height);
+  const size_t row_bytes = size_t(jpeg->output_width) * 3;
+  // Chroma is smoothed over rows too: what comes right after skipped rows is decoded and dropped.
+  constexpr JDIMENSION kRows = 2 * kMargin;
+  if (top > kRows) jpeg_skip_scanlines(jpeg, top - kRows);
+  while (jpeg->output_scanline < bottom) {
+    const JDIMENSION y = std::max(jpeg->output_scanline, top) - top;
+    JSAMPROW row = pixels + size_t(y) * row_bytes;
+    jpeg_read_scanlines(jpeg, &row, 1);
   }
   return true;
 }
@@ -144,30 +153,30 @@ bool HasEnd(std::span<const uint8_t> bytes) {
 }  // namespace
 
 absl::Status DecodeJpegBox(std::span<const uint8_t> bytes,
-                           absl::FunctionRef<Box(const api::ImageShape&)> choose, Image* out) {
-  static thread_local std::vector<uint8_t> row;
-  static thread_local Image whole;
+                           absl::FunctionRef<Box(const api::ImageShape&)> choose, Image* out,
+                           Box* inside) {
+  if (!HasEnd(bytes)) {
+    absl::Status status = DecodeJpeg(bytes, out);
+    if (status.ok()) *inside = choose(out->shape);
+    return status;
+  }
   jpeg_decompress_struct jpeg;
   ErrorState errors;
   StartDecompressor(&jpeg, &errors);
   absl::Status status = ReadCheckedHeader(&jpeg, &errors, bytes);
-  if (status.ok() && HasEnd(bytes)) {
+  if (status.ok()) {
     const Box box = choose({int32_t(jpeg.output_height), int32_t(jpeg.output_width), 3});
-    row.resize(size_t(jpeg.output_width) * 3);
-    out->Reshape({box.height, box.width, 3});
-    if (!ReadBox(&jpeg, &errors, box, row.data(), out->bytes.data())) status = Failure(errors);
-    jpeg_destroy_decompress(&jpeg);
-    return status;
+    Columns columns{};
+    bool read = StartBox(&jpeg, &errors, box, &columns);
+    if (read) {
+      out->Reshape({box.height, int32_t(columns.count), 3});
+      *inside = {0, box.left - int32_t(columns.first), box.height, box.width};
+      read = ReadBox(&jpeg, &errors, box, out->bytes.data());
+    }
+    if (!read) status = Failure(errors);
   }
   jpeg_destroy_decompress(&jpeg);
-  if (!status.ok()) return status;
-  if (absl::Status decoded = DecodeJpeg(bytes, &whole); !decoded.ok()) return decoded;
-  const Box box = choose(whole.shape);
-  out->Reshape({box.height, box.width, 3});
-  for (int32_t y = 0; y < box.height; ++y) {
-    std::memcpy(out->row(y), whole.row(box.top + y) + size_t(box.left) * 3, out->row_bytes());
-  }
-  return absl::OkStatus();
+  return status;
 }
 
 absl::Status DecodeJpeg(std::span<const uint8_t> bytes, Image* out) {

@@ -4,18 +4,31 @@
 
 namespace hetero::pipeline {
 
-void FlipHorizontally(const ImageView& in, Image* out) {
-  out->Reshape(in.shape);
-  const size_t channels = size_t(in.shape.channels);
+namespace {
+
+// `kChannels` 0: `channels` of them.
+template <size_t kChannels>
+void MirrorRows(const ImageView& in, size_t channels, Image* out) {
+  const size_t step = kChannels == 0 ? channels : kChannels;
   for (int32_t y = 0; y < in.shape.height; ++y) {
     const uint8_t* source = in.row(y);
     uint8_t* target = out->row(y) + out->row_bytes();
     for (int32_t x = 0; x < in.shape.width; ++x) {
-      target -= channels;
-      std::copy_n(source, channels, target);
-      source += channels;
+      target -= step;
+      std::copy_n(source, step, target);
+      source += step;
     }
   }
+}
+
+}  // namespace
+
+void FlipHorizontally(const ImageView& in, Image* out) {
+  out->Reshape(in.shape);
+  const size_t channels = size_t(in.shape.channels);
+  if (channels == 3) return MirrorRows<3>(in, channels, out);
+  if (channels == 1) return MirrorRows<1>(in, channels, out);
+  MirrorRows<0>(in, channels, out);
 }
 
 void FlipVertically(const ImageView& in, Image* out) {

@@ -34,9 +34,9 @@ class CroppingOperator : public Operator {
   // The rectangle of a picture of shape `input`.
   virtual Box Region(const api::ImageShape& input, job::RandomStream& random) const = 0;
 
-  // What Apply() makes of the picture, given the pixels of Region() alone. `random` goes on after
-  // Region().
-  virtual absl::Status ApplyToRegion(const ImageView& region, Image* out,
+  // What Apply() makes of the picture; the pixels of Region() lie in `part` at `inside`. `random`
+  // goes on after Region().
+  virtual absl::Status ApplyToRegion(const ImageView& part, const Box& inside, Image* out,
                                      job::RandomStream& random) const = 0;
 };
 

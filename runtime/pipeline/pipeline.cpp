@@ -168,12 +168,13 @@ absl::Status OperatorPipeline::RunFirstOnRegion(const source::RawSample& sample,
     return fits.ok() ? first->Region(shape, random) : Box{0, 0, 1, 1};
   };
   Image* region = &Scratch().images[0];
-  absl::Status status = DecodeJpegBox(sample.bytes, choose, region);
+  Box inside;
+  absl::Status status = DecodeJpegBox(sample.bytes, choose, region, &inside);
   if (!status.ok()) return status;
   if (!fits.ok()) return fits;
   Image* out = &Scratch().images[1];
   *done = true;
-  status = first->ApplyToRegion(region->view(), out, random);
+  status = first->ApplyToRegion(region->view(), inside, out, random);
   *view = out->view();
   return status;
 }

@@ -32,11 +32,11 @@ void HorizontalRow(const uint8_t* in, const ResizeFilter& filter, int32_t channe
   }
 }
 
-void VerticalColumns(const PixelRows& in, const ResizeFilter& filter, size_t y, size_t begin,
-                     size_t end, uint8_t* out) {
+void VerticalColumns(const PixelRows& in, const ResizeFilter& filter, size_t y, uint8_t* out) {
   const Taps taps = filter.taps[y];
   const int16_t* weights = &filter.weights[y * size_t(filter.stride)];
-  for (size_t x = begin; x < end; ++x) {
+  const size_t row_bytes = size_t(in.width) * size_t(in.channels);
+  for (size_t x = 0; x < row_bytes; ++x) {
     int32_t sum = 1 << (filter.precision - 1);
     for (int32_t j = 0; j < taps.count; ++j) {
       sum += in.data[size_t(taps.first + j) * in.stride + x] * weights[j];
@@ -93,35 +93,71 @@ HWY_INLINE int32_t WeightPair(const int16_t* weights) {
 // Three channels: four taps are twelve bytes, shuffled into 16-bit pairs per channel.
 constexpr size_t kTapBytes = 16;
 
-HWY_INLINE __m128i SumOfPixel(const uint8_t* pixel, const int16_t* weights, int32_t count,
-                              __m128i half) {
+// One row per 128-bit lane.
+constexpr int32_t kLanes = sizeof(Raw) / 16;
+
+HWY_INLINE __m128i Load16(const uint8_t* p) {
+  return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+}
+
+#if HWY_TARGET <= HWY_AVX3
+HWY_INLINE Raw LoadLanes(const uint8_t* const* rows, size_t offset) {
+  const Raw two = _mm512_inserti32x4(_mm512_castsi128_si512(Load16(rows[0] + offset)),
+                                     Load16(rows[1] + offset), 1);
+  const Raw three = _mm512_inserti32x4(two, Load16(rows[2] + offset), 2);
+  return _mm512_inserti32x4(three, Load16(rows[3] + offset), 3);
+}
+HWY_INLINE Raw Shuffle(Raw v, __m128i order) {
+  return _mm512_shuffle_epi8(v, _mm512_broadcast_i32x4(order));
+}
+#elif HWY_TARGET <= HWY_AVX2
+HWY_INLINE Raw LoadLanes(const uint8_t* const* rows, size_t offset) {
+  return _mm256_inserti128_si256(_mm256_castsi128_si256(Load16(rows[0] + offset)),
+                                 Load16(rows[1] + offset), 1);
+}
+HWY_INLINE Raw Shuffle(Raw v, __m128i order) {
+  return _mm256_shuffle_epi8(v, _mm256_broadcastsi128_si256(order));
+}
+#else
+HWY_INLINE Raw LoadLanes(const uint8_t* const* rows, size_t offset) {
+  return Load16(rows[0] + offset);
+}
+HWY_INLINE Raw Shuffle(Raw v, __m128i order) { return _mm_shuffle_epi8(v, order); }
+#endif
+
+// kLanes rows at once, `out_stride` bytes apart; `count` of them are written. Reads up to
+// kTapBytes bytes past the end of each.
+void HorizontalRows3(const uint8_t* const* rows, const ResizeFilter& filter, int32_t count,
+                     size_t out_stride, uint8_t* out) {
   const __m128i first_two = _mm_setr_epi8(0, -1, 3, -1, 1, -1, 4, -1, 2, -1, 5, -1, -1, -1, -1, -1);
   const __m128i last_two =
       _mm_setr_epi8(6, -1, 9, -1, 7, -1, 10, -1, 8, -1, 11, -1, -1, -1, -1, -1);
-  __m128i sum = half;
-  for (int32_t j = 0; j < count; j += 4, pixel += 12, weights += 4) {
-    const __m128i four = _mm_loadu_si128(reinterpret_cast<const __m128i*>(pixel));
-    sum = _mm_add_epi32(sum, _mm_madd_epi16(_mm_shuffle_epi8(four, first_two),
-                                            _mm_set1_epi32(WeightPair(weights))));
-    sum = _mm_add_epi32(sum, _mm_madd_epi16(_mm_shuffle_epi8(four, last_two),
-                                            _mm_set1_epi32(WeightPair(weights + 2))));
-  }
-  return sum;
-}
-
-// Reads up to kTapBytes + 3 * 3 bytes past the last tap of a row.
-void HorizontalRow3(const uint8_t* in, const ResizeFilter& filter, uint8_t* out) {
-  const __m128i half = _mm_set1_epi32(1 << (filter.precision - 1));
+  const Raw half = All(1 << (filter.precision - 1));
   const __m128i shift = _mm_cvtsi32_si128(filter.precision);
   const int16_t* weights = filter.weights.data();
   const size_t last = filter.taps.size() - 1;
   for (size_t x = 0; x <= last; ++x, weights += filter.stride) {
     const Taps taps = filter.taps[x];
-    const __m128i sum = SumOfPixel(in + size_t(taps.first) * 3, weights, taps.count, half);
-    const __m128i words = _mm_packs_epi32(_mm_sra_epi32(sum, shift), half);
-    const int32_t pixel = _mm_cvtsi128_si32(_mm_packus_epi16(words, words));
+    size_t offset = size_t(taps.first) * 3;
+    Raw sum = half;
+    for (int32_t j = 0; j < taps.count; j += 4, offset += 12) {
+      const Raw four = LoadLanes(rows, offset);
+      sum = Add(sum, MulPairs(Shuffle(four, first_two), All(WeightPair(weights + j))));
+      sum = Add(sum, MulPairs(Shuffle(four, last_two), All(WeightPair(weights + j + 2))));
+    }
+    const Raw words = Pack32(Shift(sum, shift), half);
+    alignas(64) uint8_t pixels[sizeof(Raw)];
+    hn::Store(ByteVector{Pack16(words, words)}, Bytes(), pixels);
     // The fourth byte belongs to the next pixel, which is written next.
-    std::memcpy(out + 3 * x, &pixel, x < last ? 4 : 3);
+    const size_t size = x < last ? 4 : 3;
+    for (int32_t i = 0; i < count; ++i) {
+      uint8_t* target = out + size_t(i) * out_stride + 3 * x;
+      if (size == 4) {
+        std::memcpy(target, pixels + 16 * i, 4);
+      } else {
+        std::memcpy(target, pixels + 16 * i, 3);
+      }
+    }
   }
 }
 
@@ -136,16 +172,22 @@ void Horizontal(const PixelRows& in, const ResizeFilter& filter, uint8_t* out) {
   }
   static thread_local std::vector<uint8_t> padded;
   const size_t in_bytes = size_t(in.width) * 3;
-  const size_t reach = in_bytes + 2 * kTapBytes;
-  for (int32_t y = 0; y < in.height; ++y, out += row_bytes) {
-    const uint8_t* row = in.data + size_t(y) * in.stride;
-    // What lies behind the last rows may not be readable.
-    if (size_t(in.height - 1 - y) * in.stride + in_bytes < reach) {
-      padded.assign(row, row + in_bytes);
-      padded.resize(reach);
-      row = padded.data();
+  const size_t reach = in_bytes + kTapBytes;
+  padded.resize(kLanes * reach);
+  for (int32_t y = 0; y < in.height; y += kLanes, out += kLanes * row_bytes) {
+    const int32_t count = std::min(kLanes, in.height - y);
+    const uint8_t* rows[kLanes];
+    for (int32_t i = 0; i < kLanes; ++i) {
+      const int32_t source = std::min(y + i, in.height - 1);
+      rows[i] = in.data + size_t(source) * in.stride;
+      // What lies behind the last rows may not be readable.
+      if (size_t(in.height - 1 - source) * in.stride < kTapBytes) {
+        uint8_t* copy = padded.data() + size_t(i) * reach;
+        std::memcpy(copy, rows[i], in_bytes);
+        rows[i] = copy;
+      }
     }
-    HorizontalRow3(row, filter, out);
+    HorizontalRows3(rows, filter, count, row_bytes, out);
   }
 }
 
@@ -159,8 +201,13 @@ void Vertical(const PixelRows& in, const ResizeFilter& filter, uint8_t* out) {
     const Taps taps = filter.taps[y];
     const int16_t* weights = &filter.weights[y * size_t(filter.stride)];
     const uint8_t* first = in.data + size_t(taps.first) * in.stride;
-    size_t x = 0;
-    for (; x + step <= row_bytes; x += step) {
+    if (row_bytes < step) {
+      VerticalColumns(in, filter, y, out);
+      continue;
+    }
+    for (size_t next = 0; next < row_bytes; next += step) {
+      // The last vector overlaps the one before.
+      const size_t x = std::min(next, row_bytes - step);
       Raw sums[4];
       std::fill_n(sums, 4, All(1 << (filter.precision - 1)));
       for (int32_t j = 0; j < taps.count; j += 2) {
@@ -179,7 +226,6 @@ void Vertical(const PixelRows& in, const ResizeFilter& filter, uint8_t* out) {
       const Raw bytes = Pack16(Pack32(sums[0], sums[1]), Pack32(sums[2], sums[3]));
       hn::StoreU(ByteVector{bytes}, d, out + x);
     }
-    VerticalColumns(in, filter, y, x, row_bytes, out);
   }
 }
 
@@ -195,7 +241,7 @@ void Horizontal(const PixelRows& in, const ResizeFilter& filter, uint8_t* out) {
 void Vertical(const PixelRows& in, const ResizeFilter& filter, uint8_t* out) {
   const size_t row_bytes = size_t(in.width) * size_t(in.channels);
   for (size_t y = 0; y < filter.taps.size(); ++y, out += row_bytes) {
-    VerticalColumns(in, filter, y, 0, row_bytes, out);
+    VerticalColumns(in, filter, y, out);
   }
 }
 

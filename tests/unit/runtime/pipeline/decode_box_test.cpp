@@ -37,8 +37,11 @@ void ExpectSameAsFullDecode(const std::vector<uint8_t>& bytes, const std::string
       return box;
     };
     Image part;
-    ASSERT_TRUE(DecodeJpegBox(bytes, choose, &part).ok()) << name;
-    ASSERT_TRUE(part.bytes == Cut(whole, box).bytes)
+    Box inside;
+    ASSERT_TRUE(DecodeJpegBox(bytes, choose, &part, &inside).ok()) << name;
+    ASSERT_EQ(inside.height, box.height);
+    ASSERT_EQ(inside.width, box.width);
+    ASSERT_TRUE(Cut(part, inside).bytes == Cut(whole, box).bytes)
         << name << " " << box.top << " " << box.left << " " << box.height << " " << box.width;
   }
 }
@@ -59,11 +62,12 @@ TEST(DecodeJpegBox, ATruncatedFileIsBadWhateverTheBox) {
   std::vector<uint8_t> bytes = ReadGolden("420.jpg");
   bytes.resize(bytes.size() - bytes.size() / 4);
   Image part;
+  Box inside;
   const auto top_left = [](const api::ImageShape&) { return Box{0, 0, 1, 1}; };
-  EXPECT_EQ(DecodeJpegBox(bytes, top_left, &part).code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(DecodeJpegBox(bytes, top_left, &part, &inside).code(), absl::StatusCode::kDataLoss);
   bytes.resize(10);
-  EXPECT_EQ(DecodeJpegBox(bytes, top_left, &part).code(), absl::StatusCode::kDataLoss);
-  EXPECT_EQ(DecodeJpegBox({}, top_left, &part).code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(DecodeJpegBox(bytes, top_left, &part, &inside).code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(DecodeJpegBox({}, top_left, &part, &inside).code(), absl::StatusCode::kDataLoss);
 }
 
 TEST(DecodeJpegBox, MayEndWithoutItsMarkerWhenAllPixelsAreThere) {
