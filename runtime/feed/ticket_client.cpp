@@ -187,6 +187,7 @@ StreamStats Impl::stats() const {
   const std::lock_guard lock(mutex_);
   StreamStats stats = stats_;
   stats.tickets_reissued = window_.reissued();
+  stats.tickets_moved = window_.moved();
   stats.duplicates_dropped = window_.duplicates();
   return stats;
 }
@@ -323,6 +324,7 @@ void Impl::OnFrame(ProducerId id, Frame frame) {
       Apply(Window::Started{id, ticket.id});
       return;
     case Frame::Kind::kFailed:
+      if (frame.damaged) ++stats_.batches_damaged;
       log::Warning("a ticket failed",
                    {{"worker", name}, {"step", ticket.step}, {"error", frame.error.message()}});
       Apply(Window::Failed{id, ticket.id, frame.error});
@@ -347,6 +349,8 @@ void Impl::OnDown(ProducerId id, const absl::Status& status) {
     log::Warning("stream to CPU worker broke", {{"worker", worker.address.name},
                                                 {"address", worker.address.address},
                                                 {"error", status.ToString()}});
+    // A frame's own header can be what was damaged; then the whole stream is given up.
+    if (absl::IsDataLoss(status)) ++stats_.batches_damaged;
     worker.stream.reset();
     worker.redial_at = clock_.Now() + worker.backoff.Next();
     Apply(Window::StreamDown{id});

@@ -145,6 +145,7 @@ absl::StatusOr<Frame> DecodeBatch(const v1::FrameHeader& header, Frame frame, Sl
   }
   if (crc != header.batch_crc32c()) {
     frame.kind = Frame::Kind::kFailed;
+    frame.damaged = true;
     frame.error = absl::DataLossError(
         absl::StrCat("the batch of ticket ", frame.ticket.id, " was damaged on its way: CRC32C ",
                      absl::Hex(crc), ", sent as ", absl::Hex(header.batch_crc32c())));

@@ -31,6 +31,7 @@ struct Frame {
   Ticket ticket;
   std::unique_ptr<Batch> batch;  // kBatch only; `producer` is left empty
   absl::Status error;            // kFailed only, never OK
+  bool damaged = false;          // kFailed only: the batch was sent, but changed on its way
 };
 grpc::ByteBuffer EncodeStarted(const Ticket& ticket);
 grpc::ByteBuffer EncodeFailed(const Ticket& ticket, const absl::Status& error);

@@ -22,6 +22,8 @@ constexpr std::string_view kUnixScheme = "unix:";
 constexpr int kUnlimited = -1;
 constexpr int kMinPingIntervalMs = 5000;  // trainers ping every 10 s
 constexpr int kHandshakeTimeoutMs = 10'000;
+constexpr int kKeepaliveTimeMs = 10'000;
+constexpr int kKeepaliveTimeoutMs = 5'000;
 
 class StreamService : public grpc::CallbackGenericService {
  public:
@@ -75,6 +77,9 @@ class Impl : public WorkerServer {
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
                                kMinPingIntervalMs);
     builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeTimeoutMs);
+    // A trainer behind a cut network closes no stream; what is queued for it would stay in memory.
+    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveTimeMs);
+    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
     builder.SetMaxReceiveMessageSize(kUnlimited);
     builder.SetMaxSendMessageSize(kUnlimited);
     builder.RegisterCallbackGenericService(&service_);

@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/version.h"
 #include "runtime/head/state.h"
 
 namespace hetero::head {
@@ -34,6 +35,16 @@ void State::On(const HelloReceived& event) {
   if (!role.ok()) {
     AddNote(true, absl::StrCat("refused: ", role.status().message()));
     actions_.push_back(MakeRefusal(event.stream, std::string(role.status().message()), false));
+    return;
+  }
+  // Two versions might compute different batches from one ticket, and no digest would tell which.
+  if (const std::string& version = event.hello.version();
+      !version.empty() && version != base::kVersion) {
+    const std::string reason = absl::StrCat(
+        MemberName(**role, identity.index(), identity.local_rank()), " runs version ", version,
+        ", the head ", base::kVersion, ": give every role of the job an image of the same version");
+    AddNote(true, absl::StrCat("refused: ", reason));
+    actions_.push_back(MakeRefusal(event.stream, reason, false));
     return;
   }
   MemberRecord& member =

@@ -1,0 +1,234 @@
+// CPU workers as real processes behind a network that a proxy spoils. Whatever it does, the stream
+// is that of the undisturbed run: the digest covers every sample's bytes.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <chrono>
+#include <functional>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "runtime/feed/digest.h"
+#include "runtime/feed/sample_producer.h"
+#include "runtime/feed/ticket_client.h"
+#include "runtime/head/server.h"
+#include "runtime/process/grpc_lifetime.h"
+#include "tests/integration/support/jobs.h"
+#include "tests/integration/support/program_run.h"
+#include "tests/integration/support/proxy.h"
+#include "tests/integration/support/temporary_folder.h"
+
+namespace hetero {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::ProgramRun;
+using testing::Proxy;
+
+constexpr seconds kDeadline(120);
+constexpr int kWorkers = 2;
+
+// A head and two cpu-worker processes behind proxies, and one rank in this process.
+class NetworkFaultTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    process::KeepGrpcInitialized();
+    // 400 batches of 16 pictures of 6 KB; a millisecond each, so that there is time for faults.
+    job_ = testing::SmallJob({"dataset.samples=1600", "training.epochs=4",
+                              "training.batchSizePerWorker=16", "roles.gpu.replicas=1",
+                              "roles.cpu.replicas=2",
+                              "dataset.image={height: 48, width: 48, channels: 3}",
+                              "pipeline=[{op: Delay, milliseconds: 1}, {op: HorizontalFlip}, "
+                              "{op: GaussianBlur, kernelSize: 3}, {op: Normalize}]"});
+    head::Server::Options options;
+    options.job = job_;
+    options.listen_address = "unix:" + (folder_ / "head.sock");
+    options.tls.plain_text = true;
+    options.created = base::Clock::Real().WallNow();
+    auto head = head::Server::Start(std::move(options), base::Clock::Real());
+    ASSERT_TRUE(head.ok()) << head.status();
+    head_ = *std::move(head);
+    auto producer = feed::SampleProducer::Create(job_);
+    ASSERT_TRUE(producer.ok()) << producer.status();
+    producer_ = *std::move(producer);
+    schedule_ = std::make_unique<job::Schedule>(
+        job::Schedule::Options{
+            .training = {.samples = 1600, .batch_size_per_worker = 16, .epochs = 4}},
+        0);
+    for (int i = 0; i < kWorkers; ++i) {
+      StartWorker(i);
+      proxies_.push_back(std::make_unique<Proxy>(folder_ / ("cpu-" + std::to_string(i))));
+    }
+  }
+
+  void StartWorker(int index) {
+    workers_.resize(kWorkers);
+    workers_[static_cast<size_t>(index)].reset();  // frees the address
+    const std::string name = std::to_string(index);
+    workers_[static_cast<size_t>(index)] = std::make_unique<ProgramRun>(
+        "hetero-runtime",
+        std::vector<std::string>{"cpu-worker", "--listen", "unix:" + (folder_ / ("cpu-" + name))},
+        std::vector<std::string>{
+            "HETERO_ROLE=cpu", "HETERO_ROLE_TYPE=CPUWorker", "HETERO_INDEX=" + name,
+            "HETERO_JOB_NAME=small", "HETERO_INCARNATION=" + std::to_string(++incarnation_),
+            "HETERO_HEAD_ADDRESS=" + head_->address(), "HETERO_TLS=plain-text"});
+  }
+
+  // `local_threads` 0: the workers are the only ones who can serve.
+  void StartClient(int local_threads = 0) {
+    client_ = feed::TicketClient::Start({.byte_budget = 24 * 16 * producer_->sample_bytes(),
+                                         .local_threads = local_threads,
+                                         .tls = {.plain_text = true}},
+                                        schedule_.get(), producer_.get(), base::Clock::Real());
+    std::vector<feed::WorkerAddress> roster;
+    for (size_t i = 0; i < proxies_.size() && local_threads == 0; ++i) {
+      roster.push_back({"cpu-" + std::to_string(i), proxies_[i]->address(), 1});
+    }
+    client_->SetRoster(roster);
+  }
+
+  // Takes `count` batches, or all that are left.
+  void Take(int64_t count = 1 << 30) {
+    std::stop_source stop;
+    std::jthread watchdog([&](std::stop_token done) {
+      base::Clock::Real().SleepFor(kDeadline, done);
+      if (!done.stop_requested()) stop.request_stop();
+    });
+    for (; count > 0; --count) {
+      const auto batch = client_->Next(stop.get_token());
+      if (absl::IsOutOfRange(batch.status())) return;
+      ASSERT_TRUE(batch.ok()) << batch.status();
+      ASSERT_EQ((*batch)->ticket.id, next_++);
+      if ((*batch)->producer == "cpu-0") ++from_first_;
+      feed::AddToDigest(7, **batch, &digest_);
+    }
+  }
+  // Takes batches until worker 0 serves again; says how long that took.
+  void TakeUntilTheFirstWorkerServes(const std::string& after) {
+    const auto begin = std::chrono::steady_clock::now();
+    const int64_t before = from_first_;
+    while (from_first_ == before && next_ < schedule_->size()) {
+      ASSERT_NO_FATAL_FAILURE(Take(1));
+      // Leaves batches for the one who comes back.
+      std::this_thread::sleep_for(milliseconds(100));
+    }
+    EXPECT_GT(from_first_, before) << "worker 0 never served again";
+    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
+    std::cout << after << ": worker 0 serves again after " << time.count() << " s\n";
+  }
+  void ExpectTheUndisturbedStream() {
+    ASSERT_NO_FATAL_FAILURE(Take());
+    EXPECT_EQ(next_, schedule_->size());
+    const feed::StreamStats stats = client_->stats();
+    EXPECT_EQ(stats.samples, 6400);
+    std::cout << stats.tickets_reissued << " tickets issued again, " << stats.duplicates_dropped
+              << " duplicates, " << stats.batches_damaged << " damaged\n";
+    const std::string spoiled = digest_.ToHex();
+    client_.reset();
+    digest_ = {};
+    next_ = 0;
+    StartClient(/*local_threads=*/2);
+    ASSERT_NO_FATAL_FAILURE(Take());
+    EXPECT_EQ(spoiled, digest_.ToHex());
+  }
+
+  testing::TemporaryFolder folder_;
+  api::HeteroTrainingJob job_;
+  std::unique_ptr<head::Server> head_;
+  int64_t incarnation_ = 0;
+  std::vector<std::unique_ptr<ProgramRun>> workers_;
+  std::vector<std::unique_ptr<Proxy>> proxies_;
+  std::unique_ptr<feed::SampleProducer> producer_;
+  std::unique_ptr<job::Schedule> schedule_;
+  std::unique_ptr<feed::TicketClient> client_;
+  job::StreamDigest digest_;
+  int64_t next_ = 0;
+  int64_t from_first_ = 0;  // batches that worker 0 produced
+};
+
+TEST_F(NetworkFaultTest, DelayAndSmallPieces) {
+  proxies_[0]->SetDelay(milliseconds(100));
+  proxies_[1]->SetPieces(700);
+  StartClient();
+  ExpectTheUndisturbedStream();
+}
+
+TEST_F(NetworkFaultTest, SlowReader) {
+  proxies_[0]->SetRate(300'000);
+  StartClient();
+  ExpectTheUndisturbedStream();
+}
+
+TEST_F(NetworkFaultTest, ConnectionsThatBreakAgainAndAgain) {
+  StartClient();
+  for (int i = 0; i < 15; ++i) {
+    ASSERT_NO_FATAL_FAILURE(Take(10));
+    proxies_[static_cast<size_t>(i % 2)]->BreakAll();
+  }
+  ExpectTheUndisturbedStream();
+}
+
+TEST_F(NetworkFaultTest, ShortCutThatHeals) {
+  StartClient();
+  ASSERT_NO_FATAL_FAILURE(Take(20));
+  proxies_[0]->Cut();
+  ASSERT_NO_FATAL_FAILURE(Take(60));
+  std::this_thread::sleep_for(seconds(2));
+  proxies_[0]->Heal();
+  TakeUntilTheFirstWorkerServes("cut for two seconds");
+  EXPECT_GT(client_->stats().tickets_reissued, 0);
+  ExpectTheUndisturbedStream();
+}
+
+// gRPC gives the connection up after 15 s; the way back must not take as long again.
+TEST_F(NetworkFaultTest, CutThatOutlivesTheConnection) {
+  StartClient();
+  ASSERT_NO_FATAL_FAILURE(Take(20));
+  const int64_t connections = proxies_[0]->connections();
+  proxies_[0]->Cut();
+  ASSERT_NO_FATAL_FAILURE(Take(60));
+  std::this_thread::sleep_for(seconds(20));
+  proxies_[0]->Heal();
+  TakeUntilTheFirstWorkerServes("cut for twenty seconds");
+  EXPECT_GT(proxies_[0]->connections(), connections);
+  ExpectTheUndisturbedStream();
+}
+
+TEST_F(NetworkFaultTest, FlippedBitsAreFoundAndNeverTrainedOn) {
+  constexpr int64_t kFlips = 12;
+  proxies_[0]->FlipBits(250'000, kFlips);
+  StartClient();
+  ASSERT_NO_FATAL_FAILURE(Take(300));
+  EXPECT_LT(proxies_[0]->flips_left(), kFlips);
+  EXPECT_GT(client_->stats().batches_damaged, 0);
+  ExpectTheUndisturbedStream();
+}
+
+TEST_F(NetworkFaultTest, KilledAndStartedAgain) {
+  StartClient();
+  ASSERT_NO_FATAL_FAILURE(Take(20));
+  workers_[0]->Signal(SIGKILL);
+  ASSERT_NO_FATAL_FAILURE(Take(40));
+  StartWorker(0);
+  TakeUntilTheFirstWorkerServes("killed and started again");
+  ExpectTheUndisturbedStream();
+}
+
+TEST_F(NetworkFaultTest, FrozenAndContinued) {
+  StartClient();
+  ASSERT_NO_FATAL_FAILURE(Take(20));
+  workers_[0]->Signal(SIGSTOP);
+  ASSERT_NO_FATAL_FAILURE(Take(60));
+  EXPECT_GT(client_->stats().tickets_reissued, 0);
+  workers_[0]->Signal(SIGCONT);
+  TakeUntilTheFirstWorkerServes("continued");
+  ExpectTheUndisturbedStream();
+}
+
+}  // namespace
+}  // namespace hetero
