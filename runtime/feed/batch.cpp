@@ -1,17 +1,70 @@
 #include "runtime/feed/batch.h"
 
+#include <algorithm>
+#include <mutex>
 #include <new>
+#include <utility>
+#include <vector>
 
 namespace hetero::feed {
 namespace {
+
 constexpr std::align_val_t kAlignment{64};  // a cache line, and the widest vector register
+
+uint8_t* Allocate(int64_t bytes) {
+  return static_cast<uint8_t*>(
+      ::operator new[](static_cast<size_t>(bytes > 0 ? bytes : 1), kAlignment));
 }
 
-Slab::Slab(int64_t bytes)
-    : data_(static_cast<uint8_t*>(
-          ::operator new[](static_cast<size_t>(bytes > 0 ? bytes : 1), kAlignment))),
-      size_(bytes) {}
+void Free(uint8_t* memory) { ::operator delete[](memory, kAlignment); }
 
-void Slab::Free::operator()(uint8_t* p) const { ::operator delete[](p, kAlignment); }
+// Large slabs that were freed, for the next batch of the same size: fresh pages cost the kernel
+// more than filling them costs us.
+class SpareSlabs {
+ public:
+  uint8_t* Take(int64_t bytes) {
+    const std::lock_guard lock(mutex_);
+    const auto it = std::find_if(spare_.begin(), spare_.end(),
+                                 [bytes](const auto& slab) { return slab.first == bytes; });
+    if (it == spare_.end()) return nullptr;
+    uint8_t* memory = it->second;
+    spare_.erase(it);
+    bytes_ -= bytes;
+    return memory;
+  }
+  // False when there are enough.
+  bool Keep(uint8_t* memory, int64_t bytes) {
+    const std::lock_guard lock(mutex_);
+    if (bytes_ + bytes > kMostBytes) return false;
+    spare_.emplace_back(bytes, memory);
+    bytes_ += bytes;
+    return true;
+  }
+
+ private:
+  static constexpr int64_t kMostBytes = int64_t{32} << 20;
+  std::mutex mutex_;  // guards both
+  std::vector<std::pair<int64_t, uint8_t*>> spare_;
+  int64_t bytes_ = 0;
+};
+
+constexpr int64_t kWorthKeeping = 256 << 10;
+
+SpareSlabs& Spare() {
+  static auto* const spare = new SpareSlabs;  // slabs may be freed while the process ends
+  return *spare;
+}
+
+}  // namespace
+
+Slab::Slab(int64_t bytes) : size_(bytes) {
+  uint8_t* memory = bytes >= kWorthKeeping ? Spare().Take(bytes) : nullptr;
+  data_ = {memory != nullptr ? memory : Allocate(bytes), SlabRelease{bytes}};
+}
+
+void SlabRelease::operator()(uint8_t* memory) const {
+  if (size >= kWorthKeeping && Spare().Keep(memory, size)) return;
+  Free(memory);
+}
 
 }  // namespace hetero::feed

@@ -18,7 +18,14 @@ struct BadSample {
   std::string reason;  // "train/cat/0004.jpg: premature end of JPEG file"
 };
 
-// Memory of one batch, 64-byte aligned. Move-only.
+// Gives a slab's memory back.
+struct SlabRelease {
+  int64_t size = 0;
+  void operator()(uint8_t* memory) const;
+};
+
+// Memory of one batch, 64-byte aligned; its bytes are not initialised. Move-only. Large ones are
+// kept for the next of the same size, up to 32 MiB in the process.
 class Slab {
  public:
   Slab() = default;
@@ -28,10 +35,7 @@ class Slab {
   int64_t size() const { return size_; }
 
  private:
-  struct Free {
-    void operator()(uint8_t* p) const;
-  };
-  std::unique_ptr<uint8_t[], Free> data_;
+  std::unique_ptr<uint8_t[], SlabRelease> data_;
   int64_t size_ = 0;
 };
 

@@ -11,12 +11,13 @@
 
 namespace hetero::feed {
 
-// Counters of a rank's input since the start. Monotone.
+// Counters of a rank's input since the start; monotone, but for bytes_waiting.
 struct StreamStats {
   int64_t batches = 0;
   int64_t samples = 0;
   int64_t bytes = 0;
-  double wait_seconds = 0;  // Next() blocked
+  int64_t bytes_waiting = 0;  // of batches that arrived and were not taken yet
+  double wait_seconds = 0;    // Next() blocked
   int64_t tickets_reissued = 0;
   int64_t duplicates_dropped = 0;
   int64_t tickets_moved = 0;    // from a busy worker to an idle one

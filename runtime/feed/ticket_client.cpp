@@ -26,6 +26,8 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr int kUnlimited = -1;
+constexpr int kFrameBytes = 4 << 20;      // of HTTP/2
+constexpr int kLookaheadBytes = 8 << 20;  // that a worker may send before they are asked for
 constexpr base::Duration kTick = milliseconds(25);
 constexpr base::Backoff::Options kRedial{.initial = milliseconds(50), .max = milliseconds(1000)};
 
@@ -34,6 +36,9 @@ std::shared_ptr<grpc::Channel> MakeChannel(
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kUnlimited);
   arguments.SetMaxSendMessageSize(kUnlimited);
+  // The default of 16 KB a frame would cut a batch into hundreds of pieces.
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, kFrameBytes);
+  arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kLookaheadBytes);
   // gRPC's own pause before it connects again must not exceed ours.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);
@@ -172,6 +177,7 @@ absl::StatusOr<std::unique_ptr<Batch>> Impl::TakeHead() {
   std::unique_ptr<Batch> batch;
   if (auto node = batches_.extract(id)) {
     batch = std::move(node.mapped());
+    stats_.bytes_waiting -= batch->images.size();
   } else {
     batch = std::make_unique<Batch>();  // a share without samples
     batch->ticket = ticket;
@@ -337,6 +343,7 @@ void Impl::OnFrame(ProducerId id, Frame frame) {
                             .ticket = ticket.id,
                             .bytes = frame.batch->images.size(),
                             .work = base::FromSeconds(frame.batch->work_seconds)})) {
+    stats_.bytes_waiting += frame.batch->images.size();
     batches_[ticket.id] = std::move(frame.batch);
   }
 }

@@ -22,8 +22,22 @@ std::shared_ptr<TrainerStream> TrainerStream::Dial(const std::shared_ptr<grpc::C
 void TrainerStream::Send(const TicketRequest& request) {
   const std::lock_guard lock(mutex_);
   if (ended_) return;
-  requests_.push_back(EncodeRequest(request));
-  if (requests_.size() == 1) StartWrite(&requests_.front());
+  // While a message is being written, what comes next becomes one message. A worker reads what is
+  // called back before what is issued, so a ticket that was not sent yet is called back here.
+  for (const int64_t ticket : request.cancel) {
+    const auto erased = std::erase_if(next_.issue, [&](const Ticket& t) { return t.id == ticket; });
+    if (erased == 0) next_.cancel.push_back(ticket);
+  }
+  next_.issue.insert(next_.issue.end(), request.issue.begin(), request.issue.end());
+  if (!writing_) WriteNext();
+}
+
+void TrainerStream::WriteNext() {
+  if (next_.issue.empty() && next_.cancel.empty()) return;
+  request_ = EncodeRequest(next_);
+  next_ = {};
+  writing_ = true;
+  StartWrite(&request_);
 }
 
 void TrainerStream::Cancel() { context_.TryCancel(); }
@@ -39,13 +53,11 @@ void TrainerStream::OnReadDone(bool ok) {
     RemoveHold();
     return;
   }
-  absl::StatusOr<Frame> frame = DecodeFrame(frame_);
+  const absl::Status decoded = DecodeFrames(frame_, callbacks_.on_frame);
   frame_.Clear();
-  if (frame.ok()) {
-    callbacks_.on_frame(*std::move(frame));
-  } else {
+  if (!decoded.ok()) {
     // Where the next frame begins can no longer be trusted, nor which ticket this one answered.
-    broken_ = frame.status();
+    broken_ = decoded;
     context_.TryCancel();
   }
   StartRead(&frame_);
@@ -53,9 +65,9 @@ void TrainerStream::OnReadDone(bool ok) {
 
 void TrainerStream::OnWriteDone(bool ok) {
   const std::lock_guard lock(mutex_);
-  requests_.pop_front();
+  writing_ = false;
   if (ended_ || !ok) return;  // after a failed write the read fails too
-  if (!requests_.empty()) StartWrite(&requests_.front());
+  WriteNext();
 }
 
 void TrainerStream::OnDone(const grpc::Status& status) {

@@ -5,7 +5,6 @@
 #include <grpcpp/support/byte_buffer.h>
 #include <grpcpp/support/client_callback.h>
 
-#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -41,6 +40,7 @@ class TrainerStream : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byt
 
  private:
   explicit TrainerStream(Callbacks callbacks) : callbacks_(std::move(callbacks)) {}
+  void WriteNext();  // with mutex_ held, while nothing is being written
 
   const Callbacks callbacks_;
   grpc::ClientContext context_;
@@ -48,9 +48,11 @@ class TrainerStream : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byt
   grpc::ByteBuffer frame_;               // gRPC writes it between StartRead and OnReadDone
   absl::Status broken_;                  // why the trainer itself gave the stream up
 
-  std::mutex mutex_;                       // guards requests_, ended_
-  std::deque<grpc::ByteBuffer> requests_;  // the first one is being written
-  bool ended_ = false;                     // nothing may be written any more
+  std::mutex mutex_;          // guards all below
+  TicketRequest next_;        // not handed to gRPC yet
+  grpc::ByteBuffer request_;  // being written
+  bool writing_ = false;
+  bool ended_ = false;  // nothing may be written any more
 };
 
 }  // namespace hetero::feed

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <string>
 #include <utility>
@@ -114,7 +115,7 @@ absl::StatusOr<int64_t> TensorBytes(const v1::FrameHeader& header, size_t left) 
     }
     bytes *= factor;
   }
-  if (count > kMaxTensorBytes / bytes || static_cast<uint64_t>(bytes * count) != left) {
+  if (count > kMaxTensorBytes / bytes || static_cast<uint64_t>(bytes * count) > left) {
     return bad(": ", count, " samples of ", bytes, " bytes announced, ", left, " bytes sent");
   }
   return bytes * count;
@@ -177,6 +178,29 @@ absl::StatusOr<v1::FrameHeader> ReadHeader(SliceReader* reader) {
   return header;
 }
 
+absl::StatusOr<Frame> ReadFrame(SliceReader* reader) {
+  const absl::StatusOr<v1::FrameHeader> header = ReadHeader(reader);
+  if (!header.ok()) return header.status();
+  const absl::StatusOr<Ticket> ticket = FromProto(header->ticket());
+  if (!ticket.ok()) return ticket.status();
+
+  Frame frame;
+  frame.ticket = *ticket;
+  if (header->kind() == v1::FrameHeader::BATCH) {
+    frame.kind = Frame::Kind::kBatch;
+    return DecodeBatch(*header, std::move(frame), reader);
+  }
+  if (header->kind() == v1::FrameHeader::STARTED) return frame;
+  if (header->kind() != v1::FrameHeader::FAILED) {
+    return absl::DataLossError(
+        absl::StrCat("unknown kind ", static_cast<int>(header->kind()), " of feed frame"));
+  }
+  frame.kind = Frame::Kind::kFailed;
+  frame.error = absl::Status(static_cast<absl::StatusCode>(header->error_code()), header->error());
+  if (frame.error.ok()) frame.error = absl::UnknownError(header->error());
+  return frame;
+}
+
 }  // namespace
 
 grpc::ByteBuffer EncodeRequest(const TicketRequest& request) {
@@ -235,33 +259,35 @@ grpc::ByteBuffer EncodeBatch(std::unique_ptr<Batch> batch) {
   return grpc::ByteBuffer(slices.data(), slices.size());
 }
 
-absl::StatusOr<Frame> DecodeFrame(const grpc::ByteBuffer& buffer) {
+grpc::ByteBuffer JoinFrames(const std::vector<grpc::ByteBuffer>& frames) {
+  std::vector<grpc::Slice> all, slices;
+  for (const grpc::ByteBuffer& frame : frames) {
+    if (frame.Dump(&slices).ok()) std::move(slices.begin(), slices.end(), std::back_inserter(all));
+  }
+  return grpc::ByteBuffer(all.data(), all.size());
+}
+
+absl::Status DecodeFrames(const grpc::ByteBuffer& buffer,
+                          const std::function<void(Frame)>& on_frame) {
   absl::StatusOr<SliceReader> reader = SliceReader::Open(buffer);
   if (!reader.ok()) return reader.status();
-  const absl::StatusOr<v1::FrameHeader> header = ReadHeader(&*reader);
-  if (!header.ok()) return header.status();
-  const absl::StatusOr<Ticket> ticket = FromProto(header->ticket());
-  if (!ticket.ok()) return ticket.status();
+  do {
+    absl::StatusOr<Frame> frame = ReadFrame(&*reader);
+    if (!frame.ok()) return frame.status();
+    on_frame(*std::move(frame));
+  } while (reader->left() > 0);
+  return absl::OkStatus();
+}
 
-  Frame frame;
-  frame.ticket = *ticket;
-  if (header->kind() == v1::FrameHeader::BATCH) {
-    frame.kind = Frame::Kind::kBatch;
-    return DecodeBatch(*header, std::move(frame), &*reader);
+absl::StatusOr<Frame> DecodeFrame(const grpc::ByteBuffer& buffer) {
+  std::vector<Frame> frames;
+  const absl::Status status =
+      DecodeFrames(buffer, [&](Frame frame) { frames.push_back(std::move(frame)); });
+  if (!status.ok()) return status;
+  if (frames.size() != 1) {
+    return absl::DataLossError(absl::StrCat(frames.size(), " feed frames in the place of one"));
   }
-  if (reader->left() != 0) {
-    return absl::DataLossError(
-        absl::StrCat("a feed frame without a batch is followed by ", reader->left(), " bytes"));
-  }
-  if (header->kind() == v1::FrameHeader::STARTED) return frame;
-  if (header->kind() != v1::FrameHeader::FAILED) {
-    return absl::DataLossError(
-        absl::StrCat("unknown kind ", static_cast<int>(header->kind()), " of feed frame"));
-  }
-  frame.kind = Frame::Kind::kFailed;
-  frame.error = absl::Status(static_cast<absl::StatusCode>(header->error_code()), header->error());
-  if (frame.error.ok()) frame.error = absl::UnknownError(header->error());
-  return frame;
+  return std::move(frames.front());
 }
 
 }  // namespace hetero::feed

@@ -3,6 +3,7 @@
 #include <grpcpp/support/byte_buffer.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -38,10 +39,16 @@ grpc::ByteBuffer EncodeFailed(const Ticket& ticket, const absl::Status& error);
 // Borrows the batch's slab: no tensor byte is copied, and the batch lives until gRPC has sent it.
 grpc::ByteBuffer EncodeBatch(std::unique_ptr<Batch> batch);
 
-// Copies tensor bytes once, into a new slab. A batch whose tensor bytes are not those that the
-// header's checksum was computed of comes back as kFailed with kDataLoss, so that its ticket can be
-// issued again. Anything else that is wrong with the frame is an error: kDataLoss naming what was
-// found, and nothing of it can be used.
+// Several frames as one message, so that small ones do not cost a write each; nothing is copied.
+grpc::ByteBuffer JoinFrames(const std::vector<grpc::ByteBuffer>& frames);
+
+// Hands the frames of a message to `on_frame`, in order. Copies tensor bytes once, into a new slab.
+// A batch whose tensor bytes are not those that the header's checksum was computed of comes as
+// kFailed with kDataLoss, so that its ticket can be issued again. Anything else that is wrong with
+// a frame is an error: kDataLoss naming what was found, and nothing from there on can be used.
+absl::Status DecodeFrames(const grpc::ByteBuffer& buffer,
+                          const std::function<void(Frame)>& on_frame);
+// A message with exactly one frame.
 absl::StatusOr<Frame> DecodeFrame(const grpc::ByteBuffer& buffer);
 
 }  // namespace hetero::feed

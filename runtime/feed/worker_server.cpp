@@ -22,6 +22,7 @@ constexpr std::string_view kUnixScheme = "unix:";
 constexpr int kUnlimited = -1;
 constexpr int kMinPingIntervalMs = 5000;  // trainers ping every 10 s
 constexpr int kHandshakeTimeoutMs = 10'000;
+constexpr int kWriteBytes = 1 << 20;      // handed to the kernel at once
 constexpr int kKeepaliveTimeMs = 10'000;
 constexpr int kKeepaliveTimeoutMs = 5'000;
 
@@ -80,6 +81,7 @@ class Impl : public WorkerServer {
     // A trainer behind a cut network closes no stream; what is queued for it would stay in memory.
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveTimeMs);
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_WRITE_BUFFER_SIZE, kWriteBytes);
     builder.SetMaxReceiveMessageSize(kUnlimited);
     builder.SetMaxSendMessageSize(kUnlimited);
     builder.RegisterCallbackGenericService(&service_);

@@ -2,10 +2,14 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/log.h"
 
 namespace hetero::feed {
+namespace {
+constexpr size_t kMostJoined = 1 << 20;  // bytes of frames that go as one message
+}
 
 WorkerStream* WorkerStream::Open(TicketExecutor* executor, AtomicCounters* counters) {
   auto* stream = new WorkerStream(executor, counters);
@@ -78,14 +82,29 @@ void WorkerStream::Send(grpc::ByteBuffer frame) {
   const std::lock_guard lock(mutex_);
   if (ended_) return;
   frames_.push_back(std::move(frame));
-  if (frames_.size() == 1) StartWrite(&frames_.front());
+  if (!writing_) WriteNext();
+}
+
+void WorkerStream::WriteNext() {
+  if (frames_.empty()) return;
+  std::vector<grpc::ByteBuffer> joined;
+  size_t bytes = 0;
+  do {
+    bytes += frames_.front().Length();
+    joined.push_back(std::move(frames_.front()));
+    frames_.pop_front();
+  } while (!frames_.empty() && bytes + frames_.front().Length() <= kMostJoined);
+  message_ = joined.size() == 1 ? std::move(joined.front()) : JoinFrames(joined);
+  writing_ = true;
+  StartWrite(&message_);
 }
 
 void WorkerStream::OnWriteDone(bool ok) {
   const std::lock_guard lock(mutex_);
-  frames_.pop_front();
+  writing_ = false;
+  message_.Clear();
   if (ended_ || !ok) return;  // after a failed write the read fails too, and ends the stream
-  if (!frames_.empty()) StartWrite(&frames_.front());
+  WriteNext();
 }
 
 void WorkerStream::End(const grpc::Status& status) {

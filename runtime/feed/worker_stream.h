@@ -44,6 +44,7 @@ class WorkerStream : public grpc::ServerGenericBidiReactor {
   void CancelAll();
   void SendResult(const Ticket& ticket, absl::StatusOr<std::unique_ptr<Batch>> batch);
   void Send(grpc::ByteBuffer frame);
+  void WriteNext();  // with mutex_ held, while nothing is being written
   void End(const grpc::Status& status);
 
   TicketExecutor& executor_;
@@ -51,9 +52,11 @@ class WorkerStream : public grpc::ServerGenericBidiReactor {
   std::shared_ptr<WorkerStream> self_;  // dropped in OnDone
   grpc::ByteBuffer request_;            // gRPC writes it between StartRead and OnReadDone
 
-  std::mutex mutex_;                     // guards frames_, ended_, queued_
-  std::deque<grpc::ByteBuffer> frames_;  // the first one is being written
-  bool ended_ = false;                   // Finish was called: nothing may be written any more
+  std::mutex mutex_;                     // guards all below
+  std::deque<grpc::ByteBuffer> frames_;  // not handed to gRPC yet
+  grpc::ByteBuffer message_;             // being written
+  bool writing_ = false;
+  bool ended_ = false;  // Finish was called: nothing may be written any more
   std::unordered_map<int64_t, TicketExecutor::Handle> queued_;  // by ticket id; not started
 };
 

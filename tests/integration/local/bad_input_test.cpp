@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <set>
+#include <utility>
 
 #include "tests/integration/support/jobs.h"
 #include "tests/integration/support/program_run.h"
@@ -179,6 +181,9 @@ class BadPictures : public ::testing::Test {
     const std::string jpeg = testing::ReadFileOrDie(files[5]);
     WriteFile(files[5], jpeg.substr(0, jpeg.size() / 2));
     WriteFile(files[40], "this is a text file");
+    for (const size_t bad : {5, 40}) {
+      bad_files_.push_back(std::filesystem::path(files[bad]).filename());
+    }
   }
   std::vector<std::string> Arguments(std::vector<std::string> sets) {
     sets.push_back("dataset.uri=file://" + (folder_ / "data/train"));
@@ -192,6 +197,7 @@ class BadPictures : public ::testing::Test {
     return yaml.replace(begin, end - begin, "    uri: file:///replaced\n");
   }
   TemporaryFolder folder_;
+  std::vector<std::string> bad_files_;
 };
 
 TEST_F(BadPictures, AreCountedAndReplaced) {
@@ -202,6 +208,22 @@ TEST_F(BadPictures, AreCountedAndReplaced) {
   EXPECT_EQ(report["badSamples"], 2) << report["badSampleList"];
   EXPECT_EQ(report["badSampleList"].size(), 2u);
   EXPECT_EQ(report["samplesConsumed"], 2 * 128);
+  for (const std::string& file : bad_files_) {
+    EXPECT_NE(report["badSampleList"].dump().find(file), std::string::npos) << file;
+  }
+}
+
+TEST_F(BadPictures, AreReplacedAlikeByAnyWorkersForAnyRanks) {
+  std::set<std::string> digests;
+  for (const auto& [workers, ranks] : {std::pair(0, 1), std::pair(1, 2), std::pair(3, 2)}) {
+    LocalRun run(Manifest(), Arguments({"training.batchSizePerWorker=" + std::to_string(32 / ranks),
+                                        "roles.cpu.replicas=" + std::to_string(workers),
+                                        "roles.gpu.replicas=" + std::to_string(ranks)}));
+    Expect(run.Wait(), 0, {});
+    EXPECT_EQ(run.report()["badSamples"], 2);
+    digests.insert(run.report()["streamDigest"].get<std::string>());
+  }
+  EXPECT_EQ(digests.size(), 1u);
 }
 
 // A class folder that validation lacks would shift its labels.

@@ -46,6 +46,11 @@ TEST(Crc32cTest, BothImplementationsEqualTheDefinitionAtEveryLengthAndOffset) {
       ASSERT_EQ(Crc32cPortable(bytes.data() + offset, size), want);
     }
   }
+  // Around the lanes of the fast implementation.
+  for (const size_t size : {6143, 6144, 6145, 6151, 12'288, 12'300, 20'000}) {
+    const auto bytes = RandomBytes(size, 2);
+    ASSERT_EQ(Crc32c(bytes.data(), size, 77), Crc32cPortable(bytes.data(), size, 77)) << size;
+  }
   const auto large = RandomBytes(100'003, 1);
   EXPECT_EQ(Crc32c(large.data(), large.size()), Naive(large));
   EXPECT_EQ(Crc32cPortable(large.data(), large.size()), Naive(large));

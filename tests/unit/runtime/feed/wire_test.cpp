@@ -85,6 +85,18 @@ TEST(WireTest, StartedFailedAndRequestsSurviveTheTrip) {
   EXPECT_EQ(request->cancel, (std::vector<int64_t>{7, 8}));
 }
 
+TEST(WireTest, JoinedFramesComeApartInOrder) {
+  const grpc::ByteBuffer joined = JoinFrames({EncodeStarted(kTicket), EncodeBatch(MakeBatch()),
+                                              EncodeFailed(kTicket, absl::AbortedError("x"))});
+  std::vector<Frame::Kind> kinds;
+  EXPECT_TRUE(DecodeFrames(joined, [&](Frame frame) {
+                EXPECT_EQ(frame.ticket, kTicket);
+                kinds.push_back(frame.kind);
+              }).ok());
+  EXPECT_EQ(kinds, (std::vector<Frame::Kind>{Frame::Kind::kStarted, Frame::Kind::kBatch,
+                                             Frame::Kind::kFailed}));
+}
+
 TEST(WireTest, EveryFlippedBitIsFound) {
   const std::string good = Bytes(EncodeBatch(MakeBatch()));
   for (size_t bit = 0; bit < good.size() * 8; ++bit) {

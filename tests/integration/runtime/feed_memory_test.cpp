@@ -1,0 +1,133 @@
+// A trainer's memory is bounded by its budget, however many workers are however fast.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/crc32c.h"
+#include "runtime/feed/ticket_client.h"
+#include "runtime/feed/worker_server.h"
+#include "runtime/job/schedule.h"
+#include "tests/integration/support/temporary_folder.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSanitized = true;
+#else
+constexpr bool kSanitized = false;
+#endif
+
+namespace hetero::feed {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr int kWorkers = 100;
+constexpr int64_t kMiB = 1 << 20;
+
+// Batches of one megabyte, as fast as memory can be written.
+class FastProducer : public BatchProducer {
+ public:
+  absl::Status Check(const Ticket&) const override { return absl::OkStatus(); }
+  Batch Allocate(const Ticket& ticket) const override {
+    Batch batch;
+    batch.ticket = ticket;
+    batch.shape = {512, 512, 4};
+    batch.images = Slab(kMiB);
+    std::memset(batch.images.data(), 9, kMiB);
+    batch.labels.resize(1);
+    batch.sample_ids.resize(1);
+    batch.crcs = {base::Crc32c(batch.images.data(), kMiB)};
+    return batch;
+  }
+  absl::Status Produce(Batch*, int64_t, std::optional<BadSample>*) const override {
+    return absl::OkStatus();
+  }
+  int64_t sample_bytes() const override { return kMiB; }
+};
+
+std::string Address(const testing::TemporaryFolder& folder, int worker) {
+  return "unix:" + (folder / std::to_string(worker));
+}
+
+// In a process of its own, so that this one's memory is the trainer's alone.
+pid_t ForkWorkers(const testing::TemporaryFolder& folder, const FastProducer& producer) {
+  const pid_t child = fork();
+  if (child != 0) return child;
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  std::vector<std::unique_ptr<WorkerServer>> servers;
+  for (int i = 0; i < kWorkers; ++i) {
+    auto server = WorkerServer::Start(
+        {.listen_address = Address(folder, i), .tls = {.plain_text = true}, .name = "cpu"},
+        base::Clock::Real());
+    if (!server.ok()) _exit(1);
+    (*server)->SetProducer(&producer);
+    servers.push_back(*std::move(server));
+  }
+  while (true) pause();
+}
+
+int64_t ResidentBytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("VmRSS:")) return std::stoll(line.substr(6)) * 1024;
+  }
+  return 0;
+}
+
+TEST(FeedMemory, HundredFastWorkersAndAPausedTrainerStayInTheBudget) {
+  testing::TemporaryFolder folder;
+  const FastProducer producer;
+  const pid_t workers = ForkWorkers(folder, producer);
+  const job::Schedule schedule(
+      {.training = {.samples = 400, .batch_size_per_worker = 1, .epochs = 1}}, 0);
+  constexpr int64_t kBudget = 128 * kMiB;
+  {
+    const auto client = TicketClient::Start(
+        {.byte_budget = kBudget, .local_threads = 0, .tls = {.plain_text = true}}, &schedule,
+        &producer, base::Clock::Real());
+    std::vector<WorkerAddress> roster;
+    for (int i = 0; i < kWorkers; ++i) {
+      roster.push_back({"cpu-" + std::to_string(i), Address(folder, i), 1});
+    }
+    const int64_t before = ResidentBytes();
+    client->SetRoster(roster);
+    int64_t most_waiting = 0, most_resident = 0;
+    const auto look = [&] {
+      most_waiting = std::max(most_waiting, client->stats().bytes_waiting);
+      most_resident = std::max(most_resident, ResidentBytes());
+      std::this_thread::sleep_for(milliseconds(5));
+    };
+    const auto deadline = std::chrono::steady_clock::now() + seconds(60);
+    while (most_waiting < kBudget && std::chrono::steady_clock::now() < deadline) look();
+    for (int i = 0; i < 200; ++i) look();  // whatever else might still come
+    EXPECT_EQ(most_waiting, kBudget);
+    std::cout << "resident memory grew by " << (most_resident - before) / kMiB << " MiB at "
+              << most_waiting / kMiB << " MiB waiting\n";
+    // Beside the window: a hundred connections, and the batches that gRPC is taking in.
+    if (!kSanitized) {
+      EXPECT_LT(most_resident - before, kBudget + 96 * kMiB);
+    }
+    for (int i = 0; i < 400; ++i) {
+      const auto batch = client->Next({});
+      ASSERT_TRUE(batch.ok()) << batch.status();
+      EXPECT_EQ((*batch)->ticket.id, i);
+    }
+  }
+  kill(workers, SIGKILL);
+  waitpid(workers, nullptr, 0);
+}
+
+}  // namespace
+}  // namespace hetero::feed
