@@ -22,7 +22,7 @@ constexpr std::string_view kUnixScheme = "unix:";
 constexpr int kUnlimited = -1;
 constexpr int kMinPingIntervalMs = 5000;  // trainers ping every 10 s
 constexpr int kHandshakeTimeoutMs = 10'000;
-constexpr int kWriteBytes = 1 << 20;      // handed to the kernel at once
+constexpr int kWriteBytes = 1 << 20;  // handed to the kernel at once
 constexpr int kKeepaliveTimeMs = 10'000;
 constexpr int kKeepaliveTimeoutMs = 5'000;
 
