@@ -26,6 +26,7 @@ struct LocalArguments {
   std::string trainer;
   std::string dump_stream;
   bool input_only = false;
+  bool ceiling_probe = false;
 };
 
 constexpr char kSetHelp[] =
@@ -112,7 +113,8 @@ int RunLocalCommand(const LocalArguments& arguments) {
                            arguments.dump_stream.empty()
                                ? ""
                                : std::filesystem::absolute(arguments.dump_stream, ignored).string(),
-                       .input_only = arguments.input_only},
+                       .input_only = arguments.input_only,
+                       .ceiling_probe = arguments.ceiling_probe},
                       base::Clock::Real(), signals.first(), signals.second());
   if (!outcome.ok()) {
     std::cerr << outcome.status().message() << "\n";
@@ -149,6 +151,10 @@ void AddLocal(CLI::App& app, int* exit_code) {
   command->add_option("--set", arguments->overrides, kSetHelp)->allow_extra_args(false);
   command->add_flag("--input-only", arguments->input_only,
                     "Run the data path into a consumer that discards, to measure it");
+  command
+      ->add_flag("--ceiling-probe", arguments->ceiling_probe,
+                 "First measure how fast training is when its input costs nothing")
+      ->excludes("--input-only");
   command->add_option("--dump-stream", arguments->dump_stream,
                       "Write every consumed batch into this folder as safetensors");
   command->add_option("--trainer", arguments->trainer,

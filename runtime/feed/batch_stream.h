@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "runtime/feed/batch.h"
+#include "runtime/feed/wait_causes.h"
 
 namespace hetero::feed {
 
@@ -18,6 +19,7 @@ struct StreamStats {
   int64_t bytes = 0;
   int64_t bytes_waiting = 0;  // of batches that arrived and were not taken yet
   double wait_seconds = 0;    // Next() blocked
+  WaitCauses waits;           // the same by cause
   int64_t tickets_reissued = 0;
   int64_t duplicates_dropped = 0;
   int64_t tickets_moved = 0;    // from a busy worker to an idle one

@@ -61,7 +61,7 @@ absl::StatusOr<std::unique_ptr<SampleProducer>> SampleProducer::Create(
 absl::StatusOr<std::unique_ptr<SampleProducer>> SampleProducer::Create(
     const api::HeteroTrainingJob& job, std::unique_ptr<source::Dataset> train,
     std::unique_ptr<source::Dataset> validation, base::Clock& clock) {
-  auto pipeline = pipeline::Pipeline::Create(job.spec.pipeline, train->image(), job::Split::kTrain);
+  auto pipeline = CutPipeline::Create(job.spec.pipeline, train->image(), job::Split::kTrain);
   if (!pipeline.ok()) return pipeline.status();
 
   std::unique_ptr<SampleProducer> producer(new SampleProducer(clock));
@@ -70,11 +70,10 @@ absl::StatusOr<std::unique_ptr<SampleProducer>> SampleProducer::Create(
   producer->train_ = std::move(train);
   producer->train_pipeline_ = *std::move(pipeline);
   if (validation != nullptr) {
-    pipeline =
-        pipeline::Pipeline::Create(job.spec.pipeline, validation->image(), job::Split::kValidation);
+    pipeline = CutPipeline::Create(job.spec.pipeline, validation->image(), job::Split::kValidation);
     if (!pipeline.ok()) return pipeline.status();
     HETERO_RETURN_IF_ERROR(CheckSplitsAgree(*producer->train_, *validation));
-    if ((*pipeline)->output() != producer->train_pipeline_->output()) {
+    if ((*pipeline)->whole().output() != producer->train_pipeline_->whole().output()) {
       return absl::InvalidArgumentError(
           "spec.dataset.validation: its pictures leave the pipeline in another shape than the "
           "training set's; fix the size with Resize or a crop");
@@ -89,13 +88,13 @@ const source::Dataset& SampleProducer::dataset(job::Split split) const {
   return split == job::Split::kTrain ? *train_ : *validation_;
 }
 
-const pipeline::Pipeline& SampleProducer::pipeline(job::Split split) const {
+const CutPipeline& SampleProducer::cut(job::Split split) const {
   return split == job::Split::kTrain ? *train_pipeline_ : *validation_pipeline_;
 }
 
 int64_t SampleProducer::sample_bytes() const {
-  const int64_t train = train_pipeline_->output_bytes();
-  return has_validation() ? std::max(train, validation_pipeline_->output_bytes()) : train;
+  const int64_t train = train_pipeline_->whole().output_bytes();
+  return has_validation() ? std::max(train, validation_pipeline_->whole().output_bytes()) : train;
 }
 
 absl::Status SampleProducer::Check(const Ticket& ticket) const {
@@ -111,7 +110,12 @@ absl::Status SampleProducer::Check(const Ticket& ticket) const {
         "ticket ", ticket.id, " asks for epoch ", ticket.epoch, " slots [", slots.first, ", +",
         slots.count, ") of ", size, " samples: do trainer and worker run the same job?"));
   }
-  const int64_t bytes = pipeline(ticket.split).output_bytes();
+  if (!cut(ticket.split).CanLeave(ticket.left_to_trainer)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("ticket ", ticket.id, " leaves ", ticket.left_to_trainer,
+                     " operators to the trainer, where the pipeline cannot be cut"));
+  }
+  const int64_t bytes = cut(ticket.split).front(ticket.left_to_trainer).output_bytes();
   if (bytes > 0 && slots.count > kMaxBatchBytes / bytes) {
     return absl::InvalidArgumentError(absl::StrCat("ticket ", ticket.id, ": a batch of ",
                                                    slots.count, " samples of ", bytes,
@@ -122,10 +126,11 @@ absl::Status SampleProducer::Check(const Ticket& ticket) const {
 
 Batch SampleProducer::Allocate(const Ticket& ticket) const {
   const auto count = static_cast<size_t>(ticket.slots.count);
+  const pipeline::Pipeline& pipe = cut(ticket.split).front(ticket.left_to_trainer);
   Batch batch;
   batch.ticket = ticket;
-  batch.shape = pipeline(ticket.split).output();
-  batch.images = Slab(pipeline(ticket.split).output_bytes() * ticket.slots.count);
+  batch.shape = pipe.output();
+  batch.images = Slab(pipe.output_bytes() * ticket.slots.count);
   batch.labels.resize(count);
   batch.sample_ids.resize(count);
   batch.crcs.resize(count);
@@ -183,7 +188,7 @@ absl::Status SampleProducer::ProduceFrom(Batch* batch, int64_t index, int64_t id
     return describe(absl::DataLossError(
         absl::StrCat("label ", sample.label, " is outside [0, ", train_->classes(), ")")));
   }
-  const pipeline::Pipeline& pipe = pipeline(ticket.split);
+  const pipeline::Pipeline& pipe = cut(ticket.split).front(ticket.left_to_trainer);
   const auto bytes = static_cast<size_t>(pipe.output_bytes());
   const auto at = static_cast<size_t>(index);
   const std::span<uint8_t> out(batch->images.data() + at * bytes, bytes);
@@ -192,6 +197,30 @@ absl::Status SampleProducer::ProduceFrom(Batch* batch, int64_t index, int64_t id
   if (!status.ok()) return describe(status);
   batch->labels[at] = sample.label;
   batch->sample_ids[at] = id;
+  batch->crcs[at] = base::Crc32c(out.data(), out.size());
+  return absl::OkStatus();
+}
+
+api::ImageShape SampleProducer::FrontOutput(job::Split split, int32_t left) const {
+  return cut(split).front(left).output();
+}
+
+absl::Status SampleProducer::FinishSample(const Batch& half, int64_t index, Batch* batch) const {
+  thread_local source::RawSample sample;
+  const Ticket& ticket = half.ticket;
+  const auto at = static_cast<size_t>(index);
+  const auto half_bytes = static_cast<size_t>(half.images.size() / half.count());
+  const uint8_t* begin = half.images.data() + at * half_bytes;
+  sample.encoding = source::Encoding::kRaw;
+  sample.shape = half.shape;
+  sample.bytes.assign(begin, begin + half_bytes);
+  sample.label = half.labels[at];
+  const pipeline::Pipeline& rest = cut(ticket.split).rest(ticket.left_to_trainer);
+  const auto bytes = static_cast<size_t>(rest.output_bytes());
+  const std::span<uint8_t> out(batch->images.data() + at * bytes, bytes);
+  const int64_t epoch = ticket.split == job::Split::kTrain ? ticket.epoch : 0;
+  absl::Status status = rest.Run(sample, {seed_, epoch, half.sample_ids[at]}, out);
+  if (!status.ok()) return status;
   batch->crcs[at] = base::Crc32c(out.data(), out.size());
   return absl::OkStatus();
 }

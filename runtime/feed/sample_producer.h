@@ -10,6 +10,7 @@
 #include "operator/api/hetero_training_job.h"
 #include "runtime/feed/batch.h"
 #include "runtime/feed/batch_producer.h"
+#include "runtime/feed/cut_pipeline.h"
 #include "runtime/pipeline/pipeline.h"
 #include "runtime/source/dataset.h"
 
@@ -38,7 +39,13 @@ class SampleProducer : public BatchProducer {
   // Validation only when has_validation().
   const source::Dataset& dataset(job::Split split) const;
   bool has_validation() const { return validation_ != nullptr; }
-  const pipeline::Pipeline& pipeline(job::Split split) const;
+  const pipeline::Pipeline& pipeline(job::Split split) const { return cut(split).whole(); }
+  const CutPipeline& cut(job::Split split) const;
+
+  // Shape of a sample whose last `left` entries are still to be done; cut(split).CanLeave(left).
+  api::ImageShape FrontOutput(job::Split split, int32_t left) const;
+  // Does what the worker of `half` left undone for entry `index`, into the same entry of `*batch`.
+  absl::Status FinishSample(const Batch& half, int64_t index, Batch* batch) const;
 
  private:
   explicit SampleProducer(base::Clock& clock) : clock_(clock) {}
@@ -50,8 +57,8 @@ class SampleProducer : public BatchProducer {
   api::Shuffle shuffle_;
   std::unique_ptr<source::Dataset> train_;
   std::unique_ptr<source::Dataset> validation_;
-  std::unique_ptr<pipeline::Pipeline> train_pipeline_;
-  std::unique_ptr<pipeline::Pipeline> validation_pipeline_;
+  std::unique_ptr<CutPipeline> train_pipeline_;
+  std::unique_ptr<CutPipeline> validation_pipeline_;
 };
 
 }  // namespace hetero::feed

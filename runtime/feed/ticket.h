@@ -16,6 +16,8 @@ struct Ticket {
   int64_t epoch = 0;
   int64_t step = 0;
   job::SlotRange slots;
+  // Entries at the end of the pipeline's uint8 part that the worker leaves to the trainer.
+  int32_t left_to_trainer = 0;
   bool operator==(const Ticket&) const = default;
 };
 

@@ -15,9 +15,11 @@
 #include "base/backoff.h"
 #include "base/log.h"
 #include "base/thread.h"
+#include "runtime/feed/batch_finisher.h"
 #include "runtime/feed/ticket_executor.h"
 #include "runtime/feed/ticket_plan.h"
 #include "runtime/feed/trainer_stream.h"
+#include "runtime/feed/wait_causes.h"
 #include "runtime/feed/window.h"
 
 namespace hetero::feed {
@@ -60,6 +62,7 @@ class Impl : public TicketClient {
   absl::StatusOr<std::unique_ptr<Batch>> Next(std::stop_token stop) override;
   StreamStats stats() const override;
   void SetRoster(const std::vector<WorkerAddress>& workers) override;
+  PlacementState placement() const override;
 
  private:
   struct Worker {
@@ -74,6 +77,11 @@ class Impl : public TicketClient {
   bool Apply(const Window::Event& event);
   void Perform(const Window::Actions& actions);
   void IssueLocally(int64_t ticket);
+  // The trainer's part of a worker's batch; it comes back through OnFrame.
+  void FinishBatch(ProducerId id, std::unique_ptr<Batch> half);
+  void ChoosePlacement();
+  // Whether the own cores serve beside the workers from now on.
+  void JudgeLocalShare();
   void DialWhereDue();
   void Dial(ProducerId id, Worker* worker);
   void RemoveWorker(ProducerId id);
@@ -94,6 +102,11 @@ class Impl : public TicketClient {
   mutable std::mutex mutex_;
   std::condition_variable_any changed_;  // the head filled or failed, or a stream ended
   Window window_;
+  WaitJournal journal_;
+  PlacementProbe placement_;
+  LocalShareRule share_;
+  Window::Local local_mode_ = Window::Local::kLastResort;
+  const base::Instant started_;
   std::map<int64_t, std::unique_ptr<Batch>> batches_;  // arrived, not consumed
   std::map<ProducerId, Worker> workers_;
   // Of workers that left while their stream was still ending. gRPC joins its threads when the last
@@ -106,7 +119,9 @@ class Impl : public TicketClient {
   bool closing_ = false;
   StreamStats stats_;
 
-  std::unique_ptr<TicketExecutor> local_;  // null when this host serves no tickets
+  std::unique_ptr<TicketExecutor> local_;    // null when this host serves no tickets
+  std::unique_ptr<BatchFinisher> finisher_;  // null when workers do the whole pipeline
+  std::unique_ptr<TicketExecutor> finishing_;
   std::jthread driver_;
 };
 
@@ -124,7 +139,10 @@ Impl::Impl(Options options, const job::Schedule* schedule, const BatchProducer* 
                .local = producer != nullptr && options_.local_threads > 0
                             ? Window::Local::kLastResort
                             : Window::Local::kOff,
-               .is_empty = [this](int64_t id) { return plan_.At(id).slots.count == 0; }}) {
+               .is_empty = [this](int64_t id) { return plan_.At(id).slots.count == 0; }}),
+      journal_(clock.Now()),
+      placement_(options_.placement),
+      started_(clock.Now()) {
   if (!credentials_.ok())
     log::Error("no CPU worker can be reached", {{"error", credentials_.status().message()}});
   if (producer != nullptr && options_.local_threads > 0) {
@@ -133,6 +151,12 @@ Impl::Impl(Options options, const job::Schedule* schedule, const BatchProducer* 
             .name = "local", .threads = options_.local_threads, .low_priority = true},
         clock_);
     local_->SetProducer(producer);
+  }
+  if (options_.finisher != nullptr) {
+    finisher_ = std::make_unique<BatchFinisher>(*options_.finisher);
+    finishing_ = std::make_unique<TicketExecutor>(
+        TicketExecutor::Options{.name = "finish", .threads = options_.finisher_threads}, clock_);
+    finishing_->SetProducer(finisher_.get());
   }
   driver_ = std::jthread([this](std::stop_token stop) { Drive(stop); });
 }
@@ -147,6 +171,7 @@ Impl::~Impl() {
   changed_.wait(lock, [this] { return live_streams_ == 0; });
   lock.unlock();
   local_.reset();
+  finishing_.reset();
 }
 
 absl::StatusOr<std::unique_ptr<Batch>> Impl::Next(std::stop_token stop) {
@@ -154,9 +179,12 @@ absl::StatusOr<std::unique_ptr<Batch>> Impl::Next(std::stop_token stop) {
   std::unique_lock lock(mutex_);
   if (window_.head_state() == Window::HeadState::kWaiting) {
     const base::Instant before = clock_.Now();
+    journal_.OnWaitBegan(before);
     const bool there = changed_.wait(
         lock, stop, [this] { return window_.head_state() != Window::HeadState::kWaiting; });
-    stats_.wait_seconds += base::ToSeconds(clock_.Now() - before);
+    const base::Instant after = clock_.Now();
+    stats_.wait_seconds += base::ToSeconds(after - before);
+    stats_.waits.Add(journal_.OnWaitEnded(window_.head(), after));
     if (!there) return absl::CancelledError("stopped while waiting for a batch");
   }
   return TakeHead();
@@ -182,6 +210,7 @@ absl::StatusOr<std::unique_ptr<Batch>> Impl::TakeHead() {
     batch = std::make_unique<Batch>();  // a share without samples
     batch->ticket = ticket;
   }
+  journal_.Forget(id);
   ++stats_.batches;
   stats_.samples += batch->count();
   stats_.bytes += batch->images.size();
@@ -233,7 +262,9 @@ void Impl::RemoveWorker(ProducerId id) {
 
 bool Impl::Apply(const Window::Event& event) {
   const int64_t reissued = window_.reissued();
-  const Window::Actions actions = window_.Apply(event, clock_.Now());
+  const base::Instant now = clock_.Now();
+  const Window::Actions actions = window_.Apply(event, now);
+  journal_.OnWorkers(window_.connected_workers(), now);
   Perform(actions);
   if (window_.reissued() > reissued) {
     log::Info("tickets issued again", {{"rank", options_.rank},
@@ -258,6 +289,7 @@ void Impl::Perform(const Window::Actions& actions) {
       IssueLocally(ticket);
     } else {
       requests[id].issue.push_back(plan_.At(ticket));
+      requests[id].issue.back().left_to_trainer = placement_.left();
     }
   }
   for (const ProducerId id : actions.reset) {
@@ -286,6 +318,67 @@ void Impl::IssueLocally(int64_t ticket) {
     OnFrame(kLocalProducer, std::move(frame));
   };
   local_tickets_[ticket] = local_->Submit(plan_.At(ticket), std::move(callbacks));
+}
+
+void Impl::FinishBatch(ProducerId id, std::unique_ptr<Batch> half) {
+  Ticket whole = half->ticket;
+  whole.left_to_trainer = 0;
+  finisher_->Add(std::move(half));
+  TicketExecutor::Callbacks callbacks;
+  callbacks.on_started = [](const Ticket&) {};
+  callbacks.on_done = [this, id](const Ticket& done, absl::StatusOr<std::unique_ptr<Batch>> batch) {
+    const std::shared_ptr<const Batch> half_done = finisher_->Take(done.id);
+    Frame frame{.kind = Frame::Kind::kBatch, .ticket = done};
+    if (batch.ok() && half_done != nullptr) {
+      frame.batch = *std::move(batch);
+      frame.batch->work_seconds += half_done->work_seconds;
+      frame.batch->cpu_seconds += half_done->cpu_seconds;
+    } else {
+      frame.kind = Frame::Kind::kFailed;
+      frame.error =
+          batch.ok() ? absl::CancelledError("the same ticket was finished before") : batch.status();
+    }
+    OnFrame(id, std::move(frame));
+  };
+  finishing_->Submit(whole, std::move(callbacks));
+}
+
+void Impl::ChoosePlacement() {
+  if (!placement_.due()) return;
+  const double elapsed = base::ToSeconds(clock_.Now() - started_) - stats_.wait_seconds;
+  const double demand = elapsed > 0 ? static_cast<double>(stats_.samples) / elapsed : 0;
+  const auto batch = static_cast<double>(plan_.largest_count());
+  // Where batches wait for their way more than for their making, what came is what the way allows.
+  const WaitCauses& waits = stats_.waits;
+  const bool network = waits.transfer > waits.total() / 2;
+  const double bytes =
+      network ? static_cast<double>(stats_.bytes) / base::ToSeconds(clock_.Now() - started_) : 0;
+  placement_.Choose(window_.worker_rate() * batch, demand, bytes);
+  const PlacementState state = placement_.state();
+  log::Info("placement chosen", {{"rank", options_.rank},
+                                 {"leftToTrainer", state.choice->left},
+                                 {"reason", state.choice->reason}});
+}
+
+void Impl::JudgeLocalShare() {
+  if (options_.local_share == LocalShare::kLastResort || local_ == nullptr) return;
+  const base::Instant now = clock_.Now();
+  const bool shares = share_.Shares({.waited = stats_.wait_seconds + journal_.WaitingSeconds(now),
+                                     .consumed = stats_.batches,
+                                     .worker_rate = window_.worker_rate(),
+                                     .late = window_.waits_for_late_local()},
+                                    now);
+  const auto mode = shares ? Window::Local::kShares : Window::Local::kLastResort;
+  if (mode == local_mode_) return;
+  local_mode_ = mode;
+  log::Info(shares ? "own cores serve beside the CPU workers" : "own cores rest",
+            {{"rank", options_.rank}, {"workersPerSecond", window_.worker_rate()}});
+  Apply(Window::LocalChanged{mode});
+}
+
+PlacementState Impl::placement() const {
+  const std::lock_guard lock(mutex_);
+  return placement_.state();
 }
 
 void Impl::DialWhereDue() {
@@ -321,12 +414,16 @@ void Impl::OnFrame(ProducerId id, Frame frame) {
   const auto worker = workers_.find(id);
   const std::string& name = worker == workers_.end() ? "local" : worker->second.address.name;
   if (ticket.id < 0 || ticket.id >= plan_.size()) return;
-  if (ticket != plan_.At(ticket.id)) {
+  // What comes back from the finisher is whole again.
+  Ticket expected = plan_.At(ticket.id);
+  expected.left_to_trainer = ticket.left_to_trainer;
+  if (ticket != expected || (ticket.left_to_trainer != 0 && finisher_ == nullptr)) {
     frame.kind = Frame::Kind::kFailed;
     frame.error = absl::InternalError("the answer is to another ticket than the one issued");
   }
   switch (frame.kind) {
     case Frame::Kind::kStarted:
+      journal_.OnStarted(id, ticket.id, clock_.Now());
       Apply(Window::Started{id, ticket.id});
       return;
     case Frame::Kind::kFailed:
@@ -338,12 +435,19 @@ void Impl::OnFrame(ProducerId id, Frame frame) {
     case Frame::Kind::kBatch:
       break;
   }
+  if (id != kLocalProducer && frame.batch->producer.empty()) {
+    placement_.OnBatch(*frame.batch);
+    ChoosePlacement();
+  }
+  if (ticket.left_to_trainer != 0) return FinishBatch(id, std::move(frame.batch));
   frame.batch->producer = name;
+  const double work_seconds = frame.batch->work_seconds;
   if (Apply(Window::Arrived{.producer = id,
                             .ticket = ticket.id,
                             .bytes = frame.batch->images.size(),
-                            .work = base::FromSeconds(frame.batch->work_seconds)})) {
+                             .work = base::FromSeconds(work_seconds)})) {
     stats_.bytes_waiting += frame.batch->images.size();
+    journal_.OnArrived(id, ticket.id, work_seconds, clock_.Now());
     batches_[ticket.id] = std::move(frame.batch);
   }
 }
@@ -375,6 +479,7 @@ void Impl::Drive(std::stop_token stop) {
     ended.swap(ended_);
     DialWhereDue();
     Apply(Window::Tick{});
+    JudgeLocalShare();
   } while (clock_.SleepFor(kTick, stop));
 }
 

@@ -7,6 +7,8 @@
 #include "base/clock.h"
 #include "base/tls.h"
 #include "runtime/feed/batch_stream.h"
+#include "runtime/feed/local_share.h"
+#include "runtime/feed/placement_probe.h"
 #include "runtime/feed/sample_producer.h"
 #include "runtime/job/schedule.h"
 
@@ -32,9 +34,15 @@ class TicketClient : public BatchStream {
     int64_t byte_budget = int64_t{512} << 20;  // of the window, at least two batches
     int64_t max_window = 1024;                 // batches
     int local_threads = 1;                     // LocalProducer's; 0 turns it off
+    LocalShare local_share = LocalShare::kLastResort;
+    // Which operators are the trainer's: what is known before a worker was measured, and who does
+    // them, on so many threads. Without cuts the workers do all. The producer outlives the client.
+    PlacementInput placement;
+    const SampleProducer* finisher = nullptr;
+    int finisher_threads = 1;
     base::TlsOptions tls;
   };
-  // `producer` serves tickets on this host's own cores while no CPU worker can, and may be null
+  // `producer` serves tickets on this host's own cores as `local_share` says, and may be null
   // when this host cannot read the dataset. `schedule` decides the tickets. Both outlive the
   // client. Without readable TLS files no worker can be reached: Next() then returns that error.
   static std::unique_ptr<TicketClient> Start(Options options, const job::Schedule* schedule,
@@ -43,6 +51,7 @@ class TicketClient : public BatchStream {
   // The CPU workers alive now; at first there are none. Tickets of vanished ones are issued again
   // elsewhere.
   virtual void SetRoster(const std::vector<WorkerAddress>& workers) = 0;
+  virtual PlacementState placement() const = 0;
 };
 
 }  // namespace hetero::feed

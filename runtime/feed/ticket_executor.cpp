@@ -61,7 +61,7 @@ struct TicketExecutor::Work {
 };
 
 TicketExecutor::TicketExecutor(Options options, base::Clock& clock)
-    : options_(std::move(options)), clock_(clock) {
+    : options_(std::move(options)), clock_(clock), busy_(clock) {
   // Samples are the unit of parallelism; threads inside one would only compete with the others.
   cv::setNumThreads(0);
   for (int i = 0; i < options_.threads; ++i) {
@@ -84,6 +84,7 @@ TicketExecutor::Handle TicketExecutor::Submit(const Ticket& ticket, Callbacks ca
   auto work = std::make_shared<Work>();
   work->ticket = ticket;
   work->callbacks = std::move(callbacks);
+  busy_.OnAccepted();
   const std::lock_guard lock(mutex_);
   work->handle = next_handle_++;
   queue_.push_back(work);
@@ -93,9 +94,11 @@ TicketExecutor::Handle TicketExecutor::Submit(const Ticket& ticket, Callbacks ca
 
 bool TicketExecutor::Cancel(Handle handle) {
   const std::lock_guard lock(mutex_);
-  return std::erase_if(queue_, [&](const std::shared_ptr<Work>& work) {
-           return work->handle == handle && !work->preparing;
-         }) > 0;
+  const bool dropped = std::erase_if(queue_, [&](const std::shared_ptr<Work>& work) {
+                         return work->handle == handle && !work->preparing;
+                       }) > 0;
+  if (dropped) busy_.OnDone();
+  return dropped;
 }
 
 void TicketExecutor::Loop(std::stop_token stop) {
@@ -184,6 +187,7 @@ void TicketExecutor::ProduceSamples(Work* work, std::stop_token stop) {
 }
 
 void TicketExecutor::Finish(Work* work) {
+  busy_.OnDone();
   if (!work->status.ok()) return work->callbacks.on_done(work->ticket, work->status);
   Batch& batch = *work->batch;
   std::sort(work->bad_samples.begin(), work->bad_samples.end(),

@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "runtime/feed/batch_producer.h"
+#include "runtime/feed/busy_meter.h"
 
 namespace hetero::feed {
 
@@ -43,6 +44,8 @@ class TicketExecutor {
   // Drops a ticket that has not started; its callbacks are then never called. False when it has
   // started, is done, or never was.
   bool Cancel(Handle handle);
+  // With at least one ticket to serve.
+  double busy_seconds() const { return busy_.seconds(); }
 
  private:
   struct Work;
@@ -55,6 +58,7 @@ class TicketExecutor {
 
   const Options options_;
   base::Clock& clock_;
+  BusyMeter busy_;
   std::mutex mutex_;  // guards producer_, queue_, next_handle_
   std::condition_variable_any changed_;
   const BatchProducer* producer_ = nullptr;

@@ -205,4 +205,27 @@ bool Window::frozen(ProducerId producer) const {
   return it != producers_.end() && it->second.frozen();
 }
 
+double Window::worker_rate() const {
+  double rate = 0;
+  for (const auto& [id, producer] : producers_) {
+    if (id == kLocalProducer || !producer.usable() || !producer.interval()) continue;
+    rate += 1 / *producer.interval();
+  }
+  return rate;
+}
+
+int64_t Window::connected_workers() const {
+  return std::count_if(producers_.begin(), producers_.end(), [](const auto& entry) {
+    return entry.first != kLocalProducer && entry.second.up();
+  });
+}
+
+bool Window::waits_for_late_local() const {
+  const auto local = producers_.find(kLocalProducer);
+  if (local == producers_.end() || head_state() != HeadState::kWaiting) return false;
+  const auto ticket = local->second.outstanding().find(head_);
+  if (ticket == local->second.outstanding().end()) return false;
+  return local->second.frozen() || ticket->second.overdue;
+}
+
 }  // namespace hetero::feed

@@ -123,6 +123,10 @@ class Window {
   bool frozen(ProducerId producer) const;
   const std::map<ProducerId, ProducerState>& producers() const { return producers_; }
   base::Duration ReissueDelay() const;
+  double worker_rate() const;         // tickets per second of all connected workers, measured
+  int64_t connected_workers() const;  // without this host's own cores
+  // The head blocks, and the own cores have had it for longer than ReissueDelay().
+  bool waits_for_late_local() const;
 
  private:
   struct Slot {

@@ -37,6 +37,7 @@ void ToProto(const Ticket& ticket, v1::Ticket* out) {
   out->set_step(ticket.step);
   out->set_first_slot(ticket.slots.first);
   out->set_count(ticket.slots.count);
+  out->set_left_to_trainer(ticket.left_to_trainer);
 }
 
 absl::StatusOr<Ticket> FromProto(const v1::Ticket& ticket) {
@@ -51,7 +52,8 @@ absl::StatusOr<Ticket> FromProto(const v1::Ticket& ticket) {
                 split,
                 ticket.epoch(),
                 ticket.step(),
-                {ticket.first_slot(), ticket.count()}};
+                {ticket.first_slot(), ticket.count()},
+                ticket.left_to_trainer()};
 }
 
 grpc::Slice HeaderSlice(const v1::FrameHeader& header) {

@@ -14,7 +14,8 @@ namespace hetero::feed {
 struct WorkerCounters {
   int64_t batches = 0;
   int64_t samples = 0;
-  int64_t bytes = 0;  // of tensors
+  int64_t bytes = 0;        // of tensors
+  double busy_seconds = 0;  // with at least one ticket to serve
 };
 
 // A CPU worker's gRPC server: serves tickets of any trainer from `producer`. Stateless: a ticket

@@ -13,6 +13,7 @@
 #include "operator/api/hetero_training_job.h"
 #include "runtime/head/bad_sample_log.h"
 #include "runtime/head/loss_curve.h"
+#include "runtime/insight/time_line.h"
 
 // What the head knows about a job, as plain data: State (state.h) writes it; the status, the
 // verdict and the report are functions of it.
@@ -49,6 +50,7 @@ struct MemberRecord {
   v1::Counters counters;  // of the current process
   v1::Counters earlier;   // of the processes it replaced
   v1::Progress progress;
+  insight::TimeLine time_line;  // of a rank
   int64_t restarts = 0;
   std::optional<size_t> open_fault;  // index into JobRecord::faults, until it is back
 
@@ -76,6 +78,8 @@ struct JobRecord {
   std::vector<v1::EvaluationResult> evaluations;
   LossCurve loss_curve;
   BadSampleLog bad_samples;
+  std::vector<v1::PlacementReport> placement;
+  std::vector<v1::RoleSizing> sizing;
   std::vector<Fault> faults;
   std::optional<v1::Failure> first_failure;
   std::string stop_reason;

@@ -44,17 +44,6 @@ double Seconds(base::WallTime::duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
 
-insight::PhaseSeconds MakePhases(const v1::PhaseSeconds& phases) {
-  return {.wait = phases.wait(),
-          .host_to_device = phases.host_to_device(),
-          .forward = phases.forward(),
-          .backward = phases.backward(),
-          .all_reduce = phases.all_reduce(),
-          .optimizer = phases.optimizer(),
-          .checkpoint = phases.checkpoint(),
-          .evaluation = phases.evaluation()};
-}
-
 void AddStartup(const JobRecord& record, insight::Report& report) {
   int64_t first = 0;
   for (const auto& [key, member] : record.members) {
@@ -65,6 +54,37 @@ void AddStartup(const JobRecord& record, insight::Report& report) {
   const auto created =
       std::chrono::duration_cast<std::chrono::nanoseconds>(record.created.time_since_epoch());
   report.startup_seconds = static_cast<double>(first - created.count()) * 1e-9;
+}
+
+void AddPlacement(const JobRecord& record, insight::Report& report) {
+  const auto seconds = [](double s) { return s > 0 ? std::optional(s) : std::nullopt; };
+  const auto bytes = [](int64_t b) { return b > 0 ? std::optional(b) : std::nullopt; };
+  for (const v1::PlacementReport& entry : record.placement) {
+    report.placement.push_back({.op = entry.op(),
+                                .where = entry.on_trainer() ? "Trainer" : "CPUWorker",
+                                .reason = entry.reason(),
+                                .worker_seconds = seconds(entry.worker_seconds()),
+                                .trainer_seconds = seconds(entry.trainer_seconds()),
+                                .bytes_in = bytes(entry.bytes_in()),
+                                .bytes_out = bytes(entry.bytes_out())});
+  }
+}
+
+void AddSpeed(const JobRecord& record, insight::Report& report) {
+  insight::SpeedVerdict speed = JudgeSpeed(record);
+  report.verdict = std::move(speed.sentence);
+  report.ceiling_samples_per_second = speed.ceiling;
+  if (speed.ceiling) {
+    const bool probed = JobProgress(record).ceiling_samples_per_second() > 0;
+    report.ceiling_source = probed ? "Probe" : "Steps";
+  }
+  report.predictions = std::move(speed.predictions);
+  for (const auto& [key, member] : record.members) {
+    if (!member.trainer() || member.time_line.points().empty()) continue;
+    report.time_lines.push_back({member.rank, member.time_line.points()});
+  }
+  std::sort(report.time_lines.begin(), report.time_lines.end(),
+            [](const auto& a, const auto& b) { return a.rank < b.rank; });
 }
 
 void AddProgress(const JobRecord& record, insight::Report& report) {
@@ -97,8 +117,9 @@ void AddProgress(const JobRecord& record, insight::Report& report) {
   if (record.input_only) return;
   report.data_wait_percent = progress.data_wait_percent();
   report.phase_seconds = MakePhases(progress.phases());
+  report.wait_seconds = MakeWaits(progress.waits());
   if (progress.step() > progress.first_step()) report.loss = progress.loss();
-  report.verdict = Verdict(record);
+  AddSpeed(record, report);
 }
 
 void AddTraining(const JobRecord& record, insight::Report& report) {
@@ -181,6 +202,7 @@ insight::Report BuildReport(const JobRecord& record, base::WallTime now) {
   AddStartup(record, report);
   AddProgress(record, report);
   AddTraining(record, report);
+  AddPlacement(record, report);
   AddWorkers(record, report);
   AddCost(record, report);
   for (const Fault& fault : record.faults) {

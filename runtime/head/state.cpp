@@ -14,6 +14,7 @@ namespace {
 // nothing about its members.
 constexpr base::Duration kOwnPause = std::chrono::seconds(1);
 constexpr size_t kNamedMembers = 5;
+constexpr base::Duration kSizingInterval = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -56,6 +57,13 @@ void State::On(const Tick&) {
   for (auto& [key, member] : record_.members) CheckSilence(member);
   for (const auto& [key, member] : record_.members) CheckReplacement(member);
   CheckStartupDeadline();
+  SizeRoles();
+}
+
+void State::SizeRoles() {
+  if (ending_ || record_.generation == 0 || now_.steady - sized_at_ < kSizingInterval) return;
+  sized_at_ = now_.steady;
+  record_.sizing = sizer_.Look(record_, now_.steady);
 }
 
 void State::On(const StopRequested& event) {

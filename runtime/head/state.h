@@ -10,6 +10,7 @@
 #include "runtime/head/event.h"
 #include "runtime/head/job_record.h"
 #include "runtime/head/role_plan.h"
+#include "runtime/head/role_sizer.h"
 
 namespace hetero::head {
 
@@ -92,6 +93,7 @@ class State {
   void RememberRanks();
   void UpdateRoster();
   void CheckStartupDeadline();
+  void SizeRoles();
   bool AllRanksFinished() const;
   bool AllSettled() const;
   std::vector<std::string> MissingMembers() const;
@@ -113,6 +115,8 @@ class State {
   std::set<StreamId> told_complete_;
   const base::Instant started_;
   base::Instant last_tick_;
+  RoleSizer sizer_;
+  base::Instant sized_at_{};
   Moment now_;
   std::vector<Action> actions_;
 };

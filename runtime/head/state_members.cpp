@@ -5,6 +5,7 @@
 #include "absl/strings/str_format.h"
 #include "base/version.h"
 #include "runtime/head/state.h"
+#include "runtime/head/verdict.h"
 
 namespace hetero::head {
 namespace {
@@ -16,6 +17,7 @@ void AddCounters(const v1::Counters& from, v1::Counters& to) {
   to.set_samples(to.samples() + from.samples());
   to.set_bytes(to.bytes() + from.bytes());
   to.set_cpu_seconds(to.cpu_seconds() + from.cpu_seconds());
+  to.set_busy_seconds(to.busy_seconds() + from.busy_seconds());
   to.set_peak_rss_bytes(std::max(to.peak_rss_bytes(), from.peak_rss_bytes()));
 }
 
@@ -92,9 +94,11 @@ void State::Replace(MemberRecord& member, const v1::Identity& newer) {
   }
   AddCounters(member.counters, member.earlier);
   member.counters.Clear();
-  ++member.restarts;
+  // One that left when it was not needed comes back as a new process: no fault.
+  const bool left = !member.trainer() && member.finished && member.finished->ok();
+  if (!left) ++member.restarts;
   member.finished.reset();
-  if (!ending_ && !member.open_fault) {
+  if (!ending_ && !left && !member.open_fault) {
     record_.faults.push_back({.time = now_.wall,
                               .since = now_.steady,
                               .what = absl::StrCat(member.name, " was replaced by a new process")});
@@ -248,7 +252,14 @@ void State::Return(MemberRecord& member, const std::string& how) {
 
 void State::TakeHeartbeat(MemberRecord& member, const v1::Heartbeat& heartbeat) {
   if (heartbeat.has_counters()) member.counters = heartbeat.counters();
-  if (heartbeat.has_progress()) member.progress = heartbeat.progress();
+  if (heartbeat.has_progress()) {
+    member.progress = heartbeat.progress();
+    if (member.trainer() && member.progress.has_phases()) {
+      member.time_line.Add({.step = member.progress.step(),
+                            .seconds = member.progress.train_seconds(),
+                            .phases = MakePhases(member.progress.phases())});
+    }
+  }
   member.broken_generation = heartbeat.broken_generation();
   for (const v1::LossPoint& point : heartbeat.losses()) record_.loss_curve.Add(point);
   for (const v1::EvaluationResult& result : heartbeat.evaluations()) {
@@ -266,6 +277,9 @@ void State::TakeHeartbeat(MemberRecord& member, const v1::Heartbeat& heartbeat) 
     Fault fault{.time = time, .since = now_.steady, .what = report.what()};
     if (report.recovery_seconds() > 0) fault.recovery_seconds = report.recovery_seconds();
     record_.faults.push_back(std::move(fault));
+  }
+  if (heartbeat.placement_size() > 0) {
+    record_.placement.assign(heartbeat.placement().begin(), heartbeat.placement().end());
   }
   TakeBadSamples(member, heartbeat);
 }

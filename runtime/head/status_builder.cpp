@@ -7,10 +7,21 @@ namespace {
 
 constexpr int kNamedMissing = 5;
 
+// With autoscaling the manifest's number is only where a role begins.
+int32_t Desired(const JobRecord& record, const RolePlan::Role& role) {
+  if (record.job.spec.autoscaling == api::Switch::kEnabled) {
+    for (const v1::RoleSizing& sizing : record.sizing) {
+      if (sizing.role() == role.name) return sizing.needed_replicas();
+    }
+  }
+  return role.desired;
+}
+
 v1::RoleStatus BuildRole(const JobRecord& record, const RolePlan::Role& role) {
   v1::RoleStatus status;
+  const int32_t desired = Desired(record, role);
   status.set_name(role.name);
-  status.set_desired(role.desired);
+  status.set_desired(desired);
   int32_t registered = 0;
   for (int32_t index = 0; index < role.limit; ++index) {
     bool whole = true;
@@ -18,7 +29,7 @@ v1::RoleStatus BuildRole(const JobRecord& record, const RolePlan::Role& role) {
       const auto member = record.members.find({role.name, index, local});
       if (member != record.members.end() && member->second.registered()) continue;
       whole = false;
-      if (index < role.desired && status.missing_size() < kNamedMissing) {
+      if (index < desired && status.missing_size() < kNamedMissing) {
         status.add_missing(MemberName(role, index, local));
       }
     }
@@ -60,6 +71,7 @@ v1::JobStatus BuildStatus(const JobRecord& record, const RolePlan& plan) {
     entry->set_lost(!member.finished && (member.lost || member.process_gone));
   }
   status.set_checkpoint_problem(status.progress().checkpoint_problem());
+  for (const v1::RoleSizing& sizing : record.sizing) *status.add_sizing() = sizing;
   status.set_verdict(Verdict(record));
   return status;
 }

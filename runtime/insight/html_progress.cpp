@@ -34,7 +34,8 @@ std::vector<Phase> Phases(const Report& report) {
                                {"allReduce", "all-reduce", p.all_reduce},
                                {"optimizer", "optimizer", p.optimizer},
                                {"checkpoint", "checkpoint", p.checkpoint},
-                               {"evaluation", "evaluation", p.evaluation}};
+                               {"evaluation", "evaluation", p.evaluation},
+                               {"other", "other", p.other}};
   double sum = 0;
   for (Phase& phase : phases) {
     if (!std::isfinite(phase.seconds) || phase.seconds < 0) phase.seconds = 0;
@@ -90,7 +91,7 @@ std::string StepTimeHtml(const Report& report) {
                  absl::StrCat("<p class=\"sub\">", DurationText(total),
                               " from the first batch asked for to the end of training</p>\n",
                               "<div class=\"split\">\n", bar, "</div>\n<ul class=\"phases\">\n",
-                              legend, "</ul>\n"));
+                              legend, "</ul>\n", WaitCausesHtml(report)));
 }
 
 std::string LossHtml(const Report& report) {

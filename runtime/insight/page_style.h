@@ -83,6 +83,8 @@ rect.band:hover { fill-opacity: 0.14; }
 .split { display: flex; height: 30px; border-radius: 6px; overflow: hidden; margin: 12px 0 10px;
   gap: 1px; }
 .split i { display: block; min-width: 1px; }
+.strip { display: flex; height: 64px; gap: 1px; border-radius: 4px; overflow: hidden; }
+.strip b { flex: 1 1 0; display: flex; flex-direction: column-reverse; min-width: 1px; }
 .phases { display: grid; grid-template-columns: repeat(auto-fill, minmax(240px, 1fr));
   gap: 4px 20px; margin: 0;
   padding: 0; list-style: none; font-size: 14px; }

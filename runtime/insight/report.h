@@ -13,9 +13,42 @@
 // file, never written as zero. Pure values; formatting and writing only.
 namespace hetero::insight {
 
-struct PhaseSeconds {  // of rank 0; sums to trainSeconds
+struct PhaseSeconds {  // of one rank; sums to its trainSeconds
   double wait = 0, host_to_device = 0, forward = 0, backward = 0, all_reduce = 0, optimizer = 0,
-         checkpoint = 0, evaluation = 0;
+         checkpoint = 0, evaluation = 0, other = 0;
+};
+
+struct WaitSeconds {  // sums to PhaseSeconds::wait
+  double no_worker = 0, workers = 0, transfer = 0, handover = 0;
+};
+
+// Where one rank's time had gone when it had completed `step` steps.
+struct TimePoint {
+  int64_t step = 0;
+  double seconds = 0;
+  PhaseSeconds phases;
+};
+
+struct ReportTimeLine {
+  int32_t rank = 0;
+  std::vector<TimePoint> points;  // totals; the last one is the whole training
+};
+
+// Where one entry of the pipeline ran.
+struct ReportPlacement {
+  std::string op;
+  std::string where;  // CPUWorker, Trainer
+  std::string reason;
+  std::optional<double> worker_seconds, trainer_seconds;  // of one core, per sample
+  std::optional<int64_t> bytes_in, bytes_out;             // of one sample; absent: varies
+};
+
+// What the job's rate would be with other replicas of one CPU role.
+struct ReportPrediction {
+  std::string role;
+  int32_t replicas = 0;
+  double samples_per_second = 0;
+  std::optional<double> dollars_per_1000_steps;
 };
 
 struct ReportEvaluation {
@@ -66,7 +99,12 @@ struct Report {
   int64_t seed = 0;
   std::optional<double> startup_seconds, train_seconds, wall_seconds, samples_per_second,
       ceiling_samples_per_second, data_wait_percent;
+  std::string ceiling_source;  // "Probe", "Steps"; empty without a ceiling
   std::optional<PhaseSeconds> phase_seconds;
+  std::optional<WaitSeconds> wait_seconds;
+  std::vector<ReportTimeLine> time_lines;  // by rank
+  std::vector<ReportPrediction> predictions;
+  std::vector<ReportPlacement> placement;  // by pipeline entry
   std::optional<double> loss, accuracy;
   std::vector<ReportEvaluation> evaluations;
   std::vector<ReportLoss> loss_curve;

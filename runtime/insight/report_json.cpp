@@ -52,6 +52,52 @@ Json ToJson(const PhaseSeconds& phases) {
   Put(object, "optimizer", phases.optimizer);
   Put(object, "checkpoint", phases.checkpoint);
   Put(object, "evaluation", phases.evaluation);
+  Put(object, "other", phases.other);
+  return object;
+}
+
+Json ToJson(const WaitSeconds& waits) {
+  Json object = Json::object();
+  Put(object, "noWorker", waits.no_worker);
+  Put(object, "workers", waits.workers);
+  Put(object, "transfer", waits.transfer);
+  Put(object, "handover", waits.handover);
+  return object;
+}
+
+Json ToJson(const ReportPlacement& placement) {
+  Json object = Json::object();
+  Put(object, "op", placement.op);
+  Put(object, "where", placement.where);
+  Put(object, "reason", placement.reason);
+  Put(object, "workerSeconds", placement.worker_seconds);
+  Put(object, "trainerSeconds", placement.trainer_seconds);
+  Put(object, "bytesIn", placement.bytes_in);
+  Put(object, "bytesOut", placement.bytes_out);
+  return object;
+}
+
+Json ToJson(const TimePoint& point) {
+  Json object = Json::object();
+  Put(object, "step", point.step);
+  Put(object, "seconds", point.seconds);
+  object["phaseSeconds"] = ToJson(point.phases);
+  return object;
+}
+
+Json ToJson(const ReportTimeLine& line) {
+  Json object = Json::object();
+  Put(object, "rank", int64_t{line.rank});
+  object["points"] = List(line.points, [](const TimePoint& p) { return ToJson(p); });
+  return object;
+}
+
+Json ToJson(const ReportPrediction& prediction) {
+  Json object = Json::object();
+  Put(object, "role", prediction.role);
+  Put(object, "replicas", int64_t{prediction.replicas});
+  Put(object, "samplesPerSecond", prediction.samples_per_second);
+  Put(object, "dollarsPer1000Steps", prediction.dollars_per_1000_steps);
   return object;
 }
 
@@ -125,8 +171,11 @@ void PutTimes(Json& object, const Report& report) {
   Put(object, "wallSeconds", report.wall_seconds);
   Put(object, "samplesPerSecond", report.samples_per_second);
   Put(object, "ceilingSamplesPerSecond", report.ceiling_samples_per_second);
+  PutUnlessEmpty(object, "ceilingSource", report.ceiling_source);
   Put(object, "dataWaitPercent", report.data_wait_percent);
   if (report.phase_seconds.has_value()) object["phaseSeconds"] = ToJson(*report.phase_seconds);
+  if (report.wait_seconds.has_value()) object["waitSeconds"] = ToJson(*report.wait_seconds);
+  object["timeLines"] = List(report.time_lines, [](const ReportTimeLine& l) { return ToJson(l); });
 }
 
 void PutWorkers(Json& object, const Report& report) {
@@ -168,6 +217,9 @@ std::string ToJson(const Report& report) {
   Put(object, "costDollars", report.cost_dollars);
   Put(object, "costPerMillionSamples", report.cost_per_million_samples);
   Put(object, "verdict", report.verdict);
+  object["predictions"] =
+      List(report.predictions, [](const ReportPrediction& p) { return ToJson(p); });
+  object["placement"] = List(report.placement, [](const ReportPlacement& p) { return ToJson(p); });
   Put(object, "checkpointURI", report.checkpoint_uri);
   Put(object, "checkpointProblem", report.checkpoint_problem);
   Put(object, "resumedFromStep", report.resumed_from_step);

@@ -77,6 +77,23 @@ std::string CpuTime(const Report& report) {
   return parts.empty() ? "" : absl::StrCat(absl::StrJoin(parts, ", "), " per sample");
 }
 
+std::string Waits(const Report& report) {
+  if (!report.wait_seconds || !report.phase_seconds) return "";
+  const WaitSeconds& w = *report.wait_seconds;
+  const double all = w.no_worker + w.workers + w.transfer + w.handover;
+  const double train = report.train_seconds.value_or(0);
+  if (!(all > 0.01 * train)) return "";
+  std::vector<std::string> parts;
+  const auto add = [&](double seconds, absl::string_view what) {
+    if (seconds >= 0.05 * all) parts.push_back(absl::StrCat(DurationText(seconds), " ", what));
+  };
+  add(w.workers, "for CPU workers at work");
+  add(w.no_worker, "without a CPU worker");
+  add(w.transfer, "for data on its way");
+  add(w.handover, "for a core of the trainer");
+  return absl::StrJoin(parts, ", ");
+}
+
 // Only what went wrong on the way; nothing at all on an undisturbed run.
 std::string Disturbances(const Report& report) {
   std::vector<std::string> parts;
@@ -97,6 +114,7 @@ std::string ToSummary(const Report& report) {
   AddLine(text, "reason", report.message);
   AddLine(text, "steps", Steps(report));
   AddLine(text, "speed", Throughput(report));
+  AddLine(text, "waited", Waits(report));
   AddLine(text, "loss", Known(report.loss) ? NumberText(*report.loss) : "");
   AddLine(text, "accuracy", Accuracy(report));
   AddLine(text, "cpu time", CpuTime(report));

@@ -58,16 +58,6 @@ void CheckSource(const api::DatasetSource& source, const std::string& path, Refu
   }
 }
 
-void CheckPipeline(const std::vector<api::OperatorSpec>& pipeline, Refusals* refusals) {
-  for (size_t i = 0; i < pipeline.size(); ++i) {
-    const std::string path = "spec.pipeline[" + std::to_string(i) + "]";
-    if (pipeline[i].placement != api::Placement::kAuto) {
-      refusals->Add(path + ".placement",
-                    Unsupported("a fixed placement", "use Auto or leave it out"));
-    }
-  }
-}
-
 void CheckModelFile(const std::string& uri, const std::string& path, Refusals* refusals) {
   if (!IsS3(uri)) return;
   refusals->Add(path,
@@ -111,15 +101,9 @@ std::vector<FieldError> UnsupportedFields(const api::HeteroTrainingJob& job) {
   if (spec.dataset.validation) {
     CheckSource(*spec.dataset.validation, "spec.dataset.validation", &refusals);
   }
-  CheckPipeline(spec.pipeline, &refusals);
   CheckTraining(spec.training, &refusals);
   if (spec.output && IsS3(spec.output->uri)) {
     refusals.Add("spec.output.uri", Unsupported("writing to S3", "give file:///path on a volume"));
-  }
-  if (spec.autoscaling == api::Switch::kEnabled) {
-    refusals.Add(
-        "spec.autoscaling",
-        Unsupported("autoscaling", "use Disabled and set replicas of the CPUWorker roles"));
   }
   return refusals.Take();
 }

@@ -2,6 +2,7 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -51,6 +52,7 @@ class Launcher {
     int64_t incarnation = 0;
     bool ended = false;
     std::optional<ExitStatus> exit;  // when ended
+    bool leaving = false;  // told to, because its role needs fewer
   };
 
   std::string OutputFile(const std::string& name) const {
@@ -58,6 +60,9 @@ class Launcher {
   }
   absl::Status StartAll();
   absl::Status Start(Member& member);
+  // Starts and ends CPU workers as the head asks for, when the job wants that.
+  void ApplySizing(const v1::JobStatus& status);
+  bool Resize(const api::Role& role, int32_t needed);
   // Notices ended processes; replaces CPU workers. Returns whether the head still runs.
   bool Supervise();
   void OnExit(Member& member, const ExitStatus& status);
@@ -80,6 +85,7 @@ class Launcher {
   const base::WallTime created_;
   Console console_;
   OutputPipe output_;
+  ProcessPlanOptions plan_;
   std::vector<Member> members_;  // head first
   std::unique_ptr<StatusWatch> watch_;
   int restarts_ = 0;
@@ -103,22 +109,22 @@ absl::Status Launcher::StartAll() {
   }
   std::filesystem::create_directories(OutputFile("logs"), ignored);
 
-  const ProcessPlanOptions plan{
-      .runtime_program = options_.runtime_program,
-      .trainer_program = options_.trainer_program,
-      .socket_folder = sockets_.path(),
-      .job_file = job_file,
-      .output_folder = options_.output_folder,
-      .dump_stream_folder = options_.dump_stream_folder,
-      .created_unix_ns =
-          std::chrono::duration_cast<base::Duration>(created_.time_since_epoch()).count(),
-      .input_only = options_.input_only,
-      .cores = base::UsableCores()};
-  for (ProcessPlan& process : PlanProcesses(options_.job, plan)) {
+  plan_ = {.runtime_program = options_.runtime_program,
+           .trainer_program = options_.trainer_program,
+           .socket_folder = sockets_.path(),
+           .job_file = job_file,
+           .output_folder = options_.output_folder,
+           .dump_stream_folder = options_.dump_stream_folder,
+           .created_unix_ns =
+               std::chrono::duration_cast<base::Duration>(created_.time_since_epoch()).count(),
+           .input_only = options_.input_only,
+           .ceiling_probe = options_.ceiling_probe,
+           .cores = base::UsableCores()};
+  for (ProcessPlan& process : PlanProcesses(options_.job, plan_)) {
     members_.push_back({.plan = std::move(process)});
     HETERO_RETURN_IF_ERROR(Start(members_.back()));
   }
-  watch_ = std::make_unique<StatusWatch>(HeadAddress(plan), base::TlsOptions{.plain_text = true},
+  watch_ = std::make_unique<StatusWatch>(HeadAddress(plan_), base::TlsOptions{.plain_text = true},
                                          clock_);
   WriteProcessList();
   return absl::OkStatus();
@@ -135,6 +141,53 @@ absl::Status Launcher::Start(Member& member) {
   member.ended = false;
   member.exit.reset();
   return absl::OkStatus();
+}
+
+void Launcher::ApplySizing(const v1::JobStatus& status) {
+  if (options_.job.spec.autoscaling != api::Switch::kEnabled ||
+      status.state() != v1::JobStatus::RUNNING) {
+    return;
+  }
+  for (const v1::RoleSizing& sizing : status.sizing()) {
+    for (const api::Role& role : options_.job.spec.roles) {
+      if (role.name != sizing.role() || role.type != api::RoleType::kCpuWorker) continue;
+      if (!Resize(role, sizing.needed_replicas())) continue;
+      console_.Line(absl::StrCat(
+          role.name, ": ", sizing.needed_replicas(),
+          sizing.needed_replicas() == 1 ? " replica now; " : " replicas now; ", sizing.reason()));
+      WriteProcessList();
+    }
+  }
+}
+
+// Whether anything was started or told to leave.
+bool Launcher::Resize(const api::Role& role, int32_t needed) {
+  bool changed = false;
+  std::vector<bool> there(static_cast<size_t>(std::max(needed, 0)));
+  for (Member& member : members_) {
+    if (member.plan.role != role.name) continue;
+    const auto index = static_cast<size_t>(member.plan.index);
+    // A name is free again when its process has ended; one that failed for good is not tried again.
+    if (index < there.size()) there[index] = !(member.ended && member.leaving);
+    if (index < there.size() || member.ended || member.leaving) continue;
+    member.leaving = changed = true;
+    member.child.Signal(SIGTERM);
+  }
+  for (size_t i = 0; i < there.size(); ++i) {
+    if (there[i]) continue;
+    const auto index = static_cast<int32_t>(i);
+    std::erase_if(members_, [&](const Member& m) {
+      return m.plan.role == role.name && m.plan.index == index;
+    });
+    members_.push_back({.plan = PlanCpuWorker(options_.job, plan_, role, index)});
+    if (const absl::Status started = Start(members_.back()); !started.ok()) {
+      console_.Line(absl::StrCat(members_.back().plan.name, ": ", started.message()));
+      members_.pop_back();
+      continue;
+    }
+    changed = true;
+  }
+  return changed;
 }
 
 bool Launcher::Supervise() {
@@ -160,7 +213,7 @@ void Launcher::OnExit(Member& member, const ExitStatus& status) {
   const bool head = member.plan.type == api::RoleType::kHead;
   if (head) head_exit_ = status;
   // A head that exits by itself has given its verdict.
-  if (stopping_ || leaving_ || status.ok() || (head && status.signal == 0)) return;
+  if (stopping_ || leaving_ || member.leaving || status.ok() || (head && status.signal == 0)) return;
   console_.Line(absl::StrCat(member.plan.name, " ended: ", status.ToString(), "; see ",
                              OutputFile(absl::StrCat("logs/", member.plan.name, ".log"))));
   // A trainer that exits by itself has told the head why, and would fail again.
@@ -327,6 +380,7 @@ absl::StatusOr<Outcome> Launcher::Run(std::stop_token stop, std::stop_token kill
     output_.Forward(console_);
     if (const std::optional<v1::JobStatus> status = watch_->latest()) {
       console_.Status(DescribeStatus(*status));
+      ApplySizing(*status);
     }
     clock_.SleepFor(kPoll, stop);
   }

@@ -16,6 +16,7 @@ struct LaunchOptions {
   std::string output_folder;       // prepared, see PrepareOutputFolder()
   std::string dump_stream_folder;  // empty: no dump
   bool input_only = false;
+  bool ceiling_probe = false;  // trainers first measure their rate without input
 };
 
 enum class Outcome { kSucceeded, kFailed, kStopped };

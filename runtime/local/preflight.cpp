@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/atomic_file.h"
+#include "runtime/feed/placement.h"
 #include "runtime/feed/sample_producer.h"
 #include "runtime/job/job_config.h"
 
@@ -38,6 +39,12 @@ void CheckData(const api::HeteroTrainingJob& job, std::vector<api::FieldError>* 
         {has_field ? message.substr(0, space) : "spec.dataset",
          has_field && space != std::string::npos ? message.substr(space + 1) : message});
     return;
+  }
+  if (const absl::Status placed = feed::AllowedCuts(job.spec.pipeline, **producer).status();
+      !placed.ok()) {
+    const std::string message(placed.message());
+    const size_t space = message.find(' ');
+    errors->push_back({message.substr(0, space), message.substr(space + 1)});
   }
   const int64_t samples = (*producer)->dataset(job::Split::kTrain).size();
   const api::Training& training = job.spec.training;

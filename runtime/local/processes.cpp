@@ -7,6 +7,8 @@
 namespace hetero::local {
 namespace {
 
+constexpr char kCeilingProbeSteps[] = "10";
+
 const char* TypeName(api::RoleType type) {
   switch (type) {
     case api::RoleType::kHead:
@@ -45,7 +47,12 @@ std::vector<std::string> RankCommand(const ProcessPlanOptions& options, int32_t 
   if (options.input_only) {
     command = {options.runtime_program, "consumer"};
   } else {
-    command = {options.trainer_program, "--threads", threads, "--output", options.output_folder};
+    // The trainers' cores are the CPU workers' here: there is nothing to share.
+    command = {options.trainer_program, "--threads", threads, "--output", options.output_folder,
+               "--local-share", "LastResort"};
+    if (options.ceiling_probe) {
+      command.insert(command.end(), {"--ceiling-probe", kCeilingProbeSteps});
+    }
   }
   if (!options.dump_stream_folder.empty()) {
     command.insert(command.end(), {"--dump-stream", options.dump_stream_folder});
@@ -91,6 +98,11 @@ ProcessPlan PlanOne(const api::HeteroTrainingJob& job, const ProcessPlanOptions&
 
 std::string HeadAddress(const ProcessPlanOptions& options) {
   return absl::StrCat("unix:", options.socket_folder, "/head.sock");
+}
+
+ProcessPlan PlanCpuWorker(const api::HeteroTrainingJob& job, const ProcessPlanOptions& options,
+                          const api::Role& role, int32_t index) {
+  return PlanOne(job, options, role, index);
 }
 
 std::vector<ProcessPlan> PlanProcesses(const api::HeteroTrainingJob& job,

@@ -29,12 +29,17 @@ struct ProcessPlanOptions {
   std::string dump_stream_folder;  // empty: no dump
   int64_t created_unix_ns = 0;     // when the job was started
   bool input_only = false;
+  bool ceiling_probe = false;
   int32_t cores = 1;  // of this machine, shared by all processes
 };
 
 // The processes of `job` in start order: head, CPU workers, trainers. Pure.
 std::vector<ProcessPlan> PlanProcesses(const api::HeteroTrainingJob& job,
                                        const ProcessPlanOptions& options);
+
+// One CPU worker, as in the list of PlanProcesses() or beyond its replicas. Pure.
+ProcessPlan PlanCpuWorker(const api::HeteroTrainingJob& job, const ProcessPlanOptions& options,
+                          const api::Role& role, int32_t index);
 
 // gRPC target of the head that PlanProcesses() starts.
 std::string HeadAddress(const ProcessPlanOptions& options);

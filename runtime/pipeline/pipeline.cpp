@@ -217,7 +217,7 @@ absl::Status OperatorPipeline::Run(const source::RawSample& sample, const Sample
 
 absl::StatusOr<std::unique_ptr<Pipeline>> Pipeline::Create(
     const std::vector<api::OperatorSpec>& operators, const api::ImageShape& input, job::Split split,
-    base::Clock& clock) {
+    base::Clock& clock, int32_t first_position) {
   Plan plan;
   plan.input = input;
   if (input.height < 1 || input.width < 1) {
@@ -226,7 +226,7 @@ absl::StatusOr<std::unique_ptr<Pipeline>> Pipeline::Create(
   }
   plan.output = plan.input;
   ConversionBuilder conversion;
-  int32_t position = 0;
+  int32_t position = first_position;
   for (size_t i = 0; i < operators.size(); ++i) {
     const api::OperatorSpec& spec = operators[i];
     absl::Status status = AddOperator(spec, position, split, clock, &conversion, &plan);

@@ -27,6 +27,7 @@ v1::Heartbeat CountersOf(const feed::WorkerServer& server) {
   out.set_batches(counters.batches);
   out.set_samples(counters.samples);
   out.set_bytes(counters.bytes);
+  out.set_busy_seconds(counters.busy_seconds);
   const base::ProcessUsage usage = base::ReadProcessUsage();
   out.set_cpu_seconds(usage.cpu_seconds);
   out.set_peak_rss_bytes(usage.peak_resident_bytes);

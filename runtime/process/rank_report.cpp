@@ -67,7 +67,8 @@ void RankReport::OnStep(int64_t step, int64_t samples, double loss, double secon
   }
   progress_.set_step(step);
   progress_.set_epoch(done.epoch + 1);
-  progress_.set_train_seconds(base::ToSeconds(now - started_));
+  // Phases bring their own, which they sum to.
+  if (!progress_.has_phases()) progress_.set_train_seconds(base::ToSeconds(now - started_));
   if (has_loss && std::isfinite(loss)) {
     // The mean over the epoch so far: the loss of one small last batch says little.
     if (done.step_in_epoch == 0) epoch_loss_ = epoch_steps_ = 0;
@@ -174,11 +175,27 @@ void RankReport::OnPhases(const v1::PhaseSeconds& phases, double train_seconds) 
   progress_.set_train_seconds(train_seconds);
 }
 
+void RankReport::OnCeiling(double samples_per_second) {
+  std::lock_guard lock(mutex_);
+  progress_.set_ceiling_samples_per_second(samples_per_second);
+}
+
+// The loop's wait also holds what Next() took without blocking: handing the batch over.
+void RankReport::AddWaits() {
+  v1::WaitSeconds& waits = *progress_.mutable_waits();
+  waits.set_no_worker(stats_.waits.no_worker);
+  waits.set_workers(stats_.waits.workers);
+  waits.set_transfer(stats_.waits.transfer);
+  const double named = stats_.waits.total() - stats_.waits.handover;
+  waits.set_handover(std::max(stats_.waits.handover, progress_.phases().wait() - named));
+}
+
 v1::Heartbeat RankReport::Take() {
   std::lock_guard lock(mutex_);
   v1::Heartbeat heartbeat;
   progress_.set_tickets_reissued(stats_.tickets_reissued);
   progress_.set_duplicates_dropped(stats_.duplicates_dropped);
+  AddWaits();
   const base::ProcessUsage usage = base::ReadProcessUsage();
   counters_.set_cpu_seconds(usage.cpu_seconds);
   counters_.set_peak_rss_bytes(usage.peak_resident_bytes);

@@ -47,6 +47,8 @@ class RankReport {
   void OnCheckpoint(const std::string& uri, int64_t step);
   void OnCheckpointProblem(const std::string& problem);
   void OnPhases(const v1::PhaseSeconds& phases, double train_seconds);
+  // The whole job's rate without input, as probed.
+  void OnCeiling(double samples_per_second);
 
   // Counters and progress as of now, lists with what is new since the last call.
   v1::Heartbeat Take();
@@ -56,6 +58,7 @@ class RankReport {
  private:
   void PrintLine(const job::Step& step);
   void UpdateRates(base::Instant now);
+  void AddWaits();
 
   const Options options_;
   const job::Schedule* const schedule_;

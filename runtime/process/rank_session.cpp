@@ -16,6 +16,8 @@ namespace {
 
 // A head may wait long for its node; whoever starts the processes ends them when it takes too long.
 constexpr base::Duration kWelcomeTimeout = std::chrono::hours(24);
+constexpr int kCoresBesideGpu = 2;  // training and communication of one rank
+constexpr base::Duration kProbeBudget = std::chrono::milliseconds(150);
 constexpr base::Duration kFinishTimeout = std::chrono::seconds(5);
 
 absl::StatusOr<int32_t> RankOf(const v1::Generation& generation, const v1::Identity& self) {
@@ -51,12 +53,18 @@ job::Schedule::Options ScheduleOptions(const api::HeteroTrainingJob& job,
 }
 
 feed::StreamStats Sum(const feed::StreamStats& a, const feed::StreamStats& b) {
+  feed::WaitCauses waits = a.waits;
+  waits.Add(b.waits);
   return {.batches = a.batches + b.batches,
           .samples = a.samples + b.samples,
           .bytes = a.bytes + b.bytes,
+          .bytes_waiting = b.bytes_waiting,
           .wait_seconds = a.wait_seconds + b.wait_seconds,
+          .waits = waits,
           .tickets_reissued = a.tickets_reissued + b.tickets_reissued,
-          .duplicates_dropped = a.duplicates_dropped + b.duplicates_dropped};
+          .duplicates_dropped = a.duplicates_dropped + b.duplicates_dropped,
+          .tickets_moved = a.tickets_moved + b.tickets_moved,
+          .batches_damaged = a.batches_damaged + b.batches_damaged};
 }
 
 }  // namespace
@@ -75,6 +83,7 @@ class RankSession::PositionedStream : public feed::BatchStream {
     return batch;
   }
   feed::StreamStats stats() const override { return Sum(earlier_, client_->stats()); }
+  feed::PlacementState placement() const { return client_->placement(); }
   void SetRoster(const std::vector<feed::WorkerAddress>& roster) { client_->SetRoster(roster); }
   int64_t next() const { return next_; }
 
@@ -160,6 +169,7 @@ absl::Status RankSession::OpenReport() {
     HETERO_ASSIGN_OR_RETURN(dump_, feed::StreamDump::Create(options_.dump_stream_folder));
   }
   schedule_ = std::make_unique<job::Schedule>(ScheduleOptions(job_, *producer_), rank_);
+  HETERO_ASSIGN_OR_RETURN(stream_options_, StreamOptions());
   auto report = std::make_unique<RankReport>(
       RankReport::Options{.rank = rank_,
                           .seed = static_cast<uint64_t>(job_.spec.training.seed),
@@ -197,18 +207,81 @@ feed::BatchStream& RankSession::BatchesFrom(int64_t index) {
 }
 
 std::unique_ptr<feed::TicketClient> RankSession::OpenStream(int64_t index) const {
+  feed::TicketClient::Options options = stream_options_;
+  options.first_batch = index;
+  return feed::TicketClient::Start(options, schedule_.get(), producer_.get(), clock_);
+}
+
+absl::StatusOr<feed::TicketClient::Options> RankSession::StreamOptions() {
   const api::Training& training = job_.spec.training;
   const int64_t batch_bytes = int64_t{training.batch_size_per_worker} *
                               training.gradient_accumulation_steps *
                               producer_->pipeline(job::Split::kTrain).output_bytes();
-  const feed::TicketClient::Options stream{
+  const int spare = options_.local_share == feed::LocalShare::kBalanced ? SpareCores() : 0;
+  // Under a CPU quota even threads of idle priority take from training, so they are no more than
+  // what it leaves over.
+  const bool shares = options_.local_share == feed::LocalShare::kBalanced && spare > 0;
+  const int threads = shares ? spare : CoresFromEnvironment();
+  feed::TicketClient::Options stream{
       .rank = rank_,
       .generation = first_generation_,
-      .first_batch = index,
       .byte_budget = std::max(WithinMemory(options_.byte_budget), 2 * batch_bytes),
-      .local_threads = options_.local_threads > 0 ? options_.local_threads : CoresFromEnvironment(),
+      .local_threads = options_.local_threads > 0 ? options_.local_threads : threads,
+      .local_share = shares ? options_.local_share : feed::LocalShare::kLastResort,
       .tls = options_.tls_to(kCpuWorkerType)};
-  return feed::TicketClient::Start(stream, schedule_.get(), producer_.get(), clock_);
+  HETERO_RETURN_IF_ERROR(PlaceOperators(spare, shares, &stream));
+  return stream;
+}
+
+absl::Status RankSession::PlaceOperators(int spare, bool shares,
+                                         feed::TicketClient::Options* stream) {
+  HETERO_ASSIGN_OR_RETURN(const std::vector<int32_t> allowed,
+                          feed::AllowedCuts(job_.spec.pipeline, *producer_));
+  // Rank 0 also measures where there is no choice, to tell what each operator costs.
+  const bool measures = rank_ == 0 || (allowed.size() > 1 && spare > 0);
+  cuts_ = feed::MeasureCuts(allowed, *producer_, measures ? kProbeBudget : base::Duration::zero(),
+                            clock_);
+  bool priced = job_.spec.autoscaling == api::Switch::kEnabled;
+  for (const api::Role& role : job_.spec.roles) {
+    if (role.type == api::RoleType::kCpuWorker) priced = priced && !role.price_per_hour.empty();
+  }
+  stream->placement = {.cuts = cuts_,
+                       .trainer_cores = static_cast<double>(std::max(spare, 0)),
+                       .shares_whole_batches = shares,
+                       .fewer_workers_cost_less = priced};
+  if (!allowed.empty() && allowed.back() > 0) stream->finisher = producer_.get();
+  stream->finisher_threads = std::max(spare, 1);
+  return absl::OkStatus();
+}
+
+void RankSession::AddPlacement(v1::Heartbeat* heartbeat) const {
+  if (rank_ != 0 || batches_ == nullptr) return;
+  const feed::PlacementState state = batches_->placement();
+  if (!state.choice) return;
+  for (const feed::PlacedOperator& entry : feed::DescribePlacement(
+           job_.spec.pipeline, *producer_, cuts_, *state.choice, state.worker_seconds)) {
+    v1::PlacementReport* out = heartbeat->add_placement();
+    out->set_op(entry.op);
+    out->set_on_trainer(entry.on_trainer);
+    out->set_reason(entry.reason);
+    out->set_worker_seconds(entry.worker_seconds);
+    out->set_trainer_seconds(entry.trainer_seconds);
+    out->set_bytes_in(entry.bytes_in);
+    out->set_bytes_out(entry.bytes_out);
+  }
+}
+
+int RankSession::SpareCores() const {
+  int ranks = 1;
+  bool on_gpu = true;
+  for (const api::Role& role : job_.spec.roles) {
+    if (role.name != options_.identity.member.role()) continue;
+    ranks = std::max(1, role.ranks_per_replica());
+    on_gpu = role.gpus_per_replica.value_or(1) > 0;
+  }
+  const int own = CoresFromEnvironment() / ranks;
+  if (on_gpu) return own - kCoresBesideGpu;
+  return options_.training_threads > 0 ? own - options_.training_threads : 0;
 }
 
 void RankSession::OnRoster(const google::protobuf::RepeatedPtrField<v1::CpuWorker>& workers) {
@@ -233,6 +306,7 @@ v1::Heartbeat RankSession::TakeHeartbeat() {
   if (report_ == nullptr) return {};
   v1::Heartbeat heartbeat = report_->Take();
   heartbeat.set_broken_generation(broken_generation_);
+  AddPlacement(&heartbeat);
   if (metrics_) metrics_->Update(heartbeat);
   return heartbeat;
 }

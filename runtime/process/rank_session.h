@@ -32,6 +32,9 @@ class RankSession {
     Identity identity;
     std::string metrics_address;  // as of a CPU worker; empty: none
     int local_threads = 0;        // for its own share of the preprocessing; 0: usable cores
+    feed::LocalShare local_share = feed::LocalShare::kLastResort;
+    // Of a rank on the CPU: cores that are not there to share; 0: all of them.
+    int training_threads = 0;
     int64_t byte_budget = int64_t{512} << 20;       // of batches waiting in memory
     std::string dump_stream_folder;                 // empty: consumed batches are not written
     std::function<void(const std::string&)> print;  // console lines
@@ -81,6 +84,13 @@ class RankSession {
   absl::Status WaitForJob();
   absl::Status OpenReport();
   std::unique_ptr<feed::TicketClient> OpenStream(int64_t index) const;
+  // How this rank's streams are served, wherever they begin.
+  absl::StatusOr<feed::TicketClient::Options> StreamOptions();
+  // This host's cores that training leaves over, of one rank.
+  int SpareCores() const;
+  // Finds and measures the places where the pipeline may be cut.
+  absl::Status PlaceOperators(int spare, bool shares, feed::TicketClient::Options* stream);
+  void AddPlacement(v1::Heartbeat* heartbeat) const;
   void OnRoster(const google::protobuf::RepeatedPtrField<v1::CpuWorker>& workers);
   v1::Heartbeat TakeHeartbeat();
 
@@ -93,6 +103,8 @@ class RankSession {
   int32_t rank_ = 0;
   std::unique_ptr<feed::SampleProducer> producer_;
   std::unique_ptr<job::Schedule> schedule_;
+  std::vector<feed::CutCost> cuts_;
+  feed::TicketClient::Options stream_options_;
   std::unique_ptr<feed::StreamDump> dump_;  // null without --dump-stream
 
   std::mutex mutex_;  // guards the four below; heartbeats and rosters come at any time

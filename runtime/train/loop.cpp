@@ -120,6 +120,8 @@ absl::Status TrainingLoop::Seek() {
 }
 
 absl::Status TrainingLoop::TrainStep(int64_t step) {
+  phases_.Charge(&Phases::other);
+  const Phases before = phases_.phases();
   const base::Instant start = clock_.Now();
   absl::StatusOr<std::unique_ptr<feed::Batch>> batch = NextBatch(step);
   phases_.Charge(&Phases::wait);
@@ -140,6 +142,7 @@ absl::Status TrainingLoop::TrainStep(int64_t step) {
                      {static_cast<uint64_t>(step), static_cast<uint64_t>(options_.rank)}));
   const double loss = ComputeGradients(step, held);
   if (absl::Status status = UpdateParameters(step); !status.ok()) return status;
+  phases_.Charge(&Phases::optimizer);
   const int64_t count = held.count();
   if (count > 0) observer_.OnBatch(held);
   state_.Commit();
@@ -149,7 +152,7 @@ absl::Status TrainingLoop::TrainStep(int64_t step) {
   standing.samples_consumed += job->samples;
   state_.held.reset();
   observer_.OnDigest(standing.digest.high(), standing.digest.low(), standing.samples_consumed);
-  phases_.Charge(&Phases::optimizer);
+  phases_.Charge(&Phases::other);
 
   if (!stepped_) {
     stepped_ = true;
@@ -161,7 +164,8 @@ absl::Status TrainingLoop::TrainStep(int64_t step) {
                                           .epoch = plan.epoch + 1,
                                           .step_in_epoch = plan.step_in_epoch + 1,
                                           .seconds = base::ToSeconds(clock_.Now() - start),
-                                          .samples = job->samples},
+                                          .samples = job->samples,
+                                          .phases = phases_.phases().Since(before)},
                                .loss = loss,
                                .samples = count};
   return absl::OkStatus();

@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <iostream>
 #include <limits>
+#include <map>
+#include <string>
 
 #include "base/log.h"
 #include "base/refused_peers.h"
@@ -61,6 +63,14 @@ int main(int argc, char** argv) {
   app.add_option("--local-threads", options.session.local_threads,
                  "Threads for this host's share of the preprocessing; 0: one per usable core")
       ->capture_default_str();
+  options.session.local_share = feed::LocalShare::kBalanced;
+  app.add_option("--local-share", options.session.local_share,
+                 "What this host's own cores prepare beside CPU workers: LastResort: only what "
+                 "none of them can; Balanced: their share by measured rate, where they are idle")
+      ->transform(CLI::CheckedTransformer(
+          std::map<std::string, feed::LocalShare>{{"LastResort", feed::LocalShare::kLastResort},
+                                                  {"Balanced", feed::LocalShare::kBalanced}}))
+      ->default_str("Balanced");
   app.add_option("--metrics-listen", options.session.metrics_address,
                  "Serve /metrics, /healthz and /readyz on HOST:PORT; default: do not");
   app.add_option("--output", options.output_folder,
@@ -74,12 +84,17 @@ int main(int argc, char** argv) {
                  "process only starts them")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
+  app.add_option("--ceiling-probe", options.ceiling_probe_steps,
+                 "First measure the rate without input over so many steps; 0: do not. The same on "
+                 "all ranks")
+      ->check(CLI::NonNegativeNumber);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
 
+  options.session.training_threads = options.threads;
   KeepMemory();
   // LibTorch's recorder of collectives is not safe when one group still forms while the next does.
   setenv("TORCH_FR_BUFFER_SIZE", "0", /*overwrite=*/1);

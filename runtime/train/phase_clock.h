@@ -1,7 +1,7 @@
 #pragma once
 
 #include "base/clock.h"
-#include "runtime/train/trainer.h"
+#include "runtime/train/phases.h"
 
 namespace hetero::train {
 

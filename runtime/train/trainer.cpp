@@ -7,6 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "runtime/train/agreement.h"
+#include "runtime/train/ceiling_probe.h"
 #include "runtime/train/checkpointer.h"
 #include "runtime/train/device.h"
 #include "runtime/train/gloo_group.h"
@@ -153,6 +155,10 @@ class Trainer {
   absl::Status Train(GlooGroup* group, std::stop_token interrupt) {
     Agreement agreement(group, options_.rank, options_.world_size);
     HETERO_RETURN_IF_ERROR(TakeState(group, agreement));
+    if (options_.ceiling_probe_steps > 0 && options_.generation == 1 &&
+        state_->standing.step == 0) {
+      Probe(group, agreement, interrupt);
+    }
     TrainingLoop loop(options_, schedule_,
                       {.state = *state_,
                        .group = group,
@@ -179,6 +185,27 @@ class Trainer {
     // comes so late changes nothing.
     const absl::Status last = agreement.Exchange({.error = SaveResult()}).verdict;
     return absl::IsCancelled(last) ? absl::OkStatus() : last;
+  }
+
+  // All ranks probe, or none. What fails in the stream says so again when the loop asks.
+  void Probe(GlooGroup* group, Agreement& agreement, const std::stop_token& interrupt) {
+    where_ = "probing the ceiling";
+    absl::StatusOr<feed::BatchStream*> stream = batches_.From(schedule_.IndexOfStep(0));
+    absl::StatusOr<std::unique_ptr<feed::Batch>> first = stream.status();
+    if (stream.ok()) first = (*stream)->Next(interrupt);
+    const JobState job = agreement.Exchange({.stop = stop_.stop_requested(), .error = first.status()});
+    absl::StatusOr<double> ceiling = job.verdict;
+    if (job.verdict.ok()) {
+      ceiling = ProbeCeiling(options_, schedule_, **first,
+                             {.group = group, .agreement = agreement, .device = *device_}, clock_,
+                             stop_, interrupt);
+    }
+    if (first.ok()) state_->held = *std::move(first);
+    if (ceiling.ok()) {
+      observer_.OnCeiling(*ceiling);
+    } else {
+      log::Warning("no ceiling was probed", {{"reason", ceiling.status().message()}});
+    }
   }
 
   absl::Status TakeState(GlooGroup* group, Agreement& agreement) {

@@ -12,6 +12,7 @@
 #include "runtime/feed/batch_stream.h"
 #include "runtime/job/schedule.h"
 #include "runtime/pipeline/pipeline.h"
+#include "runtime/train/phases.h"
 
 // The training of one rank. No LibTorch type appears here, so that main and tests stay cheap to
 // compile; everything below this header (models, DDP, optimisers) is LibTorch's.
@@ -69,6 +70,7 @@ struct StepRecord {
   double loss = 0;            // mean over the step's samples of all ranks
   double seconds = 0;
   int64_t samples = 0;  // of all ranks
+  Phases phases;        // where `seconds` went on this rank
 };
 
 struct EvaluationRecord {
@@ -77,12 +79,6 @@ struct EvaluationRecord {
   double loss = 0;
   double accuracy = 0;
   int64_t samples = 0;
-};
-
-// Seconds of one rank since its first step, by phase; they sum to train_seconds.
-struct Phases {
-  double wait = 0, host_to_device = 0, forward = 0, backward = 0, all_reduce = 0, optimizer = 0,
-         checkpoint = 0, evaluation = 0;
 };
 
 // What the loop tells the outside, from the training thread. Implementations return quickly.
@@ -107,6 +103,8 @@ class Observer {
   // Rank 0: a checkpoint is complete, or could not be written and training goes on.
   virtual void OnCheckpoint(const std::string& uri, int64_t step) = 0;
   virtual void OnCheckpointProblem(const std::string& problem) = 0;
+  // The rate of all ranks without input, once, before the first step; only when it is probed.
+  virtual void OnCeiling(double samples_per_second) = 0;
 };
 
 struct TrainerOptions {
@@ -122,6 +120,8 @@ struct TrainerOptions {
   std::string dataset_fingerprint;
   api::ImageShape input;  // of one sample on the wire, uint8 HWC
   pipeline::TensorConversion conversion;
+  // Before training (ceiling_probe.h); 0: none. On all ranks alike.
+  int32_t ceiling_probe_steps = 0;
   bool gpu = false;  // train on the first GPU that this process sees
   // Rank 0 writes the trained weights there as model.safetensors; empty: nobody does.
   std::string output_folder;

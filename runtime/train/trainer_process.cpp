@@ -65,6 +65,7 @@ class SessionObserver : public Observer {
     out.set_optimizer(phases.optimizer);
     out.set_checkpoint(phases.checkpoint);
     out.set_evaluation(phases.evaluation);
+    out.set_other(phases.other);
     session_.report().OnPhases(out, train_seconds);
     if (curves_ != nullptr) curves_->OnPhases(phases, train_seconds);
   }
@@ -73,6 +74,11 @@ class SessionObserver : public Observer {
                               {"epoch", epoch},
                               {"parameterCrc", static_cast<uint64_t>(parameter_crc)}});
     if (options_.on_epoch_end) options_.on_epoch_end(epoch, parameter_crc);
+  }
+  void OnCeiling(double samples_per_second) override {
+    log::Info("probed the ceiling",
+              {{"rank", session_.rank()}, {"samplesPerSecond", samples_per_second}});
+    session_.report().OnCeiling(samples_per_second);
   }
 
  private:
@@ -208,6 +214,7 @@ absl::Status Train(process::RankSession& session, const TrainerProcessOptions& o
        .dataset_fingerprint = dataset.fingerprint(),
        .input = pipeline.output(),
        .conversion = pipeline.conversion(),
+       .ceiling_probe_steps = options.ceiling_probe_steps,
        .gpu = options.gpu,
        .output_folder = output_folder},
       session.schedule(), batches, generations, observer, clock, session.stop_token());

@@ -36,14 +36,24 @@ TEST(ReportJson, WritesEveryFieldInTheDocumentedOrder) {
       Keys(json),
       ElementsAre("job", "state", "attempt", "generations", "epochs", "steps", "samplesConsumed",
                   "duplicatesDropped", "ticketsReissued", "badSamples", "skippedSteps",
-                  "badSampleList", "streamDigest", "seed", "startupSeconds", "trainSeconds",
-                  "wallSeconds", "samplesPerSecond", "ceilingSamplesPerSecond", "dataWaitPercent",
-                  "phaseSeconds", "loss", "accuracy", "evaluations", "lossCurve", "workers",
-                  "cpuSecondsPerSample", "faults", "costDollars", "costPerMillionSamples",
-                  "verdict", "checkpointURI", "config", "versions"));
+                  "badSampleList", "streamDigest", "seed", "startupSeconds", "trainSeconds", "wallSeconds",
+                  "samplesPerSecond", "ceilingSamplesPerSecond", "ceilingSource", "dataWaitPercent",
+                  "phaseSeconds", "waitSeconds", "timeLines", "loss", "accuracy", "evaluations",
+                  "lossCurve", "workers", "cpuSecondsPerSample", "faults", "costDollars",
+                  "costPerMillionSamples", "verdict", "predictions", "placement", "checkpointURI",
+                  "config", "versions"));
   EXPECT_THAT(Keys(json["phaseSeconds"]),
               ElementsAre("wait", "hostToDevice", "forward", "backward", "allReduce", "optimizer",
-                          "checkpoint", "evaluation"));
+                          "checkpoint", "evaluation", "other"));
+  EXPECT_THAT(Keys(json["waitSeconds"]),
+              ElementsAre("noWorker", "workers", "transfer", "handover"));
+  EXPECT_THAT(Keys(json["timeLines"][0]), ElementsAre("rank", "points"));
+  EXPECT_THAT(Keys(json["timeLines"][0]["points"][0]),
+              ElementsAre("step", "seconds", "phaseSeconds"));
+  EXPECT_THAT(Keys(json["predictions"][0]),
+              ElementsAre("role", "replicas", "samplesPerSecond", "dollarsPer1000Steps"));
+  EXPECT_THAT(Keys(json["placement"][0]),
+              ElementsAre("op", "where", "reason", "workerSeconds", "trainerSeconds", "bytesOut"));
   EXPECT_THAT(Keys(json["evaluations"][0]),
               ElementsAre("epoch", "step", "loss", "accuracy", "samples"));
   EXPECT_THAT(Keys(json["lossCurve"][0]), ElementsAre("step", "loss", "secondsPerStep"));
@@ -70,8 +80,9 @@ TEST(ReportJson, LeavesOutWhatDoesNotApply) {
   report.message = "no worker";
   EXPECT_THAT(Keys(Json::parse(ToJson(report))),
               ElementsAre("job", "state", "message", "attempt", "generations", "duplicatesDropped",
-                          "ticketsReissued", "badSamples", "skippedSteps", "badSampleList", "seed",
-                          "evaluations", "lossCurve", "workers", "faults", "versions"));
+                          "ticketsReissued", "badSamples", "skippedSteps", "badSampleList", "seed", "timeLines",
+                          "evaluations", "lossCurve", "workers", "faults", "predictions",
+                          "placement", "versions"));
 }
 
 TEST(ReportJson, LeavesOutAMemberThatIsNotApplicable) {

@@ -17,6 +17,7 @@ TEST(ReportSummary, AlignsItsLines) {
             R"(quickstart: Succeeded after 31.1 s (first step after 1.25 s, training 28.5 s)
   steps       6 in 4 epochs, 6,000 samples
   speed       211 samples/s of 240 without input, 12.5 % waiting for data
+  waited      2.50 s for CPU workers at work, 500 ms without a CPU worker, 500 ms for data on its way
   loss        0.412
   accuracy    91.3 % of 300 validation samples
   cpu time    cpu 2.04 ms, gpu 4.50 ms per sample

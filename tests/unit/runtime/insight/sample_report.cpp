@@ -25,7 +25,13 @@ Report FullReport() {
   report.samples_per_second = 210.526315789;
   report.ceiling_samples_per_second = 240;
   report.data_wait_percent = 12.5;
-  report.phase_seconds = PhaseSeconds{3.5625, 0.25, 8, 12, 2, 1.1875, 0.5, 1};
+  report.phase_seconds = PhaseSeconds{3.5625, 0.25, 8, 12, 2, 1.1875, 0.5, 0.75, 0.25};
+  report.ceiling_source = "Probe";
+  report.wait_seconds = WaitSeconds{0.5, 2.5, 0.5, 0.0625};
+  report.time_lines = {{0, {{3, 14.25, {1.5, 0.125, 4, 6}}, {6, 28.5, *report.phase_seconds}}}};
+  report.predictions = {{"cpu", 3, 240, 0.75}};
+  report.placement = {{"RandomResizedCrop", "CPUWorker", "the trainer has no idle core", 0.0011,
+                       0.0009, std::nullopt, 150528}};
   report.loss = 0.412;
   report.accuracy = 0.9133333;
   report.evaluations = {{1, 2, 1.5, 0.5, 300}, {2, 4, 0.75, 0.8, 300}, {4, 6, 0.5, 0.9133333, 300}};

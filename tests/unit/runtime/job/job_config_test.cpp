@@ -50,8 +50,6 @@ TEST(UnsupportedFieldsTest, EachFieldIsNamed) {
        [](api::Spec& s) { s.dataset.validation->format = api::DatasetFormat::kWebDataset; }},
       {"spec.dataset.validation.uri",
        [](api::Spec& s) { s.dataset.validation->uri = "s3://bucket/test"; }},
-      {"spec.pipeline[1].placement",
-       [](api::Spec& s) { s.pipeline[1].placement = api::Placement::kTrainer; }},
       {"spec.training.model.name", [](api::Spec& s) { s.training.model.name = "resnet99"; }},
       {"spec.training.model.torchScript",
        [](api::Spec& s) { s.training.model = {.torch_script = "s3://bucket/m.pt"}; }},
@@ -64,7 +62,6 @@ TEST(UnsupportedFieldsTest, EachFieldIsNamed) {
       {"spec.training.parallelism.microbatches",
        [](api::Spec& s) { s.training.parallelism.microbatches = 4; }},
       {"spec.output.uri", [](api::Spec& s) { s.output->uri = "s3://bucket/out"; }},
-      {"spec.autoscaling", [](api::Spec& s) { s.autoscaling = api::Switch::kEnabled; }},
   };
   for (const auto& [path, change] : cases) {
     api::HeteroTrainingJob job = Runnable();
@@ -76,11 +73,10 @@ TEST(UnsupportedFieldsTest, EachFieldIsNamed) {
 
 TEST(UnsupportedFieldsTest, ReportsAllInManifestOrder) {
   api::HeteroTrainingJob job = Runnable();
-  job.spec.autoscaling = api::Switch::kEnabled;
   job.spec.dataset.format = api::DatasetFormat::kTfRecord;
   job.spec.training.parallelism.partitions = 2;
-  EXPECT_THAT(Paths(job), ElementsAre("spec.dataset.format", "spec.training.parallelism.partitions",
-                                      "spec.autoscaling"));
+  EXPECT_THAT(Paths(job),
+              ElementsAre("spec.dataset.format", "spec.training.parallelism.partitions"));
   EXPECT_EQ(UnsupportedFields(job).front().reason,
             "TFRecord is not supported yet; convert the data to ImageFolder or IDX");
 }

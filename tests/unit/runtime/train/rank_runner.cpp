@@ -135,6 +135,7 @@ class RecordingObserver : public Observer {
   void OnCheckpointProblem(const std::string& problem) override {
     record_.checkpoint_problems.push_back(problem);
   }
+  void OnCeiling(double samples_per_second) override { record_.ceiling = samples_per_second; }
 
  private:
   const TestJob& job_;
@@ -175,6 +176,7 @@ void RunRank(const TestJob& job, int32_t ranks, int32_t rank,
   options.samples = job.samples;
   options.dataset_fingerprint = job.fingerprint;
   options.input = job.image;
+  options.ceiling_probe_steps = job.ceiling_probe_steps;
   options.conversion = {.unit_scale = true, .mean = {0.5f}, .std = {0.25f}};
   options.output_folder = job.output_folder;
   record.status = RunTrainer(options, schedule, stream, generations, observer, *job.clock,

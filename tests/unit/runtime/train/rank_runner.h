@@ -27,6 +27,7 @@ struct RankRecord {
   int64_t samples_consumed = 0;
   Phases phases;
   double train_seconds = 0;
+  double ceiling = 0;  // samples per second; 0: not probed
 };
 
 // A job whose ranks are threads of this process, fed with samples made by a formula.
@@ -39,6 +40,7 @@ struct TestJob {
   std::string fingerprint = "0123456789abcdef";
   std::string run = "run-1";
   int64_t generations = 1;
+  int32_t ceiling_probe_steps = 0;
   base::Clock* clock = &base::Clock::Real();
   std::string output_folder;  // of the trained weights; empty: not written
   // The pixels of a sample; empty: noise around a brightness that depends on the class.

@@ -1,0 +1,65 @@
+#include "runtime/feed/batch_finisher.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace hetero::feed {
+
+void BatchFinisher::Add(std::shared_ptr<const Batch> half) {
+  const std::lock_guard lock(mutex_);
+  const int64_t ticket = half->ticket.id;
+  halves_[ticket] = std::move(half);
+}
+
+std::shared_ptr<const Batch> BatchFinisher::Take(int64_t ticket) {
+  const std::lock_guard lock(mutex_);
+  const auto node = halves_.extract(ticket);
+  return node ? node.mapped() : nullptr;
+}
+
+std::shared_ptr<const Batch> BatchFinisher::Find(int64_t ticket) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = halves_.find(ticket);
+  return found == halves_.end() ? nullptr : found->second;
+}
+
+absl::Status BatchFinisher::Check(const Ticket& ticket) const {
+  const std::shared_ptr<const Batch> half = Find(ticket.id);
+  if (half == nullptr) {
+    return absl::InternalError(absl::StrCat("ticket ", ticket.id, " has nothing to finish"));
+  }
+  Ticket whole = ticket;
+  whole.left_to_trainer = half->ticket.left_to_trainer;
+  if (absl::Status status = producer_.Check(whole); !status.ok()) return status;
+  const api::ImageShape shape = producer_.FrontOutput(ticket.split, whole.left_to_trainer);
+  if (half->shape == shape) return absl::OkStatus();
+  return absl::InternalError(
+      absl::StrCat("ticket ", ticket.id,
+                   ": the worker's pictures have another shape than the job's pipeline "
+                   "gives there; do trainer and worker run the same job?"));
+}
+
+Batch BatchFinisher::Allocate(const Ticket& ticket) const {
+  Batch batch = producer_.Allocate(ticket);
+  if (const std::shared_ptr<const Batch> half = Find(ticket.id)) {
+    batch.labels = half->labels;
+    batch.sample_ids = half->sample_ids;
+  }
+  return batch;
+}
+
+absl::Status BatchFinisher::Produce(Batch* batch, int64_t index,
+                                    std::optional<BadSample>* bad) const {
+  bad->reset();
+  const std::shared_ptr<const Batch> half = Find(batch->ticket.id);
+  if (half == nullptr) return absl::CancelledError("the ticket was given up");
+  const int64_t slot = batch->ticket.slots.first + index;
+  const auto known = std::find_if(half->bad_samples.begin(), half->bad_samples.end(),
+                                  [slot](const BadSample& b) { return b.slot == slot; });
+  if (known != half->bad_samples.end()) *bad = *known;
+  return producer_.FinishSample(*half, index, batch);
+}
+
+}  // namespace hetero::feed

@@ -1,0 +1,53 @@
+#include "runtime/feed/cut_pipeline.h"
+
+#include <algorithm>
+
+namespace hetero::feed {
+namespace {
+
+bool Converts(const api::OperatorSpec& spec) {
+  return spec.op == api::OperatorKind::kNormalize || spec.op == api::OperatorKind::kCast;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<CutPipeline>> CutPipeline::Create(
+    const std::vector<api::OperatorSpec>& operators, const api::ImageShape& input, job::Split split,
+    base::Clock& clock) {
+  auto whole = pipeline::Pipeline::Create(operators, input, split, clock);
+  if (!whole.ok()) return whole.status();
+  auto cut = std::make_unique<CutPipeline>();
+  cut->whole_ = *std::move(whole);
+  const auto end = std::find_if(operators.begin(), operators.end(), Converts);
+  for (auto at = end; at != operators.begin();) {
+    --at;
+    Cut next;
+    // Fails where the size still varies: no cut there.
+    auto front = pipeline::Pipeline::Create({operators.begin(), at}, input, split, clock);
+    // Decoding is the worker's: it reads the stored bytes.
+    if (front.ok() && at->op != api::OperatorKind::kDecode) {
+      int32_t position = 0;
+      for (auto before = operators.begin(); before != at; ++before) position += before->repeat;
+      auto rest = pipeline::Pipeline::Create({at, end}, (*front)->output(), split, clock, position);
+      if (!rest.ok()) return rest.status();
+      next = {*std::move(front), *std::move(rest)};
+    }
+    cut->cuts_.push_back(std::move(next));
+  }
+  return cut;
+}
+
+bool CutPipeline::CanLeave(int32_t left) const {
+  if (left == 0) return true;
+  return left > 0 && left <= entries() && cuts_[static_cast<size_t>(left) - 1].front != nullptr;
+}
+
+const pipeline::Pipeline& CutPipeline::front(int32_t left) const {
+  return left == 0 ? *whole_ : *cuts_[static_cast<size_t>(left) - 1].front;
+}
+
+const pipeline::Pipeline& CutPipeline::rest(int32_t left) const {
+  return *cuts_[static_cast<size_t>(left) - 1].rest;
+}
+
+}  // namespace hetero::feed

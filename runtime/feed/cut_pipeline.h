@@ -1,0 +1,41 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "operator/api/hetero_training_job.h"
+#include "runtime/pipeline/pipeline.h"
+
+namespace hetero::feed {
+
+// The uint8 part of a pipeline, whole and cut in two wherever the size of the picture between two
+// entries is fixed: a CPU worker does the front, a trainer the rest. Both together yield the
+// whole's bytes, because an operator draws from its position in the manifest. Immutable, safe from
+// any thread.
+class CutPipeline {
+ public:
+  // Errors as Pipeline::Create().
+  static absl::StatusOr<std::unique_ptr<CutPipeline>> Create(
+      const std::vector<api::OperatorSpec>& operators, const api::ImageShape& input,
+      job::Split split, base::Clock& clock = base::Clock::Real());
+
+  const pipeline::Pipeline& whole() const { return *whole_; }
+  // Entries before the first Normalize or Cast.
+  int32_t entries() const { return static_cast<int32_t>(cuts_.size()); }
+  // Whether the last `left` entries can be left to somebody else; 0 always can.
+  bool CanLeave(int32_t left) const;
+  // What remains to be done without the last `left` entries, and these; CanLeave(left) holds.
+  const pipeline::Pipeline& front(int32_t left) const;
+  const pipeline::Pipeline& rest(int32_t left) const;  // left > 0
+
+ private:
+  struct Cut {
+    std::unique_ptr<pipeline::Pipeline> front, rest;  // null where no cut is possible
+  };
+  std::unique_ptr<pipeline::Pipeline> whole_;
+  std::vector<Cut> cuts_;  // cuts_[i] leaves i + 1 entries
+};
+
+}  // namespace hetero::feed

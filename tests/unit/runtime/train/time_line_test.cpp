@@ -1,0 +1,109 @@
+// Where a rank's time goes, and what the ceiling probe may not touch.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <thread>
+
+#include "tests/unit/runtime/train/rank_runner.h"
+
+namespace hetero::train {
+namespace {
+
+using ::testing::DoubleNear;
+using ::testing::Gt;
+using ::testing::SizeIs;
+
+// Batches come after pauses of unlike lengths.
+absl::Status Pause(int32_t rank, int64_t index) {
+  std::this_thread::sleep_for(std::chrono::milliseconds((rank + index) % 3 * 4));
+  return absl::OkStatus();
+}
+
+TEST(TimeLineTest, EachStepsPhasesSumToItsTimeOnEveryRank) {
+  TestJob job;
+  job.training = MakeTraining("mlp", 16, 12);
+  job.training.evaluation = api::Evaluation{.every_steps = 4};
+  job.samples = 16 * 2 * 12;
+  job.validation_samples = 40;
+  job.before_batch = [](int32_t rank, int64_t index, std::vector<std::stop_source>&) {
+    return Pause(rank, index);
+  };
+  for (const RankRecord& record : RunRanks(job, 2)) {
+    ASSERT_TRUE(record.status.ok()) << record.status;
+    ASSERT_THAT(record.steps, SizeIs(12));
+    double steps = 0;
+    for (const StepRecord& step : record.steps) {
+      EXPECT_THAT(step.phases.Sum(), DoubleNear(step.seconds, 0.02 * step.seconds + 1e-4));
+      EXPECT_EQ(step.phases.evaluation, 0);
+      steps += step.seconds;
+    }
+    EXPECT_THAT(record.phases.Sum(), DoubleNear(record.train_seconds, 1e-6));
+    EXPECT_THAT(record.phases.evaluation, Gt(0));
+    EXPECT_LE(steps, record.train_seconds);
+  }
+}
+
+// Bit for bit: the same losses, parameters and digest.
+void ExpectProbeChangesNothing(TestJob job, int32_t ranks) {
+  const std::vector<RankRecord> plain = RunRanks(job, ranks);
+  job.ceiling_probe_steps = 6;
+  const std::vector<RankRecord> probed = RunRanks(job, ranks);
+  for (size_t rank = 0; rank < plain.size(); ++rank) {
+    ASSERT_TRUE(plain[rank].status.ok()) << plain[rank].status;
+    ASSERT_TRUE(probed[rank].status.ok()) << probed[rank].status;
+    EXPECT_EQ(plain[rank].ceiling, 0);
+    EXPECT_THAT(probed[rank].ceiling, Gt(0));
+    EXPECT_EQ(probed[rank].epoch_crcs, plain[rank].epoch_crcs);
+    EXPECT_EQ(probed[rank].sample_ids, plain[rank].sample_ids);
+    EXPECT_EQ(probed[rank].digest_high, plain[rank].digest_high);
+    EXPECT_EQ(probed[rank].digest_low, plain[rank].digest_low);
+    ASSERT_EQ(probed[rank].steps.size(), plain[rank].steps.size());
+    for (size_t i = 0; i < plain[rank].steps.size(); ++i) {
+      EXPECT_EQ(probed[rank].steps[i].loss, plain[rank].steps[i].loss) << "step " << i;
+    }
+  }
+}
+
+TEST(CeilingProbeTest, TrainingIsTheSameWithAndWithoutOnOneRank) {
+  TestJob job;
+  job.training = MakeTraining("mlp", 16, 8);
+  job.samples = 16 * 8;
+  ExpectProbeChangesNothing(job, 1);
+}
+
+TEST(CeilingProbeTest, TrainingIsTheSameWithAndWithoutOnThreeRanksWithBuffers) {
+  TestJob job;
+  job.image = {32, 32, 3};
+  job.training = MakeTraining("resnet18", 2, 3);
+  job.samples = 2 * 3 * 3;
+  ExpectProbeChangesNothing(job, 3);
+}
+
+TEST(CeilingProbeTest, ADatasetWithoutAFullStepIsTrainedAllTheSame) {
+  TestJob job;
+  job.training = MakeTraining("mlp", 16, 4);
+  job.samples = 20;
+  job.ceiling_probe_steps = 4;
+  for (const RankRecord& record : RunRanks(job, 2)) {
+    EXPECT_TRUE(record.status.ok()) << record.status;
+    EXPECT_EQ(record.ceiling, 0);
+    EXPECT_THAT(record.steps, SizeIs(4));
+  }
+}
+
+TEST(CeilingProbeTest, InputThatFailsEndsAllRanks) {
+  TestJob job;
+  job.training = MakeTraining("mlp", 4, 4);
+  job.samples = 64;
+  job.ceiling_probe_steps = 4;
+  job.before_batch = [](int32_t rank, int64_t, std::vector<std::stop_source>&) {
+    return rank == 1 ? absl::DataLossError("unreadable") : absl::OkStatus();
+  };
+  for (const RankRecord& record : RunRanks(job, 2)) {
+    EXPECT_TRUE(absl::IsDataLoss(record.status)) << record.status;
+  }
+}
+
+}  // namespace
+}  // namespace hetero::train
