@@ -50,19 +50,6 @@ TEST_F(JoinTest, OlderIncarnationIsRefused) {
   EXPECT_TRUE(absl::IsFailedPrecondition(older.member->Finish(Ok(), kLong)));
 }
 
-TEST_F(JoinTest, WorkerOfAnotherVersionIsRefusedWithWhatToDo) {
-  const auto server = StartServer();
-  v1::Hello other = MakeHello("cpu", 0);
-  other.set_version("9.9.9");
-  Joined cpu = Join(server->address(), other);
-  const absl::Status refused = cpu.member->Finish(Ok(), kLong);
-  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
-  EXPECT_NE(refused.message().find("9.9.9"), std::string::npos) << refused;
-  EXPECT_NE(refused.message().find("image of the same version"), std::string::npos) << refused;
-  Joined same = Join(server->address(), MakeHello("cpu", 0, 0, 2));
-  EXPECT_EQ(same.inbox->Next(), "welcome");
-}
-
 TEST_F(JoinTest, MemberDialsAgainWhenTheHeadIsReplaced) {
   auto server = StartServer();
   Joined cpu = Join(server->address(), MakeHello("cpu", 0));
