@@ -359,10 +359,12 @@ TEST_F(Fault, TwoOperatorsOneLeader) {
   operators[first].Kill();
   const auto died = std::chrono::steady_clock::now();
   JobUnderTest two(space.name(), MakeJob("two", {{"steps", 10}}));
-  ASSERT_TRUE(WaitFor("the other leads", [&] { return leader() == second; }));
+  ASSERT_TRUE(WaitFor(
+      "the other leads", [&] { return leader() == second; }, seconds(20)));
   const double took =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - died).count();
   std::printf("the other operator leads %.1f s after the first was killed\n", took);
+  EXPECT_LE(took, 15 + 2 * 2 + 1) << "lease duration, two retries";
   ASSERT_TRUE(two.WaitIs("Succeeded"));
   // Audit: but for the lease, nobody writes while the other leads.
   auto spans = [&](int i) {
@@ -384,17 +386,19 @@ TEST_F(Fault, TwoOperatorsOneLeader) {
   operators[first].Start();
   WaitFor("the first is back", [&] { return operators[first].ready(); });
   EXPECT_EQ(operators[second].Stop(), 0);
+  const auto released = std::chrono::steady_clock::now();
   ASSERT_TRUE(WaitFor("the first leads again", [&] { return leader() == first; }));
+  EXPECT_LE(std::chrono::steady_clock::now() - released, seconds(6));
   EXPECT_NE(operators[second].log().find("released the lease"), std::string::npos);
   // A leader that was frozen for longer than its lease must not go on as one.
   kill(operators[first].pid(), SIGSTOP);
   operators[second].Start();
   ASSERT_TRUE(WaitFor(
       "the lease of a frozen leader runs out",
-      [&] { return operators[second].Metric(kMaster) == 1; }));
+      [&] { return operators[second].Metric(kMaster) == 1; }, seconds(25)));
   kill(operators[first].pid(), SIGCONT);
   WaitFor(
-      "it ends when it wakes", [&] { return !operators[first].running(); });
+      "it ends when it wakes", [&] { return !operators[first].running(); }, seconds(15));
 }
 
 }  // namespace
