@@ -445,7 +445,7 @@ void Impl::OnFrame(ProducerId id, Frame frame) {
   if (Apply(Window::Arrived{.producer = id,
                             .ticket = ticket.id,
                             .bytes = frame.batch->images.size(),
-                             .work = base::FromSeconds(work_seconds)})) {
+                            .work = base::FromSeconds(work_seconds)})) {
     stats_.bytes_waiting += frame.batch->images.size();
     journal_.OnArrived(id, ticket.id, work_seconds, clock_.Now());
     batches_[ticket.id] = std::move(frame.batch);

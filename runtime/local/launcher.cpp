@@ -52,7 +52,7 @@ class Launcher {
     int64_t incarnation = 0;
     bool ended = false;
     std::optional<ExitStatus> exit;  // when ended
-    bool leaving = false;  // told to, because its role needs fewer
+    bool leaving = false;            // told to, because its role needs fewer
   };
 
   std::string OutputFile(const std::string& name) const {
@@ -213,7 +213,8 @@ void Launcher::OnExit(Member& member, const ExitStatus& status) {
   const bool head = member.plan.type == api::RoleType::kHead;
   if (head) head_exit_ = status;
   // A head that exits by itself has given its verdict.
-  if (stopping_ || leaving_ || member.leaving || status.ok() || (head && status.signal == 0)) return;
+  if (stopping_ || leaving_ || member.leaving || status.ok() || (head && status.signal == 0))
+    return;
   console_.Line(absl::StrCat(member.plan.name, " ended: ", status.ToString(), "; see ",
                              OutputFile(absl::StrCat("logs/", member.plan.name, ".log"))));
   // A trainer that exits by itself has told the head why, and would fail again.

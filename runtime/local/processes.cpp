@@ -48,8 +48,8 @@ std::vector<std::string> RankCommand(const ProcessPlanOptions& options, int32_t 
     command = {options.runtime_program, "consumer"};
   } else {
     // The trainers' cores are the CPU workers' here: there is nothing to share.
-    command = {options.trainer_program, "--threads", threads, "--output", options.output_folder,
-               "--local-share", "LastResort"};
+    command = {options.trainer_program, "--threads",     threads,     "--output",
+               options.output_folder,   "--local-share", "LastResort"};
     if (options.ceiling_probe) {
       command.insert(command.end(), {"--ceiling-probe", kCeilingProbeSteps});
     }

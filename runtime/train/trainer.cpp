@@ -193,7 +193,8 @@ class Trainer {
     absl::StatusOr<feed::BatchStream*> stream = batches_.From(schedule_.IndexOfStep(0));
     absl::StatusOr<std::unique_ptr<feed::Batch>> first = stream.status();
     if (stream.ok()) first = (*stream)->Next(interrupt);
-    const JobState job = agreement.Exchange({.stop = stop_.stop_requested(), .error = first.status()});
+    const JobState job =
+        agreement.Exchange({.stop = stop_.stop_requested(), .error = first.status()});
     absl::StatusOr<double> ceiling = job.verdict;
     if (job.verdict.ok()) {
       ceiling = ProbeCeiling(options_, schedule_, **first,

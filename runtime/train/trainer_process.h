@@ -12,9 +12,9 @@ namespace hetero::train {
 
 struct TrainerProcessOptions {
   process::RankSession::Options session;
-  int threads = 0;   // intra-op threads of LibTorch; 0: one per usable core
+  int threads = 0;                  // intra-op threads of LibTorch; 0: one per usable core
   int32_t ceiling_probe_steps = 0;  // measure the rate without input first; 0: do not
-  bool gpu = false;  // train on the first GPU that this process sees
+  bool gpu = false;                 // train on the first GPU that this process sees
   // Where rank 0 leaves the trained weights and the curves; empty: the folder of spec.output, if
   // that is one and can be written to.
   std::string output_folder;

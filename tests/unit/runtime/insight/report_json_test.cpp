@@ -36,12 +36,12 @@ TEST(ReportJson, WritesEveryFieldInTheDocumentedOrder) {
       Keys(json),
       ElementsAre("job", "state", "attempt", "generations", "epochs", "steps", "samplesConsumed",
                   "duplicatesDropped", "ticketsReissued", "badSamples", "skippedSteps",
-                  "badSampleList", "streamDigest", "seed", "startupSeconds", "trainSeconds", "wallSeconds",
-                  "samplesPerSecond", "ceilingSamplesPerSecond", "ceilingSource", "dataWaitPercent",
-                  "phaseSeconds", "waitSeconds", "timeLines", "loss", "accuracy", "evaluations",
-                  "lossCurve", "workers", "cpuSecondsPerSample", "faults", "costDollars",
-                  "costPerMillionSamples", "verdict", "predictions", "placement", "checkpointURI",
-                  "config", "versions"));
+                  "badSampleList", "streamDigest", "seed", "startupSeconds", "trainSeconds",
+                  "wallSeconds", "samplesPerSecond", "ceilingSamplesPerSecond", "ceilingSource",
+                  "dataWaitPercent", "phaseSeconds", "waitSeconds", "timeLines", "loss", "accuracy",
+                  "evaluations", "lossCurve", "workers", "cpuSecondsPerSample", "faults",
+                  "costDollars", "costPerMillionSamples", "verdict", "predictions", "placement",
+                  "checkpointURI", "config", "versions"));
   EXPECT_THAT(Keys(json["phaseSeconds"]),
               ElementsAre("wait", "hostToDevice", "forward", "backward", "allReduce", "optimizer",
                           "checkpoint", "evaluation", "other"));
@@ -80,9 +80,9 @@ TEST(ReportJson, LeavesOutWhatDoesNotApply) {
   report.message = "no worker";
   EXPECT_THAT(Keys(Json::parse(ToJson(report))),
               ElementsAre("job", "state", "message", "attempt", "generations", "duplicatesDropped",
-                          "ticketsReissued", "badSamples", "skippedSteps", "badSampleList", "seed", "timeLines",
-                          "evaluations", "lossCurve", "workers", "faults", "predictions",
-                          "placement", "versions"));
+                          "ticketsReissued", "badSamples", "skippedSteps", "badSampleList", "seed",
+                          "timeLines", "evaluations", "lossCurve", "workers", "faults",
+                          "predictions", "placement", "versions"));
 }
 
 TEST(ReportJson, LeavesOutAMemberThatIsNotApplicable) {

@@ -38,9 +38,8 @@ TEST(PlanProcesses, StartsHeadThenCpuWorkersThenTrainers) {
 
 TEST(PlanProcesses, SharesTheCoresAmongTheRanks) {
   const ProcessPlan trainer = PlanProcesses(Job(), Options())[2];
-  EXPECT_THAT(trainer.command,
-              ElementsAre("/bin/hetero-trainer", "--threads", "2", "--output", "/out",
-                          "--local-share", "LastResort"));
+  EXPECT_THAT(trainer.command, ElementsAre("/bin/hetero-trainer", "--threads", "2", "--output",
+                                           "/out", "--local-share", "LastResort"));
   EXPECT_THAT(trainer.environment, Contains(Pair("HETERO_ROLE", "gpu")));
   EXPECT_THAT(trainer.environment, Contains(Pair("HETERO_ROLE_TYPE", "GPUWorker")));
   EXPECT_THAT(trainer.environment, Contains(Pair("HETERO_HEAD_ADDRESS", "unix:/tmp/s/head.sock")));
