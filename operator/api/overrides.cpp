@@ -123,17 +123,17 @@ class Setter {
       Fail(absl::StrCat(here, " has ", size, " entries, counted from 0"));
       return;
     }
-    if (node.element[0].Find("name") == nullptr) {
-      Fail(absl::StrCat("'", token, "' is no index into ", here, ", which has ", size,
-                        " entries, counted from 0"));
-      return;
-    }
     std::vector<std::string> names;
     for (size_t i = 0; i < size; ++i) {
       const json& entry = at[i];
       if (!entry.is_object() || !entry.contains("name") || !entry["name"].is_string()) continue;
       names.push_back(entry["name"].get<std::string>());
       if (names.back() == token) return Descend(at[i], node.element[0], Element(here, i));
+    }
+    if (names.empty()) {
+      Fail(absl::StrCat("'", token, "' is no index into ", here, ", which has ", size,
+                        " entries, counted from 0"));
+      return;
     }
     Fail(absl::StrCat(here, " has no entry named '", token, "'; it has ", Join(names)));
   }
