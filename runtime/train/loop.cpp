@@ -152,13 +152,13 @@ absl::Status TrainingLoop::TrainStep(int64_t step) {
   standing.samples_consumed += job->samples;
   state_.held.reset();
   observer_.OnDigest(standing.digest.high(), standing.digest.low(), standing.samples_consumed);
-  phases_.Charge(&Phases::other);
-
   if (!stepped_) {
     stepped_ = true;
     log::Info("first step of the generation",
               {{"generation", options_.generation}, {"step", standing.step}});
   }
+  phases_.Charge(&Phases::other);
+
   const job::Step plan = schedule_.training().At(step);
   state_.pending = PendingStep{.record = {.step = step + 1,
                                           .epoch = plan.epoch + 1,

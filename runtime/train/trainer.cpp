@@ -191,16 +191,16 @@ class Trainer {
   void Probe(GlooGroup* group, Agreement& agreement, const std::stop_token& interrupt) {
     where_ = "probing the ceiling";
     absl::StatusOr<feed::BatchStream*> stream = batches_.From(schedule_.IndexOfStep(0));
-    absl::StatusOr<std::unique_ptr<feed::Batch>> first = stream.status();
-    if (stream.ok()) first = (*stream)->Next(interrupt);
+    using Taken = absl::StatusOr<std::unique_ptr<feed::Batch>>;
+    Taken first = stream.ok() ? (*stream)->Next(interrupt) : Taken(stream.status());
     const JobState job =
         agreement.Exchange({.stop = stop_.stop_requested(), .error = first.status()});
-    absl::StatusOr<double> ceiling = job.verdict;
-    if (job.verdict.ok()) {
-      ceiling = ProbeCeiling(options_, schedule_, **first,
-                             {.group = group, .agreement = agreement, .device = *device_}, clock_,
-                             stop_, interrupt);
-    }
+    const absl::StatusOr<double> ceiling =
+        job.verdict.ok()
+            ? ProbeCeiling(options_, schedule_, **first,
+                           {.group = group, .agreement = agreement, .device = *device_}, clock_,
+                           stop_, interrupt)
+            : absl::StatusOr<double>(job.verdict);
     if (first.ok()) state_->held = *std::move(first);
     if (ceiling.ok()) {
       observer_.OnCeiling(*ceiling);
