@@ -94,7 +94,7 @@ void WorkerStream::WriteNext() {
     joined.push_back(std::move(frames_.front()));
     frames_.pop_front();
   } while (!frames_.empty() && bytes + frames_.front().Length() <= kMostJoined);
-  message_ = joined.size() == 1 ? std::move(joined.front()) : JoinFrames(joined);
+  message_ = joined.size() == 1 ? joined.front() : JoinFrames(joined);
   writing_ = true;
   StartWrite(&message_);
 }

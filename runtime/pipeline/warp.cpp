@@ -15,7 +15,7 @@ constexpr int64_t kPixel = int64_t{1} << kFraction;
 // Fractional bits of a bilinear weight.
 constexpr int kWeightBits = 12;
 
-int64_t Fixed(double coefficient) { return RoundHalfEven(coefficient * double(kPixel / 2)); }
+int64_t Fixed(double coefficient) { return RoundHalfEven(coefficient * (double(kPixel) / 2)); }
 
 // One axis of the map in those units.
 struct Axis {

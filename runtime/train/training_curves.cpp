@@ -6,7 +6,7 @@ namespace hetero::train {
 
 TrainingCurves::TrainingCurves(const std::string& folder, LearningRateOptions learning_rate,
                                base::Clock& clock)
-    : learning_rate_(std::move(learning_rate)), clock_(clock) {
+    : learning_rate_(learning_rate), clock_(clock) {
   absl::StatusOr<std::unique_ptr<EventFile>> file = EventFile::Create(folder, clock.WallNow());
   if (file.ok()) {
     file_ = *std::move(file);
