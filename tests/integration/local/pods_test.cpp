@@ -143,6 +143,7 @@ TEST(Pods, AFailedJobSaysWhoAndWhy) {
   pods.Fetch("cpu-0", 9090, "/readyz");
   v1::ExitReport report;
   report.set_role("gpu");
+  report.set_exit_code(1);
   report.set_message("cannot be scheduled");
   grpc::ClientContext context;
   context.set_wait_for_ready(true);
