@@ -6,7 +6,7 @@ JOBS   ?= $(shell nproc)
 DEMO   ?= out/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test unit sanitize bench format lint clean
+.PHONY: help setup build demo test unit sanitize soak bench format lint clean
 
 help:  ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,6 +29,9 @@ unit: build  ## build and run the unit tests only
 
 sanitize: setup  ## unit and runtime tests under ASan+UBSan, then TSan
 	@scripts/sanitize.sh
+
+soak: build  ## the simulated data plane from 100,000 seeds (minutes)
+	@HETERO_SIMULATOR_SEEDS=100000 $(BUILD)/tests/simulator_test
 
 bench: build  ## print the benchmark table (ratios of one run)
 	@scripts/bench.sh $(BUILD)
