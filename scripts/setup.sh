@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs what the build needs on Debian 12: system packages, and LibTorch out of its wheel. Idempotent; a
-# second run takes about a second. Usage: scripts/setup.sh [--cuda] [--cluster]
-#   --cuda      CUDA's compiler and libraries too (no GPU needed)
+# second run takes about a second. Usage: scripts/setup.sh [--cuda | --cuda-run] [--cluster]
+#   --cuda      CUDA's compiler and NCCL too: what building needs, without a GPU
+#   --cuda-run  what running on a GPU needs as well
 #   --cluster   what images/build and the clusters of the tests need
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -20,10 +21,10 @@ packages=(
 libtorch_options=()
 for option in "$@"; do
   case $option in
-    --cuda) libtorch_options+=(--cuda) ;;
+    --cuda | --cuda-run) libtorch_options=("$option") ;;
     --cluster)
       packages+=(debootstrap docker.io containerd runc containernetworking-plugins nftables iptables busybox-static) ;;
-    *) echo "setup: unknown option '$option': use --cuda or --cluster" >&2; exit 2 ;;
+    *) echo "setup: unknown option '$option': use --cuda, --cuda-run or --cluster" >&2; exit 2 ;;
   esac
 done
 

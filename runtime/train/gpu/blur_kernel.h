@@ -4,15 +4,9 @@
 
 #include <cstdint>
 
+#include "runtime/train/gpu/picture_batch.h"
+
 namespace hetero::train::gpu {
-
-// Pictures of one size on the device, uint8 [samples, height, width, channels].
-struct PictureBatch {
-  int64_t samples = 0;
-  int height = 0, width = 0, channels = 0;
-
-  int64_t bytes() const { return samples * height * width * channels; }
-};
 
 // The integers of pipeline::BlurWithWeights, to the bit: an operator may move to the GPU only as
 // the same function. `weights` holds for each sample its own half kernel of GaussianWeights(),

@@ -19,25 +19,13 @@ __device__ __nv_bfloat16 Rounded<__nv_bfloat16>(float value) {
   return __float2bfloat16_rn(value);
 }
 
-// One thread per value of the output, so that writes are coalesced in both layouts; the bytes come
-// out of the cache for channels first.
 template <typename Value, PixelLayout kLayout>
 __global__ void Convert(const uint8_t* __restrict__ bytes, int64_t count, int64_t pixels,
                         int channels, PixelScale scale, Value* __restrict__ out) {
   const int64_t stride = int64_t{gridDim.x} * blockDim.x;
   for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += stride) {
-    int64_t source = i;
-    int channel;
-    if (kLayout == PixelLayout::kChannelsLast) {
-      channel = static_cast<int>(i % channels);
-    } else {
-      const int64_t plane = i / pixels;
-      channel = static_cast<int>(plane % channels);
-      source = (plane / channels * pixels + i % pixels) * channels + channel;
-    }
-    const float value = static_cast<float>(bytes[source]);
-    out[i] =
-        Rounded<Value>(__fadd_rn(__fmul_rn(value, scale.scale[channel]), scale.shift[channel]));
+    const PixelSource source = SourceOf<kLayout>(i, pixels, channels);
+    out[i] = Rounded<Value>(ScaledPixel(bytes[source.byte], scale, source.channel));
   }
 }
 

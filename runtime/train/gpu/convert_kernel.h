@@ -4,18 +4,9 @@
 
 #include <cstdint>
 
+#include "runtime/train/gpu/convert_value.h"
+
 namespace hetero::train::gpu {
-
-inline constexpr int kMaxChannels = 16;
-
-enum class PixelLayout { kChannelsLast, kChannelsFirst };
-
-// One multiplication and one addition per value: x * scale[c] + shift[c], as InputConverter does on
-// the CPU.
-struct PixelScale {
-  float scale[kMaxChannels];
-  float shift[kMaxChannels];
-};
 
 // Converts `samples` pictures of `pixels` pixels, uint8 [samples, pixels, channels] on the device,
 // to float32 or bfloat16 in the layout asked for. Every value is computed in float32 without a

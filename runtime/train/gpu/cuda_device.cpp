@@ -1,3 +1,6 @@
+// What ProcessGroupNCCL.hpp asks for; not a compiler option, or the precompiled header would be
+// none.
+#define USE_C10D_NCCL
 #include <ATen/cuda/CUDAContext.h>
 #include <ATen/cuda/CUDAEvent.h>
 #include <c10/cuda/CUDAGuard.h>

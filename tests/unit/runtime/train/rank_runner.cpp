@@ -179,6 +179,7 @@ void RunRank(const TestJob& job, int32_t ranks, int32_t rank,
   options.ceiling_probe_steps = job.ceiling_probe_steps;
   options.conversion = {.unit_scale = true, .mean = {0.5f}, .std = {0.25f}};
   options.output_folder = job.output_folder;
+  options.gpu = job.gpu;
   record.status = RunTrainer(options, schedule, stream, generations, observer, *job.clock,
                              stops[static_cast<size_t>(rank)].get_token());
   if (job.after_run) job.after_run(rank);

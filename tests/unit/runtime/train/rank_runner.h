@@ -41,6 +41,7 @@ struct TestJob {
   std::string run = "run-1";
   int64_t generations = 1;
   int32_t ceiling_probe_steps = 0;
+  bool gpu = false;  // every rank on the first GPU
   base::Clock* clock = &base::Clock::Real();
   std::string output_folder;  // of the trained weights; empty: not written
   // The pixels of a sample; empty: noise around a brightness that depends on the class.

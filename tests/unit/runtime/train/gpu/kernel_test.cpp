@@ -1,5 +1,4 @@
-// The GPU's kernels against the CPU's twins, byte for byte. Without a device every test is skipped
-// and says so.
+// The GPU's kernels against the CPU's twins, byte for byte. ctest runs it where there is a GPU.
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>
 
@@ -14,16 +13,6 @@
 
 namespace hetero::train::gpu {
 namespace {
-
-class GpuTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    int devices = 0;
-    const cudaError_t error = cudaGetDeviceCount(&devices);
-    if (error == cudaSuccess && devices > 0) return;
-    GTEST_SKIP() << "NOT RUN: this machine has no GPU (" << cudaGetErrorString(error) << ")";
-  }
-};
 
 // Memory on the device.
 template <typename T>
@@ -60,7 +49,7 @@ std::vector<uint8_t> Noise(size_t size) {
   return bytes;
 }
 
-TEST_F(GpuTest, ConvertsLikeTheCpuInBothLayouts) {
+TEST(GpuKernelTest, ConvertsLikeTheCpuInBothLayouts) {
   constexpr int64_t kSamples = 5, kPixels = 33 * 17;
   constexpr int kChannels = 3;
   const std::vector<uint8_t> bytes = Noise(kSamples * kPixels * kChannels);
@@ -93,7 +82,7 @@ uint16_t RoundedToBfloat16(float value) {
   return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-TEST_F(GpuTest, Bfloat16IsTheRoundedFloat) {
+TEST(GpuKernelTest, Bfloat16IsTheRoundedFloat) {
   const std::vector<uint8_t> bytes = Noise(4096);
   const PixelScale scale = {{0.0171f}, {-2.118f}};
   Buffer<uint8_t> in(bytes);
@@ -109,7 +98,7 @@ TEST_F(GpuTest, Bfloat16IsTheRoundedFloat) {
 }
 
 // One picture per sigma; kernels below and above the radius at which the arithmetic changes.
-TEST_F(GpuTest, BlursToTheSameBytes) {
+TEST(GpuKernelTest, BlursToTheSameBytes) {
   const api::ImageShape shape = {40, 31, 3};
   const std::vector<double> sigmas = {0.1, 0.7, 2.0, 4.0};
   for (const int32_t kernel_size : {3, 11, 13, 15, 31}) {
