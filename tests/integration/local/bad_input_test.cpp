@@ -6,10 +6,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <map>
 #include <set>
 #include <utility>
 
+#include "runtime/job/permutation.h"
+#include "runtime/job/replacement.h"
 #include "tests/integration/support/jobs.h"
 #include "tests/integration/support/program_run.h"
 
@@ -175,11 +179,17 @@ class BadPictures : public ::testing::Test {
     }
     std::sort(files.begin(), files.end());
     const std::string jpeg = testing::ReadFileOrDie(files[5]);
-    WriteFile(files[5], jpeg.substr(0, jpeg.size() / 2));
-    WriteFile(files[40], "this is a text file");
-    for (const size_t bad : {5, 40}) {
-      bad_files_.push_back(std::filesystem::path(files[bad]).filename());
-    }
+    // A picture's id is its place among the sorted names.
+    Spoil(5, files, jpeg.substr(0, jpeg.size() / 2));
+    Spoil(40, files, "this is a text file");
+    Spoil(63, files, "");
+    Spoil(77, files, std::string("\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0", 18));
+    Spoil(100, files, jpeg.substr(0, 2) + std::string(jpeg.size() - 2, '\0'));
+  }
+  void Spoil(int64_t id, const std::vector<std::string>& files, const std::string& content) {
+    const std::string& file = files[static_cast<size_t>(id)];
+    WriteFile(file, content);
+    bad_files_[id] = std::filesystem::path(file).filename();
   }
   std::vector<std::string> Arguments(std::vector<std::string> sets) {
     sets.push_back("dataset.uri=file://" + (folder_ / "data/train"));
@@ -193,7 +203,7 @@ class BadPictures : public ::testing::Test {
     return yaml.replace(begin, end - begin, "    uri: file:///replaced\n");
   }
   TemporaryFolder folder_;
-  std::vector<std::string> bad_files_;
+  std::map<int64_t, std::string> bad_files_;  // by id
 };
 
 TEST_F(BadPictures, AreCountedAndReplaced) {
@@ -201,11 +211,33 @@ TEST_F(BadPictures, AreCountedAndReplaced) {
   const ProgramResult result = run.Wait();
   Expect(result, 0, {});
   const nlohmann::json report = run.report();
-  EXPECT_EQ(report["badSamples"], 2) << report["badSampleList"];
-  EXPECT_EQ(report["badSampleList"].size(), 2u);
+  EXPECT_EQ(report["badSamples"], bad_files_.size()) << report["badSampleList"];
   EXPECT_EQ(report["samplesConsumed"], 2 * 128);
-  for (const std::string& file : bad_files_) {
-    EXPECT_NE(report["badSampleList"].dump().find(file), std::string::npos) << file;
+  std::set<int64_t> ids;
+  for (const nlohmann::json& bad : report["badSampleList"]) {
+    const int64_t id = bad["sampleId"], replacement = bad["replacementId"];
+    ids.insert(id);
+    ASSERT_TRUE(bad_files_.contains(id)) << bad;
+    EXPECT_NE(bad["reason"].get<std::string>().find(bad_files_[id]), std::string::npos) << bad;
+    EXPECT_FALSE(bad_files_.contains(replacement)) << bad;
+    EXPECT_TRUE(replacement >= 0 && replacement < 128) << bad;
+  }
+  EXPECT_EQ(ids.size(), bad_files_.size());
+}
+
+// The first good one of the candidates that the slot alone gives, and nothing of the bad ones.
+TEST_F(BadPictures, AreReplacedByTheSlotsFirstGoodCandidate) {
+  LocalRun run(Manifest(), Arguments({"training.batchSizePerWorker=16", "training.epochs=1"}));
+  Expect(run.Wait(), 0, {});
+  const nlohmann::json report = run.report();
+  const uint64_t seed = report["seed"];
+  const job::Permutation order(seed, 0, 128, api::Shuffle{});
+  for (const nlohmann::json& bad : report["badSampleList"]) {
+    int64_t slot = 0;
+    while (order.At(slot) != bad["sampleId"]) ++slot;
+    int32_t attempt = 1;
+    while (bad_files_.contains(job::Replacement(seed, 0, slot, attempt, 128))) ++attempt;
+    EXPECT_EQ(bad["replacementId"], job::Replacement(seed, 0, slot, attempt, 128)) << bad;
   }
 }
 
@@ -216,7 +248,7 @@ TEST_F(BadPictures, AreReplacedAlikeByAnyWorkersForAnyRanks) {
                                         "roles.cpu.replicas=" + std::to_string(workers),
                                         "roles.gpu.replicas=" + std::to_string(ranks)}));
     Expect(run.Wait(), 0, {});
-    EXPECT_EQ(run.report()["badSamples"], 2);
+    EXPECT_EQ(run.report()["badSamples"], bad_files_.size());
     digests.insert(run.report()["streamDigest"].get<std::string>());
   }
   EXPECT_EQ(digests.size(), 1u);
@@ -232,10 +264,19 @@ TEST_F(BadPictures, ValidationWithOtherClassesIsRefused) {
 }
 
 TEST_F(BadPictures, AreAnErrorWhenTheyAreTooMany) {
-  LocalRun run(Manifest(), Arguments({"training.batchSizePerWorker=16", "dataset.maxBadSamples=1",
+  LocalRun run(Manifest(), Arguments({"training.batchSizePerWorker=16", "dataset.maxBadSamples=4",
                                       "training.epochs=1000"}));
-  Expect(run.Wait(), 1, {"maxBadSamples"});
+  Expect(run.Wait(), 1, {"5 bad samples", "spec.dataset.maxBadSamples (4)"});
   EXPECT_EQ(run.report()["state"], "Failed");
+}
+
+// The same pictures of a second epoch are no further bad samples.
+TEST_F(BadPictures, AreCountedOnceForAllEpochs) {
+  LocalRun run(Manifest(), Arguments({"training.batchSizePerWorker=16", "dataset.maxBadSamples=5",
+                                      "training.epochs=3"}));
+  Expect(run.Wait(), 0, {});
+  EXPECT_EQ(run.report()["badSamples"], 5);
+  EXPECT_EQ(run.report()["samplesConsumed"], 3 * 128);
 }
 
 }  // namespace
