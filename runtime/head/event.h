@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -35,13 +36,14 @@ struct FailureReported {
   std::string member;
   std::string message;
 };
-// Whoever creates the processes saw that of `member` end: with a result (`ok`), or without one and
-// another takes its place.
+// Whoever creates the processes saw that of `member` end: with exit code 0 (`ok`), or otherwise and
+// another takes its place. What it came to is in its last word alone.
 struct ProcessEnded {
   std::string member;
   bool ok = false;
   int64_t incarnation = 0;  // 0: unknown
   std::string message;
+  std::optional<v1::Finished> last_word;
 };
 using Event = std::variant<HelloReceived, HeartbeatReceived, FinishedReceived, StreamClosed, Tick,
                            StopRequested, FailureReported, ProcessEnded>;

@@ -230,10 +230,12 @@ class GrpcServer : public Server {
       }
       const int32_t ranks = trainer ? role.ranks_per_replica() : 1;
       for (int32_t local = 0; local < ranks; ++local) {
-        Apply(ProcessEnded{.member = ranks > 1 ? absl::StrCat(member, ".", local) : member,
+        ProcessEnded ended{.member = ranks > 1 ? absl::StrCat(member, ".", local) : member,
                            .ok = ok,
                            .incarnation = report.incarnation(),
-                           .message = report.message()});
+                           .message = report.message()};
+        if (local < report.last_words_size()) ended.last_word = report.last_words(local);
+        Apply(std::move(ended));
       }
     }
   }

@@ -72,60 +72,6 @@ void State::On(const StopRequested& event) {
   BeginEnding(v1::JobStatus::STOPPED, event.reason);
 }
 
-void State::On(const FailureReported& event) {
-  bool last_word_heard = false;
-  for (auto& [key, member] : record_.members) {
-    if (member.name != event.member) continue;
-    member.process_gone = true;
-    last_word_heard = member.finished.has_value();
-  }
-  if (!ending_) {
-    Fail(event.member, event.message);
-    return;
-  }
-  // A process that died without a word is the cause; the peer that complained first only noticed.
-  if (failed_by_last_word_ && *failed_by_last_word_ != event.member && !last_word_heard &&
-      record_.first_failure) {
-    record_.first_failure->set_message(absl::StrCat(event.message, " (then ",
-                                                    record_.first_failure->member(), ": ",
-                                                    record_.first_failure->message(), ")"));
-    record_.first_failure->set_member(event.member);
-    failed_by_last_word_.reset();
-  }
-}
-
-void State::On(const ProcessEnded& event) {
-  for (auto& [key, member] : record_.members) {
-    if (member.name != event.member) continue;
-    if (member.finished) return;
-    const int64_t known = member.hello.identity().incarnation();
-    if (event.incarnation != 0 && event.incarnation != known) return;
-    // Of an unknown process only the connection tells whether it is this one.
-    if (event.incarnation == 0 && member.connected()) return;
-    if (event.ok) {
-      if (member.trainer()) member.finished.emplace().set_ok(true);
-      return;
-    }
-    member.process_gone = true;
-    Lose(member, event.message);
-    return;
-  }
-  if (!event.ok) return;
-  // A head that took the place of another hears only from the launcher of who had left before.
-  for (size_t rank = 0; rank < record_.ranks.size(); ++rank) {
-    const MemberKey& key = record_.ranks[rank];
-    const RolePlan::Role* role = nullptr;
-    for (const RolePlan::Role& candidate : plan_.roles()) {
-      if (candidate.name == key.role) role = &candidate;
-    }
-    if (role == nullptr || MemberName(*role, key.index, key.local_rank) != event.member) continue;
-    MemberRecord& member = record_.members[key];
-    member.name = event.member;
-    member.rank = static_cast<int32_t>(rank);
-    member.finished.emplace().set_ok(true);
-  }
-}
-
 void State::AdvanceJob() {
   if (ended()) return;
   if (!ending_) {

@@ -76,6 +76,8 @@ class State {
   void Return(MemberRecord& member, const std::string& how);
   void CheckSilence(MemberRecord& member);
   void CheckReplacement(const MemberRecord& member);
+  // The record of a rank, new if it has not joined; nullptr when there is no such rank.
+  MemberRecord* RankNamed(const std::string& name);
   MemberRecord* FindStream(StreamId stream);
   v1::Roster CurrentRoster() const;
   v1::Generation CurrentGeneration() const;

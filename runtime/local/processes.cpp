@@ -88,7 +88,8 @@ ProcessPlan PlanOne(const api::HeteroTrainingJob& job, const ProcessPlanOptions&
            {"HETERO_INDEX", absl::StrCat(index)},
            {"HETERO_HEAD_ADDRESS", HeadAddress(options)},
            {"HETERO_POD_IP", "127.0.0.1"},
-           {"HETERO_TLS", "plain-text"}}) {
+           {"HETERO_TLS", "plain-text"},
+           {"HETERO_LAST_WORDS", options.socket_folder}}) {
     plan.environment.emplace_back(key, value);
   }
   return plan;

@@ -9,6 +9,7 @@
 #include "base/process_usage.h"
 #include "base/status_macros.h"
 #include "operator/api/manifest.h"
+#include "runtime/process/last_word.h"
 #include "runtime/process/termination_message.h"
 
 namespace hetero::process {
@@ -317,6 +318,7 @@ absl::Status RankSession::Finish(absl::Status result) {
   last.set_stopped(absl::IsCancelled(result));
   last.set_message(std::string(result.message()));
   *last.mutable_last() = TakeHeartbeat();
+  WriteLastWord(LastWordFolderFromEnvironment(), options_.identity.member, last);
   const absl::Status answer = member_->Finish(last, kFinishTimeout);
   if (!answer.ok()) log::Warning("the head did not hear the end", {{"error", answer.message()}});
   if (result.ok() && rank_ == 0) {

@@ -146,6 +146,22 @@ TEST(Survival, AKilledHeadCostsNoStep) {
   }
 }
 
+// The head hears no last word, the trainers leave, and the next head knows the result from what
+// they left behind.
+TEST(Survival, AHeadThatIsKilledWhenAllHaveLeftCostsNoResult) {
+  LocalRun run(SmallJobYaml(), SlowJob());
+  ASSERT_TRUE(WaitForFirstStep(run, "gpu-0"));
+  const pid_t head = run.PidOf("head");
+  kill(head, SIGSTOP);
+  for (const std::string& name : Trainers(2)) {
+    EXPECT_TRUE(run.WaitForLog(name, "the head did not hear the end", std::chrono::seconds(180)));
+  }
+  kill(head, SIGKILL);
+  const nlohmann::json report = ExpectUndisturbedResult(run);
+  EXPECT_EQ(report["state"], "Succeeded");
+  EXPECT_NE(run.log("head").find("had finished"), std::string::npos) << run.log("head");
+}
+
 TEST(Survival, AHeadAndATrainerAreKilledTogether) {
   LocalRun run(SmallJobYaml(), SlowJob());
   ASSERT_TRUE(WaitForFirstStep(run, "gpu-0"));

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "base/version.h"
 #include "tests/unit/runtime/head/server_fixture.h"
 
 namespace hetero::head {
@@ -48,6 +49,20 @@ TEST_F(JoinTest, OlderIncarnationIsRefused) {
   Joined older = Join(server->address(), MakeHello("cpu", 0, 0, 1));
   EXPECT_EQ(older.inbox->Next(), "superseded");
   EXPECT_TRUE(absl::IsFailedPrecondition(older.member->Finish(Ok(), kLong)));
+}
+
+TEST_F(JoinTest, AnotherVersionHearsWhyItIsRefusedAndTheJobGoesOn) {
+  const auto server = StartServer();
+  v1::Hello hello = MakeHello("gpu", 0);
+  hello.set_version("9.8.7");
+  Joined other = Join(server->address(), hello);
+  EXPECT_EQ(other.inbox->Next(), std::string("refused: gpu-0 runs version 9.8.7, the head ") +
+                                     base::kVersion +
+                                     ": give every role of the job an image of the same version");
+  EXPECT_EQ(server->status().state(), v1::JobStatus::WAITING);
+  hello.set_version(base::kVersion);
+  Joined same = Join(server->address(), hello);
+  EXPECT_EQ(same.inbox->Next(), "welcome");
 }
 
 TEST_F(JoinTest, MemberDialsAgainWhenTheHeadIsReplaced) {

@@ -125,6 +125,29 @@ TEST_F(ServerTest, WatchGetsTheStatusNowAndTheFinalOne) {
   EXPECT_TRUE(reader->Finish().ok());
 }
 
+// The only rank's exit report comes before it has joined, or from one that lies.
+TEST_F(ServerTest, ExitReportsAloneAreNoSuccess) {
+  const auto server = StartServer();
+  const auto stub = v1::Status::NewStub(*DialHead(server->status_address(), PlainText()));
+  v1::ExitReport report;
+  report.set_role("gpu");
+  const auto tell = [&] {
+    grpc::ClientContext context;
+    context.set_wait_for_ready(true);
+    context.set_deadline(base::Clock::Real().WallNow() + std::chrono::seconds(60));
+    v1::ExitReply reply;
+    EXPECT_TRUE(stub->ReportExit(&context, report, &reply).ok());
+  };
+  tell();
+  EXPECT_EQ(server->status().state(), v1::JobStatus::WAITING);
+  report.add_last_words()->set_ok(true);
+  report.mutable_last_words(0)->mutable_last()->mutable_progress()->set_step(12);
+  tell();
+  const v1::JobStatus status = server->Wait();
+  EXPECT_EQ(status.state(), v1::JobStatus::SUCCEEDED);
+  EXPECT_EQ(status.result().steps(), 12);
+}
+
 TEST_F(ServerTest, ReportIsWrittenBeforeTheEndIsTold) {
   Server::Options options = MakeOptions(socket());
   options.output_folder = folder + "/out";

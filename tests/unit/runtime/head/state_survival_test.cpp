@@ -194,17 +194,69 @@ TEST(StateSurvivalTest, ARestartedHeadOpensNothingBeforeItKnowsAllGenerations) {
   EXPECT_EQ(opened[0].generation.number(), 5);
 }
 
+v1::Finished LastWord(int64_t step) {
+  v1::Finished word;
+  word.set_ok(true);
+  word.mutable_last()->mutable_progress()->set_step(step);
+  return word;
+}
+
 TEST(StateSurvivalTest, ARestartedHeadHearsOfThoseWhoHadLeft) {
   Drive drive;
   drive.Hello(10, MakeHello("cpu", 0));
   drive.Hello(20, WithGeneration(MakeHello("gpu", 0, 0), 3));
   drive.Hello(21, WithGeneration(MakeHello("gpu", 0, 1), 3));
-  const auto actions = drive.Apply(ProcessEnded{.member = "big-0", .ok = true, .incarnation = 1});
+  const auto actions = drive.Apply(
+      ProcessEnded{.member = "big-0", .ok = true, .incarnation = 1, .last_word = LastWord(40)});
   EXPECT_THAT(ToldComplete(actions), UnorderedElementsAre(20, 21));
   drive.Finish(20, true);
   drive.Finish(21, true);
   drive.Finish(10, true, true);
   EXPECT_EQ(drive.state.record().state, v1::JobStatus::SUCCEEDED);
+}
+
+// An exit report once made a success of a job that nobody had joined.
+TEST(StateSurvivalTest, AnExitCodeOfZeroAloneIsNoSuccess) {
+  Drive drive;
+  for (const char* member : {"gpu-0.0", "gpu-0.1", "big-0"}) {
+    drive.Apply(ProcessEnded{.member = member, .ok = true, .incarnation = 1});
+    drive.Apply(ProcessEnded{.member = member, .ok = true});
+  }
+  EXPECT_FALSE(drive.state.ended());
+  EXPECT_EQ(drive.state.record().state, v1::JobStatus::WAITING);
+  drive.JoinAll();
+  EXPECT_EQ(drive.state.record().state, v1::JobStatus::RUNNING);
+  drive.Apply(StreamClosed{30, false});
+  drive.Apply(ProcessEnded{.member = "big-0", .ok = true, .incarnation = 1, .message = "exit 0"});
+  EXPECT_TRUE(Lost(drive, {"big", 0, 0}));
+  EXPECT_THAT(drive.state.record().faults.at(0).what, HasSubstr("without a last word"));
+  EXPECT_EQ(drive.state.record().state, v1::JobStatus::RUNNING);
+}
+
+TEST(StateSurvivalTest, TheLastWordOfOneThatStoppedOrFailedIsNoSuccess) {
+  Drive drive;
+  v1::Finished stopped = LastWord(3);
+  stopped.set_stopped(true);
+  v1::Finished failed = LastWord(3);
+  failed.set_ok(false);
+  for (const char* member : {"gpu-0.0", "gpu-0.1", "big-0"}) {
+    drive.Apply(ProcessEnded{.member = member, .ok = true, .incarnation = 1, .last_word = stopped});
+    drive.Apply(ProcessEnded{.member = member, .ok = true, .incarnation = 1, .last_word = failed});
+  }
+  EXPECT_EQ(drive.state.record().state, v1::JobStatus::WAITING);
+}
+
+// All had left when the head died: the new one knows the result from their last words.
+TEST(StateSurvivalTest, LastWordsOfAllRanksAreTheResult) {
+  Drive drive;
+  for (const char* member : {"gpu-0.0", "gpu-0.1", "big-0"}) {
+    EXPECT_FALSE(drive.state.ended());
+    drive.Apply(
+        ProcessEnded{.member = member, .ok = true, .incarnation = 1, .last_word = LastWord(40)});
+  }
+  EXPECT_TRUE(drive.state.ended());
+  EXPECT_EQ(drive.state.record().state, v1::JobStatus::SUCCEEDED);
+  EXPECT_EQ(JobProgress(drive.state.record()).step(), 40);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/version.h"
 #include "tests/unit/runtime/head/job_fixture.h"
 
 namespace hetero::head {
@@ -65,6 +66,31 @@ TEST(StateTest, WhoIsNotInTheManifestIsRefusedWithTheReason) {
     EXPECT_FALSE(refused[0].refused.superseded());
     EXPECT_THAT(drive.state.record().members, IsEmpty());
   }
+}
+
+TEST(StateTest, ProcessOfAnotherVersionIsRefusedAndBothVersionsAreNamed) {
+  Drive drive;
+  for (const char* role : {"cpu", "big"}) {
+    v1::Hello hello = MakeHello(role, 0);
+    hello.set_version("9.8.7");
+    const auto actions = drive.Hello(10, hello);
+    const auto refusals = Only<Refuse>(actions);
+    ASSERT_THAT(refusals, SizeIs(1)) << role;
+    EXPECT_EQ(refusals[0].stream, 10);
+    EXPECT_FALSE(refusals[0].refused.superseded());
+    const std::string& reason = refusals[0].refused.reason();
+    EXPECT_THAT(reason, HasSubstr(role + std::string("-0 runs version 9.8.7")));
+    EXPECT_THAT(reason, HasSubstr(std::string("the head ") + base::kVersion));
+    EXPECT_THAT(reason, HasSubstr("an image of the same version"));
+    const auto notes = Only<Note>(actions);
+    ASSERT_THAT(notes, SizeIs(1));
+    EXPECT_TRUE(notes[0].warning);
+    EXPECT_THAT(notes[0].message, HasSubstr("9.8.7"));
+  }
+  EXPECT_TRUE(drive.state.record().members.empty());
+  v1::Hello same = MakeHello("cpu", 0);
+  same.set_version(base::kVersion);
+  EXPECT_THAT(Only<Refuse>(drive.Hello(11, same)), IsEmpty());
 }
 
 TEST(StateTest, SmallerIncarnationIsRefusedAsSuperseded) {

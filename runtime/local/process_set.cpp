@@ -1,0 +1,116 @@
+#include "runtime/local/process_set.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/atomic_file.h"
+#include "base/status_macros.h"
+
+namespace hetero::local {
+namespace {
+
+std::string ListFile(const ProcessPlanOptions& plan) {
+  return absl::StrCat(plan.output_folder, "/processes.json");
+}
+
+}  // namespace
+
+absl::Status ProcessSet::StartAll() {
+  for (ProcessPlan& process : PlanProcesses(job_, plan_)) {
+    members_.push_back({.plan = std::move(process)});
+    HETERO_RETURN_IF_ERROR(Start(members_.back()));
+  }
+  WriteList();
+  return absl::OkStatus();
+}
+
+absl::Status ProcessSet::Start(Member& member) {
+  member.incarnation =
+      std::chrono::duration_cast<base::Duration>(clock_.WallNow().time_since_epoch()).count();
+  const bool prints = member.plan.type != api::RoleType::kCpuWorker;
+  HETERO_ASSIGN_OR_RETURN(
+      member.child, Child::Start(member.plan, attempt_, member.incarnation, LogOf(member.plan.name),
+                                 prints ? output_fd_ : -1));
+  member.ended = false;
+  member.exit.reset();
+  return absl::OkStatus();
+}
+
+void ProcessSet::RestartAll(Console& console) {
+  ++attempt_;
+  KillAll();
+  for (Member& member : members_) member.child = Child();  // waits for its end
+  for (Member& member : members_) {
+    if (const absl::Status started = Start(member); !started.ok()) {
+      member.ended = true;
+      console.Line(absl::StrCat(member.plan.name, ": ", started.message()));
+    }
+  }
+}
+
+bool ProcessSet::Resize(const api::Role& role, int32_t needed, Console& console) {
+  bool changed = false;
+  std::vector<bool> there(static_cast<size_t>(std::max(needed, 0)));
+  for (Member& member : members_) {
+    if (member.plan.role != role.name) continue;
+    const auto index = static_cast<size_t>(member.plan.index);
+    // A name is free again when its process has ended; one that failed for good is not tried again.
+    if (index < there.size()) there[index] = !(member.ended && member.leaving);
+    if (index < there.size() || member.ended || member.leaving) continue;
+    member.leaving = changed = true;
+    member.child.Signal(SIGTERM);
+  }
+  for (size_t i = 0; i < there.size(); ++i) {
+    if (there[i]) continue;
+    const auto index = static_cast<int32_t>(i);
+    std::erase_if(members_, [&](const Member& m) {
+      return m.plan.role == role.name && m.plan.index == index;
+    });
+    members_.push_back({.plan = PlanCpuWorker(job_, plan_, role, index)});
+    if (const absl::Status started = Start(members_.back()); !started.ok()) {
+      console.Line(absl::StrCat(members_.back().plan.name, ": ", started.message()));
+      members_.pop_back();
+      continue;
+    }
+    changed = true;
+  }
+  return changed;
+}
+
+void ProcessSet::KillAll() {
+  for (Member& member : members_) {
+    if (!member.ended) member.child.Signal(SIGKILL);
+  }
+}
+
+bool ProcessSet::running() const {
+  return std::any_of(members_.begin(), members_.end(), [](const Member& m) { return !m.ended; });
+}
+
+std::string ProcessSet::LogOf(const std::string& name) const {
+  return absl::StrCat(plan_.output_folder, "/logs/", name, ".log");
+}
+
+void ProcessSet::WriteList() const {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const Member& member : members_) {
+    if (member.ended) continue;
+    list.push_back({{"name", member.plan.name},
+                    {"role", member.plan.role},
+                    {"index", member.plan.index},
+                    {"pid", member.child.pid()}});
+  }
+  base::WriteFileAtomically(ListFile(plan_), list.dump(2) + "\n").IgnoreError();
+}
+
+void ProcessSet::RemoveList() const {
+  std::error_code ignored;
+  std::filesystem::remove(ListFile(plan_), ignored);
+}
+
+}  // namespace hetero::local
