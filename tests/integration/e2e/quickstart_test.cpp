@@ -31,6 +31,32 @@ json QuickstartManifest() {
                                        HETERO_SOURCE_DIR "/examples/quickstart.yaml"}));
 }
 
+// The report lies on a volume that only pods see: a reader pod brings it, and is gone then.
+void ExpectReportFetched(const JobUnderTest& job, const std::string& name_space,
+                         const std::string& digest) {
+  const auto hetero = [&](std::vector<std::string> more) {
+    std::vector<std::string> command = {HETERO_BIN_DIR "/kubectl-hetero", "report", job.name(),
+                                        "-n", name_space};
+    command.insert(command.end(), more.begin(), more.end());
+    return RunCommand(command, "", seconds(180));
+  };
+  const CommandResult object = hetero({"-o", "json"});
+  ASSERT_EQ(object.exit_code, 0) << object.output;
+  const json report = json::parse(object.output, nullptr, /*allow_exceptions=*/false);
+  ASSERT_TRUE(report.is_object()) << object.output;
+  EXPECT_EQ(report.value("streamDigest", ""), digest);
+  TemporaryFolder folder;
+  const CommandResult saved = hetero({"--save", folder.path()});
+  EXPECT_EQ(saved.exit_code, 0) << saved.output;
+  EXPECT_EQ(json::parse(ReadFileOrDie(folder / "report.json")), report);
+  EXPECT_EQ(ReadFileOrDie(folder / "report.html").rfind("<!DOCTYPE html>", 0), 0u);
+  WaitFor("no reader pod is left", [&] {
+    return ControlPlane::Get()
+        .Objects(kube::kPods, name_space, "app.kubernetes.io/name=hetero-report-reader")
+        .empty();
+  });
+}
+
 TEST(Quickstart, FromApplyToGone) {
   Installation::Get();
   if (SharedFolder().empty())
@@ -77,6 +103,7 @@ TEST(Quickstart, FromApplyToGone) {
   ASSERT_TRUE(std::filesystem::exists(report));
   EXPECT_EQ(json::parse(ReadFileOrDie(report))["streamDigest"], local["streamDigest"]);
   EXPECT_TRUE(std::filesystem::exists(space.folder() + "/output/report.html"));
+  ExpectReportFetched(job, space.name(), local["streamDigest"]);
 }
 
 }  // namespace

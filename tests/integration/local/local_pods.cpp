@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "base/clock.h"
+#include "operator/children/names.h"
 
 namespace hetero::testing {
 namespace {
@@ -96,29 +97,38 @@ void LocalPods::MountSecret(const json& spec, const std::string& pod) {
   }
 }
 
+std::string LocalPods::HeadAddress() {
+  const auto head =
+      std::find_if(job_.spec.roles.begin(), job_.spec.roles.end(),
+                   [](const api::Role& role) { return role.type == api::RoleType::kHead; });
+  const std::string pod = absl::StrCat(head->name, "-0");
+  return pods_[pod].address = AddressFor(pod);
+}
+
 void LocalPods::Start(const std::string& role_name, int index) {
   const auto role = std::find_if(job_.spec.roles.begin(), job_.spec.roles.end(),
                                  [&](const api::Role& role) { return role.name == role_name; });
   ASSERT_NE(role, job_.spec.roles.end());
-  const auto head =
-      std::find_if(job_.spec.roles.begin(), job_.spec.roles.end(),
-                   [](const api::Role& role) { return role.type == api::RoleType::kHead; });
-  const std::string head_pod = absl::StrCat(head->name, "-0");
-  pods_[head_pod].address = AddressFor(head_pod);  // known first, as a Service's is
-  const std::string pod = absl::StrCat(role_name, "-", index);
+  incarnation_ =
+      std::max(incarnation_ + 1, base::Clock::Real().WallNow().time_since_epoch().count());
+  StartPod(children::Pod(job_,
+                         {.role = &*role,
+                          .index = index,
+                          .attempt = 1,
+                          .incarnation = incarnation_,
+                          .head_address = absl::StrCat(HeadAddress(), ":", children::kHeadPort)},
+                         {}));
+}
+
+void LocalPods::StartPod(const json& object) {
+  HeadAddress();
+  const json& labels = object["metadata"]["labels"];
+  const std::string pod = absl::StrCat(labels[children::kRoleLabel].get<std::string>(), "-",
+                                       labels[children::kReplicaIndexLabel].get<std::string>());
   pods_[pod].address = AddressFor(pod);
   pods_[pod].termination_log = folder_ / absl::StrCat("last-", pod);
   std::filesystem::remove(pods_[pod].termination_log);
 
-  incarnation_ =
-      std::max(incarnation_ + 1, base::Clock::Real().WallNow().time_since_epoch().count());
-  const json object = children::Pod(job_,
-                                    {.role = &*role,
-                                     .index = index,
-                                     .attempt = 1,
-                                     .incarnation = incarnation_,
-                                     .head_address = absl::StrCat(AddressFor(head_pod), ":7070")},
-                                    {});
   const json& container = RuntimeOf(object);
   MountSecret(object["spec"], pod);
   std::vector<std::string> arguments;

@@ -24,10 +24,15 @@ class LocalPods {
 
   // Starts the pod of a role's replica; again: as the operator creates it again.
   void Start(const std::string& role, int index = 0);
+  // Starts this very pod, which names its role, index and the head's address.
+  void StartPod(const nlohmann::json& object);
   // All pods of the job.
   void StartAll();
 
+  // `pod` is "<role>-<index>", as everywhere here.
   ProgramRun& Run(const std::string& pod) { return *pods_.at(pod).run; }
+  // What the head's Service has in a cluster: known before there is a head.
+  std::string HeadAddress();
   std::string AddressOf(const std::string& pod) const { return pods_.at(pod).address; }
   // What the container has left for the kubelet; empty: nothing.
   std::string TerminationMessage(const std::string& pod) const;

@@ -97,6 +97,8 @@ std::string Loot::TakeOperators() const {
   return Keep("operator", own.leaf.certificate_pem, own.leaf.key_pem);
 }
 
+std::string Loot::OperatorsAuthority() { return OperatorsOwn().ca_pem; }
+
 std::string Loot::MakeExpiredOperators() const {
   const auto two_years_ago = base::Clock::Real().WallNow() - std::chrono::hours(2 * 365 * 24);
   const auto expired = reconcile::RenewOperatorIdentity(OperatorsOwn(), two_years_ago);

@@ -21,6 +21,8 @@ class Loot {
   // What the operator shows to heads, and the same as it would be if it had expired a year ago.
   std::string TakeOperators() const;
   std::string MakeExpiredOperators() const;
+  // The certificate that heads trust on their status port, PEM.
+  static std::string OperatorsAuthority();
 
  private:
   const JobNamespace& space_;
