@@ -10,6 +10,9 @@ constexpr double kHorizonSeconds = 1.0;  // of work given to one producer in adv
 constexpr double kForgetFactor = 10;     // idle for so many of its intervals: its rate is old news
 constexpr double kSilenceFactor = 3;
 constexpr double kSilenceKept = 0.99;
+constexpr double kMostLeft = 64;     // tickets
+constexpr double kLeftKept = 0.998;  // of what is left with it, per ticket that it was left with
+constexpr double kLongestWay = 2;  // seconds; who takes longer to answer a try is not just far away
 
 }  // namespace
 
@@ -36,6 +39,7 @@ void ProducerState::SetDown() {
   on_probation_ = false;
   outstanding_.clear();
   usual_silence_ = 0;
+  left_with_owner_ = kLeftWithOwner;
   // Whoever answers under this address next is measured anew.
   meter_ = {};
 }
@@ -44,6 +48,7 @@ void ProducerState::Issue(int64_t ticket, base::Instant now) {
   if (outstanding_.empty()) silent_since_ = now;
   Outstanding issued;
   issued.sequence = next_sequence_++;
+  issued.issued = now;
   outstanding_[ticket] = issued;
 }
 
@@ -60,6 +65,12 @@ void ProducerState::Started(int64_t ticket, base::Instant now) {
   if (it == outstanding_.end() || it->second.started.has_value()) return;
   it->second.started = now;
   latest_begun_ = std::max(latest_begun_, it->second.sequence);
+  // The way there and back is silence too. Whoever was found frozen because of it alone would be
+  // found frozen with every try.
+  if (on_probation_ && it->second.sequence >= thaw_sequence_) {
+    const double way = std::min(base::ToSeconds(now - it->second.issued), kLongestWay);
+    usual_silence_ = std::max(usual_silence_, way);
+  }
   meter_.Started(now);
 }
 
@@ -72,7 +83,12 @@ std::optional<base::Duration> ProducerState::Arrived(int64_t ticket, base::Durat
   // A ticket of its probation is measured even if it had to be given up: that is its speed now.
   const bool telling = begun && done.sequence >= thaw_sequence_ && (!frozen_ || on_probation_);
   NoteSignOfLife(now);
-  if (!known) return std::nullopt;
+  if (!known) {
+    // It had begun the ticket before word of that, or the word that it is not wanted, got through.
+    left_with_owner_ = std::min(2 * left_with_owner_, kMostLeft);
+    return std::nullopt;
+  }
+  left_with_owner_ = std::max<double>(left_with_owner_ * kLeftKept, kLeftWithOwner);
   outstanding_.erase(it);
   ++arrived_;
   latest_begun_ = std::max(latest_begun_, done.sequence);

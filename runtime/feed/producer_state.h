@@ -17,10 +17,12 @@ inline constexpr ProducerId kLocalProducer = 0;
 // thread-safe.
 class ProducerState {
  public:
-  static constexpr int64_t kFirstCredit = 2;  // tickets outstanding while it is unmeasured
+  static constexpr int64_t kFirstCredit = 2;    // tickets outstanding while it is unmeasured
+  static constexpr int64_t kLeftWithOwner = 2;  // tickets that nobody takes from it, at least
 
   struct Outstanding {
     int64_t sequence = 0;  // of issue at this producer
+    base::Instant issued;
     std::optional<base::Instant> started;
     std::optional<base::Instant> passed_over;  // found: a ticket issued later was begun before it
     bool overdue = false;
@@ -35,6 +37,9 @@ class ProducerState {
   bool HasBegun(int64_t ticket) const;
   // The ticket that it would begin last, if it has one that it has not begun as far as known.
   std::optional<int64_t> LastNotBegun() const;
+  // How many of its tickets it is likely to have begun, as far as answers to tickets that had been
+  // taken away from it tell: those that nobody should take.
+  int64_t left_with_owner() const { return static_cast<int64_t>(left_with_owner_); }
   // Seconds per ticket while busy; absent while unmeasured.
   std::optional<double> interval() const { return meter_.seconds_per_ticket(); }
   int64_t arrived() const { return arrived_; }
@@ -83,6 +88,7 @@ class ProducerState {
   int64_t thaw_sequence_ = 0;   // tickets issued before it was found alive again tell nothing
   base::Instant silent_since_;  // last sign of life, or when it got work after having none
   double usual_silence_ = 0;    // seconds between two signs of life; the longest of late
+  double left_with_owner_ = kLeftWithOwner;
   RateMeter meter_;
   int64_t arrived_ = 0;
 };

@@ -7,9 +7,8 @@
 namespace hetero::feed {
 namespace {
 
-constexpr int64_t kLowWater = 2;       // tickets below which a producer is about to be without work
-constexpr int64_t kLeftWithOwner = 2;  // tickets that nobody takes from a producer
-constexpr double kWorthMoving = 2;     // the owner would take so many times longer
+constexpr int64_t kLowWater = 2;    // tickets below which a producer is about to be without work
+constexpr double kWorthMoving = 2;  // the owner would take so many times longer
 constexpr double kNotWorthMovingSeconds = 0.002;
 
 bool Contains(const std::vector<ProducerId>& list, ProducerId id) {
@@ -68,7 +67,9 @@ void Window::FeedIdle(base::Instant now, Actions* actions) {
     while (idle.count() < std::min(kLowWater, Credit(idle))) {
       std::pair<ProducerId, ProducerState*> owner{0, nullptr};
       for (auto& [other_id, other] : producers_) {
-        if (other_id == id || !other.usable() || other.count() <= kLeftWithOwner) continue;
+        if (other_id == id || !other.usable() || other.count() <= other.left_with_owner()) {
+          continue;
+        }
         if (owner.second == nullptr || load(other) > load(*owner.second)) {
           owner = {other_id, &other};
         }

@@ -28,7 +28,7 @@ constexpr base::Backoff::Options kRedial{.initial = std::chrono::milliseconds(20
 struct Session {
   grpc::ClientContext context;
   std::unique_ptr<JoinClient> stream;
-  std::mutex write_mutex;  // guards writing to stream
+  std::mutex write_mutex;  // guards writing to stream; taken before GrpcMember's
   bool welcomed = false;   // guarded by GrpcMember::mutex_
 
   bool Write(const v1::MemberMessage& message) {
@@ -199,8 +199,10 @@ class GrpcMember : public Member {
     }
   }
 
-  // With `again`, also what an earlier stream may have lost.
+  // With `again`, also what an earlier stream may have lost. Taken and written in one go: an older
+  // state must not be told after a newer one, least of all after the last word.
   void SendHeartbeat(Session& session, bool again) {
+    const std::lock_guard write_lock(session.write_mutex);
     v1::MemberMessage message;
     {
       const std::lock_guard lock(callback_mutex_);
@@ -208,7 +210,7 @@ class GrpcMember : public Member {
       *message.mutable_heartbeat() = again ? buffer_.Merge(latest) : latest;
       buffer_.Add(latest);
     }
-    session.Write(message);
+    session.stream->Write(message);
   }
 
   static void SendFinished(Session& session, const v1::Finished& finished) {

@@ -139,7 +139,15 @@ void State::On(const HeartbeatReceived& event) {
   MemberRecord* member = FindStream(event.stream);
   if (member == nullptr) return;
   Return(*member, "heard again");
-  TakeHeartbeat(*member, event.heartbeat);
+  if (!member->finished) {
+    TakeHeartbeat(*member, event.heartbeat);
+    return;
+  }
+  // The last word held the final totals; what comes after it was taken before.
+  v1::Heartbeat lists = event.heartbeat;
+  lists.clear_counters();
+  lists.clear_progress();
+  TakeHeartbeat(*member, lists);
 }
 
 void State::On(const FinishedReceived& event) {

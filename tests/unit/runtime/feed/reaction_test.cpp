@@ -171,6 +171,31 @@ TEST(Reaction, RanksThatShareWorkersDoNotTakeThemForFrozen) {
   EXPECT_GE(Steps(&world, seconds(20)), 0.9 * 20 / 4);
 }
 
+// A way there and back that is longer than the shortest delay of issuing again.
+TEST(Reaction, FarWorkerIsNotTakenForFrozenWithEveryTicket) {
+  World::Options options =
+      InputBound({{.service = milliseconds(10)},
+                  {.service = milliseconds(10), .distance = milliseconds(150)}});
+  options.window = 16;
+  World world(options);
+  world.RunFor(seconds(10));
+  const int64_t reissued = world.reissued();
+  EXPECT_GE(Rate(&world, 1, seconds(20)), 5);
+  EXPECT_EQ(world.reissued(), reissued);
+}
+
+// By the time that a far worker is told so, it has begun what a near one without work takes.
+TEST(Reaction, NearWorkerDoesNotTakeAgainAndAgainWhatAFarOneHasBegun) {
+  World::Options options = InputBound({{.service = milliseconds(10), .distance = milliseconds(100)},
+                                       {.service = milliseconds(10)}});
+  options.window = 24;
+  World world(options);
+  world.RunFor(seconds(10));
+  const int64_t duplicates = world.duplicates(), steps = world.steps();
+  world.RunFor(seconds(60));
+  EXPECT_LE(world.duplicates() - duplicates, (world.steps() - steps) / 50);
+}
+
 // Found by the simulator: with one worker, a ticket that it lost was never asked for again.
 TEST(Reaction, TicketThatItsOnlyWorkerLostIsAskedForAgain) {
   World::Options options = InputBound({{.service = milliseconds(10)}});

@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <future>
+
 #include "base/version.h"
 #include "tests/unit/runtime/head/server_fixture.h"
 
@@ -85,6 +88,43 @@ TEST_F(JoinTest, LastWordIsRetriedUntilAHeadHearsIt) {
   EXPECT_TRUE(absl::IsDeadlineExceeded(late)) << late;
   server = StartServer();
   EXPECT_TRUE(cpu.member->Finish(Ok(), kLong).ok());
+}
+
+// A heartbeat that was taken before the end must not reach the head after it.
+TEST_F(JoinTest, LastWordComesAfterEveryHeartbeat) {
+  const auto server = StartServer();
+  Joined cpu = Join(server->address(), MakeHello("cpu", 0));
+  EXPECT_EQ(cpu.inbox->Next(), "welcome");
+  std::atomic<int64_t> step = 0;
+  std::promise<void> taken, ending;
+  const auto source = [&] {
+    v1::Heartbeat heartbeat;
+    heartbeat.mutable_progress()->set_digest_low(static_cast<uint64_t>(step));
+    if (step.exchange(2) == 1) {  // the thread that beats is slow, while the rank ends
+      taken.set_value();
+      ending.get_future().wait();
+      base::Clock::Real().SleepFor(std::chrono::milliseconds(300));
+    }
+    return heartbeat;
+  };
+  Inbox inbox;
+  const auto gpu = Member::Start({.head_address = server->address(),
+                                  .tls = PlainText(),
+                                  .hello = MakeHello("gpu", 0),
+                                  .heartbeat = std::chrono::milliseconds(20)},
+                                 inbox.MakeCallbacks(), source, base::Clock::Real());
+  EXPECT_EQ(inbox.Next(), "welcome");
+  EXPECT_EQ(inbox.Next(), "generation 1 ranks 1");
+  EXPECT_EQ(cpu.inbox->Next(), "generation 1 ranks 1");
+  step = 1;
+  taken.get_future().wait();
+  v1::Finished finished = Ok();
+  finished.mutable_last()->mutable_progress()->set_digest_low(3);
+  ending.set_value();
+  EXPECT_TRUE(gpu->Finish(finished, kLong).ok());
+  EXPECT_EQ(cpu.inbox->Next(), "command STOP");
+  EXPECT_TRUE(cpu.member->Finish(Ok(), kLong).ok());
+  EXPECT_EQ(server->Wait().progress().digest_low(), 3u);
 }
 
 TEST_F(JoinTest, FailureEndsWithTheMembersMessage) {

@@ -248,6 +248,25 @@ TEST(StateTest, RepeatedLastWordIsAcknowledgedAgain) {
   EXPECT_TRUE(sent[0].message.has_finish_ack());
 }
 
+TEST(StateTest, HeartbeatAfterTheLastWordDoesNotTakeTheTotalsBack) {
+  Drive drive;
+  drive.JoinAll();
+  v1::Finished finished;
+  finished.set_ok(true);
+  finished.mutable_last()->mutable_progress()->set_digest_low(9);
+  finished.mutable_last()->mutable_counters()->set_samples(32);
+  drive.Apply(FinishedReceived{20, finished});
+  v1::Heartbeat older;
+  older.mutable_progress()->set_digest_low(5);
+  older.mutable_counters()->set_samples(16);
+  older.add_losses()->set_step(3);
+  drive.Apply(HeartbeatReceived{20, older});
+  const MemberRecord& member = drive.state.record().members.at({"gpu", 0, 0});
+  EXPECT_EQ(member.progress.digest_low(), 9u);
+  EXPECT_EQ(member.counters.samples(), 32);
+  EXPECT_EQ(drive.state.record().loss_curve.points().back().step(), 3);  // only that one had it
+}
+
 TEST(StateTest, StopIsToldToAllAndEndsWithTheirLastWords) {
   Drive drive;
   drive.JoinAll();

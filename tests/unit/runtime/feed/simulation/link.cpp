@@ -6,7 +6,8 @@
 namespace hetero::feed::simulation {
 
 base::Duration Link::OneWay() {
-  return weather_->delay + base::FromSeconds(dice_->Fraction() * base::ToSeconds(weather_->jitter));
+  return distance_ + weather_->delay +
+         base::FromSeconds(dice_->Fraction() * base::ToSeconds(weather_->jitter));
 }
 
 void Link::Send(Direction direction, int64_t connection, const Timeline::Action& arrive) {

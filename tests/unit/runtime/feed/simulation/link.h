@@ -29,8 +29,9 @@ class Link {
  public:
   enum Direction { kToWorker, kToTrainer };
 
-  Link(Timeline* timeline, Dice* dice, const Weather* weather)
-      : timeline_(timeline), dice_(dice), weather_(weather) {}
+  // `distance` is what the way to this worker takes longer than the weather says.
+  Link(Timeline* timeline, Dice* dice, const Weather* weather, base::Duration distance)
+      : timeline_(timeline), dice_(dice), weather_(weather), distance_(distance) {}
 
   int64_t connection() const { return connection_; }  // 0: none
   bool cut() const { return timeline_->now() < cut_until_; }
@@ -48,6 +49,7 @@ class Link {
   Timeline* timeline_;
   Dice* dice_;
   const Weather* weather_;
+  const base::Duration distance_;
   int64_t connection_ = 0;
   int64_t next_connection_ = 1;
   base::Instant cut_until_;

@@ -23,6 +23,7 @@ class Worker : public Process {
     base::Duration service = std::chrono::milliseconds(10);  // per ticket and thread
     double spread = 0.2;                                     // of it, either way
     int threads = 1;
+    base::Duration distance{0};  // of the network to it, one way
   };
   struct Callbacks {
     std::function<void(const Order&)> on_started;

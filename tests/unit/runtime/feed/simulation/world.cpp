@@ -34,7 +34,8 @@ World::World(Options options)
   taken_.resize(ranks);
   for (size_t i = 0; i < count; ++i) MakeWorker(i);
   for (size_t i = 0; i < ranks * count; ++i) {
-    links_.push_back(std::make_unique<Link>(&timeline_, &dice_, &options_.weather));
+    links_.push_back(std::make_unique<Link>(&timeline_, &dice_, &options_.weather,
+                                            options_.workers[i % count].distance));
   }
   for (int32_t rank = 0; rank < options_.ranks; ++rank) MakeTrainer(rank);
   for (size_t i = 0; i < count; ++i) {
