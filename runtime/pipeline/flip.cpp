@@ -52,6 +52,14 @@ absl::Status HorizontalFlip::Apply(const ImageView& in, Image* out,
   return absl::OkStatus();
 }
 
+absl::Status HorizontalFlip::Transform(const ImageView& in, Image* scratch,
+                                       job::RandomStream& random, ImageView* result) const {
+  const bool flips = random.NextDouble() < probability_;
+  if (flips) FlipHorizontally(in, scratch);
+  *result = flips ? scratch->view() : in;
+  return absl::OkStatus();
+}
+
 absl::StatusOr<api::ImageShape> VerticalFlip::OutputShape(const api::ImageShape& input) const {
   return input;
 }
@@ -62,6 +70,14 @@ absl::Status VerticalFlip::Apply(const ImageView& in, Image* out, job::RandomStr
   } else {
     Copy(in, out);
   }
+  return absl::OkStatus();
+}
+
+absl::Status VerticalFlip::Transform(const ImageView& in, Image* scratch, job::RandomStream& random,
+                                     ImageView* result) const {
+  const bool flips = random.NextDouble() < probability_;
+  if (flips) FlipVertically(in, scratch);
+  *result = flips ? scratch->view() : in;
   return absl::OkStatus();
 }
 

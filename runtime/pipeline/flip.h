@@ -17,6 +17,8 @@ class HorizontalFlip final : public Operator {
 
   absl::StatusOr<api::ImageShape> OutputShape(const api::ImageShape& input) const override;
   absl::Status Apply(const ImageView& in, Image* out, job::RandomStream& random) const override;
+  absl::Status Transform(const ImageView& in, Image* scratch, job::RandomStream& random,
+                         ImageView* result) const override;
 
  private:
   double probability_;
@@ -28,6 +30,8 @@ class VerticalFlip final : public Operator {
 
   absl::StatusOr<api::ImageShape> OutputShape(const api::ImageShape& input) const override;
   absl::Status Apply(const ImageView& in, Image* out, job::RandomStream& random) const override;
+  absl::Status Transform(const ImageView& in, Image* scratch, job::RandomStream& random,
+                         ImageView* result) const override;
 
  private:
   double probability_;

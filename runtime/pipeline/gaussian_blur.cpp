@@ -12,6 +12,12 @@ namespace {
 
 constexpr uint32_t kWeightOne = 1u << 15;
 
+// Keeps its memory from one picture to the next.
+std::vector<uint16_t>& WeightScratch() {
+  static thread_local std::vector<uint16_t> weights;
+  return weights;
+}
+
 }  // namespace
 
 void GaussianWeights(int32_t kernel_size, double sigma, std::vector<uint16_t>* weights) {
@@ -35,7 +41,7 @@ void GaussianWeights(int32_t kernel_size, double sigma, std::vector<uint16_t>* w
 }
 
 void Blur(const ImageView& in, int32_t kernel_size, double sigma, Image* out) {
-  static thread_local std::vector<uint16_t> weights;
+  std::vector<uint16_t>& weights = WeightScratch();
   GaussianWeights(kernel_size, sigma, &weights);
   BlurWithWeights(in, weights, out);
 }
@@ -50,13 +56,42 @@ absl::StatusOr<api::ImageShape> GaussianBlur::OutputShape(const api::ImageShape&
   return input;
 }
 
-absl::Status GaussianBlur::Apply(const ImageView& in, Image* out, job::RandomStream& random) const {
-  const auto shape = OutputShape(in.shape);
-  if (!shape.ok()) {
-    return absl::DataLossError(absl::StrCat("GaussianBlur: ", shape.status().message()));
+absl::Status GaussianBlur::DrawWeights(const api::ImageShape& shape, job::RandomStream& random,
+                                       std::vector<uint16_t>* weights) const {
+  const auto blurred = OutputShape(shape);
+  if (!blurred.ok()) {
+    return absl::DataLossError(absl::StrCat("GaussianBlur: ", blurred.status().message()));
   }
-  Blur(in, kernel_size_, random.Uniform(sigma_.min, sigma_.max), out);
+  GaussianWeights(kernel_size_, random.Uniform(sigma_.min, sigma_.max), weights);
   return absl::OkStatus();
+}
+
+absl::Status GaussianBlur::Apply(const ImageView& in, Image* out, job::RandomStream& random) const {
+  std::vector<uint16_t>& weights = WeightScratch();
+  absl::Status status = DrawWeights(in.shape, random, &weights);
+  if (status.ok()) BlurWithWeights(in, weights, out);
+  return status;
+}
+
+absl::Status GaussianBlur::Transform(const ImageView& in, Image* scratch, job::RandomStream& random,
+                                     ImageView* result) const {
+  std::vector<uint16_t>& weights = WeightScratch();
+  if (absl::Status status = DrawWeights(in.shape, random, &weights); !status.ok()) return status;
+  if (BlursNothing(weights)) {
+    *result = in;
+  } else {
+    BlurWithWeights(in, weights, scratch);
+    *result = scratch->view();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status GaussianBlur::ApplyTo(const ImageView& in, uint8_t* out,
+                                   job::RandomStream& random) const {
+  std::vector<uint16_t>& weights = WeightScratch();
+  absl::Status status = DrawWeights(in.shape, random, &weights);
+  if (status.ok()) BlurWithWeights(in, weights, out);
+  return status;
 }
 
 }  // namespace hetero::pipeline

@@ -24,8 +24,15 @@ class GaussianBlur final : public Operator {
 
   absl::StatusOr<api::ImageShape> OutputShape(const api::ImageShape& input) const override;
   absl::Status Apply(const ImageView& in, Image* out, job::RandomStream& random) const override;
+  absl::Status Transform(const ImageView& in, Image* scratch, job::RandomStream& random,
+                         ImageView* result) const override;
+  bool writes_anywhere() const override { return true; }
+  absl::Status ApplyTo(const ImageView& in, uint8_t* out, job::RandomStream& random) const override;
 
  private:
+  absl::Status DrawWeights(const api::ImageShape& shape, job::RandomStream& random,
+                           std::vector<uint16_t>* weights) const;
+
   int32_t kernel_size_;
   api::Range sigma_;
 };

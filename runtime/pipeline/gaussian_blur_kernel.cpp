@@ -281,7 +281,7 @@ void WidenRow(const uint8_t* row, size_t row_size, const Strip& strip, size_t ch
 // what lies between the passes never leaves the cache.
 template <class Kernel>
 void BlurStrip(const ImageView& in, const Strip& strip, int32_t radius, const Kernel& kernel,
-               BlurScratch& scratch, Image* out) {
+               BlurScratch& scratch, uint8_t* out) {
   const size_t channels = size_t(in.shape.channels);
   const size_t halo = size_t(radius) * channels;
   const size_t size = strip.end - strip.begin;
@@ -305,13 +305,14 @@ void BlurStrip(const ImageView& in, const Strip& strip, int32_t radius, const Ke
     for (int32_t k = -radius; k <= radius; ++k) {
       scratch.taps[size_t(k + radius)] = band + size_t(Reflect(y + k, height) % band_rows) * stride;
     }
-    kernel.Vertical(scratch.taps.data(), size, scratch, out->row(y) + strip.begin);
+    kernel.Vertical(scratch.taps.data(), size, scratch,
+                    out + size_t(y) * in.row_bytes() + strip.begin);
   }
 }
 
 template <class Kernel>
 void BlurAll(const ImageView& in, std::span<const uint16_t> weights, BlurScratch& scratch,
-             Image* out) {
+             uint8_t* out) {
   const Kernel kernel(weights);
   const int32_t radius = int32_t(weights.size()) - 1;
   const size_t row_size = in.row_bytes();
@@ -324,7 +325,7 @@ void BlurAll(const ImageView& in, std::span<const uint16_t> weights, BlurScratch
 }
 
 void BlurFor(const ImageView& in, std::span<const uint16_t> weights, BlurScratch& scratch,
-             Image* out) {
+             uint8_t* out) {
   static_assert(kMaxShortRadius == 6);
   switch (weights.size() - 1) {
     case 1:
@@ -353,13 +354,24 @@ namespace hetero::pipeline {
 
 HWY_EXPORT(BlurFor);
 
-void BlurWithWeights(const ImageView& in, std::span<const uint16_t> weights, Image* out) {
+bool BlursNothing(std::span<const uint16_t> weights) {
+  return std::all_of(weights.begin() + 1, weights.end(), [](uint16_t w) { return w == 0; });
+}
+
+void BlurWithWeights(const ImageView& in, std::span<const uint16_t> weights, uint8_t* out) {
   // A weight of zero adds nothing: small sigmas need only a part of the kernel.
   while (weights.size() > 1 && weights.back() == 0) weights = weights.first(weights.size() - 1);
-  if (weights.size() == 1) return Copy(in, out);
+  if (weights.size() == 1) {
+    std::memcpy(out, in.data, size_t(ByteSize(in.shape)));
+    return;
+  }
   static thread_local BlurScratch scratch;
-  out->Reshape(in.shape);
   HWY_DYNAMIC_DISPATCH(BlurFor)(in, weights, scratch, out);
+}
+
+void BlurWithWeights(const ImageView& in, std::span<const uint16_t> weights, Image* out) {
+  out->Reshape(in.shape);
+  BlurWithWeights(in, weights, out->bytes.data());
 }
 
 }  // namespace hetero::pipeline

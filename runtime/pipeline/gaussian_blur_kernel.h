@@ -20,7 +20,12 @@ inline constexpr int32_t kMaxShortRadius = 6;
 // - beyond: products are summed exactly in 32 bits, and values between the passes have 7 bits.
 //
 // The last pass rounds to nearest. Chooses the best instruction set of the machine at run time; all
-// give the same bytes. Both edges of `in` exceed the radius. Thread-safe.
+// give the same bytes. Both edges of `in` exceed the radius. `out` takes as many bytes as `in` has
+// and is not its storage. Thread-safe.
+void BlurWithWeights(const ImageView& in, std::span<const uint16_t> weights, uint8_t* out);
 void BlurWithWeights(const ImageView& in, std::span<const uint16_t> weights, Image* out);
+
+// Whether these weights leave every picture as it is: all of the weight in the centre.
+bool BlursNothing(std::span<const uint16_t> weights);
 
 }  // namespace hetero::pipeline

@@ -25,6 +25,22 @@ class Operator {
   // Writes the result into `*out`, which is not the storage of `in`. `in` has the shape that
   // OutputShape() accepted. kDataLoss: this picture's size cannot be taken.
   virtual absl::Status Apply(const ImageView& in, Image* out, job::RandomStream& random) const = 0;
+
+  // The same where the result may stay where it is: `*result` is `in` when nothing changes, else
+  // what was written into `*scratch`.
+  virtual absl::Status Transform(const ImageView& in, Image* scratch, job::RandomStream& random,
+                                 ImageView* result) const {
+    absl::Status status = Apply(in, scratch, random);
+    *result = scratch->view();
+    return status;
+  }
+
+  // True for operators that keep the shape and can write into any memory of that size but the
+  // storage of `in`: ApplyTo() does.
+  virtual bool writes_anywhere() const { return false; }
+  virtual absl::Status ApplyTo(const ImageView& in, uint8_t* out, job::RandomStream& random) const {
+    return absl::UnimplementedError("writes into an Image only");
+  }
 };
 
 // An operator that looks at one rectangle of the picture only, so that the rest need not be

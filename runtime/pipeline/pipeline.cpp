@@ -121,6 +121,12 @@ TwoImages& Scratch() {
   return scratch;
 }
 
+// The scratch picture that does not hold `view`.
+Image* OtherThan(const ImageView& view) {
+  Image* images = Scratch().images;
+  return view.data == images[0].bytes.data() ? &images[1] : &images[0];
+}
+
 absl::Status Load(const source::RawSample& sample, Image* decoded, ImageView* view) {
   switch (sample.encoding) {
     case source::Encoding::kRaw:
@@ -195,15 +201,16 @@ absl::Status OperatorPipeline::Run(const source::RawSample& sample, const Sample
       return status;
     if (absl::Status status = CheckInput(view.shape); !status.ok()) return status;
   }
-  // A region's result lies in images[1], a decoded picture in images[0].
-  int target = first_done ? 0 : 1;
   for (size_t i = first_done ? 1 : 0; i < plan_.stages.size(); ++i) {
     const Stage& stage = plan_.stages[i];
     job::RandomStream random(key.seed, key.epoch, key.sample_id, stage.position);
-    Image* image = &Scratch().images[target];
-    if (absl::Status status = stage.op->Apply(view, image, random); !status.ok()) return status;
-    view = image->view();
-    target = 1 - target;
+    const bool last = i + 1 == plan_.stages.size();
+    if (last && stage.op->writes_anywhere() && view.shape == plan_.output) {
+      return stage.op->ApplyTo(view, out.data(), random);
+    }
+    const ImageView in = view;
+    absl::Status status = stage.op->Transform(in, OtherThan(in), random, &view);
+    if (!status.ok()) return status;
   }
   if (view.shape != plan_.output) {
     return absl::InternalError(absl::StrCat("pipeline produced ", ToString(view.shape),

@@ -3,11 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <memory>
 #include <string>
 #include <thread>
 
 #include "runtime/pipeline/crop.h"
 #include "runtime/pipeline/decode.h"
+#include "runtime/pipeline/flip.h"
 #include "runtime/pipeline/gaussian_blur.h"
 #include "runtime/pipeline/resize.h"
 #include "tests/unit/runtime/pipeline/fixtures.h"
@@ -237,6 +240,38 @@ class SleepRecorder final : public base::Clock {
   }
   base::Duration slept{};
 };
+
+// Operators that may leave a picture where it is, or write it where it is wanted, yield what they
+// write into an image of their own; whatever comes before or after them.
+TEST(Pipeline, SkippedCopiesChangeNothing) {
+  const api::ImageShape shape = {24, 17, 3};
+  const Image image = NoiseImage(shape);
+  const std::vector<std::shared_ptr<Operator>> operators = {
+      std::make_shared<GaussianBlur>(11, api::Range{0.1, 0.1}),  // has no effect
+      std::make_shared<GaussianBlur>(11, api::Range{0.1, 2.0}),
+      std::make_shared<HorizontalFlip>(0.5), std::make_shared<VerticalFlip>(0.5)};
+  for (size_t i = 0; i < operators.size(); ++i) {
+    for (int64_t id = 0; id < 8; ++id) {
+      const auto random = [id] { return job::RandomStream(1, 0, id, 0); };
+      job::RandomStream first = random(), second = random(), third = random();
+      Image want, scratch;
+      ImageView got;
+      ASSERT_TRUE(operators[i]->Apply(image.view(), &want, first).ok());
+      ASSERT_TRUE(operators[i]->Transform(image.view(), &scratch, second, &got).ok());
+      EXPECT_EQ(got.shape, shape);
+      EXPECT_TRUE(std::equal(want.bytes.begin(), want.bytes.end(), got.data)) << i << " " << id;
+      if (i == 0) {
+        EXPECT_EQ(got.data, image.bytes.data());
+      }
+      if (!operators[i]->writes_anywhere()) continue;
+      std::vector<uint8_t> bytes(want.bytes.size() + 64, 0xab);
+      ASSERT_TRUE(operators[i]->ApplyTo(image.view(), bytes.data(), third).ok());
+      EXPECT_TRUE(std::equal(want.bytes.begin(), want.bytes.end(), bytes.begin())) << i;
+      // Another sample's bytes follow.
+      EXPECT_TRUE(std::all_of(bytes.end() - 64, bytes.end(), [](uint8_t b) { return b == 0xab; }));
+    }
+  }
+}
 
 TEST(Pipeline, DelaySleepsOnTheGivenClock) {
   SleepRecorder clock;

@@ -8,6 +8,9 @@
 #include <cmath>
 #include <thread>
 
+#include "base/crc32c.h"
+#include "hwy/highway.h"
+
 namespace hetero::source {
 namespace {
 
@@ -52,6 +55,31 @@ TEST(SyntheticTest, HasTheDeclaredShapeAndEveryClass) {
   for (const int count : seen) EXPECT_GE(count, 2);
   EXPECT_EQ(dataset->Read(25, &sample).code(), absl::StatusCode::kOutOfRange);
   EXPECT_EQ(dataset->Read(-1, &sample).code(), absl::StatusCode::kOutOfRange);
+}
+
+// Jobs that resume, and digests that others wrote down, need the same pictures for ever.
+TEST(SyntheticTest, PicturesNeverChangeOnAnyInstructionSet) {
+  struct Case {
+    api::ImageShape shape;
+    int64_t id;
+    uint32_t crc;
+  };
+  const std::vector<Case> cases = {
+      {{224, 224, 3}, 0, 4169349352},   {{224, 224, 3}, 12345, 288243746},
+      {{28, 28, 1}, 7, 2156040802},     {{7, 5, 3}, 16, 2579620110},
+      {{33, 1001, 4}, 999, 3875381298}, {{1, 1, 1}, 3, 2597397177}};
+  for (const Case& c : cases) {
+    const auto dataset = Open(Source(64000, 1000, c.shape));
+    for (int64_t rest = hwy::SupportedTargets() & HWY_TARGETS; rest != 0; rest &= rest - 1) {
+      hwy::SetSupportedTargetsForTest(rest & -rest);
+      hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+      const std::vector<uint8_t> bytes = Read(*dataset, c.id);
+      EXPECT_EQ(base::Crc32c(bytes.data(), bytes.size()), c.crc)
+          << c.id << " " << hwy::TargetName(rest & -rest);
+      hwy::SetSupportedTargetsForTest(0);
+    }
+  }
+  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
 }
 
 TEST(SyntheticTest, IsAFunctionOfSeedSplitAndId) {
