@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "cli/commands.h"
 #include "cli/terminal.h"
+#include "operator/kube/rest_transport.h"
 #include "runtime/process/signals.h"
 
 // kubectl-hetero: `kubectl hetero ...` once it is on the PATH.
@@ -46,6 +47,7 @@ int main(int argc, char** argv) {
   cli::Options options;
   if (const auto code = cli::ParseOptions(argc, argv, std::cout, std::cerr, options)) return *code;
   log::Init("kubectl-hetero", log::Level::kWarning);
+  kube::KeepSystemAuthoritiesFromCpprest();
   process::SignalStop signals;
   std::stop_source done;
   const base::Duration grace = options.verb == cli::Verb::kReport

@@ -134,6 +134,7 @@ absl::Status Run(OperatorOptions options, std::stop_token signal) {
 int main(int argc, char** argv) {
   using namespace hetero;
   program::LimitMemory();
+  kube::KeepSystemAuthoritiesFromCpprest();
   process::SignalStop signals;
   program::OperatorOptions options;
   if (const auto code = program::ParseOptions(argc, argv, std::cout, std::cerr, options)) {

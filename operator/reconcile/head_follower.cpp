@@ -177,8 +177,7 @@ void HeadFollower::Impl::Heard(const std::string& key, uint64_t serial,
     if (entry == nullptr || closing) return;
     HeadReportBuilder& builder = *entry->builder;
     const bool urgent = builder.Heard(status, clock.Now(), clock.WallNow());
-    // A head whose job has ended closes every stream after one message.
-    if (!builder.report().verdict) entry->backoff.Reset();
+    entry->backoff.Reset();
     if (const auto wait = builder.UntilLost(clock.Now())) {
       timer.After(*wait, [this, key, serial] { CheckLost(key, serial); });
     }
@@ -233,7 +232,8 @@ void HeadFollower::Impl::Ended(const std::string& key, uint64_t serial,
       entry->builder->Disconnected();
       LetGo(std::move(entry->stream));
       entry->stream = nullptr;
-      DialLater(key, *entry);
+      // A head whose job has ended has said all, and its pod goes; another pod is another target.
+      if (!entry->builder->report().verdict) DialLater(key, *entry);
       log::Debug("a head's status stream ended", {{"job", key}, {"error", status.error_message()}});
     }
     if (!tell) return CallEnded(std::move(stream));

@@ -253,6 +253,25 @@ TEST_F(HeadFollowerTest, DialsAHeadThatWentAndCameBack) {
   ASSERT_TRUE(WaitForState("a/x", State::kWaiting));
 }
 
+// Each dial costs milliseconds of certificates, and a thousand jobs may end together.
+TEST_F(HeadFollowerTest, AHeadThatHasSaidTheEndIsNotDialledAgain) {
+  auto server = std::make_unique<StatusServer>();
+  const plan::HeadTarget target = Target(*server);
+  const int port = server->port();
+  server->Say(In(v1::JobStatus::SUCCEEDED, 7));
+  follower_->Follow("a/ended", target);
+  ASSERT_TRUE(WaitForState("a/ended", State::kSucceeded));
+  server.reset();
+  ASSERT_TRUE(announcements_.WaitFor([&] { return !follower_->Report("a/ended")->connected; }));
+  // Another that waits for its head finds it there.
+  follower_->Follow("a/runs", target);
+  server = std::make_unique<StatusServer>(grpc::InsecureServerCredentials(), port);
+  ASSERT_TRUE(WaitForState("a/runs", State::kWaiting));
+  EXPECT_EQ(follower_->Report("a/ended")->state, State::kSucceeded);
+  EXPECT_FALSE(follower_->Report("a/ended")->connected);
+  EXPECT_EQ(follower_->Report("a/ended")->progress->step, 7);
+}
+
 TEST_F(HeadFollowerTest, AnotherHeadOfTheSameRunTakesOverAndAnotherRunBeginsAnew) {
   StatusServer first, second;
   first.Say(In(v1::JobStatus::RUNNING, 4));

@@ -180,7 +180,8 @@ void RunRank(const TestJob& job, int32_t ranks, int32_t rank,
   options.conversion = {.unit_scale = true, .mean = {0.5f}, .std = {0.25f}};
   options.output_folder = job.output_folder;
   options.gpu = job.gpu;
-  record.status = RunTrainer(options, schedule, stream, generations, observer, *job.clock,
+  base::Clock& clock = job.clocks.empty() ? *job.clock : *job.clocks.at(rank);
+  record.status = RunTrainer(options, schedule, stream, generations, observer, clock,
                              stops[static_cast<size_t>(rank)].get_token());
   if (job.after_run) job.after_run(rank);
 }

@@ -43,7 +43,8 @@ struct TestJob {
   int32_t ceiling_probe_steps = 0;
   bool gpu = false;  // every rank on the first GPU
   base::Clock* clock = &base::Clock::Real();
-  std::string output_folder;  // of the trained weights; empty: not written
+  std::vector<base::Clock*> clocks;  // one per rank; empty: `clock` is all ranks'
+  std::string output_folder;         // of the trained weights; empty: not written
   // The pixels of a sample; empty: noise around a brightness that depends on the class.
   std::function<void(int64_t id, std::span<uint8_t>)> make_sample;
 

@@ -2,9 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <chrono>
-#include <thread>
 
+#include "base/fake_clock.h"
 #include "tests/unit/runtime/train/rank_runner.h"
 
 namespace hetero::train {
@@ -14,32 +15,32 @@ using ::testing::DoubleNear;
 using ::testing::Gt;
 using ::testing::SizeIs;
 
-// Batches come after pauses of unlike lengths.
-absl::Status Pause(int32_t rank, int64_t index) {
-  std::this_thread::sleep_for(std::chrono::milliseconds((rank + index) % 3 * 4));
-  return absl::OkStatus();
-}
-
 TEST(TimeLineTest, EachStepsPhasesSumToItsTimeOnEveryRank) {
   TestJob job;
   job.training = MakeTraining("mlp", 16, 12);
   job.training.evaluation = api::Evaluation{.every_steps = 4};
   job.samples = 16 * 2 * 12;
   job.validation_samples = 40;
-  job.before_batch = [](int32_t rank, int64_t index, std::vector<std::stop_source>&) {
-    return Pause(rank, index);
+  // A rank's time moves while it waits for a batch, by unlike lengths.
+  std::array<base::FakeClock, 2> clocks;
+  job.clocks = {&clocks[0], &clocks[1]};
+  job.before_batch = [&clocks](int32_t rank, int64_t index, std::vector<std::stop_source>&) {
+    clocks[rank].Advance(std::chrono::milliseconds(1 + (rank + index) % 3 * 4));
+    return absl::OkStatus();
   };
   for (const RankRecord& record : RunRanks(job, 2)) {
     ASSERT_TRUE(record.status.ok()) << record.status;
     ASSERT_THAT(record.steps, SizeIs(12));
     double steps = 0;
     for (const StepRecord& step : record.steps) {
-      EXPECT_THAT(step.phases.Sum(), DoubleNear(step.seconds, 0.02 * step.seconds + 1e-4));
+      EXPECT_THAT(step.phases.Sum(), DoubleNear(step.seconds, 1e-9));
       EXPECT_EQ(step.phases.evaluation, 0);
       steps += step.seconds;
     }
     EXPECT_THAT(record.phases.Sum(), DoubleNear(record.train_seconds, 1e-6));
-    EXPECT_THAT(record.phases.evaluation, Gt(0));
+    // No clock moves during anything else.
+    EXPECT_THAT(record.phases.wait, DoubleNear(record.train_seconds, 1e-6));
+    EXPECT_THAT(record.train_seconds, Gt(0.012));
     EXPECT_LE(steps, record.train_seconds);
   }
 }
