@@ -3,9 +3,10 @@
 #                                                        hetero::NAME; APART names sources that share private names with
 #                                                        others and are left out of unity builds
 #   hetero_program(NAME  SOURCES ... [LINK targets])                       executable in <build>/bin
-#   hetero_test(NAME     SOURCES ... [LINK targets] [LABEL unit] [TIMEOUT 60] [ENV A=1] [LAUNCHER program])
+#   hetero_test(NAME     SOURCES ... [LINK targets] [LABEL unit] [TIMEOUT 60] [ENV A=1] [LAUNCHER program] [OPTIMIZED])
 #                                                        one GoogleTest program; a LAUNCHER gets it as its argument and
-#                                                        may leave with 77: skipped
+#                                                        may leave with 77: skipped; OPTIMIZED: it computes much itself
+#   hetero_test_sources(NAME)                            compile a test program's own files quickly
 add_library(hetero_options INTERFACE)
 target_include_directories(hetero_options INTERFACE "${CMAKE_SOURCE_DIR}")
 # No contracted FMA and no errno from libm: the stream of samples is the same on every machine.
@@ -44,9 +45,25 @@ function(hetero_program name)
   target_link_libraries(${name} PRIVATE hetero_options ${arg_LINK})
 endfunction()
 
+# Test files are more than half of the build: they share one precompiled header and are not optimised.
+function(hetero_test_sources name)
+  target_compile_options(${name} PRIVATE -O0)
+  if(NOT HETERO_PCH)
+    return()
+  endif()
+  if(NOT TARGET hetero_test_headers)
+    file(CONFIGURE OUTPUT "${CMAKE_BINARY_DIR}/test_headers.cpp" CONTENT "int main() {}\n")
+    add_executable(hetero_test_headers EXCLUDE_FROM_ALL "${CMAKE_BINARY_DIR}/test_headers.cpp")
+    target_link_libraries(hetero_test_headers PRIVATE hetero_options nlohmann_json::nlohmann_json GTest::gmock)
+    target_compile_options(hetero_test_headers PRIVATE -O0)
+    target_precompile_headers(hetero_test_headers PRIVATE <gmock/gmock.h> <gtest/gtest.h> <nlohmann/json.hpp>)
+  endif()
+  target_precompile_headers(${name} REUSE_FROM hetero_test_headers)
+endfunction()
+
 add_custom_target(unit_tests)
 function(hetero_test name)
-  cmake_parse_arguments(arg "" "LABEL;TIMEOUT;LAUNCHER" "SOURCES;LINK;ENV" ${ARGN})
+  cmake_parse_arguments(arg "OPTIMIZED" "LABEL;TIMEOUT;LAUNCHER" "SOURCES;LINK;ENV" ${ARGN})
   if(NOT arg_LABEL)
     set(arg_LABEL unit)
   endif()
@@ -58,6 +75,9 @@ function(hetero_test name)
   target_link_libraries(${name} PRIVATE hetero_options ${arg_LINK} GTest::gmock GTest::gtest_main)
   target_compile_definitions(${name} PRIVATE
     HETERO_SOURCE_DIR="${CMAKE_SOURCE_DIR}" HETERO_BIN_DIR="${CMAKE_BINARY_DIR}/bin")
+  if(NOT arg_OPTIMIZED)
+    hetero_test_sources(${name})
+  endif()
   add_test(NAME ${name} COMMAND ${arg_LAUNCHER} $<TARGET_FILE:${name}>)
   # scripts/test.sh runs ctest with four slots: these tests alone, those that wait for a control plane two at a time.
   set_tests_properties(${name} PROPERTIES LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT} PROCESSORS 4

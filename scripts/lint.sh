@@ -4,6 +4,7 @@
 #   scripts/lint.sh all      clang-tidy on tests/ too
 #   scripts/lint.sh fast     without the files under train/, which read LibTorch's headers
 #   scripts/lint.sh format   clang-format only
+#   scripts/lint.sh tidy     clang-tidy only
 #   scripts/lint.sh FILE...  clang-tidy on these files only
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -11,11 +12,11 @@ mode=${1:-}
 folders='base|operator|runtime|cli'
 case $mode in
   all) folders+='|tests' ;;
-  "" | fast | format | *.cpp) ;;
-  *) echo "lint: unknown mode '$mode': use none, all, fast, format or .cpp files" >&2; exit 2 ;;
+  "" | fast | format | tidy | *.cpp) ;;
+  *) echo "lint: unknown mode '$mode': use none, all, fast, format, tidy or .cpp files" >&2; exit 2 ;;
 esac
 
-if [[ $mode != *.cpp ]]; then
+if [[ $mode != *.cpp && $mode != tidy ]]; then
   mapfile -t files < <(git ls-files '*.h' '*.cpp' | grep -v '^third_party/')
   echo "lint: clang-format on ${#files[@]} files"
   clang-format-14 --dry-run -Werror "${files[@]}"
