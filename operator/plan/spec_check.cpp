@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "operator/api/unsupported_fields.h"
 #include "operator/children/children.h"
 #include "operator/plan/ending.h"
 
@@ -17,6 +18,9 @@ void CheckSpec(Pass& pass) {
   }
   const bool seen_before = pass.before.observed_generation == pass.object.generation;
   if (errors.empty() && !seen_before) {
+    for (const api::FieldError& error : api::UnsupportedFields(pass.object.job)) {
+      errors.push_back(absl::StrCat(error.path, ": ", error.reason));
+    }
     for (const children::TemplateError& error : children::CheckTemplates(pass.object.job)) {
       errors.push_back(absl::StrCat(error.path, ": ", error.reason));
     }

@@ -10,9 +10,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/atomic_file.h"
+#include "operator/api/unsupported_fields.h"
 #include "runtime/feed/placement.h"
 #include "runtime/feed/sample_producer.h"
-#include "runtime/job/job_config.h"
 
 namespace hetero::local {
 namespace {
@@ -62,7 +62,7 @@ void CheckData(const api::HeteroTrainingJob& job, std::vector<api::FieldError>* 
 }  // namespace
 
 std::vector<api::FieldError> CheckLocalJob(const api::HeteroTrainingJob& job, bool input_only) {
-  std::vector<api::FieldError> errors = job::UnsupportedFields(job);
+  std::vector<api::FieldError> errors = api::UnsupportedFields(job);
   if (!input_only) CheckRoles(job, &errors);
   if (errors.empty()) CheckData(job, &errors);
   return errors;

@@ -9,14 +9,14 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "operator/api/manifest.h"
+#include "operator/api/unsupported_fields.h"
 #include "runtime/feed/sample_producer.h"
-#include "runtime/job/job_config.h"
 #include "runtime/pipeline/contact_sheet.h"
 
 namespace hetero::local {
 absl::Status WritePreview(const api::HeteroTrainingJob& job, int64_t samples,
                           const std::string& file) {
-  const std::vector<api::FieldError> unsupported = job::UnsupportedFields(job);
+  const std::vector<api::FieldError> unsupported = api::UnsupportedFields(job);
   if (!unsupported.empty()) return absl::InvalidArgumentError(api::FormatErrors(unsupported));
   HETERO_ASSIGN_OR_RETURN(std::unique_ptr<feed::SampleProducer> producer,
                           feed::SampleProducer::Create(job));

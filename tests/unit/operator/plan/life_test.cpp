@@ -130,6 +130,16 @@ TEST(LifeTest, InvalidSpecFailsBeforeAnythingIsCreated) {
   EXPECT_THAT(cluster.events, ElementsAre("InvalidSpec"));
 }
 
+TEST(LifeTest, WhatThisVersionCannotDoFailsBeforeAnythingIsCreated) {
+  ModelCluster cluster{Job()};
+  cluster.Change([](ObservedJob& job) { job.job.spec.dataset.uri = "s3://bucket/train"; });
+  cluster.Settle();
+  EXPECT_EQ(cluster.State(ConditionType::kFailed), "True/InvalidSpec");
+  EXPECT_THAT(cluster.Condition(ConditionType::kFailed).message,
+              HasSubstr("spec.dataset.uri: reading from S3 is not supported yet; "));
+  EXPECT_THAT(cluster.calls, ElementsAre("status"));
+}
+
 TEST(LifeTest, WhatIsUnprotectedIsSaid) {
   const auto message = [](api::Switch tls, api::Switch policy) {
     ModelCluster cluster{Job()};

@@ -1,13 +1,11 @@
-#include "runtime/job/job_config.h"
+#include "operator/api/unsupported_fields.h"
 
 #include <string>
 #include <string_view>
 #include <utility>
 
-namespace hetero::job {
+namespace hetero::api {
 namespace {
-
-using api::FieldError;
 
 // Gathers what is refused, field by field.
 class Refusals {
@@ -29,26 +27,26 @@ std::string Unsupported(std::string_view what, std::string_view remedy) {
 
 bool IsS3(std::string_view uri) { return uri.starts_with("s3://"); }
 
-std::string_view UnsupportedFormat(api::DatasetFormat format) {
+std::string_view UnsupportedFormat(DatasetFormat format) {
   switch (format) {
-    case api::DatasetFormat::kAuto:
-    case api::DatasetFormat::kSynthetic:
-    case api::DatasetFormat::kIdx:
-    case api::DatasetFormat::kImageFolder:
+    case DatasetFormat::kAuto:
+    case DatasetFormat::kSynthetic:
+    case DatasetFormat::kIdx:
+    case DatasetFormat::kImageFolder:
       return "";
-    case api::DatasetFormat::kCifar10:
+    case DatasetFormat::kCifar10:
       return "CIFAR10";
-    case api::DatasetFormat::kTfRecord:
+    case DatasetFormat::kTfRecord:
       return "TFRecord";
-    case api::DatasetFormat::kRecordIo:
+    case DatasetFormat::kRecordIo:
       return "RecordIO";
-    case api::DatasetFormat::kWebDataset:
+    case DatasetFormat::kWebDataset:
       return "WebDataset";
   }
   __builtin_unreachable();
 }
 
-void CheckSource(const api::DatasetSource& source, const std::string& path, Refusals* refusals) {
+void CheckSource(const DatasetSource& source, const std::string& path, Refusals* refusals) {
   if (IsS3(source.uri)) {
     refusals->Add(path + ".uri", Unsupported("reading from S3",
                                              "mount the data as a volume and give file:///path"));
@@ -64,7 +62,7 @@ void CheckModelFile(const std::string& uri, const std::string& path, Refusals* r
                 Unsupported("reading from S3", "mount the file as a volume and give file:///path"));
 }
 
-void CheckModel(const api::Model& model, Refusals* refusals) {
+void CheckModel(const Model& model, Refusals* refusals) {
   const std::string path = "spec.training.model";
   const bool built_in = model.torch_script.empty() && model.plugin.empty();
   if (built_in && model.name != "mlp" && model.name != "resnet18" && model.name != "resnet50" &&
@@ -77,7 +75,7 @@ void CheckModel(const api::Model& model, Refusals* refusals) {
   CheckModelFile(model.weights, path + ".weights", refusals);
 }
 
-void CheckTraining(const api::Training& training, Refusals* refusals) {
+void CheckTraining(const Training& training, Refusals* refusals) {
   const std::string path = "spec.training";
   CheckModel(training.model, refusals);
   if (training.checkpoint && IsS3(training.checkpoint->uri)) {
@@ -94,8 +92,8 @@ void CheckTraining(const api::Training& training, Refusals* refusals) {
 
 }  // namespace
 
-std::vector<FieldError> UnsupportedFields(const api::HeteroTrainingJob& job) {
-  const api::Spec& spec = job.spec;
+std::vector<FieldError> UnsupportedFields(const HeteroTrainingJob& job) {
+  const Spec& spec = job.spec;
   Refusals refusals;
   CheckSource(spec.dataset, "spec.dataset", &refusals);
   if (spec.dataset.validation) {
@@ -108,4 +106,4 @@ std::vector<FieldError> UnsupportedFields(const api::HeteroTrainingJob& job) {
   return refusals.Take();
 }
 
-}  // namespace hetero::job
+}  // namespace hetero::api
