@@ -47,7 +47,7 @@ endfunction()
 
 # Test files are more than half of the build: they share one precompiled header and are not optimised.
 function(hetero_test_sources name)
-  target_compile_options(${name} PRIVATE -O0)
+  target_compile_options(${name} PRIVATE -O0 -pthread)  # all alike, or the header does not fit
   if(NOT HETERO_PCH)
     return()
   endif()
@@ -55,7 +55,7 @@ function(hetero_test_sources name)
     file(CONFIGURE OUTPUT "${CMAKE_BINARY_DIR}/test_headers.cpp" CONTENT "int main() {}\n")
     add_executable(hetero_test_headers EXCLUDE_FROM_ALL "${CMAKE_BINARY_DIR}/test_headers.cpp")
     target_link_libraries(hetero_test_headers PRIVATE hetero_options nlohmann_json::nlohmann_json GTest::gmock)
-    target_compile_options(hetero_test_headers PRIVATE -O0)
+    target_compile_options(hetero_test_headers PRIVATE -O0 -pthread)
     target_precompile_headers(hetero_test_headers PRIVATE <gmock/gmock.h> <gtest/gtest.h> <nlohmann/json.hpp>)
   endif()
   target_precompile_headers(${name} REUSE_FROM hetero_test_headers)
