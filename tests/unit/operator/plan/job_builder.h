@@ -15,6 +15,7 @@ class Job {
     job_.metadata.name = "vit";
     job_.metadata.name_space = "team";
     job_.metadata.uid = "0123456789-job";
+    job_.spec.training.model.name = "mlp";
     for (const auto& [name, type] :
          {std::pair("head", api::RoleType::kHead), std::pair("cpu", api::RoleType::kCpuWorker),
           std::pair("gpu", api::RoleType::kGpuWorker)}) {
