@@ -1,0 +1,123 @@
+// Who may join, and which of two processes of one name is the member.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/version.h"
+#include "runtime/head/state.h"
+#include "tests/unit/runtime/head/job_fixture.h"
+
+namespace hetero::head {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+TEST(StateAdmissionTest, WhoIsNotInTheManifestIsRefusedWithTheReason) {
+  struct Case {
+    v1::Hello hello;
+    std::string reason;
+  };
+  v1::Hello wrong_type = MakeHello("cpu", 0);
+  wrong_type.mutable_identity()->set_role_type("GPUWorker");
+  for (const Case& c :
+       {Case{MakeHello("tpu", 0), "no CPUWorker or GPUWorker role named 'tpu'"},
+        Case{MakeHello("head", 0), "no CPUWorker or GPUWorker role named 'head'"},
+        Case{MakeHello("cpu", 3), "role 'cpu' has no replica 3"},
+        Case{MakeHello("gpu", 1), "role 'gpu' has no replica 1"},
+        Case{MakeHello("gpu", 0, 2), "2 local ranks"}, Case{wrong_type, "not a GPUWorker"}}) {
+    Drive drive;
+    const auto refused = Only<Refuse>(drive.Hello(1, c.hello));
+    ASSERT_THAT(refused, SizeIs(1)) << c.reason;
+    EXPECT_THAT(refused[0].refused.reason(), HasSubstr(c.reason));
+    EXPECT_FALSE(refused[0].refused.superseded());
+    EXPECT_THAT(drive.state.record().members, IsEmpty());
+  }
+}
+
+TEST(StateAdmissionTest, ProcessOfAnotherVersionIsRefusedAndBothVersionsAreNamed) {
+  Drive drive;
+  for (const char* role : {"cpu", "big"}) {
+    v1::Hello hello = MakeHello(role, 0);
+    hello.set_version("9.8.7");
+    const auto actions = drive.Hello(10, hello);
+    const auto refusals = Only<Refuse>(actions);
+    ASSERT_THAT(refusals, SizeIs(1)) << role;
+    EXPECT_EQ(refusals[0].stream, 10);
+    EXPECT_FALSE(refusals[0].refused.superseded());
+    const std::string& reason = refusals[0].refused.reason();
+    EXPECT_THAT(reason, HasSubstr(role + std::string("-0 runs version 9.8.7")));
+    EXPECT_THAT(reason, HasSubstr(std::string("the head ") + base::kVersion));
+    EXPECT_THAT(reason, HasSubstr("an image of the same version"));
+    const auto notes = Only<Note>(actions);
+    ASSERT_THAT(notes, SizeIs(1));
+    EXPECT_TRUE(notes[0].warning);
+    EXPECT_THAT(notes[0].message, HasSubstr("9.8.7"));
+  }
+  EXPECT_TRUE(drive.state.record().members.empty());
+  v1::Hello same = MakeHello("cpu", 0);
+  same.set_version(base::kVersion);
+  EXPECT_THAT(Only<Refuse>(drive.Hello(11, same)), IsEmpty());
+}
+
+TEST(StateAdmissionTest, SmallerIncarnationIsRefusedAsSuperseded) {
+  Drive drive;
+  drive.Hello(1, MakeHello("cpu", 0, 0, 5));
+  const auto refused = Only<Refuse>(drive.Hello(2, MakeHello("cpu", 0, 0, 4)));
+  ASSERT_THAT(refused, SizeIs(1));
+  EXPECT_EQ(refused[0].stream, 2);
+  EXPECT_TRUE(refused[0].refused.superseded());
+}
+
+TEST(StateAdmissionTest, LargerIncarnationReplacesAndCountsAsRestartAndFault) {
+  Drive drive;
+  drive.JoinAll();
+  v1::Heartbeat heartbeat;
+  heartbeat.mutable_counters()->set_samples(100);
+  drive.Apply(HeartbeatReceived{10, heartbeat});
+
+  const auto actions = drive.Hello(40, MakeHello("cpu", 0, 0, 2));
+  const auto refused = Only<Refuse>(actions);
+  ASSERT_THAT(refused, SizeIs(1));
+  EXPECT_EQ(refused[0].stream, 10);
+  EXPECT_TRUE(refused[0].refused.superseded());
+  EXPECT_EQ(LastRoster(actions), "cpu-0");  // at a new incarnation
+  const MemberRecord& member = drive.state.record().members.at({"cpu", 0, 0});
+  EXPECT_EQ(member.restarts, 1);
+  EXPECT_EQ(member.earlier.samples(), 100);
+  ASSERT_THAT(drive.state.record().faults, SizeIs(1));
+  EXPECT_THAT(drive.state.record().faults[0].what, HasSubstr("cpu-0 was replaced"));
+
+  // The refused process's stream ends later; that is not the new one's end.
+  EXPECT_EQ(LastRoster(drive.Apply(StreamClosed{10, true})), "none");
+}
+
+TEST(StateAdmissionTest, SameIncarnationIsTheSameProcessDiallingAgain) {
+  Drive drive;
+  drive.JoinAll();
+  v1::Hello again = MakeHello("gpu", 0, 1);
+  again.set_generation(1);
+  const auto actions = drive.Hello(41, again);
+  const auto closed = Only<CloseStream>(actions);
+  ASSERT_THAT(closed, SizeIs(1));
+  EXPECT_EQ(closed[0].stream, 21);
+  const auto sent = Only<Send>(actions);
+  ASSERT_THAT(sent, SizeIs(2));
+  EXPECT_TRUE(sent[0].message.has_welcome());
+  EXPECT_TRUE(sent[1].message.has_roster());
+  EXPECT_THAT(drive.state.record().faults, IsEmpty());
+  EXPECT_EQ(drive.state.record().generation, 1);
+}
+
+TEST(StateAdmissionTest, MemberThatMissedTheGenerationGetsItWhenItDialsAgain) {
+  Drive drive;
+  drive.JoinAll();
+  drive.Apply(StreamClosed{21, false});
+  const auto sent = Only<Send>(drive.Hello(41, MakeHello("gpu", 0, 1)));
+  ASSERT_THAT(sent, SizeIs(2));
+  EXPECT_EQ(sent[1].message.generation().number(), 1);
+  EXPECT_EQ(sent[1].message.generation().ranks_size(), 3);
+}
+
+}  // namespace
+}  // namespace hetero::head
