@@ -22,8 +22,10 @@ struct GpuReading {
 // no GPUs, and the program needs no GPU build for them. Thread-safe.
 class GpuReadings {
  public:
+  static constexpr char kLibrary[] = "libnvidia-ml.so.1";
+
   // Null when there is no driver. `library` is for tests.
-  static std::unique_ptr<GpuReadings> Open(const char* library = "libnvidia-ml.so.1");
+  static std::unique_ptr<GpuReadings> Open(const char* library = kLibrary);
   ~GpuReadings();
 
   // One entry per GPU; a GPU that does not answer is left out.

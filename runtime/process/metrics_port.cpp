@@ -12,10 +12,11 @@ void RaiseTo(metrics::Counter counter, double total) { counter.Add(total - count
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<MetricsPort>> MetricsPort::Open(const std::string& address) {
+absl::StatusOr<std::unique_ptr<MetricsPort>> MetricsPort::Open(const std::string& address,
+                                                               const char* nvml) {
   if (address.empty()) return nullptr;
   HETERO_ASSIGN_OR_RETURN(const HttpAddress parsed, ParseHttpAddress("metrics", address));
-  std::unique_ptr<MetricsPort> metrics(new MetricsPort());
+  std::unique_ptr<MetricsPort> metrics(new MetricsPort(nvml));
   metrics->endpoint_.SetReadiness([raw = metrics.get()] {
     std::lock_guard lock(raw->mutex_);
     return raw->ready_ ? absl::OkStatus() : absl::UnavailableError("waiting for the job to start");

@@ -18,8 +18,9 @@ namespace hetero::process {
 class MetricsPort {
  public:
   // `address` is "host:port", port 0 for a free one; empty gives null: no port. Errors name the
-  // address.
-  static absl::StatusOr<std::unique_ptr<MetricsPort>> Open(const std::string& address);
+  // address. Readings of this machine's GPUs are served too, where `nvml` can be loaded.
+  static absl::StatusOr<std::unique_ptr<MetricsPort>> Open(
+      const std::string& address, const char* nvml = GpuReadings::kLibrary);
 
   // Until then /readyz answers 503.
   void SetReady();
@@ -30,13 +31,13 @@ class MetricsPort {
   int port() const { return endpoint_.port(); }
 
  private:
-  MetricsPort() : endpoint_(registry_) {}
+  explicit MetricsPort(const char* nvml) : endpoint_(registry_), gpus_(GpuReadings::Open(nvml)) {}
   void UpdateProgress(const v1::Progress& progress);
   void UpdateGpus();
 
   metrics::Registry registry_;
   metrics::HttpEndpoint endpoint_;
-  const std::unique_ptr<GpuReadings> gpus_ = GpuReadings::Open();  // null without a driver
+  const std::unique_ptr<GpuReadings> gpus_;  // null without a driver
   std::mutex mutex_;  // guards ready_, and the differences that counters are raised by
   bool ready_ = false;
 };

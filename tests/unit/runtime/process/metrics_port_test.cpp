@@ -29,6 +29,18 @@ TEST(MetricsPort, ServesTotalsAndProgress) {
   EXPECT_THAT(text, HasSubstr("hetero_step 3"));
 }
 
+TEST(MetricsPort, ServesReadingsOfEachGpu) {
+  const auto metrics = MetricsPort::Open("127.0.0.1:0", HETERO_FAKE_NVML);
+  ASSERT_TRUE(metrics.ok()) << metrics.status();
+  (*metrics)->Update(v1::Heartbeat());
+  const std::string text = httplib::Client("127.0.0.1", (*metrics)->port()).Get("/metrics")->body;
+  EXPECT_THAT(text, HasSubstr(R"(hetero_gpu_utilization{gpu="0",name="Fake 0"} 0.75)"));
+  EXPECT_THAT(text, HasSubstr(R"(hetero_gpu_memory_used_bytes{gpu="1",name="Fake 1"} 60)"));
+  EXPECT_THAT(text, HasSubstr(R"(hetero_gpu_memory_total_bytes{gpu="0",name="Fake 0"} 80)"));
+  EXPECT_THAT(text, HasSubstr(R"(hetero_gpu_power_watts{gpu="0",name="Fake 0"} 350.5)"));
+  EXPECT_THAT(text, HasSubstr(R"(hetero_gpu_temperature_celsius{gpu="1",name="Fake 1"} 61)"));
+}
+
 TEST(MetricsPort, IsOptionalAndNamesABadAddress) {
   EXPECT_EQ(*MetricsPort::Open(""), nullptr);
   const absl::Status bad = MetricsPort::Open("localhost").status();
