@@ -59,10 +59,23 @@ SpareSlabs& Spare() {
 
 Slab::Slab(int64_t bytes) : size_(bytes) {
   uint8_t* memory = bytes >= kWorthKeeping ? Spare().Take(bytes) : nullptr;
-  data_ = {memory != nullptr ? memory : Allocate(bytes), SlabRelease{bytes}};
+  data_ = {memory != nullptr ? memory : Allocate(bytes), SlabRelease{bytes, nullptr}};
+}
+
+std::optional<SharedPart> Slab::HandOver() {
+  if (!shared()) return std::nullopt;
+  const std::optional<SharedPart> part = data_.get_deleter().owner->HandOver(data());
+  if (part.has_value()) {
+    // From now on the memory is the other side's to give back.
+    data_.release();  // NOLINT(bugprone-unused-return-value)
+    data_.get_deleter().owner = nullptr;
+    size_ = 0;
+  }
+  return part;
 }
 
 void SlabRelease::operator()(uint8_t* memory) const {
+  if (owner != nullptr) return owner->Release(memory);
   if (size >= kWorthKeeping && Spare().Keep(memory, size)) return;
   Free(memory);
 }

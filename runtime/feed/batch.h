@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "operator/api/hetero_training_job.h"
@@ -18,9 +20,25 @@ struct BadSample {
   std::string reason;  // "train/cat/0004.jpg: premature end of JPEG file"
 };
 
+// A part of the memory that a worker and a trainer of one host share (shared_region.h).
+struct SharedPart {
+  uint32_t slot = 0;
+  uint64_t offset = 0;  // bytes from the begin of the region
+};
+
+// Whose memory a slab is, where it is not the heap's. Safe from any thread.
+class SlabOwner {
+ public:
+  virtual ~SlabOwner() = default;
+  virtual void Release(uint8_t* memory) = 0;
+  // Names memory for the other side, which then gives it back. Absent: it cannot be named.
+  virtual std::optional<SharedPart> HandOver(uint8_t*) { return std::nullopt; }
+};
+
 // Gives a slab's memory back.
 struct SlabRelease {
   int64_t size = 0;
+  std::shared_ptr<SlabOwner> owner;  // null: the heap
   void operator()(uint8_t* memory) const;
 };
 
@@ -30,9 +48,15 @@ class Slab {
  public:
   Slab() = default;
   explicit Slab(int64_t bytes);
+  Slab(uint8_t* memory, int64_t bytes, std::shared_ptr<SlabOwner> owner)
+      : data_(memory, SlabRelease{bytes, std::move(owner)}), size_(bytes) {}
+  // Of a batch that was received in shared memory: to be read only.
   uint8_t* data() { return data_.get(); }
   const uint8_t* data() const { return data_.get(); }
   int64_t size() const { return size_; }
+  bool shared() const { return data_.get_deleter().owner != nullptr; }
+  // See SlabOwner. A slab that was handed over is empty.
+  std::optional<SharedPart> HandOver();
 
  private:
   std::unique_ptr<uint8_t[], SlabRelease> data_;

@@ -41,8 +41,8 @@ absl::Status BatchFinisher::Check(const Ticket& ticket) const {
                    "gives there; do trainer and worker run the same job?"));
 }
 
-Batch BatchFinisher::Allocate(const Ticket& ticket) const {
-  Batch batch = producer_.Allocate(ticket);
+Batch BatchFinisher::Allocate(const Ticket& ticket, const SlabSource& slabs) const {
+  Batch batch = producer_.Allocate(ticket, slabs);
   if (const std::shared_ptr<const Batch> half = Find(ticket.id)) {
     batch.labels = half->labels;
     batch.sample_ids = half->sample_ids;

@@ -24,7 +24,7 @@ class BatchFinisher : public BatchProducer {
   std::shared_ptr<const Batch> Take(int64_t ticket);
 
   absl::Status Check(const Ticket& ticket) const override;
-  Batch Allocate(const Ticket& ticket) const override;
+  Batch Allocate(const Ticket& ticket, const SlabSource& slabs) const override;
   absl::Status Produce(Batch* batch, int64_t index, std::optional<BadSample>* bad) const override;
   int64_t sample_bytes() const override { return producer_.sample_bytes(); }
 

@@ -1,12 +1,17 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 
 #include "absl/status/status.h"
 #include "runtime/feed/batch.h"
 
 namespace hetero::feed {
+
+// Where a batch's memory comes from.
+using SlabSource = std::function<Slab(int64_t bytes)>;
+inline Slab NewSlab(int64_t bytes) { return Slab(bytes); }
 
 // Turns tickets into batches, sample by sample. Implementations are safe from any thread.
 class BatchProducer {
@@ -16,9 +21,9 @@ class BatchProducer {
   // Whether `ticket` can be served at all: its split exists, its slots are in range, its batch is
   // smaller than 2 GiB. kInvalidArgument otherwise. Tickets come from the network.
   virtual absl::Status Check(const Ticket& ticket) const = 0;
-  // Sizes a batch for a checked `ticket`: slab, labels, ids and checksums allocated, nothing
-  // produced.
-  virtual Batch Allocate(const Ticket& ticket) const = 0;
+  // Sizes a batch for a checked `ticket`: a slab of `slabs`, labels, ids and checksums allocated,
+  // nothing produced.
+  virtual Batch Allocate(const Ticket& ticket, const SlabSource& slabs) const = 0;
   // Produces entry `index` of `batch`; entries may be filled from several threads at once, except
   // that a bad sample is returned in `*bad` (has_value) for the caller to append.
   virtual absl::Status Produce(Batch* batch, int64_t index,

@@ -124,13 +124,13 @@ absl::Status SampleProducer::Check(const Ticket& ticket) const {
   return absl::OkStatus();
 }
 
-Batch SampleProducer::Allocate(const Ticket& ticket) const {
+Batch SampleProducer::Allocate(const Ticket& ticket, const SlabSource& slabs) const {
   const auto count = static_cast<size_t>(ticket.slots.count);
   const pipeline::Pipeline& pipe = cut(ticket.split).front(ticket.left_to_trainer);
   Batch batch;
   batch.ticket = ticket;
   batch.shape = pipe.output();
-  batch.images = Slab(pipe.output_bytes() * ticket.slots.count);
+  batch.images = slabs(pipe.output_bytes() * ticket.slots.count);
   batch.labels.resize(count);
   batch.sample_ids.resize(count);
   batch.crcs.resize(count);

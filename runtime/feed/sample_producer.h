@@ -30,7 +30,7 @@ class SampleProducer : public BatchProducer {
       std::unique_ptr<source::Dataset> validation, base::Clock& clock = base::Clock::Real());
 
   absl::Status Check(const Ticket& ticket) const override;
-  Batch Allocate(const Ticket& ticket) const override;
+  Batch Allocate(const Ticket& ticket, const SlabSource& slabs) const override;
   // Storage errors are retried three times and then returned. A bad sample is replaced
   // (job/replacement.h); kDataLoss only when 1,000 candidates in a row are bad.
   absl::Status Produce(Batch* batch, int64_t index, std::optional<BadSample>* bad) const override;

@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "runtime/feed/batch_finisher.h"
+#include "runtime/feed/region_socket.h"
 #include "runtime/feed/ticket_executor.h"
 #include "runtime/feed/ticket_plan.h"
 #include "runtime/feed/trainer_stream.h"
@@ -85,6 +86,8 @@ class Impl : public TicketClient {
   void DialWhereDue();
   void Dial(ProducerId id, Worker* worker);
   void RemoveWorker(ProducerId id);
+  // Lets a worker of this host put its batches where they can be read in place.
+  void ShareMemory(const Worker& worker);
   absl::StatusOr<std::unique_ptr<Batch>> TakeHead();
 
   void OnUp(ProducerId id);
@@ -397,11 +400,23 @@ void Impl::Dial(ProducerId id, Worker* worker) {
   worker->stream = TrainerStream::Dial(worker->channel, std::move(callbacks));
 }
 
+void Impl::ShareMemory(const Worker& worker) {
+  const std::string path = RegionSocketPath(worker.address.address);
+  if (path.empty() || worker.stream == nullptr) return;
+  const absl::StatusOr<std::shared_ptr<TrainerRegion>> region =
+      TrainerRegion::Create(options_.byte_budget + options_.byte_budget / 4);
+  const absl::Status sent = region.ok() ? SendRegion(path, **region) : region.status();
+  if (sent.ok()) return worker.stream->Share(*region);
+  log::Info("batches are sent, not shared",
+            {{"worker", worker.address.name}, {"reason", sent.message()}});
+}
+
 void Impl::OnUp(ProducerId id) {
   const std::lock_guard lock(mutex_);
   const auto it = workers_.find(id);
   if (it == workers_.end() || closing_) return;
   it->second.backoff.Reset();
+  ShareMemory(it->second);
   log::Info("CPU worker up", {{"worker", it->second.address.name}, {"rank", options_.rank}});
   Apply(Window::StreamUp{id});
 }
@@ -447,6 +462,7 @@ void Impl::OnFrame(ProducerId id, Frame frame) {
                             .bytes = frame.batch->images.size(),
                             .work = base::FromSeconds(work_seconds)})) {
     stats_.bytes_waiting += frame.batch->images.size();
+    if (frame.batch->images.shared()) ++stats_.batches_in_place;
     journal_.OnArrived(id, ticket.id, work_seconds, clock_.Now());
     batches_[ticket.id] = std::move(frame.batch);
   }

@@ -140,7 +140,8 @@ void TicketExecutor::Prepare(Work* work) {
   const int64_t count = status.ok() ? work->ticket.slots.count : 0;
   work->count = count;
   if (status.ok()) {
-    work->batch = std::make_unique<Batch>(work->producer->Allocate(work->ticket));
+    work->batch = std::make_unique<Batch>(work->producer->Allocate(
+        work->ticket, work->callbacks.slabs ? work->callbacks.slabs : NewSlab));
   } else {
     work->status = std::move(status);
   }

@@ -32,6 +32,7 @@ class TicketExecutor {
   struct Callbacks {
     std::function<void(const Ticket&)> on_started;
     std::function<void(const Ticket&, absl::StatusOr<std::unique_ptr<Batch>>)> on_done;
+    SlabSource slabs = nullptr;  // the heap, if absent
   };
   using Handle = uint64_t;
 

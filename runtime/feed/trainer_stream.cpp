@@ -19,6 +19,12 @@ std::shared_ptr<TrainerStream> TrainerStream::Dial(const std::shared_ptr<grpc::C
   return stream;
 }
 
+void TrainerStream::Share(std::shared_ptr<const TrainerRegion> region) {
+  const std::lock_guard lock(mutex_);
+  next_.region_token = region->token();
+  region_ = std::move(region);
+}
+
 void TrainerStream::Send(const TicketRequest& request) {
   const std::lock_guard lock(mutex_);
   if (ended_) return;
@@ -53,7 +59,12 @@ void TrainerStream::OnReadDone(bool ok) {
     RemoveHold();
     return;
   }
-  const absl::Status decoded = DecodeFrames(frame_, callbacks_.on_frame);
+  std::shared_ptr<const TrainerRegion> region;
+  {
+    const std::lock_guard lock(mutex_);
+    region = region_;
+  }
+  const absl::Status decoded = DecodeFrames(frame_, region.get(), callbacks_.on_frame);
   frame_.Clear();
   if (!decoded.ok()) {
     // Where the next frame begins can no longer be trusted, nor which ticket this one answered.

@@ -28,6 +28,8 @@ class TrainerStream : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byt
   static std::shared_ptr<TrainerStream> Dial(const std::shared_ptr<grpc::Channel>& channel,
                                              Callbacks callbacks);
 
+  // From the next request on the worker may put its batches into `region`.
+  void Share(std::shared_ptr<const TrainerRegion> region);
   // Queues the request; dropped when the stream is broken.
   void Send(const TicketRequest& request);
   // Breaks the stream.
@@ -48,7 +50,8 @@ class TrainerStream : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byt
   grpc::ByteBuffer frame_;               // gRPC writes it between StartRead and OnReadDone
   absl::Status broken_;                  // why the trainer itself gave the stream up
 
-  std::mutex mutex_;          // guards all below
+  std::mutex mutex_;  // guards all below
+  std::shared_ptr<const TrainerRegion> region_;
   TicketRequest next_;        // not handed to gRPC yet
   grpc::ByteBuffer request_;  // being written
   bool writing_ = false;

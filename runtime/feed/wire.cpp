@@ -96,7 +96,8 @@ v1::FrameHeader BatchHeader(const Batch& batch) {
   return header;
 }
 
-// Bytes of the tensor that `header` announces, checked against what is left of the frame.
+// Bytes of the tensor that `header` announces, checked against what is left of the frame or, in
+// shared memory, of the region.
 absl::StatusOr<int64_t> TensorBytes(const v1::FrameHeader& header, size_t left) {
   const int64_t count = header.ticket().count();
   const auto bad = [&](auto... what) {
@@ -123,13 +124,26 @@ absl::StatusOr<int64_t> TensorBytes(const v1::FrameHeader& header, size_t left) 
   return bytes * count;
 }
 
-absl::StatusOr<Frame> DecodeBatch(const v1::FrameHeader& header, Frame frame, SliceReader* reader) {
-  const absl::StatusOr<int64_t> bytes = TensorBytes(header, reader->left());
+absl::StatusOr<Frame> DecodeBatch(const v1::FrameHeader& header, Frame frame,
+                                  const TrainerRegion* region, SliceReader* reader) {
+  if (header.has_shared() && region == nullptr) {
+    return absl::DataLossError(absl::StrCat("batch frame of ticket ", header.ticket().id(),
+                                            ": in shared memory, but this stream has none"));
+  }
+  const absl::StatusOr<int64_t> bytes = TensorBytes(
+      header, header.has_shared() ? static_cast<size_t>(region->size()) : reader->left());
   if (!bytes.ok()) return bytes.status();
   auto batch = std::make_unique<Batch>();
   batch->ticket = frame.ticket;
   batch->shape = {header.height(), header.width(), header.channels()};
-  batch->images = Slab(*bytes);
+  if (header.has_shared()) {
+    absl::StatusOr<Slab> slab =
+        region->Open({header.shared().slot(), header.shared().offset()}, *bytes);
+    if (!slab.ok()) return slab.status();
+    batch->images = *std::move(slab);
+  } else {
+    batch->images = Slab(*bytes);
+  }
   batch->labels.assign(header.labels().begin(), header.labels().end());
   batch->sample_ids.assign(header.sample_ids().begin(), header.sample_ids().end());
   batch->crcs.assign(header.sample_crc32c().begin(), header.sample_crc32c().end());
@@ -143,7 +157,7 @@ absl::StatusOr<Frame> DecodeBatch(const v1::FrameHeader& header, Frame frame, Sl
   const int64_t sample_bytes = batch->count() == 0 ? 0 : *bytes / batch->count();
   uint8_t* out = batch->images.data();
   for (int64_t i = 0; i < batch->count(); ++i, out += sample_bytes) {
-    reader->Read(out, static_cast<size_t>(sample_bytes));
+    if (!header.has_shared()) reader->Read(out, static_cast<size_t>(sample_bytes));
     crc = base::Crc32c(out, static_cast<size_t>(sample_bytes), crc);  // while it is in the cache
   }
   if (crc != header.batch_crc32c()) {
@@ -180,7 +194,7 @@ absl::StatusOr<v1::FrameHeader> ReadHeader(SliceReader* reader) {
   return header;
 }
 
-absl::StatusOr<Frame> ReadFrame(SliceReader* reader) {
+absl::StatusOr<Frame> ReadFrame(const TrainerRegion* region, SliceReader* reader) {
   const absl::StatusOr<v1::FrameHeader> header = ReadHeader(reader);
   if (!header.ok()) return header.status();
   const absl::StatusOr<Ticket> ticket = FromProto(header->ticket());
@@ -190,7 +204,7 @@ absl::StatusOr<Frame> ReadFrame(SliceReader* reader) {
   frame.ticket = *ticket;
   if (header->kind() == v1::FrameHeader::BATCH) {
     frame.kind = Frame::Kind::kBatch;
-    return DecodeBatch(*header, std::move(frame), reader);
+    return DecodeBatch(*header, std::move(frame), region, reader);
   }
   if (header->kind() == v1::FrameHeader::STARTED) return frame;
   if (header->kind() != v1::FrameHeader::FAILED) {
@@ -209,6 +223,7 @@ grpc::ByteBuffer EncodeRequest(const TicketRequest& request) {
   v1::TicketRequest proto;
   for (const Ticket& ticket : request.issue) ToProto(ticket, proto.add_issue());
   proto.mutable_cancel()->Assign(request.cancel.begin(), request.cancel.end());
+  proto.set_region_token(request.region_token);
   const grpc::Slice slice(proto.SerializeAsString());
   return grpc::ByteBuffer(&slice, 1);
 }
@@ -229,6 +244,7 @@ absl::StatusOr<TicketRequest> DecodeRequest(const grpc::ByteBuffer& buffer) {
     request.issue.push_back(*issued);
   }
   request.cancel.assign(proto.cancel().begin(), proto.cancel().end());
+  request.region_token = proto.region_token();
   return request;
 }
 
@@ -251,7 +267,12 @@ grpc::ByteBuffer EncodeFailed(const Ticket& ticket, const absl::Status& error) {
 }
 
 grpc::ByteBuffer EncodeBatch(std::unique_ptr<Batch> batch) {
-  const grpc::Slice header = HeaderSlice(BatchHeader(*batch));
+  v1::FrameHeader fields = BatchHeader(*batch);
+  if (const std::optional<SharedPart> part = batch->images.HandOver()) {
+    fields.mutable_shared()->set_slot(part->slot);
+    fields.mutable_shared()->set_offset(part->offset);
+  }
+  const grpc::Slice header = HeaderSlice(fields);
   if (batch->images.size() == 0) return grpc::ByteBuffer(&header, 1);
   uint8_t* data = batch->images.data();
   const auto size = static_cast<size_t>(batch->images.size());
@@ -269,22 +290,22 @@ grpc::ByteBuffer JoinFrames(const std::vector<grpc::ByteBuffer>& frames) {
   return grpc::ByteBuffer(all.data(), all.size());
 }
 
-absl::Status DecodeFrames(const grpc::ByteBuffer& buffer,
+absl::Status DecodeFrames(const grpc::ByteBuffer& buffer, const TrainerRegion* region,
                           const std::function<void(Frame)>& on_frame) {
   absl::StatusOr<SliceReader> reader = SliceReader::Open(buffer);
   if (!reader.ok()) return reader.status();
   do {
-    absl::StatusOr<Frame> frame = ReadFrame(&*reader);
+    absl::StatusOr<Frame> frame = ReadFrame(region, &*reader);
     if (!frame.ok()) return frame.status();
     on_frame(*std::move(frame));
   } while (reader->left() > 0);
   return absl::OkStatus();
 }
 
-absl::StatusOr<Frame> DecodeFrame(const grpc::ByteBuffer& buffer) {
+absl::StatusOr<Frame> DecodeFrame(const grpc::ByteBuffer& buffer, const TrainerRegion* region) {
   std::vector<Frame> frames;
   const absl::Status status =
-      DecodeFrames(buffer, [&](Frame frame) { frames.push_back(std::move(frame)); });
+      DecodeFrames(buffer, region, [&](Frame frame) { frames.push_back(std::move(frame)); });
   if (!status.ok()) return status;
   if (frames.size() != 1) {
     return absl::DataLossError(absl::StrCat(frames.size(), " feed frames in the place of one"));

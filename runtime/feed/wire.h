@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "runtime/feed/batch.h"
+#include "runtime/feed/shared_region.h"
 
 // Messages of /hetero.v1.Feed/Stream (proto/hetero/v1/feed.proto) to and from gRPC byte buffers.
 // Decoding trusts nothing: every length is checked before it is used.
@@ -21,6 +22,7 @@ inline constexpr char kStreamMethod[] = "/hetero.v1.Feed/Stream";
 struct TicketRequest {
   std::vector<Ticket> issue;
   std::vector<int64_t> cancel;  // ticket ids
+  uint64_t region_token = 0;    // TrainerRegion's; 0: none
 };
 grpc::ByteBuffer EncodeRequest(const TicketRequest& request);
 absl::StatusOr<TicketRequest> DecodeRequest(const grpc::ByteBuffer& buffer);
@@ -36,19 +38,22 @@ struct Frame {
 };
 grpc::ByteBuffer EncodeStarted(const Ticket& ticket);
 grpc::ByteBuffer EncodeFailed(const Ticket& ticket, const absl::Status& error);
-// Borrows the batch's slab: no tensor byte is copied, and the batch lives until gRPC has sent it.
+// Borrows the batch's slab: no tensor byte is copied, and the batch lives until gRPC has sent it. A
+// slab in shared memory is handed over, and only named.
 grpc::ByteBuffer EncodeBatch(std::unique_ptr<Batch> batch);
 
 // Several frames as one message, so that small ones do not cost a write each; nothing is copied.
 grpc::ByteBuffer JoinFrames(const std::vector<grpc::ByteBuffer>& frames);
 
-// Hands the frames of a message to `on_frame`, in order. Copies tensor bytes once, into a new slab.
+// Hands the frames of a message to `on_frame`, in order. Copies tensor bytes once, into a new slab,
+// or leaves them where they are in `region`, which is null for a stream without one.
 // A batch whose tensor bytes are not those that the header's checksum was computed of comes as
 // kFailed with kDataLoss, so that its ticket can be issued again. Anything else that is wrong with
 // a frame is an error: kDataLoss naming what was found, and nothing from there on can be used.
-absl::Status DecodeFrames(const grpc::ByteBuffer& buffer,
+absl::Status DecodeFrames(const grpc::ByteBuffer& buffer, const TrainerRegion* region,
                           const std::function<void(Frame)>& on_frame);
 // A message with exactly one frame.
-absl::StatusOr<Frame> DecodeFrame(const grpc::ByteBuffer& buffer);
+absl::StatusOr<Frame> DecodeFrame(const grpc::ByteBuffer& buffer,
+                                  const TrainerRegion* region = nullptr);
 
 }  // namespace hetero::feed

@@ -30,16 +30,21 @@ class StreamService : public grpc::CallbackGenericService {
  public:
   StreamService(TicketExecutor* executor, AtomicCounters* counters)
       : executor_(executor), counters_(counters) {}
+  // Before the first stream.
+  void SetRegions(RegionReceiver* regions) { regions_ = regions; }
 
   grpc::ServerGenericBidiReactor* CreateReactor(
       grpc::GenericCallbackServerContext* context) override {
-    if (context->method() == kStreamMethod) return WorkerStream::Open(executor_, counters_);
+    if (context->method() == kStreamMethod) {
+      return WorkerStream::Open(executor_, counters_, regions_);
+    }
     return grpc::CallbackGenericService::CreateReactor(context);
   }
 
  private:
   TicketExecutor* executor_;
   AtomicCounters* counters_;
+  RegionReceiver* regions_ = nullptr;
 };
 
 absl::Status CheckAddress(const std::string& address) {
@@ -85,6 +90,8 @@ class Impl : public WorkerServer {
     builder.SetMaxReceiveMessageSize(kUnlimited);
     builder.SetMaxSendMessageSize(kUnlimited);
     builder.RegisterCallbackGenericService(&service_);
+    regions_ = RegionReceiver::Start(RegionSocketPath(options.listen_address));
+    service_.SetRegions(regions_.get());
     int port = 0;
     builder.AddListeningPort(options.listen_address, credentials, &port);
     server_ = builder.BuildAndStart();
@@ -109,6 +116,7 @@ class Impl : public WorkerServer {
 
  private:
   AtomicCounters counters_;
+  std::unique_ptr<RegionReceiver> regions_;  // null: the trainers are not on this host
   TicketExecutor executor_;
   StreamService service_;
   std::string address_;

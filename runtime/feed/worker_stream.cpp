@@ -8,11 +8,13 @@
 
 namespace hetero::feed {
 namespace {
-constexpr size_t kMostJoined = 1 << 20;  // bytes of frames that go as one message
-}
+constexpr int64_t kWorthSharing = 16 << 10;  // bytes; smaller batches travel with their frames
+constexpr size_t kMostJoined = 1 << 20;      // bytes of frames that go as one message
+}  // namespace
 
-WorkerStream* WorkerStream::Open(TicketExecutor* executor, AtomicCounters* counters) {
-  auto* stream = new WorkerStream(executor, counters);
+WorkerStream* WorkerStream::Open(TicketExecutor* executor, AtomicCounters* counters,
+                                 RegionReceiver* regions) {
+  auto* stream = new WorkerStream(executor, counters, regions);
   stream->self_.reset(stream);
   // The trainer takes the metadata as the sign that this worker is there.
   stream->StartSendInitialMetadata();
@@ -27,6 +29,10 @@ void WorkerStream::OnReadDone(bool ok) {
     log::Warning("a trainer's stream is closed", {{"error", request.status().message()}});
     return End(
         grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, std::string(request.status().message())));
+  }
+  if (request->region_token != 0 && regions_ != nullptr) {
+    const std::lock_guard lock(mutex_);
+    region_token_ = request->region_token;
   }
   for (const int64_t id : request->cancel) CancelTicket(id);
   for (const Ticket& ticket : request->issue) Submit(ticket);
@@ -47,6 +53,7 @@ void WorkerStream::Submit(const Ticket& ticket) {
   callbacks.on_done = [self](const Ticket& done, absl::StatusOr<std::unique_ptr<Batch>> batch) {
     self->SendResult(done, std::move(batch));
   };
+  callbacks.slabs = [self](int64_t bytes) { return self->SlabFor(bytes); };
   const std::lock_guard lock(mutex_);
   queued_[ticket.id] = executor_.Submit(ticket, std::move(callbacks));
 }
@@ -63,6 +70,21 @@ void WorkerStream::CancelAll() {
   const std::lock_guard lock(mutex_);
   for (const auto& [id, handle] : queued_) executor_.Cancel(handle);
   queued_.clear();
+}
+
+Slab WorkerStream::SlabFor(int64_t bytes) {
+  std::shared_ptr<WorkerRegion> region;
+  if (bytes >= kWorthSharing) {
+    const std::lock_guard lock(mutex_);
+    if (region_token_ != 0) {
+      // The region takes another way than the word of it, and may come later.
+      region_ = regions_->Take(region_token_);
+      if (region_ != nullptr) region_token_ = 0;
+    }
+    region = region_;
+  }
+  std::optional<Slab> slab = region != nullptr ? region->Allocate(bytes) : std::nullopt;
+  return slab.has_value() ? *std::move(slab) : Slab(bytes);
 }
 
 void WorkerStream::SendResult(const Ticket& ticket, absl::StatusOr<std::unique_ptr<Batch>> batch) {

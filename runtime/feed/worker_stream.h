@@ -11,6 +11,7 @@
 #include <unordered_map>
 
 #include "absl/status/statusor.h"
+#include "runtime/feed/region_socket.h"
 #include "runtime/feed/ticket_executor.h"
 #include "runtime/feed/wire.h"
 
@@ -25,23 +26,25 @@ struct AtomicCounters {
 
 // A worker's end of one trainer's stream: submits the trainer's tickets to the executor and sends
 // its frames, one at a time. Owns itself until gRPC is done with it; when the stream ends, its
-// tickets that have not started are cancelled. Thread-safe. Executor and counters outlive the gRPC
-// server, which outlives every stream.
+// tickets that have not started are cancelled. Thread-safe. Executor, counters and receiver outlive
+// the gRPC server, which outlives every stream.
 class WorkerStream : public grpc::ServerGenericBidiReactor {
  public:
   // Starts to read; the pointer is valid until gRPC has been told so by OnDone.
-  static WorkerStream* Open(TicketExecutor* executor, AtomicCounters* counters);
+  static WorkerStream* Open(TicketExecutor* executor, AtomicCounters* counters,
+                            RegionReceiver* regions);
 
   void OnReadDone(bool ok) override;
   void OnWriteDone(bool ok) override;
   void OnDone() override;
 
  private:
-  WorkerStream(TicketExecutor* executor, AtomicCounters* counters)
-      : executor_(*executor), counters_(*counters) {}
+  WorkerStream(TicketExecutor* executor, AtomicCounters* counters, RegionReceiver* regions)
+      : executor_(*executor), counters_(*counters), regions_(regions) {}
   void Submit(const Ticket& ticket);
   void CancelTicket(int64_t id);
   void CancelAll();
+  Slab SlabFor(int64_t bytes);
   void SendResult(const Ticket& ticket, absl::StatusOr<std::unique_ptr<Batch>> batch);
   void Send(grpc::ByteBuffer frame);
   void WriteNext();  // with mutex_ held, while nothing is being written
@@ -49,6 +52,7 @@ class WorkerStream : public grpc::ServerGenericBidiReactor {
 
   TicketExecutor& executor_;
   AtomicCounters& counters_;
+  RegionReceiver* const regions_;       // null: nothing is shared
   std::shared_ptr<WorkerStream> self_;  // dropped in OnDone
   grpc::ByteBuffer request_;            // gRPC writes it between StartRead and OnReadDone
 
@@ -56,7 +60,9 @@ class WorkerStream : public grpc::ServerGenericBidiReactor {
   std::deque<grpc::ByteBuffer> frames_;  // not handed to gRPC yet
   grpc::ByteBuffer message_;             // being written
   bool writing_ = false;
-  bool ended_ = false;  // Finish was called: nothing may be written any more
+  bool ended_ = false;         // Finish was called: nothing may be written any more
+  uint64_t region_token_ = 0;  // of a region that has not been found yet
+  std::shared_ptr<WorkerRegion> region_;
   std::unordered_map<int64_t, TicketExecutor::Handle> queued_;  // by ticket id; not started
 };
 

@@ -22,7 +22,7 @@ absl::Status WritePreview(const api::HeteroTrainingJob& job, int64_t samples,
                           feed::SampleProducer::Create(job));
   const source::Dataset& dataset = producer->dataset(job::Split::kTrain);
   const int64_t count = std::min(samples, dataset.size());
-  feed::Batch batch = producer->Allocate({.slots = {.first = 0, .count = count}});
+  feed::Batch batch = producer->Allocate({.slots = {.first = 0, .count = count}}, feed::NewSlab);
   const int64_t bytes = producer->pipeline(job::Split::kTrain).output_bytes();
   std::vector<pipeline::ContactSheetEntry> entries;
   for (int64_t i = 0; i < count; ++i) {

@@ -23,12 +23,12 @@ class CostlyProducer : public feed::BatchProducer {
  public:
   explicit CostlyProducer(std::function<void()> work) : work_(std::move(work)) {}
   absl::Status Check(const feed::Ticket&) const override { return absl::OkStatus(); }
-  feed::Batch Allocate(const feed::Ticket& ticket) const override {
+  feed::Batch Allocate(const feed::Ticket& ticket, const feed::SlabSource& slabs) const override {
     const auto count = static_cast<size_t>(ticket.slots.count);
     feed::Batch batch;
     batch.ticket = ticket;
     batch.shape = {32, 32, 4};
-    batch.images = feed::Slab(kBytes * ticket.slots.count);
+    batch.images = slabs(kBytes * ticket.slots.count);
     batch.labels.resize(count);
     batch.sample_ids.resize(count);
     batch.crcs.resize(count);

@@ -40,11 +40,11 @@ constexpr int64_t kMiB = 1 << 20;
 class FastProducer : public BatchProducer {
  public:
   absl::Status Check(const Ticket&) const override { return absl::OkStatus(); }
-  Batch Allocate(const Ticket& ticket) const override {
+  Batch Allocate(const Ticket& ticket, const SlabSource& slabs) const override {
     Batch batch;
     batch.ticket = ticket;
     batch.shape = {512, 512, 4};
-    batch.images = Slab(kMiB);
+    batch.images = slabs(kMiB);
     std::memset(batch.images.data(), 9, kMiB);
     batch.labels.resize(1);
     batch.sample_ids.resize(1);

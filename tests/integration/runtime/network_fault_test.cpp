@@ -4,171 +4,31 @@
 #include <signal.h>
 
 #include <chrono>
-#include <functional>
-#include <iostream>
-#include <latch>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "base/clock.h"
-#include "runtime/feed/digest.h"
-#include "runtime/feed/sample_producer.h"
-#include "runtime/feed/ticket_client.h"
-#include "runtime/feed/ticket_executor.h"
-#include "runtime/feed/ticket_plan.h"
-#include "runtime/head/server.h"
-#include "runtime/process/grpc_lifetime.h"
-#include "tests/integration/support/jobs.h"
-#include "tests/integration/support/program_run.h"
+#include "tests/integration/runtime/rank_with_workers.h"
 #include "tests/integration/support/proxy.h"
-#include "tests/integration/support/temporary_folder.h"
 
 namespace hetero {
 namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-using testing::ProgramRun;
 using testing::Proxy;
 
-constexpr seconds kDeadline(60);  // of one batch
-constexpr int kWorkers = 2;
-
-// A head and two cpu-worker processes behind proxies, and one rank in this process.
-class NetworkFaultTest : public ::testing::Test {
+class NetworkFaultTest : public testing::RankWithWorkersTest {
  protected:
-  void SetUp() override {
-    process::KeepGrpcInitialized();
-    // 600 batches of 16 pictures of 6 KB; a millisecond each, so that there is time for faults.
-    job_ = testing::SmallJob({"dataset.samples=1600", "training.epochs=6",
-                              "training.batchSizePerWorker=16", "roles.gpu.replicas=1",
-                              "roles.cpu.replicas=2",
-                              "dataset.image={height: 48, width: 48, channels: 3}",
-                              "pipeline=[{op: Delay, milliseconds: 1}, {op: HorizontalFlip}, "
-                              "{op: GaussianBlur, kernelSize: 3}, {op: Normalize}]"});
-    head::Server::Options options;
-    options.job = job_;
-    options.listen_address = "unix:" + (folder_ / "head.sock");
-    options.tls.plain_text = true;
-    options.created = base::Clock::Real().WallNow();
-    auto head = head::Server::Start(std::move(options), base::Clock::Real());
-    ASSERT_TRUE(head.ok()) << head.status();
-    head_ = *std::move(head);
-    auto producer = feed::SampleProducer::Create(job_);
-    ASSERT_TRUE(producer.ok()) << producer.status();
-    producer_ = *std::move(producer);
-    schedule_ = std::make_unique<job::Schedule>(
-        job::Schedule::Options{
-            .training = {.samples = 1600, .batch_size_per_worker = 16, .epochs = 6}},
-        0);
-    for (int i = 0; i < kWorkers; ++i) {
-      StartWorker(i);
-      proxies_.push_back(std::make_unique<Proxy>(folder_ / ("cpu-" + std::to_string(i))));
+  NetworkFaultTest() {
+    for (size_t i = 0; i < kWorkers; ++i) {
+      proxies_.push_back(std::make_unique<Proxy>(SocketPath(i)));
     }
   }
+  std::string AddressOf(size_t worker) const override { return proxies_[worker]->address(); }
 
-  void StartWorker(int index) {
-    workers_.resize(kWorkers);
-    workers_[static_cast<size_t>(index)].reset();  // frees the address
-    const std::string name = std::to_string(index);
-    workers_[static_cast<size_t>(index)] = std::make_unique<ProgramRun>(
-        "hetero-runtime",
-        std::vector<std::string>{"cpu-worker", "--listen", "unix:" + (folder_ / ("cpu-" + name))},
-        std::vector<std::string>{
-            "HETERO_ROLE=cpu", "HETERO_ROLE_TYPE=CPUWorker", "HETERO_INDEX=" + name,
-            "HETERO_JOB_NAME=small", "HETERO_INCARNATION=" + std::to_string(++incarnation_),
-            "HETERO_HEAD_ADDRESS=" + head_->address(), "HETERO_TLS=plain-text"});
-  }
-
-  // The workers are the only ones who can serve.
-  void StartClient() {
-    client_ = feed::TicketClient::Start({.byte_budget = 24 * 16 * producer_->sample_bytes(),
-                                         .local_threads = 0,
-                                         .tls = {.plain_text = true}},
-                                        schedule_.get(), producer_.get(), base::Clock::Real());
-    std::vector<feed::WorkerAddress> roster;
-    for (size_t i = 0; i < proxies_.size(); ++i) {
-      roster.push_back({"cpu-" + std::to_string(i), proxies_[i]->address(), 1});
-    }
-    client_->SetRoster(roster);
-  }
-
-  // Takes `count` batches, or all that are left.
-  void Take(int64_t count = 1 << 30) {
-    for (; count > 0; --count) {
-      std::stop_source stop;
-      const std::jthread watchdog([&stop](std::stop_token done) {
-        if (base::Clock::Real().SleepFor(kDeadline, done)) stop.request_stop();
-      });
-      const auto batch = client_->Next(stop.get_token());
-      if (absl::IsOutOfRange(batch.status())) return;
-      ASSERT_TRUE(batch.ok()) << batch.status();
-      ASSERT_EQ((*batch)->ticket.id, next_++);
-      if ((*batch)->producer == "cpu-0") ++from_first_;
-      feed::AddToDigest(7, **batch, &digest_);
-    }
-  }
-  // Takes batches until worker 0 serves again; says how long that took.
-  void TakeUntilTheFirstWorkerServes(const std::string& after) {
-    const auto begin = std::chrono::steady_clock::now();
-    const int64_t before = from_first_;
-    while (from_first_ == before && next_ < schedule_->size()) {
-      ASSERT_NO_FATAL_FAILURE(Take(1));
-      // Leaves batches for the one who comes back.
-      std::this_thread::sleep_for(milliseconds(100));
-    }
-    EXPECT_GT(from_first_, before) << "worker 0 never served again";
-    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
-    std::cout << after << ": worker 0 serves again after " << time.count() << " s\n";
-  }
-  void ExpectTheUndisturbedStream() {
-    ASSERT_NO_FATAL_FAILURE(Take());
-    EXPECT_EQ(next_, schedule_->size());
-    const feed::StreamStats stats = client_->stats();
-    EXPECT_EQ(stats.samples, 9600);
-    std::cout << stats.tickets_reissued << " tickets issued again, " << stats.duplicates_dropped
-              << " duplicates, " << stats.batches_damaged << " damaged\n";
-    EXPECT_EQ(digest_.ToHex(), UndisturbedDigest());
-  }
-  // Of the same batches, produced in this process without any tickets' way.
-  std::string UndisturbedDigest() const {
-    const feed::TicketPlan plan(schedule_.get(), 1, 0, 0);
-    std::mutex mutex;
-    job::StreamDigest digest;
-    std::latch left(static_cast<std::ptrdiff_t>(plan.size()));
-    feed::TicketExecutor executor({.name = "undisturbed", .threads = 8}, base::Clock::Real());
-    executor.SetProducer(producer_.get());
-    for (int64_t id = 0; id < plan.size(); ++id) {
-      feed::TicketExecutor::Callbacks callbacks;
-      callbacks.on_started = [](const feed::Ticket&) {};
-      callbacks.on_done = [&](const feed::Ticket&,
-                              absl::StatusOr<std::unique_ptr<feed::Batch>> batch) {
-        const std::lock_guard lock(mutex);
-        EXPECT_TRUE(batch.ok()) << batch.status();
-        if (batch.ok()) feed::AddToDigest(7, **batch, &digest);
-        left.count_down();
-      };
-      executor.Submit(plan.At(id), std::move(callbacks));
-    }
-    left.wait();
-    return digest.ToHex();
-  }
-
-  testing::TemporaryFolder folder_;
-  api::HeteroTrainingJob job_;
-  std::unique_ptr<head::Server> head_;
-  int64_t incarnation_ = 0;
-  std::vector<std::unique_ptr<ProgramRun>> workers_;
   std::vector<std::unique_ptr<Proxy>> proxies_;
-  std::unique_ptr<feed::SampleProducer> producer_;
-  std::unique_ptr<job::Schedule> schedule_;
-  std::unique_ptr<feed::TicketClient> client_;
-  job::StreamDigest digest_;
-  int64_t next_ = 0;
-  int64_t from_first_ = 0;  // batches that worker 0 produced
 };
 
 TEST_F(NetworkFaultTest, DelayAndSmallPieces) {

@@ -20,12 +20,12 @@ class CountingProducer : public BatchProducer {
     if (ticket.epoch == kRefusedEpoch) return absl::InvalidArgumentError("refused epoch");
     return absl::OkStatus();
   }
-  Batch Allocate(const Ticket& ticket) const override {
+  Batch Allocate(const Ticket& ticket, const SlabSource& slabs) const override {
     const auto count = static_cast<size_t>(ticket.slots.count);
     Batch batch;
     batch.ticket = ticket;
     batch.shape = {2, 2, 3};
-    batch.images = Slab(kSampleBytes * ticket.slots.count);
+    batch.images = slabs(kSampleBytes * ticket.slots.count);
     batch.labels.resize(count);
     batch.sample_ids.resize(count);
     batch.crcs.resize(count);

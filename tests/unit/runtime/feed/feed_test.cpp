@@ -204,7 +204,7 @@ TEST_F(FeedTest, ExecutorCanBeDestroyedInTheMiddleOfABatch) {
 TEST_F(FeedTest, StreamDumpHoldsTheBatch) {
   const auto dump = StreamDump::Create(folder_ + "/dump");
   ASSERT_TRUE(dump.ok());
-  Batch batch = producer_.Allocate({.epoch = 1, .step = 12, .slots = {6, 2}});
+  Batch batch = producer_.Allocate({.epoch = 1, .step = 12, .slots = {6, 2}}, NewSlab);
   for (const int64_t i : {0, 1}) {
     std::optional<BadSample> bad;
     ASSERT_TRUE(producer_.Produce(&batch, i, &bad).ok());

@@ -45,7 +45,7 @@ std::vector<api::OperatorSpec> Operators(size_t count, std::initializer_list<siz
 
 Batch Produce(const BatchProducer& producer, const Ticket& ticket) {
   EXPECT_TRUE(producer.Check(ticket).ok()) << producer.Check(ticket);
-  Batch batch = producer.Allocate(ticket);
+  Batch batch = producer.Allocate(ticket, NewSlab);
   for (int64_t i = 0; i < ticket.slots.count; ++i) {
     std::optional<BadSample> bad;
     const absl::Status status = producer.Produce(&batch, i, &bad);

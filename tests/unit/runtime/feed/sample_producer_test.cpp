@@ -71,7 +71,7 @@ class SampleProducerTest : public ::testing::Test {
 };
 
 TEST_F(SampleProducerTest, FillsTheEntryOfTheSlotsSample) {
-  Batch batch = producer_->Allocate(ticket_);
+  Batch batch = producer_->Allocate(ticket_, NewSlab);
   std::optional<BadSample> bad;
   ASSERT_TRUE(producer_->Produce(&batch, 2, &bad).ok());
   EXPECT_FALSE(bad.has_value());
@@ -86,7 +86,7 @@ TEST_F(SampleProducerTest, BadSamplesAreReplacedByAFunctionOfTheSlot) {
   for (const bool label : {false, true}) {
     const int64_t id = IdAt(6);
     (label ? data_->bad_label : data_->bad_bytes) = id;
-    Batch batch = producer_->Allocate(ticket_);
+    Batch batch = producer_->Allocate(ticket_, NewSlab);
     std::optional<BadSample> bad;
     ASSERT_TRUE(producer_->Produce(&batch, 1, &bad).ok());
     int64_t replacement = id;
@@ -102,7 +102,7 @@ TEST_F(SampleProducerTest, BadSamplesAreReplacedByAFunctionOfTheSlot) {
 }
 
 TEST_F(SampleProducerTest, StorageErrorsAreRetriedThreeTimesAndNeverReplaced) {
-  Batch batch = producer_->Allocate(ticket_);
+  Batch batch = producer_->Allocate(ticket_, NewSlab);
   std::optional<BadSample> bad;
   data_->failures[IdAt(5)] = 3;
   EXPECT_TRUE(producer_->Produce(&batch, 0, &bad).ok());

@@ -20,7 +20,7 @@ const Ticket kTicket{.id = 4,
 
 std::unique_ptr<Batch> MakeBatch() {
   const CountingProducer producer;
-  auto batch = std::make_unique<Batch>(producer.Allocate(kTicket));
+  auto batch = std::make_unique<Batch>(producer.Allocate(kTicket, NewSlab));
   for (int64_t i = 0; i < kTicket.slots.count; ++i) {
     std::optional<BadSample> bad;
     EXPECT_TRUE(producer.Produce(batch.get(), i, &bad).ok());
@@ -79,17 +79,19 @@ TEST(WireTest, StartedFailedAndRequestsSurviveTheTrip) {
   EXPECT_EQ(DecodeFrame(EncodeStarted(kTicket))->ticket, kTicket);
   const absl::Status error = absl::NotFoundError("no file");
   EXPECT_EQ(DecodeFrame(EncodeFailed(kTicket, error))->error, error);
-  const absl::StatusOr<TicketRequest> request = DecodeRequest(EncodeRequest({{kTicket}, {7, 8}}));
+  const absl::StatusOr<TicketRequest> request =
+      DecodeRequest(EncodeRequest({{kTicket}, {7, 8}, 9}));
   ASSERT_TRUE(request.ok());
   EXPECT_EQ(request->issue, std::vector<Ticket>{kTicket});
   EXPECT_EQ(request->cancel, (std::vector<int64_t>{7, 8}));
+  EXPECT_EQ(request->region_token, 9u);
 }
 
 TEST(WireTest, JoinedFramesComeApartInOrder) {
   const grpc::ByteBuffer joined = JoinFrames({EncodeStarted(kTicket), EncodeBatch(MakeBatch()),
                                               EncodeFailed(kTicket, absl::AbortedError("x"))});
   std::vector<Frame::Kind> kinds;
-  EXPECT_TRUE(DecodeFrames(joined, [&](Frame frame) {
+  EXPECT_TRUE(DecodeFrames(joined, nullptr, [&](Frame frame) {
                 EXPECT_EQ(frame.ticket, kTicket);
                 kinds.push_back(frame.kind);
               }).ok());

@@ -1,0 +1,164 @@
+#include "runtime/feed/region_socket.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
+#include "base/thread.h"
+
+namespace hetero::feed {
+namespace {
+
+constexpr std::string_view kScheme = "unix:";
+constexpr std::string_view kSuffix = ".mem";
+constexpr int kBacklog = 128;
+constexpr size_t kMostOffered = 128;  // regions that no stream has claimed
+constexpr int kPollMilliseconds = 200;
+constexpr timeval kReceiveTimeout = {.tv_sec = 0, .tv_usec = 100'000};
+
+sockaddr_un Address(const std::string& path) {
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path.data(), path.size());
+  return address;
+}
+
+// Room for one file, as the system wants it.
+union Control {
+  cmsghdr header;
+  std::array<char, CMSG_SPACE(sizeof(int))> bytes;
+};
+
+msghdr Message(iovec* text, Control* control) {
+  msghdr message = {};
+  message.msg_iov = text;
+  message.msg_iovlen = 1;
+  message.msg_control = control->bytes.data();
+  message.msg_controllen = control->bytes.size();
+  return message;
+}
+
+}  // namespace
+
+std::string RegionSocketPath(const std::string& address) {
+  std::string_view path = address;
+  if (!path.starts_with(kScheme)) return "";
+  path.remove_prefix(kScheme.size());
+  if (path.starts_with("//")) path.remove_prefix(2);
+  if (path.empty() || path.size() + kSuffix.size() >= sizeof(sockaddr_un::sun_path)) return "";
+  return std::string(path) + std::string(kSuffix);
+}
+
+absl::Status SendRegion(const std::string& path, const TrainerRegion& region) {
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) return absl::ErrnoToStatus(errno, "socket");
+  const sockaddr_un address = Address(path);
+  absl::Status result;
+  if (connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    result = absl::UnavailableError(absl::StrCat(path, ": ", std::strerror(errno)));
+  } else {
+    uint64_t token = region.token();
+    iovec text = {.iov_base = &token, .iov_len = sizeof token};
+    Control control = {};
+    const msghdr message = Message(&text, &control);
+    cmsghdr* part = CMSG_FIRSTHDR(&message);
+    part->cmsg_level = SOL_SOCKET;
+    part->cmsg_type = SCM_RIGHTS;
+    part->cmsg_len = CMSG_LEN(sizeof(int));
+    const int passed = region.fd();
+    std::memcpy(CMSG_DATA(part), &passed, sizeof passed);
+    if (sendmsg(fd, &message, MSG_NOSIGNAL) != static_cast<ssize_t>(sizeof token)) {
+      result = absl::UnavailableError(absl::StrCat(path, ": ", std::strerror(errno)));
+    }
+  }
+  close(fd);
+  return result;
+}
+
+std::unique_ptr<RegionReceiver> RegionReceiver::Start(const std::string& path) {
+  if (path.empty()) return nullptr;
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const sockaddr_un address = Address(path);
+  unlink(path.c_str());  // of a process that died; the feed's own socket is ours already
+  if (fd < 0 || bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+      listen(fd, kBacklog) != 0) {
+    log::Warning("no batches in shared memory", {{"path", path}, {"error", std::strerror(errno)}});
+    if (fd >= 0) close(fd);
+    return nullptr;
+  }
+  return std::unique_ptr<RegionReceiver>(new RegionReceiver(path, fd));
+}
+
+RegionReceiver::RegionReceiver(std::string path, int listener)
+    : path_(std::move(path)), listener_(listener) {
+  thread_ = std::jthread([this](const std::stop_token& stop) { Run(stop); });
+}
+
+RegionReceiver::~RegionReceiver() {
+  thread_.request_stop();
+  shutdown(listener_, SHUT_RDWR);  // wakes poll()
+  thread_.join();
+  close(listener_);
+  unlink(path_.c_str());
+}
+
+std::shared_ptr<WorkerRegion> RegionReceiver::Take(uint64_t token) {
+  const std::lock_guard lock(mutex_);
+  const auto it = std::find_if(offered_.begin(), offered_.end(),
+                               [token](const auto& offer) { return offer.first == token; });
+  if (it == offered_.end()) return nullptr;
+  std::shared_ptr<WorkerRegion> region = std::move(it->second);
+  offered_.erase(it);
+  return region;
+}
+
+void RegionReceiver::Run(const std::stop_token& stop) {
+  base::SetThreadName("feed-regions");
+  while (!stop.stop_requested()) {
+    pollfd ready = {.fd = listener_, .events = POLLIN, .revents = 0};
+    if (poll(&ready, 1, kPollMilliseconds) <= 0 || stop.stop_requested()) continue;
+    const int connection = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+    if (connection < 0) continue;
+    // Whoever has nothing to pass on must not keep the others waiting.
+    setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &kReceiveTimeout, sizeof kReceiveTimeout);
+    Receive(connection);
+    close(connection);
+  }
+}
+
+void RegionReceiver::Receive(int connection) {
+  uint64_t token = 0;
+  iovec text = {.iov_base = &token, .iov_len = sizeof token};
+  Control control = {};
+  msghdr message = Message(&text, &control);
+  const ssize_t got = recvmsg(connection, &message, MSG_CMSG_CLOEXEC | MSG_WAITALL);
+  if (got < 0) return;
+  const cmsghdr* part = CMSG_FIRSTHDR(&message);
+  if (part == nullptr || part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS ||
+      part->cmsg_len != CMSG_LEN(sizeof(int))) {
+    return;
+  }
+  int fd = -1;
+  std::memcpy(&fd, CMSG_DATA(part), sizeof fd);
+  absl::StatusOr<std::shared_ptr<SharedRegion>> region =
+      SharedRegion::Map(fd, SharedRegion::Side::kWorker);
+  if (got != static_cast<ssize_t>(sizeof token) || !region.ok()) {
+    log::Warning("a shared region was refused", {{"error", region.status().message()}});
+    return;
+  }
+  const std::lock_guard lock(mutex_);
+  offered_.emplace_back(token, std::make_shared<WorkerRegion>(*std::move(region)));
+  if (offered_.size() > kMostOffered) offered_.pop_front();
+}
+
+}  // namespace hetero::feed
