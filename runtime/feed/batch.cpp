@@ -48,7 +48,7 @@ class SpareSlabs {
   int64_t bytes_ = 0;
 };
 
-constexpr int64_t kWorthKeeping = 256 << 10;
+constexpr int64_t kWorthKeeping = 16 << 10;
 
 SpareSlabs& Spare() {
   static auto* const spare = new SpareSlabs;  // slabs may be freed while the process ends

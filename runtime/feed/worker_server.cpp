@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "runtime/feed/heap.h"
 #include "runtime/feed/ticket_executor.h"
 #include "runtime/feed/wire.h"
 #include "runtime/feed/worker_stream.h"
@@ -127,6 +128,7 @@ class Impl : public WorkerServer {
 
 absl::StatusOr<std::unique_ptr<WorkerServer>> WorkerServer::Start(Options options,
                                                                   base::Clock& clock) {
+  KeepFreedMemory();
   auto server = std::make_unique<Impl>(options, clock);
   HETERO_RETURN_IF_ERROR(server->Listen(options));
   return server;

@@ -9,7 +9,8 @@
 namespace hetero::feed {
 namespace {
 constexpr int64_t kWorthSharing = 16 << 10;  // bytes; smaller batches travel with their frames
-constexpr size_t kMostJoined = 1 << 20;      // bytes of frames that go as one message
+constexpr double kBriskSeconds = 0.001;
+constexpr size_t kMostJoined = 1 << 20;  // bytes of frames that go as one message
 }  // namespace
 
 WorkerStream* WorkerStream::Open(TicketExecutor* executor, AtomicCounters* counters,
@@ -43,13 +44,7 @@ void WorkerStream::OnReadDone(bool ok) {
 void WorkerStream::Submit(const Ticket& ticket) {
   const std::shared_ptr<WorkerStream> self = self_;
   TicketExecutor::Callbacks callbacks;
-  callbacks.on_started = [self](const Ticket& started) {
-    {
-      const std::lock_guard lock(self->mutex_);
-      self->queued_.erase(started.id);
-    }
-    self->Send(EncodeStarted(started));
-  };
+  callbacks.on_started = [self](const Ticket& started) { self->SendStarted(started); };
   callbacks.on_done = [self](const Ticket& done, absl::StatusOr<std::unique_ptr<Batch>> batch) {
     self->SendResult(done, std::move(batch));
   };
@@ -70,6 +65,16 @@ void WorkerStream::CancelAll() {
   const std::lock_guard lock(mutex_);
   for (const auto& [id, handle] : queued_) executor_.Cancel(handle);
   queued_.clear();
+}
+
+void WorkerStream::SendStarted(const Ticket& ticket) {
+  grpc::ByteBuffer frame = EncodeStarted(ticket);
+  const std::lock_guard lock(mutex_);
+  queued_.erase(ticket.id);
+  if (ended_) return;
+  frames_.push_back(std::move(frame));
+  // Where tickets take no time, the word of it goes with the batch, which is as good as there.
+  if (!writing_ && !brisk_) WriteNext();
 }
 
 Slab WorkerStream::SlabFor(int64_t bytes) {
@@ -97,7 +102,10 @@ void WorkerStream::SendResult(const Ticket& ticket, absl::StatusOr<std::unique_p
   counters_.batches += 1;
   counters_.samples += (*batch)->count();
   counters_.bytes += (*batch)->images.size();
+  const bool brisk = (*batch)->work_seconds < kBriskSeconds;
   Send(EncodeBatch(*std::move(batch)));
+  const std::lock_guard lock(mutex_);
+  brisk_ = brisk;
 }
 
 void WorkerStream::Send(grpc::ByteBuffer frame) {

@@ -45,6 +45,7 @@ class WorkerStream : public grpc::ServerGenericBidiReactor {
   void CancelTicket(int64_t id);
   void CancelAll();
   Slab SlabFor(int64_t bytes);
+  void SendStarted(const Ticket& ticket);
   void SendResult(const Ticket& ticket, absl::StatusOr<std::unique_ptr<Batch>> batch);
   void Send(grpc::ByteBuffer frame);
   void WriteNext();  // with mutex_ held, while nothing is being written
@@ -61,6 +62,7 @@ class WorkerStream : public grpc::ServerGenericBidiReactor {
   grpc::ByteBuffer message_;             // being written
   bool writing_ = false;
   bool ended_ = false;         // Finish was called: nothing may be written any more
+  bool brisk_ = false;         // the latest ticket took next to no time
   uint64_t region_token_ = 0;  // of a region that has not been found yet
   std::shared_ptr<WorkerRegion> region_;
   std::unordered_map<int64_t, TicketExecutor::Handle> queued_;  // by ticket id; not started

@@ -35,7 +35,7 @@ class RankSession {
     feed::LocalShare local_share = feed::LocalShare::kLastResort;
     // Of a rank on the CPU: cores that are not there to share; 0: all of them.
     int training_threads = 0;
-    int64_t byte_budget = int64_t{512} << 20;       // of batches waiting in memory
+    int64_t byte_budget = int64_t{192} << 20;       // of batches waiting in memory
     std::string dump_stream_folder;                 // empty: consumed batches are not written
     std::function<void(const std::string&)> print;  // console lines
 

@@ -222,7 +222,8 @@ Figures Feed(const std::string& listen, const base::TlsOptions& server_tls,
   return Result(bytes, batches - 1, seconds, worker.StopAndCpuSeconds(), receiver);
 }
 
-int Main(int rounds) {
+// `only`: one case by name; empty: all.
+int Main(int rounds, const std::string& only) {
   log::Init("feed-bench", log::Level::kError);
   std::string folder =
       (std::filesystem::temp_directory_path() / "hetero-feed-bench-XXXXXX").string();
@@ -250,17 +251,19 @@ int Main(int rounds) {
   const std::string sent_path = "unix:" + folder + "/" + std::string(105 - folder.size(), 'x');
   std::map<std::string, std::vector<Figures>> all;
   for (int round = 0; round <= rounds; ++round) {
-    const auto add = [&](const char* name, const Figures& figures) {
+    const auto add = [&](const std::string& name, const auto& measure) {
+      if (!only.empty() && only != name) return;
+      const Figures figures = measure();
       if (round > 0) all[name].push_back(figures);  // the first is warm-up
     };
-    add("raw", RawSockets(large_bytes, large));
-    add("tcp", Feed(tcp, plain, plain, picture, 64, large));
-    add("tls", Feed(tcp, secure, secure, picture, 64, large));
-    add("unix", Feed(sent_path, plain, plain, picture, 64, large));
-    add("shared", Feed(unix_path, plain, plain, picture, 64, large));
-    add("small raw", RawSockets(small_bytes, many));
-    add("small", Feed(tcp, plain, plain, small, 1, many));
-    add("small shared", Feed(unix_path, plain, plain, small, 1, many));
+    add("raw", [&] { return RawSockets(large_bytes, large); });
+    add("tcp", [&] { return Feed(tcp, plain, plain, picture, 64, large); });
+    add("tls", [&] { return Feed(tcp, secure, secure, picture, 64, large); });
+    add("unix", [&] { return Feed(sent_path, plain, plain, picture, 64, large); });
+    add("shared", [&] { return Feed(unix_path, plain, plain, picture, 64, large); });
+    add("small raw", [&] { return RawSockets(small_bytes, many); });
+    add("small", [&] { return Feed(tcp, plain, plain, small, 1, many); });
+    add("small shared", [&] { return Feed(unix_path, plain, plain, small, 1, many); });
   }
   std::filesystem::remove_all(folder);
   const auto median = [&](const std::string& name, double Figures::*what) {
@@ -276,9 +279,13 @@ int Main(int rounds) {
     return Median(values);
   };
   const auto line = [&](const char* title, const std::string& name, const std::string& base) {
-    std::printf("feed, %-34s %5.2f GB/s, %.2f of %s; CPU s/GB: sender %.2f, receiver %.2f\n", title,
-                median(name, &Figures::bytes_per_second) * 1e-9, ratio(name, base), base.c_str(),
-                median(name, &Figures::sender), median(name, &Figures::receiver));
+    if (all[name].empty()) return;
+    std::printf("feed, %-34s %5.2f GB/s, %.0f batches/s", title,
+                median(name, &Figures::bytes_per_second) * 1e-9,
+                median(name, &Figures::batches_per_second));
+    if (!all[base].empty()) std::printf(", %.2f of %s", ratio(name, base), base.c_str());
+    std::printf("; CPU s/GB: sender %.2f, receiver %.2f\n", median(name, &Figures::sender),
+                median(name, &Figures::receiver));
   };
   line("raw TCP sockets, 9.6 MB:", "raw", "raw");
   line("TCP, 9.6 MB batches:", "tcp", "raw");
@@ -287,9 +294,6 @@ int Main(int rounds) {
   line("shared memory, 9.6 MB batches:", "shared", "tcp");
   line("TCP, 64 KB batches:", "small", "small raw");
   line("shared memory, 64 KB batches:", "small shared", "small");
-  std::printf("feed, 64 KB batches: %.0f batches/s by TCP, %.0f in shared memory\n",
-              median("small", &Figures::batches_per_second),
-              median("small shared", &Figures::batches_per_second));
   std::printf("(medians of %d rounds each)\n", rounds);
   return 0;
 }
@@ -297,5 +301,7 @@ int Main(int rounds) {
 }  // namespace
 }  // namespace hetero
 
-// An argument: how many rounds, instead of 7.
-int main(int argc, char** argv) { return hetero::Main(argc > 1 ? std::atoi(argv[1]) : 7); }
+// Arguments: how many rounds, instead of 7; the one case that is to be measured, such as "small".
+int main(int argc, char** argv) {
+  return hetero::Main(argc > 1 ? std::atoi(argv[1]) : 7, argc > 2 ? argv[2] : "");
+}

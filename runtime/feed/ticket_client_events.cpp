@@ -1,0 +1,172 @@
+// The window's events and actions: the deciding half of TicketClient.
+#include <utility>
+
+#include "base/log.h"
+#include "runtime/feed/ticket_client_impl.h"
+
+namespace hetero::feed {
+
+bool TicketClientImpl::Apply(const Window::Event& event) {
+  const int64_t reissued = window_.reissued();
+  const base::Instant now = clock_.Now();
+  const Window::Actions actions = window_.Apply(event, now);
+  journal_.OnWorkers(window_.connected_workers(), now);
+  Perform(actions);
+  if (window_.reissued() > reissued) {
+    log::Info("tickets issued again", {{"rank", options_.rank},
+                                       {"tickets", window_.reissued() - reissued},
+                                       {"head", window_.head()}});
+  }
+  if (window_.head_state() != Window::HeadState::kWaiting) changed_.notify_all();
+  return actions.accepted;
+}
+
+void TicketClientImpl::Perform(const Window::Actions& actions) {
+  std::map<ProducerId, TicketRequest> requests;
+  for (const auto& [id, ticket] : actions.cancel) {
+    if (id != kLocalProducer) {
+      requests[id].cancel.push_back(ticket);
+    } else if (const auto node = local_tickets_.extract(ticket)) {
+      local_->Cancel(node.mapped());
+    }
+  }
+  for (const auto& [id, ticket] : actions.issue) {
+    if (id == kLocalProducer) {
+      IssueLocally(ticket);
+    } else {
+      requests[id].issue.push_back(plan_.At(ticket));
+      requests[id].issue.back().left_to_trainer = placement_.left();
+    }
+  }
+  for (const ProducerId id : actions.reset) {
+    const auto it = workers_.find(id);
+    if (it != workers_.end() && it->second.stream != nullptr) it->second.stream->Cancel();
+  }
+  for (const auto& [id, request] : requests) {
+    const auto it = workers_.find(id);
+    if (it != workers_.end() && it->second.stream != nullptr) it->second.stream->Send(request);
+  }
+}
+
+void TicketClientImpl::IssueLocally(int64_t ticket) {
+  TicketExecutor::Callbacks callbacks;
+  callbacks.on_started = [this](const Ticket& started) {
+    OnFrame(kLocalProducer, {.kind = Frame::Kind::kStarted, .ticket = started});
+  };
+  callbacks.on_done = [this](const Ticket& done, absl::StatusOr<std::unique_ptr<Batch>> batch) {
+    Frame frame{.kind = Frame::Kind::kBatch, .ticket = done};
+    if (batch.ok()) {
+      frame.batch = *std::move(batch);
+    } else {
+      frame.kind = Frame::Kind::kFailed;
+      frame.error = batch.status();
+    }
+    OnFrame(kLocalProducer, std::move(frame));
+  };
+  local_tickets_[ticket] = local_->Submit(plan_.At(ticket), std::move(callbacks));
+}
+
+void TicketClientImpl::FinishBatch(ProducerId id, std::unique_ptr<Batch> half) {
+  Ticket whole = half->ticket;
+  whole.left_to_trainer = 0;
+  finisher_->Add(std::move(half));
+  TicketExecutor::Callbacks callbacks;
+  callbacks.on_started = [](const Ticket&) {};
+  callbacks.on_done = [this, id](const Ticket& done, absl::StatusOr<std::unique_ptr<Batch>> batch) {
+    const std::shared_ptr<const Batch> half_done = finisher_->Take(done.id);
+    Frame frame{.kind = Frame::Kind::kBatch, .ticket = done};
+    if (batch.ok() && half_done != nullptr) {
+      frame.batch = *std::move(batch);
+      frame.batch->work_seconds += half_done->work_seconds;
+      frame.batch->cpu_seconds += half_done->cpu_seconds;
+    } else {
+      frame.kind = Frame::Kind::kFailed;
+      frame.error =
+          batch.ok() ? absl::CancelledError("the same ticket was finished before") : batch.status();
+    }
+    OnFrame(id, std::move(frame));
+  };
+  finishing_->Submit(whole, std::move(callbacks));
+}
+
+void TicketClientImpl::ChoosePlacement() {
+  if (!placement_.due()) return;
+  const double elapsed = base::ToSeconds(clock_.Now() - started_) - stats_.wait_seconds;
+  const double demand = elapsed > 0 ? static_cast<double>(stats_.samples) / elapsed : 0;
+  const auto batch = static_cast<double>(plan_.largest_count());
+  // Where batches wait for their way more than for their making, what came is what the way allows.
+  const WaitCauses& waits = stats_.waits;
+  const bool network = waits.transfer > waits.total() / 2;
+  const double bytes =
+      network ? static_cast<double>(stats_.bytes) / base::ToSeconds(clock_.Now() - started_) : 0;
+  placement_.Choose(window_.worker_rate() * batch, demand, bytes);
+  const PlacementState state = placement_.state();
+  log::Info("placement chosen", {{"rank", options_.rank},
+                                 {"leftToTrainer", state.choice->left},
+                                 {"reason", state.choice->reason}});
+}
+
+void TicketClientImpl::JudgeLocalShare() {
+  if (options_.local_share == LocalShare::kLastResort || local_ == nullptr) return;
+  const base::Instant now = clock_.Now();
+  const bool shares = share_.Shares({.waited = stats_.wait_seconds + journal_.WaitingSeconds(now),
+                                     .consumed = stats_.batches,
+                                     .worker_rate = window_.worker_rate(),
+                                     .late = window_.waits_for_late_local()},
+                                    now);
+  const auto mode = shares ? Window::Local::kShares : Window::Local::kLastResort;
+  if (mode == local_mode_) return;
+  local_mode_ = mode;
+  log::Info(shares ? "own cores serve beside the CPU workers" : "own cores rest",
+            {{"rank", options_.rank}, {"workersPerSecond", window_.worker_rate()}});
+  Apply(Window::LocalChanged{mode});
+}
+
+void TicketClientImpl::OnFrame(ProducerId id, Frame frame) {
+  const std::lock_guard lock(mutex_);
+  const Ticket& ticket = frame.ticket;
+  if (closing_ || ticket.generation != options_.generation) return;
+  if (id == kLocalProducer && frame.kind != Frame::Kind::kStarted) local_tickets_.erase(ticket.id);
+  const auto worker = workers_.find(id);
+  const std::string& name = worker == workers_.end() ? "local" : worker->second.address.name;
+  if (ticket.id < 0 || ticket.id >= plan_.size()) return;
+  // What comes back from the finisher is whole again.
+  Ticket expected = plan_.At(ticket.id);
+  expected.left_to_trainer = ticket.left_to_trainer;
+  if (ticket != expected || (ticket.left_to_trainer != 0 && finisher_ == nullptr)) {
+    frame.kind = Frame::Kind::kFailed;
+    frame.error = absl::InternalError("the answer is to another ticket than the one issued");
+  }
+  switch (frame.kind) {
+    case Frame::Kind::kStarted:
+      journal_.OnStarted(id, ticket.id, clock_.Now());
+      Apply(Window::Started{id, ticket.id});
+      return;
+    case Frame::Kind::kFailed:
+      if (frame.damaged) ++stats_.batches_damaged;
+      log::Warning("a ticket failed",
+                   {{"worker", name}, {"step", ticket.step}, {"error", frame.error.message()}});
+      Apply(Window::Failed{id, ticket.id, frame.error});
+      return;
+    case Frame::Kind::kBatch:
+      break;
+  }
+  if (id != kLocalProducer && frame.batch->producer.empty()) {
+    placement_.OnBatch(*frame.batch);
+    ChoosePlacement();
+  }
+  if (ticket.left_to_trainer != 0) return FinishBatch(id, std::move(frame.batch));
+  frame.batch->producer = name;
+  const double work_seconds = frame.batch->work_seconds;
+  if (Apply(Window::Arrived{.producer = id,
+                            .ticket = ticket.id,
+                            .bytes = frame.batch->images.size(),
+                            .work = base::FromSeconds(work_seconds)})) {
+    stats_.bytes_waiting += frame.batch->images.size();
+    if (frame.batch->images.shared()) ++stats_.batches_in_place;
+    journal_.OnArrived(id, ticket.id, work_seconds, clock_.Now());
+    batches_[ticket.id] = std::move(frame.batch);
+  }
+}
+
+}  // namespace hetero::feed
