@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Every test layer, from nothing: set-up, format gate, build, sanitizers, container images, the clusters' programs,
-# tests. clang-tidy is one of the tests, at low priority, for those of the clusters mostly wait. Prints the time of each
-# layer and ends with ctest's summary. HETERO_SKIP="lint sanitize cluster e2e" leaves layers out and says so. What the
-# clusters need is built beside the other layers, at low priority.
+# Every test layer, from nothing: set-up, format gate, build, GPU programs, sanitizers, container images, the clusters'
+# programs, tests. clang-tidy is one of the tests, at low priority, for those of the clusters mostly wait. Prints the
+# time of each layer and ends with ctest's summary. HETERO_SKIP="lint cuda sanitize cluster e2e" leaves layers out and
+# says so. What the clusters need is built beside the other layers, at low priority.
 # A test that fails is run once more: where only the second run passes, the summary of ctest lists it as passed, and the
 # lines before it say which ones and show what went wrong. Such a test is a fault to be found, not a pass.
 set -euo pipefail
@@ -30,7 +30,8 @@ layer() {  # name, command...
 clusters() { tests/cluster/build && { skipped e2e || tests/cluster/kind/build; }; }
 
 options=()
-skipped e2e || options=(--cluster)
+skipped e2e || options+=(--cluster)
+skipped cuda || options+=(--cuda)  # one download of LibTorch, not two
 layer setup scripts/setup.sh "${options[@]}"
 if ! skipped cluster; then
   mkdir -p build
@@ -40,6 +41,7 @@ if ! skipped cluster; then
 fi
 layer format scripts/lint.sh format
 layer build make --no-print-directory build
+layer cuda scripts/cuda.sh
 layer sanitize scripts/sanitize.sh
 skipped e2e || layer images images/build
 await_cluster() { wait "$cluster" || { tail -30 build/cluster.log >&2; return 1; }; }
