@@ -75,6 +75,18 @@ void CheckModel(const Model& model, Refusals* refusals) {
   CheckModelFile(model.weights, path + ".weights", refusals);
 }
 
+// Of a plugin only the trainer knows whether its model has cut points.
+void CheckParallelism(const Training& training, Refusals* refusals) {
+  if (training.parallelism.partitions == 1) return;
+  const std::string path = "spec.training.parallelism.partitions";
+  const Model& model = training.model;
+  if (!model.torch_script.empty()) {
+    refusals->Add(path, "a TorchScript file has no cut points; use 1, or a plugin whose model has");
+  } else if (model.plugin.empty() && model.name != "vit_b_16") {
+    refusals->Add(path, "model \"" + model.name + "\" has no cut points; use 1, or vit_b_16");
+  }
+}
+
 void CheckTraining(const Training& training, Refusals* refusals) {
   const std::string path = "spec.training";
   CheckModel(training.model, refusals);
@@ -82,12 +94,7 @@ void CheckTraining(const Training& training, Refusals* refusals) {
     refusals->Add(path + ".checkpoint.uri",
                   Unsupported("a checkpoint folder on S3", "mount a volume and give file:///path"));
   }
-  if (training.parallelism.partitions != 1) {
-    refusals->Add(path + ".parallelism.partitions", Unsupported("pipeline parallelism", "use 1"));
-  }
-  if (training.parallelism.microbatches != 1) {
-    refusals->Add(path + ".parallelism.microbatches", Unsupported("pipeline parallelism", "use 1"));
-  }
+  CheckParallelism(training, refusals);
 }
 
 }  // namespace

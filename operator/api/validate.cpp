@@ -70,11 +70,36 @@ void CheckSchedule(const Training& training, Findings& findings) {
   }
 }
 
+void CheckParallelism(const Spec& spec, Findings& findings) {
+  const std::string path = "spec.training.parallelism";
+  if (findings.Broken("spec.training") || findings.Broken("spec.roles")) return;
+  const Parallelism& parallelism = spec.training.parallelism;
+  if (parallelism.partitions == 1) {
+    if (parallelism.microbatches != 1) {
+      findings.Add(path + ".microbatches",
+                   "is taken only with partitions above 1; use gradientAccumulationSteps");
+    }
+    return;
+  }
+  if (spec.world_size() % parallelism.partitions != 0) {
+    findings.Add(path + ".partitions",
+                 absl::StrCat("must divide the number of ranks of all GPUWorkers (",
+                              spec.world_size(), "), got ", parallelism.partitions));
+  }
+  const int64_t samples = int64_t{spec.training.batch_size_per_worker} * parallelism.partitions;
+  if (parallelism.microbatches > samples) {
+    findings.Add(path + ".microbatches",
+                 absl::StrCat("must be at most batchSizePerWorker x partitions (", samples,
+                              "), got ", parallelism.microbatches));
+  }
+}
+
 void CheckTraining(const Spec& spec, Findings& findings) {
   const std::string path = "spec.training";
   const Training& training = spec.training;
   CheckModel(training.model, findings);
   CheckSchedule(training, findings);
+  CheckParallelism(spec, findings);
   if (!training.epochs && !training.max_steps && !findings.Broken(path)) {
     findings.Add(path, "needs epochs, maxSteps or both; training would never end");
   }

@@ -48,17 +48,26 @@ Step StepPlan::At(int64_t step) const {
   return result;
 }
 
-SlotRange StepPlan::Share(int64_t step, int32_t rank) const {
+SlotRange StepPlan::PipelineShare(int64_t step, int32_t rank) const {
   const SlotRange slots = At(step).slots;
   const int64_t each = slots.count / options_.ranks;
   const int64_t longer = slots.count % options_.ranks;
-  return {.first = slots.first + rank * each + std::min<int64_t>(rank, longer),
-          .count = each + (rank < longer ? 1 : 0)};
+  const auto begin_of = [&](int64_t r) { return slots.first + r * each + std::min(r, longer); };
+  const int64_t first_rank = rank - rank % options_.partitions;
+  const int64_t first = begin_of(first_rank);
+  return {.first = first, .count = begin_of(first_rank + options_.partitions) - first};
+}
+
+SlotRange StepPlan::Share(int64_t step, int32_t rank) const {
+  SlotRange share = PipelineShare(step, rank);
+  if (rank % options_.partitions != 0) share.count = 0;
+  return share;
 }
 
 double StepPlan::LossScale(int64_t step, int32_t rank) const {
-  const auto own = static_cast<double>(Share(step, rank).count);
-  return options_.ranks * own / static_cast<double>(At(step).slots.count);
+  const auto own = static_cast<double>(PipelineShare(step, rank).count);
+  const int32_t pipelines = options_.ranks / options_.partitions;
+  return pipelines * own / static_cast<double>(At(step).slots.count);
 }
 
 bool StepPlan::IsLastOfEpoch(int64_t step) const {

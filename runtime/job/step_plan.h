@@ -24,13 +24,16 @@ struct Step {
 
 // The arithmetic of steps: which slots of which epoch each rank trains at each step. With a
 // constant global batch (batch_size_per_worker x ranks x accumulation) the slots of a step are the
-// same for any number of ranks; rank r takes its contiguous share. Immutable, safe from any thread.
+// same for any number of ranks; rank r takes its contiguous share. `partitions` consecutive ranks
+// that share one model are a pipeline; the first of them takes the shares of all. Immutable, safe
+// from any thread.
 class StepPlan {
  public:
   struct Options {
     int64_t samples = 0;  // of one epoch, > 0
     int64_t batch_size_per_worker = 0;
     int32_t ranks = 1;
+    int32_t partitions = 1;  // divides ranks
     int32_t accumulation = 1;
     api::LastBatch last_batch = api::LastBatch::kKeep;
     std::optional<int64_t> epochs;     // at least one of the two
@@ -51,10 +54,14 @@ class StepPlan {
   // The step with 0 <= step < total_steps().
   Step At(int64_t step) const;
   // Slots of `rank` at `step`: the step's slots split contiguously, sizes differing by at most one,
-  // the first ranks taking the longer shares. count 0 when the tail has fewer slots than ranks.
+  // the first ranks taking the longer shares. count 0 when the tail has fewer slots than ranks, and
+  // for every rank of a pipeline but its first.
   SlotRange Share(int64_t step, int32_t rank) const;
-  // Factor for a rank's mean loss so that the mean over ranks equals the mean over the step's
-  // samples: ranks x n_r / n. The factors of all ranks add up to ranks.
+  // What the pipeline of `rank` trains at `step`: the shares of its ranks together. The rank's own
+  // share without partitions.
+  SlotRange PipelineShare(int64_t step, int32_t rank) const;
+  // Factor for the mean loss of a rank, or of its pipeline, so that the mean over these equals the
+  // mean over the step's samples: ranks x n_r / n. The factors of all add up to their number.
   double LossScale(int64_t step, int32_t rank) const;
   bool IsLastOfEpoch(int64_t step) const;
 

@@ -44,6 +44,7 @@ job::Schedule::Options ScheduleOptions(const api::HeteroTrainingJob& job,
   return {.training = {.samples = producer.dataset(job::Split::kTrain).size(),
                        .batch_size_per_worker = training.batch_size_per_worker,
                        .ranks = job.spec.world_size(),
+                       .partitions = training.parallelism.partitions,
                        .accumulation = training.gradient_accumulation_steps,
                        .last_batch = training.last_batch,
                        .epochs = training.epochs,
@@ -218,6 +219,7 @@ absl::StatusOr<feed::TicketClient::Options> RankSession::StreamOptions() {
   const api::Training& training = job_.spec.training;
   const int64_t batch_bytes = int64_t{training.batch_size_per_worker} *
                               training.gradient_accumulation_steps *
+                              training.parallelism.partitions *
                               producer_->pipeline(job::Split::kTrain).output_bytes();
   const int spare = options_.local_share == feed::LocalShare::kBalanced ? SpareCores() : 0;
   // Under a CPU quota even threads of idle priority take from training, so they are no more than

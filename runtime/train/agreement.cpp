@@ -101,6 +101,13 @@ std::vector<int64_t> Agreement::Gather(int64_t value) {
   return values;
 }
 
+double Agreement::Sum(double value) {
+  if (group_ == nullptr) return value;
+  torch::Tensor sum = torch::full({1}, value, torch::kFloat64);
+  group_->SumControl(sum);
+  return sum.item<double>();
+}
+
 void Agreement::Broadcast(std::vector<int64_t>& values, int32_t root) {
   if (group_ == nullptr) return;
   torch::Tensor tensor =

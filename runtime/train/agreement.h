@@ -42,6 +42,8 @@ class Agreement {
   JobState Exchange(const RankState& own);
   // `value` of every rank, by rank.
   std::vector<int64_t> Gather(int64_t value);
+  // The sum of all ranks' values; every rank gets the same bits.
+  double Sum(double value);
   // `values` of `root` on every rank.
   void Broadcast(std::vector<int64_t>& values, int32_t root);
 

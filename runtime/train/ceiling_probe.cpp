@@ -7,7 +7,7 @@
 
 #include "base/status_macros.h"
 #include "runtime/train/loop.h"
-#include "runtime/train/model.h"
+#include "runtime/train/partition.h"
 #include "runtime/train/training_state.h"
 
 namespace hetero::train {
@@ -95,6 +95,7 @@ job::Schedule ProbeSchedule(const TrainerOptions& options, int64_t global_batch,
   return job::Schedule({.training = {.samples = global_batch * steps,
                                      .batch_size_per_worker = training.batch_size_per_worker,
                                      .ranks = options.world_size,
+                                     .partitions = training.parallelism.partitions,
                                      .accumulation = training.gradient_accumulation_steps,
                                      .last_batch = training.last_batch,
                                      .max_steps = steps}},
@@ -119,16 +120,16 @@ absl::StatusOr<double> ProbeCeiling(const TrainerOptions& options, const job::Sc
   at::Generator generator = at::globalContext().defaultGenerator(at::kCPU);
   const at::Tensor random_state = generator.get_state();
   const api::Training& training = probe.job.spec.training;
-  HETERO_ASSIGN_OR_RETURN(std::shared_ptr<Model> model,
-                          OpenModel(training.model, options.classes, options.input, training.seed));
-  model->to(peers.device.place());
-  TrainingState state(std::move(model), training.optimizer);
+  HETERO_ASSIGN_OR_RETURN(const RankModel opened, OpenRankModel(probe));
+  opened.model->to(peers.device.place());
+  TrainingState state(opened.model, training.optimizer);
   SameBatch batches(first, steps, options.rank);
   StepTimes times;
   PhaseClock phases(clock);
   TrainingLoop loop(probe, steps,
                     {.state = state,
                      .group = peers.group,
+                     .layout = opened.layout.get(),
                      .agreement = peers.agreement,
                      .batches = batches,
                      .checkpointer = nullptr,

@@ -85,40 +85,39 @@ CheckpointManifest Checkpointer::Describe() const {
   return manifest;
 }
 
-absl::StatusOr<bool> Checkpointer::Resume(TrainingState& state) {
+absl::StatusOr<std::optional<CheckpointFolder::Loaded>> Checkpointer::Load() {
+  writer_.Wait();  // what is being written may be the newest
   absl::StatusOr<CheckpointFolder::Loaded> loaded = folder_.LoadNewest(Describe(), run_filter());
-  if (absl::IsNotFound(loaded.status())) return false;
+  if (absl::IsNotFound(loaded.status())) return std::nullopt;
   HETERO_RETURN_IF_ERROR(loaded.status());
-  if (loaded->manifest.step > plan_.total_steps()) {
+  const CheckpointManifest& manifest = loaded->manifest;
+  if (manifest.step > plan_.total_steps()) {
     return absl::FailedPreconditionError(
-        absl::StrCat(loaded->folder, " has ", loaded->manifest.step,
-                     " steps done, but this job has only ", plan_.total_steps(),
+        absl::StrCat(loaded->folder, " has ", manifest.step, " steps done, but this job has only ",
+                     plan_.total_steps(),
                      ". Raise spec.training.epochs or maxSteps, choose another "
                      "spec.training.checkpoint.uri, or start anew with resume: Never"));
   }
   for (const std::string& damaged : loaded->damaged) {
     log::Warning("passed over a damaged checkpoint", {{"checkpoint", damaged}});
   }
-  const auto restore = [&](const char* file, const NamedTensors& tensors) -> absl::Status {
-    const auto found = loaded->files.find(file);
-    if (found == loaded->files.end()) {
+  for (const char* file : {kModelFile, kOptimizerFile}) {
+    if (!loaded->files.contains(file)) {
       return absl::FailedPreconditionError(absl::StrCat(loaded->folder, " has no ", file));
     }
-    return CopyFromTensorFile(absl::StrCat(loaded->folder, "/", file), found->second, tensors);
-  };
-  HETERO_RETURN_IF_ERROR(restore(kModelFile, ModelTensors(state.model())));
-  HETERO_RETURN_IF_ERROR(
-      restore(kOptimizerFile, OptimizerTensors(state.model(), state.optimizer())));
-  const CheckpointManifest& manifest = loaded->manifest;
-  state.standing = {.step = manifest.step,
-                    .evaluated_step = manifest.evaluated_step,
-                    .digest = manifest.digest,
-                    .samples_consumed = manifest.samples_consumed};
+  }
   started_step_ = written_step_ = manifest.step;
-  log::Info("resumed from a checkpoint", {{"checkpoint", loaded->folder},
+  log::Info("resumes from a checkpoint", {{"checkpoint", loaded->folder},
                                           {"step", manifest.step},
                                           {"ranksThen", manifest.world_size}});
-  return true;
+  return *std::move(loaded);
+}
+
+Standing Checkpointer::StandingOf(const CheckpointManifest& manifest) {
+  return {.step = manifest.step,
+          .evaluated_step = manifest.evaluated_step,
+          .digest = manifest.digest,
+          .samples_consumed = manifest.samples_consumed};
 }
 
 bool Checkpointer::IsDue(int64_t step) const {
@@ -132,22 +131,22 @@ bool Checkpointer::IsDue(int64_t step) const {
   return !spec_.every_steps && !spec_.every_seconds && plan_.IsLastOfEpoch(step - 1);
 }
 
-void Checkpointer::AfterStep(const TrainingState& state, Observer& observer) {
+bool Checkpointer::IsDueAfter(int64_t step, Observer& observer) {
   Report(writer_.Take(), observer);
-  if (!IsDue(state.standing.step)) return;
+  if (!IsDue(step)) return false;
   overdue_ = writer_.busy();
-  if (!overdue_) Start(state);
+  return !overdue_;
 }
 
-void Checkpointer::Finish(const TrainingState& state, Observer& observer) {
+void Checkpointer::Finish(const Standing& standing, CheckpointWriter::Source source,
+                          Observer& observer) {
   Report(writer_.Wait(), observer);
-  if (written_step_ == state.standing.step || state.standing.step == 0) return;
-  Start(state);
+  if (written_step_ == standing.step || standing.step == 0) return;
+  Start(standing, std::move(source));
   Report(writer_.Wait(), observer);
 }
 
-void Checkpointer::Start(const TrainingState& state) {
-  const Standing& standing = state.standing;
+void Checkpointer::Start(const Standing& standing, CheckpointWriter::Source source) {
   CheckpointManifest manifest = Describe();
   manifest.step = standing.step;
   manifest.evaluated_step = standing.evaluated_step;
@@ -161,14 +160,7 @@ void Checkpointer::Start(const TrainingState& state) {
   manifest.next_slot = step.slots.first + (done ? step.slots.count : 0);
   started_step_ = standing.step;
   started_at_ = clock_.Now();
-  writer_.Start(std::move(manifest),
-                [model = CopyOf(ModelTensors(state.model())),
-                 optimizer = CopyOf(OptimizerTensors(state.model(), state.optimizer())),
-                 name = options_.job.spec.training.model.name] {
-                  return CheckpointFiles{
-                      {kModelFile, TensorFileBytes(model, {{"format", "pt"}, {"model", name}})},
-                      {kOptimizerFile, TensorFileBytes(optimizer, {{"format", "pt"}})}};
-                });
+  writer_.Start(std::move(manifest), std::move(source));
 }
 
 void Checkpointer::Report(const std::optional<CheckpointWriter::Result>& result,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 
@@ -13,8 +14,8 @@
 
 namespace hetero::train {
 
-// Rank 0's checkpoints: when one is due, what is in it, and how a job goes on from one. All ranks
-// hold the same state between steps, so no other rank takes part. Belongs to one thread.
+// Rank 0's checkpoints: when one is due, what its manifest says, and which of them a job goes on
+// from. Belongs to one thread.
 class Checkpointer {
  public:
   // Opens the folder of options.job.spec.training.checkpoint, which must be there, and locks it.
@@ -24,21 +25,25 @@ class Checkpointer {
                                                             base::Clock& clock,
                                                             std::stop_token stop);
 
-  // Fills `state` from the newest checkpoint that may be used; false when there is none. Errors as
+  // The newest checkpoint that may be used; nothing when there is none. Errors as
   // CheckpointFolder::LoadNewest.
-  absl::StatusOr<bool> Resume(TrainingState& state);
+  absl::StatusOr<std::optional<CheckpointFolder::Loaded>> Load();
+  // Where the job stood then.
+  static Standing StandingOf(const CheckpointManifest& manifest);
 
-  // Between two steps: starts to write when it is time, and reports what was written. Returns as
-  // soon as the tensors are copied. A failure to write is reported, and training goes on.
-  void AfterStep(const TrainingState& state, Observer& observer);
+  // Between two steps: reports what was written, and says whether to Start() now. A failure to
+  // write is reported, and training goes on.
+  bool IsDueAfter(int64_t step, Observer& observer);
+  // Begins to write; `source` gives kModelFile and kOptimizerFile, on another thread. Not while an
+  // earlier write is under way.
+  void Start(const Standing& standing, CheckpointWriter::Source source);
   // Writes the state unless it is written already, and waits for it.
-  void Finish(const TrainingState& state, Observer& observer);
+  void Finish(const Standing& standing, CheckpointWriter::Source source, Observer& observer);
 
  private:
   Checkpointer(const TrainerOptions& options, const job::StepPlan& plan, base::Clock& clock,
                std::unique_ptr<CheckpointLock> lock);
   bool IsDue(int64_t step) const;
-  void Start(const TrainingState& state);
   void Report(const std::optional<CheckpointWriter::Result>& result, Observer& observer);
   CheckpointManifest Describe() const;
   std::string run_filter() const;

@@ -35,7 +35,7 @@ std::unique_ptr<c10d::Reducer> MakeReducer(Model& model, GlooGroup& group) {
 }  // namespace
 
 void BroadcastTensors(GlooGroup& group, const std::vector<torch::Tensor>& tensors, int32_t root) {
-  if (tensors.empty()) return;
+  if (tensors.empty() || !group.gradients()) return;
   torch::NoGradGuard no_grad;
   std::vector<torch::Tensor> detached;
   detached.reserve(tensors.size());
@@ -44,6 +44,7 @@ void BroadcastTensors(GlooGroup& group, const std::vector<torch::Tensor>& tensor
 }
 
 void CheckSameShapes(GlooGroup& group, const Model& model) {
+  if (!group.gradients()) return;
   c10d::verify_params_across_processes(group.gradients(), model.parameters(), std::nullopt);
 }
 

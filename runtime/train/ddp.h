@@ -16,15 +16,17 @@ class Reducer;
 
 namespace hetero::train {
 
-// Gives all ranks the values of `root`, in place.
+// Gives all ranks that train the same parameters the values of pipeline `root`'s, in place. Without
+// partitions these are all ranks, and `root` is one of them.
 void BroadcastTensors(GlooGroup& group, const std::vector<torch::Tensor>& tensors, int32_t root);
 
-// Throws when the ranks' models differ in shapes or types.
+// Throws when models of ranks that should train the same parameters differ in shapes or types.
 void CheckSameShapes(GlooGroup& group, const Model& model);
 
 // Data parallel training of one model: LibTorch's Reducer sums gradients in buckets while backward
-// still runs. Belongs to one thread; model, group and clock outlive it. Functions throw what
-// LibTorch throws.
+// still runs. Over the ranks that hold this model or this partition of it, of which there are
+// several (group.gradients() is not null). Belongs to one thread; model, group and clock outlive
+// it. Functions throw what LibTorch throws.
 class DataParallel {
  public:
   // All ranks hold the same parameters and buffers.

@@ -19,6 +19,13 @@ constexpr std::chrono::milliseconds kCollectiveTimeout = std::chrono::hours(6);
 
 using Transport = std::shared_ptr<::gloo::transport::Device>;
 
+// A process group of some of the ranks.
+struct Ranks {
+  std::string name;
+  int32_t rank = 0;  // in it
+  int32_t count = 1;
+};
+
 // Exercises the group, so that no later step needs the store.
 void CountRanks(c10d::ProcessGroup& group, const std::string& name, torch::Device place) {
   std::vector<torch::Tensor> ones = {torch::ones({1}, torch::device(place).dtype(torch::kInt64))};
@@ -30,34 +37,36 @@ void CountRanks(c10d::ProcessGroup& group, const std::string& name, torch::Devic
 
 // The device's own group for gradients; null when it has none.
 c10::intrusive_ptr<c10d::ProcessGroup> FormDeviceGroup(const c10::intrusive_ptr<c10d::Store>& store,
-                                                       const GlooGroup::Options& options) {
-  if (options.device == nullptr) return {};
-  const auto backend = options.device->ConnectGradients(
-      c10::make_intrusive<c10d::PrefixStore>("device", store), options.rank, options.world_size);
+                                                       const Ranks& ranks, Device* device) {
+  if (device == nullptr) return {};
+  const auto backend = device->ConnectGradients(
+      c10::make_intrusive<c10d::PrefixStore>("device-" + ranks.name, store), ranks.rank,
+      ranks.count);
   if (!backend) return {};
-  auto group = c10::make_intrusive<c10d::ProcessGroup>(store, options.rank, options.world_size);
+  auto group = c10::make_intrusive<c10d::ProcessGroup>(store, ranks.rank, ranks.count);
   group->setDefaultBackend(c10d::ProcessGroup::BackendType::NCCL);
-  group->setBackend(options.device->place().type(), c10d::ProcessGroup::BackendType::NCCL, backend);
+  group->setBackend(device->place().type(), c10d::ProcessGroup::BackendType::NCCL, backend);
   group->setGroupName("device");
-  CountRanks(*group, "device", options.device->place());
+  CountRanks(*group, "device", device->place());
   return group;
 }
 
-c10::intrusive_ptr<c10d::ProcessGroup> FormGroup(const std::string& name, const Transport& device,
+c10::intrusive_ptr<c10d::ProcessGroup> FormGroup(const Ranks& ranks, const Transport& device,
                                                  const c10::intrusive_ptr<c10d::Store>& store,
-                                                 const GlooGroup::Options& options, int threads) {
-  auto gloo_options = c10d::ProcessGroupGloo::Options::create(options.connect_timeout);
+                                                 std::chrono::milliseconds connect_timeout,
+                                                 int threads) {
+  auto gloo_options = c10d::ProcessGroupGloo::Options::create(connect_timeout);
   gloo_options->devices = {device};
   gloo_options->threads = threads;
   auto backend = c10::make_intrusive<c10d::ProcessGroupGloo>(
-      c10::make_intrusive<c10d::PrefixStore>(name, store), options.rank, options.world_size,
+      c10::make_intrusive<c10d::PrefixStore>(ranks.name, store), ranks.rank, ranks.count,
       gloo_options);
-  auto group = c10::make_intrusive<c10d::ProcessGroup>(store, options.rank, options.world_size);
+  auto group = c10::make_intrusive<c10d::ProcessGroup>(store, ranks.rank, ranks.count);
   group->setDefaultBackend(c10d::ProcessGroup::BackendType::GLOO);
   group->setBackend(c10::DeviceType::CPU, c10d::ProcessGroup::BackendType::GLOO, backend);
-  group->setGroupName(name);
+  group->setGroupName(ranks.name);
 
-  CountRanks(*group, name, torch::kCPU);
+  CountRanks(*group, ranks.name, torch::kCPU);
   backend->setTimeout(kCollectiveTimeout);
   return group;
 }
@@ -66,7 +75,10 @@ c10::intrusive_ptr<c10d::ProcessGroup> FormGroup(const std::string& name, const 
 
 GlooGroup::GlooGroup(const Options& options, std::shared_ptr<KeyValueStore> store,
                      base::Clock& clock, std::stop_token stop)
-    : rank_(options.rank), world_size_(options.world_size), device_(options.device) {
+    : rank_(options.rank),
+      world_size_(options.world_size),
+      place_(PipelinePlace::Of(options.rank, options.world_size, options.partitions)),
+      device_(options.device) {
   IgnoreBrokenPipes();
   auto rendezvous = c10::make_intrusive<RendezvousStore>(
       std::move(store), absl::StrCat("generation/", options.generation, "/"), clock, stop,
@@ -85,11 +97,20 @@ GlooGroup::GlooGroup(const Options& options, std::shared_ptr<KeyValueStore> stor
     std::string other = rendezvous->get_to_str(absl::StrCat("listener/", rank));
     if (!other.empty()) listeners_.insert(std::move(other));
   }
-  gradients_ = FormDeviceGroup(rendezvous, options);
-  if (!gradients_) {
-    gradients_ = FormGroup("gradients", device, rendezvous, options, /*threads=*/2);
+  const auto form = [&](const Ranks& ranks, int threads) {
+    return FormGroup(ranks, device, rendezvous, options.connect_timeout, threads);
+  };
+  if (place_.pipelines > 1) {
+    const Ranks ranks{place_.partitioned() ? absl::StrCat("gradients-", place_.stage) : "gradients",
+                      place_.pipeline, place_.pipelines};
+    gradients_ = FormDeviceGroup(rendezvous, ranks, options.device);
+    if (!gradients_) gradients_ = form(ranks, /*threads=*/2);
   }
-  control_ = FormGroup("control", device, rendezvous, options, /*threads=*/1);
+  if (place_.partitioned()) {
+    pipeline_ = form({absl::StrCat("pipeline-", place_.pipeline), place_.stage, place_.partitions},
+                     /*threads=*/2);
+  }
+  control_ = form({"control", rank_, world_size_}, /*threads=*/1);
 }
 
 void GlooGroup::SumControl(torch::Tensor& values) {

@@ -10,18 +10,22 @@
 
 #include "base/clock.h"
 #include "runtime/train/device.h"
+#include "runtime/train/pipeline_place.h"
 #include "runtime/train/trainer.h"
 
 namespace hetero::train {
 
 // The connections between all ranks of one generation: one Gloo group for gradients and one for the
-// small control vectors, so that neither ever waits in the other's queue. Functions throw what
-// LibTorch throws. Collectives belong to one thread; Cut() may be called from any.
+// small control vectors, so that neither ever waits in the other's queue. With partitions the
+// gradients' group has the ranks that hold the same partition, and one more group the ranks of this
+// rank's pipeline. Functions throw what LibTorch throws. Collectives belong to one thread; Cut()
+// may be called from any.
 class GlooGroup {
  public:
   struct Options {
     int32_t rank = 0;
     int32_t world_size = 2;
+    int32_t partitions = 1;  // divides world_size
     int64_t generation = 1;
     std::string host;  // address of this rank that the others can reach
     // Whose own backend sums gradients, if it has one; null: Gloo does. Outlives the group.
@@ -45,16 +49,22 @@ class GlooGroup {
   // Ends every collective under way, and all later ones, with an exception, here and on the peers.
   void Cut();
 
+  // Numbered by pipeline. Null when there is but one.
   const c10::intrusive_ptr<c10d::ProcessGroup>& gradients() const { return gradients_; }
+  // Numbered by stage. Null without partitions.
+  const c10::intrusive_ptr<c10d::ProcessGroup>& pipeline() const { return pipeline_; }
+  const PipelinePlace& place() const { return place_; }
   int32_t rank() const { return rank_; }
   int32_t world_size() const { return world_size_; }
 
  private:
   int32_t rank_;
   int32_t world_size_;
+  PipelinePlace place_;
   Device* device_;
   std::set<std::string> listeners_;  // of all ranks
   c10::intrusive_ptr<c10d::ProcessGroup> gradients_;
+  c10::intrusive_ptr<c10d::ProcessGroup> pipeline_;
   c10::intrusive_ptr<c10d::ProcessGroup> control_;
 };
 

@@ -11,6 +11,7 @@
 #include "runtime/train/loss.h"
 #include "runtime/train/parameter_crc.h"
 #include "runtime/train/precision.h"
+#include "runtime/train/state_files.h"
 
 namespace hetero::train {
 namespace {
@@ -30,7 +31,7 @@ LearningRateOptions MakeLearningRate(const TrainerOptions& options, const job::S
 }
 
 std::unique_ptr<DataParallel> MakeDataParallel(Model& model, GlooGroup* group, base::Clock& clock) {
-  if (group == nullptr) return nullptr;
+  if (group == nullptr || !group->gradients()) return nullptr;
   return std::make_unique<DataParallel>(model, *group, clock);
 }
 
@@ -61,13 +62,26 @@ TrainingLoop::TrainingLoop(const TrainerOptions& options, const job::Schedule& s
       clock_(clock),
       stop_(std::move(stop)),
       interrupt_(std::move(interrupt)),
+      group_(collaborators.group),
+      place_(PlaceOf(options)),
       agreement_(collaborators.agreement),
       input_(options.conversion, options.input.channels, model_.channels_last(),
              collaborators.device),
       data_parallel_(MakeDataParallel(model_, collaborators.group, clock)),
       optimizer_(state_.optimizer()),
       learning_rate_(MakeLearningRate(options, schedule.training())),
-      phases_(collaborators.phases) {}
+      phases_(collaborators.phases) {
+  if (!place_.partitioned()) return;
+  pipeline_ =
+      std::make_unique<Pipeline>(Pipeline::Collaborators{.model = model_,
+                                                         .layout = *collaborators.layout,
+                                                         .group = *group_,
+                                                         .data_parallel = data_parallel_.get(),
+                                                         .input = input_,
+                                                         .picture = options_.input,
+                                                         .training = training_,
+                                                         .phases = phases_});
+}
 
 std::string TrainingLoop::Where() const {
   return absl::StrCat("training step ", state_.standing.step + 1);
@@ -85,14 +99,27 @@ absl::Status TrainingLoop::Run() {
     absl::Status status = TrainStep(step);
     if (status.ok() && (last || plan.IsLastOfEpoch(step))) status = FinishEpoch(step);
     if (status.ok() && EvaluationIsDue()) status = Evaluate(step);
-    if (status.ok() && checkpointer_ != nullptr) {
-      checkpointer_->AfterStep(state_, observer_);
-      phases_.Charge(&Phases::checkpoint);
-    }
+    if (status.ok()) WriteCheckpoint();
     observer_.OnPhases(phases_.phases(), phases_.total_seconds());
     if (!status.ok()) return status;
   }
   return absl::OkStatus();
+}
+
+// Rank 0 decides. The ranks of the first pipeline hold together what it writes.
+void TrainingLoop::WriteCheckpoint() {
+  const int64_t step = state_.standing.step;
+  bool due = checkpointer_ != nullptr && checkpointer_->IsDueAfter(step, observer_);
+  if (place_.partitioned() && training_.checkpoint) {
+    std::vector<int64_t> wish = {due};
+    agreement_.Broadcast(wish, 0);
+    due = wish[0] != 0;
+  }
+  if (due) {
+    CheckpointWriter::Source source = GatherState(state_, group_, training_.model.name);
+    if (checkpointer_ != nullptr) checkpointer_->Start(state_.standing, std::move(source));
+  }
+  phases_.Charge(&Phases::checkpoint);
 }
 
 bool TrainingLoop::EvaluationIsDue() const {
@@ -105,14 +132,17 @@ bool TrainingLoop::GenerationIsOver() const {
 }
 
 // Places the stream where the state stands. A batch that was taken for a step that did not come
-// about is still held.
+// about here is still held.
 absl::Status TrainingLoop::Seek() {
   const Standing& standing = state_.standing;
   int64_t index = schedule_.IndexOfStep(standing.step);
   if (EvaluationIsDue()) index -= schedule_.evaluation_batches();
   if (state_.held && state_.held->ticket.step == standing.step) {
     ++index;
-  } else {
+  } else if (state_.held) {
+    // The step came about elsewhere, with this batch in its gradients.
+    const bool consumed = state_.held->ticket.step < standing.step && state_.held->count() > 0;
+    if (consumed) observer_.OnBatch(*state_.held);
     state_.held.reset();
   }
   HETERO_ASSIGN_OR_RETURN(batches_, source_.From(index));
@@ -159,6 +189,9 @@ absl::Status TrainingLoop::TrainStep(int64_t step) {
   }
   phases_.Charge(&Phases::other);
 
+  // The last stage has the losses of its pipeline.
+  const int64_t loss_samples =
+      place_.last() ? schedule_.training().PipelineShare(step, options_.rank).count : 0;
   const job::Step plan = schedule_.training().At(step);
   state_.pending = PendingStep{.record = {.step = step + 1,
                                           .epoch = plan.epoch + 1,
@@ -167,7 +200,7 @@ absl::Status TrainingLoop::TrainStep(int64_t step) {
                                           .samples = job->samples,
                                           .phases = phases_.phases().Since(before)},
                                .loss = loss,
-                               .samples = count};
+                               .samples = loss_samples};
   return absl::OkStatus();
 }
 
@@ -224,15 +257,20 @@ absl::Status TrainingLoop::ReportPending(const JobState& state) {
                                                     ". ", kNonFiniteRemedy));
 }
 
-// Returns the sum of the losses of this rank's samples.
+// Returns the sum of the losses that this rank computed.
 double TrainingLoop::ComputeGradients(int64_t step, const feed::Batch& batch) {
-  const int64_t count = batch.count();
-  const int64_t at_once = training_.batch_size_per_worker;
+  const int64_t count = schedule_.training().PipelineShare(step, options_.rank).count;
   const double scale =
       count == 0 ? 0
                  : schedule_.training().LossScale(step, options_.rank) / static_cast<double>(count);
   optimizer_.ZeroGradients();
   phases_.Charge(&Phases::optimizer);
+  return pipeline_ ? pipeline_->ComputeGradients(batch, count, scale) : AddGradients(batch, scale);
+}
+
+double TrainingLoop::AddGradients(const feed::Batch& batch, double scale) {
+  const int64_t count = batch.count();
+  const int64_t at_once = training_.batch_size_per_worker;
   double loss = 0;
   int64_t first = 0;
   do {
@@ -302,9 +340,18 @@ double TrainingLoop::RunPiece(const Piece& piece, double scale, bool reduce) {
   return loss.item<double>();
 }
 
-// All ranks hold the same gradients here, so they decide alike without asking each other.
+// Of the whole model. Each pipeline holds the same gradients.
+double TrainingLoop::GradientNorm() {
+  const double own = optimizer_.GradientNorm();
+  if (!place_.partitioned()) return own;
+  const double sum = agreement_.Sum(own * own);
+  phases_.Charge(&Phases::all_reduce);
+  return std::sqrt(sum / place_.pipelines);
+}
+
+// All ranks know the same gradient norm here, so they decide alike without asking each other.
 absl::Status TrainingLoop::UpdateParameters(int64_t step) {
-  const double norm = optimizer_.GradientNorm();
+  const double norm = GradientNorm();
   if (!std::isfinite(norm)) {
     if (training_.stop_on_non_finite == api::NonFiniteAction::kSkip) {
       log::Warning("skipped a step whose gradients are not finite", {{"step", step + 1}});
@@ -331,12 +378,14 @@ absl::Status TrainingLoop::FinishEpoch(int64_t step) {
   const uint32_t own = ParameterCrc(model_);
   const std::vector<int64_t> all = agreement_.Gather(own);
   phases_.Charge(&Phases::all_reduce);
-  for (size_t rank = 1; rank < all.size(); ++rank) {
-    if (all[rank] != all[0]) {
-      return absl::DataLossError(absl::StrCat(
-          "ranks diverged at epoch ", epoch, ": the parameters of rank ", rank,
-          " differ from those of rank 0. Check that all GPU workers run the same image on the same "
-          "kind of machine"));
+  const auto partitions = static_cast<size_t>(place_.partitions);
+  for (size_t rank = partitions; rank < all.size(); ++rank) {
+    if (all[rank] != all[rank % partitions]) {
+      return absl::DataLossError(
+          absl::StrCat("ranks diverged at epoch ", epoch, ": the parameters of rank ", rank,
+                       " differ from those of rank ", rank % partitions,
+                       ". Check that all GPU workers run the same image on the same "
+                       "kind of machine"));
     }
   }
   observer_.OnEpochEnd(epoch, own);
@@ -349,9 +398,11 @@ absl::Status TrainingLoop::Evaluate(int64_t step) {
   }
   if (data_parallel_) data_parallel_->BroadcastBuffers();
   phases_.Charge(&Phases::all_reduce);
-  const RankState own =
-      EvaluateShare(model_, input_, training_.loss, training_.precision,
-                    schedule_.evaluation_batches(), *batches_, observer_, phases_, interrupt_);
+  const int64_t batches = schedule_.evaluation_batches();
+  const RankState own = pipeline_
+                            ? pipeline_->Evaluate(batches, *batches_, observer_, interrupt_)
+                            : EvaluateShare(model_, input_, training_.loss, training_.precision,
+                                            batches, *batches_, observer_, phases_, interrupt_);
   if (GenerationIsOver()) return absl::AbortedError("the generation is over");
   absl::StatusOr<JobState> sums = Agree(own);
   if (!sums.ok()) return sums.status();

@@ -9,7 +9,9 @@
 #include "runtime/train/ddp.h"
 #include "runtime/train/input.h"
 #include "runtime/train/learning_rate.h"
+#include "runtime/train/partition.h"
 #include "runtime/train/phase_clock.h"
+#include "runtime/train/pipeline.h"
 #include "runtime/train/trainer.h"
 #include "runtime/train/training_state.h"
 
@@ -22,7 +24,8 @@ class TrainingLoop {
  public:
   struct Collaborators {
     TrainingState& state;
-    GlooGroup* group = nullptr;  // null for a job of one rank
+    GlooGroup* group = nullptr;               // null for a job of one rank
+    const PartitionLayout* layout = nullptr;  // null without partitions
     Agreement& agreement;
     BatchSource& batches;
     Checkpointer* checkpointer = nullptr;  // null: this rank writes none
@@ -51,6 +54,7 @@ class TrainingLoop {
   absl::Status TrainStep(int64_t step);
   absl::Status FinishEpoch(int64_t step);
   absl::Status Evaluate(int64_t step);
+  void WriteCheckpoint();
 
   bool EvaluationIsDue() const;
   bool GenerationIsOver() const;
@@ -60,6 +64,8 @@ class TrainingLoop {
   absl::StatusOr<JobState> Agree(RankState state);
   absl::Status ReportPending(const JobState& state);
   double ComputeGradients(int64_t step, const feed::Batch& batch);
+  double AddGradients(const feed::Batch& batch, double scale);
+  double GradientNorm();
   Piece MakePiece(const feed::Batch& batch, int64_t first, int64_t count) const;
   double RunPiece(const Piece& piece, double scale, bool reduce);
   absl::Status UpdateParameters(int64_t step);
@@ -77,9 +83,12 @@ class TrainingLoop {
   std::stop_token stop_;
   std::stop_token interrupt_;
 
+  GlooGroup* group_;
+  const PipelinePlace place_;
   Agreement& agreement_;
   InputConverter input_;
-  std::unique_ptr<DataParallel> data_parallel_;  // null for one rank
+  std::unique_ptr<DataParallel> data_parallel_;  // null when nobody else trains these parameters
+  std::unique_ptr<Pipeline> pipeline_;           // null without partitions
   Optimizer& optimizer_;
   LearningRateOptions learning_rate_;
   PhaseClock& phases_;

@@ -1,29 +1,45 @@
 #pragma once
 
+#include <functional>
+#include <vector>
+
 #include "absl/status/status.h"
 #include "runtime/train/agreement.h"
 #include "runtime/train/checkpointer.h"
 #include "runtime/train/gloo_group.h"
+#include "runtime/train/partition.h"
 #include "runtime/train/training_state.h"
 
 namespace hetero::train {
 
-// Brings all ranks of a newly formed group to the same state. The rank with the most steps done
-// (the lowest of them) gives its parameters, buffers, optimiser state and standing to the others;
-// when no rank holds any state, rank 0 takes the newest checkpoint, or the fresh model. What a rank
-// holds is not touched unless it has fewer steps, so a group that breaks meanwhile loses nothing.
+// The newest step at which ranks that are there hold the whole model, of each partition at least
+// one; `steps` has how many each rank has done, or kNoState. kNoState when there is none.
+inline constexpr int64_t kNoState = -1;
+int64_t NewestCommonStep(const std::vector<int64_t>& steps, int32_t partitions);
+
+// Brings all ranks of a newly formed group to the same state. Of the ranks that hold the newest
+// common step, the lowest of each partition gives parameters, buffers and optimiser state to the
+// others of its partition. When there is no such step, the job goes on from the newest checkpoint,
+// which rank 0 reads, or from the fresh model. What a rank holds is not touched unless it stands
+// elsewhere, so a group that breaks meanwhile loses nothing.
 struct StateSync {
   GlooGroup* group = nullptr;  // null for a job of one rank
   Agreement& agreement;
   int32_t rank = 0;
+  const PartitionLayout* layout = nullptr;  // null without partitions
+  // Builds this rank's model anew, as it was before the first step.
+  std::function<absl::StatusOr<RankModel>()> make_model;
   // Rank 0's when the job has checkpoints, else null; `failure` says why it could not be opened.
   Checkpointer* checkpointer = nullptr;
   absl::Status failure;
   bool stop = false;  // this rank was asked to stop
 
-  // Errors are the same on all ranks: what rank 0 met while loading, kCancelled on a stop. Throws
+  // Errors are the same on all ranks: what a rank met while loading, kCancelled on a stop. Throws
   // what LibTorch throws.
   absl::Status Run(TrainingState& state);
+
+ private:
+  absl::Status Begin(TrainingState& state);
 };
 
 }  // namespace hetero::train

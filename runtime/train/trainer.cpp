@@ -1,10 +1,13 @@
 #include "runtime/train/trainer.h"
 
+#include <functional>
+#include <memory>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/atomic_file.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "runtime/train/agreement.h"
@@ -15,7 +18,10 @@
 #include "runtime/train/group_former.h"
 #include "runtime/train/loop.h"
 #include "runtime/train/model.h"
+#include "runtime/train/partition.h"
+#include "runtime/train/state_files.h"
 #include "runtime/train/state_sync.h"
+#include "runtime/train/state_tensors.h"
 #include "runtime/train/stop_watcher.h"
 #include "runtime/train/training_state.h"
 #include "runtime/train/weights.h"
@@ -25,6 +31,11 @@ namespace {
 
 // A step that all ranks can still finish together ends a job more cleanly than a cut does.
 constexpr base::Duration kStopGrace = std::chrono::seconds(1);
+
+// Where the model is cut, no rank can write a checkpoint alone: a step may be finished and the
+// partitions travel to rank 0 before a stop cuts the connections.
+constexpr base::Duration kPartitionedStopGrace = std::chrono::seconds(10);
+constexpr base::Duration kGatherGrace = std::chrono::seconds(15);
 
 constexpr char kWeightsFile[] = "model.safetensors";
 
@@ -36,6 +47,11 @@ absl::Status CheckOptions(const TrainerOptions& options) {
   }
   if (training.batch_size_per_worker < 1) {
     return absl::InvalidArgumentError("spec.training.batchSizePerWorker must be at least 1");
+  }
+  if (options.world_size % training.parallelism.partitions != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("spec.training.parallelism.partitions: must divide the number of ranks (",
+                     options.world_size, "), got ", training.parallelism.partitions));
   }
   if (training.loss.name != "CrossEntropy") {
     return absl::InvalidArgumentError(absl::StrCat("spec.training.loss.name: there is no loss \"",
@@ -60,20 +76,20 @@ class Trainer {
   absl::Status Run() {
     at::set_num_threads(options_.threads);
     const api::Training& training = options_.job.spec.training;
-    absl::StatusOr<std::shared_ptr<Model>> model =
-        OpenModel(training.model, options_.classes, options_.input, training.seed);
-    if (!model.ok()) return model.status();
+    HETERO_ASSIGN_OR_RETURN(RankModel opened, OpenRankModel(options_));
+    layout_ = std::move(opened.layout);
     where_ = "opening the GPU";
     device_ = MakeCpuDevice();
     if (options_.gpu) {
       HETERO_ASSIGN_OR_RETURN(device_, OpenGpu());
     }
-    (*model)->to(device_->place());
-    state_.emplace(*std::move(model), training.optimizer);
+    opened.model->to(device_->place());
+    state_.emplace(std::move(opened.model), training.optimizer);
     absl::Status status = RunGenerations();
-    // Between steps every rank holds the state of the whole job.
-    if (absl::IsCancelled(status) && checkpointer_ && state_->established) {
-      checkpointer_->Finish(*state_, observer_);
+    // Between steps every rank holds the state of the whole job, but for partitions.
+    if (absl::IsCancelled(status) && checkpointer_ && state_->established && !partitioned()) {
+      checkpointer_->Finish(state_->standing, GatherState(*state_, nullptr, model_name()),
+                            observer_);
     }
     return status;
   }
@@ -109,12 +125,13 @@ class Trainer {
     const auto request = [&interrupt] { interrupt.request_stop(); };
     std::stop_callback on_stop(stop_, request);
     std::stop_callback on_over(generation.over, request);
-    if (options_.world_size == 1) return Train(nullptr, interrupt.get_token());
+    if (options_.world_size == 1) return Train(nullptr, interrupt.get_token(), [] {});
     try {
       where_ = "forming the process group";
       const std::shared_ptr<GlooGroup> group =
           former_.Form({.rank = options_.rank,
                         .world_size = options_.world_size,
+                        .partitions = PlaceOf(options_).partitions,
                         .generation = generation.number,
                         .host = generation.host,
                         .device = device_.get()},
@@ -124,9 +141,16 @@ class Trainer {
                                              {"rank", options_.rank},
                                              {"ranks", options_.world_size}});
       where_ = "taking over the state";
-      StopWatcher watcher(stop_, kStopGrace, clock_, [&group] { group->Cut(); });
+      const auto cut = [&group] { group->Cut(); };
+      auto watcher = std::make_unique<StopWatcher>(
+          stop_, partitioned() ? kPartitionedStopGrace : kStopGrace, clock_, cut);
+      // All ranks have agreed to stop, and are busy with what they leave behind.
+      const auto agreed = [&] {
+        watcher.reset();
+        watcher = std::make_unique<StopWatcher>(stop_, kGatherGrace, clock_, cut);
+      };
       StopWatcher over_watcher(generation.over, {}, clock_, [&group] { group->Cut(); });
-      const absl::Status status = TrainOver(*group, interrupt.get_token());
+      const absl::Status status = TrainOver(*group, interrupt.get_token(), agreed);
       return absl::IsAborted(status) ? Over() : status;
     } catch (const c10::DistError& error) {
       return Lost(error.what_without_backtrace());
@@ -142,9 +166,10 @@ class Trainer {
     }
   }
 
-  absl::Status TrainOver(GlooGroup& group, std::stop_token interrupt) {
+  absl::Status TrainOver(GlooGroup& group, std::stop_token interrupt,
+                         const std::function<void()>& agreed_to_stop) {
     try {
-      return Train(&group, std::move(interrupt));
+      return Train(&group, std::move(interrupt), agreed_to_stop);
     } catch (...) {
       // Collectives still queued would wait for peers that no longer take part.
       group.Cut();
@@ -152,7 +177,8 @@ class Trainer {
     }
   }
 
-  absl::Status Train(GlooGroup* group, std::stop_token interrupt) {
+  absl::Status Train(GlooGroup* group, std::stop_token interrupt,
+                     const std::function<void()>& agreed_to_stop) {
     Agreement agreement(group, options_.rank, options_.world_size);
     HETERO_RETURN_IF_ERROR(TakeState(group, agreement));
     if (options_.ceiling_probe_steps > 0 && options_.generation == 1 &&
@@ -162,6 +188,7 @@ class Trainer {
     TrainingLoop loop(options_, schedule_,
                       {.state = *state_,
                        .group = group,
+                       .layout = layout_.get(),
                        .agreement = agreement,
                        .batches = batches_,
                        .checkpointer = checkpointer_.get(),
@@ -177,10 +204,15 @@ class Trainer {
       throw;
     }
     where_ = loop.Where();
+    if (absl::IsCancelled(status) && partitioned()) {
+      agreed_to_stop();
+      where_ = "gathering the last checkpoint";
+      KeepState(group);
+    }
     if (!status.ok()) return status;
     where_ = "leaving";
+    KeepState(group);
     complete_ = true;
-    if (checkpointer_) checkpointer_->Finish(*state_, observer_);
     // Nobody leaves before all are done: whoever had to begin anew would be alone. A stop that
     // comes so late changes nothing.
     const absl::Status last = agreement.Exchange({.error = SaveResult()}).verdict;
@@ -209,6 +241,13 @@ class Trainer {
     }
   }
 
+  // The last checkpoint. Where the model is cut, rank 0 has the whole of it afterwards.
+  void KeepState(const GlooGroup* group) {
+    if (!checkpointer_ && !partitioned()) return;
+    whole_ = GatherState(*state_, group, model_name());
+    if (checkpointer_) checkpointer_->Finish(state_->standing, whole_, observer_);
+  }
+
   absl::Status TakeState(GlooGroup* group, Agreement& agreement) {
     absl::Status opened;
     if (options_.rank == 0 && options_.job.spec.training.checkpoint && !checkpointer_) {
@@ -221,6 +260,8 @@ class Trainer {
     HETERO_RETURN_IF_ERROR((StateSync{.group = group,
                                       .agreement = agreement,
                                       .rank = options_.rank,
+                                      .layout = layout_.get(),
+                                      .make_model = [this] { return OpenRankModel(options_); },
                                       .checkpointer = checkpointer_.get(),
                                       .failure = opened,
                                       .stop = stop_.stop_requested()}
@@ -239,11 +280,20 @@ class Trainer {
     if (options_.rank != 0 || options_.output_folder.empty()) return absl::OkStatus();
     where_ = "writing the trained weights";
     const std::string path = absl::StrCat(options_.output_folder, "/", kWeightsFile);
-    absl::Status status = SaveWeights(state_->model(), path);
+    absl::Status status;
+    if (partitioned()) {
+      for (const auto& [name, bytes] : whole_()) {
+        if (name == kModelFile) status = base::WriteFileAtomically(path, bytes);
+      }
+    } else {
+      status = SaveWeights(state_->model(), path);
+    }
     if (status.ok()) log::Info("wrote the trained weights", {{"path", path}});
     return status;
   }
 
+  bool partitioned() const { return layout_ != nullptr; }
+  const std::string& model_name() const { return options_.job.spec.training.model.name; }
   std::string Located(const std::string& message) const {
     return absl::StrCat("rank ", options_.rank, ", ", where_, ": ", message);
   }
@@ -267,7 +317,9 @@ class Trainer {
   std::stop_token stop_;
   GroupFormer former_;
   std::string where_;
+  std::shared_ptr<const PartitionLayout> layout_;  // null without partitions
   std::optional<TrainingState> state_;
+  CheckpointWriter::Source whole_;  // of rank 0, at the end
   std::unique_ptr<Checkpointer> checkpointer_;
   std::optional<PhaseClock> phases_;  // from the first step on
   bool broken_ = false;               // the generation, not the training

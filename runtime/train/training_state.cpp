@@ -15,6 +15,7 @@ void TrainingState::Begin() {
   torch::NoGradGuard no_grad;
   for (size_t i = 0; i < buffers_.size(); ++i) saved_buffers_[i].copy_(buffers_[i]);
   under_way_ = true;
+  touched = true;
 }
 
 void TrainingState::Abort() {

@@ -50,6 +50,8 @@ class TrainingState {
   // Whether the tensors are those of `standing`: false in a new process until it has received or
   // loaded them.
   bool established = false;
+  // Whether they may differ from those of a model that was just built.
+  bool touched = false;
   std::optional<PendingStep> pending;
   std::unique_ptr<feed::Batch> held;  // taken from the stream for a step that is not done
 

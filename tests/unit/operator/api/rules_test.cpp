@@ -94,6 +94,21 @@ TEST(RulesTest, Training) {
        {{"training.parallelism.partitions=0"}, "partitions: must be at least 1"}});
 }
 
+TEST(RulesTest, Parallelism) {
+  const std::string two = "training.parallelism={partitions: 2, microbatches: 4}";
+  Check({{{two, "roles.gpu.replicas=4", "roles.gpu.gpusPerReplica=1"}, ""},
+         {{two, "roles.gpu.replicas=1", "roles.gpu.gpusPerReplica=8"}, ""},
+         {{two, "roles.gpu.replicas=2", "roles.gpu.gpusPerReplica=0"}, ""},
+         {{two, "roles.gpu.replicas=3", "roles.gpu.gpusPerReplica=1"},
+          "spec.training.parallelism.partitions: must divide the number of ranks of all GPUWorkers "
+          "(3), got 2"},
+         {{"training.parallelism.microbatches=2"},
+          "spec.training.parallelism.microbatches: is taken only with partitions above 1"},
+         {{two, "roles.gpu.replicas=2", "training.batchSizePerWorker=1"},
+          "spec.training.parallelism.microbatches: must be at most batchSizePerWorker x partitions "
+          "(2), got 4"}});
+}
+
 TEST(RulesTest, Model) {
   Check({{{"training.model={torchScript: 'file:///m.pt'}"}, ""},
          {{"training.model={plugin: /p/libm.so, name: net}"}, ""},

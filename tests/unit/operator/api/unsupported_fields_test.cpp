@@ -54,10 +54,6 @@ TEST(UnsupportedFieldsTest, EachFieldIsNamed) {
        [](Spec& s) { s.training.model.weights = "s3://bucket/w.safetensors"; }},
       {"spec.training.checkpoint.uri",
        [](Spec& s) { s.training.checkpoint = Checkpoint{.uri = "s3://bucket/x"}; }},
-      {"spec.training.parallelism.partitions",
-       [](Spec& s) { s.training.parallelism.partitions = 2; }},
-      {"spec.training.parallelism.microbatches",
-       [](Spec& s) { s.training.parallelism.microbatches = 4; }},
       {"spec.output.uri", [](Spec& s) { s.output->uri = "s3://bucket/out"; }},
   };
   for (const auto& [path, change] : cases) {
@@ -68,10 +64,28 @@ TEST(UnsupportedFieldsTest, EachFieldIsNamed) {
   }
 }
 
+TEST(UnsupportedFieldsTest, PartitionsNeedCutPoints) {
+  const std::string path = "spec.training.parallelism.partitions";
+  HeteroTrainingJob job = Runnable();
+  job.spec.training.parallelism = {.partitions = 2, .microbatches = 4};
+  for (const char* name : {"mlp", "resnet18", "resnet50"}) {
+    job.spec.training.model.name = name;
+    EXPECT_THAT(Paths(job), ElementsAre(path));
+    EXPECT_THAT(UnsupportedFields(job).front().reason, HasSubstr("has no cut points"));
+  }
+  job.spec.training.model = {.torch_script = "file:///model.pt"};
+  EXPECT_THAT(Paths(job), ElementsAre(path));
+  job.spec.training.model = {.name = "vit_b_16"};
+  EXPECT_TRUE(UnsupportedFields(job).empty());
+  job.spec.training.model = {.name = "net", .plugin = "/models/libnet.so"};
+  EXPECT_TRUE(UnsupportedFields(job).empty());
+}
+
 TEST(UnsupportedFieldsTest, ReportsAllInManifestOrder) {
   HeteroTrainingJob job = Runnable();
   job.spec.dataset.format = DatasetFormat::kTfRecord;
   job.spec.training.parallelism.partitions = 2;
+  job.spec.training.model.name = "resnet18";
   EXPECT_THAT(Paths(job),
               ElementsAre("spec.dataset.format", "spec.training.parallelism.partitions"));
   EXPECT_EQ(UnsupportedFields(job).front().reason,

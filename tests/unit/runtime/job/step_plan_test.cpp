@@ -25,6 +25,28 @@ TEST(StepPlanTest, KeepsTheTailOfSixtyThousandSamples) {
   EXPECT_EQ(plan.Share(234, 1), (SlotRange{59952, 48}));
 }
 
+TEST(StepPlanTest, TheFirstRankOfAPipelineTakesTheSharesOfAll) {
+  StepPlan::Options options = {.samples = 103, .batch_size_per_worker = 5, .ranks = 6, .epochs = 1};
+  const StepPlan whole(options);
+  options.partitions = 3;
+  const StepPlan cut(options);
+  EXPECT_EQ(cut.global_batch(), whole.global_batch());
+  EXPECT_EQ(cut.total_steps(), whole.total_steps());
+  for (int64_t step = 0; step < cut.total_steps(); ++step) {
+    for (int32_t first : {0, 3}) {
+      SlotRange together = whole.Share(step, first);
+      for (int32_t rank = first + 1; rank < first + 3; ++rank) {
+        together.count += whole.Share(step, rank).count;
+        EXPECT_EQ(cut.Share(step, rank).count, 0);
+        EXPECT_EQ(cut.PipelineShare(step, rank), cut.PipelineShare(step, first));
+        EXPECT_EQ(cut.LossScale(step, rank), cut.LossScale(step, first));
+      }
+      EXPECT_EQ(cut.Share(step, first), together);
+    }
+    EXPECT_NEAR(cut.LossScale(step, 0) + cut.LossScale(step, 3), 2, 1e-12);
+  }
+}
+
 TEST(StepPlanTest, DropLeavesTheTailOut) {
   StepPlan::Options options = FashionMnist();
   options.last_batch = api::LastBatch::kDrop;

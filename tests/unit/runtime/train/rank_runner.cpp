@@ -149,6 +149,7 @@ job::Schedule MakeSchedule(const TestJob& job, int32_t ranks, int32_t rank) {
   options.training = {.samples = job.samples,
                       .batch_size_per_worker = job.training.batch_size_per_worker,
                       .ranks = ranks,
+                      .partitions = job.training.parallelism.partitions,
                       .accumulation = job.training.gradient_accumulation_steps,
                       .last_batch = job.training.last_batch,
                       .epochs = job.training.epochs,

@@ -1,29 +1,16 @@
 // Groups that break under ranks that live on.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 
 #include <atomic>
-#include <filesystem>
 
+#include "tests/unit/runtime/train/connections.h"
 #include "tests/unit/runtime/train/rank_runner.h"
 
 namespace hetero::train {
 namespace {
 
 using ::testing::SizeIs;
-
-// Every TCP connection of this process.
-void CutEveryConnection() {
-  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
-    const int descriptor = std::stoi(entry.path().filename());
-    sockaddr_storage peer{};
-    socklen_t length = sizeof(peer);
-    if (getpeername(descriptor, reinterpret_cast<sockaddr*>(&peer), &length) != 0) continue;
-    if (peer.ss_family == AF_INET || peer.ss_family == AF_INET6) shutdown(descriptor, SHUT_RDWR);
-  }
-}
 
 TestJob MakeJob() {
   TestJob job;

@@ -1,0 +1,197 @@
+#include "runtime/train/pipeline.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "runtime/job/philox.h"
+#include "runtime/train/loss.h"
+#include "runtime/train/optimizer.h"
+#include "runtime/train/vit.h"
+#include "tests/unit/runtime/train/memory_store.h"
+
+namespace hetero::train {
+namespace {
+
+using Gradients = std::map<std::string, torch::Tensor>;
+
+const api::ImageShape kPicture = {32, 32, 3};
+const pipeline::TensorConversion kConversion = {.unit_scale = true, .mean = {0.5f}, .std = {0.25f}};
+constexpr int32_t kClasses = 5;
+
+// LibTorch's generator belongs to the process.
+std::shared_ptr<Model> SmallVit() {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  torch::manual_seed(3);
+  std::shared_ptr<Model> model =
+      MakeVisionTransformer({.name = "small", .classes = kClasses, .input = kPicture},
+                            {.layers = 5, .heads = 2, .width = 32, .mlp_width = 64});
+  // A head of zeros would give the layers before it no gradient.
+  torch::NoGradGuard no_grad;
+  for (auto& parameter : model->named_parameters()) {
+    if (parameter.key().starts_with("heads")) parameter.value().normal_(0, 0.5);
+  }
+  return model;
+}
+
+feed::Batch Samples(int64_t first, int64_t count) {
+  feed::Batch batch;
+  batch.shape = kPicture;
+  batch.images = feed::Slab(count * kPicture.height * kPicture.width * kPicture.channels);
+  job::RandomStream random(5, 0, first, 0);
+  for (int64_t i = 0; i < batch.images.size(); ++i) {
+    batch.images.data()[i] = static_cast<uint8_t>(random.Below(256));
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    batch.labels.push_back(static_cast<int32_t>((first + i) % kClasses));
+  }
+  return batch;
+}
+
+void AddGradientsOf(const Model& model, Gradients& gradients) {
+  for (const auto& parameter : model.named_parameters()) {
+    EXPECT_TRUE(gradients.emplace(parameter.key(), parameter.value().grad().clone()).second);
+  }
+}
+
+struct Shape {
+  int32_t partitions, pipelines, microbatches;
+  std::vector<int64_t> samples;  // of each pipeline
+};
+
+struct Result {
+  Gradients gradients;
+  double loss = 0;
+};
+
+// The mean loss over all samples, by the whole model at once.
+Result ByTheWholeModel(const Shape& shape) {
+  const std::unique_ptr<Device> device = MakeCpuDevice();
+  const std::shared_ptr<Model> model = SmallVit();
+  const Optimizer optimizer({}, model->parameters());
+  const InputConverter input(kConversion, 3, false, *device);
+  int64_t total = 0;
+  for (const int64_t count : shape.samples) total += count;
+  Result result;
+  for (size_t i = 0; i < shape.samples.size(); ++i) {
+    const int64_t count = shape.samples[i];
+    if (count == 0) continue;
+    const feed::Batch batch = Samples(static_cast<int64_t>(1000 * i), count);
+    const torch::Tensor loss = LossPerSample({}, model->forward(input.Images(batch, 0, count)),
+                                             input.Labels(batch, 0, count))
+                                   .sum();
+    result.loss += loss.item<double>();
+    (loss / static_cast<double>(total)).backward();
+  }
+  AddGradientsOf(*model, result.gradients);
+  return result;
+}
+
+class PipelineTest : public ::testing::Test {
+ protected:
+  // One step on rank `rank`; its partition's gradients go into its pipeline's result.
+  void RunRank(const Shape& shape, int32_t rank, int64_t total) {
+    const GlooGroup group({.rank = rank,
+                           .world_size = shape.partitions * shape.pipelines,
+                           .partitions = shape.partitions,
+                           .host = "127.0.0.1"},
+                          store_, base::Clock::Real(), {});
+    const PipelinePlace place = group.place();
+    absl::StatusOr<RankModel> part = CutModel(SmallVit(), place, kPicture);
+    ASSERT_TRUE(part.ok()) << part.status();
+    Optimizer optimizer({}, part->model->parameters());
+    const std::unique_ptr<Device> device = MakeCpuDevice();
+    const InputConverter input(kConversion, 3, false, *device);
+    PhaseClock phases(base::Clock::Real());
+    std::unique_ptr<DataParallel> data_parallel;
+    if (group.gradients()) {
+      data_parallel = std::make_unique<DataParallel>(*part->model, const_cast<GlooGroup&>(group),
+                                                     base::Clock::Real());
+    }
+    api::Training training;
+    training.parallelism = {.partitions = shape.partitions, .microbatches = shape.microbatches};
+    Pipeline pipeline({.model = *part->model,
+                       .layout = *part->layout,
+                       .group = group,
+                       .data_parallel = data_parallel.get(),
+                       .input = input,
+                       .picture = kPicture,
+                       .training = training,
+                       .phases = phases});
+    const int64_t count = shape.samples[static_cast<size_t>(place.pipeline)];
+    // Data parallel training gives the mean over the pipelines.
+    const double scale = static_cast<double>(shape.pipelines) / static_cast<double>(total);
+    double loss = 0;
+    for (int step = 0; step < 3; ++step) {  // buckets are arranged after the first
+      optimizer.ZeroGradients();
+      const feed::Batch batch =
+          place.first() ? Samples(int64_t{1000} * place.pipeline, count) : feed::Batch();
+      loss = pipeline.ComputeGradients(batch, count, scale);
+    }
+    const std::lock_guard lock(mutex_);
+    AddGradientsOf(*part->model, results_[static_cast<size_t>(place.pipeline)].gradients);
+    loss_ += loss;
+  }
+
+  void ExpectTheGradientsOfTheWholeModel(const Shape& shape) {
+    results_.resize(static_cast<size_t>(shape.pipelines));
+    int64_t total = 0;
+    for (const int64_t count : shape.samples) total += count;
+    {
+      std::vector<std::jthread> threads;
+      for (int32_t rank = 0; rank < shape.partitions * shape.pipelines; ++rank) {
+        threads.emplace_back([this, &shape, rank, total] { RunRank(shape, rank, total); });
+      }
+    }
+    const Result want = ByTheWholeModel(shape);
+    EXPECT_NEAR(loss_, want.loss, 1e-5 * want.loss);
+    for (const Result& result : results_) {
+      ASSERT_EQ(result.gradients.size(), want.gradients.size());
+      for (const auto& [name, gradient] : want.gradients) {
+        const double size = gradient.abs().max().item<double>();
+        const double difference = (result.gradients.at(name) - gradient).abs().max().item<double>();
+        EXPECT_GT(size, 0) << name;
+        EXPECT_LE(difference, 1e-5 * std::max(size, 1.0)) << name;
+        EXPECT_LE(difference, 1e-4 * size) << name;
+      }
+    }
+  }
+
+  std::shared_ptr<MemoryStore> store_ = std::make_shared<MemoryStore>();
+  std::mutex mutex_;  // guards the two below
+  std::vector<Result> results_;
+  double loss_ = 0;
+};
+
+TEST_F(PipelineTest, TwoPartitionsGiveTheGradientsOfTheWholeModel) {
+  ExpectTheGradientsOfTheWholeModel({2, 1, 4, {16}});
+}
+
+TEST_F(PipelineTest, ThreePartitionsAndAnUnevenNumberOfSamples) {
+  ExpectTheGradientsOfTheWholeModel({3, 1, 5, {13}});
+}
+
+TEST_F(PipelineTest, MorePartitionsThanMicrobatches) {
+  ExpectTheGradientsOfTheWholeModel({4, 1, 2, {6}});
+}
+
+TEST_F(PipelineTest, OneMicrobatch) { ExpectTheGradientsOfTheWholeModel({2, 1, 1, {5}}); }
+
+TEST_F(PipelineTest, TwoPipelinesShareTheSamples) {
+  ExpectTheGradientsOfTheWholeModel({2, 2, 4, {8, 8}});
+}
+
+TEST_F(PipelineTest, AShortStepLeavesOnePipelineFewSamplesOrNone) {
+  ExpectTheGradientsOfTheWholeModel({2, 2, 4, {3, 2}});
+}
+
+TEST_F(PipelineTest, APipelineWithoutSamplesTakesPart) {
+  ExpectTheGradientsOfTheWholeModel({2, 2, 4, {1, 0}});
+}
+
+}  // namespace
+}  // namespace hetero::train
