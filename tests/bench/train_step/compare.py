@@ -1,18 +1,23 @@
 """Our training step against the same step in Python eager of the same LibTorch, in turn; CPU seconds of one thread.
 
     python -m pip install torch==2.11.0 torchvision==0.26.0
-    python tests/bench/train_step/compare.py build/release/tests/train_step [--pairs 20] [MODEL ...]
+    python tests/bench/train_step/compare.py build/release/tests/train_step [--pairs 20] [--ranks 2] [MODEL ...]
 
 Both processes stay alive, and take their steps alternately; the one that begins changes from pair to pair. Prints per
 model the median of the ratios ours / Python with its 95 % interval (bootstrap). Python uses channels last for
 convolutions too, and torch.optim's default implementation for the CPU as well as fused=True, whichever is faster.
+
+With --ranks 2 each side trains in two processes with DDP over Gloo, and in one without, in turn. What DDP costs is half
+the CPU seconds of the two processes less those of the one.
 """
 
 import argparse
+import os
 import random
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
 CASES = {  # model: (batch, side, optimizer, steps per turn)
@@ -22,8 +27,19 @@ CASES = {  # model: (batch, side, optimizer, steps per turn)
 }
 
 
-def peer(model_name, batch, side, optimizer_name, fused):
+def second_rank():
+    """Forks one; returns this process's rank, and functions that tell the other and hear from it."""
+    down, up = os.pipe(), os.pipe()
+    if os.fork() == 0:
+        os.close(down[1])
+        return 1, os.fdopen(down[0]), os.fdopen(up[1], "w")
+    os.close(down[0])
+    return 0, os.fdopen(down[1], "w"), os.fdopen(up[0])
+
+
+def peer(model_name, batch, side, optimizer_name, fused, ranks, folder):
     """Takes steps on request, as train_step.cpp does."""
+    rank, first, second = second_rank() if ranks == 2 else (0, None, None)
     import torch
     import torchvision
 
@@ -37,7 +53,12 @@ def peer(model_name, batch, side, optimizer_name, fused):
     rate = {"lr": 1e-4, "weight_decay": 1e-4, "fused": fused or None}
     optimizer = (torch.optim.SGD(model.parameters(), momentum=0.9, **rate) if optimizer_name == "SGD"
                  else torch.optim.AdamW(model.parameters(), **rate))
-    for line in sys.stdin:
+    if ranks == 2:
+        torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=2)
+        model = torch.nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view=True)
+    for line in first if rank == 1 else sys.stdin:
+        if ranks == 2 and rank == 0:
+            print(line.strip(), file=first, flush=True)
         begin = time.process_time()
         for _ in range(int(line)):
             optimizer.zero_grad()
@@ -45,7 +66,13 @@ def peer(model_name, batch, side, optimizer_name, fused):
             loss.backward()
             last = loss.item()
             optimizer.step()
-        print(time.process_time() - begin, last, flush=True)
+        seconds = time.process_time() - begin
+        if rank == 1:
+            print(seconds, file=second, flush=True)
+            continue
+        if ranks == 2:
+            seconds += float(second.readline())
+        print(seconds, last, flush=True)
 
 
 class Stepper:
@@ -68,44 +95,82 @@ def interval(ratios, rounds=2000):
     return medians[int(0.025 * rounds)], medians[int(0.975 * rounds)]
 
 
+def python_stepper(name, arguments, ranks=1):
+    # The folder goes with the machine's other temporary files.
+    folder = tempfile.mkdtemp(prefix="train-step-")
+    return Stepper([sys.executable, __file__, "--peer", name, str(ranks), folder, *arguments])
+
+
+def faster_optimizer(arguments, count):
+    """The name of Python's, and a stepper that uses it."""
+    steppers = {name: python_stepper(name, arguments) for name in ("default", "fused")}
+    for stepper in steppers.values():
+        stepper.steps(3)
+    trial = {name: min(stepper.steps(count) for _ in range(3)) for name, stepper in steppers.items()}
+    fastest = min(trial, key=trial.get)
+    for name, stepper in steppers.items():
+        if name != fastest:
+            stepper.end()
+    return fastest, steppers[fastest]
+
+
+def in_turn(steppers, pairs, count):
+    """CPU seconds per step of each, pair by pair; who begins changes."""
+    taken = []
+    for pair in range(pairs):
+        order = steppers if pair % 2 == 0 else steppers[::-1]
+        seconds = {stepper: stepper.steps(count) for stepper in order}
+        taken.append([seconds[stepper] for stepper in steppers])
+    for stepper in steppers:
+        stepper.end()
+    return taken
+
+
+def with_interval(values):
+    low, high = interval(values)
+    return f"{statistics.median(values):.3f} [{low:.3f}, {high:.3f}]"
+
+
 def compare(program, model, pairs):
     batch, side, optimizer, count = CASES[model]
     arguments = [model, str(batch), str(side), optimizer]
+    fastest, other = faster_optimizer(arguments, count)
     ours = Stepper([program, *arguments])
-    python = {name: Stepper([sys.executable, __file__, "--peer", name, *arguments]) for name in ("default", "fused")}
-    for stepper in (ours, *python.values()):
-        stepper.steps(3)
-    trial = {name: min(stepper.steps(count) for _ in range(3)) for name, stepper in python.items()}
-    fastest = min(trial, key=trial.get)
-    for name, stepper in python.items():
-        if name != fastest:
-            stepper.end()
-    other, seconds = python[fastest], []
-    for pair in range(pairs):
-        order = (ours, other) if pair % 2 == 0 else (other, ours)
-        taken = {stepper: stepper.steps(count) for stepper in order}
-        seconds.append((taken[ours], taken[other]))
-    ours.end()
-    other.end()
-    ratios = [a / b for a, b in seconds]
-    low, high = interval(ratios)
+    ours.steps(3)
+    seconds = in_turn([ours, other], pairs, count)
     print(f"train_step {model} batch {batch} side {side} {optimizer}: ours / Python ({fastest} optimiser) = "
-          f"{statistics.median(ratios):.3f} [{low:.3f}, {high:.3f}] over {pairs} pairs; "
+          f"{with_interval([a / b for a, b in seconds])} over {pairs} pairs; "
           f"{statistics.median(s[0] for s in seconds):.3f} and {statistics.median(s[1] for s in seconds):.3f} CPU s",
           flush=True)
 
 
+def compare_ddp(program, model, pairs):
+    batch, side, optimizer, count = CASES[model]
+    arguments = [model, str(batch), str(side), optimizer]
+    fastest, python_one = faster_optimizer(arguments, count)
+    steppers = [Stepper([program, *arguments]), Stepper([program, *arguments, "2"]),
+                python_one, python_stepper(fastest, arguments, ranks=2)]
+    for stepper in steppers:
+        stepper.steps(3)
+    seconds = in_turn(steppers, pairs, count)
+    print(f"train_step {model} batch {batch} side {side} {optimizer}, 2 ranks: ours / Python ({fastest} optimiser) = "
+          f"{with_interval([s[1] / s[3] for s in seconds])} over {pairs} pairs; DDP costs each rank "
+          f"{with_interval([s[1] / 2 - s[0] for s in seconds])} CPU s here and "
+          f"{with_interval([s[3] / 2 - s[2] for s in seconds])} in Python", flush=True)
+
+
 def main():
     if sys.argv[1:2] == ["--peer"]:
-        implementation, model, batch, side, optimizer = sys.argv[2:]
-        return peer(model, int(batch), int(side), optimizer, implementation == "fused")
+        implementation, ranks, folder, model, batch, side, optimizer = sys.argv[2:]
+        return peer(model, int(batch), int(side), optimizer, implementation == "fused", int(ranks), folder)
     parser = argparse.ArgumentParser()
     parser.add_argument("program")
     parser.add_argument("models", nargs="*", default=list(CASES))
     parser.add_argument("--pairs", type=int, default=20)
+    parser.add_argument("--ranks", type=int, default=1, choices=(1, 2))
     arguments = parser.parse_args()
     for model in arguments.models or CASES:
-        compare(arguments.program, model, arguments.pairs)
+        (compare if arguments.ranks == 1 else compare_ddp)(arguments.program, model, arguments.pairs)
 
 
 if __name__ == "__main__":

@@ -1,18 +1,27 @@
 // Our training step for tests/bench/train_step/compare.py: the parts of TrainingLoop's step on
 // pictures that are already there. Reads a number of steps per line from standard input, takes them
-// and prints the CPU seconds and the loss.
-//   train_step MODEL BATCH SIDE OPTIMIZER
+// and prints the CPU seconds and the loss. With RANKS 2 a second process takes the same steps, with
+// DDP between them, and the seconds are those of both.
+//   train_step MODEL BATCH SIDE OPTIMIZER [RANKS]
 #include <malloc.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
-#include <cstdio>
+#include <cmath>
 #include <cstdlib>
+#include <filesystem>
 #include <iostream>
 #include <limits>
+#include <memory>
+#include <string>
 
+#include "runtime/train/ddp.h"
+#include "runtime/train/gloo_group.h"
 #include "runtime/train/loss.h"
 #include "runtime/train/model.h"
 #include "runtime/train/optimizer.h"
+#include "tests/bench/train_step/folder_store.h"
 
 namespace hetero::train {
 namespace {
@@ -39,32 +48,127 @@ api::Optimizer OptimizerNamed(const std::string& name) {
   return optimizer;
 }
 
-int Run(const std::string& name, int64_t batch, int32_t side, const std::string& optimizer_name) {
-  at::set_num_threads(1);
-  const auto model = MakeModel({name, 1000, {side, side, 3}}, 1);
-  if (!model.ok()) {
-    std::cerr << model.status() << "\n";
-    return 2;
-  }
-  (*model)->train();
-  Optimizer optimizer(OptimizerNamed(optimizer_name), (*model)->parameters());
-  torch::Tensor images = torch::rand({batch, 3, side, side});
-  if ((*model)->channels_last()) images = images.contiguous(torch::MemoryFormat::ChannelsLast);
-  const torch::Tensor labels = torch::arange(batch);
-  int64_t steps = 0;
-  while (std::cin >> steps) {
-    const double begin = CpuSeconds();
-    double last = 0;
-    for (int64_t i = 0; i < steps; ++i) {
-      optimizer.ZeroGradients();
-      const torch::Tensor loss = LossPerSample({}, (*model)->forward(images), labels).sum();
-      (loss * (1.0 / static_cast<double>(batch))).backward();
-      last = loss.item<double>();
-      if (!std::isfinite(optimizer.GradientNorm())) return 1;
-      optimizer.Step(1e-4);
+struct Arguments {
+  std::string model;
+  int64_t batch = 1;
+  int32_t side = 224;
+  std::string optimizer;
+  int32_t ranks = 1;
+};
+
+// One rank's model, and its steps.
+class Rank {
+ public:
+  Rank(const Arguments& arguments, int32_t rank, const std::string& folder)
+      : batch_(arguments.batch),
+        model_(Open(arguments)),
+        optimizer_(OptimizerNamed(arguments.optimizer), model_->parameters()) {
+    if (arguments.ranks > 1) {
+      group_ = std::make_unique<GlooGroup>(
+          GlooGroup::Options{.rank = rank, .world_size = arguments.ranks, .host = "127.0.0.1"},
+          std::make_shared<FolderStore>(folder), base::Clock::Real(), std::stop_token());
+      data_parallel_ = std::make_unique<DataParallel>(*model_, *group_, base::Clock::Real());
     }
-    std::cout << CpuSeconds() - begin << " " << last << std::endl;
+    images_ = torch::rand({batch_, 3, arguments.side, arguments.side});
+    if (model_->channels_last()) images_ = images_.contiguous(torch::MemoryFormat::ChannelsLast);
+    labels_ = torch::arange(batch_);
   }
+
+  // CPU seconds of this process.
+  double TakeSteps(int64_t steps) {
+    const double begin = CpuSeconds();
+    for (int64_t i = 0; i < steps; ++i) TakeStep();
+    return CpuSeconds() - begin;
+  }
+  double loss() const { return loss_; }
+
+ private:
+  static std::shared_ptr<Model> Open(const Arguments& arguments) {
+    const auto model = MakeModel({arguments.model, 1000, {arguments.side, arguments.side, 3}}, 1);
+    TORCH_CHECK(model.ok(), model.status().ToString());
+    (*model)->train();
+    return *model;
+  }
+
+  void TakeStep() {
+    optimizer_.ZeroGradients();
+    if (data_parallel_) {
+      data_parallel_->BroadcastBuffers();
+      data_parallel_->BeforeForward();
+    }
+    const torch::Tensor loss = LossPerSample({}, model_->forward(images_), labels_).sum();
+    if (data_parallel_) data_parallel_->BeforeBackward();
+    (loss * (1.0 / static_cast<double>(batch_))).backward();
+    loss_ = loss.item<double>();
+    TORCH_CHECK(std::isfinite(optimizer_.GradientNorm()));
+    optimizer_.Step(1e-4);
+  }
+
+  int64_t batch_;
+  std::shared_ptr<Model> model_;
+  Optimizer optimizer_;
+  std::unique_ptr<GlooGroup> group_;
+  std::unique_ptr<DataParallel> data_parallel_;
+  torch::Tensor images_, labels_;
+  double loss_ = 0;
+};
+
+// The other rank: a process that is told by a pipe how many steps to take.
+class Peer {
+ public:
+  explicit Peer(const Arguments& arguments, const std::string& folder) {
+    int down[2], up[2];
+    TORCH_CHECK(pipe(down) == 0 && pipe(up) == 0);
+    child_ = fork();
+    if (child_ == 0) {
+      close(down[1]);
+      close(up[0]);
+      at::set_num_threads(1);
+      Rank rank(arguments, 1, folder);
+      for (int64_t steps = 0; read(down[0], &steps, sizeof(steps)) == sizeof(steps);) {
+        const double seconds = rank.TakeSteps(steps);
+        if (write(up[1], &seconds, sizeof(seconds)) != sizeof(seconds)) break;
+      }
+      _exit(0);
+    }
+    close(down[0]);
+    close(up[1]);
+    to_ = down[1];
+    from_ = up[0];
+  }
+  ~Peer() {
+    close(to_);
+    waitpid(child_, nullptr, 0);
+  }
+  void Begin(int64_t steps) { TORCH_CHECK(write(to_, &steps, sizeof(steps)) == sizeof(steps)); }
+  double End() {
+    double seconds = 0;
+    TORCH_CHECK(read(from_, &seconds, sizeof(seconds)) == sizeof(seconds));
+    return seconds;
+  }
+
+ private:
+  pid_t child_ = 0;
+  int to_ = -1, from_ = -1;
+};
+
+int Run(const Arguments& arguments) {
+  char folder[] = "/tmp/train-step-XXXXXX";
+  TORCH_CHECK(mkdtemp(folder) != nullptr);
+  // Before LibTorch has threads.
+  std::unique_ptr<Peer> peer;
+  if (arguments.ranks > 1) peer = std::make_unique<Peer>(arguments, folder);
+  at::set_num_threads(1);
+  {
+    Rank rank(arguments, 0, folder);
+    for (int64_t steps = 0; std::cin >> steps;) {
+      if (peer) peer->Begin(steps);
+      double seconds = rank.TakeSteps(steps);
+      if (peer) seconds += peer->End();
+      std::cout << seconds << " " << rank.loss() << std::endl;
+    }
+  }
+  std::filesystem::remove_all(folder);
   return 0;
 }
 
@@ -72,10 +176,14 @@ int Run(const std::string& name, int64_t batch, int32_t side, const std::string&
 }  // namespace hetero::train
 
 int main(int argc, char** argv) {
-  if (argc != 5) {
-    std::cerr << "usage: train_step MODEL BATCH SIDE OPTIMIZER\n";
+  if (argc != 5 && argc != 6) {
+    std::cerr << "usage: train_step MODEL BATCH SIDE OPTIMIZER [RANKS]\n";
     return 2;
   }
   hetero::train::KeepMemory();
-  return hetero::train::Run(argv[1], std::atoll(argv[2]), std::atoi(argv[3]), argv[4]);
+  return hetero::train::Run({.model = argv[1],
+                             .batch = std::atoll(argv[2]),
+                             .side = std::atoi(argv[3]),
+                             .optimizer = argv[4],
+                             .ranks = argc == 6 ? std::atoi(argv[5]) : 1});
 }

@@ -190,6 +190,16 @@ TEST(CheckpointResumeTest, AnotherDatasetIsRefusedOnAllRanks) {
   }
 }
 
+TEST(CheckpointResumeTest, AnotherNumberOfSamplesPerStepIsRefused) {
+  TemporaryFolder folder;
+  TestJob job = WithCheckpoints(MakeJob(5), folder);
+  RunOne(job);
+  job.training.gradient_accumulation_steps = 2;
+  const RankRecord record = RunRanks(job, 1).front();
+  EXPECT_TRUE(absl::IsFailedPrecondition(record.status)) << record.status;
+  EXPECT_THAT(record.status.message(), HasSubstr("x accumulation) 16 (this job: 32)"));
+}
+
 TEST(CheckpointResumeTest, AFullDiskIsReportedAndTrainingGoesOn) {
   TemporaryFolder folder;
   TestJob job = WithCheckpoints(MakeJob(30), folder);
