@@ -74,6 +74,7 @@ void CheckParallelism(const Spec& spec, Findings& findings) {
   const std::string path = "spec.training.parallelism";
   if (findings.Broken("spec.training") || findings.Broken("spec.roles")) return;
   const Parallelism& parallelism = spec.training.parallelism;
+  if (parallelism.partitions < 1) return;  // said where its limits are checked
   if (parallelism.partitions == 1) {
     if (parallelism.microbatches != 1) {
       findings.Add(path + ".microbatches",
