@@ -96,6 +96,7 @@ TEST_F(JoinTest, LastWordComesAfterEveryHeartbeat) {
   Joined cpu = Join(server->address(), MakeHello("cpu", 0));
   EXPECT_EQ(cpu.inbox->Next(), "welcome");
   std::atomic<int64_t> step = 0;
+  std::atomic<bool> taken_whole = false;
   std::promise<void> taken, ending;
   const auto source = [&] {
     v1::Heartbeat heartbeat;
@@ -104,6 +105,7 @@ TEST_F(JoinTest, LastWordComesAfterEveryHeartbeat) {
       taken.set_value();
       ending.get_future().wait();
       base::Clock::Real().SleepFor(std::chrono::milliseconds(300));
+      taken_whole = true;
     }
     return heartbeat;
   };
@@ -122,6 +124,7 @@ TEST_F(JoinTest, LastWordComesAfterEveryHeartbeat) {
   finished.mutable_last()->mutable_progress()->set_digest_low(3);
   ending.set_value();
   EXPECT_TRUE(gpu->Finish(finished, kLong).ok());
+  EXPECT_TRUE(taken_whole);  // the last word waited for its turn
   EXPECT_EQ(cpu.inbox->Next(), "command STOP");
   EXPECT_TRUE(cpu.member->Finish(Ok(), kLong).ok());
   EXPECT_EQ(server->Wait().progress().digest_low(), 3u);
