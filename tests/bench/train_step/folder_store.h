@@ -35,15 +35,16 @@ class FolderStore : public KeyValueStore {
   }
   absl::StatusOr<std::string> CompareSet(const std::string& key, const std::string& expected,
                                          const std::string& desired) override {
-    const auto value = store_->compareSet(key, {expected.begin(), expected.end()},
-                                          {desired.begin(), desired.end()});
+    const std::vector<uint8_t> before(expected.begin(), expected.end());
+    const std::vector<uint8_t> after(desired.begin(), desired.end());
+    const std::vector<uint8_t> value = store_->compareSet(key, before, after);
     return std::string(value.begin(), value.end());
   }
   absl::StatusOr<bool> Delete(const std::string& key) override { return store_->deleteKey(key); }
   absl::StatusOr<int64_t> CountKeys() override { return store_->getNumKeys(); }
 
  private:
-  c10::intrusive_ptr<c10d::FileStore> store_;
+  c10::intrusive_ptr<c10d::Store> store_;
 };
 
 }  // namespace hetero::train
