@@ -203,11 +203,12 @@ TEST(CheckpointResumeTest, AnotherNumberOfSamplesPerStepIsRefused) {
 TEST(CheckpointResumeTest, AFullDiskIsReportedAndTrainingGoesOn) {
   TemporaryFolder folder;
   TestJob job = WithCheckpoints(MakeJob(30), folder);
+  // Until the first write, of step 5, has failed, however long it takes.
   std::optional<FileSizeLimit> full;
   job.after_step = [&](int32_t, const StepRecord& step, std::vector<std::stop_source>&) {
-    if (step.step == 7) full.emplace(4096);
-    if (step.step == 22) full.reset();
+    if (step.step == 1) full.emplace(4096);
   };
+  job.after_checkpoint_problem = [&] { full.reset(); };
   const RankRecord record = RunOne(job);
   EXPECT_THAT(record.steps, SizeIs(30));
   ASSERT_THAT(record.checkpoint_problems, Not(IsEmpty()));

@@ -134,6 +134,7 @@ class RecordingObserver : public Observer {
   }
   void OnCheckpointProblem(const std::string& problem) override {
     record_.checkpoint_problems.push_back(problem);
+    if (job_.after_checkpoint_problem) job_.after_checkpoint_problem();
   }
   void OnCeiling(double samples_per_second) override { record_.ceiling = samples_per_second; }
 

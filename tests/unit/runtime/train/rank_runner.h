@@ -54,6 +54,8 @@ struct TestJob {
       before_batch;
   // Called after each step's record.
   std::function<void(int32_t rank, const StepRecord&, std::vector<std::stop_source>&)> after_step;
+  // Called when a rank hears that a checkpoint could not be written.
+  std::function<void()> after_checkpoint_problem;
   // Called when a rank's RunTrainer has returned.
   std::function<void(int32_t rank)> after_run;
 };
