@@ -60,7 +60,9 @@ std::vector<v1::JobStatus> WatchToTheEnd(const LocalPods& pods) {
   std::vector<v1::JobStatus> heard;
   v1::JobStatus status;
   while (stream->Read(&status)) heard.push_back(status);
-  EXPECT_TRUE(stream->Finish().ok());
+  const grpc::Status end = stream->Finish();
+  EXPECT_TRUE(end.ok()) << end.error_message();
+  if (heard.empty()) heard.emplace_back();  // so that tests may look at the last one
   return heard;
 }
 
@@ -72,7 +74,6 @@ TEST_P(PodsTest, TrainToTheEndAndTellWhatTheLocalRunTells) {
   EXPECT_THAT(pods.Fetch("head-0", 7072, "/"), HasSubstr("http-equiv=\"refresh\""));
   EXPECT_THAT(pods.Fetch("head-0", 9090, "/metrics"), HasSubstr("hetero_members_desired"));
   const std::vector<v1::JobStatus> heard = WatchToTheEnd(pods);
-  ASSERT_FALSE(heard.empty());
   EXPECT_EQ(heard.back().state(), v1::JobStatus::SUCCEEDED);
 
   for (const char* pod : {"head-0", "cpu-0", "gpu-0", "gpu-1"}) {
@@ -120,6 +121,8 @@ TEST(Pods, AHeadThatIsToldToGoLeavesTheJobToTheNext) {
   EXPECT_TRUE(pods.Run("cpu-0").running());
 
   pods.Start("head");
+  // Or the job may have come and gone before the status port is dialled a second time.
+  pods.Fetch("head-0", 9090, "/readyz");
   pods.Start("gpu", 0);
   pods.Start("gpu", 1);
   EXPECT_EQ(WatchToTheEnd(pods).back().state(), v1::JobStatus::SUCCEEDED);
