@@ -120,7 +120,8 @@ absl::Status CheckFits(const CheckpointManifest& found, const CheckpointManifest
   compare("samples of the dataset", found.samples, job.samples);
   compare("fingerprint of the dataset", found.dataset_fingerprint, job.dataset_fingerprint);
   compare("seed", found.seed, job.seed);
-  compare("samples per step (batchSizePerWorker x ranks x accumulation)", found.global_batch, job.global_batch);
+  compare("samples per step (batchSizePerWorker x ranks x accumulation)", found.global_batch,
+          job.global_batch);
   if (differences.empty()) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat("it belongs to another job: ", absl::StrJoin(differences, ", ")));
