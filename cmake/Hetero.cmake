@@ -3,7 +3,7 @@
 #                                                        hetero::NAME; APART names sources that share private names with
 #                                                        others and are left out of unity builds
 #   hetero_program(NAME  SOURCES ... [LINK targets])                       executable in <build>/bin
-#   hetero_test(NAME     SOURCES ... [LINK targets] [LABEL unit] [TIMEOUT 60] [ENV A=1] [LAUNCHER program] [OPTIMIZED])
+#   hetero_test(NAME     SOURCES ... [LINK targets] [LABEL unit] [TIMEOUT 180] [ENV A=1] [LAUNCHER program] [OPTIMIZED])
 #                                                        one GoogleTest program; a LAUNCHER gets it as its argument and
 #                                                        may leave with 77: skipped; OPTIMIZED: it computes much itself
 #   hetero_test_sources(NAME)                            compile a test program's own files quickly
@@ -68,7 +68,7 @@ function(hetero_test name)
     set(arg_LABEL unit)
   endif()
   if(NOT arg_TIMEOUT)
-    set(arg_TIMEOUT 60)
+    set(arg_TIMEOUT 180)
   endif()
   add_executable(${name} ${arg_SOURCES})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests" UNITY_BUILD OFF)
