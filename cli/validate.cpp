@@ -4,12 +4,14 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "cli/commands.h"
 #include "cli/terminal.h"
 #include "operator/api/manifest.h"
+#include "operator/api/unsupported_fields.h"
 
 namespace hetero::cli {
 namespace {
@@ -46,8 +48,10 @@ absl::StatusOr<int> Validate(const Options& options, base::Clock& clock) {
   HETERO_ASSIGN_OR_RETURN(const std::string text, ReadManifest(options.file));
   const std::string name = options.file == "-" ? "standard input" : options.file;
   const api::ManifestResult parsed = api::ParseManifest(text);
-  if (!parsed.errors.empty()) {
-    std::string errors = api::FormatErrors(parsed.errors);
+  const std::vector<api::FieldError> refusals =
+      parsed.errors.empty() ? api::UnsupportedFields(parsed.job) : parsed.errors;
+  if (!refusals.empty()) {
+    std::string errors = api::FormatErrors(refusals);
     errors.erase(errors.find_last_not_of('\n') + 1);
     return absl::InvalidArgumentError(absl::StrCat(name, " is refused:\n", errors));
   }

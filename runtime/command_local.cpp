@@ -8,6 +8,7 @@
 #include "absl/strings/strip.h"
 #include "base/log.h"
 #include "operator/api/manifest.h"
+#include "operator/api/unsupported_fields.h"
 #include "runtime/commands.h"
 #include "runtime/load_manifest.h"
 #include "runtime/local/launcher.h"
@@ -44,12 +45,6 @@ std::string OutputFolder(const LocalArguments& arguments, const api::HeteroTrain
     return std::string(absl::StripPrefix(job.spec.output->uri, "file://"));
   }
   return "hetero-output/" + job.metadata.name;
-}
-
-int PrintErrors(const std::string& file, const std::vector<api::FieldError>& errors) {
-  std::cerr << file << ": " << errors.size() << (errors.size() == 1 ? " error\n" : " errors\n")
-            << api::FormatErrors(errors);
-  return kExitUsage;
 }
 
 void PrintHeading(const api::HeteroTrainingJob& job, const std::string& output) {
@@ -135,6 +130,8 @@ int RunValidateCommand(const LocalArguments& arguments) {
   const std::optional<api::HeteroTrainingJob> job =
       LoadManifest(arguments.manifest, arguments.overrides);
   if (!job) return kExitUsage;
+  const std::vector<api::FieldError> errors = api::UnsupportedFields(*job);
+  if (!errors.empty()) return PrintErrors(arguments.manifest, errors);
   std::cout << arguments.manifest << ": valid\n";
   return kExitSucceeded;
 }

@@ -3,7 +3,7 @@
 #include <iostream>
 
 #include "base/atomic_file.h"
-#include "operator/api/manifest.h"
+#include "runtime/commands.h"
 
 namespace hetero::commands {
 
@@ -16,12 +16,16 @@ std::optional<api::HeteroTrainingJob> LoadManifest(const std::string& file,
   }
   api::ManifestResult result = api::ParseManifest(*text, overrides);
   if (!result.errors.empty()) {
-    std::cerr << file << ": " << result.errors.size()
-              << (result.errors.size() == 1 ? " error\n" : " errors\n")
-              << api::FormatErrors(result.errors);
+    PrintErrors(file, result.errors);
     return std::nullopt;
   }
   return std::move(result.job);
+}
+
+int PrintErrors(const std::string& file, const std::vector<api::FieldError>& errors) {
+  std::cerr << file << ": " << errors.size() << (errors.size() == 1 ? " error\n" : " errors\n")
+            << api::FormatErrors(errors);
+  return kExitUsage;
 }
 
 }  // namespace hetero::commands

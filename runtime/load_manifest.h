@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "operator/api/hetero_training_job.h"
+#include "operator/api/manifest.h"
 
 namespace hetero::commands {
 
@@ -12,5 +13,8 @@ namespace hetero::commands {
 // to standard error and returns nothing; the caller exits with kExitUsage.
 std::optional<api::HeteroTrainingJob> LoadManifest(const std::string& file,
                                                    const std::vector<std::string>& overrides);
+
+// Prints the errors of a manifest file, with their number, to standard error. Returns kExitUsage.
+int PrintErrors(const std::string& file, const std::vector<api::FieldError>& errors);
 
 }  // namespace hetero::commands

@@ -43,6 +43,23 @@ TEST(Command, ValidateListsEveryErrorWithItsField) {
   }
 }
 
+// What no run would take is not valid, whichever program is asked.
+TEST(Command, ValidateRefusesWhatThisVersionCannotDo) {
+  TemporaryFolder folder;
+  const std::string job = folder / "job.yaml";
+  std::string text = SmallJobYaml();
+  const size_t uri = text.find("synthetic://");
+  ASSERT_NE(uri, std::string::npos);
+  WriteFile(job, text.replace(uri, std::string("synthetic://").size(), "s3://bucket/train"));
+  for (const char* program : {"hetero-runtime", "kubectl-hetero"}) {
+    const ProgramResult refused = RunProgram(program, {"validate", job});
+    EXPECT_NE(refused.exit_code, 0) << program;
+    EXPECT_NE(refused.output.find("spec.dataset.uri: reading from S3 is not supported yet"),
+              std::string::npos)
+        << refused.output;
+  }
+}
+
 TEST(Command, ExamplesAreValid) {
   int found = 0;
   for (const auto& file : std::filesystem::directory_iterator(HETERO_SOURCE_DIR "/examples")) {
