@@ -130,7 +130,8 @@ std::string Telling(const JobView& view) {
                          condition.type == api::ConditionType::kSucceeded;
     if (view.status.finished() && !verdict) continue;
     if (condition.message.empty() || condition.message == "none") continue;
-    return absl::StrCat(": ", condition.reason, ": ", Cut(Plain(condition.message), 1000));
+    const std::string first = condition.message.substr(0, condition.message.find('\n'));
+    return absl::StrCat(": ", condition.reason, ": ", Cut(Plain(first), 1000));
   }
   return "";
 }

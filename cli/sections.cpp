@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "cli/text.h"
 
 namespace hetero::cli {
@@ -22,6 +25,17 @@ std::string Paragraph(const std::string& text, const Style& style, size_t most) 
   std::string lines;
   for (const std::string& line : Wrap(text, width, 2, max_lines)) {
     absl::StrAppend(&lines, "  ", line, "\n");
+  }
+  return lines;
+}
+
+// A text of several lines keeps them, and the columns in them where they fit.
+std::string Lines(const std::string& text, const Style& style) {
+  std::string lines;
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    const std::string plain = Plain({line.data(), line.size()});
+    const bool fits = style.width == 0 || Columns(plain) + 2 <= static_cast<size_t>(style.width);
+    lines += fits ? "  " + plain + "\n" : Paragraph(plain, style, kMostOfMessage);
   }
   return lines;
 }
@@ -80,10 +94,10 @@ std::string RenderMessages(const JobView& view, const Style& style) {
                          condition.status == api::ConditionStatus::kTrue;
     // After the end nobody is waited for any more.
     if (view.status.finished() != verdict) continue;
-    const std::string message = Plain(condition.message);
+    const std::string message(absl::StripTrailingAsciiWhitespace(condition.message));
     if (message.empty() || message == "none") continue;
     if (condition.type == api::ConditionType::kRegistered) {
-      text += RenderMissing(view, message, style);
+      text += RenderMissing(view, Plain(message), style);
       continue;
     }
     absl::StrAppend(&text,
@@ -91,7 +105,7 @@ std::string RenderMessages(const JobView& view, const Style& style) {
                                      condition.status == api::ConditionStatus::kTrue ? "" : " not",
                                      ", ", condition.reason, ":"),
                         style.width),
-                    "\n", Paragraph(message, style, kMostOfMessage));
+                    "\n", Lines(message, style));
   }
   return text;
 }

@@ -48,8 +48,10 @@ void CompleteJob(Pass& pass, const api::JobResult& result, const std::string& me
   AdmitLate(pass, ConditionType::kPodsCreated, "AllCreated");
   AdmitLate(pass, ConditionType::kRegistered, "AllRegistered");
   Finish(pass, true, "TrainingFinished", message);
-  pass.AddEvent(false, "JobSucceeded", "Finish",
-                message.empty() ? "The training has finished" : message);
+  // The head's summary has many lines; an event is one.
+  pass.AddEvent(
+      false, "JobSucceeded", "Finish",
+      message.empty() ? "The training has finished" : message.substr(0, message.find('\n')));
 }
 
 }  // namespace hetero::plan

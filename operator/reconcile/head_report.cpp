@@ -48,6 +48,11 @@ api::JobResult ResultFrom(const v1::Result& from) {
 
 double Finite(double value) { return std::isfinite(value) ? value : 0; }
 
+// kubectl prints what the status holds: no more digits than are worth reading.
+double Rounded(double value, double per_unit) {
+  return std::round(Finite(value) * per_unit) / per_unit;
+}
+
 }  // namespace
 
 HeadReportBuilder::HeadReportBuilder(std::string job_name, int32_t attempt)
@@ -105,9 +110,9 @@ void HeadReportBuilder::ReadProgress(const v1::JobStatus& status, base::WallTime
   progress.epoch = from.epoch();
   progress.step = from.step();
   progress.total_steps = from.total_steps();
-  progress.samples_per_second = Finite(from.samples_per_second());
-  progress.data_wait_percent = Finite(from.data_wait_percent());
-  progress.loss = Finite(from.loss());
+  progress.samples_per_second = Rounded(from.samples_per_second(), 10);
+  progress.data_wait_percent = Rounded(from.data_wait_percent(), 10);
+  progress.loss = Rounded(from.loss(), 1e6);
   progress.eta_seconds = std::llround(std::clamp(Finite(status.eta_seconds()), 0.0, 1e12));
   const int64_t step_before = report_.progress ? report_.progress->step : 0;
   if (progress.step > step_before) report_.last_step_time = wall_now;

@@ -5,6 +5,11 @@
 #include "runtime/job/stream_digest.h"
 
 namespace hetero::head {
+namespace {
+
+constexpr double kWhole = 0.9;  // of the longest time that a rank has trained
+
+}  // namespace
 
 const MemberRecord* FindRank(const JobRecord& record, int32_t rank) {
   if (rank < 0 || static_cast<size_t>(rank) >= record.ranks.size()) return nullptr;
@@ -12,10 +17,35 @@ const MemberRecord* FindRank(const JobRecord& record, int32_t rank) {
   return member == record.members.end() ? nullptr : &member->second;
 }
 
+std::vector<const MemberRecord*> TimedRanks(const JobRecord& record) {
+  double longest = 0;
+  for (const auto& [key, member] : record.members) {
+    if (member.trainer()) longest = std::max(longest, member.progress.train_seconds());
+  }
+  std::vector<const MemberRecord*> ranks;
+  for (const auto& [key, member] : record.members) {
+    if (!member.trainer() || member.progress.train_seconds() < kWhole * longest) continue;
+    ranks.push_back(&member);
+  }
+  return ranks;
+}
+
 v1::Progress JobProgress(const JobRecord& record) {
   v1::Progress total;
   const MemberRecord* first = FindRank(record, 0);
   if (first != nullptr) total = first->progress;
+  const std::vector<const MemberRecord*> timed = TimedRanks(record);
+  const auto worst = std::max_element(
+      timed.begin(), timed.end(), [](const MemberRecord* a, const MemberRecord* b) {
+        return a->progress.data_wait_percent() < b->progress.data_wait_percent();
+      });
+  if (first != nullptr && worst != timed.end()) {
+    const v1::Progress& from = (*worst)->progress;
+    total.set_train_seconds(from.train_seconds());
+    total.set_data_wait_percent(from.data_wait_percent());
+    *total.mutable_phases() = from.phases();
+    *total.mutable_waits() = from.waits();
+  }
 
   job::StreamDigest digest;
   int64_t samples = 0;

@@ -85,7 +85,10 @@ struct JobRecord {
   std::string stop_reason;
 };
 
-// Of rank 0; sums over the ranks where the field is a sum.
+// Trainers that have trained for (almost) all of the time, not only since they were replaced.
+std::vector<const MemberRecord*> TimedRanks(const JobRecord& record);
+// Of rank 0; sums over the ranks where the field is a sum; times, phases and waits of the timed
+// rank that waited most for data, for that one holds up the others.
 v1::Progress JobProgress(const JobRecord& record);
 // nullptr before this rank has joined.
 const MemberRecord* FindRank(const JobRecord& record, int32_t rank);

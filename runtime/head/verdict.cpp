@@ -60,11 +60,11 @@ insight::SpeedVerdict JudgeSpeed(const JobRecord& record) {
   if (job.ceiling_samples_per_second() > 0) {
     evidence.probed_ceiling = job.ceiling_samples_per_second();
   }
-  for (const auto& [key, member] : record.members) {
-    if (!member.trainer()) continue;
-    evidence.ranks.push_back({.data_wait_percent = member.progress.data_wait_percent(),
-                              .phases = MakePhases(member.progress.phases()),
-                              .waits = MakeWaits(member.progress.waits())});
+  for (const MemberRecord* member : TimedRanks(record)) {
+    const v1::Progress& progress = member->progress;
+    evidence.ranks.push_back({.data_wait_percent = progress.data_wait_percent(),
+                              .phases = MakePhases(progress.phases()),
+                              .waits = MakeWaits(progress.waits())});
   }
   double per_hour = 0;
   bool all_priced = true;

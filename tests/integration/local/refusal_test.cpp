@@ -222,7 +222,9 @@ TEST_F(RefusalTest, NoiseAndHalfOpenConnectionsDisturbNobody) {
       const int fd = Connect(address);
       ASSERT_GE(fd, 0) << port << ", connection " << i << ": " << std::strerror(errno);
       // A third says nothing, a third a little, a third something that is no TLS.
-      if (i % 3 == 1) EXPECT_EQ(send(fd, noise.data(), 3, MSG_NOSIGNAL), 3);
+      if (i % 3 == 1) {
+        EXPECT_EQ(send(fd, noise.data(), 3, MSG_NOSIGNAL), 3);
+      }
       if (i % 3 == 2) send(fd, noise.data() + 3, noise.size() - 3, MSG_NOSIGNAL);
       connections.push_back(fd);
     }

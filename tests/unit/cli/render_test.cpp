@@ -277,6 +277,24 @@ The report is on a volume of the pods; kubectl hetero report vit-blur --save
 )");
 }
 
+// The head's words on success are a small table.
+TEST(RenderTest, ASummaryKeepsItsLines) {
+  json object = Failed();
+  object["status"].erase("firstFailure");
+  object["status"]["conditions"] = json::array(
+      {{{"type", "Succeeded"},
+        {"status", "True"},
+        {"reason", "TrainingFinished"},
+        {"message", "vit-blur: Succeeded after 6 s\n  steps       200\n  loss        0.02\n"},
+        {"lastTransitionTime", "2026-01-01T01:02:00Z"}}});
+  const std::string lines =
+      "  vit-blur: Succeeded after 6 s\n    steps       200\n    loss        0.02\n";
+  EXPECT_THAT(RenderReport(View(object.dump().c_str()), {.width = 80}),
+              ::testing::HasSubstr(lines));
+  const std::string line = RenderLine(View(object.dump().c_str()), At(kNow));
+  EXPECT_THAT(line, ::testing::EndsWith("TrainingFinished: vit-blur: Succeeded after 6 s\n"));
+}
+
 TEST(RenderTest, ObjectsOfAnyShapeAreRead) {
   for (const char* object : {"null", "[]", "{}", R"({"metadata": 3, "spec": "x"})",
                              R"({"spec": {"runPolicy": []}, "metadata": {"name": 1}})"}) {

@@ -58,6 +58,19 @@ TEST(HeadReportTest, CarriesWhatTheHeadSays) {
   EXPECT_EQ(builder.report().state, State::kRunning);
 }
 
+TEST(HeadReportTest, FiguresHaveTheDigitsThatPeopleRead) {
+  HeadReportBuilder builder("blur", 1);
+  v1::JobStatus status = Running(3);
+  status.mutable_progress()->set_samples_per_second(5498.68680189963);
+  status.mutable_progress()->set_data_wait_percent(3.14159);
+  status.mutable_progress()->set_loss(0.023856217773864045);
+  builder.Heard(status, kNow, kWallNow);
+  const api::JobProgress& progress = *builder.report().progress;
+  EXPECT_EQ(progress.samples_per_second, 5498.7);
+  EXPECT_EQ(progress.data_wait_percent, 3.1);
+  EXPECT_EQ(progress.loss, 0.023856);
+}
+
 TEST(HeadReportTest, TimesMoveOnlyWithTheStep) {
   HeadReportBuilder builder("vit", 1);
   builder.Heard(Running(4), kNow, kWallNow);

@@ -12,6 +12,7 @@ namespace hetero::head {
 namespace {
 
 using std::chrono::seconds;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
@@ -58,6 +59,32 @@ Drive MakeRun(bool digest_covers_job) {
   drive.Pass(seconds(36), {10, 20, 21, 30});
   for (const StreamId stream : {20, 21, 30, 10}) drive.Finish(stream, true);
   return drive;
+}
+
+// The sentence and the figures beside it must not contradict each other.
+TEST(ReportBuilderTest, TimesAreThoseOfTheRankThatWaitsMost) {
+  api::HeteroTrainingJob job = MakeJob();
+  Drive drive(job);
+  drive.JoinAll();
+  const auto beat = [](double seconds, double percent) {
+    v1::Heartbeat heartbeat = Beat(100, 0, 0, 1);
+    v1::Progress* progress = heartbeat.mutable_progress();
+    progress->set_train_seconds(seconds);
+    progress->set_data_wait_percent(percent);
+    progress->mutable_phases()->set_wait(seconds * percent / 100);
+    progress->mutable_waits()->set_workers(seconds * percent / 100);
+    return heartbeat;
+  };
+  drive.Apply(HeartbeatReceived{20, beat(4, 3)});
+  drive.Apply(HeartbeatReceived{21, beat(3.9, 60)});
+  drive.Apply(HeartbeatReceived{30, beat(1, 95)});  // has only just been replaced
+  for (const StreamId stream : {20, 21, 30, 10}) drive.Finish(stream, true);
+  const insight::Report report = BuildReport(drive.state.record(), drive.Time().wall);
+  EXPECT_DOUBLE_EQ(*report.data_wait_percent, 60);
+  EXPECT_DOUBLE_EQ(*report.train_seconds, 3.9);
+  EXPECT_DOUBLE_EQ(report.phase_seconds->wait, 3.9 * 0.6);
+  EXPECT_DOUBLE_EQ(report.wait_seconds->workers, 3.9 * 0.6);
+  EXPECT_THAT(*report.verdict, HasSubstr("input-bound: 60 % of each step waits for data"));
 }
 
 TEST(ReportBuilderTest, SumsOverRanksAndRoles) {
