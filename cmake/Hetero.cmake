@@ -79,8 +79,13 @@ function(hetero_test name)
     hetero_test_sources(${name})
   endif()
   add_test(NAME ${name} COMMAND ${arg_LAUNCHER} $<TARGET_FILE:${name}>)
-  # scripts/test.sh runs ctest with four slots: these tests alone, those that wait for a control plane two at a time.
-  set_tests_properties(${name} PROPERTIES LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT} PROCESSORS 4
+  # scripts/test.sh runs ctest with six slots: clang-tidy has one, the end-to-end suite three, a test with a control plane
+  # two, and each of these five, so that nothing but clang-tidy runs beside it. Sanitizers run them two at a time.
+  set(slots 5)
+  if(HETERO_SANITIZE)
+    set(slots 1)
+  endif()
+  set_tests_properties(${name} PROPERTIES LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT} PROCESSORS ${slots}
                        SKIP_RETURN_CODE 77)
   if(arg_LABEL STREQUAL "unit")
     add_dependencies(unit_tests ${name})

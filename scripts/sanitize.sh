@@ -16,7 +16,7 @@ for preset in "${@:-asan-ubsan tsan}"; do
     ASAN_OPTIONS="log_path=$reports/asan handle_abort=1" \
       UBSAN_OPTIONS="log_path=$reports/asan print_stacktrace=1 abort_on_error=1" \
       TSAN_OPTIONS="log_path=$reports/tsan ignore_noninstrumented_modules=1 suppressions=$PWD/tests/tsan.supp" \
-      ctest --preset "$name" --repeat until-pass:2 --no-tests=error || status=$?
+      ctest --preset "$name" -j "$(nproc)" --repeat until-pass:2 --no-tests=error || status=$?
     for report in "$reports"/*; do
       [[ -e $report ]] || continue
       cat "$report"

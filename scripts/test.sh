@@ -57,4 +57,4 @@ for label in lint e2e cluster; do
 done
 without=()
 ((${#left_out[@]})) && without=(-LE "^($(IFS='|'; echo "${left_out[*]}"))\$")
-exec ctest --test-dir build/release -C gate -j 4 --repeat until-pass:2 --output-on-failure --no-tests=error "${without[@]}"
+exec ctest --test-dir build/release -C gate -j 6 --repeat until-pass:2 --output-on-failure --no-tests=error "${without[@]}"
