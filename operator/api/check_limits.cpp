@@ -26,8 +26,9 @@ std::string Interval(const Limits& limits) {
 // What a string must look like, for a person.
 std::string Meaning(const std::string& pattern) {
   static const std::map<std::string, std::string> kMeanings = {
-      {kDatasetUri, "synthetic://, file:///path or s3://bucket/prefix"},
-      {kStorageUri, "file:///path or s3://bucket/prefix"},
+      {kDatasetUri,
+       "synthetic://, file:///path or s3://bucket/prefix (a bucket has 3 characters or more)"},
+      {kStorageUri, "file:///path or s3://bucket/prefix (a bucket has 3 characters or more)"},
       {kRfc1035Label,
        "lower-case letters, digits and '-', beginning with a letter and ending with a "
        "letter or digit"},

@@ -155,7 +155,8 @@ spec:
       "HorizontalFlip, VerticalFlip, Rotate, ColorJitter, Grayscale, GaussianBlur, "
       "RandomErasing, RandAugment, Normalize, Cast, Delay, Plugin, got the string 'Blur' "
       "(line 13)\n"
-      "spec.dataset.uri: must be synthetic://, file:///path or s3://bucket/prefix, got "
+      "spec.dataset.uri: must be synthetic://, file:///path or s3://bucket/prefix (a bucket has 3 "
+      "characters or more), got "
       "'http://x' (line 14)\n");
 }
 
