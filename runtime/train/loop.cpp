@@ -7,19 +7,16 @@
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "runtime/job/mix.h"
-#include "runtime/train/evaluation.h"
-#include "runtime/train/loss.h"
 #include "runtime/train/parameter_crc.h"
-#include "runtime/train/precision.h"
 #include "runtime/train/state_files.h"
+#include "runtime/train/step_batch.h"
 
 namespace hetero::train {
 namespace {
 
 constexpr char kNonFiniteRemedy[] =
     "Lower spec.training.optimizer.learningRate, set spec.training.gradientClipNorm, or warm up "
-    "with "
-    "spec.training.schedule.warmupSteps";
+    "with spec.training.schedule.warmupSteps";
 
 LearningRateOptions MakeLearningRate(const TrainerOptions& options, const job::StepPlan& plan) {
   const api::Training& training = options.job.spec.training;
@@ -28,22 +25,6 @@ LearningRateOptions MakeLearningRate(const TrainerOptions& options, const job::S
           .world_size = options.world_size,
           .total_steps = plan.total_steps(),
           .steps_per_epoch = plan.steps_per_epoch()};
-}
-
-std::unique_ptr<DataParallel> MakeDataParallel(Model& model, GlooGroup* group, base::Clock& clock) {
-  if (group == nullptr || !group->gradients()) return nullptr;
-  return std::make_unique<DataParallel>(model, *group, clock);
-}
-
-absl::Status CheckTicket(const feed::Batch& batch, const job::SlotRange& slots, int64_t step) {
-  const feed::Ticket& ticket = batch.ticket;
-  if (ticket.split == job::Split::kTrain && ticket.step == step && ticket.slots == slots &&
-      batch.count() == slots.count) {
-    return absl::OkStatus();
-  }
-  return absl::InternalError(absl::StrCat(
-      "the input gave ", batch.count(), " samples from slot ", ticket.slots.first, " of step ",
-      ticket.step, " where step ", step, " needs ", slots.count, " from slot ", slots.first));
 }
 
 }  // namespace
@@ -65,23 +46,18 @@ TrainingLoop::TrainingLoop(const TrainerOptions& options, const job::Schedule& s
       group_(collaborators.group),
       place_(PlaceOf(options)),
       agreement_(collaborators.agreement),
-      input_(options.conversion, options.input.channels, model_.channels_last(),
-             collaborators.device),
-      data_parallel_(MakeDataParallel(model_, collaborators.group, clock)),
       optimizer_(state_.optimizer()),
       learning_rate_(MakeLearningRate(options, schedule.training())),
-      phases_(collaborators.phases) {
-  if (!place_.partitioned()) return;
-  pipeline_ =
-      std::make_unique<Pipeline>(Pipeline::Collaborators{.model = model_,
-                                                         .layout = *collaborators.layout,
-                                                         .group = *group_,
-                                                         .data_parallel = data_parallel_.get(),
-                                                         .input = input_,
-                                                         .picture = options_.input,
-                                                         .training = training_,
-                                                         .phases = phases_});
-}
+      phases_(collaborators.phases),
+      runner_(options,
+              {.model = model_,
+               .optimizer = optimizer_,
+               .group = collaborators.group,
+               .layout = collaborators.layout,
+               .agreement = agreement_,
+               .phases = phases_,
+               .device = collaborators.device},
+              clock) {}
 
 std::string TrainingLoop::Where() const {
   return absl::StrCat("training step ", state_.standing.step + 1);
@@ -157,12 +133,12 @@ absl::Status TrainingLoop::TrainStep(int64_t step) {
   phases_.Charge(&Phases::wait);
   if (!batch.ok() && GenerationIsOver()) return absl::AbortedError("the generation is over");
 
-  const RankState own = StateFor(batch);
+  const RankState own = StateFor(batch, static_cast<uint64_t>(training_.seed));
   if (batch.ok()) state_.held = *std::move(batch);  // until the step is done
   absl::StatusOr<JobState> job = Agree(own);
   if (!job.ok()) return job.status();
   const feed::Batch& held = *state_.held;
-  if (data_parallel_) data_parallel_->BroadcastBuffers();
+  runner_.BroadcastBuffers();
   phases_.Charge(&Phases::all_reduce);
 
   state_.Begin();
@@ -213,22 +189,6 @@ absl::StatusOr<std::unique_ptr<feed::Batch>> TrainingLoop::NextBatch(int64_t ste
   return batch;
 }
 
-RankState TrainingLoop::StateFor(const absl::StatusOr<std::unique_ptr<feed::Batch>>& batch) const {
-  RankState state;
-  if (!batch.ok()) {
-    state.error = batch.status();
-    return state;
-  }
-  const feed::Batch& held = **batch;
-  state.samples = held.count();
-  for (int64_t i = 0; i < held.count(); ++i) {
-    const auto at = static_cast<size_t>(i);
-    state.digest.Add(static_cast<uint64_t>(training_.seed), held.ticket.epoch, held.ticket.step,
-                     held.ticket.slots.first + i, held.sample_ids[at], held.crcs[at]);
-  }
-  return state;
-}
-
 absl::StatusOr<JobState> TrainingLoop::Agree(RankState state) {
   state.stop = stop_.stop_requested();
   if (state.stop) state.error = absl::OkStatus();
@@ -263,95 +223,12 @@ double TrainingLoop::ComputeGradients(int64_t step, const feed::Batch& batch) {
   const double scale =
       count == 0 ? 0
                  : schedule_.training().LossScale(step, options_.rank) / static_cast<double>(count);
-  optimizer_.ZeroGradients();
-  phases_.Charge(&Phases::optimizer);
-  return pipeline_ ? pipeline_->ComputeGradients(batch, count, scale) : AddGradients(batch, scale);
-}
-
-double TrainingLoop::AddGradients(const feed::Batch& batch, double scale) {
-  const int64_t count = batch.count();
-  const int64_t at_once = training_.batch_size_per_worker;
-  double loss = 0;
-  int64_t first = 0;
-  do {
-    const Piece piece = MakePiece(batch, first, std::min(at_once, count - first));
-    phases_.Charge(&Phases::host_to_device);
-    first += at_once;
-    loss += RunPiece(piece, scale, /*reduce=*/first >= count);
-  } while (first < count);
-  return loss;
-}
-
-TrainingLoop::Piece TrainingLoop::MakePiece(const feed::Batch& batch, int64_t first,
-                                            int64_t count) const {
-  // A rank without a sample takes part with an empty picture that it does not own. Batch norm needs
-  // two samples: the only one stands twice and counts half each time, which gives the loss and the
-  // gradient of one.
-  const int64_t rows =
-      model_.has_batch_norm() ? std::max<int64_t>(count, 2) : std::max<int64_t>(count, 1);
-  const api::ImageShape& shape = options_.input;
-  const torch::TensorOptions here = torch::device(input_.place());
-  Piece piece;
-  piece.padded = rows != count;
-  if (count == 0) {
-    piece.images = torch::zeros({rows, shape.channels, shape.height, shape.width}, here);
-    piece.labels = torch::zeros({rows}, here.dtype(torch::kInt64));
-    piece.ownership = torch::zeros({rows}, here);
-    return piece;
-  }
-  piece.images = input_.Images(batch, first, count);
-  piece.labels = input_.Labels(batch, first, count);
-  if (piece.padded) {
-    piece.images = piece.images.repeat({rows, 1, 1, 1});
-    piece.labels = piece.labels.repeat({rows});
-  }
-  piece.ownership = torch::full({rows}, static_cast<float>(count) / static_cast<float>(rows), here);
-  return piece;
-}
-
-// Adds the gradients of `piece`, its losses times `scale`, and returns the sum of its losses.
-double TrainingLoop::RunPiece(const Piece& piece, double scale, bool reduce) {
-  std::vector<torch::Tensor> saved;
-  if (piece.padded) {
-    for (const torch::Tensor& buffer : model_.buffers()) saved.push_back(buffer.clone());
-  }
-  reduce = reduce && data_parallel_ != nullptr;
-  if (reduce) data_parallel_->BeforeForward();
-  torch::Tensor logits;
-  {
-    const PrecisionScope scope(training_.precision, input_.place());
-    logits = model_.forward(piece.images).to(torch::kFloat32);
-  }
-  const torch::Tensor loss =
-      (LossPerSample(training_.loss, logits, piece.labels) * piece.ownership).sum();
-  if (reduce) data_parallel_->BeforeBackward();
-  phases_.Charge(&Phases::forward);
-  (loss * scale).backward();
-  if (reduce) {
-    phases_.ChargeUntil(&Phases::backward, data_parallel_->gradients_ready());
-    phases_.Charge(&Phases::all_reduce);
-  }
-  if (piece.padded) {
-    torch::NoGradGuard no_grad;
-    const std::vector<torch::Tensor> buffers = model_.buffers();
-    for (size_t i = 0; i < buffers.size(); ++i) buffers[i].copy_(saved[i]);
-  }
-  phases_.Charge(&Phases::backward);
-  return loss.item<double>();
-}
-
-// Of the whole model. Each pipeline holds the same gradients.
-double TrainingLoop::GradientNorm() {
-  const double own = optimizer_.GradientNorm();
-  if (!place_.partitioned()) return own;
-  const double sum = agreement_.Sum(own * own);
-  phases_.Charge(&Phases::all_reduce);
-  return std::sqrt(sum / place_.pipelines);
+  return runner_.ComputeGradients(batch, count, scale);
 }
 
 // All ranks know the same gradient norm here, so they decide alike without asking each other.
 absl::Status TrainingLoop::UpdateParameters(int64_t step) {
-  const double norm = GradientNorm();
+  const double norm = runner_.GradientNorm();
   if (!std::isfinite(norm)) {
     if (training_.stop_on_non_finite == api::NonFiniteAction::kSkip) {
       log::Warning("skipped a step whose gradients are not finite", {{"step", step + 1}});
@@ -373,7 +250,7 @@ absl::Status TrainingLoop::UpdateParameters(int64_t step) {
 
 absl::Status TrainingLoop::FinishEpoch(int64_t step) {
   if (absl::StatusOr<JobState> state = Agree({}); !state.ok()) return state.status();
-  if (data_parallel_) data_parallel_->BroadcastBuffers();
+  runner_.BroadcastBuffers();
   const int64_t epoch = schedule_.training().At(step).epoch + 1;
   const uint32_t own = ParameterCrc(model_);
   const std::vector<int64_t> all = agreement_.Gather(own);
@@ -396,13 +273,10 @@ absl::Status TrainingLoop::Evaluate(int64_t step) {
   if (state_.pending) {
     if (absl::StatusOr<JobState> state = Agree({}); !state.ok()) return state.status();
   }
-  if (data_parallel_) data_parallel_->BroadcastBuffers();
+  runner_.BroadcastBuffers();
   phases_.Charge(&Phases::all_reduce);
   const int64_t batches = schedule_.evaluation_batches();
-  const RankState own = pipeline_
-                            ? pipeline_->Evaluate(batches, *batches_, observer_, interrupt_)
-                            : EvaluateShare(model_, input_, training_.loss, training_.precision,
-                                            batches, *batches_, observer_, phases_, interrupt_);
+  const RankState own = runner_.Evaluate(batches, *batches_, observer_, interrupt_);
   if (GenerationIsOver()) return absl::AbortedError("the generation is over");
   absl::StatusOr<JobState> sums = Agree(own);
   if (!sums.ok()) return sums.status();

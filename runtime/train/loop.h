@@ -6,12 +6,9 @@
 
 #include "runtime/train/agreement.h"
 #include "runtime/train/checkpointer.h"
-#include "runtime/train/ddp.h"
-#include "runtime/train/input.h"
 #include "runtime/train/learning_rate.h"
-#include "runtime/train/partition.h"
+#include "runtime/train/model_runner.h"
 #include "runtime/train/phase_clock.h"
-#include "runtime/train/pipeline.h"
 #include "runtime/train/trainer.h"
 #include "runtime/train/training_state.h"
 
@@ -45,12 +42,6 @@ class TrainingLoop {
   std::string Where() const;
 
  private:
-  // Samples that go through the model together. `ownership` sums to the number of real ones.
-  struct Piece {
-    torch::Tensor images, labels, ownership;
-    bool padded = false;
-  };
-
   absl::Status TrainStep(int64_t step);
   absl::Status FinishEpoch(int64_t step);
   absl::Status Evaluate(int64_t step);
@@ -60,14 +51,9 @@ class TrainingLoop {
   bool GenerationIsOver() const;
   absl::Status Seek();
   absl::StatusOr<std::unique_ptr<feed::Batch>> NextBatch(int64_t step);
-  RankState StateFor(const absl::StatusOr<std::unique_ptr<feed::Batch>>& batch) const;
   absl::StatusOr<JobState> Agree(RankState state);
   absl::Status ReportPending(const JobState& state);
   double ComputeGradients(int64_t step, const feed::Batch& batch);
-  double AddGradients(const feed::Batch& batch, double scale);
-  double GradientNorm();
-  Piece MakePiece(const feed::Batch& batch, int64_t first, int64_t count) const;
-  double RunPiece(const Piece& piece, double scale, bool reduce);
   absl::Status UpdateParameters(int64_t step);
 
   const TrainerOptions& options_;
@@ -86,12 +72,10 @@ class TrainingLoop {
   GlooGroup* group_;
   const PipelinePlace place_;
   Agreement& agreement_;
-  InputConverter input_;
-  std::unique_ptr<DataParallel> data_parallel_;  // null when nobody else trains these parameters
-  std::unique_ptr<Pipeline> pipeline_;           // null without partitions
   Optimizer& optimizer_;
   LearningRateOptions learning_rate_;
   PhaseClock& phases_;
+  ModelRunner runner_;
   bool stepped_ = false;
 };
 

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <memory>
+#include <stop_token>
+
+#include "runtime/train/agreement.h"
+#include "runtime/train/ddp.h"
+#include "runtime/train/input.h"
+#include "runtime/train/optimizer.h"
+#include "runtime/train/partition.h"
+#include "runtime/train/phase_clock.h"
+#include "runtime/train/pipeline.h"
+#include "runtime/train/trainer.h"
+
+namespace hetero::train {
+
+// What one rank computes with its model, or with its partition of it: gradients of a step's samples
+// and losses of the validation samples. Belongs to one thread. Functions throw what LibTorch
+// throws.
+class ModelRunner {
+ public:
+  struct Collaborators {
+    Model& model;
+    Optimizer& optimizer;                     // of the model's parameters
+    GlooGroup* group = nullptr;               // null for a job of one rank
+    const PartitionLayout* layout = nullptr;  // null without partitions
+    Agreement& agreement;
+    PhaseClock& phases;
+    Device& device;
+  };
+  // Everything named here outlives this.
+  ModelRunner(const TrainerOptions& options, const Collaborators& collaborators,
+              base::Clock& clock);
+
+  // Leaves the gradients of the step's `samples` in the parameters, their losses times `scale`,
+  // reduced over the ranks. `samples` are those of this rank, or of its pipeline; `batch` is what
+  // this rank has of them. Returns the sum of the losses that this rank computed.
+  double ComputeGradients(const feed::Batch& batch, int64_t samples, double scale);
+  // Of the whole model. Each pipeline holds the same gradients.
+  double GradientNorm();
+  // Gives all ranks that train the same parameters one rank's buffers.
+  void BroadcastBuffers();
+
+  // See EvaluateShare.
+  RankState Evaluate(int64_t batches, feed::BatchStream& stream, Observer& observer,
+                     std::stop_token stop);
+
+ private:
+  // Samples that go through the model together. `ownership` sums to the number of real ones.
+  struct Piece {
+    torch::Tensor images, labels, ownership;
+    bool padded = false;
+  };
+
+  double AddGradients(const feed::Batch& batch, double scale);
+  Piece MakePiece(const feed::Batch& batch, int64_t first, int64_t count) const;
+  double RunPiece(const Piece& piece, double scale, bool reduce);
+
+  const api::Training& training_;
+  const api::ImageShape picture_;
+  const PipelinePlace place_;
+  Model& model_;
+  Optimizer& optimizer_;
+  Agreement& agreement_;
+  PhaseClock& phases_;
+  InputConverter input_;
+  std::unique_ptr<DataParallel> data_parallel_;  // null when nobody else trains these parameters
+  std::unique_ptr<Pipeline> pipeline_;           // null without partitions
+};
+
+}  // namespace hetero::train

@@ -1,0 +1,34 @@
+#include "runtime/train/step_batch.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace hetero::train {
+
+absl::Status CheckTicket(const feed::Batch& batch, const job::SlotRange& slots, int64_t step) {
+  const feed::Ticket& ticket = batch.ticket;
+  if (ticket.split == job::Split::kTrain && ticket.step == step && ticket.slots == slots &&
+      batch.count() == slots.count) {
+    return absl::OkStatus();
+  }
+  return absl::InternalError(absl::StrCat(
+      "the input gave ", batch.count(), " samples from slot ", ticket.slots.first, " of step ",
+      ticket.step, " where step ", step, " needs ", slots.count, " from slot ", slots.first));
+}
+
+RankState StateFor(const absl::StatusOr<std::unique_ptr<feed::Batch>>& batch, uint64_t seed) {
+  RankState state;
+  if (!batch.ok()) {
+    state.error = batch.status();
+    return state;
+  }
+  const feed::Batch& held = **batch;
+  state.samples = held.count();
+  for (int64_t i = 0; i < held.count(); ++i) {
+    const auto at = static_cast<size_t>(i);
+    state.digest.Add(seed, held.ticket.epoch, held.ticket.step, held.ticket.slots.first + i,
+                     held.sample_ids[at], held.crcs[at]);
+  }
+  return state;
+}
+
+}  // namespace hetero::train
