@@ -1,7 +1,7 @@
 """Our training step against the same step in Python eager of the same LibTorch, in turn; CPU seconds of one thread.
 
     python -m pip install torch==2.11.0 torchvision==0.26.0
-    python tests/bench/train_step/compare.py build/release/tests/train_step [--pairs 20] [--ranks 2] [MODEL ...]
+    python tests/bench/train_step/compare.py build/release/tests/train_step [MODEL ...] [--pairs 20] [--side 224] [--ranks 2]
 
 Both processes stay alive, and take their steps alternately; the one that begins changes from pair to pair. Prints per
 model the median of the ratios ours / Python with its 95 % interval (bootstrap). Python uses channels last for
@@ -9,15 +9,20 @@ convolutions too, and torch.optim's default implementation for the CPU as well a
 
 With --ranks 2 each side trains in two processes with DDP over Gloo, and in one without, in turn. What DDP costs is half
 the CPU seconds of the two processes less those of the one.
+
+A process that has not taken its steps after --deadline seconds is killed, and the comparison fails.
 """
 
 import argparse
+import datetime
 import os
 import random
+import signal
 import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 CASES = {  # model: (batch, side, optimizer, steps per turn)
@@ -44,7 +49,8 @@ def peer(model_name, batch, side, optimizer_name, fused, ranks, folder):
     import torchvision
 
     torch.set_num_threads(1)
-    model = getattr(torchvision.models, model_name)().train()
+    shape = {"image_size": side} if model_name.startswith("vit") else {}
+    model = getattr(torchvision.models, model_name)(**shape).train()
     images = torch.rand(batch, 3, side, side)
     if model_name.startswith("resnet"):
         model = model.to(memory_format=torch.channels_last)
@@ -54,7 +60,8 @@ def peer(model_name, batch, side, optimizer_name, fused, ranks, folder):
     optimizer = (torch.optim.SGD(model.parameters(), momentum=0.9, **rate) if optimizer_name == "SGD"
                  else torch.optim.AdamW(model.parameters(), **rate))
     if ranks == 2:
-        torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=2)
+        torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=2,
+                                             timeout=datetime.timedelta(seconds=60))
         model = torch.nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view=True)
     for line in first if rank == 1 else sys.stdin:
         if ranks == 2 and rank == 0:
@@ -76,17 +83,46 @@ def peer(model_name, batch, side, optimizer_name, fused, ranks, folder):
 
 
 class Stepper:
+    """A process that takes steps, with the other rank that it may have started."""
+
+    deadline = 300  # seconds for the steps of one call
+    started = []
+
     def __init__(self, command):
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.command = command
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                        start_new_session=True)
+        self.started.append(self)
 
     def steps(self, count):
-        self.process.stdin.write(f"{count}\n")
-        self.process.stdin.flush()
-        return float(self.process.stdout.readline().split()[0]) / count
+        timer = threading.Timer(self.deadline, self.kill)
+        timer.start()
+        try:
+            self.process.stdin.write(f"{count}\n")
+            self.process.stdin.flush()
+            answer = self.process.stdout.readline().split()
+        except BrokenPipeError:
+            answer = []
+        finally:
+            timer.cancel()
+        if not answer:
+            raise SystemExit(f"{' '.join(self.command)}: ended, or took no step within {self.deadline} s")
+        return float(answer[0]) / count
 
     def end(self):
         self.process.stdin.close()
-        self.process.wait()
+        try:
+            self.process.wait(timeout=60)
+        except subprocess.TimeoutExpired:
+            raise SystemExit(f"{' '.join(self.command)}: does not end") from None
+        self.started.remove(self)
+
+    def kill(self):
+        # The group is there as long as one of its processes is.
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
 
 
 def interval(ratios, rounds=2000):
@@ -95,9 +131,7 @@ def interval(ratios, rounds=2000):
     return medians[int(0.025 * rounds)], medians[int(0.975 * rounds)]
 
 
-def python_stepper(name, arguments, ranks=1):
-    # The folder goes with the machine's other temporary files.
-    folder = tempfile.mkdtemp(prefix="train-step-")
+def python_stepper(name, arguments, ranks=1, folder=""):
     return Stepper([sys.executable, __file__, "--peer", name, str(ranks), folder, *arguments])
 
 
@@ -131,8 +165,9 @@ def with_interval(values):
     return f"{statistics.median(values):.3f} [{low:.3f}, {high:.3f}]"
 
 
-def compare(program, model, pairs):
-    batch, side, optimizer, count = CASES[model]
+def compare(program, model, pairs, side):
+    batch, usual_side, optimizer, count = CASES[model]
+    side = side or usual_side
     arguments = [model, str(batch), str(side), optimizer]
     fastest, other = faster_optimizer(arguments, count)
     ours = Stepper([program, *arguments])
@@ -144,18 +179,21 @@ def compare(program, model, pairs):
           flush=True)
 
 
-def compare_ddp(program, model, pairs):
-    batch, side, optimizer, count = CASES[model]
+def compare_ddp(program, model, pairs, side):
+    batch, usual_side, optimizer, count = CASES[model]
+    side = side or usual_side
     arguments = [model, str(batch), str(side), optimizer]
     fastest, python_one = faster_optimizer(arguments, count)
-    steppers = [Stepper([program, *arguments]), Stepper([program, *arguments, "2"]),
-                python_one, python_stepper(fastest, arguments, ranks=2)]
-    for stepper in steppers:
-        stepper.steps(3)
-    seconds = in_turn(steppers, pairs, count)
+    with tempfile.TemporaryDirectory(prefix="train-step-") as folder:
+        steppers = [Stepper([program, *arguments]), Stepper([program, *arguments, "2"]),
+                    python_one, python_stepper(fastest, arguments, 2, folder)]
+        for stepper in steppers:
+            stepper.steps(3)
+        seconds = in_turn(steppers, pairs, count)
     print(f"train_step {model} batch {batch} side {side} {optimizer}, 2 ranks: ours / Python ({fastest} optimiser) = "
-          f"{with_interval([s[1] / s[3] for s in seconds])} over {pairs} pairs; DDP costs each rank "
-          f"{with_interval([s[1] / 2 - s[0] for s in seconds])} CPU s here and "
+          f"{with_interval([s[1] / s[3] for s in seconds])} over {pairs} pairs; "
+          f"{statistics.median(s[1] for s in seconds):.3f} and {statistics.median(s[3] for s in seconds):.3f} CPU s; "
+          f"DDP costs each rank {with_interval([s[1] / 2 - s[0] for s in seconds])} CPU s here and "
           f"{with_interval([s[3] / 2 - s[2] for s in seconds])} in Python", flush=True)
 
 
@@ -165,12 +203,23 @@ def main():
         return peer(model, int(batch), int(side), optimizer, implementation == "fused", int(ranks), folder)
     parser = argparse.ArgumentParser()
     parser.add_argument("program")
-    parser.add_argument("models", nargs="*", default=list(CASES))
+    parser.add_argument("models", nargs="*", metavar="MODEL", help=f"default: {' '.join(CASES)}")
     parser.add_argument("--pairs", type=int, default=20)
+    parser.add_argument("--side", type=int, help="of the pictures; default: 224")
     parser.add_argument("--ranks", type=int, default=1, choices=(1, 2))
-    arguments = parser.parse_args()
-    for model in arguments.models or CASES:
-        (compare if arguments.ranks == 1 else compare_ddp)(arguments.program, model, arguments.pairs)
+    parser.add_argument("--deadline", type=float, default=Stepper.deadline)
+    # Options may stand between the program and the models.
+    arguments = parser.parse_intermixed_args()
+    if unknown := set(arguments.models) - set(CASES):
+        parser.error(f"no model {', '.join(sorted(unknown))}; there are {', '.join(CASES)}")
+    Stepper.deadline = arguments.deadline
+    run = compare if arguments.ranks == 1 else compare_ddp
+    try:
+        for model in arguments.models or CASES:
+            run(arguments.program, model, arguments.pairs, arguments.side)
+    finally:
+        for stepper in Stepper.started:
+            stepper.kill()
 
 
 if __name__ == "__main__":
