@@ -25,10 +25,9 @@ class Stopwatch {
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
 
-json QuickstartManifest() {
-  return json::parse(
-      ControlPlane::Get().MustKubectl({"create", "--dry-run=client", "-o", "json", "-f",
-                                       HETERO_SOURCE_DIR "/examples/quickstart.yaml"}));
+json Example(const std::string& name) {
+  return json::parse(ControlPlane::Get().MustKubectl(
+      {"create", "--dry-run=client", "-o", "json", "-f", HETERO_SOURCE_DIR "/examples/" + name}));
 }
 
 // The report lies on a volume that only pods see: a reader pod brings it, and is gone then.
@@ -57,6 +56,24 @@ void ExpectReportFetched(const JobUnderTest& job, const std::string& name_space,
   });
 }
 
+// The README's commands, on any cluster: no volume is needed.
+TEST(Quickstart, OfTheReadmeHasTheLocalRunsResult) {
+  Installation::Get();
+  JobNamespace space("readme");
+  const json manifest = Example("quickstart-kubernetes.yaml");
+  const json local = LocalReport(manifest);
+  ASSERT_TRUE(local.is_object());
+  JobUnderTest job(space.name(), manifest);
+  ASSERT_TRUE(job.WaitIs("Succeeded", seconds(300)));
+  EXPECT_EQ(job.Status()["result"]["streamDigest"], local["streamDigest"]);
+  const CommandResult report =
+      RunCommand({HETERO_BIN_DIR "/kubectl-hetero", "report", job.name(), "-n", space.name()}, "",
+                 seconds(60));
+  EXPECT_EQ(report.exit_code, 0) << report.output;
+  EXPECT_NE(report.output.find("\n    accuracy "), std::string::npos) << report.output;
+  EXPECT_TRUE(job.WaitGone(seconds(120)));
+}
+
 TEST(Quickstart, FromApplyToGone) {
   Installation::Get();
   if (SharedFolder().empty())
@@ -68,7 +85,7 @@ TEST(Quickstart, FromApplyToGone) {
                   "--classes", "10", "--samples", "1500", "--validation-samples", "300", "--size",
                   "32", "--seed", "7", space.folder() + "/quickstart"});
   ASSERT_EQ(made.exit_code, 0) << made.output;
-  json manifest = QuickstartManifest();
+  json manifest = Example("quickstart.yaml");
   MountData(manifest);
   for (const char* role : {"head", "cpu", "gpu"}) {
     RuntimeOf(manifest, role)["resources"]["requests"] = {{"cpu", "100m"}};
