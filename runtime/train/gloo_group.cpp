@@ -125,10 +125,12 @@ void GlooGroup::BroadcastControl(torch::Tensor& values, int32_t root) {
   control_->broadcast(tensors, options)->wait();
 }
 
-void GlooGroup::Cut() {
-  if (device_ != nullptr) device_->CutGradients();
-  const int cut = CutConnections(listeners_);
-  log::Info("cut the connections of the process group", {{"rank", rank_}, {"connections", cut}});
+std::function<void()> GlooGroup::Cutter() const {
+  return [device = device_, listeners = listeners_, rank = rank_] {
+    if (device != nullptr) device->CutGradients();
+    const int cut = CutConnections(listeners);
+    log::Info("cut the connections of the process group", {{"rank", rank}, {"connections", cut}});
+  };
 }
 
 }  // namespace hetero::train

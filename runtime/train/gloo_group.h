@@ -2,6 +2,7 @@
 
 #include <torch/torch.h>
 
+#include <functional>
 #include <memory>
 #include <set>
 #include <stop_token>
@@ -47,7 +48,9 @@ class GlooGroup {
   void BroadcastControl(torch::Tensor& values, int32_t root);
 
   // Ends every collective under way, and all later ones, with an exception, here and on the peers.
-  void Cut();
+  void Cut() { Cutter()(); }
+  // Does the same, also while the group is being destroyed and afterwards.
+  std::function<void()> Cutter() const;
 
   // Numbered by pipeline. Null when there is but one.
   const c10::intrusive_ptr<c10d::ProcessGroup>& gradients() const { return gradients_; }

@@ -2,9 +2,12 @@
 
 #include <condition_variable>
 #include <mutex>
+#include <utility>
 
 namespace hetero::train {
 namespace {
+
+constexpr base::Duration kAgain = std::chrono::seconds(5);
 
 // Returns whether `stop` came before `finished`.
 bool WaitForStop(std::stop_token stop, std::stop_token finished) {
@@ -22,10 +25,16 @@ bool WaitForStop(std::stop_token stop, std::stop_token finished) {
 }  // namespace
 
 StopWatcher::StopWatcher(std::stop_token stop, base::Duration grace, base::Clock& clock,
-                         std::function<void()> cut)
-    : thread_([stop, grace, &clock, cut = std::move(cut)](std::stop_token finished) {
+                         std::function<void()> cut, LastResort last_resort)
+    : thread_([stop, grace, &clock, cut = std::move(cut),
+               last = std::move(last_resort)](std::stop_token finished) mutable {
         if (!WaitForStop(stop, finished)) return;
-        if (clock.SleepFor(grace, finished)) cut();
+        if (!clock.SleepFor(grace, finished)) return;
+        const base::Instant deadline = clock.Now() + last.patience;
+        do {
+          if (last.give_up && clock.Now() >= deadline) std::exchange(last.give_up, nullptr)();
+          cut();
+        } while (clock.SleepFor(kAgain, finished));
       }) {}
 
 }  // namespace hetero::train

@@ -1,5 +1,6 @@
 #include "runtime/train/trainer.h"
 
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -37,6 +38,10 @@ constexpr base::Duration kStopGrace = std::chrono::seconds(1);
 constexpr base::Duration kPartitionedStopGrace = std::chrono::seconds(10);
 constexpr base::Duration kGatherGrace = std::chrono::seconds(15);
 
+// How long after the end of its generation a rank may take to leave: to the end of a step's forward
+// or of a checkpoint. What holds it longer is nothing that ends.
+constexpr base::Duration kLeavingPatience = std::chrono::minutes(10);
+
 constexpr char kWeightsFile[] = "model.safetensors";
 
 absl::Status CheckOptions(const TrainerOptions& options) {
@@ -58,6 +63,14 @@ absl::Status CheckOptions(const TrainerOptions& options) {
                                                    training.loss.name, "\"; use CrossEntropy"));
   }
   return absl::OkStatus();
+}
+
+// The process that takes this one's place joins the next generation as any replaced rank does.
+[[noreturn]] void EndProcess() {
+  log::Error(
+      "this rank does not get out of a process group whose generation is over; ending the "
+      "process, so that another takes its place");
+  std::_Exit(1);
 }
 
 class Trainer {
@@ -128,20 +141,20 @@ class Trainer {
     if (options_.world_size == 1) return Train(nullptr, interrupt.get_token(), [] {});
     try {
       where_ = "forming the process group";
-      const std::shared_ptr<GlooGroup> group =
-          former_.Form({.rank = options_.rank,
-                        .world_size = options_.world_size,
-                        .partitions = PlaceOf(options_).partitions,
-                        .generation = generation.number,
-                        .host = generation.host,
-                        .device = device_.get()},
-                       generation.store, interrupt.get_token());
+      std::shared_ptr<GlooGroup> group = former_.Form({.rank = options_.rank,
+                                                       .world_size = options_.world_size,
+                                                       .partitions = PlaceOf(options_).partitions,
+                                                       .generation = generation.number,
+                                                       .host = generation.host,
+                                                       .device = device_.get()},
+                                                      generation.store, interrupt.get_token());
       if (group == nullptr) return Over();
       log::Info("formed the process group", {{"generation", generation.number},
                                              {"rank", options_.rank},
                                              {"ranks", options_.world_size}});
       where_ = "taking over the state";
-      const auto cut = [&group] { group->Cut(); };
+      // The watchers live until the group is destroyed, which waits for its threads.
+      const auto cut = group->Cutter();
       auto watcher = std::make_unique<StopWatcher>(
           stop_, partitioned() ? kPartitionedStopGrace : kStopGrace, clock_, cut);
       // All ranks have agreed to stop, and are busy with what they leave behind.
@@ -149,8 +162,9 @@ class Trainer {
         watcher.reset();
         watcher = std::make_unique<StopWatcher>(stop_, kGatherGrace, clock_, cut);
       };
-      StopWatcher over_watcher(generation.over, {}, clock_, [&group] { group->Cut(); });
-      const absl::Status status = TrainOver(*group, interrupt.get_token(), agreed);
+      StopWatcher over_watcher(generation.over, {}, clock_, cut,
+                               {.patience = kLeavingPatience, .give_up = EndProcess});
+      const absl::Status status = TrainOver(std::move(group), interrupt.get_token(), agreed);
       return absl::IsAborted(status) ? Over() : status;
     } catch (const c10::DistError& error) {
       return Lost(error.what_without_backtrace());
@@ -166,13 +180,14 @@ class Trainer {
     }
   }
 
-  absl::Status TrainOver(GlooGroup& group, std::stop_token interrupt,
+  // Lets go of the group.
+  absl::Status TrainOver(std::shared_ptr<GlooGroup> group, std::stop_token interrupt,
                          const std::function<void()>& agreed_to_stop) {
     try {
-      return Train(&group, std::move(interrupt), agreed_to_stop);
+      return Train(group.get(), std::move(interrupt), agreed_to_stop);
     } catch (...) {
       // Collectives still queued would wait for peers that no longer take part.
-      group.Cut();
+      group->Cut();
       throw;
     }
   }
