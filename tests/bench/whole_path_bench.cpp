@@ -107,8 +107,10 @@ int Main() {
       bench::Median(kernel_ms), bench::Median(worker_ms), bench::Median(consumer_ms), share,
       kTarget, share >= kTarget ? "met" : "not met", bench::Median(whole_share),
       bench::Median(rates), whole.worker_mib, whole.consumer_mib);
-  std::printf("  all processes but the launcher together, shared pages once: %.0f MiB (target < %.0f: %s)\n", together,
-              kMostMib, together < kMostMib ? "met" : "not met");
+  std::printf(
+      "  all processes but the launcher together, shared pages once: %.0f MiB (target < %.0f: "
+      "%s)\n",
+      together, kMostMib, together < kMostMib ? "met" : "not met");
   return 0;
 }
 
