@@ -44,7 +44,11 @@ ModelRunner::ModelRunner(const TrainerOptions& options, const Collaborators& col
 }
 
 double ModelRunner::ComputeGradients(const feed::Batch& batch, int64_t samples, double scale) {
-  optimizer_.ZeroGradients();
+  if (data_parallel_ && !pipeline_) {
+    optimizer_.DropGradients();
+  } else {
+    optimizer_.ZeroGradients();
+  }
   phases_.Charge(&Phases::optimizer);
   return pipeline_ ? pipeline_->ComputeGradients(batch, samples, scale)
                    : AddGradients(batch, scale);

@@ -27,9 +27,7 @@ torch::Tensor FlatView(const torch::Tensor& tensor) {
 Optimizer::Optimizer(const api::Optimizer& options, std::vector<torch::Tensor> parameters)
     : options_(options), parameters_(std::move(parameters)) {
   torch::NoGradGuard no_grad;
-  for (torch::Tensor& parameter : parameters_) {
-    if (!parameter.grad().defined()) parameter.mutable_grad() = torch::zeros_like(parameter);
-  }
+  ZeroGradients();
   if (options_.name == api::OptimizerKind::kSgd) {
     if (options_.momentum != 0) first_moments_ = ZerosLike(parameters_);
     return;
@@ -51,8 +49,8 @@ std::vector<torch::Tensor> Optimizer::Gradients() const {
 
 // LibTorch's fused kernels copy operands that are not contiguous in the usual order, there and back
 // again: with channels last that costs more than the update. Element by element the order does not
-// matter, so they are given the memory as it lies. DataParallel replaces the gradients once, after
-// its first step.
+// matter, so they are given the memory as it lies. That stays where it is: DataParallel moves the
+// gradients once, after its first step.
 const Optimizer::Operands& Optimizer::Flat() {
   std::vector<const void*> memory;
   memory.reserve(2 * parameters_.size());
@@ -78,7 +76,14 @@ const Optimizer::Operands& Optimizer::Flat() {
 
 void Optimizer::ZeroGradients() {
   torch::NoGradGuard no_grad;
+  for (torch::Tensor& parameter : parameters_) {
+    if (!parameter.grad().defined()) parameter.mutable_grad() = torch::zeros_like(parameter);
+  }
   at::_foreach_zero_(Gradients());
+}
+
+void Optimizer::DropGradients() {
+  for (torch::Tensor& parameter : parameters_) parameter.mutable_grad().reset();
 }
 
 double Optimizer::GradientNorm() const {

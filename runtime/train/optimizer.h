@@ -9,14 +9,18 @@
 
 namespace hetero::train {
 
-// The update rules of torch.optim.SGD, Adam and AdamW in LibTorch's fused kernels. Gradients always
-// exist and are cleared in place, because under DataParallel they are views into its buckets, which
-// must not be replaced. Belongs to one thread. Functions throw what LibTorch throws.
+// The update rules of torch.optim.SGD, Adam and AdamW in LibTorch's fused kernels. Every parameter
+// has a gradient when they are applied. Belongs to one thread. Functions throw what LibTorch throws.
 class Optimizer {
  public:
   Optimizer(const api::Optimizer& options, std::vector<torch::Tensor> parameters);
 
+  // In place: their memory is used again.
   void ZeroGradients();
+  // For models whose next backward is reduced by DataParallel without a pipeline. It copies fresh
+  // gradients into its buckets and makes them views of these; a gradient that is there already
+  // would be cleared, added to and divided in place, three times the memory traffic.
+  void DropGradients();
   // Euclidean norm over all gradients together; not finite when any gradient is not.
   double GradientNorm() const;
   // Multiplies all gradients by max_norm / (norm + 1e-6) when that is below 1, as

@@ -91,8 +91,10 @@ class Rank {
   }
 
   void TakeStep() {
-    optimizer_.ZeroGradients();
-    if (data_parallel_) {
+    if (!data_parallel_) {
+      optimizer_.ZeroGradients();
+    } else {
+      optimizer_.DropGradients();
       data_parallel_->BroadcastBuffers();
       data_parallel_->BeforeForward();
     }

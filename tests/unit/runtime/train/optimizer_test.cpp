@@ -97,6 +97,16 @@ TEST(OptimizerTest, ClipsLikeLibTorch) {
   EXPECT_EQ(optimizer.GradientNorm(), 0);
 }
 
+TEST(OptimizerTest, DroppedGradientsComeBackAsZeros) {
+  std::vector<torch::Tensor> parameters = MakeParameters();
+  Optimizer optimizer({}, parameters);
+  SetGradients(parameters, 1);
+  optimizer.DropGradients();
+  EXPECT_FALSE(parameters[0].grad().defined());
+  optimizer.ZeroGradients();
+  EXPECT_EQ(optimizer.GradientNorm(), 0);
+}
+
 TEST(OptimizerTest, OneBadGradientMakesTheNormNotFinite) {
   std::vector<torch::Tensor> parameters = MakeParameters();
   Optimizer optimizer({}, parameters);
