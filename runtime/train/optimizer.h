@@ -10,7 +10,8 @@
 namespace hetero::train {
 
 // The update rules of torch.optim.SGD, Adam and AdamW in LibTorch's fused kernels. Every parameter
-// has a gradient when they are applied. Belongs to one thread. Functions throw what LibTorch throws.
+// has a gradient when they are applied. Belongs to one thread. Functions throw what LibTorch
+// throws.
 class Optimizer {
  public:
   Optimizer(const api::Optimizer& options, std::vector<torch::Tensor> parameters);
