@@ -3,7 +3,7 @@
     python exchange_weights.py check MODEL SIDE FILE   # FILE holds our model filled by the formula (fill)
     python exchange_weights.py write MODEL SIDE FILE   # torchvision's model, filled likewise, saved by Python
 
-Exit code 77 when torch, torchvision or safetensors is not installed.
+Exit code 77 when torch, torchvision or safetensors is not installed; torchvision_files.py needs neither of the first two.
 """
 
 import pathlib

@@ -10,6 +10,10 @@ convolutions too, and torch.optim's default implementation for the CPU as well a
 With --ranks 2 each side trains in two processes with DDP over Gloo, and in one without, in turn. What DDP costs is half
 the CPU seconds of the two processes less those of the one.
 
+Our programs keep the memory that they free; Python gives large pieces back to the kernel, and pays for fresh pages in
+every step. With --keep-memory Python's allocator is set as ours. What DDP costs is comparable only then: without it,
+Python's one process pays for fresh gradients, and each of its two keeps them in DDP's buckets.
+
 A process that has not taken its steps after --deadline seconds is killed, and the comparison fails.
 """
 
@@ -86,12 +90,16 @@ class Stepper:
     """A process that takes steps, with the other rank that it may have started."""
 
     deadline = 300  # seconds for the steps of one call
+    keep_memory = False  # of Python's processes
     started = []
 
     def __init__(self, command):
         self.command = command
+        # As KeepMemory() in train_step.cpp.
+        kept = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2**31 - 1), "MALLOC_TOP_PAD_": str(64 << 20)}
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                                        start_new_session=True)
+                                        start_new_session=True,
+                                        env=os.environ | (kept if self.keep_memory else {}))
         self.started.append(self)
 
     def steps(self, count):
@@ -207,12 +215,14 @@ def main():
     parser.add_argument("--pairs", type=int, default=20)
     parser.add_argument("--side", type=int, help="of the pictures; default: 224")
     parser.add_argument("--ranks", type=int, default=1, choices=(1, 2))
+    parser.add_argument("--keep-memory", action="store_true", help="Python's allocator too keeps what is freed")
     parser.add_argument("--deadline", type=float, default=Stepper.deadline)
     # Options may stand between the program and the models.
     arguments = parser.parse_intermixed_args()
     if unknown := set(arguments.models) - set(CASES):
         parser.error(f"no model {', '.join(sorted(unknown))}; there are {', '.join(CASES)}")
     Stepper.deadline = arguments.deadline
+    Stepper.keep_memory = arguments.keep_memory
     run = compare if arguments.ranks == 1 else compare_ddp
     try:
         for model in arguments.models or CASES:

@@ -10,8 +10,11 @@ namespace hetero::train {
 
 PythonResult RunPython(const std::string& script, const std::string& arguments) {
   const char* python = std::getenv("HETERO_PYTHON");
-  const std::string command = std::string(python != nullptr ? python : "python3") + " " +
-                              HETERO_SOURCE_DIR + "/tests/golden/" + script + " " + arguments;
+  // The libraries of tests/golden/readers.txt are the machine's python3's.
+  const std::string interpreter =
+      python != nullptr ? python : "PYTHONPATH=" HETERO_PYTHON_READERS " python3";
+  const std::string command =
+      interpreter + " " + HETERO_SOURCE_DIR + "/tests/golden/" + script + " " + arguments;
   PythonResult result;
   FILE* pipe = popen(command.c_str(), "r");
   if (pipe == nullptr) return result;
