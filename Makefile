@@ -6,7 +6,7 @@ JOBS   ?= $(shell nproc)
 DEMO   ?= out/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test unit sanitize soak bench format lint clean
+.PHONY: help setup configure build demo test unit sanitize soak bench format lint clean
 
 help:  ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -14,12 +14,15 @@ help:  ## this list
 setup:  ## install packages and LibTorch (Debian 12; asks sudo where needed)
 	@scripts/setup.sh
 
-build: setup  ## build all programs into build/release/bin
+configure: setup
 	@mkdir -p build && cmake --preset $(PRESET) -Wno-dev >build/$(PRESET).configure.log 2>&1 || { cat build/$(PRESET).configure.log; exit 1; }
+
+build: configure  ## build all programs and tests into build/release
 	@cmake --build $(BUILD) -j $(JOBS)
 
-demo: build  ## make a small dataset and train on it: 1 head, 2 CPU workers, 2 trainers
-	@scripts/demo.sh $(BIN) $(DEMO)
+demo: configure  ## build two programs, make a small dataset and train on it: 1 head, 2 CPU workers, 2 trainers
+	@cmake --build $(BUILD) -j $(JOBS) --target hetero-runtime hetero-trainer
+	@scripts/demo.sh $(BUILD)/bin $(DEMO)
 
 test:  ## set up, build and run every test layer
 	@scripts/test.sh
