@@ -24,6 +24,7 @@ struct StreamStats {
   int64_t duplicates_dropped = 0;
   int64_t tickets_moved = 0;     // from a busy worker to an idle one
   int64_t batches_in_place = 0;  // read where the worker wrote them, in shared memory
+  int64_t batches_direct = 0;    // read from a data connection straight into their memory
   int64_t batches_damaged = 0;   // on their way, found by their checksums and asked for again
 };
 

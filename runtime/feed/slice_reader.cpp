@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "absl/strings/str_cat.h"
+
 namespace hetero::feed {
 
 absl::StatusOr<SliceReader> SliceReader::Open(const grpc::ByteBuffer& buffer) {
@@ -15,8 +17,11 @@ absl::StatusOr<SliceReader> SliceReader::Open(const grpc::ByteBuffer& buffer) {
   return reader;
 }
 
-bool SliceReader::Read(void* out, size_t size) {
-  if (size > left_) return false;
+absl::Status SliceReader::Read(void* out, size_t size) {
+  if (size > left_) {
+    return absl::DataLossError(absl::StrCat("a message ends ", size - left_,
+                                            " bytes too early: ", size, " were expected"));
+  }
   auto* to = static_cast<uint8_t*>(out);
   left_ -= size;
   while (size > 0) {
@@ -31,7 +36,7 @@ bool SliceReader::Read(void* out, size_t size) {
       offset_ = 0;
     }
   }
-  return true;
+  return absl::OkStatus();
 }
 
 }  // namespace hetero::feed

@@ -7,18 +7,19 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "runtime/feed/byte_source.h"
 
 namespace hetero::feed {
 
 // Reads the bytes of a gRPC message in order without joining its slices first. Not thread-safe.
-class SliceReader {
+class SliceReader : public ByteSource {
  public:
   // References the buffer's slices; no byte is copied. kDataLoss when gRPC cannot unpack it.
   static absl::StatusOr<SliceReader> Open(const grpc::ByteBuffer& buffer);
 
-  size_t left() const { return left_; }
-  // Copies the next `size` bytes to `out`; false, and nothing is read, when fewer are left.
-  bool Read(void* out, size_t size);
+  size_t left() const override { return left_; }
+  // kDataLoss, and nothing is read, when fewer are left.
+  absl::Status Read(void* out, size_t size) override;
 
  private:
   std::vector<grpc::Slice> slices_;

@@ -41,6 +41,7 @@ class TicketClient : public BatchStream {
     const SampleProducer* finisher = nullptr;
     int finisher_threads = 1;
     base::TlsOptions tls;
+    bool data_connections = true;  // beside gRPC's, to workers that are reached by TCP
   };
   // `producer` serves tickets on this host's own cores as `local_share` says, and may be null
   // when this host cannot read the dataset. `schedule` decides the tickets. Both outlive the

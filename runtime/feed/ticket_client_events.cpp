@@ -164,6 +164,7 @@ void TicketClientImpl::OnFrame(ProducerId id, Frame frame) {
                             .work = base::FromSeconds(work_seconds)})) {
     stats_.bytes_waiting += frame.batch->images.size();
     if (frame.batch->images.shared()) ++stats_.batches_in_place;
+    if (frame.direct) ++stats_.batches_direct;
     journal_.OnArrived(id, ticket.id, work_seconds, clock_.Now());
     batches_[ticket.id] = std::move(frame.batch);
   }

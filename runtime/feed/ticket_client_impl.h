@@ -48,6 +48,7 @@ class TicketClientImpl : public TicketClient {
     base::Backoff backoff{
         {.initial = std::chrono::milliseconds(50), .max = std::chrono::milliseconds(1000)}};
     base::Instant redial_at;
+    int data_unanswered = 0;  // data connections in a row that the worker did not take up
   };
 
   // All of these with mutex_ held.
@@ -64,10 +65,13 @@ class TicketClientImpl : public TicketClient {
   void RemoveWorker(ProducerId id);
   // Lets a worker of this host put its batches where they can be read in place.
   void ShareMemory(const Worker& worker);
+  // Lets a worker of another host send them past gRPC.
+  void OpenData(Worker* worker);
   absl::StatusOr<std::unique_ptr<Batch>> TakeHead();
 
   void OnUp(ProducerId id);
   void OnFrame(ProducerId id, Frame frame);
+  void OnData(ProducerId id);
   void OnDown(ProducerId id, const absl::Status& status);
   void Drive(std::stop_token stop);
 

@@ -14,6 +14,7 @@ namespace {
 
 constexpr int kAnySize = -1;
 constexpr int kFrameBytes = 4 << 20;      // of HTTP/2
+constexpr int kMostUnanswered = 3;        // data connections, after which gRPC's has to do
 constexpr int kLookaheadBytes = 8 << 20;  // that a worker may send before they are asked for
 
 std::shared_ptr<grpc::Channel> MakeChannel(
@@ -83,6 +84,7 @@ void TicketClientImpl::Dial(ProducerId id, Worker* worker) {
   TrainerStream::Callbacks callbacks;
   callbacks.on_up = [this, id] { OnUp(id); };
   callbacks.on_frame = [this, id](Frame frame) { OnFrame(id, std::move(frame)); };
+  callbacks.on_data = [this, id] { OnData(id); };
   callbacks.on_down = [this, id](const absl::Status& status) { OnDown(id, status); };
   worker->stream = TrainerStream::Dial(worker->channel, std::move(callbacks));
 }
@@ -98,12 +100,28 @@ void TicketClientImpl::ShareMemory(const Worker& worker) {
             {{"worker", worker.address.name}, {"reason", sent.message()}});
 }
 
+void TicketClientImpl::OpenData(Worker* worker) {
+  if (!options_.data_connections || worker->stream == nullptr ||
+      worker->address.address.starts_with("unix:") || worker->data_unanswered >= kMostUnanswered) {
+    return;
+  }
+  ++worker->data_unanswered;
+  worker->stream->OpenData(!options_.tls.plain_text);
+}
+
+void TicketClientImpl::OnData(ProducerId id) {
+  const std::lock_guard lock(mutex_);
+  const auto it = workers_.find(id);
+  if (it != workers_.end()) it->second.data_unanswered = 0;
+}
+
 void TicketClientImpl::OnUp(ProducerId id) {
   const std::lock_guard lock(mutex_);
   const auto it = workers_.find(id);
   if (it == workers_.end() || closing_) return;
   it->second.backoff.Reset();
   ShareMemory(it->second);
+  OpenData(&it->second);
   log::Info("CPU worker up", {{"worker", it->second.address.name}, {"rank", options_.rank}});
   Apply(Window::StreamUp{id});
 }

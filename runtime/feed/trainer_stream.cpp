@@ -2,7 +2,10 @@
 
 #include <grpcpp/generic/generic_stub.h>
 
+#include <random>
 #include <utility>
+
+#include "base/log.h"
 
 namespace hetero::feed {
 
@@ -25,6 +28,43 @@ void TrainerStream::Share(std::shared_ptr<const TrainerRegion> region) {
   region_ = std::move(region);
 }
 
+void TrainerStream::OpenData(bool secured) {
+  std::random_device random;
+  DataOffer offer{.id = uint64_t{random()} << 32 | random(), .key = secured ? NewDataKey() : ""};
+  if (offer.id == 0 || (secured && offer.key.empty())) return;
+  const std::lock_guard lock(mutex_);
+  if (ended_ || data_ != nullptr) return;
+  absl::StatusOr<std::unique_ptr<DataReceiver>> data = DataReceiver::Start(
+      context_.peer(), offer,
+      {.on_answer = callbacks_.on_data,
+       .on_frame = callbacks_.on_frame,
+       .on_end = [this](const absl::Status& status, bool dialled) { OnDataEnd(status, dialled); }});
+  if (!data.ok()) {
+    log::Info("batches come over gRPC", {{"reason", data.status().message()}});
+    return;
+  }
+  data_ = *std::move(data);
+  next_.data = std::move(offer);
+  if (!writing_) WriteNext();
+}
+
+void TrainerStream::OnDataEnd(const absl::Status& status, bool dialled) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (ended_) return;
+  }
+  if (dialled) return Break(status);  // whether it was taken up, and what was lost, nobody can say
+  log::Info("batches come over gRPC", {{"reason", status.message()}, {"peer", context_.peer()}});
+}
+
+void TrainerStream::Break(const absl::Status& reason) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (broken_.ok()) broken_ = reason;
+  }
+  context_.TryCancel();
+}
+
 void TrainerStream::Send(const TicketRequest& request) {
   const std::lock_guard lock(mutex_);
   if (ended_) return;
@@ -39,7 +79,7 @@ void TrainerStream::Send(const TicketRequest& request) {
 }
 
 void TrainerStream::WriteNext() {
-  if (next_.issue.empty() && next_.cancel.empty()) return;
+  if (next_.issue.empty() && next_.cancel.empty() && !next_.data.has_value()) return;
   request_ = EncodeRequest(next_);
   next_ = {};
   writing_ = true;
@@ -68,8 +108,7 @@ void TrainerStream::OnReadDone(bool ok) {
   frame_.Clear();
   if (!decoded.ok()) {
     // Where the next frame begins can no longer be trusted, nor which ticket this one answered.
-    broken_ = decoded;
-    context_.TryCancel();
+    Break(decoded);
   }
   StartRead(&frame_);
 }
@@ -82,10 +121,19 @@ void TrainerStream::OnWriteDone(bool ok) {
 }
 
 void TrainerStream::OnDone(const grpc::Status& status) {
-  const absl::Status reason =
-      broken_.ok()
-          ? absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message())
-          : broken_;
+  std::unique_ptr<DataReceiver> data;
+  absl::Status reason;
+  {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+    data = std::move(data_);
+    reason = broken_;
+  }
+  data.reset();  // no frame comes after on_down
+  if (reason.ok()) {
+    reason =
+        absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
+  }
   const std::function<void(absl::Status)> on_down = callbacks_.on_down;
   self_.reset();  // this object may be gone from here on
   on_down(reason);

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/crc32c.h"
+#include "base/status_macros.h"
 #include "hetero/v1/feed.pb.h"
 #include "runtime/feed/slice_reader.h"
 
@@ -125,7 +126,7 @@ absl::StatusOr<int64_t> TensorBytes(const v1::FrameHeader& header, size_t left) 
 }
 
 absl::StatusOr<Frame> DecodeBatch(const v1::FrameHeader& header, Frame frame,
-                                  const TrainerRegion* region, SliceReader* reader) {
+                                  const TrainerRegion* region, ByteSource* reader) {
   if (header.has_shared() && region == nullptr) {
     return absl::DataLossError(absl::StrCat("batch frame of ticket ", header.ticket().id(),
                                             ": in shared memory, but this stream has none"));
@@ -157,7 +158,9 @@ absl::StatusOr<Frame> DecodeBatch(const v1::FrameHeader& header, Frame frame,
   const int64_t sample_bytes = batch->count() == 0 ? 0 : *bytes / batch->count();
   uint8_t* out = batch->images.data();
   for (int64_t i = 0; i < batch->count(); ++i, out += sample_bytes) {
-    if (!header.has_shared()) reader->Read(out, static_cast<size_t>(sample_bytes));
+    if (!header.has_shared()) {
+      HETERO_RETURN_IF_ERROR(reader->Read(out, static_cast<size_t>(sample_bytes)));
+    }
     crc = base::Crc32c(out, static_cast<size_t>(sample_bytes), crc);  // while it is in the cache
   }
   if (crc != header.batch_crc32c()) {
@@ -172,18 +175,19 @@ absl::StatusOr<Frame> DecodeBatch(const v1::FrameHeader& header, Frame frame,
   return frame;
 }
 
-absl::StatusOr<v1::FrameHeader> ReadHeader(SliceReader* reader) {
+absl::StatusOr<v1::FrameHeader> ReadHeader(ByteSource* reader) {
   std::array<uint8_t, kPrefixBytes> prefix;
-  if (!reader->Read(prefix.data(), prefix.size())) {
+  if (reader->left() < prefix.size()) {
     return absl::DataLossError("a feed frame ends inside its prefix");
   }
+  HETERO_RETURN_IF_ERROR(reader->Read(prefix.data(), prefix.size()));
   const uint32_t size = GetLittleEndian(prefix.data());
   if (size > kMaxHeaderBytes || size > reader->left()) {
     return absl::DataLossError(absl::StrCat("a feed frame announces a header of ", size, " bytes, ",
                                             reader->left(), " were sent"));
   }
   std::string bytes(size, '\0');
-  reader->Read(bytes.data(), size);
+  HETERO_RETURN_IF_ERROR(reader->Read(bytes.data(), size));
   if (base::Crc32c(bytes.data(), size) != GetLittleEndian(prefix.data() + 4)) {
     return absl::DataLossError("a feed frame's header was damaged on its way (CRC32C)");
   }
@@ -194,7 +198,9 @@ absl::StatusOr<v1::FrameHeader> ReadHeader(SliceReader* reader) {
   return header;
 }
 
-absl::StatusOr<Frame> ReadFrame(const TrainerRegion* region, SliceReader* reader) {
+}  // namespace
+
+absl::StatusOr<Frame> ReadFrame(const TrainerRegion* region, ByteSource* reader) {
   const absl::StatusOr<v1::FrameHeader> header = ReadHeader(reader);
   if (!header.ok()) return header.status();
   const absl::StatusOr<Ticket> ticket = FromProto(header->ticket());
@@ -217,13 +223,15 @@ absl::StatusOr<Frame> ReadFrame(const TrainerRegion* region, SliceReader* reader
   return frame;
 }
 
-}  // namespace
-
 grpc::ByteBuffer EncodeRequest(const TicketRequest& request) {
   v1::TicketRequest proto;
   for (const Ticket& ticket : request.issue) ToProto(ticket, proto.add_issue());
   proto.mutable_cancel()->Assign(request.cancel.begin(), request.cancel.end());
   proto.set_region_token(request.region_token);
+  if (request.data.has_value()) {
+    proto.mutable_data()->set_id(request.data->id);
+    proto.mutable_data()->set_key(request.data->key);
+  }
   const grpc::Slice slice(proto.SerializeAsString());
   return grpc::ByteBuffer(&slice, 1);
 }
@@ -232,7 +240,7 @@ absl::StatusOr<TicketRequest> DecodeRequest(const grpc::ByteBuffer& buffer) {
   absl::StatusOr<SliceReader> reader = SliceReader::Open(buffer);
   if (!reader.ok()) return reader.status();
   std::string bytes(reader->left(), '\0');
-  reader->Read(bytes.data(), bytes.size());
+  HETERO_RETURN_IF_ERROR(reader->Read(bytes.data(), bytes.size()));
   v1::TicketRequest proto;
   if (!proto.ParseFromString(bytes)) {
     return absl::InvalidArgumentError("the trainer's message is not a TicketRequest");
@@ -245,6 +253,7 @@ absl::StatusOr<TicketRequest> DecodeRequest(const grpc::ByteBuffer& buffer) {
   }
   request.cancel.assign(proto.cancel().begin(), proto.cancel().end());
   request.region_token = proto.region_token();
+  if (proto.has_data()) request.data = DataOffer{proto.data().id(), proto.data().key()};
   return request;
 }
 

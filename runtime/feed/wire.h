@@ -5,11 +5,14 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "runtime/feed/batch.h"
+#include "runtime/feed/byte_source.h"
 #include "runtime/feed/shared_region.h"
 
 // Messages of /hetero.v1.Feed/Stream (proto/hetero/v1/feed.proto) to and from gRPC byte buffers.
@@ -18,11 +21,18 @@ namespace hetero::feed {
 
 inline constexpr char kStreamMethod[] = "/hetero.v1.Feed/Stream";
 
+// A data connection (data_socket.h) that a trainer is about to open beside its stream.
+struct DataOffer {
+  uint64_t id = 0;  // random
+  std::string key;  // kDataKeyBytes of it, for TLS; empty: plain text
+};
+
 // Trainer -> worker.
 struct TicketRequest {
   std::vector<Ticket> issue;
   std::vector<int64_t> cancel;  // ticket ids
   uint64_t region_token = 0;    // TrainerRegion's; 0: none
+  std::optional<DataOffer> data;
 };
 grpc::ByteBuffer EncodeRequest(const TicketRequest& request);
 absl::StatusOr<TicketRequest> DecodeRequest(const grpc::ByteBuffer& buffer);
@@ -35,6 +45,7 @@ struct Frame {
   std::unique_ptr<Batch> batch;  // kBatch only; `producer` is left empty
   absl::Status error;            // kFailed only, never OK
   bool damaged = false;          // kFailed only: the batch was sent, but changed on its way
+  bool direct = false;           // read from a data connection, past gRPC
 };
 grpc::ByteBuffer EncodeStarted(const Ticket& ticket);
 grpc::ByteBuffer EncodeFailed(const Ticket& ticket, const absl::Status& error);
@@ -52,6 +63,8 @@ grpc::ByteBuffer JoinFrames(const std::vector<grpc::ByteBuffer>& frames);
 // a frame is an error: kDataLoss naming what was found, and nothing from there on can be used.
 absl::Status DecodeFrames(const grpc::ByteBuffer& buffer, const TrainerRegion* region,
                           const std::function<void(Frame)>& on_frame);
+// The next frame, in the same way; a damaged batch leaves `source` at the frame that follows.
+absl::StatusOr<Frame> ReadFrame(const TrainerRegion* region, ByteSource* source);
 // A message with exactly one frame.
 absl::StatusOr<Frame> DecodeFrame(const grpc::ByteBuffer& buffer,
                                   const TrainerRegion* region = nullptr);

@@ -11,6 +11,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "runtime/feed/data_connections.h"
+#include "runtime/feed/feed_listener.h"
 #include "runtime/feed/heap.h"
 #include "runtime/feed/ticket_executor.h"
 #include "runtime/feed/wire.h"
@@ -32,12 +34,12 @@ class StreamService : public grpc::CallbackGenericService {
   StreamService(TicketExecutor* executor, AtomicCounters* counters)
       : executor_(executor), counters_(counters) {}
   // Before the first stream.
-  void SetRegions(RegionReceiver* regions) { regions_ = regions; }
+  void SetWaysBeside(WaysBeside ways) { ways_ = ways; }
 
   grpc::ServerGenericBidiReactor* CreateReactor(
       grpc::GenericCallbackServerContext* context) override {
     if (context->method() == kStreamMethod) {
-      return WorkerStream::Open(executor_, counters_, regions_);
+      return WorkerStream::Open(executor_, counters_, ways_);
     }
     return grpc::CallbackGenericService::CreateReactor(context);
   }
@@ -45,7 +47,7 @@ class StreamService : public grpc::CallbackGenericService {
  private:
   TicketExecutor* executor_;
   AtomicCounters* counters_;
-  RegionReceiver* regions_ = nullptr;
+  WaysBeside ways_;
 };
 
 absl::Status CheckAddress(const std::string& address) {
@@ -69,6 +71,7 @@ class Impl : public WorkerServer {
         service_(&executor_, &counters_) {}
 
   ~Impl() override {
+    listener_.reset();
     if (server_ == nullptr) return;
     server_->Shutdown(gpr_inf_past(GPR_CLOCK_MONOTONIC));  // cancels the streams at once
     server_->Wait();
@@ -79,8 +82,6 @@ class Impl : public WorkerServer {
     HETERO_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::ServerCredentials> credentials,
                             base::MakeServerCredentials(options.tls));
     grpc::ServerBuilder builder;
-    // Otherwise a second worker would silently share the port and take half of the streams.
-    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
                                kMinPingIntervalMs);
     builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeTimeoutMs);
@@ -91,22 +92,9 @@ class Impl : public WorkerServer {
     builder.SetMaxReceiveMessageSize(kUnlimited);
     builder.SetMaxSendMessageSize(kUnlimited);
     builder.RegisterCallbackGenericService(&service_);
-    regions_ = RegionReceiver::Start(RegionSocketPath(options.listen_address));
-    service_.SetRegions(regions_.get());
-    int port = 0;
-    builder.AddListeningPort(options.listen_address, credentials, &port);
-    server_ = builder.BuildAndStart();
-    if (server_ == nullptr) {
-      return absl::UnavailableError(
-          absl::StrCat(options.name, " cannot listen on ", options.listen_address,
-                       ": another process has it, or this host does not have the address"));
-    }
-    address_ = options.listen_address;
-    if (!address_.starts_with(kUnixScheme)) {
-      const size_t colon = address_.rfind(':');
-      address_ = absl::StrCat(address_.substr(0, colon), ":", port);
-    }
-    return absl::OkStatus();
+    if (options.listen_address.starts_with(kUnixScheme))
+      return ListenUnix(options, credentials, &builder);
+    return ListenTcp(options, credentials, &builder);
   }
 
   void SetProducer(const BatchProducer* producer) override { executor_.SetProducer(producer); }
@@ -116,11 +104,57 @@ class Impl : public WorkerServer {
   }
 
  private:
+  using Credentials = std::shared_ptr<grpc::ServerCredentials>;
+
+  // The trainers are on this host.
+  absl::Status ListenUnix(const Options& options, const Credentials& credentials,
+                          grpc::ServerBuilder* builder) {
+    regions_ = RegionReceiver::Start(RegionSocketPath(options.listen_address));
+    service_.SetWaysBeside({.regions = regions_.get()});
+    builder->AddListeningPort(options.listen_address, credentials);
+    server_ = builder->BuildAndStart();
+    if (server_ == nullptr) {
+      return absl::UnavailableError(
+          absl::StrCat(options.name, " cannot listen on ", options.listen_address,
+                       ": another process has it, or its folder is not there"));
+    }
+    address_ = options.listen_address;
+    return absl::OkStatus();
+  }
+
+  absl::Status ListenTcp(const Options& options, const Credentials& credentials,
+                         grpc::ServerBuilder* builder) {
+    HETERO_ASSIGN_OR_RETURN(listener_, FeedListener::Bind(options.listen_address));
+    acceptor_ = builder->experimental().AddExternalConnectionAcceptor(
+        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials);
+    connections_ = std::make_unique<DataConnections>();
+    service_.SetWaysBeside({.connections = connections_.get()});
+    server_ = builder->BuildAndStart();
+    if (server_ == nullptr) {
+      return absl::UnavailableError(absl::StrCat(options.name, ": gRPC's server does not start"));
+    }
+    listener_->Start(
+        {.to_grpc =
+             [this](int listener, int connection) {
+               grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
+               parameters.listener_fd = listener;
+               parameters.fd = connection;
+               acceptor_->HandleNewConnection(&parameters);
+             },
+         .to_data = [this](int connection) { connections_->Accept(connection); }});
+    const std::string& asked = options.listen_address;
+    address_ = absl::StrCat(asked.substr(0, asked.rfind(':')), ":", listener_->port());
+    return absl::OkStatus();
+  }
+
   AtomicCounters counters_;
-  std::unique_ptr<RegionReceiver> regions_;  // null: the trainers are not on this host
+  std::unique_ptr<RegionReceiver> regions_;
   TicketExecutor executor_;
+  std::unique_ptr<DataConnections> connections_;
   StreamService service_;
   std::string address_;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
+  std::unique_ptr<FeedListener> listener_;
   std::unique_ptr<grpc::Server> server_;
 };
 

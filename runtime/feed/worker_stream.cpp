@@ -14,8 +14,8 @@ constexpr size_t kMostJoined = 1 << 20;  // bytes of frames that go as one messa
 }  // namespace
 
 WorkerStream* WorkerStream::Open(TicketExecutor* executor, AtomicCounters* counters,
-                                 RegionReceiver* regions) {
-  auto* stream = new WorkerStream(executor, counters, regions);
+                                 WaysBeside ways) {
+  auto* stream = new WorkerStream(executor, counters, ways);
   stream->self_.reset(stream);
   // The trainer takes the metadata as the sign that this worker is there.
   stream->StartSendInitialMetadata();
@@ -31,14 +31,38 @@ void WorkerStream::OnReadDone(bool ok) {
     return End(
         grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, std::string(request.status().message())));
   }
-  if (request->region_token != 0 && regions_ != nullptr) {
+  if (request->region_token != 0 && ways_.regions != nullptr) {
     const std::lock_guard lock(mutex_);
     region_token_ = request->region_token;
   }
+  if (request->data.has_value() && ways_.connections != nullptr) ExpectData(*request->data);
   for (const int64_t id : request->cancel) CancelTicket(id);
   for (const Ticket& ticket : request->issue) Submit(ticket);
   request_.Clear();
   StartRead(&request_);
+}
+
+void WorkerStream::ExpectData(const DataOffer& offer) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (data_id_ != 0) return;  // once for each stream
+    data_id_ = offer.id;
+  }
+  const std::shared_ptr<WorkerStream> self = self_;
+  ways_.connections->Expect(
+      offer,
+      {.on_open = [self](std::shared_ptr<DataConnection> data) { self->OnData(std::move(data)); },
+       .on_broken =
+           [self](const absl::Status& status) {
+             self->End(grpc::Status(grpc::StatusCode::UNAVAILABLE, std::string(status.message())));
+           }});
+}
+
+void WorkerStream::OnData(std::shared_ptr<DataConnection> data) {
+  const std::lock_guard lock(mutex_);
+  if (ended_) return data->Close();
+  data_ = std::move(data);
+  if (!writing_) WriteNext();
 }
 
 void WorkerStream::Submit(const Ticket& ticket) {
@@ -83,7 +107,7 @@ Slab WorkerStream::SlabFor(int64_t bytes) {
     const std::lock_guard lock(mutex_);
     if (region_token_ != 0) {
       // The region takes another way than the word of it, and may come later.
-      region_ = regions_->Take(region_token_);
+      region_ = ways_.regions->Take(region_token_);
       if (region_ != nullptr) region_token_ = 0;
     }
     region = region_;
@@ -117,6 +141,7 @@ void WorkerStream::Send(grpc::ByteBuffer frame) {
 
 void WorkerStream::WriteNext() {
   if (frames_.empty()) return;
+  if (data_ != nullptr) return data_->Send(&frames_);
   std::vector<grpc::ByteBuffer> joined;
   size_t bytes = 0;
   do {
@@ -140,7 +165,10 @@ void WorkerStream::OnWriteDone(bool ok) {
 void WorkerStream::End(const grpc::Status& status) {
   CancelAll();
   const std::lock_guard lock(mutex_);
+  if (ended_) return;
   ended_ = true;
+  if (data_id_ != 0) ways_.connections->Forget(data_id_);
+  if (data_ != nullptr) data_->Close();
   Finish(status);
 }
 

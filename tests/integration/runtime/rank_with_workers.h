@@ -61,16 +61,16 @@ class RankWithWorkersTest : public ::testing::Test {
   std::string SocketPath(size_t worker) const {
     return folder_ / ("cpu-" + std::to_string(worker));
   }
-  // Where the rank finds the worker.
-  virtual std::string AddressOf(size_t worker) const { return "unix:" + SocketPath(worker); }
+  // Where the worker listens, and where the rank finds it.
+  virtual std::string ListenAddress(size_t worker) const { return "unix:" + SocketPath(worker); }
+  virtual std::string AddressOf(size_t worker) const { return ListenAddress(worker); }
 
   void StartWorker(size_t index) {
     workers_.resize(kWorkers);
     workers_[index].reset();  // frees the address
     const std::string name = std::to_string(index);
     workers_[index] = std::make_unique<ProgramRun>(
-        "hetero-runtime",
-        std::vector<std::string>{"cpu-worker", "--listen", "unix:" + SocketPath(index)},
+        "hetero-runtime", std::vector<std::string>{"cpu-worker", "--listen", ListenAddress(index)},
         std::vector<std::string>{
             "HETERO_ROLE=cpu", "HETERO_ROLE_TYPE=CPUWorker", "HETERO_INDEX=" + name,
             "HETERO_JOB_NAME=small", "HETERO_INCARNATION=" + std::to_string(++incarnation_),
@@ -81,7 +81,8 @@ class RankWithWorkersTest : public ::testing::Test {
   void StartClient() {
     client_ = feed::TicketClient::Start({.byte_budget = 24 * 16 * producer_->sample_bytes(),
                                          .local_threads = 0,
-                                         .tls = {.plain_text = true}},
+                                         .tls = {.plain_text = true},
+                                         .data_connections = data_connections_},
                                         schedule_.get(), producer_.get(), base::Clock::Real());
     std::vector<feed::WorkerAddress> roster;
     for (size_t i = 0; i < kWorkers; ++i) {
@@ -125,7 +126,8 @@ class RankWithWorkersTest : public ::testing::Test {
     const feed::StreamStats stats = client_->stats();
     EXPECT_EQ(stats.samples, kSamples);
     std::cout << stats.tickets_reissued << " tickets issued again, " << stats.duplicates_dropped
-              << " duplicates, " << stats.batches_damaged << " damaged\n";
+              << " duplicates, " << stats.batches_damaged << " damaged, " << stats.batches_direct
+              << " past gRPC\n";
     EXPECT_EQ(digest_.ToHex(), UndisturbedDigest());
   }
   // Of the same batches, produced in this process without any tickets' way.
@@ -163,7 +165,8 @@ class RankWithWorkersTest : public ::testing::Test {
   job::StreamDigest digest_;
   int64_t next_ = 0;
   int64_t from_first_ = 0;  // batches that worker 0 produced
-  size_t hold_ = 0;         // so many batches are kept
+  bool data_connections_ = true;
+  size_t hold_ = 0;  // so many batches are kept
   std::vector<std::unique_ptr<feed::Batch>> held_;
 };
 

@@ -6,14 +6,13 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <deque>
+#include <string>
 #include <utility>
 
 namespace hetero::testing {
@@ -24,12 +23,15 @@ using Clock = std::chrono::steady_clock;
 constexpr int64_t kMostUnderway = 4 << 20;  // bytes kept for a receiver that does not read
 constexpr int kPollMilliseconds = 2;
 
-int DialUnix(const std::string& path) {
-  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_un address = {};
-  address.sun_family = AF_UNIX;
-  std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
-  if (connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return fd;
+int Dial(const std::string& target) {
+  const size_t colon = target.rfind(':');
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(std::stoi(target.substr(colon + 1))));
+  if (inet_pton(AF_INET, target.substr(0, colon).c_str(), &address.sin_addr) == 1 &&
+      connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0)
+    return fd;
   close(fd);
   return -1;
 }
@@ -98,7 +100,7 @@ void Proxy::FlipBits(int64_t every_bytes, int64_t times) {
 void Proxy::Accept() {
   const int client = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
   if (client < 0) return;
-  const int server = DialUnix(target_);
+  const int server = Dial(target_);
   if (server < 0) return Reset(client);
   const int on = 1;
   setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);

@@ -15,7 +15,7 @@ namespace hetero::testing {
 // "Down" is the direction from the server to whoever dialled.
 class Proxy {
  public:
-  // `target` is a unix path.
+  // `target` is an IPv4 address and a port.
   explicit Proxy(std::string target);
   ~Proxy();
 

@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <future>
 #include <latch>
 #include <map>
@@ -17,6 +19,7 @@
 #include "runtime/feed/ticket_client.h"
 #include "runtime/feed/ticket_executor.h"
 #include "runtime/feed/worker_server.h"
+#include "tests/unit/base/test_certificates.h"
 
 namespace hetero::feed {
 namespace {
@@ -105,6 +108,44 @@ TEST_F(FeedTest, DigestIsTheSameForAnyNumberOfWorkers) {
     int64_t served = 0;
     for (const auto& server : servers) served += server->counters().batches;
     EXPECT_GE(served, workers == 0 ? 0 : schedule_.size());
+  }
+}
+
+TEST_F(FeedTest, BatchesComePastGrpcUnderTlsToo) {
+  const base::TestAuthority authority;
+  const auto leaf = authority.Issue("peer");
+  const auto write = [this](const std::string& name, const std::string& text) {
+    std::ofstream(folder_ + "/" + name) << text;
+    return folder_ + "/" + name;
+  };
+  const base::TlsOptions tls = {.ca_file = write("ca.crt", authority.certificate_pem()),
+                                .certificate_file = write("tls.crt", leaf.certificate_pem),
+                                .key_file = write("tls.key", leaf.key_pem)};
+  for (const base::TlsOptions& security : {tls, base::TlsOptions{.plain_text = true}}) {
+    SCOPED_TRACE(security.plain_text);
+    const auto worker = WorkerServer::Start(
+        {.listen_address = "localhost:0", .tls = security, .name = "cpu-0", .threads = 2},
+        base::Clock::Real());
+    ASSERT_TRUE(worker.ok()) << worker.status();
+    (*worker)->SetProducer(&producer_);
+    const auto client =
+        TicketClient::Start({.byte_budget = 20 * 16 * CountingProducer::kSampleBytes,
+                             .local_threads = 0,
+                             .tls = security},
+                            &schedule_, &producer_, base::Clock::Real());
+    client->SetRoster({{"cpu-0", (*worker)->address(), 1}});
+    job::StreamDigest digest;
+    int64_t taken = 0;
+    // Leaves batches for the connection, which is there a little later than the stream.
+    for (; client->stats().batches_direct == 0 && taken < schedule_.size(); ++taken) {
+      const auto batch = client->Next(deadline_.get_token());
+      ASSERT_TRUE(batch.ok()) << batch.status();
+      AddToDigest(5, **batch, &digest);
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+    EXPECT_GT(client->stats().batches_direct, 0);
+    digest += Drain(*client, taken);
+    EXPECT_EQ(digest.ToHex(), Expected().ToHex());
   }
 }
 

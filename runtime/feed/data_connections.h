@@ -1,0 +1,84 @@
+#pragma once
+
+#include <grpcpp/support/byte_buffer.h>
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "absl/status/status.h"
+#include "runtime/feed/data_socket.h"
+#include "runtime/feed/wire.h"
+
+namespace hetero::feed {
+
+// A worker's end of one data connection. Thread-safe.
+class DataConnection {
+ public:
+  // Queues frames, to be sent in order, and leaves `frames` empty. Their memory is let go of once
+  // they are sent. After the end they are dropped.
+  void Send(std::deque<grpc::ByteBuffer>* frames);
+  // Ends it: what is queued is dropped.
+  void Close();
+
+ private:
+  friend class DataConnections;
+  explicit DataConnection(int fd) : socket_(fd) {}
+  absl::Status SendQueued();  // until it ends; kCancelled after Close()
+
+  DataSocket socket_;
+  std::mutex mutex_;  // guards all below
+  std::condition_variable changed_;
+  std::deque<grpc::ByteBuffer> frames_;
+  bool closed_ = false;
+};
+
+// All data connections of a worker: brings those that trainers open together with the streams on
+// which they were offered. A thread for each. Thread-safe.
+class DataConnections {
+ public:
+  DataConnections() = default;
+  ~DataConnections();  // closes all, and calls nobody any more
+
+  struct Callbacks {  // on the connection's thread, with no lock held
+    std::function<void(std::shared_ptr<DataConnection>)> on_open;
+    std::function<void(const absl::Status&)> on_broken;  // after on_open, unless it was closed here
+  };
+  // The connection with this id goes to `callbacks`, until Forget().
+  void Expect(const DataOffer& offer, Callbacks callbacks);
+  void Forget(uint64_t id);
+
+  // Takes over a connection that begins with kDataMagic, none of which was read. One too many, or
+  // one that nobody has offered, is closed.
+  void Accept(int fd);
+
+ private:
+  struct Expected {
+    std::string key;
+    Callbacks callbacks;
+  };
+  struct Open {
+    std::shared_ptr<DataConnection> connection;
+    bool claimed = false;
+    bool ended = false;
+    std::jthread thread;
+  };
+
+  void Serve(Open* open);
+  // The stream's side of it, once that has come; waits for a while.
+  absl::StatusOr<Expected> Greet(DataSocket* socket);
+
+  std::mutex mutex_;  // guards all below
+  std::condition_variable changed_;
+  std::map<uint64_t, Expected> expected_;
+  std::list<Open> open_;
+  bool stopping_ = false;
+};
+
+}  // namespace hetero::feed

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/status/statusor.h"
+#include "runtime/feed/data_socket.h"
+#include "runtime/feed/wire.h"
+
+namespace hetero::feed {
+
+// A trainer's end of one data connection: dials in a thread of its own and reads frames until it
+// breaks or is destroyed.
+class DataReceiver {
+ public:
+  struct Callbacks {                  // on the receiver's thread, with no lock held
+    std::function<void()> on_answer;  // the worker has it: its frames come here from now on
+    std::function<void(Frame)> on_frame;
+    // Last: why it ended. Where nobody could be dialled, the worker knows nothing of it.
+    std::function<void(const absl::Status&, bool dialled)> on_end;
+  };
+  // `peer` as gRPC writes it: "ipv4:10.0.0.7:7080", "ipv6:%5B::1%5D:7080". kInvalidArgument for any
+  // other, kUnavailable when the system has no socket to give.
+  static absl::StatusOr<std::unique_ptr<DataReceiver>> Start(const std::string& peer,
+                                                             DataOffer offer, Callbacks callbacks);
+  // Nothing is called any more when it returns. Not from a callback.
+  ~DataReceiver();
+
+ private:
+  DataReceiver(std::unique_ptr<DataSocket> socket, const sockaddr_storage& address, socklen_t size,
+               DataOffer offer, Callbacks callbacks);
+  void Run(const sockaddr_storage& address, socklen_t size);
+  absl::Status Open(const sockaddr_storage& address, socklen_t size, bool* dialled);
+
+  const std::unique_ptr<DataSocket> socket_;
+  const DataOffer offer_;
+  const Callbacks callbacks_;
+  std::jthread thread_;
+};
+
+}  // namespace hetero::feed

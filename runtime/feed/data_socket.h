@@ -1,0 +1,81 @@
+#pragma once
+
+#include <openssl/ssl.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "runtime/feed/byte_source.h"
+
+// The TCP connection that carries batches from a CPU worker to a trainer beside their gRPC stream,
+// so that the bytes are read straight into the batch. What is said on it, by whom and when:
+// DataOffer in proto/hetero/v1/feed.proto.
+namespace hetero::feed {
+
+inline constexpr std::array<char, 8> kDataMagic = {'H', 'E', 'T', 'D', 'A', 'T', 'A', '1'};
+inline constexpr size_t kDataKeyBytes = 32;
+
+// Random; empty when the system has no randomness.
+std::string NewDataKey();
+
+struct WirePart {
+  const void* data = nullptr;
+  size_t size = 0;
+};
+
+// One end of it. One thread reads and writes; Shutdown() may come from any. Errors are kUnavailable
+// and say what the system or TLS says; kDeadlineExceeded when SetTimeout()'s time is over.
+class DataSocket : public ByteSource {
+ public:
+  // Takes `fd` over. Not connected: for Connect().
+  explicit DataSocket(int fd);
+  static absl::StatusOr<std::unique_ptr<DataSocket>> Create(int family);
+  ~DataSocket() override;
+  DataSocket(const DataSocket&) = delete;
+  DataSocket& operator=(const DataSocket&) = delete;
+
+  absl::Status Connect(const sockaddr_storage& address, socklen_t size, base::Duration timeout);
+  // Of each single read and write from now on; zero: none.
+  void SetTimeout(base::Duration timeout);
+  // TLS 1.3 from here on, between two who know `key` and nobody else.
+  enum class Side { kTrainer, kWorker };
+  absl::Status Secure(const std::string& key, Side side);
+
+  // From now on: headers are small, and a call for each of their fields would cost too much. After
+  // Secure().
+  void ReadAhead();
+  size_t left() const override;
+  absl::Status Read(void* out, size_t size) override;
+  absl::Status Write(const std::vector<WirePart>& parts);  // all of them, in order
+  // Ends it for both sides: what waits in Read() or Write() fails.
+  void Shutdown();
+
+ private:
+  absl::StatusOr<size_t> ReadSome(void* out, size_t size);  // at least one byte
+  absl::Status TlsError(const char* what, int result);
+
+  const int fd_;
+  std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> context_{nullptr, SSL_CTX_free};
+  std::unique_ptr<SSL, decltype(&SSL_free)> tls_{nullptr, SSL_free};
+  std::string key_;
+  // What was read ahead: headers are small, and a call for each of their fields would cost too
+  // much.
+  std::vector<uint8_t> ahead_;  // empty: not yet
+  size_t ahead_begin_ = 0, ahead_end_ = 0;
+
+  static int FindKey(SSL* tls, const unsigned char* id, size_t size, SSL_SESSION** session);
+  static int UseKey(SSL* tls, const EVP_MD* digest, const unsigned char** id, size_t* size,
+                    SSL_SESSION** session);
+  SSL_SESSION* KeySession() const;
+};
+
+}  // namespace hetero::feed
