@@ -124,7 +124,7 @@ TEST_F(FeedTest, BatchesComePastGrpcUnderTlsToo) {
   for (const base::TlsOptions& security : {tls, base::TlsOptions{.plain_text = true}}) {
     SCOPED_TRACE(security.plain_text);
     const auto worker = WorkerServer::Start(
-        {.listen_address = "localhost:0", .tls = security, .name = "cpu-0", .threads = 2},
+        {.listen_address = "127.0.0.1:0", .tls = security, .name = "cpu-0", .threads = 2},
         base::Clock::Real());
     ASSERT_TRUE(worker.ok()) << worker.status();
     (*worker)->SetProducer(&producer_);
