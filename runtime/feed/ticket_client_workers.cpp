@@ -102,7 +102,13 @@ void TicketClientImpl::ShareMemory(const Worker& worker) {
 
 void TicketClientImpl::OpenData(Worker* worker) {
   if (!options_.data_connections || worker->stream == nullptr ||
-      worker->address.address.starts_with("unix:") || worker->data_unanswered >= kMostUnanswered) {
+      worker->address.address.starts_with("unix:")) {
+    return;
+  }
+  if (worker->data_unanswered >= kMostUnanswered) {
+    log::Info("batches come over gRPC", {{"worker", worker->address.name},
+                                         {"reason", "it answered none of the data connections"},
+                                         {"tried", worker->data_unanswered}});
     return;
   }
   ++worker->data_unanswered;

@@ -21,8 +21,8 @@
 namespace hetero {
 namespace {
 
-constexpr int kPairs = 8;
-constexpr int kSteps = 150;  // of 64 pictures
+constexpr int kPairs = 5;
+constexpr int kSteps = 1000;  // of 64 pictures, as the reference workload has
 constexpr int kPictures = 400;
 constexpr double kTarget = 0.9;
 constexpr double kMostMib = 300e6 / (1 << 20);

@@ -57,6 +57,15 @@ TEST_F(NetworkFaultTest, DelayAndSmallPieces) {
   ExpectTheUndisturbedStream();
 }
 
+TEST_F(NetworkFaultTest, LossOfOnePercent) {
+  for (const auto& proxy : proxies_) {
+    proxy->SetPieces(16 << 10);
+    proxy->SetLoss(100);
+  }
+  StartClient();
+  ExpectTheUndisturbedStream();
+}
+
 TEST_F(NetworkFaultTest, SlowReader) {
   proxies_[0]->SetRate(300'000);
   StartClient();

@@ -21,6 +21,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int64_t kMostUnderway = 4 << 20;  // bytes kept for a receiver that does not read
+constexpr std::chrono::milliseconds kRetransmission{200};
 constexpr int kPollMilliseconds = 2;
 
 int Dial(const std::string& target) {
@@ -158,8 +159,11 @@ void Proxy::Loop() {
           Damage(&bytes);
         }
         flow->size += got;
-        flow->underway.push_back(
-            {Clock::now() + std::chrono::milliseconds(delay_ms_.load()), std::move(bytes)});
+        const int64_t one_in = lost_one_in_;
+        const bool lost = one_in > 0 && ++pieces_ % one_in == 0;
+        flow->underway.push_back({Clock::now() + std::chrono::milliseconds(delay_ms_.load()) +
+                                      (lost ? kRetransmission : std::chrono::milliseconds(0)),
+                                  std::move(bytes)});
       };
       const auto pass = [&](int to, Flow* flow, bool limited) {
         while (!flow->underway.empty() && flow->underway.front().due <= Clock::now()) {

@@ -25,6 +25,9 @@ class Proxy {
   void SetDelay(std::chrono::milliseconds delay) { delay_ms_ = delay.count(); }
   // No piece is larger than this.
   void SetPieces(int64_t bytes) { piece_bytes_ = bytes; }
+  // Every so many pieces one gets lost, as it looks above TCP: it and all behind it come 200 ms
+  // later, the least that Linux waits before it sends again. 0: none.
+  void SetLoss(int64_t one_in) { lost_one_in_ = one_in; }
   // Down no faster than this; 0: as fast as it goes.
   void SetRate(int64_t bytes_per_second) { rate_ = bytes_per_second; }
   // Nothing passes and no connection is opened until Heal(); connections stay open. What was
@@ -49,12 +52,12 @@ class Proxy {
   const std::string target_;
   int listener_ = -1;
   int port_ = 0;
-  std::atomic<int64_t> delay_ms_{0}, piece_bytes_{1 << 20}, rate_{0};
+  std::atomic<int64_t> delay_ms_{0}, piece_bytes_{1 << 20}, lost_one_in_{0}, rate_{0};
   std::atomic<bool> cut_{false}, stop_{false};
   std::atomic<int64_t> break_requests_{0};
   std::atomic<int64_t> flip_every_{0}, flips_left_{0};
   std::atomic<int64_t> accepted_{0}, bytes_down_{0};
-  int64_t until_flip_ = 0;
+  int64_t until_flip_ = 0, pieces_ = 0;
   std::vector<std::unique_ptr<Connection>> connections_;  // of the loop's thread
   std::thread thread_;
 };
