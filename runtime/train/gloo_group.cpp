@@ -104,7 +104,9 @@ GlooGroup::GlooGroup(const Options& options, std::shared_ptr<KeyValueStore> stor
     const Ranks ranks{place_.partitioned() ? absl::StrCat("gradients-", place_.stage) : "gradients",
                       place_.pipeline, place_.pipelines};
     gradients_ = FormDeviceGroup(rendezvous, ranks, options.device);
-    if (!gradients_) gradients_ = form(ranks, /*threads=*/2);
+    // Buckets one after the other: two at once take turns in the caches and on one connection, at
+    // 7 % more CPU time of a whole ViT step (docs/performance.md).
+    if (!gradients_) gradients_ = form(ranks, /*threads=*/1);
   }
   if (place_.partitioned()) {
     pipeline_ = form({absl::StrCat("pipeline-", place_.pipeline), place_.stage, place_.partitions},

@@ -44,14 +44,16 @@ ModelRunner::ModelRunner(const TrainerOptions& options, const Collaborators& col
 }
 
 double ModelRunner::ComputeGradients(const feed::Batch& batch, int64_t samples, double scale) {
-  if (data_parallel_ && !pipeline_) {
-    optimizer_.DropGradients();
-  } else {
+  if (pipeline_) {
     optimizer_.ZeroGradients();
+    phases_.Charge(&Phases::optimizer);
+    return pipeline_->ComputeGradients(batch, samples, scale);
   }
+  optimizer_.DropGradients();
   phases_.Charge(&Phases::optimizer);
-  return pipeline_ ? pipeline_->ComputeGradients(batch, samples, scale)
-                   : AddGradients(batch, scale);
+  const double loss = AddGradients(batch, scale);
+  optimizer_.CompleteGradients();
+  return loss;
 }
 
 double ModelRunner::AddGradients(const feed::Batch& batch, double scale) {

@@ -49,8 +49,8 @@ std::vector<torch::Tensor> Optimizer::Gradients() const {
 
 // LibTorch's fused kernels copy operands that are not contiguous in the usual order, there and back
 // again: with channels last that costs more than the update. Element by element the order does not
-// matter, so they are given the memory as it lies. That stays where it is: DataParallel moves the
-// gradients once, after its first step.
+// matter, so they are given the memory as it lies. The parameters' stays where it is, and so do
+// gradients in DataParallel's buckets; others are mostly given the same memory in every step.
 const Optimizer::Operands& Optimizer::Flat() {
   std::vector<const void*> memory;
   memory.reserve(2 * parameters_.size());
@@ -75,15 +75,20 @@ const Optimizer::Operands& Optimizer::Flat() {
 }
 
 void Optimizer::ZeroGradients() {
+  CompleteGradients();
   torch::NoGradGuard no_grad;
-  for (torch::Tensor& parameter : parameters_) {
-    if (!parameter.grad().defined()) parameter.mutable_grad() = torch::zeros_like(parameter);
-  }
   at::_foreach_zero_(Gradients());
 }
 
 void Optimizer::DropGradients() {
   for (torch::Tensor& parameter : parameters_) parameter.mutable_grad().reset();
+}
+
+void Optimizer::CompleteGradients() {
+  torch::NoGradGuard no_grad;
+  for (torch::Tensor& parameter : parameters_) {
+    if (!parameter.grad().defined()) parameter.mutable_grad() = torch::zeros_like(parameter);
+  }
 }
 
 double Optimizer::GradientNorm() const {

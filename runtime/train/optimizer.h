@@ -18,10 +18,12 @@ class Optimizer {
 
   // In place: their memory is used again.
   void ZeroGradients();
-  // For models whose next backward is reduced by DataParallel without a pipeline. It copies fresh
-  // gradients into its buckets and makes them views of these; a gradient that is there already
-  // would be cleared, added to and divided in place, three times the memory traffic.
+  // For models whose backward runs without a pipeline. It keeps the first gradients that it
+  // computes (DataParallel copies them into its buckets and makes them views of these); a gradient
+  // that is there already would be cleared and added to, three times the memory traffic.
   void DropGradients();
+  // After backward: zeros for the parameters that the loss does not depend on.
+  void CompleteGradients();
   // Euclidean norm over all gradients together; not finite when any gradient is not.
   double GradientNorm() const;
   // Multiplies all gradients by max_norm / (norm + 1e-6) when that is below 1, as

@@ -91,16 +91,15 @@ class Rank {
   }
 
   void TakeStep() {
-    if (!data_parallel_) {
-      optimizer_.ZeroGradients();
-    } else {
-      optimizer_.DropGradients();
+    optimizer_.DropGradients();
+    if (data_parallel_) {
       data_parallel_->BroadcastBuffers();
       data_parallel_->BeforeForward();
     }
     const torch::Tensor loss = LossPerSample({}, model_->forward(images_), labels_).sum();
     if (data_parallel_) data_parallel_->BeforeBackward();
     (loss * (1.0 / static_cast<double>(batch_))).backward();
+    optimizer_.CompleteGradients();
     loss_ = loss.item<double>();
     TORCH_CHECK(std::isfinite(optimizer_.GradientNorm()));
     optimizer_.Step(1e-4);

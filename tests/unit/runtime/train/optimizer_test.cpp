@@ -107,6 +107,19 @@ TEST(OptimizerTest, DroppedGradientsComeBackAsZeros) {
   EXPECT_EQ(optimizer.GradientNorm(), 0);
 }
 
+TEST(OptimizerTest, ParametersWithoutAGradientAreGivenZeros) {
+  std::vector<torch::Tensor> parameters = MakeParameters();
+  Optimizer optimizer({}, parameters);
+  optimizer.DropGradients();
+  parameters[0].sum().backward();
+  optimizer.CompleteGradients();
+  EXPECT_EQ(parameters[0].grad().min().item<double>(), 1);
+  for (size_t i = 1; i < parameters.size(); ++i) {
+    EXPECT_EQ(parameters[i].grad().abs().max().item<double>(), 0);
+  }
+  optimizer.Step(0.1);
+}
+
 TEST(OptimizerTest, OneBadGradientMakesTheNormNotFinite) {
   std::vector<torch::Tensor> parameters = MakeParameters();
   Optimizer optimizer({}, parameters);

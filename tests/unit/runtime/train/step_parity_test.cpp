@@ -75,7 +75,7 @@ TEST_P(StepParity, LossAndParametersFollowPython) {
   double worst = 0;
   for (size_t step = 0; step < losses.size(); ++step) {
     const auto [images, labels] = BatchOf(golden, static_cast<int64_t>(step) * batch % samples);
-    optimizer.ZeroGradients();
+    optimizer.DropGradients();
     const torch::Tensor loss = LossPerSample({.label_smoothing = smoothing},
                                              model->forward(images.to(GetParam().type)), labels)
                                    .mean();
