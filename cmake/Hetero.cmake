@@ -3,8 +3,8 @@
 #                                                        hetero::NAME; APART names sources that share private names with
 #                                                        others and are left out of unity builds
 #   hetero_program(NAME  SOURCES ... [LINK targets])                       executable in <build>/bin
-#   hetero_test(NAME     SOURCES ... [LINK targets] [LABEL unit] [TIMEOUT 180] [ENV A=1] [LAUNCHER program] [OPTIMIZED])
-#                                                        one GoogleTest program; a LAUNCHER gets it as its argument and
+#   hetero_test(NAME     SOURCES ... [LINK targets] [LABEL unit] [TIMEOUT 180] [ENV A=1] [LAUNCHER program] [OPTIMIZED]
+#                        [APART ...])                    one GoogleTest program; a LAUNCHER gets it as its argument and
 #                                                        may leave with 77: skipped; OPTIMIZED: it computes much itself
 #   hetero_test_sources(NAME)                            compile a test program's own files quickly
 add_library(hetero_options INTERFACE)
@@ -68,9 +68,33 @@ function(hetero_test_sources name)
   target_precompile_headers(${name} REUSE_FROM hetero_test_headers)
 endfunction()
 
+# Fails where two files that are compiled together have private functions of one name: a call might take the other
+# file's overload, and nothing would tell.
+function(hetero_check_private_names program)
+  set(all "")
+  foreach(source ${ARGN})
+    get_filename_component(path "${source}" ABSOLUTE BASE_DIR "${CMAKE_CURRENT_SOURCE_DIR}")
+    file(STRINGS "${path}" lines REGEX "^[A-Za-z][^(]* [&*]?[A-Z][A-Za-z0-9]*[(]")
+    set(names "")
+    foreach(line IN LISTS lines)
+      if(line MATCHES "^[A-Za-z][^(]* [&*]?([A-Z][A-Za-z0-9]*)[(]")
+        list(APPEND names "${CMAKE_MATCH_1}")
+      endif()
+    endforeach()
+    list(REMOVE_DUPLICATES names)
+    foreach(name IN LISTS names)
+      if(name IN_LIST all)
+        message(SEND_ERROR "${program}: ${source} and another of its files have a private ${name}(): rename it, or name "
+                           "the file after APART in the program's hetero_test()")
+      endif()
+    endforeach()
+    list(APPEND all ${names})
+  endforeach()
+endfunction()
+
 add_custom_target(unit_tests)
 function(hetero_test name)
-  cmake_parse_arguments(arg "OPTIMIZED" "LABEL;TIMEOUT;LAUNCHER" "SOURCES;LINK;ENV" ${ARGN})
+  cmake_parse_arguments(arg "OPTIMIZED" "LABEL;TIMEOUT;LAUNCHER" "SOURCES;LINK;ENV;APART" ${ARGN})
   if(NOT arg_LABEL)
     set(arg_LABEL unit)
   endif()
@@ -78,7 +102,14 @@ function(hetero_test name)
     set(arg_TIMEOUT 180)
   endif()
   add_executable(${name} ${arg_SOURCES})
-  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests" UNITY_BUILD OFF)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests"
+                        UNITY_BUILD ${HETERO_UNITY_TESTS})
+  if(arg_APART)
+    set_source_files_properties(${arg_APART} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  endif()
+  set(together ${arg_SOURCES})
+  list(REMOVE_ITEM together ${arg_APART})
+  hetero_check_private_names(${name} ${together})
   target_link_libraries(${name} PRIVATE hetero_options ${arg_LINK} GTest::gmock GTest::gtest_main)
   target_compile_definitions(${name} PRIVATE
     HETERO_SOURCE_DIR="${CMAKE_SOURCE_DIR}" HETERO_BIN_DIR="${CMAKE_BINARY_DIR}/bin")

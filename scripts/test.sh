@@ -40,7 +40,7 @@ if ! skipped cluster; then
   trap 'kill "$cluster" 2>/dev/null || true' EXIT
 fi
 layer format scripts/lint.sh format
-layer build make --no-print-directory build
+layer build make --no-print-directory build CMAKE_OPTIONS=-DHETERO_UNITY_TESTS=ON  # half the time for the tests
 layer cuda scripts/cuda.sh
 layer sanitize scripts/sanitize.sh
 skipped e2e || layer images images/build
