@@ -26,6 +26,10 @@ struct Ranks {
   int32_t count = 1;
 };
 
+bool IsLoopback(const std::string& host) {
+  return host.starts_with("127.") || host == "localhost" || host == "::1";
+}
+
 // Exercises the group, so that no later step needs the store.
 void CountRanks(c10d::ProcessGroup& group, const std::string& name, torch::Device place) {
   std::vector<torch::Tensor> ones = {torch::ones({1}, torch::device(place).dtype(torch::kInt64))};
@@ -104,9 +108,9 @@ GlooGroup::GlooGroup(const Options& options, std::shared_ptr<KeyValueStore> stor
     const Ranks ranks{place_.partitioned() ? absl::StrCat("gradients-", place_.stage) : "gradients",
                       place_.pipeline, place_.pipelines};
     gradients_ = FormDeviceGroup(rendezvous, ranks, options.device);
-    // Buckets one after the other: two at once take turns in the caches and on one connection, at
-    // 7 % more CPU time of a whole ViT step (docs/performance.md).
-    if (!gradients_) gradients_ = form(ranks, /*threads=*/1);
+    // Between hosts two buckets at once, PyTorch's default, hide each other's latency. On one host
+    // there is none, and they only take turns in the caches (docs/performance.md).
+    if (!gradients_) gradients_ = form(ranks, /*threads=*/IsLoopback(options.host) ? 1 : 2);
   }
   if (place_.partitioned()) {
     pipeline_ = form({absl::StrCat("pipeline-", place_.pipeline), place_.stage, place_.partitions},
