@@ -4,7 +4,6 @@
 #include <sys/socket.h>
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>

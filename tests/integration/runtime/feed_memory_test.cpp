@@ -5,7 +5,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <iostream>
@@ -57,22 +59,56 @@ class FastProducer : public BatchProducer {
   int64_t sample_bytes() const override { return kMiB; }
 };
 
-std::string Address(const testing::TemporaryFolder& folder, int worker) {
-  return "unix:" + (folder / std::to_string(worker));
-}
+enum class Way { kSharedMemory, kDataConnections, kGrpc };
 
-// In a process of its own, so that this one's memory is the trainer's alone.
-pid_t ForkWorkers(const testing::TemporaryFolder& folder, const FastProducer& producer) {
-  const pid_t child = fork();
-  if (child != 0) return child;
+class FeedMemory : public ::testing::TestWithParam<Way> {
+ protected:
+  // In a process of its own, so that this one's memory is the trainer's alone.
+  void ForkWorkers() {
+    int ready[2];
+    ASSERT_EQ(pipe(ready), 0);
+    child_ = fork();
+    if (child_ == 0) ServeForEver(ready[1]);
+    close(ready[1]);
+    std::FILE* const addresses = fdopen(ready[0], "r");
+    std::array<char, 256> line;
+    for (int i = 0; i < kWorkers; ++i) {
+      ASSERT_NE(std::fgets(line.data(), line.size(), addresses), nullptr);
+      std::string address = line.data();
+      address.pop_back();
+      roster_.push_back({"cpu-" + std::to_string(i), std::move(address), 1});
+    }
+    std::fclose(addresses);
+  }
+  void TearDown() override {
+    kill(child_, SIGKILL);
+    waitpid(child_, nullptr, 0);
+  }
+
+  const FastProducer producer_;
+  std::vector<WorkerAddress> roster_;
+
+ private:
+  [[noreturn]] void ServeForEver(int ready) const;
+
+  testing::TemporaryFolder folder_;
+  pid_t child_ = -1;
+};
+
+void FeedMemory::ServeForEver(int ready) const {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   std::vector<std::unique_ptr<WorkerServer>> servers;
   for (int i = 0; i < kWorkers; ++i) {
-    auto server = WorkerServer::Start(
-        {.listen_address = Address(folder, i), .tls = {.plain_text = true}, .name = "cpu"},
-        base::Clock::Real());
+    auto server =
+        WorkerServer::Start({.listen_address = GetParam() == Way::kSharedMemory
+                                                   ? "unix:" + (folder_ / std::to_string(i))
+                                                   : "127.0.0.1:0",
+                             .tls = {.plain_text = true},
+                             .name = "cpu"},
+                            base::Clock::Real());
     if (!server.ok()) _exit(1);
-    (*server)->SetProducer(&producer);
+    (*server)->SetProducer(&producer_);
+    dprintf(ready, "%s\n", (*server)->address().c_str());
     servers.push_back(*std::move(server));
   }
   while (true) pause();
@@ -86,23 +122,20 @@ int64_t ResidentBytes() {
   return 0;
 }
 
-TEST(FeedMemory, HundredFastWorkersAndAPausedTrainerStayInTheBudget) {
-  testing::TemporaryFolder folder;
-  const FastProducer producer;
-  const pid_t workers = ForkWorkers(folder, producer);
+TEST_P(FeedMemory, HundredFastWorkersAndAPausedTrainerStayInTheBudget) {
+  ASSERT_NO_FATAL_FAILURE(ForkWorkers());
   const job::Schedule schedule(
       {.training = {.samples = 400, .batch_size_per_worker = 1, .epochs = 1}}, 0);
   constexpr int64_t kBudget = 128 * kMiB;
   {
-    const auto client = TicketClient::Start(
-        {.byte_budget = kBudget, .local_threads = 0, .tls = {.plain_text = true}}, &schedule,
-        &producer, base::Clock::Real());
-    std::vector<WorkerAddress> roster;
-    for (int i = 0; i < kWorkers; ++i) {
-      roster.push_back({"cpu-" + std::to_string(i), Address(folder, i), 1});
-    }
+    const auto client =
+        TicketClient::Start({.byte_budget = kBudget,
+                             .local_threads = 0,
+                             .tls = {.plain_text = true},
+                             .data_connections = GetParam() == Way::kDataConnections},
+                            &schedule, &producer_, base::Clock::Real());
     const int64_t before = ResidentBytes();
-    client->SetRoster(roster);
+    client->SetRoster(roster_);
     int64_t most_waiting = 0, most_resident = 0;
     const auto look = [&] {
       most_waiting = std::max(most_waiting, client->stats().bytes_waiting);
@@ -115,7 +148,7 @@ TEST(FeedMemory, HundredFastWorkersAndAPausedTrainerStayInTheBudget) {
     EXPECT_EQ(most_waiting, kBudget);
     std::cout << "resident memory grew by " << (most_resident - before) / kMiB << " MiB at "
               << most_waiting / kMiB << " MiB waiting\n";
-    // Beside the window: a hundred connections, and the batches that gRPC is taking in.
+    // Beside the window: a hundred connections, and the batches that are being taken in.
     if (!kSanitized) {
       EXPECT_LT(most_resident - before, kBudget + 96 * kMiB);
     }
@@ -125,9 +158,15 @@ TEST(FeedMemory, HundredFastWorkersAndAPausedTrainerStayInTheBudget) {
       EXPECT_EQ((*batch)->ticket.id, i);
     }
   }
-  kill(workers, SIGKILL);
-  waitpid(workers, nullptr, 0);
 }
+
+INSTANTIATE_TEST_SUITE_P(Ways, FeedMemory,
+                         ::testing::Values(Way::kSharedMemory, Way::kDataConnections, Way::kGrpc),
+                         [](const auto& info) {
+                           return info.param == Way::kSharedMemory      ? "SharedMemory"
+                                  : info.param == Way::kDataConnections ? "DataConnections"
+                                                                        : "Grpc";
+                         });
 
 }  // namespace
 }  // namespace hetero::feed
