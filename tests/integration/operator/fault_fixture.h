@@ -39,6 +39,20 @@ inline json EventfulJob(const std::string& name) {
                  2, 2);
 }
 
+// Every write that came by, in order: what explains a pod too many.
+inline std::string Written(const ApiProxy& proxy) {
+  const std::vector<RecordedWrite> writes = proxy.writes();
+  std::string text;
+  for (const RecordedWrite& write : writes) {
+    const auto since = std::chrono::duration_cast<std::chrono::milliseconds>(write.time -
+                                                                             writes.front().time);
+    text += "+" + std::to_string(since.count()) + " ms " + write.request.method + " " +
+            write.request.path + " -> " + std::to_string(write.status) + " " +
+            write.request.body.substr(0, 1500) + "\n";
+  }
+  return text;
+}
+
 // What every run of EventfulJob must come to, whatever happened on the way.
 inline void ExpectTheEnd(Lane& lane, JobUnderTest& job, seconds deadline = seconds(120)) {
   ASSERT_TRUE(job.WaitIs("Succeeded", deadline)) << lane.process.log();
@@ -57,7 +71,7 @@ inline void ExpectTheEnd(Lane& lane, JobUnderTest& job, seconds deadline = secon
     if (body.value("kind", "") == "Pod") ++accepted[body["metadata"]["name"].get<std::string>()];
   }
   for (const auto& [name, count] : accepted) {
-    EXPECT_LE(count, name.ends_with("-gpu-0") ? 2 : 1) << name;
+    EXPECT_LE(count, name.ends_with("-gpu-0") ? 2 : 1) << name << "\n" << Written(lane.proxy);
   }
 }
 

@@ -8,9 +8,11 @@
 #include <array>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
@@ -35,7 +37,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr int kWorkers = 100;
+constexpr size_t kWorkers = 100;
 constexpr int64_t kMiB = 1 << 20;
 
 // Batches of one megabyte, as fast as memory can be written.
@@ -61,58 +63,76 @@ class FastProducer : public BatchProducer {
 
 enum class Way { kSharedMemory, kDataConnections, kGrpc };
 
-class FeedMemory : public ::testing::TestWithParam<Way> {
- protected:
-  // In a process of its own, so that this one's memory is the trainer's alone.
-  void ForkWorkers() {
+// A hundred workers in a process of their own, so that this one's memory is the trainer's alone.
+class Workers {
+ public:
+  explicit Workers(Way way) {
     int ready[2];
-    ASSERT_EQ(pipe(ready), 0);
+    if (pipe(ready) != 0) std::abort();
     child_ = fork();
-    if (child_ == 0) ServeForEver(ready[1]);
+    if (child_ == 0) ServeForEver(way, ready[1]);
     close(ready[1]);
-    std::FILE* const addresses = fdopen(ready[0], "r");
-    std::array<char, 256> line;
-    for (int i = 0; i < kWorkers; ++i) {
-      ASSERT_NE(std::fgets(line.data(), line.size(), addresses), nullptr);
-      std::string address = line.data();
-      address.pop_back();
-      roster_.push_back({"cpu-" + std::to_string(i), std::move(address), 1});
-    }
-    std::fclose(addresses);
+    addresses_ = fdopen(ready[0], "r");
   }
-  void TearDown() override {
+  ~Workers() {
     kill(child_, SIGKILL);
     waitpid(child_, nullptr, 0);
+    std::fclose(addresses_);
+  }
+  Workers(const Workers&) = delete;
+  Workers& operator=(const Workers&) = delete;
+
+  // Once; fewer when they could not start.
+  std::vector<WorkerAddress> Roster() {
+    std::vector<WorkerAddress> roster;
+    std::array<char, 256> line;
+    while (roster.size() < kWorkers &&
+           std::fgets(line.data(), line.size(), addresses_) != nullptr) {
+      std::string address = line.data();
+      address.pop_back();
+      roster.push_back({"cpu-" + std::to_string(roster.size()), std::move(address), 1});
+    }
+    return roster;
   }
 
-  const FastProducer producer_;
-  std::vector<WorkerAddress> roster_;
-
  private:
-  [[noreturn]] void ServeForEver(int ready) const;
+  [[noreturn]] void ServeForEver(Way way, int ready) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    const FastProducer producer;
+    std::vector<std::unique_ptr<WorkerServer>> servers;
+    for (size_t i = 0; i < kWorkers; ++i) {
+      auto server = WorkerServer::Start(
+          {.listen_address =
+               way == Way::kSharedMemory ? "unix:" + (folder_ / std::to_string(i)) : "127.0.0.1:0",
+           .tls = {.plain_text = true},
+           .name = "cpu"},
+          base::Clock::Real());
+      if (!server.ok()) _exit(1);
+      (*server)->SetProducer(&producer);
+      dprintf(ready, "%s\n", (*server)->address().c_str());
+      servers.push_back(*std::move(server));
+    }
+    while (true) pause();
+  }
 
   testing::TemporaryFolder folder_;
   pid_t child_ = -1;
+  std::FILE* addresses_ = nullptr;
 };
 
-void FeedMemory::ServeForEver(int ready) const {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  std::vector<std::unique_ptr<WorkerServer>> servers;
-  for (int i = 0; i < kWorkers; ++i) {
-    auto server =
-        WorkerServer::Start({.listen_address = GetParam() == Way::kSharedMemory
-                                                   ? "unix:" + (folder_ / std::to_string(i))
-                                                   : "127.0.0.1:0",
-                             .tls = {.plain_text = true},
-                             .name = "cpu"},
-                            base::Clock::Real());
-    if (!server.ok()) _exit(1);
-    (*server)->SetProducer(&producer_);
-    dprintf(ready, "%s\n", (*server)->address().c_str());
-    servers.push_back(*std::move(server));
+class FeedMemory : public ::testing::TestWithParam<Way> {
+ protected:
+  // All at once: a process that has used gRPC must not fork.
+  static void SetUpTestSuite() {
+    for (const Way way : {Way::kSharedMemory, Way::kDataConnections, Way::kGrpc}) {
+      workers_[way] = std::make_unique<Workers>(way);
+    }
   }
-  while (true) pause();
-}
+  static void TearDownTestSuite() { workers_.clear(); }
+
+  static inline std::map<Way, std::unique_ptr<Workers>> workers_;
+  const FastProducer producer_;
+};
 
 int64_t ResidentBytes() {
   std::ifstream status("/proc/self/status");
@@ -123,7 +143,8 @@ int64_t ResidentBytes() {
 }
 
 TEST_P(FeedMemory, HundredFastWorkersAndAPausedTrainerStayInTheBudget) {
-  ASSERT_NO_FATAL_FAILURE(ForkWorkers());
+  const std::vector<WorkerAddress> roster = workers_[GetParam()]->Roster();
+  ASSERT_EQ(roster.size(), kWorkers);
   const job::Schedule schedule(
       {.training = {.samples = 400, .batch_size_per_worker = 1, .epochs = 1}}, 0);
   constexpr int64_t kBudget = 128 * kMiB;
@@ -135,7 +156,7 @@ TEST_P(FeedMemory, HundredFastWorkersAndAPausedTrainerStayInTheBudget) {
                              .data_connections = GetParam() == Way::kDataConnections},
                             &schedule, &producer_, base::Clock::Real());
     const int64_t before = ResidentBytes();
-    client->SetRoster(roster_);
+    client->SetRoster(roster);
     int64_t most_waiting = 0, most_resident = 0;
     const auto look = [&] {
       most_waiting = std::max(most_waiting, client->stats().bytes_waiting);
