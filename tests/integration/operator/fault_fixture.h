@@ -44,8 +44,8 @@ inline std::string Written(const ApiProxy& proxy) {
   const std::vector<RecordedWrite> writes = proxy.writes();
   std::string text;
   for (const RecordedWrite& write : writes) {
-    const auto since = std::chrono::duration_cast<std::chrono::milliseconds>(write.time -
-                                                                             writes.front().time);
+    const auto since =
+        std::chrono::duration_cast<std::chrono::milliseconds>(write.time - writes.front().time);
     text += "+" + std::to_string(since.count()) + " ms " + write.request.method + " " +
             write.request.path + " -> " + std::to_string(write.status) + " " +
             write.request.body.substr(0, 1500) + "\n";
