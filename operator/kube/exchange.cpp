@@ -4,6 +4,11 @@
 
 namespace hetero::kube {
 
+bool Exchange::abandoned() const {
+  std::lock_guard lock(mutex_);
+  return abandoned_;
+}
+
 void Exchange::OnHead(int status, std::map<std::string, std::string> headers) {
   std::lock_guard lock(mutex_);
   head_.status = status;

@@ -24,7 +24,9 @@ class Exchange {
   };
   explicit Exchange(Limits limits) : limits_(limits) {}
 
-  // The network's side. OnBytes may come before OnHead.
+  // The network's side.
+  bool abandoned() const;
+  // OnBytes may come before it.
   void OnHead(int status, std::map<std::string, std::string> headers);
   enum class Verdict { kGoOn, kPause, kRefuse };
   // kPause: the bytes are kept, but nothing more is to be read before `resume` runs, which happens

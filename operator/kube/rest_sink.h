@@ -36,6 +36,15 @@ class ExchangeSink : public concurrency::streams::details::streambuf_state_manag
   }
   void release(uint8_t*, size_t) override {}
 
+  // cpprestsdk waits, on a thread of its own, until a sink that refuses bytes is closed, which its
+  // own close() lets another one do: with every thread in there, all would wait for ever.
+  using streambuf_state_manager::close;
+  pplx::task<void> close(std::ios_base::openmode mode) override {
+    if (mode & std::ios_base::in) m_stream_can_read = false;
+    if (mode & std::ios_base::out) m_stream_can_write = false;
+    return pplx::task_from_result();
+  }
+
  protected:
   pplx::task<size_t> _putn(const uint8_t* data, size_t count) override {
     pplx::task_completion_event<size_t> resumed;

@@ -21,23 +21,32 @@ namespace {
 
 namespace http = web::http;
 
-// They only move bytes and encrypt; no call of ours waits on one. cpprestsdk's own number is 40.
-constexpr size_t kNetworkThreads = 4;
 constexpr int kHttpsPort = 443;
 constexpr size_t kLongestBody = size_t{256} << 20;
 constexpr size_t kLongestErrorBody = size_t{1} << 20;
 constexpr size_t kLongestLine = size_t{16} << 20;
 // Of a stream, read ahead of a slow reader.
 constexpr size_t kStreamWindow = size_t{1} << 20;
-void LimitNetworkThreads() {
-  static std::once_flag once;
-  std::call_once(once, [] {
+
+// cpprestsdk's sockets do not bear that one thread closes them while another one reads: a request
+// given up while its bytes arrive could end the process. There is one thread instead of its 40, and
+// requests are started and given up there only. It moves bytes and encrypts; no call of ours waits
+// on it.
+absl::Status StartNetworkThread() {
+  static const absl::Status status = [] {
     try {
-      crossplat::threadpool::initialize_with_threads(kNetworkThreads);
-    } catch (const std::exception&) {
-      // Somebody else in this process was first; any number of threads will do.
+      crossplat::threadpool::initialize_with_threads(1);
+      return absl::OkStatus();
+    } catch (const std::exception& error) {
+      return absl::FailedPreconditionError(error.what());
     }
-  });
+  }();
+  return status;
+}
+
+template <typename Work>
+void OnNetworkThread(Work work) {
+  crossplat::threadpool::shared_instance().service().post(std::move(work));
 }
 
 base::Instant After(base::Duration duration) {
@@ -72,7 +81,6 @@ struct Reply {
 
   const std::shared_ptr<Exchange> exchange;
   const std::shared_ptr<InFlight> in_flight;
-  std::mutex mutex;  // guards head
   pplx::task<http::http_response> head;
 };
 
@@ -80,10 +88,38 @@ struct Reply {
 // the answer to the connection's next request. An exception here closes the connection.
 void RefuseInformational(Reply& reply, http::message_direction::direction direction) {
   if (direction != http::message_direction::download) return;
-  std::lock_guard lock(reply.mutex);
   if (!reply.head.is_done()) return;
   const int status = reply.head.get().status_code();
   if (status < 200) throw std::runtime_error("informational reply " + std::to_string(status));
+}
+
+// On the network's thread.
+void Ask(http::client::http_client& client, const http::http_request& message,
+         const pplx::cancellation_token& token, const std::shared_ptr<Reply>& reply,
+         const std::shared_ptr<TlsSettings>& tls) {
+  const std::shared_ptr<Exchange> exchange = reply->exchange;
+  if (exchange->abandoned()) return;
+  try {
+    reply->head = client.request(message, token);
+    reply->head
+        .then([exchange](http::http_response response) {
+          const int status = response.status_code();
+          if (status < 200) {
+            throw std::runtime_error("informational reply " + std::to_string(status));
+          }
+          exchange->OnHead(status, LowerCaseHeaders(response.headers()));
+          return response.content_ready();
+        })
+        .then([tls, reply](pplx::task<http::http_response> done) {
+          try {
+            done.get();
+          } catch (...) {
+            reply->exchange->OnFailure(StatusOfException(*tls));
+          }
+        });
+  } catch (...) {
+    exchange->OnFailure(StatusOfException(*tls));
+  }
 }
 
 class RestTransport : public Transport {
@@ -112,7 +148,7 @@ class RestTransport : public Transport {
     pplx::cancellation_token_source cancel;
     ~Call() {
       exchange->Abandon();
-      if (!exchange->ended()) cancel.cancel();
+      if (!exchange->ended()) OnNetworkThread([cancel = cancel] { cancel.cancel(); });
     }
   };
   struct Shown {
@@ -170,7 +206,6 @@ absl::StatusOr<RestTransport::Shown> RestTransport::Show(const Credential* refus
 
 void RestTransport::Start(const Request& request, const Shown& shown, bool stream, Call& call) {
   const auto& exchange = call.exchange;
-  const std::shared_ptr<TlsSettings> tls = shown.connections->tls;
   const auto reply = std::make_shared<Reply>(exchange, in_flight_);
   try {
     http::http_request message(request.method);
@@ -190,29 +225,13 @@ void RestTransport::Start(const Request& request, const Shown& shown, bool strea
         [reply](http::message_direction::direction direction, utility::size64_t) {
           RefuseInformational(*reply, direction);
         });
-    auto& client = stream ? shown.connections->streams : shown.connections->requests;
-    pplx::task<http::http_response> head;
-    {
-      std::lock_guard lock(reply->mutex);
-      reply->head = head = client.request(message, call.cancel.get_token());
-    }
-    head.then([exchange](http::http_response response) {
-          const int status = response.status_code();
-          if (status < 200) {
-            throw std::runtime_error("informational reply " + std::to_string(status));
-          }
-          exchange->OnHead(status, LowerCaseHeaders(response.headers()));
-          return response.content_ready();
-        })
-        .then([tls, reply](pplx::task<http::http_response> done) {
-          try {
-            done.get();
-          } catch (...) {
-            reply->exchange->OnFailure(StatusOfException(*tls));
-          }
+    OnNetworkThread(
+        [message, reply, stream, connections = shown.connections, token = call.cancel.get_token()] {
+          auto& client = stream ? connections->streams : connections->requests;
+          Ask(client, message, token, reply, connections->tls);
         });
   } catch (...) {
-    exchange->OnFailure(StatusOfException(*tls));
+    exchange->OnFailure(StatusOfException(*shown.connections->tls));
   }
 }
 
@@ -324,7 +343,7 @@ web::uri WithoutBrackets(const web::uri& server, const std::string& address) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Transport>> MakeRestTransport(ClusterAccess access) {
-  LimitNetworkThreads();
+  HETERO_RETURN_IF_ERROR(StartNetworkThread());
   try {
     web::uri server(access.server);
     if ((server.scheme() != "https" && server.scheme() != "http") || server.host().empty()) {

@@ -7,6 +7,7 @@
 #include "base/fake_clock.h"
 #include "operator/kube/cluster_access.h"
 #include "operator/kube/exec_plugin.h"
+#include "operator/kube/system_authorities.h"
 #include "tests/integration/kube/scripted_server.h"
 #include "tests/integration/kube/server_access.h"
 #include "tests/unit/base/temporary_folder.h"
@@ -187,16 +188,13 @@ TEST(Credentials, APluginThatHangsIsEndedWithAllItStarted) {
 }
 
 TEST(Credentials, WithoutTheSystemsAuthoritiesPluginsStillFindThem) {
-  const char* variable = std::getenv("SSL_CERT_FILE");
-  const std::string before = variable == nullptr ? "" : variable;
-  KeepSystemAuthoritiesFromCpprest();
   ScriptedServer server(RespondOk);
   EXPECT_TRUE(TransportTo(server)->Send({.path = "/x"}, kEnough).ok());
   const base::TemporaryFolder folder;
   const std::string plugin =
       Script(folder, "plugin", "echo \"file=$SSL_CERT_FILE.\" >&2; exit 1\n");
   const auto result = RunExecPlugin({.command = plugin, .api_version = kV1});
-  EXPECT_THAT(result.status().ToString(), HasSubstr("file=" + before + "."));
+  EXPECT_THAT(result.status().ToString(), HasSubstr("file=" + *HiddenCertificateFile() + "."));
 }
 
 TEST(Credentials, APluginThatIsMissingIsNamedWithItsHint) {

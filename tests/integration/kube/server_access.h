@@ -52,7 +52,9 @@ inline ClusterAccess AccessTo(const ScriptedServer& server,
   return {.server = server.url(), .ca_pem = server.ca_pem(), .credentials = std::move(credentials)};
 }
 
+// In a process like the operator's, whose connections do not load the system's authorities.
 inline std::unique_ptr<Transport> TransportTo(ClusterAccess access) {
+  KeepSystemAuthoritiesFromCpprest();
   absl::StatusOr<std::unique_ptr<Transport>> transport = MakeRestTransport(std::move(access));
   EXPECT_TRUE(transport.ok()) << transport.status();
   return *std::move(transport);

@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <random>
+#include <thread>
 
 #include "tests/integration/kube/scripted_server.h"
 #include "tests/integration/kube/server_access.h"
@@ -188,6 +190,41 @@ TEST(TransportFailure, ABrokenRequestDoesNotHarmTheNext) {
   int good = 0;
   for (int i = 0; i < 16; ++i) good += transport->Send({.path = "/x"}, kEnough).ok();
   EXPECT_GE(good, 3);
+}
+
+// What ends a request and what reads its bytes must not meet in cpprestsdk: its sockets do not bear
+// that, and the process would die.
+TEST(TransportFailure, CallersLeaveWhileTheirBytesArrive) {
+  ScriptedServer server([](const auto& request, auto& connection) {
+    if (request.target == "/short") return connection.Respond(200, std::string(20000, 'x'));
+    connection.BeginChunks();
+    // Longer than a record of TLS: most reads then end inside one and are followed by another.
+    const std::string line = std::string(40000, 'x') + "\n";
+    for (int i = 0; i < 200; ++i) connection.Chunk(line);
+    connection.AwaitClose();
+  });
+  const auto transport = TransportTo(server);
+  std::atomic<int> left = 0;
+  std::vector<std::jthread> callers;
+  for (unsigned seed = 0; seed < 4; ++seed) {
+    callers.emplace_back([&, seed] {
+      std::minstd_rand random(seed);
+      for (int i = 0; i < 100; ++i) {
+        int lines = static_cast<int>(random() % 150);
+        const auto limit = std::chrono::microseconds(random() % 20000);
+        const absl::Status status =
+            i % 4 == 0 ? transport->Send({.path = "/short"}, limit).status()
+                       : transport
+                             ->Stream({.path = "/stream"}, kEnough, limit,
+                                      [&](std::string_view) { return --lines > 0; }, {})
+                             .status();
+        if (status.ok() || status.code() == absl::StatusCode::kDeadlineExceeded) ++left;
+      }
+    });
+  }
+  callers.clear();
+  EXPECT_EQ(left, 400);
+  EXPECT_TRUE(transport->Send({.path = "/short"}, kEnough).ok());
 }
 
 TEST(TransportFailure, ServersThatCannotBeDialledAreRefusedAtOnce) {
