@@ -1,4 +1,4 @@
-// Servers that restart, and two operators that may not both lead.
+// Servers that restart, two operators that may not both lead, and a kubelet that is late.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -104,6 +104,53 @@ TEST_F(Fault, TwoOperatorsOneLeader) {
   kill(operators[first].pid(), SIGCONT);
   WaitFor(
       "it ends when it wakes", [&] { return !operators[first].running(); }, seconds(15));
+}
+
+// What the test of killed operators counts on: a pod of the same name is never taken for the one
+// that was meant, however late the fake kubelet learns of its end.
+TEST_F(Fault, ALateKubeletLeavesTheNextPodOfTheNameAlone) {
+  TestNamespace space("late-kubelet");
+  kube::Client& client = plane_.client();
+  constexpr int kPods = 10;
+  const auto key = [&](int i) { return kube::ObjectKey{space.name(), "pod-" + std::to_string(i)}; };
+  const auto create = [&](int i) {
+    const auto pod = client.Create(
+        kube::kPods, space.name(),
+        {{"apiVersion", "v1"},
+         {"kind", "Pod"},
+         {"metadata", {{"name", key(i).name}}},
+         {"spec",
+          {{"nodeName", "node-1"},
+           {"containers", json::array({{{"name", "runtime"}, {"image", "none"}}})}}}});
+    EXPECT_TRUE(pod.ok()) << pod.status();
+    return pod.ok() ? (*pod)["metadata"]["uid"].get<std::string>() : "";
+  };
+  // Those that are there.
+  const auto await_all_running = [&] {
+    WaitFor("the pods run", [&] {
+      for (int i = 0; i < kPods; ++i) {
+        const json pod = plane_.Object(kube::kPods, key(i));
+        if (pod.is_object() && pod["status"].value("phase", "") != "Running") return false;
+      }
+      return true;
+    });
+  };
+  for (int i = 0; i < kPods; ++i) create(i);
+  await_all_running();
+  plane_.Component("freeze", "kwok");
+  std::vector<std::string> uids;
+  for (int i = 0; i < kPods; ++i) {
+    EXPECT_TRUE(client.Delete(kube::kPods, key(i), {}).ok());  // to be carried out by the kubelet
+    EXPECT_TRUE(client.Delete(kube::kPods, key(i), {.grace_period_seconds = 0}).ok());
+    uids.push_back(create(i));
+  }
+  plane_.Component("thaw", "kwok");
+  await_all_running();
+  for (int i = 0; i < kPods; ++i) {
+    const json pod = plane_.Object(kube::kPods, key(i));
+    ASSERT_TRUE(pod.is_object()) << key(i).name << " is gone";
+    EXPECT_EQ(pod["metadata"]["uid"], uids[i]);
+  }
 }
 
 }  // namespace
