@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/pipeline/decode.h"
+#include "runtime/pipeline/jpeg_huffman.h"
 
 namespace hetero::pipeline {
 namespace {
@@ -67,9 +68,11 @@ bool ReadHeader(jpeg_decompress_struct* jpeg, ErrorState* errors, const uint8_t*
   return true;
 }
 
-bool ReadPixels(jpeg_decompress_struct* jpeg, ErrorState* errors, uint8_t* pixels) {
+bool ReadPixels(jpeg_decompress_struct* jpeg, ErrorState* errors, JpegHuffmanReader* codes,
+                uint8_t* pixels) {
   if (setjmp(errors->escape) != 0) return false;
   jpeg_start_decompress(jpeg);
+  codes->TakeOver(jpeg);
   const size_t row_bytes = size_t(jpeg->output_width) * 3;
   while (jpeg->output_scanline < jpeg->output_height) {
     JSAMPROW row = pixels + size_t(jpeg->output_scanline) * row_bytes;
@@ -108,9 +111,11 @@ struct Columns {
   JDIMENSION count;
 };
 
-bool StartBox(jpeg_decompress_struct* jpeg, ErrorState* errors, const Box& box, Columns* columns) {
+bool StartBox(jpeg_decompress_struct* jpeg, ErrorState* errors, JpegHuffmanReader* codes,
+              const Box& box, Columns* columns) {
   if (setjmp(errors->escape) != 0) return false;
   jpeg_start_decompress(jpeg);
+  codes->TakeOver(jpeg);
   const int32_t width = int32_t(jpeg->output_width);
   columns->first = JDIMENSION(std::max(0, box.left - kMargin));
   columns->count = JDIMENSION(std::min(width, box.left + box.width + kMargin)) - columns->first;
@@ -167,7 +172,8 @@ absl::Status DecodeJpegBox(std::span<const uint8_t> bytes,
   if (status.ok()) {
     const Box box = choose({int32_t(jpeg.output_height), int32_t(jpeg.output_width), 3});
     Columns columns{};
-    bool read = StartBox(&jpeg, &errors, box, &columns);
+    JpegHuffmanReader codes;
+    bool read = StartBox(&jpeg, &errors, &codes, box, &columns);
     if (read) {
       out->Reshape({box.height, int32_t(columns.count), 3});
       *inside = {0, box.left - int32_t(columns.first), box.height, box.width};
@@ -186,7 +192,8 @@ absl::Status DecodeJpeg(std::span<const uint8_t> bytes, Image* out) {
   absl::Status status = ReadCheckedHeader(&jpeg, &errors, bytes);
   if (status.ok()) {
     out->Reshape({int32_t(jpeg.output_height), int32_t(jpeg.output_width), 3});
-    if (!ReadPixels(&jpeg, &errors, out->bytes.data())) status = Failure(errors);
+    JpegHuffmanReader codes;
+    if (!ReadPixels(&jpeg, &errors, &codes, out->bytes.data())) status = Failure(errors);
   }
   jpeg_destroy_decompress(&jpeg);
   return status;
