@@ -68,13 +68,16 @@ TEST_F(Restart, StallRestartsTheGang) {
 
 TEST_F(Restart, LostTrainerIsRecreated) {
   TestNamespace space("lost");
-  JobUnderTest job(
-      space.name(),
-      MakeJob("job",
-              {{"steps", 1000000}, {"stepMillis", 20}, {"loseMember", "gpu-1"}, {"loseAtStep", 20}},
-              2, 2));
+  // Held until it has been looked at: on a busy machine the loss comes first otherwise.
+  const json script = {{"steps", 1000000},
+                       {"stepMillis", 20},
+                       {"holdAtStep", 10},
+                       {"loseMember", "gpu-1"},
+                       {"loseAtStep", 20}};
+  JobUnderTest job(space.name(), MakeJob("job", script, 2, 2));
   ASSERT_TRUE(job.WaitIs("Running"));
   const auto before = Uids(job);
+  job.Continue();
   ExpectReplaced(job, before, {"gpu-1"});
   EXPECT_EQ(job.Status()["restarts"], 1) << job.Status().dump(1);
 }
