@@ -93,10 +93,9 @@ void RefuseInformational(Reply& reply, http::message_direction::direction direct
   if (status < 200) throw std::runtime_error("informational reply " + std::to_string(status));
 }
 
-// On the network's thread.
-void Ask(http::client::http_client& client, const http::http_request& message,
-         const pplx::cancellation_token& token, const std::shared_ptr<Reply>& reply,
-         const std::shared_ptr<TlsSettings>& tls) {
+void SendOnNetworkThread(http::client::http_client& client, const http::http_request& message,
+                         const pplx::cancellation_token& token, const std::shared_ptr<Reply>& reply,
+                         const std::shared_ptr<TlsSettings>& tls) {
   const std::shared_ptr<Exchange> exchange = reply->exchange;
   if (exchange->abandoned()) return;
   try {
@@ -228,7 +227,7 @@ void RestTransport::Start(const Request& request, const Shown& shown, bool strea
     OnNetworkThread(
         [message, reply, stream, connections = shown.connections, token = call.cancel.get_token()] {
           auto& client = stream ? connections->streams : connections->requests;
-          Ask(client, message, token, reply, connections->tls);
+          SendOnNetworkThread(client, message, token, reply, connections->tls);
         });
   } catch (...) {
     exchange->OnFailure(StatusOfException(*shown.connections->tls));

@@ -1,8 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstring>
-
 #include "runtime/pipeline/crop.h"
 #include "runtime/pipeline/decode.h"
 #include "runtime/pipeline/flip.h"
@@ -12,15 +10,6 @@
 
 namespace hetero::pipeline {
 namespace {
-
-Image Cut(const Image& image, const Box& box) {
-  Image part;
-  part.Reshape({box.height, box.width, 3});
-  for (int32_t y = 0; y < box.height; ++y) {
-    std::memcpy(part.row(y), image.row(box.top + y) + size_t(box.left) * 3, part.row_bytes());
-  }
-  return part;
-}
 
 void ExpectSameAsFullDecode(const std::vector<uint8_t>& bytes, const std::string& name, int boxes) {
   Image whole;

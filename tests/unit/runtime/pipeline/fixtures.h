@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -25,6 +26,16 @@ inline Image NoiseImage(const api::ImageShape& shape, uint64_t seed = 1) {
   job::RandomStream random(seed, 0, 0, 0);
   for (uint8_t& v : image.bytes) v = uint8_t(random.NextUint32());
   return image;
+}
+
+// The part of `image` under `box`.
+inline Image Cut(const Image& image, const Box& box) {
+  Image part;
+  part.Reshape({box.height, box.width, 3});
+  for (int32_t y = 0; y < box.height; ++y) {
+    std::memcpy(part.row(y), image.row(box.top + y) + size_t(box.left) * 3, part.row_bytes());
+  }
+  return part;
 }
 
 inline source::RawSample RawSampleOf(const Image& image) {

@@ -115,6 +115,25 @@ std::vector<uint8_t> WithoutPadding(const std::vector<uint8_t>& bytes) {
   return without;
 }
 
+// What is under a box of a picture that decodes as a whole; of any other, only that it ends.
+void ExpectBoxOf(const std::vector<uint8_t>& bytes, const Image* whole, const std::string& name,
+                 job::RandomStream& random) {
+  Box box;
+  const auto choose = [&](const api::ImageShape& shape) {
+    box.height = 1 + int32_t(random.Below(uint32_t(shape.height)));
+    box.width = 1 + int32_t(random.Below(uint32_t(shape.width)));
+    box.top = int32_t(random.Below(uint32_t(shape.height - box.height + 1)));
+    box.left = int32_t(random.Below(uint32_t(shape.width - box.width + 1)));
+    return box;
+  };
+  Image part;
+  Box inside;
+  const absl::Status status = DecodeJpegBox(bytes, choose, &part, &inside);
+  if (whole == nullptr) return;
+  ASSERT_TRUE(status.ok()) << name << ": " << status;
+  EXPECT_TRUE(Cut(part, inside).bytes == Cut(*whole, box).bytes) << name;
+}
+
 TEST(JpegHuffman, DamagedFilesAreAsBadAsTheyAreToLibjpeg) {
   job::RandomStream random(5, 0, 0, 0);
   int good = 0, bad = 0, stricter = 0;
@@ -127,6 +146,8 @@ TEST(JpegHuffman, DamagedFilesAreAsBadAsTheyAreToLibjpeg) {
       int code = 0;
       const bool accepted = DecodeWithLibjpeg(bytes, &theirs, &code);
       const absl::Status status = DecodeJpeg(bytes, &ours);
+      ExpectBoxOf(bytes, status.ok() ? &ours : nullptr,
+                  std::string(variant.name) + " " + std::to_string(i), random);
       if (!accepted) {
         ++bad;
         EXPECT_FALSE(status.ok()) << variant.name << " " << i << ", message " << code;
