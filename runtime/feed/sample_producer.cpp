@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/crc32c.h"
 #include "base/status_macros.h"
@@ -178,7 +179,9 @@ absl::Status SampleProducer::ProduceFrom(Batch* batch, int64_t index, int64_t id
   const Ticket& ticket = batch->ticket;
   const source::Dataset& data = dataset(ticket.split);
   const auto describe = [&](const absl::Status& status) {
-    return absl::Status(status.code(), absl::StrCat(data.Describe(id), ": ", status.message()));
+    const std::string name = data.Describe(id);
+    if (absl::StartsWith(status.message(), name)) return status;
+    return absl::Status(status.code(), absl::StrCat(name, ": ", status.message()));
   };
   absl::Status status = ReadWithRetries(ticket.split, id, &sample);
   if (!status.ok()) return describe(status);
