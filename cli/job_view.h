@@ -4,8 +4,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "api/job_status.h"
 #include "base/clock.h"
-#include "operator/api/job_status.h"
 
 // What the command line shows of one job, out of the object as the API server has it. Pure.
 namespace hetero::cli {

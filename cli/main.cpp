@@ -4,10 +4,10 @@
 #include <iostream>
 
 #include "base/log.h"
+#include "base/signals.h"
 #include "cli/commands.h"
 #include "cli/terminal.h"
 #include "operator/kube/rest_transport.h"
-#include "runtime/process/signals.h"
 
 // kubectl-hetero: `kubectl hetero ...` once it is on the PATH.
 namespace hetero::cli {
@@ -48,7 +48,7 @@ int main(int argc, char** argv) {
   if (const auto code = cli::ParseOptions(argc, argv, std::cout, std::cerr, options)) return *code;
   log::Init("kubectl-hetero", log::Level::kWarning);
   kube::KeepSystemAuthoritiesFromCpprest();
-  process::SignalStop signals;
+  base::SignalStop signals;
   std::stop_source done;
   const base::Duration grace = options.verb == cli::Verb::kReport
                                    ? base::Duration(cli::kReportGrace)

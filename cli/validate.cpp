@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "api/manifest.h"
+#include "api/unsupported_fields.h"
 #include "base/status_macros.h"
 #include "cli/commands.h"
 #include "cli/terminal.h"
-#include "operator/api/manifest.h"
-#include "operator/api/unsupported_fields.h"
 
 namespace hetero::cli {
 namespace {

@@ -8,7 +8,7 @@
 #                                                        may leave with 77: skipped; OPTIMIZED: it computes much itself
 #   hetero_test_sources(NAME)                            compile a test program's own files quickly
 add_library(hetero_options INTERFACE)
-target_include_directories(hetero_options INTERFACE "${CMAKE_SOURCE_DIR}")
+target_include_directories(hetero_options INTERFACE "${CMAKE_SOURCE_DIR}" "${CMAKE_SOURCE_DIR}/include")
 # No contracted FMA and no errno from libm: the stream of samples is the same on every machine.
 set(HETERO_CXX_OPTIONS -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers -Werror=return-type
     -Werror=unused-result -ffp-contract=off)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Gates: clang-format on every file, clang-tidy on the sources of base, operator and runtime with the headers they read.
+# Gates: clang-format on every file, clang-tidy on the sources of base, api, operator, runtime and cli with the headers they read.
 #   scripts/lint.sh          both gates; tests/ is left out of clang-tidy
 #   scripts/lint.sh all      clang-tidy on tests/ too
 #   scripts/lint.sh fast     without the files under train/, which read LibTorch's headers
@@ -9,7 +9,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 mode=${1:-}
-folders='base|operator|runtime|cli'
+folders='base|api|operator|runtime|cli'
 case $mode in
   all) folders+='|tests' ;;
   "" | fast | format | tidy | *.cpp) ;;

@@ -2,7 +2,7 @@
 //
 //   training:
 //     model: {plugin: /models/libtiny_net.so, name: tiny_net}
-#include "runtime/train/model_plugin.h"
+#include <hetero/model_plugin.h>
 
 namespace {
 

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "operator/api/hetero_training_job.h"
+#include "api/hetero_training_job.h"
 #include "operator/children/settings.h"
 
 // The objects that make up a job in the cluster, as JSON ready to be created. Pure: same arguments,

@@ -1,4 +1,4 @@
-#include "operator/api/manifest.h"
+#include "api/manifest.h"
 #include "operator/children/children.h"
 #include "operator/children/names.h"
 #include "operator/children/object_metadata.h"

@@ -3,7 +3,7 @@
 #include <map>
 #include <string>
 
-#include "operator/api/hetero_training_job.h"
+#include "api/hetero_training_job.h"
 
 // Names and labels of a job's objects. Deterministic: a stale view of the cluster leads to
 // AlreadyExists, never to a second object.

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "operator/api/hetero_training_job.h"
+#include "api/hetero_training_job.h"
 
 namespace hetero::children {
 

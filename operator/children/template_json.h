@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "operator/api/hetero_training_job.h"
+#include "api/hetero_training_job.h"
 
 // Reading a pod template, which may have any shape: what is missing or of another type is as if
 // it were empty. Internal to operator/children.

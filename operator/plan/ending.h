@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "operator/api/job_status.h"
+#include "api/job_status.h"
 #include "operator/plan/pass.h"
 
 // The two ends of a job. Exclusive and final: on a finished job both do nothing.

@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "api/hetero_training_job.h"
+#include "api/job_status.h"
+#include "api/manifest.h"
 #include "base/clock.h"
-#include "operator/api/hetero_training_job.h"
-#include "operator/api/job_status.h"
-#include "operator/api/manifest.h"
 
 // What the planner sees of the cluster: the projections that the operator's stores keep. Plain
 // values.

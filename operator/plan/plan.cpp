@@ -1,6 +1,6 @@
 #include "operator/plan/plan.h"
 
-#include "operator/api/job_status.h"
+#include "api/job_status.h"
 #include "operator/plan/autoscale.h"
 #include "operator/plan/checkpoints.h"
 #include "operator/plan/children.h"

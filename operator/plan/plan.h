@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "api/job_status.h"
 #include "base/clock.h"
-#include "operator/api/job_status.h"
 #include "operator/children/settings.h"
 #include "operator/plan/observed.h"
 

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "operator/api/unsupported_fields.h"
+#include "api/unsupported_fields.h"
 #include "operator/children/children.h"
 #include "operator/plan/ending.h"
 

@@ -3,8 +3,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "api/peer_uri.h"
 #include "base/clock.h"
-#include "operator/api/peer_uri.h"
 #include "operator/children/children.h"
 
 // Keys and certificates of a job (OpenSSL stays inside the .cpp). ECDSA P-256, valid one year from

@@ -1,13 +1,12 @@
 #include "operator/reconcile/head_follower.h"
 
-#include <grpc/grpc.h>
-
 #include <condition_variable>
 #include <map>
 #include <mutex>
 #include <utility>
 
 #include "base/backoff.h"
+#include "base/grpc_lifetime.h"
 #include "base/log.h"
 #include "operator/reconcile/head_report.h"
 #include "operator/reconcile/head_stream.h"
@@ -19,16 +18,6 @@ namespace {
 constexpr base::Duration kNotifyPeriod = std::chrono::milliseconds(200);
 constexpr base::Backoff::Options kRedial = {.initial = std::chrono::milliseconds(200),
                                             .max = std::chrono::seconds(5)};
-
-// Without it gRPC tears its threads down whenever its last object goes away, and joining them was
-// seen to block for five seconds (gRPC 1.51).
-void KeepGrpcInitialized() {
-  static const bool initialized = [] {
-    grpc_init();
-    return true;
-  }();
-  static_cast<void>(initialized);
-}
 
 std::string JobNameOf(const std::string& key) {
   const size_t slash = key.find('/');
@@ -289,7 +278,7 @@ void HeadFollower::Impl::Close() {
 
 HeadFollower::HeadFollower(base::Clock& clock, const OperatorIdentity& identity, Changed changed,
                            std::optional<metrics::Gauge> open_streams) {
-  KeepGrpcInitialized();
+  base::KeepGrpcInitialized();
   impl_ = std::make_shared<Impl>(clock, identity.leaf, std::move(changed), open_streams);
 }
 

@@ -2,8 +2,8 @@
 
 #include <string>
 
+#include "api/job_status.h"
 #include "base/metrics.h"
-#include "operator/api/job_status.h"
 #include "operator/plan/observed.h"
 
 namespace hetero::reconcile {

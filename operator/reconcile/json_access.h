@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
+#include "api/job_status.h"
 #include "base/clock.h"
-#include "operator/api/job_status.h"
 
 // Reading objects of the API that may have any shape: what is missing or of the wrong type gives
 // the type's empty value.

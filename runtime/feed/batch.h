@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "operator/api/hetero_training_job.h"
+#include "api/hetero_training_job.h"
 #include "runtime/feed/ticket.h"
 
 namespace hetero::feed {

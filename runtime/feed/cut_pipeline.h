@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "api/hetero_training_job.h"
 #include "base/clock.h"
-#include "operator/api/hetero_training_job.h"
 #include "runtime/pipeline/pipeline.h"
 
 namespace hetero::feed {

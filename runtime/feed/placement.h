@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "operator/api/hetero_training_job.h"
+#include "api/hetero_training_job.h"
 #include "runtime/feed/cut_pipeline.h"
 #include "runtime/feed/sample_producer.h"
 

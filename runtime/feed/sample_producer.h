@@ -6,8 +6,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "api/hetero_training_job.h"
 #include "base/clock.h"
-#include "operator/api/hetero_training_job.h"
 #include "runtime/feed/batch.h"
 #include "runtime/feed/batch_producer.h"
 #include "runtime/feed/cut_pipeline.h"

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "api/hetero_training_job.h"
 #include "base/clock.h"
 #include "hetero/v1/membership.pb.h"
 #include "hetero/v1/status.pb.h"
-#include "operator/api/hetero_training_job.h"
 #include "runtime/head/bad_sample_log.h"
 #include "runtime/head/loss_curve.h"
 #include "runtime/insight/time_line.h"

@@ -7,8 +7,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
+#include "api/manifest.h"
 #include "base/version.h"
-#include "operator/api/manifest.h"
 #include "runtime/head/verdict.h"
 #include "runtime/job/stream_digest.h"
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "api/hetero_training_job.h"
 #include "hetero/v1/membership.pb.h"
-#include "operator/api/hetero_training_job.h"
 #include "runtime/head/job_record.h"
 
 namespace hetero::head {

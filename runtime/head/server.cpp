@@ -12,11 +12,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "api/manifest.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "base/thread.h"
 #include "google/protobuf/util/message_differencer.h"
-#include "operator/api/manifest.h"
 #include "runtime/head/listen_address.h"
 #include "runtime/head/membership_service.h"
 #include "runtime/head/rendezvous_service.h"

@@ -5,10 +5,10 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "api/hetero_training_job.h"
 #include "base/clock.h"
 #include "base/tls.h"
 #include "hetero/v1/status.pb.h"
-#include "operator/api/hetero_training_job.h"
 #include "runtime/insight/report.h"
 
 namespace hetero::head {

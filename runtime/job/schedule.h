@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "operator/api/hetero_training_job.h"
+#include "api/hetero_training_job.h"
 #include "runtime/job/step_plan.h"
 
 namespace hetero::job {

@@ -8,10 +8,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "api/manifest.h"
 #include "base/atomic_file.h"
 #include "base/process_usage.h"
 #include "base/status_macros.h"
-#include "operator/api/manifest.h"
 #include "runtime/insight/report.h"
 #include "runtime/local/console.h"
 #include "runtime/local/output_pipe.h"

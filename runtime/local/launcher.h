@@ -4,8 +4,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "api/hetero_training_job.h"
 #include "base/clock.h"
-#include "operator/api/hetero_training_job.h"
 
 namespace hetero::local {
 

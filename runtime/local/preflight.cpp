@@ -9,8 +9,8 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "api/unsupported_fields.h"
 #include "base/atomic_file.h"
-#include "operator/api/unsupported_fields.h"
 #include "runtime/feed/placement.h"
 #include "runtime/feed/sample_producer.h"
 

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "operator/api/hetero_training_job.h"
-#include "operator/api/manifest.h"
+#include "api/hetero_training_job.h"
+#include "api/manifest.h"
 
 namespace hetero::local {
 

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "api/manifest.h"
+#include "api/unsupported_fields.h"
 #include "base/status_macros.h"
-#include "operator/api/manifest.h"
-#include "operator/api/unsupported_fields.h"
 #include "runtime/feed/sample_producer.h"
 #include "runtime/pipeline/contact_sheet.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "operator/api/hetero_training_job.h"
+#include "api/hetero_training_job.h"
 
 namespace hetero::local {
 

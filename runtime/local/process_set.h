@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "api/hetero_training_job.h"
 #include "base/clock.h"
-#include "operator/api/hetero_training_job.h"
 #include "runtime/local/child.h"
 #include "runtime/local/console.h"
 #include "runtime/local/processes.h"

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "operator/api/hetero_training_job.h"
+#include "api/hetero_training_job.h"
 
 namespace hetero::local {
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "api/hetero_training_job.h"
 #include "hetero/v1/status.pb.h"
-#include "operator/api/hetero_training_job.h"
 #include "runtime/local/console.h"
 #include "runtime/local/process_set.h"
 #include "runtime/local/status_watch.h"

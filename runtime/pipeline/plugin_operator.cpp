@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "include/hetero/operator_plugin.h"
+#include "hetero/operator_plugin.h"
 
 namespace hetero::pipeline {
 namespace {

@@ -3,10 +3,10 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "api/manifest.h"
 #include "base/log.h"
 #include "base/process_usage.h"
 #include "base/status_macros.h"
-#include "operator/api/manifest.h"
 #include "runtime/feed/sample_producer.h"
 #include "runtime/feed/worker_server.h"
 #include "runtime/head/member.h"

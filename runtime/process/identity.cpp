@@ -9,10 +9,10 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "api/peer_uri.h"
 #include "base/process_usage.h"
 #include "base/status_macros.h"
 #include "base/version.h"
-#include "operator/api/peer_uri.h"
 
 namespace hetero::process {
 namespace {

@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "api/manifest.h"
 #include "base/log.h"
 #include "base/process_usage.h"
 #include "base/status_macros.h"
-#include "operator/api/manifest.h"
 #include "runtime/process/last_word.h"
 #include "runtime/process/termination_message.h"
 

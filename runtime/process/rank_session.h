@@ -10,8 +10,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "api/hetero_training_job.h"
 #include "base/clock.h"
-#include "operator/api/hetero_training_job.h"
 #include "runtime/feed/sample_producer.h"
 #include "runtime/feed/stream_dump.h"
 #include "runtime/feed/ticket_client.h"

@@ -3,9 +3,9 @@
 #include <optional>
 #include <string>
 
+#include "api/job_status.h"
 #include "hetero/v1/membership.pb.h"
 #include "hetero/v1/status.pb.h"
-#include "operator/api/job_status.h"
 
 // The last words of a pod, which the operator reads when nobody listened to the head at the end.
 namespace hetero::process {

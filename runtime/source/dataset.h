@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "operator/api/hetero_training_job.h"
+#include "api/hetero_training_job.h"
 #include "runtime/job/schedule.h"
 
 namespace hetero::source {

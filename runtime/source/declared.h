@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "absl/status/status.h"
-#include "operator/api/hetero_training_job.h"
+#include "api/hetero_training_job.h"
 
 // What the manifest declares about a dataset (`samples`, `classes`, `image`) against what was
 // found. Each gives kInvalidArgument with both numbers when they differ, OK when nothing was

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "operator/api/hetero_training_job.h"
+#include "api/hetero_training_job.h"
 
 namespace hetero::source {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "operator/api/hetero_training_job.h"
+#include "api/hetero_training_job.h"
 #include "runtime/source/counter_random.h"
 
 // The drawings of make-dataset: one shape on a plain background. The class says what is drawn, the

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "operator/api/hetero_training_job.h"
+#include "api/hetero_training_job.h"
 
 namespace hetero::source {
 

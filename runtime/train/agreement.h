@@ -5,7 +5,7 @@
 
 #include "absl/status/status.h"
 #include "runtime/job/stream_digest.h"
-#include "runtime/train/gloo_group.h"
+#include "runtime/train/process_group/gloo_group.h"
 
 namespace hetero::train {
 

@@ -7,7 +7,7 @@
 
 #include "base/status_macros.h"
 #include "runtime/train/loop.h"
-#include "runtime/train/partition.h"
+#include "runtime/train/pipeline_parallel/partition.h"
 #include "runtime/train/training_state.h"
 
 namespace hetero::train {

@@ -9,7 +9,7 @@
 #include "runtime/job/schedule.h"
 #include "runtime/train/agreement.h"
 #include "runtime/train/device.h"
-#include "runtime/train/gloo_group.h"
+#include "runtime/train/process_group/gloo_group.h"
 #include "runtime/train/trainer.h"
 
 // How fast the ranks train when input costs nothing: each takes a few steps on its first batch,

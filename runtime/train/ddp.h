@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "runtime/train/gloo_group.h"
-#include "runtime/train/model.h"
+#include "runtime/train/models/model.h"
+#include "runtime/train/process_group/gloo_group.h"
 
 namespace c10d {
 class Reducer;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "operator/api/hetero_training_job.h"
+#include "api/hetero_training_job.h"
 
 namespace hetero::train {
 

@@ -4,7 +4,7 @@
 
 #include "runtime/train/agreement.h"
 #include "runtime/train/input.h"
-#include "runtime/train/model.h"
+#include "runtime/train/models/model.h"
 #include "runtime/train/phase_clock.h"
 #include "runtime/train/trainer.h"
 

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "operator/api/hetero_training_job.h"
+#include "api/hetero_training_job.h"
 
 namespace hetero::train {
 

@@ -7,8 +7,8 @@
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "runtime/job/mix.h"
+#include "runtime/train/checkpoint/state_files.h"
 #include "runtime/train/parameter_crc.h"
-#include "runtime/train/state_files.h"
 #include "runtime/train/step_batch.h"
 
 namespace hetero::train {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "runtime/train/agreement.h"
-#include "runtime/train/checkpointer.h"
+#include "runtime/train/checkpoint/checkpointer.h"
 #include "runtime/train/learning_rate.h"
 #include "runtime/train/model_runner.h"
 #include "runtime/train/phase_clock.h"

@@ -7,9 +7,9 @@
 #include "runtime/train/ddp.h"
 #include "runtime/train/input.h"
 #include "runtime/train/optimizer.h"
-#include "runtime/train/partition.h"
 #include "runtime/train/phase_clock.h"
-#include "runtime/train/pipeline.h"
+#include "runtime/train/pipeline_parallel/partition.h"
+#include "runtime/train/pipeline_parallel/pipeline.h"
 #include "runtime/train/trainer.h"
 
 namespace hetero::train {

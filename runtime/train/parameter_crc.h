@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "runtime/train/model.h"
+#include "runtime/train/models/model.h"
 
 namespace hetero::train {
 

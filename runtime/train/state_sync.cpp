@@ -7,8 +7,8 @@
 
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "runtime/train/checkpoint/state_files.h"
 #include "runtime/train/ddp.h"
-#include "runtime/train/state_files.h"
 #include "runtime/train/state_tensors.h"
 
 namespace hetero::train {

@@ -5,9 +5,9 @@
 
 #include "absl/status/status.h"
 #include "runtime/train/agreement.h"
-#include "runtime/train/checkpointer.h"
-#include "runtime/train/gloo_group.h"
-#include "runtime/train/partition.h"
+#include "runtime/train/checkpoint/checkpointer.h"
+#include "runtime/train/pipeline_parallel/partition.h"
+#include "runtime/train/process_group/gloo_group.h"
 #include "runtime/train/training_state.h"
 
 namespace hetero::train {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "runtime/train/checkpoint_folder.h"
-#include "runtime/train/model.h"
+#include "runtime/train/checkpoint/checkpoint_folder.h"
+#include "runtime/train/models/model.h"
 #include "runtime/train/optimizer.h"
 
 // What a rank has learned, as named tensors: parameters and buffers under torchvision's names, and

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "api/hetero_training_job.h"
 #include "base/clock.h"
-#include "operator/api/hetero_training_job.h"
 #include "runtime/feed/batch_stream.h"
 #include "runtime/job/schedule.h"
 #include "runtime/pipeline/pipeline.h"

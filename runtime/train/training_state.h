@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "runtime/job/stream_digest.h"
-#include "runtime/train/model.h"
+#include "runtime/train/models/model.h"
 #include "runtime/train/optimizer.h"
 #include "runtime/train/trainer.h"
 

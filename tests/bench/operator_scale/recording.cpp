@@ -5,7 +5,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "operator/api/job_status.h"
+#include "api/job_status.h"
 #include "operator/children/names.h"
 
 namespace hetero::bench {

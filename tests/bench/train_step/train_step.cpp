@@ -17,10 +17,10 @@
 #include <string>
 
 #include "runtime/train/ddp.h"
-#include "runtime/train/gloo_group.h"
 #include "runtime/train/loss.h"
-#include "runtime/train/model.h"
+#include "runtime/train/models/model.h"
 #include "runtime/train/optimizer.h"
+#include "runtime/train/process_group/gloo_group.h"
 #include "tests/bench/train_step/folder_store.h"
 
 namespace hetero::train {

@@ -2,15 +2,15 @@
 #include <thread>
 #include <vector>
 
+#include "base/grpc_lifetime.h"
 #include "base/http_endpoint.h"
 #include "base/log.h"
+#include "base/signals.h"
 #include "base/thread.h"
 #include "operator/children/names.h"
 #include "operator/kube/cluster_access.h"
 #include "operator/kube/informer.h"
 #include "operator/kube/rest_transport.h"
-#include "runtime/process/grpc_lifetime.h"
-#include "runtime/process/signals.h"
 #include "tests/fakes/head/director.h"
 
 namespace hetero::testing {
@@ -72,8 +72,8 @@ absl::Status Run(const std::string& kubeconfig, const std::string& listen, std::
 
 // Plays the heads of all jobs of a cluster, for tests.
 int main(int argc, char** argv) {
-  hetero::process::SignalStop signals;
-  hetero::process::KeepGrpcInitialized();
+  hetero::base::SignalStop signals;
+  hetero::base::KeepGrpcInitialized();
   hetero::log::Init("fake-head");
   std::string kubeconfig;
   std::string listen = "127.0.0.1:7000";

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "api/job_status.h"
 #include "base/clock.h"
 #include "hetero/v1/status.pb.h"
-#include "operator/api/job_status.h"
 #include "tests/fakes/head/script.h"
 
 namespace hetero::testing {

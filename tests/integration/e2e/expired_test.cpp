@@ -6,8 +6,8 @@
 
 #include <map>
 
-#include "operator/api/manifest.h"
-#include "operator/api/peer_uri.h"
+#include "api/manifest.h"
+#include "api/peer_uri.h"
 #include "operator/children/children.h"
 #include "tests/integration/e2e/support/installation.h"
 #include "tests/integration/e2e/support/intruder.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "operator/api/hetero_training_job.h"
+#include "api/hetero_training_job.h"
 #include "operator/children/children.h"
 #include "operator/reconcile/certificates.h"
 #include "tests/integration/support/program_run.h"

@@ -9,8 +9,8 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "api/job_status.h"
 #include "hetero/v1/status.grpc.pb.h"
-#include "operator/api/job_status.h"
 #include "operator/reconcile/head_stream.h"
 #include "tests/integration/local/local_pods.h"
 #include "tests/integration/support/jobs.h"

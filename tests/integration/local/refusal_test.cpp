@@ -18,8 +18,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "api/peer_uri.h"
 #include "base/refused_peers.h"
-#include "operator/api/peer_uri.h"
 #include "runtime/feed/worker_server.h"
 #include "runtime/head/server.h"
 #include "runtime/process/identity.h"

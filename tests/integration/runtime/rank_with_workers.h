@@ -12,13 +12,13 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/grpc_lifetime.h"
 #include "runtime/feed/digest.h"
 #include "runtime/feed/sample_producer.h"
 #include "runtime/feed/ticket_client.h"
 #include "runtime/feed/ticket_executor.h"
 #include "runtime/feed/ticket_plan.h"
 #include "runtime/head/server.h"
-#include "runtime/process/grpc_lifetime.h"
 #include "tests/integration/support/jobs.h"
 #include "tests/integration/support/program_run.h"
 #include "tests/integration/support/temporary_folder.h"
@@ -33,7 +33,7 @@ class RankWithWorkersTest : public ::testing::Test {
   static constexpr int64_t kSamples = 9600;  // of the whole stream
 
   void SetUp() override {
-    process::KeepGrpcInitialized();
+    base::KeepGrpcInitialized();
     // 600 batches of 16 pictures of 6 KB; a millisecond each, so that there is time for faults.
     job_ = SmallJob({"dataset.samples=1600", "training.epochs=6", "training.batchSizePerWorker=16",
                      "roles.gpu.replicas=1", "roles.cpu.replicas=2",

@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-#include "operator/api/manifest.h"
+#include "api/manifest.h"
 
 namespace hetero::testing {
 

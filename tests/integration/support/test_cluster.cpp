@@ -7,11 +7,11 @@
 #include <future>
 
 #include "base/clock.h"
+#include "base/grpc_lifetime.h"
 #include "runtime/process/consumer.h"
 #include "runtime/process/cpu_worker.h"
-#include "runtime/process/grpc_lifetime.h"
 #ifdef HETERO_WITH_TRAIN
-#include "runtime/train/trainer_process.h"
+#include "runtime/train/program/trainer_process.h"
 #endif
 
 namespace hetero::testing {
@@ -29,7 +29,7 @@ const api::Role* RoleOfType(const api::HeteroTrainingJob& job, api::RoleType typ
 TestCluster::TestCluster(Options options) : options_(std::move(options)) {
   // LibTorch's flight recorder is one per process and cannot stand several ranks in it.
   setenv("TORCH_FR_BUFFER_SIZE", "0", 1);
-  process::KeepGrpcInitialized();
+  base::KeepGrpcInitialized();
   base::Clock& clock = base::Clock::Real();
   incarnation_ = clock.WallNow().time_since_epoch().count();
   std::filesystem::create_directories(dump_folder());

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "operator/api/hetero_training_job.h"
+#include "api/hetero_training_job.h"
 #include "runtime/head/server.h"
 #include "tests/integration/support/temporary_folder.h"
 

@@ -4,7 +4,7 @@
 #include <iterator>
 #include <stdexcept>
 
-#include "operator/api/yaml_document.h"
+#include "api/yaml_document.h"
 
 namespace hetero::testing {
 namespace {

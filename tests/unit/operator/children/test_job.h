@@ -5,7 +5,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "operator/api/manifest.h"
+#include "api/manifest.h"
 #include "operator/children/children.h"
 
 namespace hetero::children {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "operator/api/manifest.h"
+#include "api/manifest.h"
 #include "runtime/feed/batch_finisher.h"
 #include "runtime/feed/placement_probe.h"
 

@@ -14,7 +14,7 @@
 #include <jerror.h>
 // clang-format on
 
-#include "operator/api/hetero_training_job.h"
+#include "api/hetero_training_job.h"
 #include "runtime/pipeline/image.h"
 
 // libjpeg-turbo as everybody uses it: what our decoder is compared with.

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "operator/api/hetero_training_job.h"
+#include "api/hetero_training_job.h"
 
 namespace hetero::source {
 

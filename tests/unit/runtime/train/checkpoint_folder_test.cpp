@@ -1,4 +1,4 @@
-#include "runtime/train/checkpoint_folder.h"
+#include "runtime/train/checkpoint/checkpoint_folder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

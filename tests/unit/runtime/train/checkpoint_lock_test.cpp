@@ -1,4 +1,4 @@
-#include "runtime/train/checkpoint_lock.h"
+#include "runtime/train/checkpoint/checkpoint_lock.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // A small model with cut points, for the tests of training in partitions: flattened pictures
 // through residual layers.
-#include "runtime/train/model_plugin.h"
+#include "hetero/model_plugin.h"
 
 namespace {
 

@@ -4,8 +4,8 @@
 
 #include <filesystem>
 
-#include "runtime/train/model.h"
-#include "runtime/train/weights.h"
+#include "runtime/train/models/model.h"
+#include "runtime/train/models/weights.h"
 #include "tests/unit/runtime/train/golden_weights.h"
 #include "tests/unit/runtime/train/python.h"
 

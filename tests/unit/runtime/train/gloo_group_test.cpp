@@ -1,4 +1,4 @@
-#include "runtime/train/gloo_group.h"
+#include "runtime/train/process_group/gloo_group.h"
 
 #include <gtest/gtest.h>
 

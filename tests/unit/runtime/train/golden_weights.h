@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "runtime/train/model.h"
+#include "runtime/train/models/model.h"
 
 // The weights and inputs of tests/golden/make_model_vectors.py, by the same formula.
 namespace hetero::train {

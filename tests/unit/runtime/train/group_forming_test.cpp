@@ -6,7 +6,7 @@
 #include <mutex>
 #include <thread>
 
-#include "runtime/train/group_former.h"
+#include "runtime/train/process_group/group_former.h"
 #include "tests/unit/runtime/train/memory_store.h"
 
 namespace hetero::train {

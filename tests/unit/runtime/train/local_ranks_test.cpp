@@ -1,4 +1,4 @@
-#include "runtime/train/local_ranks.h"
+#include "runtime/train/program/local_ranks.h"
 
 #include <gtest/gtest.h>
 

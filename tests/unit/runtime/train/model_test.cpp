@@ -1,4 +1,4 @@
-#include "runtime/train/model.h"
+#include "runtime/train/models/model.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "runtime/train/one_forward_one_backward.h"
+#include "runtime/train/pipeline_parallel/one_forward_one_backward.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,10 +1,10 @@
-#include "runtime/train/partition.h"
+#include "runtime/train/pipeline_parallel/partition.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "runtime/train/models/vit.h"
 #include "runtime/train/state_sync.h"
-#include "runtime/train/vit.h"
 
 namespace hetero::train {
 namespace {

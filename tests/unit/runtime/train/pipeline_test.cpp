@@ -1,4 +1,4 @@
-#include "runtime/train/pipeline.h"
+#include "runtime/train/pipeline_parallel/pipeline.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,8 +9,8 @@
 
 #include "runtime/job/philox.h"
 #include "runtime/train/loss.h"
+#include "runtime/train/models/vit.h"
 #include "runtime/train/optimizer.h"
-#include "runtime/train/vit.h"
 #include "tests/unit/runtime/train/memory_store.h"
 
 namespace hetero::train {

@@ -8,8 +8,8 @@
 
 #include "runtime/train/learning_rate.h"
 #include "runtime/train/loss.h"
+#include "runtime/train/models/vit.h"
 #include "runtime/train/optimizer.h"
-#include "runtime/train/vit.h"
 #include "tests/unit/runtime/train/golden_optimizer.h"
 #include "tests/unit/runtime/train/golden_samples.h"
 #include "tests/unit/runtime/train/golden_weights.h"

@@ -9,9 +9,9 @@
 #include <fstream>
 #include <map>
 
-#include "runtime/train/model.h"
+#include "runtime/train/models/model.h"
+#include "runtime/train/models/weights.h"
 #include "runtime/train/state_tensors.h"
-#include "runtime/train/weights.h"
 #include "tests/unit/runtime/train/golden_weights.h"
 #include "tests/unit/runtime/train/python.h"
 

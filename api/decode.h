@@ -1,0 +1,17 @@
+#pragma once
+
+#include "api/findings.h"
+#include "api/hetero_training_job.h"
+#include "nlohmann/json.hpp"
+
+// JSON -> types by the tables of fields.h, strictly: unknown fields, wrong types, values outside
+// their limits and missing required fields are all added to `findings` under their full path. JSON
+// null is the same as absent.
+namespace hetero::api {
+
+void DecodeSpec(const nlohmann::json& json, Spec& spec, Findings& findings);
+
+// Keys of metadata that only Kubernetes reads (creationTimestamp, managedFields, ...) are skipped.
+void DecodeMetadata(const nlohmann::json& json, Metadata& metadata, Findings& findings);
+
+}  // namespace hetero::api

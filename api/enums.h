@@ -1,0 +1,51 @@
+#pragma once
+
+#include "api/field_table.h"
+#include "api/hetero_training_job.h"
+
+// How each enum is spelt in the manifest, in the order of crds/. Internal to api.
+namespace hetero::api {
+
+template <typename E, size_t N>
+using NamedValues = std::array<std::pair<E, std::string_view>, N>;
+
+#define HETERO_ENUM(Type, count, ...)                                    \
+  template <>                                                            \
+  struct EnumNames<Type> {                                               \
+    using enum Type;                                                     \
+    static constexpr NamedValues<Type, count> kValues = {{__VA_ARGS__}}; \
+  }
+
+HETERO_ENUM(DatasetFormat, 8, {kAuto, "Auto"}, {kSynthetic, "Synthetic"}, {kIdx, "IDX"},
+            {kCifar10, "CIFAR10"}, {kImageFolder, "ImageFolder"}, {kTfRecord, "TFRecord"},
+            {kRecordIo, "RecordIO"}, {kWebDataset, "WebDataset"});
+HETERO_ENUM(ShuffleMode, 3, {kFull, "Full"}, {kBlock, "Block"}, {kNone, "None"});
+HETERO_ENUM(Placement, 3, {kAuto, "Auto"}, {kCpuWorker, "CPUWorker"}, {kTrainer, "Trainer"});
+HETERO_ENUM(OperatorKind, 16, {kDecode, "Decode"}, {kResize, "Resize"}, {kCenterCrop, "CenterCrop"},
+            {kRandomResizedCrop, "RandomResizedCrop"}, {kHorizontalFlip, "HorizontalFlip"},
+            {kVerticalFlip, "VerticalFlip"}, {kRotate, "Rotate"}, {kColorJitter, "ColorJitter"},
+            {kGrayscale, "Grayscale"}, {kGaussianBlur, "GaussianBlur"},
+            {kRandomErasing, "RandomErasing"}, {kRandAugment, "RandAugment"},
+            {kNormalize, "Normalize"}, {kCast, "Cast"}, {kDelay, "Delay"}, {kPlugin, "Plugin"});
+HETERO_ENUM(ElementType, 2, {kUint8, "Uint8"}, {kFloat32, "Float32"});
+HETERO_ENUM(Interpolation, 2, {kNearest, "Nearest"}, {kBilinear, "Bilinear"});
+HETERO_ENUM(LastBatch, 2, {kKeep, "Keep"}, {kDrop, "Drop"});
+HETERO_ENUM(OptimizerKind, 3, {kSgd, "SGD"}, {kAdam, "Adam"}, {kAdamW, "AdamW"});
+HETERO_ENUM(ScheduleKind, 3, {kConstant, "Constant"}, {kStep, "Step"}, {kCosine, "Cosine"});
+HETERO_ENUM(LearningRateScaling, 2, {kNone, "None"}, {kLinearWithWorldSize, "LinearWithWorldSize"});
+HETERO_ENUM(Precision, 2, {kFp32, "FP32"}, {kBf16, "BF16"});
+HETERO_ENUM(NonFiniteAction, 2, {kFail, "Fail"}, {kSkip, "Skip"});
+HETERO_ENUM(ResumeMode, 2, {kAuto, "Auto"}, {kNever, "Never"});
+HETERO_ENUM(RoleType, 3, {kHead, "Head"}, {kCpuWorker, "CPUWorker"}, {kGpuWorker, "GPUWorker"});
+HETERO_ENUM(RestartScope, 2, {kPod, "Pod"}, {kGang, "Gang"});
+HETERO_ENUM(FailureAction, 4, {kFailJob, "FailJob"}, {kRestartGang, "RestartGang"},
+            {kRestartPod, "RestartPod"}, {kIgnore, "Ignore"});
+HETERO_ENUM(ExitCodeOperator, 2, {kIn, "In"}, {kNotIn, "NotIn"});
+HETERO_ENUM(FailureReason, 3, {kOomKilled, "OOMKilled"}, {kEvicted, "Evicted"},
+            {kDisruption, "Disruption"});
+HETERO_ENUM(CleanPodPolicy, 3, {kAll, "All"}, {kRunning, "Running"}, {kNone, "None"});
+HETERO_ENUM(Switch, 2, {kEnabled, "Enabled"}, {kDisabled, "Disabled"});
+
+#undef HETERO_ENUM
+
+}  // namespace hetero::api

@@ -1,0 +1,105 @@
+#pragma once
+
+#include "api/enums.h"
+#include "api/field_table.h"
+#include "api/job_status.h"
+
+// Every field of the status, by type, as fields.h has those of the manifest. crds/ says the same by
+// hand; tests/unit/api/status_schema_test.cpp compares the two. Internal to api.
+namespace hetero::api {
+
+template <>
+struct EnumNames<ConditionType> {
+  using enum ConditionType;
+  static constexpr NamedValues<ConditionType, kConditionTypes> kValues = {
+      {{kFailed, "Failed"},
+       {kSucceeded, "Succeeded"},
+       {kSuspended, "Suspended"},
+       {kStalled, "Stalled"},
+       {kRestarting, "Restarting"},
+       {kRunning, "Running"},
+       {kRegistered, "Registered"},
+       {kPodsCreated, "PodsCreated"},
+       {kCheckpointFailing, "CheckpointFailing"}}};
+};
+
+template <>
+struct EnumNames<ConditionStatus> {
+  using enum ConditionStatus;
+  static constexpr NamedValues<ConditionStatus, 3> kValues = {
+      {{kTrue, "True"}, {kFalse, "False"}, {kUnknown, "Unknown"}}};
+};
+
+inline constexpr char kConditionReason[] = "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$";
+
+constexpr Limits Text(int max_length, Presence presence = Presence::kOptional) {
+  return {.presence = presence, .max_length = max_length};
+}
+constexpr Limits ListOf(int max_items, int max_length = 0) {
+  return {.max_items = max_items, .max_length = max_length};
+}
+inline constexpr Limits kTime = Text(64);
+inline constexpr Limits kCount{.min = 0};
+
+constexpr auto FieldsOf(const Condition*) {
+  using C = Condition;
+  constexpr Limits kReason{
+      .presence = Presence::kRequired, .max_length = 1024, .pattern = kConditionReason};
+  return std::make_tuple(
+      F("type", &C::type, Limits{.presence = Presence::kRequired}),
+      F("status", &C::status, Limits{.presence = Presence::kRequired}),
+      F("observedGeneration", &C::observed_generation, kCount),
+      F("lastTransitionTime", &C::last_transition_time, Text(64, Presence::kRequired)),
+      F("reason", &C::reason, kReason),
+      F("message", &C::message, Text(32768, Presence::kRequired)));
+}
+
+constexpr auto FieldsOf(const RoleCounts*) {
+  using R = RoleCounts;
+  return std::make_tuple(F("name", &R::name, Text(20, Presence::kRequired)),
+                         F("desired", &R::desired, kCount), F("created", &R::created, kCount),
+                         F("running", &R::running, kCount), F("registered", &R::registered, kCount),
+                         F("succeeded", &R::succeeded, kCount), F("failed", &R::failed, kCount),
+                         F("restarts", &R::restarts, kCount));
+}
+
+constexpr auto FieldsOf(const JobProgress*) {
+  using P = JobProgress;
+  return std::make_tuple(
+      F("epoch", &P::epoch), F("step", &P::step), F("totalSteps", &P::total_steps),
+      F("samplesPerSecond", &P::samples_per_second), F("dataWaitPercent", &P::data_wait_percent),
+      F("loss", &P::loss), F("etaSeconds", &P::eta_seconds),
+      F("lastUpdateTime", &P::last_update_time, kTime));
+}
+
+constexpr auto FieldsOf(const JobResult*) {
+  using R = JobResult;
+  return std::make_tuple(F("loss", &R::loss), F("accuracy", &R::accuracy),
+                         F("samplesPerSecond", &R::samples_per_second), F("steps", &R::steps),
+                         F("streamDigest", &R::stream_digest, Text(64)),
+                         F("costDollars", &R::cost_dollars),
+                         F("reportURI", &R::report_uri, Text(1024)),
+                         F("checkpointURI", &R::checkpoint_uri, Text(1024)));
+}
+
+constexpr auto FieldsOf(const FirstFailure*) {
+  using E = FirstFailure;
+  return std::make_tuple(F("pod", &E::pod, Text(253)), F("role", &E::role, Text(20)),
+                         F("node", &E::node, Text(253)), F("exitCode", &E::exit_code),
+                         F("signal", &E::signal), F("reason", &E::reason, Text(1024)),
+                         F("message", &E::message, Text(4096)), F("time", &E::time, kTime));
+}
+
+constexpr auto FieldsOf(const JobStatus*) {
+  using S = JobStatus;
+  return std::make_tuple(
+      F("observedGeneration", &S::observed_generation, kCount),
+      F("conditions", &S::conditions, ListOf(16)), F("startTime", &S::start_time, kTime),
+      F("completionTime", &S::completion_time, kTime), F("attempt", &S::attempt, kCount),
+      F("restarts", &S::restarts, kCount), F("uncounted", &S::uncounted, ListOf(1024, 128)),
+      F("headAddress", &S::head_address, Text(512)), F("registered", &S::registered, Text(32)),
+      F("roleStatuses", &S::role_statuses, ListOf(8)), F("progress", &S::progress),
+      F("result", &S::result), F("firstFailure", &S::first_failure));
+}
+
+}  // namespace hetero::api

@@ -1,0 +1,116 @@
+#include "api/unsupported_fields.h"
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace hetero::api {
+namespace {
+
+// Gathers what is refused, field by field.
+class Refusals {
+ public:
+  void Add(std::string path, std::string reason) {
+    errors_.push_back({std::move(path), std::move(reason)});
+  }
+  std::vector<FieldError> Take() { return std::move(errors_); }
+
+ private:
+  std::vector<FieldError> errors_;
+};
+
+std::string Unsupported(std::string_view what, std::string_view remedy) {
+  std::string reason(what);
+  reason += " is not supported yet; ";
+  return reason += remedy;
+}
+
+bool IsS3(std::string_view uri) { return uri.starts_with("s3://"); }
+
+std::string_view UnsupportedFormat(DatasetFormat format) {
+  switch (format) {
+    case DatasetFormat::kAuto:
+    case DatasetFormat::kSynthetic:
+    case DatasetFormat::kIdx:
+    case DatasetFormat::kImageFolder:
+      return "";
+    case DatasetFormat::kCifar10:
+      return "CIFAR10";
+    case DatasetFormat::kTfRecord:
+      return "TFRecord";
+    case DatasetFormat::kRecordIo:
+      return "RecordIO";
+    case DatasetFormat::kWebDataset:
+      return "WebDataset";
+  }
+  __builtin_unreachable();
+}
+
+void CheckSource(const DatasetSource& source, const std::string& path, Refusals* refusals) {
+  if (IsS3(source.uri)) {
+    refusals->Add(path + ".uri", Unsupported("reading from S3",
+                                             "mount the data as a volume and give file:///path"));
+  }
+  if (const std::string_view format = UnsupportedFormat(source.format); !format.empty()) {
+    refusals->Add(path + ".format", Unsupported(format, "convert the data to ImageFolder or IDX"));
+  }
+}
+
+void CheckModelFile(const std::string& uri, const std::string& path, Refusals* refusals) {
+  if (!IsS3(uri)) return;
+  refusals->Add(path,
+                Unsupported("reading from S3", "mount the file as a volume and give file:///path"));
+}
+
+void CheckModel(const Model& model, Refusals* refusals) {
+  const std::string path = "spec.training.model";
+  const bool built_in = model.torch_script.empty() && model.plugin.empty();
+  if (built_in && model.name != "mlp" && model.name != "resnet18" && model.name != "resnet50" &&
+      model.name != "vit_b_16") {
+    refusals->Add(path + ".name", Unsupported("model \"" + model.name + "\"",
+                                              "name one of mlp, resnet18, resnet50, vit_b_16, or "
+                                              "give your own as torchScript or plugin"));
+  }
+  CheckModelFile(model.torch_script, path + ".torchScript", refusals);
+  CheckModelFile(model.weights, path + ".weights", refusals);
+}
+
+// Of a plugin only the trainer knows whether its model has cut points.
+void CheckParallelism(const Training& training, Refusals* refusals) {
+  if (training.parallelism.partitions == 1) return;
+  const std::string path = "spec.training.parallelism.partitions";
+  const Model& model = training.model;
+  if (!model.torch_script.empty()) {
+    refusals->Add(path, "a TorchScript file has no cut points; use 1, or a plugin whose model has");
+  } else if (model.plugin.empty() && model.name != "vit_b_16") {
+    refusals->Add(path, "model \"" + model.name + "\" has no cut points; use 1, or vit_b_16");
+  }
+}
+
+void CheckTraining(const Training& training, Refusals* refusals) {
+  const std::string path = "spec.training";
+  CheckModel(training.model, refusals);
+  if (training.checkpoint && IsS3(training.checkpoint->uri)) {
+    refusals->Add(path + ".checkpoint.uri",
+                  Unsupported("a checkpoint folder on S3", "mount a volume and give file:///path"));
+  }
+  CheckParallelism(training, refusals);
+}
+
+}  // namespace
+
+std::vector<FieldError> UnsupportedFields(const HeteroTrainingJob& job) {
+  const Spec& spec = job.spec;
+  Refusals refusals;
+  CheckSource(spec.dataset, "spec.dataset", &refusals);
+  if (spec.dataset.validation) {
+    CheckSource(*spec.dataset.validation, "spec.dataset.validation", &refusals);
+  }
+  CheckTraining(spec.training, &refusals);
+  if (spec.output && IsS3(spec.output->uri)) {
+    refusals.Add("spec.output.uri", Unsupported("writing to S3", "give file:///path on a volume"));
+  }
+  return refusals.Take();
+}
+
+}  // namespace hetero::api

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "operator/controller/manager.h"
+#include "operator/kube/client.h"
+#include "operator/plan/observed.h"
+#include "operator/program/namespaced_informer.h"
+#include "operator/reconcile/reconciler.h"
+
+namespace hetero::program {
+
+// All that the operator watches, and whose turn it is when something changes.
+class ClusterView {
+ public:
+  // `key` of a job; called from any thread, must return at once.
+  using Enqueue = std::function<void(const std::string& key)>;
+
+  // `namespaces` empty: all of them, and the nodes.
+  ClusterView(kube::Client& client, base::Clock& clock, metrics::Registry& registry,
+              std::vector<std::string> namespaces, Enqueue enqueue);
+
+  void AddTo(controller::Manager& manager);
+  reconcile::Stores stores() const;
+
+ private:
+  template <typename T>
+  using Informer = NamespacedInformer<T>;
+
+  void OnNode(const kube::ObjectKey& key, const plan::ObservedNode* before,
+              const plan::ObservedNode* now) const;
+  void EnqueueUnlessEmpty(const std::string& key) const;
+
+  const std::vector<std::string> namespaces_;
+  const Enqueue enqueue_;
+  Informer<plan::ObservedJob> jobs_;
+  Informer<plan::ObservedPod> pods_;
+  Informer<plan::ObservedObject> services_;
+  Informer<plan::ObservedObject> config_maps_;
+  Informer<plan::ObservedObject> network_policies_;
+  std::unique_ptr<Informer<plan::ObservedNode>> nodes_;
+};
+
+}  // namespace hetero::program

@@ -1,0 +1,47 @@
+#include "operator/program/job_worker.h"
+
+#include <utility>
+
+#include "operator/kube/event_recorder.h"
+#include "operator/reconcile/head_follower.h"
+
+namespace hetero::program {
+
+JobWorker::JobWorker(const OperatorOptions& options, kube::Client& client,
+                     kube::Client& event_client, base::Clock& clock, metrics::Registry& registry)
+    : options_(options),
+      client_(client),
+      event_client_(event_client),
+      clock_(clock),
+      registry_(registry),
+      controller_({.name = "heterotrainingjob", .workers = options.workers}, clock, registry,
+                  [this](const std::string& key, std::stop_token stop) {
+                    return reconciler_->Reconcile(key, std::move(stop));
+                  }) {}
+
+void JobWorker::Run(const reconcile::Stores& stores, const reconcile::OperatorIdentity& identity,
+                    std::stop_token stop) {
+  kube::EventRecorder events(event_client_, clock_, {.instance = options_.identity});
+  reconcile::HeadFollower heads(
+      clock_, identity, [this](const std::string& key) { Enqueue(key); },
+      registry_.GetGauge("hetero_head_streams", "Open status streams to the heads of jobs."));
+  reconcile::Reconciler reconciler(
+      client_, clock_, registry_, stores, events, heads, identity,
+      {.settings = options_.settings, .parallelism = options_.parallelism});
+  reconciler_ = &reconciler;
+  SetHeads(&heads);
+  controller_.Run(std::move(stop));
+  SetHeads(nullptr);
+}
+
+void JobWorker::ShowFromNowOn(const reconcile::OperatorIdentity& renewed) {
+  const std::lock_guard lock(mutex_);
+  if (heads_ != nullptr) heads_->ShowFromNowOn(renewed.leaf);
+}
+
+void JobWorker::SetHeads(reconcile::HeadFollower* heads) {
+  const std::lock_guard lock(mutex_);
+  heads_ = heads;
+}
+
+}  // namespace hetero::program

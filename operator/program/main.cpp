@@ -1,0 +1,150 @@
+#include <cstdlib>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/grpc_lifetime.h"
+#include "base/http_endpoint.h"
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/signals.h"
+#include "base/status_macros.h"
+#include "base/thread.h"
+#include "base/version.h"
+#include "operator/controller/manager.h"
+#include "operator/kube/cluster_access.h"
+#include "operator/kube/leader_election.h"
+#include "operator/kube/rest_transport.h"
+#include "operator/program/cluster_view.h"
+#include "operator/program/grpc_log.h"
+#include "operator/program/identity_renewal.h"
+#include "operator/program/job_worker.h"
+#include "operator/program/memory.h"
+#include "operator/program/operator_identity.h"
+#include "operator/program/options.h"
+
+// Wires the operator's parts: see docs/architecture.md for what they do.
+namespace hetero::program {
+namespace {
+
+// Kubernetes kills a pod 30 s after SIGTERM; the last events take up to 3 s of them.
+constexpr std::chrono::seconds kStopTimeout{25};
+
+void LogStart(const OperatorOptions& options, const std::string& server) {
+  std::string namespaces;
+  for (const std::string& name : options.watch_namespaces) {
+    namespaces += (namespaces.empty() ? "" : ",") + name;
+  }
+  log::Info("starting", {{"version", base::kVersion},
+                         {"server", server},
+                         {"namespaces", namespaces.empty() ? "all" : namespaces},
+                         {"leader_election", options.leader_elect},
+                         {"identity", options.identity}});
+}
+
+absl::Status Run(OperatorOptions options, std::stop_token signal) {
+  base::Clock& clock = base::Clock::Real();
+  HETERO_ASSIGN_OR_RETURN(kube::ClusterAccess access,
+                          kube::DefaultAccess(clock, options.kubeconfig, options.context));
+  if (options.operator_namespace.empty()) options.operator_namespace = access.name_space;
+  if (options.lease_namespace.empty()) options.lease_namespace = options.operator_namespace;
+  options.settings.operator_namespace = options.operator_namespace;
+  LogStart(options, access.server);
+  HETERO_ASSIGN_OR_RETURN(const std::unique_ptr<kube::Transport> transport,
+                          kube::MakeRestTransport(std::move(access)));
+
+  metrics::Registry registry;
+  registry
+      .GetGauge("hetero_operator_build_info", "1, with the version as label",
+                {{"version", base::kVersion}})
+      .Set(1);
+  kube::Client client(*transport, clock, registry, {.qps = options.qps, .burst = options.burst});
+  kube::Client lease_client(*transport, clock, registry, {.timeout = options.renew_deadline / 2});
+  kube::Client event_client(*transport, clock, registry, {.timeout = std::chrono::seconds(1)});
+
+  JobWorker jobs(options, client, event_client, clock, registry);
+  ClusterView view(client, clock, registry, options.watch_namespaces,
+                   [&](const std::string& key) { jobs.Enqueue(key); });
+  kube::LeaderElection election(
+      lease_client, clock, registry,
+      {.lease = {.name_space = options.lease_namespace, .name = options.lease_name},
+       .identity = options.identity,
+       .lease_duration = options.lease_duration,
+       .renew_deadline = options.renew_deadline,
+       .retry_period = options.retry_period});
+
+  std::stop_source end;
+  const std::stop_callback on_signal(signal, [&] { end.request_stop(); });
+  const auto load_identity = [&] {
+    return LoadOperatorIdentity(client, clock,
+                                {options.operator_namespace, options.identity_secret});
+  };
+  controller::Manager manager(clock, {.stop_timeout = kStopTimeout});
+  metrics::HttpEndpoint http(registry);
+  http.SetReadiness([&] { return manager.Ready(); });
+  HETERO_RETURN_IF_ERROR(http.Start(options.metrics_address, options.metrics_port));
+
+  view.AddTo(manager);
+  manager.SetElection(
+      [&](std::stop_token stop) {
+        return options.leader_elect ? election.Acquire(std::move(stop)) : absl::OkStatus();
+      },
+      [&](std::stop_token stop) -> absl::Status {
+        if (options.leader_elect) return election.Hold(stop);
+        clock.SleepFor(base::Duration::max(), stop);
+        return absl::OkStatus();
+      });
+  IdentityRenewal renewal(clock, {.load = load_identity,
+                                  .renewed = [&](const auto& now) { jobs.ShowFromNowOn(now); },
+                                  .replaced = [&] { end.request_stop(); }});
+  // Loaded by the leader, beside the lease: others may have renewed it, and it may take its time.
+  manager.AddWorker("jobs", [&](std::stop_token stop) {
+    const absl::StatusOr<reconcile::OperatorIdentity> identity =
+        AwaitOperatorIdentity(load_identity, clock, stop);
+    if (!identity.ok()) {
+      if (!stop.stop_requested())
+        log::Error("no identity", {{"error", identity.status().message()}});
+      return;
+    }
+    const std::jthread renewing([&](std::stop_token end_of_jobs) {
+      base::SetThreadName("identity renewal");
+      renewal.Run(*identity, std::move(end_of_jobs));
+    });
+    jobs.Run(view.stores(), *identity, stop);
+  });
+  const std::jthread memory([&](std::stop_token stop) { KeepMemorySmall(clock, std::move(stop)); });
+
+  const absl::Status status = manager.Start(end.get_token());
+  if (!status.ok()) {
+    // Parts may still be running; after a lost lease nothing may be written any more.
+    log::Error("ending", {{"error", status.message()}});
+    std::_Exit(EXIT_FAILURE);
+  }
+  log::Info("stopped");
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace hetero::program
+
+int main(int argc, char** argv) {
+  using namespace hetero;
+  program::LimitMemory();
+  kube::KeepSystemAuthoritiesFromCpprest();
+  base::SignalStop signals;
+  program::OperatorOptions options;
+  if (const auto code = program::ParseOptions(argc, argv, std::cout, std::cerr, options)) {
+    return *code;
+  }
+  program::SendGrpcLogToOurs();
+  base::KeepGrpcInitialized();
+  log::Init("operator", options.log_level);
+  const absl::Status status = program::Run(std::move(options), signals.first());
+  if (status.ok()) return EXIT_SUCCESS;
+  log::Error("cannot start", {{"error", status.message()}});
+  return EXIT_FAILURE;
+}

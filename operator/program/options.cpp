@@ -1,0 +1,288 @@
+#include "operator/program/options.h"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <functional>
+#include <ostream>
+#include <random>
+#include <utility>
+
+#include "base/version.h"
+#include "operator/program/option_values.h"
+
+namespace hetero::program {
+namespace {
+
+constexpr char kDescription[] =
+    "hetero-operator runs HeteroTrainingJobs in a Kubernetes cluster.\n"
+    "Each flag can also be set in the environment: --lease-name is HETERO_OPERATOR_LEASE_NAME.";
+
+std::string FromEnvironment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+// Unique also among processes of one machine, and of one pod's restarts.
+std::string DefaultIdentity() {
+  std::string identity = FromEnvironment("POD_NAME");
+  if (identity.empty()) {
+    char host[256] = {};
+    gethostname(host, sizeof host - 1);
+    identity = std::string(host) + "-" + std::to_string(getpid());
+  }
+  static constexpr char kDigits[] = "0123456789abcdef";
+  std::random_device random;
+  identity += '_';
+  for (int i = 0; i < 8; ++i) identity += kDigits[random() % 16];
+  return identity;
+}
+
+// The flags, with those values that need a second look as text.
+class Flags {
+ public:
+  explicit Flags(OperatorOptions& options) : options_(options) {
+    app_.failure_message(CLI::FailureMessage::simple);
+    app_.set_version_flag("--version", std::string("hetero-operator ") + base::kVersion);
+    AddCluster();
+    AddLeaderElection();
+    AddCapacity();
+    AddJobs();
+    AddObservation();
+    for (CLI::Option* option : app_.get_options()) NameInEnvironment(*option);
+    app_.callback([this] { Check(); });
+  }
+
+  std::optional<int> Parse(int argc, const char* const* argv, std::ostream& out,
+                           std::ostream& err) {
+    try {
+      app_.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+      return app_.exit(error, out, err) == 0 ? 0 : kExitUsage;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  // A value that `read` turns into what it stands for, or an error.
+  template <typename T>
+  CLI::Option* Parsed(const std::string& flag, T& value,
+                      std::function<absl::StatusOr<T>(const std::string&)> read,
+                      const std::string& shown_default, const std::string& help) {
+    return app_
+        .add_option_function<std::string>(
+            flag,
+            [flag, &value, read = std::move(read)](const std::string& text) {
+              absl::StatusOr<T> parsed = read(text);
+              if (!parsed.ok()) {
+                throw CLI::ValidationError(flag, std::string(parsed.status().message()));
+              }
+              value = *std::move(parsed);
+            },
+            help)
+        ->default_str(shown_default);
+  }
+  CLI::Option* Duration(const std::string& flag, base::Duration& value, const std::string& help) {
+    return Parsed<base::Duration>(flag, value, ParseDuration, FormatDuration(value), help);
+  }
+
+  void AddCluster() {
+    const std::string group = "Cluster";
+    app_.add_option("--kubeconfig", options_.kubeconfig,
+                    "Kubeconfig file; default: as kubectl, or the pod's service account")
+        ->group(group);
+    app_.add_option("--context", options_.context, "Context of the kubeconfig; default: current")
+        ->group(group);
+    app_.add_option("--watch-namespaces", options_.watch_namespaces,
+                    "Comma-separated namespaces to run jobs in; default: all")
+        ->delimiter(',')
+        ->group(group);
+    app_.add_option("--operator-namespace", options_.operator_namespace,
+                    "Namespace of the operator; default: $POD_NAMESPACE, or the context's")
+        ->group(group);
+    app_.add_option("--identity-secret", options_.identity_secret,
+                    "Secret in it with the operator's own certificate; made when it is missing")
+        ->capture_default_str()
+        ->group(group);
+  }
+
+  void AddLeaderElection() {
+    const std::string group = "Leader election";
+    app_.add_flag("--leader-elect,!--no-leader-elect", options_.leader_elect,
+                  "Let one of several operators work at a time; default: yes")
+        ->group(group);
+    app_.add_option("--lease-namespace", options_.lease_namespace,
+                    "Namespace of the lease; default: the operator's")
+        ->group(group);
+    app_.add_option("--lease-name", options_.lease_name, "Name of the lease")
+        ->capture_default_str()
+        ->group(group);
+    Duration("--lease-duration", options_.lease_duration,
+             "Others wait this long for a silent leader")
+        ->group(group);
+    Duration("--renew-deadline", options_.renew_deadline,
+             "A leader that cannot renew for this long ends")
+        ->group(group);
+    Duration("--retry-period", options_.retry_period, "Between attempts to take or renew the lease")
+        ->group(group);
+    app_.add_option("--identity", options_.identity,
+                    "Holder's name in the lease; default: $POD_NAME or host, and a random part")
+        ->group(group);
+  }
+
+  void AddCapacity() {
+    const std::string group = "Capacity";
+    app_.add_option("--workers", options_.workers, "Jobs reconciled at once")
+        ->check(CLI::Range(1, 256))
+        ->capture_default_str()
+        ->group(group);
+    app_.add_option("--qps", options_.qps, "Calls per second to the API server")
+        ->check(CLI::Range(1.0, 10000.0))
+        ->capture_default_str()
+        ->group(group);
+    app_.add_option("--burst", options_.burst, "Calls at once above --qps")
+        ->check(CLI::Range(1, 100000))
+        ->capture_default_str()
+        ->group(group);
+    app_.add_option("--parallelism", options_.parallelism, "Calls at once of one job")
+        ->check(CLI::Range(1, 1000))
+        ->capture_default_str()
+        ->group(group);
+  }
+
+  void AddJobs() {
+    const std::string group = "Jobs";
+    children::Settings& settings = options_.settings;
+    app_.add_option("--runtime-image", settings.runtime_image, "Image of heads and CPU workers")
+        ->capture_default_str()
+        ->group(group);
+    app_.add_option("--trainer-image", settings.trainer_image, "Image of GPU workers")
+        ->capture_default_str()
+        ->group(group);
+    app_.add_option("--image-pull-policy", settings.image_pull_policy,
+                    "Of both; default: Kubernetes' own")
+        ->check(CLI::IsMember({"Always", "IfNotPresent", "Never"}))
+        ->group(group);
+    app_.add_option("--image-pull-secret", settings.image_pull_secrets,
+                    "Secrets in the jobs' namespaces for both, comma-separated or repeated")
+        ->delimiter(',')
+        ->group(group);
+    app_.add_option("--operator-label", operator_labels_,
+                    "Labels of the operator's pods, which jobs let in: k=v, comma-separated or "
+                    "repeated; default: app.kubernetes.io/name=hetero-operator")
+        ->delimiter(',')
+        ->group(group);
+    app_.add_option("--metrics-from", settings.metrics_from,
+                    "Namespace whose pods may read the jobs' metrics; default: none")
+        ->group(group);
+    Duration("--node-lost-grace", settings.node_lost_grace,
+             "Pods of a node that is not ready for longer are deleted by force")
+        ->group(group);
+    Duration("--pod-kill-grace", settings.pod_kill_grace,
+             "Pods that outlive their own grace for longer are deleted by force")
+        ->group(group);
+  }
+
+  void AddObservation() {
+    const std::string group = "Observation";
+    using Address = std::pair<std::string, int>;
+    app_.add_option_function<std::string>(
+            "--metrics-listen",
+            [this](const std::string& text) {
+              const absl::StatusOr<Address> address = ParseListenAddress(text);
+              if (!address.ok()) {
+                throw CLI::ValidationError("--metrics-listen",
+                                           std::string(address.status().message()));
+              }
+              std::tie(options_.metrics_address, options_.metrics_port) = *address;
+            },
+            "Address of /metrics, /healthz and /readyz")
+        ->default_str("0.0.0.0:8080")
+        ->group(group);
+    Parsed<log::Level>("--log-level", options_.log_level, ParseLevel, "info",
+                       "debug, info, warning or error")
+        ->group(group);
+  }
+
+  static void NameInEnvironment(CLI::Option& option) {
+    const std::string name = option.get_lnames().empty() ? "" : option.get_lnames().front();
+    if (name.empty() || name == "help" || name == "version") return;
+    std::string variable = "HETERO_OPERATOR_";
+    for (const char c : name) {
+      variable += c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    }
+    option.envname(variable);
+  }
+
+  void CheckNamespace(const std::string& flag, const std::string& name) {
+    if (name.empty() || IsNamespaceName(name)) return;
+    throw CLI::ValidationError(flag, "'" + name +
+                                         "' is not the name of a namespace: use at most 63 lower "
+                                         "case letters, digits and '-'");
+  }
+  void CheckObject(const std::string& flag, const std::string& name) {
+    if (IsObjectName(name)) return;
+    throw CLI::ValidationError(flag, "'" + name +
+                                         "' is not the name of an object: use at most 253 lower "
+                                         "case letters, digits, '-' and '.'");
+  }
+
+  // What involves more than one flag, or a flag and the environment.
+  void Check() {
+    if (!operator_labels_.empty()) {
+      absl::StatusOr<std::map<std::string, std::string>> labels = ParseLabels(operator_labels_);
+      if (!labels.ok()) {
+        throw CLI::ValidationError("--operator-label", std::string(labels.status().message()));
+      }
+      options_.settings.operator_labels = *std::move(labels);
+    }
+    if (options_.operator_namespace.empty()) {
+      options_.operator_namespace = FromEnvironment("POD_NAMESPACE");
+    }
+    for (const std::string& name : options_.watch_namespaces) {
+      CheckNamespace("--watch-namespaces", name);
+    }
+    CheckNamespace("--operator-namespace", options_.operator_namespace);
+    CheckNamespace("--lease-namespace", options_.lease_namespace);
+    CheckNamespace("--metrics-from", options_.settings.metrics_from);
+    CheckObject("--lease-name", options_.lease_name);
+    CheckObject("--identity-secret", options_.identity_secret);
+    for (const std::string& name : options_.settings.image_pull_secrets) {
+      CheckObject("--image-pull-secret", name);
+    }
+    CheckLease();
+    if (options_.identity.empty()) options_.identity = DefaultIdentity();
+  }
+
+  // client-go's rules: a leader must have given up before others may take over.
+  void CheckLease() {
+    if (options_.lease_duration <= options_.renew_deadline) {
+      throw CLI::ValidationError("--lease-duration", "must be longer than --renew-deadline (" +
+                                                         FormatDuration(options_.renew_deadline) +
+                                                         "); raise it");
+    }
+    if (base::ToSeconds(options_.renew_deadline) <= 1.2 * base::ToSeconds(options_.retry_period)) {
+      throw CLI::ValidationError("--renew-deadline",
+                                 "must be longer than 1.2 times --retry-period (" +
+                                     FormatDuration(options_.retry_period) + "); raise it");
+    }
+    // Leases count in whole seconds.
+    if (options_.lease_duration < std::chrono::seconds(1)) {
+      throw CLI::ValidationError("--lease-duration", "must be at least 1s; raise it");
+    }
+  }
+
+  OperatorOptions& options_;
+  std::vector<std::string> operator_labels_;
+  CLI::App app_{kDescription, "hetero-operator"};
+};
+
+}  // namespace
+
+std::optional<int> ParseOptions(int argc, const char* const* argv, std::ostream& out,
+                                std::ostream& err, OperatorOptions& options) {
+  return Flags(options).Parse(argc, argv, out, err);
+}
+
+}  // namespace hetero::program

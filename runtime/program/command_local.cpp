@@ -1,0 +1,174 @@
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/strip.h"
+#include "api/manifest.h"
+#include "api/unsupported_fields.h"
+#include "base/grpc_lifetime.h"
+#include "base/log.h"
+#include "base/signals.h"
+#include "runtime/local/launcher.h"
+#include "runtime/local/output_lock.h"
+#include "runtime/local/preflight.h"
+#include "runtime/program/commands.h"
+#include "runtime/program/load_manifest.h"
+
+namespace hetero::commands {
+namespace {
+
+struct LocalArguments {
+  std::string manifest;
+  std::vector<std::string> overrides;
+  std::string output;
+  std::string trainer;
+  std::string dump_stream;
+  bool input_only = false;
+  bool ceiling_probe = false;
+};
+
+constexpr char kSetHelp[] =
+    "Change a field, for example training.maxSteps=5, roles.cpu.replicas=3 or "
+    "pipeline='[{op: Normalize}]'; the value is YAML; may be repeated";
+
+std::string ThisProgram() {
+  std::error_code error;
+  return std::filesystem::read_symlink("/proc/self/exe", error).string();
+}
+
+std::string OutputFolder(const LocalArguments& arguments, const api::HeteroTrainingJob& job) {
+  if (!arguments.output.empty()) return arguments.output;
+  if (job.spec.output) {
+    return std::string(absl::StripPrefix(job.spec.output->uri, "file://"));
+  }
+  return "hetero-output/" + job.metadata.name;
+}
+
+void PrintHeading(const api::HeteroTrainingJob& job, const std::string& output) {
+  std::cout << job.metadata.name << ":";
+  const char* separator = " ";
+  for (const api::Role& role : job.spec.roles) {
+    std::cout << separator << role.replicas << " x " << role.name;
+    separator = ", ";
+  }
+  std::cout << "; output in " << output << std::endl;
+}
+
+int RunLocalCommand(const LocalArguments& arguments) {
+  base::SignalStop signals;
+  base::KeepGrpcInitialized();
+  log::Init("local", log::Level::kWarning);
+  const std::optional<api::HeteroTrainingJob> job =
+      LoadManifest(arguments.manifest, arguments.overrides);
+  if (!job) return kExitUsage;
+  const std::vector<api::FieldError> errors = local::CheckLocalJob(*job, arguments.input_only);
+  if (!errors.empty()) return PrintErrors(arguments.manifest, errors);
+
+  const std::string runtime = ThisProgram();
+  const std::string trainer =
+      arguments.trainer.empty()
+          ? (std::filesystem::path(runtime).parent_path() / "hetero-trainer").string()
+          : arguments.trainer;
+  if (!arguments.input_only) {
+    const absl::Status found =
+        local::CheckProgram(trainer, "build it with `make build`, or name it with --trainer PATH");
+    if (!found.ok()) {
+      std::cerr << "trainer program not found: " << found.message() << "\n";
+      return kExitUsage;
+    }
+  }
+  std::error_code ignored;
+  const std::string output =
+      std::filesystem::absolute(OutputFolder(arguments, *job), ignored).string();
+  std::vector<std::string> folders = {output};
+  if (!arguments.dump_stream.empty()) folders.push_back(arguments.dump_stream);
+  for (const std::string& folder : folders) {
+    const absl::Status prepared = local::PrepareOutputFolder(folder);
+    if (!prepared.ok()) {
+      std::cerr << prepared.message() << "\n";
+      return kExitFailed;
+    }
+  }
+
+  const absl::StatusOr<local::OutputLock> lock = local::OutputLock::Take(output);
+  if (!lock.ok()) {
+    std::cerr << lock.status().message() << "\n";
+    return kExitFailed;
+  }
+  PrintHeading(*job, output);
+  const absl::StatusOr<local::Outcome> outcome =
+      local::RunLocal({.job = *job,
+                       .runtime_program = runtime,
+                       .trainer_program = trainer,
+                       .output_folder = output,
+                       .dump_stream_folder =
+                           arguments.dump_stream.empty()
+                               ? ""
+                               : std::filesystem::absolute(arguments.dump_stream, ignored).string(),
+                       .input_only = arguments.input_only,
+                       .ceiling_probe = arguments.ceiling_probe},
+                      base::Clock::Real(), signals.first(), signals.second());
+  if (!outcome.ok()) {
+    std::cerr << outcome.status().message() << "\n";
+    return kExitFailed;
+  }
+  switch (*outcome) {
+    case local::Outcome::kSucceeded:
+      return kExitSucceeded;
+    case local::Outcome::kFailed:
+      return kExitFailed;
+    case local::Outcome::kStopped:
+      return kExitStopped;
+  }
+  return kExitFailed;
+}
+
+int RunValidateCommand(const LocalArguments& arguments) {
+  const std::optional<api::HeteroTrainingJob> job =
+      LoadManifest(arguments.manifest, arguments.overrides);
+  if (!job) return kExitUsage;
+  const std::vector<api::FieldError> errors = api::UnsupportedFields(*job);
+  if (!errors.empty()) return PrintErrors(arguments.manifest, errors);
+  std::cout << arguments.manifest << ": valid\n";
+  return kExitSucceeded;
+}
+
+}  // namespace
+
+void AddLocal(CLI::App& app, int* exit_code) {
+  CLI::App* command = app.add_subcommand("local", "Run a job as processes of this machine");
+  auto arguments = std::make_shared<LocalArguments>();
+  command->add_option("JOB", arguments->manifest, "Manifest (YAML)")->required();
+  command->add_option("--output", arguments->output,
+                      "Folder for report, logs and results; default: the manifest's output.uri, "
+                      "else hetero-output/<job name>");
+  command->add_option("--set", arguments->overrides, kSetHelp)->allow_extra_args(false);
+  command->add_flag("--input-only", arguments->input_only,
+                    "Run the data path into a consumer that discards, to measure it");
+  command
+      ->add_flag("--ceiling-probe", arguments->ceiling_probe,
+                 "First measure how fast training is when its input costs nothing")
+      ->excludes("--input-only");
+  command->add_option("--dump-stream", arguments->dump_stream,
+                      "Write every consumed batch into this folder as safetensors");
+  command->add_option("--trainer", arguments->trainer,
+                      "hetero-trainer to use; default: the one beside this program");
+  command->footer(
+      "Exit code: 0 succeeded, 1 failed, 2 invalid manifest or usage, 130 stopped by Ctrl-C.\n"
+      "Ctrl-C stops the job and writes the report; a second Ctrl-C kills it.");
+  command->callback([arguments, exit_code] { *exit_code = RunLocalCommand(*arguments); });
+}
+
+void AddValidate(CLI::App& app, int* exit_code) {
+  CLI::App* command = app.add_subcommand("validate", "Check a manifest and print all its errors");
+  auto arguments = std::make_shared<LocalArguments>();
+  command->add_option("JOB", arguments->manifest, "Manifest (YAML)")->required();
+  command->add_option("--set", arguments->overrides, kSetHelp)->allow_extra_args(false);
+  command->footer("Exit code: 0 valid, 2 invalid.");
+  command->callback([arguments, exit_code] { *exit_code = RunValidateCommand(*arguments); });
+}
+
+}  // namespace hetero::commands

@@ -1,0 +1,187 @@
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/grpc_lifetime.h"
+#include "base/log.h"
+#include "base/refused_peers.h"
+#include "base/signals.h"
+#include "runtime/process/consumer.h"
+#include "runtime/process/cpu_worker.h"
+#include "runtime/process/file_limit.h"
+#include "runtime/process/head.h"
+#include "runtime/process/parent.h"
+#include "runtime/program/commands.h"
+#include "runtime/program/load_manifest.h"
+
+namespace hetero::commands {
+namespace {
+
+constexpr char kMetricsHelp[] =
+    "Serve /metrics, /healthz and /readyz on HOST:PORT; default: do not";
+
+struct HeadArguments {
+  std::string job_file;
+  std::string listen = "0.0.0.0:7070";
+  std::string status_listen;
+  std::string page_listen;
+  std::string output;
+  std::string metrics;
+  int64_t created_unix_ns = 0;
+  bool input_only = false;
+  bool leave_on_stop = false;
+};
+
+int ExitCodeOf(v1::JobStatus::State state) {
+  if (state == v1::JobStatus::SUCCEEDED) return kExitSucceeded;
+  return state == v1::JobStatus::STOPPED ? kExitStopped : kExitFailed;
+}
+
+int RunHeadCommand(const HeadArguments& arguments) {
+  process::DieWithParent();
+  base::SignalStop signals;
+  base::KeepGrpcInitialized();
+  base::SendGrpcLogToOurs();
+  process::RaiseFileLimit();
+  log::Init("head");
+  const std::optional<api::HeteroTrainingJob> job = LoadManifest(arguments.job_file, {});
+  if (!job) return kExitUsage;
+  base::Clock& clock = base::Clock::Real();
+  const base::WallTime created =
+      arguments.created_unix_ns > 0
+          ? base::WallTime(std::chrono::nanoseconds(arguments.created_unix_ns))
+          : clock.WallNow();
+  absl::StatusOr<process::HeadTls> tls = process::HeadTlsFromEnvironment();
+  if (!tls.ok()) {
+    std::cerr << "head: " << tls.status().message() << "\n";
+    return kExitFailed;
+  }
+  process::HeadOptions options{.metrics_address = arguments.metrics,
+                               .page_address = arguments.page_listen,
+                               .leave_on_stop = arguments.leave_on_stop};
+  options.server.job = *job;
+  options.server.listen_address = arguments.listen;
+  options.server.status_address = arguments.status_listen;
+  options.server.tls = std::move(tls->members);
+  options.server.status_tls = std::move(tls->status);
+  options.server.input_only = arguments.input_only;
+  options.server.output_folder = arguments.output;
+  options.server.created = created;
+  const absl::StatusOr<v1::JobStatus> status =
+      process::RunHead(std::move(options), clock, signals.first());
+  if (!status.ok()) {
+    std::cerr << "head: " << status.status().message() << "\n";
+    return kExitFailed;
+  }
+  const bool ended =
+      status->state() != v1::JobStatus::WAITING && status->state() != v1::JobStatus::RUNNING;
+  if (!ended) {
+    log::Info("left: the next head takes over");
+    return kExitTerminated;
+  }
+  if (status->has_first_failure()) {
+    std::cout << (status->state() == v1::JobStatus::FAILED ? "failed: " : "warning: ")
+              << status->first_failure().member() << ": " << status->first_failure().message()
+              << "\n";
+  }
+  std::cout << "\n" << status->summary() << std::endl;
+  return ExitCodeOf(status->state());
+}
+
+int RunCpuWorkerCommand(const process::CpuWorkerOptions& arguments) {
+  process::DieWithParent();
+  base::SignalStop signals;
+  base::KeepGrpcInitialized();
+  base::SendGrpcLogToOurs();
+  process::RaiseFileLimit();
+  process::CpuWorkerOptions options = arguments;
+  absl::StatusOr<process::Identity> identity = process::IdentityFromEnvironment();
+  if (!identity.ok()) {
+    std::cerr << identity.status().message() << "\n";
+    return kExitUsage;
+  }
+  options.identity = *std::move(identity);
+  log::Init(process::MemberName(options.identity.member));
+  const absl::Status status = process::RunCpuWorker(options, base::Clock::Real(), signals.first());
+  if (status.ok()) return kExitSucceeded;
+  log::Error("CPU worker failed", {{"error", status.message()}});
+  return kExitFailed;
+}
+
+int RunConsumerCommand(process::RankSession::Options options) {
+  process::DieWithParent();
+  base::SignalStop signals;
+  base::KeepGrpcInitialized();
+  base::SendGrpcLogToOurs();
+  process::RaiseFileLimit();
+  absl::StatusOr<process::Identity> identity = process::IdentityFromEnvironment();
+  if (!identity.ok()) {
+    std::cerr << identity.status().message() << "\n";
+    return kExitUsage;
+  }
+  options.identity = *std::move(identity);
+  options.print = [](const std::string& line) {
+    std::printf("%s\n", line.c_str());
+    std::fflush(stdout);
+  };
+  log::Init(process::MemberName(options.identity.member));
+  const absl::Status status =
+      process::RunConsumer(std::move(options), base::Clock::Real(), signals.first());
+  if (status.ok()) return kExitSucceeded;
+  log::Error("consumer failed", {{"error", status.message()}});
+  return absl::IsCancelled(status) ? kExitStopped : kExitFailed;
+}
+
+}  // namespace
+
+void AddHead(CLI::App& app, int* exit_code) {
+  CLI::App* command =
+      app.add_subcommand("head", "Run a job's head (started by the operator or by local)");
+  auto arguments = std::make_shared<HeadArguments>();
+  command->add_option("--job", arguments->job_file, "Manifest (YAML or JSON)")->required();
+  command->add_option("--listen", arguments->listen, "Address to serve on, host:port or unix:PATH")
+      ->capture_default_str();
+  command->add_option(
+      "--status-listen", arguments->status_listen,
+      "Serve the status of the job on HOST:PORT; default: on the address of --listen");
+  command->add_option("--page-listen", arguments->page_listen,
+                      "Serve the report so far as a page on HOST:PORT; default: do not");
+  command->add_option("--output", arguments->output, "Folder for report.json and report.html");
+  command->add_option("--created-unix-ns", arguments->created_unix_ns,
+                      "When the job was started; startupSeconds counts from here; default: now");
+  command->add_option("--metrics-listen", arguments->metrics, kMetricsHelp);
+  command->add_flag("--leave-on-stop", arguments->leave_on_stop,
+                    "SIGTERM and SIGINT end this process and leave the job to the next head");
+  command->add_flag("--input-only", arguments->input_only, "The job has consumers, not trainers");
+  command->callback([arguments, exit_code] { *exit_code = RunHeadCommand(*arguments); });
+}
+
+void AddCpuWorker(CLI::App& app, int* exit_code) {
+  CLI::App* command =
+      app.add_subcommand("cpu-worker", "Run a CPU worker (started by the operator or by local)");
+  auto arguments = std::make_shared<process::CpuWorkerOptions>();
+  arguments->listen_address = "0.0.0.0:7080";
+  command
+      ->add_option("--listen", arguments->listen_address,
+                   "Address to serve batches on, host:port or unix:PATH")
+      ->capture_default_str();
+  command->add_option("--metrics-listen", arguments->metrics_address, kMetricsHelp);
+  command->add_option("--threads", arguments->threads, "Worker threads; 0: one per usable core")
+      ->capture_default_str();
+  command->callback([arguments, exit_code] { *exit_code = RunCpuWorkerCommand(*arguments); });
+}
+
+void AddConsumer(CLI::App& app, int* exit_code) {
+  CLI::App* command =
+      app.add_subcommand("consumer", "Run a rank that discards its batches (local --input-only)");
+  auto options = std::make_shared<process::RankSession::Options>();
+  command->add_option("--dump-stream", options->dump_stream_folder,
+                      "Write every consumed batch into this folder as safetensors");
+  command->callback([options, exit_code] { *exit_code = RunConsumerCommand(*options); });
+}
+
+}  // namespace hetero::commands

@@ -1,0 +1,74 @@
+#include "runtime/train/checkpoint/checkpoint_writer.h"
+
+#include <exception>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
+#include "base/thread.h"
+
+namespace hetero::train {
+
+CheckpointWriter::CheckpointWriter(CheckpointFolder folder, Options options, base::Clock& clock)
+    : folder_(std::move(folder)), options_(std::move(options)), clock_(clock) {
+  thread_ = std::jthread([this](std::stop_token stop) {
+    base::SetThreadName("checkpoint");
+    std::unique_lock lock(mutex_);
+    while (changed_.wait(lock, stop, [this] { return order_.has_value(); })) {
+      const auto order = *std::exchange(order_, std::nullopt);
+      lock.unlock();
+      Result result = Write(order.first, order.second);
+      lock.lock();
+      result_ = std::move(result);
+      changed_.notify_all();
+    }
+  });
+}
+
+CheckpointWriter::~CheckpointWriter() = default;
+
+CheckpointWriter::Result CheckpointWriter::Write(const CheckpointManifest& manifest,
+                                                 const Source& source) const {
+  const base::Instant begin = clock_.Now();
+  Result result{.step = manifest.step};
+  try {
+    absl::StatusOr<std::string> folder = folder_.Write(manifest, source());
+    result.status = folder.status();
+    if (folder.ok()) {
+      result.folder = *std::move(folder);
+      const absl::Status pruned = folder_.Prune(options_.keep, options_.prune_run);
+      if (!pruned.ok()) log::Warning("old checkpoints stay", {{"reason", pruned.message()}});
+    }
+  } catch (const std::exception& error) {  // no memory, or LibTorch's
+    result.status = absl::InternalError(error.what());
+  }
+  result.seconds = base::ToSeconds(clock_.Now() - begin);
+  return result;
+}
+
+bool CheckpointWriter::busy() const {
+  const std::lock_guard lock(mutex_);
+  return started_;
+}
+
+void CheckpointWriter::Start(CheckpointManifest manifest, Source source) {
+  const std::lock_guard lock(mutex_);
+  started_ = true;
+  order_.emplace(std::move(manifest), std::move(source));
+  changed_.notify_all();
+}
+
+std::optional<CheckpointWriter::Result> CheckpointWriter::Take() {
+  const std::lock_guard lock(mutex_);
+  if (result_) started_ = false;
+  return std::exchange(result_, std::nullopt);
+}
+
+std::optional<CheckpointWriter::Result> CheckpointWriter::Wait() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return !started_ || result_.has_value(); });
+  if (result_) started_ = false;
+  return std::exchange(result_, std::nullopt);
+}
+
+}  // namespace hetero::train

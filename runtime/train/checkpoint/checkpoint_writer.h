@@ -1,0 +1,61 @@
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <thread>
+
+#include "absl/status/status.h"
+#include "base/clock.h"
+#include "runtime/train/checkpoint/checkpoint_folder.h"
+
+namespace hetero::train {
+
+// Writes checkpoints from a thread of its own, one at a time, and removes old ones. Belongs to one
+// thread. The destructor waits for the write under way.
+class CheckpointWriter {
+ public:
+  struct Options {
+    int keep = 2;
+    std::string prune_run;  // as CheckpointFolder::Prune
+  };
+  struct Result {
+    absl::Status status;
+    int64_t step = 0;
+    std::string folder;  // when OK
+    double seconds = 0;
+  };
+  // Makes the bytes; called on the writer's thread.
+  using Source = std::function<CheckpointFiles()>;
+
+  CheckpointWriter(CheckpointFolder folder, Options options, base::Clock& clock);
+  ~CheckpointWriter();
+
+  // A write is under way, or its result has not been taken.
+  bool busy() const;
+  // Not while busy().
+  void Start(CheckpointManifest manifest, Source source);
+  // The result of the last Start(), once.
+  std::optional<Result> Take();
+  // Waits for it.
+  std::optional<Result> Wait();
+
+ private:
+  Result Write(const CheckpointManifest& manifest, const Source& source) const;
+
+  const CheckpointFolder folder_;
+  const Options options_;
+  base::Clock& clock_;
+
+  mutable std::mutex mutex_;  // guards the three below
+  std::condition_variable_any changed_;
+  bool started_ = false;
+  std::optional<Result> result_;
+  std::optional<std::pair<CheckpointManifest, Source>> order_;
+  std::jthread thread_;
+};
+
+}  // namespace hetero::train

@@ -1,0 +1,182 @@
+#include "runtime/train/checkpoint/checkpointer.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "base/log.h"
+#include "base/status_macros.h"
+#include "runtime/train/state_tensors.h"
+
+namespace hetero::train {
+namespace {
+
+std::string FolderOf(const api::Checkpoint& spec) {
+  return std::string(absl::StripPrefix(spec.uri, "file://"));
+}
+
+const char* NameOf(api::OptimizerKind kind) {
+  switch (kind) {
+    case api::OptimizerKind::kSgd:
+      return "SGD";
+    case api::OptimizerKind::kAdam:
+      return "Adam";
+    case api::OptimizerKind::kAdamW:
+      return "AdamW";
+  }
+  __builtin_unreachable();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Checkpointer>> Checkpointer::Open(const TrainerOptions& options,
+                                                                 const job::StepPlan& plan,
+                                                                 base::Clock& clock,
+                                                                 std::stop_token stop) {
+  const std::string folder = FolderOf(*options.job.spec.training.checkpoint);
+  HETERO_RETURN_IF_ERROR(CheckpointFolder(folder).Create());
+  HETERO_ASSIGN_OR_RETURN(
+      std::unique_ptr<CheckpointLock> lock,
+      CheckpointLock::Take(folder,
+                           {.run = options.run,
+                            .job = options.job.metadata.name,
+                            .host = ThisHost(),
+                            .process = absl::StrCat(options.member, ", process ", getpid())},
+                           clock, std::move(stop)));
+  return std::unique_ptr<Checkpointer>(new Checkpointer(options, plan, clock, std::move(lock)));
+}
+
+Checkpointer::Checkpointer(const TrainerOptions& options, const job::StepPlan& plan,
+                           base::Clock& clock, std::unique_ptr<CheckpointLock> lock)
+    : options_(options),
+      spec_(*options.job.spec.training.checkpoint),
+      plan_(plan),
+      clock_(clock),
+      folder_(FolderOf(spec_)),
+      lock_(std::move(lock)),
+      started_at_(clock.Now()),
+      writer_(folder_, {.keep = spec_.keep, .prune_run = run_filter()}, clock) {}
+
+// With resume: Never, what other runs left is neither used nor touched.
+std::string Checkpointer::run_filter() const {
+  return spec_.resume == api::ResumeMode::kNever ? options_.run : "";
+}
+
+CheckpointManifest Checkpointer::Describe() const {
+  const api::Training& training = options_.job.spec.training;
+  CheckpointManifest manifest;
+  manifest.job = options_.job.metadata.name;
+  manifest.run = options_.run;
+  manifest.created_unix_ns =
+      std::chrono::duration_cast<base::Duration>(clock_.WallNow().time_since_epoch()).count();
+  manifest.generation = options_.generation;
+  manifest.world_size = options_.world_size;
+  manifest.model = training.model.name;
+  manifest.classes = options_.classes;
+  manifest.input = options_.input;
+  manifest.optimizer = NameOf(training.optimizer.name);
+  manifest.samples = options_.samples;
+  manifest.dataset_fingerprint = options_.dataset_fingerprint;
+  manifest.seed = training.seed;
+  manifest.global_batch = plan_.global_batch();
+  return manifest;
+}
+
+absl::StatusOr<std::optional<CheckpointFolder::Loaded>> Checkpointer::Load() {
+  writer_.Wait();  // what is being written may be the newest
+  absl::StatusOr<CheckpointFolder::Loaded> loaded = folder_.LoadNewest(Describe(), run_filter());
+  if (absl::IsNotFound(loaded.status())) return std::nullopt;
+  HETERO_RETURN_IF_ERROR(loaded.status());
+  const CheckpointManifest& manifest = loaded->manifest;
+  if (manifest.step > plan_.total_steps()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(loaded->folder, " has ", manifest.step, " steps done, but this job has only ",
+                     plan_.total_steps(),
+                     ". Raise spec.training.epochs or maxSteps, choose another "
+                     "spec.training.checkpoint.uri, or start anew with resume: Never"));
+  }
+  for (const std::string& damaged : loaded->damaged) {
+    log::Warning("passed over a damaged checkpoint", {{"checkpoint", damaged}});
+  }
+  for (const char* file : {kModelFile, kOptimizerFile}) {
+    if (!loaded->files.contains(file)) {
+      return absl::FailedPreconditionError(absl::StrCat(loaded->folder, " has no ", file));
+    }
+  }
+  started_step_ = written_step_ = manifest.step;
+  log::Info("resumes from a checkpoint", {{"checkpoint", loaded->folder},
+                                          {"step", manifest.step},
+                                          {"ranksThen", manifest.world_size}});
+  return *std::move(loaded);
+}
+
+Standing Checkpointer::StandingOf(const CheckpointManifest& manifest) {
+  return {.step = manifest.step,
+          .evaluated_step = manifest.evaluated_step,
+          .digest = manifest.digest,
+          .samples_consumed = manifest.samples_consumed};
+}
+
+bool Checkpointer::IsDue(int64_t step) const {
+  if (step == started_step_) return false;
+  if (overdue_) return true;
+  if (spec_.every_steps && step % *spec_.every_steps == 0) return true;
+  if (spec_.every_seconds &&
+      clock_.Now() - started_at_ >= std::chrono::seconds(*spec_.every_seconds)) {
+    return true;
+  }
+  return !spec_.every_steps && !spec_.every_seconds && plan_.IsLastOfEpoch(step - 1);
+}
+
+bool Checkpointer::IsDueAfter(int64_t step, Observer& observer) {
+  Report(writer_.Take(), observer);
+  if (!IsDue(step)) return false;
+  overdue_ = writer_.busy();
+  return !overdue_;
+}
+
+void Checkpointer::Finish(const Standing& standing, CheckpointWriter::Source source,
+                          Observer& observer) {
+  Report(writer_.Wait(), observer);
+  if (written_step_ == standing.step || standing.step == 0) return;
+  Start(standing, std::move(source));
+  Report(writer_.Wait(), observer);
+}
+
+void Checkpointer::Start(const Standing& standing, CheckpointWriter::Source source) {
+  CheckpointManifest manifest = Describe();
+  manifest.step = standing.step;
+  manifest.evaluated_step = standing.evaluated_step;
+  manifest.digest = standing.digest;
+  manifest.samples_consumed = standing.samples_consumed;
+  // The end of a job may lie beyond its last step.
+  const int64_t next = std::min(standing.step, plan_.total_steps() - 1);
+  const job::Step step = plan_.At(next);
+  const bool done = next < standing.step;
+  manifest.epoch = step.epoch;
+  manifest.next_slot = step.slots.first + (done ? step.slots.count : 0);
+  started_step_ = standing.step;
+  started_at_ = clock_.Now();
+  writer_.Start(std::move(manifest), std::move(source));
+}
+
+void Checkpointer::Report(const std::optional<CheckpointWriter::Result>& result,
+                          Observer& observer) {
+  if (!result) return;
+  if (!result->status.ok()) {
+    log::Warning("a checkpoint could not be written",
+                 {{"step", result->step}, {"reason", result->status.message()}});
+    observer.OnCheckpointProblem(absl::StrCat("the checkpoint of step ", result->step,
+                                              " could not be written: ", result->status.message()));
+    return;
+  }
+  written_step_ = result->step;
+  log::Info("wrote a checkpoint",
+            {{"step", result->step}, {"folder", result->folder}, {"seconds", result->seconds}});
+  observer.OnCheckpoint(absl::StrCat("file://", result->folder), result->step);
+}
+
+}  // namespace hetero::train

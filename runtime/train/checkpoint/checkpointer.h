@@ -1,0 +1,64 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "runtime/train/checkpoint/checkpoint_lock.h"
+#include "runtime/train/checkpoint/checkpoint_writer.h"
+#include "runtime/train/trainer.h"
+#include "runtime/train/training_state.h"
+
+namespace hetero::train {
+
+// Rank 0's checkpoints: when one is due, what its manifest says, and which of them a job goes on
+// from. Belongs to one thread.
+class Checkpointer {
+ public:
+  // Opens the folder of options.job.spec.training.checkpoint, which must be there, and locks it.
+  // Errors as CheckpointLock::Take. `plan` and `clock` outlive this.
+  static absl::StatusOr<std::unique_ptr<Checkpointer>> Open(const TrainerOptions& options,
+                                                            const job::StepPlan& plan,
+                                                            base::Clock& clock,
+                                                            std::stop_token stop);
+
+  // The newest checkpoint that may be used; nothing when there is none. Errors as
+  // CheckpointFolder::LoadNewest.
+  absl::StatusOr<std::optional<CheckpointFolder::Loaded>> Load();
+  // Where the job stood then.
+  static Standing StandingOf(const CheckpointManifest& manifest);
+
+  // Between two steps: reports what was written, and says whether to Start() now. A failure to
+  // write is reported, and training goes on.
+  bool IsDueAfter(int64_t step, Observer& observer);
+  // Begins to write; `source` gives kModelFile and kOptimizerFile, on another thread. Not while an
+  // earlier write is under way.
+  void Start(const Standing& standing, CheckpointWriter::Source source);
+  // Writes the state unless it is written already, and waits for it.
+  void Finish(const Standing& standing, CheckpointWriter::Source source, Observer& observer);
+
+ private:
+  Checkpointer(const TrainerOptions& options, const job::StepPlan& plan, base::Clock& clock,
+               std::unique_ptr<CheckpointLock> lock);
+  bool IsDue(int64_t step) const;
+  void Report(const std::optional<CheckpointWriter::Result>& result, Observer& observer);
+  CheckpointManifest Describe() const;
+  std::string run_filter() const;
+
+  const TrainerOptions& options_;
+  const api::Checkpoint& spec_;
+  const job::StepPlan& plan_;
+  base::Clock& clock_;
+  const CheckpointFolder folder_;
+  std::unique_ptr<CheckpointLock> lock_;  // outlives the writer
+  int64_t started_step_ = -1;             // of the last write begun
+  int64_t written_step_ = -1;             // of the last that succeeded, or was loaded
+  base::Instant started_at_;
+  bool overdue_ = false;  // the writer was busy when one was due
+  CheckpointWriter writer_;
+};
+
+}  // namespace hetero::train

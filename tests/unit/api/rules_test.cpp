@@ -1,0 +1,191 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/api/test_manifest.h"
+
+// One row per rule: overrides on the smallest manifest and the error wanted; an empty error means
+// that the manifest has to be accepted.
+namespace hetero::api {
+namespace {
+
+struct Case {
+  std::vector<std::string> overrides;
+  std::string error;
+};
+
+void Check(const std::vector<Case>& cases) {
+  for (const Case& c : cases) {
+    const std::string errors = ErrorsOf(c.overrides);
+    if (c.error.empty()) {
+      EXPECT_EQ(errors, "") << c.overrides[0];
+    } else {
+      EXPECT_THAT(errors, ::testing::HasSubstr(c.error)) << c.overrides[0];
+    }
+  }
+}
+
+TEST(RulesTest, Names) {
+  Check(
+      {{{"metadata.name=a"}, ""},
+       {{"metadata.name=" + std::string(38, 'a')}, ""},
+       {{"metadata.name=" + std::string(39, 'a')}, "metadata.name: has 39 characters; at most 38"},
+       {{"metadata.name=1a"}, "metadata.name: must be lower-case"},
+       {{"metadata.name=a-"}, "metadata.name: must be lower-case"},
+       {{"roles.cpu.name=" + std::string(21, 'b')}, "spec.roles[1].name: has 21 characters"},
+       {{"roles.cpu.name=Cpu"}, "spec.roles[1].name: must be lower-case"},
+       {{"roles.cpu.name=gpu"}, "spec.roles[2].name: 'gpu' is the name of spec.roles[1] too"}});
+}
+
+TEST(RulesTest, Dataset) {
+  Check(
+      {{{"dataset.uri=file:///data/mnist", "dataset.samples=", "dataset.image="}, ""},
+       {{"dataset.uri=s3://bucket/prefix"}, ""},
+       {{"dataset.uri=s3://bucket"}, ""},
+       {{"dataset.uri=file://data"}, "spec.dataset.uri: must be synthetic://"},
+       {{"dataset.uri=/data"}, "spec.dataset.uri: must be synthetic://"},
+       {{"dataset.samples="}, "spec.dataset.samples: is required for synthetic data"},
+       {{"dataset.classes="}, "spec.dataset.classes: is required for synthetic data"},
+       {{"dataset.image="}, "spec.dataset.image: is required for synthetic data"},
+       {{"dataset.samples=0"}, "spec.dataset.samples: must be at least 1"},
+       {{"dataset.format=IDX"}, "spec.dataset.format: must be Auto or Synthetic"},
+       {{"dataset.format=Synthetic", "dataset.uri=file:///x"},
+        "spec.dataset.uri: must be synthetic://"},
+       {{"dataset.format=Idx"}, "spec.dataset.format: must be one of Auto, Synthetic, IDX"},
+       {{"dataset.shuffle={mode: Block, blockSize: 0}"}, "spec.dataset.shuffle.blockSize: must be"},
+       {{"dataset.maxBadSamples=-1"}, "spec.dataset.maxBadSamples: must be at least 0"},
+       {{"dataset.validation={uri: 'file:///v'}"}, ""},
+       {{"dataset.validation={uri: 'synthetic://'}"},
+        "spec.dataset.validation.samples: is required"},
+       {{"dataset.validation={uri: 'file:///v', shuffle: {}}"},
+        "validation.shuffle: unknown field"}});
+}
+
+TEST(RulesTest, Training) {
+  Check(
+      {{{"training.maxSteps="}, "spec.training: needs epochs, maxSteps or both"},
+       {{"training.maxSteps=", "training.epochs=1"}, ""},
+       {{"training.epochs=1"}, ""},
+       {{"training.batchSizePerWorker=0"}, "spec.training.batchSizePerWorker: must be at least 1"},
+       {{"training.batchSizePerWorker=1.5"}, "must be a whole number, got 1.5"},
+       {{"training.seed=9223372036854775807"}, ""},
+       {{"training.seed=9223372036854775808"}, "spec.training.seed: must fit 64 bits"},
+       {{"training.seed=99999999999999999999999"}, "spec.training.seed: must fit 64 bits"},
+       {{"training.maxSteps=1e3"}, "spec.training.maxSteps: must be a whole number"},
+       {{"training.optimizer.learningRate=.nan"},
+        "spec.training.optimizer.learningRate: must be a number"},
+       {{"training.optimizer.learningRate=-1"}, "learningRate: must be at least 0"},
+       {{"training.optimizer.betas=[0.9]"}, "betas: has 1 entries; at least 2"},
+       {{"training.optimizer.betas=[0.9, 1]"}, "betas[1]: must be at least 0 and below 1, got 1"},
+       {{"training.optimizer.epsilon=0"}, "epsilon: must be above 0, got 0"},
+       {{"training.optimizer.name=Adam"}, "momentum: is taken only when name is SGD"},
+       {{"training.optimizer={name: AdamW}"}, ""},
+       {{"training.loss.name=MSE"}, "spec.training.loss.name: must be CrossEntropy, got 'MSE'"},
+       {{"training.loss.labelSmoothing=2"}, "labelSmoothing: must be at least 0 and at most 1"},
+       {{"training.schedule={name: Step}"}, "schedule.stepEpochs: is required when name is Step"},
+       {{"training.schedule={name: Step, stepEpochs: 30}"}, ""},
+       {{"training.schedule={name: Cosine, stepEpochs: 30}"}, "stepEpochs: is taken only when"},
+       {{"training.gradientClipNorm=0"}, "gradientClipNorm: must be above 0"},
+       {{"training.checkpoint={}"}, "spec.training.checkpoint.uri: is required"},
+       {{"training.checkpoint={uri: 'synthetic://'}"}, "checkpoint.uri: must be file:///path"},
+       {{"training.evaluation={everyEpochs: 1}"}, "needs spec.dataset.validation"},
+       {{"training.evaluation={everyEpochs: 1}", "dataset.validation={uri: 'file:///v'}"}, ""},
+       {{"training.evaluation={}"}, "needs exactly one of everyEpochs and everySteps"},
+       {{"training.evaluation={everyEpochs: 1, everySteps: 2}"}, "needs exactly one of"},
+       {{"training.parallelism.partitions=0"}, "partitions: must be at least 1"}});
+}
+
+TEST(RulesTest, Parallelism) {
+  const std::string two = "training.parallelism={partitions: 2, microbatches: 4}";
+  Check({{{two, "roles.gpu.replicas=4", "roles.gpu.gpusPerReplica=1"}, ""},
+         {{two, "roles.gpu.replicas=1", "roles.gpu.gpusPerReplica=8"}, ""},
+         {{two, "roles.gpu.replicas=2", "roles.gpu.gpusPerReplica=0"}, ""},
+         {{two, "roles.gpu.replicas=3", "roles.gpu.gpusPerReplica=1"},
+          "spec.training.parallelism.partitions: must divide the number of ranks of all GPUWorkers "
+          "(3), got 2"},
+         {{"training.parallelism.microbatches=2"},
+          "spec.training.parallelism.microbatches: is taken only with partitions above 1"},
+         {{two, "roles.gpu.replicas=2", "training.batchSizePerWorker=1"},
+          "spec.training.parallelism.microbatches: must be at most batchSizePerWorker x partitions "
+          "(2), got 4"}});
+}
+
+TEST(RulesTest, Model) {
+  Check({{{"training.model={torchScript: 'file:///m.pt'}"}, ""},
+         {{"training.model={plugin: /p/libm.so, name: net}"}, ""},
+         {{"training.model={name: mlp, weights: 'file:///w.safetensors'}"}, ""},
+         {{"training.model={}"}, "spec.training.model: needs one of {name}, {torchScript}"},
+         {{"training.model={plugin: /p}"}, "plugin needs name"},
+         {{"training.model={name: a, torchScript: 'file:///m.pt'}"}, "needs exactly one of"},
+         {{"training.model={name: ''}"}, "spec.training.model.name: must not be empty"},
+         {{"training.model=mlp"}, "spec.training.model: must be a map of fields, got the string"}});
+}
+
+TEST(RulesTest, Roles) {
+  Check({{{"roles.cpu.type=Head"}, "spec.roles: needs exactly one role of type Head, has 2"},
+         {{"roles.head.type=CPUWorker"}, "spec.roles: needs exactly one role of type Head, has 0"},
+         {{"roles.gpu.type=CPUWorker"}, "spec.roles: needs at least one role of type GPUWorker"},
+         {{"roles=[{name: head, type: Head}]"}, "spec.roles: has 1 entries; at least 2"},
+         {{"roles=[{name: head, type: Head}, {name: g, type: GPUWorker}]"}, ""},
+         {{"roles.head.replicas=2"}, "spec.roles[0].replicas: must be 1 for the Head, got 2"},
+         {{"roles.gpu.replicas=0"}, "spec.roles[2].replicas: must be at least 1 for a GPUWorker"},
+         {{"roles.cpu.replicas=-1"}, "spec.roles[1].replicas: must be at least 0"},
+         {{"roles.cpu.replicas=10001"}, "spec.roles[1].replicas: must be at least 0 and at most"},
+         {{"roles.cpu.replicas=0"}, ""},
+         {{"roles.cpu.minReplicas=0", "roles.cpu.maxReplicas=8"}, ""},
+         {{"roles.cpu.minReplicas=3"},
+          "spec.roles[1].minReplicas: must be at most replicas (2), got 3"},
+         {{"roles.cpu.maxReplicas=1"}, "spec.roles[1].maxReplicas: must be at least replicas (2)"},
+         {{"roles.gpu.minReplicas=1"}, "spec.roles[2].minReplicas: is taken only by a CPUWorker"},
+         {{"roles.head.maxReplicas=1"}, "spec.roles[0].maxReplicas: is taken only by a CPUWorker"},
+         {{"roles.cpu.gpusPerReplica=1"}, "gpusPerReplica: is taken only by a GPUWorker"},
+         {{"roles.gpu.gpusPerReplica=0"}, ""},
+         {{"roles.gpu.pricePerHour=2.5"}, ""},
+         {{"roles.gpu.pricePerHour=$2"}, "pricePerHour: must be a decimal number"},
+         {{"roles.gpu.pricePerHour=.5"}, "pricePerHour: must be a decimal number"},
+         {{"roles.gpu={name: gpu, type: GPUWorker, pricePerHour: 2.5}"},
+          "pricePerHour: must be a string: write \"2.5\""}});
+}
+
+TEST(RulesTest, FailureRules) {
+  Check(
+      {{{"roles.gpu.failureRules=[{action: Ignore, onReason: Disruption}]"}, ""},
+       {{"roles.gpu.failureRules=[{action: FailJob, onExitCodes: {operator: In, values: [1, 2]}}]"},
+        ""},
+       {{"roles.gpu.failureRules=[{action: FailJob}]"}, "failureRules[0]: needs exactly one of"},
+       {{"roles.gpu.failureRules=[{onReason: Evicted}]"}, "failureRules[0].action: is required"},
+       {{"roles.gpu.failureRules=[{action: FailJob, onExitCodes: {operator: In, values: []}}]"},
+        "onExitCodes.values: has 0 entries"},
+       {{"roles.gpu.failureRules=[{action: FailJob, onExitCodes: {operator: In, values: [3, 3]}}]"},
+        "spec.roles[2].failureRules[0].onExitCodes.values[1]: 3 is given twice"},
+       {{"roles.gpu.failureRules=[{action: FailJob, onExitCodes: {operator: In, values: [0]}}]"},
+        "values[0]: must be at least 1 and at most 255"},
+       {{"roles.gpu.failureRules=[{action: Retry, onReason: OOM}]"},
+        "onReason: must be one of OOMKilled, Evicted, Disruption"}});
+}
+
+TEST(RulesTest, RunPolicyAndTheRest) {
+  Check({{{"runPolicy={managedBy: kueue.x-k8s.io/multikueue, suspend: true}"}, ""},
+         {{"runPolicy.managedBy=kueue"}, "managedBy: must be a domain-prefixed path"},
+         {{"runPolicy.suspend=yes"}, "runPolicy.suspend: must be true or false"},
+         {{"runPolicy.activeDeadlineSeconds=0"}, "activeDeadlineSeconds: must be at least 1"},
+         {{"runPolicy.startupDeadlineSeconds=0"}, "startupDeadlineSeconds: must be at least 1"},
+         {{"runPolicy.stallTimeoutSeconds=0"}, "stallTimeoutSeconds: must be at least 1"},
+         {{"runPolicy.memberTimeoutSeconds=0"}, "memberTimeoutSeconds: must be at least 1"},
+         {{"runPolicy.maxRestarts=-1"}, "maxRestarts: must be at least 0"},
+         {{"runPolicy.ttlSecondsAfterFinished=0"}, ""},
+         {{"network.tls=Off"}, "spec.network.tls: must be one of Enabled, Disabled"},
+         {{"autoscaling=Enabled"}, ""},
+         {{"output.uri=synthetic://"}, "spec.output.uri: must be file:///path"},
+         {{"output={}"}, "spec.output.uri: is required"}});
+}
+
+TEST(RulesTest, BrokenObjectsDoNotCauseFollowUpErrors) {
+  EXPECT_EQ(ErrorsOf({"roles.gpu.type=GPU"}),
+            "spec.roles[2].type: must be one of Head, CPUWorker, GPUWorker, got the string 'GPU' "
+            "(line 17)\n");
+  EXPECT_EQ(ErrorsOf({"training={model: {name: mlp}, batchSizePerWorker: 4, epochs: many}"}),
+            "spec.training.epochs: must be a whole number, got the string 'many' (line 10)\n");
+}
+
+}  // namespace
+}  // namespace hetero::api

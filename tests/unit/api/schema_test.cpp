@@ -1,0 +1,226 @@
+#include "api/schema.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "api/enums.h"
+#include "api/validate.h"
+#include "tests/unit/api/crd.h"
+
+// The hand-written CRD and the C++ tables must describe the same language.
+namespace hetero::api {
+namespace {
+
+using nlohmann::json;
+using Kind = SchemaNode::Kind;
+
+std::vector<std::string> KeysOf(const json& object) {
+  std::vector<std::string> keys;
+  for (const auto& [key, unused] : object.items()) keys.push_back(key);
+  return keys;
+}
+
+void ExpectNumbers(const SchemaNode& node, const json& schema, const std::string& path) {
+  const auto bound = [&](const char* key, double limit) {
+    if (std::isfinite(limit)) {
+      ASSERT_TRUE(schema.contains(key)) << path << " lacks " << key;
+      EXPECT_EQ(schema[key].get<double>(), limit) << path << "." << key;
+    } else {
+      EXPECT_FALSE(schema.contains(key)) << path << " has " << key;
+    }
+  };
+  bound("minimum", node.limits.min);
+  bound("maximum", node.limits.max);
+  EXPECT_EQ(schema.value("exclusiveMinimum", false), node.limits.above_min) << path;
+  EXPECT_EQ(schema.value("exclusiveMaximum", false), node.limits.below_max) << path;
+  EXPECT_EQ(schema.value("format", ""), node.format) << path;
+}
+
+void ExpectString(const SchemaNode& node, const json& schema, const std::string& path) {
+  EXPECT_EQ(schema.value("enum", std::vector<std::string>()), node.values) << path;
+  if (!node.values.empty()) return;
+  EXPECT_EQ(schema.value("maxLength", 0), node.limits.max_length) << path;
+  const char* pattern = node.limits.pattern;
+  EXPECT_EQ(schema.value("pattern", ""), pattern == nullptr ? "" : pattern) << path;
+  EXPECT_TRUE(schema.contains("minLength") || schema.contains("pattern"))
+      << path << " accepts the empty string, which the parser refuses";
+}
+
+void ExpectSame(const SchemaNode& node, const json& schema, const std::string& path);
+
+void ExpectFields(const SchemaNode& node, const json& schema, const std::string& path) {
+  std::vector<std::string> names = node.FieldNames();
+  EXPECT_THAT(KeysOf(schema["properties"]), ::testing::UnorderedElementsAreArray(names)) << path;
+  std::vector<std::string> required;
+  for (const SchemaNode& field : node.fields) {
+    if (field.limits.presence == Presence::kRequired) required.push_back(field.name);
+    const std::string child = Child(path, field.name);
+    if (!schema["properties"].contains(field.name)) continue;
+    ExpectSame(field, schema["properties"][field.name], child);
+  }
+  EXPECT_THAT(schema.value("required", std::vector<std::string>()),
+              ::testing::UnorderedElementsAreArray(required))
+      << path;
+}
+
+void ExpectSame(const SchemaNode& node, const json& schema, const std::string& path) {
+  const std::map<Kind, std::string> kTypes = {
+      {Kind::kBoolean, "boolean"},  {Kind::kInteger, "integer"},  {Kind::kNumber, "number"},
+      {Kind::kString, "string"},    {Kind::kObject, "object"},    {Kind::kList, "array"},
+      {Kind::kStringMap, "object"}, {Kind::kOpenObject, "object"}};
+  ASSERT_EQ(schema.value("type", ""), kTypes.at(node.kind)) << path;
+  EXPECT_EQ(schema.contains("default") ? schema["default"] : json(), node.default_value) << path;
+  switch (node.kind) {
+    case Kind::kBoolean:
+      break;
+    case Kind::kInteger:
+    case Kind::kNumber:
+      ExpectNumbers(node, schema, path);
+      break;
+    case Kind::kString:
+      ExpectString(node, schema, path);
+      break;
+    case Kind::kObject:
+      ExpectFields(node, schema, path);
+      break;
+    case Kind::kList:
+      EXPECT_EQ(schema.value("minItems", 0), node.limits.min_items) << path;
+      EXPECT_EQ(schema.value("maxItems", 0), node.limits.max_items) << path;
+      ExpectSame(node.element[0], schema["items"], path + "[]");
+      break;
+    case Kind::kStringMap:
+      EXPECT_EQ(schema.value("minProperties", 0), node.limits.min_items) << path;
+      EXPECT_EQ(schema.value("maxProperties", 0), node.limits.max_items) << path;
+      EXPECT_EQ(schema["additionalProperties"]["maxLength"], node.limits.max_length) << path;
+      break;
+    case Kind::kOpenObject:
+      // The parser leaves a pod template's inside to the API server, whose own schema crds/ holds.
+      EXPECT_TRUE(schema["properties"].contains("spec")) << path;
+      break;
+  }
+}
+
+// Every list and string of the schema has a bound, or the API server refuses the CEL rules. The pod
+// template's are Kubernetes' own, and rules only compare it as a whole.
+void ExpectBounded(const json& schema, const std::string& path) {
+  if (path.ends_with("roles[].template")) return;
+  const std::string type = schema.value("type", "");
+  if (type == "array") {
+    EXPECT_TRUE(schema.contains("maxItems")) << path;
+    EXPECT_TRUE(schema.contains("x-kubernetes-list-type")) << path;
+    ExpectBounded(schema["items"], path + "[]");
+  } else if (type == "string") {
+    EXPECT_TRUE(schema.contains("maxLength") || schema.contains("enum")) << path;
+  } else if (type == "object" && schema.contains("properties")) {
+    for (const auto& [key, value] : schema["properties"].items())
+      ExpectBounded(value, Child(path, key));
+  }
+}
+
+std::set<std::string> RulesAt(const json& schema) {
+  std::set<std::string> rules;
+  for (const json& rule : schema["x-kubernetes-validations"]) rules.insert(rule["rule"]);
+  return rules;
+}
+
+TEST(SchemaTest, SpecHasTheSameFieldsTypesLimitsEnumsAndDefaultsOnBothSides) {
+  ExpectSame(*JobSchema().Find("spec"), RootSchema()["properties"]["spec"], "spec");
+}
+
+TEST(SchemaTest, KnownFieldPathsReachTheLeaves) {
+  const std::vector<std::string> paths = KnownFieldPaths();
+  EXPECT_THAT(paths, ::testing::IsSupersetOf({"spec.dataset.validation.image.height",
+                                              "spec.pipeline[].sigma.min", "spec.roles[].template",
+                                              "spec.roles[].failureRules[].onExitCodes.values"}));
+  EXPECT_TRUE(std::is_sorted(paths.begin(), paths.end()));
+}
+
+TEST(SchemaTest, OperatorRulesAreTheSameOnBothSides) {
+  std::set<std::string> wanted;
+  std::map<std::string, std::vector<std::string>> takers;
+  for (const OperatorRule& rule : OperatorRules()) {
+    const std::string op = absl::StrCat("'", std::string(NameOf(rule.op)), "'");
+    for (const char* name : rule.required) {
+      takers[name].push_back(op);
+      wanted.insert(absl::StrCat("self.op != ", op, " || has(self.", name, ")"));
+    }
+    for (const char* name : rule.optional) takers[name].push_back(op);
+  }
+  for (const auto& [name, ops] : takers) {
+    wanted.insert(
+        absl::StrCat("!has(self.", name, ") || self.op in [", absl::StrJoin(ops, ", "), "]"));
+  }
+  const SchemaNode& item = JobSchema().Find("spec")->Find("pipeline")->element[0];
+  for (const std::string& name : item.FieldNames()) {
+    if (name == "op" || name == "repeat" || name == "placement") continue;
+    EXPECT_TRUE(takers.contains(name)) << "no operator takes " << name;
+  }
+
+  std::set<std::string> found;
+  for (const std::string& rule :
+       RulesAt(RootSchema()["properties"]["spec"]["properties"]["pipeline"]["items"])) {
+    const bool about_names =
+        rule.find("self.op in [") != std::string::npos ||
+        (rule.starts_with("self.op != ") && rule.ends_with(")") &&
+         rule.find("||") == rule.rfind("||") && rule.find("!= has") == std::string::npos);
+    if (about_names) found.insert(rule);
+  }
+  EXPECT_EQ(found, wanted);
+}
+
+TEST(SchemaTest, EveryRangeChecksItsOrder) {
+  const json& fields =
+      RootSchema()["properties"]["spec"]["properties"]["pipeline"]["items"]["properties"];
+  int ranges = 0;
+  for (const auto& [name, schema] : fields.items()) {
+    if (!schema.contains("properties") || !schema["properties"].contains("min")) continue;
+    EXPECT_TRUE(RulesAt(schema).contains("self.min <= self.max")) << name;
+    ++ranges;
+  }
+  EXPECT_EQ(ranges, 8);
+}
+
+TEST(SchemaTest, ListsAndStringsAreBounded) { ExpectBounded(RootSchema(), ""); }
+
+TEST(SchemaTest, IsSmallEnoughForPlainApply) {
+  EXPECT_LT(std::filesystem::file_size(kCrdFile), 100'000);
+  EXPECT_LT(Crd().dump().size(), 100'000);
+}
+
+TEST(SchemaTest, NameIsLimitedAsTheParserLimitsIt) {
+  const json& name = RootSchema()["properties"]["metadata"]["properties"]["name"];
+  const Limits& limits = JobSchema().Find("metadata")->Find("name")->limits;
+  EXPECT_EQ(name["maxLength"], limits.max_length);
+  EXPECT_EQ(name["pattern"], limits.pattern);
+}
+
+TEST(SchemaTest, PodTemplateIsClosedSoThatATypoIsRefused) {
+  const json& role =
+      RootSchema()["properties"]["spec"]["properties"]["roles"]["items"]["properties"];
+  const json& pod = role["template"]["properties"]["spec"]["properties"];
+  EXPECT_GT(pod.size(), 35);
+  EXPECT_TRUE(pod["containers"]["items"]["properties"].contains("volumeMounts"));
+  EXPECT_EQ(role["template"].dump().find("preserve-unknown"), std::string::npos);
+  EXPECT_EQ(role["template"].dump().find("\"description\"", 200), std::string::npos);
+}
+
+TEST(SchemaTest, NamesOfTheResource) {
+  const json& spec = Crd()["spec"];
+  EXPECT_EQ(Crd()["metadata"]["name"], "heterotrainingjobs.training.hetero.dev");
+  EXPECT_EQ(absl::StrCat(spec["group"].get<std::string>(), "/",
+                         spec["versions"][0]["name"].get<std::string>()),
+            kApiVersion);
+  EXPECT_EQ(spec["names"]["kind"], kKind);
+  EXPECT_EQ(spec["names"]["shortNames"], json({"htj"}));
+  EXPECT_EQ(spec["names"]["categories"], json({"training"}));
+  EXPECT_EQ(spec["versions"][0]["subresources"], json({{"status", json::object()}}));
+}
+
+}  // namespace
+}  // namespace hetero::api

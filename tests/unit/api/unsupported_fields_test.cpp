@@ -1,0 +1,103 @@
+#include "api/unsupported_fields.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+
+namespace hetero::api {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+HeteroTrainingJob Runnable() {
+  HeteroTrainingJob job;
+  job.spec.dataset.uri = "file:///data/train";
+  job.spec.dataset.format = DatasetFormat::kIdx;
+  job.spec.dataset.validation = DatasetSource{.uri = "file:///data/test"};
+  job.spec.pipeline = {{.op = OperatorKind::kDecode}, {.op = OperatorKind::kNormalize}};
+  job.spec.training.model.name = "resnet18";
+  job.spec.training.batch_size_per_worker = 128;
+  job.spec.output = Output{"file:///out"};
+  job.spec.roles = {{.name = "head"},
+                    {.name = "gpu", .type = RoleType::kGpuWorker, .gpus_per_replica = 2}};
+  return job;
+}
+
+std::vector<std::string> Paths(const HeteroTrainingJob& job) {
+  std::vector<std::string> paths;
+  for (const FieldError& error : UnsupportedFields(job)) paths.push_back(error.path);
+  return paths;
+}
+
+TEST(UnsupportedFieldsTest, NothingForAPlainJob) {
+  EXPECT_TRUE(UnsupportedFields(Runnable()).empty());
+}
+
+TEST(UnsupportedFieldsTest, EachFieldIsNamed) {
+  using Change = std::function<void(Spec&)>;
+  const std::vector<std::pair<std::string, Change>> cases = {
+      {"spec.dataset.uri", [](Spec& s) { s.dataset.uri = "s3://bucket/train"; }},
+      {"spec.dataset.format", [](Spec& s) { s.dataset.format = DatasetFormat::kCifar10; }},
+      {"spec.dataset.format", [](Spec& s) { s.dataset.format = DatasetFormat::kTfRecord; }},
+      {"spec.dataset.format", [](Spec& s) { s.dataset.format = DatasetFormat::kRecordIo; }},
+      {"spec.dataset.validation.format",
+       [](Spec& s) { s.dataset.validation->format = DatasetFormat::kWebDataset; }},
+      {"spec.dataset.validation.uri",
+       [](Spec& s) { s.dataset.validation->uri = "s3://bucket/test"; }},
+      {"spec.training.model.name", [](Spec& s) { s.training.model.name = "resnet99"; }},
+      {"spec.training.model.torchScript",
+       [](Spec& s) { s.training.model = {.torch_script = "s3://bucket/m.pt"}; }},
+      {"spec.training.model.weights",
+       [](Spec& s) { s.training.model.weights = "s3://bucket/w.safetensors"; }},
+      {"spec.training.checkpoint.uri",
+       [](Spec& s) { s.training.checkpoint = Checkpoint{.uri = "s3://bucket/x"}; }},
+      {"spec.output.uri", [](Spec& s) { s.output->uri = "s3://bucket/out"; }},
+  };
+  for (const auto& [path, change] : cases) {
+    HeteroTrainingJob job = Runnable();
+    change(job.spec);
+    EXPECT_THAT(Paths(job), ElementsAre(path));
+    EXPECT_THAT(UnsupportedFields(job).front().reason, HasSubstr("not supported yet; "));
+  }
+}
+
+TEST(UnsupportedFieldsTest, PartitionsNeedCutPoints) {
+  const std::string path = "spec.training.parallelism.partitions";
+  HeteroTrainingJob job = Runnable();
+  job.spec.training.parallelism = {.partitions = 2, .microbatches = 4};
+  for (const char* name : {"mlp", "resnet18", "resnet50"}) {
+    job.spec.training.model.name = name;
+    EXPECT_THAT(Paths(job), ElementsAre(path));
+    EXPECT_THAT(UnsupportedFields(job).front().reason, HasSubstr("has no cut points"));
+  }
+  job.spec.training.model = {.torch_script = "file:///model.pt"};
+  EXPECT_THAT(Paths(job), ElementsAre(path));
+  job.spec.training.model = {.name = "vit_b_16"};
+  EXPECT_TRUE(UnsupportedFields(job).empty());
+  job.spec.training.model = {.name = "net", .plugin = "/models/libnet.so"};
+  EXPECT_TRUE(UnsupportedFields(job).empty());
+}
+
+TEST(UnsupportedFieldsTest, ReportsAllInManifestOrder) {
+  HeteroTrainingJob job = Runnable();
+  job.spec.dataset.format = DatasetFormat::kTfRecord;
+  job.spec.training.parallelism.partitions = 2;
+  job.spec.training.model.name = "resnet18";
+  EXPECT_THAT(Paths(job),
+              ElementsAre("spec.dataset.format", "spec.training.parallelism.partitions"));
+  EXPECT_EQ(UnsupportedFields(job).front().reason,
+            "TFRecord is not supported yet; convert the data to ImageFolder or IDX");
+}
+
+// Training on the CPU (gpusPerReplica 0) or on GPUs is decided by the build, not here.
+TEST(UnsupportedFieldsTest, GpusAreNotReported) {
+  HeteroTrainingJob job = Runnable();
+  job.spec.roles[1].gpus_per_replica = 0;
+  EXPECT_TRUE(UnsupportedFields(job).empty());
+}
+
+}  // namespace
+}  // namespace hetero::api
