@@ -7,8 +7,8 @@
 
 #include "base/fake_clock.h"
 #include "operator/children/names.h"
+#include "tests/unit/operator/controller/watched_api.h"
 #include "tests/unit/operator/kube/instant_clock.h"
-#include "watched_api.h"
 
 namespace hetero::program {
 namespace {

@@ -10,8 +10,8 @@
 
 #include "base/fake_clock.h"
 #include "operator/reconcile/project.h"
+#include "tests/unit/operator/controller/watched_api.h"
 #include "tests/unit/operator/kube/fake_transport.h"
-#include "watched_api.h"
 
 namespace hetero::program {
 namespace {

@@ -6,8 +6,8 @@
 #include <thread>
 
 #include "base/fake_clock.h"
+#include "tests/unit/operator/controller/watched_api.h"
 #include "tests/unit/operator/kube/instant_clock.h"
-#include "watched_api.h"
 
 namespace hetero::program {
 namespace {
