@@ -6,7 +6,7 @@ JOBS   ?= $(shell nproc)
 DEMO   ?= out/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help setup configure build demo test unit sanitize soak bench format lint clean
+.PHONY: help setup configure build demo test test-full unit sanitize soak chaos bench format lint clean
 
 help:  ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,8 +24,11 @@ demo: configure  ## build two programs, make a small dataset and train on it: 1 
 	@cmake --build $(BUILD) -j $(JOBS) --target hetero-runtime hetero-trainer
 	@scripts/demo.sh $(BUILD)/bin $(DEMO)
 
-test:  ## set up, build and run every test layer
+test:  ## set up, build and run every test layer of the gate
 	@scripts/test.sh
+
+test-full:  ## everything that can be tested, or LAYERS="fuzz chaos" of it
+	@scripts/test.sh --full $(LAYERS)
 
 unit: build  ## build and run the unit tests only
 	@ctest --test-dir $(BUILD) -L unit --output-on-failure -j $(JOBS)
@@ -35,6 +38,9 @@ sanitize: setup  ## unit and runtime tests under ASan+UBSan, then TSan
 
 soak: build  ## the simulated data plane from 100,000 seeds (minutes)
 	@HETERO_SIMULATOR_SEEDS=100000 $(BUILD)/tests/simulator_test
+
+chaos: build  ## strike local jobs at random for MINUTES (5) and compare their streams
+	@tests/chaos/chaos --minutes $(or $(MINUTES),5)
 
 bench: build  ## print the benchmark table (ratios of one run)
 	@scripts/bench.sh $(BUILD)

@@ -1,22 +1,42 @@
 #!/usr/bin/env bash
-# Every test layer, from nothing: set-up, format gate, build, GPU programs, sanitizers, container images, the clusters'
-# programs, tests. clang-tidy is one of the tests, at low priority, for those of the clusters mostly wait. Prints the
-# time of each layer and ends with ctest's summary. HETERO_SKIP="lint cuda sanitize cluster e2e" leaves layers out and
-# says so. What the clusters need is built beside the other layers, at low priority.
-# A test that fails is run once more: where only the second run passes, the summary of ctest lists it as passed, and the
-# lines before it say which ones and show what went wrong. Such a test is a fault to be found, not a pass.
+# The test layers, from nothing.
+#   scripts/test.sh                  the gate: what every change passes (make test)
+#   scripts/test.sh --full           everything (make test-full)
+#   scripts/test.sh --full LAYER...  these layers of it alone
+# Layers of the gate: setup format build cuda sanitize fuzz images cluster tests. In full, `sanitize` runs every test
+# that can be sanitized, `fuzz` takes two minutes for each target instead of half a minute, and there are `tidy`
+# (clang-tidy on every source; the gate reads what has changed since the last release, as one of its tests),
+# `simulator` (20,000 seeds) and `chaos` too.
+# HETERO_SKIP="lint cuda sanitize fuzz cluster e2e" leaves layers out and says so. What the clusters need is built beside
+# the other layers, at low priority. A test that fails is run once more; the last lines name those that passed only then,
+# and are ctest's summary. Prints the time of each layer.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 started=$SECONDS
 times=()
+records=build/test-times.json
+
+gate="setup format build cuda sanitize fuzz images cluster tests"
+full="setup format build cuda sanitize tidy simulator fuzz chaos images cluster tests"
+mode=gate chosen=$gate
+if [[ ${1:-} == --full ]]; then
+  mode=full chosen=$full
+  shift
+fi
+for layer in "$@"; do
+  [[ " ${!mode} " == *" $layer "* ]] || { echo "test: unknown layer '$layer': use ${!mode// /, }" >&2; exit 2; }
+done
+(($#)) && chosen=$*
 
 HETERO_SKIP=" ${HETERO_SKIP:-} "
 [[ $HETERO_SKIP == *" cluster "* ]] && HETERO_SKIP+="e2e "  # its programs are the cluster layer's
 skipped() { [[ $HETERO_SKIP == *" $1 "* ]]; }
+chosen() { [[ " $chosen " == *" $1 "* ]]; }
 
 layer() {  # name, command...
   local name=$1 begin=$SECONDS
   shift
+  chosen "$name" || return 0
   if skipped "$name"; then
     echo "=== $name: NOT RUN (HETERO_SKIP)"
     times+=("$name not run")
@@ -28,13 +48,17 @@ layer() {  # name, command...
 }
 
 clusters() { tests/cluster/build && { skipped e2e || tests/cluster/kind/build; }; }
+simulator() { HETERO_SIMULATOR_SEEDS=20000 build/release/tests/simulator_test --gtest_brief=1; }
+sanitizers=--gate fuzz_seconds=30
+if [[ $mode == full ]]; then sanitizers=--all fuzz_seconds=120; fi
 
+rm -f "$records"
 options=()
 skipped e2e || options+=(--cluster)
 skipped cuda || options+=(--cuda)  # one download of LibTorch, not two
 layer setup scripts/setup.sh "${options[@]}"
-if ! skipped cluster; then
-  mkdir -p build
+mkdir -p build
+if chosen cluster && ! skipped cluster; then
   (renice -n 10 "$BASHPID" >/dev/null && clusters) >build/cluster.log 2>&1 &
   cluster=$!
   trap 'kill "$cluster" 2>/dev/null || true' EXIT
@@ -42,11 +66,17 @@ fi
 layer format scripts/lint.sh format
 layer build make --no-print-directory build CMAKE_OPTIONS=-DHETERO_UNITY_TESTS=ON  # half the time for the tests
 layer cuda scripts/cuda.sh
-layer sanitize scripts/sanitize.sh
+layer sanitize env HETERO_TEST_RECORD="$PWD/$records" scripts/sanitize.sh $sanitizers
+layer tidy scripts/lint.sh tidy
+layer simulator simulator
+layer fuzz scripts/fuzz.sh --seconds $fuzz_seconds
+layer chaos tests/chaos/chaos --minutes 10
 skipped e2e || layer images images/build
 await_cluster() { wait "$cluster" || { tail -30 build/cluster.log >&2; return 1; }; }
 layer cluster await_cluster
 printf 'layers so far: %s; total %d s\n' "$(IFS=,; echo "${times[*]}" | sed 's/,/, /g')" $((SECONDS - started))
+chosen tests || exit 0
+
 echo "=== tests"
 left_out=()
 for label in lint e2e cluster; do
@@ -57,4 +87,5 @@ for label in lint e2e cluster; do
 done
 without=()
 ((${#left_out[@]})) && without=(-LE "^($(IFS='|'; echo "${left_out[*]}"))\$")
-exec ctest --test-dir build/release -C gate -j 6 --repeat until-pass:2 --output-on-failure --no-tests=error "${without[@]}"
+exec scripts/ctest.py --record "$records" --layers "$(IFS=,; echo "${times[*]}" | sed 's/,/, /g')" \
+  --test-dir build/release -C "$mode" -j 6 --repeat until-pass:2 --output-on-failure --no-tests=error "${without[@]}"

@@ -10,7 +10,8 @@
 namespace hetero::testing {
 
 // The chart, installed once per program in a namespace that enforces the Pod Security Standard
-// `restricted`; its operator is ready.
+// `restricted`; its operator is ready. With HETERO_E2E_INSTALLED in the environment another program
+// has installed it (run_groups).
 class Installation {
  public:
   static Installation& Get();
