@@ -2,6 +2,7 @@
 
 #include "api/field_table.h"
 #include "api/hetero_training_job.h"
+#include "api/role_type.h"
 
 // How each enum is spelt in the manifest, in the order of crds/. Internal to api.
 namespace hetero::api {
@@ -36,7 +37,8 @@ HETERO_ENUM(LearningRateScaling, 2, {kNone, "None"}, {kLinearWithWorldSize, "Lin
 HETERO_ENUM(Precision, 2, {kFp32, "FP32"}, {kBf16, "BF16"});
 HETERO_ENUM(NonFiniteAction, 2, {kFail, "Fail"}, {kSkip, "Skip"});
 HETERO_ENUM(ResumeMode, 2, {kAuto, "Auto"}, {kNever, "Never"});
-HETERO_ENUM(RoleType, 3, {kHead, "Head"}, {kCpuWorker, "CPUWorker"}, {kGpuWorker, "GPUWorker"});
+HETERO_ENUM(RoleType, 3, {kHead, kHeadType}, {kCpuWorker, kCpuWorkerType},
+            {kGpuWorker, kGpuWorkerType});
 HETERO_ENUM(RestartScope, 2, {kPod, "Pod"}, {kGang, "Gang"});
 HETERO_ENUM(FailureAction, 4, {kFailJob, "FailJob"}, {kRestartGang, "RestartGang"},
             {kRestartPod, "RestartPod"}, {kIgnore, "Ignore"});

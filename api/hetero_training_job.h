@@ -12,9 +12,6 @@
 // defaults.h fills those that have a static default. Values are copyable and have no behaviour.
 namespace hetero::api {
 
-inline constexpr char kApiVersion[] = "training.hetero.dev/v1alpha1";
-inline constexpr char kKind[] = "HeteroTrainingJob";
-
 struct ImageShape {
   int32_t height = 0;
   int32_t width = 0;

@@ -1,13 +1,14 @@
 #include "cli/cluster.h"
 
 #include "absl/strings/str_cat.h"
+#include "api/job_resource.h"
 #include "operator/kube/api_error.h"
 #include "operator/kube/cluster_access.h"
 #include "operator/kube/rest_transport.h"
 
 namespace hetero::cli {
 
-const kube::Resource kJobs{"training.hetero.dev", "v1alpha1", "heterotrainingjobs"};
+const kube::Resource kJobs{api::kGroup, api::kVersion, api::kPlural};
 
 absl::StatusOr<std::unique_ptr<Cluster>> Cluster::Connect(const Options& options,
                                                           base::Clock& clock) {

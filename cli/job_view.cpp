@@ -1,6 +1,7 @@
 #include "cli/job_view.h"
 
 #include "absl/strings/str_cat.h"
+#include "api/labels.h"
 
 namespace hetero::cli {
 namespace {
@@ -42,7 +43,7 @@ absl::StatusOr<JobView> ViewOf(const json& object) {
   if (generation.is_number_integer()) view.generation = generation.get<int64_t>();
   view.suspend = At(policy, "suspend") == true;
   view.managed_by = Text(At(policy, "managedBy"));
-  if (view.managed_by == "training.hetero.dev/hetero-operator") view.managed_by.clear();
+  if (view.managed_by == api::kManagedBySelf) view.managed_by.clear();
   view.output_uri = Text(At(At(At(object, "spec"), "output"), "uri"));
   const json& status = At(object, "status");
   auto parsed = api::StatusFromJson(

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "api/labels.h"
 #include "operator/kube/api_error.h"
 
 namespace hetero::cli {
@@ -53,10 +54,10 @@ absl::StatusOr<std::vector<LogPod>> FindPods(Cluster& cluster, const Options& op
                                                    "; it has ", absl::StrJoin(roles, ", ")));
   }
   std::string selector =
-      "training.hetero.dev/job-uid=" + kube::StringAt(At(job, "metadata"), "uid");
-  if (!options.role.empty()) selector += ",training.hetero.dev/role=" + options.role;
+      api::kJobUidLabel + std::string("=") + kube::StringAt(At(job, "metadata"), "uid");
+  if (!options.role.empty()) absl::StrAppend(&selector, ",", api::kRoleLabel, "=", options.role);
   if (options.index >= 0) {
-    absl::StrAppend(&selector, ",training.hetero.dev/replica-index=", options.index);
+    absl::StrAppend(&selector, ",", api::kReplicaIndexLabel, "=", options.index);
   }
   const auto pods = cluster.client().List(kube::kPods, cluster.name_space(),
                                           {.label_selector = selector, .limit = kMostPods});
@@ -72,8 +73,8 @@ absl::StatusOr<std::vector<LogPod>> FindPods(Cluster& cluster, const Options& op
   for (const json& pod : pods->items) {
     const json& metadata = At(pod, "metadata");
     const json& labels = At(metadata, "labels");
-    const std::string role = kube::StringAt(labels, "training.hetero.dev/role");
-    const std::string index = kube::StringAt(labels, "training.hetero.dev/replica-index");
+    const std::string role = kube::StringAt(labels, api::kRoleLabel);
+    const std::string index = kube::StringAt(labels, api::kReplicaIndexLabel);
     const size_t rank = std::find(roles.begin(), roles.end(), role) - roles.begin();
     placed.push_back({{rank, index.size(), index},
                       {kube::StringAt(metadata, "name"), kube::StringAt(metadata, "uid"),

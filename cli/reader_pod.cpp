@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "api/role_type.h"
 #include "base/version.h"
 #include "operator/kube/api_error.h"
 
@@ -27,7 +28,7 @@ json ListAt(const json& parent, const char* key) {
 // The template's pod spec and the container in it that ran the head.
 std::pair<json, json> HeadTemplate(const json& object) {
   for (const json& role : ListAt(ObjectAt(object, "spec"), "roles")) {
-    if (kube::StringAt(role, "type") != "Head") continue;
+    if (kube::StringAt(role, "type") != api::kHeadType) continue;
     const json spec = ObjectAt(ObjectAt(role, "template"), "spec");
     for (const json& container : ListAt(spec, "containers")) {
       if (kube::StringAt(container, "name") == "runtime") return {spec, container};

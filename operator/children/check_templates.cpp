@@ -1,5 +1,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "api/labels.h"
+#include "api/process_environment.h"
 #include "operator/children/children.h"
 #include "operator/children/runtime_container.h"
 #include "operator/children/template_json.h"
@@ -8,8 +10,6 @@ namespace hetero::children {
 namespace {
 
 using nlohmann::json;
-
-constexpr char kOwnLabels[] = "training.hetero.dev/";
 
 // The findings of one template.
 class Checker {
@@ -67,9 +67,9 @@ class Checker {
       const json* names = Section(*metadata, ".metadata", part, json::value_t::object);
       if (names == nullptr) continue;
       for (const auto& [name, unused] : names->items()) {
-        if (!absl::StartsWith(name, kOwnLabels)) continue;
+        if (!absl::StartsWith(name, api::kLabelPrefix)) continue;
         Add(absl::StrCat(".metadata.", part, "[", name, "]"),
-            absl::StrCat(kOwnLabels, " is reserved for the operator; use another prefix"));
+            absl::StrCat(api::kLabelPrefix, " is reserved for the operator; use another prefix"));
       }
     }
   }
@@ -124,9 +124,10 @@ class Checker {
     Section(container, place, "ports", json::value_t::array);
     ForEach(container, place, "env", [this](const json& variable, const std::string& at) {
       const std::string name = TextAt(variable, "name");
-      if (!absl::StartsWith(name, kReservedPrefix)) return;
-      Add(at + ".name", absl::StrCat("\"", name, "\": variables that begin with ", kReservedPrefix,
-                                     " are the operator's own; rename it"));
+      if (!absl::StartsWith(name, api::environment::kReservedPrefix)) return;
+      Add(at + ".name",
+          absl::StrCat("\"", name, "\": variables that begin with ",
+                       api::environment::kReservedPrefix, " are the operator's own; rename it"));
     });
     ForEach(container, place, "volumeMounts", [this](const json& mount, const std::string& at) {
       const std::string path = TextAt(mount, "mountPath");

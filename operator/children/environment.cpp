@@ -2,6 +2,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "api/process_environment.h"
+#include "api/role_type.h"
 #include "operator/children/role_type.h"
 #include "operator/children/template_json.h"
 
@@ -9,6 +11,7 @@ namespace hetero::children {
 namespace {
 
 using nlohmann::json;
+namespace environment = api::environment;
 
 constexpr char kTerminationLog[] = "/dev/termination-log";  // Kubernetes' default
 
@@ -21,33 +24,35 @@ json FromField(const char* name, const char* field_path) {
 }
 
 void AddIdentity(const api::HeteroTrainingJob& job, const PodSlot& slot, json& variables) {
-  variables.push_back(Variable("HETERO_JOB_NAME", job.metadata.name));
-  variables.push_back(Variable("HETERO_JOB_UID", job.metadata.uid));
-  variables.push_back(Variable("HETERO_NAMESPACE", job.metadata.name_space));
-  variables.push_back(Variable("HETERO_ROLE", slot.role->name));
-  variables.push_back(Variable("HETERO_ROLE_TYPE", RoleTypeName(slot.role->type)));
-  variables.push_back(Variable("HETERO_INDEX", absl::StrCat(slot.index)));
-  variables.push_back(Variable("HETERO_ATTEMPT", absl::StrCat(slot.attempt)));
-  variables.push_back(Variable("HETERO_INCARNATION", absl::StrCat(slot.incarnation)));
-  variables.push_back(Variable("HETERO_HEAD_ADDRESS", slot.head_address));
-  variables.push_back(FromField("HETERO_POD_IP", "status.podIP"));
-  variables.push_back(FromField("HETERO_NODE_NAME", "spec.nodeName"));
+  variables.push_back(Variable(environment::kJobName, job.metadata.name));
+  variables.push_back(Variable(environment::kJobUid, job.metadata.uid));
+  variables.push_back(Variable(environment::kNamespace, job.metadata.name_space));
+  variables.push_back(Variable(environment::kRole, slot.role->name));
+  variables.push_back(Variable(environment::kRoleType, api::NameOf(slot.role->type)));
+  variables.push_back(Variable(environment::kIndex, absl::StrCat(slot.index)));
+  variables.push_back(Variable(environment::kAttempt, absl::StrCat(slot.attempt)));
+  variables.push_back(Variable(environment::kIncarnation, absl::StrCat(slot.incarnation)));
+  variables.push_back(Variable(environment::kHeadAddress, slot.head_address));
+  variables.push_back(FromField(environment::kPodIp, "status.podIP"));
+  variables.push_back(FromField(environment::kNodeName, "spec.nodeName"));
 }
 
 void AddTrust(const api::HeteroTrainingJob& job, const PodSlot& slot, json& variables) {
   if (job.spec.network.tls == api::Switch::kDisabled) {
-    variables.push_back(Variable("HETERO_TLS", "plain-text"));
+    variables.push_back(Variable(environment::kTls, environment::kPlainText));
     return;
   }
   const auto path = [](const char* folder, const std::string& file) {
     return absl::StrCat(folder, "/", file);
   };
   const api::RoleType type = slot.role->type;
-  variables.push_back(Variable("HETERO_TLS_CA", path(kConfigFolder, "ca.crt")));
-  variables.push_back(Variable("HETERO_TLS_CERTIFICATE", path(kTlsFolder, CertificateKey(type))));
-  variables.push_back(Variable("HETERO_TLS_KEY", path(kTlsFolder, PrivateKeyKey(type))));
+  variables.push_back(Variable(environment::kTlsCa, path(kConfigFolder, "ca.crt")));
+  variables.push_back(
+      Variable(environment::kTlsCertificate, path(kTlsFolder, CertificateKey(type))));
+  variables.push_back(Variable(environment::kTlsKey, path(kTlsFolder, PrivateKeyKey(type))));
   if (type == api::RoleType::kHead) {
-    variables.push_back(Variable("HETERO_TLS_OPERATOR_CA", path(kConfigFolder, "operator-ca.crt")));
+    variables.push_back(
+        Variable(environment::kTlsOperatorCa, path(kConfigFolder, "operator-ca.crt")));
   }
 }
 
@@ -58,16 +63,16 @@ void SetEnvironment(const api::HeteroTrainingJob& job, const PodSlot& slot, json
   AddIdentity(job, slot, variables);
   AddTrust(job, slot, variables);
   // Without a CPU limit the process sees all cores of its node; the request says what is its own.
-  variables.push_back({{"name", "HETERO_CPU_REQUEST_MILLICORES"},
+  variables.push_back({{"name", environment::kCpuRequestMillicores},
                        {"valueFrom",
                         {{"resourceFieldRef",
                           {{"containerName", kRuntimeContainer},
                            {"resource", "requests.cpu"},
                            {"divisor", "1m"}}}}}});
   const std::string log = TextAt(container, "terminationMessagePath");
-  variables.push_back(Variable("HETERO_TERMINATION_LOG", log.empty() ? kTerminationLog : log));
+  variables.push_back(Variable(environment::kTerminationLog, log.empty() ? kTerminationLog : log));
   for (const json& given : ListAt(container, "env")) {
-    if (absl::StartsWith(TextAt(given, "name"), kReservedPrefix)) continue;
+    if (absl::StartsWith(TextAt(given, "name"), environment::kReservedPrefix)) continue;
     variables.push_back(given);
   }
   container["env"] = std::move(variables);

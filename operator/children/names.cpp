@@ -1,6 +1,7 @@
 #include "operator/children/names.h"
 
 #include "absl/strings/str_cat.h"
+#include "api/labels.h"
 
 namespace hetero::children {
 
@@ -19,13 +20,13 @@ std::string PodName(const api::Metadata& job, const std::string& role, int index
 }
 
 std::string JobSelector(const api::Metadata& job) {
-  return absl::StrCat(kJobUidLabel, "=", job.uid);
+  return absl::StrCat(api::kJobUidLabel, "=", job.uid);
 }
 
 std::map<std::string, std::string> ChildLabels(const api::Metadata& job) {
-  return {{kJobNameLabel, job.name},
-          {kJobUidLabel, job.uid},
-          {kManagedByLabel, kManagedByValue},
+  return {{api::kJobNameLabel, job.name},
+          {api::kJobUidLabel, job.uid},
+          {api::kManagedByLabel, api::kManagedByValue},
           {"app.kubernetes.io/name", "hetero-training-job"},
           {"app.kubernetes.io/instance", job.name},
           {"app.kubernetes.io/part-of", "hetero-training-job"}};

@@ -1,5 +1,6 @@
 #include "operator/children/object_metadata.h"
 
+#include "api/job_resource.h"
 #include "operator/children/names.h"
 
 namespace hetero::children {

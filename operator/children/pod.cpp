@@ -1,5 +1,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "api/labels.h"
 #include "operator/children/children.h"
 #include "operator/children/names.h"
 #include "operator/children/object_metadata.h"
@@ -46,13 +47,13 @@ json PodMetadata(const api::HeteroTrainingJob& job, const PodSlot& slot, const j
   json metadata = ObjectMetadata(job, PodName(job.metadata, slot.role->name, slot.index));
   json labels = ObjectAt(given, "labels");
   Overlay(labels, metadata["labels"]);
-  labels[kRoleLabel] = slot.role->name;
-  labels[kReplicaIndexLabel] = absl::StrCat(slot.index);
-  labels[kAttemptLabel] = absl::StrCat(slot.attempt);
+  labels[api::kRoleLabel] = slot.role->name;
+  labels[api::kReplicaIndexLabel] = absl::StrCat(slot.index);
+  labels[api::kAttemptLabel] = absl::StrCat(slot.attempt);
   labels["app.kubernetes.io/component"] = slot.role->name;
   metadata["labels"] = std::move(labels);
   metadata["annotations"] = ObjectAt(given, "annotations");
-  metadata["annotations"][kIncarnationAnnotation] = absl::StrCat(slot.incarnation);
+  metadata["annotations"][api::kIncarnationAnnotation] = absl::StrCat(slot.incarnation);
   AddToQueue(job, slot, metadata);
   return metadata;
 }

@@ -2,27 +2,16 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "api/role_type.h"
 
 namespace hetero::children {
 
-std::string RoleTypeName(api::RoleType type) {
-  switch (type) {
-    case api::RoleType::kHead:
-      return "Head";
-    case api::RoleType::kCpuWorker:
-      return "CPUWorker";
-    case api::RoleType::kGpuWorker:
-      return "GPUWorker";
-  }
-  return "";
-}
-
 std::string CertificateKey(api::RoleType type) {
-  return absl::StrCat(absl::AsciiStrToLower(RoleTypeName(type)), ".crt");
+  return absl::StrCat(absl::AsciiStrToLower(api::NameOf(type)), ".crt");
 }
 
 std::string PrivateKeyKey(api::RoleType type) {
-  return absl::StrCat(absl::AsciiStrToLower(RoleTypeName(type)), ".key");
+  return absl::StrCat(absl::AsciiStrToLower(api::NameOf(type)), ".key");
 }
 
 }  // namespace hetero::children

@@ -2,6 +2,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "api/ports.h"
 #include "operator/children/environment.h"
 #include "operator/children/template_json.h"
 
@@ -21,13 +22,13 @@ json HeadArguments(const api::HeteroTrainingJob& job, const PodSlot& slot) {
                     "--job",
                     absl::StrCat(kConfigFolder, "/job.json"),
                     "--listen",
-                    Listen(kHeadPort),
+                    Listen(api::kHeadPort),
                     "--status-listen",
-                    Listen(kStatusPort),
+                    Listen(api::kStatusPort),
                     "--page-listen",
-                    Listen(kPagePort),
+                    Listen(api::kPagePort),
                     "--metrics-listen",
-                    Listen(kMetricsPort),
+                    Listen(api::kMetricsPort),
                     "--created-unix-ns",
                     absl::StrCat(slot.incarnation),
                     "--leave-on-stop"};
@@ -48,14 +49,14 @@ void SetCommand(const api::HeteroTrainingJob& job, const PodSlot& slot, json& co
       return;
     case api::RoleType::kCpuWorker:
       container["command"] = {"hetero-runtime"};
-      SetDefault(
-          container, "args",
-          {"cpu-worker", "--listen", Listen(kFeedPort), "--metrics-listen", Listen(kMetricsPort)});
+      SetDefault(container, "args",
+                 {"cpu-worker", "--listen", Listen(api::kFeedPort), "--metrics-listen",
+                  Listen(api::kMetricsPort)});
       return;
     case api::RoleType::kGpuWorker:
       container["command"] = {"hetero-trainer"};
       SetDefault(container, "args",
-                 {"--metrics-listen", Listen(kMetricsPort), "--gpus",
+                 {"--metrics-listen", Listen(api::kMetricsPort), "--gpus",
                   absl::StrCat(slot.role->gpus_per_replica.value_or(1))});
       return;
   }
@@ -88,7 +89,7 @@ void AddPorts(const PodSlot& slot, json& container) {
 // merely busy.
 void SetProbes(json& container) {
   SetDefault(container, "readinessProbe",
-             {{"httpGet", {{"path", "/readyz"}, {"port", kMetricsPort}}},
+             {{"httpGet", {{"path", "/readyz"}, {"port", api::kMetricsPort}}},
               {"periodSeconds", 5},
               {"timeoutSeconds", 2}});
 }
@@ -151,14 +152,14 @@ void SetSecurity(json& container) {
 std::vector<std::pair<std::string, int>> PortsOf(api::RoleType type) {
   switch (type) {
     case api::RoleType::kHead:
-      return {{"join", kHeadPort},
-              {"status", kStatusPort},
-              {"page", kPagePort},
-              {"metrics", kMetricsPort}};
+      return {{"join", api::kHeadPort},
+              {"status", api::kStatusPort},
+              {"page", api::kPagePort},
+              {"metrics", api::kMetricsPort}};
     case api::RoleType::kCpuWorker:
-      return {{"feed", kFeedPort}, {"metrics", kMetricsPort}};
+      return {{"feed", api::kFeedPort}, {"metrics", api::kMetricsPort}};
     case api::RoleType::kGpuWorker:
-      return {{"metrics", kMetricsPort}};
+      return {{"metrics", api::kMetricsPort}};
   }
   return {};
 }

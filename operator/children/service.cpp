@@ -1,3 +1,5 @@
+#include "api/labels.h"
+#include "api/ports.h"
 #include "operator/children/children.h"
 #include "operator/children/names.h"
 #include "operator/children/object_metadata.h"
@@ -21,9 +23,10 @@ json HeadService(const api::HeteroTrainingJob& job) {
            {{"type", "ClusterIP"},
             // Members join a head that is not ready yet: it is, once all have joined.
             {"publishNotReadyAddresses", true},
-            {"selector", {{kJobUidLabel, job.metadata.uid}, {kRoleLabel, head}}},
+            {"selector", {{api::kJobUidLabel, job.metadata.uid}, {api::kRoleLabel, head}}},
             {"ports",
-             {port("join", kHeadPort), port("status", kStatusPort), port("page", kPagePort)}}}}};
+             {port("join", api::kHeadPort), port("status", api::kStatusPort),
+              port("page", api::kPagePort)}}}}};
 }
 
 }  // namespace hetero::children

@@ -10,12 +10,6 @@
 // What the operator's own configuration (flags, chart values) says about the objects of a job.
 namespace hetero::children {
 
-inline constexpr int kHeadPort = 7070;     // join and rendezvous store
-inline constexpr int kStatusPort = 7071;   // operator and command line
-inline constexpr int kPagePort = 7072;     // live page
-inline constexpr int kFeedPort = 7080;     // CPU worker
-inline constexpr int kMetricsPort = 9090;  // every pod
-
 struct Settings {
   std::string runtime_image = "hetero-runtime:0.1.0";  // head and CPU workers
   std::string trainer_image = "hetero-trainer:0.1.0";  // GPU workers

@@ -16,7 +16,6 @@ inline constexpr char kConfigVolume[] = "hetero-config";
 inline constexpr char kTlsVolume[] = "hetero-tls";
 inline constexpr char kTemporaryVolume[] = "hetero-tmp";
 inline constexpr char kSharedMemoryVolume[] = "hetero-shm";
-inline constexpr char kReservedPrefix[] = "HETERO_";
 
 // The role's template; an empty object when absent or no object.
 nlohmann::json TemplateOf(const api::Role& role);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "api/reasons.h"
 #include "operator/plan/role_counts.h"
 
 namespace hetero::plan {
@@ -43,7 +44,7 @@ void Autoscale(Pass& pass) {
     std::string note = absl::StrCat("Role ", role.name, ": from ", before, " to ", wanted,
                                     wanted == 1 ? " replica" : " replicas");
     if (!sizing->second.reason.empty()) absl::StrAppend(&note, ": ", sizing->second.reason);
-    pass.AddEvent(false, "Scaled", "Scale", std::move(note));
+    pass.AddEvent(false, api::event::kScaled, "Scale", std::move(note));
   }
 }
 

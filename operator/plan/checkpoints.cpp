@@ -1,5 +1,6 @@
 #include "operator/plan/checkpoints.h"
 
+#include "api/reasons.h"
 #include "operator/plan/conditions.h"
 
 namespace hetero::plan {
@@ -14,12 +15,14 @@ void DescribeCheckpoints(Pass& pass) {
   const bool failing =
       ConditionOf(pass, ConditionType::kCheckpointFailing).status == ConditionStatus::kTrue;
   if (!problem.empty()) {
-    if (!failing) pass.AddEvent(true, "CheckpointFailed", "Checkpoint", problem);
-    SetCondition(pass, ConditionType::kCheckpointFailing, ConditionStatus::kTrue, "WriteFailed",
-                 problem);
+    if (!failing) pass.AddEvent(true, api::event::kCheckpointFailed, "Checkpoint", problem);
+    SetCondition(pass, ConditionType::kCheckpointFailing, ConditionStatus::kTrue,
+                 api::reason::kWriteFailed, problem);
   } else if (failing) {
-    pass.AddEvent(false, "CheckpointWritten", "Checkpoint", "Checkpoints can be written again");
-    SetCondition(pass, ConditionType::kCheckpointFailing, ConditionStatus::kFalse, "Recovered");
+    pass.AddEvent(false, api::event::kCheckpointWritten, "Checkpoint",
+                  "Checkpoints can be written again");
+    SetCondition(pass, ConditionType::kCheckpointFailing, ConditionStatus::kFalse,
+                 api::reason::kRecovered);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "api/reasons.h"
 #include "operator/children/children.h"
 #include "operator/children/names.h"
 #include "operator/plan/conditions.h"
@@ -95,13 +96,13 @@ std::vector<Effect> MissingPods(const Pass& pass, const std::string& head_addres
 const char* ReasonOf(CreateError::Kind kind) {
   switch (kind) {
     case CreateError::Kind::kOther:
-      return "CreateFailed";
+      return api::reason::kCreateFailed;
     case CreateError::Kind::kQuotaExceeded:
-      return "QuotaExceeded";
+      return api::reason::kQuotaExceeded;
     case CreateError::Kind::kNameConflict:
-      return "NameConflict";
+      return api::reason::kNameConflict;
   }
-  return "CreateFailed";
+  return api::reason::kCreateFailed;
 }
 
 }  // namespace
@@ -122,14 +123,15 @@ void DescribeChildren(Pass& pass) {
   const bool complete = std::all_of(pass.slots.begin(), pass.slots.end(),
                                     [](const Slot& slot) { return slot.pod != nullptr; });
   if (complete) {
-    SetCondition(pass, ConditionType::kPodsCreated, ConditionStatus::kTrue, "AllCreated",
-                 Unprotected(pass.object.job.spec.network));
+    SetCondition(pass, ConditionType::kPodsCreated, ConditionStatus::kTrue,
+                 api::reason::kAllCreated, Unprotected(pass.object.job.spec.network));
     // While the Service is away the old address stands, to be compared with the next one.
     if (std::string address = HeadJoinAddress(pass); !address.empty()) {
       pass.status.head_address = std::move(address);
     }
     if (ConditionOf(pass, ConditionType::kRestarting).status == ConditionStatus::kTrue) {
-      SetCondition(pass, ConditionType::kRestarting, ConditionStatus::kFalse, "Completed");
+      SetCondition(pass, ConditionType::kRestarting, ConditionStatus::kFalse,
+                   api::reason::kCompleted);
     }
   } else if (pass.seen.create_error) {
     SetCondition(pass, ConditionType::kPodsCreated, ConditionStatus::kFalse,

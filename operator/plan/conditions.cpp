@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "api/reasons.h"
+
 namespace hetero::plan {
 namespace {
 
@@ -17,27 +19,27 @@ Condition FirstState(ConditionType type) {
   switch (type) {
     case ConditionType::kCheckpointFailing:
       condition.status = ConditionStatus::kFalse;
-      condition.reason = "NoneFailed";
+      condition.reason = api::reason::kNoneFailed;
       break;
     case ConditionType::kSuspended:
       condition.status = ConditionStatus::kFalse;
-      condition.reason = "NotSuspended";
+      condition.reason = api::reason::kNotSuspended;
       break;
     case ConditionType::kRestarting:
       condition.status = ConditionStatus::kFalse;
-      condition.reason = "FirstAttempt";
+      condition.reason = api::reason::kFirstAttempt;
       break;
     case ConditionType::kFailed:
     case ConditionType::kSucceeded:
-      condition.reason = "NotFinished";
+      condition.reason = api::reason::kNotFinished;
       break;
     case ConditionType::kStalled:
     case ConditionType::kRunning:
-      condition.reason = "NotStarted";
+      condition.reason = api::reason::kNotStarted;
       break;
     case ConditionType::kRegistered:
     case ConditionType::kPodsCreated:
-      condition.reason = "CreatingPods";
+      condition.reason = api::reason::kCreatingPods;
       break;
   }
   return condition;

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "api/reasons.h"
 #include "operator/plan/ending.h"
 
 namespace hetero::plan {
@@ -16,7 +17,7 @@ void CheckActiveDeadline(Pass& pass) {
   const base::WallTime deadline = *pass.status.start_time + limit;
   pass.WakeAt(deadline);
   if (pass.now < deadline) return;
-  FailJob(pass, kDeadlineExceeded,
+  FailJob(pass, api::reason::kDeadlineExceeded,
           absl::StrCat("runPolicy.activeDeadlineSeconds: the job has run for ", limit.count(),
                        " s without finishing"));
 }

@@ -1,5 +1,6 @@
 #include "operator/plan/ending.h"
 
+#include "api/reasons.h"
 #include "operator/plan/conditions.h"
 
 namespace hetero::plan {
@@ -8,8 +9,6 @@ namespace {
 using api::ConditionStatus;
 using api::ConditionType;
 
-constexpr char kFinished[] = "Finished";
-
 void Finish(Pass& pass, bool succeeded, const std::string& reason, const std::string& message) {
   const auto verdict = [&pass, &reason, &message](ConditionType type, bool holds) {
     SetCondition(pass, type, holds ? ConditionStatus::kTrue : ConditionStatus::kFalse, reason,
@@ -17,11 +16,11 @@ void Finish(Pass& pass, bool succeeded, const std::string& reason, const std::st
   };
   verdict(ConditionType::kSucceeded, succeeded);
   verdict(ConditionType::kFailed, !succeeded);
-  SetCondition(pass, ConditionType::kRunning, ConditionStatus::kFalse, kFinished);
+  SetCondition(pass, ConditionType::kRunning, ConditionStatus::kFalse, api::reason::kFinished);
   for (const ConditionType type :
        {ConditionType::kRestarting, ConditionType::kStalled, ConditionType::kSuspended}) {
     if (ConditionOf(pass, type).status == ConditionStatus::kFalse) continue;
-    SetCondition(pass, type, ConditionStatus::kFalse, kFinished);
+    SetCondition(pass, type, ConditionStatus::kFalse, api::reason::kFinished);
   }
   pass.status.completion_time = pass.today;
   pass.status.uncounted.clear();
@@ -37,20 +36,21 @@ void AdmitLate(Pass& pass, ConditionType type, const char* reason) {
 void FailJob(Pass& pass, const std::string& reason, const std::string& message) {
   if (pass.status.finished()) return;
   Finish(pass, false, reason, message);
-  pass.AddEvent(true, reason == kInvalidSpec ? kInvalidSpec : "JobFailed", "Finish",
-                reason == kInvalidSpec ? message : reason + ": " + message);
+  pass.AddEvent(
+      true, reason == api::reason::kInvalidSpec ? api::event::kInvalidSpec : api::event::kJobFailed,
+      "Finish", reason == api::reason::kInvalidSpec ? message : reason + ": " + message);
 }
 
 void CompleteJob(Pass& pass, const api::JobResult& result, const std::string& message) {
   if (pass.status.finished()) return;
   pass.status.result = result;
   // A job may be over before anybody saw it begin; without all of its pods it could not have ended.
-  AdmitLate(pass, ConditionType::kPodsCreated, "AllCreated");
-  AdmitLate(pass, ConditionType::kRegistered, "AllRegistered");
-  Finish(pass, true, "TrainingFinished", message);
+  AdmitLate(pass, ConditionType::kPodsCreated, api::reason::kAllCreated);
+  AdmitLate(pass, ConditionType::kRegistered, api::reason::kAllRegistered);
+  Finish(pass, true, api::reason::kTrainingFinished, message);
   // The head's summary has many lines; an event is one.
   pass.AddEvent(
-      false, "JobSucceeded", "Finish",
+      false, api::event::kJobSucceeded, "Finish",
       message.empty() ? "The training has finished" : message.substr(0, message.find('\n')));
 }
 

@@ -8,13 +8,6 @@
 // The two ends of a job. Exclusive and final: on a finished job both do nothing.
 namespace hetero::plan {
 
-inline constexpr char kDeadlineExceeded[] = "DeadlineExceeded";
-inline constexpr char kStartupDeadlineExceeded[] = "StartupDeadlineExceeded";
-inline constexpr char kMaxRestartsExceeded[] = "MaxRestartsExceeded";
-inline constexpr char kRuleMatched[] = "RuleMatched";
-inline constexpr char kInvalidSpec[] = "InvalidSpec";
-inline constexpr char kTrainingFailed[] = "TrainingFailed";
-
 void FailJob(Pass& pass, const std::string& reason, const std::string& message);
 void CompleteJob(Pass& pass, const api::JobResult& result, const std::string& message);
 

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
+#include "api/reasons.h"
 #include "operator/plan/members.h"
 #include "operator/plan/node_loss.h"
 
@@ -80,7 +81,9 @@ std::optional<Failure> FailureOf(Pass& pass, const Slot& slot) {
   if (pod.failed() || EndedEarly(slot)) {
     failure.disruption = IsDisruption(pod) || OnLostNode(pass, pod);
     if (pod.runtime == ObservedPod::Runtime::kTerminated) failure.exit_code = pod.exit_code;
-    failure.reason = !pod.reason.empty() ? pod.reason : pod.disrupted ? "Disruption" : "Error";
+    failure.reason = !pod.reason.empty() ? pod.reason
+                     : pod.disrupted     ? api::failure::kDisruption
+                                         : api::failure::kError;
     if (!failure.disruption && StoppedInOrder(pass, slot)) {
       failure.kind = Failure::Kind::kStopped;
       failure.disruption = true;
@@ -90,21 +93,20 @@ std::optional<Failure> FailureOf(Pass& pass, const Slot& slot) {
   if (LeftUnderEarlierHead(pass, slot)) {
     failure.kind = Failure::Kind::kLeft;
     failure.disruption = true;
-    failure.reason = "Left";
     failure.message.clear();
     return failure;
   }
   if (pod.succeeded()) return std::nullopt;
   if (OnLostNode(pass, pod)) {
     failure.disruption = true;
-    failure.reason = "NodeLost";
+    failure.reason = api::failure::kNodeLost;
     failure.message = absl::StrCat("node ", pod.node, " has been NotReady for longer than ",
                                    base::ToSeconds(pass.settings.node_lost_grace), " s");
     return failure;
   }
   if (HeadLostIt(pass, slot)) {
     failure.disruption = OnSilentNode(pass, pod);
-    failure.reason = "Lost";
+    failure.reason = api::failure::kLost;
     failure.message = absl::StrCat("silent for longer than runPolicy.memberTimeoutSeconds (",
                                    pass.policy.member_timeout_seconds, " s)");
     return failure;

@@ -1,6 +1,7 @@
 #include "operator/plan/follow.h"
 
 #include "absl/strings/str_cat.h"
+#include "api/ports.h"
 
 namespace hetero::plan {
 namespace {
@@ -16,11 +17,11 @@ std::string Address(const Pass& pass, int port) {
 
 }  // namespace
 
-std::string HeadJoinAddress(const Pass& pass) { return Address(pass, children::kHeadPort); }
+std::string HeadJoinAddress(const Pass& pass) { return Address(pass, api::kHeadPort); }
 
 void FollowHead(Pass& pass) {
   const ObservedPod* head = pass.HeadPod();
-  const std::string address = Address(pass, children::kStatusPort);
+  const std::string address = Address(pass, api::kStatusPort);
   if (head == nullptr || address.empty() || head->runtime == ObservedPod::Runtime::kWaiting) return;
   HeadTarget target;
   target.address = address;

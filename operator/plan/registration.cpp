@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "api/reasons.h"
 #include "operator/plan/conditions.h"
 #include "operator/plan/members.h"
 
@@ -88,17 +89,17 @@ bool Complete(const Pass& pass) {
 }
 
 const char* ReasonFor(const std::vector<MissingMember>& missing) {
-  if (missing.empty()) return "WaitingForPods";
+  if (missing.empty()) return api::reason::kWaitingForPods;
   switch (missing.front().cause) {
     case Cause::kPullFailed:
-      return "ImagePullFailed";
+      return api::reason::kImagePullFailed;
     case Cause::kUnschedulable:
-      return "Unschedulable";
+      return api::reason::kUnschedulable;
     case Cause::kOther:
     case Cause::kNotRegistered:
-      return "WaitingForPods";
+      return api::reason::kWaitingForPods;
   }
-  return "WaitingForPods";
+  return api::reason::kWaitingForPods;
 }
 
 }  // namespace
@@ -130,7 +131,8 @@ void DescribeRegistration(Pass& pass) {
   const api::Condition& registered = ConditionOf(pass, ConditionType::kRegistered);
   if (registered.status == ConditionStatus::kTrue) return;
   if (Complete(pass)) {
-    SetCondition(pass, ConditionType::kRegistered, ConditionStatus::kTrue, "AllRegistered");
+    SetCondition(pass, ConditionType::kRegistered, ConditionStatus::kTrue,
+                 api::reason::kAllRegistered);
     return;
   }
   // Before the pods stand there is nothing to say that would be worth a write.

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "api/reasons.h"
 #include "operator/plan/conditions.h"
 #include "operator/plan/ending.h"
 #include "operator/plan/failure.h"
@@ -103,7 +104,7 @@ bool AlreadyPaid(const Pass& pass) {
 
 bool WithinBudget(Pass& pass, int32_t cost, const std::string& cause) {
   if (cost == 0 || pass.status.restarts + cost <= pass.policy.max_restarts) return true;
-  FailJob(pass, kMaxRestartsExceeded,
+  FailJob(pass, api::reason::kMaxRestartsExceeded,
           absl::StrCat(cause, "; runPolicy.maxRestarts allows ", pass.policy.max_restarts,
                        pass.policy.max_restarts == 1 ? " restart" : " restarts"));
   return false;
@@ -113,21 +114,21 @@ void Announce(Pass& pass, const std::vector<Judged>& failures) {
   for (const Judged& judged : failures) {
     std::string note = judged.failure.Describe();
     if (judged.failure.blameless()) {
-      pass.AddEvent(false, "PodEnded", "Restart", std::move(note));
+      pass.AddEvent(false, api::event::kPodEnded, "Restart", std::move(note));
       continue;
     }
     if (judged.failure.disruption) note += " (disruption, not counted)";
     if (!judged.failure.message.empty()) {
       note += ": " + judged.failure.message.substr(0, judged.failure.message.find('\n'));
     }
-    pass.AddEvent(true, "PodFailed", "Restart", std::move(note));
+    pass.AddEvent(true, api::event::kPodFailed, "Restart", std::move(note));
   }
 }
 
 bool FailedByRule(Pass& pass, const std::vector<Judged>& failures) {
   for (const auto& [failure, decision] : failures) {
     if (decision.action != FailureAction::kFailJob) continue;
-    FailJob(pass, kRuleMatched,
+    FailJob(pass, api::reason::kRuleMatched,
             absl::StrCat(failure.Describe(), "; failureRules[", decision.rule.value_or(0),
                          "] of role ", failure.slot->role->name, " says FailJob"));
     return true;
@@ -150,8 +151,8 @@ const char* GangReason(const std::vector<Judged>& failures, bool collapsed) {
   const bool stopped = std::any_of(failures.begin(), failures.end(), [](const Judged& judged) {
     return judged.failure.kind == Failure::Kind::kStopped;
   });
-  if (stopped) return "Stopped";
-  return collapsed ? "NoTrainerLeft" : "PodFailed";
+  if (stopped) return api::reason::kStopped;
+  return collapsed ? api::reason::kNoTrainerLeft : api::reason::kPodFailed;
 }
 
 }  // namespace
@@ -163,11 +164,12 @@ bool RestartGang(Pass& pass, int32_t cost, const std::string& reason, const std:
   pass.status.head_address.clear();
   const std::string what = absl::StrCat(message, "; attempt ", pass.status.attempt, " begins");
   SetCondition(pass, ConditionType::kRestarting, ConditionStatus::kTrue, reason, what);
-  SetCondition(pass, ConditionType::kPodsCreated, ConditionStatus::kFalse, "Restarting");
-  SetCondition(pass, ConditionType::kRegistered, ConditionStatus::kFalse, "WaitingForPods",
-               "a new attempt begins");
-  SetCondition(pass, ConditionType::kRunning, ConditionStatus::kFalse, "Restarting");
-  pass.AddEvent(true, "Restarting", "Restart", what);
+  SetCondition(pass, ConditionType::kPodsCreated, ConditionStatus::kFalse,
+               api::reason::kRestarting);
+  SetCondition(pass, ConditionType::kRegistered, ConditionStatus::kFalse,
+               api::reason::kWaitingForPods, "a new attempt begins");
+  SetCondition(pass, ConditionType::kRunning, ConditionStatus::kFalse, api::reason::kRestarting);
+  pass.AddEvent(true, api::event::kRestarting, "Restart", what);
   return true;
 }
 
@@ -211,14 +213,14 @@ void CheckGroundwork(Pass& pass) {
   const std::string address = HeadJoinAddress(pass);
   if (!address.empty() && !pass.before.head_address.empty() &&
       address != pass.before.head_address) {
-    RestartGang(pass, 0, "HeadAddressChanged",
+    RestartGang(pass, 0, api::reason::kHeadAddressChanged,
                 absl::StrCat("the Service of the head was replaced: ", pass.before.head_address,
                              " became ", address));
     return;
   }
   const bool trusted = pass.seen.config_map != nullptr && !pass.seen.config_map->deleting;
   if (pass.spec.network.tls == api::Switch::kEnabled && !trusted) {
-    RestartGang(pass, 0, "TrustLost",
+    RestartGang(pass, 0, api::reason::kTrustLost,
                 "the ConfigMap with the job's authority was deleted, so all certificates are "
                 "issued anew");
   }

@@ -1,5 +1,6 @@
 #include "operator/plan/running.h"
 
+#include "api/reasons.h"
 #include "operator/plan/conditions.h"
 
 namespace hetero::plan {
@@ -11,15 +12,17 @@ using api::ConditionType;
 void TrainingRuns(Pass& pass) {
   const ConditionStatus earlier = ConditionOf(pass, ConditionType::kRunning).status;
   if (earlier == ConditionStatus::kUnknown) {
-    pass.AddEvent(false, "JobStarted", "Start", "All required members have registered");
+    pass.AddEvent(false, api::event::kJobStarted, "Start", "All required members have registered");
   }
-  SetCondition(pass, ConditionType::kRunning, ConditionStatus::kTrue, "TrainingStarted");
-  SetCondition(pass, ConditionType::kStalled, ConditionStatus::kFalse, "Progressing");
+  SetCondition(pass, ConditionType::kRunning, ConditionStatus::kTrue,
+               api::reason::kTrainingStarted);
+  SetCondition(pass, ConditionType::kStalled, ConditionStatus::kFalse, api::reason::kProgressing);
 }
 
 void TrainingWaits(Pass& pass, const std::string& message) {
   if (ConditionOf(pass, ConditionType::kRunning).status != ConditionStatus::kTrue) return;
-  SetCondition(pass, ConditionType::kRunning, ConditionStatus::kFalse, "Restarting", message);
+  SetCondition(pass, ConditionType::kRunning, ConditionStatus::kFalse, api::reason::kRestarting,
+               message);
 }
 
 }  // namespace

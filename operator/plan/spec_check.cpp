@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "api/reasons.h"
 #include "api/unsupported_fields.h"
 #include "operator/children/children.h"
 #include "operator/plan/ending.h"
@@ -25,7 +26,7 @@ void CheckSpec(Pass& pass) {
       errors.push_back(absl::StrCat(error.path, ": ", error.reason));
     }
   }
-  if (!errors.empty()) FailJob(pass, kInvalidSpec, absl::StrJoin(errors, "; "));
+  if (!errors.empty()) FailJob(pass, api::reason::kInvalidSpec, absl::StrJoin(errors, "; "));
 }
 
 }  // namespace hetero::plan

@@ -1,6 +1,7 @@
 #include "operator/plan/stall.h"
 
 #include "absl/strings/str_cat.h"
+#include "api/reasons.h"
 #include "operator/plan/conditions.h"
 #include "operator/plan/restart.h"
 
@@ -18,9 +19,10 @@ void CheckStall(Pass& pass) {
   if (pass.now < deadline) return;
   const std::string message =
       absl::StrCat("runPolicy.stallTimeoutSeconds: no step for ", limit.count(), " s");
-  SetCondition(pass, api::ConditionType::kStalled, api::ConditionStatus::kTrue, "NoStep", message);
-  pass.AddEvent(true, "Stalled", "Restart", message);
-  RestartGang(pass, 1, "Stalled", message);
+  SetCondition(pass, api::ConditionType::kStalled, api::ConditionStatus::kTrue,
+               api::reason::kNoStep, message);
+  pass.AddEvent(true, api::event::kStalled, "Restart", message);
+  RestartGang(pass, 1, api::reason::kStalled, message);
 }
 
 }  // namespace hetero::plan

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "api/reasons.h"
 #include "operator/plan/conditions.h"
 #include "operator/plan/ending.h"
 #include "operator/plan/registration.h"
@@ -42,7 +43,7 @@ void CheckStartUp(Pass& pass) {
   pass.WakeAt(deadline);
   if (pass.now < deadline) return;
   const std::vector<MissingMember> missing = MissingMembers(pass);
-  FailJob(pass, kStartupDeadlineExceeded,
+  FailJob(pass, api::reason::kStartupDeadlineExceeded,
           absl::StrCat("runPolicy.startupDeadlineSeconds: not all required members have registered "
                        "within ",
                        limit.count(), " s; missing: ", ListMissing(missing)));

@@ -1,5 +1,6 @@
 #include "operator/plan/suspend.h"
 
+#include "api/reasons.h"
 #include "operator/plan/clean_up.h"
 #include "operator/plan/conditions.h"
 #include "operator/plan/pod_deletion.h"
@@ -10,36 +11,33 @@ namespace {
 using api::ConditionStatus;
 using api::ConditionType;
 
-constexpr char kSuspended[] = "Suspended";
-constexpr char kSuspending[] = "Suspending";
-
 // Whether the status as read says that pods are being deleted, or gone, because of a suspension.
 bool WasSuspended(const Pass& pass) {
   const api::Condition* suspended = pass.before.Find(ConditionType::kSuspended);
-  return suspended != nullptr &&
-         (suspended->status == ConditionStatus::kTrue || suspended->reason == kSuspending);
+  return suspended != nullptr && (suspended->status == ConditionStatus::kTrue ||
+                                  suspended->reason == api::reason::kSuspending);
 }
 
 void Suspend(Pass& pass) {
   pass.paused = true;
   const bool gone = !pass.PodsLeft();
   if (gone && !WasTrue(pass, ConditionType::kSuspended)) {
-    pass.AddEvent(false, kSuspended, "Suspend", "No pod is left");
+    pass.AddEvent(false, api::event::kSuspended, "Suspend", "No pod is left");
   }
   if (gone) {
-    SetCondition(pass, ConditionType::kSuspended, ConditionStatus::kTrue, kSuspended);
+    SetCondition(pass, ConditionType::kSuspended, ConditionStatus::kTrue, api::reason::kSuspended);
     pass.status.uncounted.clear();
   } else {
-    SetCondition(pass, ConditionType::kSuspended, ConditionStatus::kFalse, kSuspending,
+    SetCondition(pass, ConditionType::kSuspended, ConditionStatus::kFalse, api::reason::kSuspending,
                  "pods are being deleted");
   }
   for (const ConditionType type :
        {ConditionType::kRunning, ConditionType::kRegistered, ConditionType::kPodsCreated}) {
-    SetCondition(pass, type, ConditionStatus::kFalse, kSuspended);
+    SetCondition(pass, type, ConditionStatus::kFalse, api::reason::kSuspended);
   }
   for (const ConditionType type : {ConditionType::kRestarting, ConditionType::kStalled}) {
     if (ConditionOf(pass, type).status != ConditionStatus::kTrue) continue;
-    SetCondition(pass, type, ConditionStatus::kFalse, kSuspended);
+    SetCondition(pass, type, ConditionStatus::kFalse, api::reason::kSuspended);
   }
   if (WasSuspended(pass)) DeleteAllPods(pass);
 }
@@ -55,11 +53,13 @@ void Resume(Pass& pass) {
   pass.status.start_time = pass.today;
   pass.status.head_address.clear();
   pass.status.uncounted.clear();
-  SetCondition(pass, ConditionType::kSuspended, ConditionStatus::kFalse, "Resumed");
-  SetCondition(pass, ConditionType::kPodsCreated, ConditionStatus::kUnknown, "CreatingPods");
-  SetCondition(pass, ConditionType::kRegistered, ConditionStatus::kUnknown, "CreatingPods");
-  SetCondition(pass, ConditionType::kRunning, ConditionStatus::kUnknown, "NotStarted");
-  pass.AddEvent(false, "Resumed", "Resume", "A new attempt begins");
+  SetCondition(pass, ConditionType::kSuspended, ConditionStatus::kFalse, api::reason::kResumed);
+  SetCondition(pass, ConditionType::kPodsCreated, ConditionStatus::kUnknown,
+               api::reason::kCreatingPods);
+  SetCondition(pass, ConditionType::kRegistered, ConditionStatus::kUnknown,
+               api::reason::kCreatingPods);
+  SetCondition(pass, ConditionType::kRunning, ConditionStatus::kUnknown, api::reason::kNotStarted);
+  pass.AddEvent(false, api::event::kResumed, "Resume", "A new attempt begins");
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "api/reasons.h"
 #include "operator/plan/ending.h"
 #include "operator/plan/progress.h"
 
@@ -19,7 +20,7 @@ void Apply(Pass& pass, const api::Verdict& verdict) {
   }
   const bool known = !verdict.failure.pod.empty() || !verdict.failure.message.empty();
   if (!pass.status.first_failure && known) pass.status.first_failure = verdict.failure;
-  FailJob(pass, kTrainingFailed,
+  FailJob(pass, api::reason::kTrainingFailed,
           verdict.message.empty() ? "the head has ended the training" : verdict.message);
 }
 

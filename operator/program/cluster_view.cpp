@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "operator/children/names.h"
+#include "api/labels.h"
 #include "operator/program/job_keys.h"
 #include "operator/reconcile/project.h"
 
@@ -13,7 +13,7 @@ using kube::ObjectKey;
 using ObjectPtr = std::shared_ptr<const plan::ObservedObject>;
 
 kube::Watcher::Options Children(const kube::Resource& resource) {
-  return {.resource = resource, .label_selector = children::kChildSelector};
+  return {.resource = resource, .label_selector = api::kChildSelector};
 }
 
 ObjectPtr ProjectObject(const nlohmann::json& object, const ObjectPtr&) {

@@ -7,10 +7,10 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "api/job_status.h"
+#include "api/labels.h"
 #include "base/backoff.h"
 #include "base/log.h"
 #include "base/status_macros.h"
-#include "operator/children/names.h"
 
 namespace hetero::program {
 namespace {
@@ -18,7 +18,6 @@ namespace {
 using nlohmann::json;
 using reconcile::OperatorIdentity;
 
-constexpr char kExpires[] = "training.hetero.dev/expires";
 constexpr int kAttempts = 5;
 constexpr std::chrono::seconds kLongestPause{30};
 
@@ -86,8 +85,8 @@ json IdentityToSecret(const kube::ObjectKey& key, const OperatorIdentity& identi
           {"metadata",
            {{"name", key.name},
             {"namespace", key.name_space},
-            {"labels", {{children::kManagedByLabel, children::kManagedByValue}}},
-            {"annotations", {{kExpires, api::FormatTime(identity.expires)}}}}},
+            {"labels", {{api::kManagedByLabel, api::kManagedByValue}}},
+            {"annotations", {{api::kExpiresAnnotation, api::FormatTime(identity.expires)}}}}},
           {"data",
            {{"ca.crt", Base64(identity.ca_pem)},
             {"ca.key", Base64(identity.ca_key_pem)},
@@ -103,12 +102,12 @@ absl::StatusOr<OperatorIdentity> IdentityFromSecret(const json& secret) {
   identity.leaf.key_pem = DataAt(secret, "tls.key");
   const json metadata = secret.is_object() ? secret.value("metadata", json()) : json();
   const absl::StatusOr<base::WallTime> expires =
-      api::ParseTime(TextAt(metadata, "annotations", kExpires));
+      api::ParseTime(TextAt(metadata, "annotations", api::kExpiresAnnotation));
   if (identity.ca_pem.empty() || identity.leaf.certificate_pem.empty() ||
       identity.leaf.key_pem.empty() || !expires.ok()) {
     return absl::FailedPreconditionError(
         absl::StrCat("is not an operator's identity (ca.crt, tls.crt, tls.key and annotation ",
-                     kExpires, "); delete it, and the operator makes a new one"));
+                     api::kExpiresAnnotation, "); delete it, and the operator makes a new one"));
   }
   identity.expires = *expires;
   return identity;

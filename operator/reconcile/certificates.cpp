@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "api/role_type.h"
 #include "base/status_macros.h"
 
 namespace hetero::reconcile {
@@ -199,9 +200,9 @@ absl::StatusOr<JobTrust> IssueJobTrust(const std::string& job_uid, base::WallTim
                           Authority::Create(absl::StrCat("hetero job ", job_uid), now, kValid));
   JobTrust trust;
   HETERO_ASSIGN_OR_RETURN(trust.ca_pem, authority.pem());
-  for (const auto& [role_type, leaf] : {std::pair{"Head", &trust.head},
-                                        {"CPUWorker", &trust.cpu_worker},
-                                        {"GPUWorker", &trust.gpu_worker}}) {
+  for (const auto& [role_type, leaf] : {std::pair{api::kHeadType, &trust.head},
+                                        {api::kCpuWorkerType, &trust.cpu_worker},
+                                        {api::kGpuWorkerType, &trust.gpu_worker}}) {
     HETERO_ASSIGN_OR_RETURN(*leaf, authority.Issue(role_type, RoleUri(job_uid, role_type)));
   }
   return trust;

@@ -5,6 +5,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "api/job_resource.h"
 #include "operator/children/names.h"
 #include "operator/reconcile/json_access.h"
 #include "operator/reconcile/project.h"

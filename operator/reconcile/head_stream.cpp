@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "api/role_type.h"
 #include "base/status_macros.h"
 #include "base/tls.h"
 
@@ -62,11 +63,12 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> DialStatusPort(const plan::HeadTa
                                                               const children::Leaf& leaf) {
   std::shared_ptr<grpc::ChannelCredentials> credentials = grpc::InsecureChannelCredentials();
   if (!target.ca_pem.empty()) {
-    HETERO_ASSIGN_OR_RETURN(credentials, base::MakePeerChannelCredentials(
-                                             {.ca_pem = target.ca_pem,
-                                              .certificate_pem = leaf.certificate_pem,
-                                              .key_pem = leaf.key_pem,
-                                              .allowed_uris = {RoleUri(target.job_uid, "Head")}}));
+    HETERO_ASSIGN_OR_RETURN(credentials,
+                            base::MakePeerChannelCredentials(
+                                {.ca_pem = target.ca_pem,
+                                 .certificate_pem = leaf.certificate_pem,
+                                 .key_pem = leaf.key_pem,
+                                 .allowed_uris = {RoleUri(target.job_uid, api::kHeadType)}}));
   }
   return grpc::CreateCustomChannel(DialledName(target.address), credentials, Arguments());
 }

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "api/reasons.h"
 #include "base/log.h"
 
 namespace hetero::reconcile {
@@ -13,8 +14,6 @@ namespace {
 using api::ConditionStatus;
 using api::ConditionType;
 using api::JobStatus;
-
-constexpr std::string_view kPodFailed = "PodFailed";
 
 std::string ReasonOf(const JobStatus& status, ConditionType type) {
   const api::Condition* condition = status.Find(type);
@@ -93,7 +92,8 @@ void LogJobChange(const std::string& key, const plan::ObservedJob& before, const
                   const std::vector<plan::Event>& events) {
   const auto became = [&](ConditionType type) { return after.Is(type) && !before.status.Is(type); };
   for (const plan::Event& event : events) {
-    if (event.reason == kPodFailed) log::Warning("pod failed", {{"job", key}, {"why", event.note}});
+    if (event.reason == api::event::kPodFailed)
+      log::Warning("pod failed", {{"job", key}, {"why", event.note}});
   }
   if (became(ConditionType::kStalled)) {
     log::Warning("job stalled",

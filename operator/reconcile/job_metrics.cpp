@@ -4,6 +4,8 @@
 #include <array>
 #include <string_view>
 
+#include "api/reasons.h"
+
 namespace hetero::reconcile {
 namespace {
 
@@ -11,8 +13,9 @@ constexpr char kPending[] = "Pending";
 
 // The reasons that get a count of their own: a container may end with any word.
 std::string ReasonOf(const plan::ObservedPod& pod) {
-  if (pod.disrupted) return "Disruption";
-  for (const char* known : {"OOMKilled", "Evicted", "NodeLost", "Preempting", "Error"}) {
+  if (pod.disrupted) return api::failure::kDisruption;
+  for (const char* known :
+       {"OOMKilled", "Evicted", api::failure::kNodeLost, "Preempting", api::failure::kError}) {
     if (pod.reason == known) return known;
   }
   return "Other";
@@ -81,7 +84,8 @@ void JobMetrics::CountRestarts(const plan::Observed& observed, const api::JobSta
     count(pod == observed.pods.end() ? "Other" : ReasonOf(**pod));
     counted = true;
   }
-  if (gang && !counted) count(before.Is(api::ConditionType::kStalled) ? "Stalled" : "Other");
+  if (gang && !counted)
+    count(before.Is(api::ConditionType::kStalled) ? api::reason::kStalled : "Other");
 }
 
 }  // namespace hetero::reconcile

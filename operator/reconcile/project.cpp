@@ -3,8 +3,8 @@
 #include <string>
 #include <utility>
 
+#include "api/labels.h"
 #include "base/log.h"
-#include "operator/children/names.h"
 #include "operator/reconcile/json_access.h"
 
 namespace hetero::reconcile {
@@ -45,7 +45,7 @@ void ProjectOwner(const json& object, Child& child) {
   child.name = TextOf(metadata, "name");
   child.uid = TextOf(metadata, "uid");
   child.owner_uid = TextOf(ControllerOf(object), "uid");
-  child.job_uid = TextOf(FieldOf(metadata, "labels"), children::kJobUidLabel);
+  child.job_uid = TextOf(FieldOf(metadata, "labels"), api::kJobUidLabel);
 }
 
 }  // namespace

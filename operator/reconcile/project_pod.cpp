@@ -3,7 +3,7 @@
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
-#include "operator/children/names.h"
+#include "api/labels.h"
 #include "operator/reconcile/json_access.h"
 #include "operator/reconcile/project.h"
 
@@ -42,12 +42,12 @@ void ReadMetadata(const json& object, ObservedPod& pod) {
   pod.name = TextOf(metadata, "name");
   pod.uid = TextOf(metadata, "uid");
   pod.owner_uid = TextOf(ControllerOf(object), "uid");
-  pod.job_uid = TextOf(labels, children::kJobUidLabel);
-  pod.role = TextOf(labels, children::kRoleLabel);
-  pod.index = NumberIn<int32_t>(TextOf(labels, children::kReplicaIndexLabel));
-  pod.attempt = NumberIn<int32_t>(TextOf(labels, children::kAttemptLabel));
+  pod.job_uid = TextOf(labels, api::kJobUidLabel);
+  pod.role = TextOf(labels, api::kRoleLabel);
+  pod.index = NumberIn<int32_t>(TextOf(labels, api::kReplicaIndexLabel));
+  pod.attempt = NumberIn<int32_t>(TextOf(labels, api::kAttemptLabel));
   pod.incarnation =
-      NumberIn<int64_t>(TextOf(FieldOf(metadata, "annotations"), children::kIncarnationAnnotation));
+      NumberIn<int64_t>(TextOf(FieldOf(metadata, "annotations"), api::kIncarnationAnnotation));
   pod.created = TimeOf(metadata, "creationTimestamp").value_or(base::WallTime{});
   if (!FieldOf(metadata, "deletionTimestamp").is_null()) {
     pod.deletion_time = TimeOf(metadata, "deletionTimestamp").value_or(pod.created);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "api/job_resource.h"
 #include "base/log.h"
 #include "operator/children/names.h"
 #include "operator/reconcile/job_log.h"
@@ -19,7 +20,7 @@
 namespace hetero::reconcile {
 
 const kube::Resource kHeteroTrainingJobs = {
-    .group = "training.hetero.dev", .version = "v1alpha1", .plural = "heterotrainingjobs"};
+    .group = api::kGroup, .version = api::kVersion, .plural = api::kPlural};
 
 namespace {
 

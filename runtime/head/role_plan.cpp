@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "api/role_type.h"
 
 namespace hetero::head {
 
@@ -44,7 +45,7 @@ absl::StatusOr<const RolePlan::Role*> RolePlan::Find(const v1::Identity& identit
     return absl::NotFoundError(absl::StrCat(
         "the manifest has no CPUWorker or GPUWorker role named '", identity.role(), "'"));
   }
-  const char* type = role->trainer ? "GPUWorker" : "CPUWorker";
+  const char* type = role->trainer ? api::kGpuWorkerType : api::kCpuWorkerType;
   if (!identity.role_type().empty() && identity.role_type() != type) {
     return absl::NotFoundError(absl::StrCat("role '", role->name, "' is a ", type,
                                             " in the manifest, not a ", identity.role_type()));

@@ -12,19 +12,21 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "api/process_environment.h"
 
 extern char** environ;
 
 namespace hetero::local {
 namespace {
 
+namespace environment = api::environment;
 std::vector<std::string> Environment(const ProcessPlan& plan, int32_t attempt,
                                      int64_t incarnation) {
   std::vector<std::string> result;
   for (const auto& [key, value] : plan.environment) result.push_back(key + "=" + value);
-  result.push_back(absl::StrCat("HETERO_ATTEMPT=", attempt));
-  result.push_back(absl::StrCat("HETERO_INCARNATION=", incarnation));
-  result.push_back(absl::StrCat("HETERO_PARENT_PID=", getpid()));
+  result.push_back(absl::StrCat(environment::kAttempt, "=", attempt));
+  result.push_back(absl::StrCat(environment::kIncarnation, "=", incarnation));
+  result.push_back(absl::StrCat(environment::kParentPid, "=", getpid()));
   // Last: of two equal names getenv() takes the first.
   for (char** entry = environ; *entry != nullptr; ++entry) result.emplace_back(*entry);
   return result;

@@ -3,23 +3,14 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "api/process_environment.h"
+#include "api/role_type.h"
 
 namespace hetero::local {
 namespace {
 
+namespace environment = api::environment;
 constexpr char kCeilingProbeSteps[] = "10";
-
-const char* TypeName(api::RoleType type) {
-  switch (type) {
-    case api::RoleType::kHead:
-      return "Head";
-    case api::RoleType::kCpuWorker:
-      return "CPUWorker";
-    case api::RoleType::kGpuWorker:
-      return "GPUWorker";
-  }
-  return "";
-}
 
 std::vector<std::string> HeadCommand(const ProcessPlanOptions& options) {
   std::vector<std::string> command = {options.runtime_program,
@@ -81,15 +72,15 @@ ProcessPlan PlanOne(const api::HeteroTrainingJob& job, const ProcessPlanOptions&
       break;
   }
   for (auto& [key, value] : std::initializer_list<std::pair<std::string, std::string>>{
-           {"HETERO_JOB_NAME", job.metadata.name},
-           {"HETERO_JOB_UID", absl::StrCat(options.created_unix_ns)},
-           {"HETERO_ROLE", role.name},
-           {"HETERO_ROLE_TYPE", TypeName(role.type)},
-           {"HETERO_INDEX", absl::StrCat(index)},
-           {"HETERO_HEAD_ADDRESS", HeadAddress(options)},
-           {"HETERO_POD_IP", "127.0.0.1"},
-           {"HETERO_TLS", "plain-text"},
-           {"HETERO_LAST_WORDS", options.socket_folder}}) {
+           {environment::kJobName, job.metadata.name},
+           {environment::kJobUid, absl::StrCat(options.created_unix_ns)},
+           {environment::kRole, role.name},
+           {environment::kRoleType, api::NameOf(role.type)},
+           {environment::kIndex, absl::StrCat(index)},
+           {environment::kHeadAddress, HeadAddress(options)},
+           {environment::kPodIp, "127.0.0.1"},
+           {environment::kTls, environment::kPlainText},
+           {environment::kLastWords, options.socket_folder}}) {
     plan.environment.emplace_back(key, value);
   }
   return plan;

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "api/manifest.h"
+#include "api/role_type.h"
 #include "base/log.h"
 #include "base/process_usage.h"
 #include "base/status_macros.h"
@@ -55,7 +56,7 @@ absl::Status RunCpuWorker(const CpuWorkerOptions& options, base::Clock& clock,
       std::unique_ptr<feed::WorkerServer> server,
       feed::WorkerServer::Start(
           {.listen_address = options.listen_address,
-           .tls = TlsWith(options.identity.tls, options.identity.job_uid, {kGpuWorkerType}),
+           .tls = TlsWith(options.identity.tls, options.identity.job_uid, {api::kGpuWorkerType}),
            .name = MemberName(options.identity.member),
            .threads = options.threads > 0 ? options.threads : CoresFromEnvironment()},
           clock));
@@ -63,7 +64,7 @@ absl::Status RunCpuWorker(const CpuWorkerOptions& options, base::Clock& clock,
   Membership membership(stop);
   head::Member::Options join{
       .head_address = options.identity.head_address,
-      .tls = TlsWith(options.identity.tls, options.identity.job_uid, {kHeadType}),
+      .tls = TlsWith(options.identity.tls, options.identity.job_uid, {api::kHeadType}),
       .hello = MakeHello(options.identity)};
   join.hello.set_address(AdvertisedAddress(server->address(), options.identity.host));
   std::unique_ptr<head::Member> member = head::Member::Start(

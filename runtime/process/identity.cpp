@@ -10,6 +10,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "api/peer_uri.h"
+#include "api/process_environment.h"
+#include "api/role_type.h"
 #include "base/process_usage.h"
 #include "base/status_macros.h"
 #include "base/version.h"
@@ -17,6 +19,7 @@
 namespace hetero::process {
 namespace {
 
+namespace environment = api::environment;
 std::string Variable(const char* name, std::string fallback = "") {
   const char* value = std::getenv(name);
   return value != nullptr && *value != '\0' ? value : fallback;
@@ -48,22 +51,22 @@ absl::StatusOr<Identity> IdentityFromEnvironment() {
   Identity identity;
   int32_t index = 0, attempt = 0, local_rank = 0;
   int64_t incarnation = 0;
-  HETERO_RETURN_IF_ERROR(ReadInteger("HETERO_INDEX", &index));
-  HETERO_RETURN_IF_ERROR(ReadInteger("HETERO_ATTEMPT", &attempt));
-  HETERO_RETURN_IF_ERROR(ReadInteger("HETERO_INCARNATION", &incarnation));
-  HETERO_RETURN_IF_ERROR(ReadInteger("HETERO_LOCAL_RANK", &local_rank));
-  identity.member.set_role(Variable("HETERO_ROLE"));
-  identity.member.set_role_type(Variable("HETERO_ROLE_TYPE"));
+  HETERO_RETURN_IF_ERROR(ReadInteger(environment::kIndex, &index));
+  HETERO_RETURN_IF_ERROR(ReadInteger(environment::kAttempt, &attempt));
+  HETERO_RETURN_IF_ERROR(ReadInteger(environment::kIncarnation, &incarnation));
+  HETERO_RETURN_IF_ERROR(ReadInteger(environment::kLocalRank, &local_rank));
+  identity.member.set_role(Variable(environment::kRole));
+  identity.member.set_role_type(Variable(environment::kRoleType));
   identity.member.set_index(index);
   identity.member.set_attempt(attempt);
   identity.member.set_local_rank(local_rank);
   identity.member.set_incarnation(incarnation);
-  identity.head_address = Variable("HETERO_HEAD_ADDRESS");
-  identity.node = Variable("HETERO_NODE_NAME", HostName());
-  identity.host = Variable("HETERO_POD_IP", "127.0.0.1");
-  identity.job_uid = Variable("HETERO_JOB_UID");
+  identity.head_address = Variable(environment::kHeadAddress);
+  identity.node = Variable(environment::kNodeName, HostName());
+  identity.host = Variable(environment::kPodIp, "127.0.0.1");
+  identity.job_uid = Variable(environment::kJobUid);
   identity.tls = TlsFromEnvironment();
-  for (const char* required : {"HETERO_ROLE", "HETERO_HEAD_ADDRESS"}) {
+  for (const char* required : {environment::kRole, environment::kHeadAddress}) {
     if (Variable(required).empty()) {
       return absl::InvalidArgumentError(absl::StrCat(
           required,
@@ -77,18 +80,18 @@ absl::StatusOr<Identity> IdentityFromEnvironment() {
 }
 
 base::TlsOptions TlsFromEnvironment() {
-  return {.plain_text = Variable("HETERO_TLS") == "plain-text",
-          .ca_file = Variable("HETERO_TLS_CA"),
-          .certificate_file = Variable("HETERO_TLS_CERTIFICATE"),
-          .key_file = Variable("HETERO_TLS_KEY")};
+  return {.plain_text = Variable(environment::kTls) == environment::kPlainText,
+          .ca_file = Variable(environment::kTlsCa),
+          .certificate_file = Variable(environment::kTlsCertificate),
+          .key_file = Variable(environment::kTlsKey)};
 }
 
 absl::StatusOr<HeadTls> HeadTlsFromEnvironment() {
   const base::TlsOptions own = TlsFromEnvironment();
   if (own.plain_text) return HeadTls{own, own};
-  const std::string job_uid = Variable("HETERO_JOB_UID");
-  HeadTls tls{TlsWith(own, job_uid, {kCpuWorkerType, kGpuWorkerType}), own};
-  tls.status.ca_file = Variable("HETERO_TLS_OPERATOR_CA");
+  const std::string job_uid = Variable(environment::kJobUid);
+  HeadTls tls{TlsWith(own, job_uid, {api::kCpuWorkerType, api::kGpuWorkerType}), own};
+  tls.status.ca_file = Variable(environment::kTlsOperatorCa);
   tls.status.peer_uris = {api::kOperatorUri};
   if (job_uid.empty()) return NoJobUid();
   if (tls.status.ca_file.empty()) {
@@ -109,7 +112,7 @@ int CoresFromEnvironment() {
   int64_t millicores = 0;
   // Without a request Kubernetes writes 0.
   const bool requested =
-      ReadInteger("HETERO_CPU_REQUEST_MILLICORES", &millicores).ok() && millicores > 0;
+      ReadInteger(environment::kCpuRequestMillicores, &millicores).ok() && millicores > 0;
   if (!requested || base::CgroupCpuQuota()) return usable;
   const auto cores = static_cast<int>(std::min<int64_t>((millicores + 999) / 1000, usable));
   return std::max(1, cores);

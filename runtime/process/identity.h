@@ -12,10 +12,8 @@
 // the in-process test cluster all run.
 namespace hetero::process {
 
-// Who a process is and where its head is. The launcher and the operator set it in the environment:
-// HETERO_ROLE, HETERO_ROLE_TYPE, HETERO_INDEX, HETERO_ATTEMPT, HETERO_INCARNATION,
-// HETERO_HEAD_ADDRESS, HETERO_NODE_NAME, HETERO_POD_IP; with TLS, HETERO_JOB_UID; and
-// HETERO_LOCAL_RANK where a pod has several ranks.
+// Who a process is and where its head is. The launcher and the operator set it in the environment
+// (api/process_environment.h).
 struct Identity {
   v1::Identity member;
   std::string head_address;  // gRPC target of the head's Join port
@@ -42,11 +40,8 @@ struct HeadTls {
 };
 absl::StatusOr<HeadTls> HeadTlsFromEnvironment();
 
-// Role types as certificates name them.
-inline constexpr char kHeadType[] = "Head";
-inline constexpr char kCpuWorkerType[] = "CPUWorker";
-inline constexpr char kGpuWorkerType[] = "GPUWorker";
-// `own` for a port or a call whose other side is a process of this job with one of `role_types`.
+// `own` for a port or a call whose other side is a process of this job with one of `role_types`
+// (api/role_type.h).
 base::TlsOptions TlsWith(base::TlsOptions own, const std::string& job_uid,
                          std::initializer_list<const char*> role_types);
 

@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
+#include "api/process_environment.h"
 #include "base/atomic_file.h"
 #include "base/log.h"
 #include "runtime/process/identity.h"
@@ -18,7 +19,7 @@ std::string FileOf(const std::string& folder, const v1::Identity& rank) {
 }  // namespace
 
 std::string LastWordFolderFromEnvironment() {
-  const char* folder = std::getenv("HETERO_LAST_WORDS");
+  const char* folder = std::getenv(api::environment::kLastWords);
   return folder != nullptr ? folder : "";
 }
 

@@ -6,10 +6,12 @@
 
 #include <cstdlib>
 
+#include "api/process_environment.h"
+
 namespace hetero::process {
 
 void DieWithParent() {
-  const char* parent = std::getenv("HETERO_PARENT_PID");
+  const char* parent = std::getenv(api::environment::kParentPid);
   if (parent == nullptr) return;
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != std::atoi(parent)) _exit(1);

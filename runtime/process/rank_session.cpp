@@ -6,6 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "api/manifest.h"
+#include "api/process_environment.h"
+#include "api/role_type.h"
 #include "base/log.h"
 #include "base/process_usage.h"
 #include "base/status_macros.h"
@@ -116,7 +118,7 @@ RankSession::RankSession(Options options, std::unique_ptr<MetricsPort> metrics, 
       metrics_(std::move(metrics)),
       membership_(std::move(stop)) {
   head::Member::Options join{.head_address = options_.identity.head_address,
-                             .tls = options_.tls_to(kHeadType),
+                             .tls = options_.tls_to(api::kHeadType),
                              .hello = MakeHello(options_.identity)};
   join.hello.set_address(options_.identity.host);
   member_ = head::Member::Start(
@@ -164,7 +166,7 @@ void RankSession::ReportBroken(int64_t generation) {
 }
 
 std::string RankSession::run() const {
-  const char* run = std::getenv("HETERO_JOB_UID");
+  const char* run = std::getenv(api::environment::kJobUid);
   return run != nullptr ? run : job_.metadata.uid;
 }
 
@@ -232,7 +234,7 @@ absl::StatusOr<feed::TicketClient::Options> RankSession::StreamOptions() {
       .byte_budget = std::max(WithinMemory(options_.byte_budget), 2 * batch_bytes),
       .local_threads = options_.local_threads > 0 ? options_.local_threads : threads,
       .local_share = shares ? options_.local_share : feed::LocalShare::kLastResort,
-      .tls = options_.tls_to(kCpuWorkerType)};
+      .tls = options_.tls_to(api::kCpuWorkerType)};
   HETERO_RETURN_IF_ERROR(PlaceOperators(spare, shares, &stream));
   return stream;
 }

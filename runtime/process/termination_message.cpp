@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
+#include "api/process_environment.h"
 #include "base/log.h"
 #include "runtime/job/stream_digest.h"
 
@@ -42,7 +43,7 @@ api::JobResult ResultOf(const v1::Result& from) {
 }  // namespace
 
 std::string TerminationLogFromEnvironment() {
-  const char* path = std::getenv("HETERO_TERMINATION_LOG");
+  const char* path = std::getenv(api::environment::kTerminationLog);
   return path != nullptr ? path : "";
 }
 

@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "api/ports.h"
 #include "base/clock.h"
 #include "base/grpc_lifetime.h"
 #include "base/log.h"
@@ -26,7 +28,7 @@ constexpr char kMetricsHelp[] =
 
 struct HeadArguments {
   std::string job_file;
-  std::string listen = "0.0.0.0:7070";
+  std::string listen = absl::StrCat("0.0.0.0:", api::kHeadPort);
   std::string status_listen;
   std::string page_listen;
   std::string output;
@@ -164,7 +166,7 @@ void AddCpuWorker(CLI::App& app, int* exit_code) {
   CLI::App* command =
       app.add_subcommand("cpu-worker", "Run a CPU worker (started by the operator or by local)");
   auto arguments = std::make_shared<process::CpuWorkerOptions>();
-  arguments->listen_address = "0.0.0.0:7080";
+  arguments->listen_address = absl::StrCat("0.0.0.0:", api::kFeedPort);
   command
       ->add_option("--listen", arguments->listen_address,
                    "Address to serve batches on, host:port or unix:PATH")

@@ -12,11 +12,13 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "api/process_environment.h"
 #include "base/log.h"
 
 namespace hetero::train {
 namespace {
 
+namespace environment = api::environment;
 constexpr base::Duration kPollInterval = std::chrono::milliseconds(50);
 constexpr base::Duration kLeaveGrace = std::chrono::seconds(10);
 
@@ -30,12 +32,12 @@ std::vector<std::string> EnvironmentOf(int rank) {
   std::vector<std::string> environment;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     if (absl::StartsWith(*entry, "CUDA_VISIBLE_DEVICES=") ||
-        absl::StartsWith(*entry, "HETERO_LOCAL_RANK=")) {
+        absl::StartsWith(*entry, absl::StrCat(environment::kLocalRank, "="))) {
       continue;
     }
     environment.emplace_back(*entry);
   }
-  environment.push_back(absl::StrCat("HETERO_LOCAL_RANK=", rank));
+  environment.push_back(absl::StrCat(environment::kLocalRank, "=", rank));
   environment.push_back(
       absl::StrCat("CUDA_VISIBLE_DEVICES=", VisibleGpu(visible != nullptr ? visible : "", rank)));
   return environment;

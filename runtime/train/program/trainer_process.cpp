@@ -9,6 +9,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/strip.h"
+#include "api/role_type.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "runtime/head/rendezvous_client.h"
@@ -144,7 +145,7 @@ class SessionGenerations : public Generations {
     HETERO_ASSIGN_OR_RETURN(
         std::unique_ptr<head::RendezvousClient> client,
         head::RendezvousClient::Connect(options_.identity.head_address,
-                                        options_.tls_to(process::kHeadType), next.number, clock_));
+                                        options_.tls_to(api::kHeadType), next.number, clock_));
     next.store = std::make_shared<HeadStore>(std::move(client));
     return next;
   }

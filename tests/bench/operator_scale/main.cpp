@@ -10,6 +10,7 @@
 #include <sstream>
 #include <thread>
 
+#include "api/job_resource.h"
 #include "tests/bench/operator_scale/recording.h"
 #include "tests/integration/operator/support/world.h"
 
@@ -220,7 +221,7 @@ std::string Translate(const std::string& body, const std::string& old_uid,
       json::parse(old_uid.empty() ? body : Replaced(body, old_uid, replayed.uid), nullptr, false);
   if (object.contains("metadata") && object["metadata"].is_object()) {
     json& metadata = object["metadata"];
-    if (object.value("kind", "") != "HeteroTrainingJob") {
+    if (object.value("kind", "") != api::kKind) {
       metadata.erase("resourceVersion");
       metadata.erase("uid");
     } else {

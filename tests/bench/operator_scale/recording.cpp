@@ -5,8 +5,9 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "api/job_resource.h"
 #include "api/job_status.h"
-#include "operator/children/names.h"
+#include "api/labels.h"
 
 namespace hetero::bench {
 
@@ -24,7 +25,7 @@ double Seconds(const json& event, const char* field) {
 std::string JobOf(const json& event, const std::map<std::string, std::string>& jobs_by_child) {
   const json reference = event.value("objectRef", json::object());
   const std::string name_space = reference.value("namespace", "");
-  if (reference.value("resource", "") == "heterotrainingjobs") {
+  if (reference.value("resource", "") == api::kPlural) {
     return name_space + "/" + reference.value("name", "");
   }
   const json body = event.value("requestObject", json::object());
@@ -32,8 +33,8 @@ std::string JobOf(const json& event, const std::map<std::string, std::string>& j
     const json metadata = body.value("metadata", json::object());
     const json labels =
         metadata.is_object() ? metadata.value("labels", json::object()) : json::object();
-    if (labels.contains(children::kJobNameLabel)) {
-      return name_space + "/" + labels[children::kJobNameLabel].get<std::string>();
+    if (labels.contains(api::kJobNameLabel)) {
+      return name_space + "/" + labels[api::kJobNameLabel].get<std::string>();
     }
     if (body.contains("regarding")) {
       return name_space + "/" + body["regarding"].value("name", "");
@@ -86,8 +87,8 @@ Recording ReadAuditLog(const std::string& file, const std::string& user) {
         jobs_by_child[reference.value("namespace", "") + "/" + resource + "/" +
                       metadata["name"].get<std::string>()] = job;
       }
-      if (metadata.contains("labels") && metadata["labels"].contains(children::kJobUidLabel)) {
-        const std::string uid = metadata["labels"][children::kJobUidLabel];
+      if (metadata.contains("labels") && metadata["labels"].contains(api::kJobUidLabel)) {
+        const std::string uid = metadata["labels"][api::kJobUidLabel];
         uids[job] = uid;
         jobs_by_child[uid] = job;
       }

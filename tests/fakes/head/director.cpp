@@ -5,13 +5,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "api/ports.h"
+#include "api/role_type.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "base/thread.h"
 #include "base/tls.h"
 #include "operator/children/names.h"
 #include "operator/children/role_type.h"
-#include "operator/children/settings.h"
 
 namespace hetero::testing {
 namespace {
@@ -28,7 +29,7 @@ constexpr char kOperatorUri[] = "hetero://operator";
 
 bool IsHead(const JobView& job, const PodView& pod) {
   return std::any_of(job.roles.begin(), job.roles.end(), [&](const RoleView& role) {
-    return role.type == "Head" && role.name == pod.role;
+    return role.type == api::kHeadType && role.name == pod.role;
   });
 }
 
@@ -210,7 +211,7 @@ void Director::OpenPort(const JobPointer& job, const std::string& head_pod) {
   {
     const std::lock_guard lock(mutex_);
     key = job->key;
-    address = job->cluster_ip + ":" + std::to_string(children::kStatusPort);
+    address = job->cluster_ip + ":" + std::to_string(api::kStatusPort);
     tls = job->view && job->view->tls;
   }
   absl::StatusOr<std::unique_ptr<StatusServer>> server = absl::UnknownError("");

@@ -2,12 +2,13 @@
 #include <thread>
 #include <vector>
 
+#include "api/job_resource.h"
+#include "api/labels.h"
 #include "base/grpc_lifetime.h"
 #include "base/http_endpoint.h"
 #include "base/log.h"
 #include "base/signals.h"
 #include "base/thread.h"
-#include "operator/children/names.h"
 #include "operator/kube/cluster_access.h"
 #include "operator/kube/informer.h"
 #include "operator/kube/rest_transport.h"
@@ -16,7 +17,7 @@
 namespace hetero::testing {
 namespace {
 
-const kube::Resource kJobs{"training.hetero.dev", "v1alpha1", "heterotrainingjobs", true};
+const kube::Resource kJobs{api::kGroup, api::kVersion, api::kPlural, true};
 
 absl::Status Run(const std::string& kubeconfig, const std::string& listen, std::stop_token stop) {
   base::Clock& clock = base::Clock::Real();
@@ -36,13 +37,11 @@ absl::Status Run(const std::string& kubeconfig, const std::string& listen, std::
         director.OnJob(key, before, now);
       });
   kube::Informer<PodView> pods(
-      client, clock, registry,
-      {.resource = kube::kPods, .label_selector = children::kChildSelector},
+      client, clock, registry, {.resource = kube::kPods, .label_selector = api::kChildSelector},
       [](const nlohmann::json& object, const auto&) { return ViewPod(object); },
       [&](const auto&, const auto& before, const auto& now) { director.OnPod(before, now); });
   kube::Informer<ServiceView> services(
-      client, clock, registry,
-      {.resource = kube::kServices, .label_selector = children::kChildSelector},
+      client, clock, registry, {.resource = kube::kServices, .label_selector = api::kChildSelector},
       [](const nlohmann::json& object, const auto&) { return ViewService(object); },
       [&](const auto&, const auto& before, const auto& now) { director.OnService(before, now); });
 

@@ -2,13 +2,15 @@
 
 #include <algorithm>
 
+#include "api/role_type.h"
+
 namespace hetero::testing {
 namespace {
 
 constexpr base::Duration kProgressPeriod = std::chrono::milliseconds(500);
 constexpr int kMissingNamed = 5;
 
-bool IsGpu(const RoleView& role) { return role.type == "GPUWorker"; }
+bool IsGpu(const RoleView& role) { return role.type == api::kGpuWorkerType; }
 std::string MemberName(const RoleView& role, int index) {
   return role.name + "-" + std::to_string(index);
 }
@@ -40,7 +42,7 @@ Play::Action Play::Step(const Scene& scene, const Script& script, base::Instant 
   std::string head_uid;
   for (const PodView& pod : scene.pods) {
     for (const RoleView& role : scene.roles) {
-      if (role.type == "Head" && role.name == pod.role && pod.running) head_uid = pod.uid;
+      if (role.type == api::kHeadType && role.name == pod.role && pod.running) head_uid = pod.uid;
     }
   }
   if (head_uid != head_uid_) {
@@ -96,7 +98,7 @@ void Play::UpdateMembers(const Scene& scene, const Script& script, base::Instant
   for (const PodView& pod : scene.pods) {
     const auto role = std::find_if(scene.roles.begin(), scene.roles.end(),
                                    [&](const RoleView& one) { return one.name == pod.role; });
-    if (role == scene.roles.end() || role->type == "Head" || !pod.running) continue;
+    if (role == scene.roles.end() || role->type == api::kHeadType || !pod.running) continue;
     Member& member = members_[pod.member()];
     if (member.uid != pod.uid) {
       member = {.uid = pod.uid, .incarnation = pod.incarnation, .seen = now, .gpu = IsGpu(*role)};
@@ -109,7 +111,7 @@ void Play::UpdateMembers(const Scene& scene, const Script& script, base::Instant
 
 bool Play::AllRegistered(const Scene& scene) const {
   for (const RoleView& role : scene.roles) {
-    if (role.type == "Head") continue;
+    if (role.type == api::kHeadType) continue;
     for (int index = 0; index < role.replicas; ++index) {
       const auto member = members_.find(MemberName(role, index));
       if (member == members_.end() || !member->second.connected) return false;
@@ -233,7 +235,7 @@ void Play::FillStatus(const Scene& scene, const Script& script) {
   status_.clear_roles();
   status_.clear_members();
   for (const RoleView& role : scene.roles) {
-    if (role.type != "Head") FillRole(role);
+    if (role.type != api::kHeadType) FillRole(role);
   }
   FillAdvice(script);
   v1::Progress& progress = *status_.mutable_progress();

@@ -3,7 +3,7 @@
 #include <charconv>
 
 #include "absl/strings/escaping.h"
-#include "operator/children/names.h"
+#include "api/labels.h"
 
 namespace hetero::testing {
 namespace {
@@ -61,12 +61,12 @@ std::shared_ptr<const PodView> ViewPod(const json& object) {
   view->name_space = Text(object, {"metadata", "namespace"});
   view->name = Text(object, {"metadata", "name"});
   view->uid = Text(object, {"metadata", "uid"});
-  view->job_uid = label(children::kJobUidLabel);
-  view->role = label(children::kRoleLabel);
-  view->index = Number(label(children::kReplicaIndexLabel));
-  view->attempt = Number(label(children::kAttemptLabel));
+  view->job_uid = label(api::kJobUidLabel);
+  view->role = label(api::kRoleLabel);
+  view->index = Number(label(api::kReplicaIndexLabel));
+  view->attempt = Number(label(api::kAttemptLabel));
   view->incarnation =
-      Number<int64_t>(Text(object, {"metadata", "annotations", children::kIncarnationAnnotation}));
+      Number<int64_t>(Text(object, {"metadata", "annotations", api::kIncarnationAnnotation}));
   if (view->job_uid.empty() || view->role.empty()) return nullptr;
   const json& containers = At(object, {"status", "containerStatuses"});
   if (!containers.is_array()) return view;
@@ -81,7 +81,7 @@ std::shared_ptr<const PodView> ViewPod(const json& object) {
 
 std::shared_ptr<const ServiceView> ViewService(const json& object) {
   return std::make_shared<ServiceView>(
-      ServiceView{.job_uid = Text(object, {"metadata", "labels", children::kJobUidLabel}),
+      ServiceView{.job_uid = Text(object, {"metadata", "labels", api::kJobUidLabel}),
                   .cluster_ip = Text(object, {"spec", "clusterIP"})});
 }
 

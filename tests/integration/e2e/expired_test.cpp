@@ -8,6 +8,7 @@
 
 #include "api/manifest.h"
 #include "api/peer_uri.h"
+#include "api/ports.h"
 #include "operator/children/children.h"
 #include "tests/integration/e2e/support/installation.h"
 #include "tests/integration/e2e/support/intruder.h"
@@ -87,9 +88,9 @@ TEST(Expired, CertificatesOpenNoPort) {
     int number;
     const char* welcome;
   };
-  for (const Port& port : {Port{"head", children::kHeadPort, "GPUWorker"},
-                           Port{"head", children::kStatusPort, "operator"},
-                           Port{"cpu", children::kFeedPort, "GPUWorker"}}) {
+  for (const Port& port :
+       {Port{"head", api::kHeadPort, "GPUWorker"}, Port{"head", api::kStatusPort, "operator"},
+        Port{"cpu", api::kFeedPort, "GPUWorker"}}) {
     const std::string address = AddressOf(job, port.role, 0);
     // Of the same authority and name: only the date keeps the other one out.
     ASSERT_TRUE(

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/ports.h"
 #include "operator/children/children.h"
 #include "tests/integration/e2e/support/installation.h"
 #include "tests/integration/e2e/support/intruder.h"
@@ -31,8 +32,8 @@ TEST(PlainText, TrainsAndSaysThatItIsOpen) {
     // TLS is off and the policy is not: who is no part of the job still gets no connection.
     const Intruder inside(space, "inside", job.uid()), outside(space, "outside");
     const std::string head = AddressOf(job, "head", 0);
-    ASSERT_TRUE(inside.WaitAnswer("accepted", "plain", head, children::kHeadPort));
-    EXPECT_THAT(outside.Connect(head, {children::kHeadPort, children::kStatusPort}),
+    ASSERT_TRUE(inside.WaitAnswer("accepted", "plain", head, api::kHeadPort));
+    EXPECT_THAT(outside.Connect(head, {api::kHeadPort, api::kStatusPort}),
                 StartsWith("unreachable"));
   }
   ExpectSucceededWithDigest(job, digest);

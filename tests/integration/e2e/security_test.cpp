@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "api/ports.h"
 #include "operator/children/children.h"
 #include "tests/integration/e2e/support/installation.h"
 #include "tests/integration/e2e/support/intruder.h"
@@ -12,11 +13,11 @@
 namespace hetero::testing {
 namespace {
 
-using children::kFeedPort;
-using children::kHeadPort;
-using children::kMetricsPort;
-using children::kPagePort;
-using children::kStatusPort;
+using api::kFeedPort;
+using api::kHeadPort;
+using api::kMetricsPort;
+using api::kPagePort;
+using api::kStatusPort;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/ports.h"
 #include "operator/children/children.h"
 #include "tests/integration/e2e/support/installation.h"
 #include "tests/integration/e2e/support/intruder.h"
@@ -38,15 +39,15 @@ TEST(TwoJobs, DoNotMeet) {
     const Intruder intruder(one, "intruder", first.uid());
     const Loot loot(one);
     const std::string head = AddressOf(first, "head", 0);
-    ASSERT_TRUE(intruder.WaitAnswer("accepted", "tls", head, children::kHeadPort,
+    ASSERT_TRUE(intruder.WaitAnswer("accepted", "tls", head, api::kHeadPort,
                                     loot.Take(first, "gpuworker")));
     for (const JobUnderTest* job : {&second, &third}) {
-      EXPECT_THAT(intruder.Knock("tls", head, children::kHeadPort, loot.Take(*job, "gpuworker")),
+      EXPECT_THAT(intruder.Knock("tls", head, api::kHeadPort, loot.Take(*job, "gpuworker")),
                   StartsWith("refused"))
           << job->key().ToString();
     }
     // Certificates are one wall; the policy of the other job is another.
-    EXPECT_THAT(intruder.Connect(AddressOf(second, "head", 0), {children::kHeadPort}),
+    EXPECT_THAT(intruder.Connect(AddressOf(second, "head", 0), {api::kHeadPort}),
                 StartsWith("unreachable"));
   }
   ExpectSucceededWithDigest(first, DigestOf(1));

@@ -10,8 +10,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "api/labels.h"
+#include "api/ports.h"
 #include "base/clock.h"
-#include "operator/children/names.h"
 
 namespace hetero::testing {
 namespace {
@@ -116,15 +117,15 @@ void LocalPods::Start(const std::string& role_name, int index) {
                           .index = index,
                           .attempt = 1,
                           .incarnation = incarnation_,
-                          .head_address = absl::StrCat(HeadAddress(), ":", children::kHeadPort)},
+                          .head_address = absl::StrCat(HeadAddress(), ":", api::kHeadPort)},
                          {}));
 }
 
 void LocalPods::StartPod(const json& object) {
   HeadAddress();
   const json& labels = object["metadata"]["labels"];
-  const std::string pod = absl::StrCat(labels[children::kRoleLabel].get<std::string>(), "-",
-                                       labels[children::kReplicaIndexLabel].get<std::string>());
+  const std::string pod = absl::StrCat(labels[api::kRoleLabel].get<std::string>(), "-",
+                                       labels[api::kReplicaIndexLabel].get<std::string>());
   pods_[pod].address = AddressFor(pod);
   pods_[pod].termination_log = folder_ / absl::StrCat("last-", pod);
   std::filesystem::remove(pods_[pod].termination_log);
@@ -161,7 +162,7 @@ std::string LocalPods::Fetch(const std::string& pod, int port, const std::string
 }
 
 bool LocalPods::ready(const std::string& pod) const {
-  httplib::Client client(pods_.at(pod).address, children::kMetricsPort);
+  httplib::Client client(pods_.at(pod).address, api::kMetricsPort);
   const httplib::Result answer = client.Get("/readyz");
   return answer && answer->status == 200;
 }

@@ -19,6 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "api/peer_uri.h"
+#include "api/role_type.h"
 #include "base/refused_peers.h"
 #include "runtime/feed/worker_server.h"
 #include "runtime/head/server.h"
@@ -75,7 +76,7 @@ class RefusalTest : public ::testing::Test {
     head.status_address = "127.0.0.1:0";
     head.created = base::Clock::Real().WallNow();
     const base::TlsOptions own = Files("head", job_.IssueForUri(api::RoleUri(kUid, "Head")));
-    head.tls = process::TlsWith(own, kUid, {process::kCpuWorkerType, process::kGpuWorkerType});
+    head.tls = process::TlsWith(own, kUid, {api::kCpuWorkerType, api::kGpuWorkerType});
     head.status_tls = own;
     head.status_tls->ca_file = Write("operator-ca.crt", operator_.certificate_pem());
     head.status_tls->peer_uris = {api::kOperatorUri};
@@ -84,7 +85,7 @@ class RefusalTest : public ::testing::Test {
                   {.listen_address = "127.0.0.1:0",
                    .tls = process::TlsWith(
                        Files("cpu", job_.IssueForUri(api::RoleUri(kUid, "CPUWorker"))), kUid,
-                       {process::kGpuWorkerType}),
+                       {api::kGpuWorkerType}),
                    .name = "cpu-0"},
                   base::Clock::Real())
                   .value();

@@ -6,8 +6,8 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_join.h"
+#include "api/labels.h"
 #include "base/clock.h"
-#include "operator/children/names.h"
 #include "operator/reconcile/certificates.h"
 #include "tests/integration/e2e/support/nodes.h"
 #include "tests/integration/support/temporary_folder.h"
@@ -44,7 +44,7 @@ reconcile::OperatorIdentity OperatorsOwn() {
 
 json PodOf(const std::string& name_space, const std::string& name, const std::string& job_uid) {
   json labels = {{"app", "intruder"}};
-  if (!job_uid.empty()) labels[children::kJobUidLabel] = job_uid;
+  if (!job_uid.empty()) labels[api::kJobUidLabel] = job_uid;
   const json container = {
       {"name", "runtime"},
       {"image", "hetero-runtime:0.1.0"},

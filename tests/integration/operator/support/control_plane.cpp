@@ -8,7 +8,7 @@
 #include <fstream>
 #include <thread>
 
-#include "operator/children/names.h"
+#include "api/labels.h"
 #include "operator/kube/cluster_access.h"
 #include "operator/kube/rest_transport.h"
 
@@ -91,8 +91,7 @@ std::vector<std::string> ControlPlane::Children(const std::string& name_space,
                                          kube::kSecrets, kube::kNetworkPolicies, kube::kLeases}) {
     for (const json& object : Objects(resource, name_space)) {
       const json& metadata = object.at("metadata");
-      bool ours =
-          metadata.value("labels", json::object()).value(children::kJobUidLabel, "") == job_uid;
+      bool ours = metadata.value("labels", json::object()).value(api::kJobUidLabel, "") == job_uid;
       for (const json& owner : metadata.value("ownerReferences", json::array())) {
         ours |= owner.at("uid") == job_uid;
       }

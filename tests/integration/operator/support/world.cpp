@@ -11,11 +11,12 @@
 #include <sstream>
 #include <thread>
 
-#include "operator/children/names.h"
+#include "api/job_resource.h"
+#include "api/labels.h"
 
 namespace hetero::testing {
 
-const kube::Resource kJobs{"training.hetero.dev", "v1alpha1", "heterotrainingjobs", true};
+const kube::Resource kJobs{api::kGroup, api::kVersion, api::kPlural, true};
 
 namespace {
 
@@ -262,7 +263,7 @@ bool JobUnderTest::WaitPods(int count, std::chrono::seconds deadline) const {
       [&] {
         int running = 0;
         for (const json& pod : ControlPlane::Get().Objects(
-                 kube::kPods, key_.name_space, std::string(children::kJobUidLabel) + "=" + uid_)) {
+                 kube::kPods, key_.name_space, std::string(api::kJobUidLabel) + "=" + uid_)) {
           running += pod["status"].value("phase", "") == "Running" &&
                      !pod["metadata"].contains("deletionTimestamp");
         }

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
+#include "api/labels.h"
+#include "api/ports.h"
 #include "operator/children/names.h"
 #include "tests/unit/operator/children/test_job.h"
 
@@ -31,9 +33,10 @@ TEST(ChildrenTest, EachIsOwnedLabelledAndFreeOfFinalizers) {
     const json& metadata = child["metadata"];
     EXPECT_EQ(metadata["ownerReferences"], json::array({owner})) << metadata;
     EXPECT_EQ(metadata["namespace"], "team-a");
-    EXPECT_EQ(metadata["labels"][kManagedByLabel], kManagedByValue);
-    EXPECT_EQ(metadata["labels"][kJobNameLabel], "quickstart");
-    EXPECT_EQ(absl::StrCat(kJobUidLabel, "=", metadata["labels"][kJobUidLabel].get<std::string>()),
+    EXPECT_EQ(metadata["labels"][api::kManagedByLabel], api::kManagedByValue);
+    EXPECT_EQ(metadata["labels"][api::kJobNameLabel], "quickstart");
+    EXPECT_EQ(absl::StrCat(api::kJobUidLabel, "=",
+                           metadata["labels"][api::kJobUidLabel].get<std::string>()),
               JobSelector(job.metadata));
     EXPECT_FALSE(metadata.contains("finalizers"));
     EXPECT_FALSE(metadata.contains("generateName"));
@@ -106,18 +109,18 @@ TEST(ChildrenTest, ThePolicyLetsInOnlyWhoIsNamed) {
   const json policy = NetworkPolicy(job, settings)["spec"];
   ASSERT_EQ(policy["ingress"].size(), 2u);
   EXPECT_EQ(policy["policyTypes"], json({"Ingress"}));
-  EXPECT_EQ(policy["podSelector"]["matchLabels"], (json{{kJobUidLabel, kUid}}));
+  EXPECT_EQ(policy["podSelector"]["matchLabels"], (json{{api::kJobUidLabel, kUid}}));
   EXPECT_EQ(policy["ingress"][0]["from"], json::array({{{"podSelector", policy["podSelector"]}}}));
   EXPECT_FALSE(policy["ingress"][0].contains("ports")) << "all ports among the job's pods";
   const json& from = policy["ingress"][1]["from"][0];
   EXPECT_EQ(from["namespaceSelector"]["matchLabels"]["kubernetes.io/metadata.name"], "ops");
   EXPECT_EQ(from["podSelector"]["matchLabels"]["app.kubernetes.io/name"], "hetero-operator");
-  EXPECT_EQ(policy["ingress"][1]["ports"][0]["port"], kStatusPort);
+  EXPECT_EQ(policy["ingress"][1]["ports"][0]["port"], api::kStatusPort);
 
   settings.metrics_from = "monitoring";
   const json with_metrics = NetworkPolicy(job, settings)["spec"]["ingress"];
   ASSERT_EQ(with_metrics.size(), 3u);
-  EXPECT_EQ(with_metrics[2]["ports"][0]["port"], kMetricsPort);
+  EXPECT_EQ(with_metrics[2]["ports"][0]["port"], api::kMetricsPort);
 }
 
 TEST(ChildrenTest, TheSameArgumentsGiveTheSameBytes) {

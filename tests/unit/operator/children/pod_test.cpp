@@ -1,8 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/labels.h"
 #include "operator/children/children.h"
-#include "operator/children/names.h"
 #include "tests/unit/operator/children/restricted_profile.h"
 #include "tests/unit/operator/children/test_job.h"
 
@@ -55,10 +55,10 @@ TEST(PodTest, TheProfileCheckerSeesWhatAUserGivesAway) {
 TEST(PodTest, IdentityIsInTheEnvironmentAndInTheLabels) {
   const json pod = PodWith(RoleType::kCpuWorker, nullptr);
   EXPECT_EQ(pod["metadata"]["name"], "quickstart-cpu-1");
-  EXPECT_EQ(pod["metadata"]["labels"][kRoleLabel], "cpu");
-  EXPECT_EQ(pod["metadata"]["labels"][kReplicaIndexLabel], "1");
-  EXPECT_EQ(pod["metadata"]["labels"][kAttemptLabel], "3");
-  EXPECT_EQ(pod["metadata"]["annotations"][kIncarnationAnnotation], "1767225600000000001");
+  EXPECT_EQ(pod["metadata"]["labels"][api::kRoleLabel], "cpu");
+  EXPECT_EQ(pod["metadata"]["labels"][api::kReplicaIndexLabel], "1");
+  EXPECT_EQ(pod["metadata"]["labels"][api::kAttemptLabel], "3");
+  EXPECT_EQ(pod["metadata"]["annotations"][api::kIncarnationAnnotation], "1767225600000000001");
   const std::map<std::string, std::string> values = {
       {"HETERO_JOB_NAME", "quickstart"},
       {"HETERO_JOB_UID", kUid},
@@ -174,7 +174,8 @@ TEST(PodTest, AskForGpus) {
 TEST(PodTest, WhatTheUserSetStays) {
   const json given = {
       {"metadata",
-       {{"labels", {{"team", "vision"}, {kRoleLabel, "boss"}}}, {"annotations", {{"note", "x"}}}}},
+       {{"labels", {{"team", "vision"}, {api::kRoleLabel, "boss"}}},
+        {"annotations", {{"note", "x"}}}}},
       {"spec",
        {{"nodeSelector", {{"pool", "gpu"}}},
         {"restartPolicy", "Always"},
@@ -193,7 +194,7 @@ TEST(PodTest, WhatTheUserSetStays) {
                {"readinessProbe", {{"exec", {{"command", {"true"}}}}}}}})}}}};
   const json pod = PodWith(RoleType::kCpuWorker, given);
   EXPECT_EQ(pod["metadata"]["labels"]["team"], "vision");
-  EXPECT_EQ(pod["metadata"]["labels"][kRoleLabel], "cpu") << "labels of ours are ours";
+  EXPECT_EQ(pod["metadata"]["labels"][api::kRoleLabel], "cpu") << "labels of ours are ours";
   EXPECT_EQ(pod["metadata"]["annotations"]["note"], "x");
   const json& spec = pod["spec"];
   EXPECT_EQ(spec["nodeSelector"], (json{{"pool", "gpu"}}));

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "api/labels.h"
 #include "operator/plan/autoscale.h"
 
 namespace hetero::plan {
@@ -192,9 +193,9 @@ void History::CheckEffect(const Effect& effect) {
   if (effect.resource != Effect::Resource::kPod || effect.name.empty()) return;
   if (effect.kind == Kind::kCreate) {
     const auto& labels = effect.object["metadata"]["labels"];
-    const std::string role = labels.value("training.hetero.dev/role", "");
-    const int index = std::stoi(labels.value("training.hetero.dev/replica-index", "0"));
-    const int attempt = std::stoi(labels.value("training.hetero.dev/attempt", "0"));
+    const std::string role = labels.value(api::kRoleLabel, "");
+    const int index = std::stoi(labels.value(api::kReplicaIndexLabel, "0"));
+    const int attempt = std::stoi(labels.value(api::kAttemptLabel, "0"));
     for (const api::Role& wanted : planned_->job.spec.roles) {
       if (wanted.name != role) continue;
       if (index >= WantedReplicas(planned_->job.spec, planned_->status, wanted)) {

@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "operator/children/names.h"
+#include "api/labels.h"
 #include "tests/unit/operator/plan/model_cluster.h"
 
 namespace hetero::plan {
@@ -108,7 +108,7 @@ TEST(LifeTest, HealthyJobFromNothingToNothing) {
 TEST(LifeTest, JobsOfOthersAndDeletedJobsAreLeftAlone) {
   ModelCluster other{Job().ManagedBy("kueue.x-k8s.io/multikueue")};
   EXPECT_TRUE(other.Pass().idle());
-  ModelCluster ours{Job().ManagedBy(children::kManagedBySelf)};
+  ModelCluster ours{Job().ManagedBy(api::kManagedBySelf)};
   EXPECT_FALSE(ours.Pass().idle());
   ModelCluster going{Job()};
   going.Change([](ObservedJob& job) { job.deleting = true; });

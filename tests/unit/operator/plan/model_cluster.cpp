@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "operator/children/names.h"
+#include "api/labels.h"
 
 namespace hetero::plan {
 namespace {
@@ -176,11 +176,11 @@ void ModelCluster::CreatePod(const Effect& effect) {
   pod->name = effect.name;
   pod->uid = effect.name + "#" + std::to_string(next_uid_++);
   pod->owner_uid = pod->job_uid = job->job.metadata.uid;
-  pod->role = Label(effect.object, children::kRoleLabel);
-  pod->index = std::stoi(Label(effect.object, children::kReplicaIndexLabel));
-  pod->attempt = std::stoi(Label(effect.object, children::kAttemptLabel));
-  pod->incarnation = std::stoll(
-      effect.object["metadata"]["annotations"].value(children::kIncarnationAnnotation, "0"));
+  pod->role = Label(effect.object, api::kRoleLabel);
+  pod->index = std::stoi(Label(effect.object, api::kReplicaIndexLabel));
+  pod->attempt = std::stoi(Label(effect.object, api::kAttemptLabel));
+  pod->incarnation =
+      std::stoll(effect.object["metadata"]["annotations"].value(api::kIncarnationAnnotation, "0"));
   pod->phase = "Pending";
   pod->created = now;
   pods[effect.name] = std::move(pod);

@@ -5,8 +5,9 @@
 
 #include <thread>
 
+#include "api/job_resource.h"
+#include "api/labels.h"
 #include "base/fake_clock.h"
-#include "operator/children/names.h"
 #include "tests/unit/operator/controller/watched_api.h"
 #include "tests/unit/operator/kube/instant_clock.h"
 
@@ -21,7 +22,7 @@ using testing::IsSupersetOf;
 using testing::Not;
 
 json Child(const std::string& name, const std::string& version, json labels = json::object()) {
-  labels[children::kJobUidLabel] = "uid-vit";
+  labels[api::kJobUidLabel] = "uid-vit";
   return {{"metadata",
            {{"namespace", "team"},
             {"name", name},
@@ -30,8 +31,8 @@ json Child(const std::string& name, const std::string& version, json labels = js
             {"labels", std::move(labels)}}}};
 }
 json Pod(const std::string& job, const std::string& version, const std::string& node) {
-  json pod = Child(job + "-gpu-0", version,
-                   {{children::kRoleLabel, "gpu"}, {children::kReplicaIndexLabel, "0"}});
+  json pod =
+      Child(job + "-gpu-0", version, {{api::kRoleLabel, "gpu"}, {api::kReplicaIndexLabel, "0"}});
   pod["spec"]["nodeName"] = node;
   return pod;
 }

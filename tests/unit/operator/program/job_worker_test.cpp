@@ -8,6 +8,7 @@
 #include <mutex>
 #include <thread>
 
+#include "api/job_resource.h"
 #include "base/fake_clock.h"
 #include "operator/reconcile/project.h"
 #include "tests/unit/operator/controller/watched_api.h"

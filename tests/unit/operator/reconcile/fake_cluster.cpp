@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "api/job_resource.h"
 #include "base/log.h"
 #include "operator/reconcile/project.h"
 

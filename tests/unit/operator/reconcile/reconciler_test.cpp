@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
+#include "api/job_resource.h"
 #include "fake_cluster.h"
-#include "operator/children/names.h"
 
 namespace hetero::reconcile {
 namespace {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include "api/role_type.h"
 #include "base/process_usage.h"
 
 namespace hetero::process {
@@ -56,7 +57,8 @@ TEST_F(IdentityTest, TlsNeedsTheJobThatCertificatesAreOf) {
 }
 
 TEST_F(IdentityTest, PeersAreNamedByJobAndRole) {
-  const base::TlsOptions tls = TlsWith({.ca_file = "ca"}, "u-1", {kCpuWorkerType, kGpuWorkerType});
+  const base::TlsOptions tls =
+      TlsWith({.ca_file = "ca"}, "u-1", {api::kCpuWorkerType, api::kGpuWorkerType});
   EXPECT_EQ(tls.ca_file, "ca");
   EXPECT_THAT(tls.peer_uris,
               ::testing::ElementsAre("hetero://u-1/CPUWorker", "hetero://u-1/GPUWorker"));

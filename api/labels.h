@@ -1,0 +1,30 @@
+#pragma once
+
+// Labels and annotations that the operator gives to a job's objects, and by which the operator and
+// the command line find them again.
+namespace hetero::api {
+
+// Of all labels and annotations of our own: nobody else may set them on a job's pods.
+inline constexpr char kLabelPrefix[] = "training.hetero.dev/";
+
+// On every child.
+inline constexpr char kJobNameLabel[] = "training.hetero.dev/job-name";
+inline constexpr char kJobUidLabel[] = "training.hetero.dev/job-uid";
+inline constexpr char kManagedByLabel[] = "app.kubernetes.io/managed-by";
+inline constexpr char kManagedByValue[] = "hetero-operator";
+// Selects every child of every job: what the operator watches.
+inline constexpr char kChildSelector[] = "app.kubernetes.io/managed-by=hetero-operator";
+
+// On pods besides.
+inline constexpr char kRoleLabel[] = "training.hetero.dev/role";  // its name in the manifest
+inline constexpr char kReplicaIndexLabel[] = "training.hetero.dev/replica-index";
+inline constexpr char kAttemptLabel[] = "training.hetero.dev/attempt";
+inline constexpr char kIncarnationAnnotation[] = "training.hetero.dev/incarnation";
+
+// On the Secret of the operator's identity: when its certificate expires, in RFC 3339.
+inline constexpr char kExpiresAnnotation[] = "training.hetero.dev/expires";
+
+// The value of runPolicy.managedBy that means this operator, as an empty one does.
+inline constexpr char kManagedBySelf[] = "training.hetero.dev/hetero-operator";
+
+}  // namespace hetero::api
