@@ -7,6 +7,7 @@
 #                        [APART ...])                    one GoogleTest program; a LAUNCHER gets it as its argument and
 #                                                        may leave with 77: skipped; OPTIMIZED: it computes much itself
 #   hetero_test_sources(NAME)                            compile a test program's own files quickly
+# Every folder sees the whole tree; which headers it may include is in scripts/dependencies.txt, and checked.
 add_library(hetero_options INTERFACE)
 target_include_directories(hetero_options INTERFACE "${CMAKE_SOURCE_DIR}" "${CMAKE_SOURCE_DIR}/include")
 # No contracted FMA and no errno from libm: the stream of samples is the same on every machine.

@@ -1,22 +1,26 @@
 #!/usr/bin/env bash
-# Gates: clang-format on every file, clang-tidy on the sources of base, api, operator, runtime and cli with the headers they read.
-#   scripts/lint.sh          both gates; tests/ is left out of clang-tidy
-#   scripts/lint.sh all      clang-tidy on tests/ too
-#   scripts/lint.sh fast     without the files under train/, which read LibTorch's headers
-#   scripts/lint.sh format   clang-format only
-#   scripts/lint.sh tidy     clang-tidy only
-#   scripts/lint.sh FILE...  clang-tidy on these files only
+# Gates: who may include whom (scripts/check_structure.py), clang-format on every file, clang-tidy on the sources of base,
+# api, operator, runtime and cli with the headers they read.
+#   scripts/lint.sh            all gates; tests/ is left out of clang-tidy
+#   scripts/lint.sh all        clang-tidy on tests/ too
+#   scripts/lint.sh fast       without the files under train/, which read LibTorch's headers
+#   scripts/lint.sh structure  the structure only, in less than a second
+#   scripts/lint.sh format     the structure and clang-format
+#   scripts/lint.sh tidy       clang-tidy only
+#   scripts/lint.sh FILE...    clang-tidy on these files only
 set -euo pipefail
 cd "$(dirname "$0")/.."
 mode=${1:-}
 folders='base|api|operator|runtime|cli'
 case $mode in
   all) folders+='|tests' ;;
-  "" | fast | format | tidy | *.cpp) ;;
-  *) echo "lint: unknown mode '$mode': use none, all, fast, format, tidy or .cpp files" >&2; exit 2 ;;
+  "" | fast | structure | format | tidy | *.cpp) ;;
+  *) echo "lint: unknown mode '$mode': use none, all, fast, structure, format, tidy or .cpp files" >&2; exit 2 ;;
 esac
 
 if [[ $mode != *.cpp && $mode != tidy ]]; then
+  scripts/check_structure.py
+  [[ $mode == structure ]] && exit 0
   mapfile -t files < <(git ls-files '*.h' '*.cpp' | grep -v '^third_party/')
   echo "lint: clang-format on ${#files[@]} files"
   clang-format-14 --dry-run -Werror "${files[@]}"
