@@ -211,6 +211,7 @@ class RegionSocketTest : public ::testing::Test {
   }
   ~RegionSocketTest() override { std::filesystem::remove_all(folder_); }
 
+  // Polls: Take() does not wait.
   static std::shared_ptr<WorkerRegion> WaitFor(RegionReceiver* receiver, uint64_t token) {
     std::shared_ptr<WorkerRegion> region;
     for (int i = 0; i < 6000 && region == nullptr; ++i) {
