@@ -7,7 +7,7 @@ namespace {
 
 using nlohmann::json;
 
-// A termination message may have any bytes; what is no UTF-8 becomes U+FFFD.
+// A termination message may have any bytes; what is not UTF-8 becomes U+FFFD.
 std::string Dump(const json& value) {
   return value.dump(-1, ' ', false, json::error_handler_t::replace);
 }

@@ -1,5 +1,5 @@
 // What the own cores' share of the preprocessing brings and costs. Training is an emulated GPU: a
-// little work of its thread, then a pause. Two comparisons in one run, in turns:
+// little work of its thread, then a pause. Two comparisons in one run, alternating:
 //  - step time without waiting for data, with the own cores at work beside it and without: the
 //    training thread must keep its priority;
 //  - batches per second, with and without them.

@@ -30,7 +30,7 @@ struct Comparison {
   double high = 0;
 };
 
-// Runs the two in turns, `pairs` times after one pair of warm-up; each gets the pair's number.
+// Runs the two alternately, `pairs` times after one pair of warm-up; each gets the pair's number.
 template <class Ours, class Theirs>
 Comparison Compare(int pairs, Ours ours, Theirs theirs) {
   std::vector<double> own, other, ratios;

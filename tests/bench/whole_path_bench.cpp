@@ -1,6 +1,6 @@
 // The whole data path against its kernels: `hetero-runtime local --input-only` on the blur example
-// with two CPU workers, and the same pipeline on pictures in memory in one thread, in turns. In CPU
-// seconds per picture of all processes together but the launcher, start included, so that other
+// with two CPU workers, and the same pipeline on pictures in memory in one thread, alternately. In
+// CPU seconds per picture of all processes together but the launcher, start included, so that other
 // programs on the machine hardly count.
 #include <unistd.h>
 
@@ -30,7 +30,7 @@ constexpr double kMostMib = 300e6 / (1 << 20);
 struct Whole {
   double workers = 0, consumer = 0;  // CPU seconds per picture
   double samples_per_second = 0;
-  double worker_mib = 0, consumer_mib = 0;  // resident at the most, per process
+  double worker_mib = 0, consumer_mib = 0;  // peak resident, per process
 };
 
 Whole RunWhole(const std::filesystem::path& folder) {
@@ -103,7 +103,7 @@ int Main() {
       "whole path, ten blurs, two workers: CPU ms per picture: kernels %.3f, workers %.3f, "
       "consumer "
       "%.3f\n  kernels' share of the workers' time %.2f (target >= %.2f: %s), of all processes' "
-      "%.2f; %.0f pictures/s\n  resident at the most: worker %.0f MiB, consumer %.0f MiB\n",
+      "%.2f; %.0f pictures/s\n  peak resident: worker %.0f MiB, consumer %.0f MiB\n",
       bench::Median(kernel_ms), bench::Median(worker_ms), bench::Median(consumer_ms), share,
       kTarget, share >= kTarget ? "met" : "not met", bench::Median(whole_share),
       bench::Median(rates), whole.worker_mib, whole.consumer_mib);

@@ -32,7 +32,7 @@ TEST(Upgrade, AJobThatRunsGoesOn) {
   JobUnderTest job(space.name(), SlowJob("upgraded"));
   ASSERT_TRUE(WaitStep(job, 5));
   const std::string trainer = job.PodUid("gpu", 0);
-  // The next version of the chart: the number and something that makes the operator's pod anew.
+  // The next version of the chart: the number and something that recreates the operator's pod.
   TemporaryFolder folder;
   std::filesystem::copy(HETERO_SOURCE_DIR "/charts/hetero-operator", folder / "chart",
                         std::filesystem::copy_options::recursive);

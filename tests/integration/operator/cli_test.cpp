@@ -289,7 +289,7 @@ TEST_F(Verbs, LogsOfEveryPodInOrder) {
       [&] { return follow.log().find("gpu-0  | hello from talks-gpu-0") != std::string::npos; },
       seconds(20), [&] { return follow.log(); });
   EXPECT_THAT(follow.log(), HasSubstr("gpu-0  | 400 BadRequest: container is waiting to start"));
-  EXPECT_TRUE(follow.running()) << "the job goes on, and a pod may be made anew";
+  EXPECT_TRUE(follow.running()) << "the job goes on, and a pod may be recreated";
   const std::string before = job.PodUid("cpu", 1);
   job.EndPod("cpu", 1, 1);
   WaitFor(

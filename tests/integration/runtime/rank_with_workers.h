@@ -166,7 +166,7 @@ class RankWithWorkersTest : public ::testing::Test {
   int64_t next_ = 0;
   int64_t from_first_ = 0;  // batches that worker 0 produced
   bool data_connections_ = true;
-  size_t hold_ = 0;  // so many batches are kept
+  size_t hold_ = 0;  // how many batches are kept
   std::vector<std::unique_ptr<feed::Batch>> held_;
 };
 

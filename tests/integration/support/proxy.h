@@ -21,11 +21,11 @@ class Proxy {
 
   std::string address() const;  // "127.0.0.1:port"
 
-  // From now on each piece of bytes arrives so much later.
+  // From now on each piece of bytes arrives this much later.
   void SetDelay(std::chrono::milliseconds delay) { delay_ms_ = delay.count(); }
   // No piece is larger than this.
   void SetPieces(int64_t bytes) { piece_bytes_ = bytes; }
-  // Every so many pieces one gets lost, as it looks above TCP: it and all behind it come 200 ms
+  // One piece in `one_in` gets lost, as it looks above TCP: it and all behind it come 200 ms
   // later, the least that Linux waits before it sends again. 0: none.
   void SetLoss(int64_t one_in) { lost_one_in_ = one_in; }
   // Down no faster than this; 0: as fast as it goes.
@@ -36,7 +36,7 @@ class Proxy {
   void Heal() { cut_ = false; }
   // Resets every connection.
   void BreakAll() { ++break_requests_; }
-  // One bit of the bytes down is flipped after about so many bytes, `times` times.
+  // One bit of the bytes down is flipped about every `every_bytes`, `times` times.
   void FlipBits(int64_t every_bytes, int64_t times);
 
   int64_t flips_left() const { return flips_left_; }

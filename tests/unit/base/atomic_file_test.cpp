@@ -46,7 +46,7 @@ TEST(AtomicFileTest, MissingFolderIsNamed) {
   EXPECT_THAT(status.message(), HasSubstr("/no/such/folder/file"));
 }
 
-// A full disk, played by the limit on the size of files.
+// A full disk, simulated by the limit on the size of files.
 TEST(AtomicFileTest, FailedWriteLeavesTheOldFileAndNothingElse) {
   const TemporaryFolder folder;
   const std::string path = folder.path() / "checkpoint";

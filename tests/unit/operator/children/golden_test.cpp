@@ -5,7 +5,7 @@
 #include "tests/unit/operator/children/test_job.h"
 
 // Every object of the quickstart job, byte by byte: a change of what users' clusters are asked to
-// run shows in review. HETERO_WRITE_GOLDEN=1 writes the files anew.
+// run shows in review. HETERO_WRITE_GOLDEN=1 rewrites the files.
 namespace hetero::children {
 namespace {
 

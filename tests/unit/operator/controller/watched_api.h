@@ -53,7 +53,7 @@ class WatchedApi : public kube::FakeTransport {
   void Expire(const std::string& path) {
     Send(path, "ERROR", kube::StatusObject(410, "Expired", "too old resource version"));
   }
-  // Until watches of `path` have been opened so many times: the list before is taken in then. False
+  // Until watches of `path` have been opened `times` times: the list before is taken in then. False
   // after 10 s.
   bool AwaitWatch(const std::string& path, int times = 1) {
     std::unique_lock lock(mutex_);

@@ -115,12 +115,12 @@ TEST_F(OperatorIdentityTest, OneWithoutTheKeyOfItsAuthorityIsMadeAnew) {
   const auto made = Load();
   ASSERT_TRUE(made.ok());
   server_.secret["data"].erase("ca.key");
-  const auto anew = Load();
-  ASSERT_TRUE(anew.ok()) << anew.status();
+  const auto recreated = Load();
+  ASSERT_TRUE(recreated.ok()) << recreated.status();
   EXPECT_THAT(server_.calls, ElementsAre("GET " + kOne, "PUT " + kOne));
-  EXPECT_NE(anew->ca_pem, made->ca_pem);
+  EXPECT_NE(recreated->ca_pem, made->ca_pem);
   EXPECT_TRUE(server_.secret["data"].contains("ca.key"));
-  EXPECT_EQ(Load()->ca_pem, anew->ca_pem);
+  EXPECT_EQ(Load()->ca_pem, recreated->ca_pem);
 }
 
 TEST_F(OperatorIdentityTest, AKeyOfAnotherAuthorityIsToldWithItsRemedy) {

@@ -90,7 +90,7 @@ TEST(ExpectationsTest, NothingIsBelievedForEver) {
   EXPECT_EQ(late.pods[0]->uid, "2");
 }
 
-// That a job's ConfigMap or Service is gone makes all its pods anew: a watch that was late for some
+// That a job's ConfigMap or Service is gone recreates all its pods: a watch that was late for some
 // seconds must not look like it.
 TEST(ExpectationsTest, ThePatienceWithOtherObjectsIsLong) {
   Expectations expectations;

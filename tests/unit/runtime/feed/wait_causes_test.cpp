@@ -41,7 +41,7 @@ TEST(WaitJournal, LongerWorkThanTheTimeSinceItsBeginIsNoTransfer) {
   WaitJournal journal(At(0));
   journal.OnWorkers(1, At(0));
   journal.OnWaitBegan(At(0));
-  journal.OnStarted(1, 0, At(40));  // the word of the begin came late
+  journal.OnStarted(1, 0, At(40));  // the word that it had begun came late
   journal.OnArrived(1, 0, 0.090, At(100));
   EXPECT_NEAR(journal.OnWaitEnded(0, At(100)).workers, 0.100, 1e-9);
 }

@@ -168,9 +168,9 @@ TEST(CheckpointResumeTest, NeverStartsAnewAndLeavesTheOthersAlone) {
   job.run = "run-2";
   job.training.max_steps = 12;
   job.training.checkpoint->resume = api::ResumeMode::kNever;
-  const RankRecord anew = RunOne(job);
-  EXPECT_EQ(anew.resumed_from, 0);
-  EXPECT_THAT(anew.steps, SizeIs(12));
+  const RankRecord fresh = RunOne(job);
+  EXPECT_EQ(fresh.resumed_from, 0);
+  EXPECT_THAT(fresh.steps, SizeIs(12));
   EXPECT_TRUE(std::filesystem::exists(folder / "step-000000000020"));
   EXPECT_TRUE(std::filesystem::exists(folder / "step-000000000012"));
   // But what was done in this very run is not done again after a restart.

@@ -51,7 +51,7 @@ class World {
   // Runs until the job ends, a rule is broken, or `limit` of virtual time has passed, which breaks
   // the rule that every job ends. False when a rule was broken: violation() says which.
   bool Run(base::Duration limit = std::chrono::minutes(30));
-  // Runs for so long, or until the job ends.
+  // Runs for `time`, or until the job ends.
   void RunFor(base::Duration time);
 
   const std::string& violation() const { return violation_; }
