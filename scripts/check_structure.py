@@ -2,7 +2,7 @@
 """Holds the tree to scripts/dependencies.txt: who may include whom, and no circles.
 
   scripts/check_structure.py             # check; 1 when something does not hold
-  scripts/check_structure.py --suggest   # print the table with the rows that today's code needs
+  scripts/check_structure.py --suggest   # print the table that today's code needs
   scripts/check_structure.py --write     # print the table into docs/architecture.md
 
 The table and the code must agree both ways: an include that no row allows fails, and so does an entry that nothing
@@ -11,7 +11,6 @@ and the median source stays below 110.
 """
 
 import argparse
-import collections
 import os
 import pathlib
 import re
@@ -85,24 +84,20 @@ def check_order(table):
 
 
 def check_circles(tree):
-    files, folders, first_use = {}, collections.defaultdict(set), {}
-    for path, uses in tree.uses.items():
-        files[path] = {use.file for use in uses if use.file}
-        for use in uses:
-            if use.file and is_product(path) and use.name != folder_of(path):
-                folders[folder_of(path)].add(use.name)
-                first_use.setdefault((folder_of(path), use.name), use)
+    files = {path: {use.file for use in uses if use.file} for path, uses in tree.uses.items()}
     for path in files:
         if path in files[path]:
             yield (path, 1, "includes itself")
     for component in circles_of(files):
         way = way_around(files, component)
         yield (min(component), 1, f"files include one another: {way}; forward-declare, or move what both need into a third")
-    named = dict(tree.table.circles)
+    folders, named = tree.folder_edges(), dict(tree.table.circles)
     for component in circles_of(folders):
         if named.pop(frozenset(component), None) is None:
             way = way_around(folders, component)
-            use = first_use[tuple(way.split(" -> ")[-2:])]
+            last, first = way.split(" -> ")[-2:]
+            use = next(use for path, uses in tree.uses.items() for use in uses
+                       if folder_of(path) == last and use.name == first)
             yield (use.path, use.line, f"{use.text}: folders include one another: {way}; move what both need into a lower "
                    f"folder, or name all of {' '.join(sorted(component))} in a line under [circles] in {TABLE}")
     for component, line in named.items():
@@ -148,7 +143,7 @@ def check_sizes(tree):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--suggest", action="store_true", help="print the folders' rows that today's code needs")
+    parser.add_argument("--suggest", action="store_true", help="print the table that today's code needs")
     parser.add_argument("--write", action="store_true", help=f"print the table into {document.DOCUMENT}")
     parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parent.parent)
     arguments = parser.parse_args()
@@ -157,7 +152,7 @@ def main():
         table = read_table(root)
         tree = Tree(root, table)
         if arguments.suggest:
-            print("\n".join(suggestion.suggest(tree)))
+            print("\n".join(suggestion.suggest(tree, (root / TABLE).read_text())))
             return 0
         if arguments.write:
             document.write(root, table)

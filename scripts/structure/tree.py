@@ -56,6 +56,15 @@ class Tree:
                         self.link_files[path] = pathlib.Path(root, path).read_text()
         self.uses = {path: list(self._uses(path)) for path in sorted(self.lines)}
 
+    def folder_edges(self):
+        """Of the product: folder -> the folders that its files include."""
+        edges = {}
+        for path, uses in self.uses.items():
+            if is_product(path):
+                folder = folder_of(path)
+                edges.setdefault(folder, set()).update(use.name for use in uses if use.file and use.name != folder)
+        return edges
+
     def _uses(self, path):
         calls = self.table.calls if is_product(path) else {}
         for number, line in enumerate(self.lines[path], 1):
@@ -81,9 +90,8 @@ class Tree:
         return ""
 
     def _library(self, header, angled):
-        if angled and "/" not in header and "." not in header:
-            return "system"  # the C++ standard library
         for name, library in self.table.libraries.items():
             if any(header == start or (start.endswith("/") and header.startswith(start)) for start in library.headers):
                 return name
-        return ""
+        is_standard = angled and "/" not in header and "." not in header
+        return "system" if is_standard else ""

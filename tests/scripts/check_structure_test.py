@@ -23,6 +23,7 @@ proto:
 api: base
 runtime/head: base proto api
     grpc(server)
+
 [circles]
 """,
     "docs/architecture.md": """# Rules
@@ -90,6 +91,14 @@ class CheckStructure(unittest.TestCase):
         self.plant("runtime/head/state.h", "#include <grpcpp/grpcpp.h>\n")
         self.expect("runtime/head/state.h:1: ...in runtime/head only server may use grpc")
 
+    def test_a_standard_header_that_the_table_names(self):
+        self.replace("scripts/dependencies.txt", "system:", "locks: mutex\nsystem:")
+        self.replace("scripts/dependencies.txt", "clock(clock)", "clock(clock) locks(log)")
+        self.run_script("--write")
+        self.plant("base/log.h", "#include <mutex>\n")
+        self.plant("base/clock.cpp", "#include <mutex>\nauto now = std::chrono::steady_clock::now();\n")
+        self.expect("base/clock.cpp:1: #include <mutex>: in base only log may use locks")
+
     def test_a_header_that_nobody_knows(self):
         self.plant("api/manifest.cpp", '#include "manifest.h"\n#include <curl/curl.h>\n')
         self.expect('api/manifest.cpp:1: #include "manifest.h": neither a file', "api/manifest.cpp:2: #include <curl/curl.h>")
@@ -139,7 +148,7 @@ class CheckStructure(unittest.TestCase):
         self.plant("base/log.cpp", "")
         self.replace("scripts/dependencies.txt", "base: api(log)\n", "base:\n")
         self.run_script("--write")
-        self.expect("scripts/dependencies.txt:15: api base do not all include one another")
+        self.expect("scripts/dependencies.txt:16: api base do not all include one another")
 
     def test_a_row_above_one_that_it_includes(self):
         self.replace("scripts/dependencies.txt", "api: base\n", "")
@@ -171,13 +180,25 @@ class CheckStructure(unittest.TestCase):
         self.replace("scripts/dependencies.txt", "proto\n", "base:\n")
         self.expect("scripts/dependencies.txt:10: base has a row already, in line 8")
 
-    def test_the_suggestion_is_what_the_code_needs(self):
-        self.replace("scripts/dependencies.txt", "api: base\n", "")
-        self.plant("base/log.h", "#include <absl/log/log.h>\n")
+    def suggestion(self):
         done = subprocess.run([sys.executable, SCRIPT, "--root", self.root, "--suggest"], capture_output=True, text=True,
                               check=True)
-        self.assertEqual(done.stdout, "base:\n    absl clock(clock)\nproto:\nruntime/head: base proto api\n    grpc(server)\n"
-                         "api: base\n")
+        return done.stdout
+
+    def test_the_suggestion_for_a_table_that_holds_is_itself(self):
+        self.assertEqual(self.suggestion(), TREE["scripts/dependencies.txt"])
+
+    def test_what_is_suggested_holds(self):
+        self.plant("runtime/feed/window.h", '#include <grpcpp/server.h>\n#include "runtime/head/state.h"\n')
+        self.plant("runtime/head/state.h", "")
+        self.plant("runtime/head/server.cpp", '#include "runtime/feed/window.h"\n')
+        self.plant("base/log.h", '#include "proto/hetero/v1/feed.proto"\n')
+        table = self.suggestion()
+        self.assertTrue(table.endswith("[folders]\nproto:\nbase: proto\n    absl clock(clock)\napi: base\n"
+                                       "runtime/head: runtime/feed\nruntime/feed: runtime/head\n    grpc(window)\n\n"
+                                       "[circles]\nruntime/feed runtime/head\n"), table)
+        self.plant("scripts/dependencies.txt", table)
+        self.assertEqual(self.run_script("--write"), (0, ""))
 
 
 if __name__ == "__main__":
