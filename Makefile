@@ -48,7 +48,7 @@ bench: build  ## print the benchmark table (ratios of one run)
 format:  ## format every C++ file
 	@git ls-files '*.h' '*.cpp' | grep -v '^third_party/' | xargs clang-format-14 -i
 
-lint: setup  ## fail on unformatted files and on clang-tidy findings
+lint: setup  ## fail on forbidden includes, unformatted files and clang-tidy findings
 	@scripts/lint.sh
 
 clean:  ## remove build/ and out/

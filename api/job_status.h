@@ -13,7 +13,7 @@
 // Pure, safe from any thread.
 namespace hetero::api {
 
-enum class ConditionType {  // in the order in which they stand in status.conditions, the most
+enum class ConditionType {  // in their order in status.conditions, the most
                             // telling first
   kFailed,
   kSucceeded,
@@ -108,12 +108,12 @@ struct JobStatus {
   bool finished() const { return Is(ConditionType::kSucceeded) || Is(ConditionType::kFailed); }
 };
 
-// "Running"; and back, empty for a word that is none.
+// "Running"; and back, empty for an unknown word.
 std::string_view NameOf(ConditionType type);
 std::string_view NameOf(ConditionStatus status);
 std::optional<ConditionType> ConditionTypeOf(std::string_view name);
 
-// As it stands under `status` of the object: times in RFC 3339 with whole seconds, absent fields,
+// As it is under `status` of the object: times in RFC 3339 with whole seconds, absent fields,
 // empty texts and lists and numbers that are not finite left out. Texts and lists that are longer
 // than the schema allows are cut.
 std::string StatusToJson(const JobStatus& status);
@@ -135,7 +135,7 @@ struct Verdict {
   bool operator==(const Verdict&) const = default;
 };
 std::string VerdictToJson(const Verdict& verdict);
-// Empty for text that is no verdict (a crash's log tail, for example).
+// Empty for text that is not a verdict (a crash's log tail, for example).
 std::optional<Verdict> VerdictFromJson(std::string_view text);
 
 // "2026-01-01T00:00:00Z"; kInvalidArgument for other forms. Fractions and offsets are read, never

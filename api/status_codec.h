@@ -10,7 +10,7 @@
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 
-// Status values <-> JSON by the tables of status_fields.h. Other than a manifest, a status is
+// Status values <-> JSON by the tables of status_fields.h. Unlike a manifest, a status is
 // written by one program and read by others, perhaps older ones: writing keeps every limit of the
 // schema (or the API server would refuse the whole status), reading skips what it does not know.
 // Internal to api.

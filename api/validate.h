@@ -11,7 +11,7 @@ namespace hetero::api {
 
 void Validate(const HeteroTrainingJob& job, Findings& findings);
 
-// Which parameters an operator of the pipeline takes, beside op, repeat and placement.
+// Which parameters an operator of the pipeline takes, besides op, repeat and placement.
 struct OperatorRule {
   OperatorKind op;
   std::vector<const char*> required;

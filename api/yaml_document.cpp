@@ -22,7 +22,7 @@ std::string LineColumn(const YAML::Mark& mark) {
   return "line " + std::to_string(mark.line + 1) + ", column " + std::to_string(mark.column + 1);
 }
 
-// Whole `text` as a number in `base`; false when it is none.
+// Whole `text` as a number in `base`; false when it is not one.
 template <typename T, typename... Base>
 bool ParseWhole(std::string_view text, T& value, Base... base) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base...);

@@ -35,7 +35,7 @@ struct Field {
 };
 using Fields = std::initializer_list<Field>;
 
-// `component` stands in every line ("head", "cpu-0", "rank 1"). Call once, early in main.
+// `component` is in every line ("head", "cpu-0", "rank 1"). Call once, early in main.
 // HETERO_LOG_LEVEL (debug, info, warning, error, off) overrides `level`.
 void Init(std::string_view component, Level level = Level::kInfo);
 

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 
 // Locks whose use the compiler checks. A member says what guards it, a function what its caller
-// holds, and clang refuses whatever breaks that (-Wthread-safety); g++ reads the words as nothing.
+// holds, and clang refuses whatever breaks that (-Wthread-safety); g++ ignores the annotations.
 //
 //   base::Mutex mutex_;
 //   base::CondVar changed_;
@@ -61,7 +61,7 @@ class ABSL_SCOPED_LOCKABLE MutexLock {
   bool held_ = true;
 };
 
-// Waits for a change of what `mutex` guards. All waits release `mutex` meanwhile, hold it again
+// Waits for a change of what `mutex` guards. All waits release `mutex` for that time, hold it again
 // when they return, and may return without a change: those without a condition belong in a loop. A
 // condition is a function that says so itself:
 //

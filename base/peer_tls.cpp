@@ -28,7 +28,7 @@ std::string Joined(const std::vector<std::string>& uris, const char* between, co
 
 // Runs after the handshake, which has proved that the peer holds the key of its certificate. A
 // client checks the server's chain in the handshake as well; a server leaves that to this verifier,
-// because the handshake would not say why it refuses whom.
+// because the handshake would not say whom it refuses and why.
 class UriVerifier : public tls::ExternalCertificateVerifier {
  public:
   enum class Side { kClient, kServer };  // whose verifier this is

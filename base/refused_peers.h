@@ -2,7 +2,7 @@
 
 #include <string>
 
-// What a process says about those whom it does not let in. Thread-safe. However many knock, there
+// What a process says about peers that it does not let in. Thread-safe. However many knock, there
 // are few lines (refusal_throttle.h): `before` in a line counts those like it that got none.
 namespace hetero::base {
 

@@ -25,7 +25,7 @@ class Cluster {
   // Errors name the job, its namespace and what to do.
   absl::StatusOr<nlohmann::json> Job(const std::string& name);
   // Whether the API server would create this manifest (YAML or JSON): OK, or its own message. An
-  // existing job of that name is no error.
+  // existing job of that name is not an error.
   absl::Status DryRun(const kube::ObjectKey& job, const std::string& manifest);
 
  private:

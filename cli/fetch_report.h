@@ -11,7 +11,7 @@
 
 namespace hetero::cli {
 
-// Whether a finished job's report lies on a volume of its head: reportUri is file:///...
+// Whether a finished job's report is on a volume of its head: reportUri is file:///...
 bool HasReportFiles(const JobView& view);
 
 struct ReportFiles {

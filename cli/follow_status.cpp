@@ -44,7 +44,7 @@ class Follower {
   // False when nobody reads it.
   bool Show();
   std::string Text() const;
-  // Until the next look; the screen follows the terminal's size meanwhile.
+  // Until the next look; until then the screen follows the terminal's size.
   void Rest();
   int End(int code, const std::string& words);
   std::string Name() const { return cluster_.name_space() + "/" + options_.job; }

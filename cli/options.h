@@ -19,7 +19,7 @@ struct Options {
   std::string file;  // validate; "-" is standard input
   OutputFormat output = OutputFormat::kText;
   bool once = false;
-  int timeout_seconds = 0;  // status: 0 waits for ever
+  int timeout_seconds = 0;  // status: 0 waits forever
   std::string role;         // logs; empty: all
   int index = -1;           // logs; -1: all
   bool follow = false;

@@ -40,7 +40,7 @@ std::string WithoutCall(const absl::Status& status, const std::string& path) {
   return text;
 }
 
-// Of the role, digits of the index, index: so that cpu-2 stands before cpu-10.
+// Of the role, digits of the index, index: so that cpu-2 comes before cpu-10.
 using Place = std::tuple<size_t, size_t, std::string>;
 
 }  // namespace

@@ -20,7 +20,7 @@ std::string RenderStatus(const JobView& view, base::WallTime now, const Style& s
 // One line, for logs: "2026-01-01T12:00:05Z Running step 40/1000 12.5 samples/s registered 4/4".
 std::string RenderLine(const JobView& view, base::WallTime now);
 
-// The result of a finished job and where its report lies.
+// The result of a finished job and where its report is.
 std::string RenderReport(const JobView& view, const Style& style);
 
 // "1h02m", "45s".

@@ -23,7 +23,7 @@ class Screen {
 
  private:
   std::string Replace(std::string_view text, Size size);
-  int rows_ = 0;  // of what stands there
+  int rows_ = 0;  // of what is shown
   Size size_;
 };
 

@@ -57,7 +57,7 @@ std::vector<std::string> SplitPods(const std::string& message, const std::string
   return pods;
 }
 
-// Pods that miss the same stand together: "a-cpu-0, a-cpu-1: why".
+// Pods that wait for the same are grouped: "a-cpu-0, a-cpu-1: why".
 std::string RenderMissing(const JobView& view, const std::string& message, const Style& style) {
   std::vector<std::pair<std::string, std::string>> groups;  // pods, why
   std::string more;
@@ -133,7 +133,7 @@ std::string RenderFailure(const JobView& view, const Style& style) {
     lines.push_back(Plain(failure.message.substr(begin, end - begin)));
     begin = end + 1;
   }
-  // The last of its last words are the ones that tell.
+  // The end of its last words says the most.
   const size_t left_out =
       style.width > 0 && lines.size() > kLinesOfLastWords ? lines.size() - kLinesOfLastWords : 0;
   if (left_out > 0) absl::StrAppend(&text, "  (", left_out, " lines before)\n");

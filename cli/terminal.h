@@ -11,7 +11,7 @@
 namespace hetero::cli {
 
 // The terminal on standard output while a screen is kept up to date on it: what is typed is not
-// shown meanwhile. The destructor brings the echo back. At most one at a time.
+// shown. The destructor brings the echo back. At most one at a time.
 class Terminal {
  public:
   Terminal();
@@ -30,7 +30,7 @@ class Terminal {
   static void Restore();
 
  private:
-  // Turns the echo off, again after a shell had the terminal meanwhile: then what stood there is
+  // Turns the echo off, again after a shell had the terminal in between: then what was there is
   // the shell's, and a new screen begins.
   void Claim();
   Screen screen_;

@@ -47,8 +47,8 @@ function(hetero_program name)
 endfunction()
 
 # Test files are more than half of the build: they share one precompiled header and are not optimised.
-# Compile options of tests' own files; all alike, or the precompiled header does not fit. Linked last, for the last option
-# counts. UBSan watches what is tested, not the tests: its checks double the time of their compilation.
+# Compile options of tests' own files; all alike, or the precompiled header does not fit. Linked last, because the last
+# option wins. UBSan watches what is tested, not the tests: its checks double the time of their compilation.
 add_library(hetero_quick INTERFACE)
 target_compile_options(hetero_quick INTERFACE -O0 -pthread)
 if(HETERO_SANITIZE MATCHES "undefined")
@@ -70,7 +70,7 @@ function(hetero_test_sources name)
 endfunction()
 
 # Fails where two files that are compiled together have private functions of one name: a call might take the other
-# file's overload, and nothing would tell.
+# file's overload, and nothing would say so.
 function(hetero_check_private_names program)
   set(all "")
   foreach(source ${ARGN})

@@ -29,7 +29,7 @@ TEST(PlainText, TrainsAndSaysThatItIsOpen) {
   EXPECT_THAT(job.Children(), Each(Not(StartsWith("secrets/")))) << "nobody needs a key";
   ASSERT_TRUE(WaitStep(job, 1));
   if (!SharedFolder().empty()) {
-    // TLS is off and the policy is not: who is no part of the job still gets no connection.
+    // TLS is off and the policy is not: a pod that is not part of the job still gets no connection.
     const Intruder inside(space, "inside", job.uid()), outside(space, "outside");
     const std::string head = AddressOf(job, "head", 0);
     ASSERT_TRUE(inside.WaitAnswer("accepted", "plain", head, api::kHeadPort));

@@ -30,7 +30,7 @@ json Example(const std::string& name) {
       {"create", "--dry-run=client", "-o", "json", "-f", HETERO_SOURCE_DIR "/examples/" + name}));
 }
 
-// The report lies on a volume that only pods see: a reader pod brings it, and is gone then.
+// The report is on a volume that only pods see: a reader pod brings it, and is gone then.
 void ExpectReportFetched(const JobUnderTest& job, const std::string& name_space,
                          const std::string& digest) {
   const auto hetero = [&](std::vector<std::string> more) {

@@ -1,4 +1,4 @@
-// Jobs beside each other, in one namespace and in two: each has its own stream and its own
+// Jobs side by side, in one namespace and in two: each has its own stream and its own
 // certificates.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

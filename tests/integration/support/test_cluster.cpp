@@ -27,7 +27,7 @@ const api::Role* RoleOfType(const api::HeteroTrainingJob& job, api::RoleType typ
 }  // namespace
 
 TestCluster::TestCluster(Options options) : options_(std::move(options)) {
-  // LibTorch's flight recorder is one per process and cannot stand several ranks in it.
+  // LibTorch's flight recorder is one per process and cannot bear several ranks in it.
   setenv("TORCH_FR_BUFFER_SIZE", "0", 1);
   base::KeepGrpcInitialized();
   base::Clock& clock = base::Clock::Real();

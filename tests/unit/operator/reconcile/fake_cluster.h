@@ -38,7 +38,7 @@ class FakeHeads : public Heads {
   std::vector<plan::Effect> exits;
 };
 
-// One operator process over a FakeApi, and what stands around it in a cluster: informers (Sync) and
+// One operator process over a FakeApi, and what is around it in a cluster: informers (Sync) and
 // kubelets. The process can be killed: Restart() begins a new one.
 class FakeCluster {
  public:

@@ -91,7 +91,7 @@ TEST(ReconcilerTest, NothingIsCreatedTwiceWhileTheStoresAreLate) {
   EXPECT_EQ(cluster.Status("vit").attempt, 1);
 }
 
-// What was believed of late stores is not believed for ever.
+// What was believed of late stores is not believed forever.
 TEST(ReconcilerTest, APodThatWentUnseenIsMadeAgain) {
   FakeCluster cluster;
   cluster.CreateJob("vit");

@@ -153,7 +153,7 @@ TEST_F(DataConnectionTest, FramesComeUnderTls) {
 TEST_F(DataConnectionTest, OfferMayComeAfterTheConnection) {
   const DataOffer offer{.id = 8, .key = NewDataKey()};
   Dial(Peer(), offer);
-  // Nothing tells when the connection waits for its offer.
+  // No event says when the connection waits for its offer.
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   Expect(offer);
   EXPECT_NE(Opened(), nullptr);

@@ -162,7 +162,7 @@ TEST(StateSurvivalTest, WhoeverCreatesTheProcessesNeedNotLetTheHeadWait) {
   // A late word about the process before is none about this one.
   drive.Apply(ProcessEnded{.member = "big-0", .incarnation = 1, .message = "killed by SIGKILL"});
   EXPECT_FALSE(Lost(drive, {"big", 0, 0}));
-  // Without an incarnation the connection tells.
+  // Without an incarnation the connection decides.
   drive.Apply(ProcessEnded{.member = "big-0", .message = "killed by SIGKILL"});
   EXPECT_FALSE(Lost(drive, {"big", 0, 0}));
 }

@@ -57,7 +57,7 @@ TEST(SyntheticTest, HasTheDeclaredShapeAndEveryClass) {
   EXPECT_EQ(dataset->Read(-1, &sample).code(), absl::StatusCode::kOutOfRange);
 }
 
-// Jobs that resume, and digests that others wrote down, need the same pictures for ever.
+// Jobs that resume, and digests that others wrote down, need the same pictures forever.
 TEST(SyntheticTest, PicturesNeverChangeOnAnyInstructionSet) {
   struct Case {
     api::ImageShape shape;
