@@ -111,7 +111,7 @@ TEST_F(OperatorIdentityTest, IsRenewedAMonthBeforeItExpires) {
   EXPECT_EQ(Load()->leaf.certificate_pem, renewed->leaf.certificate_pem);
 }
 
-TEST_F(OperatorIdentityTest, OneWithoutTheKeyOfItsAuthorityIsMadeAnew) {
+TEST_F(OperatorIdentityTest, OneWithoutTheKeyOfItsAuthorityIsRecreated) {
   const auto made = Load();
   ASSERT_TRUE(made.ok());
   server_.secret["data"].erase("ca.key");
