@@ -7,6 +7,7 @@
 #   scripts/lint.sh structure  the structure only, in less than a second
 #   scripts/lint.sh format     the structure and clang-format
 #   scripts/lint.sh tidy       clang-tidy only
+#   scripts/lint.sh changed    clang-tidy on what has changed since the commit that docs/releases.md names last
 #   scripts/lint.sh FILE...    clang-tidy on these files only
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -14,11 +15,28 @@ mode=${1:-}
 folders='base|api|operator|runtime|cli'
 case $mode in
   all) folders+='|tests' ;;
-  "" | fast | structure | format | tidy | *.cpp) ;;
-  *) echo "lint: unknown mode '$mode': use none, all, fast, structure, format, tidy or .cpp files" >&2; exit 2 ;;
+  "" | fast | structure | format | tidy | changed | *.cpp) ;;
+  *) echo "lint: unknown mode '$mode': use none, all, fast, structure, format, tidy, changed or .cpp files" >&2; exit 2 ;;
 esac
 
-if [[ $mode != *.cpp && $mode != tidy ]]; then
+# Sources that changed since the last release, and for each header that did the source of its name or, where there is
+# none, one that includes it.
+changed_sources() {
+  local release file
+  release=$(sed -n 's/^| *[0-9][^|]*| *`\?\([0-9a-f]\{7,40\}\)`\? *|.*/\1/p' docs/releases.md | tail -1)
+  git cat-file -e "${release:-none}^{commit}" 2>/dev/null || return 1
+  git diff --name-only --diff-filter=d "$release" -- '*.h' '*.cpp' | while read -r file; do
+    if [[ $file == *.h && -f ${file%.h}.cpp ]]; then
+      echo "${file%.h}.cpp"
+    elif [[ $file == *.h ]]; then
+      git grep -lF "#include \"$file\"" -- '*.cpp' | grep -v '^tests/' | head -1
+    else
+      echo "$file"
+    fi
+  done | sort -u
+}
+
+if [[ $mode != *.cpp && $mode != tidy && $mode != changed ]]; then
   scripts/check_structure.py
   [[ $mode == structure ]] && exit 0
   mapfile -t files < <(git ls-files '*.h' '*.cpp' | grep -v '^third_party/')
@@ -43,6 +61,18 @@ else  # LibTorch's first: the slowest files must not be the last ones
   mapfile -t torch < <(printf '%s\n' "${sources[@]}" | grep '/train/')
   mapfile -t units < <(printf '%s\n' "${sources[@]}" | grep -v '/train/')
   [[ $mode == fast ]] || units=("${torch[@]}" "${units[@]}")
+fi
+if [[ $mode == changed ]]; then
+  if changed_sources >build/tidy/changed; then
+    all=("${units[@]}") units=()
+    for unit in "${all[@]}"; do
+      [[ $unit == build/tidy/* ]] && names=$(sed -n "s|#include \"$PWD/\(.*\)\"|\1|p" "$unit") || names=$unit
+      grep -qxFf <(printf '%s\n' "$names") build/tidy/changed && units+=("$unit")
+    done
+    ((${#units[@]})) || { echo "lint: no source has changed since the last release"; exit 0; }
+  else
+    echo "lint: the commit of the last release is not in this clone: every source is read"
+  fi
 fi
 echo "lint: clang-tidy on ${#units[@]} translation units"
 printf '%s\n' "${units[@]}" | xargs -P "${JOBS:-$(nproc)}" -n 1 clang-tidy-14 -p build/tidy --quiet 2>&1 |
