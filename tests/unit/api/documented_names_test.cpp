@@ -21,8 +21,8 @@ namespace hetero::api {
 namespace {
 
 using Names = std::set<std::string>;
-using testing::IsEmpty;
-using testing::Not;
+using ::testing::IsEmpty;
+using ::testing::Not;
 
 std::string TextOf(const std::string& path) {
   std::ifstream file(absl::StrCat(HETERO_SOURCE_DIR, "/", path));
