@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "api/peer_uri.h"
 #include "api/ports.h"
 #include "api/role_type.h"
 #include "base/log.h"
@@ -25,7 +26,6 @@ constexpr base::Duration kTick = milliseconds(10);
 constexpr base::Duration kShortestStep = milliseconds(20);
 constexpr base::Duration kIdle = std::chrono::seconds(1);
 constexpr base::Duration kRetry = milliseconds(200);
-constexpr char kOperatorUri[] = "hetero://operator";
 
 bool IsHead(const JobView& job, const PodView& pod) {
   return std::any_of(job.roles.begin(), job.roles.end(), [&](const RoleView& role) {
@@ -269,7 +269,7 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> Director::Credentials(
       {.ca_pem = ConfigValue(config, "ca.crt") + ConfigValue(config, "operator-ca.crt"),
        .certificate_pem = SecretValue(secret, children::CertificateKey(api::RoleType::kHead)),
        .key_pem = SecretValue(secret, children::PrivateKeyKey(api::RoleType::kHead)),
-       .allowed_uris = {kOperatorUri}});
+       .allowed_uris = {api::kOperatorUri}});
 }
 
 void Director::EndPods(const JobPointer& job, const Script& script) {
