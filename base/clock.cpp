@@ -1,8 +1,8 @@
 #include "base/clock.h"
 
 #include <algorithm>
-#include <condition_variable>
-#include <mutex>
+
+#include "base/mutex.h"
 
 namespace hetero::base {
 namespace {
@@ -15,10 +15,10 @@ class RealClock : public Clock {
   bool SleepFor(Duration duration, std::stop_token stop) override {
     // Keeps now + duration representable.
     constexpr Duration kLongest = std::chrono::hours(24 * 3650);
-    std::mutex mutex;  // guards nothing: the condition variable only needs one
-    std::condition_variable_any wake;
-    std::unique_lock lock(mutex);
-    wake.wait_for(lock, stop, std::min(duration, kLongest), [] { return false; });
+    Mutex mutex;  // guards nothing: the condition variable only needs one
+    CondVar wake;
+    const MutexLock lock(mutex);
+    wake.WaitUntil(mutex, Now() + std::min(duration, kLongest), stop, [] { return false; });
     return !stop.stop_requested();
   }
 };

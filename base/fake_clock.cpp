@@ -14,50 +14,53 @@ constexpr auto kWallStart = std::chrono::sys_days(std::chrono::year(2026) / 1 / 
 FakeClock::FakeClock() = default;
 
 Instant FakeClock::Now() const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return Instant(kStart + elapsed_);
 }
 
 WallTime FakeClock::WallNow() const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return kWallStart + std::chrono::duration_cast<WallTime::duration>(elapsed_);
 }
 
 bool FakeClock::SleepFor(Duration duration, std::stop_token stop) {
-  std::unique_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   const Duration deadline =
       duration > Duration::max() - elapsed_ ? Duration::max() : elapsed_ + duration;
   const auto place = deadlines_.insert(deadline);
-  changed_.notify_all();
-  changed_.wait(lock, stop, [&] { return elapsed_ >= deadline; });
+  changed_.NotifyAll();
+  changed_.Wait(mutex_, stop,
+                [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return elapsed_ >= deadline; });
   deadlines_.erase(place);
-  changed_.notify_all();
+  changed_.NotifyAll();
   return !stop.stop_requested();
 }
 
 void FakeClock::Advance(Duration duration) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   elapsed_ += duration;
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 bool FakeClock::AdvanceToNextSleeper() {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto next = deadlines_.upper_bound(elapsed_);
   if (next == deadlines_.end()) return false;
   elapsed_ = *next;
-  changed_.notify_all();
+  changed_.NotifyAll();
   return true;
 }
 
 int FakeClock::sleepers() const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return SleepersLocked();
 }
 
 bool FakeClock::WaitForSleepers(int count, Duration limit) const {
-  std::unique_lock lock(mutex_);
-  return changed_.wait_for(lock, limit, [&] { return SleepersLocked() >= count; });
+  const MutexLock lock(mutex_);
+  return changed_.WaitUntil(
+      mutex_, Clock::Real().Now() + limit, {},
+      [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return SleepersLocked() >= count; });
 }
 
 int FakeClock::SleepersLocked() const {

@@ -1,10 +1,9 @@
 #pragma once
 
-#include <condition_variable>
-#include <mutex>
 #include <set>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 
 namespace hetero::base {
 
@@ -30,12 +29,13 @@ class FakeClock : public Clock {
   bool WaitForSleepers(int count, Duration limit = std::chrono::seconds(10)) const;
 
  private:
-  int SleepersLocked() const;
+  int SleepersLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  mutable std::mutex mutex_;  // guards elapsed_ and deadlines_
-  mutable std::condition_variable_any changed_;
-  Duration elapsed_{0};
-  std::multiset<Duration> deadlines_;  // of the sleepers, as time elapsed since the start
+  mutable Mutex mutex_;
+  mutable CondVar changed_;
+  Duration elapsed_ ABSL_GUARDED_BY(mutex_){0};
+  // Of the sleepers, as time elapsed since the start.
+  std::multiset<Duration> deadlines_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace hetero::base

@@ -5,11 +5,11 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
-#include <mutex>
 #include <thread>
 #include <utility>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "base/thread.h"
 
 namespace hetero::metrics {
@@ -36,7 +36,7 @@ struct HttpEndpoint::Impl {
   absl::Status Ready() {
     Readiness current;
     {
-      std::lock_guard lock(mutex);
+      const base::MutexLock lock(mutex);
       current = readiness;
     }
     return current ? current() : absl::OkStatus();
@@ -44,8 +44,8 @@ struct HttpEndpoint::Impl {
 
   httplib::Server server;
   std::stop_source streams;
-  std::mutex mutex;  // guards readiness
-  Readiness readiness;
+  base::Mutex mutex;
+  Readiness readiness ABSL_GUARDED_BY(mutex);
   int port = 0;
   std::atomic<bool> ended{false};
   std::jthread thread;
@@ -103,7 +103,7 @@ void HttpEndpoint::HandleStream(const std::string& path, const std::string& cont
 }
 
 void HttpEndpoint::SetReadiness(Readiness readiness) {
-  std::lock_guard lock(impl_->mutex);
+  const base::MutexLock lock(impl_->mutex);
   impl_->readiness = std::move(readiness);
 }
 

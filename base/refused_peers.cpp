@@ -2,22 +2,26 @@
 
 #include <grpc/support/log.h>
 
-#include <mutex>
 #include <string>
 #include <string_view>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/mutex.h"
 #include "base/refusal_throttle.h"
 
 namespace hetero::base {
 namespace {
 
+struct SharedThrottle {
+  Mutex mutex;
+  RefusalThrottle throttle ABSL_GUARDED_BY(mutex);
+};
+
 RefusalThrottle::Verdict Admit(const std::string& kind) {
-  static std::mutex mutex;  // guards throttle
-  static RefusalThrottle throttle;
-  const std::lock_guard lock(mutex);
-  return throttle.Admit(kind, Clock::Real().Now());
+  static SharedThrottle& shared = *new SharedThrottle;
+  const MutexLock lock(shared.mutex);
+  return shared.throttle.Admit(kind, Clock::Real().Now());
 }
 
 constexpr std::string_view kHandshakeFailed = "Handshake failed with fatal error ";

@@ -7,25 +7,21 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/json_access.h"
 #include "base/status_macros.h"
 #include "cli/reader_pod.h"
-#include "operator/kube/api_error.h"
 
 namespace hetero::cli {
 namespace {
 
+using base::FieldOf;
+using base::ListOf;
+using base::TextOf;
 using nlohmann::json;
 
 constexpr char kFileScheme[] = "file://";
 constexpr std::chrono::minutes kPatience{2};
 constexpr std::chrono::milliseconds kPeriod{300};
-
-const json& At(const json& object, const char* key) {
-  static const json& nothing = *new json();
-  if (!object.is_object()) return nothing;
-  const auto found = object.find(key);
-  return found == object.end() ? nothing : *found;
-}
 
 std::string RandomName(const std::string& job) {
   std::random_device random;
@@ -55,19 +51,19 @@ class Deletion {
 
 // "container json: ImagePullBackOff: ..." or what else keeps the pod from running.
 std::string WhatItWaitsFor(const json& pod) {
-  const json& status = At(pod, "status");
-  for (const json& container : At(status, "containerStatuses")) {
-    const json& waiting = At(At(container, "state"), "waiting");
-    const std::string reason = kube::StringAt(waiting, "reason");
+  const json& status = FieldOf(pod, "status");
+  for (const json& container : ListOf(status, "containerStatuses")) {
+    const json& waiting = FieldOf(FieldOf(container, "state"), "waiting");
+    const std::string reason = TextOf(waiting, "reason");
     if (reason.empty() || reason == "ContainerCreating") continue;
-    return absl::StrCat(reason, ": ", kube::StringAt(waiting, "message"));
+    return absl::StrCat(reason, ": ", TextOf(waiting, "message"));
   }
-  for (const json& condition : At(status, "conditions")) {
-    if (kube::StringAt(condition, "status") != "False") continue;
-    const std::string message = kube::StringAt(condition, "message");
-    if (!message.empty()) return absl::StrCat(kube::StringAt(condition, "reason"), ": ", message);
+  for (const json& condition : ListOf(status, "conditions")) {
+    if (TextOf(condition, "status") != "False") continue;
+    const std::string message = TextOf(condition, "message");
+    if (!message.empty()) return absl::StrCat(TextOf(condition, "reason"), ": ", message);
   }
-  const std::string phase = kube::StringAt(status, "phase");
+  const std::string phase = TextOf(status, "phase");
   return phase.empty() ? "it has not been seen by a node" : phase;
 }
 
@@ -78,7 +74,7 @@ absl::Status WaitForEnd(Cluster& cluster, const std::string& name, base::Clock& 
   while (clock.Now() < end) {
     const auto pod = cluster.client().Get(kube::kPods, {cluster.name_space(), name}, stop);
     if (!pod.ok()) return pod.status();
-    const std::string phase = kube::StringAt(At(*pod, "status"), "phase");
+    const std::string phase = TextOf(FieldOf(*pod, "status"), "phase");
     if (phase == "Succeeded" || phase == "Failed") return absl::OkStatus();
     waits = WhatItWaitsFor(*pod);
     if (!clock.SleepFor(kPeriod, stop)) return absl::CancelledError("stopped");

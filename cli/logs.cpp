@@ -2,12 +2,12 @@
 #include <functional>
 #include <iostream>
 #include <list>
-#include <mutex>
 #include <set>
 #include <string>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "base/mutex.h"
 #include "base/thread.h"
 #include "cli/commands.h"
 #include "cli/job_view.h"
@@ -33,39 +33,39 @@ std::string NoPods(const Cluster& cluster, const Options& options) {
 class Printer {
  public:
   void SetWidth(size_t width) {
-    std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     width_ = std::max(width_, width);
   }
   void Line(const LogPod& pod, std::string_view line) {
-    std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     gone_ |= !Print(Prefix(pod) + std::string(line) + "\n");
   }
   void Error(const LogPod& pod, const absl::Status& status) {
-    std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     std::cerr << Prefix(pod) << "error: " << status.message() << "\n";
     failed_ = true;
   }
   void Note(const LogPod& pod, std::string_view text) {
-    std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     std::cerr << Prefix(pod) << text << "\n";
   }
   bool gone() const {
-    std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     return gone_;
   }
   int exit_code() const {
-    std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     return gone_ ? kExitOutputGone : failed_ ? kExitFailed : 0;
   }
 
  private:
-  std::string Prefix(const LogPod& pod) const {
+  std::string Prefix(const LogPod& pod) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return pod.member + std::string(width_ - std::min(width_, pod.member.size()), ' ') + " | ";
   }
-  mutable std::mutex mutex_;  // guards all below and the output
-  size_t width_ = 0;
-  bool gone_ = false;  // nobody reads it any more
-  bool failed_ = false;
+  mutable base::Mutex mutex_;  // guards the output too
+  size_t width_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool gone_ ABSL_GUARDED_BY(mutex_) = false;  // nobody reads it any more
+  bool failed_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 // Follows the pods there are and those that take their place, each on a thread of its own.
@@ -85,7 +85,7 @@ class Follower {
   void Start(const LogPod& pod);
   void Read(const LogPod& pod);
   bool Idle() {
-    std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     return active_.empty();
   }
 
@@ -95,10 +95,10 @@ class Follower {
   std::stop_source stop_;
   std::stop_callback<std::function<void()>> forward_;
   Printer printer_;
-  std::set<std::string> known_;      // uids that were started
-  std::mutex mutex_;                 // guards active_
-  std::set<std::string> active_;     // names that are being read
-  std::list<std::jthread> threads_;  // joined first
+  std::set<std::string> known_;  // uids that were started
+  base::Mutex mutex_;
+  std::set<std::string> active_ ABSL_GUARDED_BY(mutex_);  // names that are being read
+  std::list<std::jthread> threads_;                       // joined first
 };
 
 absl::StatusOr<int> Follower::Run(json job) {
@@ -127,14 +127,14 @@ absl::StatusOr<int> Follower::Run(json job) {
 
 void Follower::Start(const LogPod& pod) {
   {
-    std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     if (known_.contains(pod.uid) || !active_.insert(pod.name).second) return;
   }
   known_.insert(pod.uid);
   threads_.emplace_back([this, pod] {
     base::SetThreadName("log-" + pod.member);
     Read(pod);
-    std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     active_.erase(pod.name);
   });
 }

@@ -6,28 +6,24 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "api/labels.h"
-#include "operator/kube/api_error.h"
+#include "base/json_access.h"
 
 namespace hetero::cli {
 namespace {
 
+using base::FieldOf;
+using base::ListOf;
+using base::TextOf;
 using nlohmann::json;
 
 constexpr size_t kMostPods = 200;  // one connection and thread each
 
-const json& At(const json& object, const char* key) {
-  static const json& nothing = *new json();
-  if (!object.is_object()) return nothing;
-  const auto found = object.find(key);
-  return found == object.end() ? nothing : *found;
-}
-
 // In the order of the manifest.
 std::vector<std::string> RolesOf(const json& job) {
   std::vector<std::string> roles;
-  const json& list = At(At(job, "spec"), "roles");
-  if (!list.is_array()) return roles;
-  for (const json& role : list) roles.push_back(kube::StringAt(role, "name"));
+  for (const json& role : ListOf(FieldOf(job, "spec"), "roles")) {
+    roles.push_back(TextOf(role, "name"));
+  }
   return roles;
 }
 
@@ -54,7 +50,7 @@ absl::StatusOr<std::vector<LogPod>> FindPods(Cluster& cluster, const Options& op
                                                    "; it has ", absl::StrJoin(roles, ", ")));
   }
   std::string selector =
-      api::kJobUidLabel + std::string("=") + kube::StringAt(At(job, "metadata"), "uid");
+      api::kJobUidLabel + std::string("=") + TextOf(FieldOf(job, "metadata"), "uid");
   if (!options.role.empty()) absl::StrAppend(&selector, ",", api::kRoleLabel, "=", options.role);
   if (options.index >= 0) {
     absl::StrAppend(&selector, ",", api::kReplicaIndexLabel, "=", options.index);
@@ -71,14 +67,14 @@ absl::StatusOr<std::vector<LogPod>> FindPods(Cluster& cluster, const Options& op
   }
   std::vector<std::pair<Place, LogPod>> placed;
   for (const json& pod : pods->items) {
-    const json& metadata = At(pod, "metadata");
-    const json& labels = At(metadata, "labels");
-    const std::string role = kube::StringAt(labels, api::kRoleLabel);
-    const std::string index = kube::StringAt(labels, api::kReplicaIndexLabel);
+    const json& metadata = FieldOf(pod, "metadata");
+    const json& labels = FieldOf(metadata, "labels");
+    const std::string role = TextOf(labels, api::kRoleLabel);
+    const std::string index = TextOf(labels, api::kReplicaIndexLabel);
     const size_t rank = std::find(roles.begin(), roles.end(), role) - roles.begin();
-    placed.push_back({{rank, index.size(), index},
-                      {kube::StringAt(metadata, "name"), kube::StringAt(metadata, "uid"),
-                       absl::StrCat(role, "-", index)}});
+    placed.push_back(
+        {{rank, index.size(), index},
+         {TextOf(metadata, "name"), TextOf(metadata, "uid"), absl::StrCat(role, "-", index)}});
   }
   std::sort(placed.begin(), placed.end(),
             [](const auto& a, const auto& b) { return a.first < b.first; });

@@ -3,35 +3,28 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "api/job_resource.h"
 #include "api/role_type.h"
+#include "base/json_access.h"
 #include "base/version.h"
-#include "operator/kube/api_error.h"
 
 namespace hetero::cli {
 namespace {
 
+using base::ListOf;
+using base::ObjectOf;
+using base::TextOf;
 using nlohmann::json;
 
 constexpr int kUser = 65532;  // as in the job's own pods
 
-// What is missing or of another type is as if it were empty.
-json ObjectAt(const json& parent, const char* key) {
-  const json value = parent.is_object() ? parent.value(key, json()) : json();
-  return value.is_object() ? value : json::object();
-}
-
-json ListAt(const json& parent, const char* key) {
-  const json value = parent.is_object() ? parent.value(key, json()) : json();
-  return value.is_array() ? value : json::array();
-}
-
 // The template's pod spec and the container in it that ran the head.
 std::pair<json, json> HeadTemplate(const json& object) {
-  for (const json& role : ListAt(ObjectAt(object, "spec"), "roles")) {
-    if (kube::StringAt(role, "type") != api::kHeadType) continue;
-    const json spec = ObjectAt(ObjectAt(role, "template"), "spec");
-    for (const json& container : ListAt(spec, "containers")) {
-      if (kube::StringAt(container, "name") == "runtime") return {spec, container};
+  for (const json& role : ListOf(ObjectOf(object, "spec"), "roles")) {
+    if (TextOf(role, "type") != api::kHeadType) continue;
+    const json spec = ObjectOf(ObjectOf(role, "template"), "spec");
+    for (const json& container : ListOf(spec, "containers")) {
+      if (TextOf(container, "name") == api::kRuntimeContainer) return {spec, container};
     }
     return {spec, json::object()};
   }
@@ -56,7 +49,7 @@ absl::Status NothingMounted(const std::string& folder, const std::string& why) {
 }
 
 json Security(const json& spec) {
-  json security = ObjectAt(spec, "securityContext");
+  json security = ObjectOf(spec, "securityContext");
   const auto set = [&security](const char* key, json value) {
     if (!security.contains(key)) security[key] = std::move(value);
   };
@@ -89,11 +82,11 @@ absl::StatusOr<json> ReaderPod(const json& object, const std::string& name,
                                const std::string& folder, const std::string& image) {
   const auto [spec, head] = HeadTemplate(object);
   json volumes = json::array(), mounts = json::array();
-  for (const json& mount : ListAt(head, "volumeMounts")) {
-    if (!Holds(kube::StringAt(mount, "mountPath"), folder)) continue;
-    for (const json& volume : ListAt(spec, "volumes")) {
-      const std::string volume_name = kube::StringAt(volume, "name");
-      if (volume_name != kube::StringAt(mount, "name")) continue;
+  for (const json& mount : ListOf(head, "volumeMounts")) {
+    if (!Holds(TextOf(mount, "mountPath"), folder)) continue;
+    for (const json& volume : ListOf(spec, "volumes")) {
+      const std::string volume_name = TextOf(volume, "name");
+      if (volume_name != TextOf(mount, "name")) continue;
       if (GoesWithPod(volume)) {
         return NothingMounted(folder, absl::StrCat("volume ", volume_name, " lives in the pod"));
       }
@@ -103,7 +96,7 @@ absl::StatusOr<json> ReaderPod(const json& object, const std::string& name,
     }
   }
   if (mounts.empty()) return NothingMounted(folder, "the head has no volume mounted there");
-  std::string program = image.empty() ? kube::StringAt(head, "image") : image;
+  std::string program = image.empty() ? TextOf(head, "image") : image;
   if (program.empty()) program = absl::StrCat("hetero-runtime:", base::kVersion);
 
   json pod_spec = {{"restartPolicy", "Never"},
@@ -120,20 +113,20 @@ absl::StatusOr<json> ReaderPod(const json& object, const std::string& name,
                           "serviceAccountName", "runtimeClassName"}) {
     if (spec.contains(key)) pod_spec[key] = spec[key];
   }
-  const json metadata = ObjectAt(object, "metadata");
+  const json metadata = ObjectOf(object, "metadata");
   return json{{"apiVersion", "v1"},
               {"kind", "Pod"},
               {"metadata",
                {{"name", name},
-                {"namespace", kube::StringAt(metadata, "namespace")},
+                {"namespace", TextOf(metadata, "namespace")},
                 {"labels",
                  {{"app.kubernetes.io/name", "hetero-report-reader"},
                   {"app.kubernetes.io/part-of", "hetero"}}},
                 {"ownerReferences",
-                 {{{"apiVersion", kube::StringAt(object, "apiVersion")},
-                   {"kind", kube::StringAt(object, "kind")},
-                   {"name", kube::StringAt(metadata, "name")},
-                   {"uid", kube::StringAt(metadata, "uid")}}}}}},
+                 {{{"apiVersion", TextOf(object, "apiVersion")},
+                   {"kind", TextOf(object, "kind")},
+                   {"name", TextOf(metadata, "name")},
+                   {"uid", TextOf(metadata, "uid")}}}}}},
               {"spec", std::move(pod_spec)}};
 }
 

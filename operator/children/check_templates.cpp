@@ -1,7 +1,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "api/job_resource.h"
 #include "api/labels.h"
 #include "api/process_environment.h"
+#include "base/json_access.h"
 #include "operator/children/children.h"
 #include "operator/children/runtime_container.h"
 #include "operator/children/template_json.h"
@@ -9,6 +11,7 @@
 namespace hetero::children {
 namespace {
 
+using base::TextOf;
 using nlohmann::json;
 
 // The findings of one template.
@@ -75,7 +78,7 @@ class Checker {
   }
 
   void CheckPod(const json& spec) {
-    const std::string policy = TextAt(spec, "restartPolicy");
+    const std::string policy = TextOf(spec, "restartPolicy");
     if (!policy.empty() && policy != "Never") {
       Add(".spec.restartPolicy",
           "must be Never or absent; restarts are the operator's, see runPolicy.maxRestarts");
@@ -87,7 +90,7 @@ class Checker {
   void CheckVolumes(const json& spec) {
     ForEach(spec, ".spec", "volumes", [this](const json& volume, const std::string& place) {
       for (const char* ours : {kConfigVolume, kTlsVolume, kTemporaryVolume, kSharedMemoryVolume}) {
-        if (TextAt(volume, "name") == ours) {
+        if (TextOf(volume, "name") == ours) {
           Add(place + ".name", absl::StrCat("\"", ours, "\" is the operator's own; rename it"));
         }
       }
@@ -98,7 +101,7 @@ class Checker {
     int runtimes = 0, containers = 0;
     ForEach(spec, ".spec", "containers", [&](const json& container, const std::string& place) {
       ++containers;
-      if (TextAt(container, "name") == kRuntimeContainer) {
+      if (TextOf(container, "name") == api::kRuntimeContainer) {
         ++runtimes;
         CheckRuntime(container, place);
       } else {
@@ -107,13 +110,13 @@ class Checker {
     });
     if (containers > 0 && runtimes != 1) {
       Add(".spec.containers",
-          absl::StrCat("must have exactly one container named ", kRuntimeContainer,
+          absl::StrCat("must have exactly one container named ", api::kRuntimeContainer,
                        ", which the operator completes; found ", runtimes));
     }
     ForEach(spec, ".spec", "initContainers", [&](const json& container, const std::string& place) {
-      if (TextAt(container, "name") != kRuntimeContainer) return;
-      Add(place + ".name",
-          absl::StrCat("\"", kRuntimeContainer, "\" is the operator's own container; rename it"));
+      if (TextOf(container, "name") != api::kRuntimeContainer) return;
+      Add(place + ".name", absl::StrCat("\"", api::kRuntimeContainer,
+                                        "\" is the operator's own container; rename it"));
     });
   }
 
@@ -123,14 +126,14 @@ class Checker {
     }
     Section(container, place, "ports", json::value_t::array);
     ForEach(container, place, "env", [this](const json& variable, const std::string& at) {
-      const std::string name = TextAt(variable, "name");
+      const std::string name = TextOf(variable, "name");
       if (!absl::StartsWith(name, api::environment::kReservedPrefix)) return;
       Add(at + ".name",
           absl::StrCat("\"", name, "\": variables that begin with ",
                        api::environment::kReservedPrefix, " are the operator's own; rename it"));
     });
     ForEach(container, place, "volumeMounts", [this](const json& mount, const std::string& at) {
-      const std::string path = TextAt(mount, "mountPath");
+      const std::string path = TextOf(mount, "mountPath");
       for (const char* ours : {kConfigFolder, kTlsFolder}) {
         if (path != ours && !absl::StartsWith(path, absl::StrCat(ours, "/"))) continue;
         Add(at + ".mountPath",
@@ -145,7 +148,7 @@ class Checker {
       for (const auto& [name, number] : PortsOf(role_.type)) {
         if (port.value("containerPort", json()) != number) continue;
         Add(at + ".containerPort", absl::StrCat(number, " is the ", name, " port of the container ",
-                                                kRuntimeContainer, "; choose another"));
+                                                api::kRuntimeContainer, "; choose another"));
       }
     });
   }

@@ -2,8 +2,10 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "api/job_resource.h"
 #include "api/process_environment.h"
 #include "api/role_type.h"
+#include "base/json_access.h"
 #include "operator/children/role_type.h"
 #include "operator/children/template_json.h"
 
@@ -66,13 +68,13 @@ void SetEnvironment(const api::HeteroTrainingJob& job, const PodSlot& slot, json
   variables.push_back({{"name", environment::kCpuRequestMillicores},
                        {"valueFrom",
                         {{"resourceFieldRef",
-                          {{"containerName", kRuntimeContainer},
+                          {{"containerName", api::kRuntimeContainer},
                            {"resource", "requests.cpu"},
                            {"divisor", "1m"}}}}}});
-  const std::string log = TextAt(container, "terminationMessagePath");
+  const std::string log = base::TextOf(container, "terminationMessagePath");
   variables.push_back(Variable(environment::kTerminationLog, log.empty() ? kTerminationLog : log));
-  for (const json& given : ListAt(container, "env")) {
-    if (absl::StartsWith(TextAt(given, "name"), environment::kReservedPrefix)) continue;
+  for (const json& given : base::ListOf(container, "env")) {
+    if (absl::StartsWith(base::TextOf(given, "name"), environment::kReservedPrefix)) continue;
     variables.push_back(given);
   }
   container["env"] = std::move(variables);

@@ -1,6 +1,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "api/job_resource.h"
 #include "api/labels.h"
+#include "base/json_access.h"
 #include "operator/children/children.h"
 #include "operator/children/names.h"
 #include "operator/children/object_metadata.h"
@@ -11,6 +13,9 @@
 namespace hetero::children {
 namespace {
 
+using base::ListOf;
+using base::ObjectOf;
+using base::TextOf;
 using nlohmann::json;
 
 constexpr int kUser = 65532;         // "nonroot" of the distroless images
@@ -45,14 +50,14 @@ void AddToQueue(const api::HeteroTrainingJob& job, const PodSlot& slot, json& me
 
 json PodMetadata(const api::HeteroTrainingJob& job, const PodSlot& slot, const json& given) {
   json metadata = ObjectMetadata(job, PodName(job.metadata, slot.role->name, slot.index));
-  json labels = ObjectAt(given, "labels");
+  json labels = ObjectOf(given, "labels");
   Overlay(labels, metadata["labels"]);
   labels[api::kRoleLabel] = slot.role->name;
   labels[api::kReplicaIndexLabel] = absl::StrCat(slot.index);
   labels[api::kAttemptLabel] = absl::StrCat(slot.attempt);
   labels["app.kubernetes.io/component"] = slot.role->name;
   metadata["labels"] = std::move(labels);
-  metadata["annotations"] = ObjectAt(given, "annotations");
+  metadata["annotations"] = ObjectOf(given, "annotations");
   metadata["annotations"][api::kIncarnationAnnotation] = absl::StrCat(slot.incarnation);
   AddToQueue(job, slot, metadata);
   return metadata;
@@ -62,7 +67,7 @@ void SetContainers(const api::HeteroTrainingJob& job, const PodSlot& slot, const
                    json& spec) {
   json& containers = MutableList(spec, "containers");
   for (json& container : containers) {
-    if (TextAt(container, "name") != kRuntimeContainer) continue;
+    if (TextOf(container, "name") != api::kRuntimeContainer) continue;
     container = RuntimeContainer(job, slot, settings, std::move(container));
     return;
   }
@@ -71,7 +76,7 @@ void SetContainers(const api::HeteroTrainingJob& job, const PodSlot& slot, const
 
 bool IsMounted(const json& spec, const char* volume) {
   for (const json& container : spec["containers"]) {
-    if (Lists(ListAt(container, "volumeMounts"), "name", volume)) return true;
+    if (Lists(ListOf(container, "volumeMounts"), "name", volume)) return true;
   }
   return false;
 }
@@ -83,8 +88,8 @@ const char* SharedMemorySize(const PodSlot& slot) {
 
 void AddVolumes(const api::HeteroTrainingJob& job, const PodSlot& slot, json& spec) {
   json volumes = json::array();
-  for (const json& given : ListAt(spec, "volumes")) {
-    const std::string name = TextAt(given, "name");
+  for (const json& given : ListOf(spec, "volumes")) {
+    const std::string name = TextOf(given, "name");
     const bool ours = name == kConfigVolume || name == kTlsVolume || name == kTemporaryVolume ||
                       name == kSharedMemoryVolume;
     if (!ours) volumes.push_back(given);
@@ -134,7 +139,7 @@ void AddPullSecrets(const Settings& settings, json& spec) {
 
 json Pod(const api::HeteroTrainingJob& job, const PodSlot& slot, const Settings& settings) {
   const json given = TemplateOf(*slot.role);
-  json spec = ObjectAt(given, "spec");
+  json spec = ObjectOf(given, "spec");
   SetContainers(job, slot, settings, spec);
   AddVolumes(job, slot, spec);
   SetSecurity(spec);
@@ -145,7 +150,7 @@ json Pod(const api::HeteroTrainingJob& job, const PodSlot& slot, const Settings&
   SetDefault(spec, "enableServiceLinks", false);
   return {{"apiVersion", "v1"},
           {"kind", "Pod"},
-          {"metadata", PodMetadata(job, slot, ObjectAt(given, "metadata"))},
+          {"metadata", PodMetadata(job, slot, ObjectOf(given, "metadata"))},
           {"spec", std::move(spec)}};
 }
 

@@ -2,13 +2,17 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "api/job_resource.h"
 #include "api/ports.h"
+#include "base/json_access.h"
 #include "operator/children/environment.h"
 #include "operator/children/template_json.h"
 
 namespace hetero::children {
 namespace {
 
+using base::ListOf;
+using base::ObjectOf;
 using nlohmann::json;
 
 constexpr char kFileScheme[] = "file://";
@@ -99,9 +103,9 @@ bool IsExtendedResource(const std::string& name) {
 }
 
 bool NamesExtendedResource(const json& resources) {
-  if (!ListAt(resources, "claims").empty()) return true;  // dynamic resource allocation
+  if (!ListOf(resources, "claims").empty()) return true;  // dynamic resource allocation
   for (const char* part : {"limits", "requests"}) {
-    for (const auto& [name, unused] : ObjectAt(resources, part).items()) {
+    for (const auto& [name, unused] : ObjectOf(resources, part).items()) {
       if (IsExtendedResource(name)) return true;
     }
   }
@@ -109,10 +113,10 @@ bool NamesExtendedResource(const json& resources) {
 }
 
 void SetResources(const PodSlot& slot, json& container) {
-  const json given = ObjectAt(container, "resources");
+  const json given = ObjectOf(container, "resources");
   if (slot.role->type == api::RoleType::kCpuWorker) {
-    const bool given_cpu = ObjectAt(given, "requests").contains("cpu") ||
-                           ObjectAt(given, "limits").contains("cpu");  // the API copies it
+    const bool given_cpu = ObjectOf(given, "requests").contains("cpu") ||
+                           ObjectOf(given, "limits").contains("cpu");  // the API copies it
     if (given_cpu) return;
     MutableObject(MutableObject(container, "resources"), "requests")["cpu"] = kDefaultCpuRequest;
   }
@@ -167,7 +171,7 @@ std::vector<std::pair<std::string, int>> PortsOf(api::RoleType type) {
 json RuntimeContainer(const api::HeteroTrainingJob& job, const PodSlot& slot,
                       const Settings& settings, json given) {
   json container = given.is_object() ? std::move(given) : json::object();
-  container["name"] = kRuntimeContainer;
+  container["name"] = api::kRuntimeContainer;
   SetImage(slot, settings, container);
   SetCommand(job, slot, container);
   AddPorts(slot, container);

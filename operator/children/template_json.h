@@ -5,11 +5,10 @@
 
 #include "api/hetero_training_job.h"
 
-// Reading a pod template, which may have any shape: what is missing or of another type is as if
-// it were empty. Internal to operator/children.
+// Changing a pod template, which may have any shape; base/json_access.h reads it. Internal to
+// operator/children.
 namespace hetero::children {
 
-inline constexpr char kRuntimeContainer[] = "runtime";
 inline constexpr char kConfigFolder[] = "/etc/hetero";
 inline constexpr char kTlsFolder[] = "/etc/hetero-tls";
 inline constexpr char kConfigVolume[] = "hetero-config";
@@ -19,11 +18,6 @@ inline constexpr char kSharedMemoryVolume[] = "hetero-shm";
 
 // The role's template; an empty object when absent or no object.
 nlohmann::json TemplateOf(const api::Role& role);
-
-// The member `key` when it is an object (a list, a text); an empty one otherwise.
-const nlohmann::json& ObjectAt(const nlohmann::json& parent, const char* key);
-const nlohmann::json& ListAt(const nlohmann::json& parent, const char* key);
-std::string TextAt(const nlohmann::json& parent, const char* key);
 
 // Makes `parent[key]` an object (a list) if it is none, and gives it for changing.
 nlohmann::json& MutableObject(nlohmann::json& parent, const char* key);

@@ -1,6 +1,5 @@
 #include "operator/controller/controller.h"
 
-#include <algorithm>
 #include <exception>
 #include <thread>
 #include <utility>
@@ -9,55 +8,9 @@
 #include "absl/status/status.h"
 #include "base/log.h"
 #include "base/thread.h"
+#include "operator/controller/controller_metrics.h"
 
 namespace hetero::controller {
-namespace {
-
-// controller-runtime's.
-const std::vector<double>& TimeBuckets() {
-  static const auto* const buckets = new std::vector<double>{
-      0.005, 0.01, 0.025, 0.05, 0.1,  0.15, 0.2,  0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6,
-      0.7,   0.8,  0.9,   1.0,  1.25, 1.5,  1.75, 2.0,  2.5, 3.0,  3.5, 4.0,  4.5, 5,
-      6,     7,    8,     9,    10,   15,   20,   25,   30,  40,   50,  60};
-  return *buckets;
-}
-
-struct ControllerMetrics {
-  ControllerMetrics(const std::string& name, metrics::Registry& registry)
-      : success(Total(name, registry, "success")),
-        error(Total(name, registry, "error")),
-        requeue(Total(name, registry, "requeue")),
-        requeue_after(Total(name, registry, "requeue_after")),
-        errors(registry.GetCounter("controller_runtime_reconcile_errors_total",
-                                   "Total number of reconciliation errors per controller",
-                                   {{"controller", name}})),
-        panics(registry.GetCounter("controller_runtime_reconcile_panics_total",
-                                   "Total number of reconciliation panics per controller",
-                                   {{"controller", name}})),
-        time(registry.GetHistogram("controller_runtime_reconcile_time_seconds",
-                                   "Length of time per reconciliation per controller",
-                                   TimeBuckets(), {{"controller", name}})),
-        active(registry.GetGauge("controller_runtime_active_workers",
-                                 "Number of currently used workers per controller",
-                                 {{"controller", name}})),
-        workers(registry.GetGauge("controller_runtime_max_concurrent_reconciles",
-                                  "Maximum number of concurrent reconciles per controller",
-                                  {{"controller", name}})) {}
-
-  static metrics::Counter Total(const std::string& name, metrics::Registry& registry,
-                                const std::string& result) {
-    return registry.GetCounter("controller_runtime_reconcile_total",
-                               "Total number of reconciliations per controller",
-                               {{"controller", name}, {"result", result}});
-  }
-
-  metrics::Counter success, error, requeue, requeue_after;
-  metrics::Counter errors, panics;
-  metrics::Histogram time;
-  metrics::Gauge active, workers;
-};
-
-}  // namespace
 
 struct Controller::Impl {
   Impl(Options given, base::Clock& controller_clock, metrics::Registry& registry, Reconcile fn)

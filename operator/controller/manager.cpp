@@ -1,14 +1,14 @@
 #include "operator/controller/manager.h"
 
-#include <condition_variable>
 #include <list>
-#include <mutex>
 #include <optional>
+#include <set>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/log.h"
+#include "base/mutex.h"
 #include "base/thread.h"
 
 namespace hetero::controller {
@@ -26,18 +26,17 @@ std::string Join(const std::vector<std::string>& names) {
   return text;
 }
 
-struct Part {
-  std::string name;
-  std::function<absl::Status(std::stop_token)> run;
-  std::function<bool()> synced;  // caches only
-  std::stop_source stop;
-  bool ended = false;  // guarded by Impl::mutex
-  std::jthread thread;
-};
-
 }  // namespace
 
 struct Manager::Impl {
+  struct Part {
+    std::string name;
+    std::function<absl::Status(std::stop_token)> run;
+    std::function<bool()> synced;  // caches only
+    std::stop_source stop;
+    std::jthread thread;
+  };
+
   Impl(base::Clock& manager_clock, Options given) : clock(manager_clock), options(given) {}
 
   ~Impl() {
@@ -51,8 +50,8 @@ struct Manager::Impl {
     part.thread = std::jthread([this, &part] {
       base::SetThreadName(part.name);
       absl::Status status = part.run(part.stop.get_token());
-      std::lock_guard lock(mutex);
-      part.ended = true;
+      const base::MutexLock lock(mutex);
+      ended.insert(&part);
       if (!part.stop.stop_requested()) {
         FailLocked(status.ok() ? absl::InternalError(part.name + " ended by itself")
                                : std::move(status));
@@ -61,26 +60,26 @@ struct Manager::Impl {
     });
   }
 
-  void FailLocked(absl::Status status) {
+  void FailLocked(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     if (!failure) failure = std::move(status);
     halt.request_stop();
   }
 
   // Waits until all of `group` have ended, or the deadline; gives the names of those that have not.
   std::vector<std::string> WaitForEnd(const std::list<Part>& group, base::Instant deadline) {
-    std::unique_lock lock(mutex);
+    base::MutexLock lock(mutex);
     for (;;) {
       std::vector<std::string> running;
       for (const Part& part : group) {
-        if (part.thread.joinable() && !part.ended) running.push_back(part.name);
+        if (part.thread.joinable() && !ended.contains(&part)) running.push_back(part.name);
       }
       const base::Instant now = clock.Now();
       if (running.empty() || now >= deadline) return running;
       wake = std::stop_source();
       const std::stop_token changed = wake.get_token();
-      lock.unlock();
+      lock.Unlock();
       clock.SleepFor(deadline - now, changed);
-      lock.lock();
+      lock.Lock();
     }
   }
 
@@ -116,8 +115,8 @@ struct Manager::Impl {
   }
 
   void WaitForHalt() {
-    std::unique_lock lock(mutex);
-    halted.wait(lock, halt.get_token(), [] { return false; });
+    const base::MutexLock lock(mutex);
+    halted.Wait(mutex, halt.get_token(), [] { return false; });
   }
 
   absl::Status StopAll() {
@@ -138,10 +137,11 @@ struct Manager::Impl {
   std::function<absl::Status(std::stop_token)> acquire;
   std::stop_source halt;  // the outer stop, or a failure
 
-  std::mutex mutex;  // guards failure, wake and every Part::ended
-  std::condition_variable_any halted;
-  std::optional<absl::Status> failure;
-  std::stop_source wake;  // a part has ended
+  base::Mutex mutex;
+  base::CondVar halted;  // never notified: `halt` ends the wait
+  std::optional<absl::Status> failure ABSL_GUARDED_BY(mutex);
+  std::stop_source wake ABSL_GUARDED_BY(mutex);  // a part has ended
+  std::set<const Part*> ended ABSL_GUARDED_BY(mutex);
 
   // Lists, because the threads hold on to their part.
   std::list<Part> caches;
@@ -155,7 +155,7 @@ Manager::Manager(base::Clock& clock, Options options)
 Manager::~Manager() = default;
 
 void Manager::AddCache(std::string name, Run run, std::function<bool()> synced) {
-  Part& part = impl_->caches.emplace_back();
+  Impl::Part& part = impl_->caches.emplace_back();
   part.name = std::move(name);
   part.run = [run = std::move(run)](std::stop_token stop) {
     run(std::move(stop));
@@ -167,7 +167,7 @@ void Manager::AddCache(std::string name, Run run, std::function<bool()> synced) 
 void Manager::SetElection(std::function<absl::Status(std::stop_token)> acquire,
                           std::function<absl::Status(std::stop_token)> hold) {
   impl_->acquire = std::move(acquire);
-  Part& part = impl_->election.emplace_back();
+  Impl::Part& part = impl_->election.emplace_back();
   part.name = "leader election";
   part.run = [hold = std::move(hold)](std::stop_token stop) {
     const absl::Status status = hold(stop);
@@ -177,7 +177,7 @@ void Manager::SetElection(std::function<absl::Status(std::stop_token)> acquire,
 }
 
 void Manager::AddWorker(std::string name, Run run) {
-  Part& part = impl_->workers.emplace_back();
+  Impl::Part& part = impl_->workers.emplace_back();
   part.name = std::move(name);
   part.run = [run = std::move(run)](std::stop_token stop) {
     run(std::move(stop));
@@ -198,17 +198,17 @@ absl::Status Manager::Start(std::stop_token stop) {
   absl::Status status = impl.SyncCaches();
   if (status.ok()) status = impl.Lead();
   if (status.ok() && !impl.halt.stop_requested()) {
-    for (Part& part : impl.election) impl.StartPart(part);
-    for (Part& part : impl.workers) impl.StartPart(part);
+    for (Impl::Part& part : impl.election) impl.StartPart(part);
+    for (Impl::Part& part : impl.workers) impl.StartPart(part);
     impl.WaitForHalt();
   }
   {
-    std::lock_guard lock(impl.mutex);
+    const base::MutexLock lock(impl.mutex);
     if (impl.failure) status = *impl.failure;
   }
   if (absl::IsAborted(status)) {
     // Somebody else may lead now; waiting for anything would only prolong the overlap.
-    for (Part& part : impl.workers) part.stop.request_stop();
+    for (Impl::Part& part : impl.workers) part.stop.request_stop();
     return status;
   }
   const absl::Status stopped = impl.StopAll();

@@ -1,16 +1,15 @@
 #include "operator/controller/work_queue.h"
 
 #include <algorithm>
-#include <condition_variable>
 #include <deque>
 #include <map>
-#include <mutex>
 #include <set>
 #include <thread>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
+#include "base/mutex.h"
 #include "base/thread.h"
 #include "operator/controller/queue_metrics.h"
 
@@ -21,22 +20,22 @@ constexpr base::Duration kUnfinishedWorkPeriod = std::chrono::milliseconds(500);
 
 }  // namespace
 
-// Names end in Locked where the caller holds `mutex`.
 struct WorkQueue::Impl {
   Impl(const std::string& name, base::Clock& queue_clock, metrics::Registry& registry,
        RateLimiter::Options limits)
       : clock(queue_clock), metrics(name, registry), limiter(limits) {}
 
-  void AddLocked(const std::string& key, base::Instant now) {
+  void AddLocked(const std::string& key, base::Instant now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     if (shut_down || !dirty.emplace(key, now).second) return;
     metrics.adds.Add();
     metrics.depth.Add(1);
     if (processing.contains(key)) return;  // Done() will queue it
     queue.push_back(key);
-    available.notify_one();
+    available.NotifyOne();
   }
 
-  void AddAfterLocked(const std::string& key, base::Duration delay, base::Instant now) {
+  void AddAfterLocked(const std::string& key, base::Duration delay, base::Instant now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     if (shut_down) return;
     if (delay <= base::Duration::zero()) return AddLocked(key, now);
     metrics.retries.Add();
@@ -52,7 +51,7 @@ struct WorkQueue::Impl {
   }
 
   // Also called by readers, so that nobody sees a due key late because the timer's thread is.
-  void QueueDueLocked(base::Instant now) {
+  void QueueDueLocked(base::Instant now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     while (!delayed.empty() && delayed.begin()->first <= now) {
       const std::string key = delayed.begin()->second;
       delayed.erase(delayed.begin());
@@ -61,7 +60,7 @@ struct WorkQueue::Impl {
     }
   }
 
-  void MeasureLocked(base::Instant now) {
+  void MeasureLocked(base::Instant now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     base::Duration total{0};
     base::Duration longest{0};
     for (const auto& [key, since] : processing) {
@@ -73,20 +72,20 @@ struct WorkQueue::Impl {
   }
 
   // When the timer has something to do next; max: not until told.
-  base::Instant NextTimeLocked() const {
+  base::Instant NextTimeLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     base::Instant next = delayed.empty() ? base::Instant::max() : delayed.begin()->first;
     if (measuring) next = std::min(next, next_measure);
     return next;
   }
 
-  void WakeTimerLocked(base::Instant by) {
+  void WakeTimerLocked(base::Instant by) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     if (by < timer_until) timer_wake.request_stop();
-    timer_changed.notify_one();
+    timer_changed.NotifyOne();
   }
 
   void RunTimer() {
     base::SetThreadName("queue timer");
-    std::unique_lock lock(mutex);
+    base::MutexLock lock(mutex);
     while (!shut_down) {
       const base::Instant now = clock.Now();
       QueueDueLocked(now);
@@ -97,37 +96,42 @@ struct WorkQueue::Impl {
       }
       timer_until = NextTimeLocked();
       if (timer_until == base::Instant::max()) {
-        timer_changed.wait(lock,
-                           [&] { return shut_down || NextTimeLocked() != base::Instant::max(); });
+        timer_changed.Wait(mutex, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+          return shut_down || NextTimeLocked() != base::Instant::max();
+        });
         continue;
       }
       timer_wake = std::stop_source();
       const std::stop_token wake = timer_wake.get_token();
       const base::Duration wait = timer_until - now;
-      lock.unlock();
+      lock.Unlock();
       clock.SleepFor(wait, wake);
-      lock.lock();
+      lock.Lock();
     }
   }
 
   base::Clock& clock;
   QueueMetrics metrics;
 
-  mutable std::mutex mutex;                                   // guards all below but the thread
-  std::condition_variable_any available;                      // queue, shut_down
-  std::deque<std::string> queue;                              // in `dirty`, not in `processing`
-  std::unordered_map<std::string, base::Instant> dirty;       // to be handed out; since when
-  std::unordered_map<std::string, base::Instant> processing;  // between Get and Done; since when
-  std::set<std::pair<base::Instant, std::string>> delayed;
-  std::unordered_map<std::string, base::Instant> due_of;  // of the keys in `delayed`
-  RateLimiter limiter;
-  bool shut_down = false;
+  mutable base::Mutex mutex;
+  base::CondVar available;                               // queue, shut_down
+  std::deque<std::string> queue ABSL_GUARDED_BY(mutex);  // in `dirty`, not in `processing`
+  // To be handed out; since when.
+  std::unordered_map<std::string, base::Instant> dirty ABSL_GUARDED_BY(mutex);
+  // Between Get and Done; since when.
+  std::unordered_map<std::string, base::Instant> processing ABSL_GUARDED_BY(mutex);
+  std::set<std::pair<base::Instant, std::string>> delayed ABSL_GUARDED_BY(mutex);
+  // Of the keys in `delayed`.
+  std::unordered_map<std::string, base::Instant> due_of ABSL_GUARDED_BY(mutex);
+  RateLimiter limiter ABSL_GUARDED_BY(mutex);
+  bool shut_down ABSL_GUARDED_BY(mutex) = false;
 
-  std::condition_variable timer_changed;  // delayed, measuring, shut_down; the timer's idle wait
-  base::Instant timer_until = base::Instant::max();
-  std::stop_source timer_wake;  // ends the timer's sleep
-  bool measuring = false;       // keys are, or were at the last look, being processed
-  base::Instant next_measure;
+  base::CondVar timer_changed;  // delayed, measuring, shut_down; the timer's idle wait
+  base::Instant timer_until ABSL_GUARDED_BY(mutex) = base::Instant::max();
+  std::stop_source timer_wake ABSL_GUARDED_BY(mutex);  // ends the timer's sleep
+  // Keys are, or were at the last look, being processed.
+  bool measuring ABSL_GUARDED_BY(mutex) = false;
+  base::Instant next_measure ABSL_GUARDED_BY(mutex);
   std::jthread timer;
 };
 
@@ -140,38 +144,40 @@ WorkQueue::WorkQueue(std::string name, base::Clock& clock, metrics::Registry& re
 WorkQueue::~WorkQueue() { ShutDown(); }
 
 void WorkQueue::Add(const std::string& key) {
-  std::lock_guard lock(impl_->mutex);
+  const base::MutexLock lock(impl_->mutex);
   impl_->AddLocked(key, impl_->clock.Now());
 }
 
 void WorkQueue::AddAfter(const std::string& key, base::Duration delay) {
-  std::lock_guard lock(impl_->mutex);
+  const base::MutexLock lock(impl_->mutex);
   impl_->AddAfterLocked(key, delay, impl_->clock.Now());
 }
 
 void WorkQueue::AddRateLimited(const std::string& key) {
-  std::lock_guard lock(impl_->mutex);
+  const base::MutexLock lock(impl_->mutex);
   const base::Instant now = impl_->clock.Now();
   impl_->AddAfterLocked(key, impl_->limiter.When(key, now), now);
 }
 
 void WorkQueue::Forget(const std::string& key) {
-  std::lock_guard lock(impl_->mutex);
+  const base::MutexLock lock(impl_->mutex);
   impl_->limiter.Forget(key);
 }
 
 int WorkQueue::Failures(const std::string& key) const {
-  std::lock_guard lock(impl_->mutex);
+  const base::MutexLock lock(impl_->mutex);
   return impl_->limiter.Failures(key);
 }
 
 std::optional<std::string> WorkQueue::Get(std::stop_token stop) {
   Impl& impl = *impl_;
-  std::unique_lock lock(impl.mutex);
+  const base::MutexLock lock(impl.mutex);
   impl.QueueDueLocked(impl.clock.Now());
-  impl.available.wait(lock, stop, [&] { return !impl.queue.empty() || impl.shut_down; });
+  impl.available.Wait(impl.mutex, stop, [&impl]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(impl.mutex) {
+    return !impl.queue.empty() || impl.shut_down;
+  });
   if (stop.stop_requested()) {
-    impl.available.notify_one();  // this call may have taken the only notification of a key
+    impl.available.NotifyOne();  // this call may have taken the only notification of a key
     return std::nullopt;
   }
   if (impl.queue.empty()) return std::nullopt;
@@ -194,27 +200,27 @@ std::optional<std::string> WorkQueue::Get(std::stop_token stop) {
 
 void WorkQueue::Done(const std::string& key) {
   Impl& impl = *impl_;
-  std::lock_guard lock(impl.mutex);
+  const base::MutexLock lock(impl.mutex);
   const auto started = impl.processing.find(key);
   if (started == impl.processing.end()) return;
   impl.metrics.work_duration.Observe(base::ToSeconds(impl.clock.Now() - started->second));
   impl.processing.erase(started);
   if (impl.dirty.contains(key)) {
     impl.queue.push_back(key);
-    impl.available.notify_one();
+    impl.available.NotifyOne();
   }
 }
 
 void WorkQueue::ShutDown() {
-  std::lock_guard lock(impl_->mutex);
+  const base::MutexLock lock(impl_->mutex);
   impl_->shut_down = true;
-  impl_->available.notify_all();
+  impl_->available.NotifyAll();
   impl_->timer_wake.request_stop();
-  impl_->timer_changed.notify_one();
+  impl_->timer_changed.NotifyOne();
 }
 
 size_t WorkQueue::depth() const {
-  std::lock_guard lock(impl_->mutex);
+  const base::MutexLock lock(impl_->mutex);
   impl_->QueueDueLocked(impl_->clock.Now());
   return impl_->queue.size();
 }

@@ -5,11 +5,15 @@
 #include <utility>
 
 #include "absl/strings/cord.h"
+#include "base/json_access.h"
 #include "operator/kube/client.h"
 
 namespace hetero::kube {
 namespace {
 
+using base::FieldOf;
+using base::SmallIntegerOf;
+using base::TextOf;
 using nlohmann::json;
 
 constexpr char kRetryAfterUrl[] = "hetero/kube/retry-after-seconds";
@@ -63,14 +67,6 @@ absl::Status MakeError(std::string_view call, int code, std::string_view reason,
   return status;
 }
 
-int IntAt(const json& object, std::string_view key) {
-  if (!object.is_object()) return 0;
-  const auto found = object.find(key);
-  if (found == object.end() || !found->is_number_integer()) return 0;
-  const auto value = found->get<int64_t>();
-  return value < 0 || value > INT32_MAX ? 0 : static_cast<int>(value);
-}
-
 std::string Printable(std::string_view text) {
   std::string quoted(text.substr(0, kQuotedBytes));
   std::replace_if(
@@ -80,35 +76,26 @@ std::string Printable(std::string_view text) {
 
 }  // namespace
 
-std::string StringAt(const json& object, std::string_view key) {
-  if (!object.is_object()) return "";
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
 absl::Status ErrorOfResponse(std::string_view call, const Response& response) {
   std::optional<int> retry_after;
   if (const auto header = response.headers.find("retry-after"); header != response.headers.end()) {
     retry_after = ParseSeconds(header->second);
   }
   const json body = json::parse(response.body, nullptr, /*allow_exceptions=*/false);
-  if (StringAt(body, "kind") != "Status") {
+  if (TextOf(body, "kind") != "Status") {
     return MakeError(call, response.status, "", Printable(response.body), retry_after);
   }
-  return MakeError(call, response.status, StringAt(body, "reason"), StringAt(body, "message"),
+  return MakeError(call, response.status, TextOf(body, "reason"), TextOf(body, "message"),
                    retry_after);
 }
 
 absl::Status ErrorOfStatusObject(std::string_view call, const json& object) {
-  int code = IntAt(object, "code");
+  int code = SmallIntegerOf(object, "code");
   if (code < 400) code = 500;
   std::optional<int> retry_after;
-  if (object.is_object() && object.contains("details")) {
-    const int seconds = IntAt(object["details"], "retryAfterSeconds");
-    if (seconds > 0) retry_after = seconds;
-  }
-  return MakeError(call, code, StringAt(object, "reason"), StringAt(object, "message"),
-                   retry_after);
+  const int seconds = SmallIntegerOf(FieldOf(object, "details"), "retryAfterSeconds");
+  if (seconds > 0) retry_after = seconds;
+  return MakeError(call, code, TextOf(object, "reason"), TextOf(object, "message"), retry_after);
 }
 
 bool IsQuotaExceeded(const absl::Status& status) {

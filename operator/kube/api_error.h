@@ -16,7 +16,4 @@ absl::Status ErrorOfResponse(std::string_view call, const Response& response);
 // The error that a Status object means; ERROR events of a watch carry one.
 absl::Status ErrorOfStatusObject(std::string_view call, const nlohmann::json& object);
 
-// The string at `key`, or empty when `object` is no object or holds no string there.
-std::string StringAt(const nlohmann::json& object, std::string_view key);
-
 }  // namespace hetero::kube

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <utility>
 
+#include "base/json_access.h"
 #include "base/status_macros.h"
 #include "operator/kube/api_error.h"
 #include "operator/kube/rate_limit.h"
@@ -203,8 +204,8 @@ absl::StatusOr<ObjectList> Client::List(const Resource& resource, const std::str
   HETERO_ASSIGN_OR_RETURN(json page, impl_->CallForObject(request, std::move(stop)));
   ObjectList list;
   if (const auto metadata = page.find("metadata"); metadata != page.end()) {
-    list.resource_version = StringAt(*metadata, "resourceVersion");
-    list.continue_token = StringAt(*metadata, "continue");
+    list.resource_version = base::TextOf(*metadata, "resourceVersion");
+    list.continue_token = base::TextOf(*metadata, "continue");
   }
   const auto items = page.find("items");
   if (items == page.end() || items->is_null()) return list;
@@ -287,7 +288,7 @@ absl::Status Client::Watch(const Resource& resource, const std::string& name_spa
   absl::Status in_stream;
   const auto on_line = [&](std::string_view line) {
     json event = json::parse(line, nullptr, /*allow_exceptions=*/false);
-    const std::string type = StringAt(event, "type");
+    const std::string type = base::TextOf(event, "type");
     const auto object = event.is_object() ? event.find("object") : event.end();
     if (type.empty() || object == event.end() || !object->is_object()) {
       in_stream = absl::UnavailableError(call + ": a line of " + std::to_string(line.size()) +

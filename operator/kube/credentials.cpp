@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <fstream>
 #include <iterator>
-#include <mutex>
 #include <utility>
 
 #include "base/log.h"
+#include "base/mutex.h"
 #include "base/status_macros.h"
 
 namespace hetero::kube {
@@ -35,7 +35,7 @@ class Files : public CredentialSource {
         key_(std::move(key)) {}
 
   absl::StatusOr<Credential> Get(bool refresh) override {
-    std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     if (known_.has_value() && !refresh && clock_.Now() - read_at_ < kReadAgain) return *known_;
     absl::StatusOr<Credential> read = Read();
     if (!read.ok()) {
@@ -61,9 +61,9 @@ class Files : public CredentialSource {
 
   base::Clock& clock_;
   const TextOrFile token_, certificate_, key_;
-  std::mutex mutex_;  // guards known_ and read_at_
-  std::optional<Credential> known_;
-  base::Instant read_at_;
+  base::Mutex mutex_;
+  std::optional<Credential> known_ ABSL_GUARDED_BY(mutex_);
+  base::Instant read_at_ ABSL_GUARDED_BY(mutex_);
 };
 
 class Exec : public CredentialSource {
@@ -72,7 +72,7 @@ class Exec : public CredentialSource {
       : clock_(clock), plugin_(std::move(plugin)), where_(std::move(where)) {}
 
   absl::StatusOr<Credential> Get(bool refresh) override {
-    std::lock_guard lock(mutex_);  // held while it runs: all others want its result too
+    const base::MutexLock lock(mutex_);  // held while it runs: all others want its result too
     const bool valid = known_.has_value() && (!known_->expires.has_value() ||
                                               clock_.WallNow() + kBeforeExpiry < *known_->expires);
     if (valid && !refresh) return known_->credential;
@@ -97,8 +97,8 @@ class Exec : public CredentialSource {
   base::Clock& clock_;
   const ExecPlugin plugin_;
   const std::string where_;
-  std::mutex mutex_;  // guards known_
-  std::optional<ExecCredential> known_;
+  base::Mutex mutex_;
+  std::optional<ExecCredential> known_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace

@@ -5,20 +5,20 @@
 namespace hetero::kube {
 
 bool Exchange::abandoned() const {
-  std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   return abandoned_;
 }
 
 void Exchange::OnHead(int status, std::map<std::string, std::string> headers) {
-  std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   head_.status = status;
   head_.headers = std::move(headers);
   news_ = true;
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 Exchange::Verdict Exchange::OnBytes(std::string_view bytes, std::function<void()> resume) {
-  std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   if (abandoned_ || ended_) return Verdict::kRefuse;
   received_ += bytes.size();
   if (received_ > limits_.body) {
@@ -28,7 +28,7 @@ Exchange::Verdict Exchange::OnBytes(std::string_view bytes, std::function<void()
   }
   bytes_.append(bytes);
   news_ = true;
-  changed_.notify_all();
+  changed_.NotifyAll();
   if (bytes_.size() <= limits_.window) return Verdict::kGoOn;
   resume_ = std::move(resume);
   return Verdict::kPause;
@@ -41,47 +41,50 @@ void Exchange::EndLocked(absl::Status status) {
                  ? absl::UnavailableError("the request was given up without a reply")
                  : std::move(status);
   news_ = true;
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 void Exchange::OnEnd() { OnFailure(absl::OkStatus()); }
 
 void Exchange::OnFailure(absl::Status status) {
-  std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   EndLocked(std::move(status));
 }
 
 Exchange::Wake Exchange::AwaitNews(base::Instant deadline, const std::stop_token& stop) {
-  std::unique_lock lock(mutex_);
-  const bool news = changed_.wait_until(lock, stop, deadline, [this] { return news_; });
+  const base::MutexLock lock(mutex_);
+  const bool news = changed_.WaitUntil(
+      mutex_, deadline, stop, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return news_; });
   news_ = false;
   if (news) return Wake::kNews;
   return stop.stop_requested() ? Wake::kStopped : Wake::kDeadline;
 }
 
 Exchange::Wake Exchange::AwaitEnd(base::Instant deadline, const std::stop_token& stop) {
-  std::unique_lock lock(mutex_);
-  if (changed_.wait_until(lock, stop, deadline, [this] { return ended_; })) return Wake::kNews;
+  const base::MutexLock lock(mutex_);
+  const bool ended = changed_.WaitUntil(
+      mutex_, deadline, stop, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return ended_; });
+  if (ended) return Wake::kNews;
   return stop.stop_requested() ? Wake::kStopped : Wake::kDeadline;
 }
 
 bool Exchange::has_head() const {
-  std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   return head_.status != 0;
 }
 
 bool Exchange::ended() const {
-  std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   return ended_;
 }
 
 absl::Status Exchange::failure() const {
-  std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   return failure_;
 }
 
 Response Exchange::head() const {
-  std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   return head_;
 }
 
@@ -89,7 +92,7 @@ std::string Exchange::TakeBytes() {
   std::string taken;
   std::function<void()> resume;
   {
-    std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     taken.swap(bytes_);
     resume.swap(resume_);
   }
@@ -100,7 +103,7 @@ std::string Exchange::TakeBytes() {
 void Exchange::Abandon() {
   std::function<void()> resume;
   {
-    std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     abandoned_ = true;
     bytes_ = std::string();
     resume.swap(resume_);

@@ -1,15 +1,14 @@
 #pragma once
 
-#include <condition_variable>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <stop_token>
 #include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "operator/kube/transport.h"
 
 namespace hetero::kube {
@@ -52,19 +51,19 @@ class Exchange {
   void Abandon();
 
  private:
-  void EndLocked(absl::Status status);
+  void EndLocked(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Limits limits_;
-  mutable std::mutex mutex_;  // guards everything below
-  std::condition_variable_any changed_;
-  Response head_;  // status 0: not there yet
-  std::string bytes_;
-  size_t received_ = 0;
-  bool news_ = false;
-  bool ended_ = false;
-  bool abandoned_ = false;
-  absl::Status failure_;
-  std::function<void()> resume_;  // of the network, while it pauses
+  mutable base::Mutex mutex_;
+  base::CondVar changed_;                  // news_, ended_
+  Response head_ ABSL_GUARDED_BY(mutex_);  // status 0: not there yet
+  std::string bytes_ ABSL_GUARDED_BY(mutex_);
+  size_t received_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool news_ ABSL_GUARDED_BY(mutex_) = false;
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  bool abandoned_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status failure_ ABSL_GUARDED_BY(mutex_);
+  std::function<void()> resume_ ABSL_GUARDED_BY(mutex_);  // of the network, while it pauses
 };
 
 }  // namespace hetero::kube

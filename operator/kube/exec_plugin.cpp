@@ -12,8 +12,8 @@
 #include <cstring>
 
 #include "absl/time/time.h"
+#include "base/json_access.h"
 #include "base/status_macros.h"
-#include "operator/kube/api_error.h"
 #include "operator/kube/system_authorities.h"
 
 extern char** environ;
@@ -21,6 +21,7 @@ extern char** environ;
 namespace hetero::kube {
 namespace {
 
+using base::TextOf;
 using nlohmann::json;
 
 constexpr size_t kLongestOutput = size_t{1} << 20;
@@ -190,16 +191,16 @@ absl::StatusOr<std::string> OutputOf(const ExecPlugin& plugin) {
 absl::StatusOr<ExecCredential> ParseExecCredential(const std::string& text,
                                                    const std::string& api_version) {
   const json output = json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (StringAt(output, "kind") != "ExecCredential") {
+  if (TextOf(output, "kind") != "ExecCredential") {
     return absl::UnauthenticatedError("it printed no ExecCredential object");
   }
-  if (StringAt(output, "apiVersion") != api_version) {
+  if (TextOf(output, "apiVersion") != api_version) {
     return absl::UnauthenticatedError("it answered in apiVersion \"" +
-                                      StringAt(output, "apiVersion") + "\", not " + api_version);
+                                      TextOf(output, "apiVersion") + "\", not " + api_version);
   }
   const json status = output.value("status", json());
-  ExecCredential result{{StringAt(status, "token"), StringAt(status, "clientCertificateData"),
-                         StringAt(status, "clientKeyData")},
+  ExecCredential result{{TextOf(status, "token"), TextOf(status, "clientCertificateData"),
+                         TextOf(status, "clientKeyData")},
                         std::nullopt};
   if (result.credential.token.empty() && result.credential.certificate_pem.empty()) {
     return absl::UnauthenticatedError("its status holds neither token nor clientCertificateData");
@@ -208,7 +209,7 @@ absl::StatusOr<ExecCredential> ParseExecCredential(const std::string& text,
     return absl::UnauthenticatedError(
         "its status holds only one of clientCertificateData and clientKeyData");
   }
-  if (const std::string expires = StringAt(status, "expirationTimestamp"); !expires.empty()) {
+  if (const std::string expires = TextOf(status, "expirationTimestamp"); !expires.empty()) {
     absl::Time time;
     std::string error;
     if (!absl::ParseTime(absl::RFC3339_full, expires, &time, &error)) {

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <algorithm>
-#include <mutex>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 
 namespace hetero::kube {
 
@@ -17,7 +17,7 @@ class RateLimit {
   // Takes a token, a future one if need be, and says how long to wait for it.
   base::Duration Reserve() {
     if (qps_ <= 0) return base::Duration::zero();
-    std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     const base::Instant now = clock_.Now();
     tokens_ = std::min(burst_, tokens_ + base::ToSeconds(now - at_) * qps_) - 1;
     at_ = now;
@@ -25,7 +25,7 @@ class RateLimit {
   }
   // Gives back a token that was not used.
   void Return() {
-    std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     tokens_ += 1;
   }
 
@@ -33,9 +33,9 @@ class RateLimit {
   base::Clock& clock_;
   const double qps_;
   const double burst_;
-  std::mutex mutex_;  // guards tokens_ and at_
-  double tokens_;     // below zero: promised to those who wait
-  base::Instant at_;
+  base::Mutex mutex_;
+  double tokens_ ABSL_GUARDED_BY(mutex_);  // below zero: promised to those who wait
+  base::Instant at_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace hetero::kube

@@ -1,6 +1,6 @@
 #include "operator/kube/resource.h"
 
-#include "operator/kube/api_error.h"
+#include "base/json_access.h"
 
 namespace hetero::kube {
 
@@ -21,10 +21,8 @@ ObjectKey ObjectKey::Parse(std::string_view text) {
 }
 
 ObjectKey ObjectKey::Of(const nlohmann::json& object) {
-  if (!object.is_object()) return {};
-  const auto metadata = object.find("metadata");
-  if (metadata == object.end()) return {};
-  return {StringAt(*metadata, "namespace"), StringAt(*metadata, "name")};
+  const nlohmann::json& metadata = base::FieldOf(object, "metadata");
+  return {base::TextOf(metadata, "namespace"), base::TextOf(metadata, "name")};
 }
 
 std::string Escape(std::string_view text) {

@@ -2,14 +2,13 @@
 
 #include <cpprest/http_client.h>
 
-#include <condition_variable>
 #include <exception>
 #include <memory>
-#include <mutex>
 #include <stdexcept>
 #include <string>
 
 #include "absl/status/status.h"
+#include "base/mutex.h"
 #include "operator/kube/cluster_access.h"
 #include "operator/kube/tls_context.h"
 
@@ -71,22 +70,23 @@ inline const std::string& NameOf(const ClusterAccess& access, const web::uri& se
 class InFlight {
  public:
   void Begin() {
-    std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     ++count_;
   }
   void End() {
-    std::lock_guard lock(mutex_);
-    if (--count_ == 0) none_.notify_all();
+    const base::MutexLock lock(mutex_);
+    if (--count_ == 0) none_.NotifyAll();
   }
   void AwaitNone() {
-    std::unique_lock lock(mutex_);
-    none_.wait_for(lock, kLastRequests, [this] { return count_ == 0; });
+    const base::MutexLock lock(mutex_);
+    none_.WaitUntil(mutex_, base::Clock::Real().Now() + kLastRequests, {},
+                    [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return count_ == 0; });
   }
 
  private:
-  std::mutex mutex_;  // guards count_
-  std::condition_variable none_;
-  int count_ = 0;
+  base::Mutex mutex_;
+  base::CondVar none_;
+  int count_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 // The connections made with one client certificate. Requests and streams have pools of their own.

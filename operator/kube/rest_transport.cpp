@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <exception>
-#include <mutex>
 #include <set>
 #include <stdexcept>
 #include <utility>
 
+#include "base/mutex.h"
 #include "base/status_macros.h"
 #include "operator/kube/exchange.h"
 #include "operator/kube/line_framer.h"
@@ -155,8 +155,11 @@ class RestTransport : public Transport {
     std::shared_ptr<Connections> connections;
   };
 
-  // `refused`: what the server has just answered 401 to, if anything.
-  absl::StatusOr<Shown> Show(const Credential* refused);
+  absl::StatusOr<Shown> Show();
+  // The same, when the server has just answered 401 to `refused`. Of many calls refused at once,
+  // the first one replaces what they share.
+  absl::StatusOr<Shown> ShowInPlaceOf(const Credential& refused);
+  Shown Use(Credential credential);
   void Start(const Request& request, const Shown& shown, bool stream, Call& call);
   absl::StatusOr<Response> SendOnce(const Request& request, const Shown& shown,
                                     base::Instant deadline, const std::stop_token& stop);
@@ -171,29 +174,35 @@ class RestTransport : public Transport {
   std::string host_;
   std::string host_header_;  // empty: cpprestsdk's own
   const std::shared_ptr<InFlight> in_flight_ = std::make_shared<InFlight>();
-  std::mutex refresh_;  // held while a refused credential is replaced; before mutex_
-  std::mutex mutex_;    // guards shown_
-  Shown shown_;
+  // Held while a refused credential is replaced.
+  base::Mutex refresh_ ABSL_ACQUIRED_BEFORE(mutex_);
+  base::Mutex mutex_;
+  Shown shown_ ABSL_GUARDED_BY(mutex_);
 };
 
 bool SameCredential(const Credential& a, const Credential& b) {
   return a.token == b.token && a.certificate_pem == b.certificate_pem && a.key_pem == b.key_pem;
 }
 
-absl::StatusOr<RestTransport::Shown> RestTransport::Show(const Credential* refused) {
-  Credential credential;
-  if (access_.credentials != nullptr) {
-    std::unique_lock refresh(refresh_, std::defer_lock);
-    bool replace = refused != nullptr;
-    if (replace) {
-      refresh.lock();
-      std::lock_guard lock(mutex_);
-      // Of many calls refused at once, the first one replaces what they share.
-      replace = SameCredential(shown_.credential, *refused);
-    }
-    HETERO_ASSIGN_OR_RETURN(credential, access_.credentials->Get(replace));
+absl::StatusOr<RestTransport::Shown> RestTransport::Show() {
+  if (access_.credentials == nullptr) return Use({});
+  HETERO_ASSIGN_OR_RETURN(Credential credential, access_.credentials->Get(/*refresh=*/false));
+  return Use(std::move(credential));
+}
+
+absl::StatusOr<RestTransport::Shown> RestTransport::ShowInPlaceOf(const Credential& refused) {
+  const base::MutexLock refresh(refresh_);
+  bool replace = false;
+  {
+    const base::MutexLock lock(mutex_);
+    replace = SameCredential(shown_.credential, refused);
   }
-  std::lock_guard lock(mutex_);
+  HETERO_ASSIGN_OR_RETURN(Credential credential, access_.credentials->Get(replace));
+  return Use(std::move(credential));
+}
+
+RestTransport::Shown RestTransport::Use(Credential credential) {
+  const base::MutexLock lock(mutex_);
   if (shown_.connections == nullptr ||
       credential.certificate_pem != shown_.credential.certificate_pem ||
       credential.key_pem != shown_.credential.key_pem) {
@@ -301,11 +310,11 @@ absl::StatusOr<Response> RestTransport::StreamOnce(const Request& request, const
 template <typename Once>
 absl::StatusOr<Response> RestTransport::WithCredential(const Request& request, const Once& once) {
   absl::StatusOr<Response> response;
-  absl::StatusOr<Shown> shown = Show(nullptr);
+  absl::StatusOr<Shown> shown = Show();
   if (shown.ok()) response = once(*shown);
   if (shown.ok() && response.ok() && response->status == 401 && access_.credentials != nullptr) {
     const Credential refused = shown->credential;
-    shown = Show(&refused);
+    shown = ShowInPlaceOf(refused);
     if (shown.ok() && !SameCredential(shown->credential, refused)) response = once(*shown);
   }
   const absl::Status& status = shown.ok() ? response.status() : shown.status();

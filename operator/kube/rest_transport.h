@@ -11,7 +11,7 @@ namespace hetero::kube {
 // only, TLS 1.2 or newer.
 absl::StatusOr<std::unique_ptr<Transport>> MakeRestTransport(ClusterAccess access);
 
-// cpprestsdk reads the system's authorities anew for each connection, only for us to leave them
+// cpprestsdk reads the system's authorities for each connection, only for us to leave them
 // out: 0.7 MB and 3 ms each. After this call, early in main while there is one thread, it finds
 // none. Child processes and connections that want them still do.
 void KeepSystemAuthoritiesFromCpprest();

@@ -3,13 +3,13 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "operator/kube/client.h"
 
 namespace hetero::kube {
@@ -47,25 +47,25 @@ class Store {
   std::string GroupOf(const Value& value) const {
     return index_ && value != nullptr ? index_(*value) : std::string();
   }
-  void Leave(const std::string& group, const Entry* entry);
+  void Leave(const std::string& group, const Entry* entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  mutable std::mutex mutex_;  // guards values_ and groups_
-  Values values_;
+  mutable base::Mutex mutex_;
+  Values values_ ABSL_GUARDED_BY(mutex_);
   // Members by their place in values_, so that no key is kept twice.
-  std::unordered_map<std::string, std::set<const Entry*, ByKey>> groups_;
+  std::unordered_map<std::string, std::set<const Entry*, ByKey>> groups_ ABSL_GUARDED_BY(mutex_);
   const Index index_;
 };
 
 template <typename T>
 typename Store<T>::Value Store<T>::Get(const ObjectKey& key) const {
-  std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   auto it = values_.find(key);
   return it == values_.end() ? nullptr : it->second;
 }
 
 template <typename T>
 std::vector<typename Store<T>::Value> Store<T>::In(const std::string& group) const {
-  std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   std::vector<Value> found;
   auto it = groups_.find(group);
   if (it == groups_.end()) return found;
@@ -76,7 +76,7 @@ std::vector<typename Store<T>::Value> Store<T>::In(const std::string& group) con
 
 template <typename T>
 std::vector<ObjectKey> Store<T>::Keys() const {
-  std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   std::vector<ObjectKey> keys;
   keys.reserve(values_.size());
   for (const auto& [key, value] : values_) keys.push_back(key);
@@ -85,7 +85,7 @@ std::vector<ObjectKey> Store<T>::Keys() const {
 
 template <typename T>
 size_t Store<T>::size() const {
-  std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   return values_.size();
 }
 
@@ -93,7 +93,7 @@ template <typename T>
 typename Store<T>::Value Store<T>::Put(const ObjectKey& key, Value value) {
   if (value == nullptr) return Remove(key);
   const std::string group = GroupOf(value);
-  std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   Entry& entry = *values_.try_emplace(key).first;
   Value before = std::exchange(entry.second, std::move(value));
   const std::string old_group = GroupOf(before);
@@ -105,7 +105,7 @@ typename Store<T>::Value Store<T>::Put(const ObjectKey& key, Value value) {
 
 template <typename T>
 typename Store<T>::Value Store<T>::Remove(const ObjectKey& key) {
-  std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   auto it = values_.find(key);
   if (it == values_.end()) return nullptr;
   Leave(GroupOf(it->second), &*it);

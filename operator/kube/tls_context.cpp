@@ -119,7 +119,7 @@ absl::StatusOr<TlsSettings::Context> TlsSettings::MakeContext() {
 }
 
 absl::StatusOr<SSL_CTX*> TlsSettings::SharedContext() {
-  std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   if (context_ == nullptr) {
     HETERO_ASSIGN_OR_RETURN(context_, MakeContext());
   }
@@ -135,13 +135,13 @@ int TlsSettings::Verify(X509_STORE_CTX* store, void* self) {
   auto* settings = static_cast<TlsSettings*>(self);
   const int error = X509_STORE_CTX_get_error(store);
   ERR_clear_error();  // else the handshake's error is that of some signature's arithmetic
-  std::lock_guard lock(settings->mutex_);
+  const base::MutexLock lock(settings->mutex_);
   settings->last_refusal_ = RefusalText(error);
   return verified;
 }
 
 std::string TlsSettings::last_refusal() const {
-  std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   return last_refusal_;
 }
 

@@ -3,12 +3,12 @@
 #include <openssl/ssl.h>
 
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 
 namespace hetero::kube {
 
@@ -45,9 +45,9 @@ class TlsSettings {
   absl::StatusOr<Context> MakeContext();
 
   const std::string ca_, certificate_, key_, server_name_;
-  mutable std::mutex mutex_;  // guards context_ and last_refusal_
-  Context context_;
-  std::string last_refusal_;
+  mutable base::Mutex mutex_;
+  Context context_ ABSL_GUARDED_BY(mutex_);
+  std::string last_refusal_ ABSL_GUARDED_BY(mutex_);
 };
 
 // An IPv4 or IPv6 address, without brackets.

@@ -88,7 +88,7 @@ struct WatchStep {
 // A watch that lives this long was a success whatever its end.
 inline constexpr base::Duration kLasting = std::chrono::seconds(1);
 // After this many failures in a row the version itself may be what the server chokes on (one
-// restored from a backup does not know it): list anew.
+// restored from a backup does not know it): list again.
 inline constexpr int kFailuresBeforeRelist = 5;
 
 // Inputs that cannot come in a state (a page while watching) leave it as it is.

@@ -5,6 +5,7 @@
 #include <utility>
 #include <variant>
 
+#include "base/json_access.h"
 #include "base/log.h"
 
 namespace hetero::kube {
@@ -15,14 +16,8 @@ constexpr base::Backoff::Options kBackoff = {.initial = std::chrono::millisecond
                                              .multiplier = 2,
                                              .jitter = 0.5};
 
-// Objects may have any shape.
 std::string VersionOf(const nlohmann::json& object) {
-  if (!object.is_object()) return "";
-  const auto metadata = object.find("metadata");
-  if (metadata == object.end() || !metadata->is_object()) return "";
-  const auto version = metadata->find("resourceVersion");
-  if (version == metadata->end() || !version->is_string()) return "";
-  return version->get<std::string>();
+  return base::TextOf(base::FieldOf(object, "metadata"), "resourceVersion");
 }
 
 metrics::Labels LabelsOf(const Watcher::Options& options) {

@@ -34,9 +34,9 @@ void JobWorker::Run(const reconcile::Stores& stores, const reconcile::OperatorId
   SetHeads(nullptr);
 }
 
-void JobWorker::ShowFromNowOn(const reconcile::OperatorIdentity& renewed) {
+void JobWorker::UseCertificate(const reconcile::OperatorIdentity& renewed) {
   const std::lock_guard lock(mutex_);
-  if (heads_ != nullptr) heads_->ShowFromNowOn(renewed.leaf);
+  if (heads_ != nullptr) heads_->UseCertificate(renewed.leaf);
 }
 
 void JobWorker::SetHeads(reconcile::HeadFollower* heads) {

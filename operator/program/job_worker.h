@@ -26,7 +26,7 @@ class JobWorker {
   void Run(const reconcile::Stores& stores, const reconcile::OperatorIdentity& identity,
            std::stop_token stop);
   // Heads that are dialled from now on are shown this certificate. Safe from any thread.
-  void ShowFromNowOn(const reconcile::OperatorIdentity& renewed);
+  void UseCertificate(const reconcile::OperatorIdentity& renewed);
 
  private:
   void SetHeads(reconcile::HeadFollower* heads);

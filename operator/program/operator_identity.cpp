@@ -9,12 +9,15 @@
 #include "api/job_status.h"
 #include "api/labels.h"
 #include "base/backoff.h"
+#include "base/json_access.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 
 namespace hetero::program {
 namespace {
 
+using base::FieldOf;
+using base::TextOf;
 using nlohmann::json;
 using reconcile::OperatorIdentity;
 
@@ -23,18 +26,9 @@ constexpr std::chrono::seconds kLongestPause{30};
 
 std::string Base64(const std::string& text) { return absl::Base64Escape(text); }
 
-// A string deep in an object of any shape; empty when it is not there.
-std::string TextAt(const json& object, const char* outer, const char* inner) {
-  if (!object.is_object()) return "";
-  const auto map = object.find(outer);
-  if (map == object.end() || !map->is_object()) return "";
-  const auto value = map->find(inner);
-  return value != map->end() && value->is_string() ? value->get<std::string>() : "";
-}
-
 std::string DataAt(const json& secret, const char* key) {
   std::string text;
-  return absl::Base64Unescape(TextAt(secret, "data", key), &text) ? text : "";
+  return absl::Base64Unescape(TextOf(FieldOf(secret, "data"), key), &text) ? text : "";
 }
 
 absl::Status About(const kube::ObjectKey& secret, const char* doing, const absl::Status& status) {
@@ -102,7 +96,7 @@ absl::StatusOr<OperatorIdentity> IdentityFromSecret(const json& secret) {
   identity.leaf.key_pem = DataAt(secret, "tls.key");
   const json metadata = secret.is_object() ? secret.value("metadata", json()) : json();
   const absl::StatusOr<base::WallTime> expires =
-      api::ParseTime(TextAt(metadata, "annotations", api::kExpiresAnnotation));
+      api::ParseTime(TextOf(FieldOf(metadata, "annotations"), api::kExpiresAnnotation));
   if (identity.ca_pem.empty() || identity.leaf.certificate_pem.empty() ||
       identity.leaf.key_pem.empty() || !expires.ok()) {
     return absl::FailedPreconditionError(
@@ -136,7 +130,8 @@ absl::StatusOr<OperatorIdentity> LoadOperatorIdentity(kube::Client& client, base
     json object = IdentityToSecret(secret, *next);
     absl::Status written;
     if (found) {
-      object["metadata"]["resourceVersion"] = TextAt(*stored, "metadata", "resourceVersion");
+      object["metadata"]["resourceVersion"] =
+          TextOf(FieldOf(*stored, "metadata"), "resourceVersion");
       written = client.Update(kube::kSecrets, secret, object).status();
     } else {
       written = client.Create(kube::kSecrets, secret.name_space, object).status();

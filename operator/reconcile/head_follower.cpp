@@ -299,7 +299,7 @@ void HeadFollower::ReportExit(const std::string& key, const plan::Effect& effect
   impl_->ReportExit(key, effect);
 }
 
-void HeadFollower::ShowFromNowOn(const children::Leaf& leaf) {
+void HeadFollower::UseCertificate(const children::Leaf& leaf) {
   const std::lock_guard lock(impl_->mutex);
   impl_->leaf = leaf;
 }

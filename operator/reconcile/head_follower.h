@@ -42,7 +42,7 @@ class HeadFollower : public Heads {
   std::optional<plan::HeadReport> Report(const std::string& key) const override;
   void ReportExit(const std::string& key, const plan::Effect& effect) override;
   // A renewed certificate of the same authority; open streams stay as they are.
-  void ShowFromNowOn(const children::Leaf& leaf);
+  void UseCertificate(const children::Leaf& leaf);
   size_t streams() const;
 
  private:

@@ -1,65 +1,24 @@
 #pragma once
 
-#include <cstdint>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
 #include "api/job_status.h"
 #include "base/clock.h"
+#include "base/json_access.h"
 
-// Reading objects of the API that may have any shape: what is missing or of the wrong type gives
-// the type's empty value.
+// What the operator reads and writes of API objects besides base/json_access.h.
 namespace hetero::reconcile {
 
-inline const nlohmann::json& Absent() {
-  static const nlohmann::json& absent = *new nlohmann::json();
-  return absent;
-}
+using base::FieldOf;
+using base::IntegerOf;
+using base::IsTrue;
+using base::ListOf;
+using base::SmallIntegerOf;
+using base::TextOf;
 
-// The field of an object; a null value when there is none.
-inline const nlohmann::json& FieldOf(const nlohmann::json& object, const char* name) {
-  if (!object.is_object()) return Absent();
-  const auto it = object.find(name);
-  return it == object.end() ? Absent() : *it;
-}
-
-// An array's elements; an empty array for anything else.
-inline const nlohmann::json& ListOf(const nlohmann::json& object, const char* name) {
-  static const nlohmann::json& empty = *new nlohmann::json(nlohmann::json::array());
-  const nlohmann::json& field = FieldOf(object, name);
-  return field.is_array() ? field : empty;
-}
-
-inline std::string TextOf(const nlohmann::json& object, const char* name) {
-  const nlohmann::json& field = FieldOf(object, name);
-  return field.is_string() ? field.get_ref<const std::string&>() : std::string();
-}
-
-inline bool IsTrue(const nlohmann::json& object, const char* name) {
-  const nlohmann::json& field = FieldOf(object, name);
-  return field.is_boolean() && field.get<bool>();
-}
-
-inline int64_t IntegerOf(const nlohmann::json& object, const char* name) {
-  const nlohmann::json& field = FieldOf(object, name);
-  if (field.is_number_unsigned()) {
-    const auto number = field.get<uint64_t>();
-    return number > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())
-               ? 0
-               : static_cast<int64_t>(number);
-  }
-  return field.is_number_integer() ? field.get<int64_t>() : 0;
-}
-
-inline int32_t SmallIntegerOf(const nlohmann::json& object, const char* name) {
-  const int64_t number = IntegerOf(object, name);
-  const bool fits = number >= std::numeric_limits<int32_t>::min() &&
-                    number <= std::numeric_limits<int32_t>::max();
-  return fits ? static_cast<int32_t>(number) : 0;
-}
-
+// Empty where there is no time in RFC 3339.
 inline std::optional<base::WallTime> TimeOf(const nlohmann::json& object, const char* name) {
   const nlohmann::json& field = FieldOf(object, name);
   if (!field.is_string()) return std::nullopt;
@@ -77,7 +36,7 @@ inline const nlohmann::json& ControllerOf(const nlohmann::json& object) {
   for (const nlohmann::json& owner : ListOf(FieldOf(object, "metadata"), "ownerReferences")) {
     if (IsTrue(owner, "controller")) return owner;
   }
-  return Absent();
+  return base::Absent();
 }
 
 }  // namespace hetero::reconcile

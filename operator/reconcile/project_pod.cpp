@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
+#include "api/job_resource.h"
 #include "api/labels.h"
 #include "operator/reconcile/json_access.h"
 #include "operator/reconcile/project.h"
@@ -12,8 +13,6 @@ namespace {
 
 using nlohmann::json;
 using plan::ObservedPod;
-
-constexpr char kRuntimeContainer[] = "runtime";
 
 template <typename Number>
 Number NumberIn(const std::string& text) {
@@ -26,14 +25,14 @@ const json& ConditionOf(const json& status, const char* type) {
   for (const json& condition : ListOf(status, "conditions")) {
     if (TextOf(condition, "type") == type) return condition;
   }
-  return Absent();
+  return base::Absent();
 }
 
 const json& RuntimeStateOf(const json& status) {
   for (const json& container : ListOf(status, "containerStatuses")) {
-    if (TextOf(container, "name") == kRuntimeContainer) return FieldOf(container, "state");
+    if (TextOf(container, "name") == api::kRuntimeContainer) return FieldOf(container, "state");
   }
-  return Absent();
+  return base::Absent();
 }
 
 void ReadMetadata(const json& object, ObservedPod& pod) {

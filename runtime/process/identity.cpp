@@ -36,8 +36,8 @@ absl::Status ReadInteger(const char* name, Integer* out) {
 }
 
 absl::Status NoJobUid() {
-  return absl::InvalidArgumentError(
-      "HETERO_JOB_UID is not set: with TLS it says which certificates are this job's");
+  return absl::InvalidArgumentError(absl::StrCat(
+      environment::kJobUid, " is not set: with TLS it says which certificates are this job's"));
 }
 
 std::string HostName() {
@@ -95,8 +95,8 @@ absl::StatusOr<HeadTls> HeadTlsFromEnvironment() {
   tls.status.peer_uris = {api::kOperatorUri};
   if (job_uid.empty()) return NoJobUid();
   if (tls.status.ca_file.empty()) {
-    return absl::InvalidArgumentError(
-        "HETERO_TLS_OPERATOR_CA is not set: the status port trusts that authority alone");
+    return absl::InvalidArgumentError(absl::StrCat(
+        environment::kTlsOperatorCa, " is not set: the status port trusts that authority alone"));
   }
   return tls;
 }

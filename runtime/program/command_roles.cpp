@@ -62,9 +62,10 @@ int RunHeadCommand(const HeadArguments& arguments) {
     std::cerr << "head: " << tls.status().message() << "\n";
     return kExitFailed;
   }
-  process::HeadOptions options{.metrics_address = arguments.metrics,
-                               .page_address = arguments.page_listen,
-                               .leave_on_stop = arguments.leave_on_stop};
+  process::HeadOptions options;
+  options.metrics_address = arguments.metrics;
+  options.page_address = arguments.page_listen;
+  options.leave_on_stop = arguments.leave_on_stop;
   options.server.job = *job;
   options.server.listen_address = arguments.listen;
   options.server.status_address = arguments.status_listen;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "api/peer_uri.h"
 #include "api/ports.h"
 #include "api/role_type.h"
 #include "base/log.h"
@@ -25,7 +26,6 @@ constexpr base::Duration kTick = milliseconds(10);
 constexpr base::Duration kShortestStep = milliseconds(20);
 constexpr base::Duration kIdle = std::chrono::seconds(1);
 constexpr base::Duration kRetry = milliseconds(200);
-constexpr char kOperatorUri[] = "hetero://operator";
 
 bool IsHead(const JobView& job, const PodView& pod) {
   return std::any_of(job.roles.begin(), job.roles.end(), [&](const RoleView& role) {
@@ -50,7 +50,7 @@ Director::~Director() {
 
 void Director::OnJob(const kube::ObjectKey& key, std::shared_ptr<const JobView> before,
                      std::shared_ptr<const JobView> now) {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   if (before && (!now || now->uid != before->uid)) Find(before->uid)->view = nullptr;
   if (!now) return;
   const JobPointer job = Find(now->uid);
@@ -59,20 +59,20 @@ void Director::OnJob(const kube::ObjectKey& key, std::shared_ptr<const JobView> 
 }
 
 void Director::OnPod(std::shared_ptr<const PodView> before, std::shared_ptr<const PodView> now) {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   if (before && (!now || now->uid != before->uid)) Find(before->job_uid)->pods.erase(before->uid);
   if (now) Find(now->job_uid)->pods[now->uid] = now;
 }
 
 void Director::OnService(std::shared_ptr<const ServiceView> before,
                          std::shared_ptr<const ServiceView> now) {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   if (before) Find(before->job_uid)->cluster_ip.clear();
   if (now) Find(now->job_uid)->cluster_ip = now->cluster_ip;
 }
 
 json Director::Jobs() const {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   json jobs = json::object();
   for (const auto& [uid, job] : jobs_) {
     if (job->key.name.empty()) continue;
@@ -104,7 +104,7 @@ Director::JobPointer Director::Find(const std::string& uid) {
 void Director::Run(std::stop_token stop) {
   base::SetThreadName("director");
   while (clock_.SleepFor(kTick, stop)) {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     const base::Instant now = clock_.Now();
     for (const auto& [uid, job] : jobs_) {
       if (job->due <= now) StepJob(job, now);
@@ -117,8 +117,10 @@ void Director::Work(std::stop_token stop) {
   while (true) {
     std::function<void()> task;
     {
-      std::unique_lock lock(mutex_);
-      if (!queued_.wait(lock, stop, [this] { return !tasks_.empty(); })) return;
+      const base::MutexLock lock(mutex_);
+      const bool there = queued_.Wait(
+          mutex_, stop, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !tasks_.empty(); });
+      if (!there) return;
       task = std::move(tasks_.front());
       tasks_.pop_front();
     }
@@ -128,7 +130,7 @@ void Director::Work(std::stop_token stop) {
 
 void Director::Enqueue(std::function<void()> task) {
   tasks_.push_back(std::move(task));
-  queued_.notify_one();
+  queued_.NotifyOne();
 }
 
 std::string Director::RunningHead(const Job& job) const {
@@ -189,7 +191,7 @@ void Director::KeepPort(const JobPointer& job, const std::string& head_pod, base
     job->port_busy = true;
     Enqueue([this, job, server = std::shared_ptr<StatusServer>(std::move(job->server))]() mutable {
       server.reset();
-      const std::lock_guard lock(mutex_);
+      const base::MutexLock lock(mutex_);
       job->port_busy = false;
       job->due = {};
     });
@@ -209,7 +211,7 @@ void Director::OpenPort(const JobPointer& job, const std::string& head_pod) {
   std::string address;
   bool tls = false;
   {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     key = job->key;
     address = job->cluster_ip + ":" + std::to_string(api::kStatusPort);
     tls = job->view && job->view->tls;
@@ -223,7 +225,7 @@ void Director::OpenPort(const JobPointer& job, const std::string& head_pod) {
                             [this, weak = std::weak_ptr<Job>(job)](const v1::ExitReport& report) {
                               const JobPointer told = weak.lock();
                               if (!told) return;
-                              const std::lock_guard lock(mutex_);
+                              const base::MutexLock lock(mutex_);
                               told->exits.push_back({{"role", report.role()},
                                                      {"index", report.index()},
                                                      {"exitCode", report.exit_code()},
@@ -236,7 +238,7 @@ void Director::OpenPort(const JobPointer& job, const std::string& head_pod) {
   } else {
     server = credentials.status();
   }
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   job->port_busy = false;
   job->due = {};
   if (!server.ok()) {
@@ -267,7 +269,7 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> Director::Credentials(
       {.ca_pem = ConfigValue(config, "ca.crt") + ConfigValue(config, "operator-ca.crt"),
        .certificate_pem = SecretValue(secret, children::CertificateKey(api::RoleType::kHead)),
        .key_pem = SecretValue(secret, children::PrivateKeyKey(api::RoleType::kHead)),
-       .allowed_uris = {kOperatorUri}});
+       .allowed_uris = {api::kOperatorUri}});
 }
 
 void Director::EndPods(const JobPointer& job, const Script& script) {
@@ -302,7 +304,7 @@ void Director::EndPods(const JobPointer& job, const Script& script) {
     for (const Exit& exit : exits) {
       const absl::Status status = Annotate(exit.pod, exit.uid, exit.annotations);
       if (status.ok() || absl::IsNotFound(status) || absl::IsAborted(status)) continue;
-      const std::lock_guard lock(mutex_);
+      const base::MutexLock lock(mutex_);
       job->problem = std::string(status.message());
       job->exited.erase(exit.uid);  // tried again with the next step
     }
@@ -317,7 +319,7 @@ void Director::KillPods(const JobPointer& job, base::Instant now) {
     if (std::exchange(killed.under_way, true)) continue;
     Enqueue([this, job, uid = uid, pod = killed.pod, annotations = killed.annotations] {
       const absl::Status status = Annotate(pod, uid, annotations);
-      const std::lock_guard lock(mutex_);
+      const base::MutexLock lock(mutex_);
       if (status.ok() || absl::IsNotFound(status) || absl::IsAborted(status)) {
         job->killed.erase(uid);
         return;

@@ -1,11 +1,9 @@
 #pragma once
 
-#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <stop_token>
 #include <string>
@@ -13,6 +11,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "operator/kube/client.h"
 #include "tests/fakes/head/play.h"
 #include "tests/fakes/head/status_server.h"
@@ -64,18 +63,18 @@ class Director {
   };
   using JobPointer = std::shared_ptr<Job>;
 
-  JobPointer Find(const std::string& uid);  // makes it
+  JobPointer Find(const std::string& uid) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);  // makes it
   void Run(std::stop_token stop);
   void Work(std::stop_token stop);
-  void Enqueue(std::function<void()> task);
-  // All with mutex_ held.
-  void StepJob(const JobPointer& job, base::Instant now);
-  std::string RunningHead(const Job& job) const;
-  Play::Scene SceneOf(const Job& job) const;
-  void KeepPort(const JobPointer& job, const std::string& head_pod, base::Instant now);
-  void EndPods(const JobPointer& job, const Script& script);
-  void KillPods(const JobPointer& job, base::Instant now);
-  // Without it, on a worker.
+  void Enqueue(std::function<void()> task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void StepJob(const JobPointer& job, base::Instant now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::string RunningHead(const Job& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Play::Scene SceneOf(const Job& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void KeepPort(const JobPointer& job, const std::string& head_pod, base::Instant now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EndPods(const JobPointer& job, const Script& script) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void KillPods(const JobPointer& job, base::Instant now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // On a worker.
   void OpenPort(const JobPointer& job, const std::string& head_pod);
   absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> Credentials(const kube::ObjectKey& key,
                                                                        const std::string& uid,
@@ -86,10 +85,10 @@ class Director {
 
   kube::Client& client_;
   base::Clock& clock_;
-  mutable std::mutex mutex_;                // guards jobs_ and what is in them, tasks_
-  std::map<std::string, JobPointer> jobs_;  // by uid
-  std::deque<std::function<void()>> tasks_;
-  std::condition_variable_any queued_;
+  mutable base::Mutex mutex_;  // guards what is in the jobs, too
+  std::map<std::string, JobPointer> jobs_ ABSL_GUARDED_BY(mutex_);  // by uid
+  std::deque<std::function<void()>> tasks_ ABSL_GUARDED_BY(mutex_);
+  base::CondVar queued_;
   std::vector<std::jthread> threads_;
 };
 

@@ -2,11 +2,11 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include <mutex>
 #include <optional>
 #include <set>
 #include <utility>
 
+#include "base/mutex.h"
 #include "hetero/v1/status.grpc.pb.h"
 #include "runtime/head/listen_address.h"
 
@@ -34,11 +34,11 @@ class StatusService : public v1::Status::CallbackService {
   void Publish(const v1::JobStatus& status, bool last);
   void Disconnect();
   int watchers() const {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     return static_cast<int>(streams_.size());
   }
   void Remove(WatchStream* stream) {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     streams_.erase(stream);
   }
 
@@ -50,10 +50,10 @@ class StatusService : public v1::Status::CallbackService {
   }
 
   const StatusServer::OnExit on_exit_;
-  mutable std::mutex mutex_;        // guards what follows; taken before a stream's own
-  std::set<WatchStream*> streams_;  // each lives until its Remove()
-  std::optional<v1::JobStatus> now_;
-  bool last_ = false;
+  mutable base::Mutex mutex_;                               // taken before a stream's own
+  std::set<WatchStream*> streams_ ABSL_GUARDED_BY(mutex_);  // each lives until its Remove()
+  std::optional<v1::JobStatus> now_ ABSL_GUARDED_BY(mutex_);
+  bool last_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 // One Watch call. gRPC owns the order of life: OnDone is the last call, and deletes it. A slow
@@ -63,19 +63,19 @@ class WatchStream : public grpc::ServerWriteReactor<v1::JobStatus> {
   explicit WatchStream(StatusService& service) : service_(service) {}
 
   void Send(const v1::JobStatus& status, bool last) {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     next_ = status;
     last_ = last;
     Continue();
   }
   void End(const grpc::Status& status) {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     if (std::exchange(finished_, true)) return;
     Finish(status);
   }
 
   void OnWriteDone(bool ok) override {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     writing_ = false;
     if (ok) Continue();
   }
@@ -86,8 +86,7 @@ class WatchStream : public grpc::ServerWriteReactor<v1::JobStatus> {
   }
 
  private:
-  // With mutex_ held.
-  void Continue() {
+  void Continue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (writing_ || finished_) return;
     if (next_) {
       current_ = *std::exchange(next_, std::nullopt);
@@ -100,32 +99,32 @@ class WatchStream : public grpc::ServerWriteReactor<v1::JobStatus> {
   }
 
   StatusService& service_;
-  std::mutex mutex_;  // guards all below
-  v1::JobStatus current_;
-  std::optional<v1::JobStatus> next_;
-  bool writing_ = false;
-  bool last_ = false;
-  bool finished_ = false;
+  base::Mutex mutex_;
+  v1::JobStatus current_ ABSL_GUARDED_BY(mutex_);
+  std::optional<v1::JobStatus> next_ ABSL_GUARDED_BY(mutex_);
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool last_ ABSL_GUARDED_BY(mutex_) = false;
+  bool finished_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 grpc::ServerWriteReactor<v1::JobStatus>* StatusService::Watch(grpc::CallbackServerContext*,
                                                               const v1::WatchRequest*) {
   auto* const stream = new WatchStream(*this);  // deletes itself
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   streams_.insert(stream);
   if (now_) stream->Send(*now_, last_);
   return stream;
 }
 
 void StatusService::Publish(const v1::JobStatus& status, bool last) {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   now_ = status;
   last_ = last;
   for (WatchStream* const stream : streams_) stream->Send(status, last);
 }
 
 void StatusService::Disconnect() {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   for (WatchStream* const stream : streams_) {
     stream->End(grpc::Status(grpc::StatusCode::UNAVAILABLE, "the script breaks the streams"));
   }

@@ -3,7 +3,9 @@
 #include <charconv>
 
 #include "absl/strings/escaping.h"
+#include "api/job_resource.h"
 #include "api/labels.h"
+#include "base/json_access.h"
 
 namespace hetero::testing {
 namespace {
@@ -11,14 +13,8 @@ namespace {
 using nlohmann::json;
 
 const json& At(const json& object, std::initializer_list<std::string> path) {
-  static const json& absent = *new json();
   const json* here = &object;
-  for (const std::string& name : path) {
-    if (!here->is_object()) return absent;
-    const auto found = here->find(name);
-    if (found == here->end()) return absent;
-    here = &*found;
-  }
+  for (const std::string& name : path) here = &base::FieldOf(*here, name);
   return *here;
 }
 
@@ -71,7 +67,7 @@ std::shared_ptr<const PodView> ViewPod(const json& object) {
   const json& containers = At(object, {"status", "containerStatuses"});
   if (!containers.is_array()) return view;
   for (const json& container : containers) {
-    if (Text(container, {"name"}) != "runtime") continue;
+    if (Text(container, {"name"}) != api::kRuntimeContainer) continue;
     // A pod that is being deleted is already losing its processes.
     view->running = At(container, {"state", "running"}).is_object() &&
                     At(object, {"metadata", "deletionTimestamp"}).is_null();

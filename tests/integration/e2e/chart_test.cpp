@@ -6,7 +6,7 @@
 #include <regex>
 
 #include "tests/integration/e2e/support/installation.h"
-#include "tests/integration/support/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace hetero::testing {
 namespace {

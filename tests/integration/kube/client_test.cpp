@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 using std::chrono::milliseconds;
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 struct Fixture {
   explicit Fixture(ScriptedServer::Script script) : server(std::move(script)) {}

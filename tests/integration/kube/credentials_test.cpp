@@ -10,18 +10,18 @@
 #include "operator/kube/system_authorities.h"
 #include "tests/integration/kube/scripted_server.h"
 #include "tests/integration/kube/server_access.h"
-#include "tests/unit/base/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace hetero::kube {
 namespace {
 
 using std::chrono::milliseconds;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 constexpr base::Duration kEnough = std::chrono::seconds(10);
 constexpr char kV1[] = "client.authentication.k8s.io/v1";
 
-std::string Script(const base::TemporaryFolder& folder, const std::string& name,
+std::string Script(const testing::TemporaryFolder& folder, const std::string& name,
                    const std::string& body) {
   const std::string file = folder.Write(name, "#!/bin/sh\n" + body);
   std::filesystem::permissions(file, std::filesystem::perms::owner_all);
@@ -43,7 +43,7 @@ void RespondOk(const ScriptedServer::Request&, ScriptedServer::Connection& conne
 TEST(Credentials, AKubeconfigWithCertificateFilesBesideIt) {
   ScriptedServer server(RespondOk, {.require_client_certificate = true});
   const auto leaf = server.IssueClientCertificate("jane");
-  const base::TemporaryFolder folder;
+  const testing::TemporaryFolder folder;
   folder.Write("ca.crt", server.ca_pem());
   folder.Write("jane.crt", leaf.certificate_pem);
   folder.Write("jane.key", leaf.key_pem);
@@ -59,14 +59,14 @@ TEST(Credentials, AKubeconfigWithCertificateFilesBesideIt) {
 
 TEST(Credentials, AServiceAccountWhoseTokenIsRotated) {
   ScriptedServer server(RespondOk);
-  const base::TemporaryFolder folder;
+  const testing::TemporaryFolder folder;
   folder.Write("ca.crt", server.ca_pem());
   folder.Write("namespace", "hetero-system\n");
   folder.Write("token", "one\n");
   setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1", 1);
   setenv("KUBERNETES_SERVICE_PORT", std::to_string(server.port()).c_str(), 1);
   base::FakeClock clock;
-  const auto access = InClusterAccess(clock, folder.path().string());
+  const auto access = InClusterAccess(clock, folder.path());
   unsetenv("KUBERNETES_SERVICE_HOST");
   unsetenv("KUBERNETES_SERVICE_PORT");
   ASSERT_TRUE(access.ok()) << access.status();
@@ -81,14 +81,14 @@ TEST(Credentials, AServiceAccountWhoseTokenIsRotated) {
   for (const auto& request : server.requests()) {
     shown.push_back(request.headers.at("authorization"));
   }
-  EXPECT_THAT(shown, testing::ElementsAre("Bearer one", "Bearer one", "Bearer two"));
+  EXPECT_THAT(shown, ::testing::ElementsAre("Bearer one", "Bearer one", "Bearer two"));
 }
 
 TEST(Credentials, ATokenRotatedWithinTheMinuteIsFoundAfterA401) {
   ScriptedServer server([](const auto& request, auto& connection) {
     connection.Respond(request.headers.at("authorization") == "Bearer two" ? 200 : 401, "{}");
   });
-  const base::TemporaryFolder folder;
+  const testing::TemporaryFolder folder;
   folder.Write("ca.crt", server.ca_pem());
   folder.Write("token", "one");
   const std::string file = folder.Write("config", Kubeconfig(server, "{tokenFile: token}"));
@@ -109,12 +109,12 @@ TEST(Credentials, OutsideAPodIsAPrecondition) {
 TEST(Credentials, AServiceAccountOfAnIpv6Cluster) {
   if (!ScriptedServer::HasIpv6()) GTEST_SKIP() << "this machine has no ::1: IPv6 is NOT TESTED";
   ScriptedServer server(RespondOk, {.ipv6 = true});
-  const base::TemporaryFolder folder;
+  const testing::TemporaryFolder folder;
   folder.Write("ca.crt", server.ca_pem());
   folder.Write("token", "one");
   setenv("KUBERNETES_SERVICE_HOST", "::1", 1);
   setenv("KUBERNETES_SERVICE_PORT", std::to_string(server.port()).c_str(), 1);
-  const auto access = InClusterAccess(base::Clock::Real(), folder.path().string());
+  const auto access = InClusterAccess(base::Clock::Real(), folder.path());
   unsetenv("KUBERNETES_SERVICE_HOST");
   unsetenv("KUBERNETES_SERVICE_PORT");
   ASSERT_TRUE(access.ok()) << access.status();
@@ -125,7 +125,7 @@ TEST(Credentials, AServiceAccountOfAnIpv6Cluster) {
 
 TEST(Credentials, AnExecPluginIsRunAgainBeforeItsCredentialExpires) {
   ScriptedServer server(RespondOk);
-  const base::TemporaryFolder folder;
+  const testing::TemporaryFolder folder;
   folder.Write("ca.crt", server.ca_pem());
   // Counts its runs, and gives a credential for the first hour of the fake clock's year.
   Script(folder, "plugin", R"sh(echo run >> "$1"
@@ -138,7 +138,7 @@ echo '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","s
       Kubeconfig(server,
                  "{exec: {apiVersion: client.authentication.k8s.io/v1, command: ./plugin, "
                  "args: ['" +
-                     (folder.path() / "runs").string() +
+                     folder / "runs" +
                      "'], env: [{name: PREFIX, value: t}], provideClusterInfo: true}}"));
   base::FakeClock clock;
   const auto access = KubeconfigAccess(clock, file);
@@ -153,8 +153,8 @@ echo '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","s
   for (const auto& request : server.requests()) {
     shown.push_back(request.headers.at("authorization"));
   }
-  EXPECT_THAT(shown, testing::ElementsAre("Bearer t-1", "Bearer t-1", "Bearer t-2"));
-  std::ifstream info(folder.path() / "runs.info");
+  EXPECT_THAT(shown, ::testing::ElementsAre("Bearer t-1", "Bearer t-1", "Bearer t-2"));
+  std::ifstream info(folder / "runs.info");
   const auto given = nlohmann::json::parse(info);
   EXPECT_EQ(given["apiVersion"], kV1);
   EXPECT_EQ(given["spec"]["cluster"]["server"], server.url());
@@ -162,7 +162,7 @@ echo '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","s
 
 TEST(Credentials, AFailingPluginSaysWhy) {
   ScriptedServer server(RespondOk);
-  const base::TemporaryFolder folder;
+  const testing::TemporaryFolder folder;
   folder.Write("ca.crt", server.ca_pem());
   Script(folder, "plugin", "echo 'please log in' >&2; exit 3\n");
   const std::string file = folder.Write(
@@ -179,7 +179,7 @@ TEST(Credentials, AFailingPluginSaysWhy) {
 }
 
 TEST(Credentials, APluginThatHangsIsEndedWithAllItStarted) {
-  const base::TemporaryFolder folder;
+  const testing::TemporaryFolder folder;
   const std::string plugin = Script(folder, "plugin", "echo waiting >&2; sleep 60 & sleep 60\n");
   const auto result =
       RunExecPlugin({.command = plugin, .api_version = kV1, .deadline = milliseconds(200)});
@@ -190,7 +190,7 @@ TEST(Credentials, APluginThatHangsIsEndedWithAllItStarted) {
 TEST(Credentials, WithoutTheSystemsAuthoritiesPluginsStillFindThem) {
   ScriptedServer server(RespondOk);
   EXPECT_TRUE(TransportTo(server)->Send({.path = "/x"}, kEnough).ok());
-  const base::TemporaryFolder folder;
+  const testing::TemporaryFolder folder;
   const std::string plugin =
       Script(folder, "plugin", "echo \"file=$SSL_CERT_FILE.\" >&2; exit 1\n");
   const auto result = RunExecPlugin({.command = plugin, .api_version = kV1});

@@ -17,7 +17,7 @@ namespace hetero::kube {
 namespace {
 
 using std::chrono::milliseconds;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 constexpr base::Duration kEnough = std::chrono::seconds(10);
 constexpr base::Duration kShort = milliseconds(200);
@@ -111,7 +111,7 @@ TEST(TransportFailure, AStreamClosedInsideALine) {
                                                     },
                                                     {});
   EXPECT_EQ(response.status().code(), absl::StatusCode::kUnavailable);
-  EXPECT_THAT(lines, testing::ElementsAre("whole"));
+  EXPECT_THAT(lines, ::testing::ElementsAre("whole"));
 }
 
 TEST(TransportFailure, NotHttpAtAll) {

@@ -10,8 +10,8 @@ namespace hetero::kube {
 namespace {
 
 using std::chrono::milliseconds;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 constexpr base::Duration kEnough = std::chrono::seconds(10);
 constexpr base::Duration kShort = milliseconds(200);

@@ -10,7 +10,7 @@
 namespace hetero::kube {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 constexpr base::Duration kEnough = std::chrono::seconds(10);
 

@@ -20,10 +20,10 @@ namespace {
 using nlohmann::json;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Not;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
 
 // Real time, but nobody waits long: what was to be slept is written down instead.
 class ImpatientClock : public base::Clock {
@@ -91,7 +91,7 @@ const Answer kEnd = [](auto& connection) { connection.EndChunks(); };
 const Answer kCut = [](auto& connection) { connection.Close(); };
 const Answer kSilence = [](auto& connection) { connection.AwaitClose(); };
 
-class WatcherOverHttps : public testing::Test {
+class WatcherOverHttps : public ::testing::Test {
  protected:
   WatcherOverHttps()
       : server_([this](const auto&, auto& connection) { Next()(connection); }),

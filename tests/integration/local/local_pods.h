@@ -10,7 +10,7 @@
 #include "operator/children/children.h"
 #include "operator/reconcile/certificates.h"
 #include "tests/integration/support/program_run.h"
-#include "tests/integration/support/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace hetero::testing {
 

@@ -25,7 +25,7 @@
 #include "runtime/head/server.h"
 #include "runtime/process/identity.h"
 #include "tests/integration/support/jobs.h"
-#include "tests/integration/support/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/unit/base/test_certificates.h"
 
 namespace hetero {

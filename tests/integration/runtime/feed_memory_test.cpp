@@ -23,7 +23,7 @@
 #include "runtime/feed/ticket_client.h"
 #include "runtime/feed/worker_server.h"
 #include "runtime/job/schedule.h"
-#include "tests/integration/support/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool kSanitized = true;

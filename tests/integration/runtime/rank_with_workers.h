@@ -21,7 +21,7 @@
 #include "runtime/head/server.h"
 #include "tests/integration/support/jobs.h"
 #include "tests/integration/support/program_run.h"
-#include "tests/integration/support/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace hetero::testing {
 

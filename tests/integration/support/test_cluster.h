@@ -14,7 +14,7 @@
 #include "absl/status/status.h"
 #include "api/hetero_training_job.h"
 #include "runtime/head/server.h"
-#include "tests/integration/support/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace hetero::testing {
 

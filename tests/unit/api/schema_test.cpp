@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "api/enums.h"
+#include "api/job_resource.h"
 #include "api/validate.h"
 #include "tests/unit/api/crd.h"
 
@@ -213,9 +214,10 @@ TEST(SchemaTest, PodTemplateIsClosedSoThatATypoIsRefused) {
 TEST(SchemaTest, NamesOfTheResource) {
   const json& spec = Crd()["spec"];
   EXPECT_EQ(Crd()["metadata"]["name"], "heterotrainingjobs.training.hetero.dev");
-  EXPECT_EQ(absl::StrCat(spec["group"].get<std::string>(), "/",
-                         spec["versions"][0]["name"].get<std::string>()),
-            kApiVersion);
+  EXPECT_EQ(spec["group"], kGroup);
+  EXPECT_EQ(spec["versions"][0]["name"], kVersion);
+  EXPECT_EQ(absl::StrCat(kGroup, "/", kVersion), kApiVersion);
+  EXPECT_EQ(spec["names"]["plural"], kPlural);
   EXPECT_EQ(spec["names"]["kind"], kKind);
   EXPECT_EQ(spec["names"]["shortNames"], json({"htj"}));
   EXPECT_EQ(spec["names"]["categories"], json({"training"}));

@@ -6,12 +6,12 @@
 
 #include <csignal>
 
-#include "tests/unit/base/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace hetero::base {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 int FilesIn(const std::filesystem::path& folder) {
   int count = 0;
@@ -20,8 +20,8 @@ int FilesIn(const std::filesystem::path& folder) {
 }
 
 TEST(AtomicFileTest, WritesReadsAndReplaces) {
-  const TemporaryFolder folder;
-  const std::string path = folder.path() / "report.json";
+  const testing::TemporaryFolder folder;
+  const std::string path = folder / "report.json";
   const std::string bytes("a\0b\n", 4);
   ASSERT_TRUE(WriteFileAtomically(path, bytes).ok());
   EXPECT_EQ(*ReadFile(path), bytes);
@@ -48,8 +48,8 @@ TEST(AtomicFileTest, MissingFolderIsNamed) {
 
 // A full disk, simulated by the limit on the size of files.
 TEST(AtomicFileTest, FailedWriteLeavesTheOldFileAndNothingElse) {
-  const TemporaryFolder folder;
-  const std::string path = folder.path() / "checkpoint";
+  const testing::TemporaryFolder folder;
+  const std::string path = folder / "checkpoint";
   ASSERT_TRUE(WriteFileAtomically(path, "old").ok());
   rlimit before;
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
@@ -67,8 +67,8 @@ TEST(AtomicFileTest, FailedWriteLeavesTheOldFileAndNothingElse) {
 }
 
 TEST(AtomicFileTest, FolderInThePlaceOfTheFileIsAnError) {
-  const TemporaryFolder folder;
-  const std::string path = folder.path() / "taken";
+  const testing::TemporaryFolder folder;
+  const std::string path = folder / "taken";
   folder.Write("taken/inside", "x");
   EXPECT_THAT(WriteFileAtomically(path, "y").message(), HasSubstr("cannot rename"));
   EXPECT_EQ(FilesIn(folder.path()), 1);

@@ -13,9 +13,9 @@
 namespace hetero::metrics {
 namespace {
 
-using testing::EndsWith;
-using testing::HasSubstr;
-using testing::StartsWith;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 // A plain socket, so that the test does not share its HTTP code with what it tests.
 int Connect(int port) {

@@ -9,17 +9,17 @@
 namespace hetero::log {
 namespace {
 
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::MatchesRegex;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::MatchesRegex;
 
 std::string Captured(const std::function<void()>& write) {
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   write();
-  return testing::internal::GetCapturedStderr();
+  return ::testing::internal::GetCapturedStderr();
 }
 
-class LogTest : public testing::Test {
+class LogTest : public ::testing::Test {
  protected:
   void SetUp() override {
     unsetenv("HETERO_LOG_LEVEL");
@@ -78,7 +78,7 @@ TEST_F(LogTest, EnvironmentOverridesTheLevel) {
 }
 
 TEST_F(LogTest, NoColoursOutsideATerminal) {
-  EXPECT_THAT(Captured([] { Error("x"); }), testing::Not(HasSubstr("\x1b")));
+  EXPECT_THAT(Captured([] { Error("x"); }), ::testing::Not(HasSubstr("\x1b")));
 }
 
 }  // namespace

@@ -8,8 +8,8 @@
 namespace hetero::metrics {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 TEST(MetricsTest, SameNameAndLabelsAreTheSameMetric) {
   Registry registry;

@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/unit/base/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace hetero::base {
 namespace {

@@ -9,15 +9,15 @@
 #include <chrono>
 #include <future>
 
-#include "tests/unit/base/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/unit/base/test_certificates.h"
 
 namespace hetero::base {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
-class TlsTest : public testing::Test {
+class TlsTest : public ::testing::Test {
  protected:
   TlsOptions Write(const std::string& name, const TestAuthority& trusted,
                    const TestAuthority::Leaf& leaf) {
@@ -27,7 +27,7 @@ class TlsTest : public testing::Test {
   }
   TlsOptions Good() { return Write("good", authority_, authority_.Issue("worker")); }
 
-  TemporaryFolder folder_;
+  testing::TemporaryFolder folder_;
   TestAuthority authority_;
 };
 
@@ -120,7 +120,7 @@ TEST_F(TlsTest, NothingGivenIsNotPlainText) {
 
 TEST_F(TlsTest, MissingFileIsNamed) {
   TlsOptions options = Good();
-  options.key_file = folder_.path() / "gone.key";
+  options.key_file = folder_ / "gone.key";
   const auto credentials = MakeChannelCredentials(options);
   EXPECT_TRUE(absl::IsNotFound(credentials.status()));
   EXPECT_THAT(credentials.status().message(), HasSubstr("private key"));

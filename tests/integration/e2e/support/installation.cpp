@@ -9,7 +9,7 @@
 #include <sstream>
 
 #include "tests/integration/e2e/support/nodes.h"
-#include "tests/integration/support/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace hetero::testing {
 

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "operator/reconcile/certificates.h"
 #include "tests/integration/e2e/support/nodes.h"
-#include "tests/integration/support/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace hetero::testing {
 

@@ -17,8 +17,8 @@ namespace {
 
 using nlohmann::json;
 using std::chrono::seconds;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 struct Fixture {
   FakeTransport transport;

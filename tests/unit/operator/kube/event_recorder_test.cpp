@@ -20,7 +20,7 @@ using std::chrono::seconds;
 const ObjectReference kJob = {"training.hetero.dev/v1", "HeteroTrainingJob", "team", "mnist",
                               "uid-1"};
 
-class EventRecorderTest : public testing::Test {
+class EventRecorderTest : public ::testing::Test {
  protected:
   void SetUp() override { Start(); }
   void Start() {

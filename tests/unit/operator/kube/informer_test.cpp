@@ -11,7 +11,7 @@
 namespace hetero::kube {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 struct Kept {
   std::string owner;
@@ -30,7 +30,7 @@ std::string Line(const std::string& type, const nlohmann::json& object) {
   return nlohmann::json{{"type", type}, {"object", object}}.dump();
 }
 
-class InformerTest : public testing::Test {
+class InformerTest : public ::testing::Test {
  protected:
   // Objects owned by "skip" are left out; those of an unchanged version are kept as they are.
   Informer<Kept>::Value Project(const nlohmann::json& object,

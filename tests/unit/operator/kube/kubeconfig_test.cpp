@@ -5,12 +5,12 @@
 
 #include "base/fake_clock.h"
 #include "operator/kube/cluster_access.h"
-#include "tests/unit/base/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace hetero::kube {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 // "ca" in base64 is Y2E=, "cert" Y2VydA==, "key" a2V5.
 constexpr char kConfig[] = R"(
@@ -46,7 +46,7 @@ struct Fixture {
     return KubeconfigAccess(clock, file, context);
   }
 
-  base::TemporaryFolder folder;
+  testing::TemporaryFolder folder;
   base::FakeClock clock;
   std::string file = folder.Write("config", kConfig);
 };
@@ -90,7 +90,7 @@ TEST(Kubeconfig, ErrorsNameFileAndEntry) {
   for (const auto& [context, words] : cases) {
     const absl::Status status = f.Read(context).status();
     EXPECT_THAT(status.ToString(), HasSubstr(words));
-    EXPECT_THAT(status.ToString(), HasSubstr(f.folder.path().string()));
+    EXPECT_THAT(status.ToString(), HasSubstr(f.folder.path()));
   }
 }
 

@@ -22,7 +22,7 @@ nlohmann::json LeaseOf(const std::string& holder, const std::string& renewed, in
 }
 const char kJustNow[] = "2026-01-01T00:00:00.000000Z";
 
-class LeaderElectionTest : public testing::Test {
+class LeaderElectionTest : public ::testing::Test {
  protected:
   LeaderElection::Options Options(const std::string& identity = "me") {
     return {.lease = {"sys", "op"}, .identity = identity};

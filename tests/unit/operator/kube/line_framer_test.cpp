@@ -9,7 +9,7 @@
 namespace hetero::kube {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 std::vector<std::string> Lines(const std::vector<std::string>& pieces, size_t longest = 100,
                                size_t at_most = 100) {

@@ -11,8 +11,8 @@
 namespace hetero::kube {
 namespace {
 
-using testing::ElementsAre;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 struct Member {
   std::string group;

@@ -71,7 +71,7 @@ TEST(WatchHistoryTest, WhateverHappensTheStoreEndsAsTheTruthAndEveryChangeIsAnno
     const History history = Play(seed);
     lists += history.lists;
     expired += history.expired;
-    if (testing::Test::HasFailure()) break;
+    if (::testing::Test::HasFailure()) break;
   }
   log::Init("test");
   // The model does what it is for.

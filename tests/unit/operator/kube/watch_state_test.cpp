@@ -8,8 +8,8 @@ namespace {
 
 using Action = WatchAction;
 using How = WatchEnded::How;
-using testing::ElementsAre;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 const base::Duration kLong = std::chrono::minutes(4);
 const base::Duration kShort = std::chrono::milliseconds(999);

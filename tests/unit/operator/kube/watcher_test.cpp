@@ -11,9 +11,9 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 nlohmann::json Pod(const std::string& name, const std::string& version) {
   return {{"metadata", {{"namespace", "n"}, {"name", name}, {"resourceVersion", version}}}};
@@ -28,7 +28,7 @@ std::string Line(const std::string& type, const nlohmann::json& object) {
 }
 const Response kEnd{.status = 200};
 
-class WatcherTest : public testing::Test {
+class WatcherTest : public ::testing::Test {
  protected:
   // Runs until the script is used up.
   void Run() {
@@ -155,9 +155,9 @@ TEST_F(WatcherTest, RefusalIsLoggedOncePerMessage) {
     ThenWatch(seconds(0), {}, ErrorReply(403, "Forbidden", "pods is forbidden"));
   }
   ThenWatch(seconds(0), {}, ErrorReply(401, "Unauthorized", "Unauthorized"));
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   Run();
-  const std::string log = testing::internal::GetCapturedStderr();
+  const std::string log = ::testing::internal::GetCapturedStderr();
   size_t warnings = 0;
   for (size_t at = log.find(" warn "); at != std::string::npos; at = log.find(" warn ", at + 1)) {
     ++warnings;

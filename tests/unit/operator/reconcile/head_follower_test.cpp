@@ -321,7 +321,7 @@ TEST_F(HeadFollowerTest, HeadsDialledAfterARenewalAreShownTheNewCertificate) {
   follower_ =
       std::make_unique<HeadFollower>(base::Clock::Real(), expired, announcements_.Listener());
   follower_->Follow("a/early", target);
-  follower_->ShowFromNowOn(RenewOperatorIdentity(expired, now)->leaf);
+  follower_->UseCertificate(RenewOperatorIdentity(expired, now)->leaf);
   follower_->Follow("a/x", target);
   EXPECT_TRUE(WaitForState("a/x", State::kWaiting));
   EXPECT_TRUE(WaitForState("a/early", State::kWaiting)) << "it is dialled again by itself";

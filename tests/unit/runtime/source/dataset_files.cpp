@@ -1,14 +1,9 @@
 #include "tests/unit/runtime/source/dataset_files.h"
 
-#include <gtest/gtest.h>
-
-#include <cstdlib>
-#include <fstream>
+#include <filesystem>
 
 namespace hetero::source {
 namespace {
-
-namespace fs = std::filesystem;
 
 uint32_t Crc32(std::span<const uint8_t> bytes) {
   uint32_t crc = 0xffffffff;
@@ -25,36 +20,17 @@ void AppendLittleEndian(uint32_t word, int bytes, Bytes* out) {
 
 }  // namespace
 
-TemporaryFolder::TemporaryFolder() {
-  std::string pattern = (fs::temp_directory_path() / "hetero-source-XXXXXX").string();
-  EXPECT_NE(mkdtemp(pattern.data()), nullptr);
-  path_ = pattern;
+void DatasetFolder::Write(const std::string& relative, std::span<const uint8_t> bytes) const {
+  Write(relative, std::string(bytes.begin(), bytes.end()));
 }
 
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;
-  fs::remove_all(path_, ignored);
+void DatasetFolder::MakeFolder(const std::string& relative) const {
+  std::filesystem::create_directories(*this / relative);
 }
 
-void TemporaryFolder::Write(std::string_view relative, std::span<const uint8_t> bytes) const {
-  fs::create_directories((path_ / relative).parent_path());
-  std::ofstream file(path_ / relative, std::ios::binary);
-  file.write(reinterpret_cast<const char*>(bytes.data()),
-             static_cast<std::streamsize>(bytes.size()));
-  EXPECT_TRUE(file.good());
-}
-
-void TemporaryFolder::Write(std::string_view relative, std::string_view text) const {
-  Write(relative, std::span(reinterpret_cast<const uint8_t*>(text.data()), text.size()));
-}
-
-void TemporaryFolder::MakeFolder(std::string_view relative) const {
-  fs::create_directories(path_ / relative);
-}
-
-api::DatasetSource TemporaryFolder::Source(std::string_view relative) const {
+api::DatasetSource DatasetFolder::Source(const std::string& relative) const {
   api::DatasetSource source;
-  source.uri = "file://" + (relative.empty() ? path() : Path(relative));
+  source.uri = "file://" + (relative.empty() ? path() : *this / relative);
   return source;
 }
 

@@ -39,7 +39,7 @@ class IdxTest : public ::testing::Test {
     return std::string(dataset.status().message());
   }
 
-  TemporaryFolder folder_;
+  DatasetFolder folder_;
 };
 
 TEST_F(IdxTest, ReadsPlainFiles) {
@@ -50,7 +50,7 @@ TEST_F(IdxTest, ReadsPlainFiles) {
   EXPECT_EQ((*dataset)->classes(), 8);
   EXPECT_EQ((*dataset)->image(), (api::ImageShape{2, 3, 1}));
   EXPECT_EQ((*dataset)->ClassName(7), "7");
-  EXPECT_EQ((*dataset)->Describe(2), folder_.Path("train-images-idx3-ubyte") + ": record 2");
+  EXPECT_EQ((*dataset)->Describe(2), folder_ / "train-images-idx3-ubyte" + ": record 2");
 
   RawSample sample;
   ASSERT_TRUE((*dataset)->Read(1, &sample).ok());
@@ -66,7 +66,7 @@ TEST_F(IdxTest, ReadsPlainFiles) {
 
 TEST_F(IdxTest, GzippedAndPlainCopiesAreTheSameDataset) {
   WriteTrain(StoredGzip(kImages), StoredGzip(kLabels), ".gz");
-  TemporaryFolder plain;
+  DatasetFolder plain;
   plain.Write("train-images.idx3-ubyte", kImages);
   plain.Write("train-labels.idx1-ubyte", kLabels);
   const auto a = Open(folder_.Source());

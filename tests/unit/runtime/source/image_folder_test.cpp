@@ -34,7 +34,7 @@ class ImageFolderTest : public ::testing::Test {
     return names;
   }
 
-  TemporaryFolder folder_;
+  DatasetFolder folder_;
 };
 
 TEST_F(ImageFolderTest, OrderIsTorchvisions) {
@@ -71,11 +71,11 @@ TEST_F(ImageFolderTest, OrderIsTorchvisions) {
 }
 
 TEST_F(ImageFolderTest, FollowsLinksToFoldersAndFiles) {
-  TemporaryFolder elsewhere;
+  DatasetFolder elsewhere;
   elsewhere.Write("set/1.jpg", kJpeg);
   folder_.Write("dog/0.jpg", kJpeg);
-  std::filesystem::create_directory_symlink(elsewhere.Path("set"), folder_.Path("cat"));
-  std::filesystem::create_symlink(elsewhere.Path("set/1.jpg"), folder_.Path("dog/1.jpg"));
+  std::filesystem::create_directory_symlink(elsewhere / "set", folder_ / "cat");
+  std::filesystem::create_symlink(elsewhere / "set/1.jpg", folder_ / "dog/1.jpg");
   const auto dataset = Open();
   ASSERT_TRUE(dataset.ok()) << dataset.status();
   EXPECT_THAT(Names(**dataset), ElementsAre("cat/1.jpg", "dog/0.jpg", "dog/1.jpg"));
@@ -83,12 +83,12 @@ TEST_F(ImageFolderTest, FollowsLinksToFoldersAndFiles) {
 
 TEST_F(ImageFolderTest, ACycleOfLinksAndABrokenLinkAreErrors) {
   folder_.Write("dog/0.jpg", kJpeg);
-  std::filesystem::create_directory_symlink("..", folder_.Path("dog/up"));
+  std::filesystem::create_directory_symlink("..", folder_ / "dog/up");
   EXPECT_THAT(std::string(Open().status().message()),
               HasSubstr("Too many levels of symbolic links"));
-  std::filesystem::remove(folder_.Path("dog/up"));
+  std::filesystem::remove(folder_ / "dog/up");
   ASSERT_TRUE(Open().ok());
-  std::filesystem::create_symlink("nowhere", folder_.Path("dog/1.jpg"));
+  std::filesystem::create_symlink("nowhere", folder_ / "dog/1.jpg");
   EXPECT_THAT(std::string(Open().status().message()), HasSubstr("dog/1.jpg"));
 }
 
@@ -111,7 +111,7 @@ TEST_F(ImageFolderTest, AVanishedFileIsAStorageFault) {
   folder_.Write("dog/0.jpg", kJpeg);
   const auto dataset = Open();
   ASSERT_TRUE(dataset.ok());
-  std::filesystem::remove(folder_.Path("dog/0.jpg"));
+  std::filesystem::remove(folder_ / "dog/0.jpg");
   RawSample sample;
   const absl::Status status = (*dataset)->Read(0, &sample);
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound) << status;
@@ -160,7 +160,7 @@ TEST_F(ImageFolderTest, FingerprintCoversNamesAndSizes) {
   folder_.Write("dog/0.jpg", Join(kJpeg, {9}));
   const std::string longer = (*Open())->fingerprint();
   EXPECT_NE(first, longer);
-  std::filesystem::rename(folder_.Path("dog/0.jpg"), folder_.Path("dog/1.jpg"));
+  std::filesystem::rename(folder_ / "dog/0.jpg", folder_ / "dog/1.jpg");
   EXPECT_NE(longer, (*Open())->fingerprint());
 }
 

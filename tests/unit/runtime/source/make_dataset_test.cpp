@@ -125,11 +125,11 @@ class MakeDatasetTest : public ::testing::TestWithParam<api::DatasetFormat> {
     return folder + (split == job::Split::kTrain ? "/train" : "/val");
   }
 
-  TemporaryFolder folder_;
+  DatasetFolder folder_;
 };
 
 TEST_P(MakeDatasetTest, OpensAsWhatWasAskedFor) {
-  const std::string made = folder_.Path("new/set");
+  const std::string made = folder_ / "new/set";
   ASSERT_TRUE(MakeDataset(Options(made, GetParam())).ok());
   for (const auto& [split, samples] :
        {std::pair{job::Split::kTrain, 400}, std::pair{job::Split::kValidation, 200}}) {
@@ -152,18 +152,18 @@ TEST_P(MakeDatasetTest, OpensAsWhatWasAskedFor) {
 }
 
 TEST_P(MakeDatasetTest, SameOptionsGiveTheSameBytes) {
-  MakeDatasetOptions options = Options(folder_.Path("a"), GetParam());
+  MakeDatasetOptions options = Options(folder_ / "a", GetParam());
   options.samples = options.validation_samples = 20;
   ASSERT_TRUE(MakeDataset(options).ok());
-  options.folder = folder_.Path("b");
+  options.folder = folder_ / "b";
   ASSERT_TRUE(MakeDataset(options).ok());
-  options.folder = folder_.Path("c");
+  options.folder = folder_ / "c";
   ++options.seed;
   ASSERT_TRUE(MakeDataset(options).ok());
-  const auto a = Tree(folder_.Path("a"));
-  const auto c = Tree(folder_.Path("c"));
+  const auto a = Tree(folder_ / "a");
+  const auto c = Tree(folder_ / "c");
   EXPECT_EQ(a.size(), idx() ? 4u : 40u);
-  EXPECT_EQ(a, Tree(folder_.Path("b")));
+  EXPECT_EQ(a, Tree(folder_ / "b"));
   for (const auto& [name, bytes] : a) {
     ASSERT_TRUE(c.contains(name));
     if (name.find("labels") == std::string::npos) {
@@ -173,10 +173,10 @@ TEST_P(MakeDatasetTest, SameOptionsGiveTheSameBytes) {
 }
 
 TEST_P(MakeDatasetTest, ClassesCanBeToldApartFarAboveChance) {
-  ASSERT_TRUE(MakeDataset(Options(folder_.Path("set"), GetParam())).ok());
-  const auto train = Open(Split(folder_.Path("set"), job::Split::kTrain), job::Split::kTrain);
+  ASSERT_TRUE(MakeDataset(Options(folder_ / "set", GetParam())).ok());
+  const auto train = Open(Split(folder_ / "set", job::Split::kTrain), job::Split::kTrain);
   const auto validation =
-      Open(Split(folder_.Path("set"), job::Split::kValidation), job::Split::kValidation);
+      Open(Split(folder_ / "set", job::Split::kValidation), job::Split::kValidation);
   const double share =
       NearestNeighbour(Examples(*train, {32, 32}), Examples(*validation, {32, 32}));
   RecordProperty("share", std::to_string(share));
@@ -208,13 +208,13 @@ TEST_P(MakeDatasetTest, AFailedWriteLeavesNothingBehind) {
   rlimit tight = old;
   tight.rlim_cur = 300;
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &tight), 0);
-  const absl::Status status = MakeDataset(Options(folder_.Path("set"), GetParam()));
+  const absl::Status status = MakeDataset(Options(folder_ / "set", GetParam()));
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &old), 0);
   std::signal(SIGXFSZ, SIG_DFL);
   EXPECT_FALSE(status.ok());
   EXPECT_THAT(std::string(status.message()),
-              AllOf(HasSubstr(folder_.Path("set")), HasSubstr("File too large")));
-  EXPECT_FALSE(fs::exists(folder_.Path("set")));
+              AllOf(HasSubstr(folder_ / "set"), HasSubstr("File too large")));
+  EXPECT_FALSE(fs::exists(folder_ / "set"));
 }
 
 TEST_P(MakeDatasetTest, AnInterruptedRunIsNamed) {
@@ -231,9 +231,9 @@ INSTANTIATE_TEST_SUITE_P(Formats, MakeDatasetTest,
                          });
 
 TEST(MakeDatasetOptionsTest, BadOptionsAreRefused) {
-  const TemporaryFolder folder;
+  const DatasetFolder folder;
   const auto refused = [&](auto change, const char* says) {
-    MakeDatasetOptions options = Options(folder.Path("set"), api::DatasetFormat::kIdx);
+    MakeDatasetOptions options = Options(folder / "set", api::DatasetFormat::kIdx);
     change(options);
     const absl::Status status = MakeDataset(options);
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << says;
@@ -245,7 +245,7 @@ TEST(MakeDatasetOptionsTest, BadOptionsAreRefused) {
   refused([](auto& o) { o.validation_samples = 9; }, "validation_samples 9");
   refused([](auto& o) { o.size = {4, 32}; }, "size 4x32");
   refused([](auto& o) { o.format = api::DatasetFormat::kTfRecord; }, "ImageFolder or IDX");
-  EXPECT_FALSE(fs::exists(folder.Path("set")));
+  EXPECT_FALSE(fs::exists(folder / "set"));
 }
 
 TEST(ShapePictureTest, AllClassesAreDistinct) {

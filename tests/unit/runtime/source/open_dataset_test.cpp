@@ -54,7 +54,7 @@ TEST(OpenDatasetTest, MissingFolderIsNamed) {
 }
 
 TEST(OpenDatasetTest, EmptyFolderSaysWhatWasLookedFor) {
-  const TemporaryFolder folder;
+  const DatasetFolder folder;
   const absl::Status status = OpenStatus("file://" + folder.path());
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(status.message()),
@@ -63,7 +63,7 @@ TEST(OpenDatasetTest, EmptyFolderSaysWhatWasLookedFor) {
 }
 
 TEST(OpenDatasetTest, UnknownContentsAreListed) {
-  const TemporaryFolder folder;
+  const DatasetFolder folder;
   for (const char* name : {"a.bin", "b.bin", "c.bin", "d.bin", "e.bin", "f.bin"}) {
     folder.Write(name, std::string_view("x"));
   }
@@ -74,15 +74,15 @@ TEST(OpenDatasetTest, UnknownContentsAreListed) {
 }
 
 TEST(OpenDatasetTest, AFileInsteadOfAFolder) {
-  const TemporaryFolder folder;
+  const DatasetFolder folder;
   folder.Write("set.tar", std::string_view("x"));
-  const absl::Status status = OpenStatus("file://" + folder.Path("set.tar"));
+  const absl::Status status = OpenStatus("file://" + folder / "set.tar");
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), HasSubstr("is a file"));
 }
 
 TEST(OpenDatasetTest, FormatAndUriMustFit) {
-  const TemporaryFolder folder;
+  const DatasetFolder folder;
   const std::string uri = "file://" + folder.path();
   EXPECT_EQ(OpenStatus("synthetic://", api::DatasetFormat::kIdx).code(),
             absl::StatusCode::kInvalidArgument);

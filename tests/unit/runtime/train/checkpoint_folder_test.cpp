@@ -9,7 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "base/atomic_file.h"
 #include "base/crc32c.h"
-#include "tests/integration/support/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/unit/runtime/train/file_size_limit.h"
 
 namespace hetero::train {

@@ -5,7 +5,7 @@
 
 #include <functional>
 
-#include "tests/integration/support/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace hetero::train {
 namespace {

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "absl/strings/strip.h"
-#include "tests/integration/support/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/unit/runtime/train/file_size_limit.h"
 #include "tests/unit/runtime/train/rank_runner.h"
 

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "tests/integration/support/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/unit/runtime/train/rank_runner.h"
 
 namespace hetero::train {

@@ -1,4 +1,4 @@
-#include "tests/integration/support/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 #include <stdlib.h>
 
@@ -20,9 +20,18 @@ TemporaryFolder::~TemporaryFolder() {
   std::filesystem::remove_all(path_, ignored);
 }
 
+std::string TemporaryFolder::Write(const std::string& name, const std::string& bytes) const {
+  std::string path = *this / name;
+  WriteFile(path, bytes);
+  return path;
+}
+
 void WriteFile(const std::string& path, const std::string& bytes) {
   std::filesystem::create_directories(std::filesystem::path(path).parent_path());
-  std::ofstream(path, std::ios::binary) << bytes;
+  std::ofstream file(path, std::ios::binary);
+  file << bytes;
+  file.close();
+  if (!file) throw std::runtime_error("cannot write " + path);
 }
 
 std::string ReadFileOrDie(const std::string& path) {

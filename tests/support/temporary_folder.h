@@ -15,12 +15,16 @@ class TemporaryFolder {
 
   const std::string& path() const { return path_; }
   std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+  // WriteFile() in this folder; returns the file's path.
+  std::string Write(const std::string& name, const std::string& bytes) const;
 
  private:
   std::string path_;
 };
 
+// Overwrites; makes the folders on the way. Throws where that fails.
 void WriteFile(const std::string& path, const std::string& bytes);
+// Throws where there is no such file.
 std::string ReadFileOrDie(const std::string& path);
 
 }  // namespace hetero::testing
