@@ -8,6 +8,7 @@
 #include "api/defaults.h"
 #include "api/encode.h"
 #include "api/findings.h"
+#include "api/job_resource.h"
 #include "api/overrides.h"
 #include "api/suggest.h"
 #include "api/validate.h"
@@ -54,7 +55,7 @@ const json* Section(const json& root, const char* key, Findings& findings) {
   return nullptr;
 }
 
-// Where `path` is in the text, or where the nearest thing around it does.
+// Where `path` is in the text, or where the nearest thing around it is.
 Position Locate(const YamlDocument& document, std::string path) {
   while (true) {
     const auto found = document.positions.find(path);
