@@ -55,7 +55,7 @@ const json* Section(const json& root, const char* key, Findings& findings) {
   return nullptr;
 }
 
-// Where `path` is in the text, or where the nearest thing around it does.
+// Where `path` is in the text, or where the nearest thing around it is.
 Position Locate(const YamlDocument& document, std::string path) {
   while (true) {
     const auto found = document.positions.find(path);
