@@ -34,13 +34,13 @@ void JobWorker::Run(const reconcile::Stores& stores, const reconcile::OperatorId
   SetHeads(nullptr);
 }
 
-void JobWorker::ShowFromNowOn(const reconcile::OperatorIdentity& renewed) {
-  const std::lock_guard lock(mutex_);
-  if (heads_ != nullptr) heads_->ShowFromNowOn(renewed.leaf);
+void JobWorker::UseCertificate(const reconcile::OperatorIdentity& renewed) {
+  const base::MutexLock lock(mutex_);
+  if (heads_ != nullptr) heads_->UseCertificate(renewed.leaf);
 }
 
 void JobWorker::SetHeads(reconcile::HeadFollower* heads) {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   heads_ = heads;
 }
 

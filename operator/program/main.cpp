@@ -99,7 +99,7 @@ absl::Status Run(OperatorOptions options, std::stop_token signal) {
         return absl::OkStatus();
       });
   IdentityRenewal renewal(clock, {.load = load_identity,
-                                  .renewed = [&](const auto& now) { jobs.ShowFromNowOn(now); },
+                                  .renewed = [&](const auto& now) { jobs.UseCertificate(now); },
                                   .replaced = [&] { end.request_stop(); }});
   // Loaded by the leader, beside the lease: others may have renewed it, and it may take its time.
   manager.AddWorker("jobs", [&](std::stop_token stop) {

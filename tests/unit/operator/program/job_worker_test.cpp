@@ -149,15 +149,15 @@ TEST_F(JobWorkerTest, AStopWaitsForThePassUnderWay) {
 TEST_F(JobWorkerTest, ARenewedIdentityMayComeAtAnyTime) {
   const auto renewed = reconcile::RenewOperatorIdentity(identity_, clock_.WallNow());
   ASSERT_TRUE(renewed.ok()) << renewed.status();
-  worker_.ShowFromNowOn(*renewed);
+  worker_.UseCertificate(*renewed);
   PutJob();
   auto ran = Run();
   worker_.Enqueue("team/vit");
   asked_.Take(1);
-  worker_.ShowFromNowOn(*renewed);
+  worker_.UseCertificate(*renewed);
   stop_.request_stop();
   ran.get();
-  worker_.ShowFromNowOn(*renewed);
+  worker_.UseCertificate(*renewed);
 }
 
 }  // namespace
