@@ -32,8 +32,7 @@ std::string Unprotected(const api::Network& network) {
     return "network.networkPolicy is Disabled: gradients and metrics are open to the whole cluster";
   }
   return "network.tls and network.networkPolicy are Disabled: all ports of the pods are open to "
-         "the "
-         "whole cluster, in plain text";
+         "the whole cluster, in plain text";
 }
 
 Stage MissingConfig(const Pass& pass) {

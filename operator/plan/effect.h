@@ -10,7 +10,7 @@
 // What a plan asks for, as values. operator/reconcile carries it out.
 namespace hetero::plan {
 
-// The job's children, but for its Secret, which nobody may read.
+// The job's children, but for the Secret, which the operator may not read.
 enum class ChildKind { kPod, kService, kConfigMap, kNetworkPolicy };
 
 struct CreateChild {
