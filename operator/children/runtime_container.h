@@ -4,7 +4,7 @@
 
 #include "operator/children/children.h"
 
-// The container whose end is the verdict on its pod. Internal to operator/children.
+// The container whose end decides how its pod ended. Internal to operator/children.
 namespace hetero::children {
 
 // `given`, the container of that name from the template (any shape), with everything that it leaves

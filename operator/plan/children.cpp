@@ -15,21 +15,11 @@ namespace {
 
 using api::ConditionStatus;
 using api::ConditionType;
-using Kind = Effect::Kind;
-using Resource = Effect::Resource;
 
-Effect Create(Resource resource, std::string name, nlohmann::json object) {
-  Effect effect;
-  effect.kind = Kind::kCreate;
-  effect.resource = resource;
-  effect.name = std::move(name);
-  effect.object = std::move(object);
-  return effect;
-}
-
-Effect CreateService(const Pass& pass) {
-  return Create(Resource::kService, children::ServiceName(pass.metadata),
-                children::HeadService(pass.object.job));
+CreateChild CreateService(const Pass& pass) {
+  return {.kind = ChildKind::kService,
+          .name = children::ServiceName(pass.metadata),
+          .object = children::HeadService(pass.object.job)};
 }
 
 // What is left open on purpose, so that nobody takes the job for a protected one.
@@ -42,22 +32,17 @@ std::string Unprotected(const api::Network& network) {
     return "network.networkPolicy is Disabled: gradients and metrics are open to the whole cluster";
   }
   return "network.tls and network.networkPolicy are Disabled: all ports of the pods are open to "
-         "the "
-         "whole cluster, in plain text";
+         "the whole cluster, in plain text";
 }
 
-std::vector<Effect> MissingConfig(const Pass& pass) {
-  std::vector<Effect> stage;
-  if (pass.seen.config_map == nullptr) {
-    Effect& trust = stage.emplace_back();
-    trust.kind = Kind::kCreateTrust;
-    trust.resource = Resource::kConfigMap;
-    trust.name = children::ConfigMapName(pass.metadata);
-  }
+Stage MissingConfig(const Pass& pass) {
+  Stage stage;
+  if (pass.seen.config_map == nullptr) stage.push_back(CreateTrust{});
   const bool wanted = pass.spec.network.network_policy == api::Switch::kEnabled;
   if (wanted && pass.seen.network_policy == nullptr) {
-    stage.push_back(Create(Resource::kNetworkPolicy, children::NetworkPolicyName(pass.metadata),
-                           children::NetworkPolicy(pass.object.job, pass.settings)));
+    stage.push_back(CreateChild{.kind = ChildKind::kNetworkPolicy,
+                                .name = children::NetworkPolicyName(pass.metadata),
+                                .object = children::NetworkPolicy(pass.object.job, pass.settings)});
   }
   return stage;
 }
@@ -76,8 +61,8 @@ int64_t NextIncarnation(const Pass& pass) {
   return next;
 }
 
-std::vector<Effect> MissingPods(const Pass& pass, const std::string& head_address) {
-  std::vector<Effect> stage;
+Stage MissingPods(const Pass& pass, const std::string& head_address) {
+  Stage stage;
   const int64_t incarnation = NextIncarnation(pass);
   for (const Slot& slot : pass.slots) {
     if (slot.name_taken) continue;
@@ -87,8 +72,9 @@ std::vector<Effect> MissingPods(const Pass& pass, const std::string& head_addres
     pod.attempt = pass.status.attempt;
     pod.incarnation = incarnation;
     pod.head_address = head_address;
-    stage.push_back(
-        Create(Resource::kPod, slot.name, children::Pod(pass.object.job, pod, pass.settings)));
+    stage.push_back(CreateChild{.kind = ChildKind::kPod,
+                                .name = slot.name,
+                                .object = children::Pod(pass.object.job, pod, pass.settings)});
   }
   return stage;
 }

@@ -1,36 +1,16 @@
 #include "operator/plan/clean_up.h"
 
-#include "operator/children/names.h"
 #include "operator/plan/pod_deletion.h"
 
 namespace hetero::plan {
 namespace {
 
-using Kind = Effect::Kind;
-using Resource = Effect::Resource;
-
 bool WithTls(const Pass& pass) { return pass.spec.network.tls == api::Switch::kEnabled; }
 
-Effect Delete(Resource resource, const std::string& name, const std::string& uid) {
-  Effect effect;
-  effect.kind = Kind::kDelete;
-  effect.resource = resource;
-  effect.name = name;
-  effect.uid = uid;
-  return effect;
-}
-
-Effect DeleteSecret(const Pass& pass) {
-  Effect effect;
-  effect.kind = Kind::kDeleteSecret;
-  effect.name = children::SecretName(pass.metadata);
-  return effect;
-}
-
-void DeleteObject(const std::shared_ptr<const ObservedObject>& object, Resource resource,
-                  std::vector<Effect>& stage) {
+void DeleteUnlessGoing(const std::shared_ptr<const ObservedObject>& object, ChildKind kind,
+                       Stage& stage) {
   if (object == nullptr || object->deleting) return;
-  stage.push_back(Delete(resource, object->name, object->uid));
+  stage.push_back(DeleteChild{.kind = kind, .name = object->name, .uid = object->uid});
 }
 
 void DeleteRunningPods(Pass& pass) {
@@ -39,10 +19,10 @@ void DeleteRunningPods(Pass& pass) {
     pass.WakeAt(patience);
     if (pass.now < patience) return;
   }
-  std::vector<Effect> stage;
+  Stage stage;
   for (const auto& pod : pass.seen.pods) {
     if (pod->ended() || pod->deletion_time) continue;
-    stage.push_back(Delete(Resource::kPod, pod->name, pod->uid));
+    stage.push_back(DeleteChild{.kind = ChildKind::kPod, .name = pod->name, .uid = pod->uid});
   }
   pass.AddStage(std::move(stage));
 }
@@ -50,11 +30,11 @@ void DeleteRunningPods(Pass& pass) {
 // The Secret cannot be seen, so it goes before what can: an interruption between the two is
 // noticed, and so is an authority that was only half made.
 void DeleteEverythingElse(Pass& pass) {
-  std::vector<Effect> stage;
-  DeleteObject(pass.seen.config_map, Resource::kConfigMap, stage);
-  DeleteObject(pass.seen.service, Resource::kService, stage);
-  DeleteObject(pass.seen.network_policy, Resource::kNetworkPolicy, stage);
-  if (!stage.empty() && WithTls(pass)) pass.AddStage({DeleteSecret(pass)});
+  Stage stage;
+  DeleteUnlessGoing(pass.seen.config_map, ChildKind::kConfigMap, stage);
+  DeleteUnlessGoing(pass.seen.service, ChildKind::kService, stage);
+  DeleteUnlessGoing(pass.seen.network_policy, ChildKind::kNetworkPolicy, stage);
+  if (!stage.empty() && WithTls(pass)) pass.AddStage({DeleteSecret{}});
   pass.AddStage(std::move(stage));
 }
 
@@ -62,9 +42,9 @@ void DeleteEverythingElse(Pass& pass) {
 
 void DeleteConfig(Pass& pass) {
   if (pass.seen.config_map == nullptr || pass.seen.config_map->deleting) return;
-  if (WithTls(pass)) pass.AddStage({DeleteSecret(pass)});
-  std::vector<Effect> stage;
-  DeleteObject(pass.seen.config_map, Resource::kConfigMap, stage);
+  if (WithTls(pass)) pass.AddStage({DeleteSecret{}});
+  Stage stage;
+  DeleteUnlessGoing(pass.seen.config_map, ChildKind::kConfigMap, stage);
   pass.AddStage(std::move(stage));
 }
 
@@ -76,8 +56,8 @@ void CleanUp(Pass& pass) {
       break;
     case api::CleanPodPolicy::kRunning: {
       DeleteRunningPods(pass);
-      std::vector<Effect> stage;
-      DeleteObject(pass.seen.service, Resource::kService, stage);
+      Stage stage;
+      DeleteUnlessGoing(pass.seen.service, ChildKind::kService, stage);
       pass.AddStage(std::move(stage));
       break;
     }

@@ -4,7 +4,7 @@
 
 #include "operator/plan/pass.h"
 
-// How the steps write conditions. All eight are always there, in the order of ConditionType; the
+// How the steps write conditions. Those of all ConditionTypes are always there, in that order; the
 // time of the last transition moves only when True, False or Unknown changes.
 namespace hetero::plan {
 

@@ -10,12 +10,12 @@ using api::ConditionStatus;
 using api::ConditionType;
 
 void Finish(Pass& pass, bool succeeded, const std::string& reason, const std::string& message) {
-  const auto verdict = [&pass, &reason, &message](ConditionType type, bool holds) {
+  const auto decide = [&pass, &reason, &message](ConditionType type, bool holds) {
     SetCondition(pass, type, holds ? ConditionStatus::kTrue : ConditionStatus::kFalse, reason,
                  holds ? message : "");
   };
-  verdict(ConditionType::kSucceeded, succeeded);
-  verdict(ConditionType::kFailed, !succeeded);
+  decide(ConditionType::kSucceeded, succeeded);
+  decide(ConditionType::kFailed, !succeeded);
   SetCondition(pass, ConditionType::kRunning, ConditionStatus::kFalse, api::reason::kFinished);
   for (const ConditionType type :
        {ConditionType::kRestarting, ConditionType::kStalled, ConditionType::kSuspended}) {

@@ -48,7 +48,7 @@ struct ObservedPod {
   std::string waiting_message;
   base::WallTime waiting_since;
 
-  // The container `runtime`, whose state is the verdict (sidecars may outlive it).
+  // The container `runtime`, whose state decides (sidecars may outlive it).
   enum class Runtime { kWaiting, kRunning, kTerminated };
   Runtime runtime = Runtime::kWaiting;
   int32_t exit_code = 0;

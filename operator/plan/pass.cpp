@@ -68,8 +68,8 @@ bool Pass::Counted(const ObservedPod& pod) const {
   return std::find(uids.begin(), uids.end(), pod.uid) != uids.end();
 }
 
-void Pass::AddStage(std::vector<Effect> effects) {
-  if (!effects.empty()) plan.stages.push_back(std::move(effects));
+void Pass::AddStage(Stage stage) {
+  if (!stage.empty()) plan.stages.push_back(std::move(stage));
 }
 
 void Pass::AddEvent(bool warning, std::string reason, std::string action, std::string note) {

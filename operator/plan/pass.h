@@ -24,7 +24,7 @@ struct Slot {
   std::string member() const { return role->name + "-" + std::to_string(index); }
 };
 
-// What the steps of one MakePlan share. `before` is the status as read, `status` the one being
+// What the steps of one plan share. `before` is the status as read, `status` the one being
 // made; what kills or deletes looks at `before` alone, so that its reason is certainly stored.
 struct Pass {
   Pass(const Observed& observed, const children::Settings& the_settings, base::WallTime the_now);
@@ -62,7 +62,7 @@ struct Pass {
   bool PodsLeft() const { return !seen.pods.empty(); }
 
   // Appends a stage, unless it is empty.
-  void AddStage(std::vector<Effect> effects);
+  void AddStage(Stage stage);
   void AddEvent(bool warning, std::string reason, std::string action, std::string note);
   // Asks for a pass at `time`; the earliest wins. Times that have come are passed over.
   void WakeAt(base::WallTime time);

@@ -9,28 +9,20 @@ namespace {
 
 constexpr int64_t kFrozenGraceSeconds = 5;  // of a trainer that no longer answers
 
-Effect Delete(const ObservedPod& pod) {
-  Effect effect;
-  effect.kind = Effect::Kind::kDelete;
-  effect.resource = Effect::Resource::kPod;
-  effect.name = pod.name;
-  effect.uid = pod.uid;
-  return effect;
+DeleteChild Delete(const ObservedPod& pod, std::optional<int64_t> grace_seconds) {
+  return {
+      .kind = ChildKind::kPod, .name = pod.name, .uid = pod.uid, .grace_seconds = grace_seconds};
 }
 
-Effect ReportExit(const Slot& slot) {
+ReportExit ExitOf(const Slot& slot) {
   const ObservedPod& pod = *slot.pod;
-  Effect effect;
-  effect.kind = Effect::Kind::kReportExit;
-  effect.name = pod.name;
-  effect.role = slot.role->name;
-  effect.index = slot.index;
-  effect.incarnation = pod.incarnation;
-  effect.exit_code = pod.exit_code;
-  effect.signal = pod.signal;
-  effect.message = !pod.reason.empty() ? pod.reason : "given up";
-  effect.replaced = true;
-  return effect;
+  return {.role = slot.role->name,
+          .index = slot.index,
+          .incarnation = pod.incarnation,
+          .exit_code = pod.exit_code,
+          .signal = pod.signal,
+          .message = !pod.reason.empty() ? pod.reason : "given up",
+          .replaced = true};
 }
 
 const Slot* SlotOf(const Pass& pass, const ObservedPod& pod) {
@@ -53,7 +45,7 @@ std::optional<int64_t> Grace(Pass& pass, const ObservedPod& pod) {
 }  // namespace
 
 void DeleteGivenUpPods(Pass& pass) {
-  std::vector<Effect> stage;
+  Stage stage;
   for (const auto& pod : pass.seen.pods) {
     if (pod->deletion_time) continue;
     const bool old = pod->attempt < pass.before.attempt;
@@ -62,10 +54,9 @@ void DeleteGivenUpPods(Pass& pass) {
     const bool surplus = slot == nullptr && pod->attempt == pass.before.attempt &&
                          pass.before.attempt == pass.status.attempt;
     if (!old && !counted && !surplus) continue;
-    stage.push_back(Delete(*pod));
-    stage.back().grace_seconds = Grace(pass, *pod);
+    stage.push_back(Delete(*pod, Grace(pass, *pod)));
     const bool worker = slot != nullptr && slot->role->type != api::RoleType::kHead;
-    if (counted && worker && HeadListens(pass)) stage.push_back(ReportExit(*slot));
+    if (counted && worker && HeadListens(pass)) stage.push_back(ExitOf(*slot));
   }
   pass.AddStage(std::move(stage));
 }
@@ -74,17 +65,14 @@ void DeleteAllPods(Pass& pass) {
   const bool done = std::all_of(pass.seen.pods.begin(), pass.seen.pods.end(),
                                 [](const auto& pod) { return pod->deletion_time.has_value(); });
   if (done) return;
-  Effect effect;
-  effect.kind = Effect::Kind::kDeletePods;
-  pass.AddStage({effect});
+  pass.AddStage({DeletePods{}});
 }
 
 void ForceStuckPods(Pass& pass) {
-  std::vector<Effect> stage;
+  Stage stage;
   for (const auto& pod : pass.seen.pods) {
     if (!StuckTerminating(pass, *pod)) continue;
-    stage.push_back(Delete(*pod));
-    stage.back().grace_seconds = 0;
+    stage.push_back(Delete(*pod, 0));
   }
   pass.AddStage(std::move(stage));
 }

@@ -206,7 +206,7 @@ void CountFailures(Pass& pass) {
   RestartGang(pass, 0, GangReason(failures, collapsed), cause);
 }
 
-void CheckGroundwork(Pass& pass) {
+void CheckServiceAndTrust(Pass& pass) {
   const bool complete =
       pass.before.attempt == pass.status.attempt && WasTrue(pass, ConditionType::kPodsCreated);
   if (!complete) return;

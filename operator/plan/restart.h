@@ -13,7 +13,7 @@ void CountFailures(Pass& pass);
 
 // Gang restart where the objects that all pods were made with are gone: a Service that came back
 // with another address, a lost authority. Costs nothing.
-void CheckGroundwork(Pass& pass);
+void CheckServiceAndTrust(Pass& pass);
 
 // Raises the attempt, or fails the job when `cost` exceeds what is left of runPolicy.maxRestarts.
 // Returns whether the attempt was raised.

@@ -8,11 +8,7 @@ void ExpireJob(Pass& pass) {
       *pass.before.completion_time + std::chrono::seconds(*pass.policy.ttl_seconds_after_finished);
   pass.WakeAt(expiry);
   if (pass.now < expiry) return;
-  Effect effect;
-  effect.kind = Effect::Kind::kDeleteJob;
-  effect.name = pass.metadata.name;
-  effect.uid = pass.metadata.uid;
-  pass.AddStage({effect});
+  pass.AddStage({DeleteJob{}});
 }
 
 }  // namespace hetero::plan

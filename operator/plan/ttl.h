@@ -4,8 +4,8 @@
 
 namespace hetero::plan {
 
-// runPolicy.ttlSecondsAfterFinished: deletes the object of a job that has been finished for so
-// long.
+// runPolicy.ttlSecondsAfterFinished: deletes the object of a job that has been finished for
+// that long.
 void ExpireJob(Pass& pass);
 
 }  // namespace hetero::plan

@@ -4,6 +4,7 @@
 
 #include "api/labels.h"
 #include "operator/program/job_keys.h"
+#include "operator/reconcile/job_resource.h"
 #include "operator/reconcile/project.h"
 
 namespace hetero::program {

@@ -9,7 +9,7 @@
 #include "operator/kube/client.h"
 #include "operator/plan/observed.h"
 #include "operator/program/namespaced_informer.h"
-#include "operator/reconcile/reconciler.h"
+#include "operator/reconcile/stores.h"
 
 namespace hetero::program {
 

@@ -35,12 +35,12 @@ void JobWorker::Run(const reconcile::Stores& stores, const reconcile::OperatorId
 }
 
 void JobWorker::UseCertificate(const reconcile::OperatorIdentity& renewed) {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   if (heads_ != nullptr) heads_->UseCertificate(renewed.leaf);
 }
 
 void JobWorker::SetHeads(reconcile::HeadFollower* heads) {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   heads_ = heads;
 }
 

@@ -1,14 +1,15 @@
 #pragma once
 
-#include <mutex>
 #include <stop_token>
 #include <string>
 
 #include "base/clock.h"
 #include "base/metrics.h"
+#include "base/mutex.h"
 #include "operator/controller/controller.h"
 #include "operator/kube/client.h"
 #include "operator/program/options.h"
+#include "operator/reconcile/head_follower.h"
 #include "operator/reconcile/reconciler.h"
 
 namespace hetero::program {
@@ -37,8 +38,8 @@ class JobWorker {
   base::Clock& clock_;
   metrics::Registry& registry_;
   reconcile::Reconciler* reconciler_ = nullptr;  // set while the controller runs
-  std::mutex mutex_;                             // guards heads_
-  reconcile::HeadFollower* heads_ = nullptr;     // set while Run() does
+  base::Mutex mutex_;
+  reconcile::HeadFollower* heads_ ABSL_GUARDED_BY(mutex_) = nullptr;  // set while Run() does
   controller::Controller controller_;
 };
 

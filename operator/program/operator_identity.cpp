@@ -65,7 +65,7 @@ void LogWritten(const kube::ObjectKey& secret, const std::optional<OperatorIdent
                 const OperatorIdentity& now) {
   const char* what = !before                        ? "operator identity made"
                      : before->ca_pem == now.ca_pem ? "operator identity renewed"
-                                                    : "operator identity made anew: heads that run "
+                                                    : "operator identity recreated: heads that run "
                                                       "now do not know it, their jobs go on unseen";
   log::Info(what, {{"secret", secret.ToString()}, {"expires", api::FormatTime(now.expires)}});
 }

@@ -19,7 +19,7 @@ inline constexpr std::chrono::hours kRenewBefore{30 * 24};
 
 // Reads the Secret; makes it when it is missing, renews it when it expires within kRenewBefore:
 // with the same authority, so that running jobs notice nothing. One without the authority's key, as
-// the first versions wrote it, is made anew. Others may do the same at the same time: the first one
+// the first versions wrote it, is recreated. Others may do the same at the same time: the first one
 // wins, the rest read what it wrote. Errors name the Secret and the remedy.
 absl::StatusOr<reconcile::OperatorIdentity> LoadOperatorIdentity(kube::Client& client,
                                                                  base::Clock& clock,

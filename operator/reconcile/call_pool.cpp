@@ -13,7 +13,7 @@ CallPool::CallPool(int max_threads) : max_threads_(std::max(1, max_threads)) {}
 CallPool::~CallPool() {
   std::vector<std::jthread> threads;
   {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     threads.swap(threads_);
   }
   for (std::jthread& thread : threads) thread.request_stop();
@@ -24,7 +24,7 @@ void CallPool::Run(std::vector<std::function<void()>> calls) {
   // Shared: the last call may still be inside count_down() when wait() returns.
   const auto done = std::make_shared<std::latch>(static_cast<std::ptrdiff_t>(calls.size()));
   {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     for (std::function<void()>& call : calls) {
       queue_.emplace_back([call = std::move(call), done] {
         call();
@@ -36,20 +36,21 @@ void CallPool::Run(std::vector<std::function<void()>> calls) {
       ++idle_;
     }
   }
-  queued_.notify_all();
+  queued_.NotifyAll();
   done->wait();
 }
 
 void CallPool::Work(std::stop_token stop) {
   base::SetThreadName("api-call");
-  std::unique_lock lock(mutex_);
-  while (queued_.wait(lock, stop, [this] { return !queue_.empty(); })) {
+  base::MutexLock lock(mutex_);
+  const auto filled = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !queue_.empty(); };
+  while (queued_.Wait(mutex_, stop, filled)) {
     std::function<void()> call = std::move(queue_.front());
     queue_.pop_front();
     --idle_;
-    lock.unlock();
+    lock.Unlock();
     call();
-    lock.lock();
+    lock.Lock();
     ++idle_;
   }
 }

@@ -1,12 +1,12 @@
 #pragma once
 
-#include <condition_variable>
 #include <deque>
 #include <functional>
-#include <mutex>
 #include <stop_token>
 #include <thread>
 #include <vector>
+
+#include "base/mutex.h"
 
 namespace hetero::reconcile {
 
@@ -25,11 +25,11 @@ class CallPool {
   void Work(std::stop_token stop);
 
   const size_t max_threads_;
-  std::mutex mutex_;  // guards queue_, idle_, threads_
-  std::condition_variable_any queued_;
-  std::deque<std::function<void()>> queue_;
-  size_t idle_ = 0;
-  std::vector<std::jthread> threads_;
+  base::Mutex mutex_;
+  base::CondVar queued_;
+  std::deque<std::function<void()>> queue_ ABSL_GUARDED_BY(mutex_);
+  size_t idle_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<std::jthread> threads_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace hetero::reconcile

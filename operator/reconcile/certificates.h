@@ -21,9 +21,9 @@ struct JobTrust {
 absl::StatusOr<JobTrust> IssueJobTrust(const std::string& job_uid, base::WallTime now);
 
 // How the operator shows itself to heads: a leaf with URI kOperatorUri and the authority that
-// signed it. Jobs trust the authority for as long as they run, so it outlives its leafs: ten years,
-// with its key kept. Nobody else is ever signed by it, so who holds the key can do no more than who
-// holds the leaf's.
+// signed it. Jobs trust the authority for as long as they run, so it outlives its leaves: ten
+// years, with its key kept. Nobody else is ever signed by it, so who holds the key can do no more
+// than who holds the leaf's.
 struct OperatorIdentity {
   std::string ca_pem;
   std::string ca_key_pem;

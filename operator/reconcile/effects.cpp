@@ -2,11 +2,13 @@
 
 #include <functional>
 #include <utility>
+#include <variant>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "api/job_resource.h"
 #include "operator/children/names.h"
+#include "operator/reconcile/job_resource.h"
 #include "operator/reconcile/json_access.h"
 #include "operator/reconcile/project.h"
 
@@ -14,8 +16,8 @@ namespace hetero::reconcile {
 namespace {
 
 using nlohmann::json;
+using plan::ChildKind;
 using plan::CreateError;
-using plan::Effect;
 
 // Quota, admission and foreign objects change by somebody's hand, not within milliseconds.
 constexpr base::Duration kRefusedAgain = std::chrono::seconds(15);
@@ -23,29 +25,29 @@ constexpr base::Duration kNameTakenAgain = std::chrono::seconds(5);
 constexpr base::Duration kOwnGoingAgain = std::chrono::seconds(1);
 constexpr base::Duration kForeignGoingAgain = std::chrono::seconds(2);
 
-const kube::Resource& ResourceOf(Effect::Resource resource) {
-  switch (resource) {
-    case Effect::Resource::kPod:
+const kube::Resource& ResourceOf(ChildKind kind) {
+  switch (kind) {
+    case ChildKind::kPod:
       return kube::kPods;
-    case Effect::Resource::kService:
+    case ChildKind::kService:
       return kube::kServices;
-    case Effect::Resource::kConfigMap:
+    case ChildKind::kConfigMap:
       return kube::kConfigMaps;
-    case Effect::Resource::kNetworkPolicy:
+    case ChildKind::kNetworkPolicy:
       return kube::kNetworkPolicies;
   }
   return kube::kPods;
 }
 
-const char* KindOf(Effect::Resource resource) {
-  switch (resource) {
-    case Effect::Resource::kPod:
+const char* NameOf(ChildKind kind) {
+  switch (kind) {
+    case ChildKind::kPod:
       return "pod";
-    case Effect::Resource::kService:
+    case ChildKind::kService:
       return "service";
-    case Effect::Resource::kConfigMap:
+    case ChildKind::kConfigMap:
       return "configmap";
-    case Effect::Resource::kNetworkPolicy:
+    case ChildKind::kNetworkPolicy:
       return "networkpolicy";
   }
   return "";
@@ -55,9 +57,10 @@ bool IsDeleting(const json& object) {
   return !FieldOf(FieldOf(object, "metadata"), "deletionTimestamp").is_null();
 }
 
-Outcome Created(Effect::Resource resource, const json& object) {
+Outcome Created(ChildKind kind, const json& object) {
   Outcome outcome;
-  if (resource == Effect::Resource::kPod) {
+  outcome.kind = kind;
+  if (kind == ChildKind::kPod) {
     outcome.pod = ProjectPod(object);
   } else {
     outcome.object = ProjectObject(object);
@@ -107,17 +110,18 @@ Outcome RefusedCreate(const std::string& what, const absl::Status& status) {
   return outcome;
 }
 
-EffectRunner::EffectRunner(kube::Client& client, base::Clock& clock, const Stores& stores,
-                           Heads& heads, const OperatorIdentity& identity, int parallelism)
+EffectRunner::EffectRunner(kube::Client& client, base::Clock& clock,
+                           const kube::Store<plan::ObservedJob>& jobs, Heads& heads,
+                           const OperatorIdentity& identity, int parallelism)
     : client_(client),
       clock_(clock),
-      stores_(stores),
+      jobs_(jobs),
       heads_(heads),
       identity_(identity),
       pool_(parallelism) {}
 
-std::vector<Outcome> EffectRunner::RunStage(const std::vector<Effect>& stage,
-                                            const plan::ObservedJob& job, std::stop_token stop) {
+std::vector<Outcome> EffectRunner::RunStage(const plan::Stage& stage, const plan::ObservedJob& job,
+                                            std::stop_token stop) {
   std::vector<Outcome> outcomes(stage.size());
   std::vector<std::function<void()>> calls;
   for (size_t i = 0; i < stage.size(); ++i) {
@@ -125,7 +129,7 @@ std::vector<Outcome> EffectRunner::RunStage(const std::vector<Effect>& stage,
       if (stop.stop_requested()) {
         outcome.given_up = true;
       } else {
-        outcome = RunOne(effect, job);
+        outcome = std::visit([&](const auto& one) { return Run(one, job); }, effect);
       }
     });
   }
@@ -133,77 +137,74 @@ std::vector<Outcome> EffectRunner::RunStage(const std::vector<Effect>& stage,
   return outcomes;
 }
 
-Outcome EffectRunner::RunOne(const Effect& effect, const plan::ObservedJob& job) {
-  const api::Metadata& metadata = job.job.metadata;
-  switch (effect.kind) {
-    case Effect::Kind::kCreate:
-      return Create(effect.resource, effect.object, job);
-    case Effect::Kind::kCreateTrust:
-      return CreateTrust(job);
-    case Effect::Kind::kDelete:
-      return Delete(ResourceOf(effect.resource), effect, job);
-    case Effect::Kind::kDeleteSecret: {
-      Effect secret = effect;
-      secret.name = children::SecretName(metadata);
-      return Delete(kube::kSecrets, secret, job);
-    }
-    case Effect::Kind::kDeleteJob: {
-      Effect own = effect;
-      own.name = metadata.name;
-      own.uid = metadata.uid;
-      Outcome outcome = Delete(kHeteroTrainingJobs, own, job);
-      outcome.job_deleted = outcome.ok();
-      return outcome;
-    }
-    case Effect::Kind::kDeletePods: {
-      Outcome outcome;
-      outcome.status = client_.DeleteCollection(kube::kPods, metadata.name_space,
-                                                children::JobSelector(metadata),
-                                                {.grace_period_seconds = effect.grace_seconds});
-      outcome.pods_deleted = outcome.status.ok();
-      return outcome;
-    }
-    case Effect::Kind::kReportExit:
-      heads_.ReportExit(kube::ObjectKey{metadata.name_space, metadata.name}.ToString(), effect);
-      return {};
-  }
-  return {};
+Outcome EffectRunner::Run(const plan::CreateChild& effect, const plan::ObservedJob& job) {
+  return Create(effect.kind, effect.object, job);
 }
 
-Outcome EffectRunner::Delete(const kube::Resource& resource, const Effect& effect,
-                             const plan::ObservedJob& job) {
-  const absl::Status status =
-      client_.Delete(resource, {job.job.metadata.name_space, effect.name},
-                     {.grace_period_seconds = effect.grace_seconds, .uid = effect.uid});
+Outcome EffectRunner::Run(const plan::DeleteChild& effect, const plan::ObservedJob& job) {
+  return Delete(ResourceOf(effect.kind), {job.job.metadata.name_space, effect.name},
+                {.grace_period_seconds = effect.grace_seconds, .uid = effect.uid});
+}
+
+Outcome EffectRunner::Run(const plan::DeletePods&, const plan::ObservedJob& job) {
+  const api::Metadata& metadata = job.job.metadata;
   Outcome outcome;
-  // A refused uid means that another object has the name: the one that was meant is gone.
-  const bool gone = absl::IsNotFound(status) || (absl::IsAborted(status) && !effect.uid.empty());
-  if (!status.ok() && !gone) {
-    outcome.status = absl::Status(
-        status.code(), absl::StrCat(resource.plural, " ", effect.name, ": ", status.message()));
-    return outcome;
-  }
-  outcome.deleted_uid = effect.uid;
-  outcome.grace_seconds = gone ? 0 : effect.grace_seconds;
+  outcome.status = client_.DeleteCollection(kube::kPods, metadata.name_space,
+                                            children::JobSelector(metadata), {});
+  outcome.pods_deleted = outcome.status.ok();
   return outcome;
 }
 
-Outcome EffectRunner::Create(Effect::Resource resource, const json& object,
-                             const plan::ObservedJob& job) {
-  const std::string& name_space = job.job.metadata.name_space;
-  const absl::StatusOr<json> created = client_.Create(ResourceOf(resource), name_space, object);
-  if (created.ok()) return Created(resource, *created);
-  const std::string name = TextOf(FieldOf(object, "metadata"), "name");
-  if (absl::IsAlreadyExists(created.status())) {
-    return SettleExisting(resource, {name_space, name}, job);
-  }
-  return RefusedCreate(absl::StrCat(KindOf(resource), " ", name), created.status());
+Outcome EffectRunner::Run(const plan::DeleteSecret&, const plan::ObservedJob& job) {
+  const api::Metadata& metadata = job.job.metadata;
+  return Delete(kube::kSecrets, {metadata.name_space, children::SecretName(metadata)}, {});
 }
 
-Outcome EffectRunner::SettleExisting(Effect::Resource resource, const kube::ObjectKey& key,
+Outcome EffectRunner::Run(const plan::DeleteJob&, const plan::ObservedJob& job) {
+  const api::Metadata& metadata = job.job.metadata;
+  Outcome outcome =
+      Delete(kHeteroTrainingJobs, {metadata.name_space, metadata.name}, {.uid = metadata.uid});
+  outcome.job_deleted = outcome.ok();
+  return outcome;
+}
+
+Outcome EffectRunner::Run(const plan::ReportExit& effect, const plan::ObservedJob& job) {
+  const api::Metadata& metadata = job.job.metadata;
+  heads_.ReportExit(kube::ObjectKey{metadata.name_space, metadata.name}.ToString(), effect);
+  return {};
+}
+
+Outcome EffectRunner::Delete(const kube::Resource& resource, const kube::ObjectKey& key,
+                             const kube::DeleteOptions& options) {
+  const absl::Status status = client_.Delete(resource, key, options);
+  Outcome outcome;
+  // A refused uid means that another object has the name: the one that was meant is gone.
+  const bool gone = absl::IsNotFound(status) || (absl::IsAborted(status) && !options.uid.empty());
+  if (!status.ok() && !gone) {
+    outcome.status = absl::Status(
+        status.code(), absl::StrCat(resource.plural, " ", key.name, ": ", status.message()));
+    return outcome;
+  }
+  outcome.deleted_uid = options.uid;
+  outcome.grace_seconds = gone ? 0 : options.grace_period_seconds;
+  return outcome;
+}
+
+Outcome EffectRunner::Create(ChildKind kind, const json& object, const plan::ObservedJob& job) {
+  const std::string& name_space = job.job.metadata.name_space;
+  const absl::StatusOr<json> created = client_.Create(ResourceOf(kind), name_space, object);
+  if (created.ok()) return Created(kind, *created);
+  const std::string name = TextOf(FieldOf(object, "metadata"), "name");
+  if (absl::IsAlreadyExists(created.status())) {
+    return SettleExisting(kind, {name_space, name}, job);
+  }
+  return RefusedCreate(absl::StrCat(NameOf(kind), " ", name), created.status());
+}
+
+Outcome EffectRunner::SettleExisting(ChildKind kind, const kube::ObjectKey& key,
                                      const plan::ObservedJob& job) {
-  const std::string what = absl::StrCat(KindOf(resource), " ", key.name);
-  const absl::StatusOr<json> existing = client_.Get(ResourceOf(resource), key);
+  const std::string what = absl::StrCat(NameOf(kind), " ", key.name);
+  const absl::StatusOr<json> existing = client_.Get(ResourceOf(kind), key);
   if (absl::IsNotFound(existing.status())) return AgainAfter(kOwnGoingAgain);
   if (!existing.ok()) {
     Outcome outcome;
@@ -213,7 +214,7 @@ Outcome EffectRunner::SettleExisting(Effect::Resource resource, const kube::Obje
   if (TextOf(ControllerOf(*existing), "uid") != job.job.metadata.uid) {
     return SettleForeign(what, *existing, key.name_space);
   }
-  return IsDeleting(*existing) ? AgainAfter(kOwnGoingAgain) : Created(resource, *existing);
+  return IsDeleting(*existing) ? AgainAfter(kOwnGoingAgain) : Created(kind, *existing);
 }
 
 Outcome EffectRunner::SettleForeign(const std::string& what, const json& existing,
@@ -225,7 +226,7 @@ Outcome EffectRunner::SettleForeign(const std::string& what, const json& existin
   const std::string name = TextOf(owner, "name");
   const std::string holder = absl::StrCat(kind, " ", name);
   if (kind != api::kKind) return NameConflict(what, holder);
-  const auto other = stores_.jobs->Get({name_space, name});
+  const auto other = jobs_.Get({name_space, name});
   const bool lives =
       other != nullptr && other->job.metadata.uid == TextOf(owner, "uid") && !other->deleting;
   // Else the garbage collector is about to remove it.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -8,13 +9,12 @@
 #include "absl/status/status.h"
 #include "base/clock.h"
 #include "operator/kube/client.h"
+#include "operator/kube/store.h"
+#include "operator/plan/effect.h"
 #include "operator/plan/observed.h"
-#include "operator/plan/plan.h"
 #include "operator/reconcile/call_pool.h"
 #include "operator/reconcile/certificates.h"
-#include "operator/reconcile/expectations.h"
-#include "operator/reconcile/head_follower.h"
-#include "operator/reconcile/reconciler.h"
+#include "operator/reconcile/heads.h"
 
 namespace hetero::reconcile {
 
@@ -28,6 +28,7 @@ struct Outcome {
   // What the stores will show.
   std::shared_ptr<const plan::ObservedPod> pod;
   std::shared_ptr<const plan::ObservedObject> object;
+  plan::ChildKind kind = plan::ChildKind::kPod;  // of `pod` or `object`
   std::string deleted_uid;
   std::optional<int64_t> grace_seconds;
   bool pods_deleted = false;
@@ -40,31 +41,37 @@ struct Outcome {
 // what is deleted is named by uid. Safe from any thread.
 class EffectRunner {
  public:
-  EffectRunner(kube::Client& client, base::Clock& clock, const Stores& stores, Heads& heads,
-               const OperatorIdentity& identity, int parallelism);
+  // `jobs` tells whether another job of that name still lives.
+  EffectRunner(kube::Client& client, base::Clock& clock, const kube::Store<plan::ObservedJob>& jobs,
+               Heads& heads, const OperatorIdentity& identity, int parallelism);
 
   // All effects of one stage, several at once; outcomes in their order.
-  std::vector<Outcome> RunStage(const std::vector<plan::Effect>& stage,
-                                const plan::ObservedJob& job, std::stop_token stop);
+  std::vector<Outcome> RunStage(const plan::Stage& stage, const plan::ObservedJob& job,
+                                std::stop_token stop);
 
  private:
-  Outcome RunOne(const plan::Effect& effect, const plan::ObservedJob& job);
-  Outcome Create(plan::Effect::Resource resource, const nlohmann::json& object,
-                 const plan::ObservedJob& job);
-  Outcome SettleExisting(plan::Effect::Resource resource, const kube::ObjectKey& key,
+  Outcome Run(const plan::CreateChild& effect, const plan::ObservedJob& job);
+  Outcome Run(const plan::CreateTrust& effect, const plan::ObservedJob& job);
+  Outcome Run(const plan::DeleteChild& effect, const plan::ObservedJob& job);
+  Outcome Run(const plan::DeletePods& effect, const plan::ObservedJob& job);
+  Outcome Run(const plan::DeleteSecret& effect, const plan::ObservedJob& job);
+  Outcome Run(const plan::DeleteJob& effect, const plan::ObservedJob& job);
+  Outcome Run(const plan::ReportExit& effect, const plan::ObservedJob& job);
+
+  Outcome Create(plan::ChildKind kind, const nlohmann::json& object, const plan::ObservedJob& job);
+  Outcome SettleExisting(plan::ChildKind kind, const kube::ObjectKey& key,
                          const plan::ObservedJob& job);
   Outcome SettleForeign(const std::string& what, const nlohmann::json& existing,
                         const std::string& name_space);
-  Outcome CreateTrust(const plan::ObservedJob& job);
   std::optional<Outcome> CreateSecret(const JobTrust& trust, const plan::ObservedJob& job);
   Outcome ReplaceConfigMap(const std::string& uid, const nlohmann::json& object,
                            const plan::ObservedJob& job);
-  Outcome Delete(const kube::Resource& resource, const plan::Effect& effect,
-                 const plan::ObservedJob& job);
+  Outcome Delete(const kube::Resource& resource, const kube::ObjectKey& key,
+                 const kube::DeleteOptions& options);
 
   kube::Client& client_;
   base::Clock& clock_;
-  const Stores stores_;
+  const kube::Store<plan::ObservedJob>& jobs_;
   Heads& heads_;
   const OperatorIdentity& identity_;
   CallPool pool_;

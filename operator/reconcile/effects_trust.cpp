@@ -24,10 +24,10 @@ Outcome Failed(absl::Status status) {
 
 }  // namespace
 
-// The ConfigMap carries the certificate of the authority that signed the leafs in the Secret, so it
-// comes second: where it is, the pair is complete.
-Outcome EffectRunner::CreateTrust(const plan::ObservedJob& job) {
-  constexpr auto kConfigMap = plan::Effect::Resource::kConfigMap;
+// The ConfigMap carries the certificate of the authority that signed the leaves in the Secret, so
+// it comes second: where it is, the pair is complete.
+Outcome EffectRunner::Run(const plan::CreateTrust&, const plan::ObservedJob& job) {
+  constexpr auto kConfigMap = plan::ChildKind::kConfigMap;
   if (job.job.spec.network.tls == api::Switch::kDisabled) {
     return Create(kConfigMap, children::ConfigMap(job.job, "", ""), job);
   }
@@ -52,7 +52,7 @@ std::optional<Outcome> EffectRunner::CreateSecret(const JobTrust& trust,
   absl::Status status = client_.Create(kube::kSecrets, metadata.name_space, secret).status();
   if (absl::IsAlreadyExists(status)) {
     // Either the store is late and the pair is complete, or a pass was cut off half-way and the
-    // authority of that Secret is lost: secrets are never read, so it is made anew.
+    // authority of that Secret is lost: secrets are never read, so it is made again.
     const absl::StatusOr<json> config_map =
         client_.Get(kube::kConfigMaps, {metadata.name_space, children::ConfigMapName(metadata)});
     if (!config_map.ok() && !absl::IsNotFound(config_map.status())) {
@@ -61,6 +61,7 @@ std::optional<Outcome> EffectRunner::CreateSecret(const JobTrust& trust,
     if (config_map.ok() && IsOwn(*config_map, job)) {
       Outcome complete;
       complete.object = ProjectObject(*config_map);
+      complete.kind = plan::ChildKind::kConfigMap;
       if (complete.object->deleting) complete.again_after = std::chrono::seconds(1);
       return complete;
     }
@@ -75,12 +76,11 @@ std::optional<Outcome> EffectRunner::CreateSecret(const JobTrust& trust,
 // The job's ConfigMap proves an authority whose Secret was taken away.
 Outcome EffectRunner::ReplaceConfigMap(const std::string& uid, const json& object,
                                        const plan::ObservedJob& job) {
-  plan::Effect deletion;
-  deletion.name = children::ConfigMapName(job.job.metadata);
-  deletion.uid = uid;
-  const Outcome deleted = Delete(kube::kConfigMaps, deletion, job);
+  const api::Metadata& metadata = job.job.metadata;
+  const Outcome deleted = Delete(
+      kube::kConfigMaps, {metadata.name_space, children::ConfigMapName(metadata)}, {.uid = uid});
   if (!deleted.ok()) return deleted;
-  return Create(plan::Effect::Resource::kConfigMap, object, job);
+  return Create(plan::ChildKind::kConfigMap, object, job);
 }
 
 }  // namespace hetero::reconcile

@@ -5,7 +5,7 @@
 
 namespace hetero::reconcile {
 
-using plan::Effect;
+using plan::ChildKind;
 using plan::ObservedObject;
 using plan::ObservedPod;
 
@@ -14,11 +14,10 @@ void Expectations::PodCreated(std::shared_ptr<const ObservedPod> pod, base::Inst
   created_[uid] = {.pod = std::move(pod), .until = now + kPatience};
 }
 
-void Expectations::ObjectCreated(Effect::Resource resource,
-                                 std::shared_ptr<const ObservedObject> object, base::Instant now) {
+void Expectations::ObjectCreated(ChildKind kind, std::shared_ptr<const ObservedObject> object,
+                                 base::Instant now) {
   const std::string uid = object->uid;
-  created_[uid] = {
-      .resource = resource, .object = std::move(object), .until = now + kObjectPatience};
+  created_[uid] = {.kind = kind, .object = std::move(object), .until = now + kObjectPatience};
 }
 
 void Expectations::Deleted(const std::string& uid, base::WallTime gone_by, base::Instant now) {
@@ -26,16 +25,16 @@ void Expectations::Deleted(const std::string& uid, base::WallTime gone_by, base:
   deleted_[uid] = {.gone_by = gone_by, .until = now + kPatience};
 }
 
-void Expectations::LayOver(plan::Observed& observed, base::Instant now, base::WallTime wall_now) {
+void Expectations::Overlay(plan::Observed& observed, base::Instant now, base::WallTime wall_now) {
   std::erase_if(created_, [now](const auto& entry) { return entry.second.until <= now; });
   std::erase_if(deleted_, [now](const auto& entry) { return entry.second.until <= now; });
-  LayOverPods(observed, wall_now);
-  LayOverObject(Effect::Resource::kService, observed.service);
-  LayOverObject(Effect::Resource::kConfigMap, observed.config_map);
-  LayOverObject(Effect::Resource::kNetworkPolicy, observed.network_policy);
+  OverlayPods(observed, wall_now);
+  OverlayObject(ChildKind::kService, observed.service);
+  OverlayObject(ChildKind::kConfigMap, observed.config_map);
+  OverlayObject(ChildKind::kNetworkPolicy, observed.network_policy);
 }
 
-void Expectations::LayOverPods(plan::Observed& observed, base::WallTime wall_now) {
+void Expectations::OverlayPods(plan::Observed& observed, base::WallTime wall_now) {
   auto& pods = observed.pods;
   for (std::shared_ptr<const ObservedPod>& pod : pods) {
     created_.erase(pod->uid);
@@ -58,14 +57,13 @@ void Expectations::LayOverPods(plan::Observed& observed, base::WallTime wall_now
   }
 }
 
-void Expectations::LayOverObject(Effect::Resource resource,
-                                 std::shared_ptr<const ObservedObject>& shown) {
+void Expectations::OverlayObject(ChildKind kind, std::shared_ptr<const ObservedObject>& shown) {
   if (shown != nullptr) {
     created_.erase(shown->uid);
     if (deleted_.contains(shown->uid)) shown = nullptr;
   }
   for (const auto& [uid, creation] : created_) {
-    if (creation.object != nullptr && creation.resource == resource) shown = creation.object;
+    if (creation.object != nullptr && creation.kind == kind) shown = creation.object;
   }
 }
 

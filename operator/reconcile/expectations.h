@@ -6,8 +6,8 @@
 #include <string>
 
 #include "base/clock.h"
+#include "operator/plan/effect.h"
 #include "operator/plan/observed.h"
-#include "operator/plan/plan.h"
 
 namespace hetero::reconcile {
 
@@ -15,7 +15,7 @@ namespace hetero::reconcile {
 // they show, so that nothing is created or deleted twice in the meantime. An entry ends when the
 // store shows it, or after its patience: an object that came and went between two passes is
 // believed in for that long. For a pod that is short, since pods come and go; that one of the job's
-// own few objects is gone has grave consequences (all pods are made anew), and a watch may be very
+// own few objects is gone has grave consequences (all pods are recreated), and a watch may be very
 // late. Not thread-safe.
 class Expectations {
  public:
@@ -23,19 +23,19 @@ class Expectations {
   static constexpr base::Duration kObjectPatience = std::chrono::seconds(60);
 
   void PodCreated(std::shared_ptr<const plan::ObservedPod> pod, base::Instant now);
-  void ObjectCreated(plan::Effect::Resource resource,
-                     std::shared_ptr<const plan::ObservedObject> object, base::Instant now);
+  void ObjectCreated(plan::ChildKind kind, std::shared_ptr<const plan::ObservedObject> object,
+                     base::Instant now);
   // `gone_by`: when it should be gone; already past: it is gone now.
   void Deleted(const std::string& uid, base::WallTime gone_by, base::Instant now);
 
-  void LayOver(plan::Observed& observed, base::Instant now, base::WallTime wall_now);
+  void Overlay(plan::Observed& observed, base::Instant now, base::WallTime wall_now);
   // Until the oldest entry ends by itself; none without entries.
   std::optional<base::Duration> Remaining(base::Instant now) const;
 
  private:
   struct Creation {
     std::shared_ptr<const plan::ObservedPod> pod;  // or object
-    plan::Effect::Resource resource = plan::Effect::Resource::kPod;
+    plan::ChildKind kind = plan::ChildKind::kPod;
     std::shared_ptr<const plan::ObservedObject> object;
     base::Instant until;
   };
@@ -44,9 +44,8 @@ class Expectations {
     base::Instant until;
   };
 
-  void LayOverPods(plan::Observed& observed, base::WallTime wall_now);
-  void LayOverObject(plan::Effect::Resource resource,
-                     std::shared_ptr<const plan::ObservedObject>& shown);
+  void OverlayPods(plan::Observed& observed, base::WallTime wall_now);
+  void OverlayObject(plan::ChildKind kind, std::shared_ptr<const plan::ObservedObject>& shown);
 
   std::map<std::string, Creation> created_;  // by uid
   std::map<std::string, Deletion> deleted_;  // by uid

@@ -1,13 +1,13 @@
 #include "operator/reconcile/head_follower.h"
 
-#include <condition_variable>
 #include <map>
-#include <mutex>
 #include <utility>
 
 #include "base/backoff.h"
 #include "base/grpc_lifetime.h"
 #include "base/log.h"
+#include "base/mutex.h"
+#include "operator/reconcile/announcement_pacer.h"
 #include "operator/reconcile/head_report.h"
 #include "operator/reconcile/head_stream.h"
 #include "operator/reconcile/timer_thread.h"
@@ -15,7 +15,6 @@
 namespace hetero::reconcile {
 namespace {
 
-constexpr base::Duration kNotifyPeriod = std::chrono::milliseconds(200);
 constexpr base::Backoff::Options kRedial = {.initial = std::chrono::milliseconds(200),
                                             .max = std::chrono::seconds(5)};
 
@@ -39,8 +38,7 @@ struct HeadFollower::Impl : public std::enable_shared_from_this<HeadFollower::Im
     base::Backoff backoff;
     uint64_t serial;  // of the target: callbacks of earlier ones are passed over
     std::shared_ptr<HeadStream> stream;
-    std::optional<base::Instant> told;
-    bool telling_later = false;
+    AnnouncementPacer pacer;
   };
 
   Impl(base::Clock& clock, children::Leaf leaf, Changed changed,
@@ -52,33 +50,36 @@ struct HeadFollower::Impl : public std::enable_shared_from_this<HeadFollower::Im
         timer(clock, "heads") {}
 
   void Follow(const std::string& key, const std::optional<plan::HeadTarget>& target);
-  void ReportExit(const std::string& key, const plan::Effect& effect);
+  void ReportExit(const std::string& key, const plan::ReportExit& exit);
   void Dial(const std::string& key, uint64_t serial);
   void Heard(const std::string& key, uint64_t serial, const v1::JobStatus& status);
   void Ended(const std::string& key, uint64_t serial, std::shared_ptr<HeadStream> stream,
              const grpc::Status& status);
   void CheckLost(const std::string& key, uint64_t serial);
-  void Tell(const std::string& key, uint64_t serial);
+  void AnnounceLate(const std::string& key, uint64_t serial);
   void Close();
 
-  // With the mutex held.
-  Entry* Find(const std::string& key, uint64_t serial);
-  void DialLater(const std::string& key, Entry& entry);
-  bool TellNow(const std::string& key, Entry& entry, bool urgent);
+  // Null: another target is followed by now, or none.
+  Entry* Find(const std::string& key, uint64_t serial) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  void DialLater(const std::string& key, Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  // Whether the caller is to do it; else it is done later.
+  bool AnnounceNow(const std::string& key, Entry& entry, bool urgent)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  void CallEnded(std::shared_ptr<void> call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   void LetGo(std::shared_ptr<void> thing);
-  void CallEnded(std::shared_ptr<void> call);
+  void Announce(const std::string& key) ABSL_LOCKS_EXCLUDED(mutex) { changed(key); }
 
   base::Clock& clock;
-  const Changed changed;  // never called with the mutex held
+  const Changed changed;
   std::optional<metrics::Gauge> open_streams;
 
-  mutable std::mutex mutex;  // guards what follows
-  children::Leaf leaf;       // shown to heads
-  std::condition_variable call_ended;
-  std::map<std::string, Entry> entries;
-  uint64_t last_serial = 0;
-  size_t calls = 0;  // that gRPC is not done with
-  bool closing = false;
+  base::Mutex mutex;
+  children::Leaf leaf ABSL_GUARDED_BY(mutex);  // shown to heads
+  base::CondVar call_ended;
+  std::map<std::string, Entry> entries ABSL_GUARDED_BY(mutex);
+  uint64_t last_serial ABSL_GUARDED_BY(mutex) = 0;
+  size_t calls ABSL_GUARDED_BY(mutex) = 0;  // that gRPC is not done with
+  bool closing ABSL_GUARDED_BY(mutex) = false;
   TimerThread timer;  // channels are dialled and let go of on its thread only
 };
 
@@ -94,12 +95,12 @@ void HeadFollower::Impl::LetGo(std::shared_ptr<void> thing) {
 void HeadFollower::Impl::CallEnded(std::shared_ptr<void> call) {
   LetGo(std::move(call));
   --calls;
-  call_ended.notify_all();
+  call_ended.NotifyAll();
 }
 
 void HeadFollower::Impl::Follow(const std::string& key,
                                 const std::optional<plan::HeadTarget>& target) {
-  const std::lock_guard lock(mutex);
+  const base::MutexLock lock(mutex);
   const auto it = entries.find(key);
   if (closing || (it == entries.end() && !target)) return;
   if (it != entries.end() && target == it->second.target) return;
@@ -126,14 +127,14 @@ void HeadFollower::Impl::Dial(const std::string& key, uint64_t serial) {
   plan::HeadTarget target;
   children::Leaf shown;
   {
-    const std::lock_guard lock(mutex);
+    const base::MutexLock lock(mutex);
     const Entry* entry = Find(key, serial);
     if (entry == nullptr || closing) return;
     target = entry->target;
     shown = leaf;
   }
   absl::StatusOr<std::shared_ptr<grpc::Channel>> channel = DialStatusPort(target, shown);
-  const std::lock_guard lock(mutex);
+  const base::MutexLock lock(mutex);
   Entry* entry = Find(key, serial);
   if (entry == nullptr || closing) return;
   if (!channel.ok()) {
@@ -161,7 +162,7 @@ void HeadFollower::Impl::DialLater(const std::string& key, Entry& entry) {
 void HeadFollower::Impl::Heard(const std::string& key, uint64_t serial,
                                const v1::JobStatus& status) {
   {
-    const std::lock_guard lock(mutex);
+    const base::MutexLock lock(mutex);
     Entry* entry = Find(key, serial);
     if (entry == nullptr || closing) return;
     HeadReportBuilder& builder = *entry->builder;
@@ -170,43 +171,36 @@ void HeadFollower::Impl::Heard(const std::string& key, uint64_t serial,
     if (const auto wait = builder.UntilLost(clock.Now())) {
       timer.After(*wait, [this, key, serial] { CheckLost(key, serial); });
     }
-    if (!TellNow(key, *entry, urgent)) return;
+    if (!AnnounceNow(key, *entry, urgent)) return;
   }
-  changed(key);
+  Announce(key);
 }
 
 void HeadFollower::Impl::CheckLost(const std::string& key, uint64_t serial) {
   {
-    const std::lock_guard lock(mutex);
+    const base::MutexLock lock(mutex);
     Entry* entry = Find(key, serial);
     if (entry == nullptr || closing || !entry->builder->UpdateLost(clock.Now())) return;
-    entry->told = clock.Now();
+    entry->pacer.Changed(/*urgent=*/true, clock.Now());
   }
-  changed(key);
+  Announce(key);
 }
 
-bool HeadFollower::Impl::TellNow(const std::string& key, Entry& entry, bool urgent) {
-  const base::Instant now = clock.Now();
-  if (urgent || !entry.told || now - *entry.told >= kNotifyPeriod) {
-    entry.told = now;
-    return true;
-  }
-  if (!std::exchange(entry.telling_later, true)) {
-    timer.After(*entry.told + kNotifyPeriod - now,
-                [this, key, serial = entry.serial] { Tell(key, serial); });
-  }
+bool HeadFollower::Impl::AnnounceNow(const std::string& key, Entry& entry, bool urgent) {
+  const std::optional<base::Duration> wait = entry.pacer.Changed(urgent, clock.Now());
+  if (wait == base::Duration::zero()) return true;
+  if (wait) timer.After(*wait, [this, key, serial = entry.serial] { AnnounceLate(key, serial); });
   return false;
 }
 
-void HeadFollower::Impl::Tell(const std::string& key, uint64_t serial) {
+void HeadFollower::Impl::AnnounceLate(const std::string& key, uint64_t serial) {
   {
-    const std::lock_guard lock(mutex);
+    const base::MutexLock lock(mutex);
     Entry* entry = Find(key, serial);
     if (entry == nullptr || closing) return;
-    entry->telling_later = false;
-    entry->told = clock.Now();
+    entry->pacer.AnnouncedLate(clock.Now());
   }
-  changed(key);
+  Announce(key);
 }
 
 void HeadFollower::Impl::Ended(const std::string& key, uint64_t serial,
@@ -214,7 +208,7 @@ void HeadFollower::Impl::Ended(const std::string& key, uint64_t serial,
   if (open_streams) open_streams->Add(-1);
   bool tell = false;
   {
-    const std::lock_guard lock(mutex);
+    const base::MutexLock lock(mutex);
     Entry* entry = closing ? nullptr : Find(key, serial);
     if (entry != nullptr) {
       tell = entry->builder->report().connected;
@@ -227,43 +221,34 @@ void HeadFollower::Impl::Ended(const std::string& key, uint64_t serial,
     }
     if (!tell) return CallEnded(std::move(stream));
   }
-  changed(key);
-  const std::lock_guard lock(mutex);
+  Announce(key);
+  const base::MutexLock lock(mutex);
   CallEnded(std::move(stream));
 }
 
-void HeadFollower::Impl::ReportExit(const std::string& key, const plan::Effect& effect) {
-  v1::ExitReport report;
-  report.set_role(effect.role);
-  report.set_index(effect.index);
-  report.set_exit_code(effect.exit_code);
-  report.set_signal(effect.signal);
-  report.set_message(effect.message);
-  report.set_replaced(effect.replaced);
-  report.set_incarnation(effect.incarnation);
-  const std::lock_guard lock(mutex);
+void HeadFollower::Impl::ReportExit(const std::string& key, const plan::ReportExit& exit) {
+  const base::MutexLock lock(mutex);
   const auto it = entries.find(key);
   if (closing || it == entries.end() || it->second.stream == nullptr ||
       !it->second.builder->report().connected) {
     log::Debug("no head to tell of a process's end",
-               {{"job", key}, {"role", effect.role}, {"index", effect.index}});
+               {{"job", key}, {"role", exit.role}, {"index", exit.index}});
     return;
   }
   ++calls;
-  it->second.stream->ReportExit(
-      report,
-      [self = shared_from_this(), key](std::shared_ptr<void> call, const grpc::Status& status) {
-        if (!status.ok()) {
-          log::Warning("a head could not be told of a process's end",
-                       {{"job", key}, {"error", status.error_message()}});
-        }
-        const std::lock_guard self_lock(self->mutex);
-        self->CallEnded(std::move(call));
-      });
+  it->second.stream->ReportExit(exit, [self = shared_from_this(), key](std::shared_ptr<void> call,
+                                                                       const grpc::Status& status) {
+    if (!status.ok()) {
+      log::Warning("a head could not be told of a process's end",
+                   {{"job", key}, {"error", status.error_message()}});
+    }
+    const base::MutexLock self_lock(self->mutex);
+    self->CallEnded(std::move(call));
+  });
 }
 
 void HeadFollower::Impl::Close() {
-  std::unique_lock lock(mutex);
+  base::MutexLock lock(mutex);
   closing = true;
   for (auto& [key, entry] : entries) {
     if (entry.stream == nullptr) continue;
@@ -271,8 +256,8 @@ void HeadFollower::Impl::Close() {
     LetGo(std::move(entry.stream));
   }
   entries.clear();
-  call_ended.wait(lock, [this] { return calls == 0; });
-  lock.unlock();
+  call_ended.Wait(mutex, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) { return calls == 0; });
+  lock.Unlock();
   timer.Finish();
 }
 
@@ -289,23 +274,23 @@ void HeadFollower::Follow(const std::string& key, const std::optional<plan::Head
 }
 
 std::optional<plan::HeadReport> HeadFollower::Report(const std::string& key) const {
-  const std::lock_guard lock(impl_->mutex);
+  const base::MutexLock lock(impl_->mutex);
   const auto it = impl_->entries.find(key);
   if (it == impl_->entries.end()) return std::nullopt;
   return it->second.builder->report();
 }
 
-void HeadFollower::ReportExit(const std::string& key, const plan::Effect& effect) {
-  impl_->ReportExit(key, effect);
+void HeadFollower::ReportExit(const std::string& key, const plan::ReportExit& exit) {
+  impl_->ReportExit(key, exit);
 }
 
 void HeadFollower::UseCertificate(const children::Leaf& leaf) {
-  const std::lock_guard lock(impl_->mutex);
+  const base::MutexLock lock(impl_->mutex);
   impl_->leaf = leaf;
 }
 
 size_t HeadFollower::streams() const {
-  const std::lock_guard lock(impl_->mutex);
+  const base::MutexLock lock(impl_->mutex);
   size_t open = 0;
   for (const auto& [key, entry] : impl_->entries) open += entry.stream != nullptr;
   return open;

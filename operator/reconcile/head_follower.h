@@ -7,24 +7,10 @@
 
 #include "base/clock.h"
 #include "base/metrics.h"
-#include "operator/plan/observed.h"
-#include "operator/plan/plan.h"
 #include "operator/reconcile/certificates.h"
+#include "operator/reconcile/heads.h"
 
 namespace hetero::reconcile {
-
-// What a reconcile knows of and tells heads. Safe from any thread; never waits for one.
-class Heads {
- public:
-  virtual ~Heads() = default;
-
-  // Opens, keeps or replaces the stream of `key`; none closes it and forgets the report.
-  virtual void Follow(const std::string& key, const std::optional<plan::HeadTarget>& target) = 0;
-  virtual std::optional<plan::HeadReport> Report(const std::string& key) const = 0;
-  // Sends Status.ReportExit in the background, with a 5 s deadline; a failure is only logged (the
-  // head notices by itself).
-  virtual void ReportExit(const std::string& key, const plan::Effect& effect) = 0;
-};
 
 // One status stream per running job, over gRPC's callback API: no thread per job, nothing on the
 // reconcile path. What a head says lands in a map; `changed` is then called with the job's key, on
@@ -40,8 +26,8 @@ class HeadFollower : public Heads {
 
   void Follow(const std::string& key, const std::optional<plan::HeadTarget>& target) override;
   std::optional<plan::HeadReport> Report(const std::string& key) const override;
-  void ReportExit(const std::string& key, const plan::Effect& effect) override;
-  // A renewed certificate of the same authority; open streams stay as they are.
+  void ReportExit(const std::string& key, const plan::ReportExit& exit) override;
+  // A renewed certificate of the same authority, for the streams opened from now on.
   void UseCertificate(const children::Leaf& leaf);
   size_t streams() const;
 

@@ -49,6 +49,18 @@ grpc::ChannelArguments Arguments() {
   return arguments;
 }
 
+v1::ExitReport ToProto(const plan::ReportExit& exit) {
+  v1::ExitReport report;
+  report.set_role(exit.role);
+  report.set_index(exit.index);
+  report.set_exit_code(exit.exit_code);
+  report.set_signal(exit.signal);
+  report.set_message(exit.message);
+  report.set_replaced(exit.replaced);
+  report.set_incarnation(exit.incarnation);
+  return report;
+}
+
 // One ReportExit call; kept by its own callback.
 struct ExitCall {
   std::shared_ptr<HeadStream> stream;
@@ -100,11 +112,11 @@ void HeadStream::OnDone(const grpc::Status& status) {
 }
 
 void HeadStream::ReportExit(
-    const v1::ExitReport& report,
+    const plan::ReportExit& exit,
     std::function<void(std::shared_ptr<void> keep, const grpc::Status&)> done) {
   auto call = std::make_shared<ExitCall>();
   call->stream = shared_from_this();
-  call->request = report;
+  call->request = ToProto(exit);
   call->context.set_deadline(gpr_time_from_millis(kReportExitTimeoutMs, GPR_TIMESPAN));
   ExitCall& started = *call;
   // The callback must not keep the call alive: its last reference would go on gRPC's thread.

@@ -10,7 +10,8 @@
 
 #include "absl/status/statusor.h"
 #include "hetero/v1/status.grpc.pb.h"
-#include "operator/plan/plan.h"
+#include "operator/plan/effect.h"
+#include "operator/plan/head_target.h"
 #include "operator/reconcile/certificates.h"
 
 namespace hetero::reconcile {
@@ -34,7 +35,7 @@ class HeadStream : public grpc::ClientReadReactor<v1::JobStatus>,
 
   void Cancel() { context_.TryCancel(); }
   // With a deadline; `done` is called on a thread of gRPC's with this stream, as above.
-  void ReportExit(const v1::ExitReport& report,
+  void ReportExit(const plan::ReportExit& exit,
                   std::function<void(std::shared_ptr<void> keep, const grpc::Status&)> done);
 
   void OnReadDone(bool ok) override;

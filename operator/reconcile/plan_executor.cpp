@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "base/log.h"
@@ -14,10 +15,10 @@ namespace {
 constexpr int kFailedCreatesToTell = 3;
 constexpr base::Duration kUsualGrace = std::chrono::seconds(30);
 
-bool Creates(const std::vector<plan::Effect>& stage) {
+bool Creates(const plan::Stage& stage) {
   return std::any_of(stage.begin(), stage.end(), [](const plan::Effect& effect) {
-    return effect.kind == plan::Effect::Kind::kCreate ||
-           effect.kind == plan::Effect::Kind::kCreateTrust;
+    return std::holds_alternative<plan::CreateChild>(effect) ||
+           std::holds_alternative<plan::CreateTrust>(effect);
   });
 }
 
@@ -27,13 +28,13 @@ void Sooner(std::optional<base::Duration>& wait, std::optional<base::Duration> o
   if (other) wait = std::min(wait.value_or(*other), *other);
 }
 
-PlanExecutor::PlanExecutor(kube::Client& client, base::Clock& clock, const Stores& stores,
-                           Heads& heads, const OperatorIdentity& identity, int parallelism)
-    : clock_(clock), effects_(client, clock, stores, heads, identity, parallelism) {}
+PlanExecutor::PlanExecutor(kube::Client& client, base::Clock& clock,
+                           const kube::Store<plan::ObservedJob>& jobs, Heads& heads,
+                           const OperatorIdentity& identity, int parallelism)
+    : clock_(clock), effects_(client, clock, jobs, heads, identity, parallelism) {}
 
 // How long what the API has refused is not to be tried again; zero: nothing holds this stage.
-base::Duration PlanExecutor::CreatesHeld(const std::vector<plan::Effect>& stage,
-                                         const plan::ObservedJob& job,
+base::Duration PlanExecutor::CreatesHeld(const plan::Stage& stage, const plan::ObservedJob& job,
                                          const JobMemory& memory) const {
   if (!Creates(stage) || memory.refused_generation != job.generation) return {};
   return memory.create_from - clock_.Now();
@@ -43,7 +44,7 @@ absl::Status PlanExecutor::CarryOut(const std::string& key, const plan::Plan& pl
                                     const plan::Observed& observed, JobMemory& memory,
                                     std::optional<base::Duration>& again, std::stop_token stop) {
   bool creates = false;
-  for (const std::vector<plan::Effect>& stage : plan.stages) {
+  for (const plan::Stage& stage : plan.stages) {
     if (const base::Duration held = CreatesHeld(stage, *observed.job, memory);
         held > base::Duration::zero()) {
       Sooner(again, held);
@@ -51,11 +52,11 @@ absl::Status PlanExecutor::CarryOut(const std::string& key, const plan::Plan& pl
     }
     const std::vector<Outcome> outcomes = effects_.RunStage(stage, *observed.job, stop);
     int pods_created = 0;
-    for (size_t i = 0; i < stage.size(); ++i) {
-      Remember(stage[i], outcomes[i], observed, memory);
-      pods_created += outcomes[i].pod != nullptr;
+    for (const Outcome& outcome : outcomes) {
+      Remember(outcome, observed, memory);
+      pods_created += outcome.pod != nullptr;
       // The Service's address is in the reply: no need to wait for the watch.
-      if (outcomes[i].object != nullptr) Sooner(again, base::Duration::zero());
+      if (outcome.object != nullptr) Sooner(again, base::Duration::zero());
     }
     creates |= Creates(stage);
     if (pods_created > 0) log::Debug("pods created", {{"job", key}, {"count", pods_created}});
@@ -72,18 +73,15 @@ absl::Status PlanExecutor::CarryOut(const std::string& key, const plan::Plan& pl
   return absl::OkStatus();
 }
 
-void PlanExecutor::Remember(const plan::Effect& effect, const Outcome& outcome,
-                            const plan::Observed& observed, JobMemory& memory) {
+void PlanExecutor::Remember(const Outcome& outcome, const plan::Observed& observed,
+                            JobMemory& memory) {
   const base::Instant now = clock_.Now();
   const base::WallTime gone_by =
       clock_.WallNow() +
       (outcome.grace_seconds ? std::chrono::seconds(*outcome.grace_seconds) : kUsualGrace);
   if (outcome.pod != nullptr) memory.expectations.PodCreated(outcome.pod, now);
   if (outcome.object != nullptr) {
-    const auto resource = effect.kind == plan::Effect::Kind::kCreateTrust
-                              ? plan::Effect::Resource::kConfigMap
-                              : effect.resource;
-    memory.expectations.ObjectCreated(resource, outcome.object, now);
+    memory.expectations.ObjectCreated(outcome.kind, outcome.object, now);
   }
   if (!outcome.deleted_uid.empty()) memory.expectations.Deleted(outcome.deleted_uid, gone_by, now);
   if (outcome.pods_deleted) {

@@ -21,8 +21,8 @@ void Sooner(std::optional<base::Duration>& wait, std::optional<base::Duration> o
 // Safe for different jobs at once.
 class PlanExecutor {
  public:
-  PlanExecutor(kube::Client& client, base::Clock& clock, const Stores& stores, Heads& heads,
-               const OperatorIdentity& identity, int parallelism);
+  PlanExecutor(kube::Client& client, base::Clock& clock, const kube::Store<plan::ObservedJob>& jobs,
+               Heads& heads, const OperatorIdentity& identity, int parallelism);
 
   // Stage after stage, up to the first that does not succeed. An error is a passing one, for the
   // queue's backoff; whatever else wants another pass brings `again` forward.
@@ -31,10 +31,9 @@ class PlanExecutor {
                         std::optional<base::Duration>& again, std::stop_token stop);
 
  private:
-  base::Duration CreatesHeld(const std::vector<plan::Effect>& stage, const plan::ObservedJob& job,
+  base::Duration CreatesHeld(const plan::Stage& stage, const plan::ObservedJob& job,
                              const JobMemory& memory) const;
-  void Remember(const plan::Effect& effect, const Outcome& outcome, const plan::Observed& observed,
-                JobMemory& memory);
+  void Remember(const Outcome& outcome, const plan::Observed& observed, JobMemory& memory);
   absl::Status Judge(const std::string& key, bool creates, const std::vector<Outcome>& outcomes,
                      const plan::ObservedJob& job, JobMemory& memory,
                      std::optional<base::Duration>& again) const;

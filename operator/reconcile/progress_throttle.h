@@ -1,8 +1,7 @@
 #pragma once
 
-#include <mutex>
-
 #include "base/clock.h"
+#include "base/mutex.h"
 
 namespace hetero::reconcile {
 
@@ -17,8 +16,8 @@ class ProgressThrottle {
 
  private:
   const base::Duration interval_;
-  std::mutex mutex_;  // guards next_
-  base::Instant next_{};
+  base::Mutex mutex_;
+  base::Instant next_ ABSL_GUARDED_BY(mutex_){};
 };
 
 }  // namespace hetero::reconcile

@@ -2,25 +2,24 @@
 
 #include <algorithm>
 #include <map>
-#include <mutex>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "api/job_resource.h"
 #include "base/log.h"
+#include "base/mutex.h"
 #include "operator/children/names.h"
+#include "operator/plan/make_plan.h"
 #include "operator/reconcile/job_log.h"
 #include "operator/reconcile/job_memory.h"
 #include "operator/reconcile/job_metrics.h"
+#include "operator/reconcile/job_resource.h"
 #include "operator/reconcile/json_access.h"
 #include "operator/reconcile/plan_executor.h"
 #include "operator/reconcile/progress_throttle.h"
 
 namespace hetero::reconcile {
-
-const kube::Resource kHeteroTrainingJobs = {
-    .group = api::kGroup, .version = api::kVersion, .plural = api::kPlural};
 
 namespace {
 
@@ -61,7 +60,7 @@ struct Reconciler::Impl {
         options(std::move(options)),
         metrics(registry),
         throttle(this->options.progress_writes_per_second),
-        executor(client, clock, stores, heads, identity, this->options.parallelism) {}
+        executor(client, clock, *stores.jobs, heads, identity, this->options.parallelism) {}
 
   absl::StatusOr<Result> Reconcile(const std::string& key, std::stop_token stop);
   JobMemory& MemoryOf(const std::string& key, const std::string& uid);
@@ -81,12 +80,13 @@ struct Reconciler::Impl {
   JobMetrics metrics;
   mutable ProgressThrottle throttle;
   PlanExecutor executor;
-  std::mutex mutex;  // guards the map; an entry belongs to the pass over its key
-  std::map<std::string, std::unique_ptr<JobMemory>> memories;
+  base::Mutex mutex;
+  // An entry belongs to the pass over its key.
+  std::map<std::string, std::unique_ptr<JobMemory>> memories ABSL_GUARDED_BY(mutex);
 };
 
 JobMemory& Reconciler::Impl::MemoryOf(const std::string& key, const std::string& uid) {
-  const std::lock_guard lock(mutex);
+  const base::MutexLock lock(mutex);
   std::unique_ptr<JobMemory>& memory = memories[key];
   if (memory == nullptr || memory->uid != uid) {
     heads.Follow(key, std::nullopt);  // another job of that name
@@ -100,7 +100,7 @@ JobMemory& Reconciler::Impl::MemoryOf(const std::string& key, const std::string&
 
 void Reconciler::Impl::Forget(const std::string& key) {
   heads.Follow(key, std::nullopt);
-  const std::lock_guard lock(mutex);
+  const base::MutexLock lock(mutex);
   const auto it = memories.find(key);
   if (it == memories.end()) return;
   metrics.Moved(it->second->state, "");
@@ -120,7 +120,7 @@ plan::Observed Reconciler::Impl::Observe(const std::string& key,
       Named(stores.config_maps->In(metadata.uid), children::ConfigMapName(metadata));
   observed.network_policy =
       Named(stores.network_policies->In(metadata.uid), children::NetworkPolicyName(metadata));
-  memory.expectations.LayOver(observed, clock.Now(), clock.WallNow());
+  memory.expectations.Overlay(observed, clock.Now(), clock.WallNow());
   for (const auto& pod : observed.pods) {
     if (stores.nodes == nullptr || pod->node.empty()) continue;
     if (const auto node = stores.nodes->Get({"", pod->node})) observed.nodes[pod->node] = *node;

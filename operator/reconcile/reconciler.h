@@ -12,26 +12,11 @@
 #include "operator/controller/controller.h"
 #include "operator/kube/client.h"
 #include "operator/kube/event_recorder.h"
-#include "operator/kube/store.h"
-#include "operator/plan/observed.h"
-#include "operator/plan/plan.h"
 #include "operator/reconcile/certificates.h"
-#include "operator/reconcile/head_follower.h"
+#include "operator/reconcile/heads.h"
+#include "operator/reconcile/stores.h"
 
 namespace hetero::reconcile {
-
-extern const kube::Resource kHeteroTrainingJobs;
-
-// The stores a reconcile reads. All are kept by informers elsewhere; indexed by job uid but jobs
-// and nodes.
-struct Stores {
-  const kube::Store<plan::ObservedJob>* jobs = nullptr;
-  const kube::Store<plan::ObservedPod>* pods = nullptr;
-  const kube::Store<plan::ObservedObject>* services = nullptr;
-  const kube::Store<plan::ObservedObject>* config_maps = nullptr;
-  const kube::Store<plan::ObservedObject>* network_policies = nullptr;
-  const kube::Store<plan::ObservedNode>* nodes = nullptr;  // null in namespaced mode
-};
 
 // One pass over one job: read the stores, MakePlan, write the status, carry the effects out, send
 // events. Safe for different keys at once.

@@ -18,12 +18,12 @@ TimerThread::~TimerThread() { Finish(); }
 void TimerThread::After(base::Duration delay, std::function<void()> call) {
   std::stop_source wake;
   {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     if (finishing_) return;
     const auto it = calls_.emplace(clock_.Now() + delay, std::move(call));
     if (it != calls_.begin()) return;
     wake = std::exchange(wake_, std::stop_source());
-    filled_.notify_one();
+    filled_.NotifyOne();
   }
   wake.request_stop();
 }
@@ -31,38 +31,40 @@ void TimerThread::After(base::Duration delay, std::function<void()> call) {
 void TimerThread::Finish() {
   std::stop_source wake;
   {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     finishing_ = true;
     wake = std::exchange(wake_, std::stop_source());
-    filled_.notify_one();
+    filled_.NotifyOne();
   }
   wake.request_stop();
   if (thread_.joinable()) thread_.join();
 }
 
 void TimerThread::Run() {
-  std::unique_lock lock(mutex_);
+  base::MutexLock lock(mutex_);
   while (true) {
-    filled_.wait(lock, [this] { return finishing_ || !calls_.empty(); });
+    filled_.Wait(mutex_, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return finishing_ || !calls_.empty();
+    });
     if (calls_.empty()) return;
     const base::Duration wait = calls_.begin()->first - clock_.Now();
     if (wait > base::Duration::zero()) {
       if (finishing_) break;
       const std::stop_token woken = wake_.get_token();
-      lock.unlock();
+      lock.Unlock();
       clock_.SleepFor(wait, woken);
-      lock.lock();
+      lock.Lock();
       continue;
     }
     std::function<void()> call = std::move(calls_.begin()->second);
     calls_.erase(calls_.begin());
-    lock.unlock();
+    lock.Unlock();
     call();
     call = nullptr;  // what it holds may take locks when it goes
-    lock.lock();
+    lock.Lock();
   }
   const auto dropped = std::exchange(calls_, {});
-  lock.unlock();
+  lock.Unlock();
 }
 
 }  // namespace hetero::reconcile

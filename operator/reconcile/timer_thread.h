@@ -1,14 +1,13 @@
 #pragma once
 
-#include <condition_variable>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <stop_token>
 #include <string>
 #include <thread>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 
 namespace hetero::reconcile {
 
@@ -26,11 +25,11 @@ class TimerThread {
   void Run();
 
   base::Clock& clock_;
-  std::mutex mutex_;  // guards calls_, finishing_, wake_
-  std::condition_variable filled_;
-  std::multimap<base::Instant, std::function<void()>> calls_;
-  bool finishing_ = false;
-  std::stop_source wake_;  // ends the sleep under way
+  base::Mutex mutex_;
+  base::CondVar filled_;
+  std::multimap<base::Instant, std::function<void()>> calls_ ABSL_GUARDED_BY(mutex_);
+  bool finishing_ ABSL_GUARDED_BY(mutex_) = false;
+  std::stop_source wake_ ABSL_GUARDED_BY(mutex_);  // ends the sleep under way
   std::thread thread_;
 };
 

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <future>
 #include <thread>
 
 #include "tests/integration/kube/scripted_server.h"
@@ -191,6 +192,20 @@ TEST(Transport, StopEndsARequestAtOnce) {
   });
   const auto response = transport->Send({.path = "/x"}, kEnough, stop.get_token());
   EXPECT_EQ(response.status().code(), absl::StatusCode::kCancelled);
+}
+
+// Otherwise a server that never answers would keep the connection for ever.
+TEST(Transport, ACallerWhoLeavesClosesTheConnection) {
+  std::promise<bool> closed;
+  ScriptedServer server([&closed](const auto&, auto& connection) {
+    closed.set_value(connection.ClosedWithin(std::chrono::seconds(5)));
+  });
+  const auto transport = TransportTo(server);
+  EXPECT_EQ(transport->Send({.path = "/x"}, kHandshake).status().code(),
+            absl::StatusCode::kDeadlineExceeded);
+  std::future<bool> seen = closed.get_future();
+  ASSERT_EQ(seen.wait_for(kEnough), std::future_status::ready);
+  EXPECT_TRUE(seen.get());
 }
 
 TEST(Transport, CutsLinesWhereverTheyArrive) {

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <set>
 #include <thread>
+#include <variant>
 
 #include "base/clock.h"
 #include "operator/reconcile/head_follower.h"
@@ -18,6 +19,7 @@
 namespace hetero {
 namespace {
 
+using plan::ChildKind;
 using plan::Effect;
 using plan::ModelCluster;
 using plan::ObservedPod;
@@ -96,26 +98,27 @@ class LocalOperator {
   }
 
   void Carry(const Effect& effect) {
-    const bool pod = effect.resource == Effect::Resource::kPod;
-    const bool there = cluster_.Has(effect.name);
-    if (effect.kind == Effect::Kind::kReportExit) {
-      follower_.ReportExit(kKey, effect);
+    if (const auto* exit = std::get_if<plan::ReportExit>(&effect)) {
+      follower_.ReportExit(kKey, *exit);
       return;
     }
+    const auto* creation = std::get_if<plan::CreateChild>(&effect);
+    const auto* deletion = std::get_if<plan::DeleteChild>(&effect);
+    const bool there = creation != nullptr && cluster_.Has(creation->name);
     ASSERT_TRUE(cluster_.Carry(effect));
-    if (pod && effect.kind == Effect::Kind::kCreate && !there) {
-      pods_.StartPod(effect.object);
-      cluster_.Start(effect.name);
-    } else if (pod && effect.kind == Effect::Kind::kDelete && cluster_.Has(effect.name)) {
-      pods_.Run(ShortName(cluster_.Pod(effect.name))).Signal(SIGTERM);
+    if (creation != nullptr && creation->kind == ChildKind::kPod && !there) {
+      pods_.StartPod(creation->object);
+      cluster_.Start(creation->name);
+    } else if (deletion != nullptr && deletion->kind == ChildKind::kPod &&
+               cluster_.Has(deletion->name)) {
+      pods_.Run(ShortName(cluster_.Pod(deletion->name))).Signal(SIGTERM);
     }
     // What the API server and the trust of LocalPods would have put there.
-    if (effect.kind == Effect::Kind::kCreateTrust) {
+    if (std::holds_alternative<plan::CreateTrust>(effect)) {
       auto object = std::make_shared<plan::ObservedObject>(*cluster_.config_map);
       object->ca_pem = pods_.trust().ca_pem;
       cluster_.config_map = std::move(object);
-    } else if (effect.resource == Effect::Resource::kService &&
-               effect.kind == Effect::Kind::kCreate) {
+    } else if (creation != nullptr && creation->kind == ChildKind::kService) {
       auto object = std::make_shared<plan::ObservedObject>(*cluster_.service);
       object->cluster_ip = pods_.HeadAddress();
       cluster_.service = std::move(object);

@@ -78,6 +78,36 @@ TEST(EndingTest, FailureReportedByTheHead) {
   EXPECT_EQ(cluster.Condition(ConditionType::kFailed).message, "loss is not finite");
 }
 
+TEST(EndingTest, EventOfTheEnd) {
+  const auto end_of = [](ModelCluster& cluster) {
+    const Plan plan = cluster.Pass();
+    return plan.events.empty() ? Event() : plan.events.back();
+  };
+  ModelCluster succeeded{Job()};
+  succeeded.RunJob();
+  succeeded.Exit("vit-head-0", 0, "",
+                 api::VerdictToJson({.succeeded = true, .message = "4 epochs\nloss 0.5"}));
+  const Event success = end_of(succeeded);
+  EXPECT_FALSE(success.warning);
+  EXPECT_EQ(success.reason, "JobSucceeded");
+  EXPECT_EQ(success.note, "4 epochs");
+
+  ModelCluster failed{Job()};
+  failed.RunJob();
+  failed.Exit("vit-head-0", 1, "", Words(false));
+  const Event failure = end_of(failed);
+  EXPECT_TRUE(failure.warning);
+  EXPECT_EQ(failure.reason, "JobFailed");
+  EXPECT_EQ(failure.note, "TrainingFailed: epoch 3 diverged");
+
+  ModelCluster invalid{Job()};
+  invalid.Change([](ObservedJob& job) { job.errors = {{"spec.roles", "there is no head"}}; });
+  const Event refusal = end_of(invalid);
+  EXPECT_TRUE(refusal.warning);
+  EXPECT_EQ(refusal.reason, "InvalidSpec");
+  EXPECT_EQ(refusal.note, "spec.roles: there is no head");
+}
+
 TEST(EndingTest, ActiveDeadline) {
   ModelCluster cluster{Job().ActiveDeadline(100)};
   cluster.RunJob();

@@ -1,6 +1,7 @@
 #include "tests/unit/operator/plan/history.h"
 
 #include <algorithm>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -12,7 +13,6 @@ namespace {
 
 using api::ConditionType;
 using std::chrono::seconds;
-using Kind = Effect::Kind;
 
 constexpr int kDisturbedSteps = 25;
 constexpr int kCalmSteps = 150;
@@ -25,6 +25,23 @@ bool Suspends(const api::JobStatus& status) {
   const api::Condition* condition = status.Find(ConditionType::kSuspended);
   return condition != nullptr &&
          (condition->status == api::ConditionStatus::kTrue || condition->reason == "Suspending");
+}
+
+std::string Describe(const Effect& effect) {
+  struct Words {
+    std::string operator()(const CreateChild& e) const { return "create " + e.name; }
+    std::string operator()(const CreateTrust&) const { return "create trust"; }
+    std::string operator()(const DeleteChild& e) const {
+      return absl::StrCat("delete ", e.name, " ", e.uid);
+    }
+    std::string operator()(const DeletePods&) const { return "delete pods"; }
+    std::string operator()(const DeleteSecret&) const { return "delete secret"; }
+    std::string operator()(const DeleteJob&) const { return "delete job"; }
+    std::string operator()(const ReportExit& e) const {
+      return absl::StrCat("report exit of ", e.role, "-", e.index);
+    }
+  };
+  return std::visit(Words(), effect);
 }
 
 }  // namespace
@@ -183,30 +200,37 @@ void History::CheckNoTrainerLeft(const api::JobStatus& is) {
 }
 
 void History::CheckEffect(const Effect& effect) {
-  const ObservedJob& job = *world_->job;
-  const api::JobStatus& status = job.status;
-  Note(absl::StrCat("effect ", static_cast<int>(effect.kind), " ", effect.name, " ", effect.uid));
-  if (effect.kind == Kind::kDeletePods && !status.finished() && !Suspends(status)) {
+  const api::JobStatus& status = world_->status();
+  Note("effect " + Describe(effect));
+  if (std::holds_alternative<DeletePods>(effect) && !status.finished() && !Suspends(status)) {
     Break("all pods deleted for no reason");
   }
-  if (effect.kind == Kind::kDeleteJob && !status.finished()) Break("a living job deleted");
-  if (effect.resource != Effect::Resource::kPod || effect.name.empty()) return;
-  if (effect.kind == Kind::kCreate) {
-    const auto& labels = effect.object["metadata"]["labels"];
-    const std::string role = labels.value(api::kRoleLabel, "");
-    const int index = std::stoi(labels.value(api::kReplicaIndexLabel, "0"));
-    const int attempt = std::stoi(labels.value(api::kAttemptLabel, "0"));
-    for (const api::Role& wanted : planned_->job.spec.roles) {
-      if (wanted.name != role) continue;
-      if (index >= WantedReplicas(planned_->job.spec, planned_->status, wanted)) {
-        Break("a pod beyond replicas");
-      }
+  if (std::holds_alternative<DeleteJob>(effect) && !status.finished())
+    Break("a living job deleted");
+  const auto* creation = std::get_if<CreateChild>(&effect);
+  if (creation != nullptr && creation->kind == ChildKind::kPod) CheckCreation(*creation);
+  const auto* deletion = std::get_if<DeleteChild>(&effect);
+  if (deletion != nullptr && deletion->kind == ChildKind::kPod) CheckDeletion(*deletion);
+}
+
+void History::CheckCreation(const CreateChild& pod) {
+  const auto& labels = pod.object["metadata"]["labels"];
+  const std::string role = labels.value(api::kRoleLabel, "");
+  const int index = std::stoi(labels.value(api::kReplicaIndexLabel, "0"));
+  const int attempt = std::stoi(labels.value(api::kAttemptLabel, "0"));
+  for (const api::Role& wanted : planned_->job.spec.roles) {
+    if (wanted.name != role) continue;
+    if (index >= WantedReplicas(planned_->job.spec, planned_->status, wanted)) {
+      Break("a pod beyond replicas");
     }
-    if (attempt > status.attempt) Break("a pod of an attempt that is not stored");
   }
-  if (effect.kind != Kind::kDelete) return;
-  const auto found = world_->pods.find(effect.name);
-  if (found == world_->pods.end() || found->second->uid != effect.uid) return;
+  if (attempt > world_->status().attempt) Break("a pod of an attempt that is not stored");
+}
+
+void History::CheckDeletion(const DeleteChild& deletion) {
+  const api::JobStatus& status = world_->status();
+  const auto found = world_->pods.find(deletion.name);
+  if (found == world_->pods.end() || found->second->uid != deletion.uid) return;
   const ObservedPod& pod = *found->second;
   const bool lives = pod.runtime == ObservedPod::Runtime::kRunning && !pod.deletion_time;
   if (!lives || pod.attempt < status.attempt) return;

@@ -48,6 +48,8 @@ class History {
   void CheckNobodyWasForgotten();
   void CheckNoTrainerLeft(const api::JobStatus& status);
   void CheckEffect(const Effect& effect);
+  void CheckCreation(const CreateChild& pod);
+  void CheckDeletion(const DeleteChild& deletion);
   void CheckEnd();
   void Break(const std::string& rule);
 

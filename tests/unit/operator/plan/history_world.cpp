@@ -1,4 +1,5 @@
 #include <chrono>
+#include <iterator>
 
 #include "operator/children/names.h"
 #include "tests/unit/operator/plan/history.h"
@@ -33,7 +34,7 @@ Job History::RandomJob() {
   if (Chance(0.3)) job.StallTimeout(60 + Roll(60));
   if (Chance(0.2)) job.Scope(Roll(3), api::RestartScope::kGang);
   if (Chance(0.2)) job.Rule(Roll(3), kActions[Roll(4)], {api::ExitCodeOperator::kIn, {3}});
-  if (Chance(0.2)) job.Rule(Roll(3), kActions[Roll(3)], kReasons[Roll(3)]);
+  if (Chance(0.2)) job.Rule(Roll(3), kActions[Roll(3)], kReasons[Roll(std::size(kReasons))]);
   const auto either = [this] {
     return Chance(0.7) ? api::Switch::kEnabled : api::Switch::kDisabled;
   };

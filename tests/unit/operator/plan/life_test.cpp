@@ -29,7 +29,7 @@ TEST(LifeTest, FirstPassWritesAllConditionsAndCreatesTheServiceAlone) {
   EXPECT_TRUE(plan.write_status && plan.status_is_urgent);
   ASSERT_EQ(plan.stages.size(), 1u);
   ASSERT_EQ(plan.stages[0].size(), 1u);
-  EXPECT_EQ(plan.stages[0][0].resource, Effect::Resource::kService);
+  EXPECT_EQ(std::get<CreateChild>(plan.stages[0][0]).kind, ChildKind::kService);
 }
 
 TEST(LifeTest, ConfigBeforeAllPodsAtOnce) {
@@ -38,10 +38,11 @@ TEST(LifeTest, ConfigBeforeAllPodsAtOnce) {
   const Plan plan = cluster.Pass();
   ASSERT_EQ(plan.stages.size(), 2u);
   ASSERT_EQ(plan.stages[0].size(), 2u);
-  EXPECT_EQ(plan.stages[0][0].kind, Effect::Kind::kCreateTrust);
-  EXPECT_EQ(plan.stages[0][1].resource, Effect::Resource::kNetworkPolicy);
+  EXPECT_TRUE(std::holds_alternative<CreateTrust>(plan.stages[0][0]));
+  EXPECT_EQ(std::get<CreateChild>(plan.stages[0][1]).kind, ChildKind::kNetworkPolicy);
   EXPECT_EQ(plan.stages[1].size(), 4u);
-  EXPECT_THAT(plan.stages[1][0].object.dump(), HasSubstr(cluster.service->cluster_ip + ":7070"));
+  EXPECT_THAT(std::get<CreateChild>(plan.stages[1][0]).object.dump(),
+              HasSubstr(cluster.service->cluster_ip + ":7070"));
 }
 
 TEST(LifeTest, JobThatEndsBeforeItIsSeenToBegin) {

@@ -4,14 +4,14 @@
 
 #include <algorithm>
 #include <utility>
+#include <variant>
 
 #include "api/labels.h"
+#include "operator/children/names.h"
 
 namespace hetero::plan {
 namespace {
 
-using Kind = Effect::Kind;
-using Resource = Effect::Resource;
 using std::chrono::seconds;
 
 constexpr int64_t kPodGrace = 30;
@@ -109,69 +109,71 @@ std::shared_ptr<const ObservedObject> ModelCluster::NewObject(const std::string&
 }
 
 bool ModelCluster::Carry(const Effect& effect) {
-  switch (effect.kind) {
-    case Kind::kCreate:
-      return Create(effect);
-    case Kind::kCreateTrust: {
-      calls.push_back("create " + effect.name);
-      auto object = std::make_shared<ObservedObject>(*NewObject(effect.name));
-      const bool tls = job->job.spec.network.tls == api::Switch::kEnabled;
-      if (tls) object->ca_pem = "authority " + object->uid;
-      secret = tls;
-      config_map = std::move(object);
-      return true;
-    }
-    case Kind::kDelete:
-      DeleteOne(effect);
-      return true;
-    case Kind::kDeletePods: {
-      calls.push_back("delete pods");
-      std::vector<std::string> names;
-      for (const auto& [name, pod] : pods) names.push_back(name);
-      for (const std::string& name : names) BeginDeletion(name, kPodGrace);
-      return true;
-    }
-    case Kind::kDeleteSecret:
-      calls.push_back("delete " + effect.name);
-      secret = false;
-      return true;
-    case Kind::kDeleteJob:
-      calls.push_back("delete job");
-      job_deleted = true;
-      return true;
-    case Kind::kReportExit:
-      exits.push_back(effect);
-      return true;
-  }
-  return false;
+  return std::visit([this](const auto& one) { return Do(one); }, effect);
 }
 
-bool ModelCluster::Create(const Effect& effect) {
+bool ModelCluster::Do(const CreateTrust&) {
+  const std::string name = children::ConfigMapName(job->job.metadata);
+  calls.push_back("create " + name);
+  auto object = std::make_shared<ObservedObject>(*NewObject(name));
+  const bool tls = job->job.spec.network.tls == api::Switch::kEnabled;
+  if (tls) object->ca_pem = "authority " + object->uid;
+  secret = tls;
+  config_map = std::move(object);
+  return true;
+}
+
+bool ModelCluster::Do(const DeletePods&) {
+  calls.push_back("delete pods");
+  std::vector<std::string> names;
+  for (const auto& [name, pod] : pods) names.push_back(name);
+  for (const std::string& name : names) BeginDeletion(name, kPodGrace);
+  return true;
+}
+
+bool ModelCluster::Do(const DeleteSecret&) {
+  calls.push_back("delete " + children::SecretName(job->job.metadata));
+  secret = false;
+  return true;
+}
+
+bool ModelCluster::Do(const DeleteJob&) {
+  calls.push_back("delete job");
+  job_deleted = true;
+  return true;
+}
+
+bool ModelCluster::Do(const ReportExit& effect) {
+  exits.push_back(effect);
+  return true;
+}
+
+bool ModelCluster::Do(const CreateChild& effect) {
   calls.push_back("create " + effect.name);
   EXPECT_EQ(effect.object["metadata"].value("name", ""), effect.name);
-  switch (effect.resource) {
-    case Resource::kPod:
+  switch (effect.kind) {
+    case ChildKind::kPod:
       if (create_error) return false;
       if (!pods.contains(effect.name)) CreatePod(effect);
       return true;
-    case Resource::kService:
+    case ChildKind::kService:
       if (service == nullptr) {
         auto object = std::make_shared<ObservedObject>(*NewObject(effect.name));
         object->cluster_ip = "10.96.0." + std::to_string(next_uid_);
         service = std::move(object);
       }
       return true;
-    case Resource::kNetworkPolicy:
+    case ChildKind::kNetworkPolicy:
       if (network_policy == nullptr) network_policy = NewObject(effect.name);
       return true;
-    case Resource::kConfigMap:
+    case ChildKind::kConfigMap:
       break;
   }
-  ADD_FAILURE() << "a ConfigMap is made by kCreateTrust only";
+  ADD_FAILURE() << "a ConfigMap is made by CreateTrust only";
   return false;
 }
 
-void ModelCluster::CreatePod(const Effect& effect) {
+void ModelCluster::CreatePod(const CreateChild& effect) {
   auto pod = std::make_shared<ObservedPod>();
   pod->name = effect.name;
   pod->uid = effect.name + "#" + std::to_string(next_uid_++);
@@ -186,29 +188,30 @@ void ModelCluster::CreatePod(const Effect& effect) {
   pods[effect.name] = std::move(pod);
 }
 
-void ModelCluster::DeleteOne(const Effect& effect) {
+bool ModelCluster::Do(const DeleteChild& effect) {
   calls.push_back("delete " + effect.name);
   const auto same = [&effect](const auto& object) {
     return object != nullptr && object->uid == effect.uid;
   };
-  switch (effect.resource) {
-    case Resource::kPod: {
+  switch (effect.kind) {
+    case ChildKind::kPod: {
       const auto found = pods.find(effect.name);
       if (found != pods.end() && same(found->second)) {
         BeginDeletion(effect.name, effect.grace_seconds.value_or(kPodGrace));
       }
-      return;
+      return true;
     }
-    case Resource::kService:
+    case ChildKind::kService:
       if (same(service)) service = nullptr;
-      return;
-    case Resource::kConfigMap:
+      return true;
+    case ChildKind::kConfigMap:
       if (same(config_map)) config_map = nullptr;
-      return;
-    case Resource::kNetworkPolicy:
+      return true;
+    case ChildKind::kNetworkPolicy:
       if (same(network_policy)) network_policy = nullptr;
-      return;
+      return true;
   }
+  return false;
 }
 
 // Pods that have ended, or never ran, go at once; others are Terminating until Vanish().

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "operator/children/settings.h"
-#include "operator/plan/plan.h"
+#include "operator/plan/make_plan.h"
 #include "tests/unit/operator/plan/job_builder.h"
 
 namespace hetero::plan {
@@ -79,13 +79,18 @@ class ModelCluster {
 
   std::vector<std::string> calls;   // API writes: "status", "create vit-gpu-0", "delete pods", ...
   std::vector<std::string> events;  // reasons
-  std::vector<Effect> exits;        // told to the head
+  std::vector<ReportExit> exits;    // told to the head
 
  private:
   std::shared_ptr<const ObservedObject> NewObject(const std::string& name);
-  bool Create(const Effect& effect);
-  void CreatePod(const Effect& effect);
-  void DeleteOne(const Effect& effect);
+  bool Do(const CreateChild& effect);
+  bool Do(const CreateTrust& effect);
+  bool Do(const DeleteChild& effect);
+  bool Do(const DeletePods& effect);
+  bool Do(const DeleteSecret& effect);
+  bool Do(const DeleteJob& effect);
+  bool Do(const ReportExit& effect);
+  void CreatePod(const CreateChild& effect);
   void MeetMembers(const api::Role& role);
   void BeginDeletion(const std::string& pod, int64_t grace_seconds);
 

@@ -21,7 +21,7 @@ TEST(RestartLostTest, LostTrainerIsReplacedAtTheCostOfOne) {
   EXPECT_EQ(cluster.status().first_failure->reason, "Lost");
   const Plan plan = cluster.Pass();
   ASSERT_FALSE(plan.stages.empty());
-  EXPECT_EQ(plan.stages[0][0].grace_seconds, 5);
+  EXPECT_EQ(std::get<DeleteChild>(plan.stages[0][0]).grace_seconds, 5);
   EXPECT_EQ(cluster.exits[0].incarnation, cluster.Pod("vit-gpu-0").incarnation);
   cluster.Vanish("vit-gpu-0");
   cluster.Advance(seconds(1));
@@ -106,7 +106,7 @@ TEST(RestartLostTest, PodsOfASilentNodeAreForcedAfterTheGrace) {
   EXPECT_EQ(cluster.status().first_failure->reason, "NodeLost");
   const Plan plan = cluster.Pass();
   ASSERT_FALSE(plan.stages.empty());
-  EXPECT_EQ(plan.stages[0][0].grace_seconds, 0);
+  EXPECT_EQ(std::get<DeleteChild>(plan.stages[0][0]).grace_seconds, 0);
 }
 
 TEST(RestartLostTest, OverdueTerminatingPodIsForced) {

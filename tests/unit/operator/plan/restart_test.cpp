@@ -35,7 +35,7 @@ TEST(RestartTest, FailedTrainerIsCountedThenDeletedThenReplacedAlone) {
 
   const Plan deleted = cluster.Pass();
   ASSERT_EQ(deleted.stages.size(), 1u);
-  EXPECT_EQ(deleted.stages[0][0].uid, uid);
+  EXPECT_EQ(std::get<DeleteChild>(deleted.stages[0][0]).uid, uid);
   ASSERT_EQ(cluster.exits.size(), 1u);
   EXPECT_EQ(cluster.exits[0].role, "gpu");
   EXPECT_EQ(cluster.exits[0].index, 1);

@@ -5,8 +5,8 @@
 namespace hetero::reconcile {
 namespace {
 
+using plan::ChildKind;
 using std::chrono::seconds;
-using Resource = plan::Effect::Resource;
 
 const base::Instant kNow{seconds(100)};
 const base::WallTime kWallNow{seconds(1'000'000)};
@@ -28,17 +28,17 @@ TEST(ExpectationsTest, ACreatedPodIsThereUntilTheStoreShowsIt) {
   Expectations expectations;
   expectations.PodCreated(Pod("a", "1"), kNow);
   plan::Observed late;
-  expectations.LayOver(late, kNow, kWallNow);
+  expectations.Overlay(late, kNow, kWallNow);
   ASSERT_EQ(late.pods.size(), 1u);
   EXPECT_EQ(expectations.Remaining(kNow), Expectations::kPatience);
 
   plan::Observed seen;
   seen.pods = {Pod("a", "1")};
-  expectations.LayOver(seen, kNow, kWallNow);
+  expectations.Overlay(seen, kNow, kWallNow);
   EXPECT_EQ(seen.pods.size(), 1u);
   EXPECT_EQ(expectations.Remaining(kNow), std::nullopt);
   plan::Observed gone;
-  expectations.LayOver(gone, kNow, kWallNow);
+  expectations.Overlay(gone, kNow, kWallNow);
   EXPECT_TRUE(gone.pods.empty());
 }
 
@@ -47,7 +47,7 @@ TEST(ExpectationsTest, ACreatedPodReplacesTheOldOneOfItsName) {
   expectations.PodCreated(Pod("a", "2"), kNow);
   plan::Observed late;
   late.pods = {Pod("a", "1"), Pod("b", "3")};
-  expectations.LayOver(late, kNow, kWallNow);
+  expectations.Overlay(late, kNow, kWallNow);
   ASSERT_EQ(late.pods.size(), 2u);
   EXPECT_EQ(late.pods[0]->uid, "3");
   EXPECT_EQ(late.pods[1]->uid, "2");
@@ -59,7 +59,7 @@ TEST(ExpectationsTest, ADeletedPodIsTerminatingAndAForcedOneGone) {
   expectations.Deleted("2", kWallNow, kNow);
   plan::Observed late;
   late.pods = {Pod("a", "1"), Pod("b", "2"), Pod("c", "3")};
-  expectations.LayOver(late, kNow, kWallNow);
+  expectations.Overlay(late, kNow, kWallNow);
   ASSERT_EQ(late.pods.size(), 2u);
   EXPECT_EQ(late.pods[0]->deletion_time, kWallNow + seconds(30));
   EXPECT_EQ(late.pods[1]->deletion_time, std::nullopt);
@@ -67,12 +67,12 @@ TEST(ExpectationsTest, ADeletedPodIsTerminatingAndAForcedOneGone) {
 
 TEST(ExpectationsTest, OtherObjectsAreLaidOverToo) {
   Expectations expectations;
-  expectations.ObjectCreated(Resource::kService, Object("1"), kNow);
+  expectations.ObjectCreated(ChildKind::kService, Object("1"), kNow);
   expectations.Deleted("2", kWallNow, kNow);
   plan::Observed late;
   late.config_map = Object("2");
   late.network_policy = Object("3");
-  expectations.LayOver(late, kNow, kWallNow);
+  expectations.Overlay(late, kNow, kWallNow);
   ASSERT_NE(late.service, nullptr);
   EXPECT_EQ(late.service->uid, "1");
   EXPECT_EQ(late.config_map, nullptr);
@@ -85,7 +85,7 @@ TEST(ExpectationsTest, NothingIsBelievedForEver) {
   expectations.Deleted("2", kWallNow, kNow);
   plan::Observed late;
   late.pods = {Pod("b", "2")};
-  expectations.LayOver(late, kNow + Expectations::kPatience, kWallNow);
+  expectations.Overlay(late, kNow + Expectations::kPatience, kWallNow);
   ASSERT_EQ(late.pods.size(), 1u);
   EXPECT_EQ(late.pods[0]->uid, "2");
 }
@@ -94,13 +94,13 @@ TEST(ExpectationsTest, NothingIsBelievedForEver) {
 // seconds must not look like it.
 TEST(ExpectationsTest, ThePatienceWithOtherObjectsIsLong) {
   Expectations expectations;
-  expectations.ObjectCreated(Resource::kConfigMap, Object("1"), kNow);
+  expectations.ObjectCreated(ChildKind::kConfigMap, Object("1"), kNow);
   plan::Observed late;
-  expectations.LayOver(late, kNow + seconds(59), kWallNow);
+  expectations.Overlay(late, kNow + seconds(59), kWallNow);
   ASSERT_NE(late.config_map, nullptr);
   EXPECT_EQ(expectations.Remaining(kNow + seconds(59)), base::Duration(seconds(1)));
   plan::Observed gone;
-  expectations.LayOver(gone, kNow + seconds(60), kWallNow);
+  expectations.Overlay(gone, kNow + seconds(60), kWallNow);
   EXPECT_EQ(gone.config_map, nullptr);
 }
 

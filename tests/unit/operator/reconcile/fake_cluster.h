@@ -29,13 +29,13 @@ class FakeHeads : public Heads {
     return it == reports.end() || !followed.contains(key) ? std::nullopt
                                                           : std::optional(it->second);
   }
-  void ReportExit(const std::string&, const plan::Effect& effect) override {
-    exits.push_back(effect);
+  void ReportExit(const std::string&, const plan::ReportExit& exit) override {
+    exits.push_back(exit);
   }
 
   std::map<std::string, plan::HeadTarget> followed;
   std::map<std::string, plan::HeadReport> reports;
-  std::vector<plan::Effect> exits;
+  std::vector<plan::ReportExit> exits;
 };
 
 // One operator process over a FakeApi, and what is around it in a cluster: informers (Sync) and

@@ -223,15 +223,15 @@ TEST_F(HeadFollowerTest, ProgressIsNotAnnouncedWithEveryMessage) {
 
 TEST_F(HeadFollowerTest, ReportsAnExit) {
   StatusServer server;
-  plan::Effect effect;
-  effect.role = "gpu";
-  effect.index = 3;
-  effect.exit_code = 137;
-  effect.replaced = true;
-  follower_->ReportExit("a/x", effect);  // nobody to tell: nothing happens
+  plan::ReportExit exit;
+  exit.role = "gpu";
+  exit.index = 3;
+  exit.exit_code = 137;
+  exit.replaced = true;
+  follower_->ReportExit("a/x", exit);  // nobody to tell: nothing happens
   follower_->Follow("a/x", Target(server));
   ASSERT_TRUE(WaitForState("a/x", State::kWaiting));
-  follower_->ReportExit("a/x", effect);
+  follower_->ReportExit("a/x", exit);
   ASSERT_TRUE(announcements_.WaitFor([&] { return server.exits().size() == 1; }));
   EXPECT_EQ(server.exits()[0].role(), "gpu");
   EXPECT_EQ(server.exits()[0].index(), 3);

@@ -99,7 +99,7 @@ TEST(ProjectPodTest, ReadsARunningPod) {
   EXPECT_FALSE(pod->ended());
 }
 
-TEST(ProjectPodTest, TheRuntimeContainerIsTheVerdictWhateverASidecarDoes) {
+TEST(ProjectPodTest, TheRuntimeContainerDecidesWhateverASidecarDoes) {
   const auto pod = WithStatus(R"({"phase": "Running", "containerStatuses": [
     {"name": "sidecar", "state": {"waiting": {"reason": "CrashLoopBackOff"}}},
     {"name": "runtime", "state": {"terminated": {"exitCode": 137, "signal": 9, "reason": "OOMKilled",

@@ -47,6 +47,17 @@ TEST(WindowTest, LocalServesOnlyWhileNoWorkerIsUp) {
   EXPECT_THAT(window.Apply(Window::StreamDown{1}, At(2)).issue, ElementsAre(A{0, 2}));
 }
 
+TEST(WindowTest, ConnectedWorkersAreThoseWithAStream) {
+  Window window(
+      {.tickets = 10, .byte_budget = 8, .batch_bytes = 1, .local = Window::Local::kShares});
+  EXPECT_EQ(window.connected_workers(), 0);  // this host's own cores are no worker
+  BringUp(&window, 2);
+  window.Apply(Window::WorkerAdded{3}, At(1));
+  EXPECT_EQ(window.connected_workers(), 2);
+  window.Apply(Window::StreamDown{1}, At(2));
+  EXPECT_EQ(window.connected_workers(), 1);
+}
+
 TEST(WindowTest, WithoutLocalAndWorkersItWaits) {
   Window window({.tickets = 4, .byte_budget = 4, .batch_bytes = 1});
   EXPECT_THAT(window.Apply(Window::Tick{}, At(60'000)).issue, IsEmpty());

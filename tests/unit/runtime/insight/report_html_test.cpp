@@ -117,6 +117,25 @@ TEST(ReportHtml, ShowsTheFigures) {
   }
 }
 
+TEST(ReportHtml, GivesTheReasonOfTheState) {
+  Report report = FullReport();
+  EXPECT_THAT(ToHtml(report), Not(HasSubstr("class=\"reason")));
+  report.state = "Failed";
+  report.message = "gpu-0 ran out of memory";
+  EXPECT_THAT(ToHtml(report), HasSubstr("<p class=\"reason Failed\">gpu-0 ran out of memory</p>"));
+}
+
+TEST(ReportHtml, BarsCompareWorkersOfOneRole) {
+  Report report = FullReport();
+  report.workers[0].cpu_seconds = 20;  // both of role cpu
+  report.workers[1].cpu_seconds = 5;
+  report.workers[2].cpu_seconds = 30;
+  const std::string html = ToHtml(report);
+  EXPECT_THAT(html, HasSubstr("style=\"--share:100.0%\">20.0 s</td>"));
+  EXPECT_THAT(html, HasSubstr("style=\"--share:25.0%\">5.00 s</td>"));
+  EXPECT_THAT(html, HasSubstr("style=\"--share:100.0%\">30.0 s</td>"));
+}
+
 TEST(ReportHtml, SaysSoWhenThereIsNothingToShow) {
   const std::string html = ToHtml(Report{});
   for (const char* sentence :
@@ -153,6 +172,17 @@ TEST(EscapeHtml, ReplacesWhatXmlForbids) {
   EXPECT_EQ(EscapeHtml("\xC3"), "\xEF\xBF\xBD");                          // cut off
   EXPECT_EQ(EscapeHtml("\xC0\xAF"), "\xEF\xBF\xBD\xEF\xBF\xBD");          // overlong
   EXPECT_EQ(EscapeHtml("\xED\xA0\x80").find("\xED"), std::string::npos);  // surrogate
+}
+
+TEST(EscapeHtml, RefusesTheTwoNoncharactersOfThreeBytesOnly) {
+  const std::string refused = "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD";
+  EXPECT_EQ(EscapeHtml("\xEF\xBF\xBE"), refused);  // U+FFFE
+  EXPECT_EQ(EscapeHtml("\xEF\xBF\xBF"), refused);  // U+FFFF
+  // Those that share a byte or two with them: U+FFFD, U+FFC2, U+FF01, U+FFBE, U+4FFE, U+4E3E.
+  for (const char* allowed : {"\xEF\xBF\xBD", "\xEF\xBF\x82", "\xEF\xBC\x81", "\xEF\xBE\xBE",
+                              "\xE4\xBF\xBE", "\xE4\xB8\xBE"}) {
+    EXPECT_EQ(EscapeHtml(allowed), allowed);
+  }
 }
 
 }  // namespace

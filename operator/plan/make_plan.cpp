@@ -1,4 +1,4 @@
-#include "operator/plan/plan.h"
+#include "operator/plan/make_plan.h"
 
 #include "api/job_status.h"
 #include "operator/plan/autoscale.h"
@@ -39,7 +39,7 @@ void RunFinished(Pass& pass) {
 void RunActive(Pass& pass) {
   constexpr Step kSteps[] = {
       CheckSpec,           ReadVerdict,      SuspendOrResume,      BeginFirstAttempt,
-      CheckActiveDeadline, CountFailures,    CheckGroundwork,      CheckStall,
+      CheckActiveDeadline, CountFailures,    CheckServiceAndTrust, CheckStall,
       Autoscale,           DescribeChildren, DescribeRegistration, DescribeRunning,
       DescribeCheckpoints, CheckStartUp,     CopyProgress,         FollowHead,
       DeleteGivenUpPods,   CreateChildren,

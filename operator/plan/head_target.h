@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace hetero::plan {
+
+// Whose status stream is to be open.
+struct HeadTarget {
+  std::string address;  // "10.96.0.7:7071"
+  std::string job_uid;
+  std::string ca_pem;  // empty: plain text
+  int32_t attempt = 0;
+  std::string pod_uid;  // of the head's pod: another one is dialled again at once
+  bool operator==(const HeadTarget&) const = default;
+};
+
+}  // namespace hetero::plan

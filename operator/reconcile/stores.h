@@ -1,0 +1,19 @@
+#pragma once
+
+#include "operator/kube/store.h"
+#include "operator/plan/observed.h"
+
+namespace hetero::reconcile {
+
+// The stores a reconcile reads. All are kept by informers elsewhere; indexed by job uid but jobs
+// and nodes.
+struct Stores {
+  const kube::Store<plan::ObservedJob>* jobs = nullptr;
+  const kube::Store<plan::ObservedPod>* pods = nullptr;
+  const kube::Store<plan::ObservedObject>* services = nullptr;
+  const kube::Store<plan::ObservedObject>* config_maps = nullptr;
+  const kube::Store<plan::ObservedObject>* network_policies = nullptr;
+  const kube::Store<plan::ObservedNode>* nodes = nullptr;  // null in namespaced mode
+};
+
+}  // namespace hetero::reconcile

@@ -1,0 +1,42 @@
+#include "operator/reconcile/announcement_pacer.h"
+
+#include <gtest/gtest.h>
+
+namespace hetero::reconcile {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr base::Duration kNow = base::Duration::zero();
+
+base::Instant At(int64_t ms) { return base::Instant() + milliseconds(1'000'000 + ms); }
+
+TEST(AnnouncementPacerTest, TheFirstChangeIsAnnouncedAtOnce) {
+  AnnouncementPacer pacer;
+  EXPECT_EQ(pacer.Changed(/*urgent=*/false, At(0)), kNow);
+}
+
+TEST(AnnouncementPacerTest, OneAnnouncementPerPeriodTellsAllThatChangedInIt) {
+  AnnouncementPacer pacer;
+  pacer.Changed(/*urgent=*/false, At(0));
+  EXPECT_EQ(pacer.Changed(/*urgent=*/false, At(50)), milliseconds(150));
+  EXPECT_EQ(pacer.Changed(/*urgent=*/false, At(60)), std::nullopt);
+  pacer.AnnouncedLate(At(200));
+  EXPECT_EQ(pacer.Changed(/*urgent=*/false, At(399)), milliseconds(1));
+}
+
+TEST(AnnouncementPacerTest, APeriodWithoutChangesIsNotOwed) {
+  AnnouncementPacer pacer;
+  pacer.Changed(/*urgent=*/false, At(0));
+  EXPECT_EQ(pacer.Changed(/*urgent=*/false, At(200)), kNow);
+}
+
+TEST(AnnouncementPacerTest, UrgentChangesAreAnnouncedAtOnceAndBeginAPeriod) {
+  AnnouncementPacer pacer;
+  pacer.Changed(/*urgent=*/false, At(0));
+  EXPECT_EQ(pacer.Changed(/*urgent=*/true, At(10)), kNow);
+  EXPECT_EQ(pacer.Changed(/*urgent=*/false, At(20)), milliseconds(190));
+}
+
+}  // namespace
+}  // namespace hetero::reconcile
