@@ -35,7 +35,7 @@ head::Member::Callbacks Membership::MakeCallbacks(
   };
   callbacks.on_roster = std::move(on_roster);
   callbacks.on_command = [this](const v1::Command& command) {
-    if (command.kind() == v1::Command::STOP || command.kind() == v1::Command::DRAIN) {
+    if (command.kind() == v1::Command::STOP) {
       log::Info("told to stop", {{"reason", command.reason()}});
       stop_.request_stop();
     } else if (command.kind() == v1::Command::COMPLETE) {
