@@ -40,6 +40,7 @@ void LogStart(const OperatorOptions& options, const std::string& server) {
     namespaces += (namespaces.empty() ? "" : ",") + name;
   }
   log::Info("starting", {{"version", base::kVersion},
+                         {"commit", base::Commit()},
                          {"server", server},
                          {"namespaces", namespaces.empty() ? "all" : namespaces},
                          {"leader_election", options.leader_elect},

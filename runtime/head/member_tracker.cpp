@@ -76,12 +76,22 @@ bool MemberTracker::Admit(const HelloReceived& event, const RolePlan::Role& role
       member.rank = role.first_rank + identity.index() * role.local_ranks + identity.local_rank();
     }
     outbox_.AddNote(false, "joined", member.name);
+    WarnOfOtherCommit(event.hello, member.name);
   }
   member.hello = event.hello;
   member.stream = event.stream;
   streams_[event.stream] = {identity.role(), identity.index(), identity.local_rank()};
   Return(member, "connected again", now);
   return true;
+}
+
+// Builds of one version may differ too: a rebuilt image must not stop a developer's job, but
+// whoever looks for a difference should be told.
+void MemberTracker::WarnOfOtherCommit(const v1::Hello& hello, const std::string& name) {
+  const std::string member = base::FullVersion(base::kVersion, hello.commit());
+  const std::string head = base::FullVersion();
+  if (hello.commit().empty() || member == head) return;
+  outbox_.AddNote(true, absl::StrCat("runs ", member, ", the head ", head), name);
 }
 
 void MemberTracker::Replace(MemberRecord& member, const v1::Identity& newer, Moment now) {

@@ -49,6 +49,7 @@ class MemberTracker {
  private:
   bool Admit(const HelloReceived& event, const RolePlan::Role& role, MemberRecord& member,
              Moment now);
+  void WarnOfOtherCommit(const v1::Hello& hello, const std::string& name);
   void Replace(MemberRecord& member, const v1::Identity& newer, Moment now);
   void Return(MemberRecord& member, const std::string& how, Moment now);
   void CheckSilence(MemberRecord& member, Moment now);

@@ -138,6 +138,7 @@ v1::Hello MakeHello(const Identity& identity) {
   *hello.mutable_identity() = identity.member;
   hello.set_node(identity.node);
   hello.set_version(base::kVersion);
+  hello.set_commit(base::Commit());
   hello.set_pid(getpid());
   return hello;
 }

@@ -51,7 +51,7 @@ int main(int argc, char** argv) {
       "hetero-trainer trains one rank of a HeteroTrainingJob. The operator or `hetero-runtime "
       "local` "
       "starts it and says through HETERO_* variables who it is and where the head is."};
-  app.set_version_flag("--version", std::string("hetero-trainer ") + base::kVersion);
+  app.set_version_flag("--version", "hetero-trainer " + base::DescribeVersion());
   train::TrainerProcessOptions options;
   app.add_option("--threads", options.threads,
                  "Threads of one training operation; 0: one per usable core")

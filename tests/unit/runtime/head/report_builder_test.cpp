@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/version.h"
 #include "runtime/head/result.h"
 #include "runtime/head/status_builder.h"
 #include "runtime/head/verdict.h"
@@ -122,6 +123,25 @@ TEST(ReportBuilderTest, SumsOverRanksAndRoles) {
   EXPECT_EQ(report.workers[0].name, "big-0");
   EXPECT_EQ(report.workers[1].name, "cpu-0");
   EXPECT_EQ(report.workers[2].name, "gpu-0.0");
+}
+
+TEST(ReportBuilderTest, NamesTheCommitsThatTheProgramsWereBuiltFrom) {
+  Drive drive;
+  v1::Hello hello = MakeHello("cpu", 0);
+  hello.set_version(base::kVersion);
+  hello.set_commit("0123456");
+  drive.Hello(10, hello);
+  hello.mutable_identity()->set_index(1);
+  hello.set_commit("0123456-dirty");
+  drive.Hello(11, hello);
+  hello = MakeHello("big", 0);
+  hello.set_version(base::kVersion);  // of an older version, which told no commit
+  drive.Hello(30, hello);
+  const insight::Report report = BuildReport(drive.state.record(), drive.Time().wall);
+  const std::string version = base::kVersion;
+  EXPECT_EQ(report.versions.at("hetero"), base::FullVersion());
+  EXPECT_EQ(report.versions.at("cpu"), version + "+0123456, " + version + "+0123456-dirty");
+  EXPECT_EQ(report.versions.at("big"), version);
 }
 
 TEST(ResultTest, HasTheReportsNumbers) {
