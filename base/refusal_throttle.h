@@ -15,11 +15,11 @@ class RefusalThrottle {
   static constexpr Duration kPeriod = std::chrono::minutes(1);
   static constexpr int kLinesPerPeriod = 30;
 
-  struct Verdict {
+  struct Decision {
     bool tell = false;
     int64_t untold = 0;  // of this kind, since its last line
   };
-  Verdict Admit(const std::string& kind, Instant now) {
+  Decision Admit(const std::string& kind, Instant now) {
     if (now - period_ >= kPeriod) {
       period_ = now;
       told_ = 0;
@@ -34,9 +34,9 @@ class RefusalThrottle {
       return {};
     }
     ++told_;
-    const Verdict verdict{true, entry->second.untold};
+    const Decision decision{true, entry->second.untold};
     entry->second = {now, 0};
-    return verdict;
+    return decision;
   }
 
  private:

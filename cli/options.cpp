@@ -134,7 +134,7 @@ std::optional<int> ParseOptions(int argc, const char* const* argv, std::ostream&
   CLI::App app("Looks after HeteroTrainingJobs with the rights of your kubeconfig",
                "kubectl hetero");
   app.footer(kExamples);
-  app.set_version_flag("--version", std::string("kubectl-hetero ") + base::kVersion);
+  app.set_version_flag("--version", "kubectl-hetero " + base::DescribeVersion());
   app.require_subcommand(1);
   app.add_option("-n,--namespace", options.name_space, "Default: the context's")->type_name("NAME");
   app.add_option("--kubeconfig", options.kubeconfig, "Default: $KUBECONFIG, ~/.kube/config")

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/grpc_lifetime.h"
+#include "base/grpc_log.h"
 #include "base/http_endpoint.h"
 #include "base/log.h"
 #include "base/metrics.h"
@@ -20,7 +21,6 @@
 #include "operator/kube/leader_election.h"
 #include "operator/kube/rest_transport.h"
 #include "operator/program/cluster_view.h"
-#include "operator/program/grpc_log.h"
 #include "operator/program/identity_renewal.h"
 #include "operator/program/job_worker.h"
 #include "operator/program/memory.h"
@@ -40,6 +40,7 @@ void LogStart(const OperatorOptions& options, const std::string& server) {
     namespaces += (namespaces.empty() ? "" : ",") + name;
   }
   log::Info("starting", {{"version", base::kVersion},
+                         {"commit", base::Commit()},
                          {"server", server},
                          {"namespaces", namespaces.empty() ? "all" : namespaces},
                          {"leader_election", options.leader_elect},
@@ -140,7 +141,7 @@ int main(int argc, char** argv) {
   if (const auto code = program::ParseOptions(argc, argv, std::cout, std::cerr, options)) {
     return *code;
   }
-  program::SendGrpcLogToOurs();
+  base::SendGrpcLogToOurs(base::GrpcLines::kOfClient);
   base::KeepGrpcInitialized();
   log::Init("operator", options.log_level);
   const absl::Status status = program::Run(std::move(options), signals.first());

@@ -44,7 +44,7 @@ class Flags {
  public:
   explicit Flags(OperatorOptions& options) : options_(options) {
     app_.failure_message(CLI::FailureMessage::simple);
-    app_.set_version_flag("--version", std::string("hetero-operator ") + base::kVersion);
+    app_.set_version_flag("--version", "hetero-operator " + base::DescribeVersion());
     AddCluster();
     AddLeaderElection();
     AddCapacity();

@@ -1,15 +1,15 @@
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 
 namespace hetero::head {
 
@@ -37,11 +37,12 @@ class KeyValueStore {
   void Wake();
 
  private:
-  const std::string* FindMissing(const std::vector<std::string>& keys) const;
+  const std::string* FindMissing(const std::vector<std::string>& keys) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  mutable std::mutex mutex_;  // guards values_
-  std::condition_variable changed_;
-  std::map<std::string, std::string> values_;
+  mutable base::Mutex mutex_;
+  base::CondVar changed_;
+  std::map<std::string, std::string> values_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace hetero::head

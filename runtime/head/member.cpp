@@ -3,14 +3,15 @@
 #include <grpcpp/channel.h>
 #include <unistd.h>
 
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "base/backoff.h"
 #include "base/log.h"
+#include "base/mutex.h"
 #include "base/thread.h"
 #include "hetero/v1/membership.grpc.pb.h"
 #include "runtime/head/channel.h"
@@ -28,11 +29,10 @@ constexpr base::Backoff::Options kRedial{.initial = std::chrono::milliseconds(20
 struct Session {
   grpc::ClientContext context;
   std::unique_ptr<JoinClient> stream;
-  std::mutex write_mutex;  // guards writing to stream; taken before GrpcMember's
-  bool welcomed = false;   // guarded by GrpcMember::mutex_
+  base::Mutex write_mutex;  // for writing to stream; taken before GrpcMember's
 
   bool Write(const v1::MemberMessage& message) {
-    const std::lock_guard lock(write_mutex);
+    const base::MutexLock lock(write_mutex);
     return stream->Write(message);
   }
 };
@@ -53,21 +53,21 @@ class GrpcMember : public Member {
   ~GrpcMember() override {
     runner_.request_stop();
     heart_.request_stop();
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     if (session_) session_->context.TryCancel();
   }
 
   absl::Status Finish(const v1::Finished& finished, base::Duration deadline) override {
     std::shared_ptr<Session> session;
     {
-      const std::lock_guard lock(mutex_);
+      const base::MutexLock lock(mutex_);
       finished_ = finished;
-      if (session_ && session_->welcomed) session = session_;
+      session = welcomed_;
     }
     if (session) SendFinished(*session, finished);
     // The end of the conversation requests `over_`, so this sleep is a wait with a deadline.
     clock_.SleepFor(deadline, over_.get_token());
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     if (acknowledged_) return absl::OkStatus();
     if (!refusal_.ok()) return refusal_;
     return absl::DeadlineExceededError(absl::StrCat(
@@ -106,7 +106,7 @@ class GrpcMember : public Member {
   absl::Status Converse(v1::Membership::Stub& stub, const std::stop_token& stop) {
     const auto session = std::make_shared<Session>();
     {
-      const std::lock_guard lock(mutex_);
+      const base::MutexLock lock(mutex_);
       if (stop.stop_requested()) return absl::CancelledError("stopped");
       session_ = session;
     }
@@ -123,13 +123,14 @@ class GrpcMember : public Member {
       }
     }
     {
-      const std::lock_guard lock(mutex_);
+      const base::MutexLock lock(mutex_);
       session_.reset();
+      welcomed_.reset();
     }
-    const std::lock_guard write_lock(session->write_mutex);
+    const base::MutexLock write_lock(session->write_mutex);
     absl::Status status = ToAbsl(session->stream->Finish(), options_.head_address);
     if (status.ok()) status = absl::UnavailableError("the head closed the stream");
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     last_error_ = status;
     return status;
   }
@@ -157,7 +158,7 @@ class GrpcMember : public Member {
         break;
       case v1::HeadMessage::kFinishAck: {
         EndConversation(absl::OkStatus());
-        const std::lock_guard lock(session.write_mutex);
+        const base::MutexLock lock(session.write_mutex);
         session.stream->WritesDone();
         break;
       }
@@ -169,8 +170,8 @@ class GrpcMember : public Member {
   void OnWelcome(const v1::Welcome& welcome, Session& session) {
     std::optional<v1::Finished> finished;
     {
-      const std::lock_guard lock(mutex_);
-      session.welcomed = true;
+      const base::MutexLock lock(mutex_);
+      welcomed_ = session_;  // the one that hears this
       finished = finished_;
     }
     if (!std::exchange(welcomed_once_, true)) Call(callbacks_.on_welcome, welcome);
@@ -180,7 +181,7 @@ class GrpcMember : public Member {
 
   void EndConversation(absl::Status refusal) {
     {
-      const std::lock_guard lock(mutex_);
+      const base::MutexLock lock(mutex_);
       acknowledged_ = refusal.ok();
       refusal_ = std::move(refusal);
     }
@@ -192,8 +193,8 @@ class GrpcMember : public Member {
     while (clock_.SleepFor(options_.heartbeat, stop) && !over_.stop_requested()) {
       std::shared_ptr<Session> session;
       {
-        const std::lock_guard lock(mutex_);
-        if (session_ && session_->welcomed && !finished_) session = session_;
+        const base::MutexLock lock(mutex_);
+        if (!finished_) session = welcomed_;
       }
       if (session) SendHeartbeat(*session, /*again=*/false);
     }
@@ -202,10 +203,10 @@ class GrpcMember : public Member {
   // With `again`, also what an earlier stream may have lost. Taken and written in one go: an older
   // state must not be told after a newer one, least of all after the last word.
   void SendHeartbeat(Session& session, bool again) {
-    const std::lock_guard write_lock(session.write_mutex);
+    const base::MutexLock write_lock(session.write_mutex);
     v1::MemberMessage message;
     {
-      const std::lock_guard lock(callback_mutex_);
+      const base::MutexLock lock(callback_mutex_);
       const v1::Heartbeat latest = source_ ? source_() : v1::Heartbeat();
       *message.mutable_heartbeat() = again ? buffer_.Merge(latest) : latest;
       buffer_.Add(latest);
@@ -222,7 +223,7 @@ class GrpcMember : public Member {
   void ReportLost(const absl::Status& status) {
     lost_ = true;
     {
-      const std::lock_guard lock(mutex_);
+      const base::MutexLock lock(mutex_);
       last_error_ = status;
     }
     Call(callbacks_.on_head_lost, status);
@@ -231,7 +232,7 @@ class GrpcMember : public Member {
   template <typename Argument>
   void Call(const std::function<void(const Argument&)>& callback, const Argument& argument) {
     if (!callback) return;
-    const std::lock_guard lock(callback_mutex_);
+    const base::MutexLock lock(callback_mutex_);
     callback(argument);
   }
 
@@ -246,15 +247,16 @@ class GrpcMember : public Member {
   bool welcomed_once_ = false;
   int64_t generation_ = 0;
 
-  std::mutex mutex_;  // guards session_, finished_, acknowledged_, refusal_, last_error_
-  std::shared_ptr<Session> session_;
-  std::optional<v1::Finished> finished_;
-  bool acknowledged_ = false;
-  absl::Status refusal_;
-  absl::Status last_error_;
+  base::Mutex mutex_;
+  std::shared_ptr<Session> session_ ABSL_GUARDED_BY(mutex_);   // under way
+  std::shared_ptr<Session> welcomed_ ABSL_GUARDED_BY(mutex_);  // the same, after its Welcome
+  std::optional<v1::Finished> finished_ ABSL_GUARDED_BY(mutex_);
+  bool acknowledged_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status refusal_ ABSL_GUARDED_BY(mutex_);
+  absl::Status last_error_ ABSL_GUARDED_BY(mutex_);
 
-  std::mutex callback_mutex_;  // guards buffer_; held during callbacks and the heartbeat source
-  HeartbeatBuffer buffer_;
+  base::Mutex callback_mutex_;  // held during callbacks and the heartbeat source
+  HeartbeatBuffer buffer_ ABSL_GUARDED_BY(callback_mutex_);
   std::stop_source over_;  // acknowledged or refused: no more dialling
   std::jthread runner_;
   std::jthread heart_;

@@ -16,14 +16,14 @@ class JoinStream : public grpc::ServerBidiReactor<v1::MemberMessage, v1::HeadMes
   }
 
   void Send(const v1::HeadMessage& message) {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     if (closing_ || finished_) return;
     outgoing_.push_back(message);
     Continue();
   }
 
   void Close() {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     closing_ = true;
     Continue();
   }
@@ -52,7 +52,7 @@ class JoinStream : public grpc::ServerBidiReactor<v1::MemberMessage, v1::HeadMes
   }
 
   void OnWriteDone(bool ok) override {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     writing_ = false;
     outgoing_.pop_front();
     if (!ok) {
@@ -63,7 +63,7 @@ class JoinStream : public grpc::ServerBidiReactor<v1::MemberMessage, v1::HeadMes
   }
 
   void OnCancel() override {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     closing_ = true;
     if (!writing_) outgoing_.clear();
     Continue();
@@ -75,8 +75,8 @@ class JoinStream : public grpc::ServerBidiReactor<v1::MemberMessage, v1::HeadMes
   }
 
  private:
-  // With mutex_ held: the next write, or the end.
-  void Continue() {
+  // The next write, or the end.
+  void Continue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (writing_ || finished_) return;
     if (!outgoing_.empty()) {
       writing_ = true;
@@ -92,18 +92,18 @@ class JoinStream : public grpc::ServerBidiReactor<v1::MemberMessage, v1::HeadMes
   MembershipService& service_;
   v1::MemberMessage incoming_;  // of the one read under way
   int64_t pid_ = 0;             // the same
-  std::mutex mutex_;            // guards outgoing_, writing_, closing_, finished_
-  std::deque<v1::HeadMessage> outgoing_;
-  bool writing_ = false;
-  bool closing_ = false;
-  bool finished_ = false;
+  base::Mutex mutex_;
+  std::deque<v1::HeadMessage> outgoing_ ABSL_GUARDED_BY(mutex_);
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool closing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool finished_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 MembershipService::MembershipService(Sink sink) : sink_(std::move(sink)) {}
 
 grpc::ServerBidiReactor<v1::MemberMessage, v1::HeadMessage>* MembershipService::Join(
     grpc::CallbackServerContext* context) {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   const StreamId id = next_++;
   auto* stream = new JoinStream(id, *this, context->peer().starts_with("unix"));
   streams_[id] = stream;
@@ -112,25 +112,25 @@ grpc::ServerBidiReactor<v1::MemberMessage, v1::HeadMessage>* MembershipService::
 }
 
 void MembershipService::Send(StreamId stream, const v1::HeadMessage& message) {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   const auto found = streams_.find(stream);
   if (found != streams_.end()) found->second->Send(message);
 }
 
 void MembershipService::CloseStream(StreamId stream) {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   const auto found = streams_.find(stream);
   if (found != streams_.end()) found->second->Close();
 }
 
 void MembershipService::Close() {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   closed_ = true;
   for (const auto& [id, stream] : streams_) stream->Close();
 }
 
 void MembershipService::Remove(StreamId stream) {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   streams_.erase(stream);
 }
 

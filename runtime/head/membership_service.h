@@ -2,8 +2,9 @@
 
 #include <functional>
 #include <map>
-#include <mutex>
 
+#include "absl/base/thread_annotations.h"
+#include "base/mutex.h"
 #include "hetero/v1/membership.grpc.pb.h"
 #include "runtime/head/event.h"
 
@@ -34,10 +35,11 @@ class MembershipService : public v1::Membership::CallbackService {
   void Remove(StreamId stream);
 
   const Sink sink_;
-  std::mutex mutex_;                         // guards streams_, next_, closed_
-  std::map<StreamId, JoinStream*> streams_;  // each lives until its Remove()
-  StreamId next_ = 1;
-  bool closed_ = false;
+  base::Mutex mutex_;
+  // Each lives until its Remove().
+  std::map<StreamId, JoinStream*> streams_ ABSL_GUARDED_BY(mutex_);
+  StreamId next_ ABSL_GUARDED_BY(mutex_) = 1;
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace hetero::head

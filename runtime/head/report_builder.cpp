@@ -156,10 +156,12 @@ void AddWorkers(const JobRecord& record, insight::Report& report) {
          .peak_rss_bytes = std::max(now.peak_rss_bytes(), earlier.peak_rss_bytes()),
          .restarts = member.restarts});
     cpu_seconds[key.role] += report.workers.back().cpu_seconds;
-    if (!member.hello.version().empty()) versions[key.role].insert(member.hello.version());
+    if (const v1::Hello& hello = member.hello; !hello.version().empty()) {
+      versions[key.role].insert(base::FullVersion(hello.version(), hello.commit()));
+    }
     report.attempt = std::max<int64_t>(report.attempt, member.hello.identity().attempt());
   }
-  report.versions["hetero"] = base::kVersion;
+  report.versions["hetero"] = base::FullVersion();
   for (const auto& [role, names] : versions) report.versions[role] = absl::StrJoin(names, ", ");
   if (!report.samples_consumed || *report.samples_consumed == 0) return;
   for (const auto& [role, seconds] : cpu_seconds) {

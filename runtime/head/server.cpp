@@ -4,16 +4,16 @@
 #include <grpcpp/server_builder.h>
 
 #include <algorithm>
-#include <condition_variable>
 #include <filesystem>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "api/manifest.h"
 #include "base/log.h"
+#include "base/mutex.h"
 #include "base/status_macros.h"
 #include "base/thread.h"
 #include "google/protobuf/util/message_differencer.h"
@@ -91,15 +91,17 @@ class GrpcServer : public Server {
   std::string status_address() const override { return status_address_; }
 
   v1::JobStatus Wait() override {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return final_.has_value() || (left_ && !state_.ended()); });
+    const base::MutexLock lock(mutex_);
+    changed_.Wait(mutex_, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return final_.has_value() || (left_ && !state_.ended());
+    });
     return StatusLocked();
   }
 
   void Leave() override {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     left_ = true;
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
 
   void Stop(const std::string& reason) override { Apply(StopRequested{reason}); }
@@ -109,15 +111,12 @@ class GrpcServer : public Server {
   }
 
   v1::JobStatus status() const override {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     return StatusLocked();
   }
 
   insight::Report ReportSoFar() const override {
-    std::unique_lock lock(mutex_);
-    const JobRecord record = state_.record();
-    lock.unlock();
-    return BuildReport(record, clock_.WallNow());
+    return BuildReport(CopyRecord(), clock_.WallNow());
   }
 
  private:
@@ -139,7 +138,7 @@ class GrpcServer : public Server {
   }
 
   void Apply(const Event& event) {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     for (const Action& action : state_.Apply(event, Now(clock_))) {
       std::visit([this](const auto& a) { Do(a); }, action);
     }
@@ -172,10 +171,15 @@ class GrpcServer : public Server {
       log::Info(note.message, {{key, name}});
     }
   }
-  void Do(const EndJob&) { changed_.notify_all(); }
+  void Do(const EndJob&) { changed_.NotifyAll(); }
+
+  JobRecord CopyRecord() const {
+    const base::MutexLock lock(mutex_);
+    return state_.record();
+  }
 
   // Between the end and the written report watchers still see the job as running.
-  v1::JobStatus StatusLocked() const {
+  v1::JobStatus StatusLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (final_) return *final_;
     v1::JobStatus status = BuildStatus(state_.record(), state_.plan());
     if (state_.ended()) status.set_state(v1::JobStatus::RUNNING);
@@ -191,7 +195,7 @@ class GrpcServer : public Server {
       rendezvous_.Wake();
       status_service_.Wake();
       if (clock_.Now() - published_at < kPublishInterval) continue;
-      const std::lock_guard lock(mutex_);
+      const base::MutexLock lock(mutex_);
       if (final_) continue;
       v1::JobStatus status = StatusLocked();
       if (google::protobuf::util::MessageDifferencer::Equals(status, published)) continue;
@@ -203,16 +207,17 @@ class GrpcServer : public Server {
 
   void RunReporter(std::stop_token stop) {
     base::SetThreadName("head-report");
-    std::unique_lock lock(mutex_);
-    if (!changed_.wait(lock, stop, [this] { return state_.ended(); })) return;
+    base::MutexLock lock(mutex_);
+    const auto ended = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return state_.ended(); };
+    if (!changed_.Wait(mutex_, stop, ended)) return;
     const JobRecord record = state_.record();
     v1::JobStatus status = BuildStatus(record, state_.plan());
-    lock.unlock();
+    lock.Unlock();
     WriteReport(record, status);
-    lock.lock();
+    lock.Lock();
     final_ = status;
     status_service_.Publish(status, /*last=*/true);
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
 
   // The end of a trainer, or of a CPU worker which the job still waits for, fails the job when
@@ -240,7 +245,7 @@ class GrpcServer : public Server {
     }
   }
 
-  // What a full disk costs is the report, never the verdict on the training.
+  // What a full disk costs is the report, never the result of the training.
   void WriteReport(const JobRecord& record, v1::JobStatus& status) const {
     const insight::Report report = BuildReport(record, clock_.WallNow());
     status.set_summary(insight::ToSummary(report));
@@ -267,11 +272,11 @@ class GrpcServer : public Server {
   base::Clock& clock_;
   std::string address_;
   std::string status_address_;
-  mutable std::mutex mutex_;  // guards state_, final_, left_
-  std::condition_variable_any changed_;
-  State state_;
-  std::optional<v1::JobStatus> final_;
-  bool left_ = false;
+  mutable base::Mutex mutex_;
+  base::CondVar changed_;
+  State state_ ABSL_GUARDED_BY(mutex_);
+  std::optional<v1::JobStatus> final_ ABSL_GUARDED_BY(mutex_);
+  bool left_ ABSL_GUARDED_BY(mutex_) = false;
   MembershipService membership_;
   RendezvousService rendezvous_;
   StatusService status_service_;

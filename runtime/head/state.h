@@ -1,21 +1,24 @@
 #pragma once
 
-#include <map>
-#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
 #include "runtime/head/event.h"
+#include "runtime/head/generation_tracker.h"
+#include "runtime/head/job_ending.h"
 #include "runtime/head/job_record.h"
+#include "runtime/head/member_tracker.h"
+#include "runtime/head/outbox.h"
 #include "runtime/head/role_plan.h"
 #include "runtime/head/role_sizer.h"
 
 namespace hetero::head {
 
-// All decisions of the head: who is a member, when the generation opens, when and how the job ends.
-// No I/O and no clock: time comes with each event. Single-writer; not thread-safe.
+// All decisions of the head: who is a member (MemberTracker), when a generation opens
+// (GenerationTracker), when and how the job ends (JobEnding). No I/O and no clock: time comes with
+// each event. Single-writer; not thread-safe.
 //
 // Life of a job: WAITING until every trainer and minReplicas of each CPU role have joined (or
 // startupDeadlineSeconds are over), RUNNING in generation 1, then an ending: members are told to
@@ -25,7 +28,7 @@ namespace hetero::head {
 // process, the next generation opens with the same ranks. It opens too when all processes live but
 // the group between them broke. A lost trainer whom nobody has replaced after
 // startupDeadlineSeconds fails the job. So does any lost rank of an input-only job. Once one rank
-// has left with the result, all is done, and nobody begins anew.
+// has left with the result, all is done, and nobody starts over.
 //
 // State is soft: when the head process is replaced, members come back with the generation they work
 // in, and it is taken over instead of opening a new one.
@@ -39,11 +42,12 @@ class State {
     base::Duration stop_grace = std::chrono::seconds(2);
     // A CPU worker whose stream broke stays in the roster this long.
     base::Duration redial_grace = std::chrono::milliseconds(500);
-    // From the first word of a broken group until the next generation, when all processes live: the
-    // cause is most often a death that shows a moment later.
+    // From the first word of a broken group until the next generation, when all processes live.
     base::Duration broken_grace = std::chrono::seconds(1);
   };
   State(Options options, Moment now);
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
 
   std::vector<Action> Apply(const Event& event, Moment now);
 
@@ -52,11 +56,6 @@ class State {
   bool ended() const { return record_.ended.has_value(); }
 
  private:
-  struct Ending {
-    v1::JobStatus::State state;
-    base::Instant deadline;
-  };
-
   void On(const HelloReceived& event);
   void On(const HeartbeatReceived& event);
   void On(const FinishedReceived& event);
@@ -66,61 +65,34 @@ class State {
   void On(const FailureReported& event);
   void On(const ProcessEnded& event);
 
-  // Members (state_members.cpp).
-  bool Admit(const HelloReceived& event, const RolePlan::Role& role, MemberRecord& member);
-  void Replace(MemberRecord& member, const v1::Identity& newer);
-  void Greet(MemberRecord& member);
+  void Greet(const MemberRecord& member);
   void TakeHeartbeat(MemberRecord& member, const v1::Heartbeat& heartbeat);
-  void TakeBadSamples(MemberRecord& member, const v1::Heartbeat& heartbeat);
-  void Lose(MemberRecord& member, const std::string& why);
-  void Return(MemberRecord& member, const std::string& how);
-  void CheckSilence(MemberRecord& member);
-  void CheckReplacement(const MemberRecord& member);
-  // The record of a rank, new if it has not joined; nullptr when there is no such rank.
-  MemberRecord* RankNamed(const std::string& name);
-  MemberRecord* FindStream(StreamId stream);
-  v1::Roster CurrentRoster() const;
-  v1::Generation CurrentGeneration() const;
+  void TakeLastWord(const MemberRecord& member, const v1::Finished& finished);
 
-  // The job (state.cpp).
   void AdvanceJob();
+  void SettleCompletedJob();
   void OpenOrTakeOverGeneration();
   void ReplaceGeneration();
-  bool AllRanksThere() const;
-  // Whether this very process is one of the current generation's ranks.
-  bool PlaysInGeneration(const MemberRecord& trainer) const;
-  bool GenerationIsBroken();
-  void SettleCompletedJob();
   void Open(int64_t number);
-  void RememberRanks();
   void UpdateRoster();
+  void BroadcastCurrentRoster();
   void CheckStartupDeadline();
   void SizeRoles();
-  bool AllRanksFinished() const;
-  bool AllSettled() const;
-  std::vector<std::string> MissingMembers() const;
-  void Fail(const std::string& member, const std::string& message);
-  void BeginEnding(v1::JobStatus::State state, const std::string& reason);
-  void SendStop(const MemberRecord& member, const std::string& reason);
-  void AddNote(bool warning, std::string message, const std::string& member = "");
-  base::Duration member_timeout() const;
 
-  Options options_;
-  RolePlan plan_;
+  const Options options_;
+  const RolePlan plan_;
   JobRecord record_;
-  std::map<StreamId, MemberKey> streams_;
-  std::optional<Ending> ending_;
-  std::optional<std::string> failed_by_last_word_;  // member whose Finished failed the job
-  v1::Roster roster_;                               // as last sent
-  std::vector<int64_t> incarnations_;               // of the ranks of the current generation
-  std::optional<base::Instant> broken_since_;
+  Outbox outbox_;
+  JobEnding ending_;
+  MemberTracker members_;
+  GenerationTracker generations_;
+  RoleSizer sizer_;
+  v1::Roster roster_;  // as last sent
   std::set<StreamId> told_complete_;
   const base::Instant started_;
   base::Instant last_tick_;
-  RoleSizer sizer_;
   base::Instant sized_at_{};
-  Moment now_;
-  std::vector<Action> actions_;
+  Moment now_;  // of the event being applied
 };
 
 }  // namespace hetero::head

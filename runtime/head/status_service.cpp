@@ -8,32 +8,32 @@ StatusService::StatusService(std::function<v1::JobStatus()> current, Requests re
     : current_(std::move(current)), requests_(std::move(requests)) {}
 
 void StatusService::Publish(const v1::JobStatus& status, bool last) {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   published_ = status;
   ++version_;
   last_ = last;
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 void StatusService::Wake() {
-  const std::lock_guard lock(mutex_);
-  changed_.notify_all();
+  const base::MutexLock lock(mutex_);
+  changed_.NotifyAll();
 }
 
 void StatusService::Close() {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   closed_ = true;
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 grpc::Status StatusService::Watch(grpc::ServerContext* context, const v1::WatchRequest*,
                                   grpc::ServerWriter<v1::JobStatus>* writer) {
-  std::unique_lock lock(mutex_);
+  base::MutexLock lock(mutex_);
   int64_t seen = version_;
   if (!last_) {
-    lock.unlock();
+    lock.Unlock();
     if (!writer->Write(current_())) return grpc::Status::OK;
-    lock.lock();
+    lock.Lock();
   } else {
     --seen;
   }
@@ -42,15 +42,15 @@ grpc::Status StatusService::Watch(grpc::ServerContext* context, const v1::WatchR
       seen = version_;
       const v1::JobStatus status = published_;
       const bool last = last_;
-      lock.unlock();
+      lock.Unlock();
       const bool written = writer->Write(status);
       if (last || !written) return grpc::Status::OK;
-      lock.lock();
+      lock.Lock();
       continue;
     }
     if (closed_) return {grpc::StatusCode::UNAVAILABLE, "the head is shutting down"};
     if (context->IsCancelled()) return grpc::Status::CANCELLED;
-    changed_.wait(lock);
+    changed_.Wait(mutex_);
   }
 }
 

@@ -1,10 +1,10 @@
 #pragma once
 
-#include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <string>
 
+#include "absl/base/thread_annotations.h"
+#include "base/mutex.h"
 #include "hetero/v1/status.grpc.pb.h"
 
 namespace hetero::head {
@@ -36,12 +36,12 @@ class StatusService : public v1::Status::Service {
  private:
   const std::function<v1::JobStatus()> current_;
   const Requests requests_;
-  std::mutex mutex_;  // guards published_, version_, last_, closed_
-  std::condition_variable changed_;
-  v1::JobStatus published_;
-  int64_t version_ = 0;
-  bool last_ = false;
-  bool closed_ = false;
+  base::Mutex mutex_;
+  base::CondVar changed_;
+  v1::JobStatus published_ ABSL_GUARDED_BY(mutex_);
+  int64_t version_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool last_ ABSL_GUARDED_BY(mutex_) = false;
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace hetero::head

@@ -16,7 +16,7 @@
 namespace hetero::insight {
 namespace {
 
-// From so many points on a single step says little and a running median is drawn as well.
+// From this number of points on, a single step says little and a running median is drawn as well.
 constexpr size_t kSmoothedFrom = 40;
 
 struct Phase {

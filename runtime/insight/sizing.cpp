@@ -10,7 +10,7 @@ namespace hetero::insight {
 namespace {
 
 constexpr double kSmoothingSeconds = 10;
-constexpr double kReserve = 1.05;   // the jump covers so many times the demand
+constexpr double kReserve = 1.05;   // the jump covers the demand this many times
 constexpr double kSpare = 1.15;     // and the last replica goes when the others do so much
 constexpr double kWaitPercent = 5;  // below, trainers do not need more
 constexpr int kMostPatience = 16;

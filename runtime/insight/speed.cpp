@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kInputBoundPercent = 10;
 constexpr double kMainCause = 0.5;     // of all waiting
-constexpr double kSpareSupply = 1.1;   // fewer replicas must still do so many times the demand
+constexpr double kSpareSupply = 1.1;   // fewer replicas must still meet the demand this many times
 constexpr double kWorthSaying = 1.05;  // speed-ups below are noise
 constexpr int32_t kMostAdded = 8;      // replicas that are predicted beyond the present ones
 constexpr double kSecondsPerHour = 3600;

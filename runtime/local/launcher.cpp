@@ -167,8 +167,8 @@ void Launcher::WriteFallbackReport(const std::string& state, const std::string& 
   if (!written.ok()) console_.Line(absl::StrCat("no report: ", written.message()));
 }
 
-// The head's exit code is its verdict; it has printed the summary and written the report itself,
-// unless it could not.
+// The head's exit code is the job's outcome; it has printed the summary and written the report
+// itself, unless it could not.
 Outcome Launcher::Conclude() {
   const std::optional<ExitStatus>& head = supervisor_.head_exit();
   Outcome outcome = Outcome::kFailed;

@@ -44,7 +44,7 @@ void StatusWatch::Run(std::stop_token stop) {
     auto reader = (*stub)->Watch(&context, v1::WatchRequest());
     v1::JobStatus status;
     while (reader->Read(&status)) {
-      std::lock_guard lock(mutex_);
+      const base::MutexLock lock(mutex_);
       latest_ = status;
     }
     if (reader->Finish().ok()) return;  // the head has said all
@@ -53,7 +53,7 @@ void StatusWatch::Run(std::stop_token stop) {
 }
 
 std::optional<v1::JobStatus> StatusWatch::latest() const {
-  std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   return latest_;
 }
 

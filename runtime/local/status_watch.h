@@ -1,14 +1,15 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "base/tls.h"
 #include "hetero/v1/status.grpc.pb.h"
 
@@ -34,8 +35,8 @@ class StatusWatch {
   const std::string head_address_;
   const base::TlsOptions tls_;
   base::Clock& clock_;
-  mutable std::mutex mutex_;  // guards latest_
-  std::optional<v1::JobStatus> latest_;
+  mutable base::Mutex mutex_;
+  std::optional<v1::JobStatus> latest_ ABSL_GUARDED_BY(mutex_);
   std::jthread thread_;
 };
 

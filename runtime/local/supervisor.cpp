@@ -48,9 +48,9 @@ void Supervisor::ApplySizing(const v1::JobStatus& status) {
 
 void Supervisor::OnExit(Member& member, const ExitStatus& status) {
   if (member.head()) head_exit_ = status;
-  // A head that exits by itself has given its verdict.
-  const bool verdict = member.head() && status.signal == 0;
-  if (ends_expected_ || member.leaving || verdict) return;
+  // A head that exits by itself has ended the job.
+  const bool job_ended = member.head() && status.signal == 0;
+  if (ends_expected_ || member.leaving || job_ended) return;
   if (status.ok()) {
     // The head may be another than the one that this rank would have told, or it has not listened.
     if (member.rank()) TellExit(member, status, /*replaced=*/false);

@@ -19,9 +19,9 @@ struct HeadOptions {
 };
 
 // The head from listening to the written report. A requested `stop` (SIGTERM, Ctrl-C) ends the job
-// in state Stopped, or with `leave_on_stop` leaves it as it is; otherwise the verdict is left as
-// termination message. `on_listening` hears the bound addresses. Returns the last status; errors:
-// an address is taken or unusable.
+// in state Stopped, or with `leave_on_stop` leaves it as it is; otherwise what the job came to is
+// left as termination message. `on_listening` hears the bound addresses. Returns the last status;
+// errors: an address is taken or unusable.
 absl::StatusOr<v1::JobStatus> RunHead(
     HeadOptions options, base::Clock& clock, std::stop_token stop,
     const std::function<void(const head::Server&)>& on_listening = {});

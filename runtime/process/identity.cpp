@@ -136,11 +136,9 @@ std::string MemberName(const v1::Identity& identity) {
 v1::Hello MakeHello(const Identity& identity) {
   v1::Hello hello;
   *hello.mutable_identity() = identity.member;
-  hello.set_cores(CoresFromEnvironment());
-  const int64_t machine = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGE_SIZE);
-  hello.set_memory_bytes(std::min(machine, base::CgroupMemoryLimit().value_or(machine)));
   hello.set_node(identity.node);
   hello.set_version(base::kVersion);
+  hello.set_commit(base::Commit());
   hello.set_pid(getpid());
   return hello;
 }

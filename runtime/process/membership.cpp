@@ -14,9 +14,9 @@ head::Member::Callbacks Membership::MakeCallbacks(
     std::function<void(const v1::Roster&)> on_roster) {
   head::Member::Callbacks callbacks;
   callbacks.on_welcome = [this](const v1::Welcome& welcome) {
-    std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     welcome_ = welcome;
-    changed_.notify_all();
+    changed_.NotifyAll();
   };
   callbacks.on_generation = [this, on_roster](const v1::Generation& generation) {
     if (on_roster) {
@@ -26,28 +26,28 @@ head::Member::Callbacks Membership::MakeCallbacks(
     }
     std::stop_source over;
     {
-      std::lock_guard lock(mutex_);
+      const base::MutexLock lock(mutex_);
       generation_ = generation;
       std::swap(over, generation_over_);
-      changed_.notify_all();
+      changed_.NotifyAll();
     }
     over.request_stop();
   };
   callbacks.on_roster = std::move(on_roster);
   callbacks.on_command = [this](const v1::Command& command) {
-    if (command.kind() == v1::Command::STOP || command.kind() == v1::Command::DRAIN) {
+    if (command.kind() == v1::Command::STOP) {
       log::Info("told to stop", {{"reason", command.reason()}});
       stop_.request_stop();
     } else if (command.kind() == v1::Command::COMPLETE) {
-      std::lock_guard lock(mutex_);
+      const base::MutexLock lock(mutex_);
       complete_ = true;
-      changed_.notify_all();
+      changed_.NotifyAll();
     }
   };
   callbacks.on_refused = [this](const v1::Refused& refused) {
     log::Warning("refused by the head", {{"reason", refused.reason()}});
     {
-      std::lock_guard lock(mutex_);
+      const base::MutexLock lock(mutex_);
       refused_ = refused;
     }
     stop_.request_stop();
@@ -58,9 +58,7 @@ head::Member::Callbacks Membership::MakeCallbacks(
   return callbacks;
 }
 
-absl::Status Membership::WaitUntil(const std::function<bool()>& there, base::Duration timeout,
-                                   const char* what, std::unique_lock<std::mutex>& lock) {
-  if (changed_.wait_for(lock, stop_.get_token(), timeout, there)) return absl::OkStatus();
+absl::Status Membership::NotThere(const char* what, base::Duration timeout) const {
   if (stop_.stop_requested()) {
     if (refused_ && !refused_->superseded()) {
       return absl::FailedPreconditionError(
@@ -73,19 +71,23 @@ absl::Status Membership::WaitUntil(const std::function<bool()>& there, base::Dur
 }
 
 absl::StatusOr<v1::Welcome> Membership::WaitForWelcome(base::Duration timeout) {
-  std::unique_lock lock(mutex_);
-  const absl::Status status =
-      WaitUntil([this] { return welcome_.has_value(); }, timeout, "welcome", lock);
-  if (!status.ok()) return status;
+  const base::MutexLock lock(mutex_);
+  const bool there = changed_.WaitUntil(
+      mutex_, base::Clock::Real().Now() + timeout, stop_.get_token(),
+      [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return welcome_.has_value(); });
+  if (!there) return NotThere("welcome", timeout);
   return *welcome_;
 }
 
 absl::StatusOr<Membership::OpenGeneration> Membership::WaitForGeneration(int64_t after,
                                                                          base::Duration timeout) {
-  std::unique_lock lock(mutex_);
-  const absl::Status status = WaitUntil([&] { return generation_.number() > after || complete_; },
-                                        timeout, "generation", lock);
-  if (!status.ok()) return status;
+  const base::MutexLock lock(mutex_);
+  const bool there =
+      changed_.WaitUntil(mutex_, base::Clock::Real().Now() + timeout, stop_.get_token(),
+                         [this, after]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+                           return generation_.number() > after || complete_;
+                         });
+  if (!there) return NotThere("generation", timeout);
   if (generation_.number() > after) {
     return OpenGeneration{generation_, generation_over_.get_token()};
   }
@@ -93,18 +95,18 @@ absl::StatusOr<Membership::OpenGeneration> Membership::WaitForGeneration(int64_t
 }
 
 void Membership::WaitForStop() {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, stop_.get_token(), [] { return false; });
+  const base::MutexLock lock(mutex_);
+  changed_.Wait(mutex_, stop_.get_token(), [] { return false; });
 }
 
 absl::Status Membership::refusal() const {
-  std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   if (!refused_ || refused_->superseded()) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat("refused by the head: ", refused_->reason()));
 }
 
 bool Membership::superseded() const {
-  std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   return refused_ && refused_->superseded();
 }
 

@@ -1,14 +1,15 @@
 #pragma once
 
-#include <condition_variable>
-#include <mutex>
+#include <functional>
 #include <optional>
 #include <stop_token>
 #include <string>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "runtime/head/member.h"
 
 namespace hetero::process {
@@ -43,16 +44,17 @@ class Membership {
   bool superseded() const;
 
  private:
-  absl::Status WaitUntil(const std::function<bool()>& there, base::Duration timeout,
-                         const char* what, std::unique_lock<std::mutex>& lock);
+  // Why the wait for `what` ended without it.
+  absl::Status NotThere(const char* what, base::Duration timeout) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  mutable std::mutex mutex_;  // guards welcome_, generation_, generation_over_, complete_, refused_
-  std::condition_variable_any changed_;
-  std::optional<v1::Welcome> welcome_;
-  v1::Generation generation_;  // number 0: none yet
-  std::stop_source generation_over_;
-  bool complete_ = false;
-  std::optional<v1::Refused> refused_;
+  mutable base::Mutex mutex_;
+  base::CondVar changed_;
+  std::optional<v1::Welcome> welcome_ ABSL_GUARDED_BY(mutex_);
+  v1::Generation generation_ ABSL_GUARDED_BY(mutex_);  // number 0: none yet
+  std::stop_source generation_over_ ABSL_GUARDED_BY(mutex_);
+  bool complete_ ABSL_GUARDED_BY(mutex_) = false;
+  std::optional<v1::Refused> refused_ ABSL_GUARDED_BY(mutex_);
   std::stop_source stop_;
   std::stop_callback<std::function<void()>> outer_;
 };

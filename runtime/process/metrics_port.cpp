@@ -18,7 +18,7 @@ absl::StatusOr<std::unique_ptr<MetricsPort>> MetricsPort::Open(const std::string
   HETERO_ASSIGN_OR_RETURN(const HttpAddress parsed, ParseHttpAddress("metrics", address));
   std::unique_ptr<MetricsPort> metrics(new MetricsPort(nvml));
   metrics->endpoint_.SetReadiness([raw = metrics.get()] {
-    std::lock_guard lock(raw->mutex_);
+    const base::MutexLock lock(raw->mutex_);
     return raw->ready_ ? absl::OkStatus() : absl::UnavailableError("waiting for the job to start");
   });
   HETERO_RETURN_IF_ERROR(metrics->endpoint_.Start(parsed.host, parsed.port));
@@ -27,12 +27,12 @@ absl::StatusOr<std::unique_ptr<MetricsPort>> MetricsPort::Open(const std::string
 }
 
 void MetricsPort::SetReady() {
-  std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   ready_ = true;
 }
 
 void MetricsPort::Update(const v1::Heartbeat& heartbeat) {
-  std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   const v1::Counters& counters = heartbeat.counters();
   RaiseTo(registry_.GetCounter("hetero_batches_total", "Batches produced or consumed"),
           counters.batches());
@@ -82,7 +82,7 @@ void MetricsPort::UpdateProgress(const v1::Progress& progress) {
 }
 
 void MetricsPort::Update(const v1::JobStatus& status) {
-  std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   ready_ = true;
   registry_.GetGauge("hetero_generation", "Generation of the job").Set(status.generation());
   for (const v1::RoleStatus& role : status.roles()) {

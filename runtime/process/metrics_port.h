@@ -1,13 +1,14 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <string>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/http_endpoint.h"
 #include "base/metrics.h"
+#include "base/mutex.h"
 #include "hetero/v1/membership.pb.h"
 #include "hetero/v1/status.pb.h"
 #include "runtime/process/gpu_readings.h"
@@ -32,14 +33,14 @@ class MetricsPort {
 
  private:
   explicit MetricsPort(const char* nvml) : endpoint_(registry_), gpus_(GpuReadings::Open(nvml)) {}
-  void UpdateProgress(const v1::Progress& progress);
-  void UpdateGpus();
+  void UpdateProgress(const v1::Progress& progress) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void UpdateGpus() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   metrics::Registry registry_;
   metrics::HttpEndpoint endpoint_;
   const std::unique_ptr<GpuReadings> gpus_;  // null without a driver
-  std::mutex mutex_;  // guards ready_, and the differences that counters are raised by
-  bool ready_ = false;
+  base::Mutex mutex_;                        // also from reading a counter until it is raised
+  bool ready_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace hetero::process

@@ -27,12 +27,12 @@ RankReport::RankReport(Options options, const job::Schedule* schedule, base::Clo
 }
 
 void RankReport::OnStart() {
-  std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   started_ = line_.begin = rate_.begin = clock_.Now();
 }
 
 void RankReport::OnBatch(const feed::Batch& batch, const feed::StreamStats& stats) {
-  std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   stats_ = stats;
   counters_.set_batches(counters_.batches() + 1);
   counters_.set_samples(counters_.samples() + batch.count());
@@ -58,7 +58,7 @@ void RankReport::OnBatch(const feed::Batch& batch, const feed::StreamStats& stat
 }
 
 void RankReport::OnStep(int64_t step, int64_t samples, double loss, double seconds, bool has_loss) {
-  std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   const base::Instant now = clock_.Now();
   const job::Step done = schedule_->training().At(step - 1);
   if (progress_.first_step_unix_ns() == 0) {
@@ -122,12 +122,12 @@ void RankReport::PrintLine(const job::Step& step) {
 }
 
 void RankReport::OnSkippedStep() {
-  std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   progress_.set_skipped_steps(progress_.skipped_steps() + 1);
 }
 
 void RankReport::OnEvaluation(const v1::EvaluationResult& evaluation) {
-  std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   // Rates describe training; the evaluation's time belongs to neither side of it.
   line_.begin = rate_.begin = clock_.Now();
   line_.wait_seconds = stats_.wait_seconds;
@@ -142,7 +142,7 @@ void RankReport::OnEvaluation(const v1::EvaluationResult& evaluation) {
 }
 
 void RankReport::OnJobDigest(const job::StreamDigest& digest, int64_t samples_consumed) {
-  std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   progress_.set_digest_covers_job(true);
   progress_.set_digest_high(digest.high());
   progress_.set_digest_low(digest.low());
@@ -150,7 +150,7 @@ void RankReport::OnJobDigest(const job::StreamDigest& digest, int64_t samples_co
 }
 
 void RankReport::OnResume(int64_t step, int64_t samples) {
-  std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   progress_.set_first_step(step);
   progress_.set_samples_before(samples);
   progress_.set_step(step);
@@ -158,25 +158,25 @@ void RankReport::OnResume(int64_t step, int64_t samples) {
 }
 
 void RankReport::OnCheckpoint(const std::string& uri, int64_t step) {
-  std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   progress_.set_checkpoint_uri(uri);
   progress_.set_checkpoint_step(step);
   progress_.clear_checkpoint_problem();
 }
 
 void RankReport::OnCheckpointProblem(const std::string& problem) {
-  std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   progress_.set_checkpoint_problem(problem);
 }
 
 void RankReport::OnPhases(const v1::PhaseSeconds& phases, double train_seconds) {
-  std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   *progress_.mutable_phases() = phases;
   progress_.set_train_seconds(train_seconds);
 }
 
 void RankReport::OnCeiling(double samples_per_second) {
-  std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   progress_.set_ceiling_samples_per_second(samples_per_second);
 }
 
@@ -191,7 +191,7 @@ void RankReport::AddWaits() {
 }
 
 v1::Heartbeat RankReport::Take() {
-  std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   v1::Heartbeat heartbeat;
   progress_.set_tickets_reissued(stats_.tickets_reissued);
   progress_.set_duplicates_dropped(stats_.duplicates_dropped);
@@ -211,12 +211,12 @@ v1::Heartbeat RankReport::Take() {
 }
 
 std::optional<v1::EvaluationResult> RankReport::last_evaluation() const {
-  std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   return last_evaluation_;
 }
 
 job::StreamDigest RankReport::digest() const {
-  std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   return own_digest_;
 }
 

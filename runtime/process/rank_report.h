@@ -2,14 +2,15 @@
 
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "hetero/v1/membership.pb.h"
 #include "runtime/feed/batch.h"
 #include "runtime/feed/batch_stream.h"
@@ -56,35 +57,38 @@ class RankReport {
   std::optional<v1::EvaluationResult> last_evaluation() const;
 
  private:
-  void PrintLine(const job::Step& step);
-  void UpdateRates(base::Instant now);
-  void AddWaits();
-
-  const Options options_;
-  const job::Schedule* const schedule_;
-  base::Clock& clock_;
-
-  mutable std::mutex mutex_;  // guards all below
-  v1::Progress progress_;
-  v1::Counters counters_;
-  job::StreamDigest own_digest_;
-  base::Instant started_{};
-  std::vector<v1::LossPoint> losses_;
-  std::vector<v1::EvaluationResult> evaluations_;
-  std::optional<v1::EvaluationResult> last_evaluation_;
-  std::vector<v1::BadSampleReport> bad_samples_;
-  std::set<std::pair<bool, int64_t>> bad_ids_;  // (validation, sample id), each reported once
-  feed::StreamStats stats_;
-  double epoch_loss_ = 0;  // sum over the steps of the epoch that this rank saw
-  int64_t epoch_steps_ = 0;
-
   struct Interval {  // since the last console line or rate update
     base::Instant begin{};
     int64_t samples = 0;
     int64_t steps = 0;
     double wait_seconds = 0;
   };
-  Interval line_, rate_;
+
+  void PrintLine(const job::Step& step) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void UpdateRates(base::Instant now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AddWaits() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const Options options_;
+  const job::Schedule* const schedule_;
+  base::Clock& clock_;
+
+  mutable base::Mutex mutex_;
+  v1::Progress progress_ ABSL_GUARDED_BY(mutex_);
+  v1::Counters counters_ ABSL_GUARDED_BY(mutex_);
+  job::StreamDigest own_digest_ ABSL_GUARDED_BY(mutex_);
+  base::Instant started_ ABSL_GUARDED_BY(mutex_){};
+  std::vector<v1::LossPoint> losses_ ABSL_GUARDED_BY(mutex_);
+  std::vector<v1::EvaluationResult> evaluations_ ABSL_GUARDED_BY(mutex_);
+  std::optional<v1::EvaluationResult> last_evaluation_ ABSL_GUARDED_BY(mutex_);
+  std::vector<v1::BadSampleReport> bad_samples_ ABSL_GUARDED_BY(mutex_);
+  // (validation, sample id), each reported once
+  std::set<std::pair<bool, int64_t>> bad_ids_ ABSL_GUARDED_BY(mutex_);
+  feed::StreamStats stats_ ABSL_GUARDED_BY(mutex_);
+  // Sum over the steps of the epoch that this rank saw.
+  double epoch_loss_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t epoch_steps_ ABSL_GUARDED_BY(mutex_) = 0;
+  Interval line_ ABSL_GUARDED_BY(mutex_);
+  Interval rate_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace hetero::process

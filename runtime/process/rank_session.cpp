@@ -155,13 +155,13 @@ absl::StatusOr<Membership::OpenGeneration> RankSession::NextGeneration(int64_t a
       std::chrono::seconds(policy.startup_deadline_seconds + policy.member_timeout_seconds + 5);
   HETERO_ASSIGN_OR_RETURN(Membership::OpenGeneration opened,
                           membership_.WaitForGeneration(after, deadline));
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   if (opened.generation.number() > broken_generation_) broken_generation_ = 0;
   return opened;
 }
 
 void RankSession::ReportBroken(int64_t generation) {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   broken_generation_ = generation;
 }
 
@@ -182,7 +182,7 @@ absl::Status RankSession::OpenReport() {
                           .print = options_.print},
       schedule_.get(), clock_);
   {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     report_ = std::move(report);
     log::Info("generation opened", {{"generation", first_generation_},
                                     {"rank", rank_},
@@ -196,17 +196,25 @@ absl::Status RankSession::OpenReport() {
   return absl::OkStatus();
 }
 
+RankReport& RankSession::report() {
+  const base::MutexLock lock(mutex_);
+  return *report_;
+}
+
 feed::BatchStream& RankSession::BatchesFrom(int64_t index) {
-  std::unique_lock lock(mutex_);
-  if (batches_ != nullptr && batches_->next() == index) return *batches_;
-  feed::StreamStats earlier;
-  if (batches_ != nullptr) {
-    earlier = batches_->stats();
-    // Its streams end on threads that may be about to tell of a roster.
-    const std::unique_ptr<PositionedStream> old = std::move(batches_);
-    lock.unlock();
+  std::unique_ptr<PositionedStream> old;
+  {
+    const base::MutexLock lock(mutex_);
+    if (batches_ != nullptr && batches_->next() == index) return *batches_;
+    old = std::move(batches_);
   }
-  if (!lock.owns_lock()) lock.lock();
+  feed::StreamStats earlier;
+  if (old != nullptr) {
+    earlier = old->stats();
+    // Without the lock: its streams end on threads that may be about to tell of a roster.
+    old.reset();
+  }
+  const base::MutexLock lock(mutex_);
   batches_ = std::make_unique<PositionedStream>(OpenStream(index), index, earlier);
   batches_->SetRoster(roster_);
   return *batches_;
@@ -291,7 +299,7 @@ int RankSession::SpareCores() const {
 }
 
 void RankSession::OnRoster(const google::protobuf::RepeatedPtrField<v1::CpuWorker>& workers) {
-  std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   roster_.clear();
   for (const v1::CpuWorker& worker : workers) {
     roster_.push_back(
@@ -301,14 +309,19 @@ void RankSession::OnRoster(const google::protobuf::RepeatedPtrField<v1::CpuWorke
 }
 
 void RankSession::OnBatch(const feed::Batch& batch) {
-  report_->OnBatch(batch, batches_->stats());
+  feed::StreamStats stats;
+  {
+    const base::MutexLock lock(mutex_);
+    stats = batches_->stats();
+  }
+  report().OnBatch(batch, stats);
   if (dump_ == nullptr) return;
   const absl::Status dumped = dump_->Write(batch);
   if (!dumped.ok()) log::Warning("batch not dumped", {{"error", dumped.message()}});
 }
 
 v1::Heartbeat RankSession::TakeHeartbeat() {
-  std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   if (report_ == nullptr) return {};
   v1::Heartbeat heartbeat = report_->Take();
   heartbeat.set_broken_generation(broken_generation_);
@@ -328,7 +341,7 @@ absl::Status RankSession::Finish(absl::Status result) {
   if (!answer.ok()) log::Warning("the head did not hear the end", {{"error", answer.message()}});
   if (result.ok() && rank_ == 0) {
     WriteTerminationMessage(TerminationLogFromEnvironment(),
-                            VerdictOf(last.last().progress(), report_->last_evaluation()));
+                            VerdictOf(last.last().progress(), report().last_evaluation()));
   }
   return result;
 }

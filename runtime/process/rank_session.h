@@ -2,16 +2,17 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "api/hetero_training_job.h"
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "runtime/feed/sample_producer.h"
 #include "runtime/feed/stream_dump.h"
 #include "runtime/feed/ticket_client.h"
@@ -62,7 +63,7 @@ class RankSession {
   // The stream of the batches from `index` of the schedule on. It is the one of the last call when
   // that stands there, and takes its place otherwise.
   feed::BatchStream& BatchesFrom(int64_t index);
-  RankReport& report() { return *report_; }
+  RankReport& report();
   // As Membership::WaitForGeneration; a lost member has as long to come back as it had to start.
   absl::StatusOr<Membership::OpenGeneration> NextGeneration(int64_t after);
   // Told to the head with every heartbeat, until a newer generation opens.
@@ -90,7 +91,7 @@ class RankSession {
   int SpareCores() const;
   // Finds and measures the places where the pipeline may be cut.
   absl::Status PlaceOperators(int spare, bool shares, feed::TicketClient::Options* stream);
-  void AddPlacement(v1::Heartbeat* heartbeat) const;
+  void AddPlacement(v1::Heartbeat* heartbeat) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OnRoster(const google::protobuf::RepeatedPtrField<v1::CpuWorker>& workers);
   v1::Heartbeat TakeHeartbeat();
 
@@ -107,11 +108,11 @@ class RankSession {
   feed::TicketClient::Options stream_options_;
   std::unique_ptr<feed::StreamDump> dump_;  // null without --dump-stream
 
-  std::mutex mutex_;  // guards the four below; heartbeats and rosters come at any time
-  std::vector<feed::WorkerAddress> roster_;
-  int64_t broken_generation_ = 0;
-  std::unique_ptr<RankReport> report_;
-  std::unique_ptr<PositionedStream> batches_;
+  base::Mutex mutex_;  // heartbeats and rosters come at any time
+  std::vector<feed::WorkerAddress> roster_ ABSL_GUARDED_BY(mutex_);
+  int64_t broken_generation_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::unique_ptr<RankReport> report_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<PositionedStream> batches_ ABSL_GUARDED_BY(mutex_);
 
   std::unique_ptr<head::Member> member_;  // last: its callbacks use all of the above
 };

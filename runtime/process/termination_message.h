@@ -14,7 +14,7 @@ namespace hetero::process {
 std::string TerminationLogFromEnvironment();
 
 // Overwrites `path` in place (Kubernetes mounts that very file). An empty path writes nothing; a
-// failure is only logged: the verdict has other ways to be heard.
+// failure is only logged: how the job ended has other ways to be heard.
 void WriteTerminationMessage(const std::string& path, const api::Verdict& verdict);
 
 // What an ended job came to. Empty for a job that was stopped or still runs: a pod that is told to

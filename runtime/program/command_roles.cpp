@@ -1,5 +1,4 @@
 #include <CLI/CLI.hpp>
-#include <cstdio>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -8,15 +7,11 @@
 #include "absl/strings/str_cat.h"
 #include "api/ports.h"
 #include "base/clock.h"
-#include "base/grpc_lifetime.h"
 #include "base/log.h"
-#include "base/refused_peers.h"
-#include "base/signals.h"
 #include "runtime/process/consumer.h"
 #include "runtime/process/cpu_worker.h"
-#include "runtime/process/file_limit.h"
 #include "runtime/process/head.h"
-#include "runtime/process/parent.h"
+#include "runtime/process/role_process.h"
 #include "runtime/program/commands.h"
 #include "runtime/program/load_manifest.h"
 
@@ -44,12 +39,8 @@ int ExitCodeOf(v1::JobStatus::State state) {
 }
 
 int RunHeadCommand(const HeadArguments& arguments) {
-  process::DieWithParent();
-  base::SignalStop signals;
-  base::KeepGrpcInitialized();
-  base::SendGrpcLogToOurs();
-  process::RaiseFileLimit();
-  log::Init("head");
+  process::RoleProcess role;
+  role.SetUp("head");
   const std::optional<api::HeteroTrainingJob> job = LoadManifest(arguments.job_file, {});
   if (!job) return kExitUsage;
   base::Clock& clock = base::Clock::Real();
@@ -75,7 +66,7 @@ int RunHeadCommand(const HeadArguments& arguments) {
   options.server.output_folder = arguments.output;
   options.server.created = created;
   const absl::StatusOr<v1::JobStatus> status =
-      process::RunHead(std::move(options), clock, signals.first());
+      process::RunHead(std::move(options), clock, role.stop());
   if (!status.ok()) {
     std::cerr << "head: " << status.status().message() << "\n";
     return kExitFailed;
@@ -96,44 +87,31 @@ int RunHeadCommand(const HeadArguments& arguments) {
 }
 
 int RunCpuWorkerCommand(const process::CpuWorkerOptions& arguments) {
-  process::DieWithParent();
-  base::SignalStop signals;
-  base::KeepGrpcInitialized();
-  base::SendGrpcLogToOurs();
-  process::RaiseFileLimit();
+  process::RoleProcess role;
   process::CpuWorkerOptions options = arguments;
-  absl::StatusOr<process::Identity> identity = process::IdentityFromEnvironment();
+  absl::StatusOr<process::Identity> identity = role.SetUpMember();
   if (!identity.ok()) {
     std::cerr << identity.status().message() << "\n";
     return kExitUsage;
   }
   options.identity = *std::move(identity);
-  log::Init(process::MemberName(options.identity.member));
-  const absl::Status status = process::RunCpuWorker(options, base::Clock::Real(), signals.first());
+  const absl::Status status = process::RunCpuWorker(options, base::Clock::Real(), role.stop());
   if (status.ok()) return kExitSucceeded;
   log::Error("CPU worker failed", {{"error", status.message()}});
   return kExitFailed;
 }
 
 int RunConsumerCommand(process::RankSession::Options options) {
-  process::DieWithParent();
-  base::SignalStop signals;
-  base::KeepGrpcInitialized();
-  base::SendGrpcLogToOurs();
-  process::RaiseFileLimit();
-  absl::StatusOr<process::Identity> identity = process::IdentityFromEnvironment();
+  process::RoleProcess role;
+  absl::StatusOr<process::Identity> identity = role.SetUpMember();
   if (!identity.ok()) {
     std::cerr << identity.status().message() << "\n";
     return kExitUsage;
   }
   options.identity = *std::move(identity);
-  options.print = [](const std::string& line) {
-    std::printf("%s\n", line.c_str());
-    std::fflush(stdout);
-  };
-  log::Init(process::MemberName(options.identity.member));
+  options.print = process::PrintLine;
   const absl::Status status =
-      process::RunConsumer(std::move(options), base::Clock::Real(), signals.first());
+      process::RunConsumer(std::move(options), base::Clock::Real(), role.stop());
   if (status.ok()) return kExitSucceeded;
   log::Error("consumer failed", {{"error", status.message()}});
   return absl::IsCancelled(status) ? kExitStopped : kExitFailed;

@@ -9,7 +9,7 @@ int main(int argc, char** argv) {
       "hetero-runtime runs HeteroTrainingJobs: CPU workers preprocess and stream batches to "
       "trainers.\n"
       "Start with:  hetero-runtime local examples/quickstart.yaml"};
-  app.set_version_flag("--version", std::string("hetero-runtime ") + base::kVersion);
+  app.set_version_flag("--version", "hetero-runtime " + base::DescribeVersion());
   app.require_subcommand(1);
   app.failure_message(CLI::FailureMessage::simple);
   int exit_code = commands::kExitSucceeded;

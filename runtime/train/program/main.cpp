@@ -8,13 +8,9 @@
 #include <map>
 #include <string>
 
-#include "base/grpc_lifetime.h"
 #include "base/log.h"
-#include "base/refused_peers.h"
-#include "base/signals.h"
 #include "base/version.h"
-#include "runtime/process/file_limit.h"
-#include "runtime/process/parent.h"
+#include "runtime/process/role_process.h"
 #include "runtime/train/program/local_ranks.h"
 #include "runtime/train/program/trainer_process.h"
 
@@ -55,7 +51,7 @@ int main(int argc, char** argv) {
       "hetero-trainer trains one rank of a HeteroTrainingJob. The operator or `hetero-runtime "
       "local` "
       "starts it and says through HETERO_* variables who it is and where the head is."};
-  app.set_version_flag("--version", std::string("hetero-trainer ") + base::kVersion);
+  app.set_version_flag("--version", "hetero-trainer " + base::DescribeVersion());
   train::TrainerProcessOptions options;
   app.add_option("--threads", options.threads,
                  "Threads of one training operation; 0: one per usable core")
@@ -86,8 +82,8 @@ int main(int argc, char** argv) {
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   app.add_option("--ceiling-probe", options.ceiling_probe_steps,
-                 "First measure the rate without input over so many steps; 0: do not. The same on "
-                 "all ranks")
+                 "First measure the rate without input over this many steps; 0: do not. The "
+                 "same on all ranks")
       ->check(CLI::NonNegativeNumber);
   try {
     app.parse(argc, argv);
@@ -99,30 +95,21 @@ int main(int argc, char** argv) {
   KeepMemory();
   // LibTorch's recorder of collectives is not safe when one group still forms while the next does.
   setenv("TORCH_FR_BUFFER_SIZE", "0", /*overwrite=*/1);
-  process::DieWithParent();
-  base::SignalStop signals;
+  process::RoleProcess role;
   if (gpus > 1) {
     log::Init("local-ranks");
     return train::RunLocalRanks(LocalRanks({argv + 1, argv + argc}, gpus), base::Clock::Real(),
-                                signals.first());
+                                role.stop());
   }
   options.gpu = gpus == 1;
-  base::KeepGrpcInitialized();
-  base::SendGrpcLogToOurs();
-  process::RaiseFileLimit();
-  absl::StatusOr<process::Identity> identity = process::IdentityFromEnvironment();
+  absl::StatusOr<process::Identity> identity = role.SetUpMember();
   if (!identity.ok()) {
     std::cerr << identity.status().message() << "\n";
     return 2;
   }
   options.session.identity = *std::move(identity);
-  options.session.print = [](const std::string& line) {
-    std::printf("%s\n", line.c_str());
-    std::fflush(stdout);
-  };
-  log::Init(process::MemberName(options.session.identity.member));
-  const absl::Status status =
-      train::RunTrainerProcess(options, base::Clock::Real(), signals.first());
+  options.session.print = process::PrintLine;
+  const absl::Status status = train::RunTrainerProcess(options, base::Clock::Real(), role.stop());
   // Threads that wait inside Gloo for a rank that died need not be waited for.
   const auto leave = [](int code) {
     std::fflush(nullptr);

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <filesystem>
 
+#include "base/version.h"
 #include "tests/integration/support/jobs.h"
 #include "tests/integration/support/program_run.h"
 
@@ -28,9 +29,18 @@ TEST(Local, RunsAJobToItsReport) {
   EXPECT_EQ(report["state"], "Succeeded");
   EXPECT_EQ(report["steps"], 16);
   EXPECT_EQ(report["workers"].size(), 3u);
+  for (const char* program : {"hetero", "cpu", "gpu"}) {
+    EXPECT_EQ(report["versions"][program], base::FullVersion()) << program;
+  }
   EXPECT_TRUE(std::filesystem::exists(run.output() + "/report.html"));
   EXPECT_FALSE(std::filesystem::exists(run.output() + "/processes.json"));
   std::cout << "startupSeconds " << report["startupSeconds"] << "\n";
+}
+
+TEST(Local, TheTrainerSaysVersionAndCommit) {
+  const ProgramResult result = RunProgram("hetero-trainer", {"--version"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.output, "hetero-trainer " + base::DescribeVersion() + "\n");
 }
 
 TEST(Local, TrainsOnAFolderOfPictures) {

@@ -20,7 +20,7 @@
 #include "absl/strings/str_split.h"
 #include "api/peer_uri.h"
 #include "api/role_type.h"
-#include "base/refused_peers.h"
+#include "base/grpc_log.h"
 #include "runtime/feed/worker_server.h"
 #include "runtime/head/server.h"
 #include "runtime/process/identity.h"
@@ -69,7 +69,7 @@ int Connect(const std::string& address) {
 class RefusalTest : public ::testing::Test {
  protected:
   RefusalTest() {
-    base::SendGrpcLogToOurs();
+    base::SendGrpcLogToOurs(base::GrpcLines::kOfServer);
     head::Server::Options head;
     head.job = testing::SmallJob();
     head.listen_address = "127.0.0.1:0";

@@ -18,7 +18,7 @@ TEST(RefusalThrottle, TellsOneAMinuteAndHowManyItKeptBack) {
   RefusalThrottle throttle;
   throttle.Admit("a", kStart);
   for (int i = 0; i < 1000; ++i) EXPECT_FALSE(throttle.Admit("a", kStart).tell);
-  const RefusalThrottle::Verdict later = throttle.Admit("a", kStart + RefusalThrottle::kPeriod);
+  const RefusalThrottle::Decision later = throttle.Admit("a", kStart + RefusalThrottle::kPeriod);
   EXPECT_TRUE(later.tell);
   EXPECT_EQ(later.untold, 1000);
 }
@@ -28,7 +28,7 @@ TEST(RefusalThrottle, LimitsAllKindsTogether) {
   int told = 0;
   for (int i = 0; i < 5000; ++i) told += throttle.Admit(std::to_string(i), kStart).tell ? 1 : 0;
   EXPECT_EQ(told, RefusalThrottle::kLinesPerPeriod);
-  const RefusalThrottle::Verdict later = throttle.Admit("4999", kStart + RefusalThrottle::kPeriod);
+  const RefusalThrottle::Decision later = throttle.Admit("4999", kStart + RefusalThrottle::kPeriod);
   EXPECT_TRUE(later.tell);
   EXPECT_EQ(later.untold, 1);
 }

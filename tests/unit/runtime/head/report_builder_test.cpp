@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/version.h"
 #include "runtime/head/result.h"
 #include "runtime/head/status_builder.h"
 #include "runtime/head/verdict.h"
@@ -35,31 +36,36 @@ v1::Heartbeat Beat(int64_t samples, uint64_t high, uint64_t low, double cpu_seco
   return heartbeat;
 }
 
-// Three ranks, one CPU worker; a priced job that runs for 36 s.
-Drive MakeRun(bool digest_covers_job) {
+api::HeteroTrainingJob MakePricedJob() {
   api::HeteroTrainingJob job = MakeJob();
   job.spec.roles[1].price_per_hour = "0.50";  // x2
   job.spec.roles[3].price_per_hour = "4";
-  Drive drive(job);
-  drive.JoinAll();
-  v1::Heartbeat first = Beat(100, 1, UINT64_MAX, 3);
-  first.mutable_progress()->set_digest_covers_job(digest_covers_job);
-  first.mutable_progress()->set_first_step_unix_ns(1'700'000'003'000'000'000);
-  first.add_losses()->set_step(10);
-  v1::EvaluationResult* evaluation = first.add_evaluations();
-  evaluation->set_epoch(1);
-  evaluation->set_accuracy(0.9);
-  drive.Apply(HeartbeatReceived{20, first});
-  drive.Apply(HeartbeatReceived{21, Beat(100, 1, 2, 1)});
-  drive.Apply(HeartbeatReceived{30, Beat(50, 0, 0, 2)});
-  v1::Heartbeat worker;
-  worker.mutable_counters()->set_samples(250);
-  worker.mutable_counters()->set_cpu_seconds(5);
-  drive.Apply(HeartbeatReceived{10, worker});
-  drive.Pass(seconds(36), {10, 20, 21, 30});
-  for (const StreamId stream : {20, 21, 30, 10}) drive.Finish(stream, true);
-  return drive;
+  return job;
 }
+
+// Three ranks, one CPU worker; a priced job that has run for 36 s.
+class FinishedRun : public Drive {
+ public:
+  explicit FinishedRun(bool digest_covers_job) : Drive(MakePricedJob()) {
+    JoinAll();
+    v1::Heartbeat first = Beat(100, 1, UINT64_MAX, 3);
+    first.mutable_progress()->set_digest_covers_job(digest_covers_job);
+    first.mutable_progress()->set_first_step_unix_ns(1'700'000'003'000'000'000);
+    first.add_losses()->set_step(10);
+    v1::EvaluationResult* evaluation = first.add_evaluations();
+    evaluation->set_epoch(1);
+    evaluation->set_accuracy(0.9);
+    Apply(HeartbeatReceived{20, first});
+    Apply(HeartbeatReceived{21, Beat(100, 1, 2, 1)});
+    Apply(HeartbeatReceived{30, Beat(50, 0, 0, 2)});
+    v1::Heartbeat worker;
+    worker.mutable_counters()->set_samples(250);
+    worker.mutable_counters()->set_cpu_seconds(5);
+    Apply(HeartbeatReceived{10, worker});
+    Pass(seconds(36), {10, 20, 21, 30});
+    for (const StreamId stream : {20, 21, 30, 10}) Finish(stream, true);
+  }
+};
 
 // The sentence and the figures beside it must not contradict each other.
 TEST(ReportBuilderTest, TimesAreThoseOfTheRankThatWaitsMost) {
@@ -88,7 +94,7 @@ TEST(ReportBuilderTest, TimesAreThoseOfTheRankThatWaitsMost) {
 }
 
 TEST(ReportBuilderTest, SumsOverRanksAndRoles) {
-  const Drive drive = MakeRun(false);
+  const FinishedRun drive(false);
   const insight::Report report = BuildReport(drive.state.record(), drive.Time().wall);
   EXPECT_EQ(report.job, "blur");
   EXPECT_EQ(report.state, "Succeeded");
@@ -119,8 +125,27 @@ TEST(ReportBuilderTest, SumsOverRanksAndRoles) {
   EXPECT_EQ(report.workers[2].name, "gpu-0.0");
 }
 
+TEST(ReportBuilderTest, NamesTheCommitsThatTheProgramsWereBuiltFrom) {
+  Drive drive;
+  v1::Hello hello = MakeHello("cpu", 0);
+  hello.set_version(base::kVersion);
+  hello.set_commit("0123456");
+  drive.Hello(10, hello);
+  hello.mutable_identity()->set_index(1);
+  hello.set_commit("0123456-dirty");
+  drive.Hello(11, hello);
+  hello = MakeHello("big", 0);
+  hello.set_version(base::kVersion);  // of an older version, which told no commit
+  drive.Hello(30, hello);
+  const insight::Report report = BuildReport(drive.state.record(), drive.Time().wall);
+  const std::string version = base::kVersion;
+  EXPECT_EQ(report.versions.at("hetero"), base::FullVersion());
+  EXPECT_EQ(report.versions.at("cpu"), version + "+0123456, " + version + "+0123456-dirty");
+  EXPECT_EQ(report.versions.at("big"), version);
+}
+
 TEST(ResultTest, HasTheReportsNumbers) {
-  const Drive drive = MakeRun(false);
+  const FinishedRun drive(false);
   const v1::Result result = BuildResult(BuildReport(drive.state.record(), drive.Time().wall));
   EXPECT_EQ(result.steps(), 10);
   EXPECT_DOUBLE_EQ(result.loss(), 0.5);
@@ -137,14 +162,14 @@ TEST(ResultTest, WhatIsNotKnownIsAbsent) {
 }
 
 TEST(ReportBuilderTest, DigestOfTheWholeJobIsNotAddedUp) {
-  const Drive drive = MakeRun(true);
+  const FinishedRun drive(true);
   const insight::Report report = BuildReport(drive.state.record(), drive.Time().wall);
   EXPECT_EQ(report.samples_consumed, 100);
   EXPECT_EQ(report.stream_digest, "0000000000000001ffffffffffffffff");
 }
 
 TEST(ReportBuilderTest, InputOnlyRunHasNoTrainingFigures) {
-  Drive drive = MakeRun(false);
+  FinishedRun drive(false);
   JobRecord record = drive.state.record();
   record.input_only = true;
   const insight::Report report = BuildReport(record, drive.Time().wall);

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "base/version.h"
 #include "runtime/head/state.h"
 #include "tests/unit/runtime/head/job_fixture.h"
@@ -58,6 +59,28 @@ TEST(StateAdmissionTest, ProcessOfAnotherVersionIsRefusedAndBothVersionsAreNamed
   v1::Hello same = MakeHello("cpu", 0);
   same.set_version(base::kVersion);
   EXPECT_THAT(Only<Refuse>(drive.Hello(11, same)), IsEmpty());
+}
+
+TEST(StateAdmissionTest, ProcessOfAnotherCommitJoinsWithAWarning) {
+  Drive drive;
+  v1::Hello hello = MakeHello("cpu", 0);
+  hello.set_version(base::kVersion);
+  hello.set_commit("0123456-dirty");
+  const auto actions = drive.Hello(10, hello);
+  EXPECT_THAT(Only<Refuse>(actions), IsEmpty());
+  const auto notes = Only<Note>(actions);
+  ASSERT_THAT(notes, SizeIs(2));
+  EXPECT_EQ(notes[0].message, "joined");
+  EXPECT_TRUE(notes[1].warning);
+  EXPECT_EQ(notes[1].member, "cpu-0");
+  EXPECT_THAT(notes[1].message,
+              HasSubstr(absl::StrCat("runs ", base::kVersion, "+0123456-dirty, the head ",
+                                     base::kVersion)));
+
+  hello = MakeHello("cpu", 1);
+  hello.set_version(base::kVersion);
+  hello.set_commit(base::Commit());
+  EXPECT_THAT(Only<Note>(drive.Hello(11, hello)), SizeIs(1));
 }
 
 TEST(StateAdmissionTest, SmallerIncarnationIsRefusedAsSuperseded) {

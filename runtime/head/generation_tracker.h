@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/clock.h"
+#include "runtime/head/job_record.h"
+
+namespace hetero::head {
+
+// Which generation a job is in and which process plays each of its ranks. Ranks are fixed for the
+// job; who plays them is fixed for a generation, so a rank with a new process needs the next one,
+// and so does a process group that broke between living processes. Decides only: the caller opens
+// the generations, and says so with Begin(). Not thread-safe.
+class GenerationTracker {
+ public:
+  // How a job's generations begin in this head process.
+  struct Beginning {
+    int64_t number = 0;
+    bool taken_over = false;  // its members work in it already
+  };
+
+  // A broken group has `broken_grace` from its first word until the next generation: the cause is
+  // most often a death that shows a moment later.
+  explicit GenerationTracker(base::Duration broken_grace) : broken_grace_(broken_grace) {}
+
+  // Once every rank has joined: the generation that all of them work in, as this head took
+  // another's place, or else the one after the newest that any of them knows (1 in a new job). Call
+  // before the first Begin() only.
+  std::optional<Beginning> First(const JobRecord& record) const;
+  // The number of the next generation, once every rank is connected and one needs it. Call after
+  // the first Begin() only.
+  std::optional<int64_t> Next(const JobRecord& record, base::Instant now);
+  // Makes `number` the record's generation, played by the processes it names now. Every rank must
+  // have joined.
+  void Begin(int64_t number, JobRecord& record);
+
+  // Whether this very process of `trainer` is one of the current generation's.
+  bool Plays(const MemberRecord& trainer) const;
+
+ private:
+  bool GroupBroken(const JobRecord& record, base::Instant now);
+
+  const base::Duration broken_grace_;
+  std::vector<int64_t> incarnations_;  // of the processes, by rank
+  std::optional<base::Instant> broken_since_;
+};
+
+}  // namespace hetero::head

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+
+#include "hetero/v1/membership.pb.h"
+#include "runtime/head/job_record.h"
+
+// What members tell with their heartbeats, entered in the record.
+namespace hetero::head {
+
+// `member` is one of the record's. Lists may repeat what was sent on an earlier stream: what is
+// known already is left out.
+void RecordHeartbeat(const v1::Heartbeat& heartbeat, MemberRecord& member, base::Instant now,
+                     JobRecord& record);
+
+// Why the record holds more bad samples than the manifest allows; empty when it does not.
+std::string TooManyBadSamples(const JobRecord& record);
+
+}  // namespace hetero::head

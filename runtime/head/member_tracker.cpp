@@ -1,0 +1,233 @@
+#include "runtime/head/member_tracker.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/version.h"
+
+namespace hetero::head {
+namespace {
+
+void AddCounters(const v1::Counters& from, v1::Counters& to) {
+  to.set_batches(to.batches() + from.batches());
+  to.set_samples(to.samples() + from.samples());
+  to.set_bytes(to.bytes() + from.bytes());
+  to.set_cpu_seconds(to.cpu_seconds() + from.cpu_seconds());
+  to.set_busy_seconds(to.busy_seconds() + from.busy_seconds());
+  to.set_peak_rss_bytes(std::max(to.peak_rss_bytes(), from.peak_rss_bytes()));
+}
+
+Refuse MakeRefusal(StreamId stream, std::string reason, bool superseded) {
+  Refuse refusal{.stream = stream};
+  refusal.refused.set_reason(std::move(reason));
+  refusal.refused.set_superseded(superseded);
+  return refusal;
+}
+
+}  // namespace
+
+MemberRecord* MemberTracker::Join(const HelloReceived& event, Moment now) {
+  if (streams_.contains(event.stream)) return nullptr;
+  const v1::Identity& identity = event.hello.identity();
+  const absl::StatusOr<const RolePlan::Role*> role = plan_.Find(identity);
+  if (!role.ok()) {
+    outbox_.AddNote(true, absl::StrCat("refused: ", role.status().message()));
+    outbox_.Add(MakeRefusal(event.stream, std::string(role.status().message()), false));
+    return nullptr;
+  }
+  // Two versions might compute different batches from one ticket, and no digest would tell which.
+  if (const std::string& version = event.hello.version();
+      !version.empty() && version != base::kVersion) {
+    const std::string reason = absl::StrCat(
+        MemberName(**role, identity.index(), identity.local_rank()), " runs version ", version,
+        ", the head ", base::kVersion, ": give every role of the job an image of the same version");
+    outbox_.AddNote(true, absl::StrCat("refused: ", reason));
+    outbox_.Add(MakeRefusal(event.stream, reason, false));
+    return nullptr;
+  }
+  MemberRecord& member =
+      record_.members[{identity.role(), identity.index(), identity.local_rank()}];
+  return Admit(event, **role, member, now) ? &member : nullptr;
+}
+
+bool MemberTracker::Admit(const HelloReceived& event, const RolePlan::Role& role,
+                          MemberRecord& member, Moment now) {
+  const v1::Identity& identity = event.hello.identity();
+  const bool first_time = member.name.empty();
+  if (!first_time) {
+    const int64_t known = member.hello.identity().incarnation();
+    if (identity.incarnation() < known) {
+      outbox_.Add(MakeRefusal(
+          event.stream, absl::StrCat("a newer process of ", member.name, " has joined"), true));
+      return false;
+    }
+    if (identity.incarnation() > known) {
+      Replace(member, identity, now);
+    } else if (member.connected()) {
+      streams_.erase(*member.stream);
+      outbox_.Add(CloseStream{*member.stream});
+    }
+  }
+  if (first_time) {
+    member.name = MemberName(role, identity.index(), identity.local_rank());
+    if (role.trainer) {
+      member.rank = role.first_rank + identity.index() * role.local_ranks + identity.local_rank();
+    }
+    outbox_.AddNote(false, "joined", member.name);
+    WarnOfOtherCommit(event.hello, member.name);
+  }
+  member.hello = event.hello;
+  member.stream = event.stream;
+  streams_[event.stream] = {identity.role(), identity.index(), identity.local_rank()};
+  Return(member, "connected again", now);
+  return true;
+}
+
+// Builds of one version may differ too: a rebuilt image must not stop a developer's job, but
+// whoever looks for a difference should be told.
+void MemberTracker::WarnOfOtherCommit(const v1::Hello& hello, const std::string& name) {
+  const std::string member = base::FullVersion(base::kVersion, hello.commit());
+  const std::string head = base::FullVersion();
+  if (hello.commit().empty() || member == head) return;
+  outbox_.AddNote(true, absl::StrCat("runs ", member, ", the head ", head), name);
+}
+
+void MemberTracker::Replace(MemberRecord& member, const v1::Identity& newer, Moment now) {
+  if (member.connected()) {
+    streams_.erase(*member.stream);
+    outbox_.Add(MakeRefusal(*member.stream,
+                            absl::StrCat("a newer process of ", member.name, " has joined"), true));
+    member.stream.reset();
+  }
+  AddCounters(member.counters, member.earlier);
+  member.counters.Clear();
+  // One that left when it was not needed comes back as a new process: no fault.
+  const bool left = !member.trainer() && member.finished && member.finished->ok();
+  if (!left) ++member.restarts;
+  member.finished.reset();
+  if (!ending_.begun() && !left && !member.open_fault) {
+    record_.faults.push_back({.time = now.wall,
+                              .since = now.steady,
+                              .what = absl::StrCat(member.name, " was replaced by a new process")});
+  }
+  if (record_.input_only && member.trainer() && record_.generation > 0) {
+    ending_.Fail(member.name, "its process was replaced by a new one after reading had begun",
+                 now.steady);
+  }
+  member.broken_generation = 0;
+  Return(member, "replaced by a new process", now);
+}
+
+MemberRecord* MemberTracker::Find(StreamId stream) {
+  const auto key = streams_.find(stream);
+  if (key == streams_.end()) return nullptr;
+  return &record_.members.at(key->second);
+}
+
+MemberRecord* MemberTracker::RankNamed(const std::string& name) {
+  for (size_t rank = 0; rank < record_.ranks.size(); ++rank) {
+    const MemberKey& key = record_.ranks[rank];
+    for (const RolePlan::Role& role : plan_.roles()) {
+      if (role.name != key.role || MemberName(role, key.index, key.local_rank) != name) continue;
+      MemberRecord& member = record_.members[key];
+      member.rank = static_cast<int32_t>(rank);
+      return &member;
+    }
+  }
+  return nullptr;
+}
+
+void MemberTracker::Disconnect(const StreamClosed& event, Moment now) {
+  MemberRecord* member = Find(event.stream);
+  streams_.erase(event.stream);
+  if (member == nullptr) return;
+  member->stream.reset();
+  member->disconnected_at = now.steady;
+  member->process_gone = event.process_gone;
+  if (event.process_gone) Lose(*member, "its process ended", now);
+}
+
+void MemberTracker::CheckSilence(Moment now) {
+  for (auto& [key, member] : record_.members) CheckSilence(member, now);
+  for (const auto& [key, member] : record_.members) CheckReplacement(member, now);
+}
+
+void MemberTracker::CheckSilence(MemberRecord& member, Moment now) {
+  if (!member.registered()) return;
+  const base::Duration timeout =
+      std::chrono::seconds(record_.job.spec.run_policy.member_timeout_seconds);
+  const auto over = [now](base::Instant since, base::Duration limit) {
+    return now.steady - since > limit;
+  };
+  if (member.connected()) {
+    if (!over(member.last_seen, timeout)) return;
+    Lose(member,
+         absl::StrFormat("silent for more than %g s (spec.runPolicy.memberTimeoutSeconds)",
+                         base::ToSeconds(timeout)),
+         now);
+  } else if (!member.trainer()) {
+    if (over(member.disconnected_at, std::min(redial_grace_, timeout))) {
+      Lose(member, "its connection to the head broke", now);
+    }
+  } else if (over(member.disconnected_at, timeout)) {
+    Lose(member,
+         absl::StrFormat("its connection to the head broke and it was not back within %g s "
+                         "(spec.runPolicy.memberTimeoutSeconds)",
+                         base::ToSeconds(timeout)),
+         now);
+  }
+}
+
+void MemberTracker::Lose(MemberRecord& member, const std::string& why, Moment now) {
+  if (member.finished || member.lost) return;
+  member.lost = true;
+  member.lost_at = now.steady;
+  if (ending_.begun()) return;
+  outbox_.AddNote(true, absl::StrCat("lost: ", why), member.name);
+  member.open_fault = record_.faults.size();
+  record_.faults.push_back({.time = now.wall,
+                            .since = now.steady,
+                            .what = absl::StrCat(member.name, " was lost: ", why)});
+  // Nobody holds the place in the stream of a rank that only reads.
+  if (record_.input_only && member.trainer() && record_.generation > 0) {
+    ending_.Fail(member.name, why, now.steady);
+  }
+}
+
+// Before the first generation the startup deadline looks after those who are missing.
+void MemberTracker::CheckReplacement(const MemberRecord& member, Moment now) {
+  if (ending_.begun() || !member.trainer() || !member.lost || record_.generation == 0) return;
+  const int32_t seconds = record_.job.spec.run_policy.startup_deadline_seconds;
+  if (now.steady - member.lost_at <= std::chrono::seconds(seconds)) return;
+  const std::string what =
+      member.open_fault ? record_.faults[*member.open_fault].what : member.name + " was lost";
+  ending_.Fail(member.name,
+               absl::StrCat(what,
+                            "; no new process took its place within "
+                            "spec.runPolicy.startupDeadlineSeconds (",
+                            seconds, " s)"),
+               now.steady);
+}
+
+void MemberTracker::Return(MemberRecord& member, const std::string& how, Moment now) {
+  member.last_seen = now.steady;
+  member.lost = false;
+  member.process_gone = false;
+  if (!member.open_fault) return;
+  Fault& fault = record_.faults[*member.open_fault];
+  fault.recovery_seconds = base::ToSeconds(now.steady - fault.since);
+  absl::StrAppend(&fault.what, "; ", how);
+  outbox_.AddNote(false, how, member.name);
+  member.open_fault.reset();
+}
+
+void MemberTracker::Excuse(base::Duration gap) {
+  for (auto& [key, member] : record_.members) {
+    member.last_seen += gap;
+    member.disconnected_at += gap;
+  }
+}
+
+}  // namespace hetero::head

@@ -1,0 +1,84 @@
+#include "runtime/head/roster.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace hetero::head {
+namespace {
+
+constexpr size_t kNamedMembers = 5;
+
+}  // namespace
+
+v1::Roster MakeRoster(const JobRecord& record, const RolePlan& plan) {
+  v1::Roster roster;
+  for (const RolePlan::Role& role : plan.roles()) {
+    if (role.trainer) continue;
+    for (int32_t index = 0; index < role.limit; ++index) {
+      const auto member = record.members.find({role.name, index, 0});
+      if (member == record.members.end() || !member->second.registered()) continue;
+      v1::CpuWorker* worker = roster.add_cpu_workers();
+      worker->set_role(role.name);
+      worker->set_index(index);
+      worker->set_address(member->second.hello.address());
+      worker->set_incarnation(member->second.hello.identity().incarnation());
+    }
+  }
+  return roster;
+}
+
+v1::Generation MakeGeneration(const JobRecord& record, const RolePlan& plan) {
+  v1::Generation generation;
+  generation.set_number(record.generation);
+  *generation.mutable_cpu_workers() = MakeRoster(record, plan).cpu_workers();
+  for (size_t rank = 0; rank < record.ranks.size(); ++rank) {
+    const MemberKey& key = record.ranks[rank];
+    v1::Rank* entry = generation.add_ranks();
+    entry->set_rank(static_cast<int32_t>(rank));
+    entry->set_role(key.role);
+    entry->set_index(key.index);
+    entry->set_local_rank(key.local_rank);
+    const auto member = record.members.find(key);
+    if (member != record.members.end()) entry->set_address(member->second.hello.address());
+  }
+  return generation;
+}
+
+std::vector<std::string> MissingMembers(const JobRecord& record, const RolePlan& plan) {
+  std::vector<std::string> missing;
+  for (const RolePlan::Role& role : plan.roles()) {
+    int32_t registered = 0;
+    std::vector<std::string> absent;
+    for (int32_t index = 0; index < role.limit; ++index) {
+      for (int32_t local = 0; local < role.local_ranks; ++local) {
+        const auto member = record.members.find({role.name, index, local});
+        if (member != record.members.end() && member->second.registered()) {
+          ++registered;
+        } else {
+          absent.push_back(MemberName(role, index, local));
+        }
+      }
+    }
+    const int32_t lacking = role.required * role.local_ranks - registered;
+    for (int32_t i = 0; i < lacking; ++i) missing.push_back(absent[static_cast<size_t>(i)]);
+  }
+  return missing;
+}
+
+std::string DescribeMissing(const JobRecord& record, std::vector<std::string> missing) {
+  const size_t more = missing.size() > kNamedMembers ? missing.size() - kNamedMembers : 0;
+  missing.resize(missing.size() - more);
+  for (std::string& name : missing) {
+    for (const auto& [key, member] : record.members) {
+      if (member.name == name && member.finished && !member.finished->message().empty()) {
+        absl::StrAppend(&name, " (", member.finished->message(), ")");
+        break;
+      }
+    }
+  }
+  std::string names = absl::StrJoin(missing, ", ");
+  if (more > 0) absl::StrAppend(&names, " and ", more, " more");
+  return names;
+}
+
+}  // namespace hetero::head

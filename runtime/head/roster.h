@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "hetero/v1/membership.pb.h"
+#include "runtime/head/job_record.h"
+#include "runtime/head/role_plan.h"
+
+// Who takes part in a job at this moment: the record, read in the order of the plan.
+namespace hetero::head {
+
+// The CPU workers that trainers can ask for batches.
+v1::Roster MakeRoster(const JobRecord& record, const RolePlan& plan);
+// The current generation: its number, every rank, and the roster.
+v1::Generation MakeGeneration(const JobRecord& record, const RolePlan& plan);
+
+// Names of members that the first generation still waits for: the first absent ones of each role
+// that has fewer than it needs.
+std::vector<std::string> MissingMembers(const JobRecord& record, const RolePlan& plan);
+// "cpu-0 (/data does not exist), gpu-1 and 3 more": the first few, with what they said last.
+std::string DescribeMissing(const JobRecord& record, std::vector<std::string> missing);
+
+}  // namespace hetero::head
