@@ -8,6 +8,7 @@
 
 namespace hetero::train {
 
+// What one rank trains, and as which of the ranks.
 struct TrainerOptions {
   api::HeteroTrainingJob job;
   int32_t rank = 0;

@@ -8,6 +8,7 @@
 
 namespace hetero::train {
 
+// One optimiser step, as the whole job sees it.
 struct StepRecord {
   int64_t step = 0;           // completed steps
   int64_t epoch = 0;          // 1-based, of this step
@@ -18,6 +19,7 @@ struct StepRecord {
   Phases phases;        // where `seconds` went on this rank
 };
 
+// One pass over the validation samples, by all ranks together.
 struct EvaluationRecord {
   int64_t epoch = 0;  // completed epochs
   int64_t step = 0;   // completed steps
