@@ -16,7 +16,7 @@ struct Complaints {
 }  // namespace
 
 RefusalThrottle::Decision AdmitComplaint(const std::string& kind) {
-  static Complaints complaints;
+  static Complaints& complaints = *new Complaints;  // gRPC logs until the process ends
   const MutexLock lock(complaints.mutex);
   return complaints.throttle.Admit(kind, Clock::Real().Now());
 }

@@ -20,7 +20,7 @@
 //
 // A plugin is compiled against the LibTorch that the trainer runs with, by a compiler with the same
 // C++ library; another version is refused when it is loaded. It does not link LibTorch statically.
-// examples/plugin-model builds one outside this repository's build as well.
+// examples/plugin-model is a project of its own that builds one.
 namespace hetero::train {
 
 // Raised whenever anything in this header or in hetero/model.h changes its layout or meaning.

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "base/status_macros.h"
+#include "runtime/train/checkpoint/training_state.h"
 #include "runtime/train/loop.h"
-#include "runtime/train/pipeline_parallel/partition.h"
-#include "runtime/train/training_state.h"
+#include "runtime/train/rank_model.h"
 
 namespace hetero::train {
 namespace {

@@ -7,10 +7,10 @@
 #include "base/clock.h"
 #include "runtime/feed/batch_stream.h"
 #include "runtime/job/schedule.h"
-#include "runtime/train/agreement.h"
-#include "runtime/train/device.h"
+#include "runtime/train/device/device.h"
+#include "runtime/train/process_group/agreement.h"
 #include "runtime/train/process_group/gloo_group.h"
-#include "runtime/train/trainer.h"
+#include "runtime/train/trainer_options.h"
 
 // How fast the ranks train when input costs nothing: each takes a few steps on its first batch,
 // again and again, with a model and an optimiser that are thrown away afterwards. The training that

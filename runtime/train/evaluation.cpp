@@ -1,7 +1,7 @@
 #include "runtime/train/evaluation.h"
 
-#include "runtime/train/loss.h"
-#include "runtime/train/precision.h"
+#include "runtime/train/device/precision.h"
+#include "runtime/train/models/loss.h"
 
 namespace hetero::train {
 namespace {

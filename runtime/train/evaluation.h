@@ -2,11 +2,13 @@
 
 #include <stop_token>
 
-#include "runtime/train/agreement.h"
-#include "runtime/train/input.h"
+#include "api/hetero_training_job.h"
+#include "runtime/feed/batch_stream.h"
+#include "runtime/train/device/input.h"
 #include "runtime/train/models/model.h"
-#include "runtime/train/phase_clock.h"
-#include "runtime/train/trainer.h"
+#include "runtime/train/process_group/agreement.h"
+#include "runtime/train/progress/observer.h"
+#include "runtime/train/progress/phase_clock.h"
 
 namespace hetero::train {
 

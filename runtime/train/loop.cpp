@@ -8,7 +8,8 @@
 #include "base/status_macros.h"
 #include "runtime/job/mix.h"
 #include "runtime/train/checkpoint/state_files.h"
-#include "runtime/train/parameter_crc.h"
+#include "runtime/train/models/parameter_crc.h"
+#include "runtime/train/rank_model.h"
 #include "runtime/train/step_batch.h"
 
 namespace hetero::train {
@@ -87,13 +88,15 @@ void TrainingLoop::WriteCheckpoint() {
   const int64_t step = state_.standing.step;
   bool due = checkpointer_ != nullptr && checkpointer_->IsDueAfter(step, observer_);
   if (place_.partitioned() && training_.checkpoint) {
-    std::vector<int64_t> wish = {due};
-    agreement_.Broadcast(wish, 0);
-    due = wish[0] != 0;
+    std::vector<int64_t> due_at_rank_0 = {due};
+    agreement_.Broadcast(due_at_rank_0, 0);
+    due = due_at_rank_0[0] != 0;
   }
   if (due) {
     CheckpointWriter::Source source = GatherState(state_, group_, training_.model.name);
-    if (checkpointer_ != nullptr) checkpointer_->Start(state_.standing, std::move(source));
+    if (checkpointer_ != nullptr) {
+      checkpointer_->Start(state_.standing, options_.generation, std::move(source));
+    }
   }
   phases_.Charge(&Phases::checkpoint);
 }

@@ -4,13 +4,22 @@
 #include <stop_token>
 #include <string>
 
-#include "runtime/train/agreement.h"
+#include "runtime/job/schedule.h"
+#include "runtime/train/batch_source.h"
 #include "runtime/train/checkpoint/checkpointer.h"
-#include "runtime/train/learning_rate.h"
+#include "runtime/train/checkpoint/training_state.h"
+#include "runtime/train/device/device.h"
 #include "runtime/train/model_runner.h"
-#include "runtime/train/phase_clock.h"
-#include "runtime/train/trainer.h"
-#include "runtime/train/training_state.h"
+#include "runtime/train/models/model.h"
+#include "runtime/train/optimizer/learning_rate.h"
+#include "runtime/train/optimizer/optimizer.h"
+#include "runtime/train/pipeline_parallel/partition.h"
+#include "runtime/train/process_group/agreement.h"
+#include "runtime/train/process_group/gloo_group.h"
+#include "runtime/train/process_group/pipeline_place.h"
+#include "runtime/train/progress/observer.h"
+#include "runtime/train/progress/phase_clock.h"
+#include "runtime/train/trainer_options.h"
 
 namespace hetero::train {
 

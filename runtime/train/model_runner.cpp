@@ -5,9 +5,10 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/train/device/precision.h"
 #include "runtime/train/evaluation.h"
-#include "runtime/train/loss.h"
-#include "runtime/train/precision.h"
+#include "runtime/train/models/loss.h"
+#include "runtime/train/rank_model.h"
 
 namespace hetero::train {
 namespace {
@@ -32,22 +33,22 @@ ModelRunner::ModelRunner(const TrainerOptions& options, const Collaborators& col
              collaborators.device),
       data_parallel_(MakeDataParallel(model_, collaborators.group, clock)) {
   if (!place_.partitioned()) return;
-  pipeline_ =
-      std::make_unique<Pipeline>(Pipeline::Collaborators{.model = model_,
-                                                         .layout = *collaborators.layout,
-                                                         .group = *collaborators.group,
-                                                         .data_parallel = data_parallel_.get(),
-                                                         .input = input_,
-                                                         .picture = picture_,
-                                                         .training = training_,
-                                                         .phases = phases_});
+  stage_ = std::make_unique<PipelineStage>(
+      PipelineStage::Collaborators{.model = model_,
+                                   .layout = *collaborators.layout,
+                                   .group = *collaborators.group,
+                                   .data_parallel = data_parallel_.get(),
+                                   .input = input_,
+                                   .picture = picture_,
+                                   .training = training_,
+                                   .phases = phases_});
 }
 
 double ModelRunner::ComputeGradients(const feed::Batch& batch, int64_t samples, double scale) {
-  if (pipeline_) {
+  if (stage_) {
     optimizer_.ZeroGradients();
     phases_.Charge(&Phases::optimizer);
-    return pipeline_->ComputeGradients(batch, samples, scale);
+    return stage_->ComputeGradients(batch, samples, scale);
   }
   optimizer_.DropGradients();
   phases_.Charge(&Phases::optimizer);
@@ -142,9 +143,9 @@ void ModelRunner::BroadcastBuffers() {
 
 RankState ModelRunner::Evaluate(int64_t batches, feed::BatchStream& stream, Observer& observer,
                                 std::stop_token stop) {
-  return pipeline_ ? pipeline_->Evaluate(batches, stream, observer, std::move(stop))
-                   : EvaluateShare(model_, input_, training_.loss, training_.precision, batches,
-                                   stream, observer, phases_, std::move(stop));
+  return stage_ ? stage_->Evaluate(batches, stream, observer, std::move(stop))
+                : EvaluateShare(model_, input_, training_.loss, training_.precision, batches,
+                                stream, observer, phases_, std::move(stop));
 }
 
 }  // namespace hetero::train

@@ -3,14 +3,19 @@
 #include <memory>
 #include <stop_token>
 
-#include "runtime/train/agreement.h"
-#include "runtime/train/ddp.h"
-#include "runtime/train/input.h"
-#include "runtime/train/optimizer.h"
-#include "runtime/train/phase_clock.h"
+#include "runtime/train/data_parallel/data_parallel.h"
+#include "runtime/train/device/device.h"
+#include "runtime/train/device/input.h"
+#include "runtime/train/models/model.h"
+#include "runtime/train/optimizer/optimizer.h"
 #include "runtime/train/pipeline_parallel/partition.h"
-#include "runtime/train/pipeline_parallel/pipeline.h"
-#include "runtime/train/trainer.h"
+#include "runtime/train/pipeline_parallel/pipeline_stage.h"
+#include "runtime/train/process_group/agreement.h"
+#include "runtime/train/process_group/gloo_group.h"
+#include "runtime/train/process_group/pipeline_place.h"
+#include "runtime/train/progress/observer.h"
+#include "runtime/train/progress/phase_clock.h"
+#include "runtime/train/trainer_options.h"
 
 namespace hetero::train {
 
@@ -65,7 +70,7 @@ class ModelRunner {
   PhaseClock& phases_;
   InputConverter input_;
   std::unique_ptr<DataParallel> data_parallel_;  // null when nobody else trains these parameters
-  std::unique_ptr<Pipeline> pipeline_;           // null without partitions
+  std::unique_ptr<PipelineStage> stage_;         // null without partitions
 };
 
 }  // namespace hetero::train

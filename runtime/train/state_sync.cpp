@@ -8,8 +8,8 @@
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "runtime/train/checkpoint/state_files.h"
-#include "runtime/train/ddp.h"
-#include "runtime/train/state_tensors.h"
+#include "runtime/train/checkpoint/state_tensors.h"
+#include "runtime/train/data_parallel/data_parallel.h"
 
 namespace hetero::train {
 namespace {

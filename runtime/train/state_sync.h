@@ -4,11 +4,11 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "runtime/train/agreement.h"
 #include "runtime/train/checkpoint/checkpointer.h"
+#include "runtime/train/checkpoint/training_state.h"
 #include "runtime/train/pipeline_parallel/partition.h"
+#include "runtime/train/process_group/agreement.h"
 #include "runtime/train/process_group/gloo_group.h"
-#include "runtime/train/training_state.h"
 
 namespace hetero::train {
 
@@ -27,7 +27,7 @@ struct StateSync {
   Agreement& agreement;
   int32_t rank = 0;
   const PartitionLayout* layout = nullptr;  // null without partitions
-  // Builds this rank's model anew, as it was before the first step.
+  // Builds a second model of this rank, as the first was before the first step.
   std::function<absl::StatusOr<RankModel>()> make_model;
   // Rank 0's when the job has checkpoints, else null; `failure` says why it could not be opened.
   Checkpointer* checkpointer = nullptr;

@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "runtime/feed/batch.h"
 #include "runtime/job/step_plan.h"
-#include "runtime/train/agreement.h"
+#include "runtime/train/process_group/agreement.h"
 
 namespace hetero::train {
 

@@ -1,8 +1,8 @@
 #include "runtime/train/stop_watcher.h"
 
-#include <condition_variable>
-#include <mutex>
 #include <utility>
+
+#include "base/mutex.h"
 
 namespace hetero::train {
 namespace {
@@ -11,15 +11,14 @@ constexpr base::Duration kAgain = std::chrono::seconds(5);
 
 // Returns whether `stop` came before `finished`.
 bool WaitForStop(std::stop_token stop, std::stop_token finished) {
-  std::mutex mutex;  // guards nothing but the wait
-  std::condition_variable_any changed;
+  base::Mutex mutex;  // guards nothing but the wait
+  base::CondVar changed;
   std::stop_callback wake(stop, [&] {
-    std::lock_guard lock(mutex);
-    changed.notify_all();
+    const base::MutexLock lock(mutex);
+    changed.NotifyAll();
   });
-  std::unique_lock lock(mutex);
-  changed.wait(lock, finished, [&] { return stop.stop_requested(); });
-  return stop.stop_requested();
+  const base::MutexLock lock(mutex);
+  return changed.Wait(mutex, finished, [&] { return stop.stop_requested(); });
 }
 
 }  // namespace

@@ -13,19 +13,25 @@ CheckpointWriter::CheckpointWriter(CheckpointFolder folder, Options options, bas
     : folder_(std::move(folder)), options_(std::move(options)), clock_(clock) {
   thread_ = std::jthread([this](std::stop_token stop) {
     base::SetThreadName("checkpoint");
-    std::unique_lock lock(mutex_);
-    while (changed_.wait(lock, stop, [this] { return order_.has_value(); })) {
-      const auto order = *std::exchange(order_, std::nullopt);
-      lock.unlock();
-      Result result = Write(order.first, order.second);
-      lock.lock();
-      result_ = std::move(result);
-      changed_.notify_all();
-    }
+    WriteOrders(stop);
   });
 }
 
 CheckpointWriter::~CheckpointWriter() = default;
+
+void CheckpointWriter::WriteOrders(const std::stop_token& stop) {
+  base::MutexLock lock(mutex_);
+  while (changed_.Wait(mutex_, stop, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return order_.has_value();
+  })) {
+    const auto order = *std::exchange(order_, std::nullopt);
+    lock.Unlock();
+    Result result = Write(order.first, order.second);
+    lock.Lock();
+    result_ = std::move(result);
+    changed_.NotifyAll();
+  }
+}
 
 CheckpointWriter::Result CheckpointWriter::Write(const CheckpointManifest& manifest,
                                                  const Source& source) const {
@@ -47,26 +53,28 @@ CheckpointWriter::Result CheckpointWriter::Write(const CheckpointManifest& manif
 }
 
 bool CheckpointWriter::busy() const {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   return started_;
 }
 
 void CheckpointWriter::Start(CheckpointManifest manifest, Source source) {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   started_ = true;
   order_.emplace(std::move(manifest), std::move(source));
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 std::optional<CheckpointWriter::Result> CheckpointWriter::Take() {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   if (result_) started_ = false;
   return std::exchange(result_, std::nullopt);
 }
 
 std::optional<CheckpointWriter::Result> CheckpointWriter::Wait() {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return !started_ || result_.has_value(); });
+  const base::MutexLock lock(mutex_);
+  changed_.Wait(mutex_, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return !started_ || result_.has_value();
+  });
   if (result_) started_ = false;
   return std::exchange(result_, std::nullopt);
 }

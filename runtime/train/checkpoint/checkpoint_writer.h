@@ -1,15 +1,15 @@
 #pragma once
 
-#include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>
 #include <thread>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "runtime/train/checkpoint/checkpoint_folder.h"
 
 namespace hetero::train {
@@ -44,17 +44,18 @@ class CheckpointWriter {
   std::optional<Result> Wait();
 
  private:
+  void WriteOrders(const std::stop_token& stop);
   Result Write(const CheckpointManifest& manifest, const Source& source) const;
 
   const CheckpointFolder folder_;
   const Options options_;
   base::Clock& clock_;
 
-  mutable std::mutex mutex_;  // guards the three below
-  std::condition_variable_any changed_;
-  bool started_ = false;
-  std::optional<Result> result_;
-  std::optional<std::pair<CheckpointManifest, Source>> order_;
+  mutable base::Mutex mutex_;
+  base::CondVar changed_;
+  bool started_ ABSL_GUARDED_BY(mutex_) = false;
+  std::optional<Result> result_ ABSL_GUARDED_BY(mutex_);
+  std::optional<std::pair<CheckpointManifest, Source>> order_ ABSL_GUARDED_BY(mutex_);
   std::jthread thread_;
 };
 

@@ -9,7 +9,7 @@
 #include "absl/strings/strip.h"
 #include "base/log.h"
 #include "base/status_macros.h"
-#include "runtime/train/state_tensors.h"
+#include "runtime/train/checkpoint/state_tensors.h"
 
 namespace hetero::train {
 namespace {
@@ -32,7 +32,7 @@ const char* NameOf(api::OptimizerKind kind) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Checkpointer>> Checkpointer::Open(const TrainerOptions& options,
+absl::StatusOr<std::unique_ptr<Checkpointer>> Checkpointer::Open(Options options,
                                                                  const job::StepPlan& plan,
                                                                  base::Clock& clock,
                                                                  std::stop_token stop) {
@@ -46,13 +46,14 @@ absl::StatusOr<std::unique_ptr<Checkpointer>> Checkpointer::Open(const TrainerOp
                             .host = ThisHost(),
                             .process = absl::StrCat(options.member, ", process ", getpid())},
                            clock, std::move(stop)));
-  return std::unique_ptr<Checkpointer>(new Checkpointer(options, plan, clock, std::move(lock)));
+  return std::unique_ptr<Checkpointer>(
+      new Checkpointer(std::move(options), plan, clock, std::move(lock)));
 }
 
-Checkpointer::Checkpointer(const TrainerOptions& options, const job::StepPlan& plan,
-                           base::Clock& clock, std::unique_ptr<CheckpointLock> lock)
-    : options_(options),
-      spec_(*options.job.spec.training.checkpoint),
+Checkpointer::Checkpointer(Options options, const job::StepPlan& plan, base::Clock& clock,
+                           std::unique_ptr<CheckpointLock> lock)
+    : options_(std::move(options)),
+      spec_(*options_.job.spec.training.checkpoint),
       plan_(plan),
       clock_(clock),
       folder_(FolderOf(spec_)),
@@ -72,7 +73,6 @@ CheckpointManifest Checkpointer::Describe() const {
   manifest.run = options_.run;
   manifest.created_unix_ns =
       std::chrono::duration_cast<base::Duration>(clock_.WallNow().time_since_epoch()).count();
-  manifest.generation = options_.generation;
   manifest.world_size = options_.world_size;
   manifest.model = training.model.name;
   manifest.classes = options_.classes;
@@ -138,16 +138,18 @@ bool Checkpointer::IsDueAfter(int64_t step, Observer& observer) {
   return !overdue_;
 }
 
-void Checkpointer::Finish(const Standing& standing, CheckpointWriter::Source source,
-                          Observer& observer) {
+void Checkpointer::Finish(const Standing& standing, int64_t generation,
+                          CheckpointWriter::Source source, Observer& observer) {
   Report(writer_.Wait(), observer);
   if (written_step_ == standing.step || standing.step == 0) return;
-  Start(standing, std::move(source));
+  Start(standing, generation, std::move(source));
   Report(writer_.Wait(), observer);
 }
 
-void Checkpointer::Start(const Standing& standing, CheckpointWriter::Source source) {
+void Checkpointer::Start(const Standing& standing, int64_t generation,
+                         CheckpointWriter::Source source) {
   CheckpointManifest manifest = Describe();
+  manifest.generation = generation;
   manifest.step = standing.step;
   manifest.evaluated_step = standing.evaluated_step;
   manifest.digest = standing.digest;

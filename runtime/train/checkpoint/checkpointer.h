@@ -6,11 +6,13 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "api/hetero_training_job.h"
 #include "base/clock.h"
+#include "runtime/job/step_plan.h"
 #include "runtime/train/checkpoint/checkpoint_lock.h"
 #include "runtime/train/checkpoint/checkpoint_writer.h"
-#include "runtime/train/trainer.h"
-#include "runtime/train/training_state.h"
+#include "runtime/train/checkpoint/training_state.h"
+#include "runtime/train/progress/observer.h"
 
 namespace hetero::train {
 
@@ -18,9 +20,20 @@ namespace hetero::train {
 // from. Belongs to one thread.
 class Checkpointer {
  public:
-  // Opens the folder of options.job.spec.training.checkpoint, which must be there, and locks it.
+  // What a checkpoint says of the job whose state it holds, and who writes it.
+  struct Options {
+    api::HeteroTrainingJob job;
+    std::string run;     // unique per run of the job
+    std::string member;  // "gpu-0", for messages
+    int32_t world_size = 1;
+    int32_t classes = 0;
+    api::ImageShape input;  // of one sample
+    int64_t samples = 0;    // of the training split
+    std::string dataset_fingerprint;
+  };
+  // Opens the folder of options.job.spec.training.checkpoint, which must be set, and locks it.
   // Errors as CheckpointLock::Take. `plan` and `clock` outlive this.
-  static absl::StatusOr<std::unique_ptr<Checkpointer>> Open(const TrainerOptions& options,
+  static absl::StatusOr<std::unique_ptr<Checkpointer>> Open(Options options,
                                                             const job::StepPlan& plan,
                                                             base::Clock& clock,
                                                             std::stop_token stop);
@@ -34,21 +47,22 @@ class Checkpointer {
   // Between two steps: reports what was written, and says whether to Start() now. A failure to
   // write is reported, and training goes on.
   bool IsDueAfter(int64_t step, Observer& observer);
-  // Begins to write; `source` gives kModelFile and kOptimizerFile, on another thread. Not while an
-  // earlier write is under way.
-  void Start(const Standing& standing, CheckpointWriter::Source source);
+  // Begins to write what generation `generation` of the job has reached; `source` gives kModelFile
+  // and kOptimizerFile, on another thread. Not while an earlier write is under way.
+  void Start(const Standing& standing, int64_t generation, CheckpointWriter::Source source);
   // Writes the state unless it is written already, and waits for it.
-  void Finish(const Standing& standing, CheckpointWriter::Source source, Observer& observer);
+  void Finish(const Standing& standing, int64_t generation, CheckpointWriter::Source source,
+              Observer& observer);
 
  private:
-  Checkpointer(const TrainerOptions& options, const job::StepPlan& plan, base::Clock& clock,
+  Checkpointer(Options options, const job::StepPlan& plan, base::Clock& clock,
                std::unique_ptr<CheckpointLock> lock);
   bool IsDue(int64_t step) const;
   void Report(const std::optional<CheckpointWriter::Result>& result, Observer& observer);
   CheckpointManifest Describe() const;
   std::string run_filter() const;
 
-  const TrainerOptions& options_;
+  const Options options_;
   const api::Checkpoint& spec_;
   const job::StepPlan& plan_;
   base::Clock& clock_;

@@ -6,8 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "runtime/feed/safetensors.h"
-#include "runtime/train/pipeline_parallel/pipeline_link.h"
-#include "runtime/train/state_tensors.h"
+#include "runtime/train/checkpoint/state_tensors.h"
+#include "runtime/train/pipeline_parallel/stage_link.h"
 
 namespace hetero::train {
 namespace {
@@ -109,7 +109,7 @@ absl::StatusOr<std::vector<StatePart>> SplitState(const CheckpointFolder::Loaded
 absl::Status RestoreParts(const std::vector<StatePart>& parts, const GlooGroup* group,
                           TrainingState& state) {
   if (group == nullptr || !group->place().partitioned()) return RestorePart(parts.front(), state);
-  PipelineLink link(*group);
+  StageLink link(*group);
   if (!group->place().first()) {
     StatePart part{.model = link.ReceiveBytes(0)};
     part.optimizer = link.ReceiveBytes(0);
@@ -134,7 +134,7 @@ CheckpointWriter::Source GatherState(const TrainingState& state, const GlooGroup
                              {kOptimizerFile, TensorFileBytes(optimizer, OptimizerMetadata())}};
     };
   }
-  PipelineLink link(*group);
+  StageLink link(*group);
   StatePart own = OwnPart(state);
   if (!group->place().first()) {
     link.SendBytes(own.model, 0);

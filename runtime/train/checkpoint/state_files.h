@@ -5,9 +5,9 @@
 
 #include "absl/status/statusor.h"
 #include "runtime/train/checkpoint/checkpoint_writer.h"
+#include "runtime/train/checkpoint/training_state.h"
 #include "runtime/train/pipeline_parallel/partition.h"
 #include "runtime/train/process_group/gloo_group.h"
-#include "runtime/train/training_state.h"
 
 // The state of the whole job as the files of a checkpoint, and back. Where the model is cut, the
 // ranks of the first pipeline hold it together and rank 0 reads and writes for them, so that the

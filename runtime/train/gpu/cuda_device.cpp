@@ -10,11 +10,12 @@
 #include <array>
 #include <atomic>
 #include <cstring>
-#include <mutex>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
-#include "runtime/train/device.h"
+#include "base/mutex.h"
+#include "runtime/train/device/device.h"
 #include "runtime/train/gpu/convert_kernel.h"
 
 namespace hetero::train {
@@ -90,21 +91,21 @@ class CudaDevice : public Device {
                                                      int32_t rank, int32_t world_size) override {
     auto options = c10d::ProcessGroupNCCL::Options::create(/*is_high_priority_stream=*/true);
     auto group = c10::make_intrusive<c10d::ProcessGroupNCCL>(store, rank, world_size, options);
-    std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     nccl_ = group;
     return group;
   }
 
   void CutGradients() override {
-    std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     if (nccl_) nccl_->abort();
   }
 
  private:
   const c10::DeviceIndex index_;
   Uploader uploader_;
-  std::mutex mutex_;  // guards nccl_
-  c10::intrusive_ptr<c10d::ProcessGroupNCCL> nccl_;
+  base::Mutex mutex_;
+  c10::intrusive_ptr<c10d::ProcessGroupNCCL> nccl_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace

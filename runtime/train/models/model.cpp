@@ -1,9 +1,8 @@
 #include "runtime/train/models/model.h"
 
-#include <mutex>
-
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "base/mutex.h"
 #include "base/status_macros.h"
 #include "runtime/train/models/mlp.h"
 #include "runtime/train/models/plugin_model.h"
@@ -15,10 +14,7 @@
 namespace hetero::train {
 namespace {
 
-std::mutex& GeneratorMutex() {
-  static std::mutex mutex;  // guards the process's default generator
-  return mutex;
-}
+base::Mutex generator_mutex;  // guards LibTorch's default generator, which is the process's
 
 void KeepChannelsLast(Model& model) {
   torch::NoGradGuard no_grad;
@@ -69,7 +65,7 @@ absl::StatusOr<std::shared_ptr<Model>> MakeOwn(const api::Model& model, const Mo
                             LocalPath("spec.training.model.torchScript", model.torch_script));
     return OpenScriptModel(path, options.classes, options.input);
   }
-  std::lock_guard lock(GeneratorMutex());
+  const base::MutexLock lock(generator_mutex);
   torch::manual_seed(static_cast<uint64_t>(seed));
   return MakePluginModel(model.plugin, options);
 }
@@ -79,7 +75,7 @@ absl::StatusOr<std::shared_ptr<Model>> MakeOwn(const api::Model& model, const Mo
 absl::StatusOr<std::shared_ptr<Model>> MakeModel(const ModelOptions& options, int64_t seed) {
   HETERO_RETURN_IF_ERROR(CheckOptions(options));
   HETERO_RETURN_IF_ERROR(CheckVitOptions(options));
-  std::lock_guard lock(GeneratorMutex());
+  const base::MutexLock lock(generator_mutex);
   torch::manual_seed(static_cast<uint64_t>(seed));
   std::shared_ptr<Model> model;
   if (options.name == "mlp") {

@@ -9,7 +9,7 @@
 #include "base/atomic_file.h"
 #include "base/status_macros.h"
 #include "runtime/feed/safetensors.h"
-#include "runtime/train/state_tensors.h"
+#include "runtime/train/models/named_tensors.h"
 
 namespace hetero::train {
 namespace {

@@ -161,13 +161,4 @@ absl::StatusOr<RankModel> CutModel(std::shared_ptr<Model> whole, const PipelineP
   return RankModel{.model = std::move(part), .layout = std::move(layout)};
 }
 
-absl::StatusOr<RankModel> OpenRankModel(const TrainerOptions& options) {
-  const api::Training& training = options.job.spec.training;
-  HETERO_ASSIGN_OR_RETURN(std::shared_ptr<Model> model,
-                          OpenModel(training.model, options.classes, options.input, training.seed));
-  const PipelinePlace place = PlaceOf(options);
-  if (!place.partitioned()) return RankModel{.model = std::move(model), .layout = nullptr};
-  return CutModel(std::move(model), place, options.input);
-}
-
 }  // namespace hetero::train

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "api/hetero_training_job.h"
 #include "runtime/train/models/model.h"
-#include "runtime/train/pipeline_parallel/pipeline_place.h"
-#include "runtime/train/trainer.h"
+#include "runtime/train/process_group/pipeline_place.h"
 
 namespace hetero::train {
 
@@ -41,13 +41,5 @@ struct RankModel {
 // layers or to none.
 absl::StatusOr<RankModel> CutModel(std::shared_ptr<Model> whole, const PipelinePlace& place,
                                    const api::ImageShape& input);
-
-// OpenModel and, with partitions, CutModel.
-absl::StatusOr<RankModel> OpenRankModel(const TrainerOptions& options);
-
-inline PipelinePlace PlaceOf(const TrainerOptions& options) {
-  return PipelinePlace::Of(options.rank, options.world_size,
-                           options.job.spec.training.parallelism.partitions);
-}
 
 }  // namespace hetero::train

@@ -10,9 +10,9 @@
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
 #include "base/clock.h"
-#include "runtime/train/device.h"
-#include "runtime/train/pipeline_parallel/pipeline_place.h"
-#include "runtime/train/trainer.h"
+#include "runtime/train/device/device.h"
+#include "runtime/train/process_group/key_value_store.h"
+#include "runtime/train/process_group/pipeline_place.h"
 
 namespace hetero::train {
 

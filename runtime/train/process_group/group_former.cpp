@@ -1,24 +1,24 @@
 #include "runtime/train/process_group/group_former.h"
 
-#include <condition_variable>
 #include <exception>
-#include <mutex>
 #include <thread>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "base/log.h"
+#include "base/mutex.h"
 #include "base/thread.h"
 
 namespace hetero::train {
 namespace {
 
 struct Attempt {
-  std::mutex mutex;  // guards all below
-  std::condition_variable_any ended;
-  bool over = false;
-  bool given_up = false;
-  std::shared_ptr<GlooGroup> group;
-  std::exception_ptr error;
+  base::Mutex mutex;
+  base::CondVar ended;
+  bool over ABSL_GUARDED_BY(mutex) = false;
+  bool given_up ABSL_GUARDED_BY(mutex) = false;
+  std::shared_ptr<GlooGroup> group ABSL_GUARDED_BY(mutex);
+  std::exception_ptr error ABSL_GUARDED_BY(mutex);
 };
 
 }  // namespace
@@ -36,25 +36,29 @@ std::shared_ptr<GlooGroup> GroupFormer::Form(const GlooGroup::Options& options,
     } catch (...) {
       error = std::current_exception();
     }
-    const std::lock_guard lock(attempt->mutex);
+    const base::MutexLock lock(attempt->mutex);
     attempt->over = true;
     attempt->error = error;
     if (!attempt->given_up) attempt->group = std::move(group);
-    attempt->ended.notify_all();
+    attempt->ended.NotifyAll();
   });
-  std::unique_lock lock(attempt->mutex);
-  const bool over = attempt->ended.wait(lock, interrupt, [&] { return attempt->over; });
+  base::MutexLock lock(attempt->mutex);
+  const bool over = attempt->ended.Wait(
+      attempt->mutex, interrupt,
+      [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(attempt->mutex) { return attempt->over; });
   if (!over) {
     attempt->given_up = true;
-    lock.unlock();
+    lock.Unlock();
     log::Info("gave up forming a process group", {{"generation", options.generation}});
     thread.detach();
     return nullptr;
   }
-  lock.unlock();
+  const std::exception_ptr error = attempt->error;
+  std::shared_ptr<GlooGroup> group = std::move(attempt->group);
+  lock.Unlock();
   thread.join();
-  if (attempt->error) std::rethrow_exception(attempt->error);
-  return std::move(attempt->group);
+  if (error) std::rethrow_exception(error);
+  return group;
 }
 
 }  // namespace hetero::train

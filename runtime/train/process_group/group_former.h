@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "runtime/train/process_group/gloo_group.h"
+#include "runtime/train/process_group/key_value_store.h"
 
 namespace hetero::train {
 

@@ -8,7 +8,8 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <mutex>
+
+#include "base/mutex.h"
 
 namespace hetero::train {
 namespace {
@@ -73,8 +74,8 @@ void IgnoreBrokenPipes() {
 }
 
 std::string ListenerOpenedBy(const std::function<void()>& open) {
-  static std::mutex mutex;  // guards the set of this process's listeners between the two looks
-  std::lock_guard lock(mutex);
+  static base::Mutex mutex;  // guards the set of this process's listeners between the two looks
+  const base::MutexLock lock(mutex);
   const std::set<std::string> before = Listeners();
   open();
   std::string opened;

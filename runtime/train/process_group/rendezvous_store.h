@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "runtime/train/trainer.h"
+#include "runtime/train/process_group/key_value_store.h"
 
 namespace hetero::train {
 

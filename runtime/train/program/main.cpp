@@ -82,8 +82,8 @@ int main(int argc, char** argv) {
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   app.add_option("--ceiling-probe", options.ceiling_probe_steps,
-                 "First measure the rate without input over this many steps; 0: do not. The "
-                 "same on all ranks")
+                 "First measure the rate without input over N steps; 0: do not. The same on "
+                 "all ranks")
       ->check(CLI::NonNegativeNumber);
   try {
     app.parse(argc, argv);

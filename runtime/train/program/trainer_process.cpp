@@ -13,8 +13,8 @@
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "runtime/head/rendezvous_client.h"
+#include "runtime/train/progress/training_curves.h"
 #include "runtime/train/trainer.h"
-#include "runtime/train/training_curves.h"
 
 namespace hetero::train {
 namespace {

@@ -5,7 +5,7 @@
 #include <torch/csrc/distributed/c10d/FileStore.hpp>
 #include <vector>
 
-#include "runtime/train/trainer.h"
+#include "runtime/train/process_group/key_value_store.h"
 
 namespace hetero::train {
 

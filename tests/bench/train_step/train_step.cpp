@@ -16,10 +16,10 @@
 #include <memory>
 #include <string>
 
-#include "runtime/train/ddp.h"
-#include "runtime/train/loss.h"
+#include "runtime/train/data_parallel/data_parallel.h"
+#include "runtime/train/models/loss.h"
 #include "runtime/train/models/model.h"
-#include "runtime/train/optimizer.h"
+#include "runtime/train/optimizer/optimizer.h"
 #include "runtime/train/process_group/gloo_group.h"
 #include "tests/bench/train_step/folder_store.h"
 

@@ -1,4 +1,4 @@
-#include "runtime/train/event_file.h"
+#include "runtime/train/progress/event_file.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/fake_clock.h"
-#include "runtime/train/training_curves.h"
+#include "runtime/train/progress/training_curves.h"
 #include "tests/unit/runtime/train/python.h"
 
 namespace hetero::train {

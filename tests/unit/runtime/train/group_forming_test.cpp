@@ -2,10 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <condition_variable>
-#include <mutex>
 #include <thread>
 
+#include "absl/base/thread_annotations.h"
+#include "base/mutex.h"
 #include "runtime/train/process_group/group_former.h"
 #include "tests/unit/runtime/train/memory_store.h"
 
@@ -48,43 +48,46 @@ class FailingStore : public KeyValueStore {
 
   // Waits until the rank is stuck, or has no more calls to make.
   void WaitUntilStuck() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return stuck_ || ended_; });
+    const base::MutexLock lock(mutex_);
+    changed_.Wait(mutex_,
+                  [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stuck_ || ended_; });
   }
   void End() {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     ended_ = true;
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
   void Release() {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     released_ = true;
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
   bool stuck() {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     return stuck_;
   }
 
  private:
   absl::Status Pass() {
-    std::unique_lock lock(mutex_);
+    const base::MutexLock lock(mutex_);
     if (++calls_ <= last_) return absl::OkStatus();
     stuck_ = true;
-    changed_.notify_all();
-    if (freezes_) changed_.wait(lock, [this] { return released_; });
+    changed_.NotifyAll();
+    if (freezes_) {
+      changed_.Wait(mutex_, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return released_; });
+    }
     return absl::UnavailableError("this rank is gone");
   }
 
   const std::shared_ptr<KeyValueStore> store_;
   const int last_;
   const bool freezes_;
-  std::mutex mutex_;  // guards all below
-  std::condition_variable changed_;
-  int calls_ = 0;
-  bool stuck_ = false;
-  bool ended_ = false;
-  bool released_ = false;
+  base::Mutex mutex_;
+  base::CondVar changed_;
+  int calls_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool stuck_ ABSL_GUARDED_BY(mutex_) = false;
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  bool released_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 GlooGroup::Options MakeOptions(int32_t rank, int64_t generation,

@@ -1,12 +1,12 @@
 #pragma once
 
-#include <condition_variable>
 #include <map>
-#include <mutex>
 #include <string>
 #include <vector>
 
-#include "runtime/train/trainer.h"
+#include "absl/base/thread_annotations.h"
+#include "base/mutex.h"
+#include "runtime/train/process_group/key_value_store.h"
 
 namespace hetero::train {
 
@@ -24,11 +24,11 @@ class MemoryStore : public KeyValueStore {
   absl::StatusOr<int64_t> CountKeys() override;
 
  private:
-  bool HasAll(const std::vector<std::string>& keys) const;
+  bool HasAll(const std::vector<std::string>& keys) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  std::mutex mutex_;  // guards values_
-  std::condition_variable changed_;
-  std::map<std::string, std::string> values_;
+  base::Mutex mutex_;
+  base::CondVar changed_;
+  std::map<std::string, std::string> values_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace hetero::train

@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "runtime/train/loss.h"
-#include "runtime/train/parameter_crc.h"
+#include "runtime/train/models/loss.h"
+#include "runtime/train/models/parameter_crc.h"
 #include "tests/unit/runtime/train/golden_weights.h"
 
 namespace hetero::train {

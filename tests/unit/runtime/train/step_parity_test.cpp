@@ -6,10 +6,10 @@
 
 #include <fstream>
 
-#include "runtime/train/learning_rate.h"
-#include "runtime/train/loss.h"
+#include "runtime/train/models/loss.h"
 #include "runtime/train/models/vit.h"
-#include "runtime/train/optimizer.h"
+#include "runtime/train/optimizer/learning_rate.h"
+#include "runtime/train/optimizer/optimizer.h"
 #include "tests/unit/runtime/train/golden_optimizer.h"
 #include "tests/unit/runtime/train/golden_samples.h"
 #include "tests/unit/runtime/train/golden_weights.h"

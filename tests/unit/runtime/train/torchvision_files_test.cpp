@@ -10,8 +10,8 @@
 #include <map>
 
 #include "runtime/train/models/model.h"
+#include "runtime/train/models/named_tensors.h"
 #include "runtime/train/models/weights.h"
-#include "runtime/train/state_tensors.h"
 #include "tests/unit/runtime/train/golden_weights.h"
 #include "tests/unit/runtime/train/python.h"
 

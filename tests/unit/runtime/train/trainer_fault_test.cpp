@@ -1,9 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <condition_variable>
-#include <mutex>
-
+#include "base/mutex.h"
 #include "tests/unit/runtime/train/rank_runner.h"
 
 namespace hetero::train {
@@ -22,10 +20,10 @@ class ImpatientClock : public base::Clock {
 
 // Blocks until `stop` is requested.
 void WaitUntil(std::stop_token stop) {
-  std::mutex mutex;  // guards nothing but the wait
-  std::condition_variable_any changed;
-  std::unique_lock lock(mutex);
-  changed.wait(lock, stop, [] { return false; });
+  base::Mutex mutex;  // guards nothing but the wait
+  base::CondVar changed;
+  const base::MutexLock lock(mutex);
+  changed.Wait(mutex, stop, [] { return false; });
 }
 
 TestJob MakeJob() {

@@ -1,5 +1,5 @@
 // The GPU as a rank's device, against the CPU as one. ctest runs it where there is a GPU.
-#include "runtime/train/device.h"
+#include "runtime/train/device/device.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "runtime/train/optimizer.h"
+#include "runtime/train/optimizer/optimizer.h"
 
 #include <algorithm>
 

@@ -1,9 +1,9 @@
-#include "runtime/train/device.h"
-
 #include <ATen/Parallel.h>
 
 #include <algorithm>
 #include <vector>
+
+#include "runtime/train/device/device.h"
 
 namespace hetero::train {
 namespace {

@@ -3,20 +3,24 @@
 #include <stop_token>
 #include <vector>
 
-#include "runtime/train/agreement.h"
-#include "runtime/train/ddp.h"
-#include "runtime/train/input.h"
-#include "runtime/train/phase_clock.h"
+#include "api/hetero_training_job.h"
+#include "runtime/feed/batch_stream.h"
+#include "runtime/train/data_parallel/data_parallel.h"
+#include "runtime/train/device/input.h"
+#include "runtime/train/models/model.h"
 #include "runtime/train/pipeline_parallel/partition.h"
-#include "runtime/train/pipeline_parallel/pipeline_link.h"
-#include "runtime/train/trainer.h"
+#include "runtime/train/pipeline_parallel/stage_link.h"
+#include "runtime/train/process_group/agreement.h"
+#include "runtime/train/process_group/gloo_group.h"
+#include "runtime/train/progress/observer.h"
+#include "runtime/train/progress/phase_clock.h"
 
 namespace hetero::train {
 
 // One rank's part in a pipeline. The first stage has the batches; images go in there, labels go
 // straight to the last stage, which has the loss. Every stage knows how many samples each step has,
 // so that no message says it. Belongs to one thread. Functions throw what LibTorch throws.
-class Pipeline {
+class PipelineStage {
  public:
   // All outlive this. `data_parallel` is null when there is but one pipeline.
   struct Collaborators {
@@ -29,7 +33,7 @@ class Pipeline {
     const api::Training& training;
     PhaseClock& phases;
   };
-  explicit Pipeline(const Collaborators& collaborators);
+  explicit PipelineStage(const Collaborators& collaborators);
 
   // Adds the gradients of the pipeline's `samples` of a step, in microbatches under 1F1B: their
   // losses times `scale`. `batch` is the first stage's; the others' is empty. Returns the sum of
@@ -75,7 +79,7 @@ class Pipeline {
   const api::ImageShape& picture_;
   const api::Training& training_;
   PhaseClock& phases_;
-  PipelineLink link_;
+  StageLink link_;
 };
 
 }  // namespace hetero::train

@@ -1,16 +1,17 @@
-#include "runtime/train/pipeline_parallel/pipeline.h"
+#include "runtime/train/pipeline_parallel/pipeline_stage.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <map>
-#include <mutex>
 #include <thread>
 
+#include "absl/base/thread_annotations.h"
+#include "base/mutex.h"
 #include "runtime/job/philox.h"
-#include "runtime/train/loss.h"
+#include "runtime/train/models/loss.h"
 #include "runtime/train/models/vit.h"
-#include "runtime/train/optimizer.h"
+#include "runtime/train/optimizer/optimizer.h"
 #include "tests/unit/runtime/train/memory_store.h"
 
 namespace hetero::train {
@@ -24,8 +25,8 @@ constexpr int32_t kClasses = 5;
 
 // LibTorch's generator belongs to the process.
 std::shared_ptr<Model> SmallVit() {
-  static std::mutex mutex;
-  const std::lock_guard lock(mutex);
+  static base::Mutex mutex;
+  const base::MutexLock lock(mutex);
   torch::manual_seed(3);
   std::shared_ptr<Model> model =
       MakeVisionTransformer({.name = "small", .classes = kClasses, .input = kPicture},
@@ -91,7 +92,7 @@ Result ByTheWholeModel(const Shape& shape) {
   return result;
 }
 
-class PipelineTest : public ::testing::Test {
+class PipelineStageTest : public ::testing::Test {
  protected:
   // One step on rank `rank`; its partition's gradients go into its pipeline's result.
   void RunRank(const Shape& shape, int32_t rank, int64_t total) {
@@ -114,14 +115,14 @@ class PipelineTest : public ::testing::Test {
     }
     api::Training training;
     training.parallelism = {.partitions = shape.partitions, .microbatches = shape.microbatches};
-    Pipeline pipeline({.model = *part->model,
-                       .layout = *part->layout,
-                       .group = group,
-                       .data_parallel = data_parallel.get(),
-                       .input = input,
-                       .picture = kPicture,
-                       .training = training,
-                       .phases = phases});
+    PipelineStage stage({.model = *part->model,
+                         .layout = *part->layout,
+                         .group = group,
+                         .data_parallel = data_parallel.get(),
+                         .input = input,
+                         .picture = kPicture,
+                         .training = training,
+                         .phases = phases});
     const int64_t count = shape.samples[static_cast<size_t>(place.pipeline)];
     // Data parallel training gives the mean over the pipelines.
     const double scale = static_cast<double>(shape.pipelines) / static_cast<double>(total);
@@ -130,15 +131,18 @@ class PipelineTest : public ::testing::Test {
       optimizer.ZeroGradients();
       const feed::Batch batch =
           place.first() ? Samples(int64_t{1000} * place.pipeline, count) : feed::Batch();
-      loss = pipeline.ComputeGradients(batch, count, scale);
+      loss = stage.ComputeGradients(batch, count, scale);
     }
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     AddGradientsOf(*part->model, results_[static_cast<size_t>(place.pipeline)].gradients);
     loss_ += loss;
   }
 
   void ExpectTheGradientsOfTheWholeModel(const Shape& shape) {
-    results_.resize(static_cast<size_t>(shape.pipelines));
+    {
+      const base::MutexLock lock(mutex_);
+      results_.resize(static_cast<size_t>(shape.pipelines));
+    }
     int64_t total = 0;
     for (const int64_t count : shape.samples) total += count;
     {
@@ -148,6 +152,7 @@ class PipelineTest : public ::testing::Test {
       }
     }
     const Result want = ByTheWholeModel(shape);
+    const base::MutexLock lock(mutex_);
     EXPECT_NEAR(loss_, want.loss, 1e-5 * want.loss);
     for (const Result& result : results_) {
       ASSERT_EQ(result.gradients.size(), want.gradients.size());
@@ -162,34 +167,34 @@ class PipelineTest : public ::testing::Test {
   }
 
   std::shared_ptr<MemoryStore> store_ = std::make_shared<MemoryStore>();
-  std::mutex mutex_;  // guards the two below
-  std::vector<Result> results_;
-  double loss_ = 0;
+  base::Mutex mutex_;
+  std::vector<Result> results_ ABSL_GUARDED_BY(mutex_);
+  double loss_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-TEST_F(PipelineTest, TwoPartitionsGiveTheGradientsOfTheWholeModel) {
+TEST_F(PipelineStageTest, TwoPartitionsGiveTheGradientsOfTheWholeModel) {
   ExpectTheGradientsOfTheWholeModel({2, 1, 4, {16}});
 }
 
-TEST_F(PipelineTest, ThreePartitionsAndAnUnevenNumberOfSamples) {
+TEST_F(PipelineStageTest, ThreePartitionsAndAnUnevenNumberOfSamples) {
   ExpectTheGradientsOfTheWholeModel({3, 1, 5, {13}});
 }
 
-TEST_F(PipelineTest, MorePartitionsThanMicrobatches) {
+TEST_F(PipelineStageTest, MorePartitionsThanMicrobatches) {
   ExpectTheGradientsOfTheWholeModel({4, 1, 2, {6}});
 }
 
-TEST_F(PipelineTest, OneMicrobatch) { ExpectTheGradientsOfTheWholeModel({2, 1, 1, {5}}); }
+TEST_F(PipelineStageTest, OneMicrobatch) { ExpectTheGradientsOfTheWholeModel({2, 1, 1, {5}}); }
 
-TEST_F(PipelineTest, TwoPipelinesShareTheSamples) {
+TEST_F(PipelineStageTest, TwoPipelinesShareTheSamples) {
   ExpectTheGradientsOfTheWholeModel({2, 2, 4, {8, 8}});
 }
 
-TEST_F(PipelineTest, AShortStepLeavesOnePipelineFewSamplesOrNone) {
+TEST_F(PipelineStageTest, AShortStepLeavesOnePipelineFewSamplesOrNone) {
   ExpectTheGradientsOfTheWholeModel({2, 2, 4, {3, 2}});
 }
 
-TEST_F(PipelineTest, APipelineWithoutSamplesTakesPart) {
+TEST_F(PipelineStageTest, APipelineWithoutSamplesTakesPart) {
   ExpectTheGradientsOfTheWholeModel({2, 2, 4, {1, 0}});
 }
 

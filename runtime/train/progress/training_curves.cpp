@@ -1,4 +1,4 @@
-#include "runtime/train/training_curves.h"
+#include "runtime/train/progress/training_curves.h"
 
 #include "base/log.h"
 

@@ -1,4 +1,4 @@
-#include "runtime/train/agreement.h"
+#include "runtime/train/process_group/agreement.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "runtime/train/input.h"
+#include "runtime/train/device/input.h"
 
 namespace hetero::train {
 

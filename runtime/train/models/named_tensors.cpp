@@ -1,4 +1,4 @@
-#include "runtime/train/state_tensors.h"
+#include "runtime/train/models/named_tensors.h"
 
 #include <cstring>
 #include <optional>
@@ -47,16 +47,6 @@ NamedTensors ModelTensors(const Model& model) {
   }
   for (const auto& buffer : model.named_buffers()) {
     tensors.emplace_back(buffer.key(), buffer.value().detach());
-  }
-  return tensors;
-}
-
-NamedTensors OptimizerTensors(const Model& model, const Optimizer& optimizer) {
-  std::vector<std::string> names;
-  for (const auto& parameter : model.named_parameters()) names.push_back(parameter.key());
-  NamedTensors tensors;
-  for (const Optimizer::StateTensor& state : optimizer.state()) {
-    tensors.emplace_back(absl::StrCat(names.at(state.parameter), ".", state.name), state.values);
   }
   return tensors;
 }

@@ -1,5 +1,5 @@
 // OpenGpu of a build without CUDA; gpu/cuda_device.cpp has the other.
-#include "runtime/train/device.h"
+#include "runtime/train/device/device.h"
 
 namespace hetero::train {
 

@@ -1,4 +1,4 @@
-#include "runtime/train/event_file.h"
+#include "runtime/train/progress/event_file.h"
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "runtime/train/ddp.h"
+#include "runtime/train/data_parallel/data_parallel.h"
 
 #include <algorithm>
 #include <torch/csrc/distributed/c10d/comm.hpp>

@@ -1,4 +1,4 @@
-#include "runtime/train/precision.h"
+#include "runtime/train/device/precision.h"
 
 #include <ATen/autocast_mode.h>
 

@@ -5,10 +5,11 @@
 #include <optional>
 #include <vector>
 
+#include "runtime/feed/batch.h"
 #include "runtime/job/stream_digest.h"
 #include "runtime/train/models/model.h"
-#include "runtime/train/optimizer.h"
-#include "runtime/train/trainer.h"
+#include "runtime/train/optimizer/optimizer.h"
+#include "runtime/train/progress/observer.h"
 
 namespace hetero::train {
 

@@ -1,11 +1,11 @@
-#include "runtime/train/pipeline_parallel/pipeline.h"
+#include "runtime/train/pipeline_parallel/pipeline_stage.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "runtime/train/loss.h"
+#include "runtime/train/device/precision.h"
+#include "runtime/train/models/loss.h"
 #include "runtime/train/pipeline_parallel/one_forward_one_backward.h"
-#include "runtime/train/precision.h"
 
 namespace hetero::train {
 namespace {
@@ -32,7 +32,7 @@ std::vector<int64_t> FirstSamples(const std::vector<int64_t>& sizes) {
 
 }  // namespace
 
-Pipeline::Pipeline(const Collaborators& collaborators)
+PipelineStage::PipelineStage(const Collaborators& collaborators)
     : model_(collaborators.model),
       layout_(collaborators.layout),
       place_(collaborators.group.place()),
@@ -43,7 +43,7 @@ Pipeline::Pipeline(const Collaborators& collaborators)
       phases_(collaborators.phases),
       link_(collaborators.group) {}
 
-double Pipeline::ComputeGradients(const feed::Batch& batch, int64_t samples, double scale) {
+double PipelineStage::ComputeGradients(const feed::Batch& batch, int64_t samples, double scale) {
   const int64_t microbatches =
       int64_t{training_.parallelism.microbatches} * training_.gradient_accumulation_steps;
   Step step{.batch = batch, .scale = scale, .empty = samples == 0};
@@ -72,7 +72,7 @@ double Pipeline::ComputeGradients(const feed::Batch& batch, int64_t samples, dou
   return step.loss;
 }
 
-void Pipeline::Forward(Step& step, int64_t microbatch) {
+void PipelineStage::Forward(Step& step, int64_t microbatch) {
   const auto at = static_cast<size_t>(microbatch);
   InFlight& in_flight = step.in_flight[at];
   torch::Tensor input;
@@ -95,7 +95,7 @@ void Pipeline::Forward(Step& step, int64_t microbatch) {
   phases_.Charge(&Phases::forward);
 }
 
-void Pipeline::Backward(Step& step, int64_t microbatch) {
+void PipelineStage::Backward(Step& step, int64_t microbatch) {
   InFlight in_flight = std::exchange(step.in_flight[static_cast<size_t>(microbatch)], {});
   const bool reduces =
       data_parallel_ != nullptr && microbatch + 1 == static_cast<int64_t>(step.sizes.size());
@@ -125,7 +125,7 @@ void Pipeline::Backward(Step& step, int64_t microbatch) {
 }
 
 // From the first stage to the last, which is another; undefined on the others.
-torch::Tensor Pipeline::ExchangeLabels(const feed::Batch& batch, int64_t samples) {
+torch::Tensor PipelineStage::ExchangeLabels(const feed::Batch& batch, int64_t samples) {
   if (place_.first()) {
     link_.Send(input_.Labels(batch, 0, samples), place_.partitions - 1, kLabelTag);
   }
@@ -133,7 +133,8 @@ torch::Tensor Pipeline::ExchangeLabels(const feed::Batch& batch, int64_t samples
   return link_.Receive({samples}, torch::kInt64, 0, kLabelTag).to(input_.place());
 }
 
-torch::Tensor Pipeline::Input(const feed::Batch& batch, int64_t first, int64_t count, int tag) {
+torch::Tensor PipelineStage::Input(const feed::Batch& batch, int64_t first, int64_t count,
+                                   int tag) {
   if (place_.first()) {
     const torch::Tensor images = input_.Images(batch, first, count);
     phases_.Charge(&Phases::host_to_device);
@@ -147,13 +148,13 @@ torch::Tensor Pipeline::Input(const feed::Batch& batch, int64_t first, int64_t c
   return input;
 }
 
-torch::Tensor Pipeline::Run(const torch::Tensor& input) {
+torch::Tensor PipelineStage::Run(const torch::Tensor& input) {
   const PrecisionScope scope(training_.precision, input_.place());
   return model_.forward(input).to(torch::kFloat32);
 }
 
-RankState Pipeline::Evaluate(int64_t batches, feed::BatchStream& stream, Observer& observer,
-                             std::stop_token stop) {
+RankState PipelineStage::Evaluate(int64_t batches, feed::BatchStream& stream, Observer& observer,
+                                  std::stop_token stop) {
   torch::NoGradGuard no_grad;
   model_.eval();
   RankState sums;
@@ -173,8 +174,8 @@ RankState Pipeline::Evaluate(int64_t batches, feed::BatchStream& stream, Observe
 
 // The first stage decides whether there is a batch, and says so down the pipeline; what goes wrong
 // on the others is told when the evaluation is over.
-int64_t Pipeline::NextEvaluationBatch(feed::BatchStream& stream, std::stop_token stop,
-                                      std::unique_ptr<feed::Batch>& batch, RankState& sums) {
+int64_t PipelineStage::NextEvaluationBatch(feed::BatchStream& stream, std::stop_token stop,
+                                           std::unique_ptr<feed::Batch>& batch, RankState& sums) {
   phases_.Charge(&Phases::evaluation);
   if (!sums.stop && sums.error.ok()) {
     absl::StatusOr<std::unique_ptr<feed::Batch>> next = stream.Next(stop);
@@ -194,7 +195,7 @@ int64_t Pipeline::NextEvaluationBatch(feed::BatchStream& stream, std::stop_token
   return samples;
 }
 
-void Pipeline::EvaluateBatch(const feed::Batch& batch, int64_t samples, RankState& sums) {
+void PipelineStage::EvaluateBatch(const feed::Batch& batch, int64_t samples, RankState& sums) {
   const std::vector<int64_t> sizes = MicrobatchSizes(samples, training_.parallelism.microbatches);
   const std::vector<int64_t> first = FirstSamples(sizes);
   const torch::Tensor labels = ExchangeLabels(batch, samples);

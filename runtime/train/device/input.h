@@ -4,7 +4,7 @@
 
 #include "runtime/feed/batch.h"
 #include "runtime/pipeline/pipeline.h"
-#include "runtime/train/device.h"
+#include "runtime/train/device/device.h"
 
 namespace hetero::train {
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "base/clock.h"
-#include "runtime/train/phases.h"
+#include "runtime/train/progress/phases.h"
 
 namespace hetero::train {
 

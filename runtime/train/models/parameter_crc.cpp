@@ -1,4 +1,4 @@
-#include "runtime/train/parameter_crc.h"
+#include "runtime/train/models/parameter_crc.h"
 
 #include "base/crc32c.h"
 

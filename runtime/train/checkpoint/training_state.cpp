@@ -1,4 +1,4 @@
-#include "runtime/train/training_state.h"
+#include "runtime/train/checkpoint/training_state.h"
 
 #include <utility>
 

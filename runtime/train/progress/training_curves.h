@@ -4,9 +4,9 @@
 #include <string>
 
 #include "base/clock.h"
-#include "runtime/train/event_file.h"
-#include "runtime/train/learning_rate.h"
-#include "runtime/train/trainer.h"
+#include "runtime/train/optimizer/learning_rate.h"
+#include "runtime/train/progress/event_file.h"
+#include "runtime/train/progress/observer.h"
 
 namespace hetero::train {
 

@@ -1,4 +1,4 @@
-#include "runtime/train/pipeline_parallel/pipeline_link.h"
+#include "runtime/train/pipeline_parallel/stage_link.h"
 
 #include <chrono>
 #include <cstring>
@@ -13,28 +13,28 @@ constexpr int kBytesTag = 2;
 
 }  // namespace
 
-void PipelineLink::Send(const torch::Tensor& tensor, int32_t stage, int tag) {
+void StageLink::Send(const torch::Tensor& tensor, int32_t stage, int tag) {
   std::vector<torch::Tensor> message = {tensor.detach().to(torch::kCPU).contiguous()};
   auto work = group_.send(message, stage, tag);
   under_way_.emplace_back(std::move(work), message[0]);
 }
 
-torch::Tensor PipelineLink::Receive(const std::vector<int64_t>& shape, torch::ScalarType type,
-                                    int32_t stage, int tag) {
+torch::Tensor StageLink::Receive(const std::vector<int64_t>& shape, torch::ScalarType type,
+                                 int32_t stage, int tag) {
   std::vector<torch::Tensor> message = {torch::empty(shape, type)};
   group_.recv(message, stage, tag)->wait(kMessageTimeout);
   return message[0];
 }
 
-void PipelineLink::SendNumber(int64_t number, int32_t stage, int tag) {
+void StageLink::SendNumber(int64_t number, int32_t stage, int tag) {
   Send(torch::full({1}, number, torch::kInt64), stage, tag);
 }
 
-int64_t PipelineLink::ReceiveNumber(int32_t stage, int tag) {
+int64_t StageLink::ReceiveNumber(int32_t stage, int tag) {
   return Receive({1}, torch::kInt64, stage, tag).item<int64_t>();
 }
 
-void PipelineLink::SendBytes(const std::string& bytes, int32_t stage) {
+void StageLink::SendBytes(const std::string& bytes, int32_t stage) {
   const auto size = static_cast<int64_t>(bytes.size());
   SendNumber(size, stage, kBytesTag);
   if (size == 0) return;
@@ -43,14 +43,14 @@ void PipelineLink::SendBytes(const std::string& bytes, int32_t stage) {
   Send(message, stage, kBytesTag);
 }
 
-std::string PipelineLink::ReceiveBytes(int32_t stage) {
+std::string StageLink::ReceiveBytes(int32_t stage) {
   const int64_t size = ReceiveNumber(stage, kBytesTag);
   if (size == 0) return "";
   const torch::Tensor message = Receive({size}, torch::kUInt8, stage, kBytesTag);
   return {static_cast<const char*>(message.const_data_ptr()), static_cast<size_t>(size)};
 }
 
-void PipelineLink::Drain(size_t left) {
+void StageLink::Drain(size_t left) {
   while (under_way_.size() > left) {
     under_way_.front().first->wait(kMessageTimeout);
     under_way_.pop_front();

@@ -16,10 +16,10 @@ namespace hetero::train {
 // Messages between the stages of one pipeline. Sends never block, so neighbours may both send
 // first; what is received must be what was sent, in shape and type, and messages of one pair and
 // tag arrive in their order. Belongs to one thread. Functions throw what LibTorch throws.
-class PipelineLink {
+class StageLink {
  public:
   // `group` has partitions, and outlives this.
-  explicit PipelineLink(const GlooGroup& group) : group_(*group.pipeline()) {}
+  explicit StageLink(const GlooGroup& group) : group_(*group.pipeline()) {}
 
   // From any device; the tensor may be changed as soon as this returns only when it is on a GPU.
   void Send(const torch::Tensor& tensor, int32_t stage, int tag);

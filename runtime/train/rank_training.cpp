@@ -1,0 +1,183 @@
+#include "runtime/train/rank_training.h"
+
+#include <ATen/Parallel.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/atomic_file.h"
+#include "base/log.h"
+#include "base/status_macros.h"
+#include "runtime/train/ceiling_probe.h"
+#include "runtime/train/checkpoint/state_files.h"
+#include "runtime/train/checkpoint/state_tensors.h"
+#include "runtime/train/loop.h"
+#include "runtime/train/models/weights.h"
+#include "runtime/train/rank_model.h"
+#include "runtime/train/state_sync.h"
+
+namespace hetero::train {
+
+RankTraining::RankTraining(const TrainerOptions& options, const Collaborators& collaborators)
+    : options_(options),
+      schedule_(collaborators.schedule),
+      batches_(collaborators.batches),
+      observer_(collaborators.observer),
+      clock_(collaborators.clock),
+      stop_(collaborators.stop) {}
+
+absl::Status RankTraining::Open() {
+  at::set_num_threads(options_.threads);
+  HETERO_ASSIGN_OR_RETURN(RankModel opened, OpenRankModel(options_));
+  layout_ = std::move(opened.layout);
+  activity_ = "opening the GPU";
+  device_ = MakeCpuDevice();
+  if (options_.gpu) {
+    HETERO_ASSIGN_OR_RETURN(device_, OpenGpu());
+  }
+  opened.model->to(device_->place());
+  state_.emplace(std::move(opened.model), options_.job.spec.training.optimizer);
+  return absl::OkStatus();
+}
+
+absl::Status RankTraining::Run(GlooGroup* group, std::stop_token interrupt,
+                               const std::function<void()>& agreed_to_stop) {
+  activity_ = "taking over the state";
+  Agreement agreement(group, options_.rank, options_.world_size);
+  HETERO_RETURN_IF_ERROR(TakeState(group, agreement));
+  if (options_.ceiling_probe_steps > 0 && options_.generation == 1 && state_->standing.step == 0) {
+    Probe(group, agreement, interrupt);
+  }
+  const absl::Status status = RunLoop(group, agreement, std::move(interrupt));
+  if (absl::IsCancelled(status) && partitioned()) {
+    agreed_to_stop();
+    activity_ = "gathering the last checkpoint";
+    KeepState(group);
+  }
+  if (!status.ok()) return status;
+  activity_ = "leaving";
+  KeepState(group);
+  complete_ = true;
+  // Nobody leaves before all are done: whoever had to begin again would be alone. A stop that comes
+  // so late changes nothing.
+  const absl::Status last = agreement.Exchange({.error = SaveResult()}).verdict;
+  return absl::IsCancelled(last) ? absl::OkStatus() : last;
+}
+
+absl::Status RankTraining::RunLoop(GlooGroup* group, Agreement& agreement,
+                                   std::stop_token interrupt) {
+  TrainingLoop loop(options_, schedule_,
+                    {.state = *state_,
+                     .group = group,
+                     .layout = layout_.get(),
+                     .agreement = agreement,
+                     .batches = batches_,
+                     .checkpointer = checkpointer_.get(),
+                     .observer = observer_,
+                     .phases = *phases_,
+                     .device = *device_},
+                    clock_, stop_, std::move(interrupt));
+  absl::Status status;
+  try {
+    status = loop.Run();
+  } catch (...) {
+    activity_ = loop.Where();
+    throw;
+  }
+  activity_ = loop.Where();
+  return status;
+}
+
+void RankTraining::KeepStoppedState() {
+  // Between steps every rank holds the state of the whole job, but for partitions.
+  if (!checkpointer_ || !state_->established || partitioned()) return;
+  checkpointer_->Finish(state_->standing, options_.generation,
+                        GatherState(*state_, nullptr, model_name()), observer_);
+}
+
+// All ranks probe, or none. What fails in the stream says so again when the loop asks.
+void RankTraining::Probe(GlooGroup* group, Agreement& agreement, const std::stop_token& interrupt) {
+  activity_ = "probing the ceiling";
+  absl::StatusOr<feed::BatchStream*> stream = batches_.From(schedule_.IndexOfStep(0));
+  using Taken = absl::StatusOr<std::unique_ptr<feed::Batch>>;
+  Taken first = stream.ok() ? (*stream)->Next(interrupt) : Taken(stream.status());
+  const JobState job =
+      agreement.Exchange({.stop = stop_.stop_requested(), .error = first.status()});
+  const absl::StatusOr<double> ceiling =
+      job.verdict.ok() ? ProbeCeiling(options_, schedule_, **first,
+                                      {.group = group, .agreement = agreement, .device = *device_},
+                                      clock_, stop_, interrupt)
+                       : absl::StatusOr<double>(job.verdict);
+  if (first.ok()) state_->held = *std::move(first);
+  if (ceiling.ok()) {
+    observer_.OnCeiling(*ceiling);
+  } else {
+    log::Warning("no ceiling was probed", {{"reason", ceiling.status().message()}});
+  }
+}
+
+// The last checkpoint. Where the model is cut, rank 0 has the whole of it afterwards.
+void RankTraining::KeepState(const GlooGroup* group) {
+  if (!checkpointer_ && !partitioned()) return;
+  whole_ = GatherState(*state_, group, model_name());
+  if (checkpointer_) {
+    checkpointer_->Finish(state_->standing, options_.generation, whole_, observer_);
+  }
+}
+
+absl::Status RankTraining::OpenCheckpointer() {
+  if (options_.rank != 0 || !options_.job.spec.training.checkpoint || checkpointer_) {
+    return absl::OkStatus();
+  }
+  HETERO_ASSIGN_OR_RETURN(checkpointer_,
+                          Checkpointer::Open({.job = options_.job,
+                                              .run = options_.run,
+                                              .member = options_.member,
+                                              .world_size = options_.world_size,
+                                              .classes = options_.classes,
+                                              .input = options_.input,
+                                              .samples = options_.samples,
+                                              .dataset_fingerprint = options_.dataset_fingerprint},
+                                             schedule_.training(), clock_, stop_));
+  return absl::OkStatus();
+}
+
+absl::Status RankTraining::TakeState(GlooGroup* group, Agreement& agreement) {
+  const absl::Status opened = OpenCheckpointer();
+  const bool first_time = !state_->established && !phases_;
+  HETERO_RETURN_IF_ERROR((StateSync{.group = group,
+                                    .agreement = agreement,
+                                    .rank = options_.rank,
+                                    .layout = layout_.get(),
+                                    .make_model = [this] { return OpenRankModel(options_); },
+                                    .checkpointer = checkpointer_.get(),
+                                    .failure = opened,
+                                    .stop = stop_.stop_requested()}
+                              .Run(*state_)));
+  if (first_time) {
+    observer_.OnResume(state_->standing.step, state_->standing.samples_consumed);
+    phases_.emplace(clock_);
+  }
+  observer_.OnDigest(state_->standing.digest.high(), state_->standing.digest.low(),
+                     state_->standing.samples_consumed);
+  return absl::OkStatus();
+}
+
+// Buffers are rank 0's, as everywhere.
+absl::Status RankTraining::SaveResult() {
+  if (options_.rank != 0 || options_.output_folder.empty()) return absl::OkStatus();
+  activity_ = "writing the trained weights";
+  const std::string path = absl::StrCat(options_.output_folder, "/", kModelFile);
+  absl::Status status;
+  if (partitioned()) {
+    for (const auto& [name, bytes] : whole_()) {
+      if (name == kModelFile) status = base::WriteFileAtomically(path, bytes);
+    }
+  } else {
+    status = SaveWeights(state_->model(), path);
+  }
+  if (status.ok()) log::Info("wrote the trained weights", {{"path", path}});
+  return status;
+}
+
+}  // namespace hetero::train
