@@ -17,7 +17,7 @@
 namespace hetero::feed {
 
 // Dataset, pipeline and sample order of one job: turns (split, epoch, slot) into sample bytes. The
-// same object stands behind a CPU worker and a trainer's own LocalProducer. Safe from any thread.
+// same object stands behind a CPU worker and a trainer's own cores. Safe from any thread.
 class SampleProducer : public BatchProducer {
  public:
   // Opens the datasets of `job` and builds the pipelines. Errors as OpenDataset and

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "counting_producer.h"
+#include "hetero/v1/feed.pb.h"
 
 namespace hetero::feed {
 namespace {
@@ -79,19 +80,21 @@ TEST(WireTest, StartedFailedAndRequestsSurviveTheTrip) {
   EXPECT_EQ(DecodeFrame(EncodeStarted(kTicket))->ticket, kTicket);
   const absl::Status error = absl::NotFoundError("no file");
   EXPECT_EQ(DecodeFrame(EncodeFailed(kTicket, error))->error, error);
+  v1::TicketRequest offers, received;
+  offers.set_region_token(9);
   const absl::StatusOr<TicketRequest> request =
-      DecodeRequest(EncodeRequest({{kTicket}, {7, 8}, 9}));
+      DecodeRequest(EncodeRequest({{kTicket}, {7, 8}}, &offers), &received);
   ASSERT_TRUE(request.ok());
   EXPECT_EQ(request->issue, std::vector<Ticket>{kTicket});
   EXPECT_EQ(request->cancel, (std::vector<int64_t>{7, 8}));
-  EXPECT_EQ(request->region_token, 9u);
+  EXPECT_EQ(received.region_token(), 9u);
 }
 
 TEST(WireTest, JoinedFramesComeApartInOrder) {
   const grpc::ByteBuffer joined = JoinFrames({EncodeStarted(kTicket), EncodeBatch(MakeBatch()),
                                               EncodeFailed(kTicket, absl::AbortedError("x"))});
   std::vector<Frame::Kind> kinds;
-  EXPECT_TRUE(DecodeFrames(joined, nullptr, [&](Frame frame) {
+  EXPECT_TRUE(DecodeFrames(joined, NoMemory, [&](Frame frame) {
                 EXPECT_EQ(frame.ticket, kTicket);
                 kinds.push_back(frame.kind);
               }).ok());
@@ -124,7 +127,8 @@ TEST(WireTest, TruncatedExtendedAndRandomFramesAreErrors) {
     std::string garbage(random() % 200, '\0');
     for (char& c : garbage) c = static_cast<char>(random());
     EXPECT_FALSE(DecodeFrame(Buffer(garbage)).ok());
-    DecodeRequest(Buffer(garbage)).IgnoreError();
+    v1::TicketRequest offers;
+    DecodeRequest(Buffer(garbage), &offers).IgnoreError();
   }
 }
 

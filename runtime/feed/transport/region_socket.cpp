@@ -1,4 +1,4 @@
-#include "runtime/feed/region_socket.h"
+#include "runtime/feed/transport/region_socket.h"
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -113,7 +113,7 @@ RegionReceiver::~RegionReceiver() {
 }
 
 std::shared_ptr<WorkerRegion> RegionReceiver::Take(uint64_t token) {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   const auto it = std::find_if(offered_.begin(), offered_.end(),
                                [token](const auto& offer) { return offer.first == token; });
   if (it == offered_.end()) return nullptr;
@@ -156,7 +156,7 @@ void RegionReceiver::Receive(int connection) {
     log::Warning("a shared region was refused", {{"error", region.status().message()}});
     return;
   }
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   offered_.emplace_back(token, std::make_shared<WorkerRegion>(*std::move(region)));
   if (offered_.size() > kMostOffered) offered_.pop_front();
 }

@@ -23,6 +23,12 @@ namespace hetero::feed {
 inline constexpr std::array<char, 8> kDataMagic = {'H', 'E', 'T', 'D', 'A', 'T', 'A', '1'};
 inline constexpr size_t kDataKeyBytes = 32;
 
+// What a trainer says over the stream of the connection that it opens beside it.
+struct DataOffer {
+  uint64_t id = 0;  // random
+  std::string key;  // kDataKeyBytes of it, for TLS; empty: plain text
+};
+
 // Random; empty when the system has no randomness.
 std::string NewDataKey();
 
