@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "runtime/feed/batch.h"
 #include "runtime/feed/wait_causes.h"
+#include "runtime/feed/wire/batch.h"
 
 namespace hetero::feed {
 

@@ -8,9 +8,9 @@
 #include "absl/status/statusor.h"
 #include "api/hetero_training_job.h"
 #include "base/clock.h"
-#include "runtime/feed/batch.h"
 #include "runtime/feed/batch_producer.h"
 #include "runtime/feed/cut_pipeline.h"
+#include "runtime/feed/wire/batch.h"
 #include "runtime/pipeline/pipeline.h"
 #include "runtime/source/dataset.h"
 

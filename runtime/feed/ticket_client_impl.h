@@ -20,7 +20,7 @@
 #include "runtime/feed/ticket_plan.h"
 #include "runtime/feed/wait_causes.h"
 #include "runtime/feed/window.h"
-#include "runtime/feed/wire.h"
+#include "runtime/feed/wire/messages.h"
 #include "runtime/feed/worker_links.h"
 
 namespace hetero::feed {

@@ -14,7 +14,7 @@
 #include "absl/status/status.h"
 #include "base/mutex.h"
 #include "runtime/feed/transport/transport.h"
-#include "runtime/feed/wire.h"
+#include "runtime/feed/wire/messages.h"
 
 namespace hetero::feed {
 

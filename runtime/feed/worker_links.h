@@ -15,7 +15,7 @@
 #include "runtime/feed/producer_state.h"
 #include "runtime/feed/trainer_stream.h"
 #include "runtime/feed/transport/transport.h"
-#include "runtime/feed/wire.h"
+#include "runtime/feed/wire/messages.h"
 #include "runtime/feed/worker_address.h"
 
 namespace hetero::feed {

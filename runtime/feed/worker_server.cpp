@@ -14,7 +14,7 @@
 #include "runtime/feed/feed_listener.h"
 #include "runtime/feed/heap.h"
 #include "runtime/feed/ticket_executor.h"
-#include "runtime/feed/wire.h"
+#include "runtime/feed/wire/messages.h"
 #include "runtime/feed/worker_stream.h"
 
 namespace hetero::feed {

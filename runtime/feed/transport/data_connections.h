@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "runtime/feed/transport/data_socket.h"
-#include "runtime/feed/wire.h"
+#include "runtime/feed/wire/messages.h"
 
 namespace hetero::feed {
 

@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "runtime/feed/transport/data_socket.h"
-#include "runtime/feed/wire.h"
+#include "runtime/feed/wire/messages.h"
 
 namespace hetero::feed {
 

@@ -13,7 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/clock.h"
-#include "runtime/feed/byte_source.h"
+#include "runtime/feed/wire/byte_source.h"
 
 // The TCP connection that carries batches from a CPU worker to a trainer beside their gRPC stream,
 // so that the bytes are read straight into the batch. What is said on it, by whom and when:

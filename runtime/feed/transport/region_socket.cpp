@@ -26,7 +26,7 @@ constexpr size_t kMostOffered = 128;  // regions that no stream has claimed
 constexpr int kPollMilliseconds = 200;
 constexpr timeval kReceiveTimeout = {.tv_sec = 0, .tv_usec = 100'000};
 
-sockaddr_un Address(const std::string& path) {
+sockaddr_un UnixAddress(const std::string& path) {
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
   std::memcpy(address.sun_path, path.data(), path.size());
@@ -62,7 +62,7 @@ std::string RegionSocketPath(const std::string& address) {
 absl::Status SendRegion(const std::string& path, const TrainerRegion& region) {
   const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return absl::ErrnoToStatus(errno, "socket");
-  const sockaddr_un address = Address(path);
+  const sockaddr_un address = UnixAddress(path);
   absl::Status result;
   if (connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     result = absl::UnavailableError(absl::StrCat(path, ": ", std::strerror(errno)));
@@ -88,7 +88,7 @@ absl::Status SendRegion(const std::string& path, const TrainerRegion& region) {
 std::unique_ptr<RegionReceiver> RegionReceiver::Start(const std::string& path) {
   if (path.empty()) return nullptr;
   const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const sockaddr_un address = Address(path);
+  const sockaddr_un address = UnixAddress(path);
   unlink(path.c_str());  // of a process that died; the feed's own socket is ours already
   if (fd < 0 || bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
       listen(fd, kBacklog) != 0) {

@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/mutex.h"
-#include "runtime/feed/batch.h"
+#include "runtime/feed/wire/batch.h"
 
 // Memory that a trainer and a CPU worker of one host share, so that a batch is written once, by the
 // worker, and read there by the trainer. The trainer makes it and passes it on (region_socket.h);

@@ -13,9 +13,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/clock.h"
-#include "runtime/feed/batch.h"
 #include "runtime/feed/transport/transports.h"
-#include "runtime/feed/wire.h"
+#include "runtime/feed/wire/batch.h"
+#include "runtime/feed/wire/messages.h"
 
 // How batches get from a CPU worker to a trainer. Between the two there is one stream of gRPC,
 // which always carries tickets (proto/hetero/v1/feed.proto). Batches go by transports, listed in

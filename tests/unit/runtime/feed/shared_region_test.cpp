@@ -25,7 +25,7 @@
 #include "counting_producer.h"
 #include "hetero/v1/feed.pb.h"
 #include "runtime/feed/transport/region_socket.h"
-#include "runtime/feed/wire.h"
+#include "runtime/feed/wire/messages.h"
 
 namespace hetero::feed {
 namespace {

@@ -1,4 +1,4 @@
-#include "runtime/feed/wire.h"
+#include "runtime/feed/wire/messages.h"
 
 #include <array>
 #include <cstring>
@@ -11,7 +11,7 @@
 #include "base/crc32c.h"
 #include "base/status_macros.h"
 #include "hetero/v1/feed.pb.h"
-#include "runtime/feed/slice_reader.h"
+#include "runtime/feed/wire/slice_reader.h"
 
 namespace hetero::feed {
 namespace {

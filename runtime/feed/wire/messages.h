@@ -10,8 +10,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "runtime/feed/batch.h"
-#include "runtime/feed/byte_source.h"
+#include "runtime/feed/wire/batch.h"
+#include "runtime/feed/wire/byte_source.h"
 
 namespace hetero::v1 {
 class FrameHeader;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "api/hetero_training_job.h"
-#include "runtime/feed/ticket.h"
+#include "runtime/feed/wire/ticket.h"
 
 namespace hetero::v1 {
 class FrameHeader;

@@ -1,4 +1,4 @@
-#include "runtime/feed/wire.h"
+#include "runtime/feed/wire/messages.h"
 
 #include <gtest/gtest.h>
 
@@ -45,7 +45,7 @@ grpc::ByteBuffer Buffer(const std::string& bytes, size_t part = 7) {
   return grpc::ByteBuffer(slices.data(), slices.size());
 }
 
-TEST(WireTest, BatchSurvivesTheTrip) {
+TEST(MessagesTest, BatchSurvivesTheTrip) {
   const std::unique_ptr<Batch> sent = MakeBatch();
   absl::StatusOr<Frame> frame = DecodeFrame(Buffer(Bytes(EncodeBatch(MakeBatch()))));
   ASSERT_TRUE(frame.ok()) << frame.status();
@@ -64,7 +64,7 @@ TEST(WireTest, BatchSurvivesTheTrip) {
   EXPECT_EQ(reinterpret_cast<uintptr_t>(frame->batch->images.data()) % 64, 0u);
 }
 
-TEST(WireTest, TensorBytesAreBorrowed) {
+TEST(MessagesTest, TensorBytesAreBorrowed) {
   std::unique_ptr<Batch> batch = MakeBatch();
   const uint8_t* data = batch->images.data();
   const size_t size = static_cast<size_t>(batch->images.size());
@@ -76,7 +76,7 @@ TEST(WireTest, TensorBytesAreBorrowed) {
   EXPECT_EQ(slices[1].size(), size);
 }
 
-TEST(WireTest, StartedFailedAndRequestsSurviveTheTrip) {
+TEST(MessagesTest, StartedFailedAndRequestsSurviveTheTrip) {
   EXPECT_EQ(DecodeFrame(EncodeStarted(kTicket))->ticket, kTicket);
   const absl::Status error = absl::NotFoundError("no file");
   EXPECT_EQ(DecodeFrame(EncodeFailed(kTicket, error))->error, error);
@@ -90,7 +90,7 @@ TEST(WireTest, StartedFailedAndRequestsSurviveTheTrip) {
   EXPECT_EQ(received.region_token(), 9u);
 }
 
-TEST(WireTest, JoinedFramesComeApartInOrder) {
+TEST(MessagesTest, JoinedFramesComeApartInOrder) {
   const grpc::ByteBuffer joined = JoinFrames({EncodeStarted(kTicket), EncodeBatch(MakeBatch()),
                                               EncodeFailed(kTicket, absl::AbortedError("x"))});
   std::vector<Frame::Kind> kinds;
@@ -102,7 +102,7 @@ TEST(WireTest, JoinedFramesComeApartInOrder) {
                                              Frame::Kind::kFailed}));
 }
 
-TEST(WireTest, EveryFlippedBitIsFound) {
+TEST(MessagesTest, EveryFlippedBitIsFound) {
   const std::string good = Bytes(EncodeBatch(MakeBatch()));
   for (size_t bit = 0; bit < good.size() * 8; ++bit) {
     std::string damaged = good;
@@ -116,7 +116,7 @@ TEST(WireTest, EveryFlippedBitIsFound) {
   }
 }
 
-TEST(WireTest, TruncatedExtendedAndRandomFramesAreErrors) {
+TEST(MessagesTest, TruncatedExtendedAndRandomFramesAreErrors) {
   const std::string good = Bytes(EncodeBatch(MakeBatch()));
   for (size_t size = 0; size < good.size(); ++size) {
     EXPECT_FALSE(DecodeFrame(Buffer(good.substr(0, size))).ok()) << size;

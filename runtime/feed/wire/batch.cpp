@@ -1,4 +1,4 @@
-#include "runtime/feed/batch.h"
+#include "runtime/feed/wire/batch.h"
 
 #include <algorithm>
 #include <new>
