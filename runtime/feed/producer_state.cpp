@@ -7,7 +7,7 @@ namespace hetero::feed {
 namespace {
 
 constexpr double kHorizonSeconds = 1.0;  // of work given to one producer in advance
-constexpr double kForgetFactor = 10;     // idle for so many of its intervals: its rate is old news
+constexpr double kForgetFactor = 10;  // idle for this many of its intervals: its rate is old news
 constexpr double kSilenceFactor = 3;
 constexpr double kSilenceKept = 0.99;
 constexpr double kMostLeft = 64;     // tickets

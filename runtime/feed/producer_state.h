@@ -59,7 +59,7 @@ class ProducerState {
   // Whether `ticket`, which this producer has, is late by `delay`: measured from its own start, or
   // from when it was first judged while the producer had begun a later one.
   bool JudgeOverdue(int64_t ticket, base::Duration delay, base::Instant now);
-  // Whether the producer, which has tickets, has given no sign of life for so long that it must be
+  // Whether the producer, which has tickets, has been silent long enough that it must be
   // frozen: `delay`, or three times as long as it usually takes between two signs.
   bool JudgeFrozen(base::Duration delay, base::Instant now);
 

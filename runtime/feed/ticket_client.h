@@ -32,7 +32,7 @@ class TicketClient : public BatchStream {
     int local_threads = 1;                     // of this host's own cores; 0: they serve nothing
     LocalShare local_share = LocalShare::kLastResort;
     // Which operators are the trainer's: what is known before a worker was measured, and who does
-    // them, on so many threads. Without cuts the workers do all. The producer outlives the client.
+    // them, on finisher_threads. Without cuts the workers do all. The producer outlives the client.
     PlacementInput placement;
     const SampleProducer* finisher = nullptr;
     int finisher_threads = 1;

@@ -63,14 +63,14 @@ void Window::Handle(const Arrived& event, base::Instant now, Actions* actions) {
     const std::optional<base::Duration> service = producer->Arrived(event.ticket, event.work, now);
     if (service.has_value() && event.producer != kLocalProducer) service_times_.Add(*service);
   }
-  Slot* slot = Find(event.ticket);
-  if (slot == nullptr || slot->filled) {
+  Place* place = Find(event.ticket);
+  if (place == nullptr || place->filled) {
     ++duplicates_;
     return;
   }
   options_.batch_bytes = std::max(options_.batch_bytes, event.bytes);
-  std::erase(slot->holders, event.producer);
-  Fill(event.ticket, slot, actions);
+  std::erase(place->holders, event.producer);
+  Fill(event.ticket, place, actions);
   actions->accepted = true;
 }
 
@@ -79,11 +79,11 @@ void Window::Handle(const Failed& event, base::Instant now, Actions*) {
   if (producer == nullptr) return;
   const bool had = producer->Has(event.ticket);
   producer->Failed(event.ticket, now);
-  Slot* slot = Find(event.ticket);
-  if (!had || slot == nullptr || slot->filled) return;
-  std::erase(slot->holders, event.producer);
-  slot->failed_on.push_back(event.producer);
-  slot->error = event.error;
+  Place* place = Find(event.ticket);
+  if (!had || place == nullptr || place->filled) return;
+  std::erase(place->holders, event.producer);
+  place->failed_on.push_back(event.producer);
+  place->error = event.error;
   stranded_.insert(event.ticket);
 }
 
@@ -92,7 +92,7 @@ void Window::Handle(const Consumed&, base::Instant, Actions*) {
     log::Error("a batch was consumed before it arrived", {{"ticket", head_}});
     std::abort();
   }
-  slots_.pop_front();
+  places_.pop_front();
   ++head_;
 }
 
@@ -104,10 +104,10 @@ void Window::Handle(const Tick&, base::Instant now, Actions* actions) {
   if (head_state() == HeadState::kWaiting) ResetDebtors(now, actions);
 }
 
-Window::Slot* Window::Find(int64_t ticket) {
+Window::Place* Window::Find(int64_t ticket) {
   const int64_t position = ticket - head_;
-  if (position < 0 || position >= static_cast<int64_t>(slots_.size())) return nullptr;
-  return &slots_[static_cast<size_t>(position)];
+  if (position < 0 || position >= static_cast<int64_t>(places_.size())) return nullptr;
+  return &places_[static_cast<size_t>(position)];
 }
 
 ProducerState* Window::FindProducer(ProducerId id) {
@@ -122,26 +122,26 @@ int64_t Window::capacity() const {
 }
 
 void Window::Extend() {
-  int64_t end = head_ + static_cast<int64_t>(slots_.size());
+  int64_t end = head_ + static_cast<int64_t>(places_.size());
   for (; end < options_.tickets && end < head_ + capacity(); ++end) {
-    slots_.emplace_back();
-    slots_.back().filled = options_.is_empty && options_.is_empty(end);
+    places_.emplace_back();
+    places_.back().filled = options_.is_empty && options_.is_empty(end);
   }
 }
 
 void Window::ReleaseAll(ProducerId id, const ProducerState& producer) {
   for (const auto& [ticket, unused] : producer.outstanding()) {
-    if (Slot* slot = Find(ticket)) {
-      std::erase(slot->holders, id);
+    if (Place* place = Find(ticket)) {
+      std::erase(place->holders, id);
       stranded_.insert(ticket);
     }
   }
 }
 
-void Window::Fill(int64_t ticket, Slot* slot, Actions* actions) {
-  slot->filled = true;
+void Window::Fill(int64_t ticket, Place* place, Actions* actions) {
+  place->filled = true;
   patience_ = kPatience;
-  for (const ProducerId id : slot->holders) {
+  for (const ProducerId id : place->holders) {
     ProducerState& holder = producers_.at(id);
     // A started one cannot be called back: it stays on the holder's account until it arrives.
     if (holder.HasBegun(ticket)) continue;
@@ -150,7 +150,7 @@ void Window::Fill(int64_t ticket, Slot* slot, Actions* actions) {
     holder.Withdraw(ticket);
     actions->cancel.push_back({id, ticket});
   }
-  slot->holders.clear();
+  place->holders.clear();
 }
 
 base::Duration Window::ReissueDelay() const {
@@ -162,7 +162,7 @@ base::Duration Window::ReissueDelay() const {
 void Window::JudgeHead(base::Instant now) {
   if (head_state() != HeadState::kWaiting) return;
   const base::Duration delay = ReissueDelay();
-  for (const ProducerId id : slots_.front().holders) {
+  for (const ProducerId id : places_.front().holders) {
     ProducerState& producer = producers_.at(id);
     if (producer.JudgeOverdue(head_, delay, now)) stranded_.insert(head_);
     if (!producer.frozen() && producer.JudgeFrozen(delay, now)) {
@@ -186,13 +186,13 @@ void Window::ResetDebtors(base::Instant now, Actions* actions) {
 
 Window::HeadState Window::head_state() const {
   if (head_ >= options_.tickets) return HeadState::kEnd;
-  const Slot& slot = slots_.front();
-  if (slot.filled) return HeadState::kFilled;
-  return slot.failed_on.size() >= kMaxFailures ? HeadState::kFailed : HeadState::kWaiting;
+  const Place& place = places_.front();
+  if (place.filled) return HeadState::kFilled;
+  return place.failed_on.size() >= kMaxFailures ? HeadState::kFailed : HeadState::kWaiting;
 }
 
 absl::Status Window::head_error() const {
-  return head_state() == HeadState::kFailed ? slots_.front().error : absl::OkStatus();
+  return head_state() == HeadState::kFailed ? places_.front().error : absl::OkStatus();
 }
 
 int64_t Window::outstanding(ProducerId producer) const {

@@ -31,8 +31,8 @@ namespace hetero::feed {
 //    and it gets none until it answers again;
 //  - elsewhere, when its producer failed; after kMaxFailures the ticket has failed.
 // A worker that lives but has owed a ticket for kPatience while the head waits is reset: whatever
-// it lost, it is asked anew. The patience doubles with each reset until a batch arrives, so a slow
-// job is not kept from its end. The first arrival fills the slot. Not thread-safe.
+// it lost, it is asked again. The patience doubles with each reset until a batch arrives, so a slow
+// job is not kept from its end. The first arrival fills the place. Not thread-safe.
 class Window {
  public:
   static constexpr int kMaxFailures = 3;
@@ -102,7 +102,7 @@ class Window {
     std::vector<Assignment> issue;
     // Workers whose streams are to be broken and dialled again; for the window they are down.
     std::vector<ProducerId> reset;
-    bool accepted = false;  // Arrived: the batch fills its slot; otherwise drop it
+    bool accepted = false;  // Arrived: the batch fills its place; otherwise drop it
   };
 
   explicit Window(Options options);
@@ -129,7 +129,7 @@ class Window {
   bool waits_for_late_local() const;
 
  private:
-  struct Slot {
+  struct Place {
     bool filled = false;
     absl::Status error;
     std::vector<ProducerId> holders;    // producers that have this ticket
@@ -147,11 +147,11 @@ class Window {
   void Handle(const LocalChanged& event, base::Instant now, Actions* actions);
   void Handle(const Tick& event, base::Instant now, Actions* actions);
 
-  Slot* Find(int64_t ticket);
+  Place* Find(int64_t ticket);
   ProducerState* FindProducer(ProducerId id);
   void Extend();
   void ReleaseAll(ProducerId id, const ProducerState& producer);
-  void Fill(int64_t ticket, Slot* slot, Actions* actions);
+  void Fill(int64_t ticket, Place* place, Actions* actions);
   void JudgeHead(base::Instant now);
   void ResetDebtors(base::Instant now, Actions* actions);
 
@@ -160,18 +160,18 @@ class Window {
   void AssignStranded(base::Instant now, Actions* actions);
   bool AssignFresh(base::Instant now, Actions* actions);
   void FeedIdle(base::Instant now, Actions* actions);
-  bool IsServed(int64_t ticket, const Slot& slot) const;
+  bool IsServed(int64_t ticket, const Place& place) const;
   bool Serves(ProducerId id, const ProducerState& producer) const;
-  std::optional<ProducerId> Choose(const Slot& slot, bool urgent, base::Instant now) const;
-  std::optional<ProducerId> ChooseLastResort(const Slot& slot, bool urgent) const;
+  std::optional<ProducerId> Choose(const Place& place, bool urgent, base::Instant now) const;
+  std::optional<ProducerId> ChooseLastResort(const Place& place, bool urgent) const;
   int64_t Credit(const ProducerState& producer) const;
   double AllRates() const;
-  void Issue(ProducerId id, int64_t ticket, Slot* slot, base::Instant now, Actions* actions);
+  void Issue(ProducerId id, int64_t ticket, Place* place, base::Instant now, Actions* actions);
 
   Options options_;
   int64_t head_ = 0;
-  std::deque<Slot> slots_;  // slots_[i] belongs to ticket head_ + i
-  int64_t next_fresh_ = 0;  // no ticket from here on was ever issued
+  std::deque<Place> places_;  // places_[i] belongs to ticket head_ + i
+  int64_t next_fresh_ = 0;    // no ticket from here on was ever issued
   // Issued tickets that may have nobody serving them any more.
   std::set<int64_t> stranded_;
   std::map<ProducerId, ProducerState> producers_;

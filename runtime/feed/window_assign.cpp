@@ -8,7 +8,7 @@ namespace hetero::feed {
 namespace {
 
 constexpr int64_t kLowWater = 2;    // tickets below which a producer is about to be without work
-constexpr double kWorthMoving = 2;  // the owner would take so many times longer
+constexpr double kWorthMoving = 2;  // the owner would take at least this many times longer
 constexpr double kNotWorthMovingSeconds = 0.002;
 
 bool Contains(const std::vector<ProducerId>& list, ProducerId id) {
@@ -26,18 +26,18 @@ void Window::Assign(base::Instant now, Actions* actions) {
 void Window::AssignStranded(base::Instant now, Actions* actions) {
   for (auto it = stranded_.begin(); it != stranded_.end();) {
     const int64_t ticket = *it;
-    Slot* slot = Find(ticket);
-    if (slot == nullptr || slot->filled || slot->failed_on.size() >= kMaxFailures ||
-        IsServed(ticket, *slot)) {
+    Place* place = Find(ticket);
+    if (place == nullptr || place->filled || place->failed_on.size() >= kMaxFailures ||
+        IsServed(ticket, *place)) {
       it = stranded_.erase(it);
       continue;
     }
-    const std::optional<ProducerId> chosen = Choose(*slot, ticket == head_, now);
+    const std::optional<ProducerId> chosen = Choose(*place, ticket == head_, now);
     if (!chosen.has_value()) {
       ++it;
       continue;
     }
-    Issue(*chosen, ticket, slot, now, actions);
+    Issue(*chosen, ticket, place, now, actions);
     ++reissued_;
     it = stranded_.erase(it);
   }
@@ -45,13 +45,13 @@ void Window::AssignStranded(base::Instant now, Actions* actions) {
 
 // False when tickets are left, because nobody has credit for them.
 bool Window::AssignFresh(base::Instant now, Actions* actions) {
-  const int64_t end = head_ + static_cast<int64_t>(slots_.size());
+  const int64_t end = head_ + static_cast<int64_t>(places_.size());
   for (next_fresh_ = std::max(next_fresh_, head_); next_fresh_ < end; ++next_fresh_) {
-    Slot* slot = Find(next_fresh_);
-    if (slot->filled) continue;
-    const std::optional<ProducerId> chosen = Choose(*slot, /*urgent=*/false, now);
+    Place* place = Find(next_fresh_);
+    if (place->filled) continue;
+    const std::optional<ProducerId> chosen = Choose(*place, /*urgent=*/false, now);
     if (!chosen.has_value()) return false;
-    Issue(*chosen, next_fresh_, slot, now, actions);
+    Issue(*chosen, next_fresh_, place, now, actions);
   }
   return true;
 }
@@ -76,9 +76,9 @@ void Window::FeedIdle(base::Instant now, Actions* actions) {
       }
       if (owner.second == nullptr) break;
       const std::optional<int64_t> ticket = owner.second->LastNotBegun();
-      Slot* slot = ticket.has_value() ? Find(*ticket) : nullptr;
-      if (slot == nullptr || slot->filled || Contains(slot->holders, id) ||
-          Contains(slot->failed_on, id)) {
+      Place* place = ticket.has_value() ? Find(*ticket) : nullptr;
+      if (place == nullptr || place->filled || Contains(place->holders, id) ||
+          Contains(place->failed_on, id)) {
         break;
       }
       // One that was never measured is taken to be as fast as the owner.
@@ -87,16 +87,16 @@ void Window::FeedIdle(base::Instant now, Actions* actions) {
           std::max(idle.ExpectedSeconds(now), each * static_cast<double>(idle.count() + 1));
       if (load(*owner.second) < kWorthMoving * here + kNotWorthMovingSeconds) break;
       owner.second->Withdraw(*ticket);
-      std::erase(slot->holders, owner.first);
+      std::erase(place->holders, owner.first);
       actions->cancel.push_back({owner.first, *ticket});
-      Issue(id, *ticket, slot, now, actions);
+      Issue(id, *ticket, place, now, actions);
       ++moved_;
     }
   }
 }
 
-bool Window::IsServed(int64_t ticket, const Slot& slot) const {
-  return std::any_of(slot.holders.begin(), slot.holders.end(), [&](ProducerId id) {
+bool Window::IsServed(int64_t ticket, const Place& place) const {
+  return std::any_of(place.holders.begin(), place.holders.end(), [&](ProducerId id) {
     const ProducerState& producer = producers_.at(id);
     return !producer.frozen() && !producer.outstanding().at(ticket).overdue;
   });
@@ -106,14 +106,14 @@ bool Window::Serves(ProducerId id, const ProducerState& producer) const {
   return producer.usable() && (id != kLocalProducer || options_.local == Local::kShares);
 }
 
-std::optional<ProducerId> Window::Choose(const Slot& slot, bool urgent, base::Instant now) const {
+std::optional<ProducerId> Window::Choose(const Place& place, bool urgent, base::Instant now) const {
   const ProducerState* best = nullptr;
   std::pair<double, int64_t> best_rank;
   ProducerId best_id = kLocalProducer;
   bool any = false;
   for (const auto& [id, producer] : producers_) {
     if (!Serves(id, producer)) continue;
-    if (Contains(slot.holders, id) || Contains(slot.failed_on, id)) continue;
+    if (Contains(place.holders, id) || Contains(place.failed_on, id)) continue;
     any = true;
     if (!urgent && !producer.interval().has_value() && producer.count() >= Credit(producer)) {
       continue;
@@ -124,23 +124,23 @@ std::optional<ProducerId> Window::Choose(const Slot& slot, bool urgent, base::In
     best_rank = rank;
     best_id = id;
   }
-  if (!any) return ChooseLastResort(slot, urgent);
+  if (!any) return ChooseLastResort(place, urgent);
   if (best == nullptr) return std::nullopt;
   // Waiting for a fast worker that is busy beats giving the ticket to a slow one that is free.
   if (best->count() >= Credit(*best) && !urgent) return std::nullopt;
   return best_id;
 }
 
-std::optional<ProducerId> Window::ChooseLastResort(const Slot& slot, bool urgent) const {
+std::optional<ProducerId> Window::ChooseLastResort(const Place& place, bool urgent) const {
   const auto may_serve = [&](ProducerId id, const ProducerState& producer) {
-    if (!producer.usable() || Contains(slot.holders, id)) return false;
+    if (!producer.usable() || Contains(place.holders, id)) return false;
     return urgent || producer.count() < Credit(producer);
   };
   const auto local = producers_.find(kLocalProducer);
-  if (local != producers_.end() && !Contains(slot.failed_on, kLocalProducer)) {
+  if (local != producers_.end() && !Contains(place.failed_on, kLocalProducer)) {
     return may_serve(kLocalProducer, local->second) ? std::optional(kLocalProducer) : std::nullopt;
   }
-  if (slot.failed_on.empty()) return std::nullopt;
+  if (place.failed_on.empty()) return std::nullopt;
   for (const auto& [id, producer] : producers_) {
     if (may_serve(id, producer)) return id;
   }
@@ -159,9 +159,10 @@ int64_t Window::Credit(const ProducerState& producer) const {
   return producer.Credit(capacity(), all_rates_);
 }
 
-void Window::Issue(ProducerId id, int64_t ticket, Slot* slot, base::Instant now, Actions* actions) {
+void Window::Issue(ProducerId id, int64_t ticket, Place* place, base::Instant now,
+                   Actions* actions) {
   producers_.at(id).Issue(ticket, now);
-  slot->holders.push_back(id);
+  place->holders.push_back(id);
   actions->issue.push_back({id, ticket});
 }
 

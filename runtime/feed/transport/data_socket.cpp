@@ -22,7 +22,7 @@
 namespace hetero::feed {
 namespace {
 
-constexpr size_t kAheadBytes = 256 << 10;   // several small batches, or the begin of a large one
+constexpr size_t kAheadBytes = 256 << 10;   // several small batches, or the start of a large one
 constexpr size_t kDirectBytes = 32 << 10;   // from which on a read need not go through that
 constexpr unsigned kUnansweredMs = 15'000;  // as long as gRPC's pings take to find a dead peer
 // Read and written at once; a record has 16 KB. OpenSSL moves what it read ahead with every record.

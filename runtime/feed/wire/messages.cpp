@@ -126,7 +126,7 @@ absl::StatusOr<int64_t> TensorBytes(const v1::FrameHeader& header, size_t left) 
 
 absl::StatusOr<Frame> DecodeBatch(const v1::FrameHeader& header, Frame frame,
                                   const OpenMemory& open_memory, ByteSource* reader) {
-  const bool named = header.place_case() != v1::FrameHeader::PLACE_NOT_SET;
+  const bool named = header.memory_case() != v1::FrameHeader::MEMORY_NOT_SET;
   const absl::StatusOr<int64_t> bytes =
       TensorBytes(header, named ? std::numeric_limits<size_t>::max() : reader->left());
   if (!bytes.ok()) return bytes.status();

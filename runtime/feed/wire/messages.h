@@ -56,7 +56,7 @@ grpc::ByteBuffer EncodeBatch(std::unique_ptr<Batch> batch);
 // Several frames as one message, so that small ones do not cost a write each; nothing is copied.
 grpc::ByteBuffer JoinFrames(const std::vector<grpc::ByteBuffer>& frames);
 
-// Memory of a batch whose frame names a place (FrameHeader.place) instead of bringing its bytes.
+// Memory of a batch that its frame names (FrameHeader.memory) instead of bringing its bytes.
 struct NamedMemory {
   Slab slab;
   std::string_view transport;  // whose it is

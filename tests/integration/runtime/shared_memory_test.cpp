@@ -1,5 +1,5 @@
 // CPU workers as real processes on the rank's own host, and not enough memory to share: batches are
-// sent instead. What shared memory does where there is enough: transport_test.
+// sent instead. What shared memory does where there is enough: feed_transport_test.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
