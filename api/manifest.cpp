@@ -8,6 +8,7 @@
 #include "api/defaults.h"
 #include "api/encode.h"
 #include "api/findings.h"
+#include "api/job_resource.h"
 #include "api/overrides.h"
 #include "api/suggest.h"
 #include "api/validate.h"
