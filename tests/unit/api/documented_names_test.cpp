@@ -65,7 +65,7 @@ constexpr char kQuoted[] = "`(\\w+)`";
 // The quoted names in column `column` of the table under the line `heading`.
 Names Column(const std::string& heading, size_t column) {
   std::string cells;
-  for (const std::string& line :
+  for (const absl::string_view line :
        absl::StrSplit(Between(Page(), absl::StrCat("\n", heading, "\n"), "\n\n"), '\n')) {
     const std::vector<std::string> row = absl::StrSplit(line, '|');
     if (row.size() > column) absl::StrAppend(&cells, row[column], "\n");
