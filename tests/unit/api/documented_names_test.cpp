@@ -9,10 +9,12 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "api/job_status.h"
 #include "api/ports.h"
 #include "api/process_environment.h"
