@@ -1,36 +1,19 @@
 #include "runtime/source/idx.h"
 
-#include <unistd.h>
 #include <zlib.h>
-
-#include <filesystem>
-#include <fstream>
 
 #include "runtime/source/gzip.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/support/temporary_folder.h"
 
 // The two files of an IDX dataset: how they are packed, the length of the first, and both. Packing
 // them by gzip here gets past its checksum; the bytes themselves may be a gzip file, too.
 namespace hetero::source {
 namespace {
 
-class DatasetFolder {
- public:
-  DatasetFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "fuzz.XXXXXX").string();
-    fuzz::Require(mkdtemp(name.data()) != nullptr, "no temporary folder");
-    path_ = name;
-  }
-  ~DatasetFolder() { std::filesystem::remove_all(path_); }
-
-  std::string path() const { return path_.string(); }
-  void Write(const char* name, std::span<const uint8_t> bytes) const {
-    std::ofstream(path_ / name, std::ios::binary) << fuzz::TextOf(bytes.data(), bytes.size());
-  }
-
- private:
-  std::filesystem::path path_;
-};
+std::string TextOf(std::span<const uint8_t> bytes) {
+  return std::string(fuzz::TextOf(bytes.data(), bytes.size()));
+}
 
 std::vector<uint8_t> Gzip(std::span<const uint8_t> bytes) {
   z_stream stream{};
@@ -62,11 +45,11 @@ void CheckSamples(const Dataset& dataset) {
   fuzz::Require(absl::IsOutOfRange(dataset.Read(dataset.size(), &sample)), "one sample too many");
 }
 
-absl::StatusOr<std::unique_ptr<Dataset>> Open(const DatasetFolder& folder,
+absl::StatusOr<std::unique_ptr<Dataset>> Open(const testing::TemporaryFolder& folder,
                                               std::span<const uint8_t> images,
                                               std::span<const uint8_t> labels) {
-  folder.Write("train-images-idx3-ubyte", images);
-  folder.Write("train-labels-idx1-ubyte", labels);
+  folder.Write("train-images-idx3-ubyte", TextOf(images));
+  folder.Write("train-labels-idx1-ubyte", TextOf(labels));
   return OpenIdx(folder.path(), {}, job::Split::kTrain);
 }
 
@@ -80,7 +63,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const bool packed = (input.Byte() & 1) != 0;
   const std::span<const uint8_t> images = input.Take(input.Short());
   const std::span<const uint8_t> labels = input.Rest();
-  static const DatasetFolder folder;
+  static const hetero::testing::TemporaryFolder folder;
 
   const auto dataset =
       packed ? Open(folder, Gzip(images), Gzip(labels)) : Open(folder, images, labels);

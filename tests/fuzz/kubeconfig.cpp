@@ -1,36 +1,12 @@
-#include <unistd.h>
-
-#include <filesystem>
-#include <fstream>
-
 #include "base/fake_clock.h"
 #include "operator/kube/cluster_access.h"
 #include "operator/kube/exec_plugin.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/support/temporary_folder.h"
 
 // A kubeconfig file; and the same bytes as what an exec plugin prints. No plugin is run.
 namespace hetero::kube {
 namespace {
-
-// A file of this process, removed at the end, in a folder of its own: a kubeconfig names others.
-class ConfigFile {
- public:
-  ConfigFile() {
-    std::string name = (std::filesystem::temp_directory_path() / "fuzz.XXXXXX").string();
-    fuzz::Require(mkdtemp(name.data()) != nullptr, "no temporary folder");
-    folder_ = name;
-  }
-  ~ConfigFile() { std::filesystem::remove_all(folder_); }
-
-  std::string Write(std::string_view text) const {
-    const std::string file = (folder_ / "config").string();
-    std::ofstream(file, std::ios::binary) << text;
-    return file;
-  }
-
- private:
-  std::filesystem::path folder_;
-};
 
 // The system's endless files are whoever writes his own kubeconfig's trouble.
 bool NamesSystemFiles(std::string_view text) {
@@ -49,8 +25,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   fuzz::Silence();
   const std::string text(fuzz::TextOf(data, size));
   if (kube::NamesSystemFiles(text)) return 0;
-  static const kube::ConfigFile config;
-  const std::string file = config.Write(text);
+  // Its own: a kubeconfig names other files of its folder.
+  static const testing::TemporaryFolder folder;
+  const std::string file = folder.Write("config", text);
   base::FakeClock clock;
   const absl::StatusOr<kube::ClusterAccess> access = kube::KubeconfigAccess(clock, file);
   if (access.ok()) {
