@@ -8,19 +8,19 @@
 namespace hetero::feed {
 
 void BatchFinisher::Add(std::shared_ptr<const Batch> half) {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   const int64_t ticket = half->ticket.id;
   halves_[ticket] = std::move(half);
 }
 
 std::shared_ptr<const Batch> BatchFinisher::Take(int64_t ticket) {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   const auto node = halves_.extract(ticket);
   return node ? node.mapped() : nullptr;
 }
 
 std::shared_ptr<const Batch> BatchFinisher::Find(int64_t ticket) const {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   const auto found = halves_.find(ticket);
   return found == halves_.end() ? nullptr : found->second;
 }

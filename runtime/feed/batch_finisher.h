@@ -2,8 +2,8 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 
+#include "base/mutex.h"
 #include "runtime/feed/batch_producer.h"
 #include "runtime/feed/sample_producer.h"
 
@@ -32,8 +32,8 @@ class BatchFinisher : public BatchProducer {
   std::shared_ptr<const Batch> Find(int64_t ticket) const;
 
   const SampleProducer& producer_;
-  mutable std::mutex mutex_;  // guards halves_
-  std::map<int64_t, std::shared_ptr<const Batch>> halves_;
+  mutable base::Mutex mutex_;
+  std::map<int64_t, std::shared_ptr<const Batch>> halves_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace hetero::feed

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "absl/status/status.h"
-#include "runtime/feed/batch.h"
+#include "runtime/feed/wire/batch.h"
 
 namespace hetero::feed {
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "runtime/feed/batch.h"
 #include "runtime/feed/wait_causes.h"
+#include "runtime/feed/wire/batch.h"
 
 namespace hetero::feed {
 
@@ -22,10 +22,8 @@ struct StreamStats {
   WaitCauses waits;           // the same by cause
   int64_t tickets_reissued = 0;
   int64_t duplicates_dropped = 0;
-  int64_t tickets_moved = 0;     // from a busy worker to an idle one
-  int64_t batches_in_place = 0;  // read where the worker wrote them, in shared memory
-  int64_t batches_direct = 0;    // read from a data connection straight into their memory
-  int64_t batches_damaged = 0;   // on their way, found by their checksums and asked for again
+  int64_t tickets_moved = 0;    // from a busy worker to an idle one
+  int64_t batches_damaged = 0;  // on their way, found by their checksums and asked for again
 };
 
 // The batches of one rank in the order of its Schedule, each exactly once, wherever they were

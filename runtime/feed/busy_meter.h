@@ -1,8 +1,9 @@
 #pragma once
 
-#include <mutex>
+#include <cstdint>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 
 namespace hetero::feed {
 
@@ -13,25 +14,25 @@ class BusyMeter {
   explicit BusyMeter(base::Clock& clock) : clock_(clock) {}
 
   void OnAccepted() {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     if (tickets_++ == 0) since_ = clock_.Now();
   }
   // Done, failed or dropped: exactly once for each accepted ticket.
   void OnDone() {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     if (--tickets_ == 0) busy_ += clock_.Now() - since_;
   }
   double seconds() const {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     return base::ToSeconds(tickets_ > 0 ? busy_ + (clock_.Now() - since_) : busy_);
   }
 
  private:
   base::Clock& clock_;
-  mutable std::mutex mutex_;  // guards all below
-  int64_t tickets_ = 0;
-  base::Instant since_{};
-  base::Duration busy_{0};
+  mutable base::Mutex mutex_;
+  int64_t tickets_ ABSL_GUARDED_BY(mutex_) = 0;
+  base::Instant since_ ABSL_GUARDED_BY(mutex_){};
+  base::Duration busy_ ABSL_GUARDED_BY(mutex_){0};
 };
 
 }  // namespace hetero::feed

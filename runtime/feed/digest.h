@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "runtime/feed/batch.h"
+#include "runtime/feed/wire/batch.h"
 #include "runtime/job/stream_digest.h"
 
 namespace hetero::feed {

@@ -17,14 +17,12 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "base/thread.h"
-#include "runtime/feed/data_socket.h"
 
 namespace hetero::feed {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 constexpr int kMostPending = 128;
-constexpr int kLookMilliseconds = 200;
+constexpr auto kLook = std::chrono::milliseconds(200);
 constexpr auto kFirstBytes = std::chrono::seconds(10);
 constexpr size_t kMostWaiting = 1024;  // connections that have not said a word
 
@@ -68,10 +66,11 @@ int Port(int fd) {
 
 struct FeedListener::Waiting {
   int fd = -1;
-  Clock::time_point until;
+  base::Instant until;
 };
 
-absl::StatusOr<std::unique_ptr<FeedListener>> FeedListener::Bind(const std::string& address) {
+absl::StatusOr<std::unique_ptr<FeedListener>> FeedListener::Bind(const std::string& address,
+                                                                 base::Clock& clock) {
   const HostPort parts = Split(address);
   std::vector<std::string> hosts = {parts.host};
   if (parts.host == "0.0.0.0") hosts.insert(hosts.begin(), "::");
@@ -89,7 +88,7 @@ absl::StatusOr<std::unique_ptr<FeedListener>> FeedListener::Bind(const std::stri
     const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> list(found, freeaddrinfo);
     for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
       const int fd = Listen(one->ai_family, one->ai_addr, one->ai_addrlen);
-      if (fd >= 0) return std::unique_ptr<FeedListener>(new FeedListener(fd, Port(fd)));
+      if (fd >= 0) return std::unique_ptr<FeedListener>(new FeedListener(fd, Port(fd), clock));
       reason = std::strerror(errno);
       if (errno == EADDRINUSE) break;
     }
@@ -117,44 +116,44 @@ void FeedListener::Run(const std::stop_token& stop) {
     polled.assign(1, {.fd = fd_, .events = POLLIN, .revents = 0});
     for (const Waiting& one : waiting)
       polled.push_back({.fd = one.fd, .events = POLLIN, .revents = 0});
-    const int ready = poll(polled.data(), polled.size(), kLookMilliseconds);
+    const int ready = poll(polled.data(), polled.size(), kLook.count());
     if (stop.stop_requested()) break;
     std::vector<Waiting> still;
     for (size_t i = 0; i < waiting.size(); ++i) {
       const bool spoke = ready > 0 && polled[i + 1].revents != 0;
-      if (spoke ? !Sort(waiting[i]) : Clock::now() < waiting[i].until) {
+      if (spoke ? !Sort(waiting[i]) : clock_.Now() < waiting[i].until) {
         still.push_back(waiting[i]);
       } else if (!spoke) {
         close(waiting[i].fd);
       }
     }
     waiting.swap(still);
-    if (ready > 0 && polled[0].revents != 0) Accept(&waiting);
+    if (ready > 0 && polled[0].revents != 0) Accept(&waiting, stop);
   }
   for (const Waiting& one : waiting) close(one.fd);
 }
 
-void FeedListener::Accept(std::vector<Waiting>* waiting) {
+void FeedListener::Accept(std::vector<Waiting>* waiting, const std::stop_token& stop) {
   const int fd = accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
   if (fd < 0) {
     // No file descriptor is left, say: poll() would come back at once.
     if (errno != EAGAIN && errno != ECONNABORTED && errno != EINTR) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(kLookMilliseconds));
+      clock_.SleepFor(kLook, stop);
     }
     return;
   }
-  const int enough = kDataMagic.size(), on = 1;
+  const int enough = kPreambleBytes, on = 1;
   setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &enough, sizeof enough);  // what poll() waits for
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   if (waiting->size() >= kMostWaiting) {
     close(waiting->front().fd);
     waiting->erase(waiting->begin());
   }
-  waiting->push_back({fd, Clock::now() + kFirstBytes});
+  waiting->push_back({fd, clock_.Now() + kFirstBytes});
 }
 
 bool FeedListener::Sort(const Waiting& connection) const {
-  std::array<char, kDataMagic.size()> first = {};
+  std::array<char, kPreambleBytes> first = {};
   const ssize_t got = recv(connection.fd, first.data(), first.size(), MSG_PEEK);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
   if (got <= 0) {
@@ -163,12 +162,14 @@ bool FeedListener::Sort(const Waiting& connection) const {
   }
   const int at_once = 1;
   setsockopt(connection.fd, SOL_SOCKET, SO_RCVLOWAT, &at_once, sizeof at_once);
-  if (static_cast<size_t>(got) == first.size() && first == kDataMagic) {
+  const std::string_view begins(first.data(), static_cast<size_t>(got));
+  for (const Route& route : callbacks_.routes) {
+    if (begins != route.preamble) continue;
     fcntl(connection.fd, F_SETFL, fcntl(connection.fd, F_GETFL) & ~O_NONBLOCK);
-    callbacks_.to_data(connection.fd);
-  } else {
-    callbacks_.to_grpc(fd_, connection.fd);
+    route.take(connection.fd);
+    return true;
   }
+  callbacks_.to_grpc(fd_, connection.fd);
   return true;
 }
 

@@ -2,8 +2,8 @@
 
 #include <optional>
 
-#include "runtime/feed/batch.h"
 #include "runtime/feed/placement.h"
+#include "runtime/feed/wire/batch.h"
 
 namespace hetero::feed {
 

@@ -8,16 +8,16 @@
 #include "absl/status/statusor.h"
 #include "api/hetero_training_job.h"
 #include "base/clock.h"
-#include "runtime/feed/batch.h"
 #include "runtime/feed/batch_producer.h"
 #include "runtime/feed/cut_pipeline.h"
+#include "runtime/feed/wire/batch.h"
 #include "runtime/pipeline/pipeline.h"
 #include "runtime/source/dataset.h"
 
 namespace hetero::feed {
 
 // Dataset, pipeline and sample order of one job: turns (split, epoch, slot) into sample bytes. The
-// same object stands behind a CPU worker and a trainer's own LocalProducer. Safe from any thread.
+// same object stands behind a CPU worker and a trainer's own cores. Safe from any thread.
 class SampleProducer : public BatchProducer {
  public:
   // Opens the datasets of `job` and builds the pipelines. Errors as OpenDataset and

@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "runtime/feed/batch.h"
+#include "runtime/feed/wire/batch.h"
 
 namespace hetero::feed {
 

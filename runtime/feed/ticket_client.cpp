@@ -22,6 +22,7 @@ TicketClientImpl::TicketClientImpl(Options options, const job::Schedule* schedul
       plan_(schedule, options_.generation, options_.rank, options_.first_batch),
       clock_(clock),
       credentials_(base::MakeChannelCredentials(options_.tls)),
+      started_(clock.Now()),
       window_({.tickets = plan_.size(),
                .byte_budget = options_.byte_budget,
                .max_capacity = options_.max_window,
@@ -31,9 +32,16 @@ TicketClientImpl::TicketClientImpl(Options options, const job::Schedule* schedul
                             ? Window::Local::kLastResort
                             : Window::Local::kOff,
                .is_empty = [this](int64_t id) { return plan_.At(id).slots.count == 0; }}),
-      journal_(clock.Now()),
+      journal_(started_),
       placement_(options_.placement),
-      started_(clock.Now()) {
+      links_({.credentials = credentials_.ok() ? *credentials_ : nullptr,
+              .transports = options_.transports,
+              .secured = !options_.tls.plain_text,
+              .byte_budget = options_.byte_budget},
+             {.on_up = [this](ProducerId id) { OnUp(id); },
+              .on_frame = [this](ProducerId id, Frame frame) { OnFrame(id, std::move(frame)); },
+              .on_down = [this](ProducerId id, const auto& ending) { OnDown(id, ending); }},
+             clock) {
   if (!credentials_.ok())
     log::Error("no CPU worker can be reached", {{"error", credentials_.status().message()}});
   if (producer != nullptr && options_.local_threads > 0) {
@@ -54,25 +62,24 @@ TicketClientImpl::TicketClientImpl(Options options, const job::Schedule* schedul
 
 TicketClientImpl::~TicketClientImpl() {
   driver_ = {};
-  std::unique_lock lock(mutex_);
+  base::MutexLock lock(mutex_);
   closing_ = true;
-  for (auto& [id, worker] : workers_) {
-    if (worker.stream != nullptr) worker.stream->Cancel();
-  }
-  changed_.wait(lock, [this] { return live_streams_ == 0; });
-  lock.unlock();
+  links_.Close();
+  while (links_.live() > 0) changed_.Wait(mutex_);
+  lock.Unlock();
   local_.reset();
   finishing_.reset();
 }
 
 absl::StatusOr<std::unique_ptr<Batch>> TicketClientImpl::Next(std::stop_token stop) {
   if (!credentials_.ok()) return credentials_.status();
-  std::unique_lock lock(mutex_);
+  const base::MutexLock lock(mutex_);
   if (window_.head_state() == Window::HeadState::kWaiting) {
     const base::Instant before = clock_.Now();
     journal_.OnWaitBegan(before);
-    const bool there = changed_.wait(
-        lock, stop, [this] { return window_.head_state() != Window::HeadState::kWaiting; });
+    const bool there = changed_.Wait(mutex_, stop, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return window_.head_state() != Window::HeadState::kWaiting;
+    });
     const base::Instant after = clock_.Now();
     stats_.wait_seconds += base::ToSeconds(after - before);
     stats_.waits.Add(journal_.OnWaitEnded(window_.head(), after));
@@ -110,7 +117,7 @@ absl::StatusOr<std::unique_ptr<Batch>> TicketClientImpl::TakeHead() {
 }
 
 StreamStats TicketClientImpl::stats() const {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   StreamStats stats = stats_;
   stats.tickets_reissued = window_.reissued();
   stats.tickets_moved = window_.moved();
@@ -119,17 +126,22 @@ StreamStats TicketClientImpl::stats() const {
 }
 
 PlacementState TicketClientImpl::placement() const {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   return placement_.state();
+}
+
+std::map<std::string_view, int64_t> TicketClientImpl::batches_by_transport() const {
+  const base::MutexLock lock(mutex_);
+  return by_transport_;
 }
 
 void TicketClientImpl::Drive(std::stop_token stop) {
   base::SetThreadName("feed");
   do {
-    std::vector<std::shared_ptr<grpc::Channel>> ended;  // destroyed without the lock
-    const std::lock_guard lock(mutex_);
-    ended.swap(ended_);
-    DialWhereDue();
+    std::vector<std::shared_ptr<grpc::Channel>> unused;  // destroyed without the lock
+    const base::MutexLock lock(mutex_);
+    unused = links_.TakeUnused();
+    links_.DialWhereDue();
     Apply(Window::Tick{});
     JudgeLocalShare();
   } while (clock_.SleepFor(kDriverTick, stop));

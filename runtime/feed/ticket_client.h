@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <memory>
-#include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
@@ -10,17 +12,11 @@
 #include "runtime/feed/local_share.h"
 #include "runtime/feed/placement_probe.h"
 #include "runtime/feed/sample_producer.h"
+#include "runtime/feed/transport/transports.h"
+#include "runtime/feed/worker_address.h"
 #include "runtime/job/schedule.h"
 
 namespace hetero::feed {
-
-// A CPU worker as the head's roster names it.
-struct WorkerAddress {
-  std::string name;         // "cpu-0"
-  std::string address;      // gRPC target
-  int64_t incarnation = 0;  // a new one under an old name is another process
-  bool operator==(const WorkerAddress&) const = default;
-};
 
 // A trainer's side of the tickets: asks CPU workers (and its own cores) for the batches of its
 // Schedule, keeps a bounded window of them, hands them out in order. Decisions are Window's
@@ -33,7 +29,7 @@ class TicketClient : public BatchStream {
     int64_t first_batch = 0;                   // of the schedule; earlier ones are done
     int64_t byte_budget = int64_t{512} << 20;  // of the window, at least two batches
     int64_t max_window = 1024;                 // batches
-    int local_threads = 1;                     // LocalProducer's; 0 turns it off
+    int local_threads = 1;                     // of this host's own cores; 0: they serve nothing
     LocalShare local_share = LocalShare::kLastResort;
     // Which operators are the trainer's: what is known before a worker was measured, and who does
     // them, on so many threads. Without cuts the workers do all. The producer outlives the client.
@@ -41,7 +37,7 @@ class TicketClient : public BatchStream {
     const SampleProducer* finisher = nullptr;
     int finisher_threads = 1;
     base::TlsOptions tls;
-    bool data_connections = true;  // beside gRPC's, to workers that are reached by TCP
+    Transports transports = EveryTransport();  // those that fit a worker are offered to it
   };
   // `producer` serves tickets on this host's own cores as `local_share` says, and may be null
   // when this host cannot read the dataset. `schedule` decides the tickets. Both outlive the
@@ -53,6 +49,8 @@ class TicketClient : public BatchStream {
   // elsewhere.
   virtual void SetRoster(const std::vector<WorkerAddress>& workers) = 0;
   virtual PlacementState placement() const = 0;
+  // Batches from CPU workers that were taken as they came, by Transport::name.
+  virtual std::map<std::string_view, int64_t> batches_by_transport() const = 0;
 };
 
 }  // namespace hetero::feed

@@ -1,4 +1,5 @@
 // The window's events and actions: the deciding half of TicketClient.
+#include <string>
 #include <utility>
 
 #include "base/log.h"
@@ -17,7 +18,7 @@ bool TicketClientImpl::Apply(const Window::Event& event) {
                                        {"tickets", window_.reissued() - reissued},
                                        {"head", window_.head()}});
   }
-  if (window_.head_state() != Window::HeadState::kWaiting) changed_.notify_all();
+  if (window_.head_state() != Window::HeadState::kWaiting) changed_.NotifyAll();
   return actions.accepted;
 }
 
@@ -38,14 +39,8 @@ void TicketClientImpl::Perform(const Window::Actions& actions) {
       requests[id].issue.back().left_to_trainer = placement_.left();
     }
   }
-  for (const ProducerId id : actions.reset) {
-    const auto it = workers_.find(id);
-    if (it != workers_.end() && it->second.stream != nullptr) it->second.stream->Cancel();
-  }
-  for (const auto& [id, request] : requests) {
-    const auto it = workers_.find(id);
-    if (it != workers_.end() && it->second.stream != nullptr) it->second.stream->Send(request);
-  }
+  for (const ProducerId id : actions.reset) links_.BreakStream(id);
+  for (const auto& [id, request] : requests) links_.Send(id, request);
 }
 
 void TicketClientImpl::IssueLocally(int64_t ticket) {
@@ -122,13 +117,43 @@ void TicketClientImpl::JudgeLocalShare() {
   Apply(Window::LocalChanged{mode});
 }
 
+void TicketClientImpl::SetRoster(const std::vector<WorkerAddress>& workers) {
+  if (!credentials_.ok()) return;
+  const base::MutexLock lock(mutex_);
+  const WorkerLinks::Change change = links_.SetRoster(workers);
+  for (const ProducerId id : change.removed) Apply(Window::WorkerRemoved{id});
+  for (const ProducerId id : change.added) Apply(Window::WorkerAdded{id});
+  links_.DialWhereDue();
+}
+
+void TicketClientImpl::OnUp(ProducerId id) {
+  const base::MutexLock lock(mutex_);
+  if (closing_ || !links_.OnUp(id)) return;
+  log::Info("CPU worker up", {{"worker", links_.Find(id)->name}, {"rank", options_.rank}});
+  Apply(Window::StreamUp{id});
+}
+
+void TicketClientImpl::OnDown(ProducerId id, const TrainerStream::Ending& ending) {
+  const base::MutexLock lock(mutex_);
+  if (links_.OnDown(id, ending) && !closing_) {
+    const WorkerAddress& worker = *links_.Find(id);
+    log::Warning("stream to CPU worker broke", {{"worker", worker.name},
+                                                {"address", worker.address},
+                                                {"error", ending.status.ToString()}});
+    // A frame's own header can be what was damaged; then the whole stream is given up.
+    if (absl::IsDataLoss(ending.status)) ++stats_.batches_damaged;
+    Apply(Window::StreamDown{id});
+  }
+  changed_.NotifyAll();
+}
+
 void TicketClientImpl::OnFrame(ProducerId id, Frame frame) {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   const Ticket& ticket = frame.ticket;
   if (closing_ || ticket.generation != options_.generation) return;
   if (id == kLocalProducer && frame.kind != Frame::Kind::kStarted) local_tickets_.erase(ticket.id);
-  const auto worker = workers_.find(id);
-  const std::string& name = worker == workers_.end() ? "local" : worker->second.address.name;
+  const WorkerAddress* worker = links_.Find(id);
+  const std::string name = worker == nullptr ? "local" : worker->name;
   if (ticket.id < 0 || ticket.id >= plan_.size()) return;
   // What comes back from the finisher is whole again.
   Ticket expected = plan_.At(ticket.id);
@@ -163,8 +188,7 @@ void TicketClientImpl::OnFrame(ProducerId id, Frame frame) {
                             .bytes = frame.batch->images.size(),
                             .work = base::FromSeconds(work_seconds)})) {
     stats_.bytes_waiting += frame.batch->images.size();
-    if (frame.batch->images.shared()) ++stats_.batches_in_place;
-    if (frame.direct) ++stats_.batches_direct;
+    if (!frame.transport.empty()) ++by_transport_[frame.transport];
     journal_.OnArrived(id, ticket.id, work_seconds, clock_.Now());
     batches_[ticket.id] = std::move(frame.batch);
   }

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <opencv2/core/utility.hpp>
 #include <optional>
 #include <utility>
 
@@ -47,23 +46,19 @@ struct TicketExecutor::Work {
   base::Instant started;
   int64_t count = 0;  // samples to produce: none when the ticket is refused
   int64_t chunk = 1;
-  bool preparing = false;  // under the executor's mutex
-  bool ready = false;      // under the executor's mutex
 
   std::atomic<int64_t> next{0};       // first sample that no thread has taken
   std::atomic<int64_t> remaining{0};  // samples that are not done
   std::atomic<bool> failed{false};
 
-  std::mutex mutex;  // guards status, bad_samples, cpu_seconds
-  absl::Status status;
-  std::vector<BadSample> bad_samples;
-  double cpu_seconds = 0;
+  base::Mutex mutex;
+  absl::Status status ABSL_GUARDED_BY(mutex);
+  std::vector<BadSample> bad_samples ABSL_GUARDED_BY(mutex);
+  double cpu_seconds ABSL_GUARDED_BY(mutex) = 0;
 };
 
 TicketExecutor::TicketExecutor(Options options, base::Clock& clock)
     : options_(std::move(options)), clock_(clock), busy_(clock) {
-  // Samples are the unit of parallelism; threads inside one would only compete with the others.
-  cv::setNumThreads(0);
   for (int i = 0; i < options_.threads; ++i) {
     threads_.emplace_back([this](std::stop_token stop) { Loop(stop); });
   }
@@ -75,9 +70,9 @@ TicketExecutor::~TicketExecutor() {
 }
 
 void TicketExecutor::SetProducer(const BatchProducer* producer) {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   producer_ = producer;
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 TicketExecutor::Handle TicketExecutor::Submit(const Ticket& ticket, Callbacks callbacks) {
@@ -85,17 +80,17 @@ TicketExecutor::Handle TicketExecutor::Submit(const Ticket& ticket, Callbacks ca
   work->ticket = ticket;
   work->callbacks = std::move(callbacks);
   busy_.OnAccepted();
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   work->handle = next_handle_++;
-  queue_.push_back(work);
-  changed_.notify_one();
+  queue_.push_back({.work = work});
+  changed_.NotifyOne();
   return work->handle;
 }
 
 bool TicketExecutor::Cancel(Handle handle) {
-  const std::lock_guard lock(mutex_);
-  const bool dropped = std::erase_if(queue_, [&](const std::shared_ptr<Work>& work) {
-                         return work->handle == handle && !work->preparing;
+  const base::MutexLock lock(mutex_);
+  const bool dropped = std::erase_if(queue_, [&](const Queued& queued) {
+                         return queued.work->handle == handle && !queued.preparing;
                        }) > 0;
   if (dropped) busy_.OnDone();
   return dropped;
@@ -113,24 +108,27 @@ void TicketExecutor::Loop(std::stop_token stop) {
 }
 
 std::shared_ptr<TicketExecutor::Work> TicketExecutor::TakeWork(std::stop_token stop, bool* first) {
-  std::unique_lock lock(mutex_);
-  std::shared_ptr<Work> taken;
-  const auto available = [&] {
+  const base::MutexLock lock(mutex_);
+  Queued* taken = nullptr;
+  const auto available = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (producer_ == nullptr) return false;
-    std::erase_if(queue_, [](const auto& w) { return w->ready && w->next >= w->count; });
-    const auto it = std::find_if(queue_.begin(), queue_.end(),
-                                 [](const auto& w) { return w->ready || !w->preparing; });
+    std::erase_if(queue_, [](const Queued& queued) {
+      return queued.ready && queued.work->next >= queued.work->count;
+    });
+    const auto it = std::find_if(queue_.begin(), queue_.end(), [](const Queued& queued) {
+      return queued.ready || !queued.preparing;
+    });
     if (it == queue_.end()) return false;
-    taken = *it;
+    taken = &*it;
     return true;
   };
-  if (!changed_.wait(lock, stop, available)) return nullptr;
+  if (!changed_.Wait(mutex_, stop, available)) return nullptr;
   *first = !taken->preparing;
   if (*first) {
     taken->preparing = true;
-    taken->producer = producer_;
+    taken->work->producer = producer_;
   }
-  return taken;
+  return taken->work;
 }
 
 void TicketExecutor::Prepare(Work* work) {
@@ -143,16 +141,20 @@ void TicketExecutor::Prepare(Work* work) {
     work->batch = std::make_unique<Batch>(work->producer->Allocate(
         work->ticket, work->callbacks.slabs ? work->callbacks.slabs : NewSlab));
   } else {
+    const base::MutexLock lock(work->mutex);
     work->status = std::move(status);
   }
   work->chunk = std::clamp<int64_t>(count / (int64_t{4} * options_.threads), 1, kMaxChunk);
   work->remaining = count;
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
+  const auto queued = std::find_if(queue_.begin(), queue_.end(),
+                                   [&](const Queued& one) { return one.work.get() == work; });
   if (count == 0) {
-    std::erase_if(queue_, [&](const auto& other) { return other.get() == work; });
+    queue_.erase(queued);
+  } else {
+    queued->ready = true;
   }
-  work->ready = true;
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 void TicketExecutor::ProduceSamples(Work* work, std::stop_token stop) {
@@ -179,7 +181,7 @@ void TicketExecutor::ProduceSamples(Work* work, std::stop_token stop) {
   }
   if (done == 0) return;  // came too late: another thread may be finishing it already
   {
-    const std::lock_guard lock(work->mutex);
+    const base::MutexLock lock(work->mutex);
     work->cpu_seconds += ThreadCpuSeconds() - cpu_before;
     std::move(bad_samples.begin(), bad_samples.end(), std::back_inserter(work->bad_samples));
     work->status.Update(status);
@@ -189,12 +191,21 @@ void TicketExecutor::ProduceSamples(Work* work, std::stop_token stop) {
 
 void TicketExecutor::Finish(Work* work) {
   busy_.OnDone();
-  if (!work->status.ok()) return work->callbacks.on_done(work->ticket, work->status);
+  absl::Status status;
+  std::vector<BadSample> bad_samples;
+  double cpu_seconds = 0;
+  {
+    const base::MutexLock lock(work->mutex);
+    status = std::move(work->status);
+    bad_samples = std::move(work->bad_samples);
+    cpu_seconds = work->cpu_seconds;
+  }
+  if (!status.ok()) return work->callbacks.on_done(work->ticket, std::move(status));
   Batch& batch = *work->batch;
-  std::sort(work->bad_samples.begin(), work->bad_samples.end(),
+  std::sort(bad_samples.begin(), bad_samples.end(),
             [](const BadSample& a, const BadSample& b) { return a.slot < b.slot; });
-  batch.bad_samples = std::move(work->bad_samples);
-  batch.cpu_seconds = work->cpu_seconds;
+  batch.bad_samples = std::move(bad_samples);
+  batch.cpu_seconds = cpu_seconds;
   batch.work_seconds = base::ToSeconds(clock_.Now() - work->started);
   batch.producer = options_.name;
   work->callbacks.on_done(work->ticket, std::move(work->batch));

@@ -1,25 +1,24 @@
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "runtime/feed/batch_producer.h"
 #include "runtime/feed/busy_meter.h"
 
 namespace hetero::feed {
 
 // A pool of threads that serves tickets in the order of submission; several threads share the
-// samples of the oldest unfinished one. Behind a CPU worker's server and, at idle priority, a
-// trainer's own LocalProducer. Thread-safe. The destructor stops between two samples, drops what is
+// samples of the oldest unfinished one. Behind a CPU worker's server and, at idle priority, on a
+// trainer's own cores. Thread-safe. The destructor stops between two samples, drops what is
 // unfinished without a callback, and joins.
 class TicketExecutor {
  public:
@@ -50,6 +49,11 @@ class TicketExecutor {
 
  private:
   struct Work;
+  struct Queued {
+    std::shared_ptr<Work> work;
+    bool preparing = false;  // a thread has it
+    bool ready = false;      // its samples may be taken
+  };
 
   void Loop(std::stop_token stop);
   std::shared_ptr<Work> TakeWork(std::stop_token stop, bool* first);
@@ -60,11 +64,11 @@ class TicketExecutor {
   const Options options_;
   base::Clock& clock_;
   BusyMeter busy_;
-  std::mutex mutex_;  // guards producer_, queue_, next_handle_
-  std::condition_variable_any changed_;
-  const BatchProducer* producer_ = nullptr;
-  std::deque<std::shared_ptr<Work>> queue_;  // has samples that no thread has taken
-  Handle next_handle_ = 1;
+  base::Mutex mutex_;
+  base::CondVar changed_;
+  const BatchProducer* producer_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  std::deque<Queued> queue_ ABSL_GUARDED_BY(mutex_);  // has samples that no thread has taken
+  Handle next_handle_ ABSL_GUARDED_BY(mutex_) = 1;
   std::vector<std::jthread> threads_;
 };
 

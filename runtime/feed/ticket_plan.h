@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "runtime/feed/ticket.h"
+#include "runtime/feed/wire/ticket.h"
 #include "runtime/job/schedule.h"
 
 namespace hetero::feed {

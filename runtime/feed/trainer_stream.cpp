@@ -2,16 +2,27 @@
 
 #include <grpcpp/generic/generic_stub.h>
 
-#include <random>
+#include <algorithm>
 #include <utility>
 
 #include "base/log.h"
+#include "base/status_macros.h"
+#include "hetero/v1/feed.pb.h"
 
 namespace hetero::feed {
 
+TrainerStream::TrainerStream(Options options, Callbacks callbacks)
+    : options_(std::move(options)),
+      callbacks_(std::move(callbacks)),
+      open_memory_(
+          [this](const v1::FrameHeader& header, int64_t bytes) { return Open(header, bytes); }) {}
+
+TrainerStream::~TrainerStream() = default;
+
 std::shared_ptr<TrainerStream> TrainerStream::Dial(const std::shared_ptr<grpc::Channel>& channel,
-                                                   Callbacks callbacks) {
-  const std::shared_ptr<TrainerStream> stream(new TrainerStream(std::move(callbacks)));
+                                                   Options options, Callbacks callbacks) {
+  const std::shared_ptr<TrainerStream> stream(
+      new TrainerStream(std::move(options), std::move(callbacks)));
   stream->self_ = stream;
   grpc::GenericStub stub(channel);
   stub.PrepareBidiStreamingCall(&stream->context_, kStreamMethod, grpc::StubOptions(),
@@ -22,51 +33,79 @@ std::shared_ptr<TrainerStream> TrainerStream::Dial(const std::shared_ptr<grpc::C
   return stream;
 }
 
-void TrainerStream::Share(std::shared_ptr<const TrainerRegion> region) {
-  const std::lock_guard lock(mutex_);
-  next_.region_token = region->token();
-  region_ = std::move(region);
-}
-
-void TrainerStream::OpenData(bool secured) {
-  std::random_device random;
-  DataOffer offer{.id = uint64_t{random()} << 32 | random(), .key = secured ? NewDataKey() : ""};
-  if (offer.id == 0 || (secured && offer.key.empty())) return;
-  const std::lock_guard lock(mutex_);
-  if (ended_ || data_ != nullptr) return;
-  absl::StatusOr<std::unique_ptr<DataReceiver>> data = DataReceiver::Start(
-      context_.peer(), offer,
-      {.on_answer = callbacks_.on_data,
-       .on_frame = callbacks_.on_frame,
-       .on_end = [this](const absl::Status& status, bool dialled) { OnDataEnd(status, dialled); }});
-  if (!data.ok()) {
-    log::Info("batches come over gRPC", {{"reason", data.status().message()}});
-    return;
+void TrainerStream::Offer() {
+  const ReceiverContext context = {.address = options_.address,
+                                   .peer = context_.peer(),
+                                   .secured = options_.secured,
+                                   .byte_budget = options_.byte_budget};
+  auto offers = std::make_unique<v1::TicketRequest>();
+  auto offered = std::make_unique<std::vector<Offered>>();
+  for (const Transport* transport : options_.transports) {
+    {
+      const base::MutexLock lock(mutex_);
+      unanswered_.push_back(transport);
+    }
+    std::unique_ptr<BatchReceiver> receiver = transport->receive(context, CallbacksOf(transport));
+    const absl::Status made = receiver->Offer(offers.get());
+    if (made.ok()) {
+      offered->push_back({transport, std::move(receiver)});
+      continue;
+    }
+    log::Info("a transport is not offered to a CPU worker", {{"transport", transport->name},
+                                                             {"address", options_.address},
+                                                             {"reason", made.message()}});
+    const base::MutexLock lock(mutex_);
+    std::erase(unanswered_, transport);
   }
-  data_ = *std::move(data);
-  next_.data = std::move(offer);
+  const base::MutexLock lock(mutex_);
+  if (ended_) return;
+  offered_ = std::move(offered);
+  if (offers->ByteSizeLong() == 0) return;
+  offers_ = std::move(offers);
   if (!writing_) WriteNext();
 }
 
-void TrainerStream::OnDataEnd(const absl::Status& status, bool dialled) {
+BatchReceiver::Callbacks TrainerStream::CallbacksOf(const Transport* transport) {
+  return {.on_accepted =
+              [this, transport] {
+                const base::MutexLock lock(mutex_);
+                std::erase(unanswered_, transport);
+              },
+          .on_frame = [this, transport](Frame frame) { OnFrame(*transport, std::move(frame)); },
+          .on_broken = [this](const absl::Status& status) { Break(status); },
+          .open_memory = open_memory_};
+}
+
+absl::StatusOr<NamedMemory> TrainerStream::Open(const v1::FrameHeader& header, int64_t bytes) {
+  const std::vector<Offered>* offered = nullptr;  // stays what it is until OnDone
   {
-    const std::lock_guard lock(mutex_);
-    if (ended_) return;
+    const base::MutexLock lock(mutex_);
+    offered = offered_.get();
   }
-  if (dialled) return Break(status);  // whether it was taken up, and what was lost, nobody can say
-  log::Info("batches come over gRPC", {{"reason", status.message()}, {"peer", context_.peer()}});
+  if (offered == nullptr) return NoMemory(header, bytes);
+  for (const auto& [transport, receiver] : *offered) {
+    if (!receiver->Holds(header)) continue;
+    HETERO_ASSIGN_OR_RETURN(Slab slab, receiver->Open(header, bytes));
+    return NamedMemory{std::move(slab), transport->name};
+  }
+  return NoMemory(header, bytes);
+}
+
+void TrainerStream::OnFrame(const Transport& transport, Frame frame) const {
+  if (frame.transport.empty()) frame.transport = transport.name;
+  callbacks_.on_frame(std::move(frame));
 }
 
 void TrainerStream::Break(const absl::Status& reason) {
   {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     if (broken_.ok()) broken_ = reason;
   }
   context_.TryCancel();
 }
 
 void TrainerStream::Send(const TicketRequest& request) {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   if (ended_) return;
   // While a message is being written, what comes next becomes one message. A worker reads what is
   // called back before what is issued, so a ticket that was not sent yet is called back here.
@@ -79,9 +118,10 @@ void TrainerStream::Send(const TicketRequest& request) {
 }
 
 void TrainerStream::WriteNext() {
-  if (next_.issue.empty() && next_.cancel.empty() && !next_.data.has_value()) return;
-  request_ = EncodeRequest(next_);
+  if (next_.issue.empty() && next_.cancel.empty() && offers_ == nullptr) return;
+  request_ = EncodeRequest(next_, offers_.get());
   next_ = {};
+  offers_.reset();
   writing_ = true;
   StartWrite(&request_);
 }
@@ -89,22 +129,21 @@ void TrainerStream::WriteNext() {
 void TrainerStream::Cancel() { context_.TryCancel(); }
 
 void TrainerStream::OnReadInitialMetadataDone(bool ok) {
-  if (ok) callbacks_.on_up();
+  if (!ok) return;
+  Offer();
+  callbacks_.on_up();
 }
 
 void TrainerStream::OnReadDone(bool ok) {
   if (!ok) {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     ended_ = true;
     RemoveHold();
     return;
   }
-  std::shared_ptr<const TrainerRegion> region;
-  {
-    const std::lock_guard lock(mutex_);
-    region = region_;
-  }
-  const absl::Status decoded = DecodeFrames(frame_, region.get(), callbacks_.on_frame);
+  const Transport& of_the_stream = *options_.transports.back();
+  const absl::Status decoded = DecodeFrames(
+      frame_, open_memory_, [&](Frame frame) { OnFrame(of_the_stream, std::move(frame)); });
   frame_.Clear();
   if (!decoded.ok()) {
     // Where the next frame begins can no longer be trusted, nor which ticket this one answered.
@@ -114,29 +153,39 @@ void TrainerStream::OnReadDone(bool ok) {
 }
 
 void TrainerStream::OnWriteDone(bool ok) {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   writing_ = false;
   if (ended_ || !ok) return;  // after a failed write the read fails too
   WriteNext();
 }
 
 void TrainerStream::OnDone(const grpc::Status& status) {
-  std::unique_ptr<DataReceiver> data;
-  absl::Status reason;
+  const std::vector<Offered>* offered = nullptr;
   {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     ended_ = true;
-    data = std::move(data_);
-    reason = broken_;
+    offered = offered_.get();
   }
-  data.reset();  // no frame comes after on_down
-  if (reason.ok()) {
-    reason =
+  Ending ending;
+  if (offered != nullptr) {
+    for (const Offered& one : *offered) one.receiver->End();  // no frame comes after on_down
+    for (const Offered& one : *offered) ending.accepted.push_back(one.transport);
+  }
+  {
+    const base::MutexLock lock(mutex_);
+    ending.status = broken_;
+    ending.unanswered = std::move(unanswered_);
+  }
+  std::erase_if(ending.accepted, [&](const Transport* transport) {
+    return std::count(ending.unanswered.begin(), ending.unanswered.end(), transport) > 0;
+  });
+  if (ending.status.ok()) {
+    ending.status =
         absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
   }
-  const std::function<void(absl::Status)> on_down = callbacks_.on_down;
+  const std::function<void(const Ending&)> on_down = callbacks_.on_down;
   self_.reset();  // this object may be gone from here on
-  on_down(reason);
+  on_down(ending);
 }
 
 }  // namespace hetero::feed

@@ -5,13 +5,16 @@
 #include <grpcpp/support/byte_buffer.h>
 #include <grpcpp/support/client_callback.h>
 
+#include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
+#include <string>
+#include <vector>
 
 #include "absl/status/status.h"
-#include "runtime/feed/data_receiver.h"
-#include "runtime/feed/wire.h"
+#include "base/mutex.h"
+#include "runtime/feed/transport/transport.h"
+#include "runtime/feed/wire/messages.h"
 
 namespace hetero::feed {
 
@@ -20,21 +23,28 @@ namespace hetero::feed {
 // last. The channel's owner outlives that call: a last reference must not go on gRPC's own thread.
 class TrainerStream : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
-  // Called on gRPC's threads, with no lock held; never from inside Dial() or Send().
+  struct Options {
+    Transports transports;  // to be offered
+    std::string address;    // ReceiverContext's
+    bool secured = true;
+    int64_t byte_budget = 0;
+  };
+  // How it went, and what the worker made of the transports that were offered.
+  struct Ending {
+    absl::Status status;
+    Transports accepted, unanswered;
+  };
+  // Called with no lock held, on gRPC's threads and the transports'; never from inside Dial() or
+  // Send().
   struct Callbacks {
     std::function<void()> on_up;          // the worker answered
-    std::function<void(Frame)> on_frame;  // decoded; batches are checked; from two threads at once
-    std::function<void()> on_data;        // the worker took the data connection up
-    std::function<void(absl::Status)> on_down;
+    std::function<void(Frame)> on_frame;  // decoded; batches are checked; from several threads
+    std::function<void(const Ending&)> on_down;
   };
   static std::shared_ptr<TrainerStream> Dial(const std::shared_ptr<grpc::Channel>& channel,
-                                             Callbacks callbacks);
+                                             Options options, Callbacks callbacks);
+  ~TrainerStream() override;
 
-  // From the next request on the worker may put its batches into `region`.
-  void Share(std::shared_ptr<const TrainerRegion> region);
-  // Opens a data connection beside the stream, on which the worker's frames come once it is there.
-  // Where it cannot be made, they keep coming here. Only once the worker has answered.
-  void OpenData(bool secured);
   // Queues the request; dropped when the stream is broken.
   void Send(const TicketRequest& request);
   // Breaks the stream.
@@ -46,25 +56,38 @@ class TrainerStream : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byt
   void OnDone(const grpc::Status& status) override;
 
  private:
-  explicit TrainerStream(Callbacks callbacks) : callbacks_(std::move(callbacks)) {}
-  void WriteNext();  // with mutex_ held, while nothing is being written
+  struct Offered {
+    const Transport* transport;
+    std::unique_ptr<BatchReceiver> receiver;
+  };
+
+  TrainerStream(Options options, Callbacks callbacks);
+  // Offers the transports to the worker.
+  void Offer();
+  BatchReceiver::Callbacks CallbacksOf(const Transport* transport);
+  absl::StatusOr<NamedMemory> Open(const v1::FrameHeader& header, int64_t bytes);
+  void OnFrame(const Transport& transport, Frame frame) const;
+  // While nothing is being written.
+  void WriteNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Gives the stream up; what comes first counts.
   void Break(const absl::Status& reason);
-  void OnDataEnd(const absl::Status& status, bool dialled);
 
+  const Options options_;
   const Callbacks callbacks_;
+  const OpenMemory open_memory_;
   grpc::ClientContext context_;
   std::shared_ptr<TrainerStream> self_;  // dropped in OnDone
   grpc::ByteBuffer frame_;               // gRPC writes it between StartRead and OnReadDone
 
-  std::mutex mutex_;  // guards all below
-  std::shared_ptr<const TrainerRegion> region_;
-  std::unique_ptr<DataReceiver> data_;
-  absl::Status broken_;       // why the trainer itself gave the stream up
-  TicketRequest next_;        // not handed to gRPC yet
-  grpc::ByteBuffer request_;  // being written
-  bool writing_ = false;
-  bool ended_ = false;  // nothing may be written any more
+  base::Mutex mutex_;
+  std::unique_ptr<const std::vector<Offered>> offered_ ABSL_GUARDED_BY(mutex_);  // null: not yet
+  Transports unanswered_ ABSL_GUARDED_BY(mutex_);
+  absl::Status broken_ ABSL_GUARDED_BY(mutex_);  // why the trainer itself gave the stream up
+  std::unique_ptr<v1::TicketRequest> offers_ ABSL_GUARDED_BY(mutex_);  // not sent yet
+  TicketRequest next_ ABSL_GUARDED_BY(mutex_);                         // not handed to gRPC yet
+  grpc::ByteBuffer request_ ABSL_GUARDED_BY(mutex_);                   // being written
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;  // nothing may be written any more
 };
 
 }  // namespace hetero::feed

@@ -11,11 +11,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "runtime/feed/data_connections.h"
 #include "runtime/feed/feed_listener.h"
 #include "runtime/feed/heap.h"
 #include "runtime/feed/ticket_executor.h"
-#include "runtime/feed/wire.h"
+#include "runtime/feed/wire/messages.h"
 #include "runtime/feed/worker_stream.h"
 
 namespace hetero::feed {
@@ -31,15 +30,15 @@ constexpr int kKeepaliveTimeoutMs = 5'000;
 
 class StreamService : public grpc::CallbackGenericService {
  public:
-  StreamService(TicketExecutor* executor, AtomicCounters* counters)
-      : executor_(executor), counters_(counters) {}
-  // Before the first stream.
-  void SetWaysBeside(WaysBeside ways) { ways_ = ways; }
+  // All outlive the server; `transports` is complete before the first stream.
+  StreamService(TicketExecutor* executor, AtomicCounters* counters,
+                const TransportServers& transports)
+      : executor_(executor), counters_(counters), transports_(transports) {}
 
   grpc::ServerGenericBidiReactor* CreateReactor(
       grpc::GenericCallbackServerContext* context) override {
     if (context->method() == kStreamMethod) {
-      return WorkerStream::Open(executor_, counters_, ways_);
+      return WorkerStream::Open(executor_, counters_, transports_);
     }
     return grpc::CallbackGenericService::CreateReactor(context);
   }
@@ -47,7 +46,7 @@ class StreamService : public grpc::CallbackGenericService {
  private:
   TicketExecutor* executor_;
   AtomicCounters* counters_;
-  WaysBeside ways_;
+  const TransportServers& transports_;
 };
 
 absl::Status CheckAddress(const std::string& address) {
@@ -67,8 +66,9 @@ absl::Status CheckAddress(const std::string& address) {
 class Impl : public WorkerServer {
  public:
   Impl(const Options& options, base::Clock& clock)
-      : executor_({.name = options.name, .threads = options.threads}, clock),
-        service_(&executor_, &counters_) {}
+      : clock_(clock),
+        executor_({.name = options.name, .threads = options.threads}, clock),
+        service_(&executor_, &counters_, transports_) {}
 
   ~Impl() override {
     listener_.reset();
@@ -106,11 +106,18 @@ class Impl : public WorkerServer {
  private:
   using Credentials = std::shared_ptr<grpc::ServerCredentials>;
 
+  void ServeTransports(const Options& options) {
+    for (const Transport* transport : options.transports) {
+      if (!transport->fits(options.listen_address)) continue;
+      auto server = transport->serve({.listen_address = options.listen_address, .clock = clock_});
+      if (server != nullptr) transports_.push_back(std::move(server));
+    }
+  }
+
   // The trainers are on this host.
   absl::Status ListenUnix(const Options& options, const Credentials& credentials,
                           grpc::ServerBuilder* builder) {
-    regions_ = RegionReceiver::Start(RegionSocketPath(options.listen_address));
-    service_.SetWaysBeside({.regions = regions_.get()});
+    ServeTransports(options);
     builder->AddListeningPort(options.listen_address, credentials);
     server_ = builder->BuildAndStart();
     if (server_ == nullptr) {
@@ -124,33 +131,39 @@ class Impl : public WorkerServer {
 
   absl::Status ListenTcp(const Options& options, const Credentials& credentials,
                          grpc::ServerBuilder* builder) {
-    HETERO_ASSIGN_OR_RETURN(listener_, FeedListener::Bind(options.listen_address));
+    HETERO_ASSIGN_OR_RETURN(listener_, FeedListener::Bind(options.listen_address, clock_));
     acceptor_ = builder->experimental().AddExternalConnectionAcceptor(
         grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials);
-    connections_ = std::make_unique<DataConnections>();
-    service_.SetWaysBeside({.connections = connections_.get()});
+    ServeTransports(options);
     server_ = builder->BuildAndStart();
     if (server_ == nullptr) {
       return absl::UnavailableError(absl::StrCat(options.name, ": gRPC's server does not start"));
     }
-    listener_->Start(
-        {.to_grpc =
-             [this](int listener, int connection) {
-               grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
-               parameters.listener_fd = listener;
-               parameters.fd = connection;
-               acceptor_->HandleNewConnection(&parameters);
-             },
-         .to_data = [this](int connection) { connections_->Accept(connection); }});
+    FeedListener::Callbacks callbacks;
+    callbacks.to_grpc = [this](int listener, int connection) {
+      grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
+      parameters.listener_fd = listener;
+      parameters.fd = connection;
+      acceptor_->HandleNewConnection(&parameters);
+    };
+    for (const auto& transport : transports_) {
+      if (transport->preamble().empty()) continue;
+      callbacks.routes.push_back({transport->preamble(), [&transport = *transport](int connection) {
+                                    transport.TakeConnection(connection);
+                                  }});
+    }
+    listener_->Start(std::move(callbacks));
     const std::string& asked = options.listen_address;
     address_ = absl::StrCat(asked.substr(0, asked.rfind(':')), ":", listener_->port());
     return absl::OkStatus();
   }
 
+  base::Clock& clock_;
   AtomicCounters counters_;
-  std::unique_ptr<RegionReceiver> regions_;
+  // Destroyed after the executor, which asks them for memory. Their own threads find every stream
+  // ended by then, and leave the executor alone.
+  TransportServers transports_;
   TicketExecutor executor_;
-  std::unique_ptr<DataConnections> connections_;
   StreamService service_;
   std::string address_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;

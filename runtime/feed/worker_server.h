@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/tls.h"
 #include "runtime/feed/sample_producer.h"
+#include "runtime/feed/transport/transports.h"
 
 namespace hetero::feed {
 
@@ -27,6 +28,7 @@ class WorkerServer {
     base::TlsOptions tls;
     std::string name;  // "cpu-0", for Batch::producer and logs
     int threads = 1;
+    Transports transports = EveryTransport();  // those that fit the address are served
   };
   // Binds at once, so that the address is known before the job is; tickets wait until SetProducer.
   // kInvalidArgument: a unix path longer than the system allows; kUnavailable: the address cannot

@@ -1,22 +1,24 @@
 #include "runtime/feed/worker_stream.h"
 
+#include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "base/log.h"
+#include "hetero/v1/feed.pb.h"
 
 namespace hetero::feed {
 namespace {
-constexpr int64_t kWorthSharing = 16 << 10;  // bytes; smaller batches travel with their frames
 constexpr double kBriskSeconds = 0.001;
-constexpr size_t kMostJoined = 1 << 20;  // bytes of frames that go as one message
 }  // namespace
 
 WorkerStream* WorkerStream::Open(TicketExecutor* executor, AtomicCounters* counters,
-                                 WaysBeside ways) {
-  auto* stream = new WorkerStream(executor, counters, ways);
+                                 const TransportServers& transports) {
+  auto* stream = new WorkerStream(executor, counters);
   stream->self_.reset(stream);
+  for (const auto& transport : transports) {
+    stream->senders_.push_back(transport->NewSender(stream->self_));
+  }
   // The trainer takes the metadata as the sign that this worker is there.
   stream->StartSendInitialMetadata();
   stream->StartRead(&stream->request_);
@@ -25,44 +27,18 @@ WorkerStream* WorkerStream::Open(TicketExecutor* executor, AtomicCounters* count
 
 void WorkerStream::OnReadDone(bool ok) {
   if (!ok) return End(grpc::Status::OK);  // the trainer has gone, or the server shuts down
-  const absl::StatusOr<TicketRequest> request = DecodeRequest(request_);
+  v1::TicketRequest offers;
+  const absl::StatusOr<TicketRequest> request = DecodeRequest(request_, &offers);
   if (!request.ok()) {
     log::Warning("a trainer's stream is closed", {{"error", request.status().message()}});
     return End(
         grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, std::string(request.status().message())));
   }
-  if (request->region_token != 0 && ways_.regions != nullptr) {
-    const std::lock_guard lock(mutex_);
-    region_token_ = request->region_token;
-  }
-  if (request->data.has_value() && ways_.connections != nullptr) ExpectData(*request->data);
+  for (const auto& sender : senders_) sender->Accept(offers);
   for (const int64_t id : request->cancel) CancelTicket(id);
   for (const Ticket& ticket : request->issue) Submit(ticket);
   request_.Clear();
   StartRead(&request_);
-}
-
-void WorkerStream::ExpectData(const DataOffer& offer) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (data_id_ != 0) return;  // once for each stream
-    data_id_ = offer.id;
-  }
-  const std::shared_ptr<WorkerStream> self = self_;
-  ways_.connections->Expect(
-      offer,
-      {.on_open = [self](std::shared_ptr<DataConnection> data) { self->OnData(std::move(data)); },
-       .on_broken =
-           [self](const absl::Status& status) {
-             self->End(grpc::Status(grpc::StatusCode::UNAVAILABLE, std::string(status.message())));
-           }});
-}
-
-void WorkerStream::OnData(std::shared_ptr<DataConnection> data) {
-  const std::lock_guard lock(mutex_);
-  if (ended_) return data->Close();
-  data_ = std::move(data);
-  if (!writing_) WriteNext();
 }
 
 void WorkerStream::Submit(const Ticket& ticket) {
@@ -73,47 +49,33 @@ void WorkerStream::Submit(const Ticket& ticket) {
     self->SendResult(done, std::move(batch));
   };
   callbacks.slabs = [self](int64_t bytes) { return self->SlabFor(bytes); };
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   queued_[ticket.id] = executor_.Submit(ticket, std::move(callbacks));
 }
 
 void WorkerStream::CancelTicket(int64_t id) {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   const auto it = queued_.find(id);
   if (it == queued_.end()) return;
   executor_.Cancel(it->second);
   queued_.erase(it);
 }
 
-void WorkerStream::CancelAll() {
-  const std::lock_guard lock(mutex_);
-  for (const auto& [id, handle] : queued_) executor_.Cancel(handle);
-  queued_.clear();
-}
-
 void WorkerStream::SendStarted(const Ticket& ticket) {
   grpc::ByteBuffer frame = EncodeStarted(ticket);
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   queued_.erase(ticket.id);
   if (ended_) return;
   frames_.push_back(std::move(frame));
   // Where tickets take no time, the word of it goes with the batch, which is as good as there.
-  if (!writing_ && !brisk_) WriteNext();
+  if (!writing_ && !brisk_) SendQueued();
 }
 
 Slab WorkerStream::SlabFor(int64_t bytes) {
-  std::shared_ptr<WorkerRegion> region;
-  if (bytes >= kWorthSharing) {
-    const std::lock_guard lock(mutex_);
-    if (region_token_ != 0) {
-      // The region takes another way than the word of it, and may come later.
-      region_ = ways_.regions->Take(region_token_);
-      if (region_ != nullptr) region_token_ = 0;
-    }
-    region = region_;
+  for (const auto& sender : senders_) {
+    if (std::optional<Slab> slab = sender->Allocate(bytes)) return *std::move(slab);
   }
-  std::optional<Slab> slab = region != nullptr ? region->Allocate(bytes) : std::nullopt;
-  return slab.has_value() ? *std::move(slab) : Slab(bytes);
+  return Slab(bytes);
 }
 
 void WorkerStream::SendResult(const Ticket& ticket, absl::StatusOr<std::unique_ptr<Batch>> batch) {
@@ -128,48 +90,56 @@ void WorkerStream::SendResult(const Ticket& ticket, absl::StatusOr<std::unique_p
   counters_.bytes += (*batch)->images.size();
   const bool brisk = (*batch)->work_seconds < kBriskSeconds;
   Send(EncodeBatch(*std::move(batch)));
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   brisk_ = brisk;
 }
 
 void WorkerStream::Send(grpc::ByteBuffer frame) {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   if (ended_) return;
   frames_.push_back(std::move(frame));
-  if (!writing_) WriteNext();
+  if (!writing_) SendQueued();
 }
 
-void WorkerStream::WriteNext() {
+void WorkerStream::SendQueued() {
   if (frames_.empty()) return;
-  if (data_ != nullptr) return data_->Send(&frames_);
-  std::vector<grpc::ByteBuffer> joined;
-  size_t bytes = 0;
-  do {
-    bytes += frames_.front().Length();
-    joined.push_back(std::move(frames_.front()));
-    frames_.pop_front();
-  } while (!frames_.empty() && bytes + frames_.front().Length() <= kMostJoined);
-  message_ = joined.size() == 1 ? joined.front() : JoinFrames(joined);
+  for (const auto& sender : senders_) {
+    if (sender->Send(&frames_)) return;
+  }
+}
+
+void WorkerStream::Write(grpc::ByteBuffer message) {
+  mutex_.AssertHeld();  // Send() is called with it
+  message_ = std::move(message);
   writing_ = true;
   StartWrite(&message_);
 }
 
 void WorkerStream::OnWriteDone(bool ok) {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   writing_ = false;
   message_.Clear();
   if (ended_ || !ok) return;  // after a failed write the read fails too, and ends the stream
-  WriteNext();
+  SendQueued();
+}
+
+void WorkerStream::OnReady() {
+  const base::MutexLock lock(mutex_);
+  if (!ended_ && !writing_) SendQueued();
+}
+
+void WorkerStream::Break(const absl::Status& reason) {
+  End(grpc::Status(grpc::StatusCode::UNAVAILABLE, std::string(reason.message())));
 }
 
 void WorkerStream::End(const grpc::Status& status) {
-  CancelAll();
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   if (ended_) return;
   ended_ = true;
-  if (data_id_ != 0) ways_.connections->Forget(data_id_);
-  if (data_ != nullptr) data_->Close();
-  Finish(status);
+  for (const auto& [id, handle] : queued_) executor_.Cancel(handle);
+  queued_.clear();
+  for (const auto& sender : senders_) sender->End();
+  Finish(status);  // from here on the server may be gone
 }
 
 void WorkerStream::OnDone() { const std::shared_ptr<WorkerStream> last = std::move(self_); }

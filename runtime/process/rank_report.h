@@ -12,8 +12,8 @@
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "hetero/v1/membership.pb.h"
-#include "runtime/feed/batch.h"
 #include "runtime/feed/batch_stream.h"
+#include "runtime/feed/wire/batch.h"
 #include "runtime/job/schedule.h"
 #include "runtime/job/stream_digest.h"
 

@@ -69,8 +69,6 @@ feed::StreamStats Sum(const feed::StreamStats& a, const feed::StreamStats& b) {
           .tickets_reissued = a.tickets_reissued + b.tickets_reissued,
           .duplicates_dropped = a.duplicates_dropped + b.duplicates_dropped,
           .tickets_moved = a.tickets_moved + b.tickets_moved,
-          .batches_in_place = a.batches_in_place + b.batches_in_place,
-          .batches_direct = a.batches_direct + b.batches_direct,
           .batches_damaged = a.batches_damaged + b.batches_damaged};
 }
 

@@ -5,7 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "runtime/feed/batch.h"
+#include "runtime/feed/wire/batch.h"
 #include "runtime/job/step_plan.h"
 #include "runtime/train/process_group/agreement.h"
 

@@ -22,6 +22,7 @@
 #include "base/crc32c.h"
 #include "base/log.h"
 #include "runtime/feed/ticket_client.h"
+#include "runtime/feed/transport/grpc_transport.h"
 #include "runtime/feed/worker_server.h"
 #include "runtime/job/schedule.h"
 #include "tests/unit/base/test_certificates.h"
@@ -190,7 +191,7 @@ Figures RawSockets(int64_t batch_bytes, int64_t batches) {
 // gRPC must not have been used in a process that forks, so both ends are children.
 Figures Feed(const std::string& listen, const base::TlsOptions& server_tls,
              const base::TlsOptions& client_tls, api::ImageShape shape, int64_t samples,
-             int64_t batches, bool data_connections = true) {
+             int64_t batches, const feed::Transports& transports = feed::EveryTransport()) {
   Child worker([&](int ready, int until) {
     const ReadyProducer producer(shape);
     auto server = feed::WorkerServer::Start(
@@ -211,7 +212,7 @@ Figures Feed(const std::string& listen, const base::TlsOptions& server_tls,
     const auto client = feed::TicketClient::Start({.byte_budget = int64_t{40} << 20,
                                                    .local_threads = 0,
                                                    .tls = client_tls,
-                                                   .data_connections = data_connections},
+                                                   .transports = transports},
                                                   &schedule, &producer, base::Clock::Real());
     client->SetRoster({{"cpu-0", address, 1}});
     const auto take = [&client] {
@@ -261,6 +262,7 @@ int Main(int rounds, const std::string& only) {
   const std::string tcp = "127.0.0.1:0", unix_path = "unix:" + folder + "/cpu.sock";
   // Too long for a second socket beside it, over which memory could be shared.
   const std::string sent_path = "unix:" + folder + "/" + std::string(105 - folder.size(), 'x');
+  const feed::Transports grpc = {&feed::kGrpcTransport};
   std::map<std::string, std::vector<Figures>> all;
   for (int round = 0; round <= rounds; ++round) {
     const auto add = [&](const std::string& name, const auto& measure) {
@@ -270,14 +272,14 @@ int Main(int rounds, const std::string& only) {
     };
     add("raw", [&] { return RawSockets(large_bytes, large); });
     add("tcp", [&] { return Feed(tcp, plain, plain, picture, 64, large); });
-    add("grpc", [&] { return Feed(tcp, plain, plain, picture, 64, large, false); });
+    add("grpc", [&] { return Feed(tcp, plain, plain, picture, 64, large, grpc); });
     add("tls", [&] { return Feed(tcp, secure, secure, picture, 64, large); });
-    add("grpc tls", [&] { return Feed(tcp, secure, secure, picture, 64, large, false); });
+    add("grpc tls", [&] { return Feed(tcp, secure, secure, picture, 64, large, grpc); });
     add("unix", [&] { return Feed(sent_path, plain, plain, picture, 64, large); });
     add("shared", [&] { return Feed(unix_path, plain, plain, picture, 64, large); });
     add("small raw", [&] { return RawSockets(small_bytes, many); });
     add("small", [&] { return Feed(tcp, plain, plain, small, 1, many); });
-    add("small grpc", [&] { return Feed(tcp, plain, plain, small, 1, many, false); });
+    add("small grpc", [&] { return Feed(tcp, plain, plain, small, 1, many, grpc); });
     add("small shared", [&] { return Feed(unix_path, plain, plain, small, 1, many); });
   }
   std::filesystem::remove_all(folder);

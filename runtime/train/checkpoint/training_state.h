@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "runtime/feed/batch.h"
+#include "runtime/feed/wire/batch.h"
 #include "runtime/job/stream_digest.h"
 #include "runtime/train/models/model.h"
 #include "runtime/train/optimizer/optimizer.h"

@@ -2,7 +2,7 @@
 
 #include <torch/torch.h>
 
-#include "runtime/feed/batch.h"
+#include "runtime/feed/wire/batch.h"
 #include "runtime/pipeline/pipeline.h"
 #include "runtime/train/device/device.h"
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "runtime/feed/batch.h"
+#include "runtime/feed/wire/batch.h"
 #include "runtime/train/progress/phases.h"
 
 namespace hetero::train {

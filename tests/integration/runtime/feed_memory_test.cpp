@@ -24,6 +24,7 @@
 #include "runtime/feed/worker_server.h"
 #include "runtime/job/schedule.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/transports.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool kSanitized = true;
@@ -61,16 +62,14 @@ class FastProducer : public BatchProducer {
   int64_t sample_bytes() const override { return kMiB; }
 };
 
-enum class Way { kSharedMemory, kDataConnections, kGrpc };
-
 // A hundred workers in a process of their own, so that this one's memory is the trainer's alone.
 class Workers {
  public:
-  explicit Workers(Way way) {
+  explicit Workers(const Transport& transport) {
     int ready[2];
     if (pipe(ready) != 0) std::abort();
     child_ = fork();
-    if (child_ == 0) ServeForEver(way, ready[1]);
+    if (child_ == 0) ServeForEver(transport, ready[1]);
     close(ready[1]);
     addresses_ = fdopen(ready[0], "r");
   }
@@ -96,14 +95,13 @@ class Workers {
   }
 
  private:
-  [[noreturn]] void ServeForEver(Way way, int ready) {
+  [[noreturn]] void ServeForEver(const Transport& transport, int ready) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     const FastProducer producer;
     std::vector<std::unique_ptr<WorkerServer>> servers;
     for (size_t i = 0; i < kWorkers; ++i) {
       auto server = WorkerServer::Start(
-          {.listen_address =
-               way == Way::kSharedMemory ? "unix:" + (folder_ / std::to_string(i)) : "127.0.0.1:0",
+          {.listen_address = testing::ListenAddress(transport, folder_ / std::to_string(i)),
            .tls = {.plain_text = true},
            .name = "cpu"},
           base::Clock::Real());
@@ -120,18 +118,18 @@ class Workers {
   std::FILE* addresses_ = nullptr;
 };
 
-class FeedMemory : public ::testing::TestWithParam<Way> {
+class FeedMemory : public ::testing::TestWithParam<const Transport*> {
  protected:
   // All at once: a process that has used gRPC must not fork.
   static void SetUpTestSuite() {
-    for (const Way way : {Way::kSharedMemory, Way::kDataConnections, Way::kGrpc}) {
-      workers_[way] = std::make_unique<Workers>(way);
+    for (const Transport* transport : EveryTransport()) {
+      workers_[transport] = std::make_unique<Workers>(*transport);
     }
   }
   static void TearDownTestSuite() { workers_.clear(); }
 
-  static inline std::map<Way, std::unique_ptr<Workers>> workers_;
-  const FastProducer producer_;
+  static inline std::map<const Transport*, std::unique_ptr<Workers>> workers_;
+  const FastProducer producer_{};
 };
 
 int64_t ResidentBytes() {
@@ -149,12 +147,11 @@ TEST_P(FeedMemory, HundredFastWorkersAndAPausedTrainerStayInTheBudget) {
       {.training = {.samples = 400, .batch_size_per_worker = 1, .epochs = 1}}, 0);
   constexpr int64_t kBudget = 128 * kMiB;
   {
-    const auto client =
-        TicketClient::Start({.byte_budget = kBudget,
-                             .local_threads = 0,
-                             .tls = {.plain_text = true},
-                             .data_connections = GetParam() == Way::kDataConnections},
-                            &schedule, &producer_, base::Clock::Real());
+    const auto client = TicketClient::Start({.byte_budget = kBudget,
+                                             .local_threads = 0,
+                                             .tls = {.plain_text = true},
+                                             .transports = testing::Only(GetParam())},
+                                            &schedule, &producer_, base::Clock::Real());
     const int64_t before = ResidentBytes();
     client->SetRoster(roster);
     int64_t most_waiting = 0, most_resident = 0;
@@ -181,13 +178,8 @@ TEST_P(FeedMemory, HundredFastWorkersAndAPausedTrainerStayInTheBudget) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, FeedMemory,
-                         ::testing::Values(Way::kSharedMemory, Way::kDataConnections, Way::kGrpc),
-                         [](const auto& info) {
-                           return info.param == Way::kSharedMemory      ? "SharedMemory"
-                                  : info.param == Way::kDataConnections ? "DataConnections"
-                                                                        : "Grpc";
-                         });
+INSTANTIATE_TEST_SUITE_P(Every, FeedMemory, ::testing::ValuesIn(EveryTransport()),
+                         testing::TransportName);
 
 }  // namespace
 }  // namespace hetero::feed

@@ -2,7 +2,6 @@
 // is that of the undisturbed run: the digest covers every sample's bytes.
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <memory>
@@ -12,6 +11,7 @@
 
 #include "tests/integration/runtime/rank_with_workers.h"
 #include "tests/integration/support/proxy.h"
+#include "tests/support/transports.h"
 
 namespace hetero {
 namespace {
@@ -27,27 +27,17 @@ class NetworkFaultTest : public testing::RankWithWorkersTest {
       proxies_.push_back(std::make_unique<Proxy>(ListenAddress(i)));
     }
   }
-  // Of this process alone, so that a worker that is started again finds its port free.
-  std::string ListenAddress(size_t worker) const override {
-    const pid_t pid = getpid();
-    return "127." + std::to_string(64 + (pid >> 16) % 128) + "." +
-           std::to_string((pid >> 8) % 256) + "." + std::to_string(pid % 256) + ":" +
-           std::to_string(7080 + worker);
-  }
+  std::string ListenAddress(size_t worker) const override { return PortOfOwn(worker); }
   std::string AddressOf(size_t worker) const override { return proxies_[worker]->address(); }
 
-  void ExpectFlippedBitsToBeFound() {
-    constexpr int64_t kFlips = 12;
-    proxies_[0]->FlipBits(250'000, kFlips);
-    StartClient();
-    TakeUntilTheFirstWorkerServes("start");
-    ASSERT_NO_FATAL_FAILURE(Take(250));
-    EXPECT_LT(proxies_[0]->flips_left(), kFlips);
-    EXPECT_GT(client_->stats().batches_damaged, 0);
-    ExpectTheUndisturbedStream();
-  }
-
   std::vector<std::unique_ptr<Proxy>> proxies_;
+};
+
+// Over each transport that a network carries.
+class TransportFaultTest : public NetworkFaultTest,
+                           public ::testing::WithParamInterface<const feed::Transport*> {
+ protected:
+  TransportFaultTest() { transports_ = testing::Only(GetParam()); }
 };
 
 TEST_F(NetworkFaultTest, DelayAndSmallPieces) {
@@ -72,24 +62,13 @@ TEST_F(NetworkFaultTest, SlowReader) {
   ExpectTheUndisturbedStream();
 }
 
-TEST_F(NetworkFaultTest, ConnectionsThatBreakAgainAndAgain) {
+TEST_P(TransportFaultTest, ConnectionsThatBreakAgainAndAgain) {
   StartClient();
   for (int i = 0; i < 15; ++i) {
     ASSERT_NO_FATAL_FAILURE(Take(10));
     proxies_[static_cast<size_t>(i % 2)]->BreakAll();
   }
   ExpectTheUndisturbedStream();
-}
-
-TEST_F(NetworkFaultTest, ConnectionsThatBreakWithoutDataConnections) {
-  data_connections_ = false;
-  StartClient();
-  for (int i = 0; i < 15; ++i) {
-    ASSERT_NO_FATAL_FAILURE(Take(10));
-    proxies_[static_cast<size_t>(i % 2)]->BreakAll();
-  }
-  ExpectTheUndisturbedStream();
-  EXPECT_EQ(client_->stats().batches_direct, 0);
 }
 
 TEST_F(NetworkFaultTest, ShortCutThatHeals) {
@@ -115,20 +94,22 @@ TEST_F(NetworkFaultTest, CutThatOutlivesTheConnection) {
   ExpectTheUndisturbedStream();
 }
 
-TEST_F(NetworkFaultTest, BatchesComePastGrpcWhereNothingIsWrong) {
+TEST_P(TransportFaultTest, BatchesComeByItWhereNothingIsWrong) {
   StartClient();
   ExpectTheUndisturbedStream();
-  EXPECT_GT(client_->stats().batches_direct, 500);
+  EXPECT_GT(CameBy(GetParam()->name), 500);
 }
 
-TEST_F(NetworkFaultTest, FlippedBitsAreFoundAndNeverTrainedOn) {
-  ExpectFlippedBitsToBeFound();
-  EXPECT_GT(client_->stats().batches_direct, 0);
-}
-
-TEST_F(NetworkFaultTest, FlippedBitsAreFoundWithoutDataConnections) {
-  data_connections_ = false;
-  ExpectFlippedBitsToBeFound();
+TEST_P(TransportFaultTest, FlippedBitsAreFoundAndNeverTrainedOn) {
+  constexpr int64_t kFlips = 12;
+  proxies_[0]->FlipBits(250'000, kFlips);
+  StartClient();
+  TakeUntilTheFirstWorkerServes("start");
+  ASSERT_NO_FATAL_FAILURE(Take(250));
+  EXPECT_LT(proxies_[0]->flips_left(), kFlips);
+  EXPECT_GT(client_->stats().batches_damaged, 0);
+  ExpectTheUndisturbedStream();
+  EXPECT_GT(CameBy(GetParam()->name), 0);
 }
 
 TEST_F(NetworkFaultTest, KilledAndStartedAgain) {
@@ -150,6 +131,16 @@ TEST_F(NetworkFaultTest, FrozenAndContinued) {
   TakeUntilTheFirstWorkerServes("continued");
   ExpectTheUndisturbedStream();
 }
+
+feed::Transports OfNetworks() {
+  feed::Transports transports = feed::EveryTransport();
+  std::erase_if(transports,
+                [](const feed::Transport* one) { return !one->fits("127.0.0.1:7080"); });
+  return transports;
+}
+
+INSTANTIATE_TEST_SUITE_P(Every, TransportFaultTest, ::testing::ValuesIn(OfNetworks()),
+                         testing::TransportName);
 
 }  // namespace
 }  // namespace hetero

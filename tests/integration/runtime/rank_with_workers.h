@@ -1,6 +1,7 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <iostream>
@@ -8,16 +9,20 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/crc32c.h"
 #include "base/grpc_lifetime.h"
 #include "runtime/feed/digest.h"
 #include "runtime/feed/sample_producer.h"
 #include "runtime/feed/ticket_client.h"
 #include "runtime/feed/ticket_executor.h"
 #include "runtime/feed/ticket_plan.h"
+#include "runtime/feed/transport/transport.h"
+#include "runtime/feed/transport/transports.h"
 #include "runtime/head/server.h"
 #include "tests/integration/support/jobs.h"
 #include "tests/integration/support/program_run.h"
@@ -61,6 +66,13 @@ class RankWithWorkersTest : public ::testing::Test {
   std::string SocketPath(size_t worker) const {
     return folder_ / ("cpu-" + std::to_string(worker));
   }
+  // Of this process alone, so that a worker that is started again finds its port free.
+  static std::string PortOfOwn(size_t worker) {
+    const pid_t pid = getpid();
+    return "127." + std::to_string(64 + (pid >> 16) % 128) + "." +
+           std::to_string((pid >> 8) % 256) + "." + std::to_string(pid % 256) + ":" +
+           std::to_string(7080 + worker);
+  }
   // Where the worker listens, and where the rank finds it.
   virtual std::string ListenAddress(size_t worker) const { return "unix:" + SocketPath(worker); }
   virtual std::string AddressOf(size_t worker) const { return ListenAddress(worker); }
@@ -82,7 +94,7 @@ class RankWithWorkersTest : public ::testing::Test {
     client_ = feed::TicketClient::Start({.byte_budget = 24 * 16 * producer_->sample_bytes(),
                                          .local_threads = 0,
                                          .tls = {.plain_text = true},
-                                         .data_connections = data_connections_},
+                                         .transports = transports_},
                                         schedule_.get(), producer_.get(), base::Clock::Real());
     std::vector<feed::WorkerAddress> roster;
     for (size_t i = 0; i < kWorkers; ++i) {
@@ -120,14 +132,32 @@ class RankWithWorkersTest : public ::testing::Test {
     const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
     std::cout << after << ": worker 0 serves again after " << time.count() << " s\n";
   }
+  int64_t CameBy(std::string_view transport) const {
+    const auto batches = client_->batches_by_transport();
+    const auto it = batches.find(transport);
+    return it == batches.end() ? 0 : it->second;
+  }
+  // Every sample that is held still has the bytes that its checksum was computed of.
+  void ExpectHeldBatchesIntact() const {
+    for (const auto& batch : held_) {
+      const int64_t bytes = batch->images.size() / batch->count();
+      for (int64_t i = 0; i < batch->count(); ++i) {
+        ASSERT_EQ(base::Crc32c(batch->images.data() + i * bytes, static_cast<size_t>(bytes)),
+                  batch->crcs[static_cast<size_t>(i)])
+            << "step " << batch->ticket.step << ", sample " << i;
+      }
+    }
+  }
   void ExpectTheUndisturbedStream() {
     ASSERT_NO_FATAL_FAILURE(Take());
     EXPECT_EQ(next_, schedule_->size());
     const feed::StreamStats stats = client_->stats();
     EXPECT_EQ(stats.samples, kSamples);
     std::cout << stats.tickets_reissued << " tickets issued again, " << stats.duplicates_dropped
-              << " duplicates, " << stats.batches_damaged << " damaged, " << stats.batches_direct
-              << " past gRPC\n";
+              << " duplicates, " << stats.batches_damaged << " damaged\n";
+    for (const auto& [transport, batches] : client_->batches_by_transport()) {
+      std::cout << batches << " batches by " << transport << "\n";
+    }
     EXPECT_EQ(digest_.ToHex(), UndisturbedDigest());
   }
   // Of the same batches, produced in this process without any tickets' way.
@@ -165,7 +195,7 @@ class RankWithWorkersTest : public ::testing::Test {
   job::StreamDigest digest_;
   int64_t next_ = 0;
   int64_t from_first_ = 0;  // batches that worker 0 produced
-  bool data_connections_ = true;
+  feed::Transports transports_ = feed::EveryTransport();
   size_t hold_ = 0;  // how many batches are kept
   std::vector<std::unique_ptr<feed::Batch>> held_;
 };

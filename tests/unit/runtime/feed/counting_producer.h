@@ -11,10 +11,13 @@
 
 namespace hetero::feed {
 
-// A BatchProducer whose samples are a function of (epoch, slot) alone. `gate` can hold it back.
+// A BatchProducer whose samples, `side` x `side` x 3, are a function of (epoch, slot) alone.
+// SetOpen() can hold it back.
 class CountingProducer : public BatchProducer {
  public:
-  static constexpr int64_t kSampleBytes = 12;  // 2 x 2 x 3
+  static constexpr int64_t kSampleBytes = 12;  // of the smallest ones
+
+  explicit CountingProducer(int32_t side = 2) : side_(side) {}
 
   absl::Status Check(const Ticket& ticket) const override {
     if (ticket.epoch == kRefusedEpoch) return absl::InvalidArgumentError("refused epoch");
@@ -24,8 +27,8 @@ class CountingProducer : public BatchProducer {
     const auto count = static_cast<size_t>(ticket.slots.count);
     Batch batch;
     batch.ticket = ticket;
-    batch.shape = {2, 2, 3};
-    batch.images = slabs(kSampleBytes * ticket.slots.count);
+    batch.shape = {side_, side_, 3};
+    batch.images = slabs(sample_bytes() * ticket.slots.count);
     batch.labels.resize(count);
     batch.sample_ids.resize(count);
     batch.crcs.resize(count);
@@ -38,16 +41,16 @@ class CountingProducer : public BatchProducer {
     }
     const int64_t slot = batch->ticket.slots.first + index;
     const auto at = static_cast<size_t>(index);
-    uint8_t* out = batch->images.data() + index * kSampleBytes;
-    std::fill(out, out + kSampleBytes, static_cast<uint8_t>(slot * 7 + batch->ticket.epoch));
+    uint8_t* out = batch->images.data() + index * sample_bytes();
+    std::fill(out, out + sample_bytes(), static_cast<uint8_t>(slot * 7 + batch->ticket.epoch));
     batch->labels[at] = static_cast<int32_t>(slot % 5);
     batch->sample_ids[at] = slot + 1000 * batch->ticket.epoch;
-    batch->crcs[at] = base::Crc32c(out, kSampleBytes);
+    batch->crcs[at] = base::Crc32c(out, static_cast<size_t>(sample_bytes()));
     if (slot == kBadSlot) *bad = BadSample{slot, -1, batch->sample_ids[at], "bad"};
     ++produced;
     return absl::OkStatus();
   }
-  int64_t sample_bytes() const override { return kSampleBytes; }
+  int64_t sample_bytes() const override { return int64_t{side_} * side_ * 3; }
 
   void SetOpen(bool open) {
     const std::lock_guard lock(mutex_);
@@ -60,6 +63,7 @@ class CountingProducer : public BatchProducer {
   mutable std::atomic<int64_t> produced{0};
 
  private:
+  const int32_t side_;
   mutable std::mutex mutex_;  // guards open_
   mutable std::condition_variable opened_;
   bool open_ = true;

@@ -1,5 +1,5 @@
 // Batches past gRPC: what the way there may look like, and what a trainer or a worker does when it
-// is not the way it should be. That the stream stays the same is feed_test's and
+// is not the way it should be. That the stream stays the same is transport_test's and
 // network_fault_test's.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
@@ -14,14 +14,15 @@
 #include <future>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/crc32c.h"
-#include "runtime/feed/data_connections.h"
-#include "runtime/feed/data_receiver.h"
 #include "runtime/feed/feed_listener.h"
+#include "runtime/feed/transport/data_connections.h"
+#include "runtime/feed/transport/data_receiver.h"
 
 namespace hetero::feed {
 namespace {
@@ -58,14 +59,18 @@ grpc::ByteBuffer BatchFrame(int64_t id, int64_t count, bool damaged = false) {
 class DataConnectionTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    auto listener = FeedListener::Bind("127.0.0.1:0");
+    auto listener = FeedListener::Bind("127.0.0.1:0", base::Clock::Real());
     ASSERT_TRUE(listener.ok()) << listener.status();
     listener_ = *std::move(listener);
-    listener_->Start({.to_grpc = [](int, int connection) { close(connection); },
-                      .to_data = [this](int connection) { connections_.Accept(connection); }});
+    Listen([this](int connection) { connections_.Accept(connection); });
   }
   void TearDown() override { listener_.reset(); }
 
+  // `take` gets what begins as a data connection.
+  void Listen(std::function<void(int)> take) {
+    listener_->Start({.to_grpc = [](int, int connection) { close(connection); },
+                      .routes = {{std::string_view(kDataMagic.data(), kDataMagic.size()), take}}});
+  }
   std::string Peer() const { return "ipv4:127.0.0.1:" + std::to_string(listener_->port()); }
 
   void Expect(const DataOffer& offer) {
@@ -120,7 +125,6 @@ class DataConnectionTest : public ::testing::Test {
     EXPECT_EQ(answers_, 1);
     EXPECT_EQ(frames_[0].kind, Frame::Kind::kStarted);
     ASSERT_EQ(frames_[2].kind, Frame::Kind::kBatch);
-    EXPECT_TRUE(frames_[2].direct);
     const Batch& large = *frames_[2].batch;
     ASSERT_EQ(large.images.size(), 1'200'000);
     for (int64_t i = 0; i < large.images.size(); ++i) {
@@ -139,7 +143,7 @@ class DataConnectionTest : public ::testing::Test {
   std::promise<void> all_;
   std::vector<Frame> frames_;
   int answers_ = 0;
-  DataConnections connections_;
+  DataConnections connections_{base::Clock::Real()};
   std::unique_ptr<FeedListener> listener_;
   std::unique_ptr<DataReceiver> receiver_;
 };
@@ -217,11 +221,10 @@ TEST_F(DataConnectionTest, NobodyThereIsNotDialled) {
 // Such as a worker of another version, which takes the connection for a damaged one of gRPC's.
 TEST_F(DataConnectionTest, ClosedWithoutAnAnswerIsSaid) {
   listener_.reset();
-  auto listener = FeedListener::Bind("127.0.0.1:0");
+  auto listener = FeedListener::Bind("127.0.0.1:0", base::Clock::Real());
   ASSERT_TRUE(listener.ok());
   listener_ = *std::move(listener);
-  listener_->Start({.to_grpc = [](int, int connection) { close(connection); },
-                    .to_data = [](int connection) { close(connection); }});
+  Listen([](int connection) { close(connection); });
   Dial(Peer(), {.id = 12, .key = ""});
   const auto [status, dialled] = Ended();
   EXPECT_FALSE(status.ok());
@@ -230,7 +233,7 @@ TEST_F(DataConnectionTest, ClosedWithoutAnAnswerIsSaid) {
 }
 
 TEST_F(DataConnectionTest, WaitingOnesEndWithTheWorker) {
-  auto connections = std::make_unique<DataConnections>();
+  auto connections = std::make_unique<DataConnections>(base::Clock::Real());
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
   connections->Accept(ends[0]);
@@ -257,14 +260,14 @@ TEST(DataReceiver, TakesAddressesAsGrpcWritesThem) {
 }
 
 TEST(FeedListener, NamesWhatItCannotListenOn) {
-  const auto first = FeedListener::Bind("127.0.0.1:0");
+  const auto first = FeedListener::Bind("127.0.0.1:0", base::Clock::Real());
   ASSERT_TRUE(first.ok()) << first.status();
   const std::string taken = "127.0.0.1:" + std::to_string((*first)->port());
-  const absl::Status status = FeedListener::Bind(taken).status();
+  const absl::Status status = FeedListener::Bind(taken, base::Clock::Real()).status();
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
   EXPECT_NE(status.message().find(taken), std::string::npos) << status;
-  EXPECT_TRUE(absl::IsInvalidArgument(FeedListener::Bind("no port").status()));
-  EXPECT_TRUE(FeedListener::Bind("0.0.0.0:0").ok());
+  EXPECT_TRUE(absl::IsInvalidArgument(FeedListener::Bind("no port", base::Clock::Real()).status()));
+  EXPECT_TRUE(FeedListener::Bind("0.0.0.0:0", base::Clock::Real()).ok());
 }
 
 }  // namespace

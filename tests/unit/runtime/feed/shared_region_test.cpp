@@ -1,4 +1,4 @@
-#include "runtime/feed/shared_region.h"
+#include "runtime/feed/transport/shared_region.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -23,8 +23,9 @@
 #include <thread>
 
 #include "counting_producer.h"
-#include "runtime/feed/region_socket.h"
-#include "runtime/feed/wire.h"
+#include "hetero/v1/feed.pb.h"
+#include "runtime/feed/transport/region_socket.h"
+#include "runtime/feed/wire/messages.h"
 
 namespace hetero::feed {
 namespace {
@@ -44,15 +45,19 @@ Pair MakePair(int64_t bytes) {
   return {*trainer, std::make_shared<WorkerRegion>(*mapped)};
 }
 
+absl::StatusOr<Slab> Open(const Pair& pair, const v1::FrameHeader& header, int64_t bytes) {
+  return pair.trainer->Open({header.shared().flag(), header.shared().offset()}, bytes);
+}
+
 // What a worker does with a batch of `bytes` equal bytes; the trainer's view of it.
 Slab Pass(const Pair& pair, int64_t bytes, uint8_t value) {
   std::optional<Slab> written = pair.worker->Allocate(bytes);
   EXPECT_TRUE(written.has_value());
   std::memset(written->data(), value, static_cast<size_t>(bytes));
-  const std::optional<SharedPart> part = written->HandOver();
-  EXPECT_TRUE(part.has_value());
+  v1::FrameHeader header;
+  EXPECT_TRUE(written->HandOver(&header));
   EXPECT_EQ(written->size(), 0);
-  absl::StatusOr<Slab> read = pair.trainer->Open(*part, bytes);
+  absl::StatusOr<Slab> read = Open(pair, header, bytes);
   EXPECT_TRUE(read.ok()) << read.status();
   return *std::move(read);
 }
@@ -96,10 +101,10 @@ TEST(SharedRegionTest, FullRegionSaysSoAndHasRoomAgain) {
   EXPECT_TRUE(pair.worker->Allocate(32 * kKiB).has_value());
 }
 
-TEST(SharedRegionTest, NoMoreBatchesThanSlots) {
-  const Pair pair = MakePair((SharedRegion::kSlots + 8) * 4 * kKiB);
+TEST(SharedRegionTest, NoMoreBatchesThanFlags) {
+  const Pair pair = MakePair((SharedRegion::kFlags + 8) * 4 * kKiB);
   std::vector<Slab> held;
-  for (uint32_t i = 0; i < SharedRegion::kSlots; ++i) held.push_back(Pass(pair, 1, 1));
+  for (uint32_t i = 0; i < SharedRegion::kFlags; ++i) held.push_back(Pass(pair, 1, 1));
   EXPECT_FALSE(pair.worker->Allocate(1).has_value());
   held.pop_back();
   EXPECT_TRUE(pair.worker->Allocate(1).has_value());
@@ -130,7 +135,7 @@ TEST(SharedRegionTest, PartsOutsideTheRegionAreRefused) {
   const Pair pair = MakePair(64 * kKiB);
   const auto size = static_cast<uint64_t>(pair.trainer->size());
   for (const auto& [part, bytes] :
-       {std::pair(SharedPart{SharedRegion::kSlots, 4096}, int64_t{1}),
+       {std::pair(SharedPart{SharedRegion::kFlags, 4096}, int64_t{1}),
         std::pair(SharedPart{0, 0}, int64_t{1}), std::pair(SharedPart{0, size - 8}, int64_t{9}),
         std::pair(SharedPart{0, ~uint64_t{0}}, int64_t{2}),
         std::pair(SharedPart{0, 4096}, static_cast<int64_t>(size))}) {
@@ -191,12 +196,19 @@ TEST(SharedRegionTest, FrameOnlyNamesTheBatchAndDamageIsFound) {
     if (damage) batch->images.data()[3] ^= 1;
     return EncodeBatch(std::move(batch));
   };
-  const auto good = DecodeFrame(encode(false), pair.trainer.get());
+  const OpenMemory open = [&](const v1::FrameHeader& header,
+                              int64_t bytes) -> absl::StatusOr<NamedMemory> {
+    absl::StatusOr<Slab> slab = Open(pair, header, bytes);
+    if (!slab.ok()) return slab.status();
+    return NamedMemory{*std::move(slab), "here"};
+  };
+  const auto good = DecodeFrame(encode(false), open);
   ASSERT_TRUE(good.ok()) << good.status();
   ASSERT_EQ(good->kind, Frame::Kind::kBatch);
   EXPECT_TRUE(good->batch->images.shared());
+  EXPECT_EQ(good->transport, "here");
   EXPECT_EQ(good->batch->images.data()[12], static_cast<uint8_t>(3 * 7));
-  const auto bad = DecodeFrame(encode(true), pair.trainer.get());
+  const auto bad = DecodeFrame(encode(true), open);
   ASSERT_TRUE(bad.ok());
   EXPECT_TRUE(bad->damaged);
   EXPECT_TRUE(absl::IsDataLoss(DecodeFrame(encode(false)).status()));  // a stream without a region

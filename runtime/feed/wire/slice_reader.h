@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "runtime/feed/byte_source.h"
+#include "runtime/feed/wire/byte_source.h"
 
 namespace hetero::feed {
 

@@ -13,7 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/clock.h"
-#include "runtime/feed/byte_source.h"
+#include "runtime/feed/wire/byte_source.h"
 
 // The TCP connection that carries batches from a CPU worker to a trainer beside their gRPC stream,
 // so that the bytes are read straight into the batch. What is said on it, by whom and when:
@@ -22,6 +22,12 @@ namespace hetero::feed {
 
 inline constexpr std::array<char, 8> kDataMagic = {'H', 'E', 'T', 'D', 'A', 'T', 'A', '1'};
 inline constexpr size_t kDataKeyBytes = 32;
+
+// What a trainer says over the stream of the connection that it opens beside it.
+struct DataOffer {
+  uint64_t id = 0;  // random
+  std::string key;  // kDataKeyBytes of it, for TLS; empty: plain text
+};
 
 // Random; empty when the system has no randomness.
 std::string NewDataKey();

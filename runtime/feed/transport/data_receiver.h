@@ -6,8 +6,8 @@
 #include <thread>
 
 #include "absl/status/statusor.h"
-#include "runtime/feed/data_socket.h"
-#include "runtime/feed/wire.h"
+#include "runtime/feed/transport/data_socket.h"
+#include "runtime/feed/wire/messages.h"
 
 namespace hetero::feed {
 
@@ -20,6 +20,7 @@ class DataReceiver {
     std::function<void(Frame)> on_frame;
     // Last: why it ended. Where nobody could be dialled, the worker knows nothing of it.
     std::function<void(const absl::Status&, bool dialled)> on_end;
+    OpenMemory open_memory = NoMemory;
   };
   // `peer` as gRPC writes it: "ipv4:10.0.0.7:7080", "ipv6:%5B::1%5D:7080". kInvalidArgument for any
   // other, kUnavailable when the system has no socket to give.

@@ -3,13 +3,13 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <utility>
 
 #include "absl/status/status.h"
-#include "runtime/feed/shared_region.h"
+#include "base/mutex.h"
+#include "runtime/feed/transport/shared_region.h"
 
 // How a trainer passes a shared region's file on to a CPU worker of its host: over a unix socket
 // beside the feed's own, with a token by which the stream then claims the region. Whoever can reach
@@ -40,8 +40,8 @@ class RegionReceiver {
 
   const std::string path_;
   const int listener_;
-  std::mutex mutex_;  // guards offered_
-  std::deque<std::pair<uint64_t, std::shared_ptr<WorkerRegion>>> offered_;
+  base::Mutex mutex_;
+  std::deque<std::pair<uint64_t, std::shared_ptr<WorkerRegion>>> offered_ ABSL_GUARDED_BY(mutex_);
   std::jthread thread_;
 };
 

@@ -2,19 +2,19 @@
 
 #include <grpcpp/support/byte_buffer.h>
 
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <list>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <thread>
 
 #include "absl/status/status.h"
-#include "runtime/feed/data_socket.h"
-#include "runtime/feed/wire.h"
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "runtime/feed/transport/data_socket.h"
+#include "runtime/feed/wire/messages.h"
 
 namespace hetero::feed {
 
@@ -33,17 +33,17 @@ class DataConnection {
   absl::Status SendQueued();  // until it ends; kCancelled after Close()
 
   DataSocket socket_;
-  std::mutex mutex_;  // guards all below
-  std::condition_variable changed_;
-  std::deque<grpc::ByteBuffer> frames_;
-  bool closed_ = false;
+  base::Mutex mutex_;
+  base::CondVar changed_;
+  std::deque<grpc::ByteBuffer> frames_ ABSL_GUARDED_BY(mutex_);
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 // All data connections of a worker: brings those that trainers open together with the streams on
 // which they were offered. A thread for each. Thread-safe.
 class DataConnections {
  public:
-  DataConnections() = default;
+  explicit DataConnections(base::Clock& clock) : clock_(clock) {}
   ~DataConnections();  // closes all, and calls nobody any more
 
   struct Callbacks {  // on the connection's thread, with no lock held
@@ -70,15 +70,17 @@ class DataConnections {
     std::jthread thread;
   };
 
+  // On the connection's own thread.
   void Serve(Open* open);
   // The stream's side of it, once that has come; waits for a while.
   absl::StatusOr<Expected> Greet(DataSocket* socket);
 
-  std::mutex mutex_;  // guards all below
-  std::condition_variable changed_;
-  std::map<uint64_t, Expected> expected_;
-  std::list<Open> open_;
-  bool stopping_ = false;
+  base::Clock& clock_;
+  base::Mutex mutex_;
+  base::CondVar changed_;
+  std::map<uint64_t, Expected> expected_ ABSL_GUARDED_BY(mutex_);
+  std::list<Open> open_ ABSL_GUARDED_BY(mutex_);
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace hetero::feed

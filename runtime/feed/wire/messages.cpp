@@ -1,4 +1,4 @@
-#include "runtime/feed/wire.h"
+#include "runtime/feed/wire/messages.h"
 
 #include <array>
 #include <cstring>
@@ -12,7 +12,7 @@
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "hetero/v1/feed.pb.h"
-#include "runtime/feed/slice_reader.h"
+#include "runtime/feed/wire/slice_reader.h"
 
 namespace hetero::feed {
 namespace {
@@ -98,8 +98,7 @@ v1::FrameHeader BatchHeader(const Batch& batch) {
   return header;
 }
 
-// Bytes of the tensor that `header` announces, checked against what is left of the frame or, in
-// shared memory, of the region.
+// Bytes of the tensor that `header` announces, no more than `left`.
 absl::StatusOr<int64_t> TensorBytes(const v1::FrameHeader& header, size_t left) {
   const int64_t count = header.ticket().count();
   const auto bad = [&](auto... what) {
@@ -127,22 +126,19 @@ absl::StatusOr<int64_t> TensorBytes(const v1::FrameHeader& header, size_t left) 
 }
 
 absl::StatusOr<Frame> DecodeBatch(const v1::FrameHeader& header, Frame frame,
-                                  const TrainerRegion* region, ByteSource* reader) {
-  if (header.has_shared() && region == nullptr) {
-    return absl::DataLossError(absl::StrCat("batch frame of ticket ", header.ticket().id(),
-                                            ": in shared memory, but this stream has none"));
-  }
-  const absl::StatusOr<int64_t> bytes = TensorBytes(
-      header, header.has_shared() ? static_cast<size_t>(region->size()) : reader->left());
+                                  const OpenMemory& open_memory, ByteSource* reader) {
+  const bool named = header.place_case() != v1::FrameHeader::PLACE_NOT_SET;
+  const absl::StatusOr<int64_t> bytes =
+      TensorBytes(header, named ? std::numeric_limits<size_t>::max() : reader->left());
   if (!bytes.ok()) return bytes.status();
   auto batch = std::make_unique<Batch>();
   batch->ticket = frame.ticket;
   batch->shape = {header.height(), header.width(), header.channels()};
-  if (header.has_shared()) {
-    absl::StatusOr<Slab> slab =
-        region->Open({header.shared().slot(), header.shared().offset()}, *bytes);
-    if (!slab.ok()) return slab.status();
-    batch->images = *std::move(slab);
+  if (named) {
+    absl::StatusOr<NamedMemory> memory = open_memory(header, *bytes);
+    if (!memory.ok()) return memory.status();
+    batch->images = std::move(memory->slab);
+    frame.transport = memory->transport;
   } else {
     batch->images = Slab(*bytes);
   }
@@ -159,7 +155,7 @@ absl::StatusOr<Frame> DecodeBatch(const v1::FrameHeader& header, Frame frame,
   const int64_t sample_bytes = batch->count() == 0 ? 0 : *bytes / batch->count();
   uint8_t* out = batch->images.data();
   for (int64_t i = 0; i < batch->count(); ++i, out += sample_bytes) {
-    if (!header.has_shared()) {
+    if (!named) {
       HETERO_RETURN_IF_ERROR(reader->Read(out, static_cast<size_t>(sample_bytes)));
     }
     crc = base::Crc32c(out, static_cast<size_t>(sample_bytes), crc);  // while it is in the cache
@@ -201,7 +197,12 @@ absl::StatusOr<v1::FrameHeader> ReadHeader(ByteSource* reader) {
 
 }  // namespace
 
-absl::StatusOr<Frame> ReadFrame(const TrainerRegion* region, ByteSource* reader) {
+absl::StatusOr<NamedMemory> NoMemory(const v1::FrameHeader& header, int64_t /*bytes*/) {
+  return absl::DataLossError(absl::StrCat("batch frame of ticket ", header.ticket().id(),
+                                          ": in memory that this stream does not have"));
+}
+
+absl::StatusOr<Frame> ReadFrame(const OpenMemory& open_memory, ByteSource* reader) {
   const absl::StatusOr<v1::FrameHeader> header = ReadHeader(reader);
   if (!header.ok()) return header.status();
   const absl::StatusOr<Ticket> ticket = FromProto(header->ticket());
@@ -211,7 +212,7 @@ absl::StatusOr<Frame> ReadFrame(const TrainerRegion* region, ByteSource* reader)
   frame.ticket = *ticket;
   if (header->kind() == v1::FrameHeader::BATCH) {
     frame.kind = Frame::Kind::kBatch;
-    return DecodeBatch(*header, std::move(frame), region, reader);
+    return DecodeBatch(*header, std::move(frame), open_memory, reader);
   }
   if (header->kind() == v1::FrameHeader::STARTED) return frame;
   if (header->kind() != v1::FrameHeader::FAILED) {
@@ -224,37 +225,31 @@ absl::StatusOr<Frame> ReadFrame(const TrainerRegion* region, ByteSource* reader)
   return frame;
 }
 
-grpc::ByteBuffer EncodeRequest(const TicketRequest& request) {
+grpc::ByteBuffer EncodeRequest(const TicketRequest& request, const v1::TicketRequest* offers) {
   v1::TicketRequest proto;
+  if (offers != nullptr) proto = *offers;
   for (const Ticket& ticket : request.issue) ToProto(ticket, proto.add_issue());
   proto.mutable_cancel()->Assign(request.cancel.begin(), request.cancel.end());
-  proto.set_region_token(request.region_token);
-  if (request.data.has_value()) {
-    proto.mutable_data()->set_id(request.data->id);
-    proto.mutable_data()->set_key(request.data->key);
-  }
   const grpc::Slice slice(proto.SerializeAsString());
   return grpc::ByteBuffer(&slice, 1);
 }
 
-absl::StatusOr<TicketRequest> DecodeRequest(const grpc::ByteBuffer& buffer) {
+absl::StatusOr<TicketRequest> DecodeRequest(const grpc::ByteBuffer& buffer,
+                                            v1::TicketRequest* offers) {
   absl::StatusOr<SliceReader> reader = SliceReader::Open(buffer);
   if (!reader.ok()) return reader.status();
   std::string bytes(reader->left(), '\0');
   HETERO_RETURN_IF_ERROR(reader->Read(bytes.data(), bytes.size()));
-  v1::TicketRequest proto;
-  if (!proto.ParseFromString(bytes)) {
+  if (!offers->ParseFromString(bytes)) {
     return absl::InvalidArgumentError("the trainer's message is not a TicketRequest");
   }
   TicketRequest request;
-  for (const v1::Ticket& ticket : proto.issue()) {
+  for (const v1::Ticket& ticket : offers->issue()) {
     absl::StatusOr<Ticket> issued = FromProto(ticket);
     if (!issued.ok()) return issued.status();
     request.issue.push_back(*issued);
   }
-  request.cancel.assign(proto.cancel().begin(), proto.cancel().end());
-  request.region_token = proto.region_token();
-  if (proto.has_data()) request.data = DataOffer{proto.data().id(), proto.data().key()};
+  request.cancel.assign(offers->cancel().begin(), offers->cancel().end());
   return request;
 }
 
@@ -279,10 +274,7 @@ grpc::ByteBuffer EncodeFailed(const Ticket& ticket, const absl::Status& error) {
 
 grpc::ByteBuffer EncodeBatch(std::unique_ptr<Batch> batch) {
   v1::FrameHeader fields = BatchHeader(*batch);
-  if (const std::optional<SharedPart> part = batch->images.HandOver()) {
-    fields.mutable_shared()->set_slot(part->slot);
-    fields.mutable_shared()->set_offset(part->offset);
-  }
+  batch->images.HandOver(&fields);
   const grpc::Slice header = HeaderSlice(fields);
   if (batch->images.size() == 0) return grpc::ByteBuffer(&header, 1);
   uint8_t* data = batch->images.data();
@@ -301,22 +293,22 @@ grpc::ByteBuffer JoinFrames(const std::vector<grpc::ByteBuffer>& frames) {
   return grpc::ByteBuffer(all.data(), all.size());
 }
 
-absl::Status DecodeFrames(const grpc::ByteBuffer& buffer, const TrainerRegion* region,
+absl::Status DecodeFrames(const grpc::ByteBuffer& buffer, const OpenMemory& open_memory,
                           const std::function<void(Frame)>& on_frame) {
   absl::StatusOr<SliceReader> reader = SliceReader::Open(buffer);
   if (!reader.ok()) return reader.status();
   do {
-    absl::StatusOr<Frame> frame = ReadFrame(region, &*reader);
+    absl::StatusOr<Frame> frame = ReadFrame(open_memory, &*reader);
     if (!frame.ok()) return frame.status();
     on_frame(*std::move(frame));
   } while (reader->left() > 0);
   return absl::OkStatus();
 }
 
-absl::StatusOr<Frame> DecodeFrame(const grpc::ByteBuffer& buffer, const TrainerRegion* region) {
+absl::StatusOr<Frame> DecodeFrame(const grpc::ByteBuffer& buffer, const OpenMemory& open_memory) {
   std::vector<Frame> frames;
   const absl::Status status =
-      DecodeFrames(buffer, region, [&](Frame frame) { frames.push_back(std::move(frame)); });
+      DecodeFrames(buffer, open_memory, [&](Frame frame) { frames.push_back(std::move(frame)); });
   if (!status.ok()) return status;
   if (frames.size() != 1) {
     return absl::DataLossError(absl::StrCat(frames.size(), " feed frames in the place of one"));

@@ -1,4 +1,4 @@
-#include "runtime/feed/data_receiver.h"
+#include "runtime/feed/transport/data_receiver.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -100,10 +100,9 @@ void DataReceiver::Run(const sockaddr_storage& address, socklen_t size) {
   absl::Status status = Open(address, size, &dialled);
   if (status.ok()) callbacks_.on_answer();
   while (status.ok()) {
-    absl::StatusOr<Frame> frame = ReadFrame(nullptr, socket_.get());
+    absl::StatusOr<Frame> frame = ReadFrame(callbacks_.open_memory, socket_.get());
     status = frame.status();
     if (!frame.ok()) break;
-    frame->direct = true;
     callbacks_.on_frame(*std::move(frame));
   }
   callbacks_.on_end(status, dialled);

@@ -1,4 +1,4 @@
-#include "runtime/feed/wire.h"
+#include "runtime/feed/wire/messages.h"
 
 #include <gtest/gtest.h>
 
@@ -6,6 +6,7 @@
 #include <string>
 
 #include "counting_producer.h"
+#include "hetero/v1/feed.pb.h"
 
 namespace hetero::feed {
 namespace {
@@ -44,7 +45,7 @@ grpc::ByteBuffer Buffer(const std::string& bytes, size_t part = 7) {
   return grpc::ByteBuffer(slices.data(), slices.size());
 }
 
-TEST(WireTest, BatchSurvivesTheTrip) {
+TEST(MessagesTest, BatchSurvivesTheTrip) {
   const std::unique_ptr<Batch> sent = MakeBatch();
   absl::StatusOr<Frame> frame = DecodeFrame(Buffer(Bytes(EncodeBatch(MakeBatch()))));
   ASSERT_TRUE(frame.ok()) << frame.status();
@@ -63,7 +64,7 @@ TEST(WireTest, BatchSurvivesTheTrip) {
   EXPECT_EQ(reinterpret_cast<uintptr_t>(frame->batch->images.data()) % 64, 0u);
 }
 
-TEST(WireTest, TensorBytesAreBorrowed) {
+TEST(MessagesTest, TensorBytesAreBorrowed) {
   std::unique_ptr<Batch> batch = MakeBatch();
   const uint8_t* data = batch->images.data();
   const size_t size = static_cast<size_t>(batch->images.size());
@@ -75,19 +76,21 @@ TEST(WireTest, TensorBytesAreBorrowed) {
   EXPECT_EQ(slices[1].size(), size);
 }
 
-TEST(WireTest, StartedFailedAndRequestsSurviveTheTrip) {
+TEST(MessagesTest, StartedFailedAndRequestsSurviveTheTrip) {
   EXPECT_EQ(DecodeFrame(EncodeStarted(kTicket))->ticket, kTicket);
   const absl::Status error = absl::NotFoundError("no file");
   EXPECT_EQ(DecodeFrame(EncodeFailed(kTicket, error))->error, error);
+  v1::TicketRequest offers, received;
+  offers.set_region_token(9);
   const absl::StatusOr<TicketRequest> request =
-      DecodeRequest(EncodeRequest({{kTicket}, {7, 8}, 9}));
+      DecodeRequest(EncodeRequest({{kTicket}, {7, 8}}, &offers), &received);
   ASSERT_TRUE(request.ok());
   EXPECT_EQ(request->issue, std::vector<Ticket>{kTicket});
   EXPECT_EQ(request->cancel, (std::vector<int64_t>{7, 8}));
-  EXPECT_EQ(request->region_token, 9u);
+  EXPECT_EQ(received.region_token(), 9u);
 }
 
-TEST(WireTest, WordsThatAreNotUtf8DoNotCostTheFrame) {
+TEST(MessagesTest, WordsThatAreNotUtf8DoNotCostTheFrame) {
   const std::string name = "train/caf\xE9.jpg";  // Latin-1
   const std::string shown = "train/caf\xEF\xBF\xBD.jpg";
   const absl::StatusOr<Frame> failed =
@@ -110,11 +113,11 @@ TEST(WireTest, WordsThatAreNotUtf8DoNotCostTheFrame) {
   EXPECT_EQ(cut->error.message(), std::string(4095, 'x'));
 }
 
-TEST(WireTest, JoinedFramesComeApartInOrder) {
+TEST(MessagesTest, JoinedFramesComeApartInOrder) {
   const grpc::ByteBuffer joined = JoinFrames({EncodeStarted(kTicket), EncodeBatch(MakeBatch()),
                                               EncodeFailed(kTicket, absl::AbortedError("x"))});
   std::vector<Frame::Kind> kinds;
-  EXPECT_TRUE(DecodeFrames(joined, nullptr, [&](Frame frame) {
+  EXPECT_TRUE(DecodeFrames(joined, NoMemory, [&](Frame frame) {
                 EXPECT_EQ(frame.ticket, kTicket);
                 kinds.push_back(frame.kind);
               }).ok());
@@ -122,7 +125,7 @@ TEST(WireTest, JoinedFramesComeApartInOrder) {
                                              Frame::Kind::kFailed}));
 }
 
-TEST(WireTest, EveryFlippedBitIsFound) {
+TEST(MessagesTest, EveryFlippedBitIsFound) {
   const std::string good = Bytes(EncodeBatch(MakeBatch()));
   for (size_t bit = 0; bit < good.size() * 8; ++bit) {
     std::string damaged = good;
@@ -136,7 +139,7 @@ TEST(WireTest, EveryFlippedBitIsFound) {
   }
 }
 
-TEST(WireTest, TruncatedExtendedAndRandomFramesAreErrors) {
+TEST(MessagesTest, TruncatedExtendedAndRandomFramesAreErrors) {
   const std::string good = Bytes(EncodeBatch(MakeBatch()));
   for (size_t size = 0; size < good.size(); ++size) {
     EXPECT_FALSE(DecodeFrame(Buffer(good.substr(0, size))).ok()) << size;
@@ -147,7 +150,8 @@ TEST(WireTest, TruncatedExtendedAndRandomFramesAreErrors) {
     std::string garbage(random() % 200, '\0');
     for (char& c : garbage) c = static_cast<char>(random());
     EXPECT_FALSE(DecodeFrame(Buffer(garbage)).ok());
-    DecodeRequest(Buffer(garbage)).IgnoreError();
+    v1::TicketRequest offers;
+    DecodeRequest(Buffer(garbage), &offers).IgnoreError();
   }
 }
 

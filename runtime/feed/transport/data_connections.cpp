@@ -1,4 +1,4 @@
-#include "runtime/feed/data_connections.h"
+#include "runtime/feed/transport/data_connections.h"
 
 #include <unistd.h>
 
@@ -23,24 +23,24 @@ constexpr size_t kMostJoined = 1 << 20;  // bytes of frames that are sent by one
 }  // namespace
 
 void DataConnection::Send(std::deque<grpc::ByteBuffer>* frames) {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   if (!closed_) std::move(frames->begin(), frames->end(), std::back_inserter(frames_));
   frames->clear();
-  changed_.notify_one();
+  changed_.NotifyOne();
 }
 
 void DataConnection::Close() {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   closed_ = true;
   frames_.clear();
   socket_.Shutdown();
-  changed_.notify_one();
+  changed_.NotifyOne();
 }
 
 absl::Status DataConnection::SendQueued() {
-  std::unique_lock lock(mutex_);
+  base::MutexLock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [this] { return closed_ || !frames_.empty(); });
+    while (!closed_ && frames_.empty()) changed_.Wait(mutex_);
     if (closed_) return absl::CancelledError("closed");
     std::vector<grpc::Slice> slices;
     std::vector<WirePart> parts;
@@ -53,42 +53,42 @@ absl::Status DataConnection::SendQueued() {
       frames_.pop_front();
       std::move(frame.begin(), frame.end(), std::back_inserter(slices));
     } while (!frames_.empty() && bytes + frames_.front().Length() <= kMostJoined);
-    lock.unlock();
+    lock.Unlock();
     // Short slices lie inside the slice objects, which therefore must not move any more.
     for (const grpc::Slice& slice : slices) parts.push_back({slice.begin(), slice.size()});
     const absl::Status status = socket_.Write(parts);
     slices.clear();
-    lock.lock();
+    lock.Lock();
     if (!status.ok() && !closed_) return status;
   }
 }
 
 DataConnections::~DataConnections() {
-  std::unique_lock lock(mutex_);
+  base::MutexLock lock(mutex_);
   stopping_ = true;
   expected_.clear();
   for (Open& open : open_) open.connection->Close();
-  changed_.notify_all();
+  changed_.NotifyAll();
   std::list<Open> ending;
   ending.swap(open_);
-  lock.unlock();  // the threads end in their destructors
+  lock.Unlock();  // the threads end in their destructors
 }
 
 void DataConnections::Expect(const DataOffer& offer, Callbacks callbacks) {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   expected_[offer.id] = {offer.key, std::move(callbacks)};
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 void DataConnections::Forget(uint64_t id) {
   Expected gone;  // destroyed without the lock: it may hold the last of a stream
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   if (auto node = expected_.extract(id)) gone = std::move(node.mapped());
 }
 
 void DataConnections::Accept(int fd) {
   std::list<Open> ended;  // joined without the lock
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   for (auto it = open_.begin(); it != open_.end();) {
     const auto next = std::next(it);
     if (it->ended) ended.splice(ended.end(), open_, it);
@@ -116,9 +116,12 @@ absl::StatusOr<DataConnections::Expected> DataConnections::Greet(DataSocket* soc
   Expected expected;
   {
     // The offer takes another way than the connection, and may come later.
-    std::unique_lock lock(mutex_);
-    if (!changed_.wait_for(lock, kGreeting, [&] { return stopping_ || expected_.count(id) > 0; }) ||
-        stopping_) {
+    const base::MutexLock lock(mutex_);
+    const bool there = changed_.WaitUntil(mutex_, clock_.Now() + kGreeting, {},
+                                          [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+                                            return stopping_ || expected_.count(id) > 0;
+                                          });
+    if (!there || stopping_) {
       return absl::NotFoundError("no stream has offered it");
     }
     expected = std::move(expected_.extract(id).mapped());
@@ -137,7 +140,7 @@ void DataConnections::Serve(Open* open) {
   const absl::StatusOr<Expected> expected = Greet(&connection.socket_);
   if (expected.ok()) {
     {
-      const std::lock_guard lock(mutex_);
+      const base::MutexLock lock(mutex_);
       open->claimed = true;
     }
     expected->callbacks.on_open(open->connection);
@@ -148,7 +151,7 @@ void DataConnections::Serve(Open* open) {
     log::Debug("a data connection is closed", {{"error", expected.status().message()}});
     connection.Close();
   }
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   open->ended = true;
 }
 

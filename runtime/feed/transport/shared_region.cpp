@@ -1,4 +1,4 @@
-#include "runtime/feed/shared_region.h"
+#include "runtime/feed/transport/shared_region.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "hetero/v1/feed.pb.h"
 
 namespace hetero::feed {
 namespace {
@@ -24,7 +25,7 @@ constexpr int64_t kLargest = int64_t{16} << 30;
 constexpr int kPeriod = 16;  // allocations, after which unused memory is given back
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
-static_assert(SharedRegion::kSlots * sizeof(uint32_t) <= SharedRegion::kHeaderBytes);
+static_assert(SharedRegion::kFlags * sizeof(uint32_t) <= SharedRegion::kHeaderBytes);
 static_assert(std::atomic_ref<uint32_t>::is_always_lock_free);  // works between processes
 
 int64_t RoundUp(int64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
@@ -47,13 +48,13 @@ absl::Status CheckFileSizeLimit(int64_t bytes) {
 // A batch that the trainer reads.
 class ReadPart : public SlabOwner {
  public:
-  ReadPart(std::shared_ptr<SharedRegion> region, uint32_t slot)
-      : region_(std::move(region)), slot_(slot) {}
-  void Release(uint8_t*) override { region_->SetTaken(slot_, false); }
+  ReadPart(std::shared_ptr<SharedRegion> region, uint32_t flag)
+      : region_(std::move(region)), flag_(flag) {}
+  void Release(uint8_t*) override { region_->SetTaken(flag_, false); }
 
  private:
   const std::shared_ptr<SharedRegion> region_;
-  const uint32_t slot_;
+  const uint32_t flag_;
 };
 
 }  // namespace
@@ -87,12 +88,12 @@ SharedRegion::~SharedRegion() {
   close(fd_);
 }
 
-bool SharedRegion::taken(uint32_t slot) const {
-  return std::atomic_ref(flags_[slot]).load(std::memory_order_acquire) != 0;
+bool SharedRegion::taken(uint32_t flag) const {
+  return std::atomic_ref(flags_[flag]).load(std::memory_order_acquire) != 0;
 }
 
-void SharedRegion::SetTaken(uint32_t slot, bool taken) const {
-  std::atomic_ref(flags_[slot]).store(taken ? 1 : 0, std::memory_order_release);
+void SharedRegion::SetTaken(uint32_t flag, bool taken) const {
+  std::atomic_ref(flags_[flag]).store(taken ? 1 : 0, std::memory_order_release);
 }
 
 absl::StatusOr<std::shared_ptr<TrainerRegion>> TrainerRegion::Create(int64_t bytes) {
@@ -115,23 +116,23 @@ absl::StatusOr<std::shared_ptr<TrainerRegion>> TrainerRegion::Create(int64_t byt
 
 absl::StatusOr<Slab> TrainerRegion::Open(const SharedPart& part, int64_t bytes) const {
   const auto size = static_cast<uint64_t>(region_->size());
-  if (part.slot >= SharedRegion::kSlots || bytes < 0 || part.offset > size ||
+  if (part.flag >= SharedRegion::kFlags || bytes < 0 || part.offset > size ||
       part.offset < SharedRegion::kHeaderBytes ||
       static_cast<uint64_t>(bytes) > size - part.offset) {
-    return absl::DataLossError(absl::StrCat("slot ", part.slot, " with ", bytes, " bytes at ",
+    return absl::DataLossError(absl::StrCat("flag ", part.flag, " with ", bytes, " bytes at ",
                                             part.offset, " is outside a shared region of ", size));
   }
-  return Slab(region_->data() + part.offset, bytes, std::make_shared<ReadPart>(region_, part.slot));
+  return Slab(region_->data() + part.offset, bytes, std::make_shared<ReadPart>(region_, part.flag));
 }
 
 WorkerRegion::WorkerRegion(std::shared_ptr<SharedRegion> region) : region_(std::move(region)) {
-  for (uint32_t slot = SharedRegion::kSlots; slot > 0; --slot) free_slots_.push_back(slot - 1);
+  for (uint32_t flag = SharedRegion::kFlags; flag > 0; --flag) free_flags_.push_back(flag - 1);
 }
 
 std::optional<Slab> WorkerRegion::Allocate(int64_t bytes) {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   Reclaim();
-  if (free_slots_.empty()) return std::nullopt;
+  if (free_flags_.empty()) return std::nullopt;
   int64_t offset = SharedRegion::kHeaderBytes;
   const int64_t size = std::max(kPage, RoundUp(bytes));
   for (const auto& [begin, part] : parts_) {
@@ -140,39 +141,41 @@ std::optional<Slab> WorkerRegion::Allocate(int64_t bytes) {
   }
   const int64_t end = offset + size;
   if (end > region_->size() || !Back(end)) return std::nullopt;
-  parts_[offset] = {.end = end, .slot = free_slots_.back()};
-  free_slots_.pop_back();
+  parts_[offset] = {.end = end, .flag = free_flags_.back()};
+  free_flags_.pop_back();
   Trim(parts_.rbegin()->second.end);
   return Slab(region_->data() + offset, bytes, shared_from_this());
 }
 
 void WorkerRegion::Release(uint8_t* memory) {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   const auto it = parts_.find(memory - region_->data());
   if (it == parts_.end()) return;
-  free_slots_.push_back(it->second.slot);
+  free_flags_.push_back(it->second.flag);
   parts_.erase(it);
 }
 
-std::optional<SharedPart> WorkerRegion::HandOver(uint8_t* memory) {
-  const std::lock_guard lock(mutex_);
+bool WorkerRegion::HandOver(uint8_t* memory, v1::FrameHeader* header) {
+  const base::MutexLock lock(mutex_);
   const auto it = parts_.find(memory - region_->data());
-  if (it == parts_.end()) return std::nullopt;
-  region_->SetTaken(it->second.slot, true);
+  if (it == parts_.end()) return false;
+  region_->SetTaken(it->second.flag, true);
   it->second.handed_over = true;
-  return SharedPart{it->second.slot, static_cast<uint64_t>(it->first)};
+  header->mutable_shared()->set_flag(it->second.flag);
+  header->mutable_shared()->set_offset(static_cast<uint64_t>(it->first));
+  return true;
 }
 
 int64_t WorkerRegion::backed_bytes() const {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   return backed_;
 }
 
 void WorkerRegion::Reclaim() {
-  std::erase_if(parts_, [this](const auto& entry) {
+  std::erase_if(parts_, [this](const auto& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const Part& part = entry.second;
-    if (!part.handed_over || region_->taken(part.slot)) return false;
-    free_slots_.push_back(part.slot);
+    if (!part.handed_over || region_->taken(part.flag)) return false;
+    free_flags_.push_back(part.flag);
     return true;
   });
 }

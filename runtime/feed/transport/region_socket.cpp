@@ -1,4 +1,4 @@
-#include "runtime/feed/region_socket.h"
+#include "runtime/feed/transport/region_socket.h"
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -26,7 +26,7 @@ constexpr size_t kMostOffered = 128;  // regions that no stream has claimed
 constexpr int kPollMilliseconds = 200;
 constexpr timeval kReceiveTimeout = {.tv_sec = 0, .tv_usec = 100'000};
 
-sockaddr_un Address(const std::string& path) {
+sockaddr_un UnixAddress(const std::string& path) {
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
   std::memcpy(address.sun_path, path.data(), path.size());
@@ -62,7 +62,7 @@ std::string RegionSocketPath(const std::string& address) {
 absl::Status SendRegion(const std::string& path, const TrainerRegion& region) {
   const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return absl::ErrnoToStatus(errno, "socket");
-  const sockaddr_un address = Address(path);
+  const sockaddr_un address = UnixAddress(path);
   absl::Status result;
   if (connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     result = absl::UnavailableError(absl::StrCat(path, ": ", std::strerror(errno)));
@@ -88,7 +88,7 @@ absl::Status SendRegion(const std::string& path, const TrainerRegion& region) {
 std::unique_ptr<RegionReceiver> RegionReceiver::Start(const std::string& path) {
   if (path.empty()) return nullptr;
   const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const sockaddr_un address = Address(path);
+  const sockaddr_un address = UnixAddress(path);
   unlink(path.c_str());  // of a process that died; the feed's own socket is ours already
   if (fd < 0 || bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
       listen(fd, kBacklog) != 0) {
@@ -113,7 +113,7 @@ RegionReceiver::~RegionReceiver() {
 }
 
 std::shared_ptr<WorkerRegion> RegionReceiver::Take(uint64_t token) {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   const auto it = std::find_if(offered_.begin(), offered_.end(),
                                [token](const auto& offer) { return offer.first == token; });
   if (it == offered_.end()) return nullptr;
@@ -156,7 +156,7 @@ void RegionReceiver::Receive(int connection) {
     log::Warning("a shared region was refused", {{"error", region.status().message()}});
     return;
   }
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   offered_.emplace_back(token, std::make_shared<WorkerRegion>(*std::move(region)));
   if (offered_.size() > kMostOffered) offered_.pop_front();
 }

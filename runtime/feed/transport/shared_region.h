@@ -3,24 +3,31 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "runtime/feed/batch.h"
+#include "base/mutex.h"
+#include "runtime/feed/wire/batch.h"
 
 // Memory that a trainer and a CPU worker of one host share, so that a batch is written once, by the
 // worker, and read there by the trainer. The trainer makes it and passes it on (region_socket.h);
-// one region per stream. It begins with a flag per slot; batches are behind. The worker alone
-// decides what lies where, and puts nothing new in a place before the trainer has cleared the
-// place's flag: a trainer may keep a batch for as long as it likes, whatever becomes of the worker.
+// one region per stream. It begins with flags, one for each batch in it; batches are behind. The
+// worker alone decides what lies where, and puts nothing new in a place before the trainer has
+// cleared the place's flag: a trainer may keep a batch for as long as it likes, whatever becomes of
+// the worker.
 namespace hetero::feed {
+
+// Where a batch lies in a region.
+struct SharedPart {
+  uint32_t flag = 0;    // index of its flag
+  uint64_t offset = 0;  // bytes from the start of the region
+};
 
 // A region as one process sees it. Immutable but for its bytes.
 class SharedRegion {
  public:
-  static constexpr uint32_t kSlots = 1024;  // batches at a time
+  static constexpr uint32_t kFlags = 1024;  // batches at a time
   static constexpr int64_t kHeaderBytes = 4096;
 
   // The worker writes batches, the trainer only reads them.
@@ -36,9 +43,9 @@ class SharedRegion {
   int fd() const { return fd_; }
   int64_t size() const { return size_; }
   uint8_t* data() const { return data_; }
-  // Whether the trainer has the batch of `slot`.
-  bool taken(uint32_t slot) const;
-  void SetTaken(uint32_t slot, bool taken) const;
+  // Whether the trainer has the batch of `flag`.
+  bool taken(uint32_t flag) const;
+  void SetTaken(uint32_t flag, bool taken) const;
 
  private:
   SharedRegion() = default;
@@ -79,30 +86,31 @@ class WorkerRegion : public SlabOwner, public std::enable_shared_from_this<Worke
   std::optional<Slab> Allocate(int64_t bytes);
 
   void Release(uint8_t* memory) override;
-  std::optional<SharedPart> HandOver(uint8_t* memory) override;
+  bool HandOver(uint8_t* memory, v1::FrameHeader* header) override;
 
   int64_t backed_bytes() const;  // of the machine's memory
 
  private:
   struct Part {
     int64_t end = 0;
-    uint32_t slot = 0;
+    uint32_t flag = 0;
     bool handed_over = false;
   };
 
-  // With mutex_ held.
-  void Reclaim();
-  bool Back(int64_t end);
-  void Trim(int64_t top);
+  void Reclaim() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool Back(int64_t end) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Trim(int64_t top) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::shared_ptr<SharedRegion> region_;
-  mutable std::mutex mutex_;       // guards all below
-  std::map<int64_t, Part> parts_;  // by offset
-  std::vector<uint32_t> free_slots_;
-  int64_t backed_ = SharedRegion::kHeaderBytes;  // end of what has memory
-  bool refused_ = false;                         // the machine had none
-  int64_t peak_ = 0, last_peak_ = 0;             // highest end in use, of this and the last period
-  int allocations_ = 0;                          // of this period
+  mutable base::Mutex mutex_;
+  std::map<int64_t, Part> parts_ ABSL_GUARDED_BY(mutex_);  // by offset
+  std::vector<uint32_t> free_flags_ ABSL_GUARDED_BY(mutex_);
+  // End of what has memory.
+  int64_t backed_ ABSL_GUARDED_BY(mutex_) = SharedRegion::kHeaderBytes;
+  bool refused_ ABSL_GUARDED_BY(mutex_) = false;  // the machine had none
+  // Highest end in use, of this and the last period.
+  int64_t peak_ ABSL_GUARDED_BY(mutex_) = 0, last_peak_ ABSL_GUARDED_BY(mutex_) = 0;
+  int allocations_ ABSL_GUARDED_BY(mutex_) = 0;  // of this period
 };
 
 }  // namespace hetero::feed

@@ -1,4 +1,4 @@
-#include "runtime/feed/data_socket.h"
+#include "runtime/feed/transport/data_socket.h"
 
 #include <fcntl.h>
 #include <netinet/in.h>

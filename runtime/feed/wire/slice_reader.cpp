@@ -1,4 +1,4 @@
-#include "runtime/feed/slice_reader.h"
+#include "runtime/feed/wire/slice_reader.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -2,13 +2,16 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "api/hetero_training_job.h"
-#include "runtime/feed/ticket.h"
+#include "runtime/feed/wire/ticket.h"
+
+namespace hetero::v1 {
+class FrameHeader;
+}  // namespace hetero::v1
 
 namespace hetero::feed {
 
@@ -20,19 +23,14 @@ struct BadSample {
   std::string reason;  // "train/cat/0004.jpg: premature end of JPEG file"
 };
 
-// A part of the memory that a worker and a trainer of one host share (shared_region.h).
-struct SharedPart {
-  uint32_t slot = 0;
-  uint64_t offset = 0;  // bytes from the begin of the region
-};
-
 // Whose memory a slab is, where it is not the heap's. Safe from any thread.
 class SlabOwner {
  public:
   virtual ~SlabOwner() = default;
   virtual void Release(uint8_t* memory) = 0;
-  // Names memory for the other side, which then gives it back. Absent: it cannot be named.
-  virtual std::optional<SharedPart> HandOver(uint8_t*) { return std::nullopt; }
+  // Names memory for the other side, in `header`'s field for it; the other side gives it back then.
+  // False: it cannot be named.
+  virtual bool HandOver(uint8_t* /*memory*/, v1::FrameHeader* /*header*/) { return false; }
 };
 
 // Gives a slab's memory back.
@@ -56,7 +54,7 @@ class Slab {
   int64_t size() const { return size_; }
   bool shared() const { return data_.get_deleter().owner != nullptr; }
   // See SlabOwner. A slab that was handed over is empty.
-  std::optional<SharedPart> HandOver();
+  bool HandOver(v1::FrameHeader* header);
 
  private:
   std::unique_ptr<uint8_t[], SlabRelease> data_;

@@ -1,10 +1,11 @@
-#include "runtime/feed/batch.h"
+#include "runtime/feed/wire/batch.h"
 
 #include <algorithm>
-#include <mutex>
 #include <new>
 #include <utility>
 #include <vector>
+
+#include "base/mutex.h"
 
 namespace hetero::feed {
 namespace {
@@ -23,7 +24,7 @@ void Free(uint8_t* memory) { ::operator delete[](memory, kAlignment); }
 class SpareSlabs {
  public:
   uint8_t* Take(int64_t bytes) {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     const auto it = std::find_if(spare_.begin(), spare_.end(),
                                  [bytes](const auto& slab) { return slab.first == bytes; });
     if (it == spare_.end()) return nullptr;
@@ -34,7 +35,7 @@ class SpareSlabs {
   }
   // False when there are enough.
   bool Keep(uint8_t* memory, int64_t bytes) {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     if (bytes_ + bytes > kMostBytes) return false;
     spare_.emplace_back(bytes, memory);
     bytes_ += bytes;
@@ -43,9 +44,9 @@ class SpareSlabs {
 
  private:
   static constexpr int64_t kMostBytes = int64_t{32} << 20;
-  std::mutex mutex_;  // guards both
-  std::vector<std::pair<int64_t, uint8_t*>> spare_;
-  int64_t bytes_ = 0;
+  base::Mutex mutex_;
+  std::vector<std::pair<int64_t, uint8_t*>> spare_ ABSL_GUARDED_BY(mutex_);
+  int64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 constexpr int64_t kWorthKeeping = 16 << 10;
@@ -62,16 +63,13 @@ Slab::Slab(int64_t bytes) : size_(bytes) {
   data_ = {memory != nullptr ? memory : Allocate(bytes), SlabRelease{bytes, nullptr}};
 }
 
-std::optional<SharedPart> Slab::HandOver() {
-  if (!shared()) return std::nullopt;
-  const std::optional<SharedPart> part = data_.get_deleter().owner->HandOver(data());
-  if (part.has_value()) {
-    // From now on the memory is the other side's to give back.
-    data_.release();  // NOLINT(bugprone-unused-return-value)
-    data_.get_deleter().owner = nullptr;
-    size_ = 0;
-  }
-  return part;
+bool Slab::HandOver(v1::FrameHeader* header) {
+  if (!shared() || !data_.get_deleter().owner->HandOver(data(), header)) return false;
+  // From now on the memory is the other side's to give back.
+  data_.release();  // NOLINT(bugprone-unused-return-value)
+  data_.get_deleter().owner = nullptr;
+  size_ = 0;
+  return true;
 }
 
 void SlabRelease::operator()(uint8_t* memory) const {

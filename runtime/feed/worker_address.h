@@ -1,0 +1,16 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace hetero::feed {
+
+// A CPU worker as the head's roster names it.
+struct WorkerAddress {
+  std::string name;         // "cpu-0"
+  std::string address;      // gRPC target
+  int64_t incarnation = 0;  // a new one under an old name is another process
+  bool operator==(const WorkerAddress&) const = default;
+};
+
+}  // namespace hetero::feed

@@ -1,0 +1,158 @@
+#include "runtime/feed/worker_links.h"
+
+#include <grpcpp/create_channel.h>
+#include <grpcpp/support/channel_arguments.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+
+namespace hetero::feed {
+namespace {
+
+constexpr int kAnySize = -1;
+constexpr int kFrameBytes = 4 << 20;      // of HTTP/2
+constexpr int kMostUnanswered = 3;        // offers of a transport, after which it is not offered
+constexpr int kLookaheadBytes = 8 << 20;  // that a worker may send before they are asked for
+
+std::shared_ptr<grpc::Channel> MakeChannel(
+    const std::string& address, const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(kAnySize);
+  arguments.SetMaxSendMessageSize(kAnySize);
+  // The default of 16 KB a frame would cut a batch into hundreds of pieces.
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, kFrameBytes);
+  arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kLookaheadBytes);
+  // gRPC's own pause before it connects again must not exceed ours.
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
+  // A cut network closes no connection: pings find out.
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 10'000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 5'000);
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);  // pods are neighbours
+  return grpc::CreateCustomChannel(address, credentials, arguments);
+}
+
+}  // namespace
+
+WorkerLinks::WorkerLinks(Options options, Callbacks callbacks, base::Clock& clock)
+    : options_(std::move(options)), callbacks_(std::move(callbacks)), clock_(clock) {}
+
+WorkerLinks::Change WorkerLinks::SetRoster(const std::vector<WorkerAddress>& roster) {
+  Change change;
+  for (const auto& [id, link] : links_) {
+    if (std::find(roster.begin(), roster.end(), link.address) == roster.end()) {
+      change.removed.push_back(id);
+    }
+  }
+  for (const ProducerId id : change.removed) Remove(id);
+  for (const WorkerAddress& address : roster) {
+    const bool known = std::any_of(links_.begin(), links_.end(), [&](const auto& entry) {
+      return entry.second.address == address;
+    });
+    if (known) continue;
+    const ProducerId id = next_id_++;
+    Link& link = links_[id];
+    link.address = address;
+    link.channel = MakeChannel(address.address, options_.credentials);
+    link.redial_at = clock_.Now();
+    change.added.push_back(id);
+  }
+  return change;
+}
+
+void WorkerLinks::Remove(ProducerId id) {
+  const Link& link = links_.at(id);
+  log::Info("CPU worker left", {{"worker", link.address.name}});
+  if (link.stream != nullptr) {
+    link.stream->Cancel();
+    ending_[id] = link.channel;
+  }
+  links_.erase(id);
+}
+
+void WorkerLinks::DialWhereDue() {
+  const base::Instant now = clock_.Now();
+  for (auto& [id, link] : links_) {
+    if (link.stream == nullptr && link.redial_at <= now) Dial(id, &link);
+  }
+}
+
+void WorkerLinks::Dial(ProducerId id, Link* link) {
+  ++live_;
+  TrainerStream::Options options = {.address = link->address.address,
+                                    .secured = options_.secured,
+                                    .byte_budget = options_.byte_budget};
+  for (const Transport* transport : options_.transports) {
+    const auto unanswered = link->unanswered.find(transport);
+    if (unanswered != link->unanswered.end() && unanswered->second >= kMostUnanswered) continue;
+    if (transport->fits(link->address.address)) options.transports.push_back(transport);
+  }
+  link->stream = TrainerStream::Dial(
+      link->channel, std::move(options),
+      {.on_up = [this, id] { callbacks_.on_up(id); },
+       .on_frame = [this, id](Frame frame) { callbacks_.on_frame(id, std::move(frame)); },
+       .on_down = [this, id](const auto& ending) { callbacks_.on_down(id, ending); }});
+}
+
+const WorkerAddress* WorkerLinks::Find(ProducerId id) const {
+  const auto it = links_.find(id);
+  return it == links_.end() ? nullptr : &it->second.address;
+}
+
+bool WorkerLinks::OnUp(ProducerId id) {
+  const auto it = links_.find(id);
+  if (it == links_.end()) return false;
+  it->second.backoff.Reset();
+  return true;
+}
+
+bool WorkerLinks::OnDown(ProducerId id, const TrainerStream::Ending& ending) {
+  --live_;
+  if (auto node = ending_.extract(id)) unused_.push_back(std::move(node.mapped()));
+  const auto it = links_.find(id);
+  if (it == links_.end()) return false;
+  Link& link = it->second;
+  Learn(ending, &link);
+  link.stream.reset();
+  link.redial_at = clock_.Now() + link.backoff.Next();
+  return true;
+}
+
+void WorkerLinks::Learn(const TrainerStream::Ending& ending, Link* link) {
+  for (const Transport* transport : ending.accepted) link->unanswered.erase(transport);
+  for (const Transport* transport : ending.unanswered) {
+    const int tried = ++link->unanswered[transport];
+    if (tried < kMostUnanswered) continue;
+    log::Info("a transport is not offered to a CPU worker any more",
+              {{"transport", transport->name},
+               {"worker", link->address.name},
+               {"reason", "it answered none of the offers"},
+               {"tried", tried}});
+  }
+}
+
+void WorkerLinks::Send(ProducerId id, const TicketRequest& request) {
+  const auto it = links_.find(id);
+  if (it != links_.end() && it->second.stream != nullptr) it->second.stream->Send(request);
+}
+
+void WorkerLinks::BreakStream(ProducerId id) {
+  const auto it = links_.find(id);
+  if (it != links_.end() && it->second.stream != nullptr) it->second.stream->Cancel();
+}
+
+void WorkerLinks::Close() {
+  for (const auto& [id, link] : links_) {
+    if (link.stream != nullptr) link.stream->Cancel();
+  }
+}
+
+std::vector<std::shared_ptr<grpc::Channel>> WorkerLinks::TakeUnused() {
+  return std::exchange(unused_, {});
+}
+
+}  // namespace hetero::feed
