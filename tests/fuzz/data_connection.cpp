@@ -5,7 +5,7 @@
 #include <atomic>
 #include <cstring>
 
-#include "runtime/feed/data_connections.h"
+#include "runtime/feed/transport/data_connections.h"
 #include "tests/fuzz/fuzz.h"
 
 // What comes first on a worker's data port, before anybody has shown who he is: whether the

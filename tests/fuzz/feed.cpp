@@ -2,7 +2,7 @@
 
 #include "base/crc32c.h"
 #include "hetero/v1/feed.pb.h"
-#include "runtime/feed/wire.h"
+#include "runtime/feed/wire/messages.h"
 #include "tests/fuzz/fuzz.h"
 
 // What a worker sends to a trainer, and what a trainer asks of a worker. The first byte says which,
