@@ -63,7 +63,7 @@ class CroppingOperator : public Operator {
 
 using Operators = std::vector<std::unique_ptr<Operator>>;
 
-// What an operator is made for, beside its parameters.
+// What an operator is made for, besides its parameters.
 struct OperatorContext {
   job::Split split = job::Split::kTrain;
   base::Clock& clock;  // outlives the operators
