@@ -4,9 +4,10 @@ BUILD  := build/$(PRESET)
 BIN    := build/release/bin
 JOBS   ?= $(shell nproc)
 DEMO   ?= out/demo
+MINUTES ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup configure build demo test test-full unit sanitize soak chaos bench format lint clean
+.PHONY: help setup configure build demo test test-full unit sanitize fuzz soak chaos bench format lint clean
 
 help:  ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,6 +36,9 @@ unit: build  ## build and run the unit tests only
 
 sanitize: setup  ## unit and runtime tests under ASan+UBSan, then TSan
 	@scripts/sanitize.sh
+
+fuzz: setup  ## fuzz each target for MINUTES=1, or SECONDS_EACH=30 with the same random numbers each time
+	@scripts/fuzz.sh $(if $(SECONDS_EACH),--seconds $(SECONDS_EACH) --seed 1 --fresh,--minutes $(MINUTES))
 
 soak: build  ## the simulated data plane from 100,000 seeds (minutes)
 	@HETERO_SIMULATOR_SEEDS=100000 $(BUILD)/tests/simulator_test

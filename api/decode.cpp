@@ -194,6 +194,10 @@ void DecodeSpec(const json& value, Spec& spec, Findings& findings) {
   Decoder(findings).Object(value, "spec", spec);
 }
 
+void DecodeOperator(const json& value, OperatorSpec& op, Findings& findings) {
+  Decoder(findings).Object(value, "", op);
+}
+
 void DecodeMetadata(const json& value, Metadata& metadata, Findings& findings) {
   Decoder(findings).Object(value, "metadata", metadata, /*strict=*/false);
 }

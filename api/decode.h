@@ -11,6 +11,9 @@ namespace hetero::api {
 
 void DecodeSpec(const nlohmann::json& json, Spec& spec, Findings& findings);
 
+// One entry of spec.pipeline; paths begin at the entry.
+void DecodeOperator(const nlohmann::json& json, OperatorSpec& op, Findings& findings);
+
 // Keys of metadata that only Kubernetes reads (creationTimestamp, managedFields, ...) are skipped.
 void DecodeMetadata(const nlohmann::json& json, Metadata& metadata, Findings& findings);
 

@@ -10,11 +10,11 @@ namespace hetero::api {
 template <typename E, size_t N>
 using NamedValues = std::array<std::pair<E, std::string_view>, N>;
 
-#define HETERO_ENUM(Type, count, ...)                                    \
-  template <>                                                            \
-  struct EnumNames<Type> {                                               \
-    using enum Type;                                                     \
-    static constexpr NamedValues<Type, count> kValues = {{__VA_ARGS__}}; \
+#define HETERO_ENUM(Type, count, ...)                                              \
+  template <>                                                                      \
+  struct EnumNames<Type> {                                                         \
+    using enum Type;                                                               \
+    static constexpr NamedValues<Type, count> Values() { return {{__VA_ARGS__}}; } \
   }
 
 HETERO_ENUM(DatasetFormat, 8, {kAuto, "Auto"}, {kSynthetic, "Synthetic"}, {kIdx, "IDX"},
@@ -22,12 +22,6 @@ HETERO_ENUM(DatasetFormat, 8, {kAuto, "Auto"}, {kSynthetic, "Synthetic"}, {kIdx,
             {kRecordIo, "RecordIO"}, {kWebDataset, "WebDataset"});
 HETERO_ENUM(ShuffleMode, 3, {kFull, "Full"}, {kBlock, "Block"}, {kNone, "None"});
 HETERO_ENUM(Placement, 3, {kAuto, "Auto"}, {kCpuWorker, "CPUWorker"}, {kTrainer, "Trainer"});
-HETERO_ENUM(OperatorKind, 16, {kDecode, "Decode"}, {kResize, "Resize"}, {kCenterCrop, "CenterCrop"},
-            {kRandomResizedCrop, "RandomResizedCrop"}, {kHorizontalFlip, "HorizontalFlip"},
-            {kVerticalFlip, "VerticalFlip"}, {kRotate, "Rotate"}, {kColorJitter, "ColorJitter"},
-            {kGrayscale, "Grayscale"}, {kGaussianBlur, "GaussianBlur"},
-            {kRandomErasing, "RandomErasing"}, {kRandAugment, "RandAugment"},
-            {kNormalize, "Normalize"}, {kCast, "Cast"}, {kDelay, "Delay"}, {kPlugin, "Plugin"});
 HETERO_ENUM(ElementType, 2, {kUint8, "Uint8"}, {kFloat32, "Float32"});
 HETERO_ENUM(Interpolation, 2, {kNearest, "Nearest"}, {kBilinear, "Bilinear"});
 HETERO_ENUM(LastBatch, 2, {kKeep, "Keep"}, {kDrop, "Drop"});
@@ -49,5 +43,11 @@ HETERO_ENUM(CleanPodPolicy, 3, {kAll, "All"}, {kRunning, "Running"}, {kNone, "No
 HETERO_ENUM(Switch, 2, {kEnabled, "Enabled"}, {kDisabled, "Disabled"});
 
 #undef HETERO_ENUM
+
+// The names stand in the operators' rows (operators.h).
+template <>
+struct EnumNames<OperatorKind> {
+  static const std::vector<std::pair<OperatorKind, std::string_view>>& Values();
+};
 
 }  // namespace hetero::api

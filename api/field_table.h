@@ -52,20 +52,21 @@ constexpr Field<Owner, Member> F(const char* name, Member Owner::*member, Limits
   return {name, member, limits};
 }
 
-// Names of an enum's values in the manifest; specialised in enums.h as an array of pairs `kValues`.
+// Names of an enum's values in the manifest; specialised in enums.h, with the pairs
+// (value, name) in `Values()`.
 template <typename E>
 struct EnumNames;
 
 template <typename E>
 std::vector<std::string> AllNames() {
   std::vector<std::string> names;
-  for (const auto& [value, name] : EnumNames<E>::kValues) names.emplace_back(name);
+  for (const auto& [value, name] : EnumNames<E>::Values()) names.emplace_back(name);
   return names;
 }
 
 template <typename E>
 std::string_view NameOf(E wanted) {
-  for (const auto& [value, name] : EnumNames<E>::kValues) {
+  for (const auto& [value, name] : EnumNames<E>::Values()) {
     if (value == wanted) return name;
   }
   return {};
@@ -73,7 +74,7 @@ std::string_view NameOf(E wanted) {
 
 template <typename E>
 std::optional<E> ValueNamed(std::string_view wanted) {
-  for (const auto& [value, name] : EnumNames<E>::kValues) {
+  for (const auto& [value, name] : EnumNames<E>::Values()) {
     if (name == wanted) return value;
   }
   return std::nullopt;

@@ -68,6 +68,7 @@ struct Dataset : DatasetSource {
 
 enum class Placement { kAuto, kCpuWorker, kTrainer };
 
+// In the order of their rows (operators.cpp).
 enum class OperatorKind {
   kDecode,
   kResize,
@@ -83,7 +84,7 @@ enum class OperatorKind {
   kRandAugment,
   kNormalize,
   kCast,
-  kDelay,  // waits `milliseconds` and uses no core; for scaling and fault tests
+  kDelay,
   kPlugin
 };
 
@@ -91,37 +92,36 @@ enum class ElementType { kUint8, kFloat32 };
 enum class Interpolation { kNearest, kBilinear };
 
 // One entry of spec.pipeline. One flat schema: a parameter name has one type for every operator;
-// Validate() checks which names an operator takes.
+// operators.h says which operators take it and what its absence means.
 struct OperatorSpec {
   OperatorKind op = OperatorKind::kDecode;
   int32_t repeat = 1;
   Placement placement = Placement::kAuto;
 
-  std::optional<Size> size;             // Resize, CenterCrop, RandomResizedCrop
-  std::optional<int32_t> shorter_side;  // Resize: keeps the aspect ratio; excludes size
-  // Resize, RandomResizedCrop: Bilinear; Rotate: Nearest
+  std::optional<Size> size;
+  std::optional<int32_t> shorter_side;  // keeps the aspect ratio; excludes size
   std::optional<Interpolation> interpolation;
-  std::optional<Range> scale;  // RandomResizedCrop, RandomErasing; share of the area
+  std::optional<Range> scale;  // share of the area
   std::optional<Range> ratio;  // RandomResizedCrop: width / height; RandomErasing: height / width
-  std::optional<double> probability;              // flips, Grayscale, RandomErasing; 0..1
-  std::optional<int32_t> kernel_size;             // GaussianBlur; odd
-  std::optional<Range> sigma;                     // GaussianBlur; pixels; {0.1, 2.0}
-  std::optional<Range> brightness;                // ColorJitter; factors, 1 leaves as is
-  std::optional<Range> contrast;                  // ColorJitter
-  std::optional<Range> saturation;                // ColorJitter
-  std::optional<Range> hue;                       // ColorJitter; turns, -0.5..0.5
-  std::optional<Range> degrees;                   // Rotate
-  std::optional<int32_t> output_channels;         // Grayscale; 1 or 3
-  std::vector<double> mean;                       // Normalize; per channel, of values in 0..1
-  std::vector<double> std;                        // Normalize; per channel, > 0
-  std::optional<ElementType> type;                // Cast
-  std::optional<double> value;                    // RandomErasing
-  std::optional<int32_t> operations;              // RandAugment
-  std::optional<int32_t> magnitude;               // RandAugment
-  std::optional<int32_t> milliseconds;            // Delay
-  std::string path;                               // Plugin: the shared library, absolute
-  std::string name;                               // Plugin: which operator of the library
-  std::map<std::string, std::string> parameters;  // Plugin only
+  std::optional<double> probability;
+  std::optional<int32_t> kernel_size;  // odd
+  std::optional<Range> sigma;          // pixels
+  std::optional<Range> brightness;     // factors, 1 leaves as is
+  std::optional<Range> contrast;
+  std::optional<Range> saturation;
+  std::optional<Range> hue;  // turns
+  std::optional<Range> degrees;
+  std::optional<int32_t> output_channels;  // 1 or 3
+  std::vector<double> mean;                // per channel, of values in 0..1
+  std::vector<double> std;                 // per channel, > 0
+  std::optional<ElementType> type;
+  std::optional<double> value;  // 0..255
+  std::optional<int32_t> operations;
+  std::optional<int32_t> magnitude;
+  std::optional<int32_t> milliseconds;
+  std::string path;  // the plugin's shared library, absolute
+  std::string name;  // which operator of the plugin
+  std::map<std::string, std::string> parameters;
 };
 
 struct Model {

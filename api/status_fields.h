@@ -11,23 +11,25 @@ namespace hetero::api {
 template <>
 struct EnumNames<ConditionType> {
   using enum ConditionType;
-  static constexpr NamedValues<ConditionType, kConditionTypes> kValues = {
-      {{kFailed, "Failed"},
-       {kSucceeded, "Succeeded"},
-       {kSuspended, "Suspended"},
-       {kStalled, "Stalled"},
-       {kRestarting, "Restarting"},
-       {kRunning, "Running"},
-       {kRegistered, "Registered"},
-       {kPodsCreated, "PodsCreated"},
-       {kCheckpointFailing, "CheckpointFailing"}}};
+  static constexpr NamedValues<ConditionType, kConditionTypes> Values() {
+    return {{{kFailed, "Failed"},
+             {kSucceeded, "Succeeded"},
+             {kSuspended, "Suspended"},
+             {kStalled, "Stalled"},
+             {kRestarting, "Restarting"},
+             {kRunning, "Running"},
+             {kRegistered, "Registered"},
+             {kPodsCreated, "PodsCreated"},
+             {kCheckpointFailing, "CheckpointFailing"}}};
+  }
 };
 
 template <>
 struct EnumNames<ConditionStatus> {
   using enum ConditionStatus;
-  static constexpr NamedValues<ConditionStatus, 3> kValues = {
-      {{kTrue, "True"}, {kFalse, "False"}, {kUnknown, "Unknown"}}};
+  static constexpr NamedValues<ConditionStatus, 3> Values() {
+    return {{{kTrue, "True"}, {kFalse, "False"}, {kUnknown, "Unknown"}}};
+  }
 };
 
 inline constexpr char kConditionReason[] = "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$";

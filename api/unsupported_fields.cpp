@@ -4,6 +4,8 @@
 #include <string_view>
 #include <utility>
 
+#include "api/enums.h"
+
 namespace hetero::api {
 namespace {
 
@@ -27,21 +29,19 @@ std::string Unsupported(std::string_view what, std::string_view remedy) {
 
 bool IsS3(std::string_view uri) { return uri.starts_with("s3://"); }
 
-std::string_view UnsupportedFormat(DatasetFormat format) {
+// Whether runtime/source reads it; its tests hold the two to each other.
+bool IsReadable(DatasetFormat format) {
   switch (format) {
     case DatasetFormat::kAuto:
     case DatasetFormat::kSynthetic:
     case DatasetFormat::kIdx:
     case DatasetFormat::kImageFolder:
-      return "";
+      return true;
     case DatasetFormat::kCifar10:
-      return "CIFAR10";
     case DatasetFormat::kTfRecord:
-      return "TFRecord";
     case DatasetFormat::kRecordIo:
-      return "RecordIO";
     case DatasetFormat::kWebDataset:
-      return "WebDataset";
+      return false;
   }
   __builtin_unreachable();
 }
@@ -51,8 +51,9 @@ void CheckSource(const DatasetSource& source, const std::string& path, Refusals*
     refusals->Add(path + ".uri", Unsupported("reading from S3",
                                              "mount the data as a volume and give file:///path"));
   }
-  if (const std::string_view format = UnsupportedFormat(source.format); !format.empty()) {
-    refusals->Add(path + ".format", Unsupported(format, "convert the data to ImageFolder or IDX"));
+  if (!IsReadable(source.format)) {
+    refusals->Add(path + ".format",
+                  Unsupported(NameOf(source.format), "convert the data to ImageFolder or IDX"));
   }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "api/findings.h"
@@ -11,15 +12,10 @@ namespace hetero::api {
 
 void Validate(const HeteroTrainingJob& job, Findings& findings);
 
-// Which parameters an operator of the pipeline takes, besides op, repeat and placement.
-struct OperatorRule {
-  OperatorKind op;
-  std::vector<const char*> required;
-  std::vector<const char*> optional;
-};
-const std::vector<OperatorRule>& OperatorRules();
-
 // Rules for spec.pipeline; part of Validate().
 void ValidatePipeline(const std::vector<OperatorSpec>& pipeline, Findings& findings);
+
+// Rules for one entry, which stands at `path`.
+void ValidateOperator(const OperatorSpec& op, const std::string& path, Findings& findings);
 
 }  // namespace hetero::api

@@ -5,10 +5,10 @@
 #include <string>
 #include <string_view>
 
-// Reading JSON that others wrote, of whatever shape: the object is no object, the field is missing
-// or has another type, and each gives the empty value of the type that was asked for. Where that is
-// an error to be reported, decode with api/decode.h or ask for the type first. The references are to
-// `object`, or to a constant that is never destroyed. Thread-safe.
+// Reading JSON that others wrote, of whatever shape: the value is not an object, the field is
+// missing or has another type, and each gives the empty value of the type that was asked for. Where
+// that is an error to be reported, decode with api/decode.h or ask for the type first. The
+// references are to `object`, or to a constant that is never destroyed. Thread-safe.
 namespace hetero::base {
 
 // A null that lives as long as the process, to return where there is no value.

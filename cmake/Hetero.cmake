@@ -14,6 +14,9 @@ target_include_directories(hetero_options INTERFACE "${CMAKE_SOURCE_DIR}" "${CMA
 set(HETERO_CXX_OPTIONS -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers -Werror=return-type
     -Werror=unused-result -ffp-contract=off)
 target_compile_options(hetero_options INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${HETERO_CXX_OPTIONS}>")
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")  # which alone reads the locks' annotations
+  target_compile_options(hetero_options INTERFACE -Wthread-safety -Werror=thread-safety)
+endif()
 if(HETERO_SANITIZE)
   target_compile_options(hetero_options INTERFACE -fsanitize=${HETERO_SANITIZE} -fno-omit-frame-pointer
                          -fno-sanitize-recover=all)
@@ -30,10 +33,13 @@ if(MOLD_PROGRAM)
   add_link_options(-fuse-ld=mold)
 endif()
 
+# Compiles every library of the product; with clang that checks the annotations of its locks.
+add_custom_target(clang_check)
 function(hetero_library name)
   cmake_parse_arguments(arg "" "" "SOURCES;PUBLIC;PRIVATE;APART" ${ARGN})
   add_library(hetero_${name} STATIC ${arg_SOURCES})
   add_library(hetero::${name} ALIAS hetero_${name})
+  add_dependencies(clang_check hetero_${name})
   target_link_libraries(hetero_${name} PUBLIC hetero_options ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
   if(arg_APART)
     set_source_files_properties(${arg_APART} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)

@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 
 packages=(
   build-essential cmake ninja-build ccache mold git ca-certificates
-  clang-14 clang-format-14 clang-tidy-14
+  clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev llvm-14
   libabsl-dev libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
   libopencv-core-dev libopencv-imgproc-dev libjpeg62-turbo-dev libpng-dev zlib1g-dev
   libhwy-dev

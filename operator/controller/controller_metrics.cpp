@@ -3,7 +3,7 @@
 namespace hetero::controller {
 namespace {
 
-std::vector<double> Buckets() {
+std::vector<double> PassBuckets() {
   return {0.005, 0.01, 0.025, 0.05, 0.1,  0.15, 0.2,  0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6,
           0.7,   0.8,  0.9,   1.0,  1.25, 1.5,  1.75, 2.0,  2.5, 3.0,  3.5, 4.0,  4.5, 5,
           6,     7,    8,     9,    10,   15,   20,   25,   30,  40,   50,  60};
@@ -30,7 +30,7 @@ ControllerMetrics::ControllerMetrics(const std::string& controller, metrics::Reg
                                  "Total number of reconciliation panics per controller",
                                  {{"controller", controller}})),
       time(registry.GetHistogram("controller_runtime_reconcile_time_seconds",
-                                 "Length of time per reconciliation per controller", Buckets(),
+                                 "Length of time per reconciliation per controller", PassBuckets(),
                                  {{"controller", controller}})),
       active(registry.GetGauge("controller_runtime_active_workers",
                                "Number of currently used workers per controller",

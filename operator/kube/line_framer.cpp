@@ -5,11 +5,11 @@
 namespace hetero::kube {
 
 absl::Status LineFramer::Give(std::string_view line, const OnLine& on_line) {
+  if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
   if (line.size() > longest_) {
     return absl::ResourceExhaustedError("a line of more than " + std::to_string(longest_) +
                                         " bytes");
   }
-  if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
   if (!line.empty() && !on_line(line)) stopped_ = true;
   return absl::OkStatus();
 }

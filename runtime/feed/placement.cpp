@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "runtime/pipeline/operator_factory.h"
+#include "api/operators.h"
 
 namespace hetero::feed {
 namespace {
@@ -50,7 +50,7 @@ bool IsUint8(const api::OperatorSpec& spec) {
 }
 
 std::string Place(size_t index, const api::OperatorSpec& spec) {
-  return absl::StrCat("spec.pipeline[", index, "].placement (", pipeline::OperatorName(spec.op),
+  return absl::StrCat("spec.pipeline[", index, "].placement (", api::OperatorName(spec.op),
                       ")");
 }
 
@@ -190,7 +190,7 @@ std::vector<PlacedOperator> DescribePlacement(const std::vector<api::OperatorSpe
   std::vector<PlacedOperator> placed;
   for (int32_t i = 0; i < static_cast<int32_t>(operators.size()); ++i) {
     const api::OperatorSpec& spec = operators[static_cast<size_t>(i)];
-    PlacedOperator entry{.op = pipeline::OperatorName(spec.op)};
+    PlacedOperator entry{.op = api::OperatorName(spec.op)};
     if (i >= entries) {
       entry.on_trainer = true;
       entry.reason = "types are converted on the trainer: a quarter of the bytes travel";

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/atomic_file.h"
@@ -49,6 +50,7 @@ std::optional<Tensor> ReadTensor(const Json& entry, std::string_view data) {
   for (const Json& size : entry.value("shape", Json::array())) {
     if (!size.is_number_unsigned()) return std::nullopt;
     const auto n = size.get<uint64_t>();
+    if (!std::in_range<int64_t>(n)) return std::nullopt;
     if (n != 0 && elements > data.size() / n) return std::nullopt;
     elements *= n;
     tensor.shape.push_back(static_cast<int64_t>(n));

@@ -2,34 +2,20 @@
 
 #include <cstdint>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/utf8.h"
 
 namespace hetero::insight {
 namespace {
 
 constexpr absl::string_view kReplacement = "\xEF\xBF\xBD";
 
-// Length of the well-formed UTF-8 sequence at the start of `text` (RFC 3629); 0 when there is none.
+// Two characters that XML forbids, U+FFFE and U+FFFF, count as none.
 size_t SequenceLength(absl::string_view text) {
-  auto byte = [text](size_t i) { return static_cast<uint8_t>(text[i]); };
-  auto continues = [&](size_t i) { return i < text.size() && (byte(i) & 0xC0) == 0x80; };
-  const uint8_t first = byte(0);
-  if (first < 0x80) return 1;
-  if (first >= 0xC2 && first <= 0xDF) return continues(1) ? 2 : 0;
-  if (first >= 0xE0 && first <= 0xEF) {
-    if (!continues(1) || !continues(2)) return 0;
-    if (first == 0xE0 && byte(1) < 0xA0) return 0;
-    if (first == 0xED && byte(1) > 0x9F) return 0;
-    if (first == 0xEF && byte(1) == 0xBF && byte(2) >= 0xBE) return 0;
-    return 3;
-  }
-  if (first >= 0xF0 && first <= 0xF4) {
-    if (!continues(1) || !continues(2) || !continues(3)) return 0;
-    if (first == 0xF0 && byte(1) < 0x90) return 0;
-    if (first == 0xF4 && byte(1) > 0x8F) return 0;
-    return 4;
-  }
-  return 0;
+  const size_t length = base::Utf8SequenceLength({text.data(), text.size()});
+  return absl::StartsWith(text, "\xEF\xBF\xBE") || absl::StartsWith(text, "\xEF\xBF\xBF") ? 0
+                                                                                          : length;
 }
 
 }  // namespace

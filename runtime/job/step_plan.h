@@ -7,7 +7,7 @@
 
 namespace hetero::job {
 
-// Slots [first, first + count) of an epoch's permutation.
+// Slots [first, first + count) of an epoch; a slot is a position in the epoch's permutation.
 struct SlotRange {
   int64_t first = 0;
   int64_t count = 0;

@@ -11,7 +11,7 @@
 #include "api/unsupported_fields.h"
 #include "base/status_macros.h"
 #include "runtime/feed/sample_producer.h"
-#include "runtime/pipeline/contact_sheet.h"
+#include "runtime/local/contact_sheet.h"
 
 namespace hetero::local {
 absl::Status WritePreview(const api::HeteroTrainingJob& job, int64_t samples,
@@ -24,7 +24,7 @@ absl::Status WritePreview(const api::HeteroTrainingJob& job, int64_t samples,
   const int64_t count = std::min(samples, dataset.size());
   feed::Batch batch = producer->Allocate({.slots = {.first = 0, .count = count}}, feed::NewSlab);
   const int64_t bytes = producer->pipeline(job::Split::kTrain).output_bytes();
-  std::vector<pipeline::ContactSheetEntry> entries;
+  std::vector<ContactSheetEntry> entries;
   for (int64_t i = 0; i < count; ++i) {
     std::optional<feed::BadSample> bad;
     HETERO_RETURN_IF_ERROR(producer->Produce(&batch, i, &bad));
@@ -34,7 +34,7 @@ absl::Status WritePreview(const api::HeteroTrainingJob& job, int64_t samples,
     entries.push_back({std::move(image), absl::StrCat("#", batch.sample_ids[i], " ",
                                                       dataset.ClassName(batch.labels[i]))});
   }
-  return pipeline::WriteContactSheet(entries, file);
+  return WriteContactSheet(entries, file);
 }
 
 }  // namespace hetero::local

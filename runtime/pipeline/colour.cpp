@@ -5,7 +5,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "runtime/pipeline/exact_math.h"
+#include "runtime/pipeline/parameter_checks.h"
 
 namespace hetero::pipeline {
 namespace {
@@ -144,6 +146,19 @@ absl::Status ColorJitter::Apply(const ImageView& in, Image* out, job::RandomStre
     if (step.adjust != nullptr) step.adjust(step.factor, out);
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<Operators> MakeColorJitter(const api::OperatorSpec& spec,
+                                          const OperatorContext& context) {
+  const auto check = [](const char* name, const std::optional<api::Range>& range) {
+    return range ? CheckAtMost(name, *range, kMaxColourFactor) : absl::OkStatus();
+  };
+  HETERO_RETURN_IF_ERROR(check("brightness", spec.brightness));
+  HETERO_RETURN_IF_ERROR(check("contrast", spec.contrast));
+  HETERO_RETURN_IF_ERROR(check("saturation", spec.saturation));
+  if (context.split == job::Split::kValidation) return Operators();
+  return One<ColorJitter>(
+      ColorJitter::Ranges{spec.brightness, spec.contrast, spec.saturation, spec.hue});
 }
 
 }  // namespace hetero::pipeline

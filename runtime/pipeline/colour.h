@@ -43,4 +43,7 @@ class ColorJitter final : public Operator {
   Ranges ranges_;
 };
 
+absl::StatusOr<Operators> MakeColorJitter(const api::OperatorSpec& spec,
+                                          const OperatorContext& context);
+
 }  // namespace hetero::pipeline

@@ -4,7 +4,9 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/status_macros.h"
 #include "runtime/pipeline/exact_math.h"
+#include "runtime/pipeline/parameter_checks.h"
 
 namespace hetero::pipeline {
 namespace {
@@ -103,6 +105,26 @@ absl::Status RandomResizedCrop::ApplyToRegion(const ImageView& part, const Box& 
                                               job::RandomStream&) const {
   ResizeBox(part, inside, size_, interpolation_, out);
   return absl::OkStatus();
+}
+
+absl::StatusOr<Operators> MakeCenterCrop(const api::OperatorSpec& spec, const OperatorContext&) {
+  if (absl::Status status = CheckPixels(*spec.size); !status.ok()) return status;
+  return One<CenterCrop>(*spec.size);
+}
+
+absl::StatusOr<Operators> MakeRandomResizedCrop(const api::OperatorSpec& spec,
+                                                const OperatorContext& context) {
+  HETERO_RETURN_IF_ERROR(CheckPixels(*spec.size));
+  HETERO_RETURN_IF_ERROR(CheckAtLeast("scale", *spec.scale, kMinScale));
+  HETERO_RETURN_IF_ERROR(CheckAtLeast("ratio", *spec.ratio, kMinRatio));
+  if (context.split == job::Split::kTrain) {
+    return One<RandomResizedCrop>(*spec.size, *spec.scale, *spec.ratio, *spec.interpolation);
+  }
+  const int32_t edge = std::min(spec.size->height, spec.size->width);
+  Operators operators =
+      One<Resize>(int32_t(RoundHalfEven(edge * 256.0 / 224.0)), *spec.interpolation);
+  operators.push_back(std::make_unique<CenterCrop>(*spec.size));
+  return operators;
 }
 
 }  // namespace hetero::pipeline

@@ -43,4 +43,9 @@ class RandomResizedCrop final : public CroppingOperator {
   api::Interpolation interpolation_;
 };
 
+absl::StatusOr<Operators> MakeCenterCrop(const api::OperatorSpec& spec,
+                                         const OperatorContext& context);
+absl::StatusOr<Operators> MakeRandomResizedCrop(const api::OperatorSpec& spec,
+                                                const OperatorContext& context);
+
 }  // namespace hetero::pipeline

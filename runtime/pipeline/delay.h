@@ -11,18 +11,14 @@ class Delay final : public Operator {
  public:
   Delay(base::Duration duration, base::Clock& clock) : duration_(duration), clock_(clock) {}
 
-  absl::StatusOr<api::ImageShape> OutputShape(const api::ImageShape& input) const override {
-    return input;
-  }
-  absl::Status Apply(const ImageView& in, Image* out, job::RandomStream&) const override {
-    clock_.SleepFor(duration_);
-    Copy(in, out);
-    return absl::OkStatus();
-  }
+  absl::StatusOr<api::ImageShape> OutputShape(const api::ImageShape& input) const override;
+  absl::Status Apply(const ImageView& in, Image* out, job::RandomStream&) const override;
 
  private:
   base::Duration duration_;
   base::Clock& clock_;
 };
+
+absl::StatusOr<Operators> MakeDelay(const api::OperatorSpec& spec, const OperatorContext& context);
 
 }  // namespace hetero::pipeline

@@ -3,7 +3,9 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/status_macros.h"
 #include "runtime/pipeline/exact_math.h"
+#include "runtime/pipeline/parameter_checks.h"
 
 namespace hetero::pipeline {
 
@@ -45,6 +47,14 @@ absl::Status RandomErasing::Apply(const ImageView& in, Image* out,
   const auto box = DrawErased({in.shape.height, in.shape.width}, scale_, ratio_, random);
   if (box) Erase(*box, value_, out);
   return absl::OkStatus();
+}
+
+absl::StatusOr<Operators> MakeRandomErasing(const api::OperatorSpec& spec,
+                                            const OperatorContext& context) {
+  HETERO_RETURN_IF_ERROR(CheckAtLeast("scale", *spec.scale, kMinScale));
+  HETERO_RETURN_IF_ERROR(CheckAtLeast("ratio", *spec.ratio, kMinRatio));
+  if (context.split == job::Split::kValidation) return Operators();
+  return One<RandomErasing>(*spec.probability, *spec.scale, *spec.ratio, uint8_t(*spec.value));
 }
 
 }  // namespace hetero::pipeline

@@ -32,4 +32,7 @@ class RandomErasing final : public Operator {
   uint8_t value_;
 };
 
+absl::StatusOr<Operators> MakeRandomErasing(const api::OperatorSpec& spec,
+                                            const OperatorContext& context);
+
 }  // namespace hetero::pipeline

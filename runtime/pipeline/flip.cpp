@@ -81,4 +81,16 @@ absl::Status VerticalFlip::Transform(const ImageView& in, Image* scratch, job::R
   return absl::OkStatus();
 }
 
+absl::StatusOr<Operators> MakeHorizontalFlip(const api::OperatorSpec& spec,
+                                             const OperatorContext& context) {
+  if (context.split == job::Split::kValidation) return Operators();
+  return One<HorizontalFlip>(*spec.probability);
+}
+
+absl::StatusOr<Operators> MakeVerticalFlip(const api::OperatorSpec& spec,
+                                           const OperatorContext& context) {
+  if (context.split == job::Split::kValidation) return Operators();
+  return One<VerticalFlip>(*spec.probability);
+}
+
 }  // namespace hetero::pipeline

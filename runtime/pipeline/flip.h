@@ -37,4 +37,9 @@ class VerticalFlip final : public Operator {
   double probability_;
 };
 
+absl::StatusOr<Operators> MakeHorizontalFlip(const api::OperatorSpec& spec,
+                                             const OperatorContext& context);
+absl::StatusOr<Operators> MakeVerticalFlip(const api::OperatorSpec& spec,
+                                           const OperatorContext& context);
+
 }  // namespace hetero::pipeline

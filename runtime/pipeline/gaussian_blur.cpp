@@ -6,11 +6,14 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/pipeline/exact_math.h"
 #include "runtime/pipeline/gaussian_blur_kernel.h"
+#include "runtime/pipeline/parameter_checks.h"
 
 namespace hetero::pipeline {
 namespace {
 
 constexpr uint32_t kWeightOne = 1u << 15;
+// Keeps the Gaussian's exponents and weights in their normal range.
+constexpr double kMinSigma = 1e-3;
 
 // Keeps its memory from one picture to the next.
 std::vector<uint16_t>& WeightScratch() {
@@ -92,6 +95,14 @@ absl::Status GaussianBlur::ApplyTo(const ImageView& in, uint8_t* out,
   absl::Status status = DrawWeights(in.shape, random, &weights);
   if (status.ok()) BlurWithWeights(in, weights, out);
   return status;
+}
+
+absl::StatusOr<Operators> MakeGaussianBlur(const api::OperatorSpec& spec,
+                                           const OperatorContext& context) {
+  api::Range sigma = *spec.sigma;
+  if (absl::Status status = CheckAtLeast("sigma", sigma, kMinSigma); !status.ok()) return status;
+  if (context.split == job::Split::kValidation) sigma.min = sigma.max = (sigma.min + sigma.max) / 2;
+  return One<GaussianBlur>(*spec.kernel_size, sigma);
 }
 
 }  // namespace hetero::pipeline

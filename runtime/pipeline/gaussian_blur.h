@@ -37,4 +37,7 @@ class GaussianBlur final : public Operator {
   api::Range sigma_;
 };
 
+absl::StatusOr<Operators> MakeGaussianBlur(const api::OperatorSpec& spec,
+                                           const OperatorContext& context);
+
 }  // namespace hetero::pipeline

@@ -38,4 +38,12 @@ absl::Status Grayscale::Apply(const ImageView& in, Image* out, job::RandomStream
   return absl::OkStatus();
 }
 
+absl::StatusOr<Operators> MakeGrayscale(const api::OperatorSpec& spec,
+                                        const OperatorContext& context) {
+  const double probability = *spec.probability;
+  // Built in validation too, so that both splits refuse the same manifests; probability 0 copies.
+  const bool skipped = context.split == job::Split::kValidation && probability < 1;
+  return One<Grayscale>(*spec.output_channels, skipped ? 0 : probability);
+}
+
 }  // namespace hetero::pipeline

@@ -22,4 +22,7 @@ class Grayscale final : public Operator {
   double probability_;
 };
 
+absl::StatusOr<Operators> MakeGrayscale(const api::OperatorSpec& spec,
+                                        const OperatorContext& context);
+
 }  // namespace hetero::pipeline

@@ -1,11 +1,16 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "api/hetero_training_job.h"
+#include "base/clock.h"
 #include "runtime/job/philox.h"
+#include "runtime/job/schedule.h"
 #include "runtime/pipeline/image.h"
 
 namespace hetero::pipeline {
@@ -55,5 +60,22 @@ class CroppingOperator : public Operator {
   virtual absl::Status ApplyToRegion(const ImageView& part, const Box& inside, Image* out,
                                      job::RandomStream& random) const = 0;
 };
+
+using Operators = std::vector<std::unique_ptr<Operator>>;
+
+// What an operator is made for, besides its parameters.
+struct OperatorContext {
+  job::Split split = job::Split::kTrain;
+  base::Clock& clock;  // outlives the operators
+};
+
+// Every operator has a function Make<name of the manifest>(spec, context) -> Operators for
+// MakeOperators(), whose header says what it may expect and gives.
+template <typename T, typename... Args>
+Operators One(Args&&... args) {
+  Operators operators;
+  operators.push_back(std::make_unique<T>(std::forward<Args>(args)...));
+  return operators;
+}
 
 }  // namespace hetero::pipeline

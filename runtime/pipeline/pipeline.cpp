@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "api/operators.h"
+#include "base/status_macros.h"
 #include "runtime/job/philox.h"
 #include "runtime/pipeline/decode.h"
 #include "runtime/pipeline/operator.h"
@@ -47,7 +49,7 @@ class OperatorPipeline final : public Pipeline {
 };
 
 std::string Place(size_t index, api::OperatorKind kind) {
-  return absl::StrCat("spec.pipeline[", index, "] (", OperatorName(kind), ")");
+  return absl::StrCat("spec.pipeline[", index, "] (", api::OperatorName(kind), ")");
 }
 
 absl::Status AtPlace(size_t index, api::OperatorKind kind, const absl::Status& status) {
@@ -56,10 +58,10 @@ absl::Status AtPlace(size_t index, api::OperatorKind kind, const absl::Status& s
 }
 
 // Adds the stages of one entry, its repeats unrolled, and moves plan->output on.
-absl::Status AddUint8Operator(const api::OperatorSpec& spec, int32_t position, job::Split split,
-                              base::Clock& clock, Plan* plan) {
+absl::Status AddUint8Operator(const api::OperatorSpec& spec, int32_t position,
+                              const OperatorContext& context, Plan* plan) {
   for (int32_t repeat = 0; repeat < spec.repeat; ++repeat) {
-    auto operators = MakeOperators(spec, plan->output.channels, split, clock);
+    auto operators = MakeOperators(spec, context);
     if (!operators.ok()) return operators.status();
     for (std::unique_ptr<Operator>& op : *operators) {
       auto shape = op->OutputShape(plan->output);
@@ -71,12 +73,21 @@ absl::Status AddUint8Operator(const api::OperatorSpec& spec, int32_t position, j
   return absl::OkStatus();
 }
 
-absl::Status AddOperator(const api::OperatorSpec& spec, int32_t position, job::Split split,
-                         base::Clock& clock, ConversionBuilder* conversion, Plan* plan) {
-  if (spec.repeat < 1 || spec.repeat >= kMaxOperators - position) {
+// What the parser says of an entry; so one that was not parsed meets the same limits.
+absl::Status CheckSpec(const api::OperatorSpec& spec) {
+  const std::vector<api::FieldError> errors = api::CheckOperator(spec);
+  if (errors.empty()) return absl::OkStatus();
+  const auto& [path, reason, line] = errors.front();
+  return absl::InvalidArgumentError(path.empty() ? reason : absl::StrCat(path, ": ", reason));
+}
+
+absl::Status AddOperator(api::OperatorSpec spec, int32_t position, const OperatorContext& context,
+                         ConversionBuilder* conversion, Plan* plan) {
+  HETERO_RETURN_IF_ERROR(CheckSpec(spec));
+  api::FillDefaults(spec);
+  if (spec.repeat >= kMaxOperators - position) {
     return absl::InvalidArgumentError(
-        absl::StrCat("repeat must be at least 1 and all operators together fewer than ",
-                     kMaxOperators, ", not ", spec.repeat));
+        absl::StrCat("makes ", kMaxOperators, " operators or more, repeats counted"));
   }
   switch (spec.op) {
     case api::OperatorKind::kDecode:
@@ -96,7 +107,7 @@ absl::Status AddOperator(const api::OperatorSpec& spec, int32_t position, job::S
         return absl::InvalidArgumentError(
             "takes uint8 pictures; move it before the first Normalize or Cast");
       }
-      return AddUint8Operator(spec, position, split, clock, plan);
+      return AddUint8Operator(spec, position, context, plan);
   }
 }
 
@@ -233,10 +244,11 @@ absl::StatusOr<std::unique_ptr<Pipeline>> Pipeline::Create(
   }
   plan.output = plan.input;
   ConversionBuilder conversion;
+  const OperatorContext context{split, clock};
   int32_t position = first_position;
   for (size_t i = 0; i < operators.size(); ++i) {
     const api::OperatorSpec& spec = operators[i];
-    absl::Status status = AddOperator(spec, position, split, clock, &conversion, &plan);
+    absl::Status status = AddOperator(spec, position, context, &conversion, &plan);
     if (!status.ok()) return AtPlace(i, spec.op, status);
     position += spec.repeat;
   }

@@ -35,10 +35,11 @@ class Pipeline {
  public:
   // Checks the operators against the picture shape `input` (zero height: any size), and fixes the
   // output shape. kInvalidArgument names spec.pipeline[i] and the reason: an operator that needs
-  // three channels, an output whose size is not fixed, an operator after Normalize. Validation uses
-  // each operator's deterministic form (docs/decisions/0001). `clock`, for Delay, must outlive the
-  // pipeline. `first_position`: operators, repeats counted, that come before these and are done
-  // elsewhere; random numbers depend on it.
+  // three channels, an output whose size is not fixed, an operator after Normalize. An
+  // absent parameter has its default, and entries that no parser saw are checked as it would.
+  // Validation uses each operator's deterministic form (docs/decisions/0001). `clock`, for Delay,
+  // must outlive the pipeline. `first_position`: operators, repeats counted, that come before these
+  // and are done elsewhere; random numbers depend on it.
   static absl::StatusOr<std::unique_ptr<Pipeline>> Create(
       const std::vector<api::OperatorSpec>& operators, const api::ImageShape& input,
       job::Split split, base::Clock& clock = base::Clock::Real(), int32_t first_position = 0);

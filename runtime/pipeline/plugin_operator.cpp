@@ -121,22 +121,25 @@ absl::StatusOr<const HeteroOperatorTable*> LoadTable(const std::string& path) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Operator>> LoadPluginOperator(
-    const std::string& path, const std::string& name,
-    const std::map<std::string, std::string>& parameters, bool training) {
-  const auto table = LoadTable(path);
+absl::StatusOr<Operators> MakePlugin(const api::OperatorSpec& spec,
+                                     const OperatorContext& context) {
+  const auto table = LoadTable(spec.path);
   if (!table.ok()) return table.status();
-  std::vector<HeteroParameter> list;
-  list.reserve(parameters.size());
-  for (const auto& [key, value] : parameters) list.push_back({key.c_str(), value.c_str()});
+  std::vector<HeteroParameter> parameters;
+  parameters.reserve(spec.parameters.size());
+  for (const auto& [key, value] : spec.parameters) {
+    parameters.push_back({key.c_str(), value.c_str()});
+  }
+  const int32_t training = context.split == job::Split::kTrain ? 1 : 0;
   void* instance = nullptr;
   Message message;
-  const int32_t code = (*table)->create(name.c_str(), list.data(), list.size(), training ? 1 : 0,
-                                        &instance, message.buffer());
+  const int32_t code = (*table)->create(spec.name.c_str(), parameters.data(), parameters.size(),
+                                        training, &instance, message.buffer());
   if (code != HETERO_OK) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ", ", name, ": ", message.text()));
+    return absl::InvalidArgumentError(
+        absl::StrCat(spec.path, ", ", spec.name, ": ", message.text()));
   }
-  return std::make_unique<LoadedOperator>(*table, instance, name);
+  return One<LoadedOperator>(*table, instance, spec.name);
 }
 
 }  // namespace hetero::pipeline

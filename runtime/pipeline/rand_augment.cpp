@@ -105,4 +105,10 @@ absl::Status RandAugment::Apply(const ImageView& in, Image* out, job::RandomStre
   return absl::OkStatus();
 }
 
+absl::StatusOr<Operators> MakeRandAugment(const api::OperatorSpec& spec,
+                                          const OperatorContext& context) {
+  if (context.split == job::Split::kValidation) return Operators();
+  return One<RandAugment>(*spec.operations, *spec.magnitude);
+}
+
 }  // namespace hetero::pipeline

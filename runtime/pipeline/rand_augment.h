@@ -31,7 +31,7 @@ void Augment(const ImageView& in, Augmentation augmentation, int32_t magnitude, 
              Image* out);
 
 // torchvision's RandAugment with its defaults (nearest neighbour, black outside): `operations`
-// augmentations in a row, each drawn anew.
+// augmentations in a row, each drawn by itself.
 class RandAugment final : public Operator {
  public:
   RandAugment(int32_t operations, int32_t magnitude)
@@ -44,5 +44,8 @@ class RandAugment final : public Operator {
   int32_t operations_;
   int32_t magnitude_;
 };
+
+absl::StatusOr<Operators> MakeRandAugment(const api::OperatorSpec& spec,
+                                          const OperatorContext& context);
 
 }  // namespace hetero::pipeline

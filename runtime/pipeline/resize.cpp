@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/pipeline/parameter_checks.h"
 #include "runtime/pipeline/resize_kernel.h"
 
 namespace hetero::pipeline {
@@ -143,6 +144,12 @@ absl::Status Resize::Apply(const ImageView& in, Image* out, job::RandomStream&) 
   }
   ResizeBox(in, {0, 0, in.shape.height, in.shape.width}, size, interpolation_, out);
   return absl::OkStatus();
+}
+
+absl::StatusOr<Operators> MakeResize(const api::OperatorSpec& spec, const OperatorContext&) {
+  if (!spec.size) return One<Resize>(*spec.shorter_side, *spec.interpolation);
+  if (absl::Status status = CheckPixels(*spec.size); !status.ok()) return status;
+  return One<Resize>(*spec.size, *spec.interpolation);
 }
 
 }  // namespace hetero::pipeline

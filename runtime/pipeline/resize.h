@@ -39,4 +39,6 @@ class Resize final : public Operator {
   api::Interpolation interpolation_;
 };
 
+absl::StatusOr<Operators> MakeResize(const api::OperatorSpec& spec, const OperatorContext& context);
+
 }  // namespace hetero::pipeline

@@ -43,7 +43,6 @@ absl::Status ConversionBuilder::Add(const api::OperatorSpec& spec, int32_t chann
 }
 
 absl::Status ConversionBuilder::AddCast(const api::OperatorSpec& spec) {
-  if (!spec.type) return absl::InvalidArgumentError("needs type: Float32 or Uint8");
   if (*spec.type == api::ElementType::kFloat32) {
     is_float_ = true;
   } else if (is_float_) {

@@ -11,8 +11,9 @@ namespace hetero::pipeline {
 // Collects the Normalize and Cast entries at the end of spec.pipeline into a TensorConversion.
 class ConversionBuilder {
  public:
-  // Takes one Normalize or Cast on pictures of `channels` channels. kInvalidArgument, without a
-  // place, when it is given twice or its numbers do not fit. A Cast to Uint8 changes nothing.
+  // Takes one Normalize or Cast that has passed api::CheckOperator(), on pictures of `channels`
+  // channels. kInvalidArgument, without a place, when it is given twice or its numbers do not fit.
+  // A Cast to Uint8 changes nothing.
   absl::Status Add(const api::OperatorSpec& spec, int32_t channels);
 
   // Whether pixels are no longer uint8, so that no operator on uint8 pictures may follow.

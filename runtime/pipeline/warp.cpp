@@ -117,4 +117,10 @@ absl::Status Rotate::Apply(const ImageView& in, Image* out, job::RandomStream& r
   return absl::OkStatus();
 }
 
+absl::StatusOr<Operators> MakeRotate(const api::OperatorSpec& spec,
+                                     const OperatorContext& context) {
+  if (context.split == job::Split::kValidation) return Operators();
+  return One<Rotate>(*spec.degrees, *spec.interpolation);
+}
+
 }  // namespace hetero::pipeline

@@ -35,4 +35,6 @@ class Rotate final : public Operator {
   api::Interpolation interpolation_;
 };
 
+absl::StatusOr<Operators> MakeRotate(const api::OperatorSpec& spec, const OperatorContext& context);
+
 }  // namespace hetero::pipeline

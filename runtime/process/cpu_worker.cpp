@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/process_usage.h"
 #include "base/status_macros.h"
+#include "base/utf8.h"
 #include "runtime/feed/sample_producer.h"
 #include "runtime/feed/worker_server.h"
 #include "runtime/head/member.h"
@@ -79,7 +80,7 @@ absl::Status RunCpuWorker(const CpuWorkerOptions& options, base::Clock& clock,
   const auto finish = [&](const absl::Status& status) {
     v1::Finished last;
     last.set_ok(status.ok());
-    last.set_message(std::string(status.message()));
+    last.set_message(base::ToUtf8({status.message().data(), status.message().size()}));
     *last.mutable_last() = CountersOf(*server);
     member->Finish(last, kFinishTimeout).IgnoreError();
     return status;

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_format.h"
 #include "base/process_usage.h"
+#include "base/utf8.h"
 #include "runtime/feed/digest.h"
 
 namespace hetero::process {
@@ -43,7 +44,7 @@ void RankReport::OnBatch(const feed::Batch& batch, const feed::StreamStats& stat
     v1::BadSampleReport report;
     report.set_sample_id(bad.sample_id);
     report.set_replacement_id(bad.replacement_id);
-    report.set_reason(bad.reason);
+    report.set_reason(base::ToUtf8(bad.reason));
     report.set_validation(validation);
     bad_samples_.push_back(std::move(report));
     progress_.set_bad_samples(progress_.bad_samples() + 1);

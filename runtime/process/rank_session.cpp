@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/process_usage.h"
 #include "base/status_macros.h"
+#include "base/utf8.h"
 #include "runtime/process/last_word.h"
 #include "runtime/process/termination_message.h"
 
@@ -332,7 +333,7 @@ absl::Status RankSession::Finish(absl::Status result) {
   v1::Finished last;
   last.set_ok(result.ok());
   last.set_stopped(absl::IsCancelled(result));
-  last.set_message(std::string(result.message()));
+  last.set_message(base::ToUtf8({result.message().data(), result.message().size()}));
   *last.mutable_last() = TakeHeartbeat();
   WriteLastWord(LastWordFolderFromEnvironment(), options_.identity.member, last);
   const absl::Status answer = member_->Finish(last, kFinishTimeout);

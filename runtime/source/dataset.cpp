@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <filesystem>
+#include <iterator>
 #include <system_error>
 #include <utility>
 
@@ -21,12 +22,13 @@ using api::DatasetFormat;
 
 constexpr size_t kNamesInMessages = 5;
 
-struct Found {
+// What lies in a dataset's folder.
+struct Listing {
   std::vector<std::string> files;    // sorted
   std::vector<std::string> folders;  // sorted
 };
 
-absl::StatusOr<Found> List(const std::string& path) {
+absl::StatusOr<Listing> List(const std::string& path) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (!fs::exists(status)) {
@@ -42,7 +44,7 @@ absl::StatusOr<Found> List(const std::string& path) {
     return absl::InvalidArgumentError(
         absl::StrCat("dataset ", path, ": is a file; dataset.uri names the folder that holds it"));
   }
-  Found found;
+  Listing found;
   fs::directory_iterator entry(path, error);
   for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
     std::error_code ignored;
@@ -65,15 +67,53 @@ std::string Summary(const std::vector<std::string>& names) {
       shown < names.size() ? absl::StrCat(" and ", names.size() - shown, " more") : "");
 }
 
-absl::StatusOr<DatasetFormat> Detect(const std::string& path, const Found& found) {
-  if (std::any_of(found.files.begin(), found.files.end(),
-                  [](const std::string& name) { return IsIdxImagesName(name); })) {
-    return DatasetFormat::kIdx;
+// A format of folders.
+struct Format {
+  DatasetFormat format;
+  const char* name;  // in the manifest
+  // Whether a folder is of this format; asked in the order of kFormats.
+  bool (*matches)(const Listing& listing);
+  const char* looked_for;  // what `matches` looks at, for messages
+  const char* contents;    // what must be there, where a missing folder needs more words; or null
+  absl::StatusOr<std::unique_ptr<Dataset>> (*open)(const std::string& folder,
+                                                   const api::DatasetSource& source,
+                                                   job::Split split);
+};
+
+bool HasIdxImages(const Listing& listing) {
+  return std::any_of(listing.files.begin(), listing.files.end(),
+                     [](const std::string& name) { return IsIdxImagesName(name); });
+}
+
+bool HasFolders(const Listing& listing) { return !listing.folders.empty(); }
+
+absl::StatusOr<std::unique_ptr<Dataset>> OpenPictures(const std::string& folder,
+                                                      const api::DatasetSource& source,
+                                                      job::Split) {
+  return OpenImageFolder(folder, source);
+}
+
+constexpr Format kFormats[] = {
+    {DatasetFormat::kIdx, "IDX", HasIdxImages, "*-images-idx3-ubyte[.gz]", kIdxFiles, OpenIdx},
+    {DatasetFormat::kImageFolder, "ImageFolder", HasFolders,
+     "sub-folders of pictures, one per class", nullptr, OpenPictures},
+};
+
+const Format* FormatOf(DatasetFormat wanted) {
+  const auto found = std::find_if(std::begin(kFormats), std::end(kFormats),
+                                  [&](const Format& format) { return format.format == wanted; });
+  return found == std::end(kFormats) ? nullptr : found;
+}
+
+absl::StatusOr<const Format*> Detect(const std::string& path, const Listing& found) {
+  std::vector<std::string> looked_for;
+  for (const Format& format : kFormats) {
+    if (format.matches(found)) return &format;
+    looked_for.push_back(absl::StrCat(format.looked_for, " (", format.name, ")"));
   }
-  if (!found.folders.empty()) return DatasetFormat::kImageFolder;
-  const std::string message = absl::StrCat(
-      "dataset ", path, ": no known format; looked for *-images-idx3-ubyte[.gz] (IDX) and for ",
-      "sub-folders of pictures, one per class (ImageFolder); found ", Summary(found.files));
+  const std::string message =
+      absl::StrCat("dataset ", path, ": no known format; looked for ",
+                   absl::StrJoin(looked_for, " and for "), "; found ", Summary(found.files));
   return found.files.empty() ? absl::NotFoundError(message) : absl::InvalidArgumentError(message);
 }
 
@@ -83,26 +123,32 @@ absl::Status WrongScheme(const std::string& uri, absl::string_view format) {
                    "; Synthetic takes \"synthetic://\", every other format file:///absolute/path"));
 }
 
-absl::StatusOr<std::unique_ptr<Dataset>> OpenFolder(const std::string& path, DatasetFormat format,
+// Where the manifest's parser knows a format that nothing here reads.
+absl::Status NotReadable(const std::string& path) {
+  const std::string readable = absl::StrJoin(
+      kFormats, ", ",
+      [](std::string* text, const Format& format) { absl::StrAppend(text, format.name); });
+  return absl::UnimplementedError(
+      absl::StrCat("dataset ", path, ": this version reads Synthetic, ", readable,
+                   "; data of another format must be converted to one of these"));
+}
+
+absl::StatusOr<std::unique_ptr<Dataset>> OpenFolder(const std::string& path,
                                                     const api::DatasetSource& source,
                                                     job::Split split) {
-  switch (format) {
-    case DatasetFormat::kIdx:
-      return OpenIdx(path, source, split);
-    case DatasetFormat::kImageFolder:
-      return OpenImageFolder(path, source);
-    case DatasetFormat::kSynthetic:
-      return WrongScheme(source.uri, "Synthetic");
-    case DatasetFormat::kAuto:
-    case DatasetFormat::kCifar10:
-    case DatasetFormat::kTfRecord:
-    case DatasetFormat::kRecordIo:
-    case DatasetFormat::kWebDataset:
-      break;
+  const Format* format = FormatOf(source.format);
+  const absl::StatusOr<Listing> found = List(path);
+  if (absl::IsNotFound(found.status()) && format != nullptr && format->contents != nullptr) {
+    return absl::NotFoundError(absl::StrCat(found.status().message(), "; ", format->contents));
   }
-  return absl::UnimplementedError(absl::StrCat(
-      "dataset ", path, ": this version reads Synthetic, IDX and ImageFolder; CIFAR10, TFRecord, ",
-      "RecordIO and WebDataset must be converted to one of these"));
+  if (!found.ok()) return found.status();
+  if (source.format == DatasetFormat::kSynthetic) return WrongScheme(source.uri, "Synthetic");
+  if (source.format == DatasetFormat::kAuto) {
+    const absl::StatusOr<const Format*> detected = Detect(path, *found);
+    if (!detected.ok()) return detected.status();
+    format = *detected;
+  }
+  return format == nullptr ? NotReadable(path) : format->open(path, source, split);
 }
 
 }  // namespace
@@ -111,24 +157,11 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenDataset(const api::DatasetSource& s
                                                      job::Split split, uint64_t seed) {
   const absl::StatusOr<Location> location = ParseUri(source.uri);
   if (!location.ok()) return location.status();
-  if (location->scheme == Scheme::kSynthetic) {
-    if (source.format == DatasetFormat::kAuto || source.format == DatasetFormat::kSynthetic) {
-      return OpenSynthetic(source, split, seed);
-    }
-    return WrongScheme(source.uri, "other than Synthetic");
+  if (location->scheme == Scheme::kFile) return OpenFolder(location->path, source, split);
+  if (source.format == DatasetFormat::kAuto || source.format == DatasetFormat::kSynthetic) {
+    return OpenSynthetic(source, split, seed);
   }
-  const absl::StatusOr<Found> found = List(location->path);
-  if (absl::IsNotFound(found.status()) && source.format == DatasetFormat::kIdx) {
-    return absl::NotFoundError(absl::StrCat(found.status().message(), "; ", kIdxFiles));
-  }
-  if (!found.ok()) return found.status();
-  DatasetFormat format = source.format;
-  if (format == DatasetFormat::kAuto) {
-    const absl::StatusOr<DatasetFormat> detected = Detect(location->path, *found);
-    if (!detected.ok()) return detected.status();
-    format = *detected;
-  }
-  return OpenFolder(location->path, format, source, split);
+  return WrongScheme(source.uri, "other than Synthetic");
 }
 
 }  // namespace hetero::source

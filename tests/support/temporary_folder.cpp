@@ -20,13 +20,13 @@ TemporaryFolder::~TemporaryFolder() {
   std::filesystem::remove_all(path_, ignored);
 }
 
-std::string TemporaryFolder::Write(const std::string& name, const std::string& bytes) const {
+std::string TemporaryFolder::Write(const std::string& name, std::string_view bytes) const {
   std::string path = *this / name;
   WriteFile(path, bytes);
   return path;
 }
 
-void WriteFile(const std::string& path, const std::string& bytes) {
+void WriteFile(const std::string& path, std::string_view bytes) {
   std::filesystem::create_directories(std::filesystem::path(path).parent_path());
   std::ofstream file(path, std::ios::binary);
   file << bytes;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 namespace hetero::testing {
 
@@ -16,14 +17,14 @@ class TemporaryFolder {
   const std::string& path() const { return path_; }
   std::string operator/(const std::string& name) const { return path_ + "/" + name; }
   // WriteFile() in this folder; returns the file's path.
-  std::string Write(const std::string& name, const std::string& bytes) const;
+  std::string Write(const std::string& name, std::string_view bytes) const;
 
  private:
   std::string path_;
 };
 
 // Overwrites; makes the folders on the way. Throws where that fails.
-void WriteFile(const std::string& path, const std::string& bytes);
+void WriteFile(const std::string& path, std::string_view bytes);
 // Throws where there is no such file.
 std::string ReadFileOrDie(const std::string& path);
 

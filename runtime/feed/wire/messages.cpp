@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/crc32c.h"
 #include "base/status_macros.h"
+#include "base/utf8.h"
 #include "hetero/v1/feed.pb.h"
 #include "runtime/feed/wire/slice_reader.h"
 
@@ -89,7 +90,7 @@ v1::FrameHeader BatchHeader(const Batch& batch) {
     out->set_slot(bad.slot);
     out->set_sample_id(bad.sample_id);
     out->set_replacement_id(bad.replacement_id);
-    out->set_reason(bad.reason.substr(0, kMaxErrorText));
+    out->set_reason(base::ToUtf8(bad.reason, kMaxErrorText));
   }
   header.set_batch_crc32c(BatchCrc(batch));
   header.set_work_seconds(batch.work_seconds);
@@ -264,7 +265,8 @@ grpc::ByteBuffer EncodeFailed(const Ticket& ticket, const absl::Status& error) {
   v1::FrameHeader header;
   header.set_kind(v1::FrameHeader::FAILED);
   ToProto(ticket, header.mutable_ticket());
-  header.set_error(std::string(error.message().substr(0, kMaxErrorText)));
+  const absl::string_view text = error.message();
+  header.set_error(base::ToUtf8({text.data(), text.size()}, kMaxErrorText));
   header.set_error_code(static_cast<int32_t>(error.code()));
   const grpc::Slice slice = HeaderSlice(header);
   return grpc::ByteBuffer(&slice, 1);

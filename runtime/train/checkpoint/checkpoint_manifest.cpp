@@ -1,11 +1,14 @@
 #include "runtime/train/checkpoint/checkpoint_manifest.h"
 
+#include <concepts>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "base/status_macros.h"
 
 namespace hetero::train {
 namespace {
@@ -13,6 +16,69 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr size_t kDigestDigits = 32;
+
+// Reads fields; the first that is missing or does not fit stays in status(). Not nlohmann's own
+// conversions: they make a number of any other, whether it fits or not.
+class FieldReader {
+ public:
+  explicit FieldReader(const Json& object) : object_(object) {}
+
+  const absl::Status& status() const { return status_; }
+
+  void Read(const char* name, std::string* value) {
+    const Json& field = Find(name);
+    if (!field.is_string()) return Fail(name, "no text");
+    *value = field.get<std::string>();
+  }
+  template <std::integral T>
+  void Read(const char* name, T* value) {
+    if (!Fits(Find(name), value)) Fail(name, "no whole number that fits");
+  }
+  void Read(const char* name, api::ImageShape* shape) {
+    const Json& field = Find(name);
+    if (!field.is_array() || field.size() != 3 || !Fits(field[0], &shape->height) ||
+        !Fits(field[1], &shape->width) || !Fits(field[2], &shape->channels)) {
+      Fail(name, "no height, width and channels");
+    }
+  }
+  void Read(const char* name, std::vector<CheckpointFile>* files) {
+    const Json& field = Find(name);
+    if (!field.is_array()) return Fail(name, "no list");
+    for (const Json& entry : field) {
+      FieldReader reader(entry);
+      CheckpointFile& file = files->emplace_back();
+      reader.Read("name", &file.name);
+      reader.Read("bytes", &file.bytes);
+      reader.Read("crc32c", &file.crc32c);
+      if (status_.ok()) status_ = reader.status();
+    }
+  }
+
+ private:
+  const Json& Find(const char* name) const {
+    static const Json& missing = *new Json();
+    const auto found = object_.is_object() ? object_.find(name) : object_.end();
+    return found == object_.end() ? missing : *found;
+  }
+
+  template <std::integral T>
+  static bool Fits(const Json& field, T* value) {
+    if (!field.is_number_integer()) return false;
+    const bool fits = field.is_number_unsigned() ? std::in_range<T>(field.get<uint64_t>())
+                                                 : std::in_range<T>(field.get<int64_t>());
+    if (fits) *value = field.get<T>();
+    return fits;
+  }
+
+  void Fail(const char* name, const char* what) {
+    if (!status_.ok()) return;
+    status_ = absl::DataLossError(
+        absl::StrCat("the manifest is malformed: ", name, " is missing or ", what));
+  }
+
+  const Json& object_;
+  absl::Status status_;
+};
 
 absl::StatusOr<job::StreamDigest> ParseDigest(const std::string& hex) {
   uint64_t high = 0;
@@ -64,45 +130,36 @@ absl::StatusOr<CheckpointManifest> ParseCheckpointManifest(const std::string& te
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) return absl::DataLossError("the manifest is not a JSON object");
   CheckpointManifest manifest;
-  try {
-    manifest.format_version = json.at("formatVersion").get<int>();
-    if (manifest.format_version > CheckpointManifest::kFormatVersion) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "it has format ", manifest.format_version, ", and this version reads up to ",
-          CheckpointManifest::kFormatVersion, "; run the version that wrote it, or a newer one"));
-    }
-    json.at("job").get_to(manifest.job);
-    json.at("run").get_to(manifest.run);
-    json.at("createdUnixNs").get_to(manifest.created_unix_ns);
-    json.at("generation").get_to(manifest.generation);
-    json.at("worldSize").get_to(manifest.world_size);
-    json.at("model").get_to(manifest.model);
-    json.at("classes").get_to(manifest.classes);
-    json.at("input").at(0).get_to(manifest.input.height);
-    json.at("input").at(1).get_to(manifest.input.width);
-    json.at("input").at(2).get_to(manifest.input.channels);
-    json.at("optimizer").get_to(manifest.optimizer);
-    json.at("samples").get_to(manifest.samples);
-    json.at("datasetFingerprint").get_to(manifest.dataset_fingerprint);
-    json.at("seed").get_to(manifest.seed);
-    json.at("globalBatch").get_to(manifest.global_batch);
-    json.at("step").get_to(manifest.step);
-    json.at("epoch").get_to(manifest.epoch);
-    json.at("nextSlot").get_to(manifest.next_slot);
-    json.at("evaluatedStep").get_to(manifest.evaluated_step);
-    json.at("samplesConsumed").get_to(manifest.samples_consumed);
-    for (const Json& file : json.at("files")) {
-      manifest.files.push_back({.name = file.at("name").get<std::string>(),
-                                .bytes = file.at("bytes").get<int64_t>(),
-                                .crc32c = file.at("crc32c").get<uint32_t>()});
-    }
-    absl::StatusOr<job::StreamDigest> digest =
-        ParseDigest(json.at("streamDigest").get<std::string>());
-    if (!digest.ok()) return digest.status();
-    manifest.digest = *digest;
-  } catch (const Json::exception& error) {
-    return absl::DataLossError(absl::StrCat("the manifest is malformed: ", error.what()));
+  FieldReader reader(json);
+  reader.Read("formatVersion", &manifest.format_version);
+  if (manifest.format_version > CheckpointManifest::kFormatVersion) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "it has format ", manifest.format_version, ", and this version reads up to ",
+        CheckpointManifest::kFormatVersion, "; run the version that wrote it, or a newer one"));
   }
+  reader.Read("job", &manifest.job);
+  reader.Read("run", &manifest.run);
+  reader.Read("createdUnixNs", &manifest.created_unix_ns);
+  reader.Read("generation", &manifest.generation);
+  reader.Read("worldSize", &manifest.world_size);
+  reader.Read("model", &manifest.model);
+  reader.Read("classes", &manifest.classes);
+  reader.Read("input", &manifest.input);
+  reader.Read("optimizer", &manifest.optimizer);
+  reader.Read("samples", &manifest.samples);
+  reader.Read("datasetFingerprint", &manifest.dataset_fingerprint);
+  reader.Read("seed", &manifest.seed);
+  reader.Read("globalBatch", &manifest.global_batch);
+  reader.Read("step", &manifest.step);
+  reader.Read("epoch", &manifest.epoch);
+  reader.Read("nextSlot", &manifest.next_slot);
+  reader.Read("evaluatedStep", &manifest.evaluated_step);
+  reader.Read("samplesConsumed", &manifest.samples_consumed);
+  reader.Read("files", &manifest.files);
+  std::string digest;
+  reader.Read("streamDigest", &digest);
+  HETERO_RETURN_IF_ERROR(reader.status());
+  HETERO_ASSIGN_OR_RETURN(manifest.digest, ParseDigest(digest));
   return manifest;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 
 #include "base/fake_clock.h"
 #include "operator/kube/cluster_access.h"

@@ -9,10 +9,12 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "api/job_status.h"
 #include "api/ports.h"
 #include "api/process_environment.h"
@@ -65,7 +67,7 @@ constexpr char kQuoted[] = "`(\\w+)`";
 // The quoted names in column `column` of the table under the line `heading`.
 Names Column(const std::string& heading, size_t column) {
   std::string cells;
-  for (const std::string& line :
+  for (const absl::string_view line :
        absl::StrSplit(Between(Page(), absl::StrCat("\n", heading, "\n"), "\n\n"), '\n')) {
     const std::vector<std::string> row = absl::StrSplit(line, '|');
     if (row.size() > column) absl::StrAppend(&cells, row[column], "\n");

@@ -8,10 +8,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "api/enums.h"
 #include "api/job_resource.h"
-#include "api/validate.h"
 #include "tests/unit/api/crd.h"
 
 // The hand-written CRD and the C++ tables must describe the same language.
@@ -140,39 +137,6 @@ TEST(SchemaTest, KnownFieldPathsReachTheLeaves) {
                                               "spec.pipeline[].sigma.min", "spec.roles[].template",
                                               "spec.roles[].failureRules[].onExitCodes.values"}));
   EXPECT_TRUE(std::is_sorted(paths.begin(), paths.end()));
-}
-
-TEST(SchemaTest, OperatorRulesAreTheSameOnBothSides) {
-  std::set<std::string> wanted;
-  std::map<std::string, std::vector<std::string>> takers;
-  for (const OperatorRule& rule : OperatorRules()) {
-    const std::string op = absl::StrCat("'", std::string(NameOf(rule.op)), "'");
-    for (const char* name : rule.required) {
-      takers[name].push_back(op);
-      wanted.insert(absl::StrCat("self.op != ", op, " || has(self.", name, ")"));
-    }
-    for (const char* name : rule.optional) takers[name].push_back(op);
-  }
-  for (const auto& [name, ops] : takers) {
-    wanted.insert(
-        absl::StrCat("!has(self.", name, ") || self.op in [", absl::StrJoin(ops, ", "), "]"));
-  }
-  const SchemaNode& item = JobSchema().Find("spec")->Find("pipeline")->element[0];
-  for (const std::string& name : item.FieldNames()) {
-    if (name == "op" || name == "repeat" || name == "placement") continue;
-    EXPECT_TRUE(takers.contains(name)) << "no operator takes " << name;
-  }
-
-  std::set<std::string> found;
-  for (const std::string& rule :
-       RulesAt(RootSchema()["properties"]["spec"]["properties"]["pipeline"]["items"])) {
-    const bool about_names =
-        rule.find("self.op in [") != std::string::npos ||
-        (rule.starts_with("self.op != ") && rule.ends_with(")") &&
-         rule.find("||") == rule.rfind("||") && rule.find("!= has") == std::string::npos);
-    if (about_names) found.insert(rule);
-  }
-  EXPECT_EQ(found, wanted);
 }
 
 TEST(SchemaTest, EveryRangeChecksItsOrder) {

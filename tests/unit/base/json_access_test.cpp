@@ -34,11 +34,21 @@ TEST(JsonAccessTest, GivesTheEmptyValueForAnythingElse) {
   }
   for (const char* field : {"gone", "null", "object", "list", "text", "yes", "number"}) {
     const std::string name = field;
-    if (name != "object") EXPECT_EQ(ObjectOf(kObject, name), json::object()) << name;
-    if (name != "list") EXPECT_EQ(ListOf(kObject, name), json::array()) << name;
-    if (name != "text") EXPECT_EQ(TextOf(kObject, name), "") << name;
-    if (name != "yes") EXPECT_FALSE(IsTrue(kObject, name)) << name;
-    if (name != "number") EXPECT_EQ(IntegerOf(kObject, name), 0) << name;
+    if (name != "object") {
+      EXPECT_EQ(ObjectOf(kObject, name), json::object()) << name;
+    }
+    if (name != "list") {
+      EXPECT_EQ(ListOf(kObject, name), json::array()) << name;
+    }
+    if (name != "text") {
+      EXPECT_EQ(TextOf(kObject, name), "") << name;
+    }
+    if (name != "yes") {
+      EXPECT_FALSE(IsTrue(kObject, name)) << name;
+    }
+    if (name != "number") {
+      EXPECT_EQ(IntegerOf(kObject, name), 0) << name;
+    }
   }
   EXPECT_EQ(&FieldOf(kObject, "gone"), &Absent());
 }

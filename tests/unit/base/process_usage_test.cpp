@@ -31,7 +31,7 @@ TEST(ProcessUsageTest, SeesMemoryBeingTouched) {
 }
 
 TEST(CgroupTest, Version2TakesTheTightestGroupOnTheWay) {
-  const TemporaryFolder root;
+  const testing::TemporaryFolder root;
   root.Write("proc/self/cgroup", "0::/pod/container\n");
   root.Write("sys/fs/cgroup/pod/container/cpu.max", "400000 100000\n");
   root.Write("sys/fs/cgroup/pod/cpu.max", "150000 100000\n");
@@ -43,7 +43,7 @@ TEST(CgroupTest, Version2TakesTheTightestGroupOnTheWay) {
 }
 
 TEST(CgroupTest, Version1FindsItsController) {
-  const TemporaryFolder root;
+  const testing::TemporaryFolder root;
   root.Write("proc/self/cgroup", "3:memory:/m\n2:cpu,cpuacct:/c\n1:cpuset:/s\n");
   root.Write("sys/fs/cgroup/cpu/c/cpu.cfs_quota_us", "50000\n");
   root.Write("sys/fs/cgroup/cpu/c/cpu.cfs_period_us", "100000\n");
@@ -54,14 +54,14 @@ TEST(CgroupTest, Version1FindsItsController) {
 }
 
 TEST(CgroupTest, HostPathInsideAContainerFallsBackToTheMount) {
-  const TemporaryFolder root;
+  const testing::TemporaryFolder root;
   root.Write("proc/self/cgroup", "0::/../../kubepods/pod1/container\n");
   root.Write("sys/fs/cgroup/cpu.max", "200000 100000\n");
   EXPECT_EQ(CgroupCpuQuota(root.path()), 2);
 }
 
 TEST(CgroupTest, NoLimitLeavesTheCores) {
-  const TemporaryFolder root;
+  const testing::TemporaryFolder root;
   EXPECT_EQ(CgroupCpuQuota(root.path()), std::nullopt);
   root.Write("proc/self/cgroup", "4:cpu:/c\n0::/c\n");
   root.Write("sys/fs/cgroup/c/cpu.max", "max 100000\n");

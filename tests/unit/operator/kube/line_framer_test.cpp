@@ -53,5 +53,11 @@ TEST(LineFramer, CapsALineHoweverItArrives) {
   EXPECT_THAT(Lines({"0123456789\n"}, 10), ElementsAre("0123456789"));
 }
 
+TEST(LineFramer, TheLongestLineMayEndWithACarriageReturn) {
+  EXPECT_THAT(Lines({"0123456789\r\n", "x\n"}, 10), ElementsAre("0123456789", "x"));
+  EXPECT_THAT(Lines({"0123456789", "\r", "\n"}, 10), ElementsAre("0123456789"));
+  EXPECT_THAT(Lines({"0123456789\r"}, 10), ElementsAre("0123456789"));
+}
+
 }  // namespace
 }  // namespace hetero::kube

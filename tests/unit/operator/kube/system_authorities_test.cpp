@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 #include "operator/kube/rest_transport.h"
-#include "tests/unit/base/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/unit/base/test_certificates.h"
 
 namespace hetero::kube {

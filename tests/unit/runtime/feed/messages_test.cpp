@@ -90,6 +90,29 @@ TEST(MessagesTest, StartedFailedAndRequestsSurviveTheTrip) {
   EXPECT_EQ(received.region_token(), 9u);
 }
 
+TEST(MessagesTest, WordsThatAreNotUtf8DoNotCostTheFrame) {
+  const std::string name = "train/caf\xE9.jpg";  // Latin-1
+  const std::string shown = "train/caf\xEF\xBF\xBD.jpg";
+  const absl::StatusOr<Frame> failed =
+      DecodeFrame(EncodeFailed(kTicket, absl::NotFoundError(name)));
+  ASSERT_TRUE(failed.ok()) << failed.status();
+  EXPECT_EQ(failed->error, absl::NotFoundError(shown));
+
+  std::unique_ptr<Batch> batch = MakeBatch();
+  batch->bad_samples[0].reason = name;
+  const absl::StatusOr<Frame> sent = DecodeFrame(EncodeBatch(std::move(batch)));
+  ASSERT_TRUE(sent.ok()) << sent.status();
+  ASSERT_EQ(sent->kind, Frame::Kind::kBatch);
+  EXPECT_EQ(sent->batch->bad_samples[0].reason, shown);
+
+  // Cut where the limit is, but in no character.
+  const std::string long_text = std::string(4095, 'x') + "\xE2\x82\xAC";
+  const absl::StatusOr<Frame> cut =
+      DecodeFrame(EncodeFailed(kTicket, absl::NotFoundError(long_text)));
+  ASSERT_TRUE(cut.ok()) << cut.status();
+  EXPECT_EQ(cut->error.message(), std::string(4095, 'x'));
+}
+
 TEST(MessagesTest, JoinedFramesComeApartInOrder) {
   const grpc::ByteBuffer joined = JoinFrames({EncodeStarted(kTicket), EncodeBatch(MakeBatch()),
                                               EncodeFailed(kTicket, absl::AbortedError("x"))});

@@ -67,21 +67,23 @@ TEST(Conversion, DefaultsDependOnTheChannels) {
 }
 
 TEST(Conversion, OneValueServesAllChannels) {
-  const auto conversion =
-      ConversionOf({Cast(api::ElementType::kFloat32), Normalize({0.25}, {0.1, 0.2, 0.3}),
-                    Cast(api::ElementType::kFloat32)},
-                   {8, 8, 3});
+  const auto conversion = ConversionOf({Cast(api::ElementType::kFloat32), Normalize({0.25}, {0.1}),
+                                        Cast(api::ElementType::kFloat32)},
+                                       {8, 8, 3});
   ASSERT_TRUE(conversion.ok()) << conversion.status();
   EXPECT_THAT(conversion->mean, ElementsAre(0.25f, 0.25f, 0.25f));
-  EXPECT_THAT(conversion->std, ElementsAre(0.1f, 0.2f, 0.3f));
+  EXPECT_THAT(conversion->std, ElementsAre(0.1f, 0.1f, 0.1f));
 }
 
 TEST(Conversion, RefusesWhatDoesNotFit) {
-  ExpectRefused({Normalize({0.1, 0.2}, {})}, {8, 8, 3}, "spec.pipeline[0] (Normalize) mean has 2");
-  ExpectRefused({Normalize({}, {0.1, 0.2, 0.3})}, {8, 8, 1}, "std has 3 values");
-  ExpectRefused({Normalize({}, {0.0})}, {8, 8, 3}, "std must be greater than 0");
+  ExpectRefused({Normalize({0.1, 0.2}, {0.1, 0.2})}, {8, 8, 3},
+                "spec.pipeline[0] (Normalize) mean has 2");
+  ExpectRefused({Normalize({0.1, 0.2, 0.3}, {0.1, 0.2, 0.3})}, {8, 8, 1}, "mean has 3 values");
+  ExpectRefused({Normalize({0.1}, {})}, {8, 8, 3}, "std: must have as many entries as mean");
+  // More than 0 in the manifest, and 0 as float32.
+  ExpectRefused({Normalize({0.1}, {1e-60})}, {8, 8, 3}, "std must be greater than 0");
   ExpectRefused({Normalize({}, {}), Normalize({}, {})}, {8, 8, 3}, "spec.pipeline[1] (Normalize)");
-  ExpectRefused({Op(OperatorKind::kCast)}, {8, 8, 3}, "needs type");
+  ExpectRefused({Op(OperatorKind::kCast)}, {8, 8, 3}, "type: is required for Cast");
   ExpectRefused({Normalize({}, {}), Cast(api::ElementType::kUint8)}, {8, 8, 3}, "lose precision");
 }
 

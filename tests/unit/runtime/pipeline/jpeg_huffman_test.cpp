@@ -103,18 +103,6 @@ std::vector<uint8_t> Damage(std::vector<uint8_t> bytes, size_t header, job::Rand
   return bytes;
 }
 
-// Two bytes of ones before a stuffed zero count as one. libjpeg begins such a block twice and then
-// leaves coefficients of the first attempt in it.
-std::vector<uint8_t> WithoutPadding(const std::vector<uint8_t>& bytes) {
-  std::vector<uint8_t> without;
-  for (size_t i = 0; i < bytes.size(); ++i) {
-    const bool padding =
-        i + 2 < bytes.size() && bytes[i] == 0xff && bytes[i + 1] == 0xff && bytes[i + 2] == 0;
-    if (!padding) without.push_back(bytes[i]);
-  }
-  return without;
-}
-
 // What is under a box of a picture that decodes as a whole; of any other, only that it ends.
 void ExpectBoxOf(const std::vector<uint8_t>& bytes, const Image* whole, const std::string& name,
                  job::RandomStream& random) {

@@ -8,10 +8,12 @@
 #include <string>
 #include <thread>
 
+#include "api/operators.h"
 #include "runtime/pipeline/crop.h"
 #include "runtime/pipeline/decode.h"
 #include "runtime/pipeline/flip.h"
 #include "runtime/pipeline/gaussian_blur.h"
+#include "runtime/pipeline/rand_augment.h"
 #include "runtime/pipeline/resize.h"
 #include "tests/unit/runtime/pipeline/fixtures.h"
 
@@ -177,23 +179,45 @@ TEST(Pipeline, NamesTheOperatorThatCannotBe) {
   ExpectRefused({shorter}, {0, 0, 3},
                 "spec.pipeline[0] (Resize) leaves pictures whose size varies");
   ExpectRefused({}, {}, "spec.pipeline leaves");
-  ExpectRefused({Op(OperatorKind::kResize)}, {8, 8, 3}, "spec.pipeline[0] (Resize) needs either");
+  ExpectRefused({Op(OperatorKind::kResize)}, {8, 8, 3},
+                "spec.pipeline[0] (Resize) Resize needs exactly one");
   ExpectRefused({Op(OperatorKind::kHorizontalFlip), Op(OperatorKind::kDecode)}, {8, 8, 3},
                 "spec.pipeline[1] (Decode) must come first");
   ExpectRefused({Op(OperatorKind::kHorizontalFlip), Blurred(17)}, {8, 30, 3},
                 "spec.pipeline[1] (GaussianBlur) kernelSize 17");
   ExpectRefused({Blurred(4)}, {8, 8, 3}, "must be odd");
-  ExpectRefused({Op(OperatorKind::kRotate)}, {8, 8, 3}, "(Rotate) needs degrees");
+  ExpectRefused({Op(OperatorKind::kRotate)}, {8, 8, 3}, "(Rotate) degrees: is required");
   api::OperatorSpec grey = Op(OperatorKind::kGrayscale);
   grey.probability = 0.5;
   grey.output_channels = 1;
-  ExpectRefused({grey}, {8, 8, 3}, "set outputChannels: 3");
+  ExpectRefused({grey}, {8, 8, 3}, "outputChannels: must be 3 when");
   api::OperatorSpec flip = Op(OperatorKind::kHorizontalFlip);
   flip.probability = 1.5;
-  ExpectRefused({flip}, {8, 8, 3}, "probability 1.5");
+  ExpectRefused({flip}, {8, 8, 3}, "probability: must be at least 0 and at most 1, got 1.5");
   flip.probability.reset();
   flip.repeat = 0;
-  ExpectRefused({flip}, {8, 8, 3}, "repeat");
+  ExpectRefused({flip}, {8, 8, 3}, "repeat: must be at least 1");
+}
+
+// Some kernels take less than the manifest allows.
+TEST(Pipeline, KernelsHaveLimitsOfTheirOwn) {
+  api::OperatorSpec blur = Blurred(3);
+  blur.sigma = api::Range{0.0005, 2};
+  ExpectRefused({blur}, {8, 8, 3},
+                "(GaussianBlur) sigma {min: 0.0005, max: 2} must lie in [0.001, 1000]");
+  api::OperatorSpec jitter = Op(OperatorKind::kColorJitter);
+  jitter.saturation = api::Range{0.5, 61};
+  ExpectRefused({jitter}, {8, 8, 3},
+                "(ColorJitter) saturation {min: 0.5, max: 61} must lie in [0, 60]");
+  api::OperatorSpec crop = SizedOp(OperatorKind::kRandomResizedCrop, 8, 8);
+  crop.scale = api::Range{1e-10, 1};
+  ExpectRefused({crop}, {8, 8, 3}, "scale {min: 1e-10, max: 1} must lie in [1e-09, 1]");
+  api::OperatorSpec erase = Op(OperatorKind::kRandomErasing);
+  erase.ratio = api::Range{0.0001, 1};
+  ExpectRefused({erase}, {8, 8, 3}, "ratio {min: 0.0001, max: 1} must lie in [0.001, 1000]");
+  ExpectRefused({SizedOp(OperatorKind::kCenterCrop, 16384, 16384)}, {8, 8, 3},
+                "size 16384x16384 must be at least 1x1 and at most 178956970 pixels");
+  EXPECT_EQ(api::LimitsOfParameter("magnitude").max, kMaxMagnitude);
 }
 
 TEST(Pipeline, TakesGreyPictures) {

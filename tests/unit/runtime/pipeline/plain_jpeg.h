@@ -59,6 +59,18 @@ inline bool DecodeWithLibjpeg(std::span<const uint8_t> bytes, Image* out, int* c
   return true;
 }
 
+// Two bytes of ones before a stuffed zero count as one. libjpeg begins such a block twice and then
+// leaves coefficients of the first attempt in it.
+inline std::vector<uint8_t> WithoutPadding(std::span<const uint8_t> bytes) {
+  std::vector<uint8_t> without;
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    const bool padding =
+        i + 2 < bytes.size() && bytes[i] == 0xff && bytes[i + 1] == 0xff && bytes[i + 2] == 0;
+    if (!padding) without.push_back(bytes[i]);
+  }
+  return without;
+}
+
 // A JPEG of `image` with what `choose` sets.
 inline std::vector<uint8_t> EncodeWithLibjpeg(
     const Image& image, const std::function<void(jpeg_compress_struct*)>& choose) {

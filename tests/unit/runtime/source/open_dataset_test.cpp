@@ -1,6 +1,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
+#include "api/enums.h"
+#include "api/unsupported_fields.h"
 #include "runtime/source/dataset.h"
 #include "runtime/source/uri.h"
 #include "tests/unit/runtime/source/dataset_files.h"
@@ -93,6 +97,21 @@ TEST(OpenDatasetTest, FormatAndUriMustFit) {
   EXPECT_EQ(OpenStatus(uri, api::DatasetFormat::kIdx).code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(OpenStatus(uri, api::DatasetFormat::kImageFolder).code(),
             absl::StatusCode::kInvalidArgument);
+}
+
+// What a job is told before it starts (api) is what would happen.
+TEST(OpenDatasetTest, FormatsThatAreNotReadAreRefusedBeforehand) {
+  const std::string folder = ::testing::TempDir() + "hetero_empty_dataset";
+  std::filesystem::create_directories(folder);
+  for (const auto& [format, name] : api::EnumNames<api::DatasetFormat>::Values()) {
+    api::HeteroTrainingJob job;
+    job.spec.training.model.name = "mlp";
+    job.spec.dataset.uri = "file://" + folder;
+    job.spec.dataset.format = format;
+    EXPECT_EQ(absl::IsUnimplemented(OpenStatus(job.spec.dataset.uri, format)),
+              !api::UnsupportedFields(job).empty())
+        << name;
+  }
 }
 
 }  // namespace

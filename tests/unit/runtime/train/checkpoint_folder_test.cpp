@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "absl/strings/str_format.h"
 #include "base/atomic_file.h"
@@ -233,6 +234,21 @@ TEST(CheckpointManifestTest, MalformedOnesAreDataLoss) {
   for (const char* text :
        {"", "[]", "{}", "{\"formatVersion\": 1}", "{\"formatVersion\": \"1\"}"}) {
     EXPECT_TRUE(absl::IsDataLoss(ParseCheckpointManifest(text).status())) << text;
+  }
+}
+
+TEST(CheckpointManifestTest, NumbersThatDoNotFitAreDataLoss) {
+  CheckpointManifest manifest = MakeManifest(20);
+  manifest.files = {{"model.safetensors", 30'000, 0xdeadbeef}};
+  const nlohmann::json good = nlohmann::json::parse(ToJson(manifest));
+  for (const char* number : {"1e300", "1.5", "9223372036854775808", "true", "\"5\""}) {
+    for (const char* field : {"/step", "/worldSize", "/input/1", "/files/0/bytes"}) {
+      nlohmann::json bad = good;
+      bad[nlohmann::json::json_pointer(field)] = nlohmann::json::parse(number);
+      const absl::Status status = ParseCheckpointManifest(bad.dump()).status();
+      EXPECT_TRUE(absl::IsDataLoss(status)) << field << " " << number;
+      EXPECT_THAT(status.message(), HasSubstr("is missing or no"));
+    }
   }
 }
 

@@ -1,4 +1,4 @@
-#include "runtime/pipeline/contact_sheet.h"
+#include "runtime/local/contact_sheet.h"
 
 #include <gtest/gtest.h>
 
@@ -12,8 +12,11 @@
 #include "runtime/pipeline/decode.h"
 #include "tests/unit/runtime/pipeline/fixtures.h"
 
-namespace hetero::pipeline {
+namespace hetero::local {
 namespace {
+
+using pipeline::Image;
+using pipeline::NoiseImage;
 
 std::vector<uint8_t> ReadFile(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
@@ -28,11 +31,11 @@ TEST(ContactSheet, HoldsEnlargedPicturesAndCaptions) {
     std::fill(image.bytes.begin(), image.bytes.end(), uint8_t(40 * (i + 1)));
     entries.push_back({image, absl::StrCat("#", 1000 + i, " a class with a rather long name")});
   }
-  const std::string path = testing::TempDir() + "contact_sheet_test.png";
+  const std::string path = ::testing::TempDir() + "contact_sheet_test.png";
   const absl::Status status = WriteContactSheet(entries, path);
   ASSERT_TRUE(status.ok()) << status;
   Image sheet;
-  ASSERT_TRUE(DecodePng(ReadFile(path), &sheet).ok());
+  ASSERT_TRUE(pipeline::DecodePng(ReadFile(path), &sheet).ok());
   // 28 is enlarged five times to 140; three columns and two rows of cells.
   EXPECT_EQ(sheet.shape, (api::ImageShape{2 * (140 + 20 + 8) + 8, 3 * (160 + 8) + 8, 3}));
   EXPECT_EQ(sheet.row(8 + 139)[(8 + 139) * 3], 40);
@@ -51,4 +54,4 @@ TEST(ContactSheet, NamesWhatItCannotWrite) {
 }
 
 }  // namespace
-}  // namespace hetero::pipeline
+}  // namespace hetero::local

@@ -6,11 +6,11 @@
 #include "absl/status/status.h"
 #include "runtime/pipeline/image.h"
 
-namespace hetero::pipeline {
+namespace hetero::local {
 
 // One picture of 1 or 3 channels, and the line below it ("#17 cat").
 struct ContactSheetEntry {
-  Image image;
+  pipeline::Image image;
   std::string caption;
 };
 
@@ -20,4 +20,4 @@ struct ContactSheetEntry {
 absl::Status WriteContactSheet(const std::vector<ContactSheetEntry>& entries,
                                const std::string& path);
 
-}  // namespace hetero::pipeline
+}  // namespace hetero::local

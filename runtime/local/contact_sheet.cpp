@@ -1,4 +1,4 @@
-#include "runtime/pipeline/contact_sheet.h"
+#include "runtime/local/contact_sheet.h"
 
 #include <png.h>
 
@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace hetero::pipeline {
+namespace hetero::local {
 namespace {
 
 constexpr int kMinPictureEdge = 128;
@@ -30,7 +30,7 @@ std::string Fit(std::string caption, int width) {
   return caption + "...";
 }
 
-cv::Mat Enlarged(const Image& image, int factor) {
+cv::Mat Enlarged(const pipeline::Image& image, int factor) {
   const cv::Mat stored(image.shape.height, image.shape.width,
                        image.shape.channels == 3 ? CV_8UC3 : CV_8UC1,
                        const_cast<uint8_t*>(image.bytes.data()));
@@ -114,9 +114,9 @@ absl::Status WriteContactSheet(const std::vector<ContactSheetEntry>& entries,
   for (const ContactSheetEntry& entry : entries) {
     const api::ImageShape& shape = entry.image.shape;
     if (shape.height < 1 || shape.width < 1 || (shape.channels != 1 && shape.channels != 3) ||
-        ByteSize(shape) != int64_t(entry.image.bytes.size())) {
+        pipeline::ByteSize(shape) != int64_t(entry.image.bytes.size())) {
       return absl::InvalidArgumentError(absl::StrCat("picture \"", entry.caption, "\" of shape ",
-                                                     ToString(shape),
+                                                     pipeline::ToString(shape),
                                                      " cannot be drawn; it needs 1 or 3 channels"));
     }
   }
@@ -127,4 +127,4 @@ absl::Status WriteContactSheet(const std::vector<ContactSheetEntry>& entries,
   }
 }
 
-}  // namespace hetero::pipeline
+}  // namespace hetero::local

@@ -1,0 +1,33 @@
+#include "runtime/feed/safetensors.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace hetero::feed {
+namespace {
+
+std::string FileOf(std::string header, const std::string& data) {
+  std::string file(8, '\0');
+  file[0] = static_cast<char>(header.size());
+  return file + header + data;
+}
+
+absl::StatusOr<SafetensorsFile> Parse(const std::string& header, const std::string& data = "") {
+  return ParseSafetensors("weights", FileOf(header, data));
+}
+
+TEST(Safetensors, SidesThatNoTensorHasAreRefused) {
+  for (const char* shape :
+       {"[0,18446744073709551615]", "[9223372036854775808,0]", "[-1]", "[1.0]"}) {
+    const auto file =
+        Parse(std::string(R"({"w":{"dtype":"U8","shape":)") + shape + R"(,"data_offsets":[0,0]}})");
+    EXPECT_TRUE(absl::IsDataLoss(file.status())) << shape;
+  }
+  const auto empty = Parse(R"({"w":{"dtype":"F32","shape":[0,4],"data_offsets":[0,0]}})");
+  ASSERT_TRUE(empty.ok()) << empty.status();
+  EXPECT_EQ(empty->tensors.at("w").shape, (std::vector<int64_t>{0, 4}));
+}
+
+}  // namespace
+}  // namespace hetero::feed
