@@ -109,6 +109,11 @@ function(hetero_report_hangs name)
 endfunction()
 
 add_custom_target(unit_tests)
+# What the gate runs under sanitizers, with the label `sanitized`: what reads bytes from outside, and what has threads,
+# sockets and buffers of its own. `make test-full` runs every test that can be sanitized.
+set(HETERO_SANITIZED_IN_GATE base_test base_tls_test api_test operator_kube_test kube_transport_test
+    operator_controller_test runtime_source_test pipeline_test feed_test runtime_head_test)
+add_custom_target(sanitized_tests)
 function(hetero_test name)
   cmake_parse_arguments(arg "OPTIMIZED" "LABEL;TIMEOUT;LAUNCHER" "SOURCES;LINK;ENV;APART" ${ARGN})
   if(NOT arg_LABEL)
@@ -147,6 +152,10 @@ function(hetero_test name)
       hetero_report_hangs(${name})
       list(APPEND arg_ENV HETERO_TEST_TIMEOUT=${arg_TIMEOUT})
     endif()
+  endif()
+  if(name IN_LIST HETERO_SANITIZED_IN_GATE)
+    set_property(TEST ${name} APPEND PROPERTY LABELS sanitized)
+    add_dependencies(sanitized_tests ${name})
   endif()
   if(arg_ENV)
     set_tests_properties(${name} PROPERTIES ENVIRONMENT "${arg_ENV}")
