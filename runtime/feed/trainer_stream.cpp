@@ -58,9 +58,8 @@ void TrainerStream::Offer() {
     std::erase(unanswered_, transport);
   }
   const base::MutexLock lock(mutex_);
-  if (ended_) return;
   offered_ = std::move(offered);
-  if (offers->ByteSizeLong() == 0) return;
+  if (ended_ || offers->ByteSizeLong() == 0) return;
   offers_ = std::move(offers);
   if (!writing_) WriteNext();
 }
@@ -99,6 +98,7 @@ void TrainerStream::OnFrame(const Transport& transport, Frame frame) const {
 void TrainerStream::Break(const absl::Status& reason) {
   {
     const base::MutexLock lock(mutex_);
+    if (ended_) return;  // what ended it is known better
     if (broken_.ok()) broken_ = reason;
   }
   context_.TryCancel();
