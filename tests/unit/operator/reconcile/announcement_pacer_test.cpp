@@ -7,13 +7,13 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr base::Duration kNow = base::Duration::zero();
+constexpr base::Duration kAtOnce = base::Duration::zero();
 
 base::Instant At(int64_t ms) { return base::Instant() + milliseconds(1'000'000 + ms); }
 
 TEST(AnnouncementPacerTest, TheFirstChangeIsAnnouncedAtOnce) {
   AnnouncementPacer pacer;
-  EXPECT_EQ(pacer.Changed(/*urgent=*/false, At(0)), kNow);
+  EXPECT_EQ(pacer.Changed(/*urgent=*/false, At(0)), kAtOnce);
 }
 
 TEST(AnnouncementPacerTest, OneAnnouncementPerPeriodTellsAllThatChangedInIt) {
@@ -28,13 +28,13 @@ TEST(AnnouncementPacerTest, OneAnnouncementPerPeriodTellsAllThatChangedInIt) {
 TEST(AnnouncementPacerTest, APeriodWithoutChangesIsNotOwed) {
   AnnouncementPacer pacer;
   pacer.Changed(/*urgent=*/false, At(0));
-  EXPECT_EQ(pacer.Changed(/*urgent=*/false, At(200)), kNow);
+  EXPECT_EQ(pacer.Changed(/*urgent=*/false, At(200)), kAtOnce);
 }
 
 TEST(AnnouncementPacerTest, UrgentChangesAreAnnouncedAtOnceAndBeginAPeriod) {
   AnnouncementPacer pacer;
   pacer.Changed(/*urgent=*/false, At(0));
-  EXPECT_EQ(pacer.Changed(/*urgent=*/true, At(10)), kNow);
+  EXPECT_EQ(pacer.Changed(/*urgent=*/true, At(10)), kAtOnce);
   EXPECT_EQ(pacer.Changed(/*urgent=*/false, At(20)), milliseconds(190));
 }
 
