@@ -139,7 +139,7 @@ spec:
   - {name: head, type: head}
   - {name: gpu, type: GPUWorker, replicas: 3000000000}
   pipeline:
-  - {op: Blur}
+  - {op: Normalize, repeat: 0}
   dataset: {uri: "http://x"}
 )");
   EXPECT_EQ(
@@ -151,10 +151,7 @@ spec:
       "spec.roles[0].type: must be one of Head, CPUWorker, GPUWorker, got the string 'head' "
       "(line 10)\n"
       "spec.roles[1].replicas: must fit 32 bits, got 3000000000 (line 11)\n"
-      "spec.pipeline[0].op: must be one of Decode, Resize, CenterCrop, RandomResizedCrop, "
-      "HorizontalFlip, VerticalFlip, Rotate, ColorJitter, Grayscale, GaussianBlur, "
-      "RandomErasing, RandAugment, Normalize, Cast, Delay, Plugin, got the string 'Blur' "
-      "(line 13)\n"
+      "spec.pipeline[0].repeat: must be at least 1 and at most 100, got 0 (line 13)\n"
       "spec.dataset.uri: must be synthetic://, file:///path or s3://bucket/prefix (a bucket has 3 "
       "characters or more), got "
       "'http://x' (line 14)\n");
