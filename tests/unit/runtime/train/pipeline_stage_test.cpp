@@ -19,17 +19,17 @@ namespace {
 
 using Gradients = std::map<std::string, torch::Tensor>;
 
-const api::ImageShape kPicture = {32, 32, 3};
+const api::ImageShape kStagePicture = {32, 32, 3};
 const pipeline::TensorConversion kConversion = {.unit_scale = true, .mean = {0.5f}, .std = {0.25f}};
 constexpr int32_t kClasses = 5;
 
 // LibTorch's generator belongs to the process.
-std::shared_ptr<Model> SmallVit() {
+std::shared_ptr<Model> FiveLayerVit() {
   static base::Mutex mutex;
   const base::MutexLock lock(mutex);
   torch::manual_seed(3);
   std::shared_ptr<Model> model =
-      MakeVisionTransformer({.name = "small", .classes = kClasses, .input = kPicture},
+      MakeVisionTransformer({.name = "small", .classes = kClasses, .input = kStagePicture},
                             {.layers = 5, .heads = 2, .width = 32, .mlp_width = 64});
   // A head of zeros would give the layers before it no gradient.
   torch::NoGradGuard no_grad;
@@ -41,8 +41,9 @@ std::shared_ptr<Model> SmallVit() {
 
 feed::Batch Samples(int64_t first, int64_t count) {
   feed::Batch batch;
-  batch.shape = kPicture;
-  batch.images = feed::Slab(count * kPicture.height * kPicture.width * kPicture.channels);
+  batch.shape = kStagePicture;
+  batch.images =
+      feed::Slab(count * kStagePicture.height * kStagePicture.width * kStagePicture.channels);
   job::RandomStream random(5, 0, first, 0);
   for (int64_t i = 0; i < batch.images.size(); ++i) {
     batch.images.data()[i] = static_cast<uint8_t>(random.Below(256));
@@ -72,7 +73,7 @@ struct Result {
 // The mean loss over all samples, by the whole model at once.
 Result ByTheWholeModel(const Shape& shape) {
   const std::unique_ptr<Device> device = MakeCpuDevice();
-  const std::shared_ptr<Model> model = SmallVit();
+  const std::shared_ptr<Model> model = FiveLayerVit();
   const Optimizer optimizer({}, model->parameters());
   const InputConverter input(kConversion, 3, false, *device);
   int64_t total = 0;
@@ -102,7 +103,7 @@ class PipelineStageTest : public ::testing::Test {
                            .host = "127.0.0.1"},
                           store_, base::Clock::Real(), {});
     const PipelinePlace place = group.place();
-    absl::StatusOr<RankModel> part = CutModel(SmallVit(), place, kPicture);
+    absl::StatusOr<RankModel> part = CutModel(FiveLayerVit(), place, kStagePicture);
     ASSERT_TRUE(part.ok()) << part.status();
     Optimizer optimizer({}, part->model->parameters());
     const std::unique_ptr<Device> device = MakeCpuDevice();
@@ -120,7 +121,7 @@ class PipelineStageTest : public ::testing::Test {
                          .group = group,
                          .data_parallel = data_parallel.get(),
                          .input = input,
-                         .picture = kPicture,
+                         .picture = kStagePicture,
                          .training = training,
                          .phases = phases});
     const int64_t count = shape.samples[static_cast<size_t>(place.pipeline)];

@@ -18,7 +18,7 @@
 namespace hetero::train {
 namespace {
 
-constexpr api::ImageShape kInput = {32, 32, 3};
+constexpr api::ImageShape kFileInput = {32, 32, 3};
 
 // Of Python's header, with our values in the places that it names.
 std::string PythonsFile(const std::string& header, size_t bytes, const NamedTensors& tensors) {
@@ -53,7 +53,7 @@ class TorchvisionFiles : public ::testing::TestWithParam<std::string> {
   void TearDown() override { std::filesystem::remove(path_); }
 
   static std::shared_ptr<Model> Filled() {
-    const auto model = OpenModel({.name = GetParam()}, 10, kInput, 1);
+    const auto model = OpenModel({.name = GetParam()}, 10, kFileInput, 1);
     FillWeights(**model);
     return *model;
   }
@@ -73,7 +73,8 @@ TEST_P(TorchvisionFiles, PythonsLoad) {
         << "this is not the file that Python wrote";
     std::ofstream(path_, std::ios::binary) << file;
   }
-  const auto loaded = OpenModel({.name = GetParam(), .weights = "file://" + path_}, 10, kInput, 1);
+  const auto loaded =
+      OpenModel({.name = GetParam(), .weights = "file://" + path_}, 10, kFileInput, 1);
   ASSERT_TRUE(loaded.ok()) << loaded.status();
   const NamedTensors want = ModelTensors(*filled);
   const NamedTensors have = ModelTensors(**loaded);
