@@ -27,11 +27,11 @@ int Trusted() {
 // of its own, whose exit code says whether it was `as_expected`.
 template <typename AsExpected>
 void InAProcessOfItsOwn(AsExpected as_expected) {
-  EXPECT_EXIT(std::_Exit(as_expected() ? 0 : 1), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(std::_Exit(as_expected() ? 0 : 1), ::testing::ExitedWithCode(0), "");
 }
 
 TEST(SystemAuthorities, AFileThatIsNamedStaysTrusted) {
-  const base::TemporaryFolder folder;
+  const testing::TemporaryFolder folder;
   const std::string file = folder.Write("ca.pem", base::TestAuthority().certificate_pem());
   InAProcessOfItsOwn([&file] {
     setenv(kVariable, file.c_str(), /*overwrite=*/1);
