@@ -108,9 +108,9 @@ void WorkerStream::SendQueued() {
   }
 }
 
-void WorkerStream::Write(grpc::ByteBuffer message) {
+void WorkerStream::Write(const grpc::ByteBuffer& message) {
   mutex_.AssertHeld();  // Send() is called with it
-  message_ = std::move(message);
+  message_ = message;   // refers to the same bytes
   writing_ = true;
   StartWrite(&message_);
 }

@@ -42,7 +42,7 @@ class WorkerStream : public grpc::ServerGenericBidiReactor, public SenderStream 
   void OnWriteDone(bool ok) override;
   void OnDone() override;
 
-  void Write(grpc::ByteBuffer message) override;
+  void Write(const grpc::ByteBuffer& message) override;
   void OnReady() override;
   void Break(const absl::Status& reason) override;
 

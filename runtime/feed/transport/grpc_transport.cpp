@@ -34,7 +34,7 @@ class GrpcSender : public BatchSender {
       joined.push_back(std::move(frames->front()));
       frames->pop_front();
     } while (!frames->empty() && bytes + frames->front().Length() <= kMessageBytes);
-    stream->Write(joined.size() == 1 ? std::move(joined.front()) : JoinFrames(joined));
+    stream->Write(joined.size() == 1 ? joined.front() : JoinFrames(joined));
     return true;
   }
 

@@ -67,9 +67,9 @@ class BatchReceiver {
 class SenderStream {
  public:
   virtual ~SenderStream() = default;
-  // Sends a message of the stream itself. Only from inside Send(), once; the stream calls Send()
-  // again when it is written.
-  virtual void Write(grpc::ByteBuffer message) = 0;
+  // Sends a message of the stream itself, whose frames the trainer takes for the last transport's.
+  // Only from inside Send(), once; the stream calls Send() again when it is written.
+  virtual void Write(const grpc::ByteBuffer& message) = 0;
   // Send() would take frames from now on. With no lock held.
   virtual void OnReady() = 0;
   // Ends the stream. With no lock held.
