@@ -196,7 +196,7 @@ class Setter {
 void ApplyOverride(json& root, std::string_view text, Findings& findings) {
   const size_t equals = text.find('=');
   if (equals == std::string_view::npos || equals == 0) {
-    findings.AddBroken(std::string(text),
+    findings.AddBroken(text.empty() ? "override" : std::string(text),
                        "override: write it as path=value, for example roles.cpu.replicas=3");
     return;
   }

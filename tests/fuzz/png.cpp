@@ -8,7 +8,7 @@
 namespace hetero::pipeline {
 namespace {
 
-constexpr int64_t kLargest = 256 * 256;
+constexpr uint64_t kLargest = 256 * 256;
 constexpr size_t kSignature = 8;
 constexpr size_t kChunkFrame = 12;  // length, type, checksum
 
@@ -55,8 +55,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::vector<uint8_t> file(data, data + size);
   MendChecksums(file);
   if (size >= 24) {  // where the first chunk of a PNG has width and height
-    const int64_t pixels = int64_t{BigEndian(data + 16)} * BigEndian(data + 20);
-    if (pixels > kLargest && pixels <= kMaxPixels) return 0;  // only takes time
+    const uint64_t pixels = uint64_t{BigEndian(data + 16)} * BigEndian(data + 20);
+    if (pixels > kLargest && pixels <= uint64_t{kMaxPixels}) return 0;  // only takes time
   }
   Image image;
   const absl::Status status = DecodePng(file, &image);

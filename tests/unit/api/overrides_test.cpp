@@ -91,6 +91,7 @@ TEST(OverridesTest, MistakesNameWhatWouldDo) {
       {"training.seed.x=3", "spec.training.seed is a number and has no field 'x'"},
       {"training.seed", "write it as path=value"},
       {"=3", "write it as path=value"},
+      {"", "override: override: write it as path=value"},
       {"pipeline=[{", "is not valid YAML"},
       {"training.seed=many", "must be a whole number, got the string 'many'"},
       {"training.epochs=0", "spec.training.epochs: must be at least 1, got 0"},
