@@ -48,7 +48,7 @@ LocalPods::LocalPods(api::HeteroTrainingJob job)
   const json config =
       children::ConfigMap(job_, tls ? trust_.ca_pem : "", tls ? operator_.ca_pem : "");
   for (const auto& [name, text] : config["data"].items()) {
-    WriteFile(folder_ / "config/" + name, text);
+    WriteFile(folder_ / "config/" + name, text.get<std::string>());
   }
 }
 
@@ -93,7 +93,7 @@ void LocalPods::MountSecret(const json& spec, const std::string& pod) {
     if (!volume.contains("secret")) continue;
     for (const json& item : volume["secret"]["items"]) {
       WriteFile(folder_ / absl::StrCat("tls-", pod, "/", item["path"].get<std::string>()),
-                secret[item["key"].get<std::string>()]);
+                secret[item["key"].get<std::string>()].get<std::string>());
     }
   }
 }
