@@ -39,7 +39,7 @@ void Greet(std::span<const uint8_t> bytes, bool with_key) {
   std::atomic<bool> opened = false;
   std::string answer;
   {
-    DataConnections connections;
+    DataConnections connections(base::Clock::Real());
     connections.Expect({.id = kOffered, .key = with_key ? NewDataKey() : ""},
                        {.on_open =
                             [&](const std::shared_ptr<DataConnection>& connection) {

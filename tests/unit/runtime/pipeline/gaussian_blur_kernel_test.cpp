@@ -55,8 +55,8 @@ Image NaiveBlur(const Image& in, std::span<const uint16_t> weights) {
     std::vector<std::vector<int64_t>> rows;
     for (int32_t y = 0; y < height; ++y) {
       rows.push_back(NaivePass(
-          [&](int32_t x) {
-            const int64_t v = in.row(y)[x * channels + c];
+          [&, step = channels](int32_t x) {
+            const int64_t v = in.row(y)[x * step + c];
             return is_short ? v * 64 : v;
           },
           width, weights));

@@ -62,8 +62,8 @@ TEST(ResizeKernel, EveryInstructionSetGivesTheBytesOfTheDefinition) {
     for (int32_t y = 0; y < height; ++y) {
       for (size_t x = 0; x < size_t(c.output); ++x) {
         for (int32_t k = 0; k < channels; ++k) {
-          expected_across.push_back(
-              Naive(across, x, [&](int32_t i) { return in.row(y)[i * channels + k]; }));
+          expected_across.push_back(Naive(
+              across, x, [&, step = channels](int32_t i) { return in.row(y)[i * step + k]; }));
         }
       }
     }
