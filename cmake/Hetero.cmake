@@ -139,8 +139,8 @@ function(hetero_test name)
   endif()
   add_test(NAME ${name} COMMAND ${arg_LAUNCHER} $<TARGET_FILE:${name}>)
   # scripts/test.sh runs ctest with six slots: clang-tidy has one, the end-to-end suite three, a test with a control plane
-  # two, and each of these five, so that nothing but clang-tidy runs beside it. Sanitizers run them two at a time.
-  set(slots 5)
+  # two, and each of these three: many wait for processes most of the time. Sanitizers run them two at a time.
+  set(slots 3)
   if(HETERO_SANITIZE)
     set(slots 1)
   endif()

@@ -39,6 +39,10 @@ void OnRead(png_structp png, png_bytep target, size_t size) {
 
 bool ReadHeader(png_structp png, png_infop info, Reader* reader) {
   if (setjmp(png_jmpbuf(png)) != 0) return false;
+  // Of what is no part of the pixels libpng would reserve as much as the chunk says it has.
+  constexpr png_byte kTransparency[] = "tRNS";
+  png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
+  png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_AS_DEFAULT, kTransparency, 1);
   png_set_read_fn(png, reader, OnRead);
   png_read_info(png, info);
   png_set_scale_16(png);

@@ -137,14 +137,14 @@ void CheckFrame(Frame frame) {
 // The same frames whether they come in a message or, one after the other, over a connection.
 void CheckFrames(const std::string& bytes, size_t part) {
   std::vector<std::string> in_message;
-  const absl::Status status = DecodeFrames(Buffer(bytes, part), nullptr, [&](Frame frame) {
+  const absl::Status status = DecodeFrames(Buffer(bytes, part), NoMemory, [&](Frame frame) {
     in_message.push_back(Describe(frame));
     CheckFrame(std::move(frame));
   });
   EndlessSource source(bytes);
   size_t read = 0;
   while (!source.at_end()) {
-    const absl::StatusOr<Frame> frame = ReadFrame(nullptr, &source);
+    const absl::StatusOr<Frame> frame = ReadFrame(NoMemory, &source);
     if (!frame.ok()) break;
     fuzz::Require(read < in_message.size() && in_message[read] == Describe(*frame),
                   "a connection gives another frame than a message");

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <string>
 
@@ -20,6 +21,13 @@ void ExpectDataLoss(const absl::Status& status, const std::string& part) {
 std::vector<uint8_t> Text() {
   const std::string text = "this is a text file, not a picture";
   return {text.begin(), text.end()};
+}
+
+// Bytes that this process has had at most.
+int64_t PeakMemory() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return int64_t{usage.ru_maxrss} << 10;
 }
 
 TEST(DecodeJpeg, RefusesATruncatedFileAtAnyLength) {
@@ -70,6 +78,18 @@ TEST(DecodePng, RefusesATruncatedFileAtAnyLength) {
   }
   const std::vector<uint8_t> half(whole.begin(), whole.begin() + std::ptrdiff_t(whole.size() / 2));
   ExpectDataLoss(DecodePng(half, &out), "premature end of file");
+}
+
+// Text may come before the pixels, and libpng reserves what its length says.
+TEST(DecodePng, RefusesAForgedChunkLengthWithoutTakingMemory) {
+  std::vector<uint8_t> bytes = ReadGolden("rgb.png");
+  constexpr size_t kAfterHeader = 8 + 12 + 13;  // signature, frame and data of the first chunk
+  const std::vector<uint8_t> text = {0x40, 0, 0, 0, 't', 'E', 'X', 't'};
+  bytes.insert(bytes.begin() + kAfterHeader, text.begin(), text.end());
+  Image out;
+  const int64_t before = PeakMemory();
+  ExpectDataLoss(DecodePng(bytes, &out), "premature end of file");
+  EXPECT_LT(PeakMemory() - before, 64 << 20);
 }
 
 TEST(DecodePng, RefusesTextAndFlippedBits) {
