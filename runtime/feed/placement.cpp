@@ -50,8 +50,7 @@ bool IsUint8(const api::OperatorSpec& spec) {
 }
 
 std::string Place(size_t index, const api::OperatorSpec& spec) {
-  return absl::StrCat("spec.pipeline[", index, "].placement (", api::OperatorName(spec.op),
-                      ")");
+  return absl::StrCat("spec.pipeline[", index, "].placement (", api::OperatorName(spec.op), ")");
 }
 
 double FastestSeconds(const pipeline::Pipeline& pipe, const source::RawSample& sample,

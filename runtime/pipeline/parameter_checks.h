@@ -7,8 +7,8 @@
 // gives kInvalidArgument, without a place, with the value and the whole interval.
 namespace hetero::pipeline {
 
-// A box with a smaller share of the largest picture (kMaxPixels) has no pixel; the smallest ratio is
-// the inverse of the manifest's largest.
+// A box with a smaller share of the largest picture (kMaxPixels) has no pixel; the smallest ratio
+// is the inverse of the manifest's largest.
 inline constexpr double kMinScale = 1e-9;
 inline constexpr double kMinRatio = 1e-3;
 
