@@ -31,8 +31,8 @@ bool CutLongest(Verdict& verdict, size_t excess) {
                [](const std::string* a, const std::string* b) { return a->size() < b->size(); });
   if (!longest->empty()) {
     // A byte takes at most six in JSON (\u0000), so this never cuts more than needed.
-    const size_t cut = std::clamp<size_t>(excess / 6, 1, longest->size());
-    *longest = Shortened(std::move(*longest), longest->size() - cut);
+    const size_t left = longest->size() - std::clamp<size_t>(excess / 6, 1, longest->size());
+    *longest = Shortened(std::move(*longest), left);
     return true;
   }
   for (std::string* uri : {&verdict.result.checkpoint_uri, &verdict.result.report_uri}) {
