@@ -49,8 +49,9 @@ layer() {  # name, command...
 
 clusters() { tests/cluster/build && { skipped e2e || tests/cluster/kind/build; }; }
 simulator() { HETERO_SIMULATOR_SEEDS=20000 build/release/tests/simulator_test --gtest_brief=1; }
-sanitizers=--gate fuzz_seconds=30
-if [[ $mode == full ]]; then sanitizers=--all fuzz_seconds=120; fi
+# The gate fuzzes from the seeds alone, with the same random numbers each time.
+sanitizers=--gate fuzzing=(--seconds 30 --seed 1 --fresh)
+if [[ $mode == full ]]; then sanitizers=--all fuzzing=(--minutes 2); fi
 
 rm -f "$records"
 options=()
@@ -69,7 +70,7 @@ layer cuda scripts/cuda.sh
 layer sanitize env HETERO_TEST_RECORD="$PWD/$records" scripts/sanitize.sh $sanitizers
 layer tidy scripts/lint.sh tidy
 layer simulator simulator
-layer fuzz scripts/fuzz.sh --seconds $fuzz_seconds
+layer fuzz scripts/fuzz.sh "${fuzzing[@]}"
 layer chaos tests/chaos/chaos --minutes 10
 skipped e2e || layer images images/build
 await_cluster() { wait "$cluster" || { tail -30 build/cluster.log >&2; return 1; }; }
