@@ -2,9 +2,11 @@
 
 #include <charconv>
 #include <set>
+#include <sstream>
 #include <utility>
 
 #include "api/field_table.h"
+#include "yaml-cpp/eventhandler.h"
 #include "yaml-cpp/yaml.h"
 
 namespace hetero::api {
@@ -136,6 +138,40 @@ class Converter {
   bool too_large_ = false;
 };
 
+// Where a document begins. yaml-cpp never leaves a character such as "," or "]" that stands there,
+// and would find empty documents at it for ever.
+class DocumentStarts : public YAML::EventHandler {
+ public:
+  // Throws where a document begins at the place of the one before it.
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    if (mark.pos == last_) throw YAML::ParserException(mark, "no document begins so");
+    last_ = mark.pos;
+  }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                  YAML::EmitterStyle::value) override {}
+  void OnMapEnd() override {}
+
+ private:
+  int last_ = -1;
+};
+
+std::vector<YAML::Node> LoadDocuments(const std::string& text) {
+  std::istringstream stream(text);
+  YAML::Parser parser(stream);
+  DocumentStarts starts;
+  while (parser.HandleNextDocument(starts)) {
+  }
+  return YAML::LoadAll(text);
+}
+
 // `complaint` says what is wrong with the documents found, empty if nothing is.
 template <typename Complaint>
 YamlDocument Read(std::string_view text, Complaint complaint) {
@@ -146,7 +182,7 @@ YamlDocument Read(std::string_view text, Complaint complaint) {
     return document;
   }
   try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
+    const std::vector<YAML::Node> documents = LoadDocuments(std::string(text));
     std::string reason = complaint(documents);
     if (!reason.empty()) {
       document.errors.push_back({"manifest", std::move(reason)});

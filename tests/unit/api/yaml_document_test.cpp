@@ -76,6 +76,16 @@ TEST(YamlDocumentTest, UnknownTagsAndOddKeysAreErrors) {
   EXPECT_EQ(ReadYaml("a: {b: 1, b: 2}\n").errors.size(), 1);
 }
 
+// yaml-cpp alone finds empty documents there until no memory is left.
+TEST(YamlDocumentTest, ADocumentThatCannotBeginIsAnError) {
+  for (const char* text : {", a: b\n", "]", "a: b\n---\n}\n"}) {
+    const YamlDocument document = ReadYaml(text);
+    ASSERT_EQ(document.errors.size(), 1) << text;
+    EXPECT_THAT(document.errors[0].reason, HasSubstr("not valid YAML")) << text;
+    EXPECT_GT(document.errors[0].line, 0) << text;
+  }
+}
+
 TEST(YamlDocumentTest, DeepNestingIsRefused) {
   const YamlDocument document = ReadYaml("a: " + std::string(400, '[') + std::string(400, ']'));
   EXPECT_EQ(document.errors.size(), 1);
