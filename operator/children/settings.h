@@ -11,8 +11,8 @@
 namespace hetero::children {
 
 struct Settings {
-  std::string runtime_image = "hetero-runtime:0.1.0";  // head and CPU workers
-  std::string trainer_image = "hetero-trainer:0.1.0";  // GPU workers
+  std::string runtime_image = "hetero-runtime:0.1.1";  // head and CPU workers
+  std::string trainer_image = "hetero-trainer:0.1.1";  // GPU workers
   std::string image_pull_policy;                       // empty: Kubernetes' default
   std::vector<std::string> image_pull_secrets;
   std::string operator_namespace = "hetero-system";
