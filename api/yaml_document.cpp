@@ -119,6 +119,10 @@ class Converter {
         continue;
       }
       const std::string key = entry.first.Scalar();
+      if (key.empty()) {  // it would have no path
+        Fail(entry.first, path, "a key is empty; write the field's name before the colon");
+        continue;
+      }
       if (object.contains(key)) {
         Fail(entry.first, Child(path, key), "the key is given twice; keep one");
         continue;

@@ -76,6 +76,16 @@ TEST(YamlDocumentTest, UnknownTagsAndOddKeysAreErrors) {
   EXPECT_EQ(ReadYaml("a: {b: 1, b: 2}\n").errors.size(), 1);
 }
 
+TEST(YamlDocumentTest, AnEmptyKeyIsAnErrorWithAPlace) {
+  const YamlDocument top = ReadYaml("a: 1\n\"\": 2\n");
+  ASSERT_EQ(top.errors.size(), 1);
+  EXPECT_EQ(top.errors[0].path, "line 2, column 1");
+  EXPECT_THAT(top.errors[0].reason, HasSubstr("a key is empty"));
+  const YamlDocument within = ReadYaml("a:\n  !x : 2\n");
+  ASSERT_EQ(within.errors.size(), 1);
+  EXPECT_EQ(within.errors[0].path, "a");
+}
+
 // yaml-cpp alone finds empty documents there until no memory is left.
 TEST(YamlDocumentTest, ADocumentThatCannotBeginIsAnError) {
   for (const char* text : {", a: b\n", "]", "a: b\n---\n}\n"}) {
