@@ -31,7 +31,7 @@ struct DeleteChild {
   std::optional<int64_t> grace_seconds;  // 0 forces; none: as the pod says
 };
 
-struct DeletePods {};  // all of the job, one call
+struct DeletePods {};  // all that bear the job's label in its namespace, one call
 struct DeleteSecret {};
 struct DeleteJob {};  // the job's own object, background propagation
 

@@ -27,14 +27,19 @@ struct ObservedJob {
   bool deleting = false;
 };
 
+// The largest number of an attempt: what stands in labels and in the status was written by whoever
+// had the right to, and one more must still fit.
+inline constexpr int32_t kMaxAttempt = 1'000'000'000;
+
 struct ObservedPod {
   std::string name;
+  std::string name_space;
   std::string uid;
-  std::string owner_uid;  // of the controller ownerReference
-  std::string job_uid;    // label
+  std::string owner_uid;   // of the controller ownerReference, which decides whose the pod is
+  bool labelled = false;   // the label job-uid says the same, so that a selector finds the pod
   std::string role;
   int32_t index = 0;
-  int32_t attempt = 0;
+  int32_t attempt = 0;      // 1 to kMaxAttempt; 0: the label states no such number
   int64_t incarnation = 0;  // of its processes, as they tell the head; 0: none is stated
   std::string node;         // empty: not scheduled
   std::string phase;        // Pending, Running, Succeeded, Failed, Unknown
@@ -73,9 +78,9 @@ struct ObservedPod {
 // A Service, ConfigMap or NetworkPolicy.
 struct ObservedObject {
   std::string name;
+  std::string name_space;
   std::string uid;
-  std::string owner_uid;
-  std::string job_uid;
+  std::string owner_uid;  // of the controller ownerReference
   bool deleting = false;
   std::string cluster_ip;  // Service
   std::string ca_pem;      // ConfigMap: ca.crt
@@ -130,7 +135,7 @@ struct CreateError {
 // Everything about one job at one moment.
 struct Observed {
   std::shared_ptr<const ObservedJob> job;
-  std::vector<std::shared_ptr<const ObservedPod>> pods;  // with the job's uid as label, any attempt
+  std::vector<std::shared_ptr<const ObservedPod>> pods;  // owned by the job, of any attempt
   std::shared_ptr<const ObservedObject> service;         // null: not there
   std::shared_ptr<const ObservedObject> config_map;
   std::shared_ptr<const ObservedObject> network_policy;

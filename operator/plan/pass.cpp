@@ -21,15 +21,25 @@ Pass::Pass(const Observed& observed, const children::Settings& the_settings, bas
       before(object.status),
       status(plan.status) {
   status = before;
+  const int32_t stored = std::clamp(before.attempt, 0, kMaxAttempt);
+  status.attempt = stored;
   // Never behind what stands in the cluster: an old view of the status, or one that somebody reset,
   // must not make a second set of pods.
-  for (const auto& pod : seen.pods) status.attempt = std::max(status.attempt, pod->attempt);
+  for (const auto& pod : seen.pods) {
+    if (pod->attempt <= stored + kAttemptLead) {
+      status.attempt = std::max(status.attempt, pod->attempt);
+    }
+  }
   FillSlots();
 }
 
-void Pass::OpenAttempt(int32_t attempt) {
-  status.attempt = attempt;
+void Pass::OpenNextAttempt() {
+  status.attempt = std::min(status.attempt, kMaxAttempt - 1) + 1;
   FillSlots();
+}
+
+bool Pass::OfNoAttempt(const ObservedPod& pod) const {
+  return pod.attempt == 0 || pod.attempt > std::clamp(before.attempt, 0, kMaxAttempt) + kAttemptLead;
 }
 
 void Pass::FillSlots() {

@@ -12,6 +12,9 @@
 
 namespace hetero::plan {
 
+// A view of the status is never further behind the pods than by so many attempts.
+inline constexpr int32_t kAttemptLead = 1000;
+
 // One replica that the spec wants.
 struct Slot {
   const api::Role* role = nullptr;
@@ -49,8 +52,8 @@ struct Pass {
   // Whether the steps of a job at work still apply.
   bool active() const { return !paused && !status.finished(); }
 
-  // Opens attempt `attempt`: none of the pods seen belongs to it.
-  void OpenAttempt(int32_t attempt);
+  // Opens the next attempt: none of the pods seen belongs to it.
+  void OpenNextAttempt();
 
   // Replicas of the role that the status, as it is being made, asks for.
   int32_t Wanted(const api::Role& role) const;
@@ -59,6 +62,8 @@ struct Pass {
   // What the head of this attempt said; null when it has said nothing.
   const HeadReport* Report() const;
   bool Counted(const ObservedPod& pod) const;  // its uid is in the status as read
+  // Its label names an attempt that the job cannot have had. Nobody but a forger writes one.
+  bool OfNoAttempt(const ObservedPod& pod) const;
   bool PodsLeft() const { return !seen.pods.empty(); }
 
   // Appends a stage, unless it is empty.

@@ -48,7 +48,7 @@ void DeleteGivenUpPods(Pass& pass) {
   Stage stage;
   for (const auto& pod : pass.seen.pods) {
     if (pod->deletion_time) continue;
-    const bool old = pod->attempt < pass.before.attempt;
+    const bool old = pod->attempt < pass.before.attempt || pass.OfNoAttempt(*pod);
     const bool counted = pass.Counted(*pod);
     const Slot* slot = SlotOf(pass, *pod);
     const bool surplus = slot == nullptr && pod->attempt == pass.before.attempt &&
@@ -62,10 +62,18 @@ void DeleteGivenUpPods(Pass& pass) {
 }
 
 void DeleteAllPods(Pass& pass) {
-  const bool done = std::all_of(pass.seen.pods.begin(), pass.seen.pods.end(),
-                                [](const auto& pod) { return pod->deletion_time.has_value(); });
-  if (done) return;
-  pass.AddStage({DeletePods{}});
+  Stage stage;
+  bool selected = false;
+  for (const auto& pod : pass.seen.pods) {
+    if (pod->deletion_time) continue;
+    if (pod->labelled) {
+      selected = true;
+    } else {
+      stage.push_back(Delete(*pod, std::nullopt));
+    }
+  }
+  if (selected) stage.push_back(DeletePods{});
+  pass.AddStage(std::move(stage));
 }
 
 void ForceStuckPods(Pass& pass) {

@@ -160,7 +160,7 @@ const char* GangReason(const std::vector<Judged>& failures, bool collapsed) {
 bool RestartGang(Pass& pass, int32_t cost, const std::string& reason, const std::string& message) {
   if (!WithinBudget(pass, cost, message)) return false;
   pass.status.restarts += cost;
-  pass.OpenAttempt(pass.status.attempt + 1);
+  pass.OpenNextAttempt();
   pass.status.head_address.clear();
   const std::string what = absl::StrCat(message, "; attempt ", pass.status.attempt, " begins");
   SetCondition(pass, ConditionType::kRestarting, ConditionStatus::kTrue, reason, what);

@@ -31,7 +31,7 @@ std::optional<base::WallTime> WaitingSince(const Pass& pass) {
 }  // namespace
 
 void BeginFirstAttempt(Pass& pass) {
-  if (pass.status.attempt == 0) pass.OpenAttempt(1);
+  if (pass.status.attempt == 0) pass.OpenNextAttempt();
   if (!pass.status.start_time) pass.status.start_time = pass.today;
 }
 

@@ -49,7 +49,7 @@ void Resume(Pass& pass) {
     DeleteConfig(pass);
     return;
   }
-  pass.OpenAttempt(pass.status.attempt + 1);
+  pass.OpenNextAttempt();
   pass.status.start_time = pass.today;
   pass.status.head_address.clear();
   pass.status.uncounted.clear();

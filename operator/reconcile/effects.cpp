@@ -7,9 +7,12 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "api/job_resource.h"
+#include "api/labels.h"
+#include "base/log.h"
 #include "operator/children/names.h"
 #include "operator/reconcile/job_resource.h"
 #include "operator/reconcile/json_access.h"
+#include "operator/reconcile/ownership.h"
 #include "operator/reconcile/project.h"
 
 namespace hetero::reconcile {
@@ -51,6 +54,12 @@ const char* NameOf(ChildKind kind) {
       return "networkpolicy";
   }
   return "";
+}
+
+// By kChildSelector.
+bool IsWatched(const json& object) {
+  return TextOf(FieldOf(FieldOf(object, "metadata"), "labels"), api::kManagedByLabel) ==
+         api::kManagedByValue;
 }
 
 bool IsDeleting(const json& object) {
@@ -211,10 +220,22 @@ Outcome EffectRunner::SettleExisting(ChildKind kind, const kube::ObjectKey& key,
     outcome.status = existing.status();
     return outcome;
   }
-  if (TextOf(ControllerOf(*existing), "uid") != job.job.metadata.uid) {
+  if (!IsOwnedBy(*existing, job.job.metadata.uid)) {
     return SettleForeign(what, *existing, key.name_space);
   }
-  return IsDeleting(*existing) ? AgainAfter(kOwnGoingAgain) : Created(kind, *existing);
+  if (IsDeleting(*existing)) return AgainAfter(kOwnGoingAgain);
+  return IsWatched(*existing) ? Created(kind, *existing) : TakeAway(kind, key, *existing);
+}
+
+// One of the job's own that somebody has taken out of the operator's sight: its end would go
+// unnoticed, and nobody would clean it up.
+Outcome EffectRunner::TakeAway(ChildKind kind, const kube::ObjectKey& key, const json& existing) {
+  log::Warning("an object has lost the label by which it is watched and is made anew",
+               {{"object", absl::StrCat(NameOf(kind), " ", key.ToString())},
+                {"label", api::kChildSelector}});
+  Outcome outcome = Delete(ResourceOf(kind), key, {.uid = TextOf(FieldOf(existing, "metadata"), "uid")});
+  outcome.again_after = kOwnGoingAgain;
+  return outcome;
 }
 
 Outcome EffectRunner::SettleForeign(const std::string& what, const json& existing,

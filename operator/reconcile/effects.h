@@ -61,6 +61,8 @@ class EffectRunner {
   Outcome Create(plan::ChildKind kind, const nlohmann::json& object, const plan::ObservedJob& job);
   Outcome SettleExisting(plan::ChildKind kind, const kube::ObjectKey& key,
                          const plan::ObservedJob& job);
+  Outcome TakeAway(plan::ChildKind kind, const kube::ObjectKey& key,
+                   const nlohmann::json& existing);
   Outcome SettleForeign(const std::string& what, const nlohmann::json& existing,
                         const std::string& name_space);
   std::optional<Outcome> CreateSecret(const JobTrust& trust, const plan::ObservedJob& job);

@@ -3,7 +3,6 @@
 #include <string>
 #include <utility>
 
-#include "api/labels.h"
 #include "base/log.h"
 #include "operator/reconcile/json_access.h"
 
@@ -38,16 +37,6 @@ api::JobStatus ReadStatus(const json& object, const std::string& job) {
   return {};
 }
 
-// Labels and owner, the same for every kind of child.
-template <typename Child>
-void ProjectOwner(const json& object, Child& child) {
-  const json& metadata = FieldOf(object, "metadata");
-  child.name = TextOf(metadata, "name");
-  child.uid = TextOf(metadata, "uid");
-  child.owner_uid = TextOf(ControllerOf(object), "uid");
-  child.job_uid = TextOf(FieldOf(metadata, "labels"), api::kJobUidLabel);
-}
-
 }  // namespace
 
 std::shared_ptr<const plan::ObservedJob> ProjectJob(
@@ -73,8 +62,12 @@ std::shared_ptr<const plan::ObservedJob> ProjectJob(
 
 std::shared_ptr<const plan::ObservedObject> ProjectObject(const json& object) {
   auto observed = std::make_shared<plan::ObservedObject>();
-  ProjectOwner(object, *observed);
-  observed->deleting = !FieldOf(FieldOf(object, "metadata"), "deletionTimestamp").is_null();
+  const json& metadata = FieldOf(object, "metadata");
+  observed->name = TextOf(metadata, "name");
+  observed->name_space = TextOf(metadata, "namespace");
+  observed->uid = TextOf(metadata, "uid");
+  observed->owner_uid = TextOf(ControllerOf(object), "uid");
+  observed->deleting = !FieldOf(metadata, "deletionTimestamp").is_null();
   observed->cluster_ip = TextOf(FieldOf(object, "spec"), "clusterIP");
   observed->ca_pem = TextOf(FieldOf(object, "data"), "ca.crt");
   return observed;

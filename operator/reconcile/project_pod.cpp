@@ -39,12 +39,14 @@ void ReadMetadata(const json& object, ObservedPod& pod) {
   const json& metadata = FieldOf(object, "metadata");
   const json& labels = FieldOf(metadata, "labels");
   pod.name = TextOf(metadata, "name");
+  pod.name_space = TextOf(metadata, "namespace");
   pod.uid = TextOf(metadata, "uid");
   pod.owner_uid = TextOf(ControllerOf(object), "uid");
-  pod.job_uid = TextOf(labels, api::kJobUidLabel);
+  pod.labelled = TextOf(labels, api::kJobUidLabel) == pod.owner_uid;
   pod.role = TextOf(labels, api::kRoleLabel);
   pod.index = NumberIn<int32_t>(TextOf(labels, api::kReplicaIndexLabel));
-  pod.attempt = NumberIn<int32_t>(TextOf(labels, api::kAttemptLabel));
+  const auto attempt = NumberIn<int32_t>(TextOf(labels, api::kAttemptLabel));
+  pod.attempt = attempt > 0 && attempt <= plan::kMaxAttempt ? attempt : 0;
   pod.incarnation =
       NumberIn<int64_t>(TextOf(FieldOf(metadata, "annotations"), api::kIncarnationAnnotation));
   pod.created = TimeOf(metadata, "creationTimestamp").value_or(base::WallTime{});

@@ -16,6 +16,7 @@
 #include "operator/reconcile/job_metrics.h"
 #include "operator/reconcile/job_resource.h"
 #include "operator/reconcile/json_access.h"
+#include "operator/reconcile/ownership.h"
 #include "operator/reconcile/plan_executor.h"
 #include "operator/reconcile/progress_throttle.h"
 
@@ -114,12 +115,12 @@ plan::Observed Reconciler::Impl::Observe(const std::string& key,
   plan::Observed observed;
   observed.job = std::move(job);
   const api::Metadata& metadata = observed.job->job.metadata;
-  observed.pods = stores.pods->In(metadata.uid);
-  observed.service = Named(stores.services->In(metadata.uid), children::ServiceName(metadata));
-  observed.config_map =
-      Named(stores.config_maps->In(metadata.uid), children::ConfigMapName(metadata));
+  const std::string own = OwnerKey(metadata.name_space, metadata.uid);
+  observed.pods = stores.pods->In(own);
+  observed.service = Named(stores.services->In(own), children::ServiceName(metadata));
+  observed.config_map = Named(stores.config_maps->In(own), children::ConfigMapName(metadata));
   observed.network_policy =
-      Named(stores.network_policies->In(metadata.uid), children::NetworkPolicyName(metadata));
+      Named(stores.network_policies->In(own), children::NetworkPolicyName(metadata));
   memory.expectations.Overlay(observed, clock.Now(), clock.WallNow());
   for (const auto& pod : observed.pods) {
     if (stores.nodes == nullptr || pod->node.empty()) continue;

@@ -104,7 +104,7 @@ std::shared_ptr<const ObservedObject> ModelCluster::NewObject(const std::string&
   auto object = std::make_shared<ObservedObject>();
   object->name = name;
   object->uid = "object-" + std::to_string(next_uid_++);
-  object->owner_uid = object->job_uid = job->job.metadata.uid;
+  object->owner_uid = job->job.metadata.uid;
   return object;
 }
 
@@ -177,7 +177,8 @@ void ModelCluster::CreatePod(const CreateChild& effect) {
   auto pod = std::make_shared<ObservedPod>();
   pod->name = effect.name;
   pod->uid = effect.name + "#" + std::to_string(next_uid_++);
-  pod->owner_uid = pod->job_uid = job->job.metadata.uid;
+  pod->owner_uid = job->job.metadata.uid;
+  pod->labelled = true;
   pod->role = Label(effect.object, api::kRoleLabel);
   pod->index = std::stoi(Label(effect.object, api::kReplicaIndexLabel));
   pod->attempt = std::stoi(Label(effect.object, api::kAttemptLabel));
