@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -20,6 +21,8 @@ struct Settings {
   std::map<std::string, std::string> operator_labels = {
       {"app.kubernetes.io/name", "hetero-operator"}};
   std::string metrics_from;  // namespace whose pods may read port 9090; empty: none
+
+  int32_t max_pods = 2000;  // of one job
 
   base::Duration node_lost_grace =
       std::chrono::seconds(60);  // NotReady for longer: pods are force-deleted

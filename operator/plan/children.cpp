@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "api/reasons.h"
-#include "operator/children/children.h"
 #include "operator/children/names.h"
 #include "operator/plan/conditions.h"
 #include "operator/plan/follow.h"
@@ -15,12 +14,6 @@ namespace {
 
 using api::ConditionStatus;
 using api::ConditionType;
-
-CreateChild CreateService(const Pass& pass) {
-  return {.kind = ChildKind::kService,
-          .name = children::ServiceName(pass.metadata),
-          .object = children::HeadService(pass.object.job)};
-}
 
 // What is left open on purpose, so that nobody takes the job for a protected one.
 std::string Unprotected(const api::Network& network) {
@@ -41,8 +34,7 @@ Stage MissingConfig(const Pass& pass) {
   const bool wanted = pass.spec.network.network_policy == api::Switch::kEnabled;
   if (wanted && pass.seen.network_policy == nullptr) {
     stage.push_back(CreateChild{.kind = ChildKind::kNetworkPolicy,
-                                .name = children::NetworkPolicyName(pass.metadata),
-                                .object = children::NetworkPolicy(pass.object.job, pass.settings)});
+                                .name = children::NetworkPolicyName(pass.metadata)});
   }
   return stage;
 }
@@ -63,18 +55,15 @@ int64_t NextIncarnation(const Pass& pass) {
 
 Stage MissingPods(const Pass& pass, const std::string& head_address) {
   Stage stage;
-  const int64_t incarnation = NextIncarnation(pass);
+  auto origin = std::make_shared<PodOrigin>();
+  origin->attempt = pass.status.attempt;
+  origin->incarnation = NextIncarnation(pass);
+  origin->head_address = head_address;
   for (const Slot& slot : pass.slots) {
     if (slot.name_taken) continue;
-    children::PodSlot pod;
-    pod.role = slot.role;
-    pod.index = slot.index;
-    pod.attempt = pass.status.attempt;
-    pod.incarnation = incarnation;
-    pod.head_address = head_address;
-    stage.push_back(CreateChild{.kind = ChildKind::kPod,
-                                .name = slot.name,
-                                .object = children::Pod(pass.object.job, pod, pass.settings)});
+    stage.push_back(CreatePod{.role = static_cast<int32_t>(slot.role - pass.spec.roles.data()),
+                              .index = slot.index,
+                              .origin = origin});
   }
   return stage;
 }
@@ -95,7 +84,8 @@ const char* ReasonOf(CreateError::Kind kind) {
 
 void CreateChildren(Pass& pass) {
   if (pass.seen.service == nullptr) {
-    pass.AddStage({CreateService(pass)});
+    pass.AddStage({CreateChild{.kind = ChildKind::kService,
+                               .name = children::ServiceName(pass.metadata)}});
     return;
   }
   const std::string head_address = HeadJoinAddress(pass);

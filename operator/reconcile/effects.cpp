@@ -9,6 +9,7 @@
 #include "api/job_resource.h"
 #include "api/labels.h"
 #include "base/log.h"
+#include "operator/children/children.h"
 #include "operator/children/names.h"
 #include "operator/reconcile/job_resource.h"
 #include "operator/reconcile/json_access.h"
@@ -100,6 +101,17 @@ bool NamespaceGoes(const absl::Status& status) {
 
 }  // namespace
 
+json RenderPod(const plan::CreatePod& effect, const api::HeteroTrainingJob& job,
+               const children::Settings& settings) {
+  children::PodSlot slot;
+  slot.role = &job.spec.roles.at(effect.role);
+  slot.index = effect.index;
+  slot.attempt = effect.origin->attempt;
+  slot.incarnation = effect.origin->incarnation;
+  slot.head_address = effect.origin->head_address;
+  return children::Pod(job, slot, settings);
+}
+
 Outcome RefusedCreate(const std::string& what, const absl::Status& status) {
   Outcome outcome;
   if (NamespaceGoes(status)) {
@@ -121,20 +133,22 @@ Outcome RefusedCreate(const std::string& what, const absl::Status& status) {
 
 EffectRunner::EffectRunner(kube::Client& client, base::Clock& clock,
                            const kube::Store<plan::ObservedJob>& jobs, Heads& heads,
-                           const OperatorIdentity& identity, int parallelism)
+                           const OperatorIdentity& identity, const children::Settings& settings,
+                           int parallelism)
     : client_(client),
       clock_(clock),
       jobs_(jobs),
       heads_(heads),
       identity_(identity),
+      settings_(settings),
       pool_(parallelism) {}
 
-std::vector<Outcome> EffectRunner::RunStage(const plan::Stage& stage, const plan::ObservedJob& job,
-                                            std::stop_token stop) {
-  std::vector<Outcome> outcomes(stage.size());
+std::vector<Outcome> EffectRunner::Run(std::span<const plan::Effect> effects,
+                                       const plan::ObservedJob& job, std::stop_token stop) {
+  std::vector<Outcome> outcomes(effects.size());
   std::vector<std::function<void()>> calls;
-  for (size_t i = 0; i < stage.size(); ++i) {
-    calls.emplace_back([this, &job, &stop, &effect = stage[i], &outcome = outcomes[i]] {
+  for (size_t i = 0; i < effects.size(); ++i) {
+    calls.emplace_back([this, &job, &stop, &effect = effects[i], &outcome = outcomes[i]] {
       if (stop.stop_requested()) {
         outcome.given_up = true;
       } else {
@@ -147,7 +161,22 @@ std::vector<Outcome> EffectRunner::RunStage(const plan::Stage& stage, const plan
 }
 
 Outcome EffectRunner::Run(const plan::CreateChild& effect, const plan::ObservedJob& job) {
-  return Create(effect.kind, effect.object, job);
+  switch (effect.kind) {
+    case ChildKind::kService:
+      return Create(effect.kind, children::HeadService(job.job), job);
+    case ChildKind::kNetworkPolicy:
+      return Create(effect.kind, children::NetworkPolicy(job.job, settings_), job);
+    case ChildKind::kPod:        // CreatePod
+    case ChildKind::kConfigMap:  // CreateTrust
+      break;
+  }
+  Outcome outcome;
+  outcome.status = absl::InternalError("only Service and NetworkPolicy are created by name");
+  return outcome;
+}
+
+Outcome EffectRunner::Run(const plan::CreatePod& effect, const plan::ObservedJob& job) {
+  return Create(ChildKind::kPod, RenderPod(effect, job.job, settings_), job);
 }
 
 Outcome EffectRunner::Run(const plan::DeleteChild& effect, const plan::ObservedJob& job) {

@@ -61,7 +61,8 @@ struct Reconciler::Impl {
         options(std::move(options)),
         metrics(registry),
         throttle(this->options.progress_writes_per_second),
-        executor(client, clock, *stores.jobs, heads, identity, this->options.parallelism) {}
+        executor(client, clock, *stores.jobs, heads, identity, this->options.settings,
+                 this->options.parallelism) {}
 
   absl::StatusOr<Result> Reconcile(const std::string& key, std::stop_token stop);
   JobMemory& MemoryOf(const std::string& key, const std::string& uid);

@@ -48,7 +48,7 @@ class History {
   void CheckNobodyWasForgotten();
   void CheckNoTrainerLeft(const api::JobStatus& status);
   void CheckEffect(const Effect& effect);
-  void CheckCreation(const CreateChild& pod);
+  void CheckCreation(const CreatePod& pod);
   void CheckDeletion(const DeleteChild& deletion);
   void CheckEnd();
   void Break(const std::string& rule);

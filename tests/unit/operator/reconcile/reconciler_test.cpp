@@ -189,6 +189,25 @@ TEST(ReconcilerTest, AnExhaustedQuotaIsToldAndNotHammered) {
   EXPECT_TRUE(cluster.Status("vit").Is(ConditionType::kPodsCreated));
 }
 
+TEST(ReconcilerTest, AFullQuotaRefusesOneBatchOfALargeJobAndNotThousands) {
+  FakeCluster cluster;
+  cluster.CreateJob("vit", R"({"roles": [{"name": "head", "type": "Head"},
+                                         {"name": "gpu", "type": "GPUWorker"},
+                                         {"name": "cpu", "type": "CPUWorker", "replicas": 998}]})");
+  cluster.api.SetIntercept([](const kube::Request& request) -> std::optional<kube::Response> {
+    if (request.method != "POST" || request.path.find("/pods") == std::string::npos) return {};
+    return FakeApi::Error(403, "Forbidden", "pods is forbidden: exceeded quota: small");
+  });
+  ASSERT_TRUE(cluster.Settle("vit"));
+  EXPECT_EQ(ReasonOf(cluster.Status("vit"), ConditionType::kPodsCreated), "QuotaExceeded");
+  EXPECT_EQ(CountWrites(cluster.api, "POST", "/pods"), 200);
+  cluster.api.SetIntercept(nullptr);
+  cluster.clock.Advance(std::chrono::seconds(15));
+  cluster.Sync();
+  ASSERT_TRUE(cluster.Pass("vit").ok());
+  EXPECT_THAT(cluster.api.Objects("pods"), SizeIs(1000)) << "batch after batch in one pass";
+}
+
 TEST(ReconcilerTest, ATerminatingNamespaceIsLeftInPeace) {
   FakeCluster cluster;
   cluster.CreateJob("vit");
