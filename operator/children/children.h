@@ -47,6 +47,9 @@ struct PodSlot {
 nlohmann::json Pod(const api::HeteroTrainingJob& job, const PodSlot& slot,
                    const Settings& settings);
 
+// Whether the role's template names an image for our container itself.
+bool NamesRuntimeImage(const api::Role& role);
+
 // What only a look at the pod templates shows: no container named runtime where the template lists
 // containers, a reserved name or mount path taken, ... Field paths and reasons; empty: fine.
 struct TemplateError {

@@ -14,6 +14,7 @@ namespace hetero::children {
 struct Settings {
   std::string runtime_image = "hetero-runtime:0.1.0";  // head and CPU workers
   std::string trainer_image = "hetero-trainer:0.1.0";  // GPU workers
+  bool trainer_has_cuda = true;                        // false: known to have none
   std::string image_pull_policy;                       // empty: Kubernetes' default
   std::vector<std::string> image_pull_secrets;
   std::string operator_namespace = "hetero-system";

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "api/reasons.h"
 #include "operator/children/names.h"
 #include "operator/plan/conditions.h"
@@ -53,19 +55,44 @@ int64_t NextIncarnation(const Pass& pass) {
   return next;
 }
 
+// Those that are to be made now. A running job that was scaled above what one job may have keeps
+// what it has: CPU workers are what it goes without.
+std::vector<const Slot*> MissingSlots(const Pass& pass) {
+  std::vector<const Slot*> missing;
+  for (const Slot& slot : pass.slots) {
+    if (!slot.name_taken) missing.push_back(&slot);
+  }
+  const size_t there = pass.slots.size() - missing.size();
+  const size_t most = std::max(0, pass.settings.max_pods);
+  const size_t room = most > there ? most - there : 0;
+  if (missing.size() > room) {
+    std::stable_partition(missing.begin(), missing.end(), [](const Slot* slot) {
+      return slot->role->type != api::RoleType::kCpuWorker;
+    });
+    missing.resize(room);
+  }
+  return missing;
+}
+
 Stage MissingPods(const Pass& pass, const std::string& head_address) {
   Stage stage;
   auto origin = std::make_shared<PodOrigin>();
   origin->attempt = pass.status.attempt;
   origin->incarnation = NextIncarnation(pass);
   origin->head_address = head_address;
-  for (const Slot& slot : pass.slots) {
-    if (slot.name_taken) continue;
-    stage.push_back(CreatePod{.role = static_cast<int32_t>(slot.role - pass.spec.roles.data()),
-                              .index = slot.index,
+  for (const Slot* slot : MissingSlots(pass)) {
+    stage.push_back(CreatePod{.role = static_cast<int32_t>(slot->role - pass.spec.roles.data()),
+                              .index = slot->index,
                               .origin = origin});
   }
   return stage;
+}
+
+std::string DescribeExcess(const Pass& pass) {
+  return absl::StrCat("spec.roles: ", pass.slots.size(),
+                      " pods are wanted, and this operator makes at most ", pass.settings.max_pods,
+                      " for one job; ask for fewer CPU workers, or have its administrator raise "
+                      "--max-pods-per-job (jobs.maxPods in the chart)");
 }
 
 const char* ReasonOf(CreateError::Kind kind) {
@@ -83,6 +110,8 @@ const char* ReasonOf(CreateError::Kind kind) {
 }  // namespace
 
 void CreateChildren(Pass& pass) {
+  // A configuration that was only half understood would be worse than none.
+  if (pass.spec_refused && pass.seen.config_map == nullptr) return;
   if (pass.seen.service == nullptr) {
     pass.AddStage({CreateChild{.kind = ChildKind::kService,
                                .name = children::ServiceName(pass.metadata)}});
@@ -109,6 +138,9 @@ void DescribeChildren(Pass& pass) {
       SetCondition(pass, ConditionType::kRestarting, ConditionStatus::kFalse,
                    api::reason::kCompleted);
     }
+  } else if (pass.slots.size() > static_cast<size_t>(std::max(0, pass.settings.max_pods))) {
+    SetCondition(pass, ConditionType::kPodsCreated, ConditionStatus::kFalse,
+                 api::reason::kTooManyPods, DescribeExcess(pass));
   } else if (pass.seen.create_error) {
     SetCondition(pass, ConditionType::kPodsCreated, ConditionStatus::kFalse,
                  ReasonOf(pass.seen.create_error->kind), pass.seen.create_error->message);

@@ -21,6 +21,8 @@ namespace hetero::plan {
 struct ObservedJob {
   api::HeteroTrainingJob job;           // name, namespace, uid set even when the spec is wrong
   std::vector<api::FieldError> errors;  // why the spec cannot run
+  std::vector<std::string> unknown_fields;  // of it, passed over
+  bool pods_known = true;               // however wrong it is, it says which pods there are
   api::JobStatus status;
   std::string resource_version;
   int64_t generation = 0;

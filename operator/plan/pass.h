@@ -48,9 +48,11 @@ struct Pass {
   api::JobStatus& status;   // of `plan`
   std::vector<Slot> slots;  // all replicas, in manifest order
   bool paused = false;      // suspended, suspending or not yet resumed: nothing is to run
+  bool spec_refused = false;  // no attempt can begin with it, and no configuration be made of it
+  bool held = false;          // what runs is left as it is
 
   // Whether the steps of a job at work still apply.
-  bool active() const { return !paused && !status.finished(); }
+  bool active() const { return !paused && !held && !status.finished(); }
 
   // Opens the next attempt: none of the pods seen belongs to it.
   void OpenNextAttempt();

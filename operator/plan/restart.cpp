@@ -209,7 +209,7 @@ void CountFailures(Pass& pass) {
 void CheckServiceAndTrust(Pass& pass) {
   const bool complete =
       pass.before.attempt == pass.status.attempt && WasTrue(pass, ConditionType::kPodsCreated);
-  if (!complete) return;
+  if (!complete || (pass.spec_refused && pass.seen.config_map == nullptr)) return;
   const std::string address = HeadJoinAddress(pass);
   if (!address.empty() && !pass.before.head_address.empty() &&
       address != pass.before.head_address) {

@@ -17,9 +17,11 @@ void ParseSpec(const json& object, plan::ObservedJob& observed) {
   if (json& metadata = manifest["metadata"]; metadata.is_object()) {
     metadata.erase("managedFields");
   }
-  api::ManifestResult result = api::ParseManifest(Dump(manifest));
-  observed.job = std::move(result.job);
-  observed.errors = std::move(result.errors);
+  api::StoredJob stored = api::ReadStoredJob(Dump(manifest));
+  observed.job = std::move(stored.job);
+  observed.errors = std::move(stored.errors);
+  observed.unknown_fields = std::move(stored.unknown_fields);
+  observed.pods_known = stored.pods_known;
 }
 
 bool SameSpec(const json& metadata, const std::shared_ptr<const plan::ObservedJob>& previous) {
@@ -46,6 +48,8 @@ std::shared_ptr<const plan::ObservedJob> ProjectJob(
   if (SameSpec(metadata, previous)) {
     observed->job = previous->job;
     observed->errors = previous->errors;
+    observed->unknown_fields = previous->unknown_fields;
+    observed->pods_known = previous->pods_known;
   } else {
     ParseSpec(object, *observed);
   }

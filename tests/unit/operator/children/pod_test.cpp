@@ -232,15 +232,6 @@ TEST(PodTest, ACommandOfTheUsersComesWithItsOwnArguments) {
   EXPECT_FALSE(RuntimeOf(pod).contains("args"));
 }
 
-TEST(PodTest, AJobInAKueueQueueAsksForAllItsPodsTogether) {
-  api::HeteroTrainingJob job = QuickstartJob();
-  job.metadata.labels["kueue.x-k8s.io/queue-name"] = "team-queue";
-  const json metadata = PodWith(RoleType::kGpuWorker, nullptr, {}, job)["metadata"];
-  EXPECT_EQ(metadata["labels"]["kueue.x-k8s.io/queue-name"], "team-queue");
-  EXPECT_EQ(metadata["labels"]["kueue.x-k8s.io/pod-group-name"], "quickstart-0b8c2c1e-7-3");
-  EXPECT_EQ(metadata["annotations"]["kueue.x-k8s.io/pod-group-total-count"], "5");
-}
-
 TEST(PodTest, TemplatesOfAnyShapeGiveAPod) {
   for (
       const char* text :

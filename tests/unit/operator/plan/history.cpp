@@ -23,7 +23,8 @@ bool Contains(const std::vector<std::string>& list, const std::string& item) {
 bool Suspends(const api::JobStatus& status) {
   const api::Condition* condition = status.Find(ConditionType::kSuspended);
   return condition != nullptr &&
-         (condition->status == api::ConditionStatus::kTrue || condition->reason == "Suspending");
+         (condition->status == api::ConditionStatus::kTrue || condition->reason == "Suspending" ||
+          condition->reason == "SpecChanged");
 }
 
 std::string Describe(const Effect& effect) {

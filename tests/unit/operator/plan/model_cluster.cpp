@@ -259,6 +259,10 @@ void ModelCluster::Exit(const std::string& pod, int code, const std::string& rea
 void ModelCluster::Delete(const std::string& pod) { BeginDeletion(pod, kPodGrace); }
 void ModelCluster::Vanish(const std::string& pod) { pods.erase(pod); }
 
+void ModelCluster::VanishTerminating() {
+  std::erase_if(pods, [](const auto& entry) { return entry.second->deletion_time.has_value(); });
+}
+
 void ModelCluster::HeadSays(HeadReport::State state) {
   const bool news = !head || head->state != state || head->attempt != status().attempt;
   if (!head) head.emplace();

@@ -49,6 +49,7 @@ class ModelCluster {
             const std::string& message = "");
   void Delete(const std::string& pod);  // as somebody would
   void Vanish(const std::string& pod);  // the end of Terminating
+  void VanishTerminating();
 
   // The head.
   void HeadSays(HeadReport::State state);  // with everybody who runs registered
