@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "api/hetero_training_job.h"
 #include "operator/children/settings.h"
@@ -38,8 +39,9 @@ struct PodSlot {
   const api::Role* role = nullptr;
   int index = 0;
   int attempt = 1;
-  int64_t incarnation = 0;   // ns since 1970 when the operator decided to create it
-  std::string head_address;  // "<ClusterIP>:7070"
+  int64_t incarnation = 0;                 // ns since 1970 when the operator decided to create it
+  std::string head_address;                // "<ClusterIP>:7070"
+  std::vector<std::string> avoided_nodes;  // where it is not to go if it can go elsewhere
 };
 // One pod: the role's template with our container `runtime` (image, command, ports, probes,
 // environment, mounts) and the defaults of PSS `restricted` merged under it; what the user set

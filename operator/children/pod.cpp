@@ -105,6 +105,20 @@ void SetSecurity(json& spec) {
   SetDefault(security, "seccompProfile", {{"type", "RuntimeDefault"}});
 }
 
+// Preferred, not required: where no other node fits, the pod goes to one of these all the same. A
+// field selector takes one value, so each node is a requirement of its own.
+void AvoidNodes(const PodSlot& slot, json& spec) {
+  if (slot.avoided_nodes.empty()) return;
+  json others = json::array();
+  for (const std::string& node : slot.avoided_nodes) {
+    others.push_back(
+        {{"key", "metadata.name"}, {"operator", "NotIn"}, {"values", json::array({node})}});
+  }
+  json& affinity = MutableObject(MutableObject(spec, "affinity"), "nodeAffinity");
+  MutableList(affinity, "preferredDuringSchedulingIgnoredDuringExecution")
+      .push_back({{"weight", 100}, {"preference", {{"matchFields", std::move(others)}}}});
+}
+
 void AddPullSecrets(const Settings& settings, json& spec) {
   if (settings.image_pull_secrets.empty()) return;
   json& secrets = MutableList(spec, "imagePullSecrets");
@@ -131,6 +145,7 @@ json Pod(const api::HeteroTrainingJob& job, const PodSlot& slot, const Settings&
   AddVolumes(job, slot, spec);
   SetSecurity(spec);
   AddPullSecrets(settings, spec);
+  AvoidNodes(slot, spec);
   spec["restartPolicy"] = "Never";  // who restarts is decided by the operator, which counts
   SetDefault(spec, "terminationGracePeriodSeconds", kGraceSeconds);
   SetDefault(spec, "automountServiceAccountToken", false);

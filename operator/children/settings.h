@@ -25,6 +25,10 @@ struct Settings {
 
   int32_t max_pods = 2000;  // of one job
 
+  // Between re-creations of a pod that ends soon, again and again: nothing after the first time,
+  // this after the second, twice as much each time, up to the limit.
+  base::Duration pod_backoff = std::chrono::seconds(10);
+  base::Duration pod_backoff_limit = std::chrono::minutes(5);
   base::Duration node_lost_grace =
       std::chrono::seconds(60);  // NotReady for longer: pods are force-deleted
   base::Duration pod_kill_grace =

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "api/reasons.h"
 #include "operator/children/names.h"
+#include "operator/plan/backoff.h"
 #include "operator/plan/conditions.h"
 #include "operator/plan/follow.h"
 
@@ -57,12 +58,16 @@ int64_t NextIncarnation(const Pass& pass) {
 
 // Those that are to be made now. A running job that was scaled above what one job may have keeps
 // what it has: CPU workers are what it goes without.
-std::vector<const Slot*> MissingSlots(const Pass& pass) {
+std::vector<const Slot*> MissingSlots(Pass& pass) {
   std::vector<const Slot*> missing;
+  size_t there = 0;
   for (const Slot& slot : pass.slots) {
-    if (!slot.name_taken) missing.push_back(&slot);
+    if (slot.holder != nullptr) {
+      ++there;
+    } else if (MayFill(pass, slot)) {
+      missing.push_back(&slot);
+    }
   }
-  const size_t there = pass.slots.size() - missing.size();
   const size_t most = std::max(0, pass.settings.max_pods);
   const size_t room = most > there ? most - there : 0;
   if (missing.size() > room) {
@@ -74,12 +79,13 @@ std::vector<const Slot*> MissingSlots(const Pass& pass) {
   return missing;
 }
 
-Stage MissingPods(const Pass& pass, const std::string& head_address) {
+Stage MissingPods(Pass& pass, const std::string& head_address) {
   Stage stage;
   auto origin = std::make_shared<PodOrigin>();
   origin->attempt = pass.status.attempt;
   origin->incarnation = NextIncarnation(pass);
   origin->head_address = head_address;
+  origin->avoided_nodes = AvoidedNodes(pass);
   for (const Slot* slot : MissingSlots(pass)) {
     stage.push_back(CreatePod{.role = static_cast<int32_t>(slot->role - pass.spec.roles.data()),
                               .index = slot->index,
@@ -113,8 +119,8 @@ void CreateChildren(Pass& pass) {
   // A configuration that was only half understood would be worse than none.
   if (pass.spec_refused && pass.seen.config_map == nullptr) return;
   if (pass.seen.service == nullptr) {
-    pass.AddStage({CreateChild{.kind = ChildKind::kService,
-                               .name = children::ServiceName(pass.metadata)}});
+    pass.AddStage(
+        {CreateChild{.kind = ChildKind::kService, .name = children::ServiceName(pass.metadata)}});
     return;
   }
   const std::string head_address = HeadJoinAddress(pass);

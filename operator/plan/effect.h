@@ -26,6 +26,7 @@ struct PodOrigin {
   int32_t attempt = 0;
   int64_t incarnation = 0;   // ns since 1970
   std::string head_address;  // "<ClusterIP>:7070"
+  std::vector<std::string> avoided_nodes;
 };
 
 // The pod of one slot.

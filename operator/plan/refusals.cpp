@@ -13,14 +13,15 @@ namespace {
 std::string TooManyPods(const Pass& pass) {
   int64_t most = 0;
   for (const api::Role& role : pass.spec.roles) {
-    const bool scales = pass.spec.autoscaling == api::Switch::kEnabled &&
-                        role.type == api::RoleType::kCpuWorker;
-    most += scales ? std::max(role.replicas, role.max_replicas.value_or(role.replicas))
-                   : role.replicas;
+    const bool scales =
+        pass.spec.autoscaling == api::Switch::kEnabled && role.type == api::RoleType::kCpuWorker;
+    most +=
+        scales ? std::max(role.replicas, role.max_replicas.value_or(role.replicas)) : role.replicas;
   }
   if (most <= pass.settings.max_pods) return "";
-  return absl::StrCat("spec.roles: the job has up to ", most, " pods, and this operator makes at most ",
-                      pass.settings.max_pods, " for one job; ask for fewer, or have its "
+  return absl::StrCat("spec.roles: the job has up to ", most,
+                      " pods, and this operator makes at most ", pass.settings.max_pods,
+                      " for one job; ask for fewer, or have its "
                       "administrator raise --max-pods-per-job (jobs.maxPods in the chart)");
 }
 
@@ -39,8 +40,9 @@ std::string NoCuda(const Pass& pass, size_t role_index) {
     return "";
   }
   return absl::StrCat(
-      "spec.roles[", role_index, "].gpusPerReplica: ", gpus, " asks for GPUs, and the trainer image ",
-      pass.settings.trainer_image, " has no CUDA; set it to 0 to train on the CPU, name an image "
+      "spec.roles[", role_index, "].gpusPerReplica: ", gpus,
+      " asks for GPUs, and the trainer image ", pass.settings.trainer_image,
+      " has no CUDA; set it to 0 to train on the CPU, name an image "
       "with CUDA in the role's template, or have the operator's administrator configure one "
       "(jobs.trainerImage and jobs.trainerCuda in the chart)");
 }

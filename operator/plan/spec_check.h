@@ -4,10 +4,10 @@
 
 namespace hetero::plan {
 
-// Fails a job that has not begun when its spec has errors or cannot be run here. One that has begun,
-// or is suspended, is never failed for that: this operator may be an older or a stricter one than
-// that which began it. The condition SpecIgnored then names the fields and the job goes on as it
-// is, or stays suspended. Fields that are merely unknown are passed over, and told by the same
+// Fails a job that has not begun when its spec has errors or cannot be run here. One that has
+// begun, or is suspended, is never failed for that: this operator may be an older or a stricter one
+// than that which began it. The condition SpecIgnored then names the fields and the job goes on as
+// it is, or stays suspended. Fields that are merely unknown are passed over, and told by the same
 // condition.
 void CheckSpec(Pass& pass);
 

@@ -66,8 +66,8 @@ void Resume(Pass& pass) {
   pass.AddEvent(false, api::event::kResumed, "Resume", "A new attempt begins");
 }
 
-// The API server lets the spec change while suspend is set. When that came and went unseen, the pods
-// are those of another spec.
+// The API server lets the spec change while suspend is set. When that came and went unseen, the
+// pods are those of another spec.
 bool ChangedUnseen(const Pass& pass) {
   return pass.before.attempt > 0 && !pass.spec_refused &&
          api::IsComparableSpecHash(pass.before.spec_hash) &&

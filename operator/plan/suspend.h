@@ -9,8 +9,8 @@ namespace hetero::plan {
 //   resume:  first the pods that are left and all other objects go, since the spec may have changed
 //            meanwhile; then a new attempt begins, at no cost, with a new startTime. A spec that is
 //            refused is not resumed.
-// A spec that only a suspended job may have got, in a suspension that no pass saw, is resumed in the
-// same way.
+// A spec that only a suspended job may have got, in a suspension that no pass saw, is resumed in
+// the same way.
 void SuspendOrResume(Pass& pass);
 
 // Whether the status as read says that pods are being deleted, or gone, because of a suspension.

@@ -22,9 +22,7 @@ ObjectPtr ProjectObject(const nlohmann::json& object, const ObjectPtr&) {
   return reconcile::ProjectObject(object);
 }
 
-std::string OwnerOfObject(const plan::ObservedObject& object) {
-  return reconcile::OwnerOf(object);
-}
+std::string OwnerOfObject(const plan::ObservedObject& object) { return reconcile::OwnerOf(object); }
 
 }  // namespace
 

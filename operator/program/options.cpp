@@ -167,8 +167,7 @@ class Flags {
         ->capture_default_str()
         ->group(group);
     app_.add_flag(
-            "--trainer-image-without-cuda,!--trainer-image-with-cuda",
-            trainer_without_cuda_,
+            "--trainer-image-without-cuda,!--trainer-image-with-cuda", trainer_without_cuda_,
             "The image has no CUDA: jobs that want GPUs of it are refused; default: not known")
         ->group(group);
     app_.add_option("--image-pull-policy", settings.image_pull_policy,
@@ -190,6 +189,11 @@ class Flags {
     app_.add_option("--max-pods-per-job", settings.max_pods, "Jobs that want more are refused")
         ->check(CLI::Range(2, 80000))
         ->capture_default_str()
+        ->group(group);
+    Duration("--pod-backoff", settings.pod_backoff,
+             "Before a pod that ends soon is made for the third time; twice as long each time")
+        ->group(group);
+    Duration("--pod-backoff-limit", settings.pod_backoff_limit, "The longest of these waits")
         ->group(group);
     Duration("--node-lost-grace", settings.node_lost_grace,
              "Pods of a node that is not ready for longer are deleted by force")

@@ -94,9 +94,10 @@ Outcome AgainAfter(base::Duration wait) {
 }
 
 bool NamespaceGoes(const absl::Status& status) {
-  const bool terminating = absl::IsPermissionDenied(status) &&
-                           absl::StrContains(status.message(), "because it is being terminated");
-  return terminating || absl::IsNotFound(status);
+  // Other things may be missing too, which somebody then has to hear of.
+  return absl::IsPermissionDenied(status)
+             ? absl::StrContains(status.message(), "because it is being terminated")
+             : absl::IsNotFound(status) && absl::StrContains(status.message(), "namespaces \"");
 }
 
 }  // namespace
@@ -109,6 +110,7 @@ json RenderPod(const plan::CreatePod& effect, const api::HeteroTrainingJob& job,
   slot.attempt = effect.origin->attempt;
   slot.incarnation = effect.origin->incarnation;
   slot.head_address = effect.origin->head_address;
+  slot.avoided_nodes = effect.origin->avoided_nodes;
   return children::Pod(job, slot, settings);
 }
 
@@ -252,7 +254,11 @@ Outcome EffectRunner::SettleExisting(ChildKind kind, const kube::ObjectKey& key,
   if (!IsOwnedBy(*existing, job.job.metadata.uid)) {
     return SettleForeign(what, *existing, key.name_space);
   }
-  if (IsDeleting(*existing)) return AgainAfter(kOwnGoingAgain);
+  if (IsDeleting(*existing)) {
+    Outcome outcome = AgainAfter(kOwnGoingAgain);
+    if (kind == ChildKind::kPod) outcome.going = ProjectPod(*existing);
+    return outcome;
+  }
   return IsWatched(*existing) ? Created(kind, *existing) : TakeAway(kind, key, *existing);
 }
 
@@ -262,7 +268,8 @@ Outcome EffectRunner::TakeAway(ChildKind kind, const kube::ObjectKey& key, const
   log::Warning("an object has lost the label by which it is watched and is made anew",
                {{"object", absl::StrCat(NameOf(kind), " ", key.ToString())},
                 {"label", api::kChildSelector}});
-  Outcome outcome = Delete(ResourceOf(kind), key, {.uid = TextOf(FieldOf(existing, "metadata"), "uid")});
+  Outcome outcome =
+      Delete(ResourceOf(kind), key, {.uid = TextOf(FieldOf(existing, "metadata"), "uid")});
   outcome.again_after = kOwnGoingAgain;
   return outcome;
 }

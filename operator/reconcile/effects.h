@@ -30,7 +30,8 @@ struct Outcome {
   // What the stores will show.
   std::shared_ptr<const plan::ObservedPod> pod;
   std::shared_ptr<const plan::ObservedObject> object;
-  plan::ChildKind kind = plan::ChildKind::kPod;  // of `pod` or `object`
+  plan::ChildKind kind = plan::ChildKind::kPod;    // of `pod` or `object`
+  std::shared_ptr<const plan::ObservedPod> going;  // the job's own, in the way of a new one
   std::string deleted_uid;
   std::optional<int64_t> grace_seconds;
   bool pods_deleted = false;

@@ -95,6 +95,7 @@ void PlanExecutor::Remember(const Outcome& outcome, const plan::Observed& observ
       clock_.WallNow() +
       (outcome.grace_seconds ? std::chrono::seconds(*outcome.grace_seconds) : kUsualGrace);
   if (outcome.pod != nullptr) memory.expectations.PodCreated(outcome.pod, now);
+  if (outcome.going != nullptr) memory.expectations.StillThere(outcome.going, now);
   if (outcome.object != nullptr) {
     memory.expectations.ObjectCreated(outcome.kind, outcome.object, now);
   }

@@ -52,7 +52,21 @@ void ReadMetadata(const json& object, ObservedPod& pod) {
   pod.created = TimeOf(metadata, "creationTimestamp").value_or(base::WallTime{});
   if (!FieldOf(metadata, "deletionTimestamp").is_null()) {
     pod.deletion_time = TimeOf(metadata, "deletionTimestamp").value_or(pod.created);
+    pod.forced = FieldOf(metadata, "deletionGracePeriodSeconds") == 0;
   }
+}
+
+// Without its grace, an object that is still there is held by finalizers alone.
+void ReadFinalizers(const json& object, ObservedPod& pod) {
+  if (!pod.forced) return;
+  std::string names;
+  for (const json& name : ListOf(FieldOf(object, "metadata"), "finalizers")) {
+    if (name.is_string())
+      absl::StrAppend(&names, names.empty() ? "" : ", ", name.get<std::string>());
+  }
+  pod.waiting_reason = "Finalizers";
+  pod.waiting_message =
+      absl::StrCat("held by finalizers (", names, "): who set them has to remove them");
 }
 
 void ReadRuntime(const json& state, ObservedPod& pod) {
@@ -147,6 +161,7 @@ std::shared_ptr<const ObservedPod> ProjectPod(const json& object) {
   ReadInitFailure(status, *pod);
   ReadPodReason(status, *pod);
   ReadWaiting(status, *pod);
+  ReadFinalizers(object, *pod);
   return pod;
 }
 

@@ -130,6 +130,7 @@ plan::Observed Reconciler::Impl::Observe(const std::string& key,
   observed.head = heads.Report(key);
   observed.create_error = memory.create_error;
   observed.settled = memory.settled.uids();
+  observed.backoff = memory.backoff;
   return observed;
 }
 
@@ -173,6 +174,7 @@ absl::StatusOr<Result> Reconciler::Impl::Reconcile(const std::string& key, std::
   }
   if (plan.write_status) LogJobChange(key, *job, plan.status, plan.events);
   memory.settled.Add(plan.settled);
+  memory.backoff = plan.backoff;
   SendEvents(job->job.metadata, plan.events);
   if (absl::Status done = executor.CarryOut(key, plan, observed, memory, again, std::move(stop));
       !done.ok()) {

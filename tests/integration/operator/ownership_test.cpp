@@ -74,9 +74,8 @@ TEST_F(Ownership, NobodyOfAnotherNamespaceTouchesAJob) {
   ASSERT_TRUE(job.WaitIs("Suspended")) << job.Describe();
   job.PatchSpec({{"runPolicy", {{"suspend", false}}}});
   WaitFor(
-      "the second attempt runs",
-      [&] { return job.Status()["attempt"] == 2 && job.Is("Running"); }, seconds(60),
-      [&] { return job.Describe(); });
+      "the second attempt runs", [&] { return job.Status()["attempt"] == 2 && job.Is("Running"); },
+      seconds(60), [&] { return job.Describe(); });
   // The garbage collector takes the one that names an owner in another namespace.
   EXPECT_GE(plane_.Objects(kube::kPods, others.name()).size(), 3u) << "what is theirs stays";
 }

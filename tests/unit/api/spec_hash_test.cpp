@@ -42,16 +42,11 @@ TEST(SpecHashTest, AFieldAtItsDefaultIsAsIfItWereAbsent) {
 TEST(SpecHashTest, WhatPodsAreMadeFromChangesIt) {
   std::set<std::string> hashes = {HashWith({})};
   const std::vector<std::vector<std::string>> changes = {
-      {"training.batchSizePerWorker=7"},
-      {"training.seed=1"},
-      {"dataset.samples=63999"},
-      {"pipeline=[{op: Normalize}]"},
-      {"network.tls=Disabled"},
-      {"output={uri: 'file:///out'}"},
-      {"roles.gpu.replicas=2"},
-      {"roles.gpu.gpusPerReplica=0"},
-      {"roles.gpu.restartScope=Gang"},
-      {"roles.cpu.template={spec: {hostNetwork: true}}"}};
+      {"training.batchSizePerWorker=7"}, {"training.seed=1"},
+      {"dataset.samples=63999"},         {"pipeline=[{op: Normalize}]"},
+      {"network.tls=Disabled"},          {"output={uri: 'file:///out'}"},
+      {"roles.gpu.replicas=2"},          {"roles.gpu.gpusPerReplica=0"},
+      {"roles.gpu.restartScope=Gang"},   {"roles.cpu.template={spec: {hostNetwork: true}}"}};
   for (const auto& overrides : changes) hashes.insert(HashWith(overrides));
   EXPECT_EQ(hashes.size(), changes.size() + 1);
 }

@@ -232,6 +232,30 @@ TEST(PodTest, ACommandOfTheUsersComesWithItsOwnArguments) {
   EXPECT_FALSE(RuntimeOf(pod).contains("args"));
 }
 
+TEST(PodTest, NodesToAvoidAreAPreferenceBesideThoseOfTheTemplate) {
+  api::HeteroTrainingJob job = QuickstartJob();
+  api::Role& role = job.spec.roles.at(1);
+  role.pod_template = R"({"spec": {"affinity": {"nodeAffinity": {
+      "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "preference": {}}]}}}})";
+  PodSlot slot = SlotOf(role);
+  slot.avoided_nodes = {"node-1", "node-2"};
+  const json pod = Pod(job, slot, {});
+  const json& preferred =
+      pod["spec"]["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"];
+  ASSERT_EQ(preferred.size(), 2u);
+  EXPECT_EQ(preferred[1]["weight"], 100);
+  const json& fields = preferred[1]["preference"]["matchFields"];
+  ASSERT_EQ(fields.size(), 2u) << "the API takes one value for each";
+  EXPECT_EQ(fields[0], json::parse(R"({"key": "metadata.name", "operator": "NotIn",
+                                      "values": ["node-1"]})"));
+  slot.avoided_nodes.clear();
+  EXPECT_EQ(
+      Pod(job, slot,
+          {})["spec"]["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
+          .size(),
+      1u);
+}
+
 TEST(PodTest, TemplatesOfAnyShapeGiveAPod) {
   for (
       const char* text :

@@ -90,11 +90,13 @@ void History::See(bool all) {
   view_.head = std::move(now.head);
   view_.create_error = std::move(now.create_error);
   view_.settled = settled_;
+  view_.backoff = backoff_;
 }
 
 void History::RestartOperator() {
   Note("the operator dies");
   settled_.clear();
+  backoff_ = {};
   followed_.reset();
   world_->head.reset();
   See(/*all=*/true);
@@ -117,6 +119,7 @@ void History::OperatorPass(bool may_die) {
     view_.job = world_->job;  // the answer to the write
   }
   followed_ = plan.follow;
+  view_.backoff = backoff_ = plan.backoff;
   for (const auto& stage : plan.stages) {
     bool done = true;
     for (const Effect& effect : stage) {

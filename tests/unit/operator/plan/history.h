@@ -71,6 +71,7 @@ class History {
   std::shared_ptr<const ObservedJob> planned_;  // the job that the plan being carried out is for
   std::optional<HeadTarget> followed_;
   std::set<std::string> settled_;
+  Backoff backoff_;
   std::set<std::string> charged_;  // uids that have ever been in status.uncounted
   bool last_idle_ = false;
 };

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 #include <malloc.h>
 
+#include <algorithm>
+#include <chrono>
 #include <variant>
 
 #include "tests/unit/operator/plan/model_cluster.h"
@@ -32,6 +34,25 @@ TEST(LargeJob, APlanOf10000PodsHoldsNoPodJson) {
   }
   EXPECT_LT(held, 10000u * 256) << "bytes for each pod to be created";
   EXPECT_LE(sizeof(Effect), 128u);
+}
+
+// Each pod was looked up among all slots: half a second a pass for these.
+TEST(LargeJob, APassTakesTimeInProportionToThePods) {
+  const auto seconds_for = [](int pods) {
+    ModelCluster cluster{Job().Cpus(pods)};
+    cluster.settings.max_pods = 80000;
+    cluster.Settle();
+    const Observed seen = cluster.Look();
+    double least = 1e9;
+    for (int i = 0; i < 3; ++i) {
+      const auto from = std::chrono::steady_clock::now();
+      const Plan plan = MakePlan(seen, cluster.settings, cluster.now);
+      EXPECT_TRUE(plan.stages.empty());
+      least = std::min(least, base::ToSeconds(std::chrono::steady_clock::now() - from));
+    }
+    return least;
+  };
+  EXPECT_LT(seconds_for(20000), 40 * seconds_for(2000)) << "ten times as many";
 }
 
 }  // namespace

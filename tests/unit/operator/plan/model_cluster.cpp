@@ -37,12 +37,14 @@ Observed ModelCluster::Look() const {
   seen.head = head;
   seen.create_error = create_error;
   seen.settled = settled;
+  seen.backoff = backoff;
   return seen;
 }
 
 Plan ModelCluster::Pass() {
   Plan plan = MakePlan(Look(), settings, now);
   if (plan.write_status && !WriteStatus(plan, job->resource_version)) return plan;
+  backoff = plan.backoff;
   for (const auto& stage : plan.stages) {
     bool done = true;
     for (const Effect& effect : stage) done = Carry(effect) && done;

@@ -76,6 +76,7 @@ class ModelCluster {
   std::optional<HeadReport> head;
   std::optional<CreateError> create_error;  // set: pods cannot be created
   std::set<std::string> settled;
+  Backoff backoff;
   std::set<std::string> frozen;                      // uids of pods
   std::map<std::string, HeadReport::Sizing> sizing;  // what the head finds
 

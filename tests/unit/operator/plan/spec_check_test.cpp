@@ -177,10 +177,11 @@ TEST(Refused, GpusOfATrainerImageWithoutCudaAreRefusedBeforeAnyPodFails) {
   cluster.settings.trainer_has_cuda = false;
   cluster.Settle();
   EXPECT_EQ(cluster.State(ConditionType::kFailed), "True/InvalidSpec");
-  EXPECT_THAT(cluster.Condition(ConditionType::kFailed).message,
-              AllOf(HasSubstr("spec.roles[2].gpusPerReplica: 1 asks for GPUs, and the trainer image "
-                              "hetero-trainer:0.1.0 has no CUDA"),
-                    HasSubstr("jobs.trainerImage")));
+  EXPECT_THAT(
+      cluster.Condition(ConditionType::kFailed).message,
+      AllOf(HasSubstr("spec.roles[2].gpusPerReplica: 1 asks for GPUs, and the trainer image "
+                      "hetero-trainer:0.1.0 has no CUDA"),
+            HasSubstr("jobs.trainerImage")));
   EXPECT_TRUE(cluster.pods.empty());
 
   ModelCluster on_cpu{Job()};
@@ -204,8 +205,9 @@ TEST(Refused, AJobWithMorePodsThanTheOperatorMakesForOne) {
   cluster.settings.max_pods = 9;
   cluster.Settle();
   EXPECT_EQ(cluster.State(ConditionType::kFailed), "True/InvalidSpec");
-  EXPECT_THAT(cluster.Condition(ConditionType::kFailed).message,
-              HasSubstr("spec.roles: the job has up to 10 pods, and this operator makes at most 9"));
+  EXPECT_THAT(
+      cluster.Condition(ConditionType::kFailed).message,
+      HasSubstr("spec.roles: the job has up to 10 pods, and this operator makes at most 9"));
   ModelCluster scaled{Job().Cpus(1).Autoscale(1, 7)};
   scaled.settings.max_pods = 9;
   scaled.Settle();

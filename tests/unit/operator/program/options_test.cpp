@@ -74,9 +74,8 @@ TEST_F(OptionsTest, Defaults) {
 TEST_F(OptionsTest, AFlagGivenTwiceIsNoMistakeAndTheLastOneCounts) {
   ASSERT_EQ(Parse({"--workers=8", "--qps=200", "--log-level=info", "--metrics-listen=0.0.0.0:8080",
                    "--trainer-image-without-cuda", "--runtime-image=a", "--workers=3", "--qps=5",
-                   "--log-level=debug", "--metrics-listen=[::]:9",
-                   "--trainer-image-with-cuda", "--runtime-image=b", "--leader-elect",
-                   "--no-leader-elect"}),
+                   "--log-level=debug", "--metrics-listen=[::]:9", "--trainer-image-with-cuda",
+                   "--runtime-image=b", "--leader-elect", "--no-leader-elect"}),
             std::nullopt)
       << err_.str();
   EXPECT_EQ(options_.workers, 3);
@@ -114,6 +113,8 @@ TEST_F(OptionsTest, EveryFlagOnTheCommandLine) {
                    "--metrics-from=monitoring",
                    "--trainer-image-without-cuda",
                    "--max-pods-per-job=77",
+                   "--pod-backoff=2s",
+                   "--pod-backoff-limit=20s",
                    "--node-lost-grace=2m",
                    "--pod-kill-grace=4m",
                    "--metrics-listen=[::1]:0",
@@ -145,6 +146,8 @@ TEST_F(OptionsTest, EveryFlagOnTheCommandLine) {
   EXPECT_EQ(options_.settings.metrics_from, "monitoring");
   EXPECT_FALSE(options_.settings.trainer_has_cuda);
   EXPECT_EQ(options_.settings.max_pods, 77);
+  EXPECT_EQ(options_.settings.pod_backoff, seconds(2));
+  EXPECT_EQ(options_.settings.pod_backoff_limit, seconds(20));
   EXPECT_EQ(options_.settings.node_lost_grace, minutes(2));
   EXPECT_EQ(options_.settings.pod_kill_grace, minutes(4));
   EXPECT_EQ(options_.metrics_address, "::1");

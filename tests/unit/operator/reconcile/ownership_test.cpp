@@ -147,10 +147,10 @@ TEST_F(Ownership, AServiceOfAnEarlierNamespaceRedirectsNobody) {
   const std::string uid = Train();
   const std::string address = cluster_.Status("vit").head_address;
   for (const bool owned : {false, true}) {
-    json service = {{"metadata",
-                     {{"labels",
-                       {{api::kManagedByLabel, api::kManagedByValue}, {api::kJobUidLabel, uid}}}}},
-                    {"spec", {{"clusterIP", "10.96.6.66"}}}};
+    json service = {
+        {"metadata",
+         {{"labels", {{api::kManagedByLabel, api::kManagedByValue}, {api::kJobUidLabel, uid}}}}},
+        {"spec", {{"clusterIP", "10.96.6.66"}}}};
     if (owned) service["metadata"]["ownerReferences"] = Owner(uid);
     cluster_.api.Put("services", "a-namespace/vit-head", service);
     ExpectUntouched();
@@ -161,11 +161,11 @@ TEST_F(Ownership, AServiceOfAnEarlierNamespaceRedirectsNobody) {
 
 TEST_F(Ownership, AServiceOfItsNameThatIsNotItsOwnIsNotAdopted) {
   const std::string uid = cluster_.CreateJob("vit");
-  cluster_.api.Put("services", "team/vit-head",
-                   {{"metadata",
-                     {{"labels",
-                       {{api::kManagedByLabel, api::kManagedByValue}, {api::kJobUidLabel, uid}}}}},
-                    {"spec", {{"clusterIP", "10.96.6.66"}}}});
+  cluster_.api.Put(
+      "services", "team/vit-head",
+      {{"metadata",
+        {{"labels", {{api::kManagedByLabel, api::kManagedByValue}, {api::kJobUidLabel, uid}}}}},
+       {"spec", {{"clusterIP", "10.96.6.66"}}}});
   ASSERT_TRUE(cluster_.Settle("vit"));
   EXPECT_EQ(cluster_.Status("vit").Find(ConditionType::kPodsCreated)->reason, "NameConflict");
   EXPECT_THAT(cluster_.api.Objects("pods"), SizeIs(0));
@@ -202,18 +202,16 @@ TEST_F(Ownership, AStrayLabelledPodHoldsUpNeitherSuspendNorResume) {
 // Its label is gone, so the one call that deletes all pods would never reach it.
 TEST_F(Ownership, AnOwnedPodWithoutTheJobsLabelIsCountedAndCleanedUp) {
   Train(R"({"runPolicy": {"maxRestarts": 5}})");
-  cluster_.api.Change("pods", "team/vit-cpu-1", [](json& pod) {
-    pod["metadata"]["labels"].erase(api::kJobUidLabel);
-  });
+  cluster_.api.Change("pods", "team/vit-cpu-1",
+                      [](json& pod) { pod["metadata"]["labels"].erase(api::kJobUidLabel); });
   ExpectUntouched();
   cluster_.EndContainer("vit-cpu-1", 1, "no such file");
   ASSERT_TRUE(cluster_.Settle("vit"));
   EXPECT_EQ(cluster_.Status("vit").restarts, 1);
 
   cluster_.RunPods();
-  cluster_.api.Change("pods", "team/vit-cpu-0", [](json& pod) {
-    pod["metadata"]["labels"].erase(api::kJobUidLabel);
-  });
+  cluster_.api.Change("pods", "team/vit-cpu-0",
+                      [](json& pod) { pod["metadata"]["labels"].erase(api::kJobUidLabel); });
   cluster_.HeadSays("vit", State::kSucceeded);
   ASSERT_TRUE(cluster_.Settle("vit"));
   cluster_.FinishTerminating();
@@ -224,9 +222,8 @@ TEST_F(Ownership, AnOwnedPodWithoutTheJobsLabelIsCountedAndCleanedUp) {
 // The watch selects by this label: whatever happens to such a pod would go unnoticed.
 TEST_F(Ownership, AnOwnedPodOutOfTheWatchsSightIsMadeAnew) {
   Train();
-  cluster_.api.Change("pods", "team/vit-cpu-1", [](json& pod) {
-    pod["metadata"]["labels"].erase(api::kManagedByLabel);
-  });
+  cluster_.api.Change("pods", "team/vit-cpu-1",
+                      [](json& pod) { pod["metadata"]["labels"].erase(api::kManagedByLabel); });
   const std::string hidden = before_.at("team/vit-cpu-1");
   ASSERT_TRUE(cluster_.Settle("vit"));
   EXPECT_TRUE(cluster_.Pod("vit-cpu-1").deletion_time);

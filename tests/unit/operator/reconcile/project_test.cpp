@@ -108,6 +108,18 @@ TEST(ProjectPodTest, AnAttemptThatNoJobCanHaveHadIsNone) {
   }
 }
 
+TEST(ProjectPodTest, WhatOnlyAFinalizerHoldsIsToldApart) {
+  json pod = json::parse(kPod);
+  pod["metadata"]["finalizers"] = {"example.com/keep", 7};
+  pod["metadata"]["deletionTimestamp"] = "2026-01-01T10:00:30Z";
+  pod["metadata"]["deletionGracePeriodSeconds"] = 30;
+  EXPECT_FALSE(ProjectPod(pod)->forced);
+  pod["metadata"]["deletionGracePeriodSeconds"] = 0;
+  EXPECT_TRUE(ProjectPod(pod)->forced);
+  EXPECT_EQ(ProjectPod(pod)->waiting_message,
+            "held by finalizers (example.com/keep): who set them has to remove them");
+}
+
 TEST(ProjectPodTest, APodOfAnotherOwnerThanItsLabelSaysIsNotSelectable) {
   json pod = json::parse(kPod);
   pod["metadata"]["labels"]["training.hetero.dev/job-uid"] = "somebody-else";

@@ -208,6 +208,71 @@ TEST(ReconcilerTest, AFullQuotaRefusesOneBatchOfALargeJobAndNotThousands) {
   EXPECT_THAT(cluster.api.Objects("pods"), SizeIs(1000)) << "batch after batch in one pass";
 }
 
+// A foreign finalizer keeps it there whatever is deleted with however little grace.
+TEST(ReconcilerTest, APodThatAFinalizerHoldsMakesNoSpin) {
+  FakeCluster cluster;
+  cluster.CreateJob("vit");
+  Start(cluster, "vit");
+  cluster.api.Change("pods", "team/vit-cpu-1", [](json& pod) {
+    pod["metadata"]["finalizers"] = {"example.com/keep"};
+    pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z";
+    pod["metadata"]["deletionGracePeriodSeconds"] = 30;
+  });
+  ASSERT_TRUE(cluster.Settle("vit"));
+  cluster.clock.Advance(std::chrono::minutes(2));  // beyond every grace
+  // As the API server does it: the pod is forced, and stays.
+  cluster.api.SetIntercept(
+      [&cluster](const kube::Request& request) -> std::optional<kube::Response> {
+        if (request.method != "DELETE" || request.path.find("vit-cpu-1") == std::string::npos) {
+          return {};
+        }
+        return FakeApi::Held();
+      });
+  const auto calls = [&cluster] {
+    return CountWrites(cluster.api, "POST", "/pods") +
+           CountWrites(cluster.api, "DELETE", "vit-cpu-1");
+  };
+  ASSERT_TRUE(cluster.Settle("vit"));
+  cluster.api.SetIntercept(nullptr);
+  cluster.api.Change("pods", "team/vit-cpu-1",
+                     [](json& pod) { pod["metadata"]["deletionGracePeriodSeconds"] = 0; });
+  const int before = calls();
+  for (int i = 0; i < 60; ++i) {
+    cluster.Sync();
+    const auto result = cluster.Pass("vit");
+    ASSERT_TRUE(result.ok());
+    cluster.clock.Advance(std::chrono::seconds(1));
+  }
+  EXPECT_LE(calls() - before, 1) << "in a minute";
+  cluster.api.Remove("pods", "team/vit-cpu-1");
+  ASSERT_TRUE(cluster.Settle("vit"));
+  EXPECT_THAT(cluster.api.Objects("pods"), SizeIs(4));
+}
+
+// Not every 404 is the end of the namespace: a kind may be missing, or a proxy in between.
+TEST(ReconcilerTest, ACreateThatFindsNothingIsTriedAgainAndTold) {
+  FakeCluster cluster;
+  cluster.CreateJob("vit");
+  std::string message = "the server could not find the requested resource";
+  cluster.api.SetIntercept([&](const kube::Request& request) -> std::optional<kube::Response> {
+    if (request.method != "POST" || request.path.find("/services") == std::string::npos) return {};
+    return FakeApi::Error(404, "NotFound", message);
+  });
+  cluster.Sync();
+  EXPECT_FALSE(cluster.Pass("vit").ok()) << "to be tried again";
+  for (int i = 0; i < 4; ++i) {
+    cluster.Sync();
+    (void)cluster.Pass("vit");
+  }
+  EXPECT_EQ(ReasonOf(cluster.Status("vit"), ConditionType::kPodsCreated), "CreateFailed");
+  EXPECT_THAT(cluster.Status("vit").Find(ConditionType::kPodsCreated)->message,
+              HasSubstr("could not find the requested resource"));
+
+  message = "namespaces \"team\" not found";
+  cluster.Sync();
+  EXPECT_TRUE(cluster.Pass("vit").ok()) << "nothing more to do there";
+}
+
 TEST(ReconcilerTest, ATerminatingNamespaceIsLeftInPeace) {
   FakeCluster cluster;
   cluster.CreateJob("vit");
