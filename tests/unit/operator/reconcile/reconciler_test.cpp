@@ -335,6 +335,64 @@ TEST(ReconcilerTest, AJobThatIsGoneIsForgotten) {
   EXPECT_FALSE(cluster.heads.followed.contains("team/vit"));
 }
 
+// Velero leaves the status out unless it is told otherwise (docs/kubernetes.md, Backup and restore).
+TEST(ReconcilerTest, AFinishedJobThatIsRestoredWithoutItsStatusBeginsAnew) {
+  FakeCluster cluster;
+  const std::string uid = cluster.CreateJob("vit");
+  Start(cluster, "vit");
+  cluster.HeadSays("vit", State::kSucceeded);
+  ASSERT_TRUE(cluster.Settle("vit"));
+  cluster.FinishTerminating();
+  ASSERT_TRUE(cluster.Settle("vit"));
+  const json finished = cluster.api.Objects("heterotrainingjobs").at("team/vit");
+  cluster.api.Remove("heterotrainingjobs", "team/vit");
+  ASSERT_TRUE(cluster.Settle("vit"));
+
+  json restored = finished;
+  restored["metadata"].erase("uid");
+  cluster.api.Put("heterotrainingjobs", "team/vit", restored);
+  ASSERT_TRUE(cluster.Settle("vit"));
+  EXPECT_TRUE(cluster.Status("vit").Is(ConditionType::kSucceeded)) << "with its status it is over";
+  EXPECT_THAT(cluster.api.Objects("pods"), SizeIs(0));
+
+  cluster.api.Remove("heterotrainingjobs", "team/vit");
+  ASSERT_TRUE(cluster.Settle("vit"));
+  restored.erase("status");
+  cluster.heads.reports.clear();
+  cluster.api.Put("heterotrainingjobs", "team/vit", restored);
+  ASSERT_TRUE(cluster.Settle("vit"));
+  EXPECT_FALSE(cluster.Status("vit").finished());
+  EXPECT_EQ(cluster.Status("vit").attempt, 1);
+  EXPECT_THAT(cluster.api.Objects("pods"), SizeIs(4));
+}
+
+// An operator of another release or namespace takes over: resuming makes what names it anew.
+TEST(ReconcilerTest, ResumeAdmitsTheOperatorOfNow) {
+  FakeCluster cluster;
+  cluster.CreateJob("vit");
+  Start(cluster, "vit");
+  const auto policy = [&cluster] {
+    return cluster.api.Objects("networkpolicies").at("team/vit").dump();
+  };
+  EXPECT_THAT(policy(), HasSubstr("hetero-system"));
+  cluster.settings.operator_namespace = "elsewhere";
+  cluster.Restart();
+  ASSERT_TRUE(cluster.Settle("vit"));
+  EXPECT_THAT(policy(), HasSubstr("hetero-system")) << "running jobs keep what they have";
+  for (const bool suspend : {true, false}) {
+    cluster.api.Change("heterotrainingjobs", "team/vit", [suspend](json& job) {
+      job["spec"]["runPolicy"]["suspend"] = suspend;
+      job["metadata"]["generation"] = suspend ? 2 : 3;
+    });
+    ASSERT_TRUE(cluster.Settle("vit"));
+    cluster.FinishTerminating();
+    cluster.clock.Advance(Expectations::kPatience);
+    ASSERT_TRUE(cluster.Settle("vit"));
+  }
+  EXPECT_THAT(policy(), HasSubstr("elsewhere"));
+  EXPECT_THAT(cluster.api.Objects("pods"), SizeIs(4));
+}
+
 TEST(ReconcilerTest, StopStartsNoCall) {
   FakeCluster cluster;
   cluster.CreateJob("vit");
