@@ -1,6 +1,7 @@
 #include "operator/plan/children.h"
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -47,11 +48,13 @@ Stage MissingConfig(const Pass& pass) {
 int64_t NextIncarnation(const Pass& pass) {
   int64_t next =
       std::chrono::duration_cast<std::chrono::nanoseconds>(pass.now.time_since_epoch()).count();
-  for (const auto& pod : pass.seen.pods) next = std::max(next, pod->incarnation + 1);
+  // Annotations and a head's words may hold any number.
+  const auto after = [&next](int64_t incarnation) {
+    if (incarnation < std::numeric_limits<int64_t>::max()) next = std::max(next, incarnation + 1);
+  };
+  for (const auto& pod : pass.seen.pods) after(pod->incarnation);
   if (const HeadReport* report = pass.Report(); report != nullptr) {
-    for (const auto& [name, member] : report->members) {
-      next = std::max(next, member.incarnation + 1);
-    }
+    for (const auto& [name, member] : report->members) after(member.incarnation);
   }
   return next;
 }

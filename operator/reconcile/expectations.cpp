@@ -46,7 +46,8 @@ void Expectations::OverlayPods(plan::Observed& observed, base::WallTime wall_now
   auto& pods = observed.pods;
   for (std::shared_ptr<const ObservedPod>& pod : pods) {
     if (const auto creation = created_.find(pod->uid); creation != created_.end()) {
-      if (creation->second.pod->deletion_time && !pod->deletion_time) {
+      const ObservedPod& known = *creation->second.pod;
+      if ((known.deletion_time && !pod->deletion_time) || (known.forced && !pod->forced)) {
         pod = creation->second.pod;  // the API has shown it Terminating, and the store does not yet
       } else {
         created_.erase(creation);

@@ -103,8 +103,7 @@ TEST(InvalidSpec, AJobInAQueueIsRefusedByName) {
 
 TEST(InvalidSpec, GpusOfATrainerImageWithoutCudaAndTooManyPodsAreRefusedAtOnce) {
   World::Get();
-  OperatorProcess process(
-      {.arguments = {"--trainer-image-without-cuda", "--max-pods-per-job=5"}});
+  OperatorProcess process({.arguments = {"--trainer-image-without-cuda", "--max-pods-per-job=5"}});
   TestNamespace space("unable");
   json wants_gpus = MakeJob("gpus");
   RoleOf(wants_gpus, "gpu")["gpusPerReplica"] = 1;

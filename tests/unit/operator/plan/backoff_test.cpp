@@ -131,7 +131,7 @@ TEST(Backoff, AContainerThatEndsWithSuchAReasonHasFailed) {
 }
 
 TEST(Backoff, ANodeThatRejectedAPodIsAvoidedForAWhile) {
-  ModelCluster cluster{Job().MaxRestarts(0)};
+  ModelCluster cluster{Job().MaxRestarts(0).StartupDeadline(3600)};
   cluster.Settle();
   const auto avoided = [&cluster] {
     cluster.Vanish("vit-cpu-0");
