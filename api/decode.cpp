@@ -40,7 +40,8 @@ std::vector<std::string> FieldNames() {
 
 class Decoder {
  public:
-  explicit Decoder(Findings& findings) : findings_(findings) {}
+  explicit Decoder(Findings& findings, std::vector<std::string>* unknown = nullptr)
+      : findings_(findings), unknown_(unknown) {}
 
   // `strict`: fields the table does not know are errors. `limits` is handed down to a Range's ends.
   template <typename T>
@@ -68,6 +69,10 @@ class Decoder {
     const std::vector<std::string> names = FieldNames<T>();
     for (const auto& [key, unused] : value.items()) {
       if (std::find(names.begin(), names.end(), key) != names.end()) continue;
+      if (unknown_ != nullptr) {
+        unknown_->push_back(Child(path, key));
+        continue;
+      }
       const std::string nearest = Nearest(key, names);
       findings_.AddBroken(Child(path, key), nearest.empty()
                                                 ? "unknown field; known are " + Join(names)
@@ -186,12 +191,14 @@ class Decoder {
   }
 
   Findings& findings_;
+  std::vector<std::string>* const unknown_;  // null: unknown fields are findings
 };
 
 }  // namespace
 
-void DecodeSpec(const json& value, Spec& spec, Findings& findings) {
-  Decoder(findings).Object(value, "spec", spec);
+void DecodeSpec(const json& value, Spec& spec, Findings& findings,
+                std::vector<std::string>* unknown) {
+  Decoder(findings, unknown).Object(value, "spec", spec);
 }
 
 void DecodeOperator(const json& value, OperatorSpec& op, Findings& findings) {

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "api/findings.h"
 #include "api/hetero_training_job.h"
 #include "nlohmann/json.hpp"
@@ -9,7 +12,9 @@
 // null is the same as absent.
 namespace hetero::api {
 
-void DecodeSpec(const nlohmann::json& json, Spec& spec, Findings& findings);
+// With `unknown`, the paths of fields that the tables do not have go there and are no findings.
+void DecodeSpec(const nlohmann::json& json, Spec& spec, Findings& findings,
+                std::vector<std::string>* unknown = nullptr);
 
 // One entry of spec.pipeline; paths begin at the entry.
 void DecodeOperator(const nlohmann::json& json, OperatorSpec& op, Findings& findings);

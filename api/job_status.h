@@ -23,9 +23,10 @@ enum class ConditionType {  // in their order in status.conditions, the most
   kRunning,
   kRegistered,
   kPodsCreated,
-  kCheckpointFailing
+  kCheckpointFailing,
+  kSpecIgnored
 };
-inline constexpr int kConditionTypes = 9;
+inline constexpr int kConditionTypes = 10;
 enum class ConditionStatus { kTrue, kFalse, kUnknown };
 
 struct Condition {
@@ -94,6 +95,7 @@ struct JobStatus {
   std::optional<base::WallTime> completion_time;
   int32_t attempt = 0;  // 0: no pods yet
   int32_t restarts = 0;
+  std::string spec_hash;  // of what the attempt is made from (spec_hash.h)
   std::vector<std::string> uncounted;
   std::string head_address;
   std::string registered;  // "2/3"

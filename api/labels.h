@@ -21,6 +21,9 @@ inline constexpr char kReplicaIndexLabel[] = "training.hetero.dev/replica-index"
 inline constexpr char kAttemptLabel[] = "training.hetero.dev/attempt";
 inline constexpr char kIncarnationAnnotation[] = "training.hetero.dev/incarnation";
 
+// Kueue's, of a job or a pod that is to wait in a queue.
+inline constexpr char kQueueLabel[] = "kueue.x-k8s.io/queue-name";
+
 // On the Secret of the operator's identity: when its certificate expires, in RFC 3339.
 inline constexpr char kExpiresAnnotation[] = "training.hetero.dev/expires";
 

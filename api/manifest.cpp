@@ -34,13 +34,19 @@ void CheckConstant(const json& root, const char* key, const char* wanted, Findin
   }
 }
 
-void CheckTopLevel(const json& root, Findings& findings) {
+// With `unknown`, keys that nobody knows go there.
+void CheckTopLevel(const json& root, Findings& findings,
+                   std::vector<std::string>* unknown = nullptr) {
   static const auto& names =
       *new std::vector<std::string>{"apiVersion", "kind", "metadata", "spec", "status"};
   CheckConstant(root, "apiVersion", kApiVersion, findings);
   CheckConstant(root, "kind", kKind, findings);
   for (const auto& [key, unused] : root.items()) {
     if (std::find(names.begin(), names.end(), key) != names.end()) continue;
+    if (unknown != nullptr) {
+      unknown->push_back(key);
+      continue;
+    }
     const std::string nearest = Nearest(key, names);
     findings.Add(key, nearest.empty() ? "unknown field; known are " + Join(names)
                                       : "unknown field; did you mean " + nearest + "?");
@@ -106,6 +112,32 @@ ManifestResult ParseManifest(std::string_view yaml, const std::vector<std::strin
     for (FieldError& error : result.errors) error.line = 0;
   }
   return result;
+}
+
+StoredJob ReadStoredJob(std::string_view text) {
+  StoredJob stored;
+  YamlDocument document = ReadYaml(text);
+  if (!document.errors.empty()) {
+    stored.errors = std::move(document.errors);
+    stored.pods_known = false;
+    return stored;
+  }
+  Findings findings;
+  CheckTopLevel(document.root, findings, &stored.unknown_fields);
+  if (const json* metadata = Section(document.root, "metadata", findings)) {
+    DecodeMetadata(*metadata, stored.job.metadata, findings);
+  }
+  if (const json* spec = Section(document.root, "spec", findings)) {
+    DecodeSpec(*spec, stored.job.spec, findings, &stored.unknown_fields);
+    Validate(stored.job, findings);
+  }
+  Default(stored.job);
+  for (const char* part : {"spec.roles", "spec.runPolicy", "spec.network", "metadata"}) {
+    stored.pods_known = stored.pods_known && !findings.Broken(part);
+  }
+  stored.pods_known = stored.pods_known && !stored.job.spec.roles.empty();
+  stored.errors = std::move(findings.errors());
+  return stored;
 }
 
 std::string ToJson(const HeteroTrainingJob& job) {

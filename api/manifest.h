@@ -29,6 +29,20 @@ struct ManifestResult {
 // document as a whole has the path "manifest". `status` is ignored.
 ManifestResult ParseManifest(std::string_view yaml, const std::vector<std::string>& overrides = {});
 
+// A job as an API server keeps it.
+struct StoredJob {
+  HeteroTrainingJob job;           // defaults filled in; what could not be read is left at them
+  std::vector<FieldError> errors;  // every error but unknown fields
+  std::vector<std::string> unknown_fields;  // paths, passed over
+  // Roles, runPolicy, network and metadata could be read: it is known which pods the job has,
+  // whatever else is wrong.
+  bool pods_known = true;
+};
+
+// Reads an object that an API server has accepted, perhaps by a newer definition than this
+// program's: fields that it does not know are no error. Otherwise as ParseManifest.
+StoredJob ReadStoredJob(std::string_view json);
+
 // The job as JSON (camelCase, Kubernetes layout); ParseManifest(ToJson(job)) gives the same job.
 std::string ToJson(const HeteroTrainingJob& job);
 

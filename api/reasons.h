@@ -15,6 +15,7 @@ inline constexpr char kCreatingPods[] = "CreatingPods";  // of Registered too
 inline constexpr char kCreateFailed[] = "CreateFailed";
 inline constexpr char kQuotaExceeded[] = "QuotaExceeded";
 inline constexpr char kNameConflict[] = "NameConflict";
+inline constexpr char kTooManyPods[] = "TooManyPods";
 
 // Registered.
 inline constexpr char kAllRegistered[] = "AllRegistered";
@@ -44,11 +45,16 @@ inline constexpr char kNotSuspended[] = "NotSuspended";
 inline constexpr char kSuspending[] = "Suspending";
 inline constexpr char kSuspended[] = "Suspended";  // of all that does not go on meanwhile too
 inline constexpr char kResumed[] = "Resumed";
+inline constexpr char kSpecChanged[] = "SpecChanged";
 
 // CheckpointFailing.
 inline constexpr char kNoneFailed[] = "NoneFailed";
 inline constexpr char kWriteFailed[] = "WriteFailed";
 inline constexpr char kRecovered[] = "Recovered";
+
+// SpecIgnored.
+inline constexpr char kFollowed[] = "Followed";
+inline constexpr char kUnknownFields[] = "UnknownFields";
 
 // Succeeded and Failed, which share one when the job is over.
 inline constexpr char kNotFinished[] = "NotFinished";
@@ -58,8 +64,8 @@ inline constexpr char kMaxRestartsExceeded[] = "MaxRestartsExceeded";
 inline constexpr char kRuleMatched[] = "RuleMatched";
 inline constexpr char kStartupDeadlineExceeded[] = "StartupDeadlineExceeded";
 inline constexpr char kDeadlineExceeded[] = "DeadlineExceeded";
-inline constexpr char kInvalidSpec[] = "InvalidSpec";
-inline constexpr char kFinished[] = "Finished";  // of all other conditions of such a job
+inline constexpr char kInvalidSpec[] = "InvalidSpec";  // of SpecIgnored too
+inline constexpr char kFinished[] = "Finished";        // of all other conditions of such a job
 
 }  // namespace reason
 
@@ -79,6 +85,7 @@ inline constexpr char kResumed[] = "Resumed";
 inline constexpr char kJobSucceeded[] = "JobSucceeded";
 inline constexpr char kJobFailed[] = "JobFailed";
 inline constexpr char kInvalidSpec[] = "InvalidSpec";
+inline constexpr char kSpecIgnored[] = "SpecIgnored";
 
 }  // namespace event
 

@@ -70,6 +70,10 @@ class Checker {
       const json* names = Section(*metadata, ".metadata", part, json::value_t::object);
       if (names == nullptr) continue;
       for (const auto& [name, unused] : names->items()) {
+        if (name == api::kQueueLabel) {
+          Add(absl::StrCat(".metadata.", part, "[", name, "]"),
+              "queues are not supported yet; remove it");
+        }
         if (!absl::StartsWith(name, api::kLabelPrefix)) continue;
         Add(absl::StrCat(".metadata.", part, "[", name, "]"),
             absl::StrCat(api::kLabelPrefix, " is reserved for the operator; use another prefix"));

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "api/hetero_training_job.h"
 #include "operator/children/settings.h"
@@ -38,14 +39,18 @@ struct PodSlot {
   const api::Role* role = nullptr;
   int index = 0;
   int attempt = 1;
-  int64_t incarnation = 0;   // ns since 1970 when the operator decided to create it
-  std::string head_address;  // "<ClusterIP>:7070"
+  int64_t incarnation = 0;                 // ns since 1970 when the operator decided to create it
+  std::string head_address;                // "<ClusterIP>:7070"
+  std::vector<std::string> avoided_nodes;  // where it is not to go if it can go elsewhere
 };
 // One pod: the role's template with our container `runtime` (image, command, ports, probes,
 // environment, mounts) and the defaults of PSS `restricted` merged under it; what the user set
 // stays, but for names, labels, owner, restartPolicy and HETERO_* variables, which are ours.
 nlohmann::json Pod(const api::HeteroTrainingJob& job, const PodSlot& slot,
                    const Settings& settings);
+
+// Whether the role's template names an image for our container itself.
+bool NamesRuntimeImage(const api::Role& role);
 
 // What only a look at the pod templates shows: no container named runtime where the template lists
 // containers, a reserved name or mount path taken, ... Field paths and reasons; empty: fine.

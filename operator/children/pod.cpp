@@ -22,30 +22,9 @@ constexpr int kUser = 65532;         // "nonroot" of the distroless images
 constexpr int kGroupReadable = 288;  // 0440; JSON has no octal numbers
 constexpr int kGraceSeconds = 30;
 
-constexpr char kKueueQueue[] = "kueue.x-k8s.io/queue-name";
-constexpr char kKueuePriority[] = "kueue.x-k8s.io/priority-class";
-constexpr char kKueueGroup[] = "kueue.x-k8s.io/pod-group-name";
-constexpr char kKueueGroupSize[] = "kueue.x-k8s.io/pod-group-total-count";
-
 // `over` wins where both have a key.
 void Overlay(json& under, const json& over) {
   for (const auto& [key, value] : over.items()) under[key] = value;
-}
-
-// A job in a Kueue queue: its pods ask for admission together. An attempt is a group of its own,
-// because Kueue counts the pods of a group once.
-void AddToQueue(const api::HeteroTrainingJob& job, const PodSlot& slot, json& metadata) {
-  const auto queue = job.metadata.labels.find(kKueueQueue);
-  if (queue == job.metadata.labels.end()) return;
-  int pods = 0;
-  for (const api::Role& role : job.spec.roles) pods += role.replicas;
-  json& labels = metadata["labels"];
-  labels[kKueueQueue] = queue->second;
-  labels[kKueueGroup] =
-      absl::StrCat(job.metadata.name, "-", job.metadata.uid.substr(0, 10), "-", slot.attempt);
-  const auto priority = job.metadata.labels.find(kKueuePriority);
-  if (priority != job.metadata.labels.end()) labels[kKueuePriority] = priority->second;
-  metadata["annotations"][kKueueGroupSize] = absl::StrCat(pods);
 }
 
 json PodMetadata(const api::HeteroTrainingJob& job, const PodSlot& slot, const json& given) {
@@ -59,7 +38,6 @@ json PodMetadata(const api::HeteroTrainingJob& job, const PodSlot& slot, const j
   metadata["labels"] = std::move(labels);
   metadata["annotations"] = ObjectOf(given, "annotations");
   metadata["annotations"][api::kIncarnationAnnotation] = absl::StrCat(slot.incarnation);
-  AddToQueue(job, slot, metadata);
   return metadata;
 }
 
@@ -127,6 +105,20 @@ void SetSecurity(json& spec) {
   SetDefault(security, "seccompProfile", {{"type", "RuntimeDefault"}});
 }
 
+// Preferred, not required: where no other node fits, the pod goes to one of these all the same. A
+// field selector takes one value, so each node is a requirement of its own.
+void AvoidNodes(const PodSlot& slot, json& spec) {
+  if (slot.avoided_nodes.empty()) return;
+  json others = json::array();
+  for (const std::string& node : slot.avoided_nodes) {
+    others.push_back(
+        {{"key", "metadata.name"}, {"operator", "NotIn"}, {"values", json::array({node})}});
+  }
+  json& affinity = MutableObject(MutableObject(spec, "affinity"), "nodeAffinity");
+  MutableList(affinity, "preferredDuringSchedulingIgnoredDuringExecution")
+      .push_back({{"weight", 100}, {"preference", {{"matchFields", std::move(others)}}}});
+}
+
 void AddPullSecrets(const Settings& settings, json& spec) {
   if (settings.image_pull_secrets.empty()) return;
   json& secrets = MutableList(spec, "imagePullSecrets");
@@ -137,6 +129,15 @@ void AddPullSecrets(const Settings& settings, json& spec) {
 
 }  // namespace
 
+bool NamesRuntimeImage(const api::Role& role) {
+  const json given = TemplateOf(role);
+  for (const json& container : ListOf(ObjectOf(given, "spec"), "containers")) {
+    if (TextOf(container, "name") != api::kRuntimeContainer) continue;
+    return !TextOf(container, "image").empty();
+  }
+  return false;
+}
+
 json Pod(const api::HeteroTrainingJob& job, const PodSlot& slot, const Settings& settings) {
   const json given = TemplateOf(*slot.role);
   json spec = ObjectOf(given, "spec");
@@ -144,6 +145,7 @@ json Pod(const api::HeteroTrainingJob& job, const PodSlot& slot, const Settings&
   AddVolumes(job, slot, spec);
   SetSecurity(spec);
   AddPullSecrets(settings, spec);
+  AvoidNodes(slot, spec);
   spec["restartPolicy"] = "Never";  // who restarts is decided by the operator, which counts
   SetDefault(spec, "terminationGracePeriodSeconds", kGraceSeconds);
   SetDefault(spec, "automountServiceAccountToken", false);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@ namespace hetero::children {
 struct Settings {
   std::string runtime_image = "hetero-runtime:0.1.1";  // head and CPU workers
   std::string trainer_image = "hetero-trainer:0.1.1";  // GPU workers
+  bool trainer_has_cuda = true;                        // false: known to have none
   std::string image_pull_policy;                       // empty: Kubernetes' default
   std::vector<std::string> image_pull_secrets;
   std::string operator_namespace = "hetero-system";
@@ -21,6 +23,12 @@ struct Settings {
       {"app.kubernetes.io/name", "hetero-operator"}};
   std::string metrics_from;  // namespace whose pods may read port 9090; empty: none
 
+  int32_t max_pods = 2000;  // of one job
+
+  // Between re-creations of a pod that ends soon, again and again: nothing after the first time,
+  // this after the second, twice as much each time, up to the limit.
+  base::Duration pod_backoff = std::chrono::seconds(10);
+  base::Duration pod_backoff_limit = std::chrono::minutes(5);
   base::Duration node_lost_grace =
       std::chrono::seconds(60);  // NotReady for longer: pods are force-deleted
   base::Duration pod_kill_grace =

@@ -1,12 +1,15 @@
 #include "operator/plan/children.h"
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "api/reasons.h"
-#include "operator/children/children.h"
 #include "operator/children/names.h"
+#include "operator/plan/backoff.h"
 #include "operator/plan/conditions.h"
 #include "operator/plan/follow.h"
 
@@ -15,12 +18,6 @@ namespace {
 
 using api::ConditionStatus;
 using api::ConditionType;
-
-CreateChild CreateService(const Pass& pass) {
-  return {.kind = ChildKind::kService,
-          .name = children::ServiceName(pass.metadata),
-          .object = children::HeadService(pass.object.job)};
-}
 
 // What is left open on purpose, so that nobody takes the job for a protected one.
 std::string Unprotected(const api::Network& network) {
@@ -41,8 +38,7 @@ Stage MissingConfig(const Pass& pass) {
   const bool wanted = pass.spec.network.network_policy == api::Switch::kEnabled;
   if (wanted && pass.seen.network_policy == nullptr) {
     stage.push_back(CreateChild{.kind = ChildKind::kNetworkPolicy,
-                                .name = children::NetworkPolicyName(pass.metadata),
-                                .object = children::NetworkPolicy(pass.object.job, pass.settings)});
+                                .name = children::NetworkPolicyName(pass.metadata)});
   }
   return stage;
 }
@@ -52,31 +48,60 @@ Stage MissingConfig(const Pass& pass) {
 int64_t NextIncarnation(const Pass& pass) {
   int64_t next =
       std::chrono::duration_cast<std::chrono::nanoseconds>(pass.now.time_since_epoch()).count();
-  for (const auto& pod : pass.seen.pods) next = std::max(next, pod->incarnation + 1);
+  // Annotations and a head's words may hold any number.
+  const auto after = [&next](int64_t incarnation) {
+    if (incarnation < std::numeric_limits<int64_t>::max()) next = std::max(next, incarnation + 1);
+  };
+  for (const auto& pod : pass.seen.pods) after(pod->incarnation);
   if (const HeadReport* report = pass.Report(); report != nullptr) {
-    for (const auto& [name, member] : report->members) {
-      next = std::max(next, member.incarnation + 1);
-    }
+    for (const auto& [name, member] : report->members) after(member.incarnation);
   }
   return next;
 }
 
-Stage MissingPods(const Pass& pass, const std::string& head_address) {
-  Stage stage;
-  const int64_t incarnation = NextIncarnation(pass);
+// Those that are to be made now. A running job that was scaled above what one job may have keeps
+// what it has: CPU workers are what it goes without.
+std::vector<const Slot*> MissingSlots(Pass& pass) {
+  std::vector<const Slot*> missing;
+  size_t there = 0;
   for (const Slot& slot : pass.slots) {
-    if (slot.name_taken) continue;
-    children::PodSlot pod;
-    pod.role = slot.role;
-    pod.index = slot.index;
-    pod.attempt = pass.status.attempt;
-    pod.incarnation = incarnation;
-    pod.head_address = head_address;
-    stage.push_back(CreateChild{.kind = ChildKind::kPod,
-                                .name = slot.name,
-                                .object = children::Pod(pass.object.job, pod, pass.settings)});
+    if (slot.holder != nullptr) {
+      ++there;
+    } else if (MayFill(pass, slot)) {
+      missing.push_back(&slot);
+    }
+  }
+  const size_t most = std::max(0, pass.settings.max_pods);
+  const size_t room = most > there ? most - there : 0;
+  if (missing.size() > room) {
+    std::stable_partition(missing.begin(), missing.end(), [](const Slot* slot) {
+      return slot->role->type != api::RoleType::kCpuWorker;
+    });
+    missing.resize(room);
+  }
+  return missing;
+}
+
+Stage MissingPods(Pass& pass, const std::string& head_address) {
+  Stage stage;
+  auto origin = std::make_shared<PodOrigin>();
+  origin->attempt = pass.status.attempt;
+  origin->incarnation = NextIncarnation(pass);
+  origin->head_address = head_address;
+  origin->avoided_nodes = AvoidedNodes(pass);
+  for (const Slot* slot : MissingSlots(pass)) {
+    stage.push_back(CreatePod{.role = static_cast<int32_t>(slot->role - pass.spec.roles.data()),
+                              .index = slot->index,
+                              .origin = origin});
   }
   return stage;
+}
+
+std::string DescribeExcess(const Pass& pass) {
+  return absl::StrCat("spec.roles: ", pass.slots.size(),
+                      " pods are wanted, and this operator makes at most ", pass.settings.max_pods,
+                      " for one job; ask for fewer CPU workers, or have its administrator raise "
+                      "--max-pods-per-job (jobs.maxPods in the chart)");
 }
 
 const char* ReasonOf(CreateError::Kind kind) {
@@ -94,8 +119,11 @@ const char* ReasonOf(CreateError::Kind kind) {
 }  // namespace
 
 void CreateChildren(Pass& pass) {
+  // A configuration that was only half understood would be worse than none.
+  if (pass.spec_refused && pass.seen.config_map == nullptr) return;
   if (pass.seen.service == nullptr) {
-    pass.AddStage({CreateService(pass)});
+    pass.AddStage(
+        {CreateChild{.kind = ChildKind::kService, .name = children::ServiceName(pass.metadata)}});
     return;
   }
   const std::string head_address = HeadJoinAddress(pass);
@@ -119,6 +147,9 @@ void DescribeChildren(Pass& pass) {
       SetCondition(pass, ConditionType::kRestarting, ConditionStatus::kFalse,
                    api::reason::kCompleted);
     }
+  } else if (pass.slots.size() > static_cast<size_t>(std::max(0, pass.settings.max_pods))) {
+    SetCondition(pass, ConditionType::kPodsCreated, ConditionStatus::kFalse,
+                 api::reason::kTooManyPods, DescribeExcess(pass));
   } else if (pass.seen.create_error) {
     SetCondition(pass, ConditionType::kPodsCreated, ConditionStatus::kFalse,
                  ReasonOf(pass.seen.create_error->kind), pass.seen.create_error->message);

@@ -5,7 +5,11 @@
 namespace hetero::plan {
 namespace {
 
-bool WithTls(const Pass& pass) { return pass.spec.network.tls == api::Switch::kEnabled; }
+// By the spec, or by that of an earlier attempt.
+bool HasSecret(const Pass& pass) {
+  return pass.spec.network.tls == api::Switch::kEnabled ||
+         (pass.seen.config_map != nullptr && !pass.seen.config_map->ca_pem.empty());
+}
 
 void DeleteUnlessGoing(const std::shared_ptr<const ObservedObject>& object, ChildKind kind,
                        Stage& stage) {
@@ -27,24 +31,21 @@ void DeleteRunningPods(Pass& pass) {
   pass.AddStage(std::move(stage));
 }
 
+}  // namespace
+
+bool ObjectsLeft(const Pass& pass) {
+  return pass.seen.config_map != nullptr || pass.seen.service != nullptr ||
+         pass.seen.network_policy != nullptr;
+}
+
 // The Secret cannot be seen, so it goes before what can: an interruption between the two is
 // noticed, and so is an authority that was only half made.
-void DeleteEverythingElse(Pass& pass) {
+void DeleteObjects(Pass& pass) {
   Stage stage;
   DeleteUnlessGoing(pass.seen.config_map, ChildKind::kConfigMap, stage);
   DeleteUnlessGoing(pass.seen.service, ChildKind::kService, stage);
   DeleteUnlessGoing(pass.seen.network_policy, ChildKind::kNetworkPolicy, stage);
-  if (!stage.empty() && WithTls(pass)) pass.AddStage({DeleteSecret{}});
-  pass.AddStage(std::move(stage));
-}
-
-}  // namespace
-
-void DeleteConfig(Pass& pass) {
-  if (pass.seen.config_map == nullptr || pass.seen.config_map->deleting) return;
-  if (WithTls(pass)) pass.AddStage({DeleteSecret{}});
-  Stage stage;
-  DeleteUnlessGoing(pass.seen.config_map, ChildKind::kConfigMap, stage);
+  if (!stage.empty() && HasSecret(pass)) pass.AddStage({DeleteSecret{}});
   pass.AddStage(std::move(stage));
 }
 
@@ -52,7 +53,7 @@ void CleanUp(Pass& pass) {
   switch (pass.policy.clean_pod_policy) {
     case api::CleanPodPolicy::kAll:
       DeleteAllPods(pass);
-      DeleteEverythingElse(pass);
+      DeleteObjects(pass);
       break;
     case api::CleanPodPolicy::kRunning: {
       DeleteRunningPods(pass);

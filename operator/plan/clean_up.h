@@ -12,8 +12,9 @@ namespace hetero::plan {
 //   None:    nothing goes.
 void CleanUp(Pass& pass);
 
-// Deletes the Secret and then the ConfigMap, whose presence thus tells that the Secret may be
-// there.
-void DeleteConfig(Pass& pass);
+// Whether the job has objects besides pods, as far as they can be seen.
+bool ObjectsLeft(const Pass& pass);
+// Deletes them all: the Secret, then the others, whose presence thus tells that it may be there.
+void DeleteObjects(Pass& pass);
 
 }  // namespace hetero::plan

@@ -21,6 +21,10 @@ Condition FirstState(ConditionType type) {
       condition.status = ConditionStatus::kFalse;
       condition.reason = api::reason::kNoneFailed;
       break;
+    case ConditionType::kSpecIgnored:
+      condition.status = ConditionStatus::kFalse;
+      condition.reason = api::reason::kFollowed;
+      break;
     case ConditionType::kSuspended:
       condition.status = ConditionStatus::kFalse;
       condition.reason = api::reason::kNotSuspended;
@@ -80,6 +84,7 @@ const Condition& ConditionOf(const Pass& pass, ConditionType type) {
 bool WasTrue(const Pass& pass, ConditionType type) { return pass.before.Is(type); }
 
 void StampGeneration(Pass& pass) {
+  if (pass.spec_refused && pass.before.attempt > 0) return;  // what was accepted last still counts
   pass.status.observed_generation = pass.object.generation;
   for (Condition& condition : pass.status.conditions) {
     condition.observed_generation = pass.object.generation;

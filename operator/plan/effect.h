@@ -1,22 +1,39 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
-// What a plan asks for, as values. operator/reconcile carries it out.
+// What a plan asks for, as small values: what is to be created is told apart, and rendered only
+// when it is sent, since the objects of a job of 10,000 pods would take 250 MB at once.
+// operator/reconcile carries it out.
 namespace hetero::plan {
 
 // The job's children, but for the Secret, which the operator may not read.
 enum class ChildKind { kPod, kService, kConfigMap, kNetworkPolicy };
 
+// The head's Service or the NetworkPolicy, as the job's spec has it.
 struct CreateChild {
-  ChildKind kind = ChildKind::kPod;
+  ChildKind kind = ChildKind::kService;
   std::string name;
-  nlohmann::json object;
+};
+
+// What all pods that one plan creates have in common.
+struct PodOrigin {
+  int32_t attempt = 0;
+  int64_t incarnation = 0;   // ns since 1970
+  std::string head_address;  // "<ClusterIP>:7070"
+  std::vector<std::string> avoided_nodes;
+};
+
+// The pod of one slot.
+struct CreatePod {
+  int32_t role = 0;  // its place in spec.roles
+  int32_t index = 0;
+  std::shared_ptr<const PodOrigin> origin;  // never null
 };
 
 // The authority and the leaves of the job: the Secret, then the ConfigMap, which thus proves that
@@ -31,7 +48,7 @@ struct DeleteChild {
   std::optional<int64_t> grace_seconds;  // 0 forces; none: as the pod says
 };
 
-struct DeletePods {};  // all of the job, one call
+struct DeletePods {};  // all that bear the job's label in its namespace, one call
 struct DeleteSecret {};
 struct DeleteJob {};  // the job's own object, background propagation
 
@@ -46,8 +63,8 @@ struct ReportExit {
   bool replaced = false;  // another process will take its place
 };
 
-using Effect = std::variant<CreateChild, CreateTrust, DeleteChild, DeletePods, DeleteSecret,
-                            DeleteJob, ReportExit>;
+using Effect = std::variant<CreateChild, CreatePod, CreateTrust, DeleteChild, DeletePods,
+                            DeleteSecret, DeleteJob, ReportExit>;
 
 // Effects that run in parallel.
 using Stage = std::vector<Effect>;

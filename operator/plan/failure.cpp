@@ -19,12 +19,31 @@ constexpr std::array<std::string_view, 9> kDisruptions = {
     "Evicted",    "NodeLost",  "Shutdown",   "NodeShutdown",          "NodeAffinity",
     "Preempting", "Preempted", "Terminated", "ContainerStatusUnknown"};
 
+// Reasons by which a kubelet rejects a pod (pkg/kubelet/lifecycle, pkg/kubelet/cm), besides
+// OutOfcpu, OutOfmemory, OutOfpods and OutOf<any other resource>.
+constexpr std::array<std::string_view, 13> kRejections = {"UnexpectedAdmissionError",
+                                                          "UnexpectedPredicateFailureType",
+                                                          "InvalidNodeInfo",
+                                                          "NodeAffinity",
+                                                          "NodeName",
+                                                          "NodePorts",
+                                                          "TaintToleration",
+                                                          "TopologyAffinityError",
+                                                          "SMTAlignmentError",
+                                                          "AppArmor",
+                                                          "SysctlForbidden",
+                                                          "PodOSNotSupported",
+                                                          "PodOSSelectorNodeLabelDoesNotMatch"};
+constexpr char kOutOf[] = "OutOf";
+constexpr char kRejected[] = "Pod was rejected";  // how kubelets begin the message
+
 // What a container runtime says of containers whose end it has not seen: their node was reset.
 constexpr char kEndUnseen[] = "Unknown";
 constexpr int32_t kEndUnseenCode = 255;
 
 bool IsDisruption(const ObservedPod& pod) {
-  return pod.disrupted || (pod.reason == kEndUnseen && pod.exit_code == kEndUnseenCode) ||
+  return pod.disrupted || RejectedByNode(pod) ||
+         (pod.reason == kEndUnseen && pod.exit_code == kEndUnseenCode) ||
          std::find(kDisruptions.begin(), kDisruptions.end(), pod.reason) != kDisruptions.end();
 }
 
@@ -56,6 +75,12 @@ std::string Ending(const std::string& text) {
 }
 
 }  // namespace
+
+bool RejectedByNode(const ObservedPod& pod) {
+  if (pod.phase != "Failed" || pod.runtime == ObservedPod::Runtime::kTerminated) return false;
+  return pod.reason.starts_with(kOutOf) || pod.message.starts_with(kRejected) ||
+         std::find(kRejections.begin(), kRejections.end(), pod.reason) != kRejections.end();
+}
 
 std::string Failure::Describe() const {
   switch (kind) {

@@ -28,6 +28,10 @@ struct Failure {
   std::string Describe() const;
 };
 
+// The kubelet of the pod's node would not run it: something there was used up, or is out of order.
+// Nothing about the job is wrong.
+bool RejectedByNode(const ObservedPod& pod);
+
 // What is wrong with the slot's pod, if anything. A pod that somebody deletes is on its way to be
 // replaced and therefore no failure.
 std::optional<Failure> FailureOf(Pass& pass, const Slot& slot);

@@ -38,16 +38,20 @@ void RunFinished(Pass& pass) {
 // Each step may end or pause the job; the later ones then have nothing to say.
 void RunActive(Pass& pass) {
   constexpr Step kSteps[] = {
-      CheckSpec,           ReadVerdict,      SuspendOrResume,      BeginFirstAttempt,
-      CheckActiveDeadline, CountFailures,    CheckServiceAndTrust, CheckStall,
-      Autoscale,           DescribeChildren, DescribeRegistration, DescribeRunning,
-      DescribeCheckpoints, CheckStartUp,     CopyProgress,         FollowHead,
-      DeleteGivenUpPods,   CreateChildren,
+      CheckSpec,         ReadVerdict,         SuspendOrResume,  HoldRefusedSpec,
+      BeginFirstAttempt, CheckActiveDeadline, CountFailures,    CheckServiceAndTrust,
+      CheckStall,        Autoscale,           DescribeChildren, DescribeRegistration,
+      DescribeRunning,   DescribeCheckpoints, CheckStartUp,     CopyProgress,
+      FollowHead,        DeleteGivenUpPods,   CreateChildren,
   };
   for (const Step step : kSteps) {
     if (pass.active()) step(pass);
   }
-  CountRoles(pass);
+  if (pass.held) {
+    FollowHead(pass);
+  } else {
+    CountRoles(pass);
+  }
   ForceStuckPods(pass);
 }
 

@@ -19,32 +19,41 @@ namespace hetero::plan {
 
 // The job's own object.
 struct ObservedJob {
-  api::HeteroTrainingJob job;           // name, namespace, uid set even when the spec is wrong
-  std::vector<api::FieldError> errors;  // why the spec cannot run
+  api::HeteroTrainingJob job;               // name, namespace, uid set even when the spec is wrong
+  std::vector<api::FieldError> errors;      // why the spec cannot run
+  std::vector<std::string> unknown_fields;  // of it, passed over
+  bool pods_known = true;                   // however wrong it is, it says which pods there are
   api::JobStatus status;
   std::string resource_version;
   int64_t generation = 0;
   bool deleting = false;
 };
 
+// The largest number of an attempt: what stands in labels and in the status was written by whoever
+// had the right to, and one more must still fit.
+inline constexpr int32_t kMaxAttempt = 1'000'000'000;
+
 struct ObservedPod {
   std::string name;
+  std::string name_space;
   std::string uid;
-  std::string owner_uid;  // of the controller ownerReference
-  std::string job_uid;    // label
+  std::string owner_uid;  // of the controller ownerReference, which decides whose the pod is
+  bool labelled = false;  // the label job-uid says the same, so that a selector finds the pod
   std::string role;
   int32_t index = 0;
-  int32_t attempt = 0;
+  int32_t attempt = 0;      // 1 to kMaxAttempt; 0: the label states no such number
   int64_t incarnation = 0;  // of its processes, as they tell the head; 0: none is stated
   std::string node;         // empty: not scheduled
   std::string phase;        // Pending, Running, Succeeded, Failed, Unknown
   base::WallTime created;
   std::optional<base::WallTime> deletion_time;  // Terminating; the time by which it should be gone
+  bool forced = false;  // deleted with no grace left: only finalizers still hold it
   bool ready = false;
 
-  // Why it does not run, from the conditions and the container states; empty: nothing wrong.
+  // Why it does not run, from the conditions and the container states; empty: nothing wrong. Of a
+  // forced one, the finalizers that hold it.
   std::string waiting_reason;  // Unschedulable, ImagePullBackOff, ErrImagePull,
-                               // CreateContainerConfigError, ...
+                               // CreateContainerConfigError, Finalizers, ...
   std::string waiting_message;
   base::WallTime waiting_since;
 
@@ -73,9 +82,9 @@ struct ObservedPod {
 // A Service, ConfigMap or NetworkPolicy.
 struct ObservedObject {
   std::string name;
+  std::string name_space;
   std::string uid;
-  std::string owner_uid;
-  std::string job_uid;
+  std::string owner_uid;  // of the controller ownerReference
   bool deleting = false;
   std::string cluster_ip;  // Service
   std::string ca_pem;      // ConfigMap: ca.crt
@@ -127,10 +136,21 @@ struct CreateError {
   std::string message;  // the API's own words, with the object's name
 };
 
+// What slows down the filling of slots whose pods end soon. Kept by the process between passes: one
+// that forgets it only tries sooner.
+struct Backoff {
+  struct Slot {
+    int32_t short_lives = 0;  // in a row
+    base::WallTime until;     // not filled again before
+  };
+  std::map<std::string, Slot> slots;              // "gpu-0"
+  std::map<std::string, base::WallTime> avoided;  // nodes that rejected a pod, until when
+};
+
 // Everything about one job at one moment.
 struct Observed {
   std::shared_ptr<const ObservedJob> job;
-  std::vector<std::shared_ptr<const ObservedPod>> pods;  // with the job's uid as label, any attempt
+  std::vector<std::shared_ptr<const ObservedPod>> pods;  // owned by the job, of any attempt
   std::shared_ptr<const ObservedObject> service;         // null: not there
   std::shared_ptr<const ObservedObject> config_map;
   std::shared_ptr<const ObservedObject> network_policy;
@@ -141,6 +161,7 @@ struct Observed {
   // Uids of pods counted as failures by this process: protects against a stale list that brings one
   // back.
   std::set<std::string> settled;
+  Backoff backoff;
 };
 
 }  // namespace hetero::plan

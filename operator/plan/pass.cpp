@@ -19,17 +19,30 @@ Pass::Pass(const Observed& observed, const children::Settings& the_settings, bas
       spec(object.job.spec),
       policy(spec.run_policy),
       before(object.status),
-      status(plan.status) {
+      status(plan.status),
+      counted_(before.uncounted.begin(), before.uncounted.end()) {
+  plan.backoff = seen.backoff;
   status = before;
+  const int32_t stored = std::clamp(before.attempt, 0, kMaxAttempt);
+  status.attempt = stored;
   // Never behind what stands in the cluster: an old view of the status, or one that somebody reset,
   // must not make a second set of pods.
-  for (const auto& pod : seen.pods) status.attempt = std::max(status.attempt, pod->attempt);
+  for (const auto& pod : seen.pods) {
+    if (pod->attempt <= stored + kAttemptLead) {
+      status.attempt = std::max(status.attempt, pod->attempt);
+    }
+  }
   FillSlots();
 }
 
-void Pass::OpenAttempt(int32_t attempt) {
-  status.attempt = attempt;
+void Pass::OpenNextAttempt() {
+  status.attempt = std::min(status.attempt, kMaxAttempt - 1) + 1;
   FillSlots();
+}
+
+bool Pass::OfNoAttempt(const ObservedPod& pod) const {
+  return pod.attempt == 0 ||
+         pod.attempt > std::clamp(before.attempt, 0, kMaxAttempt) + kAttemptLead;
 }
 
 void Pass::FillSlots() {
@@ -43,8 +56,9 @@ void Pass::FillSlots() {
       slot.index = index;
       slot.name = children::PodName(metadata, role.name, index);
       const auto found = by_name.find(slot.name);
-      slot.name_taken = found != by_name.end();
-      if (slot.name_taken && found->second->attempt == status.attempt) slot.pod = found->second;
+      if (found == by_name.end()) continue;
+      slot.holder = found->second;
+      if (slot.holder->attempt == status.attempt) slot.pod = slot.holder;
     }
   }
 }
@@ -61,11 +75,6 @@ const ObservedPod* Pass::HeadPod() const {
 const HeadReport* Pass::Report() const {
   if (!seen.head || seen.head->attempt != status.attempt) return nullptr;
   return seen.head->state == HeadReport::State::kUnknown ? nullptr : &*seen.head;
-}
-
-bool Pass::Counted(const ObservedPod& pod) const {
-  const auto& uids = before.uncounted;
-  return std::find(uids.begin(), uids.end(), pod.uid) != uids.end();
 }
 
 void Pass::AddStage(Stage stage) {

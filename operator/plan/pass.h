@@ -2,6 +2,8 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "api/job_status.h"
@@ -12,13 +14,16 @@
 
 namespace hetero::plan {
 
+// A view of the status is never further behind the pods than by so many attempts.
+inline constexpr int32_t kAttemptLead = 1000;
+
 // One replica that the spec wants.
 struct Slot {
   const api::Role* role = nullptr;
   int32_t index = 0;
-  const ObservedPod* pod = nullptr;  // of the current attempt; null: there is none
-  std::string name;                  // of its pod, there or not
-  bool name_taken = false;           // by any pod of the job, perhaps of an older attempt
+  const ObservedPod* pod = nullptr;     // of the current attempt; null: there is none
+  std::string name;                     // of its pod, there or not
+  const ObservedPod* holder = nullptr;  // of that name, of any attempt; null: the name is free
 
   // As the head calls it: "gpu-0".
   std::string member() const { return role->name + "-" + std::to_string(index); }
@@ -42,15 +47,17 @@ struct Pass {
   const api::JobStatus& before;
 
   Plan plan;
-  api::JobStatus& status;   // of `plan`
-  std::vector<Slot> slots;  // all replicas, in manifest order
-  bool paused = false;      // suspended, suspending or not yet resumed: nothing is to run
+  api::JobStatus& status;     // of `plan`
+  std::vector<Slot> slots;    // all replicas, in manifest order
+  bool paused = false;        // suspended, suspending or not yet resumed: nothing is to run
+  bool spec_refused = false;  // no attempt can begin with it, and no configuration be made of it
+  bool held = false;          // what runs is left as it is
 
   // Whether the steps of a job at work still apply.
-  bool active() const { return !paused && !status.finished(); }
+  bool active() const { return !paused && !held && !status.finished(); }
 
-  // Opens attempt `attempt`: none of the pods seen belongs to it.
-  void OpenAttempt(int32_t attempt);
+  // Opens the next attempt: none of the pods seen belongs to it.
+  void OpenNextAttempt();
 
   // Replicas of the role that the status, as it is being made, asks for.
   int32_t Wanted(const api::Role& role) const;
@@ -58,7 +65,10 @@ struct Pass {
   const ObservedPod* HeadPod() const;
   // What the head of this attempt said; null when it has said nothing.
   const HeadReport* Report() const;
-  bool Counted(const ObservedPod& pod) const;  // its uid is in the status as read
+  // Its uid is in the status as read.
+  bool Counted(const ObservedPod& pod) const { return counted_.contains(pod.uid); }
+  // Its label names an attempt that the job cannot have had. Nobody but a forger writes one.
+  bool OfNoAttempt(const ObservedPod& pod) const;
   bool PodsLeft() const { return !seen.pods.empty(); }
 
   // Appends a stage, unless it is empty.
@@ -69,6 +79,8 @@ struct Pass {
 
  private:
   void FillSlots();
+
+  std::unordered_set<std::string_view> counted_;
 };
 
 }  // namespace hetero::plan

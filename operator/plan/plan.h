@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "operator/plan/effect.h"
 #include "operator/plan/head_target.h"
+#include "operator/plan/observed.h"
 
 namespace hetero::plan {
 
@@ -33,6 +34,7 @@ struct Plan {
   std::optional<HeadTarget> follow;  // none: no stream
   std::optional<base::Duration> requeue_after;
   std::vector<std::string> settled;  // uids to remember as counted
+  Backoff backoff;                   // to remember, once the status is written
 
   bool idle() const { return !write_status && stages.empty(); }
 };

@@ -1,6 +1,7 @@
 #include "operator/plan/pod_deletion.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "operator/plan/node_loss.h"
 
@@ -25,10 +26,12 @@ ReportExit ExitOf(const Slot& slot) {
           .replaced = true};
 }
 
-const Slot* SlotOf(const Pass& pass, const ObservedPod& pod) {
-  const auto slot = std::find_if(pass.slots.begin(), pass.slots.end(),
-                                 [&pod](const Slot& candidate) { return candidate.pod == &pod; });
-  return slot == pass.slots.end() ? nullptr : &*slot;
+std::unordered_map<const ObservedPod*, const Slot*> SlotsByPod(const Pass& pass) {
+  std::unordered_map<const ObservedPod*, const Slot*> slots;
+  for (const Slot& slot : pass.slots) {
+    if (slot.pod != nullptr) slots[slot.pod] = &slot;
+  }
+  return slots;
 }
 
 bool HeadListens(const Pass& pass) {
@@ -46,11 +49,13 @@ std::optional<int64_t> Grace(Pass& pass, const ObservedPod& pod) {
 
 void DeleteGivenUpPods(Pass& pass) {
   Stage stage;
+  const auto slots = SlotsByPod(pass);
   for (const auto& pod : pass.seen.pods) {
     if (pod->deletion_time) continue;
-    const bool old = pod->attempt < pass.before.attempt;
+    const bool old = pod->attempt < pass.before.attempt || pass.OfNoAttempt(*pod);
     const bool counted = pass.Counted(*pod);
-    const Slot* slot = SlotOf(pass, *pod);
+    const auto found = slots.find(pod.get());
+    const Slot* slot = found == slots.end() ? nullptr : found->second;
     const bool surplus = slot == nullptr && pod->attempt == pass.before.attempt &&
                          pass.before.attempt == pass.status.attempt;
     if (!old && !counted && !surplus) continue;
@@ -62,16 +67,24 @@ void DeleteGivenUpPods(Pass& pass) {
 }
 
 void DeleteAllPods(Pass& pass) {
-  const bool done = std::all_of(pass.seen.pods.begin(), pass.seen.pods.end(),
-                                [](const auto& pod) { return pod->deletion_time.has_value(); });
-  if (done) return;
-  pass.AddStage({DeletePods{}});
+  Stage stage;
+  bool selected = false;
+  for (const auto& pod : pass.seen.pods) {
+    if (pod->deletion_time) continue;
+    if (pod->labelled) {
+      selected = true;
+    } else {
+      stage.push_back(Delete(*pod, std::nullopt));
+    }
+  }
+  if (selected) stage.push_back(DeletePods{});
+  pass.AddStage(std::move(stage));
 }
 
 void ForceStuckPods(Pass& pass) {
   Stage stage;
   for (const auto& pod : pass.seen.pods) {
-    if (!StuckTerminating(pass, *pod)) continue;
+    if (pod->forced || !StuckTerminating(pass, *pod)) continue;  // once more would change nothing
     stage.push_back(Delete(*pod, 0));
   }
   pass.AddStage(std::move(stage));

@@ -8,7 +8,8 @@ namespace hetero::plan {
 // as failed (their exit is told to the head beside it), and replicas that the spec no longer wants.
 void DeleteGivenUpPods(Pass& pass);
 
-// Deletes all pods of the job with one call, unless all are Terminating already.
+// Deletes all pods of the job that are not Terminating yet: with one call, and each of those that
+// have lost the label by which that call selects.
 void DeleteAllPods(Pass& pass);
 
 // Ends what hangs in Terminating. Applies in every state of a job.

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "api/reasons.h"
+#include "operator/plan/backoff.h"
 #include "operator/plan/conditions.h"
 #include "operator/plan/members.h"
 
@@ -37,7 +38,14 @@ MissingMember Explain(const Pass& pass, const Slot& slot) {
     return MissingMember{cause, absl::StrCat(slot.name, ": ", why)};
   };
   if (slot.pod == nullptr) {
-    if (slot.name_taken) return because(Cause::kOther, "waiting for the old pod to be gone");
+    if (slot.holder != nullptr) {
+      return because(Cause::kOther, slot.holder->forced
+                                        ? "waiting for the old pod, " + slot.holder->waiting_message
+                                        : "waiting for the old pod to be gone");
+    }
+    if (const std::string wait = DescribeBackoff(pass, slot); !wait.empty()) {
+      return because(Cause::kOther, wait);
+    }
     if (pass.seen.create_error) {
       return because(Cause::kOther,
                      "not created: " + pass.seen.create_error->message.substr(0, kMaxWhy));
@@ -45,7 +53,9 @@ MissingMember Explain(const Pass& pass, const Slot& slot) {
     return because(Cause::kOther, "not created yet");
   }
   const ObservedPod& pod = *slot.pod;
-  if (pod.deletion_time) return because(Cause::kOther, "being deleted");
+  if (pod.deletion_time) {
+    return because(Cause::kOther, pod.forced ? pod.waiting_message : "being deleted");
+  }
   if (pod.ended()) {
     return because(Cause::kOther,
                    absl::StrCat("ended: ", pod.reason, ", exit code ", pod.exit_code));

@@ -1,11 +1,14 @@
 #include "operator/plan/restart.h"
 
 #include <algorithm>
+#include <string_view>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "api/reasons.h"
+#include "operator/plan/backoff.h"
 #include "operator/plan/conditions.h"
 #include "operator/plan/ending.h"
 #include "operator/plan/failure.h"
@@ -36,10 +39,11 @@ void Remember(Pass& pass, const ObservedPod& pod) {
 
 // Pods that are gone need no counting any more.
 void ForgetGone(Pass& pass) {
-  std::erase_if(pass.status.uncounted, [&pass](const std::string& uid) {
-    return std::none_of(pass.seen.pods.begin(), pass.seen.pods.end(),
-                        [&uid](const auto& pod) { return pod->uid == uid; });
-  });
+  if (pass.status.uncounted.empty()) return;
+  std::unordered_set<std::string_view> there;
+  for (const auto& pod : pass.seen.pods) there.insert(pod->uid);
+  std::erase_if(pass.status.uncounted,
+                [&there](const std::string& uid) { return !there.contains(uid); });
 }
 
 // The new failures, the first to end first: it is the one that pulled the others down.
@@ -140,6 +144,7 @@ void Record(Pass& pass, const std::vector<Judged>& failures, bool once, int32_t 
   pass.status.restarts += cost;
   for (const Judged& judged : failures) {
     Remember(pass, *judged.failure.slot->pod);
+    NoteEnd(pass, judged.failure);
     pass.plan.settled.push_back(judged.failure.slot->pod->uid);
     if (judged.failure.disruption || cost == 0) continue;
     ++CountsOf(pass.status, judged.failure.slot->role->name).restarts;
@@ -160,7 +165,7 @@ const char* GangReason(const std::vector<Judged>& failures, bool collapsed) {
 bool RestartGang(Pass& pass, int32_t cost, const std::string& reason, const std::string& message) {
   if (!WithinBudget(pass, cost, message)) return false;
   pass.status.restarts += cost;
-  pass.OpenAttempt(pass.status.attempt + 1);
+  pass.OpenNextAttempt();
   pass.status.head_address.clear();
   const std::string what = absl::StrCat(message, "; attempt ", pass.status.attempt, " begins");
   SetCondition(pass, ConditionType::kRestarting, ConditionStatus::kTrue, reason, what);
@@ -175,6 +180,7 @@ bool RestartGang(Pass& pass, int32_t cost, const std::string& reason, const std:
 
 void CountFailures(Pass& pass) {
   ForgetGone(pass);
+  ForgetOldBackoff(pass);
   const std::vector<Judged> failures = NewFailures(pass);
   const bool collapsed = Collapsed(pass, failures);
   if (failures.empty() && !collapsed) return;
@@ -209,7 +215,7 @@ void CountFailures(Pass& pass) {
 void CheckServiceAndTrust(Pass& pass) {
   const bool complete =
       pass.before.attempt == pass.status.attempt && WasTrue(pass, ConditionType::kPodsCreated);
-  if (!complete) return;
+  if (!complete || (pass.spec_refused && pass.seen.config_map == nullptr)) return;
   const std::string address = HeadJoinAddress(pass);
   if (!address.empty() && !pass.before.head_address.empty() &&
       address != pass.before.head_address) {

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "api/reasons.h"
+#include "api/spec_hash.h"
 #include "operator/plan/conditions.h"
 #include "operator/plan/ending.h"
 #include "operator/plan/registration.h"
@@ -31,7 +32,10 @@ std::optional<base::WallTime> WaitingSince(const Pass& pass) {
 }  // namespace
 
 void BeginFirstAttempt(Pass& pass) {
-  if (pass.status.attempt == 0) pass.OpenAttempt(1);
+  if (pass.status.attempt == 0) {
+    pass.OpenNextAttempt();
+    pass.status.spec_hash = api::SpecHash(pass.spec);
+  }
   if (!pass.status.start_time) pass.status.start_time = pass.today;
 }
 

@@ -1,6 +1,7 @@
 #include "operator/plan/suspend.h"
 
 #include "api/reasons.h"
+#include "api/spec_hash.h"
 #include "operator/plan/clean_up.h"
 #include "operator/plan/conditions.h"
 #include "operator/plan/pod_deletion.h"
@@ -10,13 +11,6 @@ namespace {
 
 using api::ConditionStatus;
 using api::ConditionType;
-
-// Whether the status as read says that pods are being deleted, or gone, because of a suspension.
-bool WasSuspended(const Pass& pass) {
-  const api::Condition* suspended = pass.before.Find(ConditionType::kSuspended);
-  return suspended != nullptr && (suspended->status == ConditionStatus::kTrue ||
-                                  suspended->reason == api::reason::kSuspending);
-}
 
 void Suspend(Pass& pass) {
   pass.paused = true;
@@ -42,17 +36,27 @@ void Suspend(Pass& pass) {
   if (WasSuspended(pass)) DeleteAllPods(pass);
 }
 
+// All objects go, not the pods alone: their names, selectors, rules and certificates are those of
+// the spec, and of the operator, of then.
 void Resume(Pass& pass) {
-  if (pass.PodsLeft() || pass.seen.config_map != nullptr) {
+  if (pass.spec_refused) {
     pass.paused = true;
-    DeleteAllPods(pass);
-    DeleteConfig(pass);
+    if (pass.PodsLeft()) return DeleteAllPods(pass);
+    SetCondition(pass, ConditionType::kSuspended, ConditionStatus::kTrue, api::reason::kSuspended,
+                 "not resumed: the condition SpecIgnored says what is wrong with the spec");
     return;
   }
-  pass.OpenAttempt(pass.status.attempt + 1);
+  if (pass.PodsLeft() || ObjectsLeft(pass)) {
+    pass.paused = true;
+    DeleteAllPods(pass);
+    DeleteObjects(pass);
+    return;
+  }
+  pass.OpenNextAttempt();
   pass.status.start_time = pass.today;
   pass.status.head_address.clear();
   pass.status.uncounted.clear();
+  pass.status.spec_hash = api::SpecHash(pass.spec);
   SetCondition(pass, ConditionType::kSuspended, ConditionStatus::kFalse, api::reason::kResumed);
   SetCondition(pass, ConditionType::kPodsCreated, ConditionStatus::kUnknown,
                api::reason::kCreatingPods);
@@ -62,13 +66,55 @@ void Resume(Pass& pass) {
   pass.AddEvent(false, api::event::kResumed, "Resume", "A new attempt begins");
 }
 
+// The API server lets the spec change while suspend is set. When that came and went unseen, the
+// pods are those of another spec.
+bool ChangedUnseen(const Pass& pass) {
+  return pass.before.attempt > 0 && !pass.spec_refused &&
+         api::IsComparableSpecHash(pass.before.spec_hash) &&
+         pass.object.generation != pass.before.observed_generation &&
+         api::SpecHash(pass.spec) != pass.before.spec_hash;
+}
+
+// From here on as if the suspension had been seen.
+void BeginAnew(Pass& pass) {
+  constexpr char kWhy[] =
+      "the spec was changed while the job was suspended, which no pass saw: its pods are replaced";
+  pass.paused = true;
+  SetCondition(pass, ConditionType::kSuspended, ConditionStatus::kFalse, api::reason::kSpecChanged,
+               kWhy);
+  for (const ConditionType type :
+       {ConditionType::kRunning, ConditionType::kRegistered, ConditionType::kPodsCreated}) {
+    SetCondition(pass, type, ConditionStatus::kFalse, api::reason::kSuspended);
+  }
+  pass.AddEvent(false, api::event::kRestarting, "Restart", kWhy);
+}
+
+// The attempt was begun by an operator that kept no hash, or another one.
+void RememberSpec(Pass& pass) {
+  if (pass.before.attempt == 0 || pass.spec_refused) return;
+  if (api::IsComparableSpecHash(pass.before.spec_hash)) return;
+  pass.status.spec_hash = api::SpecHash(pass.spec);
+}
+
 }  // namespace
+
+// Pods are being deleted, or gone, because of a suspension, seen or not.
+bool WasSuspended(const Pass& pass) {
+  const api::Condition* suspended = pass.before.Find(ConditionType::kSuspended);
+  return suspended != nullptr && (suspended->status == ConditionStatus::kTrue ||
+                                  suspended->reason == api::reason::kSuspending ||
+                                  suspended->reason == api::reason::kSpecChanged);
+}
 
 void SuspendOrResume(Pass& pass) {
   if (pass.policy.suspend) {
     Suspend(pass);
   } else if (WasSuspended(pass)) {
     Resume(pass);
+  } else if (ChangedUnseen(pass)) {
+    BeginAnew(pass);
+  } else {
+    RememberSpec(pass);
   }
 }
 

@@ -5,6 +5,7 @@
 #include "api/labels.h"
 #include "operator/program/job_keys.h"
 #include "operator/reconcile/job_resource.h"
+#include "operator/reconcile/ownership.h"
 #include "operator/reconcile/project.h"
 
 namespace hetero::program {
@@ -21,7 +22,7 @@ ObjectPtr ProjectObject(const nlohmann::json& object, const ObjectPtr&) {
   return reconcile::ProjectObject(object);
 }
 
-std::string JobUidOf(const plan::ObservedObject& object) { return object.job_uid; }
+std::string OwnerOfObject(const plan::ObservedObject& object) { return reconcile::OwnerOf(object); }
 
 }  // namespace
 
@@ -38,25 +39,25 @@ ClusterView::ClusterView(kube::Client& client, base::Clock& clock, metrics::Regi
           [this](const ObjectKey& key, const auto& before, const auto& now) {
             EnqueueUnlessEmpty(JobOfPod(key, now != nullptr ? *now : *before));
           },
-          [](const plan::ObservedPod& pod) { return pod.job_uid; }),
+          [](const plan::ObservedPod& pod) { return reconcile::OwnerOf(pod); }),
       services_(
           client, clock, registry, Children(kube::kServices), namespaces_, ProjectObject,
           [this](const ObjectKey& key, const auto&, const auto&) {
             EnqueueUnlessEmpty(JobOfService(key));
           },
-          JobUidOf),
+          OwnerOfObject),
       config_maps_(
           client, clock, registry, Children(kube::kConfigMaps), namespaces_, ProjectObject,
           [this](const ObjectKey& key, const auto&, const auto&) {
             EnqueueUnlessEmpty(JobOfConfigMap(key));
           },
-          JobUidOf),
+          OwnerOfObject),
       network_policies_(
           client, clock, registry, Children(kube::kNetworkPolicies), namespaces_, ProjectObject,
           [this](const ObjectKey& key, const auto&, const auto&) {
             EnqueueUnlessEmpty(JobOfNetworkPolicy(key));
           },
-          JobUidOf) {
+          OwnerOfObject) {
   if (!namespaces_.empty()) return;  // rights in namespaces do not reach nodes
   nodes_ = std::make_unique<Informer<plan::ObservedNode>>(
       client, clock, registry, kube::Watcher::Options{.resource = kube::kNodes}, namespaces_,

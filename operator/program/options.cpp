@@ -50,7 +50,13 @@ class Flags {
     AddCapacity();
     AddJobs();
     AddObservation();
-    for (CLI::Option* option : app_.get_options()) NameInEnvironment(*option);
+    for (CLI::Option* option : app_.get_options()) {
+      NameInEnvironment(*option);
+      // A flag behind another one replaces it: the chart's extraArgs stand last.
+      if (option->get_expected_max() == 1) {
+        option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+      }
+    }
     app_.callback([this] { Check(); });
   }
 
@@ -160,6 +166,10 @@ class Flags {
     app_.add_option("--trainer-image", settings.trainer_image, "Image of GPU workers")
         ->capture_default_str()
         ->group(group);
+    app_.add_flag(
+            "--trainer-image-without-cuda,!--trainer-image-with-cuda", trainer_without_cuda_,
+            "The image has no CUDA: jobs that want GPUs of it are refused; default: not known")
+        ->group(group);
     app_.add_option("--image-pull-policy", settings.image_pull_policy,
                     "Of both; default: Kubernetes' own")
         ->check(CLI::IsMember({"Always", "IfNotPresent", "Never"}))
@@ -175,6 +185,15 @@ class Flags {
         ->group(group);
     app_.add_option("--metrics-from", settings.metrics_from,
                     "Namespace whose pods may read the jobs' metrics; default: none")
+        ->group(group);
+    app_.add_option("--max-pods-per-job", settings.max_pods, "Jobs that want more are refused")
+        ->check(CLI::Range(2, 80000))
+        ->capture_default_str()
+        ->group(group);
+    Duration("--pod-backoff", settings.pod_backoff,
+             "Before a pod that ends soon is made for the third time; twice as long each time")
+        ->group(group);
+    Duration("--pod-backoff-limit", settings.pod_backoff_limit, "The longest of these waits")
         ->group(group);
     Duration("--node-lost-grace", settings.node_lost_grace,
              "Pods of a node that is not ready for longer are deleted by force")
@@ -230,6 +249,7 @@ class Flags {
 
   // What involves more than one flag, or a flag and the environment.
   void Check() {
+    options_.settings.trainer_has_cuda = !trainer_without_cuda_;
     if (!operator_labels_.empty()) {
       absl::StatusOr<std::map<std::string, std::string>> labels = ParseLabels(operator_labels_);
       if (!labels.ok()) {
@@ -275,6 +295,7 @@ class Flags {
 
   OperatorOptions& options_;
   std::vector<std::string> operator_labels_;
+  bool trainer_without_cuda_ = false;
   CLI::App app_{kDescription, "hetero-operator"};
 };
 

@@ -22,8 +22,9 @@ using Key = std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)>;
 using Memory = std::unique_ptr<BIO, decltype(&BIO_free)>;
 
 constexpr std::chrono::hours kBackdated{1};  // the nodes' clocks may run behind
-constexpr std::chrono::hours kValid{365 * 24};
-constexpr std::chrono::hours kOperatorAuthorityValid{10 * 365 * 24};
+constexpr std::chrono::hours kOperatorValid{365 * 24};  // renewed in time
+// A job's authority cannot sign again, and heads take the operator's for as long as they run.
+constexpr std::chrono::hours kLongValid{10 * 365 * 24};
 constexpr int kSerialBits = 127;  // positive and at most 20 octets, RFC 5280 section 4.1.2.2
 
 absl::Status OpenSslError(const char* what) {
@@ -148,9 +149,10 @@ class Authority {
   absl::StatusOr<std::string> pem() const { return CertificatePem(certificate_.get()); }
   absl::StatusOr<std::string> key_pem() const { return KeyPem(key_.get()); }
 
-  absl::StatusOr<children::Leaf> Issue(const std::string& name, const std::string& uri) const {
+  absl::StatusOr<children::Leaf> Issue(const std::string& name, const std::string& uri,
+                                       std::chrono::hours valid) const {
     HETERO_ASSIGN_OR_RETURN(const Key key, NewKey());
-    HETERO_ASSIGN_OR_RETURN(const Certificate certificate, Draft(name, key.get(), now_, kValid));
+    HETERO_ASSIGN_OR_RETURN(const Certificate certificate, Draft(name, key.get(), now_, valid));
     X509* leaf = certificate.get();
     X509* issuer = certificate_.get();
     if (X509_set_issuer_name(leaf, X509_get_subject_name(issuer)) != 1 ||
@@ -197,13 +199,13 @@ absl::Status CheckUid(const std::string& uid) {
 absl::StatusOr<JobTrust> IssueJobTrust(const std::string& job_uid, base::WallTime now) {
   HETERO_RETURN_IF_ERROR(CheckUid(job_uid));
   HETERO_ASSIGN_OR_RETURN(const Authority authority,
-                          Authority::Create(absl::StrCat("hetero job ", job_uid), now, kValid));
+                          Authority::Create(absl::StrCat("hetero job ", job_uid), now, kLongValid));
   JobTrust trust;
   HETERO_ASSIGN_OR_RETURN(trust.ca_pem, authority.pem());
   for (const auto& [role_type, leaf] : {std::pair{api::kHeadType, &trust.head},
                                         {api::kCpuWorkerType, &trust.cpu_worker},
                                         {api::kGpuWorkerType, &trust.gpu_worker}}) {
-    HETERO_ASSIGN_OR_RETURN(*leaf, authority.Issue(role_type, RoleUri(job_uid, role_type)));
+    HETERO_ASSIGN_OR_RETURN(*leaf, authority.Issue(role_type, RoleUri(job_uid, role_type), kLongValid));
   }
   return trust;
 }
@@ -216,8 +218,8 @@ absl::StatusOr<OperatorIdentity> IdentityOf(const Authority& authority, base::Wa
   OperatorIdentity identity;
   HETERO_ASSIGN_OR_RETURN(identity.ca_pem, authority.pem());
   HETERO_ASSIGN_OR_RETURN(identity.ca_key_pem, authority.key_pem());
-  HETERO_ASSIGN_OR_RETURN(identity.leaf, authority.Issue(kOperatorName, kOperatorUri));
-  identity.expires = now - kBackdated + kValid;
+  HETERO_ASSIGN_OR_RETURN(identity.leaf, authority.Issue(kOperatorName, kOperatorUri, kOperatorValid));
+  identity.expires = now - kBackdated + kOperatorValid;
   return identity;
 }
 
@@ -225,7 +227,7 @@ absl::StatusOr<OperatorIdentity> IdentityOf(const Authority& authority, base::Wa
 
 absl::StatusOr<OperatorIdentity> IssueOperatorIdentity(base::WallTime now) {
   HETERO_ASSIGN_OR_RETURN(const Authority authority,
-                          Authority::Create(kOperatorName, now, kOperatorAuthorityValid));
+                          Authority::Create(kOperatorName, now, kLongValid));
   return IdentityOf(authority, now);
 }
 
@@ -233,7 +235,7 @@ absl::StatusOr<OperatorIdentity> RenewOperatorIdentity(const OperatorIdentity& o
                                                        base::WallTime now) {
   HETERO_ASSIGN_OR_RETURN(const Authority authority,
                           Authority::FromPem(old.ca_pem, old.ca_key_pem, now));
-  if (!authority.Outlives(now + kValid)) return IssueOperatorIdentity(now);
+  if (!authority.Outlives(now + kOperatorValid)) return IssueOperatorIdentity(now);
   return IdentityOf(authority, now);
 }
 

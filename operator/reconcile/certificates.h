@@ -7,8 +7,8 @@
 #include "base/clock.h"
 #include "operator/children/children.h"
 
-// Keys and certificates of a job (OpenSSL stays inside the .cpp). ECDSA P-256, valid one year from
-// one hour ago.
+// Keys and certificates of a job (OpenSSL stays inside the .cpp). ECDSA P-256, valid from one hour
+// ago: a job's own for ten years, since nobody can renew them, the operator's leaf for one.
 namespace hetero::reconcile {
 
 using api::kOperatorUri;

@@ -7,9 +7,13 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "api/job_resource.h"
+#include "api/labels.h"
+#include "base/log.h"
+#include "operator/children/children.h"
 #include "operator/children/names.h"
 #include "operator/reconcile/job_resource.h"
 #include "operator/reconcile/json_access.h"
+#include "operator/reconcile/ownership.h"
 #include "operator/reconcile/project.h"
 
 namespace hetero::reconcile {
@@ -53,6 +57,12 @@ const char* NameOf(ChildKind kind) {
   return "";
 }
 
+// By kChildSelector.
+bool IsWatched(const json& object) {
+  return TextOf(FieldOf(FieldOf(object, "metadata"), "labels"), api::kManagedByLabel) ==
+         api::kManagedByValue;
+}
+
 bool IsDeleting(const json& object) {
   return !FieldOf(FieldOf(object, "metadata"), "deletionTimestamp").is_null();
 }
@@ -84,12 +94,25 @@ Outcome AgainAfter(base::Duration wait) {
 }
 
 bool NamespaceGoes(const absl::Status& status) {
-  const bool terminating = absl::IsPermissionDenied(status) &&
-                           absl::StrContains(status.message(), "because it is being terminated");
-  return terminating || absl::IsNotFound(status);
+  // Other things may be missing too, which somebody then has to hear of.
+  return absl::IsPermissionDenied(status)
+             ? absl::StrContains(status.message(), "because it is being terminated")
+             : absl::IsNotFound(status) && absl::StrContains(status.message(), "namespaces \"");
 }
 
 }  // namespace
+
+json RenderPod(const plan::CreatePod& effect, const api::HeteroTrainingJob& job,
+               const children::Settings& settings) {
+  children::PodSlot slot;
+  slot.role = &job.spec.roles.at(effect.role);
+  slot.index = effect.index;
+  slot.attempt = effect.origin->attempt;
+  slot.incarnation = effect.origin->incarnation;
+  slot.head_address = effect.origin->head_address;
+  slot.avoided_nodes = effect.origin->avoided_nodes;
+  return children::Pod(job, slot, settings);
+}
 
 Outcome RefusedCreate(const std::string& what, const absl::Status& status) {
   Outcome outcome;
@@ -112,20 +135,22 @@ Outcome RefusedCreate(const std::string& what, const absl::Status& status) {
 
 EffectRunner::EffectRunner(kube::Client& client, base::Clock& clock,
                            const kube::Store<plan::ObservedJob>& jobs, Heads& heads,
-                           const OperatorIdentity& identity, int parallelism)
+                           const OperatorIdentity& identity, const children::Settings& settings,
+                           int parallelism)
     : client_(client),
       clock_(clock),
       jobs_(jobs),
       heads_(heads),
       identity_(identity),
+      settings_(settings),
       pool_(parallelism) {}
 
-std::vector<Outcome> EffectRunner::RunStage(const plan::Stage& stage, const plan::ObservedJob& job,
-                                            std::stop_token stop) {
-  std::vector<Outcome> outcomes(stage.size());
+std::vector<Outcome> EffectRunner::Run(std::span<const plan::Effect> effects,
+                                       const plan::ObservedJob& job, std::stop_token stop) {
+  std::vector<Outcome> outcomes(effects.size());
   std::vector<std::function<void()>> calls;
-  for (size_t i = 0; i < stage.size(); ++i) {
-    calls.emplace_back([this, &job, &stop, &effect = stage[i], &outcome = outcomes[i]] {
+  for (size_t i = 0; i < effects.size(); ++i) {
+    calls.emplace_back([this, &job, &stop, &effect = effects[i], &outcome = outcomes[i]] {
       if (stop.stop_requested()) {
         outcome.given_up = true;
       } else {
@@ -138,7 +163,22 @@ std::vector<Outcome> EffectRunner::RunStage(const plan::Stage& stage, const plan
 }
 
 Outcome EffectRunner::Run(const plan::CreateChild& effect, const plan::ObservedJob& job) {
-  return Create(effect.kind, effect.object, job);
+  switch (effect.kind) {
+    case ChildKind::kService:
+      return Create(effect.kind, children::HeadService(job.job), job);
+    case ChildKind::kNetworkPolicy:
+      return Create(effect.kind, children::NetworkPolicy(job.job, settings_), job);
+    case ChildKind::kPod:        // CreatePod
+    case ChildKind::kConfigMap:  // CreateTrust
+      break;
+  }
+  Outcome outcome;
+  outcome.status = absl::InternalError("only Service and NetworkPolicy are created by name");
+  return outcome;
+}
+
+Outcome EffectRunner::Run(const plan::CreatePod& effect, const plan::ObservedJob& job) {
+  return Create(ChildKind::kPod, RenderPod(effect, job.job, settings_), job);
 }
 
 Outcome EffectRunner::Run(const plan::DeleteChild& effect, const plan::ObservedJob& job) {
@@ -211,10 +251,27 @@ Outcome EffectRunner::SettleExisting(ChildKind kind, const kube::ObjectKey& key,
     outcome.status = existing.status();
     return outcome;
   }
-  if (TextOf(ControllerOf(*existing), "uid") != job.job.metadata.uid) {
+  if (!IsOwnedBy(*existing, job.job.metadata.uid)) {
     return SettleForeign(what, *existing, key.name_space);
   }
-  return IsDeleting(*existing) ? AgainAfter(kOwnGoingAgain) : Created(kind, *existing);
+  if (IsDeleting(*existing)) {
+    Outcome outcome = AgainAfter(kOwnGoingAgain);
+    if (kind == ChildKind::kPod) outcome.going = ProjectPod(*existing);
+    return outcome;
+  }
+  return IsWatched(*existing) ? Created(kind, *existing) : TakeAway(kind, key, *existing);
+}
+
+// One of the job's own that somebody has taken out of the operator's sight: its end would go
+// unnoticed, and nobody would clean it up.
+Outcome EffectRunner::TakeAway(ChildKind kind, const kube::ObjectKey& key, const json& existing) {
+  log::Warning("an object has lost the label by which it is watched and is made anew",
+               {{"object", absl::StrCat(NameOf(kind), " ", key.ToString())},
+                {"label", api::kChildSelector}});
+  Outcome outcome =
+      Delete(ResourceOf(kind), key, {.uid = TextOf(FieldOf(existing, "metadata"), "uid")});
+  outcome.again_after = kOwnGoingAgain;
+  return outcome;
 }
 
 Outcome EffectRunner::SettleForeign(const std::string& what, const json& existing,

@@ -2,12 +2,14 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "base/clock.h"
+#include "operator/children/settings.h"
 #include "operator/kube/client.h"
 #include "operator/kube/store.h"
 #include "operator/plan/effect.h"
@@ -28,7 +30,8 @@ struct Outcome {
   // What the stores will show.
   std::shared_ptr<const plan::ObservedPod> pod;
   std::shared_ptr<const plan::ObservedObject> object;
-  plan::ChildKind kind = plan::ChildKind::kPod;  // of `pod` or `object`
+  plan::ChildKind kind = plan::ChildKind::kPod;    // of `pod` or `object`
+  std::shared_ptr<const plan::ObservedPod> going;  // the job's own, in the way of a new one
   std::string deleted_uid;
   std::optional<int64_t> grace_seconds;
   bool pods_deleted = false;
@@ -43,14 +46,17 @@ class EffectRunner {
  public:
   // `jobs` tells whether another job of that name still lives.
   EffectRunner(kube::Client& client, base::Clock& clock, const kube::Store<plan::ObservedJob>& jobs,
-               Heads& heads, const OperatorIdentity& identity, int parallelism);
+               Heads& heads, const OperatorIdentity& identity, const children::Settings& settings,
+               int parallelism);
 
-  // All effects of one stage, several at once; outcomes in their order.
-  std::vector<Outcome> RunStage(const plan::Stage& stage, const plan::ObservedJob& job,
-                                std::stop_token stop);
+  // All of `effects`, several at once; outcomes in their order. An object to be created is rendered
+  // by the call that sends it, so that at most `parallelism` of them exist at a time.
+  std::vector<Outcome> Run(std::span<const plan::Effect> effects, const plan::ObservedJob& job,
+                           std::stop_token stop);
 
  private:
   Outcome Run(const plan::CreateChild& effect, const plan::ObservedJob& job);
+  Outcome Run(const plan::CreatePod& effect, const plan::ObservedJob& job);
   Outcome Run(const plan::CreateTrust& effect, const plan::ObservedJob& job);
   Outcome Run(const plan::DeleteChild& effect, const plan::ObservedJob& job);
   Outcome Run(const plan::DeletePods& effect, const plan::ObservedJob& job);
@@ -61,6 +67,8 @@ class EffectRunner {
   Outcome Create(plan::ChildKind kind, const nlohmann::json& object, const plan::ObservedJob& job);
   Outcome SettleExisting(plan::ChildKind kind, const kube::ObjectKey& key,
                          const plan::ObservedJob& job);
+  Outcome TakeAway(plan::ChildKind kind, const kube::ObjectKey& key,
+                   const nlohmann::json& existing);
   Outcome SettleForeign(const std::string& what, const nlohmann::json& existing,
                         const std::string& name_space);
   std::optional<Outcome> CreateSecret(const JobTrust& trust, const plan::ObservedJob& job);
@@ -74,8 +82,13 @@ class EffectRunner {
   const kube::Store<plan::ObservedJob>& jobs_;
   Heads& heads_;
   const OperatorIdentity& identity_;
+  const children::Settings& settings_;
   CallPool pool_;
 };
+
+// The object of a pod, for the job that the effect was planned for.
+nlohmann::json RenderPod(const plan::CreatePod& effect, const api::HeteroTrainingJob& job,
+                         const children::Settings& settings);
 
 // An outcome for a create that the API refused.
 Outcome RefusedCreate(const std::string& what, const absl::Status& status);

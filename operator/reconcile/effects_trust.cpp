@@ -4,17 +4,13 @@
 #include "operator/children/children.h"
 #include "operator/children/names.h"
 #include "operator/reconcile/effects.h"
-#include "operator/reconcile/json_access.h"
+#include "operator/reconcile/ownership.h"
 #include "operator/reconcile/project.h"
 
 namespace hetero::reconcile {
 namespace {
 
 using nlohmann::json;
-
-bool IsOwn(const json& object, const plan::ObservedJob& job) {
-  return TextOf(ControllerOf(object), "uid") == job.job.metadata.uid;
-}
 
 Outcome Failed(absl::Status status) {
   Outcome outcome;
@@ -58,7 +54,7 @@ std::optional<Outcome> EffectRunner::CreateSecret(const JobTrust& trust,
     if (!config_map.ok() && !absl::IsNotFound(config_map.status())) {
       return Failed(config_map.status());
     }
-    if (config_map.ok() && IsOwn(*config_map, job)) {
+    if (config_map.ok() && IsOwnedBy(*config_map, metadata.uid)) {
       Outcome complete;
       complete.object = ProjectObject(*config_map);
       complete.kind = plan::ChildKind::kConfigMap;

@@ -1,7 +1,9 @@
 #include "operator/reconcile/expectations.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
+#include <vector>
 
 namespace hetero::reconcile {
 
@@ -18,6 +20,12 @@ void Expectations::ObjectCreated(ChildKind kind, std::shared_ptr<const ObservedO
                                  base::Instant now) {
   const std::string uid = object->uid;
   created_[uid] = {.kind = kind, .object = std::move(object), .until = now + kObjectPatience};
+}
+
+void Expectations::StillThere(std::shared_ptr<const ObservedPod> pod, base::Instant now) {
+  const std::string uid = pod->uid;
+  deleted_.erase(uid);
+  created_[uid] = {.pod = std::move(pod), .until = now + kGoingPatience};
 }
 
 void Expectations::Deleted(const std::string& uid, base::WallTime gone_by, base::Instant now) {
@@ -37,7 +45,14 @@ void Expectations::Overlay(plan::Observed& observed, base::Instant now, base::Wa
 void Expectations::OverlayPods(plan::Observed& observed, base::WallTime wall_now) {
   auto& pods = observed.pods;
   for (std::shared_ptr<const ObservedPod>& pod : pods) {
-    created_.erase(pod->uid);
+    if (const auto creation = created_.find(pod->uid); creation != created_.end()) {
+      const ObservedPod& known = *creation->second.pod;
+      if ((known.deletion_time && !pod->deletion_time) || (known.forced && !pod->forced)) {
+        pod = creation->second.pod;  // the API has shown it Terminating, and the store does not yet
+      } else {
+        created_.erase(creation);
+      }
+    }
     const auto deletion = deleted_.find(pod->uid);
     if (deletion == deleted_.end() || pod->deletion_time) continue;
     auto going = std::make_shared<ObservedPod>(*pod);
@@ -48,13 +63,18 @@ void Expectations::OverlayPods(plan::Observed& observed, base::WallTime wall_now
     const auto deletion = deleted_.find(pod->uid);
     return deletion != deleted_.end() && deletion->second.gone_by <= wall_now;
   });
+  std::set<std::string> shown;
+  for (const auto& pod : pods) shown.insert(pod->uid);
+  std::vector<std::shared_ptr<const ObservedPod>> made;
+  std::set<std::string> names;
   for (const auto& [uid, creation] : created_) {
-    if (creation.pod == nullptr) continue;
-    // One of the same name is older: ours could only be created once that one was gone.
-    std::erase_if(pods,
-                  [&, name = creation.pod->name](const auto& pod) { return pod->name == name; });
-    pods.push_back(creation.pod);
+    if (creation.pod == nullptr || shown.contains(uid)) continue;
+    made.push_back(creation.pod);
+    names.insert(creation.pod->name);
   }
+  // One of the same name is older: ours could only be created once that one was gone.
+  std::erase_if(pods, [&names](const auto& pod) { return names.contains(pod->name); });
+  pods.insert(pods.end(), made.begin(), made.end());
 }
 
 void Expectations::OverlayObject(ChildKind kind, std::shared_ptr<const ObservedObject>& shown) {

@@ -20,11 +20,15 @@ namespace hetero::reconcile {
 class Expectations {
  public:
   static constexpr base::Duration kPatience = std::chrono::seconds(5);
+  static constexpr base::Duration kGoingPatience = std::chrono::seconds(1);
   static constexpr base::Duration kObjectPatience = std::chrono::seconds(60);
 
   void PodCreated(std::shared_ptr<const plan::ObservedPod> pod, base::Instant now);
   void ObjectCreated(plan::ChildKind kind, std::shared_ptr<const plan::ObservedObject> object,
                      base::Instant now);
+  // The API has shown it Terminating, whatever was believed: it still holds its name. Believed in
+  // for a second, since its end is near.
+  void StillThere(std::shared_ptr<const plan::ObservedPod> pod, base::Instant now);
   // `gone_by`: when it should be gone; already past: it is gone now.
   void Deleted(const std::string& uid, base::WallTime gone_by, base::Instant now);
 

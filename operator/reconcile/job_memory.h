@@ -66,6 +66,7 @@ struct JobMemory {
   ConflictBackoff conflicts;
   Expectations expectations;
   SettledPods settled;
+  plan::Backoff backoff;
   std::optional<plan::CreateError> create_error;
   int failed_creates = 0;  // passes in a row
   // After a refusal nothing is created before this, unless the job has changed.

@@ -1,6 +1,7 @@
 #include "operator/reconcile/plan_executor.h"
 
 #include <algorithm>
+#include <span>
 #include <string>
 #include <utility>
 #include <variant>
@@ -11,6 +12,10 @@
 namespace hetero::reconcile {
 namespace {
 
+// Of a large stage so many are sent before it is looked at what came of them: a full quota then
+// refuses these and not 10,000.
+constexpr size_t kBatch = 200;
+
 // A create that only fails for the moment is not worth a word in the status at once.
 constexpr int kFailedCreatesToTell = 3;
 constexpr base::Duration kUsualGrace = std::chrono::seconds(30);
@@ -18,8 +23,14 @@ constexpr base::Duration kUsualGrace = std::chrono::seconds(30);
 bool Creates(const plan::Stage& stage) {
   return std::any_of(stage.begin(), stage.end(), [](const plan::Effect& effect) {
     return std::holds_alternative<plan::CreateChild>(effect) ||
+           std::holds_alternative<plan::CreatePod>(effect) ||
            std::holds_alternative<plan::CreateTrust>(effect);
   });
+}
+
+bool AllDone(const std::vector<Outcome>& outcomes) {
+  return std::all_of(outcomes.begin(), outcomes.end(),
+                     [](const Outcome& outcome) { return outcome.ok(); });
 }
 
 }  // namespace
@@ -30,8 +41,9 @@ void Sooner(std::optional<base::Duration>& wait, std::optional<base::Duration> o
 
 PlanExecutor::PlanExecutor(kube::Client& client, base::Clock& clock,
                            const kube::Store<plan::ObservedJob>& jobs, Heads& heads,
-                           const OperatorIdentity& identity, int parallelism)
-    : clock_(clock), effects_(client, clock, jobs, heads, identity, parallelism) {}
+                           const OperatorIdentity& identity, const children::Settings& settings,
+                           int parallelism)
+    : clock_(clock), effects_(client, clock, jobs, heads, identity, settings, parallelism) {}
 
 // How long what the API has refused is not to be tried again; zero: nothing holds this stage.
 base::Duration PlanExecutor::CreatesHeld(const plan::Stage& stage, const plan::ObservedJob& job,
@@ -50,19 +62,22 @@ absl::Status PlanExecutor::CarryOut(const std::string& key, const plan::Plan& pl
       Sooner(again, held);
       return absl::OkStatus();
     }
-    const std::vector<Outcome> outcomes = effects_.RunStage(stage, *observed.job, stop);
-    int pods_created = 0;
-    for (const Outcome& outcome : outcomes) {
-      Remember(outcome, observed, memory);
-      pods_created += outcome.pod != nullptr;
-      // The Service's address is in the reply: no need to wait for the watch.
-      if (outcome.object != nullptr) Sooner(again, base::Duration::zero());
-    }
     creates |= Creates(stage);
-    if (pods_created > 0) log::Debug("pods created", {{"job", key}, {"count", pods_created}});
-    const bool done = std::all_of(outcomes.begin(), outcomes.end(),
-                                  [](const Outcome& outcome) { return outcome.ok(); });
-    if (!done) return Judge(key, Creates(stage), outcomes, *observed.job, memory, again);
+    for (size_t from = 0; from < stage.size(); from += kBatch) {
+      const std::span batch = std::span(stage).subspan(from, std::min(kBatch, stage.size() - from));
+      const std::vector<Outcome> outcomes = effects_.Run(batch, *observed.job, stop);
+      for (const Outcome& outcome : outcomes) {
+        Remember(outcome, observed, memory);
+        // The Service's address is in the reply: no need to wait for the watch.
+        if (outcome.object != nullptr) Sooner(again, base::Duration::zero());
+      }
+      const auto pods = std::count_if(outcomes.begin(), outcomes.end(), [](const Outcome& outcome) {
+        return outcome.pod != nullptr;
+      });
+      if (pods > 0) log::Debug("pods created", {{"job", key}, {"count", pods}});
+      if (AllDone(outcomes)) continue;
+      return Judge(key, Creates(stage), outcomes, *observed.job, memory, again);
+    }
   }
   if (creates) {
     // The condition that told of the trouble is to be corrected.
@@ -80,6 +95,7 @@ void PlanExecutor::Remember(const Outcome& outcome, const plan::Observed& observ
       clock_.WallNow() +
       (outcome.grace_seconds ? std::chrono::seconds(*outcome.grace_seconds) : kUsualGrace);
   if (outcome.pod != nullptr) memory.expectations.PodCreated(outcome.pod, now);
+  if (outcome.going != nullptr) memory.expectations.StillThere(outcome.going, now);
   if (outcome.object != nullptr) {
     memory.expectations.ObjectCreated(outcome.kind, outcome.object, now);
   }

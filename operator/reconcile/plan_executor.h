@@ -22,10 +22,11 @@ void Sooner(std::optional<base::Duration>& wait, std::optional<base::Duration> o
 class PlanExecutor {
  public:
   PlanExecutor(kube::Client& client, base::Clock& clock, const kube::Store<plan::ObservedJob>& jobs,
-               Heads& heads, const OperatorIdentity& identity, int parallelism);
+               Heads& heads, const OperatorIdentity& identity, const children::Settings& settings,
+               int parallelism);
 
-  // Stage after stage, up to the first that does not succeed. An error is a passing one, for the
-  // queue's backoff; whatever else wants another pass brings `again` forward.
+  // Stage after stage, large ones in batches, up to the first that does not succeed. An error is a
+  // passing one, for the queue's backoff; whatever else wants another pass brings `again` forward.
   absl::Status CarryOut(const std::string& key, const plan::Plan& plan,
                         const plan::Observed& observed, JobMemory& memory,
                         std::optional<base::Duration>& again, std::stop_token stop);

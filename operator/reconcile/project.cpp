@@ -3,7 +3,6 @@
 #include <string>
 #include <utility>
 
-#include "api/labels.h"
 #include "base/log.h"
 #include "operator/reconcile/json_access.h"
 
@@ -18,9 +17,11 @@ void ParseSpec(const json& object, plan::ObservedJob& observed) {
   if (json& metadata = manifest["metadata"]; metadata.is_object()) {
     metadata.erase("managedFields");
   }
-  api::ManifestResult result = api::ParseManifest(Dump(manifest));
-  observed.job = std::move(result.job);
-  observed.errors = std::move(result.errors);
+  api::StoredJob stored = api::ReadStoredJob(Dump(manifest));
+  observed.job = std::move(stored.job);
+  observed.errors = std::move(stored.errors);
+  observed.unknown_fields = std::move(stored.unknown_fields);
+  observed.pods_known = stored.pods_known;
 }
 
 bool SameSpec(const json& metadata, const std::shared_ptr<const plan::ObservedJob>& previous) {
@@ -38,16 +39,6 @@ api::JobStatus ReadStatus(const json& object, const std::string& job) {
   return {};
 }
 
-// Labels and owner, the same for every kind of child.
-template <typename Child>
-void ProjectOwner(const json& object, Child& child) {
-  const json& metadata = FieldOf(object, "metadata");
-  child.name = TextOf(metadata, "name");
-  child.uid = TextOf(metadata, "uid");
-  child.owner_uid = TextOf(ControllerOf(object), "uid");
-  child.job_uid = TextOf(FieldOf(metadata, "labels"), api::kJobUidLabel);
-}
-
 }  // namespace
 
 std::shared_ptr<const plan::ObservedJob> ProjectJob(
@@ -57,6 +48,8 @@ std::shared_ptr<const plan::ObservedJob> ProjectJob(
   if (SameSpec(metadata, previous)) {
     observed->job = previous->job;
     observed->errors = previous->errors;
+    observed->unknown_fields = previous->unknown_fields;
+    observed->pods_known = previous->pods_known;
   } else {
     ParseSpec(object, *observed);
   }
@@ -73,8 +66,12 @@ std::shared_ptr<const plan::ObservedJob> ProjectJob(
 
 std::shared_ptr<const plan::ObservedObject> ProjectObject(const json& object) {
   auto observed = std::make_shared<plan::ObservedObject>();
-  ProjectOwner(object, *observed);
-  observed->deleting = !FieldOf(FieldOf(object, "metadata"), "deletionTimestamp").is_null();
+  const json& metadata = FieldOf(object, "metadata");
+  observed->name = TextOf(metadata, "name");
+  observed->name_space = TextOf(metadata, "namespace");
+  observed->uid = TextOf(metadata, "uid");
+  observed->owner_uid = TextOf(ControllerOf(object), "uid");
+  observed->deleting = !FieldOf(metadata, "deletionTimestamp").is_null();
   observed->cluster_ip = TextOf(FieldOf(object, "spec"), "clusterIP");
   observed->ca_pem = TextOf(FieldOf(object, "data"), "ca.crt");
   return observed;

@@ -39,18 +39,34 @@ void ReadMetadata(const json& object, ObservedPod& pod) {
   const json& metadata = FieldOf(object, "metadata");
   const json& labels = FieldOf(metadata, "labels");
   pod.name = TextOf(metadata, "name");
+  pod.name_space = TextOf(metadata, "namespace");
   pod.uid = TextOf(metadata, "uid");
   pod.owner_uid = TextOf(ControllerOf(object), "uid");
-  pod.job_uid = TextOf(labels, api::kJobUidLabel);
+  pod.labelled = TextOf(labels, api::kJobUidLabel) == pod.owner_uid;
   pod.role = TextOf(labels, api::kRoleLabel);
   pod.index = NumberIn<int32_t>(TextOf(labels, api::kReplicaIndexLabel));
-  pod.attempt = NumberIn<int32_t>(TextOf(labels, api::kAttemptLabel));
+  const auto attempt = NumberIn<int32_t>(TextOf(labels, api::kAttemptLabel));
+  pod.attempt = attempt > 0 && attempt <= plan::kMaxAttempt ? attempt : 0;
   pod.incarnation =
       NumberIn<int64_t>(TextOf(FieldOf(metadata, "annotations"), api::kIncarnationAnnotation));
   pod.created = TimeOf(metadata, "creationTimestamp").value_or(base::WallTime{});
   if (!FieldOf(metadata, "deletionTimestamp").is_null()) {
     pod.deletion_time = TimeOf(metadata, "deletionTimestamp").value_or(pod.created);
+    pod.forced = FieldOf(metadata, "deletionGracePeriodSeconds") == 0;
   }
+}
+
+// Without its grace, an object that is still there is held by finalizers alone.
+void ReadFinalizers(const json& object, ObservedPod& pod) {
+  if (!pod.forced) return;
+  std::string names;
+  for (const json& name : ListOf(FieldOf(object, "metadata"), "finalizers")) {
+    if (name.is_string())
+      absl::StrAppend(&names, names.empty() ? "" : ", ", name.get<std::string>());
+  }
+  pod.waiting_reason = "Finalizers";
+  pod.waiting_message =
+      absl::StrCat("held by finalizers (", names, "): who set them has to remove them");
 }
 
 void ReadRuntime(const json& state, ObservedPod& pod) {
@@ -145,6 +161,7 @@ std::shared_ptr<const ObservedPod> ProjectPod(const json& object) {
   ReadInitFailure(status, *pod);
   ReadPodReason(status, *pod);
   ReadWaiting(status, *pod);
+  ReadFinalizers(object, *pod);
   return pod;
 }
 

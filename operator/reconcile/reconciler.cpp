@@ -16,6 +16,7 @@
 #include "operator/reconcile/job_metrics.h"
 #include "operator/reconcile/job_resource.h"
 #include "operator/reconcile/json_access.h"
+#include "operator/reconcile/ownership.h"
 #include "operator/reconcile/plan_executor.h"
 #include "operator/reconcile/progress_throttle.h"
 
@@ -60,7 +61,8 @@ struct Reconciler::Impl {
         options(std::move(options)),
         metrics(registry),
         throttle(this->options.progress_writes_per_second),
-        executor(client, clock, *stores.jobs, heads, identity, this->options.parallelism) {}
+        executor(client, clock, *stores.jobs, heads, identity, this->options.settings,
+                 this->options.parallelism) {}
 
   absl::StatusOr<Result> Reconcile(const std::string& key, std::stop_token stop);
   JobMemory& MemoryOf(const std::string& key, const std::string& uid);
@@ -114,12 +116,12 @@ plan::Observed Reconciler::Impl::Observe(const std::string& key,
   plan::Observed observed;
   observed.job = std::move(job);
   const api::Metadata& metadata = observed.job->job.metadata;
-  observed.pods = stores.pods->In(metadata.uid);
-  observed.service = Named(stores.services->In(metadata.uid), children::ServiceName(metadata));
-  observed.config_map =
-      Named(stores.config_maps->In(metadata.uid), children::ConfigMapName(metadata));
+  const std::string own = OwnerKey(metadata.name_space, metadata.uid);
+  observed.pods = stores.pods->In(own);
+  observed.service = Named(stores.services->In(own), children::ServiceName(metadata));
+  observed.config_map = Named(stores.config_maps->In(own), children::ConfigMapName(metadata));
   observed.network_policy =
-      Named(stores.network_policies->In(metadata.uid), children::NetworkPolicyName(metadata));
+      Named(stores.network_policies->In(own), children::NetworkPolicyName(metadata));
   memory.expectations.Overlay(observed, clock.Now(), clock.WallNow());
   for (const auto& pod : observed.pods) {
     if (stores.nodes == nullptr || pod->node.empty()) continue;
@@ -128,6 +130,7 @@ plan::Observed Reconciler::Impl::Observe(const std::string& key,
   observed.head = heads.Report(key);
   observed.create_error = memory.create_error;
   observed.settled = memory.settled.uids();
+  observed.backoff = memory.backoff;
   return observed;
 }
 
@@ -171,6 +174,7 @@ absl::StatusOr<Result> Reconciler::Impl::Reconcile(const std::string& key, std::
   }
   if (plan.write_status) LogJobChange(key, *job, plan.status, plan.events);
   memory.settled.Add(plan.settled);
+  memory.backoff = plan.backoff;
   SendEvents(job->job.metadata, plan.events);
   if (absl::Status done = executor.CarryOut(key, plan, observed, memory, again, std::move(stop));
       !done.ok()) {

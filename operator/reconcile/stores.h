@@ -5,8 +5,8 @@
 
 namespace hetero::reconcile {
 
-// The stores a reconcile reads. All are kept by informers elsewhere; indexed by job uid but jobs
-// and nodes.
+// The stores a reconcile reads. All are kept by informers elsewhere; indexed by OwnerOf
+// (ownership.h) but jobs and nodes.
 struct Stores {
   const kube::Store<plan::ObservedJob>* jobs = nullptr;
   const kube::Store<plan::ObservedPod>* pods = nullptr;

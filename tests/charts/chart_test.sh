@@ -60,6 +60,17 @@ grep -q -- "--trainer-image=registry.example.com/team/hetero-trainer:$version\$"
   fail "registry: not in the jobs' images"
 grep -q -- '--no-leader-elect' "$work/single.yaml" || fail "single: leader election is on"
 
+grep -q -- '--trainer-image-without-cuda' "$work/default.yaml" || fail "default: the trainer is for the CPU, and nobody says so"
+render own-trainer --set jobs.trainerImage=registry.example.com/trainer:1
+grep -q -- '--trainer-image-without-cuda' "$work/own-trainer.yaml" && fail "own-trainer: it may have CUDA"
+render cpu-trainer --set jobs.trainerImage=registry.example.com/trainer:1,jobs.trainerCuda=false
+grep -q -- '--trainer-image-without-cuda' "$work/cpu-trainer.yaml" || fail "cpu-trainer: trainerCuda=false has no effect"
+render gpu-trainer --set jobs.trainerCuda=true
+grep -q -- '--trainer-image-without-cuda' "$work/gpu-trainer.yaml" && fail "gpu-trainer: trainerCuda=true has no effect"
+render override --set 'extraArgs={--workers=3}'
+[[ $(grep -- '--workers=' "$work/override.yaml" | tail -1) == *'"--workers=3"'* ]] ||
+  fail "override: a flag of the chart stands behind extraArgs"
+
 refused() {  # part of the message, helm's arguments...
   local says=$1
   shift
@@ -74,6 +85,8 @@ refused 'pullPolicy' --set image.pullPolicy=Sometimes
 refused 'watchNamespaces' --set 'watchNamespaces={Team_A}'
 refused 'level' --set logging.level=verbose
 refused 'enable' --set networkPolicy.enable=true
+refused 'maxPods' --set jobs.maxPods=0
+refused 'trainerCuda' --set jobs.trainerCuda=maybe
 refused 'concurrency' --set concurrency=0
 refused 'metrics.service.enabled' --set metrics.serviceMonitor.enabled=true,metrics.service.enabled=false
 echo "chart_test: ok"

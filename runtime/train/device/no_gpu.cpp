@@ -5,8 +5,9 @@ namespace hetero::train {
 
 absl::StatusOr<std::unique_ptr<Device>> OpenGpu() {
   return absl::UnimplementedError(
-      "this hetero-trainer was built without CUDA and trains on the CPU; set gpusPerReplica: 0 in "
-      "the GPUWorker role, or use the GPU image");
+      "this hetero-trainer was built without CUDA and trains on the CPU; give the GPUWorker role "
+      "the image of the trainer with CUDA, hetero-trainer:<version>-cuda (in its template, or as "
+      "jobs.trainerImage of the operator's chart), or set gpusPerReplica: 0");
 }
 
 }  // namespace hetero::train

@@ -11,6 +11,7 @@
 #include <variant>
 
 #include "base/clock.h"
+#include "operator/reconcile/effects.h"
 #include "operator/reconcile/head_follower.h"
 #include "tests/integration/local/local_pods.h"
 #include "tests/integration/support/jobs.h"
@@ -102,13 +103,15 @@ class LocalOperator {
       follower_.ReportExit(kKey, *exit);
       return;
     }
+    const auto* pod = std::get_if<plan::CreatePod>(&effect);
     const auto* creation = std::get_if<plan::CreateChild>(&effect);
     const auto* deletion = std::get_if<plan::DeleteChild>(&effect);
-    const bool there = creation != nullptr && cluster_.Has(creation->name);
+    const std::string name = pod != nullptr ? cluster_.NameOf(*pod) : "";
+    const bool there = pod != nullptr && cluster_.Has(name);
     ASSERT_TRUE(cluster_.Carry(effect));
-    if (creation != nullptr && creation->kind == ChildKind::kPod && !there) {
-      pods_.StartPod(creation->object);
-      cluster_.Start(creation->name);
+    if (pod != nullptr && !there) {
+      pods_.StartPod(reconcile::RenderPod(*pod, cluster_.job->job, cluster_.settings));
+      cluster_.Start(name);
     } else if (deletion != nullptr && deletion->kind == ChildKind::kPod &&
                cluster_.Has(deletion->name)) {
       pods_.Run(ShortName(cluster_.Pod(deletion->name))).Signal(SIGTERM);

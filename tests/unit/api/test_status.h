@@ -24,6 +24,7 @@ inline JobStatus FullStatus() {
   status.completion_time = At("2026-01-01T01:00:00Z");
   status.attempt = 4;
   status.restarts = 5;
+  status.spec_hash = "1-0123456789abcdef";
   status.uncounted = {"uid-a", "uid-b"};
   status.head_address = "10.96.0.7:7070";
   status.registered = "2/3";

@@ -232,13 +232,28 @@ TEST(PodTest, ACommandOfTheUsersComesWithItsOwnArguments) {
   EXPECT_FALSE(RuntimeOf(pod).contains("args"));
 }
 
-TEST(PodTest, AJobInAKueueQueueAsksForAllItsPodsTogether) {
+TEST(PodTest, NodesToAvoidAreAPreferenceBesideThoseOfTheTemplate) {
   api::HeteroTrainingJob job = QuickstartJob();
-  job.metadata.labels["kueue.x-k8s.io/queue-name"] = "team-queue";
-  const json metadata = PodWith(RoleType::kGpuWorker, nullptr, {}, job)["metadata"];
-  EXPECT_EQ(metadata["labels"]["kueue.x-k8s.io/queue-name"], "team-queue");
-  EXPECT_EQ(metadata["labels"]["kueue.x-k8s.io/pod-group-name"], "quickstart-0b8c2c1e-7-3");
-  EXPECT_EQ(metadata["annotations"]["kueue.x-k8s.io/pod-group-total-count"], "5");
+  api::Role& role = job.spec.roles.at(1);
+  role.pod_template = R"({"spec": {"affinity": {"nodeAffinity": {
+      "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "preference": {}}]}}}})";
+  PodSlot slot = SlotOf(role);
+  slot.avoided_nodes = {"node-1", "node-2"};
+  const json pod = Pod(job, slot, {});
+  const json& preferred =
+      pod["spec"]["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"];
+  ASSERT_EQ(preferred.size(), 2u);
+  EXPECT_EQ(preferred[1]["weight"], 100);
+  const json& fields = preferred[1]["preference"]["matchFields"];
+  ASSERT_EQ(fields.size(), 2u) << "the API takes one value for each";
+  EXPECT_EQ(fields[0], json::parse(R"({"key": "metadata.name", "operator": "NotIn",
+                                      "values": ["node-1"]})"));
+  slot.avoided_nodes.clear();
+  EXPECT_EQ(
+      Pod(job, slot,
+          {})["spec"]["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
+          .size(),
+      1u);
 }
 
 TEST(PodTest, TemplatesOfAnyShapeGiveAPod) {

@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "api/labels.h"
 #include "operator/plan/autoscale.h"
 
 namespace hetero::plan {
@@ -24,12 +23,17 @@ bool Contains(const std::vector<std::string>& list, const std::string& item) {
 bool Suspends(const api::JobStatus& status) {
   const api::Condition* condition = status.Find(ConditionType::kSuspended);
   return condition != nullptr &&
-         (condition->status == api::ConditionStatus::kTrue || condition->reason == "Suspending");
+         (condition->status == api::ConditionStatus::kTrue || condition->reason == "Suspending" ||
+          condition->reason == "SpecChanged");
 }
 
 std::string Describe(const Effect& effect) {
   struct Words {
     std::string operator()(const CreateChild& e) const { return "create " + e.name; }
+    std::string operator()(const CreatePod& e) const {
+      return absl::StrCat("create pod ", e.index, " of role ", e.role, ", attempt ",
+                          e.origin->attempt);
+    }
     std::string operator()(const CreateTrust&) const { return "create trust"; }
     std::string operator()(const DeleteChild& e) const {
       return absl::StrCat("delete ", e.name, " ", e.uid);
@@ -86,11 +90,13 @@ void History::See(bool all) {
   view_.head = std::move(now.head);
   view_.create_error = std::move(now.create_error);
   view_.settled = settled_;
+  view_.backoff = backoff_;
 }
 
 void History::RestartOperator() {
   Note("the operator dies");
   settled_.clear();
+  backoff_ = {};
   followed_.reset();
   world_->head.reset();
   See(/*all=*/true);
@@ -113,6 +119,7 @@ void History::OperatorPass(bool may_die) {
     view_.job = world_->job;  // the answer to the write
   }
   followed_ = plan.follow;
+  view_.backoff = backoff_ = plan.backoff;
   for (const auto& stage : plan.stages) {
     bool done = true;
     for (const Effect& effect : stage) {
@@ -207,24 +214,20 @@ void History::CheckEffect(const Effect& effect) {
   }
   if (std::holds_alternative<DeleteJob>(effect) && !status.finished())
     Break("a living job deleted");
-  const auto* creation = std::get_if<CreateChild>(&effect);
-  if (creation != nullptr && creation->kind == ChildKind::kPod) CheckCreation(*creation);
+  const auto* creation = std::get_if<CreatePod>(&effect);
+  if (creation != nullptr) CheckCreation(*creation);
   const auto* deletion = std::get_if<DeleteChild>(&effect);
   if (deletion != nullptr && deletion->kind == ChildKind::kPod) CheckDeletion(*deletion);
 }
 
-void History::CheckCreation(const CreateChild& pod) {
-  const auto& labels = pod.object["metadata"]["labels"];
-  const std::string role = labels.value(api::kRoleLabel, "");
-  const int index = std::stoi(labels.value(api::kReplicaIndexLabel, "0"));
-  const int attempt = std::stoi(labels.value(api::kAttemptLabel, "0"));
-  for (const api::Role& wanted : planned_->job.spec.roles) {
-    if (wanted.name != role) continue;
-    if (index >= WantedReplicas(planned_->job.spec, planned_->status, wanted)) {
-      Break("a pod beyond replicas");
-    }
+void History::CheckCreation(const CreatePod& pod) {
+  const api::Spec& spec = planned_->job.spec;
+  if (pod.index >= WantedReplicas(spec, planned_->status, spec.roles.at(pod.role))) {
+    Break("a pod beyond replicas");
   }
-  if (attempt > world_->status().attempt) Break("a pod of an attempt that is not stored");
+  if (pod.origin->attempt > world_->status().attempt) {
+    Break("a pod of an attempt that is not stored");
+  }
 }
 
 void History::CheckDeletion(const DeleteChild& deletion) {

@@ -48,7 +48,7 @@ class History {
   void CheckNobodyWasForgotten();
   void CheckNoTrainerLeft(const api::JobStatus& status);
   void CheckEffect(const Effect& effect);
-  void CheckCreation(const CreateChild& pod);
+  void CheckCreation(const CreatePod& pod);
   void CheckDeletion(const DeleteChild& deletion);
   void CheckEnd();
   void Break(const std::string& rule);
@@ -71,6 +71,7 @@ class History {
   std::shared_ptr<const ObservedJob> planned_;  // the job that the plan being carried out is for
   std::optional<HeadTarget> followed_;
   std::set<std::string> settled_;
+  Backoff backoff_;
   std::set<std::string> charged_;  // uids that have ever been in status.uncounted
   bool last_idle_ = false;
 };

@@ -41,8 +41,9 @@ TEST(LifeTest, ConfigBeforeAllPodsAtOnce) {
   EXPECT_TRUE(std::holds_alternative<CreateTrust>(plan.stages[0][0]));
   EXPECT_EQ(std::get<CreateChild>(plan.stages[0][1]).kind, ChildKind::kNetworkPolicy);
   EXPECT_EQ(plan.stages[1].size(), 4u);
-  EXPECT_THAT(std::get<CreateChild>(plan.stages[1][0]).object.dump(),
-              HasSubstr(cluster.service->cluster_ip + ":7070"));
+  const auto& head = std::get<CreatePod>(plan.stages[1][0]);
+  EXPECT_EQ(head.role, 0);
+  EXPECT_EQ(head.origin->head_address, cluster.service->cluster_ip + ":7070");
 }
 
 TEST(LifeTest, JobThatEndsBeforeItIsSeenToBegin) {

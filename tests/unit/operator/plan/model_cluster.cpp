@@ -6,7 +6,6 @@
 #include <utility>
 #include <variant>
 
-#include "api/labels.h"
 #include "operator/children/names.h"
 
 namespace hetero::plan {
@@ -15,10 +14,6 @@ namespace {
 using std::chrono::seconds;
 
 constexpr int64_t kPodGrace = 30;
-
-std::string Label(const nlohmann::json& object, const char* name) {
-  return object["metadata"]["labels"].value(name, "");
-}
 
 }  // namespace
 
@@ -42,12 +37,14 @@ Observed ModelCluster::Look() const {
   seen.head = head;
   seen.create_error = create_error;
   seen.settled = settled;
+  seen.backoff = backoff;
   return seen;
 }
 
 Plan ModelCluster::Pass() {
   Plan plan = MakePlan(Look(), settings, now);
   if (plan.write_status && !WriteStatus(plan, job->resource_version)) return plan;
+  backoff = plan.backoff;
   for (const auto& stage : plan.stages) {
     bool done = true;
     for (const Effect& effect : stage) done = Carry(effect) && done;
@@ -104,7 +101,7 @@ std::shared_ptr<const ObservedObject> ModelCluster::NewObject(const std::string&
   auto object = std::make_shared<ObservedObject>();
   object->name = name;
   object->uid = "object-" + std::to_string(next_uid_++);
-  object->owner_uid = object->job_uid = job->job.metadata.uid;
+  object->owner_uid = job->job.metadata.uid;
   return object;
 }
 
@@ -150,12 +147,7 @@ bool ModelCluster::Do(const ReportExit& effect) {
 
 bool ModelCluster::Do(const CreateChild& effect) {
   calls.push_back("create " + effect.name);
-  EXPECT_EQ(effect.object["metadata"].value("name", ""), effect.name);
   switch (effect.kind) {
-    case ChildKind::kPod:
-      if (create_error) return false;
-      if (!pods.contains(effect.name)) CreatePod(effect);
-      return true;
     case ChildKind::kService:
       if (service == nullptr) {
         auto object = std::make_shared<ObservedObject>(*NewObject(effect.name));
@@ -166,26 +158,37 @@ bool ModelCluster::Do(const CreateChild& effect) {
     case ChildKind::kNetworkPolicy:
       if (network_policy == nullptr) network_policy = NewObject(effect.name);
       return true;
+    case ChildKind::kPod:
     case ChildKind::kConfigMap:
       break;
   }
-  ADD_FAILURE() << "a ConfigMap is made by CreateTrust only";
+  ADD_FAILURE() << "pods are made by CreatePod, the ConfigMap by CreateTrust";
   return false;
 }
 
-void ModelCluster::CreatePod(const CreateChild& effect) {
+std::string ModelCluster::NameOf(const CreatePod& effect) const {
+  return children::PodName(job->job.metadata, job->job.spec.roles.at(effect.role).name,
+                           effect.index);
+}
+
+bool ModelCluster::Do(const CreatePod& effect) {
+  const std::string name = NameOf(effect);
+  calls.push_back("create " + name);
+  if (create_error) return false;
+  if (pods.contains(name)) return true;
   auto pod = std::make_shared<ObservedPod>();
-  pod->name = effect.name;
-  pod->uid = effect.name + "#" + std::to_string(next_uid_++);
-  pod->owner_uid = pod->job_uid = job->job.metadata.uid;
-  pod->role = Label(effect.object, api::kRoleLabel);
-  pod->index = std::stoi(Label(effect.object, api::kReplicaIndexLabel));
-  pod->attempt = std::stoi(Label(effect.object, api::kAttemptLabel));
-  pod->incarnation =
-      std::stoll(effect.object["metadata"]["annotations"].value(api::kIncarnationAnnotation, "0"));
+  pod->name = name;
+  pod->uid = name + "#" + std::to_string(next_uid_++);
+  pod->owner_uid = job->job.metadata.uid;
+  pod->labelled = true;
+  pod->role = job->job.spec.roles.at(effect.role).name;
+  pod->index = effect.index;
+  pod->attempt = effect.origin->attempt;
+  pod->incarnation = effect.origin->incarnation;
   pod->phase = "Pending";
   pod->created = now;
-  pods[effect.name] = std::move(pod);
+  pods[name] = std::move(pod);
+  return true;
 }
 
 bool ModelCluster::Do(const DeleteChild& effect) {
@@ -257,6 +260,10 @@ void ModelCluster::Exit(const std::string& pod, int code, const std::string& rea
 
 void ModelCluster::Delete(const std::string& pod) { BeginDeletion(pod, kPodGrace); }
 void ModelCluster::Vanish(const std::string& pod) { pods.erase(pod); }
+
+void ModelCluster::VanishTerminating() {
+  std::erase_if(pods, [](const auto& entry) { return entry.second->deletion_time.has_value(); });
+}
 
 void ModelCluster::HeadSays(HeadReport::State state) {
   const bool news = !head || head->state != state || head->attempt != status().attempt;

@@ -33,6 +33,7 @@ class ModelCluster {
   bool WriteStatus(const Plan& plan, const std::string& read_version);
   // False: the object that the effect needs out of the way is still there, or creation fails now.
   bool Carry(const Effect& effect);
+  std::string NameOf(const CreatePod& effect) const;
   void Advance(base::Duration duration) { now += duration; }
 
   void Change(const std::function<void(ObservedJob&)>& edit);  // of the job; a new version
@@ -48,6 +49,7 @@ class ModelCluster {
             const std::string& message = "");
   void Delete(const std::string& pod);  // as somebody would
   void Vanish(const std::string& pod);  // the end of Terminating
+  void VanishTerminating();
 
   // The head.
   void HeadSays(HeadReport::State state);  // with everybody who runs registered
@@ -74,6 +76,7 @@ class ModelCluster {
   std::optional<HeadReport> head;
   std::optional<CreateError> create_error;  // set: pods cannot be created
   std::set<std::string> settled;
+  Backoff backoff;
   std::set<std::string> frozen;                      // uids of pods
   std::map<std::string, HeadReport::Sizing> sizing;  // what the head finds
 
@@ -84,13 +87,13 @@ class ModelCluster {
  private:
   std::shared_ptr<const ObservedObject> NewObject(const std::string& name);
   bool Do(const CreateChild& effect);
+  bool Do(const CreatePod& effect);
   bool Do(const CreateTrust& effect);
   bool Do(const DeleteChild& effect);
   bool Do(const DeletePods& effect);
   bool Do(const DeleteSecret& effect);
   bool Do(const DeleteJob& effect);
   bool Do(const ReportExit& effect);
-  void CreatePod(const CreateChild& effect);
   void MeetMembers(const api::Role& role);
   void BeginDeletion(const std::string& pod, int64_t grace_seconds);
 

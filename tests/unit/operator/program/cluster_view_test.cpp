@@ -28,7 +28,8 @@ json Child(const std::string& name, const std::string& version, json labels = js
             {"name", name},
             {"resourceVersion", version},
             {"uid", "uid-" + name},
-            {"labels", std::move(labels)}}}};
+            {"labels", std::move(labels)},
+            {"ownerReferences", {{{"uid", "uid-vit"}, {"controller", true}}}}}}};
 }
 json Pod(const std::string& job, const std::string& version, const std::string& node) {
   json pod =
@@ -135,7 +136,7 @@ TEST_F(ClusterViewTest, WhatBearsNoJobsNameIsNobodysTurn) {
   EXPECT_EQ(view_->stores().services->size(), 2u);
 }
 
-TEST_F(ClusterViewTest, ChildrenAreFoundByTheUidOfTheirJob) {
+TEST_F(ClusterViewTest, ChildrenAreFoundByTheirOwnerInItsNamespaceAndNotByLabels) {
   const Paths paths;
   api_.SetList(paths.pods, {Pod("vit", "1", "node-1"), Pod("bert", "2", "node-1")});
   api_.SetList(paths.services, {Child("vit-head", "3")});
@@ -144,11 +145,12 @@ TEST_F(ClusterViewTest, ChildrenAreFoundByTheUidOfTheirJob) {
   Start();
   AwaitWatches(paths.All());
   const reconcile::Stores stores = view_->stores();
-  EXPECT_EQ(stores.pods->In("uid-vit").size(), 2u);
-  EXPECT_EQ(stores.services->In("uid-vit").size(), 1u);
-  EXPECT_EQ(stores.config_maps->In("uid-vit").size(), 1u);
-  EXPECT_EQ(stores.network_policies->In("uid-vit").size(), 1u);
-  EXPECT_THAT(stores.pods->In("uid-bert"), IsEmpty());
+  EXPECT_EQ(stores.pods->In("team/uid-vit").size(), 2u);
+  EXPECT_EQ(stores.services->In("team/uid-vit").size(), 1u);
+  EXPECT_EQ(stores.config_maps->In("team/uid-vit").size(), 1u);
+  EXPECT_EQ(stores.network_policies->In("team/uid-vit").size(), 1u);
+  EXPECT_THAT(stores.pods->In("team/uid-bert"), IsEmpty());
+  EXPECT_THAT(stores.pods->In("other/uid-vit"), IsEmpty());
 }
 
 // Other programs' objects, and Secrets of any kind, are none of its business.

@@ -65,7 +65,26 @@ TEST_F(OptionsTest, Defaults) {
   EXPECT_TRUE(options_.watch_namespaces.empty());
   EXPECT_EQ(options_.settings.operator_labels.at("app.kubernetes.io/name"), "hetero-operator");
   EXPECT_EQ(options_.settings.node_lost_grace, seconds(60));
+  EXPECT_TRUE(options_.settings.trainer_has_cuda) << "not known to have none";
+  EXPECT_EQ(options_.settings.max_pods, 2000);
   EXPECT_FALSE(options_.identity.empty());
+}
+
+// The chart writes every flag that it has a value for, and its extraArgs behind them.
+TEST_F(OptionsTest, AFlagGivenTwiceIsNoMistakeAndTheLastOneCounts) {
+  ASSERT_EQ(Parse({"--workers=8", "--qps=200", "--log-level=info", "--metrics-listen=0.0.0.0:8080",
+                   "--trainer-image-without-cuda", "--runtime-image=a", "--workers=3", "--qps=5",
+                   "--log-level=debug", "--metrics-listen=[::]:9", "--trainer-image-with-cuda",
+                   "--runtime-image=b", "--leader-elect", "--no-leader-elect"}),
+            std::nullopt)
+      << err_.str();
+  EXPECT_EQ(options_.workers, 3);
+  EXPECT_EQ(options_.qps, 5);
+  EXPECT_EQ(options_.log_level, log::Level::kDebug);
+  EXPECT_EQ(options_.metrics_port, 9);
+  EXPECT_TRUE(options_.settings.trainer_has_cuda);
+  EXPECT_EQ(options_.settings.runtime_image, "b");
+  EXPECT_FALSE(options_.leader_elect);
 }
 
 TEST_F(OptionsTest, EveryFlagOnTheCommandLine) {
@@ -92,6 +111,10 @@ TEST_F(OptionsTest, EveryFlagOnTheCommandLine) {
                    "--image-pull-secret=s3",
                    "--operator-label=a=b,example.com/c=d",
                    "--metrics-from=monitoring",
+                   "--trainer-image-without-cuda",
+                   "--max-pods-per-job=77",
+                   "--pod-backoff=2s",
+                   "--pod-backoff-limit=20s",
                    "--node-lost-grace=2m",
                    "--pod-kill-grace=4m",
                    "--metrics-listen=[::1]:0",
@@ -121,6 +144,10 @@ TEST_F(OptionsTest, EveryFlagOnTheCommandLine) {
   EXPECT_EQ(options_.settings.operator_labels,
             (std::map<std::string, std::string>{{"a", "b"}, {"example.com/c", "d"}}));
   EXPECT_EQ(options_.settings.metrics_from, "monitoring");
+  EXPECT_FALSE(options_.settings.trainer_has_cuda);
+  EXPECT_EQ(options_.settings.max_pods, 77);
+  EXPECT_EQ(options_.settings.pod_backoff, seconds(2));
+  EXPECT_EQ(options_.settings.pod_backoff_limit, seconds(20));
   EXPECT_EQ(options_.settings.node_lost_grace, minutes(2));
   EXPECT_EQ(options_.settings.pod_kill_grace, minutes(4));
   EXPECT_EQ(options_.metrics_address, "::1");

@@ -54,6 +54,8 @@ struct FakeApi::Path {
   std::string name_space, plural, name, subresource, selector;
 };
 
+Response FakeApi::Held() { return Reply(200, {{"kind", "Status"}, {"status", "Success"}}); }
+
 Response FakeApi::Error(int code, const std::string& reason, const std::string& message) {
   return Reply(code, {{"kind", "Status"},
                       {"apiVersion", "v1"},

@@ -54,6 +54,8 @@ class FakeApi : public kube::Transport {
   std::vector<Write> writes() const;
   int gets() const;
 
+  // To a deletion: accepted, and the object is still there.
+  static kube::Response Held();
   static kube::Response Error(int code, const std::string& reason, const std::string& message);
 
  private:

@@ -3,7 +3,9 @@
 #include <utility>
 
 #include "api/job_resource.h"
+#include "api/labels.h"
 #include "base/log.h"
+#include "operator/reconcile/ownership.h"
 #include "operator/reconcile/project.h"
 
 namespace hetero::reconcile {
@@ -17,9 +19,6 @@ const bool kQuiet = [] {
   return true;
 }();
 
-std::string JobUidOf(const plan::ObservedPod& pod) { return pod.job_uid; }
-std::string JobUidOfObject(const plan::ObservedObject& object) { return object.job_uid; }
-
 template <typename T, typename Project>
 void SyncStore(kube::Store<T>& store, const std::map<std::string, json>& objects,
                const Project& project) {
@@ -30,6 +29,15 @@ void SyncStore(kube::Store<T>& store, const std::map<std::string, json>& objects
     const kube::ObjectKey key = kube::ObjectKey::Parse(text);
     store.Put(key, project(object, store.Get(key)));
   }
+}
+
+// What the operator's watches of children select.
+std::map<std::string, json> Watched(std::map<std::string, json> objects) {
+  std::erase_if(objects, [](const auto& entry) {
+    const json labels = entry.second["metadata"].value("labels", json::object());
+    return labels.value(api::kManagedByLabel, "") != api::kManagedByValue;
+  });
+  return objects;
 }
 
 std::string KeyOf(const std::string& name) { return "team/" + name; }
@@ -61,10 +69,10 @@ struct FakeCluster::Process {
 };
 
 FakeCluster::FakeCluster()
-    : pods_(JobUidOf),
-      services_(JobUidOfObject),
-      config_maps_(JobUidOfObject),
-      network_policies_(JobUidOfObject),
+    : pods_(OwnerOf<plan::ObservedPod>),
+      services_(OwnerOf<plan::ObservedObject>),
+      config_maps_(OwnerOf<plan::ObservedObject>),
+      network_policies_(OwnerOf<plan::ObservedObject>),
       identity_(*IssueOperatorIdentity(clock.WallNow())) {
   Restart();
 }
@@ -91,12 +99,12 @@ std::string FakeCluster::CreateJob(const std::string& name, const std::string& m
 
 void FakeCluster::Sync() {
   SyncStore(jobs_, api.Objects("heterotrainingjobs"), ProjectJob);
-  SyncStore(pods_, api.Objects("pods"),
+  SyncStore(pods_, Watched(api.Objects("pods")),
             [](const json& object, const auto&) { return ProjectPod(object); });
   const auto project = [](const json& object, const auto&) { return ProjectObject(object); };
-  SyncStore(services_, api.Objects("services"), project);
-  SyncStore(config_maps_, api.Objects("configmaps"), project);
-  SyncStore(network_policies_, api.Objects("networkpolicies"), project);
+  SyncStore(services_, Watched(api.Objects("services")), project);
+  SyncStore(config_maps_, Watched(api.Objects("configmaps")), project);
+  SyncStore(network_policies_, Watched(api.Objects("networkpolicies")), project);
 }
 
 absl::StatusOr<controller::Controller::Result> FakeCluster::Pass(const std::string& name,

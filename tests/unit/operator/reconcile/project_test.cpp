@@ -56,7 +56,7 @@ constexpr char kJob[] = R"({
     "progress": {"epoch": 1, "step": 4, "loss": 0.5}}})";
 
 constexpr char kService[] = R"({
-  "metadata": {"name": "vit-head", "uid": "55", "deletionTimestamp": "2026-01-01T10:00:00Z",
+  "metadata": {"name": "vit-head", "namespace": "team", "uid": "55", "deletionTimestamp": "2026-01-01T10:00:00Z",
     "labels": {"training.hetero.dev/job-uid": "add86741"},
     "ownerReferences": [{"kind": "HeteroTrainingJob", "name": "vit", "uid": "add86741",
                          "controller": true}]},
@@ -84,7 +84,8 @@ TEST(ProjectPodTest, ReadsARunningPod) {
   EXPECT_EQ(pod->name, "vit-cpu-1");
   EXPECT_EQ(pod->uid, "c0eab4cf");
   EXPECT_EQ(pod->owner_uid, "add86741");
-  EXPECT_EQ(pod->job_uid, "add86741");
+  EXPECT_EQ(pod->name_space, "team");
+  EXPECT_TRUE(pod->labelled);
   EXPECT_EQ(pod->role, "cpu");
   EXPECT_EQ(pod->index, 1);
   EXPECT_EQ(pod->attempt, 2);
@@ -97,6 +98,33 @@ TEST(ProjectPodTest, ReadsARunningPod) {
   EXPECT_EQ(pod->waiting_reason, "");
   EXPECT_EQ(pod->runtime, Runtime::kRunning);
   EXPECT_FALSE(pod->ended());
+}
+
+TEST(ProjectPodTest, AnAttemptThatNoJobCanHaveHadIsNone) {
+  for (const char* label : {"-1", "0", "2147483647", "1000000001", "99999999999", "two", "2 "}) {
+    json pod = json::parse(kPod);
+    pod["metadata"]["labels"]["training.hetero.dev/attempt"] = label;
+    EXPECT_EQ(ProjectPod(pod)->attempt, 0) << label;
+  }
+}
+
+TEST(ProjectPodTest, WhatOnlyAFinalizerHoldsIsToldApart) {
+  json pod = json::parse(kPod);
+  pod["metadata"]["finalizers"] = {"example.com/keep", 7};
+  pod["metadata"]["deletionTimestamp"] = "2026-01-01T10:00:30Z";
+  pod["metadata"]["deletionGracePeriodSeconds"] = 30;
+  EXPECT_FALSE(ProjectPod(pod)->forced);
+  pod["metadata"]["deletionGracePeriodSeconds"] = 0;
+  EXPECT_TRUE(ProjectPod(pod)->forced);
+  EXPECT_EQ(ProjectPod(pod)->waiting_message,
+            "held by finalizers (example.com/keep): who set them has to remove them");
+}
+
+TEST(ProjectPodTest, APodOfAnotherOwnerThanItsLabelSaysIsNotSelectable) {
+  json pod = json::parse(kPod);
+  pod["metadata"]["labels"]["training.hetero.dev/job-uid"] = "somebody-else";
+  EXPECT_FALSE(ProjectPod(pod)->labelled);
+  EXPECT_EQ(ProjectPod(pod)->owner_uid, "add86741");
 }
 
 TEST(ProjectPodTest, TheRuntimeContainerDecidesWhateverASidecarDoes) {
@@ -239,7 +267,7 @@ TEST(ProjectTest, ReadsServiceConfigMapAndNode) {
   EXPECT_EQ(object->name, "vit-head");
   EXPECT_EQ(object->uid, "55");
   EXPECT_EQ(object->owner_uid, "add86741");
-  EXPECT_EQ(object->job_uid, "add86741");
+  EXPECT_EQ(object->name_space, "team");
   EXPECT_TRUE(object->deleting);
   EXPECT_EQ(object->cluster_ip, "10.96.0.7");
   EXPECT_EQ(object->ca_pem, "PEM");

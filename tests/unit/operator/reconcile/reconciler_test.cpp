@@ -189,6 +189,90 @@ TEST(ReconcilerTest, AnExhaustedQuotaIsToldAndNotHammered) {
   EXPECT_TRUE(cluster.Status("vit").Is(ConditionType::kPodsCreated));
 }
 
+TEST(ReconcilerTest, AFullQuotaRefusesOneBatchOfALargeJobAndNotThousands) {
+  FakeCluster cluster;
+  cluster.CreateJob("vit", R"({"roles": [{"name": "head", "type": "Head"},
+                                         {"name": "gpu", "type": "GPUWorker"},
+                                         {"name": "cpu", "type": "CPUWorker", "replicas": 998}]})");
+  cluster.api.SetIntercept([](const kube::Request& request) -> std::optional<kube::Response> {
+    if (request.method != "POST" || request.path.find("/pods") == std::string::npos) return {};
+    return FakeApi::Error(403, "Forbidden", "pods is forbidden: exceeded quota: small");
+  });
+  ASSERT_TRUE(cluster.Settle("vit"));
+  EXPECT_EQ(ReasonOf(cluster.Status("vit"), ConditionType::kPodsCreated), "QuotaExceeded");
+  EXPECT_EQ(CountWrites(cluster.api, "POST", "/pods"), 200);
+  cluster.api.SetIntercept(nullptr);
+  cluster.clock.Advance(std::chrono::seconds(15));
+  cluster.Sync();
+  ASSERT_TRUE(cluster.Pass("vit").ok());
+  EXPECT_THAT(cluster.api.Objects("pods"), SizeIs(1000)) << "batch after batch in one pass";
+}
+
+// A foreign finalizer keeps it there whatever is deleted with however little grace.
+TEST(ReconcilerTest, APodThatAFinalizerHoldsMakesNoSpin) {
+  FakeCluster cluster;
+  cluster.CreateJob("vit");
+  Start(cluster, "vit");
+  cluster.api.Change("pods", "team/vit-cpu-1", [](json& pod) {
+    pod["metadata"]["finalizers"] = {"example.com/keep"};
+    pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z";
+    pod["metadata"]["deletionGracePeriodSeconds"] = 30;
+  });
+  ASSERT_TRUE(cluster.Settle("vit"));
+  cluster.clock.Advance(std::chrono::minutes(2));  // beyond every grace
+  // As the API server does it: the pod is forced, and stays.
+  cluster.api.SetIntercept(
+      [&cluster](const kube::Request& request) -> std::optional<kube::Response> {
+        if (request.method != "DELETE" || request.path.find("vit-cpu-1") == std::string::npos) {
+          return {};
+        }
+        return FakeApi::Held();
+      });
+  const auto calls = [&cluster] {
+    return CountWrites(cluster.api, "POST", "/pods") +
+           CountWrites(cluster.api, "DELETE", "vit-cpu-1");
+  };
+  ASSERT_TRUE(cluster.Settle("vit"));
+  cluster.api.SetIntercept(nullptr);
+  cluster.api.Change("pods", "team/vit-cpu-1",
+                     [](json& pod) { pod["metadata"]["deletionGracePeriodSeconds"] = 0; });
+  const int before = calls();
+  for (int i = 0; i < 60; ++i) {
+    cluster.Sync();
+    const auto result = cluster.Pass("vit");
+    ASSERT_TRUE(result.ok());
+    cluster.clock.Advance(std::chrono::seconds(1));
+  }
+  EXPECT_LE(calls() - before, 1) << "in a minute";
+  cluster.api.Remove("pods", "team/vit-cpu-1");
+  ASSERT_TRUE(cluster.Settle("vit"));
+  EXPECT_THAT(cluster.api.Objects("pods"), SizeIs(4));
+}
+
+// Not every 404 is the end of the namespace: a kind may be missing, or a proxy in between.
+TEST(ReconcilerTest, ACreateThatFindsNothingIsTriedAgainAndTold) {
+  FakeCluster cluster;
+  cluster.CreateJob("vit");
+  std::string message = "the server could not find the requested resource";
+  cluster.api.SetIntercept([&](const kube::Request& request) -> std::optional<kube::Response> {
+    if (request.method != "POST" || request.path.find("/services") == std::string::npos) return {};
+    return FakeApi::Error(404, "NotFound", message);
+  });
+  cluster.Sync();
+  EXPECT_FALSE(cluster.Pass("vit").ok()) << "to be tried again";
+  for (int i = 0; i < 4; ++i) {
+    cluster.Sync();
+    (void)cluster.Pass("vit");
+  }
+  EXPECT_EQ(ReasonOf(cluster.Status("vit"), ConditionType::kPodsCreated), "CreateFailed");
+  EXPECT_THAT(cluster.Status("vit").Find(ConditionType::kPodsCreated)->message,
+              HasSubstr("could not find the requested resource"));
+
+  message = "namespaces \"team\" not found";
+  cluster.Sync();
+  EXPECT_TRUE(cluster.Pass("vit").ok()) << "nothing more to do there";
+}
+
 TEST(ReconcilerTest, ATerminatingNamespaceIsLeftInPeace) {
   FakeCluster cluster;
   cluster.CreateJob("vit");
@@ -249,6 +333,64 @@ TEST(ReconcilerTest, AJobThatIsGoneIsForgotten) {
   cluster.Sync();
   ASSERT_TRUE(cluster.Pass("vit").ok());
   EXPECT_FALSE(cluster.heads.followed.contains("team/vit"));
+}
+
+// Velero leaves the status out unless it is told otherwise (docs/kubernetes.md, Backup and restore).
+TEST(ReconcilerTest, AFinishedJobThatIsRestoredWithoutItsStatusBeginsAnew) {
+  FakeCluster cluster;
+  const std::string uid = cluster.CreateJob("vit");
+  Start(cluster, "vit");
+  cluster.HeadSays("vit", State::kSucceeded);
+  ASSERT_TRUE(cluster.Settle("vit"));
+  cluster.FinishTerminating();
+  ASSERT_TRUE(cluster.Settle("vit"));
+  const json finished = cluster.api.Objects("heterotrainingjobs").at("team/vit");
+  cluster.api.Remove("heterotrainingjobs", "team/vit");
+  ASSERT_TRUE(cluster.Settle("vit"));
+
+  json restored = finished;
+  restored["metadata"].erase("uid");
+  cluster.api.Put("heterotrainingjobs", "team/vit", restored);
+  ASSERT_TRUE(cluster.Settle("vit"));
+  EXPECT_TRUE(cluster.Status("vit").Is(ConditionType::kSucceeded)) << "with its status it is over";
+  EXPECT_THAT(cluster.api.Objects("pods"), SizeIs(0));
+
+  cluster.api.Remove("heterotrainingjobs", "team/vit");
+  ASSERT_TRUE(cluster.Settle("vit"));
+  restored.erase("status");
+  cluster.heads.reports.clear();
+  cluster.api.Put("heterotrainingjobs", "team/vit", restored);
+  ASSERT_TRUE(cluster.Settle("vit"));
+  EXPECT_FALSE(cluster.Status("vit").finished());
+  EXPECT_EQ(cluster.Status("vit").attempt, 1);
+  EXPECT_THAT(cluster.api.Objects("pods"), SizeIs(4));
+}
+
+// An operator of another release or namespace takes over: resuming makes what names it anew.
+TEST(ReconcilerTest, ResumeAdmitsTheOperatorOfNow) {
+  FakeCluster cluster;
+  cluster.CreateJob("vit");
+  Start(cluster, "vit");
+  const auto policy = [&cluster] {
+    return cluster.api.Objects("networkpolicies").at("team/vit").dump();
+  };
+  EXPECT_THAT(policy(), HasSubstr("hetero-system"));
+  cluster.settings.operator_namespace = "elsewhere";
+  cluster.Restart();
+  ASSERT_TRUE(cluster.Settle("vit"));
+  EXPECT_THAT(policy(), HasSubstr("hetero-system")) << "running jobs keep what they have";
+  for (const bool suspend : {true, false}) {
+    cluster.api.Change("heterotrainingjobs", "team/vit", [suspend](json& job) {
+      job["spec"]["runPolicy"]["suspend"] = suspend;
+      job["metadata"]["generation"] = suspend ? 2 : 3;
+    });
+    ASSERT_TRUE(cluster.Settle("vit"));
+    cluster.FinishTerminating();
+    cluster.clock.Advance(Expectations::kPatience);
+    ASSERT_TRUE(cluster.Settle("vit"));
+  }
+  EXPECT_THAT(policy(), HasSubstr("elsewhere"));
+  EXPECT_THAT(cluster.api.Objects("pods"), SizeIs(4));
 }
 
 TEST(ReconcilerTest, StopStartsNoCall) {

@@ -1,0 +1,69 @@
+#include "operator/plan/refusals.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "api/labels.h"
+#include "api/unsupported_fields.h"
+#include "operator/children/children.h"
+
+namespace hetero::plan {
+namespace {
+
+std::string TooManyPods(const Pass& pass) {
+  int64_t most = 0;
+  for (const api::Role& role : pass.spec.roles) {
+    const bool scales =
+        pass.spec.autoscaling == api::Switch::kEnabled && role.type == api::RoleType::kCpuWorker;
+    most +=
+        scales ? std::max(role.replicas, role.max_replicas.value_or(role.replicas)) : role.replicas;
+  }
+  if (most <= pass.settings.max_pods) return "";
+  return absl::StrCat("spec.roles: the job has up to ", most,
+                      " pods, and this operator makes at most ", pass.settings.max_pods,
+                      " for one job; ask for fewer, or have its "
+                      "administrator raise --max-pods-per-job (jobs.maxPods in the chart)");
+}
+
+std::string Queue(const Pass& pass) {
+  if (!pass.metadata.labels.contains(api::kQueueLabel)) return "";
+  return absl::StrCat("metadata.labels[", api::kQueueLabel,
+                      "]: queues are not supported yet; remove the label, and have a ResourceQuota "
+                      "or runPolicy.suspend hold the job back");
+}
+
+std::string NoCuda(const Pass& pass, size_t role_index) {
+  const api::Role& role = pass.spec.roles[role_index];
+  const int32_t gpus = role.gpus_per_replica.value_or(1);
+  if (role.type != api::RoleType::kGpuWorker || gpus == 0 || pass.settings.trainer_has_cuda ||
+      children::NamesRuntimeImage(role)) {
+    return "";
+  }
+  return absl::StrCat(
+      "spec.roles[", role_index, "].gpusPerReplica: ", gpus,
+      " asks for GPUs, and the trainer image ", pass.settings.trainer_image,
+      " has no CUDA; set it to 0 to train on the CPU, name an image "
+      "with CUDA in the role's template, or have the operator's administrator configure one "
+      "(jobs.trainerImage and jobs.trainerCuda in the chart)");
+}
+
+}  // namespace
+
+std::vector<std::string> Refusals(const Pass& pass) {
+  std::vector<std::string> refusals;
+  const auto add = [&refusals](std::string refusal) {
+    if (!refusal.empty()) refusals.push_back(std::move(refusal));
+  };
+  for (const api::FieldError& error : api::UnsupportedFields(pass.object.job)) {
+    add(absl::StrCat(error.path, ": ", error.reason));
+  }
+  for (const children::TemplateError& error : children::CheckTemplates(pass.object.job)) {
+    add(absl::StrCat(error.path, ": ", error.reason));
+  }
+  add(Queue(pass));
+  add(TooManyPods(pass));
+  for (size_t i = 0; i < pass.spec.roles.size(); ++i) add(NoCuda(pass, i));
+  return refusals;
+}
+
+}  // namespace hetero::plan
