@@ -88,6 +88,9 @@ absl::Status Run(OperatorOptions options, std::stop_token signal) {
   metrics::HttpEndpoint http(registry);
   http.SetReadiness([&] { return manager.Ready(); });
   HETERO_RETURN_IF_ERROR(http.Start(options.metrics_address, options.metrics_port));
+  metrics::HttpEndpoint probes;
+  probes.SetReadiness([&] { return manager.Ready(); });
+  HETERO_RETURN_IF_ERROR(probes.Start(options.probes_address, options.probes_port));
 
   view.AddTo(manager);
   manager.SetElection(

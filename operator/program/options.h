@@ -40,8 +40,10 @@ struct OperatorOptions {
   children::Settings settings;
 
   // Observation
-  std::string metrics_address = "0.0.0.0";
+  std::string metrics_address;  // empty: all
   int metrics_port = 8080;
+  std::string probes_address;  // empty: all
+  int probes_port = 8081;
   log::Level log_level = log::Level::kInfo;
 };
 

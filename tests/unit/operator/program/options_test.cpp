@@ -57,7 +57,10 @@ TEST_F(OptionsTest, Defaults) {
   EXPECT_EQ(options_.lease_name, "hetero-operator");
   EXPECT_EQ(options_.lease_duration, seconds(15));
   EXPECT_EQ(options_.metrics_address, "0.0.0.0");
+  EXPECT_EQ(options_.metrics_address, "");
   EXPECT_EQ(options_.metrics_port, 8080);
+  EXPECT_EQ(options_.probes_address, "");
+  EXPECT_EQ(options_.probes_port, 8081);
   EXPECT_EQ(options_.workers, 8);
   EXPECT_EQ(options_.qps, 200);
   EXPECT_EQ(options_.burst, 400);
@@ -95,6 +98,7 @@ TEST_F(OptionsTest, EveryFlagOnTheCommandLine) {
                    "--node-lost-grace=2m",
                    "--pod-kill-grace=4m",
                    "--metrics-listen=[::1]:0",
+                   "--probes-listen=127.0.0.1:9",
                    "--log-level=debug"}),
             std::nullopt)
       << err_.str();
@@ -125,6 +129,8 @@ TEST_F(OptionsTest, EveryFlagOnTheCommandLine) {
   EXPECT_EQ(options_.settings.pod_kill_grace, minutes(4));
   EXPECT_EQ(options_.metrics_address, "::1");
   EXPECT_EQ(options_.metrics_port, 0);
+  EXPECT_EQ(options_.probes_address, "127.0.0.1");
+  EXPECT_EQ(options_.probes_port, 9);
   EXPECT_EQ(options_.log_level, log::Level::kDebug);
 }
 
@@ -169,7 +175,8 @@ TEST_F(OptionsTest, MistakesNameTheFlagAndTheRemedy) {
       {"--burst=0", "--burst"},
       {"--qps=0", "--qps"},
       {"--parallelism=many", "--parallelism"},
-      {"--metrics-listen=8080", "--metrics-listen: '8080' is not an address such as 0.0.0.0:8080"},
+      {"--metrics-listen=8080", "--metrics-listen: '8080' is not an address such as :8080"},
+      {"--probes-listen=8081", "--probes-listen: '8081' is not an address such as :8080"},
       {"--metrics-listen=a:65536", "--metrics-listen"},
       {"--metrics-listen=::1:80", "--metrics-listen"},
       {"--image-pull-policy=Sometimes", "--image-pull-policy"},
