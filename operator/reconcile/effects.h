@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -45,9 +46,9 @@ class EffectRunner {
   EffectRunner(kube::Client& client, base::Clock& clock, const kube::Store<plan::ObservedJob>& jobs,
                Heads& heads, const OperatorIdentity& identity, int parallelism);
 
-  // All effects of one stage, several at once; outcomes in their order.
-  std::vector<Outcome> RunStage(const plan::Stage& stage, const plan::ObservedJob& job,
-                                std::stop_token stop);
+  // Effects of one stage, several at once; outcomes in their order.
+  std::vector<Outcome> RunTogether(std::span<const plan::Effect> effects,
+                                   const plan::ObservedJob& job, std::stop_token stop);
 
  private:
   Outcome Run(const plan::CreateChild& effect, const plan::ObservedJob& job);

@@ -14,12 +14,26 @@ namespace {
 // A create that only fails for the moment is not worth a word in the status at once.
 constexpr int kFailedCreatesToTell = 3;
 constexpr base::Duration kUsualGrace = std::chrono::seconds(30);
+// Of one job before others have their turn: about a second of the client's default rate.
+constexpr size_t kEffectsOfAPass = 200;
+constexpr base::Duration kAfterTheOthers = std::chrono::milliseconds(1);
 
-bool Creates(const plan::Stage& stage) {
-  return std::any_of(stage.begin(), stage.end(), [](const plan::Effect& effect) {
+bool Creates(std::span<const plan::Effect> effects) {
+  return std::any_of(effects.begin(), effects.end(), [](const plan::Effect& effect) {
     return std::holds_alternative<plan::CreateChild>(effect) ||
            std::holds_alternative<plan::CreateTrust>(effect);
   });
+}
+
+// As many of `stage` as the pass may still carry out. What is told to the head of a process goes
+// with the deletion before it, which is not planned a second time.
+std::span<const plan::Effect> Part(const plan::Stage& stage, size_t left) {
+  size_t count = std::min(stage.size(), left);
+  while (count > 0 && count < stage.size() &&
+         std::holds_alternative<plan::ReportExit>(stage[count])) {
+    ++count;
+  }
+  return {stage.data(), count};
 }
 
 }  // namespace
@@ -34,9 +48,10 @@ PlanExecutor::PlanExecutor(kube::Client& client, base::Clock& clock,
     : clock_(clock), effects_(client, clock, jobs, heads, identity, parallelism) {}
 
 // How long what the API has refused is not to be tried again; zero: nothing holds this stage.
-base::Duration PlanExecutor::CreatesHeld(const plan::Stage& stage, const plan::ObservedJob& job,
+base::Duration PlanExecutor::CreatesHeld(std::span<const plan::Effect> effects,
+                                         const plan::ObservedJob& job,
                                          const JobMemory& memory) const {
-  if (!Creates(stage) || memory.refused_generation != job.generation) return {};
+  if (!Creates(effects) || memory.refused_generation != job.generation) return {};
   return memory.create_from - clock_.Now();
 }
 
@@ -44,13 +59,20 @@ absl::Status PlanExecutor::CarryOut(const std::string& key, const plan::Plan& pl
                                     const plan::Observed& observed, JobMemory& memory,
                                     std::optional<base::Duration>& again, std::stop_token stop) {
   bool creates = false;
+  size_t left = kEffectsOfAPass;
   for (const plan::Stage& stage : plan.stages) {
+    const std::span<const plan::Effect> part = Part(stage, left);
+    if (part.empty()) {
+      Sooner(again, kAfterTheOthers);
+      return absl::OkStatus();
+    }
+    left -= std::min(left, part.size());
     if (const base::Duration held = CreatesHeld(stage, *observed.job, memory);
         held > base::Duration::zero()) {
       Sooner(again, held);
       return absl::OkStatus();
     }
-    const std::vector<Outcome> outcomes = effects_.RunStage(stage, *observed.job, stop);
+    const std::vector<Outcome> outcomes = effects_.RunTogether(part, *observed.job, stop);
     int pods_created = 0;
     for (const Outcome& outcome : outcomes) {
       Remember(outcome, observed, memory);
@@ -63,6 +85,10 @@ absl::Status PlanExecutor::CarryOut(const std::string& key, const plan::Plan& pl
     const bool done = std::all_of(outcomes.begin(), outcomes.end(),
                                   [](const Outcome& outcome) { return outcome.ok(); });
     if (!done) return Judge(key, Creates(stage), outcomes, *observed.job, memory, again);
+    if (part.size() < stage.size()) {
+      Sooner(again, kAfterTheOthers);
+      return absl::OkStatus();
+    }
   }
   if (creates) {
     // The condition that told of the trouble is to be corrected.
