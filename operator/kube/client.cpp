@@ -303,7 +303,8 @@ absl::Status Client::Watch(const Resource& resource, const std::string& name_spa
     return in_stream.ok();
   };
   const base::Duration guard = options.timeout + kWatchGrace;
-  const absl::Status ended = impl_->Stream(request, guard, guard, on_line, std::move(stop));
+  const absl::Status ended =
+      impl_->Stream(request, options.silence, guard, on_line, std::move(stop));
   return in_stream.ok() ? ended : in_stream;
 }
 

@@ -54,6 +54,8 @@ struct WatchOptions {
   std::string resource_version;
   base::Duration timeout =
       std::chrono::seconds(290);  // asked of the server; the client's own guard is 10 s later
+  // Of a server that is there: it sends a bookmark a minute, to within 2 s.
+  base::Duration silence = std::chrono::seconds(75);
 };
 
 enum class Propagation { kBackground, kForeground, kOrphan };
@@ -118,7 +120,8 @@ class Client {
                                 std::stop_token stop = {});
 
   // Events until the server ends the watch (OK) or an error. An ERROR event becomes the error of
-  // its code, 410 thus kOutOfRange. `type` is ADDED, MODIFIED, DELETED or BOOKMARK.
+  // its code, 410 thus kOutOfRange. kDeadlineExceeded: it was opened and then nothing came for as
+  // long as `silence`. `type` is ADDED, MODIFIED, DELETED or BOOKMARK.
   using OnEvent = std::function<void(std::string_view type, nlohmann::json object)>;
   absl::Status Watch(const Resource& resource, const std::string& name_space,
                      const WatchOptions& options, const OnEvent& on_event, std::stop_token stop);
