@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <stop_token>
@@ -90,6 +91,10 @@ class Client {
   Client(Transport& transport, base::Clock& clock, metrics::Registry& registry, Options options);
   ~Client();
 
+  // The same client, with the same limits, whose calls all end with `stop` as with their own: for a
+  // part of the program that must not outlast it. Lives as long as it likes.
+  Client Until(std::stop_token stop) const;
+
   absl::StatusOr<nlohmann::json> Get(const Resource& resource, const ObjectKey& key,
                                      std::stop_token stop = {});
   // One page.
@@ -132,7 +137,10 @@ class Client {
 
  private:
   struct Impl;
-  std::unique_ptr<Impl> impl_;
+  Client(std::shared_ptr<Impl> impl, std::stop_token until);
+
+  std::shared_ptr<Impl> impl_;
+  std::stop_token until_;
 };
 
 // A create refused because the namespace's ResourceQuota is used up.
