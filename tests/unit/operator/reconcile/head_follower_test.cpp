@@ -28,15 +28,17 @@ class StatusServer : public v1::Status::CallbackService {
  public:
   explicit StatusServer(
       std::shared_ptr<grpc::ServerCredentials> credentials = grpc::InsecureServerCredentials(),
-      int port = 0)
-      : current_() {
+      int port = 0, std::string host = "127.0.0.1")
+      : host_(std::move(host)), current_() {
     grpc::ServerBuilder builder;
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-    builder.AddListeningPort("127.0.0.1:" + std::to_string(port), std::move(credentials), &port_);
+    builder.AddListeningPort(host_ + ":" + std::to_string(port), std::move(credentials), &port_);
     builder.RegisterService(this);
     server_ = builder.BuildAndStart();
   }
+  bool listens() const { return server_ != nullptr && port_ > 0; }
   ~StatusServer() override {
+    if (!listens()) return;
     {
       const std::lock_guard lock(mutex_);
       for (Watcher* watcher : watchers_) watcher->End();
@@ -46,7 +48,7 @@ class StatusServer : public v1::Status::CallbackService {
   }
 
   int port() const { return port_; }
-  std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+  std::string address() const { return host_ + ":" + std::to_string(port_); }
 
   void Say(v1::JobStatus status) {
     const std::lock_guard lock(mutex_);
@@ -118,6 +120,7 @@ class StatusServer : public v1::Status::CallbackService {
     return reactor;
   }
 
+  const std::string host_;
   std::mutex mutex_;  // guards what follows
   v1::JobStatus current_;
   std::vector<Watcher*> watchers_;
@@ -199,6 +202,13 @@ TEST_F(HeadFollowerTest, HearsAHeadAndForgetsIt) {
   follower_->Follow("a/x", std::nullopt);
   EXPECT_EQ(follower_->Report("a/x"), std::nullopt);
   EXPECT_EQ(follower_->streams(), 0u);
+}
+
+TEST_F(HeadFollowerTest, HearsAHeadOfAnIpv6Cluster) {
+  StatusServer server(grpc::InsecureServerCredentials(), 0, "[::1]");
+  if (!server.listens()) GTEST_SKIP() << "this machine has no ::1: IPv6 is NOT TESTED";
+  follower_->Follow("a/x", Target(server));
+  EXPECT_TRUE(WaitForState("a/x", State::kWaiting));
 }
 
 TEST_F(HeadFollowerTest, ProgressIsNotAnnouncedWithEveryMessage) {
