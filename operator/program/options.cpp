@@ -51,7 +51,13 @@ class Flags {
     AddCapacity();
     AddJobs();
     AddObservation();
-    for (CLI::Option* option : app_.get_options()) NameInEnvironment(*option);
+    for (CLI::Option* option : app_.get_options()) {
+      NameInEnvironment(*option);
+      // Whoever adds flags to those of the chart means to override them. Lists are added up.
+      if (option->get_items_expected_max() == 1) {
+        option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+      }
+    }
     app_.callback([this] { Check(); });
   }
 

@@ -10,7 +10,8 @@
 #include "operator/children/settings.h"
 
 // The command line of hetero-operator. Each flag can also come from the environment:
-// --lease-name is HETERO_OPERATOR_LEASE_NAME. The command line wins.
+// --lease-name is HETERO_OPERATOR_LEASE_NAME. The command line wins, and of a flag that is given
+// more than once the last; lists are added up.
 namespace hetero::program {
 
 struct OperatorOptions {

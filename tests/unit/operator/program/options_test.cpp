@@ -154,6 +154,20 @@ TEST_F(OptionsTest, TheEnvironmentSetsWhatTheCommandLineDoesNot) {
   EXPECT_THAT(options_.identity, testing::StartsWith("hetero-operator-abc_"));
 }
 
+// The chart passes its own before extraArgs; the operator would not start with both.
+TEST_F(OptionsTest, OfAFlagThatIsGivenTwiceTheLastCounts) {
+  ASSERT_EQ(Parse({"--workers=8", "--metrics-listen=:8080", "--lease-duration=15s",
+                   "--leader-elect", "--image-pull-secret=a", "--workers=2", "--metrics-listen=:9",
+                   "--no-leader-elect", "--lease-duration=20s", "--image-pull-secret=b"}),
+            std::nullopt)
+      << err_.str();
+  EXPECT_EQ(options_.workers, 2);
+  EXPECT_EQ(options_.metrics_port, 9);
+  EXPECT_EQ(options_.lease_duration, seconds(20));
+  EXPECT_FALSE(options_.leader_elect);
+  EXPECT_THAT(options_.settings.image_pull_secrets, ElementsAre("a", "b"));
+}
+
 TEST_F(OptionsTest, AMistakeInTheEnvironmentIsOneToo) {
   SetEnv("HETERO_OPERATOR_LEASE_DURATION", "soon");
   EXPECT_THAT(Mistake({}), HasSubstr("--lease-duration: 'soon' is not a positive duration"));
