@@ -36,20 +36,27 @@ Socket Listen(const addrinfo& address) {
   return listener;
 }
 
-Socket ListenOnAny(const std::string& host, int port, std::string& why) {
+struct Failure {
+  std::string why;
+  bool no_such_family = false;
+};
+
+Socket ListenOnOne(const std::string& host, int port, Failure& failure) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
   addrinfo* found = nullptr;
   if (getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found) != 0) {
-    why = "the address is not known";
+    failure = {.why = "the address is not known"};
     return {};
   }
   const std::unique_ptr<addrinfo, FreeAddresses> list(found);
   for (const addrinfo* address = found; address != nullptr; address = address->ai_next) {
     Socket listener = Listen(*address);
     if (listener.open()) return listener;
-    why = std::strerror(errno);
+    const int error = errno;
+    failure = {.why = std::strerror(error),
+               .no_such_family = error == EAFNOSUPPORT || error == EADDRNOTAVAIL};
   }
   return {};
 }
@@ -68,18 +75,15 @@ Socket::~Socket() {
 }
 
 absl::StatusOr<Socket> ListenOn(const std::string& host, int port) {
-  std::string why;
-  Socket listener;
-  if (MeansAll(host)) {
-    // An IPv6 socket takes IPv4 callers too. A machine without IPv6 has only the other one.
-    listener = ListenOnAny("::", port, why);
-    if (!listener.open()) listener = ListenOnAny("0.0.0.0", port, why);
-  } else {
-    listener = ListenOnAny(host, port, why);
+  Failure failure;
+  // An IPv6 socket takes IPv4 callers too. A machine without IPv6 has only the other one.
+  Socket listener = ListenOnOne(MeansAll(host) ? "::" : host, port, failure);
+  if (!listener.open() && MeansAll(host) && failure.no_such_family) {
+    listener = ListenOnOne("0.0.0.0", port, failure);
   }
   if (listener.open()) return listener;
   return absl::UnavailableError("cannot listen on " + (host.empty() ? "all addresses" : host) +
-                                " port " + std::to_string(port) + ": " + why +
+                                " port " + std::to_string(port) + ": " + failure.why +
                                 "; choose another port, or 0 for any free one");
 }
 

@@ -22,15 +22,16 @@ struct Entry {
   fs::path folder;
 };
 
-struct File {
+struct ConfigFile {
   std::string path;
   YAML::Node root;
 };
-using Files = std::vector<File>;
+using ConfigFiles = std::vector<ConfigFile>;
 
 // "a, b", for messages.
-std::string Names(const Files& files) {
-  return absl::StrJoin(files, ", ", [](std::string* out, const File& file) { *out += file.path; });
+std::string Names(const ConfigFiles& files) {
+  return absl::StrJoin(files, ", ",
+                       [](std::string* out, const ConfigFile& file) { *out += file.path; });
 }
 
 // Empty when it is missing or null. yaml-cpp's exceptions are caught in KubeconfigAccess.
@@ -45,10 +46,10 @@ YAML::Node MapAt(const YAML::Node& node, const char* key) {
 }
 
 // The first entry called `name` in the lists `list`; its content stands under `key`.
-absl::StatusOr<Entry> Find(const Files& files, const char* list, const char* key,
+absl::StatusOr<Entry> Find(const ConfigFiles& files, const char* list, const char* key,
                            const std::string& name) {
   const std::string what = std::string(": ") + key + " \"" + name + "\"";
-  for (const File& file : files) {
+  for (const ConfigFile& file : files) {
     const YAML::Node entries = MapAt(file.root, list);
     if (!entries.IsSequence()) continue;
     for (const YAML::Node& entry : entries) {
@@ -59,8 +60,8 @@ absl::StatusOr<Entry> Find(const Files& files, const char* list, const char* key
   return absl::NotFoundError(Names(files) + what + " is not in " + list);
 }
 
-std::string CurrentContext(const Files& files) {
-  for (const File& file : files) {
+std::string CurrentContext(const ConfigFiles& files) {
+  for (const ConfigFile& file : files) {
     std::string name = TextAt(file.root, "current-context");
     if (!name.empty()) return name;
   }
@@ -160,7 +161,7 @@ absl::Status ReadUser(base::Clock& clock, const Entry& user, ClusterAccess& acce
   return absl::Status(usable.code(), user.where + ": " + std::string(usable.message()));
 }
 
-absl::StatusOr<ClusterAccess> Read(base::Clock& clock, const Files& files,
+absl::StatusOr<ClusterAccess> Read(base::Clock& clock, const ConfigFiles& files,
                                    const std::string& context_name) {
   const std::string name = context_name.empty() ? CurrentContext(files) : context_name;
   if (name.empty()) {
@@ -189,7 +190,7 @@ absl::StatusOr<ClusterAccess> Read(base::Clock& clock, const Files& files,
 absl::StatusOr<ClusterAccess> KubeconfigAccess(base::Clock& clock,
                                                const std::vector<std::string>& files,
                                                const std::string& context) {
-  Files read;
+  ConfigFiles read;
   std::string at;  // what an exception of yaml-cpp's is about
   try {
     for (const std::string& file : files) {

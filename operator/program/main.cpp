@@ -81,13 +81,6 @@ absl::Status Run(OperatorOptions options, std::stop_token signal) {
   std::stop_source end;
   const std::stop_callback on_signal(signal, [&] { end.request_stop(); });
   controller::Manager manager(clock, {.stop_timeout = kStopTimeout});
-  metrics::HttpEndpoint http(registry);
-  http.SetReadiness([&] { return manager.Ready(); });
-  HETERO_RETURN_IF_ERROR(http.Start(options.metrics_address, options.metrics_port));
-  metrics::HttpEndpoint probes;
-  probes.SetReadiness([&] { return manager.Ready(); });
-  HETERO_RETURN_IF_ERROR(probes.Start(options.probes_address, options.probes_port));
-
   view.AddTo(manager);
   manager.SetElection(
       [&](std::stop_token stop) {
@@ -121,6 +114,12 @@ absl::Status Run(OperatorOptions options, std::stop_token signal) {
     });
     jobs.Run(view.stores(), *identity, stop);
   });
+  metrics::HttpEndpoint http(registry);
+  http.SetReadiness([&] { return manager.Ready(); });
+  HETERO_RETURN_IF_ERROR(http.Start(options.metrics_address, options.metrics_port));
+  metrics::HttpEndpoint probes;
+  probes.SetReadiness([&] { return manager.Ready(); });
+  HETERO_RETURN_IF_ERROR(probes.Start(options.probes_address, options.probes_port));
   const std::jthread memory([&](std::stop_token stop) { KeepMemorySmall(clock, std::move(stop)); });
 
   const absl::Status status = manager.Start(end.get_token());

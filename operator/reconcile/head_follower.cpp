@@ -32,7 +32,7 @@ bool StreamServes(const plan::HeadTarget& old, int64_t takes, plan::HeadTarget n
   return fits && now == old;
 }
 
-void LogEnd(const std::string& key, const grpc::Status& status) {
+void LogStreamEnd(const std::string& key, const grpc::Status& status) {
   if (status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED) {
     log::Warning("a head sends a larger status than its job can have; look at the head's image",
                  {{"job", key}, {"error", status.error_message()}});
@@ -261,7 +261,7 @@ void HeadFollower::Impl::Ended(const std::string& key, uint64_t serial,
   const std::optional<FollowedHead::End> end =
       known == nullptr ? std::nullopt : known->Ended(serial);
   if (end) {
-    LogEnd(key, status);
+    LogStreamEnd(key, status);
     const base::MutexLock lock(mutex);
     if (Entry* entry = closing ? nullptr : Find(key, serial); entry != nullptr) {
       LetGo(std::move(entry->stream));
