@@ -32,8 +32,10 @@ bool StreamServes(const plan::HeadTarget& old, int64_t takes, plan::HeadTarget n
   return fits && now == old;
 }
 
-void LogStreamEnd(const std::string& key, const grpc::Status& status) {
-  if (status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED) {
+// `first`: since the head was last heard for a while. A warning each time would be its to fill the
+// log with.
+void LogStreamEnd(const std::string& key, const grpc::Status& status, bool first) {
+  if (first && status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED) {
     log::Warning("a head sends a larger status than its job can have; look at the head's image",
                  {{"job", key}, {"error", status.error_message()}});
   } else {
@@ -261,9 +263,9 @@ void HeadFollower::Impl::Ended(const std::string& key, uint64_t serial,
   const std::optional<FollowedHead::End> end =
       known == nullptr ? std::nullopt : known->Ended(serial);
   if (end) {
-    LogStreamEnd(key, status);
     const base::MutexLock lock(mutex);
     if (Entry* entry = closing ? nullptr : Find(key, serial); entry != nullptr) {
+      LogStreamEnd(key, status, entry->backoff.attempts() == 0);
       LetGo(std::move(entry->stream));
       entry->stream = nullptr;
       // A head whose job has ended has said all, and its pod goes; another pod is another target.
