@@ -2,14 +2,14 @@
 
 #include <httplib.h>
 
-#include <atomic>
-#include <cerrno>
+#include <algorithm>
 #include <cstring>
+#include <optional>
 #include <thread>
 #include <utility>
 
-#include "base/clock.h"
 #include "base/mutex.h"
+#include "base/status_macros.h"
 #include "base/thread.h"
 
 namespace hetero::metrics {
@@ -24,15 +24,52 @@ HttpRequest ToRequest(const httplib::Request& from) {
   return request;
 }
 
-// httplib's default is SO_REUSEPORT, with which two processes would share a port unnoticed.
-void ReuseAddressOnly(socket_t socket) {
-  const int yes = 1;
-  setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-}
+// A request that has arrived in full, and the answer to it.
+class Exchange : public httplib::Stream {
+ public:
+  explicit Exchange(const std::string& request) : request_(request) {}
+
+  bool is_readable() const override { return read_ < request_.size(); }
+  bool is_writable() const override { return true; }
+  ssize_t read(char* to, size_t size) override {
+    const size_t count = std::min(size, request_.size() - read_);
+    std::memcpy(to, request_.data() + read_, count);
+    read_ += count;
+    return static_cast<ssize_t>(count);
+  }
+  ssize_t write(const char* from, size_t size) override {
+    answer_.append(from, size);
+    return static_cast<ssize_t>(size);
+  }
+  void get_remote_ip_and_port(std::string&, int&) const override {}
+  void get_local_ip_and_port(std::string&, int&) const override {}
+  socket_t socket() const override { return INVALID_SOCKET; }
+
+  std::string TakeAnswer() { return std::move(answer_); }
+
+ private:
+  const std::string& request_;
+  size_t read_ = 0;
+  std::string answer_;
+};
+
+// httplib's reading of requests and writing of answers, without its sockets and threads: it has a
+// thread wait for each caller, for as long as that one sends a byte every few seconds.
+class Requests : public httplib::Server {
+ public:
+  std::string Answer(const std::string& request) {
+    Exchange exchange(request);
+    bool closed = false;
+    process_request(exchange, /*close_connection=*/true, closed, nullptr);
+    return exchange.TakeAnswer();
+  }
+};
 
 }  // namespace
 
 struct HttpEndpoint::Impl {
+  explicit Impl(HttpLimits given) : limits(given) {}
+
   absl::Status Ready() {
     Readiness current;
     {
@@ -42,29 +79,20 @@ struct HttpEndpoint::Impl {
     return current ? current() : absl::OkStatus();
   }
 
-  httplib::Server server;
-  std::stop_source streams;
+  const HttpLimits limits;
+  Requests requests;
   base::Mutex mutex;
   Readiness readiness ABSL_GUARDED_BY(mutex);
   int port = 0;
-  std::atomic<bool> ended{false};
+  std::optional<HttpConnections> connections;
   std::jthread thread;
 };
 
-HttpEndpoint::HttpEndpoint(const Registry& registry, int threads)
-    : impl_(std::make_unique<Impl>()) {
-  httplib::Server& server = impl_->server;
-  server.new_task_queue = [threads] { return new httplib::ThreadPool(threads); };
-  server.set_socket_options(ReuseAddressOnly);
-  // An idle connection would hold a thread, and Stop(), for seconds.
-  server.set_keep_alive_max_count(1);
-  server.Get("/metrics", [&registry](const httplib::Request&, httplib::Response& response) {
-    response.set_content(registry.Text(), "text/plain; version=0.0.4; charset=utf-8");
-  });
-  server.Get("/healthz", [](const httplib::Request&, httplib::Response& response) {
+HttpEndpoint::HttpEndpoint(HttpLimits limits) : impl_(std::make_unique<Impl>(limits)) {
+  impl_->requests.Get("/healthz", [](const httplib::Request&, httplib::Response& response) {
     response.set_content("ok\n", kPlainText);
   });
-  server.Get("/readyz", [this](const httplib::Request&, httplib::Response& response) {
+  impl_->requests.Get("/readyz", [this](const httplib::Request&, httplib::Response& response) {
     const absl::Status status = impl_->Ready();
     response.status = status.ok() ? 200 : 503;
     response.set_content((status.ok() ? "ready" : std::string(status.message())) + "\n",
@@ -72,33 +100,21 @@ HttpEndpoint::HttpEndpoint(const Registry& registry, int threads)
   });
 }
 
+HttpEndpoint::HttpEndpoint(const Registry& registry, HttpLimits limits) : HttpEndpoint(limits) {
+  impl_->requests.Get(
+      "/metrics", [&registry](const httplib::Request&, httplib::Response& response) {
+        response.set_content(registry.Text(), "text/plain; version=0.0.4; charset=utf-8");
+      });
+}
+
 HttpEndpoint::~HttpEndpoint() { Stop(); }
 
 void HttpEndpoint::Handle(const std::string& path, Handler handler) {
-  impl_->server.Get(path, [handler = std::move(handler)](const httplib::Request& request,
-                                                         httplib::Response& response) {
+  impl_->requests.Get(path, [handler = std::move(handler)](const httplib::Request& request,
+                                                           httplib::Response& response) {
     const HttpResponse answer = handler(ToRequest(request));
     response.status = answer.status;
     response.set_content(answer.body, answer.content_type);
-  });
-}
-
-void HttpEndpoint::HandleStream(const std::string& path, const std::string& content_type,
-                                std::function<NextChunk()> open) {
-  impl_->server.Get(path, [this, content_type, open = std::move(open)](
-                              const httplib::Request&, httplib::Response& response) {
-    response.set_header("Cache-Control", "no-cache");
-    response.set_chunked_content_provider(
-        content_type,
-        [next = open(), stop = impl_->streams.get_token()](size_t, httplib::DataSink& sink) {
-          const std::optional<std::string> chunk =
-              stop.stop_requested() ? std::nullopt : next(stop);
-          if (!chunk) {
-            sink.done();
-            return true;
-          }
-          return chunk->empty() || sink.write(chunk->data(), chunk->size());
-        });
   });
 }
 
@@ -108,34 +124,23 @@ void HttpEndpoint::SetReadiness(Readiness readiness) {
 }
 
 absl::Status HttpEndpoint::Start(const std::string& address, int port) {
-  errno = 0;
-  const int bound = port == 0 ? impl_->server.bind_to_any_port(address)
-                    : impl_->server.bind_to_port(address, port) ? port
-                                                                : -1;
-  if (bound < 0) {
-    const std::string reason = errno != 0 ? std::strerror(errno) : "the address is not known";
-    return absl::UnavailableError("cannot listen on " + address + " port " + std::to_string(port) +
-                                  ": " + reason + "; choose another port, or 0 for any free one");
-  }
-  impl_->port = bound;
-  impl_->thread = std::jthread([this] {
+  HETERO_ASSIGN_OR_RETURN(base::Socket listener, base::ListenOn(address, port));
+  impl_->port = base::PortOf(listener);
+  impl_->connections.emplace(
+      std::move(listener), impl_->limits,
+      [this](const std::string& request) { return impl_->requests.Answer(request); });
+  impl_->thread = std::jthread([this](std::stop_token stop) {
     base::SetThreadName("http");
-    impl_->server.listen_after_bind();
-    impl_->ended = true;
+    impl_->connections->Run(std::move(stop));
   });
-  // httplib ignores a stop that comes before it runs.
-  while (!impl_->server.is_running() && !impl_->ended) {
-    base::Clock::Real().SleepFor(std::chrono::microseconds(100));
-  }
   return absl::OkStatus();
 }
 
 int HttpEndpoint::port() const { return impl_->port; }
 
 void HttpEndpoint::Stop() {
-  impl_->streams.request_stop();
   if (!impl_->thread.joinable()) return;
-  impl_->server.stop();
+  impl_->thread.request_stop();
   impl_->thread.join();
 }
 

@@ -137,7 +137,8 @@ std::optional<int> ParseOptions(int argc, const char* const* argv, std::ostream&
   app.set_version_flag("--version", "kubectl-hetero " + base::DescribeVersion());
   app.require_subcommand(1);
   app.add_option("-n,--namespace", options.name_space, "Default: the context's")->type_name("NAME");
-  app.add_option("--kubeconfig", options.kubeconfig, "Default: $KUBECONFIG, ~/.kube/config")
+  app.add_option("--kubeconfig", options.kubeconfig,
+                 "Default: $KUBECONFIG, ~/.kube/config, a pod's own")
       ->type_name("FILE");
   app.add_option("--context", options.context, "Default: the current one")->type_name("NAME");
   AddVerbs(app, options);

@@ -61,7 +61,7 @@ struct Controller::Impl {
       queue.AddAfter(key, *result.requeue_after);
       metrics.requeue_after.Add();
     } else {
-      queue.AddRateLimited(key);
+      queue.AddAgain(key);
       metrics.requeue.Add();
     }
   }

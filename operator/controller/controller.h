@@ -17,7 +17,8 @@ namespace hetero::controller {
 class Controller {
  public:
   struct Result {
-    // Zero or less: at once, but with the rate limit of failures, so that no key can spin.
+    // Zero or less: at once, but longer each time it is asked for again, so that no key can spin.
+    // It takes nothing from the limit that the failures of all keys share.
     std::optional<base::Duration> requeue_after;
   };
   using Reconcile =

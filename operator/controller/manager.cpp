@@ -1,5 +1,6 @@
 #include "operator/controller/manager.h"
 
+#include <exception>
 #include <list>
 #include <optional>
 #include <set>
@@ -46,10 +47,24 @@ struct Manager::Impl {
     }
   }
 
+  // An exception would end the process in the middle of everything, and nothing would name the
+  // part.
+  static absl::Status Guarded(Part& part) {
+    std::string what = "of unknown kind";
+    try {
+      return part.run(part.stop.get_token());
+    } catch (const std::exception& error) {
+      what = error.what();
+    } catch (...) {
+    }
+    log::Error("bug, please report it: an exception", {{"part", part.name}, {"what", what}});
+    return absl::InternalError("an exception left " + part.name + ": " + what);
+  }
+
   void StartPart(Part& part) {
     part.thread = std::jthread([this, &part] {
       base::SetThreadName(part.name);
-      absl::Status status = part.run(part.stop.get_token());
+      absl::Status status = Guarded(part);
       const base::MutexLock lock(mutex);
       ended.insert(&part);
       if (!part.stop.stop_requested()) {

@@ -37,10 +37,10 @@ class Manager {
 
   // Blocks until stop (OK), or until something failed: caches not synced in time
   // (kDeadlineExceeded, naming them), lease lost (kAborted; workers are told to stop but not waited
-  // for), a part that ended by itself (kInternal), parts that did not end within stop_timeout
-  // (kDeadlineExceeded, naming them; what comes after them in the order is left running, above all
-  // the election). Other errors are those of `acquire`. After an error the caller leaves the
-  // process. Call once.
+  // for), a part that ended by itself or with an exception (kInternal, naming it), parts that did
+  // not end within stop_timeout (kDeadlineExceeded, naming them; what comes after them in the order
+  // is left running, above all the election). Other errors are those of `acquire`. After an error
+  // the caller leaves the process. Call once.
   absl::Status Start(std::stop_token stop);
 
  private:

@@ -25,12 +25,13 @@ base::Duration RateLimiter::KeyDelay(const std::string& key) {
 }
 
 // As golang.org/x/time/rate reserves: a token that is not there yet is promised, and the bucket
-// goes below zero.
+// goes below zero, but not without end.
 base::Duration RateLimiter::BucketDelay(base::Instant now) {
   const double full = options_.burst;
   const double filled =
       tokens_ ? *tokens_ + std::max(0.0, base::ToSeconds(now - last_)) * options_.qps : full;
-  tokens_ = std::min(full, filled) - 1;
+  const double least = -base::ToSeconds(options_.longest_debt) * options_.qps;
+  tokens_ = std::max(std::min(full, filled) - 1, least);
   last_ = now;
   return *tokens_ < 0 ? base::FromSeconds(-*tokens_ / options_.qps) : base::Duration::zero();
 }

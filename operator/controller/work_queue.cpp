@@ -159,6 +159,11 @@ void WorkQueue::AddRateLimited(const std::string& key) {
   impl_->AddAfterLocked(key, impl_->limiter.When(key, now), now);
 }
 
+void WorkQueue::AddAgain(const std::string& key) {
+  const base::MutexLock lock(impl_->mutex);
+  impl_->AddAfterLocked(key, impl_->limiter.WhenAgain(key), impl_->clock.Now());
+}
+
 void WorkQueue::Forget(const std::string& key) {
   const base::MutexLock lock(impl_->mutex);
   impl_->limiter.Forget(key);

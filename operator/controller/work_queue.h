@@ -29,6 +29,8 @@ class WorkQueue {
   void AddAfter(const std::string& key, base::Duration delay);
   // After a failure: per-key exponential delay and an overall bucket.
   void AddRateLimited(const std::string& key);
+  // After a success that asks for another pass at once: the key's own delay alone.
+  void AddAgain(const std::string& key);
   // The key's failures are forgiven.
   void Forget(const std::string& key);
   int Failures(const std::string& key) const;

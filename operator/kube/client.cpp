@@ -5,6 +5,7 @@
 #include <mutex>
 #include <utility>
 
+#include "base/either_stop.h"
 #include "base/json_access.h"
 #include "base/status_macros.h"
 #include "operator/kube/api_error.h"
@@ -184,13 +185,18 @@ absl::Status Client::Impl::Stream(Request request, base::Duration idle, base::Du
 
 Client::Client(Transport& transport, base::Clock& clock, metrics::Registry& registry,
                Options options)
-    : impl_(std::make_unique<Impl>(transport, clock, registry, std::move(options))) {}
+    : impl_(std::make_shared<Impl>(transport, clock, registry, std::move(options))) {}
+Client::Client(std::shared_ptr<Impl> impl, std::stop_token until)
+    : impl_(std::move(impl)), until_(std::move(until)) {}
 Client::~Client() = default;
+
+Client Client::Until(std::stop_token stop) const { return Client(impl_, std::move(stop)); }
 
 absl::StatusOr<json> Client::Get(const Resource& resource, const ObjectKey& key,
                                  std::stop_token stop) {
   HETERO_ASSIGN_OR_RETURN(Request request, ForObject("GET", resource, key));
-  return impl_->CallForObject(std::move(request), std::move(stop));
+  const base::EitherStop ends(until_, stop);
+  return impl_->CallForObject(std::move(request), ends.token());
 }
 
 absl::StatusOr<ObjectList> Client::List(const Resource& resource, const std::string& name_space,
@@ -201,7 +207,8 @@ absl::StatusOr<ObjectList> Client::List(const Resource& resource, const std::str
       .Add("limit", options.limit > 0 ? std::to_string(options.limit) : "")
       .Add("continue", options.continue_token);
   const Request request{.path = ResourcePath(resource, name_space) + query.text()};
-  HETERO_ASSIGN_OR_RETURN(json page, impl_->CallForObject(request, std::move(stop)));
+  const base::EitherStop ends(until_, stop);
+  HETERO_ASSIGN_OR_RETURN(json page, impl_->CallForObject(request, ends.token()));
   ObjectList list;
   if (const auto metadata = page.find("metadata"); metadata != page.end()) {
     list.resource_version = base::TextOf(*metadata, "resourceVersion");
@@ -225,7 +232,8 @@ absl::StatusOr<json> Client::Create(const Resource& resource, const std::string&
                                     const json& object, std::stop_token stop) {
   Request request{.method = "POST", .path = ResourcePath(resource, name_space)};
   SetBody(request, Dump(object), "application/json");
-  return impl_->CallForObject(std::move(request), std::move(stop));
+  const base::EitherStop ends(until_, stop);
+  return impl_->CallForObject(std::move(request), ends.token());
 }
 
 absl::StatusOr<json> Client::Update(const Resource& resource, const ObjectKey& key,
@@ -233,7 +241,8 @@ absl::StatusOr<json> Client::Update(const Resource& resource, const ObjectKey& k
                                     std::stop_token stop) {
   HETERO_ASSIGN_OR_RETURN(Request request, ForObject("PUT", resource, key, subresource));
   SetBody(request, Dump(object), "application/json");
-  return impl_->CallForObject(std::move(request), std::move(stop));
+  const base::EitherStop ends(until_, stop);
+  return impl_->CallForObject(std::move(request), ends.token());
 }
 
 absl::StatusOr<json> Client::Patch(const Resource& resource, const ObjectKey& key, PatchType type,
@@ -241,7 +250,8 @@ absl::StatusOr<json> Client::Patch(const Resource& resource, const ObjectKey& ke
                                    std::stop_token stop) {
   HETERO_ASSIGN_OR_RETURN(Request request, ForObject("PATCH", resource, key, subresource));
   SetBody(request, Dump(patch), ContentType(type));
-  return impl_->CallForObject(std::move(request), std::move(stop));
+  const base::EitherStop ends(until_, stop);
+  return impl_->CallForObject(std::move(request), ends.token());
 }
 
 absl::StatusOr<json> Client::Apply(const Resource& resource, const ObjectKey& key,
@@ -252,14 +262,16 @@ absl::StatusOr<json> Client::Apply(const Resource& resource, const ObjectKey& ke
   query.Add("fieldManager", field_manager).Add("force", force ? "true" : "false");
   request.path += query.text();
   SetBody(request, Dump(object), "application/apply-patch+yaml");
-  return impl_->CallForObject(std::move(request), std::move(stop));
+  const base::EitherStop ends(until_, stop);
+  return impl_->CallForObject(std::move(request), ends.token());
 }
 
 absl::Status Client::Delete(const Resource& resource, const ObjectKey& key,
                             const DeleteOptions& options, std::stop_token stop) {
   HETERO_ASSIGN_OR_RETURN(Request request, ForObject("DELETE", resource, key));
   SetBody(request, DeleteBody(options), "application/json");
-  return impl_->Call(std::move(request), std::move(stop)).status();
+  const base::EitherStop ends(until_, stop);
+  return impl_->Call(std::move(request), ends.token()).status();
 }
 
 absl::Status Client::DeleteCollection(const Resource& resource, const std::string& name_space,
@@ -269,7 +281,8 @@ absl::Status Client::DeleteCollection(const Resource& resource, const std::strin
   query.Add("labelSelector", label_selector);
   Request request{.method = "DELETE", .path = ResourcePath(resource, name_space) + query.text()};
   SetBody(request, DeleteBody(options), "application/json");
-  return impl_->Call(std::move(request), std::move(stop)).status();
+  const base::EitherStop ends(until_, stop);
+  return impl_->Call(std::move(request), ends.token()).status();
 }
 
 absl::Status Client::Watch(const Resource& resource, const std::string& name_space,
@@ -303,14 +316,16 @@ absl::Status Client::Watch(const Resource& resource, const std::string& name_spa
     return in_stream.ok();
   };
   const base::Duration guard = options.timeout + kWatchGrace;
-  const absl::Status ended = impl_->Stream(request, guard, guard, on_line, std::move(stop));
+  const base::EitherStop ends(until_, stop);
+  const absl::Status ended = impl_->Stream(request, options.silence, guard, on_line, ends.token());
   return in_stream.ok() ? ended : in_stream;
 }
 
 absl::Status Client::GetLines(const std::string& path, const Transport::OnLine& on_line,
                               std::stop_token stop) {
+  const base::EitherStop ends(until_, stop);
   return impl_->Stream(Request{.path = path, .accept = "*/*"}, kForAsLongAsWanted,
-                       kForAsLongAsWanted, on_line, std::move(stop));
+                       kForAsLongAsWanted, on_line, ends.token());
 }
 
 }  // namespace hetero::kube

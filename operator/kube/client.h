@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <stop_token>
@@ -54,6 +55,8 @@ struct WatchOptions {
   std::string resource_version;
   base::Duration timeout =
       std::chrono::seconds(290);  // asked of the server; the client's own guard is 10 s later
+  // Of a server that is there: it sends a bookmark a minute, to within 2 s.
+  base::Duration silence = std::chrono::seconds(75);
 };
 
 enum class Propagation { kBackground, kForeground, kOrphan };
@@ -88,6 +91,10 @@ class Client {
   Client(Transport& transport, base::Clock& clock, metrics::Registry& registry, Options options);
   ~Client();
 
+  // The same client, with the same limits, whose calls all end with `stop` as with their own: for a
+  // part of the program that must not outlast it. Lives as long as it likes.
+  Client Until(std::stop_token stop) const;
+
   absl::StatusOr<nlohmann::json> Get(const Resource& resource, const ObjectKey& key,
                                      std::stop_token stop = {});
   // One page.
@@ -118,7 +125,8 @@ class Client {
                                 std::stop_token stop = {});
 
   // Events until the server ends the watch (OK) or an error. An ERROR event becomes the error of
-  // its code, 410 thus kOutOfRange. `type` is ADDED, MODIFIED, DELETED or BOOKMARK.
+  // its code, 410 thus kOutOfRange. kDeadlineExceeded: it was opened and then nothing came for as
+  // long as `silence`. `type` is ADDED, MODIFIED, DELETED or BOOKMARK.
   using OnEvent = std::function<void(std::string_view type, nlohmann::json object)>;
   absl::Status Watch(const Resource& resource, const std::string& name_space,
                      const WatchOptions& options, const OnEvent& on_event, std::stop_token stop);
@@ -129,7 +137,10 @@ class Client {
 
  private:
   struct Impl;
-  std::unique_ptr<Impl> impl_;
+  Client(std::shared_ptr<Impl> impl, std::stop_token until);
+
+  std::shared_ptr<Impl> impl_;
+  std::stop_token until_;
 };
 
 // A create refused because the namespace's ResourceQuota is used up.

@@ -51,25 +51,31 @@ absl::StatusOr<ClusterAccess> InClusterAccess(base::Clock& clock, const std::str
 }
 
 absl::StatusOr<ClusterAccess> DefaultAccess(base::Clock& clock, const std::string& file,
-                                            const std::string& context) {
+                                            const std::string& context,
+                                            const std::string& service_account) {
   if (!file.empty()) return KubeconfigAccess(clock, file, context);
   const std::string variable = Variable("KUBECONFIG");
   if (!variable.empty()) {
-    for (const std::string& candidate :
-         std::vector<std::string>(absl::StrSplit(variable, ':', absl::SkipEmpty()))) {
-      if (Exists(candidate)) return KubeconfigAccess(clock, candidate, context);
+    std::vector<std::string> files = absl::StrSplit(variable, ':', absl::SkipEmpty());
+    std::erase_if(files, [](const std::string& candidate) { return !Exists(candidate); });
+    if (files.empty()) {
+      return absl::NotFoundError("no file of KUBECONFIG exists: " + variable +
+                                 "; correct it, or unset it");
     }
-    return absl::NotFoundError("no file of KUBECONFIG exists: " + variable);
+    return KubeconfigAccess(clock, files, context);
   }
-  const absl::StatusOr<ClusterAccess> in_cluster = InClusterAccess(clock);
-  if (in_cluster.ok()) return in_cluster;
   const std::string home = Variable("HOME") + "/.kube/config";
   if (Exists(home)) return KubeconfigAccess(clock, home, context);
+  const std::string looked_at = "KUBECONFIG is not set, and " + home + " does not exist";
+  if (!context.empty()) {
+    return absl::NotFoundError("there is no kubeconfig to find the context \"" + context +
+                               "\" in: " + looked_at + "; give --kubeconfig, or no context");
+  }
+  absl::StatusOr<ClusterAccess> in_cluster = InClusterAccess(clock, service_account);
   if (in_cluster.status().code() != absl::StatusCode::kFailedPrecondition) return in_cluster;
-  return absl::NotFoundError(
-      "no cluster to talk to: give --kubeconfig, or set KUBECONFIG, or run "
-      "in a pod, or create " +
-      home);
+  return absl::NotFoundError("no cluster to talk to: " + looked_at +
+                             ", and this is no pod with a service account; give --kubeconfig, or "
+                             "create one of these");
 }
 
 }  // namespace hetero::kube

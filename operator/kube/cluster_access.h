@@ -39,21 +39,32 @@ struct ClusterAccess {
   std::shared_ptr<CredentialSource> credentials;
 };
 
+// Where Kubernetes mounts a pod's service account.
+inline constexpr char kServiceAccountFolder[] = "/var/run/secrets/kubernetes.io/serviceaccount";
+
 // From the files under `folder` and KUBERNETES_SERVICE_HOST and _PORT; kFailedPrecondition outside
 // a pod.
-absl::StatusOr<ClusterAccess> InClusterAccess(
-    base::Clock& clock,
-    const std::string& folder = "/var/run/secrets/kubernetes.io/serviceaccount");
+absl::StatusOr<ClusterAccess> InClusterAccess(base::Clock& clock,
+                                              const std::string& folder = kServiceAccountFolder);
 
-// A kubeconfig file: certificate and key as data or files, token, tokenFile, exec
-// (client.authentication.k8s.io v1 and v1beta1). `context` empty: current-context. Errors name the
-// file and the entry.
-absl::StatusOr<ClusterAccess> KubeconfigAccess(base::Clock& clock, const std::string& file,
+// Kubeconfig files: certificate and key as data or files, token, tokenFile, exec
+// (client.authentication.k8s.io v1 and v1beta1). Of several, the first that has a context, cluster
+// or user of a name, or a current-context, is the one that counts for it. `context` empty: the
+// current one. Errors name the file, or all of them, and the entry.
+absl::StatusOr<ClusterAccess> KubeconfigAccess(base::Clock& clock,
+                                               const std::vector<std::string>& files,
                                                const std::string& context = "");
+inline absl::StatusOr<ClusterAccess> KubeconfigAccess(base::Clock& clock, const std::string& file,
+                                                      const std::string& context = "") {
+  return KubeconfigAccess(clock, std::vector<std::string>{file}, context);
+}
 
-// As kubectl: `file` when given, else $KUBECONFIG (its first existing file), else in-cluster, else
-// ~/.kube/config.
-absl::StatusOr<ClusterAccess> DefaultAccess(base::Clock& clock, const std::string& file = "",
-                                            const std::string& context = "");
+// As kubectl, inside a pod too: `file` when given, else the files of $KUBECONFIG that exist,
+// merged, else ~/.kube/config, else the pod's service account. A `context` is never passed over:
+// without a kubeconfig to find it in it is an error, as is a KUBECONFIG none of whose files exists.
+// Errors say what was looked at.
+absl::StatusOr<ClusterAccess> DefaultAccess(
+    base::Clock& clock, const std::string& file = "", const std::string& context = "",
+    const std::string& service_account = kServiceAccountFolder);
 
 }  // namespace hetero::kube

@@ -1,20 +1,25 @@
 #pragma once
 
 #include <atomic>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "base/log.h"
 #include "operator/kube/store.h"
 #include "operator/kube/watcher.h"
 
 namespace hetero::kube {
 
 // Keeps a Store in step with the API server through a Watcher. After a relist, keys that vanished
-// are removed and announced as such. An object that was deleted and made again unseen is announced
-// as a change: whoever cares compares uids.
+// are removed and announced as such. An object whose projection throws stays as it was known, for
+// one odd object must not end the process again and again; it is logged and counted in
+// reflector_unreadable_objects_total{name}. An object that was deleted and made again unseen is
+// announced as a change: whoever cares compares uids.
 template <typename T>
 class Informer {
  public:
@@ -31,7 +36,11 @@ class Informer {
            Watcher::Options options, Project project, OnChange on_change,
            typename Store<T>::Index index = nullptr,
            base::Backoff::Random random = base::Backoff::SystemRandom())
-      : store_(std::move(index)),
+      : kind_(options.resource.plural),
+        unreadable_(registry.GetCounter("reflector_unreadable_objects_total",
+                                        "Objects that could not be taken in, by kind.",
+                                        {{"name", kind_}})),
+        store_(std::move(index)),
         project_(std::move(project)),
         on_change_(std::move(on_change)),
         watcher_(client, clock, registry, std::move(options),
@@ -56,7 +65,16 @@ class Informer {
     const ObjectKey key = ObjectKey::Of(object);
     if (key.name.empty()) return;  // not an object
     const Value known = store_.Get(key);
-    Value now = project_(object, known);
+    Value now;
+    try {
+      now = project_(object, known);
+    } catch (const std::exception& error) {
+      unlisted_.erase(key);
+      unreadable_.Add();
+      log::Error("bug, please report it: an object cannot be read; it stays as it was known",
+                 {{"kind", kind_}, {"object", key.ToString()}, {"what", error.what()}});
+      return;
+    }
     object = nullptr;  // frees it before others are told: it is much larger than what is kept
     if (now == nullptr) return Remove(key);
     unlisted_.erase(key);
@@ -74,6 +92,8 @@ class Informer {
     synced_ = true;
   }
 
+  const std::string kind_;
+  metrics::Counter unreadable_;
   Store<T> store_;
   Project project_;
   OnChange on_change_;

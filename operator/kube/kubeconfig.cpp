@@ -2,8 +2,10 @@
 
 #include <filesystem>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "operator/kube/cluster_access.h"
 #include "operator/kube/credentials.h"
@@ -20,6 +22,18 @@ struct Entry {
   fs::path folder;
 };
 
+struct ConfigFile {
+  std::string path;
+  YAML::Node root;
+};
+using ConfigFiles = std::vector<ConfigFile>;
+
+// "a, b", for messages.
+std::string Names(const ConfigFiles& files) {
+  return absl::StrJoin(files, ", ",
+                       [](std::string* out, const ConfigFile& file) { *out += file.path; });
+}
+
 // Empty when it is missing or null. yaml-cpp's exceptions are caught in KubeconfigAccess.
 std::string TextAt(const YAML::Node& node, const char* key) {
   if (!node.IsMap()) return "";
@@ -31,19 +45,27 @@ YAML::Node MapAt(const YAML::Node& node, const char* key) {
   return node.IsMap() && node[key].IsDefined() ? node[key] : YAML::Node();
 }
 
-// The entry called `name` in the list `list`; its content stands under `key`.
-absl::StatusOr<Entry> Find(const YAML::Node& root, const std::string& file, const char* list,
-                           const char* key, const std::string& name) {
-  const std::string where = file + ": " + key + " \"" + name + "\"";
-  const YAML::Node entries = MapAt(root, list);
-  if (entries.IsSequence()) {
+// The first entry called `name` in the lists `list`; its content stands under `key`.
+absl::StatusOr<Entry> Find(const ConfigFiles& files, const char* list, const char* key,
+                           const std::string& name) {
+  const std::string what = std::string(": ") + key + " \"" + name + "\"";
+  for (const ConfigFile& file : files) {
+    const YAML::Node entries = MapAt(file.root, list);
+    if (!entries.IsSequence()) continue;
     for (const YAML::Node& entry : entries) {
-      if (TextAt(entry, "name") == name) {
-        return Entry{MapAt(entry, key), where, fs::path(file).parent_path()};
-      }
+      if (TextAt(entry, "name") != name) continue;
+      return Entry{MapAt(entry, key), file.path + what, fs::path(file.path).parent_path()};
     }
   }
-  return absl::NotFoundError(where + " is not in " + list);
+  return absl::NotFoundError(Names(files) + what + " is not in " + list);
+}
+
+std::string CurrentContext(const ConfigFiles& files) {
+  for (const ConfigFile& file : files) {
+    std::string name = TextAt(file.root, "current-context");
+    if (!name.empty()) return name;
+  }
+  return "";
 }
 
 // Relative files are meant from the kubeconfig's folder.
@@ -139,15 +161,16 @@ absl::Status ReadUser(base::Clock& clock, const Entry& user, ClusterAccess& acce
   return absl::Status(usable.code(), user.where + ": " + std::string(usable.message()));
 }
 
-absl::StatusOr<ClusterAccess> Read(base::Clock& clock, const YAML::Node& root,
-                                   const std::string& file, const std::string& context_name) {
-  const std::string name = context_name.empty() ? TextAt(root, "current-context") : context_name;
+absl::StatusOr<ClusterAccess> Read(base::Clock& clock, const ConfigFiles& files,
+                                   const std::string& context_name) {
+  const std::string name = context_name.empty() ? CurrentContext(files) : context_name;
   if (name.empty()) {
-    return absl::InvalidArgumentError(file + ": current-context is not set; name a context");
+    return absl::InvalidArgumentError(Names(files) +
+                                      ": current-context is not set; name a context");
   }
-  HETERO_ASSIGN_OR_RETURN(const Entry context, Find(root, file, "contexts", "context", name));
+  HETERO_ASSIGN_OR_RETURN(const Entry context, Find(files, "contexts", "context", name));
   HETERO_ASSIGN_OR_RETURN(const Entry cluster,
-                          Find(root, file, "clusters", "cluster", TextAt(context.node, "cluster")));
+                          Find(files, "clusters", "cluster", TextAt(context.node, "cluster")));
   ClusterAccess access;
   HETERO_RETURN_IF_ERROR(ReadCluster(cluster, access));
   const std::string name_space = TextAt(context.node, "namespace");
@@ -157,20 +180,28 @@ absl::StatusOr<ClusterAccess> Read(base::Clock& clock, const YAML::Node& root,
     access.credentials = FileCredentials(clock, {}, {}, {});
     return access;
   }
-  HETERO_ASSIGN_OR_RETURN(const Entry user, Find(root, file, "users", "user", user_name));
+  HETERO_ASSIGN_OR_RETURN(const Entry user, Find(files, "users", "user", user_name));
   HETERO_RETURN_IF_ERROR(ReadUser(clock, user, access));
   return access;
 }
 
 }  // namespace
 
-absl::StatusOr<ClusterAccess> KubeconfigAccess(base::Clock& clock, const std::string& file,
+absl::StatusOr<ClusterAccess> KubeconfigAccess(base::Clock& clock,
+                                               const std::vector<std::string>& files,
                                                const std::string& context) {
-  HETERO_ASSIGN_OR_RETURN(const std::string text, ReadFile(file));
+  ConfigFiles read;
+  std::string at;  // what an exception of yaml-cpp's is about
   try {
-    return Read(clock, YAML::Load(text), file, context);
+    for (const std::string& file : files) {
+      at = file;
+      HETERO_ASSIGN_OR_RETURN(const std::string text, ReadFile(file));
+      read.push_back({.path = file, .root = YAML::Load(text)});
+    }
+    at = Names(read);
+    return Read(clock, read, context);
   } catch (const YAML::Exception& error) {
-    return absl::InvalidArgumentError(file + ": " + error.what());
+    return absl::InvalidArgumentError(at + ": " + error.what());
   }
 }
 

@@ -1,6 +1,9 @@
 #pragma once
 
 #include <cpprest/http_client.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
 
 #include <exception>
 #include <memory>
@@ -66,6 +69,33 @@ inline const std::string& NameOf(const ClusterAccess& access, const web::uri& se
   return access.tls_server_name.empty() ? server.host() : access.tls_server_name;
 }
 
+// A peer that vanished says nothing: the kernel asks it after 15 s of silence, and gives a
+// connection up whose peer has not answered for 30 s.
+inline void NoticeVanishedPeer(int socket) {
+  const auto set = [socket](int level, int option, int value) {
+    setsockopt(socket, level, option, &value, sizeof value);
+  };
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(IPPROTO_TCP, TCP_KEEPIDLE, 15);
+  set(IPPROTO_TCP, TCP_KEEPINTVL, 5);
+  set(IPPROTO_TCP, TCP_KEEPCNT, 3);
+  set(IPPROTO_TCP, TCP_USER_TIMEOUT, 30'000);
+}
+
+// cpprestsdk shows a socket before it opens it, so it is opened here. A name may stand for
+// addresses of either family, which cpprestsdk tries in turn: those connections are watched over by
+// the deadlines of requests and the silence of watches alone.
+inline void PrepareSocket(boost::asio::ip::tcp::socket& socket, const std::string& host) {
+  if (!socket.is_open()) {
+    if (!IsAddress(host)) return;
+    const bool v6 = host.find(':') != std::string::npos;
+    boost::system::error_code error;
+    socket.open(v6 ? boost::asio::ip::tcp::v6() : boost::asio::ip::tcp::v4(), error);
+    if (error) return;  // cpprestsdk runs into it too, and tells
+  }
+  NoticeVanishedPeer(socket.native_handle());
+}
+
 // Counts requests that cpprestsdk still works on, whether or not somebody waits for them.
 class InFlight {
  public:
@@ -105,6 +135,13 @@ struct Connections {
     config.set_max_redirects(0);  // they would carry our token elsewhere
     config.set_validate_certificates(!access.insecure_skip_tls_verify);
     config.set_tlsext_sni_enabled(!IsAddress(NameOf(access, server)));
+    config.set_nativehandle_options([host = server.host(), tls = server.scheme() == "https"](
+                                        web::http::client::native_handle handle) {
+      using Socket = boost::asio::ip::tcp::socket;
+      PrepareSocket(tls ? static_cast<boost::asio::ssl::stream<Socket&>*>(handle)->next_layer()
+                        : *static_cast<Socket*>(handle),
+                    host);
+    });
     config.set_ssl_context_callback([tls = tls](boost::asio::ssl::context& context) {
       // Replaces the one made for this connection alone, which would cost 0.2 MB each.
       absl::StatusOr<SSL_CTX*> shared = tls->SharedContext();

@@ -278,6 +278,7 @@ absl::StatusOr<Response> RestTransport::StreamOnce(const Request& request, const
       case Exchange::Wake::kNews:
         break;
       case Exchange::Wake::kDeadline:
+        if (!exchange.has_head()) return absl::UnavailableError("no answer");
         return absl::DeadlineExceededError(base::Clock::Real().Now() >= deadline
                                                ? "the stream lasts longer than asked for"
                                                : "the stream has fallen silent");

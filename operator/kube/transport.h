@@ -44,9 +44,9 @@ class Transport {
 
   // A reply read line by line as it arrives, without the line ends; lines above 16 MiB are an
   // error, empty lines are skipped. Ends with: the response without its body when the server ends
-  // it cleanly or on_line returned false; with status and body when it is not 200;
-  // kDeadlineExceeded when nothing at all arrives for `idle` or the whole lasts longer than
-  // `limit`.
+  // it cleanly or on_line returned false; with status and body when it is not 200; kUnavailable
+  // when the head does not come within `idle`; kDeadlineExceeded when nothing at all arrives for
+  // `idle` after it, or the whole lasts longer than `limit`.
   using OnLine = std::function<bool(std::string_view line)>;
   virtual absl::StatusOr<Response> Stream(const Request& request, base::Duration idle,
                                           base::Duration limit, const OnLine& on_line,

@@ -57,6 +57,13 @@ WatchStep OnFailure(WatchState state, bool lasted) {
   return {std::move(state), {Action::kWait, Action::kOpenWatch}};
 }
 
+// The server may be as well as ever: the next watch shows it. Should it not be opened, that is a
+// failure.
+WatchStep OnSilence(WatchState state, bool lasted) {
+  if (!lasted) return OnFailure(std::move(state), lasted);
+  return {std::move(state), {Action::kForgive, Action::kOpenWatch}};
+}
+
 WatchStep OnWatchEnded(WatchState state, const WatchEnded& ended) {
   const bool lasted = ended.lived >= kLasting;
   switch (ended.how) {
@@ -66,6 +73,8 @@ WatchStep OnWatchEnded(WatchState state, const WatchEnded& ended) {
       return ListAnew(std::move(state), {lasted ? Action::kForgive : Action::kWait});
     case WatchEnded::How::kFailed:
       return OnFailure(std::move(state), lasted);
+    case WatchEnded::How::kSilent:
+      return OnSilence(std::move(state), lasted);
   }
   __builtin_unreachable();
 }

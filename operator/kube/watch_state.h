@@ -7,8 +7,9 @@
 #include "base/clock.h"
 
 // The transitions of a Watcher as a pure function, after kube-rs's watcher. Its fifth state, a list
-// streamed through the watch itself, is not used: a paged list from the server's cache is as cheap
-// and works with every server.
+// streamed through the watch itself, is not used: a list in pages works with every server. From
+// Kubernetes 1.31 on it comes from the server's cache; older ones read a list with a limit, or one
+// without a version, from etcd.
 namespace hetero::kube {
 
 // Nothing is known, or no longer enough to go on: list from the start.
@@ -60,6 +61,7 @@ struct WatchEnded {
     kClean,    // by the server, for example after the time asked for
     kExpired,  // 410, or a version that the server does not accept
     kFailed,
+    kSilent,  // it was opened, and then nothing came for longer than a server keeps quiet
   };
   How how = How::kClean;
   base::Duration lived{};

@@ -26,6 +26,7 @@ metrics::Labels LabelsOf(const Watcher::Options& options) {
 
 WatchEnded::How HowEnded(const absl::Status& status) {
   if (status.ok()) return WatchEnded::How::kClean;
+  if (absl::IsDeadlineExceeded(status)) return WatchEnded::How::kSilent;
   // A version that the server calls invalid will not become valid by asking again.
   if (absl::IsOutOfRange(status) || absl::IsInvalidArgument(status)) {
     return WatchEnded::How::kExpired;
@@ -160,19 +161,22 @@ WatchInput Watcher::OpenWatch(std::stop_token stop) {
        .field_selector = options_.field_selector,
        .resource_version = version,
        .timeout =
-           base::FromSeconds(base::ToSeconds(options_.watch_timeout) * (1 - 0.5 * random_()))},
+           base::FromSeconds(base::ToSeconds(options_.watch_timeout) * (1 - 0.5 * random_())),
+       .silence = options_.watch_silence},
       [this](std::string_view type, nlohmann::json object) {
         OnWatchEvent(type, std::move(object));
       },
       stop);
   base::Duration lived = clock_.Now() - opened;
   if (lived < kLasting) short_watches_.Add();
-  // A server that took long to refuse has not been watched.
-  if (!error_.ok() && !heard_) lived = {};
+  // A server that took long to refuse has not been watched. One that opened the watch and then had
+  // nothing to say has: not every server sends bookmarks of a kind of which there is nothing.
+  const bool silent = HowEnded(error_) == WatchEnded::How::kSilent;
+  if (!error_.ok() && !heard_ && !silent) lived = {};
   // One that was closed because we fell behind has brought us forward: waiting would only add to
   // what is to be caught up with.
   if (error_.ok() && heard_) lived = std::max<base::Duration>(lived, kLasting);
-  if (error_.ok() && lived >= kLasting) Reached();
+  if ((error_.ok() || silent) && lived >= kLasting) Reached();
   return WatchEnded{.how = HowEnded(error_), .lived = lived};
 }
 

@@ -18,10 +18,10 @@
 namespace hetero::kube {
 
 // Lists a kind, then watches it, for ever. The list is a consistent read (no version given), so it
-// never goes back behind what was known. A lost or expired (410) watch lists again; a clean end
-// reopens at once from the last version seen; errors, and watches that are closed again and again
-// within a second, back off 800 ms, x 2, at most 30 s, with jitter. Versions are opaque. The
-// transitions are a pure function (watch_state.h), this class carries them out.
+// never goes back behind what was known. A lost or expired (410) watch lists again; a clean end and
+// a silence reopen at once from the last version seen; errors, and watches that are closed again
+// and again within a second, back off 800 ms, x 2, at most 30 s, with jitter. Versions are opaque.
+// The transitions are a pure function (watch_state.h), this class carries them out.
 //
 // Metrics, by `name`, the plural of the kind: reflector_lists_total, reflector_watches_total,
 // reflector_short_watches_total.
@@ -35,6 +35,9 @@ class Watcher {
     int page_size = 500;
     // Asked of the server, shortened by up to half so that watches do not all end together.
     base::Duration watch_timeout = std::chrono::seconds(290);
+    // A watch that brings nothing for longer, not even a bookmark, is opened anew: its server may
+    // be gone without a word.
+    base::Duration watch_silence = std::chrono::seconds(75);
   };
   struct Handler {
     std::function<void()> list_begins;  // what is known may be out of date from here on

@@ -1,5 +1,7 @@
 #include "operator/plan/follow.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "api/ports.h"
 
@@ -15,6 +17,14 @@ std::string Address(const Pass& pass, int port) {
                                            : absl::StrCat("[", ip, "]:", port);
 }
 
+void CountMembers(const std::vector<api::Role>& roles, HeadTarget& target) {
+  for (const api::Role& role : roles) {
+    const int32_t most = std::max(role.replicas, role.max_replicas.value_or(0));
+    target.replicas[role.name] = most;
+    target.processes += int64_t{most} * std::max(1, role.ranks_per_replica());
+  }
+}
+
 }  // namespace
 
 std::string HeadJoinAddress(const Pass& pass) { return Address(pass, api::kHeadPort); }
@@ -28,6 +38,7 @@ void FollowHead(Pass& pass) {
   target.job_uid = pass.metadata.uid;
   target.attempt = pass.status.attempt;
   target.pod_uid = head->uid;
+  CountMembers(pass.spec.roles, target);
   if (pass.spec.network.tls == api::Switch::kEnabled) {
     // Without the authority there is nobody to trust.
     if (pass.seen.config_map == nullptr || pass.seen.config_map->ca_pem.empty()) return;

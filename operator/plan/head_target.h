@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 
 namespace hetero::plan {
@@ -12,6 +13,10 @@ struct HeadTarget {
   std::string ca_pem;  // empty: plain text
   int32_t attempt = 0;
   std::string pod_uid;  // of the head's pod: another one is dialled again at once
+  // What the head may speak of: the job's roles, each with the most replicas that it may have, and
+  // the processes of them all, ranks counted one by one.
+  std::map<std::string, int32_t> replicas;
+  int64_t processes = 0;
   bool operator==(const HeadTarget&) const = default;
 };
 

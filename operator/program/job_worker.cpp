@@ -21,12 +21,14 @@ JobWorker::JobWorker(const OperatorOptions& options, kube::Client& client,
 
 void JobWorker::Run(const reconcile::Stores& stores, const reconcile::OperatorIdentity& identity,
                     std::stop_token stop) {
+  // The lease is released when this has returned: no call may outlast the stop.
+  kube::Client until_stop = client_.Until(stop);
   kube::EventRecorder events(event_client_, clock_, {.instance = options_.identity});
   reconcile::HeadFollower heads(
       clock_, identity, [this](const std::string& key) { Enqueue(key); },
       registry_.GetGauge("hetero_head_streams", "Open status streams to the heads of jobs."));
   reconcile::Reconciler reconciler(
-      client_, clock_, registry_, stores, events, heads, identity,
+      until_stop, clock_, registry_, stores, events, heads, identity,
       {.settings = options_.settings, .parallelism = options_.parallelism});
   reconciler_ = &reconciler;
   SetHeads(&heads);

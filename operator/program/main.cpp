@@ -80,15 +80,7 @@ absl::Status Run(OperatorOptions options, std::stop_token signal) {
 
   std::stop_source end;
   const std::stop_callback on_signal(signal, [&] { end.request_stop(); });
-  const auto load_identity = [&] {
-    return LoadOperatorIdentity(client, clock,
-                                {options.operator_namespace, options.identity_secret});
-  };
   controller::Manager manager(clock, {.stop_timeout = kStopTimeout});
-  metrics::HttpEndpoint http(registry);
-  http.SetReadiness([&] { return manager.Ready(); });
-  HETERO_RETURN_IF_ERROR(http.Start(options.metrics_address, options.metrics_port));
-
   view.AddTo(manager);
   manager.SetElection(
       [&](std::stop_token stop) {
@@ -99,11 +91,16 @@ absl::Status Run(OperatorOptions options, std::stop_token signal) {
         clock.SleepFor(base::Duration::max(), stop);
         return absl::OkStatus();
       });
-  IdentityRenewal renewal(clock, {.load = load_identity,
-                                  .renewed = [&](const auto& now) { jobs.UseCertificate(now); },
-                                  .replaced = [&] { end.request_stop(); }});
   // Loaded by the leader, beside the lease: others may have renewed it, and it may take its time.
   manager.AddWorker("jobs", [&](std::stop_token stop) {
+    kube::Client until_stop = client.Until(stop);
+    const auto load_identity = [&] {
+      return LoadOperatorIdentity(until_stop, clock,
+                                  {options.operator_namespace, options.identity_secret});
+    };
+    IdentityRenewal renewal(clock, {.load = load_identity,
+                                    .renewed = [&](const auto& now) { jobs.UseCertificate(now); },
+                                    .replaced = [&] { end.request_stop(); }});
     const absl::StatusOr<reconcile::OperatorIdentity> identity =
         AwaitOperatorIdentity(load_identity, clock, stop);
     if (!identity.ok()) {
@@ -117,6 +114,12 @@ absl::Status Run(OperatorOptions options, std::stop_token signal) {
     });
     jobs.Run(view.stores(), *identity, stop);
   });
+  metrics::HttpEndpoint http(registry);
+  http.SetReadiness([&] { return manager.Ready(); });
+  HETERO_RETURN_IF_ERROR(http.Start(options.metrics_address, options.metrics_port));
+  metrics::HttpEndpoint probes;
+  probes.SetReadiness([&] { return manager.Ready(); });
+  HETERO_RETURN_IF_ERROR(probes.Start(options.probes_address, options.probes_port));
   const std::jthread memory([&](std::stop_token stop) { KeepMemorySmall(clock, std::move(stop)); });
 
   const absl::Status status = manager.Start(end.get_token());

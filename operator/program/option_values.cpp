@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "absl/time/time.h"
 
@@ -43,7 +44,8 @@ std::string FormatDuration(base::Duration duration) {
 
 absl::StatusOr<std::pair<std::string, int>> ParseListenAddress(const std::string& text) {
   const absl::Status wrong = absl::InvalidArgumentError(
-      "'" + text + "' is not an address such as 0.0.0.0:8080 (port 0 to 65535)");
+      "'" + text +
+      "' is not an address such as :8080, 10.0.0.7:8080 or [::1]:8080 (port 0 to 65535)");
   const size_t colon = text.rfind(':');
   if (colon == std::string::npos || colon + 1 == text.size()) return wrong;
   int port = -1;
@@ -56,7 +58,7 @@ absl::StatusOr<std::pair<std::string, int>> ParseListenAddress(const std::string
   } else if (host.find(':') != std::string::npos) {
     return wrong;
   }
-  return std::pair(host.empty() ? "0.0.0.0" : host, port);
+  return std::pair(std::move(host), port);
 }
 
 absl::StatusOr<std::map<std::string, std::string>> ParseLabels(

@@ -18,7 +18,7 @@ namespace hetero::program {
 absl::StatusOr<base::Duration> ParseDuration(const std::string& text);
 std::string FormatDuration(base::Duration duration);
 
-// "0.0.0.0:8080", "[::]:8080", ":8080".
+// "10.0.0.7:8080", "[::1]:8080" (the host without its brackets), ":8080" (an empty host).
 absl::StatusOr<std::pair<std::string, int>> ParseListenAddress(const std::string& text);
 
 // {"a=b", "c=d"}: labels as Kubernetes accepts them; at least one.

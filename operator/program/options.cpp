@@ -7,6 +7,7 @@
 #include <functional>
 #include <ostream>
 #include <random>
+#include <tuple>
 #include <utility>
 
 #include "base/version.h"
@@ -52,8 +53,8 @@ class Flags {
     AddObservation();
     for (CLI::Option* option : app_.get_options()) {
       NameInEnvironment(*option);
-      // A flag behind another one replaces it: the chart's extraArgs stand last.
-      if (option->get_expected_max() == 1) {
+      // Whoever adds flags to those of the chart means to override them. Lists are added up.
+      if (option->get_items_expected_max() == 1) {
         option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
       }
     }
@@ -91,6 +92,22 @@ class Flags {
   }
   CLI::Option* Duration(const std::string& flag, base::Duration& value, const std::string& help) {
     return Parsed<base::Duration>(flag, value, ParseDuration, FormatDuration(value), help);
+  }
+
+  CLI::Option* Listen(const std::string& flag, std::string& address, int& port,
+                      const std::string& help) {
+    return app_
+        .add_option_function<std::string>(
+            flag,
+            [flag, &address, &port](const std::string& text) {
+              const absl::StatusOr<std::pair<std::string, int>> parsed = ParseListenAddress(text);
+              if (!parsed.ok()) {
+                throw CLI::ValidationError(flag, std::string(parsed.status().message()));
+              }
+              std::tie(address, port) = *parsed;
+            },
+            help)
+        ->default_str(address + ":" + std::to_string(port));
   }
 
   void AddCluster() {
@@ -205,19 +222,12 @@ class Flags {
 
   void AddObservation() {
     const std::string group = "Observation";
-    using Address = std::pair<std::string, int>;
-    app_.add_option_function<std::string>(
-            "--metrics-listen",
-            [this](const std::string& text) {
-              const absl::StatusOr<Address> address = ParseListenAddress(text);
-              if (!address.ok()) {
-                throw CLI::ValidationError("--metrics-listen",
-                                           std::string(address.status().message()));
-              }
-              std::tie(options_.metrics_address, options_.metrics_port) = *address;
-            },
-            "Address of /metrics, /healthz and /readyz")
-        ->default_str("0.0.0.0:8080")
+    Listen("--metrics-listen", options_.metrics_address, options_.metrics_port,
+           "Address of /metrics; an empty host is all addresses, of IPv6 too")
+        ->group(group);
+    Listen("--probes-listen", options_.probes_address, options_.probes_port,
+           "Address of /healthz and /readyz, which is not that of /metrics: whoever may read "
+           "those is not to keep the kubelet waiting")
         ->group(group);
     Parsed<log::Level>("--log-level", options_.log_level, ParseLevel, "info",
                        "debug, info, warning or error")

@@ -10,7 +10,8 @@
 #include "operator/children/settings.h"
 
 // The command line of hetero-operator. Each flag can also come from the environment:
-// --lease-name is HETERO_OPERATOR_LEASE_NAME. The command line wins.
+// --lease-name is HETERO_OPERATOR_LEASE_NAME. The command line wins, and of a flag that is given
+// more than once the last; lists are added up.
 namespace hetero::program {
 
 struct OperatorOptions {
@@ -40,8 +41,10 @@ struct OperatorOptions {
   children::Settings settings;
 
   // Observation
-  std::string metrics_address = "0.0.0.0";
+  std::string metrics_address;  // empty: all
   int metrics_port = 8080;
+  std::string probes_address;  // empty: all
+  int probes_port = 8081;
   log::Level log_level = log::Level::kInfo;
 };
 

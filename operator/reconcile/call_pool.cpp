@@ -1,14 +1,13 @@
 #include "operator/reconcile/call_pool.h"
 
 #include <algorithm>
-#include <latch>
 #include <utility>
 
 #include "base/thread.h"
 
 namespace hetero::reconcile {
 
-CallPool::CallPool(int max_threads) : max_threads_(std::max(1, max_threads)) {}
+CallPool::CallPool(int per_stage) : per_stage_(static_cast<size_t>(std::max(1, per_stage))) {}
 
 CallPool::~CallPool() {
   std::vector<std::jthread> threads;
@@ -19,39 +18,66 @@ CallPool::~CallPool() {
   for (std::jthread& thread : threads) thread.request_stop();
 }
 
-void CallPool::Run(std::vector<std::function<void()>> calls) {
-  if (calls.size() == 1) return calls.front()();
-  // Shared: the last call may still be inside count_down() when wait() returns.
-  const auto done = std::make_shared<std::latch>(static_cast<std::ptrdiff_t>(calls.size()));
-  {
-    const base::MutexLock lock(mutex_);
-    for (std::function<void()>& call : calls) {
-      queue_.emplace_back([call = std::move(call), done] {
-        call();
-        done->count_down();
-      });
-    }
-    while (threads_.size() < max_threads_ && idle_ < queue_.size()) {
-      threads_.emplace_back([this](std::stop_token stop) { Work(std::move(stop)); });
-      ++idle_;
-    }
+bool CallPool::WantsHelp(const Stage& stage) const {
+  return stage.next < stage.count && stage.helpers + 1 < per_stage_;
+}
+
+CallPool::Stage* CallPool::TakeTurn() {
+  const auto turn = std::find_if(stages_.begin(), stages_.end(),
+                                 [this](const Stage* stage) { return WantsHelp(*stage); });
+  if (turn == stages_.end()) return nullptr;
+  Stage* const stage = *turn;
+  stages_.erase(turn);
+  stages_.push_back(stage);
+  return stage;
+}
+
+void CallPool::StartThreads() {
+  size_t wanted = 0;
+  for (const Stage* stage : stages_) {
+    wanted += std::min(stage->count - stage->next, per_stage_ - 1 - stage->helpers);
   }
-  queued_.NotifyAll();
-  done->wait();
+  for (; idle_ < wanted; ++idle_) {
+    threads_.emplace_back([this](std::stop_token stop) { Work(std::move(stop)); });
+  }
+}
+
+void CallPool::Run(size_t count, const std::function<void(size_t)>& call) {
+  Stage stage{.call = call, .count = count};
+  base::MutexLock lock(mutex_);
+  stages_.push_back(&stage);
+  if (count > 1) StartThreads();
+  changed_.NotifyAll();
+  while (stage.next < stage.count) {
+    const size_t index = stage.next++;
+    lock.Unlock();
+    call(index);
+    lock.Lock();
+    ++stage.ended;
+  }
+  std::erase(stages_, &stage);
+  changed_.Wait(mutex_, [&stage] { return stage.ended == stage.count; });
 }
 
 void CallPool::Work(std::stop_token stop) {
   base::SetThreadName("api-call");
   base::MutexLock lock(mutex_);
-  const auto filled = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !queue_.empty(); };
-  while (queued_.Wait(mutex_, stop, filled)) {
-    std::function<void()> call = std::move(queue_.front());
-    queue_.pop_front();
+  Stage* stage = nullptr;
+  const auto turn = [this, &stage]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    stage = TakeTurn();
+    return stage != nullptr;
+  };
+  while (changed_.Wait(mutex_, stop, turn)) {
+    const size_t index = stage->next++;
+    ++stage->helpers;
     --idle_;
     lock.Unlock();
-    call();
+    stage->call(index);
     lock.Lock();
     ++idle_;
+    --stage->helpers;
+    // Afterwards the stage may be gone.
+    if (++stage->ended == stage->count) changed_.NotifyAll();
   }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <deque>
 #include <functional>
 #include <stop_token>
@@ -10,24 +11,39 @@
 
 namespace hetero::reconcile {
 
-// The threads that API calls of one stage run on, shared by all jobs. Started when first needed.
-// Safe from any thread.
+// The threads that API calls of stages run on. Each stage has at most `per_stage` calls at once,
+// one of them always on the thread that waits for it; with the others it takes turns, call by call.
+// So neither a stage of ten thousand calls nor one whose calls all hang keeps another from going
+// on. Threads are started when first needed: no more than the stages that were ever under way
+// together could use. Safe from any thread.
 class CallPool {
  public:
-  explicit CallPool(int max_threads);
+  explicit CallPool(int per_stage);
   ~CallPool();  // no Run may be under way
 
-  // Runs all of `calls`, several at once, and returns when the last one has ended. A single one
-  // runs on the caller's thread.
-  void Run(std::vector<std::function<void()>> calls);
+  // Runs call(0) to call(count - 1), several at once, and returns when the last one has ended.
+  void Run(size_t count, const std::function<void(size_t index)>& call);
 
  private:
-  void Work(std::stop_token stop);
+  // One Run(), on its caller's stack.
+  struct Stage {
+    const std::function<void(size_t)>& call;
+    const size_t count;
+    size_t next = 0;  // not yet taken
+    size_t ended = 0;
+    size_t helpers = 0;  // threads of the pool in a call of it
+  };
 
-  const size_t max_threads_;
+  void Work(std::stop_token stop);
+  // The next stage that wants help, which is then last in line; null: none.
+  Stage* TakeTurn() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool WantsHelp(const Stage& stage) const;
+  void StartThreads() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const size_t per_stage_;
   base::Mutex mutex_;
-  base::CondVar queued_;
-  std::deque<std::function<void()>> queue_ ABSL_GUARDED_BY(mutex_);
+  base::CondVar changed_;  // a stage came, a call ended
+  std::deque<Stage*> stages_ ABSL_GUARDED_BY(mutex_);
   size_t idle_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<std::jthread> threads_ ABSL_GUARDED_BY(mutex_);
 };

@@ -1,6 +1,5 @@
 #include "operator/reconcile/effects.h"
 
-#include <functional>
 #include <utility>
 #include <variant>
 
@@ -145,20 +144,16 @@ EffectRunner::EffectRunner(kube::Client& client, base::Clock& clock,
       settings_(settings),
       pool_(parallelism) {}
 
-std::vector<Outcome> EffectRunner::Run(std::span<const plan::Effect> effects,
-                                       const plan::ObservedJob& job, std::stop_token stop) {
+std::vector<Outcome> EffectRunner::RunTogether(std::span<const plan::Effect> effects,
+                                               const plan::ObservedJob& job, std::stop_token stop) {
   std::vector<Outcome> outcomes(effects.size());
-  std::vector<std::function<void()>> calls;
-  for (size_t i = 0; i < effects.size(); ++i) {
-    calls.emplace_back([this, &job, &stop, &effect = effects[i], &outcome = outcomes[i]] {
-      if (stop.stop_requested()) {
-        outcome.given_up = true;
-      } else {
-        outcome = std::visit([&](const auto& one) { return Run(one, job); }, effect);
-      }
-    });
-  }
-  if (!calls.empty()) pool_.Run(std::move(calls));
+  pool_.Run(effects.size(), [&](size_t i) {
+    if (stop.stop_requested()) {
+      outcomes[i].given_up = true;
+    } else {
+      outcomes[i] = std::visit([&](const auto& one) { return Run(one, job); }, effects[i]);
+    }
+  });
   return outcomes;
 }
 

@@ -49,10 +49,10 @@ class EffectRunner {
                Heads& heads, const OperatorIdentity& identity, const children::Settings& settings,
                int parallelism);
 
-  // All of `effects`, several at once; outcomes in their order. An object to be created is rendered
-  // by the call that sends it, so that at most `parallelism` of them exist at a time.
-  std::vector<Outcome> Run(std::span<const plan::Effect> effects, const plan::ObservedJob& job,
-                           std::stop_token stop);
+  // Effects of one stage, several at once; outcomes in their order. An object to be created is
+  // rendered by the call that sends it, so that at most `parallelism` of them exist at a time.
+  std::vector<Outcome> RunTogether(std::span<const plan::Effect> effects,
+                                   const plan::ObservedJob& job, std::stop_token stop);
 
  private:
   Outcome Run(const plan::CreateChild& effect, const plan::ObservedJob& job);

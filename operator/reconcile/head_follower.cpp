@@ -7,8 +7,8 @@
 #include "base/grpc_lifetime.h"
 #include "base/log.h"
 #include "base/mutex.h"
-#include "operator/reconcile/announcement_pacer.h"
-#include "operator/reconcile/head_report.h"
+#include "operator/reconcile/followed_head.h"
+#include "operator/reconcile/head_limits.h"
 #include "operator/reconcile/head_stream.h"
 #include "operator/reconcile/timer_thread.h"
 
@@ -23,22 +23,37 @@ std::string JobNameOf(const std::string& key) {
   return slash == std::string::npos ? key : key.substr(slash + 1);
 }
 
+// Whether a stream to `old` that takes the status of so many processes can go on for `now`: only
+// the job's size has changed, and its messages still fit.
+bool StreamServes(const plan::HeadTarget& old, int64_t takes, plan::HeadTarget now) {
+  const bool fits = StatusMessageLimit(now.processes) <= StatusMessageLimit(takes);
+  now.replicas = old.replicas;
+  now.processes = old.processes;
+  return fits && now == old;
+}
+
+// `first`: since the head was last heard for a while. A warning each time would be its to fill the
+// log with.
+void LogStreamEnd(const std::string& key, const grpc::Status& status, bool first) {
+  if (first && status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED) {
+    log::Warning("a head sends a larger status than its job can have; look at the head's image",
+                 {{"job", key}, {"error", status.error_message()}});
+  } else {
+    log::Debug("a head's status stream ended", {{"job", key}, {"error", status.error_message()}});
+  }
+}
+
 }  // namespace
 
 struct HeadFollower::Impl : public std::enable_shared_from_this<HeadFollower::Impl> {
   struct Entry {
-    Entry(const plan::HeadTarget& target, const std::string& key, uint64_t serial)
-        : target(target),
-          builder(std::make_unique<HeadReportBuilder>(JobNameOf(key), target.attempt)),
-          backoff(kRedial),
-          serial(serial) {}
-
     plan::HeadTarget target;
-    std::unique_ptr<HeadReportBuilder> builder;
-    base::Backoff backoff;
-    uint64_t serial;  // of the target: callbacks of earlier ones are passed over
+    std::shared_ptr<FollowedHead> known;
+    uint64_t serial = 0;  // of the target: callbacks of earlier ones are passed over
+    int64_t takes = 0;    // a status of so many processes, since it was dialled
+    base::Backoff backoff{kRedial};
+    base::Instant dialled;
     std::shared_ptr<HeadStream> stream;
-    AnnouncementPacer pacer;
   };
 
   Impl(base::Clock& clock, children::Leaf leaf, Changed changed,
@@ -58,13 +73,17 @@ struct HeadFollower::Impl : public std::enable_shared_from_this<HeadFollower::Im
   void CheckLost(const std::string& key, uint64_t serial);
   void AnnounceLate(const std::string& key, uint64_t serial);
   void Close();
+  std::shared_ptr<FollowedHead> Known(const std::string& key);
 
   // Null: another target is followed by now, or none.
   Entry* Find(const std::string& key, uint64_t serial) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  // Null: there is nothing to do for it.
+  std::shared_ptr<FollowedHead> KnownTo(const std::string& key, uint64_t serial);
+  // Makes a new entry, with what is known of the job's run so far, and gives that.
+  std::shared_ptr<FollowedHead> Replace(const std::string& key, const plan::HeadTarget& target,
+                                        uint64_t& serial) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  void Drop(Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   void DialLater(const std::string& key, Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
-  // Whether the caller is to do it; else it is done later.
-  bool AnnounceNow(const std::string& key, Entry& entry, bool urgent)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   void CallEnded(std::shared_ptr<void> call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   void LetGo(std::shared_ptr<void> thing);
   void Announce(const std::string& key) ABSL_LOCKS_EXCLUDED(mutex) { changed(key); }
@@ -73,6 +92,8 @@ struct HeadFollower::Impl : public std::enable_shared_from_this<HeadFollower::Im
   const Changed changed;
   std::optional<metrics::Gauge> open_streams;
 
+  // All jobs wait for it: what takes time with a large job happens under that job's own lock, which
+  // is never taken while this one is held.
   base::Mutex mutex;
   children::Leaf leaf ABSL_GUARDED_BY(mutex);  // shown to heads
   base::CondVar call_ended;
@@ -88,6 +109,18 @@ HeadFollower::Impl::Entry* HeadFollower::Impl::Find(const std::string& key, uint
   return it == entries.end() || it->second.serial != serial ? nullptr : &it->second;
 }
 
+std::shared_ptr<FollowedHead> HeadFollower::Impl::KnownTo(const std::string& key, uint64_t serial) {
+  const base::MutexLock lock(mutex);
+  Entry* entry = closing ? nullptr : Find(key, serial);
+  return entry == nullptr ? nullptr : entry->known;
+}
+
+std::shared_ptr<FollowedHead> HeadFollower::Impl::Known(const std::string& key) {
+  const base::MutexLock lock(mutex);
+  const auto it = entries.find(key);
+  return it == entries.end() ? nullptr : it->second.known;
+}
+
 void HeadFollower::Impl::LetGo(std::shared_ptr<void> thing) {
   if (thing != nullptr) timer.After(base::Duration::zero(), [thing = std::move(thing)] {});
 }
@@ -98,28 +131,58 @@ void HeadFollower::Impl::CallEnded(std::shared_ptr<void> call) {
   call_ended.NotifyAll();
 }
 
-void HeadFollower::Impl::Follow(const std::string& key,
-                                const std::optional<plan::HeadTarget>& target) {
-  const base::MutexLock lock(mutex);
-  const auto it = entries.find(key);
-  if (closing || (it == entries.end() && !target)) return;
-  if (it != entries.end() && target == it->second.target) return;
-  std::unique_ptr<HeadReportBuilder> kept;
-  if (it != entries.end()) {
+void HeadFollower::Impl::Drop(Entry& entry) {
+  if (entry.stream != nullptr) entry.stream->Cancel();
+  LetGo(std::move(entry.stream));
+}
+
+std::shared_ptr<FollowedHead> HeadFollower::Impl::Replace(const std::string& key,
+                                                          const plan::HeadTarget& target,
+                                                          uint64_t& serial) {
+  std::shared_ptr<FollowedHead> known;
+  if (const auto it = entries.find(key); it != entries.end()) {
     Entry& old = it->second;
-    if (old.stream != nullptr) old.stream->Cancel();
-    LetGo(std::move(old.stream));
+    Drop(old);
     // The same run with another head: what the old one said still counts.
-    if (target && target->job_uid == old.target.job_uid && target->attempt == old.target.attempt) {
-      kept = std::move(old.builder);
-      kept->Disconnected();
+    if (target.job_uid == old.target.job_uid && target.attempt == old.target.attempt) {
+      known = old.known;
     }
     entries.erase(it);
   }
-  if (!target) return;
-  Entry& entry = entries.try_emplace(key, *target, key, ++last_serial).first->second;
-  if (kept != nullptr) entry.builder = std::move(kept);
-  timer.After(base::Duration::zero(), [this, key, serial = entry.serial] { Dial(key, serial); });
+  if (known == nullptr) {
+    known = std::make_shared<FollowedHead>(clock, JobNameOf(key), target.attempt);
+  }
+  serial = ++last_serial;
+  entries.try_emplace(
+      key, Entry{.target = target, .known = known, .serial = serial, .takes = target.processes});
+  return known;
+}
+
+void HeadFollower::Impl::Follow(const std::string& key,
+                                const std::optional<plan::HeadTarget>& target) {
+  std::shared_ptr<FollowedHead> known;
+  uint64_t serial = 0;  // of a new entry
+  {
+    const base::MutexLock lock(mutex);
+    const auto it = entries.find(key);
+    if (closing) return;
+    if (!target) {
+      if (it == entries.end()) return;
+      Drop(it->second);
+      entries.erase(it);
+      return;
+    }
+    if (it != entries.end() && *target == it->second.target) return;
+    if (it != entries.end() && StreamServes(it->second.target, it->second.takes, *target)) {
+      it->second.target = *target;
+      known = it->second.known;
+    } else {
+      known = Replace(key, *target, serial);
+    }
+  }
+  if (serial == 0) return known->Resize(*target);
+  known->Begin(serial, *target);
+  timer.After(base::Duration::zero(), [this, key, serial] { Dial(key, serial); });
 }
 
 // On the timer's thread.
@@ -137,6 +200,8 @@ void HeadFollower::Impl::Dial(const std::string& key, uint64_t serial) {
   const base::MutexLock lock(mutex);
   Entry* entry = Find(key, serial);
   if (entry == nullptr || closing) return;
+  entry->dialled = clock.Now();
+  entry->takes = target.processes;
   if (!channel.ok()) {
     log::Warning("a head's status port cannot be dialled",
                  {{"job", key}, {"error", channel.status().message()}});
@@ -147,8 +212,10 @@ void HeadFollower::Impl::Dial(const std::string& key, uint64_t serial) {
   // Held until the last callback, for which the destructor waits.
   const auto self = shared_from_this();
   entry->stream = HeadStream::Open(
-      *std::move(channel),
+      *std::move(channel), clock, target.processes,
       {.heard = [self, key, serial](const v1::JobStatus& s) { self->Heard(key, serial, s); },
+       .later = [self](base::Duration wait,
+                       std::function<void()> call) { self->timer.After(wait, std::move(call)); },
        .ended =
            [self, key, serial](std::shared_ptr<HeadStream> stream, const grpc::Status& status) {
              self->Ended(key, serial, std::move(stream), status);
@@ -161,76 +228,61 @@ void HeadFollower::Impl::DialLater(const std::string& key, Entry& entry) {
 
 void HeadFollower::Impl::Heard(const std::string& key, uint64_t serial,
                                const v1::JobStatus& status) {
+  std::shared_ptr<FollowedHead> known;
   {
     const base::MutexLock lock(mutex);
-    Entry* entry = Find(key, serial);
-    if (entry == nullptr || closing) return;
-    HeadReportBuilder& builder = *entry->builder;
-    const bool urgent = builder.Heard(status, clock.Now(), clock.WallNow());
-    entry->backoff.Reset();
-    if (const auto wait = builder.UntilLost(clock.Now())) {
-      timer.After(*wait, [this, key, serial] { CheckLost(key, serial); });
-    }
-    if (!AnnounceNow(key, *entry, urgent)) return;
+    Entry* entry = closing ? nullptr : Find(key, serial);
+    if (entry == nullptr) return;
+    known = entry->known;
+    // One that speaks and hangs up at once is no success: each dial costs a handshake.
+    if (clock.Now() - entry->dialled >= kRedial.max) entry->backoff.Reset();
   }
-  Announce(key);
+  const FollowedHead::News news = known->Heard(serial, status);
+  if (news.check_lost_after) {
+    timer.After(*news.check_lost_after, [this, key, serial] { CheckLost(key, serial); });
+  }
+  if (!news.announce_after) return;
+  if (*news.announce_after == base::Duration::zero()) return Announce(key);
+  timer.After(*news.announce_after, [this, key, serial] { AnnounceLate(key, serial); });
 }
 
 void HeadFollower::Impl::CheckLost(const std::string& key, uint64_t serial) {
-  {
-    const base::MutexLock lock(mutex);
-    Entry* entry = Find(key, serial);
-    if (entry == nullptr || closing || !entry->builder->UpdateLost(clock.Now())) return;
-    entry->pacer.Changed(/*urgent=*/true, clock.Now());
-  }
-  Announce(key);
-}
-
-bool HeadFollower::Impl::AnnounceNow(const std::string& key, Entry& entry, bool urgent) {
-  const std::optional<base::Duration> wait = entry.pacer.Changed(urgent, clock.Now());
-  if (wait == base::Duration::zero()) return true;
-  if (wait) timer.After(*wait, [this, key, serial = entry.serial] { AnnounceLate(key, serial); });
-  return false;
+  const std::shared_ptr<FollowedHead> known = KnownTo(key, serial);
+  if (known != nullptr && known->CheckLost(serial)) Announce(key);
 }
 
 void HeadFollower::Impl::AnnounceLate(const std::string& key, uint64_t serial) {
-  {
-    const base::MutexLock lock(mutex);
-    Entry* entry = Find(key, serial);
-    if (entry == nullptr || closing) return;
-    entry->pacer.AnnouncedLate(clock.Now());
-  }
-  Announce(key);
+  const std::shared_ptr<FollowedHead> known = KnownTo(key, serial);
+  if (known != nullptr && known->AnnounceLate(serial)) Announce(key);
 }
 
 void HeadFollower::Impl::Ended(const std::string& key, uint64_t serial,
                                std::shared_ptr<HeadStream> stream, const grpc::Status& status) {
   if (open_streams) open_streams->Add(-1);
-  bool tell = false;
-  {
+  const std::shared_ptr<FollowedHead> known = KnownTo(key, serial);
+  const std::optional<FollowedHead::End> end =
+      known == nullptr ? std::nullopt : known->Ended(serial);
+  if (end) {
     const base::MutexLock lock(mutex);
-    Entry* entry = closing ? nullptr : Find(key, serial);
-    if (entry != nullptr) {
-      tell = entry->builder->report().connected;
-      entry->builder->Disconnected();
+    if (Entry* entry = closing ? nullptr : Find(key, serial); entry != nullptr) {
+      LogStreamEnd(key, status, entry->backoff.attempts() == 0);
       LetGo(std::move(entry->stream));
       entry->stream = nullptr;
       // A head whose job has ended has said all, and its pod goes; another pod is another target.
-      if (!entry->builder->report().verdict) DialLater(key, *entry);
-      log::Debug("a head's status stream ended", {{"job", key}, {"error", status.error_message()}});
+      if (!end->has_verdict) DialLater(key, *entry);
     }
-    if (!tell) return CallEnded(std::move(stream));
   }
-  Announce(key);
+  if (end && end->was_connected) Announce(key);
   const base::MutexLock lock(mutex);
   CallEnded(std::move(stream));
 }
 
 void HeadFollower::Impl::ReportExit(const std::string& key, const plan::ReportExit& exit) {
+  const std::shared_ptr<FollowedHead> known = Known(key);
+  const bool connected = known != nullptr && known->connected();
   const base::MutexLock lock(mutex);
   const auto it = entries.find(key);
-  if (closing || it == entries.end() || it->second.stream == nullptr ||
-      !it->second.builder->report().connected) {
+  if (closing || !connected || it == entries.end() || it->second.stream == nullptr) {
     log::Debug("no head to tell of a process's end",
                {{"job", key}, {"role", exit.role}, {"index", exit.index}});
     return;
@@ -250,11 +302,7 @@ void HeadFollower::Impl::ReportExit(const std::string& key, const plan::ReportEx
 void HeadFollower::Impl::Close() {
   base::MutexLock lock(mutex);
   closing = true;
-  for (auto& [key, entry] : entries) {
-    if (entry.stream == nullptr) continue;
-    entry.stream->Cancel();
-    LetGo(std::move(entry.stream));
-  }
+  for (auto& [key, entry] : entries) Drop(entry);
   entries.clear();
   call_ended.Wait(mutex, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) { return calls == 0; });
   lock.Unlock();
@@ -274,10 +322,9 @@ void HeadFollower::Follow(const std::string& key, const std::optional<plan::Head
 }
 
 std::optional<plan::HeadReport> HeadFollower::Report(const std::string& key) const {
-  const base::MutexLock lock(impl_->mutex);
-  const auto it = impl_->entries.find(key);
-  if (it == impl_->entries.end()) return std::nullopt;
-  return it->second.builder->report();
+  const std::shared_ptr<FollowedHead> known = impl_->Known(key);
+  if (known == nullptr) return std::nullopt;
+  return known->report();
 }
 
 void HeadFollower::ReportExit(const std::string& key, const plan::ReportExit& exit) {

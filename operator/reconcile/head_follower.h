@@ -14,8 +14,9 @@ namespace hetero::reconcile {
 
 // One status stream per running job, over gRPC's callback API: no thread per job, nothing on the
 // reconcile path. What a head says lands in a map; `changed` is then called with the job's key, on
-// any thread and at most every 200 ms unless the state changed; it must return at once.
-// Broken streams are dialled again with backoff (0.2 s to 5 s). Safe from any thread.
+// any thread and at most every 200 ms unless the state changed; it must return at once. What a head
+// may send, and how fast it is read, is limited (head_limits.h). Broken streams are dialled again
+// with backoff (0.2 s to 5 s). Safe from any thread.
 class HeadFollower : public Heads {
  public:
   using Changed = std::function<void(const std::string& key)>;

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/utf8.h"
+#include "operator/reconcile/head_limits.h"
 
 namespace hetero::reconcile {
 namespace {
@@ -40,9 +42,9 @@ api::JobResult ResultFrom(const v1::Result& from) {
   if (from.has_samples_per_second()) result.samples_per_second = from.samples_per_second();
   if (from.has_steps()) result.steps = from.steps();
   if (from.has_cost_dollars()) result.cost_dollars = from.cost_dollars();
-  result.stream_digest = from.stream_digest();
-  result.report_uri = from.report_uri();
-  result.checkpoint_uri = from.checkpoint_uri();
+  result.stream_digest = base::ToUtf8(from.stream_digest(), kLongestDigest);
+  result.report_uri = base::ToUtf8(from.report_uri(), kLongestUri);
+  result.checkpoint_uri = base::ToUtf8(from.checkpoint_uri(), kLongestUri);
   return result;
 }
 
@@ -73,7 +75,9 @@ bool HeadReportBuilder::Heard(const v1::JobStatus& status, base::Instant now,
   }
   report_.roles.clear();
   for (const v1::RoleStatus& role : status.roles()) {
-    report_.roles[role.name()] = {.desired = role.desired(), .registered = role.registered()};
+    if (!replicas_.contains(role.name())) continue;
+    report_.roles[role.name()] = {.desired = std::max(role.desired(), 0),
+                                  .registered = std::max(role.registered(), 0)};
   }
   ReadProgress(status, wall_now);
   ReadMembers(status, now);
@@ -91,15 +95,18 @@ bool HeadReportBuilder::Heard(const v1::JobStatus& status, base::Instant now,
 bool HeadReportBuilder::ReadAdvice(const v1::JobStatus& status) {
   std::map<std::string, HeadReport::Sizing> sizing;
   for (const v1::RoleSizing& role : status.sizing()) {
-    sizing[role.role()] = {.needed = role.needed_replicas(), .reason = role.reason()};
+    if (!replicas_.contains(role.role())) continue;
+    sizing[role.role()] = {.needed = role.needed_replicas(),
+                           .reason = base::ToUtf8(role.reason(), kLongestReason)};
   }
   const bool resized = std::any_of(sizing.begin(), sizing.end(), [this](const auto& entry) {
     const auto before = report_.sizing.find(entry.first);
     return before == report_.sizing.end() || before->second.needed != entry.second.needed;
   });
   report_.sizing = std::move(sizing);
-  const bool trouble = report_.checkpoint_problem != status.checkpoint_problem();
-  report_.checkpoint_problem = status.checkpoint_problem();
+  std::string problem = base::ToUtf8(status.checkpoint_problem(), kLongestMessage);
+  const bool trouble = report_.checkpoint_problem != problem;
+  report_.checkpoint_problem = std::move(problem);
   return resized || trouble;
 }
 
@@ -123,11 +130,17 @@ void HeadReportBuilder::ReadProgress(const v1::JobStatus& status, base::WallTime
   report_.progress = progress;
 }
 
+bool HeadReportBuilder::IsMember(const v1::MemberStatus& member) const {
+  const auto role = replicas_.find(member.role());
+  return role != replicas_.end() && member.index() >= 0 && member.index() < role->second;
+}
+
 // A replica's ranks are processes of one pod: it is whole when all are there.
 void HeadReportBuilder::ReadMembers(const v1::JobStatus& status, base::Instant now) {
   std::map<std::string, HeadReport::Member> members;
   std::map<std::string, GivenUp> given_up;
   for (const v1::MemberStatus& from : status.members()) {
+    if (!IsMember(from)) continue;
     const std::string name = absl::StrCat(from.role(), "-", from.index());
     const auto [entry, first] = members.try_emplace(name);
     HeadReport::Member& member = entry->second;
@@ -175,15 +188,17 @@ std::optional<base::Duration> HeadReportBuilder::UntilLost(base::Instant now) co
 api::Verdict HeadReportBuilder::ReadVerdict(const v1::JobStatus& status) const {
   api::Verdict verdict;
   verdict.succeeded = status.state() == v1::JobStatus::SUCCEEDED;
-  verdict.message = status.summary();
+  verdict.message = base::ToUtf8(status.summary(), kLongestMessage);
   verdict.result = ResultFrom(status.result());
-  if (verdict.result.report_uri.empty()) verdict.result.report_uri = status.report_uri();
+  if (verdict.result.report_uri.empty()) {
+    verdict.result.report_uri = base::ToUtf8(status.report_uri(), kLongestUri);
+  }
   if (verdict.succeeded || !status.has_first_failure()) return verdict;
   const v1::Failure& failure = status.first_failure();
-  verdict.message = failure.message();
-  verdict.failure.message = failure.message();
+  verdict.message = base::ToUtf8(failure.message(), kLongestMessage);
+  verdict.failure.message = verdict.message;
   const std::string member = WithoutLocalRank(failure.member());
-  if (member.empty()) return verdict;
+  if (!replicas_.contains(member.substr(0, member.rfind('-')))) return verdict;
   verdict.failure.pod = absl::StrCat(job_name_, "-", member);
   verdict.failure.role = member.substr(0, member.rfind('-'));
   return verdict;

@@ -3,6 +3,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "base/clock.h"
 #include "hetero/v1/status.pb.h"
@@ -10,7 +11,8 @@
 
 namespace hetero::reconcile {
 
-// One head's words as the planner reads them. Pure but for its own memory; not thread-safe.
+// One head's words as the planner reads them, no more of them than a job may have members and a
+// status may hold. Pure but for its own memory; not thread-safe.
 class HeadReportBuilder {
  public:
   // How long the head has given a process up before it is called lost. The head has already waited
@@ -19,6 +21,10 @@ class HeadReportBuilder {
 
   // `job_name` stands before the member in the name of the pod that failed first.
   HeadReportBuilder(std::string job_name, int32_t attempt);
+
+  // The job's roles, and the most replicas that each may have; before the first call nobody is
+  // known. What a head says of others is passed over.
+  void KnowReplicas(std::map<std::string, int32_t> replicas) { replicas_ = std::move(replicas); }
 
   // True when the state, the lost members, the sizing or the checkpoints' trouble changed: worth
   // telling at once.
@@ -36,8 +42,10 @@ class HeadReportBuilder {
   bool ReadAdvice(const v1::JobStatus& status);
   void ReadMembers(const v1::JobStatus& status, base::Instant now);
   api::Verdict ReadVerdict(const v1::JobStatus& status) const;
+  bool IsMember(const v1::MemberStatus& member) const;
 
   const std::string job_name_;
+  std::map<std::string, int32_t> replicas_;
   plan::HeadReport report_;
   struct GivenUp {
     int64_t incarnation = 0;

@@ -29,8 +29,9 @@ std::string DialledName(const std::string& address) {
   return address.starts_with('[') ? absl::StrCat("ipv6:", address) : address;
 }
 
-grpc::ChannelArguments Arguments() {
+grpc::ChannelArguments Arguments(int64_t processes) {
   grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(StatusMessageLimit(processes));
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveTimeMs);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
@@ -82,17 +83,23 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> DialStatusPort(const plan::HeadTa
                                  .key_pem = leaf.key_pem,
                                  .allowed_uris = {RoleUri(target.job_uid, api::kHeadType)}}));
   }
-  return grpc::CreateCustomChannel(DialledName(target.address), credentials, Arguments());
+  return grpc::CreateCustomChannel(DialledName(target.address), credentials,
+                                   Arguments(target.processes));
 }
 
-HeadStream::HeadStream(std::shared_ptr<grpc::Channel> channel, Callbacks callbacks)
-    : callbacks_(std::move(callbacks)),
+HeadStream::HeadStream(std::shared_ptr<grpc::Channel> channel, base::Clock& clock,
+                       int64_t processes, Callbacks callbacks)
+    : clock_(clock),
+      callbacks_(std::move(callbacks)),
+      pacer_(StatusMessageLimit(processes)),
       channel_(std::move(channel)),
       stub_(v1::Status::NewStub(channel_)) {}
 
 std::shared_ptr<HeadStream> HeadStream::Open(std::shared_ptr<grpc::Channel> channel,
+                                             base::Clock& clock, int64_t processes,
                                              Callbacks callbacks) {
-  std::shared_ptr<HeadStream> stream(new HeadStream(std::move(channel), std::move(callbacks)));
+  std::shared_ptr<HeadStream> stream(
+      new HeadStream(std::move(channel), clock, processes, std::move(callbacks)));
   stream->self_ = stream;
   stream->stub_->async()->Watch(&stream->context_, &stream->request_, stream.get());
   stream->StartRead(&stream->message_);
@@ -102,8 +109,16 @@ std::shared_ptr<HeadStream> HeadStream::Open(std::shared_ptr<grpc::Channel> chan
 
 void HeadStream::OnReadDone(bool ok) {
   if (!ok) return;  // OnDone follows
+  const base::Duration wait =
+      pacer_.Wait(static_cast<int64_t>(message_.ByteSizeLong()), clock_.Now());
   callbacks_.heard(message_);
-  StartRead(&message_);
+  message_ = v1::JobStatus();  // some take thirty times the memory of their bytes
+  if (wait <= base::Duration::zero()) return StartRead(&message_);
+  AddHold();  // with nothing under way the call could end, and no read may begin after that
+  callbacks_.later(wait, [self = shared_from_this()] {
+    self->StartRead(&self->message_);
+    self->RemoveHold();
+  });
 }
 
 void HeadStream::OnDone(const grpc::Status& status) {

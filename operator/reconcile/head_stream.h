@@ -9,28 +9,35 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "base/clock.h"
 #include "hetero/v1/status.grpc.pb.h"
 #include "operator/plan/effect.h"
 #include "operator/plan/head_target.h"
 #include "operator/reconcile/certificates.h"
+#include "operator/reconcile/head_limits.h"
 
 namespace hetero::reconcile {
 
-// A connection of its own to one head. Errors name what is wrong with the certificates.
+// A connection of its own to one head, which takes no message above StatusMessageLimit(). Errors
+// name what is wrong with the certificates.
 absl::StatusOr<std::shared_ptr<grpc::Channel>> DialStatusPort(const plan::HeadTarget& target,
                                                               const children::Leaf& leaf);
 
-// One Watch call. Holds itself until gRPC is done with it and then gives itself to `ended`, on a
-// thread of gRPC's, which must not be the one to let go of it: that would tear the channel down
-// from inside. Safe from any thread.
+// One Watch call, read no faster than a ReadPacer allows. Holds itself until gRPC is done with it
+// and then gives itself to `ended`, on a thread of gRPC's, which must not be the one to let go of
+// it: that would tear the channel down from inside. Safe from any thread.
 class HeadStream : public grpc::ClientReadReactor<v1::JobStatus>,
                    public std::enable_shared_from_this<HeadStream> {
  public:
   struct Callbacks {
     std::function<void(const v1::JobStatus&)> heard;
+    // Runs `call` on the thread that lets go of streams.
+    std::function<void(base::Duration wait, std::function<void()> call)> later;
     std::function<void(std::shared_ptr<HeadStream> self, const grpc::Status& status)> ended;
   };
+  // `processes` of the job say how large a message may be.
   static std::shared_ptr<HeadStream> Open(std::shared_ptr<grpc::Channel> channel,
+                                          base::Clock& clock, int64_t processes,
                                           Callbacks callbacks);
 
   void Cancel() { context_.TryCancel(); }
@@ -42,9 +49,12 @@ class HeadStream : public grpc::ClientReadReactor<v1::JobStatus>,
   void OnDone(const grpc::Status& status) override;
 
  private:
-  HeadStream(std::shared_ptr<grpc::Channel> channel, Callbacks callbacks);
+  HeadStream(std::shared_ptr<grpc::Channel> channel, base::Clock& clock, int64_t processes,
+             Callbacks callbacks);
 
+  base::Clock& clock_;
   const Callbacks callbacks_;
+  ReadPacer pacer_;  // in OnReadDone only
   const std::shared_ptr<grpc::Channel> channel_;
   const std::unique_ptr<v1::Status::Stub> stub_;
   grpc::ClientContext context_;

@@ -12,25 +12,31 @@
 namespace hetero::reconcile {
 namespace {
 
-// Of a large stage so many are sent before it is looked at what came of them: a full quota then
-// refuses these and not 10,000.
-constexpr size_t kBatch = 200;
-
 // A create that only fails for the moment is not worth a word in the status at once.
 constexpr int kFailedCreatesToTell = 3;
 constexpr base::Duration kUsualGrace = std::chrono::seconds(30);
+// Of one job before others have their turn, and before it is looked at what came of them: about a
+// second of the client's default rate. A full quota then refuses these and not 10,000.
+constexpr size_t kEffectsOfAPass = 200;
+constexpr base::Duration kAfterTheOthers = std::chrono::milliseconds(1);
 
-bool Creates(const plan::Stage& stage) {
-  return std::any_of(stage.begin(), stage.end(), [](const plan::Effect& effect) {
+bool Creates(std::span<const plan::Effect> effects) {
+  return std::any_of(effects.begin(), effects.end(), [](const plan::Effect& effect) {
     return std::holds_alternative<plan::CreateChild>(effect) ||
            std::holds_alternative<plan::CreatePod>(effect) ||
            std::holds_alternative<plan::CreateTrust>(effect);
   });
 }
 
-bool AllDone(const std::vector<Outcome>& outcomes) {
-  return std::all_of(outcomes.begin(), outcomes.end(),
-                     [](const Outcome& outcome) { return outcome.ok(); });
+// As many of `stage` as the pass may still carry out. What is told to the head of a process goes
+// with the deletion before it, which is not planned a second time.
+std::span<const plan::Effect> Part(const plan::Stage& stage, size_t left) {
+  size_t count = std::min(stage.size(), left);
+  while (count > 0 && count < stage.size() &&
+         std::holds_alternative<plan::ReportExit>(stage[count])) {
+    ++count;
+  }
+  return {stage.data(), count};
 }
 
 }  // namespace
@@ -46,9 +52,10 @@ PlanExecutor::PlanExecutor(kube::Client& client, base::Clock& clock,
     : clock_(clock), effects_(client, clock, jobs, heads, identity, settings, parallelism) {}
 
 // How long what the API has refused is not to be tried again; zero: nothing holds this stage.
-base::Duration PlanExecutor::CreatesHeld(const plan::Stage& stage, const plan::ObservedJob& job,
+base::Duration PlanExecutor::CreatesHeld(std::span<const plan::Effect> effects,
+                                         const plan::ObservedJob& job,
                                          const JobMemory& memory) const {
-  if (!Creates(stage) || memory.refused_generation != job.generation) return {};
+  if (!Creates(effects) || memory.refused_generation != job.generation) return {};
   return memory.create_from - clock_.Now();
 }
 
@@ -56,27 +63,35 @@ absl::Status PlanExecutor::CarryOut(const std::string& key, const plan::Plan& pl
                                     const plan::Observed& observed, JobMemory& memory,
                                     std::optional<base::Duration>& again, std::stop_token stop) {
   bool creates = false;
+  size_t left = kEffectsOfAPass;
   for (const plan::Stage& stage : plan.stages) {
+    const std::span<const plan::Effect> part = Part(stage, left);
+    if (part.empty()) {
+      Sooner(again, kAfterTheOthers);
+      return absl::OkStatus();
+    }
+    left -= std::min(left, part.size());
     if (const base::Duration held = CreatesHeld(stage, *observed.job, memory);
         held > base::Duration::zero()) {
       Sooner(again, held);
       return absl::OkStatus();
     }
+    const std::vector<Outcome> outcomes = effects_.RunTogether(part, *observed.job, stop);
+    int pods_created = 0;
+    for (const Outcome& outcome : outcomes) {
+      Remember(outcome, observed, memory);
+      pods_created += outcome.pod != nullptr;
+      // The Service's address is in the reply: no need to wait for the watch.
+      if (outcome.object != nullptr) Sooner(again, base::Duration::zero());
+    }
     creates |= Creates(stage);
-    for (size_t from = 0; from < stage.size(); from += kBatch) {
-      const std::span batch = std::span(stage).subspan(from, std::min(kBatch, stage.size() - from));
-      const std::vector<Outcome> outcomes = effects_.Run(batch, *observed.job, stop);
-      for (const Outcome& outcome : outcomes) {
-        Remember(outcome, observed, memory);
-        // The Service's address is in the reply: no need to wait for the watch.
-        if (outcome.object != nullptr) Sooner(again, base::Duration::zero());
-      }
-      const auto pods = std::count_if(outcomes.begin(), outcomes.end(), [](const Outcome& outcome) {
-        return outcome.pod != nullptr;
-      });
-      if (pods > 0) log::Debug("pods created", {{"job", key}, {"count", pods}});
-      if (AllDone(outcomes)) continue;
-      return Judge(key, Creates(stage), outcomes, *observed.job, memory, again);
+    if (pods_created > 0) log::Debug("pods created", {{"job", key}, {"count", pods_created}});
+    const bool done = std::all_of(outcomes.begin(), outcomes.end(),
+                                  [](const Outcome& outcome) { return outcome.ok(); });
+    if (!done) return Judge(key, Creates(stage), outcomes, *observed.job, memory, again);
+    if (part.size() < stage.size()) {
+      Sooner(again, kAfterTheOthers);
+      return absl::OkStatus();
     }
   }
   if (creates) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -25,14 +26,15 @@ class PlanExecutor {
                Heads& heads, const OperatorIdentity& identity, const children::Settings& settings,
                int parallelism);
 
-  // Stage after stage, large ones in batches, up to the first that does not succeed. An error is a
-  // passing one, for the queue's backoff; whatever else wants another pass brings `again` forward.
+  // Stage after stage, up to the first that does not succeed. Of a large plan only a part: then
+  // `again` is at once, and the queue lets other jobs have their turn first. An error is a passing
+  // one, for the queue's backoff; whatever else wants another pass brings `again` forward.
   absl::Status CarryOut(const std::string& key, const plan::Plan& plan,
                         const plan::Observed& observed, JobMemory& memory,
                         std::optional<base::Duration>& again, std::stop_token stop);
 
  private:
-  base::Duration CreatesHeld(const plan::Stage& stage, const plan::ObservedJob& job,
+  base::Duration CreatesHeld(std::span<const plan::Effect> effects, const plan::ObservedJob& job,
                              const JobMemory& memory) const;
   void Remember(const Outcome& outcome, const plan::Observed& observed, JobMemory& memory);
   absl::Status Judge(const std::string& key, bool creates, const std::vector<Outcome>& outcomes,

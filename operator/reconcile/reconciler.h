@@ -24,7 +24,7 @@ class Reconciler {
  public:
   struct Options {
     children::Settings settings;
-    int parallelism = 50;                                      // API calls of one stage at once
+    int parallelism = 50;                                      // API calls of one job at once
     base::Duration progress_period = std::chrono::seconds(5);  // per job
     double progress_writes_per_second = 20;                    // of the operator
   };

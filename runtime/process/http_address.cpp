@@ -1,6 +1,7 @@
 #include "runtime/process/http_address.h"
 
 #include <charconv>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
@@ -18,7 +19,9 @@ absl::StatusOr<HttpAddress> ParseHttpAddress(const std::string& what, const std:
     return absl::InvalidArgumentError(
         absl::StrCat(what, " address \"", text, "\": expected HOST:PORT"));
   }
-  return HttpAddress{text.substr(0, colon), port};
+  std::string host = text.substr(0, colon);
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  return HttpAddress{std::move(host), port};
 }
 
 }  // namespace hetero::process

@@ -10,7 +10,8 @@ struct HttpAddress {
   std::string host;
   int port = 0;
 };
-// "host:port"; kInvalidArgument names `what` ("metrics") and the text.
+// "host:port", "[::1]:port"; an empty host and 0.0.0.0 mean all addresses. kInvalidArgument names
+// `what` ("metrics") and the text.
 absl::StatusOr<HttpAddress> ParseHttpAddress(const std::string& what, const std::string& text);
 
 }  // namespace hetero::process

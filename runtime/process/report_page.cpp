@@ -22,7 +22,7 @@ std::string LivePage(const insight::Report& report) {
 }  // namespace
 
 ReportPage::ReportPage(std::function<insight::Report()> report)
-    : report_(std::move(report)), endpoint_(registry_, /*threads=*/2) {
+    : report_(std::move(report)), endpoint_(registry_) {
   const auto html = [this](const metrics::HttpRequest&) -> metrics::HttpResponse {
     return {.content_type = "text/html; charset=utf-8", .body = LivePage(report_())};
   };

@@ -51,6 +51,10 @@ grep -q 'kind: ServiceMonitor' "$work/everything.yaml" && grep -q 'kind: Prometh
 grep -q 'kind: ClusterRoleBinding' "$work/namespaced.yaml" && fail "namespaced: a ClusterRoleBinding"
 grep -q 'kind: PodDisruptionBudget' "$work/default.yaml" && fail "default: a PodDisruptionBudget for one replica"
 grep -q 'kind: PodDisruptionBudget' "$work/available.yaml" || fail "available: no PodDisruptionBudget"
+for probe in healthz readyz; do
+  grep -q "httpGet: {path: /$probe, port: probes}" "$work/default.yaml" || fail "default: $probe shares the port of the metrics"
+done
+! grep -A 20 'kind: NetworkPolicy' "$work/default.yaml" | grep -q 'port: probes' || fail "default: probes are open to all"
 version=$(sed -n 's/^appVersion: *//p' "$chart/Chart.yaml")
 for part in runtime trainer; do
   grep -q -- "--$part-image=hetero-$part:$version\$" "$work/default.yaml" || fail "default: another image than images/build makes"

@@ -96,13 +96,20 @@ TEST(Client, AnExpiredWatchIsOutOfRangeBothWays) {
 }
 
 TEST(Client, AWatchThatFallsSilentEnds) {
-  Fixture f([](const auto&, auto& connection) { connection.AwaitClose(); });
+  Fixture f([](const auto& request, auto& connection) {
+    if (request.target.find("namespaces/mute") == std::string::npos) connection.BeginChunks();
+    connection.AwaitClose();
+  });
+  const auto watch = [&f](const std::string& name_space, const WatchOptions& options) {
+    return f.client.Watch(kPods, name_space, options, [](std::string_view, const json&) {}, {})
+        .code();
+  };
+  EXPECT_EQ(watch("x", {.silence = milliseconds(200)}), absl::StatusCode::kDeadlineExceeded);
   // The guard is 10 s after what is asked for.
-  EXPECT_EQ(f.client
-                .Watch(kPods, "", {.timeout = milliseconds(200) - std::chrono::seconds(10)},
-                       [](std::string_view, const json&) {}, {})
-                .code(),
+  EXPECT_EQ(watch("x", {.timeout = milliseconds(200) - std::chrono::seconds(10)}),
             absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(watch("mute", {.silence = milliseconds(200)}), absl::StatusCode::kUnavailable)
+      << "it was never opened";
 }
 
 TEST(Client, ReadsALogLineByLine) {

@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdio>
+#include <fstream>
 #include <future>
 #include <thread>
 
@@ -244,6 +246,39 @@ TEST(Transport, ASilentStreamEnds) {
   EXPECT_EQ(streamed.response.status().code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_THAT(streamed.response.status().ToString(), HasSubstr("silent"));
   EXPECT_THAT(streamed.lines, ElementsAre("one"));
+}
+
+// What the kernel would do next with the client's end of a connection to `port`: 2 is to ask
+// whether the peer is still there. -1: there is no such connection.
+int TimerOfConnectionTo(int port) {
+  std::ifstream connections("/proc/net/tcp");
+  std::string line;
+  while (std::getline(connections, line)) {
+    unsigned remote_port = 0, timer = 0;
+    if (std::sscanf(line.c_str(), " %*d: %*x:%*x %*x:%x 01 %*x:%*x %x:", &remote_port, &timer) ==
+            2 &&
+        remote_port == static_cast<unsigned>(port)) {
+      return static_cast<int>(timer);
+    }
+  }
+  return -1;
+}
+
+// A server that lost its power answers nothing, and a reader alone never finds out.
+TEST(Transport, TheKernelAsksWhetherTheServerIsStillThere) {
+  ScriptedServer server([](const auto&, auto& connection) {
+    connection.BeginChunks();
+    while (!connection.ClosedWithin(milliseconds(10))) connection.Chunk("line\n");
+  });
+  int timer = -1;
+  const auto transport = TransportTo(server);
+  const auto until_asked = [&](std::string_view) {
+    timer = TimerOfConnectionTo(server.port());
+    return timer != 2;
+  };
+  const auto ended = transport->Stream({.path = "/x"}, kEnough, kEnough, until_asked, {});
+  EXPECT_TRUE(ended.ok()) << ended.status();
+  EXPECT_EQ(timer, 2);
 }
 
 TEST(Transport, AStreamThatIsNeverSilentEndsAtItsLimit) {

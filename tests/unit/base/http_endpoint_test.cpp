@@ -3,12 +3,12 @@
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <atomic>
-
-#include "base/clock.h"
+#include <vector>
 
 namespace hetero::metrics {
 namespace {
@@ -26,6 +26,19 @@ int Connect(int port) {
   address.sin_family = AF_INET;
   address.sin_port = htons(static_cast<uint16_t>(port));
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) return fd;
+  close(fd);
+  return -1;
+}
+
+int ConnectIpv6(int port) {
+  const int fd = socket(AF_INET6, SOCK_STREAM, 0);
+  const timeval limit{10, 0};
+  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  sockaddr_in6 address{};
+  address.sin6_family = AF_INET6;
+  address.sin6_port = htons(static_cast<uint16_t>(port));
+  address.sin6_addr = in6addr_loopback;
   if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) return fd;
   close(fd);
   return -1;
@@ -105,45 +118,127 @@ TEST(HttpEndpointTest, TakenPortIsNamed) {
   EXPECT_THAT(status.message(), HasSubstr("Address already in use"));
 }
 
-TEST(HttpEndpointTest, StreamEndsByItself) {
+TEST(HttpEndpointTest, StopClosesOpenConnectionsAndThePort) {
   Registry registry;
   HttpEndpoint endpoint(registry);
-  endpoint.HandleStream("/events", "text/event-stream", [] {
-    return [left = 2](std::stop_token) mutable -> std::optional<std::string> {
-      if (left == 0) return std::nullopt;
-      return "data: " + std::to_string(left--) + "\n\n";
-    };
-  });
-  ASSERT_TRUE(endpoint.Start("127.0.0.1", 0).ok());
-  const std::string response = Get(endpoint.port(), "/events");
-  EXPECT_THAT(response, HasSubstr("Content-Type: text/event-stream\r\n"));
-  EXPECT_THAT(response, HasSubstr("data: 2\n\n"));
-  EXPECT_THAT(response, HasSubstr("data: 1\n\n"));
-  EXPECT_THAT(response, EndsWith("0\r\n\r\n"));
-}
-
-TEST(HttpEndpointTest, StopEndsOpenStreamsAndClosesThePort) {
-  Registry registry;
-  HttpEndpoint endpoint(registry);
-  endpoint.HandleStream("/events", "text/event-stream", [] {
-    return [first = true](std::stop_token stop) mutable -> std::optional<std::string> {
-      if (!std::exchange(first, false)) {
-        base::Clock::Real().SleepFor(std::chrono::hours(1), stop);
-        return std::nullopt;
-      }
-      return "data: begin\n\n";
-    };
-  });
   ASSERT_TRUE(endpoint.Start("127.0.0.1", 0).ok());
   const int fd = Connect(endpoint.port());
-  Send(fd, "GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n");
-  EXPECT_THAT(Receive(fd, "begin\n\n"), EndsWith("data: begin\n\n"));
+  Send(fd, "GET /metrics HTTP/1.1\r\n");
   const int port = endpoint.port();
   endpoint.Stop();
-  Receive(fd);
+  EXPECT_EQ(Receive(fd), "");
   close(fd);
   EXPECT_EQ(Get(port, "/healthz"), "not connected");
   endpoint.Stop();
+}
+
+// Four of them, a thread each, made every probe time out, and the kubelet ended the process.
+TEST(HttpEndpointTest, CallersThatSayLittleOrNothingKeepNobodyWaiting) {
+  Registry registry;
+  HttpEndpoint endpoint(registry);
+  ASSERT_TRUE(endpoint.Start("127.0.0.1", 0).ok());
+  std::vector<int> slow;
+  for (int i = 0; i < 40; ++i) slow.push_back(Connect(endpoint.port()));
+  for (size_t i = 0; i < slow.size(); i += 2) Send(slow[i], "GET /hea");
+  EXPECT_THAT(Get(endpoint.port(), "/healthz"), StartsWith("HTTP/1.1 200"));
+  for (size_t i = 0; i < slow.size(); i += 2) {
+    Send(slow[i], "lthz HTTP/1.1\r\n\r\n");
+    EXPECT_THAT(Receive(slow[i]), StartsWith("HTTP/1.1 200"));
+  }
+  for (const int fd : slow) close(fd);
+}
+
+TEST(HttpEndpointTest, MoreConnectionsThanItKeepsCostTheSilentOnesTheirs) {
+  Registry registry;
+  HttpEndpoint endpoint(registry, {.connections = 4});
+  ASSERT_TRUE(endpoint.Start("127.0.0.1", 0).ok());
+  std::vector<int> silent;
+  for (int i = 0; i < 20; ++i) silent.push_back(Connect(endpoint.port()));
+  EXPECT_THAT(Get(endpoint.port(), "/healthz"), StartsWith("HTTP/1.1 200"));
+  EXPECT_EQ(Receive(silent.front()), "") << "it is closed";
+  for (const int fd : silent) close(fd);
+}
+
+TEST(HttpEndpointTest, ACallerWhoNeverEndsItsRequestIsLeftAfterATime) {
+  Registry registry;
+  HttpEndpoint endpoint(registry, {.to_ask = std::chrono::milliseconds(50)});
+  ASSERT_TRUE(endpoint.Start("127.0.0.1", 0).ok());
+  const int fd = Connect(endpoint.port());
+  // A byte now and then would put off a limit on silence for ever.
+  for (int i = 0; i < 1000; ++i) {
+    if (send(fd, "G", 1, MSG_NOSIGNAL) != 1) break;
+    pollfd closed = {.fd = fd, .events = POLLIN, .revents = 0};
+    if (poll(&closed, 1, 10) == 1) break;
+  }
+  char byte;
+  EXPECT_LE(recv(fd, &byte, 1, MSG_DONTWAIT), 0) << "closed, without an answer";
+  close(fd);
+}
+
+TEST(HttpEndpointTest, ACallerWhoDoesNotReadTheAnswerKeepsNobodyWaiting) {
+  Registry registry;
+  HttpEndpoint endpoint(registry, {.in_all = std::chrono::milliseconds(100)});
+  endpoint.Handle("/large", [](const HttpRequest&) {
+    return HttpResponse{.body = std::string(size_t{64} << 20, 'x')};
+  });
+  ASSERT_TRUE(endpoint.Start("127.0.0.1", 0).ok());
+  const int fd = Connect(endpoint.port());
+  Send(fd, "GET /large HTTP/1.1\r\n\r\n");
+  EXPECT_THAT(Get(endpoint.port(), "/healthz"), StartsWith("HTTP/1.1 200"));
+  pollfd gone = {.fd = fd, .events = POLLRDHUP, .revents = 0};
+  EXPECT_EQ(poll(&gone, 1, 10'000), 1) << "it is left, its answer half read";
+  close(fd);
+}
+
+TEST(HttpEndpointTest, ARequestThatNeverEndsIsRefused) {
+  Registry registry;
+  HttpEndpoint endpoint(registry);
+  ASSERT_TRUE(endpoint.Start("127.0.0.1", 0).ok());
+  const int fd = Connect(endpoint.port());
+  Send(fd, "GET /healthz HTTP/1.1\r\nX: " + std::string(20'000, 'x'));
+  EXPECT_THAT(Receive(fd), StartsWith("HTTP/1.1 431"));
+  close(fd);
+}
+
+TEST(HttpEndpointTest, OtherMethodsAndNonsenseAreAnsweredWithAnError) {
+  Registry registry;
+  HttpEndpoint endpoint(registry);
+  ASSERT_TRUE(endpoint.Start("127.0.0.1", 0).ok());
+  for (const char* request : {"POST /healthz HTTP/1.1\r\nContent-Length: 5\r\n\r\n", "\r\n\r\n",
+                              "DELETE / HTTP/1.1\r\n\r\n", "nonsense\r\n\r\n"}) {
+    const int fd = Connect(endpoint.port());
+    Send(fd, request);
+    EXPECT_THAT(Receive(fd), StartsWith("HTTP/1.1 4")) << request;
+    close(fd);
+  }
+}
+
+TEST(HttpEndpointTest, APortOfProbesAloneServesNoMetrics) {
+  HttpEndpoint probes;
+  ASSERT_TRUE(probes.Start("127.0.0.1", 0).ok());
+  EXPECT_THAT(Get(probes.port(), "/healthz"), StartsWith("HTTP/1.1 200"));
+  EXPECT_THAT(Get(probes.port(), "/readyz"), StartsWith("HTTP/1.1 200"));
+  EXPECT_THAT(Get(probes.port(), "/metrics"), StartsWith("HTTP/1.1 404"));
+}
+
+// A cluster without IPv4 gives the pod no other address.
+TEST(HttpEndpointTest, AllAddressesAreThoseOfIpv6Too) {
+  for (const char* all : {"", "0.0.0.0", "::"}) {
+    HttpEndpoint endpoint;
+    ASSERT_TRUE(endpoint.Start(all, 0).ok());
+    EXPECT_THAT(Get(endpoint.port(), "/healthz"), StartsWith("HTTP/1.1 200")) << all;
+    const int fd = ConnectIpv6(endpoint.port());
+    if (fd < 0) GTEST_SKIP() << "this machine has no ::1: IPv6 is NOT TESTED";
+    Send(fd, "GET /healthz HTTP/1.1\r\n\r\n");
+    EXPECT_THAT(Receive(fd), StartsWith("HTTP/1.1 200")) << all;
+    close(fd);
+  }
+}
+
+TEST(HttpEndpointTest, AnUnknownAddressIsNamed) {
+  HttpEndpoint endpoint;
+  EXPECT_THAT(endpoint.Start("no-such-host.invalid", 0).message(),
+              HasSubstr("cannot listen on no-such-host.invalid port 0"));
 }
 
 TEST(HttpEndpointTest, StopsRightAfterStart) {

@@ -107,7 +107,9 @@ void OperatorProcess::Start() {
                                         "--lease-namespace",
                                         kSystemNamespace,
                                         "--metrics-listen",
-                                        "127.0.0.1:" + std::to_string(port_)};
+                                        "127.0.0.1:" + std::to_string(port_),
+                                        "--probes-listen",
+                                        "127.0.0.1:0"};
   arguments.insert(arguments.end(), options_.arguments.begin(), options_.arguments.end());
   std::lock_guard lock(mutex_);
   program_ = std::make_unique<BackgroundProgram>(arguments, log_file_);

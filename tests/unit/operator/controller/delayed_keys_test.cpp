@@ -157,5 +157,14 @@ TEST_F(DelayedKeysTest, FailuresOfAKeyDoubleItsDelayUntilForgotten) {
   EXPECT_EQ(TimeUntilNextKey(), milliseconds(5));
 }
 
+// The starts of a thousand jobs took two thousand tokens, and a genuine failure waited minutes for
+// one.
+TEST_F(DelayedKeysTest, PassesThatWentWellDoNotHoldUpAFailure) {
+  for (int i = 0; i < 2000; ++i) queue_.AddAgain("job" + std::to_string(i));
+  queue_.AddRateLimited("failed");
+  clock_.Advance(milliseconds(5));
+  EXPECT_EQ(queue_.depth(), 2001u);
+}
+
 }  // namespace
 }  // namespace hetero::controller

@@ -7,6 +7,8 @@
 #include <condition_variable>
 #include <future>
 #include <mutex>
+#include <stdexcept>
+#include <thread>
 #include <vector>
 
 #include "base/fake_clock.h"
@@ -229,6 +231,27 @@ TEST_F(ManagerTest, APartThatEndsByItselfEndsEverything) {
   EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
   EXPECT_THAT(status.message(), HasSubstr("worker ended by itself"));
   EXPECT_THAT(record_.All(), testing::IsSupersetOf({"released", "cache stops"}));
+}
+
+// It ended the process at once: the lease was kept, and no line of the log named the part.
+TEST_F(ManagerTest, AnExceptionOfAPartIsNamedAndEndsEverythingInOrder) {
+  std::atomic<bool> fail = false;
+  manager_->AddCache(
+      "pods",
+      [&](std::stop_token stop) {
+        while (!fail && !stop.stop_requested()) std::this_thread::yield();
+        if (fail) throw std::out_of_range("no such field");
+      },
+      [] { return true; });
+  SetElection();
+  AddWorker("worker");
+  Start();
+  record_.WaitFor("worker starts");
+  fail = true;
+  const absl::Status status = result_.get();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(status.message(), HasSubstr("an exception left pods: no such field"));
+  EXPECT_THAT(record_.All(), testing::IsSupersetOf({"worker stops", "released"}));
 }
 
 TEST_F(ManagerTest, RunsWithoutElectionAndCaches) {

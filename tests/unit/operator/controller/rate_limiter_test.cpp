@@ -92,5 +92,30 @@ TEST(RateLimiterTest, TheLargerOfKeyAndBucketWins) {
   EXPECT_EQ(limiter.Failures("a"), 4);
 }
 
+// A thousand starts ask twice each for another pass: they used to take the tokens, and a genuine
+// failure waited three minutes for one.
+TEST(RateLimiterTest, SuccessesTakeNoTokensFromFailures) {
+  RateLimiter limiter;
+  for (int pass = 0; pass < 2; ++pass) {
+    for (int i = 0; i < 1000; ++i) {
+      EXPECT_EQ(limiter.WhenAgain("job" + std::to_string(i)), milliseconds(5 << pass));
+    }
+  }
+  EXPECT_EQ(limiter.When("failed", kStart), milliseconds(5));
+}
+
+TEST(RateLimiterTest, AKeyThatAlwaysWantsAnotherPassDoesNotSpin) {
+  RateLimiter limiter;
+  for (int i = 0; i < 20; ++i) limiter.WhenAgain("one");
+  EXPECT_EQ(limiter.WhenAgain("one"), seconds(30));
+}
+
+TEST(RateLimiterTest, AStormOfFailuresHoldsNobodyUpForMinutes) {
+  RateLimiter limiter;
+  for (int i = 0; i < 10'000; ++i) limiter.When("storm" + std::to_string(i), kStart);
+  EXPECT_EQ(limiter.When("one", kStart), seconds(10));
+  EXPECT_LT(limiter.When("two", kStart + seconds(11)), milliseconds(10)) << "and it is over soon";
+}
+
 }  // namespace
 }  // namespace hetero::controller

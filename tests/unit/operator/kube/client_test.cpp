@@ -235,6 +235,38 @@ TEST(Client, AStopReachesTheRequestUnderWay) {
   }
 }
 
+// Some calls of a part that is told to stop are made by parts of it that know of no stop.
+TEST(Client, CallsOfAPartThatIsToldToStopEndWhetherOrNotTheyHaveAStopOfTheirOwn) {
+  for (const auto& call : AllCalls()) {
+    for (const bool own : {false, true}) {
+      Fixture f;
+      std::stop_source part, never;
+      const auto stopped_there = [&](std::stop_token stop) -> absl::StatusOr<Response> {
+        part.request_stop();
+        if (!stop.stop_requested()) return Response{.status = 200, .body = "{}"};
+        return absl::CancelledError("stopped");
+      };
+      f.transport.Then([&](const Request&, std::stop_token stop) { return stopped_there(stop); });
+      f.transport.ThenStream([&](const Request&, const Transport::OnLine&, std::stop_token stop) {
+        return stopped_there(stop);
+      });
+      Client until = f.client.Until(part.get_token());
+      EXPECT_EQ(call(until, own ? never.get_token() : std::stop_token()).code(),
+                absl::StatusCode::kCancelled);
+      EXPECT_EQ(f.transport.requests().size(), 1u);
+    }
+  }
+}
+
+TEST(Client, AStopOfItsOwnEndsACallOfAPartThatGoesOn) {
+  Fixture f;
+  std::stop_source part, own;
+  own.request_stop();
+  Client until = f.client.Until(part.get_token());
+  EXPECT_EQ(until.Get(kPods, {"x", "a"}, own.get_token()).status().code(),
+            absl::StatusCode::kCancelled);
+}
+
 TEST(Client, AStopEndsTheWaitForABusyServer) {
   Fixture f;
   std::stop_source stop;

@@ -73,12 +73,22 @@ class FakeTransport : public Transport {
     return requests_;
   }
 
+  // Of the streams asked for so far: how long they may be silent.
+  std::vector<base::Duration> idle_limits() const {
+    std::lock_guard lock(mutex_);
+    return idle_limits_;
+  }
+
   absl::StatusOr<Response> Send(const Request& request, base::Duration timeout,
                                 std::stop_token stop) override {
     return Take(request, &script_, &always_)(request, stop);
   }
   absl::StatusOr<Response> Stream(const Request& request, base::Duration idle, base::Duration limit,
                                   const OnLine& on_line, std::stop_token stop) override {
+    {
+      std::lock_guard lock(mutex_);
+      idle_limits_.push_back(idle);
+    }
     return Take(request, &stream_script_, &always_stream_)(request, on_line, stop);
   }
 
@@ -103,6 +113,7 @@ class FakeTransport : public Transport {
     return ErrorReply(404, "NotFound", "not found");
   };
   std::vector<Request> requests_;
+  std::vector<base::Duration> idle_limits_;
 };
 
 }  // namespace hetero::kube

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <stdexcept>
 #include <thread>
 
 #include "fake_transport.h"
@@ -35,6 +36,7 @@ class InformerTest : public ::testing::Test {
   // Objects owned by "skip" are left out; those of an unchanged version are kept as they are.
   Informer<Kept>::Value Project(const nlohmann::json& object,
                                 const Informer<Kept>::Value& previous) {
+    if (object.value("owner", "") == "throw") throw std::out_of_range("no such field");
     Kept kept{object.value("owner", ""), object["metadata"].value("resourceVersion", "")};
     if (kept.owner == "skip") return nullptr;
     if (previous && previous->version == kept.version) return previous;
@@ -150,6 +152,23 @@ TEST_F(InformerTest, ReadersRunBesideIt) {
   });
   Run();
   EXPECT_EQ(informer_.store().size(), 20u);
+}
+
+// It would end the process, and the next one, and the next.
+TEST_F(InformerTest, AnObjectThatCannotBeReadIsNamedAndStaysAsItWasKnown) {
+  transport_.Then(Page({Pod("a", "1"), Pod("b", "2"), Pod("odd", "3", "throw")}, "7"));
+  transport_.ThenLines({Line("MODIFIED", Pod("a", "8", "throw")), Line("ADDED", Pod("c", "9"))},
+                       ErrorReply(410, "Expired", "too old"));
+  transport_.Then(Page({Pod("a", "8", "throw"), Pod("b", "2"), Pod("c", "9")}, "10"));
+  ::testing::internal::CaptureStderr();
+  Run();
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), ::testing::HasSubstr("n/odd"));
+  EXPECT_THAT(told_, ElementsAre("a:>1", "b:>2", "c:>9"));
+  EXPECT_EQ(informer_.store().size(), 3u);
+  EXPECT_TRUE(informer_.synced());
+  EXPECT_EQ(
+      registry_.GetCounter("reflector_unreadable_objects_total", "", {{"name", "pods"}}).value(),
+      3);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <optional>
 
 #include "base/fake_clock.h"
 #include "operator/kube/cluster_access.h"
@@ -121,15 +122,135 @@ users: [{name: u, user: {token: "a\r\nImpersonate-User: root"}}]
   EXPECT_EQ(KubeconfigAccess(f.clock, file).status().code(), absl::StatusCode::kUnauthenticated);
 }
 
-TEST(DefaultAccess, TheFirstFileOfTheVariableThatExists) {
-  Fixture f;
-  setenv("KUBECONFIG", ("/no/such/file:" + f.file).c_str(), 1);
-  const auto access = DefaultAccess(f.clock);
-  EXPECT_TRUE(access.ok()) << access.status();
-  setenv("KUBECONFIG", "/no/such/file", 1);
-  EXPECT_EQ(DefaultAccess(f.clock).status().code(), absl::StatusCode::kNotFound);
-  EXPECT_TRUE(DefaultAccess(f.clock, f.file, "two").ok());
-  unsetenv("KUBECONFIG");
+// A variable of the environment, for the time of a test; null: not set.
+class Environment {
+ public:
+  Environment(const char* name, const char* value) : name_(name) {
+    if (const char* before = std::getenv(name)) before_ = before;
+    Set(value);
+  }
+  ~Environment() { Set(before_ ? before_->c_str() : nullptr); }
+
+ private:
+  void Set(const char* value) {
+    if (value == nullptr) {
+      unsetenv(name_);
+    } else {
+      setenv(name_, value, 1);
+    }
+  }
+
+  const char* const name_;
+  std::optional<std::string> before_;
+};
+
+// Inside a pod with a service account, and with nothing else that names a cluster.
+struct InPod : Fixture {
+  absl::StatusOr<ClusterAccess> Access(const std::string& given = "",
+                                       const std::string& context = "") {
+    return DefaultAccess(clock, given, context, folder.path() + "/account");
+  }
+  std::string ServerOf(const absl::StatusOr<ClusterAccess>& access) {
+    EXPECT_TRUE(access.ok()) << access.status();
+    return access.ok() ? access->server : "";
+  }
+  // A kubeconfig with one context, cluster and user.
+  std::string Config(const std::string& path, const std::string& context,
+                     const std::string& server) {
+    return folder.Write(path, "{current-context: " + context + ", contexts: [{name: " + context +
+                                  ", context: {cluster: c-" + context +
+                                  "}}], clusters: [{name: c-" + context + ", cluster: {server: \"" +
+                                  server + "\"}}]}");
+  }
+
+  Environment host{"KUBERNETES_SERVICE_HOST", "10.96.0.1"};
+  Environment port{"KUBERNETES_SERVICE_PORT", "443"};
+  Environment variable{"KUBECONFIG", nullptr};
+  Environment home{"HOME", folder.path().c_str()};
+  std::string token = folder.Write("account/token", "t");
+  std::string ca = folder.Write("account/ca.crt", "ca");
+};
+
+constexpr char kOwnCluster[] = "https://10.96.0.1:443";
+
+TEST(DefaultAccess, APodWithoutAKubeconfigTalksToItsOwnCluster) {
+  InPod f;
+  EXPECT_EQ(f.ServerOf(f.Access()), kOwnCluster);
+}
+
+// kubectl hetero suspend, typed in a pod, reached the pod's own cluster instead.
+TEST(DefaultAccess, InAPodTheKubeconfigOfTheHomeFolderComesBeforeTheServiceAccount) {
+  InPod f;
+  f.Config(".kube/config", "far", "https://far:6443");
+  EXPECT_EQ(f.ServerOf(f.Access()), "https://far:6443");
+}
+
+TEST(DefaultAccess, InAPodAContextIsNeverPassedOver) {
+  InPod f;
+  const absl::Status status = f.Access("", "far").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(status.message(), HasSubstr("context \"far\""));
+  EXPECT_THAT(status.message(), HasSubstr(f.folder.path() + "/.kube/config does not exist"));
+  f.Config(".kube/config", "other", "https://other:6443");
+  EXPECT_THAT(f.Access("", "far").status().message(),
+              HasSubstr(".kube/config: context \"far\" is not in contexts"));
+}
+
+TEST(DefaultAccess, WhatIsGivenComesFirstThenTheVariableThenTheHomeFolder) {
+  InPod f;
+  f.Config(".kube/config", "home", "https://home:6443");
+  const std::string one = f.Config("one", "one", "https://one:6443");
+  const Environment variable("KUBECONFIG", one.c_str());
+  EXPECT_EQ(f.ServerOf(f.Access()), "https://one:6443");
+  EXPECT_EQ(f.ServerOf(f.Access(f.file, "two")), "https://10.0.0.1:6443");
+}
+
+TEST(DefaultAccess, FilesOfTheVariableAreMergedAndTheFirstToNameSomethingWins) {
+  InPod f;
+  const std::string one = f.Config("one", "one", "https://one:6443");
+  const std::string two = f.Config("two", "two", "https://two:6443");
+  const std::string again = f.Config("again", "two", "https://wrong:6443");
+  const std::string list = "/no/such/file:" + one + "::" + two + ":" + again;
+  const Environment variable("KUBECONFIG", list.c_str());
+  EXPECT_EQ(f.ServerOf(f.Access()), "https://one:6443") << "the first current-context";
+  EXPECT_EQ(f.ServerOf(f.Access("", "two")), "https://two:6443");
+  const std::string missing(f.Access("", "three").status().message());
+  EXPECT_THAT(missing, HasSubstr(one + ", " + two + ", " + again));
+  EXPECT_THAT(missing, HasSubstr("context \"three\" is not in contexts"));
+}
+
+TEST(DefaultAccess, AContextMayTakeItsClusterFromAnotherFileWhoseFolderItsPathsAreMeantFrom) {
+  InPod f;
+  f.folder.Write("clusters/ca.pem", "authority");
+  const std::string contexts = f.folder.Write(
+      "contexts", "{current-context: a, contexts: [{name: a, context: {cluster: c, user: u}}]}");
+  const std::string clusters = f.folder.Write(
+      "clusters/config",
+      "{clusters: [{name: c, cluster: {server: \"https://c\", certificate-authority: ca.pem}}], "
+      "users: [{name: u, user: {token: abc}}]}");
+  const Environment variable("KUBECONFIG", (contexts + ":" + clusters).c_str());
+  const auto access = f.Access();
+  ASSERT_TRUE(access.ok()) << access.status();
+  EXPECT_EQ(access->ca_pem, "authority");
+  EXPECT_EQ(access->credentials->Get(false)->token, "abc");
+}
+
+TEST(DefaultAccess, AVariableNoneOfWhoseFilesExistsIsAnError) {
+  InPod f;
+  const Environment variable("KUBECONFIG", "/no/such/file:/nor/this");
+  const absl::Status status = f.Access().status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(status.message(), HasSubstr("/no/such/file:/nor/this"));
+  EXPECT_TRUE(f.Access(f.file, "two").ok());
+}
+
+TEST(DefaultAccess, WithoutAnythingItSaysWhatWasLookedAt) {
+  InPod f;
+  const Environment outside("KUBERNETES_SERVICE_HOST", nullptr);
+  const absl::Status status = f.Access().status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(status.message(), HasSubstr(f.folder.path() + "/.kube/config"));
+  EXPECT_THAT(status.message(), HasSubstr("no pod"));
 }
 
 }  // namespace

@@ -93,6 +93,18 @@ TEST(WatchStateTest, ErrorsWaitAndAreForgivenAfterAWatchThatLasted) {
   EXPECT_THAT(step.actions, ElementsAre(Action::kForgive, Action::kWait, Action::kOpenWatch));
 }
 
+// Neither waited for nor listed anew, however often: a kind of which there is nothing is silent.
+TEST(WatchStateTest, ASilentWatchIsOpenedAnewAtOnceFromTheLastVersion) {
+  WatchStep step{.state = At(Watching{"8"})};
+  for (int i = 0; i < 3 * kFailuresBeforeRelist; ++i) {
+    step = Step(step.state, WatchEnded{How::kSilent, kLong});
+    EXPECT_EQ(step.state, At(Watching{"8"}));
+    EXPECT_THAT(step.actions, ElementsAre(Action::kForgive, Action::kOpenWatch));
+  }
+  step = Step(step.state, WatchEnded{How::kSilent, kShort});
+  EXPECT_THAT(step.actions, ElementsAre(Action::kWait, Action::kOpenWatch));
+}
+
 TEST(WatchStateTest, VersionThatNeverOpensAWatchIsGivenUp) {
   WatchStep step{.state = At(Watching{"9999999"})};
   for (int i = 0; i < kFailuresBeforeRelist; ++i) {

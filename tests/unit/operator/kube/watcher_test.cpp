@@ -11,6 +11,7 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -129,6 +130,19 @@ TEST_F(WatcherTest, ErrorsBackOffAndAreForgivenAfterAWatchThatLasted) {
               ElementsAre(milliseconds(800), milliseconds(1600), milliseconds(3200),
                           milliseconds(6400), milliseconds(12800), milliseconds(25600), seconds(30),
                           seconds(30), milliseconds(800), milliseconds(1600)));
+}
+
+// A connection that died without a word was noticed after five minutes, when the watch was over.
+TEST_F(WatcherTest, ASilentWatchIsOpenedAnewFromWhereItWas) {
+  transport_.Then(Page({Pod("a", "3")}, "7"));
+  ThenWatch(seconds(75), {}, absl::DeadlineExceededError("silent"));
+  ThenWatch(seconds(100), {Line("BOOKMARK", Pod("", "9"))}, absl::DeadlineExceededError("silent"));
+  Run();
+  EXPECT_THAT(heard_, ElementsAre("begin", "+a", "end"));
+  EXPECT_THAT(paths_[2], HasSubstr("resourceVersion=7&"));
+  EXPECT_THAT(paths_[3], HasSubstr("resourceVersion=9&"));
+  EXPECT_THAT(clock_.sleeps(), ElementsAre());
+  EXPECT_THAT(transport_.idle_limits(), Each(seconds(75)));
 }
 
 TEST_F(WatcherTest, ServerThatClosesAtOnceIsNotAskedInAHotLoop) {

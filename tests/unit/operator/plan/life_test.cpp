@@ -72,6 +72,8 @@ TEST(LifeTest, HealthyJobFromNothingToNothing) {
   EXPECT_EQ(plan.follow->address, cluster.service->cluster_ip + ":7071");
   EXPECT_EQ(plan.follow->ca_pem, cluster.config_map->ca_pem);
   EXPECT_EQ(plan.follow->pod_uid, cluster.Pod("vit-head-0").uid);
+  EXPECT_EQ(plan.follow->replicas.at("head"), 1);
+  EXPECT_EQ(plan.follow->processes, 4);
   EXPECT_FALSE(plan.status_is_urgent);
 
   cluster.StartAll();

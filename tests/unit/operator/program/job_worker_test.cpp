@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <future>
 #include <mutex>
@@ -144,6 +145,25 @@ TEST_F(JobWorkerTest, AStopWaitsForThePassUnderWay) {
   ran.get();
   worker_.Enqueue("team/vit");  // nobody takes it any more
   EXPECT_EQ(transport_.requests().size(), 1u);
+}
+
+// It lasted up to its own 30 s, longer than the process may take to stop: it was killed, and the
+// lease kept the next leader waiting.
+TEST_F(JobWorkerTest, AWriteThatHangsDoesNotOutlastTheStop) {
+  std::atomic<bool> ended_by_stop = false;
+  transport_.Always(
+      [&](const kube::Request& request, std::stop_token stop) -> absl::StatusOr<kube::Response> {
+        asked_.Add(request.path);
+        ended_by_stop = !base::Clock::Real().SleepFor(std::chrono::seconds(10), std::move(stop));
+        return absl::CancelledError("stopped");
+      });
+  PutJob();
+  auto ran = Run();
+  worker_.Enqueue("team/vit");
+  EXPECT_THAT(asked_.Take(1), Contains(kStatusPath));
+  stop_.request_stop();
+  ran.get();
+  EXPECT_TRUE(ended_by_stop);
 }
 
 TEST_F(JobWorkerTest, ARenewedIdentityMayComeAtAnyTime) {

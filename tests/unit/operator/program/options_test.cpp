@@ -57,7 +57,10 @@ TEST_F(OptionsTest, Defaults) {
   EXPECT_EQ(options_.lease_name, "hetero-operator");
   EXPECT_EQ(options_.lease_duration, seconds(15));
   EXPECT_EQ(options_.metrics_address, "0.0.0.0");
+  EXPECT_EQ(options_.metrics_address, "");
   EXPECT_EQ(options_.metrics_port, 8080);
+  EXPECT_EQ(options_.probes_address, "");
+  EXPECT_EQ(options_.probes_port, 8081);
   EXPECT_EQ(options_.workers, 8);
   EXPECT_EQ(options_.qps, 200);
   EXPECT_EQ(options_.burst, 400);
@@ -118,6 +121,7 @@ TEST_F(OptionsTest, EveryFlagOnTheCommandLine) {
                    "--node-lost-grace=2m",
                    "--pod-kill-grace=4m",
                    "--metrics-listen=[::1]:0",
+                   "--probes-listen=127.0.0.1:9",
                    "--log-level=debug"}),
             std::nullopt)
       << err_.str();
@@ -152,6 +156,8 @@ TEST_F(OptionsTest, EveryFlagOnTheCommandLine) {
   EXPECT_EQ(options_.settings.pod_kill_grace, minutes(4));
   EXPECT_EQ(options_.metrics_address, "::1");
   EXPECT_EQ(options_.metrics_port, 0);
+  EXPECT_EQ(options_.probes_address, "127.0.0.1");
+  EXPECT_EQ(options_.probes_port, 9);
   EXPECT_EQ(options_.log_level, log::Level::kDebug);
 }
 
@@ -175,6 +181,20 @@ TEST_F(OptionsTest, TheEnvironmentSetsWhatTheCommandLineDoesNot) {
   EXPECT_THAT(options_.identity, testing::StartsWith("hetero-operator-abc_"));
 }
 
+// The chart passes its own before extraArgs; the operator would not start with both.
+TEST_F(OptionsTest, OfAFlagThatIsGivenTwiceTheLastCounts) {
+  ASSERT_EQ(Parse({"--workers=8", "--metrics-listen=:8080", "--lease-duration=15s",
+                   "--leader-elect", "--image-pull-secret=a", "--workers=2", "--metrics-listen=:9",
+                   "--no-leader-elect", "--lease-duration=20s", "--image-pull-secret=b"}),
+            std::nullopt)
+      << err_.str();
+  EXPECT_EQ(options_.workers, 2);
+  EXPECT_EQ(options_.metrics_port, 9);
+  EXPECT_EQ(options_.lease_duration, seconds(20));
+  EXPECT_FALSE(options_.leader_elect);
+  EXPECT_THAT(options_.settings.image_pull_secrets, ElementsAre("a", "b"));
+}
+
 TEST_F(OptionsTest, AMistakeInTheEnvironmentIsOneToo) {
   SetEnv("HETERO_OPERATOR_LEASE_DURATION", "soon");
   EXPECT_THAT(Mistake({}), HasSubstr("--lease-duration: 'soon' is not a positive duration"));
@@ -196,7 +216,8 @@ TEST_F(OptionsTest, MistakesNameTheFlagAndTheRemedy) {
       {"--burst=0", "--burst"},
       {"--qps=0", "--qps"},
       {"--parallelism=many", "--parallelism"},
-      {"--metrics-listen=8080", "--metrics-listen: '8080' is not an address such as 0.0.0.0:8080"},
+      {"--metrics-listen=8080", "--metrics-listen: '8080' is not an address such as :8080"},
+      {"--probes-listen=8081", "--probes-listen: '8081' is not an address such as :8080"},
       {"--metrics-listen=a:65536", "--metrics-listen"},
       {"--metrics-listen=::1:80", "--metrics-listen"},
       {"--image-pull-policy=Sometimes", "--image-pull-policy"},

@@ -38,5 +38,16 @@ TEST(AnnouncementPacerTest, UrgentChangesAreAnnouncedAtOnceAndBeginAPeriod) {
   EXPECT_EQ(pacer.Changed(/*urgent=*/false, At(20)), milliseconds(190));
 }
 
+// A head that changes its state with each message would cost as many writes.
+TEST(AnnouncementPacerTest, AHeadWhoseEveryWordIsUrgentIsNotAnnouncedWithEachOfThem) {
+  AnnouncementPacer pacer;
+  int at_once = 0;
+  for (int ms = 0; ms < 10'000; ms += 10) {
+    at_once += pacer.Changed(/*urgent=*/true, At(ms)) == kAtOnce;
+  }
+  EXPECT_LE(at_once, 10'000 / 200 + AnnouncementPacer::kUrgentInARow);
+  EXPECT_GE(at_once, 10'000 / 200 - 1);
+}
+
 }  // namespace
 }  // namespace hetero::reconcile

@@ -28,15 +28,17 @@ class StatusServer : public v1::Status::CallbackService {
  public:
   explicit StatusServer(
       std::shared_ptr<grpc::ServerCredentials> credentials = grpc::InsecureServerCredentials(),
-      int port = 0)
-      : current_() {
+      int port = 0, std::string host = "127.0.0.1")
+      : host_(std::move(host)), current_() {
     grpc::ServerBuilder builder;
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-    builder.AddListeningPort("127.0.0.1:" + std::to_string(port), std::move(credentials), &port_);
+    builder.AddListeningPort(host_ + ":" + std::to_string(port), std::move(credentials), &port_);
     builder.RegisterService(this);
     server_ = builder.BuildAndStart();
   }
+  bool listens() const { return server_ != nullptr && port_ > 0; }
   ~StatusServer() override {
+    if (!listens()) return;
     {
       const std::lock_guard lock(mutex_);
       for (Watcher* watcher : watchers_) watcher->End();
@@ -46,7 +48,7 @@ class StatusServer : public v1::Status::CallbackService {
   }
 
   int port() const { return port_; }
-  std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+  std::string address() const { return host_ + ":" + std::to_string(port_); }
 
   void Say(v1::JobStatus status) {
     const std::lock_guard lock(mutex_);
@@ -118,6 +120,7 @@ class StatusServer : public v1::Status::CallbackService {
     return reactor;
   }
 
+  const std::string host_;
   std::mutex mutex_;  // guards what follows
   v1::JobStatus current_;
   std::vector<Watcher*> watchers_;
@@ -199,6 +202,13 @@ TEST_F(HeadFollowerTest, HearsAHeadAndForgetsIt) {
   follower_->Follow("a/x", std::nullopt);
   EXPECT_EQ(follower_->Report("a/x"), std::nullopt);
   EXPECT_EQ(follower_->streams(), 0u);
+}
+
+TEST_F(HeadFollowerTest, HearsAHeadOfAnIpv6Cluster) {
+  StatusServer server(grpc::InsecureServerCredentials(), 0, "[::1]");
+  if (!server.listens()) GTEST_SKIP() << "this machine has no ::1: IPv6 is NOT TESTED";
+  follower_->Follow("a/x", Target(server));
+  EXPECT_TRUE(WaitForState("a/x", State::kWaiting));
 }
 
 TEST_F(HeadFollowerTest, ProgressIsNotAnnouncedWithEveryMessage) {
@@ -363,6 +373,78 @@ TEST_F(HeadFollowerTest, TwoHundredStreamsEndWithTheFollower) {
   int at_end = announcements_.Count("a/7");
   server.Say(In(v1::JobStatus::SUCCEEDED, 2));
   EXPECT_EQ(announcements_.Count("a/7"), at_end);
+}
+
+v1::JobStatus OfBytes(size_t bytes) {
+  v1::JobStatus status = In(v1::JobStatus::RUNNING);
+  status.set_verdict(std::string(bytes, 'x'));
+  return status;
+}
+
+// The head's image is the user's, and gRPC takes 4 MiB by default.
+TEST_F(HeadFollowerTest, AStatusLargerThanTheJobCanHaveIsNotTakenIn) {
+  StatusServer server, neighbour;
+  server.Say(OfBytes(100'000));
+  neighbour.Say(OfBytes(60'000));
+  follower_->Follow("a/hostile", Target(server));
+  follower_->Follow("a/neighbour", Target(neighbour));
+  ASSERT_TRUE(WaitForState("a/neighbour", State::kRunning));
+  EXPECT_EQ(follower_->Report("a/hostile")->state, State::kUnknown);
+  server.Say(OfBytes(10));
+  EXPECT_TRUE(WaitForState("a/hostile", State::kRunning)) << "it is dialled again";
+}
+
+TEST_F(HeadFollowerTest, AJobThatGrowsMaySayMore) {
+  StatusServer server;
+  plan::HeadTarget target = Target(server);
+  target.replicas = {{"cpu", 1}};
+  target.processes = 1;
+  server.Say(In(v1::JobStatus::WAITING));
+  follower_->Follow("a/x", target);
+  ASSERT_TRUE(WaitForState("a/x", State::kWaiting));
+  target.replicas = {{"cpu", 1000}};
+  target.processes = 1000;
+  follower_->Follow("a/x", target);
+  v1::JobStatus status = OfBytes(100'000);
+  v1::MemberStatus* member = status.add_members();
+  member->set_role("cpu");
+  member->set_index(999);
+  server.Say(status);
+  ASSERT_TRUE(WaitForState("a/x", State::kRunning));
+  EXPECT_EQ(follower_->Report("a/x")->members.count("cpu-999"), 1u);
+}
+
+TEST_F(HeadFollowerTest, AJobThatShrinksKeepsItsStream) {
+  StatusServer server;
+  plan::HeadTarget target = Target(server);
+  target.replicas = {{"cpu", 1000}};
+  target.processes = 1000;
+  follower_->Follow("a/x", target);
+  ASSERT_TRUE(WaitForState("a/x", State::kWaiting));
+  target.replicas = {{"cpu", 1}};
+  target.processes = 1;
+  follower_->Follow("a/x", target);
+  EXPECT_TRUE(follower_->Report("a/x")->connected);
+}
+
+// Back-pressure: the stream stays, the head waits, and what it says last is heard.
+TEST_F(HeadFollowerTest, AHeadThatTalksAllTheTimeIsReadAtAPaceAndKept) {
+  StatusServer server;
+  follower_->Follow("a/x", Target(server));
+  ASSERT_TRUE(WaitForState("a/x", State::kWaiting));
+  // Three of these take up what may be read at once.
+  for (int step = 1; step <= 6; ++step) {
+    v1::JobStatus status = OfBytes(60'000);
+    status.mutable_progress()->set_step(step);
+    status.mutable_progress()->set_total_steps(6);
+    server.Say(std::move(status));
+  }
+  ASSERT_TRUE(announcements_.WaitFor([&] {
+    const auto report = follower_->Report("a/x");
+    return report->progress && report->progress->step == 6;
+  }));
+  EXPECT_TRUE(follower_->Report("a/x")->connected);
+  follower_.reset();  // also while a read waits
 }
 
 TEST_F(HeadFollowerTest, EndsWhileItDials) {

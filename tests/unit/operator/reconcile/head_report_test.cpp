@@ -34,8 +34,15 @@ v1::JobStatus Running(int64_t step = 0) {
   return status;
 }
 
+// Of a job with these roles.
+HeadReportBuilder Builder(const std::string& job, int32_t attempt) {
+  HeadReportBuilder builder(job, attempt);
+  builder.KnowReplicas({{"head", 1}, {"gpu", 2}, {"my-gpu", 1}, {"cpu", 4}});
+  return builder;
+}
+
 TEST(HeadReportTest, CarriesWhatTheHeadSays) {
-  HeadReportBuilder builder("vit", 3);
+  HeadReportBuilder builder = Builder("vit", 3);
   EXPECT_EQ(builder.report().state, State::kUnknown);
   v1::JobStatus status = Running(4);
   status.set_eta_seconds(12.4);
@@ -59,7 +66,7 @@ TEST(HeadReportTest, CarriesWhatTheHeadSays) {
 }
 
 TEST(HeadReportTest, FiguresHaveTheDigitsThatPeopleRead) {
-  HeadReportBuilder builder("blur", 1);
+  HeadReportBuilder builder = Builder("blur", 1);
   v1::JobStatus status = Running(3);
   status.mutable_progress()->set_samples_per_second(5498.68680189963);
   status.mutable_progress()->set_data_wait_percent(3.14159);
@@ -72,7 +79,7 @@ TEST(HeadReportTest, FiguresHaveTheDigitsThatPeopleRead) {
 }
 
 TEST(HeadReportTest, TimesMoveOnlyWithTheStep) {
-  HeadReportBuilder builder("vit", 1);
+  HeadReportBuilder builder = Builder("vit", 1);
   builder.Heard(Running(4), kNow, kWallNow);
   EXPECT_FALSE(builder.Heard(Running(4), kNow, kWallNow + seconds(9)));
   EXPECT_EQ(builder.report().last_step_time, kWallNow);
@@ -84,7 +91,7 @@ TEST(HeadReportTest, TimesMoveOnlyWithTheStep) {
 }
 
 TEST(HeadReportTest, AProcessThatTheHeadGaveUpForAWhileIsLost) {
-  HeadReportBuilder builder("vit", 1);
+  HeadReportBuilder builder = Builder("vit", 1);
   builder.Heard(Running(4), kNow, kWallNow);
   v1::JobStatus status = Running(4);
   status.mutable_members(1)->set_connected(false);
@@ -104,7 +111,7 @@ TEST(HeadReportTest, AProcessThatTheHeadGaveUpForAWhileIsLost) {
 }
 
 TEST(HeadReportTest, EveryProcessHasAPatienceOfItsOwn) {
-  HeadReportBuilder builder("vit", 1);
+  HeadReportBuilder builder = Builder("vit", 1);
   v1::JobStatus status = Running(4);
   status.mutable_members(1)->set_lost(true);
   builder.Heard(status, kNow, kWallNow);
@@ -116,7 +123,7 @@ TEST(HeadReportTest, EveryProcessHasAPatienceOfItsOwn) {
 }
 
 TEST(HeadReportTest, AReplicaIsThereWhenAllItsRanksAre) {
-  HeadReportBuilder builder("vit", 1);
+  HeadReportBuilder builder = Builder("vit", 1);
   v1::JobStatus status = Running(4);
   *status.add_members() = status.members(0);
   status.mutable_members(2)->set_local_rank(1);
@@ -129,7 +136,7 @@ TEST(HeadReportTest, AReplicaIsThereWhenAllItsRanksAre) {
 }
 
 TEST(HeadReportTest, SizingAndTroubleAreToldAtOnce) {
-  HeadReportBuilder builder("vit", 1);
+  HeadReportBuilder builder = Builder("vit", 1);
   builder.Heard(Running(4), kNow, kWallNow);
   v1::JobStatus status = Running(4);
   v1::RoleSizing* sizing = status.add_sizing();
@@ -147,7 +154,7 @@ TEST(HeadReportTest, SizingAndTroubleAreToldAtOnce) {
 }
 
 TEST(HeadReportTest, TheEndCarriesTheVerdict) {
-  HeadReportBuilder builder("vit", 1);
+  HeadReportBuilder builder = Builder("vit", 1);
   v1::JobStatus status = Running(10);
   status.set_state(v1::JobStatus::SUCCEEDED);
   status.set_summary("10 steps");
@@ -169,6 +176,65 @@ TEST(HeadReportTest, TheEndCarriesTheVerdict) {
   EXPECT_EQ(builder.report().verdict->message, "loss is NaN");
   EXPECT_EQ(builder.report().verdict->failure.pod, "vit-my-gpu-0");
   EXPECT_EQ(builder.report().verdict->failure.role, "my-gpu");
+}
+
+// A head's image is the user's: each member it invents took memory in the operator.
+TEST(HeadReportTest, MembersThatTheJobDoesNotHaveArePassedOver) {
+  HeadReportBuilder builder = Builder("vit", 1);
+  v1::JobStatus status = Running(4);
+  const auto invent = [&](const std::string& role, int32_t index) {
+    v1::MemberStatus* member = status.add_members();
+    member->set_role(role);
+    member->set_index(index);
+    member->set_lost(true);
+  };
+  for (int i = 2; i < 5000; ++i) invent("gpu", i);
+  invent("gpu", -1);
+  invent("nobody", 0);
+  status.add_roles()->set_name("nobody");
+  v1::RoleSizing* sizing = status.add_sizing();
+  sizing->set_role("nobody");
+  sizing->set_needed_replicas(9);
+  builder.Heard(status, kNow, kWallNow);
+  EXPECT_EQ(builder.report().members.size(), 2u);
+  EXPECT_EQ(builder.report().roles.size(), 1u);
+  EXPECT_TRUE(builder.report().sizing.empty());
+  EXPECT_EQ(builder.UntilLost(kNow), std::nullopt);
+  EXPECT_FALSE(builder.UpdateLost(kNow + seconds(10)));
+}
+
+// The API server refuses a status with longer ones, and would for good.
+TEST(HeadReportTest, TextsAreCutToWhatAStatusHolds) {
+  HeadReportBuilder builder = Builder("vit", 1);
+  const std::string long_text(60'000, 'x');
+  v1::JobStatus status = Running(10);
+  status.set_state(v1::JobStatus::FAILED);
+  status.set_checkpoint_problem(long_text);
+  status.mutable_first_failure()->set_member("gpu-0");
+  status.mutable_first_failure()->set_message(long_text);
+  status.mutable_result()->set_stream_digest(long_text);
+  status.mutable_result()->set_report_uri(long_text);
+  status.mutable_roles(0)->set_registered(-3);
+  builder.Heard(status, kNow, kWallNow);
+  const plan::HeadReport& report = builder.report();
+  EXPECT_EQ(report.checkpoint_problem.size(), 4096u);
+  EXPECT_EQ(report.verdict->message.size(), 4096u);
+  EXPECT_EQ(report.verdict->failure.message.size(), 4096u);
+  EXPECT_EQ(report.verdict->result.stream_digest.size(), 64u);
+  EXPECT_EQ(report.verdict->result.report_uri.size(), 1024u);
+  EXPECT_EQ(report.roles.at("gpu").registered, 0);
+}
+
+TEST(HeadReportTest, AFailureOfNobodyNamesNoPod) {
+  HeadReportBuilder builder = Builder("vit", 1);
+  v1::JobStatus status = Running(10);
+  status.set_state(v1::JobStatus::FAILED);
+  status.mutable_first_failure()->set_member(std::string(300, 'a') + "-0");
+  status.mutable_first_failure()->set_message("no");
+  builder.Heard(status, kNow, kWallNow);
+  EXPECT_EQ(builder.report().verdict->failure.pod, "");
+  EXPECT_EQ(builder.report().verdict->failure.role, "");
+  EXPECT_EQ(builder.report().verdict->message, "no");
 }
 
 }  // namespace

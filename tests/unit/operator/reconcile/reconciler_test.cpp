@@ -91,6 +91,31 @@ TEST(ReconcilerTest, NothingIsCreatedTwiceWhileTheStoresAreLate) {
   EXPECT_EQ(cluster.Status("vit").attempt, 1);
 }
 
+// It used to keep a worker until its last pod was there.
+TEST(ReconcilerTest, AJobOfManyPodsLetsOthersHaveTheirTurn) {
+  FakeCluster cluster;
+  cluster.CreateJob("vit", R"({"roles": [{"name": "head", "type": "Head"},
+                                         {"name": "cpu", "type": "CPUWorker", "replicas": 300},
+                                         {"name": "gpu", "type": "GPUWorker"}]})");
+  int most = 0;
+  for (int pass = 0; pass < 10; ++pass) {
+    cluster.Sync();
+    const int before = CountWrites(cluster.api, "POST", "/pods");
+    const auto result = cluster.Pass("vit");
+    ASSERT_TRUE(result.ok()) << result.status();
+    const int made = CountWrites(cluster.api, "POST", "/pods") - before;
+    most = std::max(most, made);
+    const bool more = made > 0 && before + made < 302;
+    if (more) {
+      ASSERT_TRUE(result->requeue_after.has_value());
+      EXPECT_LE(*result->requeue_after, base::Duration(std::chrono::milliseconds(1)));
+    }
+    cluster.clock.Advance(std::chrono::seconds(1));
+  }
+  EXPECT_THAT(cluster.api.Objects("pods"), SizeIs(302));
+  EXPECT_LE(most, 200);
+}
+
 // What was believed of late stores is not believed forever.
 TEST(ReconcilerTest, APodThatWentUnseenIsMadeAgain) {
   FakeCluster cluster;

@@ -48,6 +48,18 @@ TEST(MetricsPort, IsOptionalAndNamesABadAddress) {
   EXPECT_FALSE(MetricsPort::Open("127.0.0.1:99999").ok());
 }
 
+// Pods of a cluster without IPv4 have no other address, and the kubelet asks there whether they are
+// ready.
+TEST(MetricsPort, IsReachedByIpv6Too) {
+  for (const char* address : {"[::1]:0", "0.0.0.0:0", "[::]:0"}) {
+    const auto metrics = MetricsPort::Open(address);
+    if (!metrics.ok()) GTEST_SKIP() << "this machine has no ::1: IPv6 is NOT TESTED";
+    const httplib::Result answer = httplib::Client("::1", (*metrics)->port()).Get("/healthz");
+    if (!answer) GTEST_SKIP() << "this machine has no ::1: IPv6 is NOT TESTED";
+    EXPECT_EQ(answer->status, 200) << address;
+  }
+}
+
 TEST(MetricsPort, SaysThatAPortIsTaken) {
   const auto first = MetricsPort::Open("127.0.0.1:0");
   ASSERT_TRUE(first.ok());

@@ -1,0 +1,105 @@
+#include "operator/reconcile/call_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <future>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace hetero::reconcile {
+namespace {
+
+constexpr auto kLimit = std::chrono::seconds(20);
+
+// Calls that hang until they are let go, counted.
+class Gate {
+ public:
+  void Pass() {
+    std::unique_lock lock(mutex_);
+    ++inside_;
+    most_ = std::max(most_, inside_);
+    changed_.notify_all();
+    changed_.wait(lock, [&] { return open_; });
+    --inside_;
+  }
+  bool AwaitInside(int count) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, kLimit, [&] { return inside_ >= count; });
+  }
+  void Open() {
+    const std::lock_guard lock(mutex_);
+    open_ = true;
+    changed_.notify_all();
+  }
+  int most() {
+    const std::lock_guard lock(mutex_);
+    return most_;
+  }
+
+ private:
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  int inside_ = 0, most_ = 0;
+  bool open_ = false;
+};
+
+std::future<void> Async(std::function<void()> call) {
+  return std::async(std::launch::async, std::move(call));
+}
+
+TEST(CallPoolTest, EachCallIsMadeOnce) {
+  CallPool pool(7);
+  for (const size_t count : {0, 1, 2, 7, 1000}) {
+    std::vector<std::atomic<int>> calls(count);
+    pool.Run(count, [&](size_t i) { ++calls[i]; });
+    EXPECT_TRUE(std::all_of(calls.begin(), calls.end(), [](const auto& n) { return n == 1; }));
+  }
+}
+
+TEST(CallPoolTest, OneAtATimeIsInOrderAndOnTheCallersThread) {
+  CallPool pool(1);
+  std::vector<size_t> order;
+  pool.Run(50, [&, caller = std::this_thread::get_id()](size_t i) {
+    EXPECT_EQ(std::this_thread::get_id(), caller);
+    order.push_back(i);
+  });
+  EXPECT_EQ(order.size(), 50u);
+  EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
+}
+
+TEST(CallPoolTest, AStageHasItsOwnNumberOfCallsAtOnceWhateverOthersDo) {
+  CallPool pool(4);
+  Gate first, second;
+  auto one = Async([&] { pool.Run(20, [&](size_t) { first.Pass(); }); });
+  auto two = Async([&] { pool.Run(20, [&](size_t) { second.Pass(); }); });
+  EXPECT_TRUE(first.AwaitInside(4));
+  EXPECT_TRUE(second.AwaitInside(4));
+  first.Open();
+  second.Open();
+  one.get();
+  two.get();
+  EXPECT_EQ(first.most(), 4);
+  EXPECT_EQ(second.most(), 4);
+}
+
+// A namespace's admission webhook that does not answer: its calls used to hold all threads.
+TEST(CallPoolTest, AStageWhoseCallsHangHoldsUpNoOther) {
+  CallPool pool(50);
+  Gate gate;
+  auto slow = Async([&] { pool.Run(500, [&](size_t) { gate.Pass(); }); });
+  ASSERT_TRUE(gate.AwaitInside(50));
+  std::atomic<int> done = 0;
+  auto quick = Async([&] { pool.Run(500, [&](size_t) { ++done; }); });
+  EXPECT_EQ(quick.wait_for(kLimit), std::future_status::ready);
+  EXPECT_EQ(done, 500);
+  gate.Open();
+  slow.get();
+  EXPECT_EQ(gate.most(), 50);
+}
+
+}  // namespace
+}  // namespace hetero::reconcile
