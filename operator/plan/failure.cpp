@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "api/reasons.h"
+#include "operator/plan/hanging_head.h"
 #include "operator/plan/members.h"
 #include "operator/plan/node_loss.h"
 
@@ -102,6 +103,12 @@ std::optional<Failure> FailureOf(Pass& pass, const Slot& slot) {
     failure.reason = api::failure::kNodeLost;
     failure.message = absl::StrCat("node ", pod.node, " has been NotReady for longer than ",
                                    base::ToSeconds(pass.settings.node_lost_grace), " s");
+    return failure;
+  }
+  if (HeadHangs(pass, slot)) {
+    failure.reason = api::failure::kLost;
+    failure.message =
+        "the head hangs: it does not report to the operator, nor answer its node's kubelet";
     return failure;
   }
   if (HeadLostIt(pass, slot)) {

@@ -119,6 +119,7 @@ void HeadFollower::Impl::Follow(const std::string& key,
   if (!target) return;
   Entry& entry = entries.try_emplace(key, *target, key, ++last_serial).first->second;
   if (kept != nullptr) entry.builder = std::move(kept);
+  entry.builder->Follow(clock.WallNow());
   timer.After(base::Duration::zero(), [this, key, serial = entry.serial] { Dial(key, serial); });
 }
 
@@ -165,7 +166,11 @@ void HeadFollower::Impl::Heard(const std::string& key, uint64_t serial,
     const base::MutexLock lock(mutex);
     Entry* entry = Find(key, serial);
     if (entry == nullptr || closing) return;
+    // The address may still lead to a head that was replaced and lives on.
+    const int64_t incarnation = status.head_incarnation();
+    if (incarnation != 0 && incarnation < entry->target.incarnation) return;
     HeadReportBuilder& builder = *entry->builder;
+    if (status.unchanged()) return builder.HeardUnchanged(clock.WallNow());
     const bool urgent = builder.Heard(status, clock.Now(), clock.WallNow());
     entry->backoff.Reset();
     if (const auto wait = builder.UntilLost(clock.Now())) {

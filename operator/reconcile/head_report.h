@@ -20,9 +20,15 @@ class HeadReportBuilder {
   // `job_name` stands before the member in the name of the pod that failed first.
   HeadReportBuilder(std::string job_name, int32_t attempt);
 
+  // From now on another head is followed, or the same one anew: its silence begins.
+  void Follow(base::WallTime wall_now) { report_.silent_since = wall_now; }
   // True when the state, the lost members, the sizing or the checkpoints' trouble changed: worth
   // telling at once.
   bool Heard(const v1::JobStatus& status, base::Instant now, base::WallTime wall_now);
+  // The head lives, and there is nothing new.
+  void HeardUnchanged(base::WallTime wall_now) {
+    report_.last_heard = report_.silent_since = wall_now;
+  }
   // Time alone may make a member that was given up a lost one; true when it did.
   bool UpdateLost(base::Instant now);
   // Until then; none: nobody has been given up.

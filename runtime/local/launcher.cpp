@@ -1,5 +1,7 @@
 #include "runtime/local/launcher.h"
 
+#include <signal.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <memory>
@@ -41,7 +43,7 @@ class Launcher {
         console_(clock),
         processes_(options.job, MakePlan(), output_.write_end(), clock),
         watch_(HeadAddress(processes_.plan()), base::TlsOptions{.plain_text = true}, clock),
-        supervisor_(options.job, options.input_only, processes_, watch_, console_) {}
+        supervisor_(options.job, options.input_only, processes_, watch_, console_, clock) {}
 
   absl::StatusOr<Outcome> Run(std::stop_token stop, std::stop_token kill);
 
@@ -134,7 +136,12 @@ void Launcher::StopOnRequest(const std::stop_token& kill) {
   stopped_ = true;
   supervisor_.ExpectEnds();
   console_.Line("stopping (Ctrl-C again to kill)");
-  watch_.RequestStop("stopped by the user").IgnoreError();
+  if (!watch_.RequestStop("stopped by the user").ok()) {
+    // A head that hangs passes nothing on, but any rank does.
+    for (ProcessSet::Member& member : processes_.members()) {
+      if (member.rank() && !member.ended) member.child.Signal(SIGTERM);
+    }
+  }
   const base::Instant deadline =
       clock_.Now() + (options_.job.spec.training.checkpoint ? kCheckpointGrace : kStopGrace);
   while (clock_.Now() < deadline && !kill.stop_requested() && Look()) {

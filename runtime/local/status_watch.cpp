@@ -42,12 +42,22 @@ void StatusWatch::Run(std::stop_token stop) {
     grpc::ClientContext context;
     std::stop_callback cancel(stop, [&context] { context.TryCancel(); });
     auto reader = (*stub)->Watch(&context, v1::WatchRequest());
+    {
+      const base::MutexLock lock(mutex_);
+      stream_ = &context;
+    }
     v1::JobStatus status;
     while (reader->Read(&status)) {
       const base::MutexLock lock(mutex_);
+      ++words_;
       latest_ = status;
     }
-    if (reader->Finish().ok()) return;  // the head has said all
+    {
+      const base::MutexLock lock(mutex_);
+      stream_ = nullptr;
+    }
+    reader->Finish().IgnoreError();
+    // Also when the head has said all: one that dies before it ends is followed by another.
     clock_.SleepFor(kRedial, stop);
   }
 }
@@ -55,6 +65,16 @@ void StatusWatch::Run(std::stop_token stop) {
 std::optional<v1::JobStatus> StatusWatch::latest() const {
   const base::MutexLock lock(mutex_);
   return latest_;
+}
+
+int64_t StatusWatch::words() const {
+  const base::MutexLock lock(mutex_);
+  return words_;
+}
+
+void StatusWatch::AskAgain() {
+  const base::MutexLock lock(mutex_);
+  if (stream_ != nullptr) stream_->TryCancel();
 }
 
 absl::Status StatusWatch::RequestStop(const std::string& reason) {

@@ -22,6 +22,7 @@ bool Supervisor::Look() {
   }
   if (changed) processes_.WriteList();
   KillLostTrainers();
+  KillHangingHead();
   // A head that is still starting hears of it later.
   while (!processes_.head().ended && !unreported_exits_.empty() &&
          watch_.ReportExit(unreported_exits_.front()).ok()) {
@@ -109,6 +110,7 @@ void Supervisor::Replace(Member& member) {
                              job_.spec.run_policy.max_restarts, ")"));
   if (!member.head()) return;
   head_exit_.reset();
+  silence_.Begin(watch_.words());
   // The new head meets those who were replaced, and cannot know of those who have left.
   std::erase_if(unreported_exits_, [](const v1::ExitReport& report) {
     return report.replaced() || report.last_words_size() > 0;
@@ -128,6 +130,7 @@ void Supervisor::ReplaceAll(const std::string& cause) {
                              job_.spec.run_policy.max_restarts, ")"));
   unreported_exits_.clear();
   head_exit_.reset();
+  silence_.Begin(watch_.words());
   processes_.RestartAll(console_);
 }
 
@@ -143,6 +146,24 @@ void Supervisor::KillLostTrainers() {
         member.child.Signal(SIGKILL);
       }
     }
+  }
+}
+
+void Supervisor::KillHangingHead() {
+  Member& head = processes_.members().front();
+  if (ends_expected_ || head.ended) return;
+  switch (silence_.Look(watch_.words(), clock_.Now())) {
+    case HeadSilence::Verdict::kAlive:
+      return;
+    case HeadSilence::Verdict::kAskAgain:
+      watch_.AskAgain();
+      return;
+    case HeadSilence::Verdict::kHangs:
+      console_.Line(
+          absl::StrCat(head.plan.name, " hangs: its process lives, but it has said nothing for ",
+                       base::ToSeconds(silence_.limit()), " s and does not answer; it is killed"));
+      head.child.Signal(SIGKILL);
+      silence_.Begin(watch_.words());
   }
 }
 

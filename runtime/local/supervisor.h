@@ -5,25 +5,29 @@
 #include <vector>
 
 #include "api/hetero_training_job.h"
+#include "base/clock.h"
 #include "hetero/v1/status.pb.h"
 #include "runtime/local/console.h"
+#include "runtime/local/head_silence.h"
 #include "runtime/local/process_set.h"
 #include "runtime/local/status_watch.h"
 
 namespace hetero::local {
 
-// What the operator is to a job's pods: notices processes that ended or that the head has given up,
-// replaces them while the budget (runPolicy.maxRestarts) lasts, tells the head, and follows its
-// word about how many CPU workers are needed. One thread uses it.
+// What the operator is to a job's pods: notices processes that ended, that the head has given up,
+// or a head that hangs; replaces them while the budget (runPolicy.maxRestarts) lasts, tells the
+// head, and follows its word about how many CPU workers are needed. One thread uses it.
 class Supervisor {
  public:
   Supervisor(const api::HeteroTrainingJob& job, bool input_only, ProcessSet& processes,
-             StatusWatch& watch, Console& console)
+             StatusWatch& watch, Console& console, base::Clock& clock)
       : job_(job),
         input_only_(input_only),
         processes_(processes),
         watch_(watch),
-        console_(console) {}
+        console_(console),
+        clock_(clock),
+        silence_(job.spec.run_policy.member_timeout_seconds) {}
 
   // Whether the head still runs.
   bool Look();
@@ -45,12 +49,16 @@ class Supervisor {
   void TellExit(const Member& member, const ExitStatus& status, bool replaced);
   // The head has given up a trainer whose process still runs: frozen, or out of reach.
   void KillLostTrainers();
+  // Nobody but the launcher can tell, or may act.
+  void KillHangingHead();
 
   const api::HeteroTrainingJob& job_;
   const bool input_only_;
   ProcessSet& processes_;
   StatusWatch& watch_;
   Console& console_;
+  base::Clock& clock_;
+  HeadSilence silence_;
   int restarts_ = 0;
   std::vector<v1::ExitReport> unreported_exits_;
   bool ends_expected_ = false;

@@ -84,6 +84,12 @@ void Nodes::KillRuntime(const std::string& name_space, const std::string& pod) {
   MustRun(container.node, {"ctr", "-n", "k8s.io", "task", "kill", "-s", "SIGKILL", container.id});
 }
 
+void Nodes::FreezeRuntime(const std::string& name_space, const std::string& pod) {
+  const RunningContainer container = Runtime(name_space, pod);
+  if (container.id.empty()) return;
+  MustRun(container.node, {"ctr", "-n", "k8s.io", "task", "kill", "-s", "SIGSTOP", container.id});
+}
+
 std::vector<int> Nodes::ListeningPorts(const std::string& name_space, const std::string& pod) {
   const RunningContainer container = Runtime(name_space, pod);
   std::set<int> ports;
