@@ -67,9 +67,7 @@ std::string Failure::Describe() const {
     case Kind::kStopped:
       return slot->member() + " was stopped in order, and so were all others";
   }
-  std::string text = absl::StrCat(slot->member(), " failed: ", reason);
-  if (exit_code) absl::StrAppend(&text, ", exit code ", *exit_code);
-  return text;
+  return api::DescribeFailure(slot->member(), facts());
 }
 
 std::optional<Failure> FailureOf(Pass& pass, const Slot& slot) {

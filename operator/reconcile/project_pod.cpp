@@ -35,8 +35,8 @@ const json& RuntimeStatusOf(const json& status) {
   return base::Absent();
 }
 
-// The condition has no more than its last change; that of a container which never was ready is older
-// than the container. A sidecar's trouble makes the pod unready too, but not this container.
+// The condition has no more than its last change; that of a container which never was ready is
+// older than the container. A sidecar's trouble makes the pod unready too, but not this container.
 void ReadUnready(const json& ready, const json& runtime, ObservedPod& pod) {
   if (TextOf(ready, "status") != "False" || FieldOf(runtime, "ready") != false) return;
   const std::optional<base::WallTime> started =

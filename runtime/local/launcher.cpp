@@ -30,6 +30,7 @@ constexpr base::Duration kStopGrace = std::chrono::seconds(4);         // Ctrl-C
 constexpr base::Duration kCheckpointGrace = std::chrono::seconds(24);  // the same with a checkpoint
 constexpr base::Duration kLeaveGrace = std::chrono::seconds(2);        // job ended until SIGKILL
 
+constexpr int kFailedExit = 1;     // of a head whose job failed
 constexpr int kStoppedExit = 130;  // of a head whose job was stopped
 
 // A run from the first process to the outcome.
@@ -55,7 +56,8 @@ class Launcher {
   absl::Status PrepareFolder();
   // Once: Supervise, then what the processes printed.
   bool Look();
-  void StopOnRequest(const std::stop_token& kill);
+  // Asks for the job's end, stopped or, with a failure, failed, and waits for it.
+  void End(const std::optional<Supervisor::Failure>& failure, const std::stop_token& kill);
   // Waits until every process has ended, at most `grace`; the destructor kills the rest.
   void WaitForAll(base::Duration grace);
   Outcome Conclude();
@@ -112,7 +114,7 @@ absl::StatusOr<Outcome> Launcher::Run(std::stop_token stop, std::stop_token kill
   HETERO_RETURN_IF_ERROR(PrepareFolder());
   HETERO_RETURN_IF_ERROR(processes_.StartAll());
   bool head_runs = true;
-  while (head_runs && !stop.stop_requested()) {
+  while (head_runs && !stop.stop_requested() && !supervisor_.failure()) {
     head_runs = Look();
     if (const std::optional<v1::JobStatus> status = watch_.latest()) {
       console_.Status(DescribeStatus(*status));
@@ -121,7 +123,7 @@ absl::StatusOr<Outcome> Launcher::Run(std::stop_token stop, std::stop_token kill
     clock_.SleepFor(kPoll, stop);
   }
   if (head_runs) {
-    StopOnRequest(kill);
+    End(supervisor_.failure(), kill);
   } else {
     // Members leave when the head tells them; of one that was killed they would hear nothing.
     const bool by_itself = supervisor_.head_exit()->signal == 0;
@@ -132,11 +134,13 @@ absl::StatusOr<Outcome> Launcher::Run(std::stop_token stop, std::stop_token kill
   return Conclude();
 }
 
-void Launcher::StopOnRequest(const std::stop_token& kill) {
-  stopped_ = true;
+void Launcher::End(const std::optional<Supervisor::Failure>& failure, const std::stop_token& kill) {
+  stopped_ = !failure;
   supervisor_.ExpectEnds();
-  console_.Line("stopping (Ctrl-C again to kill)");
-  if (!watch_.RequestStop("stopped by the user").ok()) {
+  console_.Line(failure ? "failed: " + failure->message : "stopping (Ctrl-C again to kill)");
+  const absl::Status asked = failure ? watch_.RequestStop(failure->message, failure->reason)
+                                     : watch_.RequestStop("stopped by the user");
+  if (!asked.ok()) {
     // A head that hangs passes nothing on, but any rank does.
     for (ProcessSet::Member& member : processes_.members()) {
       if (member.rank() && !member.ended) member.child.Signal(SIGTERM);
@@ -186,6 +190,13 @@ Outcome Launcher::Conclude() {
     outcome = Outcome::kStopped;
   }
   std::error_code ignored;
+  // A head that was on its way out for another reason, or was gone, has not heard of the failure.
+  const std::optional<Supervisor::Failure>& failure = supervisor_.failure();
+  if (failure && outcome != Outcome::kSucceeded) {
+    const bool told = head && head->signal == 0 && head->code == kFailedExit;
+    outcome = Outcome::kFailed;
+    if (!told) WriteFallbackReport("Failed", failure->message);
+  }
   // A head that succeeded and wrote none has said why, and there is no better one to write.
   if (outcome != Outcome::kSucceeded &&
       !std::filesystem::exists(OutputFile("report.json"), ignored)) {

@@ -29,8 +29,9 @@ class StatusWatch {
   // Gives up the stream and dials anew, so that a connection that broke without a word is not taken
   // for a head that hangs.
   void AskAgain();
-  // Asks the head to end the job. Fails fast when the head is not there.
-  absl::Status RequestStop(const std::string& reason);
+  // Asks the head to end the job for `reason`, a sentence: as stopped, or as failed when `failure`
+  // says why in one word (api/reasons.h). Fails fast when the head is not there.
+  absl::Status RequestStop(const std::string& reason, const std::string& failure = "");
   // Tells the head that a member's process ended.
   absl::Status ReportExit(const v1::ExitReport& report);
 

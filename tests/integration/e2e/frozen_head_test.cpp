@@ -1,4 +1,5 @@
-// Heads that freeze on a node: the operator's stream falls silent and the kubelet finds them unready.
+// Heads that freeze on a node: the operator's stream falls silent and the kubelet finds them
+// unready.
 #include <gtest/gtest.h>
 
 #include "tests/integration/e2e/support/installation.h"

@@ -11,6 +11,7 @@
 namespace hetero {
 namespace {
 
+using std::chrono::seconds;
 using testing::ExpectUndisturbedResult;
 using testing::LocalRun;
 using testing::NumbersInLog;
@@ -19,7 +20,6 @@ using testing::SlowJob;
 using testing::SmallJobYaml;
 using testing::TemporaryFolder;
 using testing::WaitForFirstStep;
-using std::chrono::seconds;
 
 constexpr char kTrainers[][6] = {"gpu-0", "gpu-1"};
 
@@ -56,7 +56,8 @@ TEST(FrozenHead, InTheMiddleItIsReplacedAndNoStepIsLost) {
   ExpectReplacedAtNoCost(run);
 }
 
-// The trainers are done and the head has heard of none of their last words: the job waited for ever.
+// The trainers are done and the head has heard of none of their last words: the job waited for
+// ever.
 TEST(FrozenHead, AfterTheLastStepItIsReplacedAndTheResultIsThere) {
   LocalRun run(SmallJobYaml(), Job({"runPolicy.memberTimeoutSeconds=20"}));
   ASSERT_TRUE(WaitForFirstStep(run, "gpu-0"));

@@ -7,8 +7,8 @@
 namespace hetero::plan {
 namespace {
 
-using ::testing::HasSubstr;
 using std::chrono::seconds;
+using ::testing::HasSubstr;
 
 constexpr char kHead[] = "vit-head-0";
 

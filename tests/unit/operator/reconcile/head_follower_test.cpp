@@ -219,8 +219,8 @@ TEST_F(HeadFollowerTest, AHeadWithNothingToSayIsHeardAndWakesNobody) {
   v1::JobStatus unchanged = In(v1::JobStatus::RUNNING, 3);
   unchanged.set_unchanged(true);
   server.Say(unchanged);
-  EXPECT_TRUE(announcements_.WaitFor(
-      [&] { return follower_->Report("a/x")->silent_since > before; }));
+  EXPECT_TRUE(
+      announcements_.WaitFor([&] { return follower_->Report("a/x")->silent_since > before; }));
   EXPECT_EQ(announcements_.Count("a/x"), count);
 }
 
