@@ -41,6 +41,7 @@ class Launcher {
         clock_(clock),
         sockets_(std::move(sockets)),
         created_(clock.WallNow()),
+        began_(clock.Now()),
         console_(clock),
         processes_(options.job, MakePlan(), output_.write_end(), clock),
         watch_(HeadAddress(processes_.plan()), base::TlsOptions{.plain_text = true}, clock),
@@ -67,6 +68,7 @@ class Launcher {
   base::Clock& clock_;
   const SocketFolder sockets_;
   const base::WallTime created_;
+  const base::Instant began_;
   Console console_;
   OutputPipe output_;
   ProcessSet processes_;
@@ -172,7 +174,7 @@ void Launcher::WriteFallbackReport(const std::string& state, const std::string& 
   report.state = state;
   report.message = message;
   report.seed = options_.job.spec.training.seed;
-  report.wall_seconds = base::ToSeconds(clock_.WallNow() - created_);
+  report.wall_seconds = base::ToSeconds(clock_.Now() - began_);
   report.config_json = api::ToJson(options_.job);
   const absl::Status written = insight::WriteReport(report, options_.output_folder);
   if (!written.ok()) console_.Line(absl::StrCat("no report: ", written.message()));
