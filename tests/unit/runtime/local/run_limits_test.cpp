@@ -8,10 +8,10 @@
 namespace hetero::local {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 const base::Instant kBegan{seconds(1000)};
 
