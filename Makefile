@@ -4,6 +4,7 @@ BUILD  := build/$(PRESET)
 BIN    := build/release/bin
 JOBS   ?= $(shell nproc)
 DEMO   ?= out/demo
+CHAOS_MINUTES := $(or $(MINUTES),5)
 MINUTES ?= 1
 
 .DEFAULT_GOAL := help
@@ -43,8 +44,9 @@ fuzz: setup  ## fuzz each target for MINUTES=1, or SECONDS_EACH=30 with the same
 soak: build  ## the simulated data plane from 100,000 seeds (minutes)
 	@HETERO_SIMULATOR_SEEDS=100000 $(BUILD)/tests/simulator_test
 
-chaos: build  ## strike local jobs at random for MINUTES (5) and compare their streams
-	@tests/chaos/chaos --minutes $(or $(MINUTES),5)
+chaos: build  ## strike local jobs at random for MINUTES=5, and with NODES=1 jobs on a cluster's nodes, and compare
+	@tests/chaos/chaos --minutes $(CHAOS_MINUTES)
+	@$(if $(NODES),images/build && tests/cluster/kind/build && tests/chaos/nodes $(CHAOS_MINUTES))
 
 bench: build  ## print the benchmark table (ratios of one run)
 	@scripts/bench.sh $(BUILD)

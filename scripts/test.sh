@@ -6,7 +6,7 @@
 # Layers of the gate: setup format build cuda sanitize fuzz images cluster tests. In full, `sanitize` runs every test
 # that can be sanitized, `fuzz` takes two minutes for each target instead of half a minute, and there are `tidy`
 # (clang-tidy on every source; the gate reads what has changed since the last release, as one of its tests),
-# `simulator` (20,000 seeds) and `chaos` too.
+# `simulator` (20,000 seeds), `chaos` (local jobs) and `chaos-nodes` (jobs on a cluster's nodes) too.
 # HETERO_SKIP="lint cuda sanitize fuzz cluster e2e" leaves layers out and says so. What the clusters need is built beside
 # the other layers, at low priority. A test that fails is run once more; the last lines name those that passed only then,
 # and are ctest's summary. Prints the time of each layer.
@@ -17,7 +17,7 @@ times=()
 records=build/test-times.json
 
 gate="setup format build cuda sanitize fuzz images cluster tests"
-full="setup format build cuda sanitize tidy simulator fuzz chaos images cluster tests"
+full="setup format build cuda sanitize tidy simulator fuzz chaos images cluster chaos-nodes tests"
 mode=gate chosen=$gate
 if [[ ${1:-} == --full ]]; then
   mode=full chosen=$full
@@ -71,10 +71,11 @@ layer sanitize env HETERO_TEST_RECORD="$PWD/$records" scripts/sanitize.sh $sanit
 layer tidy scripts/lint.sh tidy
 layer simulator simulator
 layer fuzz scripts/fuzz.sh "${fuzzing[@]}"
-layer chaos tests/chaos/chaos --minutes 10
+layer chaos tests/chaos/chaos --minutes 5
 skipped e2e || layer images images/build
 await_cluster() { wait "$cluster" || { tail -30 build/cluster.log >&2; return 1; }; }
 layer cluster await_cluster
+skipped e2e || layer chaos-nodes tests/chaos/nodes 5
 printf 'layers so far: %s; total %d s\n' "$(IFS=,; echo "${times[*]}" | sed 's/,/, /g')" $((SECONDS - started))
 chosen tests || exit 0
 

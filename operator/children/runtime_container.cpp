@@ -90,7 +90,7 @@ void AddPorts(const PodSlot& slot, json& container) {
 // Readiness alone: it shows in the pod's status who takes part in the training. There is no
 // liveness probe on purpose. A process that hangs is told apart from one that computes by the head,
 // through heartbeats and steps; the kubelet knows neither, and would kill a trainer whose node is
-// merely busy.
+// merely busy. A head that hangs is judged by the operator, with this probe as one of two witnesses.
 void SetProbes(json& container) {
   SetDefault(container, "readinessProbe",
              {{"httpGet", {{"path", "/readyz"}, {"port", api::kMetricsPort}}},

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "absl/strings/str_cat.h"
 #include "api/reasons.h"
+#include "api/run_limits.h"
 #include "operator/plan/ending.h"
 
 namespace hetero::plan {
@@ -17,9 +17,7 @@ void CheckActiveDeadline(Pass& pass) {
   const base::WallTime deadline = *pass.status.start_time + limit;
   pass.WakeAt(deadline);
   if (pass.now < deadline) return;
-  FailJob(pass, api::reason::kDeadlineExceeded,
-          absl::StrCat("runPolicy.activeDeadlineSeconds: the job has run for ", limit.count(),
-                       " s without finishing"));
+  FailJob(pass, api::reason::kDeadlineExceeded, api::DescribeActiveDeadline(limit.count()));
 }
 
 }  // namespace hetero::plan

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "api/reasons.h"
+#include "operator/plan/hanging_head.h"
 #include "operator/plan/members.h"
 #include "operator/plan/node_loss.h"
 
@@ -91,9 +92,7 @@ std::string Failure::Describe() const {
     case Kind::kStopped:
       return slot->member() + " was stopped in order, and so were all others";
   }
-  std::string text = absl::StrCat(slot->member(), " failed: ", reason);
-  if (exit_code) absl::StrAppend(&text, ", exit code ", *exit_code);
-  return text;
+  return api::DescribeFailure(slot->member(), facts());
 }
 
 std::optional<Failure> FailureOf(Pass& pass, const Slot& slot) {
@@ -127,6 +126,12 @@ std::optional<Failure> FailureOf(Pass& pass, const Slot& slot) {
     failure.reason = api::failure::kNodeLost;
     failure.message = absl::StrCat("node ", pod.node, " has been NotReady for longer than ",
                                    base::ToSeconds(pass.settings.node_lost_grace), " s");
+    return failure;
+  }
+  if (HeadHangs(pass, slot)) {
+    failure.reason = api::failure::kLost;
+    failure.message =
+        "the head hangs: it does not report to the operator, nor answer its node's kubelet";
     return failure;
   }
   if (HeadLostIt(pass, slot)) {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "api/failure_decision.h"
 #include "operator/plan/pass.h"
 
 namespace hetero::plan {
@@ -24,6 +25,7 @@ struct Failure {
   base::WallTime time;
 
   bool blameless() const { return kind != Kind::kFailed; }
+  api::FailureFacts facts() const { return {exit_code, reason, disruption}; }
   // "gpu-1 failed: OOMKilled, exit code 137".
   std::string Describe() const;
 };

@@ -1,17 +1,12 @@
 #pragma once
 
-#include <optional>
-
+#include "api/failure_decision.h"
 #include "operator/plan/failure.h"
 
 namespace hetero::plan {
 
-// The role's failureRules: the first that matches says what a failure leads to, otherwise the
-// role's restartScope.
-struct Decision {
-  api::FailureAction action = api::FailureAction::kRestartPod;
-  std::optional<size_t> rule;  // the one that matched
-};
-Decision Decide(const Failure& failure);
+// What a failure leads to: the role's failureRules, otherwise its restartScope; what is nobody's
+// fault is asked of no rule.
+api::FailureDecision Decide(const Failure& failure);
 
 }  // namespace hetero::plan

@@ -39,6 +39,7 @@ void FollowHead(Pass& pass) {
   target.attempt = pass.status.attempt;
   target.pod_uid = head->uid;
   CountMembers(pass.spec.roles, target);
+  target.incarnation = head->incarnation;
   if (pass.spec.network.tls == api::Switch::kEnabled) {
     // Without the authority there is nobody to trust.
     if (pass.seen.config_map == nullptr || pass.seen.config_map->ca_pem.empty()) return;

@@ -49,6 +49,9 @@ struct ObservedPod {
   std::optional<base::WallTime> deletion_time;  // Terminating; the time by which it should be gone
   bool forced = false;  // deleted with no grace left: only finalizers still hold it
   bool ready = false;
+  // Since when its container `runtime`, which once was ready and runs, fails the kubelet's probe;
+  // none: it is ready, or never was.
+  std::optional<base::WallTime> unready_since;
 
   // Why it does not run, from the conditions and the container states; empty: nothing wrong. Of a
   // forced one, the finalizers that hold it.
@@ -103,6 +106,7 @@ struct HeadReport {
   State state = State::kUnknown;
   bool connected = false;         // the stream is open now
   base::WallTime last_heard;      // any message
+  base::WallTime silent_since;    // the same, or when this head's stream was first wanted
   base::WallTime last_step_time;  // when `step` last rose, or the state became Running
   int32_t attempt = 0;            // that the follower was told of
   int64_t generation = 0;

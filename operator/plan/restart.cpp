@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "api/failure_decision.h"
 #include "api/reasons.h"
 #include "operator/plan/backoff.h"
+#include "api/run_limits.h"
 #include "operator/plan/conditions.h"
 #include "operator/plan/ending.h"
 #include "operator/plan/failure.h"
@@ -29,7 +31,7 @@ constexpr size_t kMaxUncounted = 1024;  // maxItems of the schema
 
 struct Judged {
   Failure failure;
-  Decision decision;
+  api::FailureDecision decision;
 };
 
 void Remember(Pass& pass, const ObservedPod& pod) {
@@ -57,7 +59,7 @@ std::vector<Judged> NewFailures(Pass& pass) {
       Remember(pass, *slot.pod);  // counted before: it is only to be deleted
       continue;
     }
-    const Decision decision = Decide(*failure);
+    const api::FailureDecision decision = Decide(*failure);
     if (decision.action == FailureAction::kIgnore) continue;
     found.push_back({*std::move(failure), decision});
   }
@@ -109,8 +111,7 @@ bool AlreadyPaid(const Pass& pass) {
 bool WithinBudget(Pass& pass, int32_t cost, const std::string& cause) {
   if (cost == 0 || pass.status.restarts + cost <= pass.policy.max_restarts) return true;
   FailJob(pass, api::reason::kMaxRestartsExceeded,
-          absl::StrCat(cause, "; runPolicy.maxRestarts allows ", pass.policy.max_restarts,
-                       pass.policy.max_restarts == 1 ? " restart" : " restarts"));
+          api::DescribeRestartsExceeded(cause, pass.policy.max_restarts));
   return false;
 }
 
@@ -133,8 +134,8 @@ bool FailedByRule(Pass& pass, const std::vector<Judged>& failures) {
   for (const auto& [failure, decision] : failures) {
     if (decision.action != FailureAction::kFailJob) continue;
     FailJob(pass, api::reason::kRuleMatched,
-            absl::StrCat(failure.Describe(), "; failureRules[", decision.rule.value_or(0),
-                         "] of role ", failure.slot->role->name, " says FailJob"));
+            absl::StrCat(failure.Describe(), "; ",
+                         api::DescribeRule(*failure.slot->role, decision.rule.value_or(0))));
     return true;
   }
   return false;

@@ -1,7 +1,7 @@
 #include "operator/plan/stall.h"
 
-#include "absl/strings/str_cat.h"
 #include "api/reasons.h"
+#include "api/run_limits.h"
 #include "operator/plan/conditions.h"
 #include "operator/plan/restart.h"
 
@@ -17,8 +17,7 @@ void CheckStall(Pass& pass) {
   const base::WallTime deadline = report->last_step_time + limit;
   pass.WakeAt(deadline);
   if (pass.now < deadline) return;
-  const std::string message =
-      absl::StrCat("runPolicy.stallTimeoutSeconds: no step for ", limit.count(), " s");
+  const std::string message = api::DescribeStall(limit.count());
   SetCondition(pass, api::ConditionType::kStalled, api::ConditionStatus::kTrue,
                api::reason::kNoStep, message);
   pass.AddEvent(true, api::event::kStalled, "Restart", message);

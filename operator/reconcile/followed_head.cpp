@@ -5,8 +5,10 @@ namespace hetero::reconcile {
 void FollowedHead::Begin(uint64_t serial, const plan::HeadTarget& target) {
   const base::MutexLock lock(mutex_);
   serial_ = serial;
+  incarnation_ = target.incarnation;
   builder_.KnowReplicas(target.replicas);
   builder_.Disconnected();
+  builder_.Follow(clock_.WallNow());
   pacer_ = {};  // what was put off for an earlier stream is not announced any more
 }
 
@@ -18,6 +20,12 @@ void FollowedHead::Resize(const plan::HeadTarget& target) {
 FollowedHead::News FollowedHead::Heard(uint64_t serial, const v1::JobStatus& status) {
   const base::MutexLock lock(mutex_);
   if (serial != serial_) return {};
+  // The address may still lead to a head that was replaced and lives on.
+  if (status.head_incarnation() != 0 && status.head_incarnation() < incarnation_) return {};
+  if (status.unchanged()) {
+    builder_.HeardUnchanged(clock_.WallNow());
+    return {};
+  }
   const base::Instant now = clock_.Now();
   const bool urgent = builder_.Heard(status, now, clock_.WallNow());
   return {.announce_after = pacer_.Changed(urgent, now),

@@ -53,6 +53,7 @@ class FollowedHead {
   base::Clock& clock_;
   mutable base::Mutex mutex_;
   uint64_t serial_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t incarnation_ ABSL_GUARDED_BY(mutex_) = 0;  // of the process that is wanted; 0: not known
   HeadReportBuilder builder_ ABSL_GUARDED_BY(mutex_);
   AnnouncementPacer pacer_ ABSL_GUARDED_BY(mutex_);
 };

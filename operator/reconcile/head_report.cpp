@@ -68,7 +68,7 @@ bool HeadReportBuilder::Heard(const v1::JobStatus& status, base::Instant now,
   const bool was_connected = report_.connected;
   report_.state = StateFrom(status.state());
   report_.connected = true;
-  report_.last_heard = wall_now;
+  HeardUnchanged(wall_now);
   report_.generation = status.generation();
   if (report_.state == HeadReport::State::kRunning && before != report_.state) {
     report_.last_step_time = wall_now;

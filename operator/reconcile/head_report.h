@@ -25,10 +25,16 @@ class HeadReportBuilder {
   // The job's roles, and the most replicas that each may have; before the first call nobody is
   // known. What a head says of others is passed over.
   void KnowReplicas(std::map<std::string, int32_t> replicas) { replicas_ = std::move(replicas); }
+  // From now on another head is followed, or the same one again: its silence begins.
+  void Follow(base::WallTime wall_now) { report_.silent_since = wall_now; }
 
   // True when the state, the lost members, the sizing or the checkpoints' trouble changed: worth
   // telling at once.
   bool Heard(const v1::JobStatus& status, base::Instant now, base::WallTime wall_now);
+  // The head lives, and there is nothing new.
+  void HeardUnchanged(base::WallTime wall_now) {
+    report_.last_heard = report_.silent_since = wall_now;
+  }
   // Time alone may make a member that was given up a lost one; true when it did.
   bool UpdateLost(base::Instant now);
   // Until then; none: nobody has been given up.

@@ -28,11 +28,21 @@ const json& ConditionOf(const json& status, const char* type) {
   return base::Absent();
 }
 
-const json& RuntimeStateOf(const json& status) {
+const json& RuntimeStatusOf(const json& status) {
   for (const json& container : ListOf(status, "containerStatuses")) {
-    if (TextOf(container, "name") == api::kRuntimeContainer) return FieldOf(container, "state");
+    if (TextOf(container, "name") == api::kRuntimeContainer) return container;
   }
   return base::Absent();
+}
+
+// The condition has no more than its last change; that of a container which never was ready is
+// older than the container. A sidecar's trouble makes the pod unready too, but not this container.
+void ReadUnready(const json& ready, const json& runtime, ObservedPod& pod) {
+  if (TextOf(ready, "status") != "False" || FieldOf(runtime, "ready") != false) return;
+  const std::optional<base::WallTime> started =
+      TimeOf(FieldOf(FieldOf(runtime, "state"), "running"), "startedAt");
+  const std::optional<base::WallTime> since = TimeOf(ready, "lastTransitionTime");
+  if (started && since && *since > *started) pod.unready_since = since;
 }
 
 void ReadMetadata(const json& object, ObservedPod& pod) {
@@ -155,9 +165,12 @@ std::shared_ptr<const ObservedPod> ProjectPod(const json& object) {
   const json& status = FieldOf(object, "status");
   pod->node = TextOf(FieldOf(object, "spec"), "nodeName");
   pod->phase = TextOf(status, "phase");
-  pod->ready = TextOf(ConditionOf(status, "Ready"), "status") == "True";
+  const json& ready = ConditionOf(status, "Ready");
+  pod->ready = TextOf(ready, "status") == "True";
   pod->disrupted = TextOf(ConditionOf(status, "DisruptionTarget"), "status") == "True";
-  ReadRuntime(RuntimeStateOf(status), *pod);
+  const json& runtime = RuntimeStatusOf(status);
+  ReadRuntime(FieldOf(runtime, "state"), *pod);
+  ReadUnready(ready, runtime, *pod);
   ReadInitFailure(status, *pod);
   ReadPodReason(status, *pod);
   ReadWaiting(status, *pod);

@@ -78,7 +78,9 @@ struct Note {
 };
 // The record is complete: write the report, tell those who wait. Once per job.
 struct EndJob {};
-using Action =
-    std::variant<Send, OpenGeneration, BroadcastRoster, Refuse, CloseStream, Note, EndJob>;
+// A newer head has taken this one's place: leave, tell nobody, write nothing.
+struct StepDown {};
+using Action = std::variant<Send, OpenGeneration, BroadcastRoster, Refuse, CloseStream, Note,
+                            EndJob, StepDown>;
 
 }  // namespace hetero::head

@@ -3,6 +3,7 @@
 #include <grpcpp/channel.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -114,9 +115,14 @@ class GrpcMember : public Member {
     v1::MemberMessage hello;
     *hello.mutable_hello() = options_.hello;
     hello.mutable_hello()->set_generation(generation_);
+    hello.mutable_hello()->set_head_incarnation(newest_head_);
     if (session->Write(hello)) {
       v1::HeadMessage message;
       while (session->stream->Read(&message)) {
+        if (message.has_welcome() && IsOlder(message.welcome())) {
+          session->context.TryCancel();
+          break;
+        }
         last_contact_ = clock_.Now();
         lost_ = false;
         Handle(message, *session);
@@ -167,7 +173,17 @@ class GrpcMember : public Member {
     }
   }
 
+  // A head that was thought dead, and replaced, may come back: what it says counts no more.
+  bool IsOlder(const v1::Welcome& welcome) const {
+    const int64_t incarnation = welcome.head_incarnation();
+    if (incarnation == 0 || incarnation >= newest_head_) return false;
+    log::Warning("passed over a head that another one has replaced",
+                 {{"incarnation", incarnation}, {"newest", newest_head_}});
+    return true;
+  }
+
   void OnWelcome(const v1::Welcome& welcome, Session& session) {
+    newest_head_ = std::max(newest_head_, welcome.head_incarnation());
     std::optional<v1::Finished> finished;
     {
       const base::MutexLock lock(mutex_);
@@ -246,6 +262,7 @@ class GrpcMember : public Member {
   bool lost_ = false;
   bool welcomed_once_ = false;
   int64_t generation_ = 0;
+  int64_t newest_head_ = 0;  // incarnation; 0: none has said its own
 
   base::Mutex mutex_;
   std::shared_ptr<Session> session_ ABSL_GUARDED_BY(mutex_);   // under way

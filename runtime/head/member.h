@@ -13,7 +13,9 @@
 namespace hetero::head {
 
 // A worker's side of the Join stream: registers, sends a heartbeat every second, dials again with
-// backoff when the stream breaks. Used by CPU workers, trainers and the input-only consumer.
+// backoff when the stream breaks. Of two heads it obeys the newer: one that comes back after it was
+// replaced is left at once, and hears of it. Used by CPU workers, trainers and the input-only
+// consumer.
 // Thread-safe. Callbacks and the heartbeat source run on the member's own threads, one at a time,
 // and must return quickly. The destructor cuts the stream and returns at once.
 class Member {

@@ -21,6 +21,7 @@
 #include "runtime/head/membership_service.h"
 #include "runtime/head/rendezvous_service.h"
 #include "runtime/head/report_builder.h"
+#include "runtime/head/report_claim.h"
 #include "runtime/head/result.h"
 #include "runtime/head/state.h"
 #include "runtime/head/status_builder.h"
@@ -41,6 +42,7 @@ State::Options MakeStateOptions(const Server::Options& options) {
           .job_json = api::ToJson(options.job),
           .input_only = options.input_only,
           .created = options.created,
+          .incarnation = options.incarnation,
           .stop_grace = options.job.spec.training.checkpoint
                             ? std::max(options.stop_grace, kCheckpointGrace)
                             : options.stop_grace};
@@ -55,8 +57,9 @@ class GrpcServer : public Server {
         membership_([this](Event event) { Apply(event); }),
         status_service_([this] { return status(); },
                         {.stop = [this](std::string why) { Stop(why); },
-                         .report_exit = [this](const v1::ExitReport& report) { OnExit(report); }}) {
-  }
+                         .report_exit = [this](const v1::ExitReport& report) { OnExit(report); }},
+                        clock),
+        claim_(options_.output_folder, options_.job_uid, options_.incarnation) {}
 
   ~GrpcServer() override {
     ticker_ = {};
@@ -70,6 +73,7 @@ class GrpcServer : public Server {
   }
 
   absl::Status Bind() {
+    HETERO_RETURN_IF_ERROR(claim_.Take());
     const bool one_address = options_.status_address.empty();
     std::vector<grpc::Service*> services{&membership_, &rendezvous_};
     if (one_address) services.push_back(&status_service_);
@@ -93,7 +97,7 @@ class GrpcServer : public Server {
   v1::JobStatus Wait() override {
     const base::MutexLock lock(mutex_);
     changed_.Wait(mutex_, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-      return final_.has_value() || (left_ && !state_.ended());
+      return final_.has_value() || ((left_ || state_.superseded()) && !state_.ended());
     });
     return StatusLocked();
   }
@@ -172,6 +176,7 @@ class GrpcServer : public Server {
     }
   }
   void Do(const EndJob&) { changed_.NotifyAll(); }
+  void Do(const StepDown&) { changed_.NotifyAll(); }
 
   JobRecord CopyRecord() const {
     const base::MutexLock lock(mutex_);
@@ -183,6 +188,7 @@ class GrpcServer : public Server {
     if (final_) return *final_;
     v1::JobStatus status = BuildStatus(state_.record(), state_.plan());
     if (state_.ended()) status.set_state(v1::JobStatus::RUNNING);
+    status.set_head_incarnation(options_.incarnation);
     return status;
   }
 
@@ -212,6 +218,7 @@ class GrpcServer : public Server {
     if (!changed_.Wait(mutex_, stop, ended)) return;
     const JobRecord record = state_.record();
     v1::JobStatus status = BuildStatus(record, state_.plan());
+    status.set_head_incarnation(options_.incarnation);
     lock.Unlock();
     WriteReport(record, status);
     lock.Lock();
@@ -251,7 +258,8 @@ class GrpcServer : public Server {
     status.set_summary(insight::ToSummary(report));
     *status.mutable_result() = BuildResult(report);
     if (options_.output_folder.empty()) return;
-    const absl::Status written = insight::WriteReport(report, options_.output_folder);
+    absl::Status written = claim_.Check();
+    if (written.ok()) written = insight::WriteReport(report, options_.output_folder);
     if (written.ok()) {
       std::error_code error;
       const std::filesystem::path folder = std::filesystem::absolute(options_.output_folder, error);
@@ -280,6 +288,7 @@ class GrpcServer : public Server {
   MembershipService membership_;
   RendezvousService rendezvous_;
   StatusService status_service_;
+  ReportClaim claim_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<grpc::Server> status_server_;
   std::jthread ticker_;

@@ -25,17 +25,21 @@ class Server {
     base::TlsOptions tls;
     std::optional<base::TlsOptions> status_tls;  // of status_address; without: tls
     bool input_only = false;
+    std::string job_uid;        // with incarnation: who may write the report
+    int64_t incarnation = 0;    // of this process; 0: not known, and nobody is newer
     std::string output_folder;  // empty: no report files
     base::WallTime created;     // when the job was started; startupSeconds counts from here
     base::Duration stop_grace = std::chrono::seconds(2);  // for members to finish after Stop()
   };
-  // Binds and serves. Errors name the address and the remedy (port taken, path too long).
+  // Binds and serves. Errors name the address and the remedy (port taken, path too long), or the
+  // newer head that writes into the output folder.
   static absl::StatusOr<std::unique_ptr<Server>> Start(Options options, base::Clock& clock);
   virtual ~Server() = default;
 
   virtual std::string address() const = 0;  // bound, with the real port
   virtual std::string status_address() const = 0;
-  // Blocks until the job has ended and the report is written; the final status.
+  // Blocks until the job has ended and the report is written; the final status. Or until a newer
+  // head has taken over, as after Leave().
   virtual v1::JobStatus Wait() = 0;
   // Ends the job: state Stopped. `member_failed` in place of it fails the job, naming the member
   // (used by a launcher that saw a process die).

@@ -52,15 +52,34 @@ State::State(Options options, Moment now)
       now_(now) {}
 
 std::vector<Action> State::Apply(const Event& event, Moment now) {
+  if (superseded_) return {};
   now_ = now;
   std::visit([this](const auto& e) { On(e); }, event);
+  if (superseded_) return outbox_.Take();
   AdvanceJob();
   return outbox_.Take();
 }
 
 void State::On(const HelloReceived& event) {
+  if (HearsOfSuccessor(event.hello)) {
+    superseded_ = true;
+    outbox_.AddNote(
+        true, absl::StrCat("a newer head has taken over, says ", event.hello.identity().role(), "-",
+                           event.hello.identity().index()));
+    outbox_.Add(StepDown{});
+    return;
+  }
   const MemberRecord* member = members_.Join(event, now_);
   if (member != nullptr) Greet(*member);
+}
+
+// Ranks alone are believed: what a CPU worker reads comes from outside, and one that was taken over
+// must not end heads.
+bool State::HearsOfSuccessor(const v1::Hello& hello) const {
+  if (ended() || options_.incarnation == 0) return false;
+  if (hello.head_incarnation() <= options_.incarnation) return false;
+  const absl::StatusOr<const RolePlan::Role*> role = plan_.Find(hello.identity());
+  return role.ok() && (*role)->trainer;
 }
 
 // The first message of a stream is always Welcome; what else the member has missed follows.
@@ -70,6 +89,7 @@ void State::Greet(const MemberRecord& member) {
   welcome.mutable_welcome()->set_member_timeout_seconds(
       record_.job.spec.run_policy.member_timeout_seconds);
   welcome.mutable_welcome()->set_input_only(options_.input_only);
+  welcome.mutable_welcome()->set_head_incarnation(options_.incarnation);
   outbox_.Add(Send{*member.stream, std::move(welcome)});
   if (ending_.begun()) {
     ending_.SendStop(member, "the job is ending");

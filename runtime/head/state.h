@@ -31,7 +31,8 @@ namespace hetero::head {
 // has left with the result, all is done, and nobody starts over.
 //
 // State is soft: when the head process is replaced, members come back with the generation they work
-// in, and it is taken over instead of opening a new one.
+// in, and it is taken over instead of opening a new one. A head that was only thought dead hears of
+// its successor from the first rank that has met it, and from then on decides nothing.
 class State {
  public:
   struct Options {
@@ -39,6 +40,7 @@ class State {
     std::string job_json;  // for Welcome
     bool input_only = false;
     base::WallTime created;
+    int64_t incarnation = 0;  // of this head's process; 0: not known
     base::Duration stop_grace = std::chrono::seconds(2);
     // A CPU worker whose stream broke stays in the roster this long.
     base::Duration redial_grace = std::chrono::milliseconds(500);
@@ -54,6 +56,7 @@ class State {
   const JobRecord& record() const { return record_; }
   const RolePlan& plan() const { return plan_; }
   bool ended() const { return record_.ended.has_value(); }
+  bool superseded() const { return superseded_; }  // by a newer head, before the end
 
  private:
   void On(const HelloReceived& event);
@@ -65,6 +68,8 @@ class State {
   void On(const FailureReported& event);
   void On(const ProcessEnded& event);
 
+  // Whether a rank knows a newer head than this one.
+  bool HearsOfSuccessor(const v1::Hello& hello) const;
   void Greet(const MemberRecord& member);
   void TakeHeartbeat(MemberRecord& member, const v1::Heartbeat& heartbeat);
   void TakeLastWord(const MemberRecord& member, const v1::Finished& finished);
@@ -89,6 +94,7 @@ class State {
   RoleSizer sizer_;
   v1::Roster roster_;  // as last sent
   std::set<StreamId> told_complete_;
+  bool superseded_ = false;
   const base::Instant started_;
   base::Instant last_tick_;
   base::Instant sized_at_{};

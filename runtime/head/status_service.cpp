@@ -3,9 +3,15 @@
 #include <utility>
 
 namespace hetero::head {
+namespace {
 
-StatusService::StatusService(std::function<v1::JobStatus()> current, Requests requests)
-    : current_(std::move(current)), requests_(std::move(requests)) {}
+constexpr base::Duration kLongestSilence = std::chrono::seconds(1);
+
+}  // namespace
+
+StatusService::StatusService(std::function<v1::JobStatus()> current, Requests requests,
+                             base::Clock& clock)
+    : current_(std::move(current)), requests_(std::move(requests)), clock_(clock) {}
 
 void StatusService::Publish(const v1::JobStatus& status, bool last) {
   const base::MutexLock lock(mutex_);
@@ -37,9 +43,11 @@ grpc::Status StatusService::Watch(grpc::ServerContext* context, const v1::WatchR
   } else {
     --seen;
   }
+  base::Instant written = clock_.Now();
   while (true) {
     if (version_ != seen) {
       seen = version_;
+      written = clock_.Now();
       const v1::JobStatus status = published_;
       const bool last = last_;
       lock.Unlock();
@@ -50,6 +58,15 @@ grpc::Status StatusService::Watch(grpc::ServerContext* context, const v1::WatchR
     }
     if (closed_) return {grpc::StatusCode::UNAVAILABLE, "the head is shutting down"};
     if (context->IsCancelled()) return grpc::Status::CANCELLED;
+    if (clock_.Now() - written >= kLongestSilence) {
+      written = clock_.Now();
+      lock.Unlock();
+      v1::JobStatus status = current_();
+      status.set_unchanged(true);
+      if (!writer->Write(status)) return grpc::Status::OK;
+      lock.Lock();
+      continue;
+    }
     changed_.Wait(mutex_);
   }
 }

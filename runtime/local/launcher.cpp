@@ -1,5 +1,7 @@
 #include "runtime/local/launcher.h"
 
+#include <signal.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <memory>
@@ -28,6 +30,7 @@ constexpr base::Duration kStopGrace = std::chrono::seconds(4);         // Ctrl-C
 constexpr base::Duration kCheckpointGrace = std::chrono::seconds(24);  // the same with a checkpoint
 constexpr base::Duration kLeaveGrace = std::chrono::seconds(2);        // job ended until SIGKILL
 
+constexpr int kFailedExit = 1;     // of a head whose job failed
 constexpr int kStoppedExit = 130;  // of a head whose job was stopped
 
 // A run from the first process to the outcome.
@@ -38,10 +41,11 @@ class Launcher {
         clock_(clock),
         sockets_(std::move(sockets)),
         created_(clock.WallNow()),
+        began_(clock.Now()),
         console_(clock),
         processes_(options.job, MakePlan(), output_.write_end(), clock),
         watch_(HeadAddress(processes_.plan()), base::TlsOptions{.plain_text = true}, clock),
-        supervisor_(options.job, options.input_only, processes_, watch_, console_) {}
+        supervisor_(options.job, options.input_only, processes_, watch_, console_, clock) {}
 
   absl::StatusOr<Outcome> Run(std::stop_token stop, std::stop_token kill);
 
@@ -53,7 +57,8 @@ class Launcher {
   absl::Status PrepareFolder();
   // Once: Supervise, then what the processes printed.
   bool Look();
-  void StopOnRequest(const std::stop_token& kill);
+  // Asks for the job's end, stopped or, with a failure, failed, and waits for it.
+  void End(const std::optional<Supervisor::Failure>& failure, const std::stop_token& kill);
   // Waits until every process has ended, at most `grace`; the destructor kills the rest.
   void WaitForAll(base::Duration grace);
   Outcome Conclude();
@@ -63,6 +68,7 @@ class Launcher {
   base::Clock& clock_;
   const SocketFolder sockets_;
   const base::WallTime created_;
+  const base::Instant began_;
   Console console_;
   OutputPipe output_;
   ProcessSet processes_;
@@ -110,7 +116,7 @@ absl::StatusOr<Outcome> Launcher::Run(std::stop_token stop, std::stop_token kill
   HETERO_RETURN_IF_ERROR(PrepareFolder());
   HETERO_RETURN_IF_ERROR(processes_.StartAll());
   bool head_runs = true;
-  while (head_runs && !stop.stop_requested()) {
+  while (head_runs && !stop.stop_requested() && !supervisor_.failure()) {
     head_runs = Look();
     if (const std::optional<v1::JobStatus> status = watch_.latest()) {
       console_.Status(DescribeStatus(*status));
@@ -119,7 +125,7 @@ absl::StatusOr<Outcome> Launcher::Run(std::stop_token stop, std::stop_token kill
     clock_.SleepFor(kPoll, stop);
   }
   if (head_runs) {
-    StopOnRequest(kill);
+    End(supervisor_.failure(), kill);
   } else {
     // Members leave when the head tells them; of one that was killed they would hear nothing.
     const bool by_itself = supervisor_.head_exit()->signal == 0;
@@ -130,11 +136,18 @@ absl::StatusOr<Outcome> Launcher::Run(std::stop_token stop, std::stop_token kill
   return Conclude();
 }
 
-void Launcher::StopOnRequest(const std::stop_token& kill) {
-  stopped_ = true;
+void Launcher::End(const std::optional<Supervisor::Failure>& failure, const std::stop_token& kill) {
+  stopped_ = !failure;
   supervisor_.ExpectEnds();
-  console_.Line("stopping (Ctrl-C again to kill)");
-  watch_.RequestStop("stopped by the user").IgnoreError();
+  console_.Line(failure ? "failed: " + failure->message : "stopping (Ctrl-C again to kill)");
+  const absl::Status asked = failure ? watch_.RequestStop(failure->message, failure->reason)
+                                     : watch_.RequestStop("stopped by the user");
+  if (!asked.ok()) {
+    // A head that hangs passes nothing on, but any rank does.
+    for (ProcessSet::Member& member : processes_.members()) {
+      if (member.rank() && !member.ended) member.child.Signal(SIGTERM);
+    }
+  }
   const base::Instant deadline =
       clock_.Now() + (options_.job.spec.training.checkpoint ? kCheckpointGrace : kStopGrace);
   while (clock_.Now() < deadline && !kill.stop_requested() && Look()) {
@@ -161,7 +174,7 @@ void Launcher::WriteFallbackReport(const std::string& state, const std::string& 
   report.state = state;
   report.message = message;
   report.seed = options_.job.spec.training.seed;
-  report.wall_seconds = base::ToSeconds(clock_.WallNow() - created_);
+  report.wall_seconds = base::ToSeconds(clock_.Now() - began_);
   report.config_json = api::ToJson(options_.job);
   const absl::Status written = insight::WriteReport(report, options_.output_folder);
   if (!written.ok()) console_.Line(absl::StrCat("no report: ", written.message()));
@@ -179,6 +192,13 @@ Outcome Launcher::Conclude() {
     outcome = Outcome::kStopped;
   }
   std::error_code ignored;
+  // A head that was on its way out for another reason, or was gone, has not heard of the failure.
+  const std::optional<Supervisor::Failure>& failure = supervisor_.failure();
+  if (failure && outcome != Outcome::kSucceeded) {
+    const bool told = head && head->signal == 0 && head->code == kFailedExit;
+    outcome = Outcome::kFailed;
+    if (!told) WriteFallbackReport("Failed", failure->message);
+  }
   // A head that succeeded and wrote none has said why, and there is no better one to write.
   if (outcome != Outcome::kSucceeded &&
       !std::filesystem::exists(OutputFile("report.json"), ignored)) {

@@ -22,7 +22,7 @@ struct LaunchOptions {
 enum class Outcome { kSucceeded, kFailed, kStopped };
 
 // Runs a job as processes of this machine: starts head, CPU workers and trainers, shows progress,
-// replaces processes that are killed or frozen (runPolicy.maxRestarts times, all together), and
+// replaces processes that are killed or hang (runPolicy.maxRestarts times, all together), and
 // ends them all. `stop` asks the head for an orderly end and allows four seconds for it, or 24 for
 // a last checkpoint; `kill` ends everything at once. A report is in the output folder in any case.
 // Errors: a process or folder could not be created.

@@ -14,8 +14,11 @@
 #include "runtime/local/contact_sheet.h"
 
 namespace hetero::local {
-absl::Status WritePreview(const api::HeteroTrainingJob& job, int64_t samples,
+absl::Status WritePreview(const api::HeteroTrainingJob& given, int64_t samples,
                           const std::string& file) {
+  // Nothing of the validation data is shown, so it need not be there.
+  api::HeteroTrainingJob job = given;
+  job.spec.dataset.validation.reset();
   const std::vector<api::FieldError> unsupported = api::UnsupportedFields(job);
   if (!unsupported.empty()) return absl::InvalidArgumentError(api::FormatErrors(unsupported));
   HETERO_ASSIGN_OR_RETURN(std::unique_ptr<feed::SampleProducer> producer,

@@ -42,12 +42,22 @@ void StatusWatch::Run(std::stop_token stop) {
     grpc::ClientContext context;
     std::stop_callback cancel(stop, [&context] { context.TryCancel(); });
     auto reader = (*stub)->Watch(&context, v1::WatchRequest());
+    {
+      const base::MutexLock lock(mutex_);
+      stream_ = &context;
+    }
     v1::JobStatus status;
     while (reader->Read(&status)) {
       const base::MutexLock lock(mutex_);
+      ++words_;
       latest_ = status;
     }
-    if (reader->Finish().ok()) return;  // the head has said all
+    {
+      const base::MutexLock lock(mutex_);
+      stream_ = nullptr;
+    }
+    reader->Finish().IgnoreError();
+    // Also when the head has said all: one that dies before it ends is followed by another.
     clock_.SleepFor(kRedial, stop);
   }
 }
@@ -57,12 +67,23 @@ std::optional<v1::JobStatus> StatusWatch::latest() const {
   return latest_;
 }
 
-absl::Status StatusWatch::RequestStop(const std::string& reason) {
+int64_t StatusWatch::words() const {
+  const base::MutexLock lock(mutex_);
+  return words_;
+}
+
+void StatusWatch::AskAgain() {
+  const base::MutexLock lock(mutex_);
+  if (stream_ != nullptr) stream_->TryCancel();
+}
+
+absl::Status StatusWatch::RequestStop(const std::string& reason, const std::string& failure) {
   HETERO_ASSIGN_OR_RETURN(const std::unique_ptr<v1::Status::Stub> stub, Dial());
   grpc::ClientContext context;
   context.set_deadline(clock_.WallNow() + kRequestTimeout);
   v1::StopRequest request;
   request.set_reason(reason);
+  request.set_failure(failure);
   v1::StopReply reply;
   return FromGrpc(stub->Stop(&context, request, &reply));
 }

@@ -15,7 +15,8 @@
 
 namespace hetero::local {
 
-// Follows a head's status stream on its own thread and passes requests on to it. Thread-safe.
+// Follows a job's status stream on its own thread, from one head to the next, and passes requests
+// on to the head. Thread-safe.
 class StatusWatch {
  public:
   StatusWatch(std::string head_address, base::TlsOptions tls, base::Clock& clock);
@@ -23,8 +24,14 @@ class StatusWatch {
 
   // The newest status; none until the head answered once.
   std::optional<v1::JobStatus> latest() const;
-  // Asks the head to end the job. Fails fast when the head is not there.
-  absl::Status RequestStop(const std::string& reason);
+  // How many times a head has said anything so far, its unchanged status included.
+  int64_t words() const;
+  // Gives up the stream and dials anew, so that a connection that broke without a word is not taken
+  // for a head that hangs.
+  void AskAgain();
+  // Asks the head to end the job for `reason`, a sentence: as stopped, or as failed when `failure`
+  // says why in one word (api/reasons.h). Fails fast when the head is not there.
+  absl::Status RequestStop(const std::string& reason, const std::string& failure = "");
   // Tells the head that a member's process ended.
   absl::Status ReportExit(const v1::ExitReport& report);
 
@@ -37,6 +44,8 @@ class StatusWatch {
   base::Clock& clock_;
   mutable base::Mutex mutex_;
   std::optional<v1::JobStatus> latest_ ABSL_GUARDED_BY(mutex_);
+  int64_t words_ ABSL_GUARDED_BY(mutex_) = 0;
+  grpc::ClientContext* stream_ ABSL_GUARDED_BY(mutex_) = nullptr;  // under way
   std::jthread thread_;
 };
 

@@ -6,9 +6,21 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "api/reasons.h"
+#include "api/run_limits.h"
 #include "runtime/process/last_word.h"
 
 namespace hetero::local {
+namespace {
+
+// As a container's: a shell and a container runtime add the signal to 128.
+api::FailureFacts FactsOf(const ExitStatus& status) {
+  constexpr int kOfSignals = 128;
+  return {.exit_code = status.signal != 0 ? kOfSignals + status.signal : status.code,
+          .reason = api::failure::kError};
+}
+
+}  // namespace
 
 bool Supervisor::Look() {
   bool changed = false;
@@ -22,6 +34,8 @@ bool Supervisor::Look() {
   }
   if (changed) processes_.WriteList();
   KillLostTrainers();
+  KillHangingHead();
+  CheckLimits();
   // A head that is still starting hears of it later.
   while (!processes_.head().ended && !unreported_exits_.empty() &&
          watch_.ReportExit(unreported_exits_.front()).ok()) {
@@ -58,15 +72,90 @@ void Supervisor::OnExit(Member& member, const ExitStatus& status) {
   }
   console_.Line(absl::StrCat(member.plan.name, " ended: ", status.ToString(), "; see ",
                              processes_.LogOf(member.plan.name)));
+  if (const std::optional<api::FailureDecision> rule = RuleFor(member, status)) {
+    Obey(*rule, member, status);
+    return;
+  }
   // A trainer that exits by itself has told the head why, and would fail again.
   const bool final = member.rank() && (status.signal == 0 || input_only_);
   const bool replaced = !final && MayReplace(member);
   if (replaced && member.plan.gang) {
-    ReplaceAll(member.plan.name);
+    ReplaceAll(member.plan.name + " ended");
     return;
   }
   if (!member.head()) TellExit(member, status, replaced);
   if (replaced) Replace(member);
+}
+
+// Rules are for processes that died. What a rank said as its last word the head has judged, and a
+// job that only reads goes on with nobody's replacement.
+std::optional<api::FailureDecision> Supervisor::RuleFor(const Member& member,
+                                                        const ExitStatus& status) const {
+  if (input_only_) return std::nullopt;
+  if (member.rank() && LastWordOf(member)) return std::nullopt;
+  const api::FailureDecision decision = api::DecideFailure(RoleOf(member), FactsOf(status));
+  if (!decision.rule) return std::nullopt;
+  return decision;
+}
+
+const api::Role& Supervisor::RoleOf(const Member& member) const {
+  return *std::find_if(job_.spec.roles.begin(), job_.spec.roles.end(),
+                       [&member](const api::Role& role) { return role.name == member.plan.role; });
+}
+
+void Supervisor::Obey(const api::FailureDecision& rule, Member& member, const ExitStatus& status) {
+  const std::string why =
+      absl::StrCat(api::DescribeFailure(member.plan.name, FactsOf(status)), "; ",
+                   api::DescribeRule(RoleOf(member), rule.rule.value_or(0)));
+  console_.Line(why);
+  switch (rule.action) {
+    case api::FailureAction::kFailJob:
+      failure_ = {api::reason::kRuleMatched, why};
+      return;
+    case api::FailureAction::kIgnore:
+      return;
+    case api::FailureAction::kRestartGang:
+      if (MayReplace(member)) {
+        ReplaceAll(member.plan.name + " ended");
+      } else {
+        FailForRestarts(why);
+      }
+      return;
+    case api::FailureAction::kRestartPod: {
+      const bool replaced = MayReplace(member);
+      if (!member.head()) TellExit(member, status, replaced);
+      if (replaced) Replace(member);
+      return;
+    }
+  }
+}
+
+void Supervisor::FailForRestarts(const std::string& cause) {
+  failure_ = {api::reason::kMaxRestartsExceeded,
+              api::DescribeRestartsExceeded(cause, job_.spec.run_policy.max_restarts)};
+}
+
+void Supervisor::CheckLimits() {
+  if (ends_expected_ || failure_) return;
+  const base::Instant now = clock_.Now();
+  if (limits_.DeadlineOver(now)) {
+    failure_ = {api::reason::kDeadlineExceeded,
+                api::DescribeActiveDeadline(*limits_.active_deadline())};
+    return;
+  }
+  const std::optional<v1::JobStatus> status = watch_.latest();
+  const int64_t words = watch_.words();
+  // A head that is silent, or was replaced, says nothing about steps.
+  if (!status || words == judged_words_) return;
+  judged_words_ = words;
+  if (status->head_incarnation() != processes_.head().incarnation) return;
+  if (!limits_.Stalled(*status, now)) return;
+  const std::string message = api::DescribeStall(*limits_.stall_timeout());
+  if (restarts_ < job_.spec.run_policy.max_restarts) {
+    ReplaceAll("of " + message);
+  } else {
+    FailForRestarts(message);
+  }
 }
 
 bool Supervisor::MayReplace(const Member& member) {
@@ -75,6 +164,14 @@ bool Supervisor::MayReplace(const Member& member) {
   console_.Line(absl::StrCat(member.plan.name, " is not replaced: runPolicy.maxRestarts (", limit,
                              ") is used up"));
   return false;
+}
+
+std::optional<v1::Finished> Supervisor::LastWordOf(const Member& member) const {
+  v1::Identity rank;
+  rank.set_role(member.plan.role);
+  rank.set_index(member.plan.index);
+  rank.set_incarnation(member.incarnation);
+  return process::ReadLastWord(processes_.plan().socket_folder, rank);
 }
 
 void Supervisor::TellExit(const Member& member, const ExitStatus& status, bool replaced) {
@@ -88,13 +185,7 @@ void Supervisor::TellExit(const Member& member, const ExitStatus& status, bool r
   report.set_replaced(replaced);
   report.set_incarnation(member.incarnation);
   if (member.rank() && status.ok()) {
-    v1::Identity rank;
-    rank.set_role(member.plan.role);
-    rank.set_index(member.plan.index);
-    rank.set_incarnation(member.incarnation);
-    if (auto word = process::ReadLastWord(processes_.plan().socket_folder, rank)) {
-      *report.add_last_words() = *std::move(word);
-    }
+    if (auto word = LastWordOf(member)) *report.add_last_words() = *std::move(word);
   }
   unreported_exits_.push_back(std::move(report));
 }
@@ -109,6 +200,7 @@ void Supervisor::Replace(Member& member) {
                              job_.spec.run_policy.max_restarts, ")"));
   if (!member.head()) return;
   head_exit_.reset();
+  silence_.Begin(watch_.words());
   // The new head meets those who were replaced, and cannot know of those who have left.
   std::erase_if(unreported_exits_, [](const v1::ExitReport& report) {
     return report.replaced() || report.last_words_size() > 0;
@@ -124,10 +216,12 @@ void Supervisor::Replace(Member& member) {
 void Supervisor::ReplaceAll(const std::string& cause) {
   ++restarts_;
   console_.Line(absl::StrCat("attempt ", processes_.attempt() + 1, " begins, because ", cause,
-                             " ended (restart ", restarts_, " of ",
-                             job_.spec.run_policy.max_restarts, ")"));
+                             " (restart ", restarts_, " of ", job_.spec.run_policy.max_restarts,
+                             ")"));
   unreported_exits_.clear();
   head_exit_.reset();
+  silence_.Begin(watch_.words());
+  limits_.BeginAttempt();
   processes_.RestartAll(console_);
 }
 
@@ -143,6 +237,24 @@ void Supervisor::KillLostTrainers() {
         member.child.Signal(SIGKILL);
       }
     }
+  }
+}
+
+void Supervisor::KillHangingHead() {
+  Member& head = processes_.members().front();
+  if (ends_expected_ || head.ended) return;
+  switch (silence_.Look(watch_.words(), clock_.Now())) {
+    case HeadSilence::Verdict::kAlive:
+      return;
+    case HeadSilence::Verdict::kAskAgain:
+      watch_.AskAgain();
+      return;
+    case HeadSilence::Verdict::kHangs:
+      console_.Line(
+          absl::StrCat(head.plan.name, " hangs: its process lives, but it has said nothing for ",
+                       base::ToSeconds(silence_.limit()), " s and does not answer; it is killed"));
+      head.child.Signal(SIGKILL);
+      silence_.Begin(watch_.words());
   }
 }
 

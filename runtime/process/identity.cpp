@@ -79,6 +79,12 @@ absl::StatusOr<Identity> IdentityFromEnvironment() {
   return identity;
 }
 
+absl::StatusOr<HeadIdentity> HeadIdentityFromEnvironment() {
+  HeadIdentity identity{.job_uid = Variable(environment::kJobUid)};
+  HETERO_RETURN_IF_ERROR(ReadInteger(environment::kIncarnation, &identity.incarnation));
+  return identity;
+}
+
 base::TlsOptions TlsFromEnvironment() {
   return {.plain_text = Variable(environment::kTls) == environment::kPlainText,
           .ca_file = Variable(environment::kTlsCa),

@@ -26,6 +26,14 @@ struct Identity {
 // kInvalidArgument names the variable that is missing or malformed.
 absl::StatusOr<Identity> IdentityFromEnvironment();
 
+// Which head of which job this process is; empty and 0 where the environment does not say.
+struct HeadIdentity {
+  std::string job_uid;
+  int64_t incarnation = 0;
+};
+// kInvalidArgument names the variable that is malformed.
+absl::StatusOr<HeadIdentity> HeadIdentityFromEnvironment();
+
 // How this process protects its gRPC ports: HETERO_TLS=plain-text, or mutual TLS with the files
 // named by HETERO_TLS_CA, HETERO_TLS_CERTIFICATE and HETERO_TLS_KEY. Plain text is never the
 // default.

@@ -5,12 +5,14 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "api/manifest.h"
 #include "api/unsupported_fields.h"
 #include "base/grpc_lifetime.h"
 #include "base/log.h"
 #include "base/signals.h"
+#include "runtime/local/ignored_fields.h"
 #include "runtime/local/launcher.h"
 #include "runtime/local/output_lock.h"
 #include "runtime/local/preflight.h"
@@ -55,6 +57,10 @@ void PrintHeading(const api::HeteroTrainingJob& job, const std::string& output) 
     separator = ", ";
   }
   std::cout << "; output in " << output << std::endl;
+  const std::vector<std::string> ignored = local::IgnoredFields(job);
+  if (!ignored.empty()) {
+    std::cout << "ignored on one machine: " << absl::StrJoin(ignored, ", ") << std::endl;
+  }
 }
 
 int RunLocalCommand(const LocalArguments& arguments) {

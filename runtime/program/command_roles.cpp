@@ -11,6 +11,7 @@
 #include "runtime/process/consumer.h"
 #include "runtime/process/cpu_worker.h"
 #include "runtime/process/head.h"
+#include "runtime/process/identity.h"
 #include "runtime/process/role_process.h"
 #include "runtime/program/commands.h"
 #include "runtime/program/load_manifest.h"
@@ -53,7 +54,14 @@ int RunHeadCommand(const HeadArguments& arguments) {
     std::cerr << "head: " << tls.status().message() << "\n";
     return kExitFailed;
   }
+  absl::StatusOr<process::HeadIdentity> identity = process::HeadIdentityFromEnvironment();
+  if (!identity.ok()) {
+    std::cerr << "head: " << identity.status().message() << "\n";
+    return kExitFailed;
+  }
   process::HeadOptions options;
+  options.server.job_uid = std::move(identity->job_uid);
+  options.server.incarnation = identity->incarnation;
   options.metrics_address = arguments.metrics;
   options.page_address = arguments.page_listen;
   options.leave_on_stop = arguments.leave_on_stop;

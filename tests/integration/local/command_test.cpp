@@ -115,5 +115,16 @@ TEST(Command, PreviewWritesAContactSheet) {
   EXPECT_EQ(testing::ReadFileOrDie(sheet).substr(1, 3), "PNG");
 }
 
+TEST(Command, PreviewNeedsNoValidationData) {
+  TemporaryFolder folder;
+  WriteFile(folder / "job.yaml", SmallJobYaml());
+  const std::string sheet = folder / "sheet.png";
+  const ProgramResult result = RunProgram(
+      "hetero-runtime", {"preview", folder / "job.yaml", "--output", sheet, "--set",
+                         "dataset.validation={uri: 'file:///nowhere', format: ImageFolder}"});
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_EQ(testing::ReadFileOrDie(sheet).substr(1, 3), "PNG");
+}
+
 }  // namespace
 }  // namespace hetero

@@ -22,17 +22,25 @@ struct RunningContainer {
   std::string id;
 };
 
-// Of the pod's container `runtime`; empty (and a failed test) when it does not run.
-RunningContainer Runtime(const std::string& name_space, const std::string& pod) {
-  const json object = ControlPlane::Get().Object(kube::kPods, {name_space, pod});
-  const json status = object.is_object() ? object.value("status", json::object()) : json::object();
+// Of the pod's container `runtime`; empty when it does not run.
+RunningContainer Find(const json& pod) {
+  const json status = pod.is_object() ? pod.value("status", json::object()) : json::object();
   for (const json& container : status.value("containerStatuses", json::array())) {
     const std::string id = container.value("containerID", "");
     if (container["name"] != "runtime" || id.empty()) continue;
-    return {object["spec"].value("nodeName", ""), id.substr(id.rfind('/') + 1)};
+    return {pod["spec"].value("nodeName", ""), id.substr(id.rfind('/') + 1)};
   }
-  ADD_FAILURE() << name_space << "/" << pod << " has no container that runs: " << object.dump(1);
   return {};
+}
+
+// The same; a failed test when it does not run.
+RunningContainer Runtime(const std::string& name_space, const std::string& pod) {
+  const json object = ControlPlane::Get().Object(kube::kPods, {name_space, pod});
+  const RunningContainer container = Find(object);
+  if (container.id.empty()) {
+    ADD_FAILURE() << name_space << "/" << pod << " has no container that runs: " << object.dump(1);
+  }
+  return container;
 }
 
 // Containers of the node and their process 1.
@@ -82,6 +90,21 @@ void Nodes::KillRuntime(const std::string& name_space, const std::string& pod) {
   const RunningContainer container = Runtime(name_space, pod);
   if (container.id.empty()) return;
   MustRun(container.node, {"ctr", "-n", "k8s.io", "task", "kill", "-s", "SIGKILL", container.id});
+}
+
+bool Nodes::TrySignalRuntime(const std::string& name_space, const std::string& pod,
+                             const std::string& signal) {
+  const RunningContainer container =
+      Find(ControlPlane::Get().Object(kube::kPods, {name_space, pod}));
+  if (container.id.empty()) return false;
+  return Run(container.node, {"ctr", "-n", "k8s.io", "task", "kill", "-s", signal, container.id})
+             .exit_code == 0;
+}
+
+void Nodes::FreezeRuntime(const std::string& name_space, const std::string& pod) {
+  const RunningContainer container = Runtime(name_space, pod);
+  if (container.id.empty()) return;
+  MustRun(container.node, {"ctr", "-n", "k8s.io", "task", "kill", "-s", "SIGSTOP", container.id});
 }
 
 std::vector<int> Nodes::ListeningPorts(const std::string& name_space, const std::string& pod) {

@@ -21,6 +21,12 @@ class Nodes {
   static std::string MustRun(const std::string& node, std::vector<std::string> command);
   // kill -9 to process 1 of the pod's container `runtime`.
   static void KillRuntime(const std::string& name_space, const std::string& pod);
+  // Stops process 1 of that container for good (SIGSTOP), as a process that hangs. Only a kill ends
+  // it, which the kubelet sends when the pod's grace is over.
+  static void FreezeRuntime(const std::string& name_space, const std::string& pod);
+  // A signal to process 1 of that container; false when there is none.
+  static bool TrySignalRuntime(const std::string& name_space, const std::string& pod,
+                               const std::string& signal);
   // TCP ports on which something in the pod listens.
   static std::vector<int> ListeningPorts(const std::string& name_space, const std::string& pod);
   // What a reboot does to Kubernetes: the kubelet and the container runtime stop, all that runs in

@@ -271,7 +271,7 @@ void ModelCluster::HeadSays(HeadReport::State state) {
   head->state = state;
   head->connected = true;
   head->attempt = status().attempt;
-  head->last_heard = now;
+  head->last_heard = head->silent_since = now;
   if (news && state == HeadReport::State::kRunning) head->last_step_time = now;
   head->roles.clear();
   const auto head_pod = pods.find("vit-head-0");

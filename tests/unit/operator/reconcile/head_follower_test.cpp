@@ -190,6 +190,43 @@ class HeadFollowerTest : public testing::Test {
   std::unique_ptr<HeadFollower> follower_;
 };
 
+TEST_F(HeadFollowerTest, AHeadThatWasReplacedHasNoSay) {
+  StatusServer server;
+  plan::HeadTarget target = Target(server);
+  target.incarnation = 7;
+  v1::JobStatus word = In(v1::JobStatus::RUNNING, 3);
+  word.set_head_incarnation(7);
+  server.Say(word);
+  follower_->Follow("a/x", target);
+  ASSERT_TRUE(WaitForState("a/x", State::kRunning));
+  word.set_state(v1::JobStatus::FAILED);
+  word.set_head_incarnation(6);
+  server.Say(word);
+  word.set_state(v1::JobStatus::WAITING);
+  word.set_head_incarnation(7);
+  base::Clock::Real().SleepFor(std::chrono::milliseconds(300));
+  EXPECT_EQ(follower_->Report("a/x")->state, State::kRunning);
+  server.Say(word);
+  EXPECT_TRUE(WaitForState("a/x", State::kWaiting));
+}
+
+TEST_F(HeadFollowerTest, AHeadWithNothingToSayIsHeardAndWakesNobody) {
+  StatusServer server;
+  server.Say(In(v1::JobStatus::RUNNING, 3));
+  follower_->Follow("a/x", Target(server));
+  ASSERT_TRUE(WaitForState("a/x", State::kRunning));
+  const base::WallTime before = follower_->Report("a/x")->silent_since;
+  // Nothing else was underway when the count has stood still.
+  base::Clock::Real().SleepFor(std::chrono::milliseconds(300));
+  const int count = announcements_.Count("a/x");
+  v1::JobStatus unchanged = In(v1::JobStatus::RUNNING, 3);
+  unchanged.set_unchanged(true);
+  server.Say(unchanged);
+  EXPECT_TRUE(
+      announcements_.WaitFor([&] { return follower_->Report("a/x")->silent_since > before; }));
+  EXPECT_EQ(announcements_.Count("a/x"), count);
+}
+
 TEST_F(HeadFollowerTest, HearsAHeadAndForgetsIt) {
   StatusServer server;
   EXPECT_EQ(follower_->Report("a/x"), std::nullopt);

@@ -90,6 +90,22 @@ TEST(HeadReportTest, TimesMoveOnlyWithTheStep) {
   EXPECT_EQ(builder.report().progress->last_update_time, base::WallTime(seconds(1010)));
 }
 
+TEST(HeadReportTest, SilenceEndsWithAnyWordAndBeginsAnewWithEachHead) {
+  HeadReportBuilder builder("vit", 1);
+  builder.Follow(kWallNow);
+  EXPECT_EQ(builder.report().silent_since, kWallNow);
+  builder.Heard(Running(4), kNow, kWallNow + seconds(1));
+  EXPECT_EQ(builder.report().silent_since, kWallNow + seconds(1));
+  builder.HeardUnchanged(kWallNow + seconds(2));
+  EXPECT_EQ(builder.report().silent_since, kWallNow + seconds(2));
+  EXPECT_EQ(builder.report().progress->step, 4);
+  builder.Disconnected();
+  EXPECT_EQ(builder.report().silent_since, kWallNow + seconds(2));
+  builder.Follow(kWallNow + seconds(9));
+  EXPECT_EQ(builder.report().silent_since, kWallNow + seconds(9));
+  EXPECT_EQ(builder.report().last_heard, kWallNow + seconds(2));
+}
+
 TEST(HeadReportTest, AProcessThatTheHeadGaveUpForAWhileIsLost) {
   HeadReportBuilder builder = Builder("vit", 1);
   builder.Heard(Running(4), kNow, kWallNow);

@@ -127,6 +127,21 @@ TEST(ProjectPodTest, APodOfAnotherOwnerThanItsLabelSaysIsNotSelectable) {
   EXPECT_EQ(ProjectPod(pod)->owner_uid, "add86741");
 }
 
+TEST(ProjectPodTest, UnreadyIsOnlyWhoseOwnProbesFailAfterItWasReady) {
+  const auto with = [](const char* transition, bool ready) {
+    json pod = json::parse(kPod);
+    pod["status"]["conditions"][1]["status"] = "False";
+    pod["status"]["conditions"][1]["lastTransitionTime"] = transition;
+    pod["status"]["containerStatuses"][1]["ready"] = ready;
+    return ProjectPod(pod)->unready_since;
+  };
+  EXPECT_EQ(ProjectPod(json::parse(kPod))->unready_since, std::nullopt);
+  EXPECT_EQ(with("2026-01-01T10:02:00Z", false), At(120));
+  EXPECT_EQ(with("2026-01-01T10:00:08Z", false), std::nullopt) << "it never was ready";
+  EXPECT_EQ(with("2026-01-01T10:00:05Z", false), std::nullopt) << "it never was ready";
+  EXPECT_EQ(with("2026-01-01T10:02:00Z", true), std::nullopt) << "a sidecar is not";
+}
+
 TEST(ProjectPodTest, TheRuntimeContainerDecidesWhateverASidecarDoes) {
   const auto pod = WithStatus(R"({"phase": "Running", "containerStatuses": [
     {"name": "sidecar", "state": {"waiting": {"reason": "CrashLoopBackOff"}}},

@@ -63,6 +63,25 @@ TEST_F(ServerTest, StatusHasAnAddressOfItsOwnWhenAsked) {
   EXPECT_NE((*server)->status_address(), "127.0.0.1:0");
 }
 
+// Otherwise nobody could tell a head that hangs from one with nothing to say.
+TEST_F(ServerTest, AWatcherHearsFromAHeadWithNothingToSay) {
+  const auto server = StartServer();
+  const auto channel = DialHead(server->address(), PlainText());
+  ASSERT_TRUE(channel.ok()) << channel.status();
+  const auto stub = v1::Status::NewStub(*channel);
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
+  const auto stream = stub->Watch(&context, v1::WatchRequest());
+  int repeated = 0;
+  for (v1::JobStatus status; repeated < 2 && stream->Read(&status);) {
+    EXPECT_EQ(status.state(), v1::JobStatus::WAITING);
+    EXPECT_EQ(status.roles_size(), 2) << "whole, for readers that know no better";
+    repeated += status.unchanged();
+  }
+  EXPECT_EQ(repeated, 2);
+  context.TryCancel();
+}
+
 TEST_F(ServerTest, RendezvousBetweenTwoClients) {
   const auto server = StartServer();
   const auto a = Connect(*server);

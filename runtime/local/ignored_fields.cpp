@@ -1,0 +1,36 @@
+#include "runtime/local/ignored_fields.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace hetero::local {
+namespace {
+
+// Nobody evicts or preempts a process, and what killed one for its memory is not told.
+bool NeverMatches(const api::FailureRule& rule) { return rule.on_reason.has_value(); }
+
+}  // namespace
+
+std::vector<std::string> IgnoredFields(const api::HeteroTrainingJob& job) {
+  std::vector<std::string> ignored;
+  const auto add = [&ignored](bool set, const std::string& path) {
+    if (set) ignored.push_back("spec." + path);
+  };
+  for (size_t i = 0; i < job.spec.roles.size(); ++i) {
+    const api::Role& role = job.spec.roles[i];
+    for (size_t k = 0; k < role.failure_rules.size(); ++k) {
+      add(NeverMatches(role.failure_rules[k]),
+          absl::StrCat("roles[", i, "].failureRules[", k, "].onReason"));
+    }
+    add(!role.pod_template.empty(), absl::StrCat("roles[", i, "].template"));
+  }
+  const api::RunPolicy& policy = job.spec.run_policy;
+  add(policy.suspend, "runPolicy.suspend");
+  add(!policy.managed_by.empty(), "runPolicy.managedBy");
+  add(policy.clean_pod_policy != api::CleanPodPolicy::kAll, "runPolicy.cleanPodPolicy");
+  add(policy.ttl_seconds_after_finished.has_value(), "runPolicy.ttlSecondsAfterFinished");
+  add(job.spec.network.network_policy != api::Switch::kEnabled, "network.networkPolicy");
+  add(job.spec.network.tls != api::Switch::kEnabled, "network.tls");
+  return ignored;
+}
+
+}  // namespace hetero::local
