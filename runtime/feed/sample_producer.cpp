@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <new>
 #include <span>
 #include <string>
 #include <utility>
@@ -140,6 +141,12 @@ Batch SampleProducer::Allocate(const Ticket& ticket, const SlabSource& slabs) co
 
 absl::Status SampleProducer::Produce(Batch* batch, int64_t index,
                                      std::optional<BadSample>* bad) const {
+  return ProduceNoted(batch, index, bad, nullptr);
+}
+
+absl::Status SampleProducer::ProduceNoted(Batch* batch, int64_t index,
+                                          std::optional<BadSample>* bad,
+                                          std::atomic<int64_t>* touched) const {
   bad->reset();
   const Ticket& ticket = batch->ticket;
   const bool training = ticket.split == job::Split::kTrain;
@@ -149,11 +156,18 @@ absl::Status SampleProducer::Produce(Batch* batch, int64_t index,
   const int64_t epoch = training ? ticket.epoch : 0;
   const int64_t id = job::Permutation(seed_, epoch, size, shuffle).At(slot);
 
-  const absl::Status first = ProduceFrom(batch, index, id);
+  const auto produce_from = [&](int64_t sample) {
+    if (const std::string* why = fatal_.Find(ticket.split, sample)) {
+      return absl::DataLossError(*why);
+    }
+    if (touched != nullptr) *touched = sample;
+    return ProduceFrom(batch, index, sample);
+  };
+  const absl::Status first = produce_from(id);
   if (!absl::IsDataLoss(first)) return first;
   for (int32_t attempt = 1; attempt <= kMaxCandidates; ++attempt) {
     const int64_t candidate = job::Replacement(seed_, epoch, slot, attempt, size);
-    const absl::Status status = ProduceFrom(batch, index, candidate);
+    const absl::Status status = produce_from(candidate);
     if (absl::IsDataLoss(status)) continue;
     if (status.ok()) *bad = BadSample{slot, id, candidate, std::string(first.message())};
     return status;
@@ -171,33 +185,40 @@ absl::Status SampleProducer::ReadWithRetries(job::Split split, int64_t id,
     clock_.SleepFor(pause);
     status = dataset(split).Read(id, sample);
   }
+  // "Too many open files" and the like; kResourceExhausted is memory's alone here.
+  if (absl::IsResourceExhausted(status)) return absl::UnavailableError(status.message());
   return status;
 }
 
 absl::Status SampleProducer::ProduceFrom(Batch* batch, int64_t index, int64_t id) const {
+  absl::Status status;
+  try {
+    status = ReadAndTransform(batch, index, id);
+  } catch (const std::bad_alloc&) {
+    // No bad sample: another process may have the memory, and the batch must not depend on that.
+    status = absl::ResourceExhaustedError("there is no memory for it in this process");
+  }
+  const std::string name = status.ok() ? "" : dataset(batch->ticket.split).Describe(id);
+  if (absl::StartsWith(status.message(), name)) return status;
+  return absl::Status(status.code(), absl::StrCat(name, ": ", status.message()));
+}
+
+absl::Status SampleProducer::ReadAndTransform(Batch* batch, int64_t index, int64_t id) const {
   thread_local source::RawSample sample;  // keeps its buffer from one sample to the next
   const Ticket& ticket = batch->ticket;
-  const source::Dataset& data = dataset(ticket.split);
-  const auto describe = [&](const absl::Status& status) {
-    const std::string name = data.Describe(id);
-    if (absl::StartsWith(status.message(), name)) return status;
-    return absl::Status(status.code(), absl::StrCat(name, ": ", status.message()));
-  };
-  absl::Status status = ReadWithRetries(ticket.split, id, &sample);
-  if (!status.ok()) return describe(status);
+  HETERO_RETURN_IF_ERROR(ReadWithRetries(ticket.split, id, &sample));
   // The model has as many outputs as the training set has classes, so that is validation's limit
   // too.
   if (sample.label < 0 || sample.label >= train_->classes()) {
-    return describe(absl::DataLossError(
-        absl::StrCat("label ", sample.label, " is outside [0, ", train_->classes(), ")")));
+    return absl::DataLossError(
+        absl::StrCat("label ", sample.label, " is outside [0, ", train_->classes(), ")"));
   }
   const pipeline::Pipeline& pipe = cut(ticket.split).front(ticket.left_to_trainer);
   const auto bytes = static_cast<size_t>(pipe.output_bytes());
   const auto at = static_cast<size_t>(index);
   const std::span<uint8_t> out(batch->images.data() + at * bytes, bytes);
   const int64_t epoch = ticket.split == job::Split::kTrain ? ticket.epoch : 0;
-  status = pipe.Run(sample, {seed_, epoch, id}, out);
-  if (!status.ok()) return describe(status);
+  HETERO_RETURN_IF_ERROR(pipe.Run(sample, {seed_, epoch, id}, out));
   batch->labels[at] = sample.label;
   batch->sample_ids[at] = id;
   batch->crcs[at] = base::Crc32c(out.data(), out.size());

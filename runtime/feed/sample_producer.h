@@ -1,8 +1,11 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -10,6 +13,7 @@
 #include "base/clock.h"
 #include "runtime/feed/batch_producer.h"
 #include "runtime/feed/cut_pipeline.h"
+#include "runtime/feed/fatal_samples.h"
 #include "runtime/feed/wire/batch.h"
 #include "runtime/pipeline/pipeline.h"
 #include "runtime/source/dataset.h"
@@ -33,8 +37,17 @@ class SampleProducer : public BatchProducer {
   Batch Allocate(const Ticket& ticket, const SlabSource& slabs) const override;
   // Storage errors are retried three times and then returned. A bad sample is replaced
   // (job/replacement.h); kDataLoss only when 1,000 candidates in a row are bad.
+  // kResourceExhausted naming a sample for which there was no memory.
   absl::Status Produce(Batch* batch, int64_t index, std::optional<BadSample>* bad) const override;
   int64_t sample_bytes() const override;
+
+  absl::Status ProduceNoted(Batch* batch, int64_t index, std::optional<BadSample>* bad,
+                            std::atomic<int64_t>* touched) const override;
+  void Avoid(const FatalSample& sample) const override { fatal_.Add(sample); }
+  std::vector<FatalSample> avoided() const override { return fatal_.All(); }
+  std::string DescribeSample(job::Split split, int64_t id) const override {
+    return dataset(split).Describe(id);
+  }
 
   // Validation only when has_validation().
   const source::Dataset& dataset(job::Split split) const;
@@ -51,6 +64,7 @@ class SampleProducer : public BatchProducer {
   explicit SampleProducer(base::Clock& clock) : clock_(clock) {}
   absl::Status ReadWithRetries(job::Split split, int64_t id, source::RawSample* sample) const;
   absl::Status ProduceFrom(Batch* batch, int64_t index, int64_t id) const;
+  absl::Status ReadAndTransform(Batch* batch, int64_t index, int64_t id) const;
 
   base::Clock& clock_;
   uint64_t seed_ = 0;
@@ -59,6 +73,8 @@ class SampleProducer : public BatchProducer {
   std::unique_ptr<source::Dataset> validation_;
   std::unique_ptr<CutPipeline> train_pipeline_;
   std::unique_ptr<CutPipeline> validation_pipeline_;
+  // What has been found out about the job's data, not what the job is.
+  mutable FatalSamples fatal_;
 };
 
 }  // namespace hetero::feed

@@ -21,6 +21,7 @@ TicketClientImpl::TicketClientImpl(Options options, const job::Schedule* schedul
     : options_(std::move(options)),
       plan_(schedule, options_.generation, options_.rank, options_.first_batch),
       clock_(clock),
+      producer_(producer),
       credentials_(base::MakeChannelCredentials(options_.tls)),
       started_(clock.Now()),
       window_({.tickets = plan_.size(),
@@ -44,6 +45,7 @@ TicketClientImpl::TicketClientImpl(Options options, const job::Schedule* schedul
              clock) {
   if (!credentials_.ok())
     log::Error("no CPU worker can be reached", {{"error", credentials_.status().message()}});
+  if (producer != nullptr) fatal_ = producer->avoided();
   if (producer != nullptr && options_.local_threads > 0) {
     local_ = std::make_unique<TicketExecutor>(
         TicketExecutor::Options{

@@ -1,4 +1,5 @@
 // The window's events and actions: the deciding half of TicketClient.
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -24,26 +25,28 @@ bool TicketClientImpl::Apply(const Window::Event& event) {
 
 void TicketClientImpl::Perform(const Window::Actions& actions) {
   std::map<ProducerId, TicketRequest> requests;
-  for (const auto& [id, ticket] : actions.cancel) {
+  for (const auto& [id, ticket, guarded] : actions.cancel) {
     if (id != kLocalProducer) {
       requests[id].cancel.push_back(ticket);
     } else if (const auto node = local_tickets_.extract(ticket)) {
       local_->Cancel(node.mapped());
     }
   }
-  for (const auto& [id, ticket] : actions.issue) {
+  for (const auto& [id, ticket, guarded] : actions.issue) {
+    Ticket issued = plan_.At(ticket);
+    issued.guarded = guarded;
     if (id == kLocalProducer) {
-      IssueLocally(ticket);
+      IssueLocally(issued);
     } else {
-      requests[id].issue.push_back(plan_.At(ticket));
-      requests[id].issue.back().left_to_trainer = placement_.left();
+      issued.left_to_trainer = placement_.left();
+      requests[id].issue.push_back(issued);
     }
   }
   for (const ProducerId id : actions.reset) links_.BreakStream(id);
   for (const auto& [id, request] : requests) links_.Send(id, request);
 }
 
-void TicketClientImpl::IssueLocally(int64_t ticket) {
+void TicketClientImpl::IssueLocally(const Ticket& ticket) {
   TicketExecutor::Callbacks callbacks;
   callbacks.on_started = [this](const Ticket& started) {
     OnFrame(kLocalProducer, {.kind = Frame::Kind::kStarted, .ticket = started});
@@ -58,12 +61,29 @@ void TicketClientImpl::IssueLocally(int64_t ticket) {
     }
     OnFrame(kLocalProducer, std::move(frame));
   };
-  local_tickets_[ticket] = local_->Submit(plan_.At(ticket), std::move(callbacks));
+  local_tickets_[ticket.id] = local_->Submit(ticket, std::move(callbacks));
+}
+
+void TicketClientImpl::LearnFatal(const Batch& batch) {
+  TicketRequest request;
+  for (const FatalSample& sample : batch.fatal) {
+    const bool known = std::any_of(fatal_.begin(), fatal_.end(), [&](const FatalSample& one) {
+      return one.split == sample.split && one.id == sample.id;
+    });
+    if (known || fatal_.size() >= static_cast<size_t>(FatalSamples::kMost)) continue;
+    log::Warning("a sample is bad because it ends processes",
+                 {{"rank", options_.rank}, {"sample", sample.id}, {"reason", sample.reason}});
+    fatal_.push_back(sample);
+    request.fatal.push_back(sample);
+    if (producer_ != nullptr) producer_->Avoid(sample);
+  }
+  if (!request.fatal.empty()) links_.SendToAll(request);
 }
 
 void TicketClientImpl::FinishBatch(ProducerId id, std::unique_ptr<Batch> half) {
   Ticket whole = half->ticket;
   whole.left_to_trainer = 0;
+  whole.guarded = false;  // what is left has no file and a shape that is known
   finisher_->Add(std::move(half));
   TicketExecutor::Callbacks callbacks;
   callbacks.on_started = [](const Ticket&) {};
@@ -130,6 +150,7 @@ void TicketClientImpl::OnUp(ProducerId id) {
   const base::MutexLock lock(mutex_);
   if (closing_ || !links_.OnUp(id)) return;
   log::Info("CPU worker up", {{"worker", links_.Find(id)->name}, {"rank", options_.rank}});
+  if (!fatal_.empty()) links_.Send(id, {.fatal = fatal_});
   Apply(Window::StreamUp{id});
 }
 
@@ -158,6 +179,7 @@ void TicketClientImpl::OnFrame(ProducerId id, Frame frame) {
   // What comes back from the finisher is whole again.
   Ticket expected = plan_.At(ticket.id);
   expected.left_to_trainer = ticket.left_to_trainer;
+  expected.guarded = ticket.guarded;
   if (ticket != expected || (ticket.left_to_trainer != 0 && finisher_ == nullptr)) {
     frame.kind = Frame::Kind::kFailed;
     frame.error = absl::InternalError("the answer is to another ticket than the one issued");
@@ -176,6 +198,8 @@ void TicketClientImpl::OnFrame(ProducerId id, Frame frame) {
     case Frame::Kind::kBatch:
       break;
   }
+  const bool fatal = !frame.batch->fatal.empty();
+  LearnFatal(*frame.batch);
   if (id != kLocalProducer && frame.batch->producer.empty()) {
     placement_.OnBatch(*frame.batch);
     ChoosePlacement();
@@ -186,7 +210,8 @@ void TicketClientImpl::OnFrame(ProducerId id, Frame frame) {
   if (Apply(Window::Arrived{.producer = id,
                             .ticket = ticket.id,
                             .bytes = frame.batch->images.size(),
-                            .work = base::FromSeconds(work_seconds)})) {
+                            .work = base::FromSeconds(work_seconds),
+                            .fatal = fatal})) {
     stats_.bytes_waiting += frame.batch->images.size();
     if (!frame.transport.empty()) ++by_transport_[frame.transport];
     journal_.OnArrived(id, ticket.id, work_seconds, clock_.Now());

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/log.h"
 
 namespace hetero::feed {
@@ -38,18 +39,22 @@ void Window::Handle(const WorkerAdded& event, base::Instant, Actions*) {
 
 void Window::Handle(const WorkerRemoved& event, base::Instant, Actions*) {
   if (const ProducerState* producer = FindProducer(event.producer)) {
-    ReleaseAll(event.producer, *producer);
+    ReleaseAll(event.producer, *producer, /*gone=*/true);
     producers_.erase(event.producer);
   }
 }
 
 void Window::Handle(const StreamUp& event, base::Instant now, Actions*) {
-  if (ProducerState* producer = FindProducer(event.producer)) producer->SetUp(now);
+  ProducerState* producer = FindProducer(event.producer);
+  if (producer == nullptr) return;
+  producer->SetUp(now);
+  // It is the same process: a new one would be another producer.
+  for (Place& place : places_) std::erase(place.ended, event.producer);
 }
 
 void Window::Handle(const StreamDown& event, base::Instant, Actions*) {
   if (ProducerState* producer = FindProducer(event.producer)) {
-    ReleaseAll(event.producer, *producer);
+    ReleaseAll(event.producer, *producer, /*gone=*/true);
     producer->SetDown();
   }
 }
@@ -69,6 +74,7 @@ void Window::Handle(const Arrived& event, base::Instant now, Actions* actions) {
     return;
   }
   options_.batch_bytes = std::max(options_.batch_bytes, event.bytes);
+  met_fatal_ |= event.fatal;
   std::erase(place->holders, event.producer);
   Fill(event.ticket, place, actions);
   actions->accepted = true;
@@ -84,6 +90,7 @@ void Window::Handle(const Failed& event, base::Instant now, Actions*) {
   std::erase(place->holders, event.producer);
   place->failed_on.push_back(event.producer);
   place->error = event.error;
+  if (absl::IsResourceExhausted(event.error)) ++place->starved;
   stranded_.insert(event.ticket);
 }
 
@@ -129,13 +136,26 @@ void Window::Extend() {
   }
 }
 
-void Window::ReleaseAll(ProducerId id, const ProducerState& producer) {
-  for (const auto& [ticket, unused] : producer.outstanding()) {
-    if (Place* place = Find(ticket)) {
-      std::erase(place->holders, id);
-      stranded_.insert(ticket);
+void Window::ReleaseAll(ProducerId id, const ProducerState& producer, bool gone) {
+  for (const auto& [ticket, state] : producer.outstanding()) {
+    Place* place = Find(ticket);
+    if (place == nullptr) continue;
+    std::erase(place->holders, id);
+    stranded_.insert(ticket);
+    // Who was frozen did not end because of what it was doing.
+    if (gone && !place->filled && !producer.frozen() && state.started.has_value()) {
+      place->ended.push_back(id);
     }
   }
+}
+
+bool Window::Guarded(const Place& place, ProducerId id) const {
+  const bool careful = met_fatal_ || id == kLocalProducer;
+  return place.charges() > (careful ? 0 : kMostUnguarded);
+}
+
+bool Window::HasFailed(const Place& place) {
+  return place.failed_on.size() >= kMaxFailures || place.charges() >= kMostCharges;
 }
 
 void Window::Fill(int64_t ticket, Place* place, Actions* actions) {
@@ -177,7 +197,7 @@ void Window::ResetDebtors(base::Instant now, Actions* actions) {
   const base::Duration patience = std::max(patience_, kPatienceFactor * ReissueDelay());
   for (auto& [id, producer] : producers_) {
     if (id == kLocalProducer || producer.LongestDebt(now) <= patience) continue;
-    ReleaseAll(id, producer);
+    ReleaseAll(id, producer, /*gone=*/false);
     producer.SetDown();
     actions->reset.push_back(id);
     patience_ = 2 * patience;
@@ -188,11 +208,16 @@ Window::HeadState Window::head_state() const {
   if (head_ >= options_.tickets) return HeadState::kEnd;
   const Place& place = places_.front();
   if (place.filled) return HeadState::kFilled;
-  return place.failed_on.size() >= kMaxFailures ? HeadState::kFailed : HeadState::kWaiting;
+  return HasFailed(place) ? HeadState::kFailed : HeadState::kWaiting;
 }
 
 absl::Status Window::head_error() const {
-  return head_state() == HeadState::kFailed ? places_.front().error : absl::OkStatus();
+  if (head_state() != HeadState::kFailed) return absl::OkStatus();
+  const Place& place = places_.front();
+  if (place.failed_on.size() >= kMaxFailures) return place.error;
+  return absl::AbortedError(absl::StrCat(
+      place.charges(), " processes ended while they prepared it, the last ones although its ",
+      "samples were in child processes; see the CPU workers' logs, and give them more memory"));
 }
 
 int64_t Window::outstanding(ProducerId producer) const {

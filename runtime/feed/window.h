@@ -30,12 +30,19 @@ namespace hetero::feed {
 //    given no sign of life for as long: that producer is then frozen, all its tickets go elsewhere,
 //    and it gets none until it answers again;
 //  - elsewhere, when its producer failed; after kMaxFailures the ticket has failed.
+// A ticket is charged with the end of each worker that had begun it, and with each producer that
+// had no memory for it. After kMostUnguarded of them it is issued guarded: its samples are then
+// produced in child processes, and what ends those is found. This host's own cores never serve a
+// charged ticket otherwise. A worker that was only out of reach takes its charge back when it is
+// there again.
 // A worker that lives but has owed a ticket for kPatience while the head waits is reset: whatever
 // it lost, it is asked again. The patience doubles with each reset until a batch arrives, so a slow
 // job is not kept from its end. The first arrival fills the place. Not thread-safe.
 class Window {
  public:
   static constexpr int kMaxFailures = 3;
+  static constexpr int kMostUnguarded = 1;  // charges; a second one is suspicious
+  static constexpr int kMostCharges = 10;   // of a ticket that has not failed
   static constexpr int64_t kFirstCredit = ProducerState::kFirstCredit;
   static constexpr int64_t kMinCapacity = 2;
   static constexpr base::Duration kPatience = std::chrono::seconds(30);
@@ -77,6 +84,7 @@ class Window {
     int64_t ticket;
     int64_t bytes = 0;
     base::Duration work{};  // what the producer says it took
+    bool fatal = false;     // with a sample that ends processes
   };
   struct Failed {
     ProducerId producer;
@@ -94,6 +102,7 @@ class Window {
   struct Assignment {
     ProducerId producer = 0;
     int64_t ticket = 0;
+    bool guarded = false;  // to be produced in child processes; of issues
     bool operator==(const Assignment&) const = default;
   };
   // To be carried out in this order: cancel, then issue.
@@ -134,6 +143,9 @@ class Window {
     absl::Status error;
     std::vector<ProducerId> holders;    // producers that have this ticket
     std::vector<ProducerId> failed_on;  // one entry per failure
+    std::vector<ProducerId> ended;      // workers that are gone since they began it
+    int starved = 0;                    // producers that had no memory for it
+    int charges() const { return static_cast<int>(ended.size()) + starved; }
   };
 
   void Handle(const WorkerAdded& event, base::Instant now, Actions* actions);
@@ -150,7 +162,10 @@ class Window {
   Place* Find(int64_t ticket);
   ProducerState* FindProducer(ProducerId id);
   void Extend();
-  void ReleaseAll(ProducerId id, const ProducerState& producer);
+  // `gone`: its process may have ended.
+  void ReleaseAll(ProducerId id, const ProducerState& producer, bool gone);
+  bool Guarded(const Place& place, ProducerId id) const;
+  static bool HasFailed(const Place& place);
   void Fill(int64_t ticket, Place* place, Actions* actions);
   void JudgeHead(base::Instant now);
   void ResetDebtors(base::Instant now, Actions* actions);
@@ -178,6 +193,7 @@ class Window {
   double all_rates_ = 0;  // tickets per second of the producers that serve, while assigning
   ServiceTimes service_times_;
   base::Duration patience_ = kPatience;
+  bool met_fatal_ = false;  // a sample of this job ends processes: a first charge is suspicious
   int64_t reissued_ = 0;
   int64_t moved_ = 0;
   int64_t duplicates_ = 0;

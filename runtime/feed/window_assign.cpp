@@ -27,8 +27,7 @@ void Window::AssignStranded(base::Instant now, Actions* actions) {
   for (auto it = stranded_.begin(); it != stranded_.end();) {
     const int64_t ticket = *it;
     Place* place = Find(ticket);
-    if (place == nullptr || place->filled || place->failed_on.size() >= kMaxFailures ||
-        IsServed(ticket, *place)) {
+    if (place == nullptr || place->filled || HasFailed(*place) || IsServed(ticket, *place)) {
       it = stranded_.erase(it);
       continue;
     }
@@ -163,7 +162,7 @@ void Window::Issue(ProducerId id, int64_t ticket, Place* place, base::Instant no
                    Actions* actions) {
   producers_.at(id).Issue(ticket, now);
   place->holders.push_back(id);
-  actions->issue.push_back({id, ticket});
+  actions->issue.push_back({id, ticket, Guarded(*place, id)});
 }
 
 }  // namespace hetero::feed

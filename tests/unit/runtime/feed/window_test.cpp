@@ -145,6 +145,72 @@ TEST(WindowTest, TicketFailsAfterThreeAttemptsOnDifferentProducers) {
   EXPECT_EQ(window.head_error(), error);
 }
 
+TEST(WindowTest, ATicketWhoseProducersEndedIsIssuedGuardedAndOthersAreNot) {
+  Window window({.tickets = 4, .byte_budget = 4, .batch_bytes = 1});
+  BringUp(&window, 1);
+  window.Apply(Window::Started{1, 0}, At(1));
+  window.Apply(Window::StreamDown{1}, At(2));
+  window.Apply(Window::WorkerRemoved{1}, At(2));
+  window.Apply(Window::WorkerAdded{2}, At(3));
+  // One end may have any cause.
+  EXPECT_THAT(window.Apply(Window::StreamUp{2}, At(3)).issue, ElementsAre(A{2, 0}, A{2, 1}));
+  window.Apply(Window::Started{2, 0}, At(4));
+  window.Apply(Window::WorkerRemoved{2}, At(5));
+  window.Apply(Window::WorkerAdded{3}, At(6));
+  EXPECT_THAT(window.Apply(Window::StreamUp{3}, At(6)).issue, ElementsAre(A{3, 0, true}, A{3, 1}));
+  // Once a sample was found that ends processes, a first end is suspicious.
+  window.Apply(Window::Started{3, 0}, At(7));
+  window.Apply(Window::Arrived{.producer = 3, .ticket = 0, .fatal = true}, At(8));
+  window.Apply(Window::Started{3, 1}, At(9));
+  window.Apply(Window::WorkerRemoved{3}, At(10));
+  window.Apply(Window::WorkerAdded{4}, At(11));
+  EXPECT_THAT(window.Apply(Window::StreamUp{4}, At(11)).issue, Contains(A{4, 1, true}));
+}
+
+TEST(WindowTest, OwnCoresServeNoChargedTicketUnguarded) {
+  Window window(
+      {.tickets = 4, .byte_budget = 4, .batch_bytes = 1, .local = Window::Local::kLastResort});
+  window.Apply(Window::WorkerAdded{1}, At(0));
+  window.Apply(Window::StreamUp{1}, At(0));
+  window.Apply(Window::Arrived{0, 0}, At(1));
+  window.Apply(Window::Arrived{0, 1}, At(1));
+  window.Apply(Window::Started{1, 2}, At(2));
+  EXPECT_THAT(window.Apply(Window::StreamDown{1}, At(3)).issue,
+              ElementsAre(A{0, 2, true}, A{0, 3}));
+}
+
+TEST(WindowTest, AWorkerThatWasOnlyOutOfReachIsNoReasonToGuard) {
+  Window window({.tickets = 4, .byte_budget = 4, .batch_bytes = 1});
+  BringUp(&window, 1);
+  for (int i = 0; i < 5; ++i) {
+    window.Apply(Window::Started{1, 0}, At(10 * i + 1));
+    window.Apply(Window::StreamDown{1}, At(10 * i + 2));
+    EXPECT_THAT(window.Apply(Window::StreamUp{1}, At(10 * i + 3)).issue,
+                ElementsAre(A{1, 0}, A{1, 1}));
+  }
+}
+
+TEST(WindowTest, ProducersWithoutMemoryForATicketMakeItGuarded) {
+  Window window({.tickets = 1, .byte_budget = 4, .batch_bytes = 1});
+  BringUp(&window, 3);
+  const absl::Status error = absl::ResourceExhaustedError("8.jpg: there is no memory");
+  EXPECT_THAT(window.Apply(Window::Failed{1, 0, error}, At(1)).issue, ElementsAre(A{2, 0}));
+  EXPECT_THAT(window.Apply(Window::Failed{2, 0, error}, At(2)).issue, ElementsAre(A{3, 0, true}));
+}
+
+TEST(WindowTest, ATicketThatEndsProcessesInSpiteOfItsGuardFails) {
+  Window window({.tickets = 1, .byte_budget = 4, .batch_bytes = 1});
+  ProducerId id = 0;
+  while (window.head_state() == Window::HeadState::kWaiting && id < 100) {
+    window.Apply(Window::WorkerAdded{++id}, At(id));
+    window.Apply(Window::StreamUp{id}, At(id));
+    window.Apply(Window::Started{id, 0}, At(id));
+    window.Apply(Window::WorkerRemoved{id}, At(id));
+  }
+  EXPECT_EQ(id, Window::kMostCharges);
+  EXPECT_TRUE(absl::IsAborted(window.head_error())) << window.head_error();
+}
+
 TEST(WindowTest, EmptyTicketsNeedNoProducer) {
   Window window({.tickets = 2, .byte_budget = 2, .batch_bytes = 1, .is_empty = [](int64_t id) {
                    return id == 1;
