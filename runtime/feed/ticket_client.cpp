@@ -97,10 +97,10 @@ absl::StatusOr<std::unique_ptr<Batch>> TicketClientImpl::TakeHead() {
   const Ticket ticket = plan_.At(id);
   if (state == Window::HeadState::kFailed) {
     const absl::Status error = window_.head_error();
-    return absl::Status(error.code(),
-                        absl::StrCat("nobody could produce the batch of rank ", options_.rank,
-                                     ", epoch ", ticket.epoch, ", step ", ticket.step, " after ",
-                                     Window::kMaxFailures, " attempts; last: ", error.message()));
+    return absl::Status(
+        error.code(),
+        absl::StrCat("nobody could produce the batch of rank ", options_.rank, ", epoch ",
+                     ticket.epoch, ", step ", ticket.step, "; last: ", error.message()));
   }
   std::unique_ptr<Batch> batch;
   if (auto node = batches_.extract(id)) {
@@ -125,6 +125,11 @@ StreamStats TicketClientImpl::stats() const {
   stats.tickets_moved = window_.moved();
   stats.duplicates_dropped = window_.duplicates();
   return stats;
+}
+
+std::vector<WorkerFault> TicketClientImpl::TakeFaults() {
+  const base::MutexLock lock(mutex_);
+  return std::exchange(faults_, {});
 }
 
 PlacementState TicketClientImpl::placement() const {

@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "runtime/feed/ticket_client_impl.h"
 
@@ -42,8 +43,34 @@ void TicketClientImpl::Perform(const Window::Actions& actions) {
       requests[id].issue.push_back(issued);
     }
   }
+  NoteQuarantines(actions);
   for (const ProducerId id : actions.reset) links_.BreakStream(id);
   for (const auto& [id, request] : requests) links_.Send(id, request);
+}
+
+void TicketClientImpl::NoteQuarantines(const Window::Actions& actions) {
+  for (const auto& [id, error] : actions.quarantined) {
+    const WorkerAddress* worker = links_.Find(id);
+    const std::string name = worker == nullptr ? "its own cores" : worker->name;
+    log::Warning("in quarantine: tickets fail there",
+                 {{"worker", name}, {"rank", options_.rank}, {"error", error.message()}});
+    Quarantined& noted = quarantined_[id];
+    noted = {.fault = {.time = clock_.WallNow(),
+                       .what = absl::StrCat(
+                           "rank ", options_.rank, " has put ", name,
+                           " into quarantine: ", ProducerState::kMostFailures,
+                           " batches in a row failed there, the last: ", error.message())},
+             .since = clock_.Now()};
+    faults_.push_back(noted.fault);
+  }
+  for (const ProducerId id : actions.recovered) {
+    const auto noted = quarantined_.extract(id);
+    if (!noted) continue;
+    WorkerFault fault = noted.mapped().fault;
+    fault.recovery_seconds = base::ToSeconds(clock_.Now() - noted.mapped().since);
+    log::Info("out of quarantine", {{"rank", options_.rank}, {"seconds", *fault.recovery_seconds}});
+    faults_.push_back(std::move(fault));
+  }
 }
 
 void TicketClientImpl::IssueLocally(const Ticket& ticket) {

@@ -38,6 +38,7 @@ class TicketClientImpl : public TicketClient {
   StreamStats stats() const override;
   void SetRoster(const std::vector<WorkerAddress>& workers) override;
   PlacementState placement() const override;
+  std::vector<WorkerFault> TakeFaults() override;
   std::map<std::string_view, int64_t> batches_by_transport() const override;
 
  private:
@@ -49,6 +50,7 @@ class TicketClientImpl : public TicketClient {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Samples of `batch` that nobody may touch any more: remembered, and told to everybody.
   void LearnFatal(const Batch& batch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void NoteQuarantines(const Window::Actions& actions) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ChoosePlacement() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether the own cores serve beside the workers from now on.
   void JudgeLocalShare() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -79,6 +81,12 @@ class TicketClientImpl : public TicketClient {
   WorkerLinks links_ ABSL_GUARDED_BY(mutex_);
   std::map<int64_t, TicketExecutor::Handle> local_tickets_ ABSL_GUARDED_BY(mutex_);
   std::vector<FatalSample> fatal_ ABSL_GUARDED_BY(mutex_);
+  std::vector<WorkerFault> faults_ ABSL_GUARDED_BY(mutex_);  // not taken yet
+  struct Quarantined {
+    WorkerFault fault;
+    base::Instant since;
+  };
+  std::map<ProducerId, Quarantined> quarantined_ ABSL_GUARDED_BY(mutex_);
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
   StreamStats stats_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string_view, int64_t> by_transport_ ABSL_GUARDED_BY(mutex_);

@@ -41,6 +41,7 @@ void Window::Handle(const WorkerRemoved& event, base::Instant, Actions*) {
   if (const ProducerState* producer = FindProducer(event.producer)) {
     ReleaseAll(event.producer, *producer, /*gone=*/true);
     producers_.erase(event.producer);
+    told_quarantined_.erase(event.producer);
   }
 }
 
@@ -66,6 +67,7 @@ void Window::Handle(const Started& event, base::Instant now, Actions*) {
 void Window::Handle(const Arrived& event, base::Instant now, Actions* actions) {
   if (ProducerState* producer = FindProducer(event.producer)) {
     const std::optional<base::Duration> service = producer->Arrived(event.ticket, event.work, now);
+    if (told_quarantined_.erase(event.producer) > 0) actions->recovered.push_back(event.producer);
     if (service.has_value() && event.producer != kLocalProducer) service_times_.Add(*service);
   }
   Place* place = Find(event.ticket);
@@ -80,15 +82,17 @@ void Window::Handle(const Arrived& event, base::Instant now, Actions* actions) {
   actions->accepted = true;
 }
 
-void Window::Handle(const Failed& event, base::Instant now, Actions*) {
+void Window::Handle(const Failed& event, base::Instant now, Actions* actions) {
   ProducerState* producer = FindProducer(event.producer);
   if (producer == nullptr) return;
   const bool had = producer->Has(event.ticket);
-  producer->Failed(event.ticket, now);
+  if (producer->Failed(event.ticket, now)) {
+    Quarantine(event.producer, producer, event.error, actions);
+  }
   Place* place = Find(event.ticket);
   if (!had || place == nullptr || place->filled) return;
   std::erase(place->holders, event.producer);
-  place->failed_on.push_back(event.producer);
+  place->failures.push_back({event.producer, producer->arrived()});
   place->error = event.error;
   if (absl::IsResourceExhausted(event.error)) ++place->starved;
   stranded_.insert(event.ticket);
@@ -108,6 +112,7 @@ void Window::Handle(const LocalChanged& event, base::Instant, Actions*) {
 }
 
 void Window::Handle(const Tick&, base::Instant now, Actions* actions) {
+  for (auto& [id, producer] : producers_) producer.JudgeQuarantine(now);
   if (head_state() == HeadState::kWaiting) ResetDebtors(now, actions);
 }
 
@@ -154,8 +159,41 @@ bool Window::Guarded(const Place& place, ProducerId id) const {
   return place.charges() > (careful ? 0 : kMostUnguarded);
 }
 
-bool Window::HasFailed(const Place& place) {
-  return place.failed_on.size() >= kMaxFailures || place.charges() >= kMostCharges;
+// What it has begun stays with it: a batch would end the quarantine.
+void Window::Quarantine(ProducerId id, ProducerState* producer, const absl::Status& error,
+                        Actions* actions) {
+  if (told_quarantined_.insert(id).second) actions->quarantined.push_back({id, error});
+  while (const std::optional<int64_t> ticket = producer->LastNotBegun()) {
+    producer->Withdraw(*ticket);
+    actions->cancel.push_back({id, *ticket});
+    Place* place = Find(*ticket);
+    if (place == nullptr) continue;
+    std::erase(place->holders, id);
+    stranded_.insert(*ticket);
+  }
+}
+
+bool Window::Place::FailedOn(ProducerId id) const {
+  return std::any_of(failures.begin(), failures.end(),
+                     [id](const Failure& failure) { return failure.producer == id; });
+}
+
+bool Window::HasFailed(int64_t ticket, const Place& place) const {
+  if (place.charges() >= kMostCharges) return true;
+  if (place.failures.size() < kMaxFailures || IsServed(ticket, place)) return false;
+  if (LocalMayTry(place)) return false;
+  if (place.failures.size() >= kMostFailures) return true;
+  const bool untried = std::any_of(producers_.begin(), producers_.end(), [&](const auto& entry) {
+    return entry.first != kLocalProducer && entry.second.usable() && !place.FailedOn(entry.first);
+  });
+  if (!untried) return true;
+  std::set<ProducerId> healthy;  // of those that failed it: a batch has come from them since
+  for (const Place::Failure& failure : place.failures) {
+    const auto producer = producers_.find(failure.producer);
+    if (producer == producers_.end() || !producer->second.usable()) continue;
+    if (producer->second.arrived() > failure.arrived) healthy.insert(failure.producer);
+  }
+  return healthy.size() >= kMaxFailures;
 }
 
 void Window::Fill(int64_t ticket, Place* place, Actions* actions) {
@@ -208,13 +246,13 @@ Window::HeadState Window::head_state() const {
   if (head_ >= options_.tickets) return HeadState::kEnd;
   const Place& place = places_.front();
   if (place.filled) return HeadState::kFilled;
-  return HasFailed(place) ? HeadState::kFailed : HeadState::kWaiting;
+  return HasFailed(head_, place) ? HeadState::kFailed : HeadState::kWaiting;
 }
 
 absl::Status Window::head_error() const {
   if (head_state() != HeadState::kFailed) return absl::OkStatus();
   const Place& place = places_.front();
-  if (place.failed_on.size() >= kMaxFailures) return place.error;
+  if (place.charges() < kMostCharges) return place.error;
   return absl::AbortedError(absl::StrCat(
       place.charges(), " processes ended while they prepared it, the last ones although its ",
       "samples were in child processes; see the CPU workers' logs, and give them more memory"));

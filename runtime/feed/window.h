@@ -29,7 +29,10 @@ namespace hetero::feed {
 //  - when it blocks the head and its own start is older than ReissueDelay(), or its producer has
 //    given no sign of life for as long: that producer is then frozen, all its tickets go elsewhere,
 //    and it gets none until it answers again;
-//  - elsewhere, when its producer failed; after kMaxFailures the ticket has failed.
+//  - elsewhere, when its producer failed. A producer where several tickets in a row have failed is
+//    put into quarantine (ProducerState): one that fails fast would otherwise be the first to be
+//    asked. A ticket has failed when kMaxFailures producers that deliver others have failed it, or
+//    everybody who could be asked has, and this host's own cores, where they may serve, as well.
 // A ticket is charged with the end of each worker that had begun it, and with each producer that
 // had no memory for it. After kMostUnguarded of them it is issued guarded: its samples are then
 // produced in child processes, and what ends those is found. This host's own cores never serve a
@@ -41,6 +44,7 @@ namespace hetero::feed {
 class Window {
  public:
   static constexpr int kMaxFailures = 3;
+  static constexpr int kMostFailures = 16;  // of one ticket, whoever failed it
   static constexpr int kMostUnguarded = 1;  // charges; a second one is suspicious
   static constexpr int kMostCharges = 10;   // of a ticket that has not failed
   static constexpr int64_t kFirstCredit = ProducerState::kFirstCredit;
@@ -111,6 +115,14 @@ class Window {
     std::vector<Assignment> issue;
     // Workers whose streams are to be broken and dialled again; for the window they are down.
     std::vector<ProducerId> reset;
+    // Why a worker's quarantine begins, and whose is over because a batch has come. Only the first
+    // quarantine of several with no batch between them is told.
+    struct Quarantine {
+      ProducerId producer = 0;
+      absl::Status error;
+    };
+    std::vector<Quarantine> quarantined;
+    std::vector<ProducerId> recovered;
     bool accepted = false;  // Arrived: the batch fills its place; otherwise drop it
   };
 
@@ -141,10 +153,15 @@ class Window {
   struct Place {
     bool filled = false;
     absl::Status error;
-    std::vector<ProducerId> holders;    // producers that have this ticket
-    std::vector<ProducerId> failed_on;  // one entry per failure
-    std::vector<ProducerId> ended;      // workers that are gone since they began it
-    int starved = 0;                    // producers that had no memory for it
+    std::vector<ProducerId> holders;  // producers that have this ticket
+    struct Failure {
+      ProducerId producer;
+      int64_t arrived;  // batches that had come from it until then
+    };
+    std::vector<Failure> failures;
+    bool FailedOn(ProducerId id) const;
+    std::vector<ProducerId> ended;  // workers that are gone since they began it
+    int starved = 0;                // producers that had no memory for it
     int charges() const { return static_cast<int>(ended.size()) + starved; }
   };
 
@@ -165,7 +182,9 @@ class Window {
   // `gone`: its process may have ended.
   void ReleaseAll(ProducerId id, const ProducerState& producer, bool gone);
   bool Guarded(const Place& place, ProducerId id) const;
-  static bool HasFailed(const Place& place);
+  bool HasFailed(int64_t ticket, const Place& place) const;
+  void Quarantine(ProducerId id, ProducerState* producer, const absl::Status& error,
+                  Actions* actions);
   void Fill(int64_t ticket, Place* place, Actions* actions);
   void JudgeHead(base::Instant now);
   void ResetDebtors(base::Instant now, Actions* actions);
@@ -178,6 +197,7 @@ class Window {
   bool IsServed(int64_t ticket, const Place& place) const;
   bool Serves(ProducerId id, const ProducerState& producer) const;
   std::optional<ProducerId> Choose(const Place& place, bool urgent, base::Instant now) const;
+  bool LocalMayTry(const Place& place) const;
   std::optional<ProducerId> ChooseLastResort(const Place& place, bool urgent) const;
   int64_t Credit(const ProducerState& producer) const;
   double AllRates() const;
@@ -190,6 +210,7 @@ class Window {
   // Issued tickets that may have nobody serving them any more.
   std::set<int64_t> stranded_;
   std::map<ProducerId, ProducerState> producers_;
+  std::set<ProducerId> told_quarantined_;
   double all_rates_ = 0;  // tickets per second of the producers that serve, while assigning
   ServiceTimes service_times_;
   base::Duration patience_ = kPatience;

@@ -89,6 +89,7 @@ class RankSession::PositionedStream : public feed::BatchStream {
   }
   feed::StreamStats stats() const override { return Sum(earlier_, client_->stats()); }
   feed::PlacementState placement() const { return client_->placement(); }
+  std::vector<feed::WorkerFault> TakeFaults() { return client_->TakeFaults(); }
   void SetRoster(const std::vector<feed::WorkerAddress>& roster) { client_->SetRoster(roster); }
   int64_t next() const { return next_; }
 
@@ -284,6 +285,17 @@ void RankSession::AddPlacement(v1::Heartbeat* heartbeat) const {
   }
 }
 
+void RankSession::AddFaults(v1::Heartbeat* heartbeat) const {
+  if (batches_ == nullptr) return;
+  for (const feed::WorkerFault& fault : batches_->TakeFaults()) {
+    v1::FaultReport* out = heartbeat->add_faults();
+    out->set_unix_ns(
+        std::chrono::duration_cast<base::Duration>(fault.time.time_since_epoch()).count());
+    out->set_what(base::ToUtf8(fault.what));
+    out->set_recovery_seconds(fault.recovery_seconds.value_or(0));
+  }
+}
+
 int RankSession::SpareCores() const {
   int ranks = 1;
   bool on_gpu = true;
@@ -325,6 +337,7 @@ v1::Heartbeat RankSession::TakeHeartbeat() {
   v1::Heartbeat heartbeat = report_->Take();
   heartbeat.set_broken_generation(broken_generation_);
   AddPlacement(&heartbeat);
+  AddFaults(&heartbeat);
   if (metrics_) metrics_->Update(heartbeat);
   return heartbeat;
 }
