@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,6 +16,7 @@
 #include "runtime/feed/cut_pipeline.h"
 #include "runtime/feed/fatal_samples.h"
 #include "runtime/feed/wire/batch.h"
+#include "runtime/job/permutation.h"
 #include "runtime/pipeline/pipeline.h"
 #include "runtime/source/dataset.h"
 
@@ -24,6 +26,8 @@ namespace hetero::feed {
 // same object stands behind a CPU worker and a trainer's own cores. Safe from any thread.
 class SampleProducer : public BatchProducer {
  public:
+  static constexpr int32_t kMaxCandidates = 1000;  // to replace one bad sample
+
   // Opens the datasets of `job` and builds the pipelines. Errors as OpenDataset and
   // Pipeline::Create. `clock` paces the retries of storage errors.
   static absl::StatusOr<std::unique_ptr<SampleProducer>> Create(
@@ -54,6 +58,15 @@ class SampleProducer : public BatchProducer {
   bool has_validation() const { return validation_ != nullptr; }
   const pipeline::Pipeline& pipeline(job::Split split) const { return cut(split).whole(); }
   const CutPipeline& cut(job::Split split) const;
+  // What decides the pixels besides the job and the data: versions of the libraries that decode,
+  // and the checksums of plugins. Where it differs, batches may.
+  const std::map<std::string, std::string>& environment() const { return environment_; }
+
+  // Whether a batch that somebody else made of `batch.ticket`, which is one of this job's, can be
+  // what this producer would have made: the samples of its slots in the job's order, or what
+  // replaces bad ones; its shape and its labels. kFailedPrecondition says what differs. It looks at
+  // no pixel.
+  absl::Status CheckBatch(const Batch& batch) const;
 
   // Shape of a sample whose last `left` entries are still to be done; cut(split).CanLeave(left).
   api::ImageShape FrontOutput(job::Split split, int32_t left) const;
@@ -62,12 +75,16 @@ class SampleProducer : public BatchProducer {
 
  private:
   explicit SampleProducer(base::Clock& clock) : clock_(clock) {}
+  job::Permutation OrderOf(const Ticket& ticket) const;
+  int64_t ReplacementOf(const Ticket& ticket, int64_t slot, int32_t attempt) const;
+  absl::Status CheckSample(const Batch& batch, int64_t index, int64_t own) const;
   absl::Status ReadWithRetries(job::Split split, int64_t id, source::RawSample* sample) const;
   absl::Status ProduceFrom(Batch* batch, int64_t index, int64_t id) const;
   absl::Status ReadAndTransform(Batch* batch, int64_t index, int64_t id) const;
 
   base::Clock& clock_;
   uint64_t seed_ = 0;
+  std::map<std::string, std::string> environment_;
   api::Shuffle shuffle_;
   std::unique_ptr<source::Dataset> train_;
   std::unique_ptr<source::Dataset> validation_;

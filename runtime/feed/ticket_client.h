@@ -45,6 +45,9 @@ class TicketClient : public BatchStream {
     // them, on finisher_threads. Without cuts the workers do all. The producer outlives the client.
     PlacementInput placement;
     const SampleProducer* finisher = nullptr;
+    // What workers' batches are held to (SampleProducer::CheckBatch); null: they are believed. It
+    // outlives the client.
+    const SampleProducer* expected = nullptr;
     int finisher_threads = 1;
     base::TlsOptions tls;
     Transports transports = EveryTransport();  // those that fit a worker are offered to it

@@ -195,22 +195,34 @@ void TicketClientImpl::OnDown(ProducerId id, const TrainerStream::Ending& ending
   changed_.NotifyAll();
 }
 
-void TicketClientImpl::OnFrame(ProducerId id, Frame frame) {
-  const base::MutexLock lock(mutex_);
-  const Ticket& ticket = frame.ticket;
-  if (closing_ || ticket.generation != options_.generation) return;
-  if (id == kLocalProducer && frame.kind != Frame::Kind::kStarted) local_tickets_.erase(ticket.id);
-  const WorkerAddress* worker = links_.Find(id);
-  const std::string name = worker == nullptr ? "local" : worker->name;
-  if (ticket.id < 0 || ticket.id >= plan_.size()) return;
+void TicketClientImpl::CheckAnswer(ProducerId id, Frame* frame) const {
+  const Ticket& ticket = frame->ticket;
   // What comes back from the finisher is whole again.
   Ticket expected = plan_.At(ticket.id);
   expected.left_to_trainer = ticket.left_to_trainer;
   expected.guarded = ticket.guarded;
+  absl::Status status;
   if (ticket != expected || (ticket.left_to_trainer != 0 && finisher_ == nullptr)) {
-    frame.kind = Frame::Kind::kFailed;
-    frame.error = absl::InternalError("the answer is to another ticket than the one issued");
+    status = absl::InternalError("the answer is to another ticket than the one issued");
+  } else if (options_.expected != nullptr && id != kLocalProducer &&
+             frame->kind == Frame::Kind::kBatch && frame->batch->producer.empty()) {
+    status = options_.expected->CheckBatch(*frame->batch);
   }
+  if (status.ok()) return;
+  frame->kind = Frame::Kind::kFailed;
+  frame->error = std::move(status);
+}
+
+void TicketClientImpl::OnFrame(ProducerId id, Frame frame) {
+  const Ticket& ticket = frame.ticket;
+  if (ticket.generation != options_.generation) return;
+  if (ticket.id < 0 || ticket.id >= plan_.size()) return;
+  CheckAnswer(id, &frame);  // without the lock: it looks at every sample
+  const base::MutexLock lock(mutex_);
+  if (closing_) return;
+  if (id == kLocalProducer && frame.kind != Frame::Kind::kStarted) local_tickets_.erase(ticket.id);
+  const WorkerAddress* worker = links_.Find(id);
+  const std::string name = worker == nullptr ? "local" : worker->name;
   switch (frame.kind) {
     case Frame::Kind::kStarted:
       journal_.OnStarted(id, ticket.id, clock_.Now());

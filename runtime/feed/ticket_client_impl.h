@@ -58,6 +58,8 @@ class TicketClientImpl : public TicketClient {
 
   void OnUp(ProducerId id);
   void OnFrame(ProducerId id, Frame frame);
+  // An answer to another ticket than the one issued, or that cannot be right, is a failure.
+  void CheckAnswer(ProducerId id, Frame* frame) const;
   void OnDown(ProducerId id, const TrainerStream::Ending& ending);
   void Drive(std::stop_token stop);
 

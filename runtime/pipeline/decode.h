@@ -16,6 +16,10 @@ namespace hetero::pipeline {
 // which says nothing about the picture. Orientation and colour profiles are ignored, as
 // torchvision's decode_image does.
 
+// Versions of libjpeg-turbo, as it was compiled with, and of libpng: they decide pixels.
+const char* JpegVersion();
+const char* PngVersion();
+
 // libjpeg-turbo with the accurate integer IDCT and smooth chroma upsampling. CMYK is refused.
 absl::Status DecodeJpeg(std::span<const uint8_t> bytes, Image* out);
 

@@ -217,6 +217,11 @@ absl::Status DecodeJpegBox(std::span<const uint8_t> bytes,
   return status;
 }
 
+// The library defines its version as it stands, without quotes.
+#define HETERO_QUOTE(text) #text
+#define HETERO_QUOTE_VALUE(name) HETERO_QUOTE(name)
+const char* JpegVersion() { return HETERO_QUOTE_VALUE(LIBJPEG_TURBO_VERSION); }
+
 absl::Status DecodeJpeg(std::span<const uint8_t> bytes, Image* out) {
   jpeg_decompress_struct jpeg;
   ErrorState errors;

@@ -98,6 +98,8 @@ absl::Status Decode(png_structp png, png_infop info, Reader* reader, Image* out)
 
 }  // namespace
 
+const char* PngVersion() { return png_get_libpng_ver(nullptr); }
+
 absl::Status DecodePng(std::span<const uint8_t> bytes, Image* out) {
   Reader reader{bytes.data(), bytes.size(), {}};
   png_structp png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, &reader, OnError, OnWarning,

@@ -13,6 +13,7 @@
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "runtime/process/last_word.h"
+#include "runtime/process/ready.h"
 #include "runtime/process/termination_message.h"
 
 namespace hetero::process {
@@ -143,6 +144,7 @@ absl::Status RankSession::WaitForJob() {
   job_ = manifest.job;
   // Opened while the others are still joining.
   HETERO_ASSIGN_OR_RETURN(producer_, feed::SampleProducer::Create(job_));
+  member_->SetReady(MakeReady(*producer_));
   HETERO_ASSIGN_OR_RETURN(const Membership::OpenGeneration first, NextGeneration(0));
   first_generation_ = first.generation.number();
   HETERO_ASSIGN_OR_RETURN(rank_, RankOf(first.generation, options_.identity.member));
@@ -242,6 +244,7 @@ absl::StatusOr<feed::TicketClient::Options> RankSession::StreamOptions() {
       .byte_budget = std::max(WithinMemory(options_.byte_budget), 2 * batch_bytes),
       .local_threads = options_.local_threads > 0 ? options_.local_threads : threads,
       .local_share = shares ? options_.local_share : feed::LocalShare::kLastResort,
+      .expected = producer_.get(),
       .tls = options_.tls_to(api::kCpuWorkerType)};
   HETERO_RETURN_IF_ERROR(PlaceOperators(spare, shares, &stream));
   return stream;
