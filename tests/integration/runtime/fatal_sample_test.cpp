@@ -119,7 +119,7 @@ struct Outcome {
   int workers = 0;  // that were there
 };
 
-Outcome Run(RestartedWorkers& workers, const BatchProducer& local) {
+Outcome TakeStream(RestartedWorkers& workers, const BatchProducer& local) {
   const job::Schedule schedule(
       {.training = {.samples = kSamples, .batch_size_per_worker = 16, .epochs = kEpochs}}, 0);
   const auto client = TicketClient::Start(
@@ -164,10 +164,10 @@ TEST(FatalSample, WorkersDieOfItAndTheStreamIsThatOfAnUndecodableOne) {
   RestartedWorkers undecodable(Harm::kBadBytes);
   RestartedWorkers deadly(Harm::kAbort);
   const auto local = Producer(Harm::kBadBytes);
-  const Outcome expected = Run(undecodable, *local);
+  const Outcome expected = TakeStream(undecodable, *local);
   EXPECT_EQ(expected.workers, kWorkers);
   const auto deadly_local = Producer(Harm::kAbort);  // would end this process
-  const Outcome outcome = Run(deadly, *deadly_local);
+  const Outcome outcome = TakeStream(deadly, *deadly_local);
   EXPECT_EQ(outcome.digest, expected.digest);
   EXPECT_LE(outcome.workers, kWorkers + 2);
   ASSERT_EQ(outcome.bad_samples.size(), expected.bad_samples.size());
