@@ -203,7 +203,8 @@ TEST(WindowTest, ATicketThatEndsProcessesInSpiteOfItsGuardFails) {
   Window window({.tickets = 1, .byte_budget = 4, .batch_bytes = 1});
   ProducerId id = 0;
   while (window.head_state() == Window::HeadState::kWaiting && id < 100) {
-    window.Apply(Window::WorkerAdded{++id}, At(id));
+    ++id;
+    window.Apply(Window::WorkerAdded{id}, At(id));
     window.Apply(Window::StreamUp{id}, At(id));
     window.Apply(Window::Started{id, 0}, At(id));
     window.Apply(Window::WorkerRemoved{id}, At(id));
