@@ -91,18 +91,29 @@ absl::Status SyncFolder(const std::string& folder) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> ReadFile(const std::string& path) {
+absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t limit) {
   FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (file.get() < 0) return SystemError(errno, "cannot open", path);
+  const auto too_large = [&](int64_t size) {
+    return absl::OutOfRangeError(absl::StrCat("cannot read ", path, ": it has ", size,
+                                              " bytes, and at most ", limit, " are expected"));
+  };
   std::string bytes;
   struct stat info;
-  if (fstat(file.get(), &info) == 0 && info.st_size > 0) bytes.reserve(info.st_size);
+  if (fstat(file.get(), &info) == 0 && info.st_size > 0) {
+    if (info.st_size > limit) return too_large(info.st_size);
+    bytes.reserve(info.st_size);
+  }
   char buffer[65536];
   while (true) {
     const ssize_t count = read(file.get(), buffer, sizeof buffer);
     if (count == 0) return bytes;
     if (count > 0) {
       bytes.append(buffer, static_cast<size_t>(count));
+      // A pipe says nothing of its size, and a file may grow.
+      if (static_cast<int64_t>(bytes.size()) > limit) {
+        return too_large(static_cast<int64_t>(bytes.size()));
+      }
     } else if (errno != EINTR) {
       return SystemError(errno, "cannot read", path);
     }

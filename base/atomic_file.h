@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -17,7 +18,10 @@ absl::Status WriteFileAtomically(const std::string& path, std::string_view bytes
 // Makes what was created, renamed or removed in `folder` survive a power cut.
 absl::Status SyncFolder(const std::string& folder);
 
-// The whole file. NotFound when it does not exist; other errors name path and reason.
-absl::StatusOr<std::string> ReadFile(const std::string& path);
+// More than any file that people write.
+inline constexpr int64_t kMaxTextBytes = int64_t{64} << 20;
+// The whole file. NotFound when it does not exist; OutOfRange when it has more than `limit` bytes,
+// for which no memory is asked; other errors name path and reason.
+absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t limit = kMaxTextBytes);
 
 }  // namespace hetero::base

@@ -1,8 +1,11 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "runtime/feed/wire/batch.h"
@@ -30,6 +33,22 @@ class BatchProducer {
                                std::optional<BadSample>* bad) const = 0;
   // Bytes of the largest sample of any split.
   virtual int64_t sample_bytes() const = 0;
+
+  // Of samples that end the process which touches them (guarded_samples.h).
+
+  // Produce(), with the id of each sample in `*touched` before it is touched. Takes no lock that
+  // another thread of this process might hold: it is called in a child of fork().
+  virtual absl::Status ProduceNoted(Batch* batch, int64_t index, std::optional<BadSample>* bad,
+                                    std::atomic<int64_t>* /*touched*/) const {
+    return Produce(batch, index, bad);
+  }
+  // From now on the sample is bad wherever it comes up, and is not touched any more.
+  virtual void Avoid(const FatalSample& /*sample*/) const {}
+  virtual std::vector<FatalSample> avoided() const { return {}; }
+  // "train/cat/0004.jpg", for messages.
+  virtual std::string DescribeSample(job::Split /*split*/, int64_t id) const {
+    return "sample " + std::to_string(id);
+  }
 };
 
 }  // namespace hetero::feed

@@ -83,6 +83,10 @@ std::optional<base::Duration> ProducerState::Arrived(int64_t ticket, base::Durat
   // A ticket of its probation is measured even if it had to be given up: that is its speed now.
   const bool telling = begun && done.sequence >= thaw_sequence_ && (!frozen_ || on_probation_);
   NoteSignOfLife(now);
+  failures_ = 0;
+  quarantined_until_.reset();
+  next_quarantine_ = kFirstQuarantine;
+  on_trial_ = false;
   if (!known) {
     // It had begun the ticket before word of that, or the word that it is not wanted, got through.
     left_with_owner_ = std::min(2 * left_with_owner_, kMostLeft);
@@ -99,9 +103,21 @@ std::optional<base::Duration> ProducerState::Arrived(int64_t ticket, base::Durat
   return now - *done.started;
 }
 
-void ProducerState::Failed(int64_t ticket, base::Instant now) {
+bool ProducerState::Failed(int64_t ticket, base::Instant now) {
   NoteSignOfLife(now);
   Withdraw(ticket);
+  ++failures_;
+  if (quarantined() || (failures_ < kMostFailures && !on_trial_)) return false;
+  quarantined_until_ = now + next_quarantine_;
+  next_quarantine_ = std::min(2 * next_quarantine_, kLongestQuarantine);
+  on_trial_ = false;
+  return true;
+}
+
+void ProducerState::JudgeQuarantine(base::Instant now) {
+  if (!quarantined() || now < *quarantined_until_) return;
+  quarantined_until_.reset();
+  on_trial_ = true;
 }
 
 void ProducerState::NoteSignOfLife(base::Instant now) {
@@ -157,6 +173,7 @@ double ProducerState::ExpectedSeconds(base::Instant now) const {
 }
 
 int64_t ProducerState::Credit(int64_t capacity, double all_rates) const {
+  if (on_trial_) return 1;
   if (!interval().has_value()) return on_probation_ ? 1 : kFirstCredit;
   const double rate = 1 / *interval();
   const double share = static_cast<double>(capacity) * rate / std::max(all_rates, rate);

@@ -19,6 +19,9 @@ class ProducerState {
  public:
   static constexpr int64_t kFirstCredit = 2;    // tickets outstanding while it is unmeasured
   static constexpr int64_t kLeftWithOwner = 2;  // tickets that nobody takes from it, at least
+  static constexpr int kMostFailures = 3;       // in a row, before its quarantine
+  static constexpr base::Duration kFirstQuarantine = std::chrono::seconds(1);  // doubles each time
+  static constexpr base::Duration kLongestQuarantine = std::chrono::seconds(60);
 
   struct Outstanding {
     int64_t sequence = 0;  // of issue at this producer
@@ -30,7 +33,11 @@ class ProducerState {
 
   bool up() const { return up_; }
   bool frozen() const { return frozen_; }
-  bool usable() const { return up_ && !frozen_; }
+  bool usable() const { return up_ && !frozen_ && !quarantined(); }
+  // Too many tickets in a row have failed there: it gets none until its time is over, and then one
+  // at a time, on trial, until a batch has come. A connection that breaks changes nothing.
+  bool quarantined() const { return quarantined_until_.has_value(); }
+  bool on_trial() const { return on_trial_; }
   const std::map<int64_t, Outstanding>& outstanding() const { return outstanding_; }
   int64_t count() const { return static_cast<int64_t>(outstanding_.size()); }
   bool Has(int64_t ticket) const { return outstanding_.contains(ticket); }
@@ -54,7 +61,10 @@ class ProducerState {
   void Started(int64_t ticket, base::Instant now);
   // The time from start to arrival; absent when the start was never seen or a freeze lay between.
   std::optional<base::Duration> Arrived(int64_t ticket, base::Duration work, base::Instant now);
-  void Failed(int64_t ticket, base::Instant now);
+  // Whether its quarantine begins with this.
+  bool Failed(int64_t ticket, base::Instant now);
+  // Ends a quarantine whose time is over.
+  void JudgeQuarantine(base::Instant now);
 
   // Whether `ticket`, which this producer has, is late by `delay`: measured from its own start, or
   // from when it was first judged while the producer had begun a later one.
@@ -82,6 +92,10 @@ class ProducerState {
   bool up_ = false;
   bool frozen_ = false;
   bool on_probation_ = false;  // was frozen, and has not been measured since
+  int failures_ = 0;           // since its latest batch
+  std::optional<base::Instant> quarantined_until_;
+  base::Duration next_quarantine_ = kFirstQuarantine;
+  bool on_trial_ = false;
   std::map<int64_t, Outstanding> outstanding_;
   int64_t next_sequence_ = 0;
   int64_t latest_begun_ = -1;   // sequence

@@ -102,8 +102,8 @@ absl::Status WriteSafetensors(const std::string& path, const std::vector<TensorV
   return base::WriteFileAtomically(path, SafetensorsBytes(tensors, metadata));
 }
 
-absl::StatusOr<SafetensorsFile> ReadSafetensors(const std::string& path) {
-  HETERO_ASSIGN_OR_RETURN(const std::string bytes, base::ReadFile(path));
+absl::StatusOr<SafetensorsFile> ReadSafetensors(const std::string& path, int64_t limit) {
+  HETERO_ASSIGN_OR_RETURN(const std::string bytes, base::ReadFile(path, limit));
   return ParseSafetensors(path, bytes);
 }
 
@@ -118,6 +118,10 @@ absl::StatusOr<SafetensorsFile> ParseSafetensors(const std::string& path, std::s
   if (length > bytes.size() - kLengthBytes) {
     return absl::DataLossError(absl::StrCat(path, ": the header of ", length,
                                             " bytes does not fit into ", bytes.size(), " bytes"));
+  }
+  if (length > static_cast<uint64_t>(kMaxSafetensorsHeader)) {
+    return absl::DataLossError(absl::StrCat(path, ": a header of ", length, " bytes; at most ",
+                                            kMaxSafetensorsHeader, " are read"));
   }
   const Json header = Json::parse(bytes.substr(kLengthBytes, length), nullptr,
                                   /*allow_exceptions=*/false);

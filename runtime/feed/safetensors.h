@@ -45,8 +45,15 @@ struct SafetensorsFile {
   std::map<std::string, std::string> metadata;
 };
 
-// kDataLoss names what is wrong with the file: a length that does not fit, JSON, types, offsets.
-absl::StatusOr<SafetensorsFile> ReadSafetensors(const std::string& path);
+// As in the reference implementation.
+inline constexpr int64_t kMaxSafetensorsHeader = 100'000'000;
+// Of a file whose tensors nobody can tell beforehand.
+inline constexpr int64_t kMaxSafetensorsBytes = int64_t{64} << 30;
+
+// kDataLoss names what is wrong with the file: a length that does not fit, JSON, types, offsets;
+// kOutOfRange: more than `limit` bytes.
+absl::StatusOr<SafetensorsFile> ReadSafetensors(const std::string& path,
+                                                int64_t limit = kMaxSafetensorsBytes);
 // The same of bytes that are in memory already; `path` is for messages.
 absl::StatusOr<SafetensorsFile> ParseSafetensors(const std::string& path, std::string_view bytes);
 

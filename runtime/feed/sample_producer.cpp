@@ -2,25 +2,47 @@
 
 #include <algorithm>
 #include <limits>
+#include <new>
 #include <span>
 #include <string>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/atomic_file.h"
 #include "base/crc32c.h"
 #include "base/status_macros.h"
 #include "runtime/job/permutation.h"
 #include "runtime/job/replacement.h"
+#include "runtime/pipeline/decode.h"
 
 namespace hetero::feed {
 namespace {
 
 using std::chrono::milliseconds;
 
-constexpr int32_t kMaxCandidates = 1000;
+constexpr int64_t kMaxPluginBytes = int64_t{1} << 30;
 constexpr base::Duration kRetryPauses[] = {milliseconds(20), milliseconds(100), milliseconds(500)};
 constexpr int64_t kMaxBatchBytes = std::numeric_limits<int32_t>::max() - (int64_t{64} << 20);
+
+// The validation set has one order, whatever the epoch.
+int64_t EpochOf(const Ticket& ticket) {
+  return ticket.split == job::Split::kTrain ? ticket.epoch : 0;
+}
+
+absl::StatusOr<std::map<std::string, std::string>> Environment(
+    const std::vector<api::OperatorSpec>& operators) {
+  std::map<std::string, std::string> environment = {{"libjpeg-turbo", pipeline::JpegVersion()},
+                                                    {"libpng", pipeline::PngVersion()}};
+  for (const api::OperatorSpec& op : operators) {
+    if (op.op != api::OperatorKind::kPlugin) continue;
+    HETERO_ASSIGN_OR_RETURN(const std::string bytes, base::ReadFile(op.path, kMaxPluginBytes));
+    environment[absl::StrCat("plugin ", op.path)] =
+        absl::StrCat(bytes.size(), " bytes, CRC32C ",
+                     absl::Hex(base::Crc32c(bytes.data(), bytes.size()), absl::kZeroPad8));
+  }
+  return environment;
+}
 
 // A label must mean the same class in both splits, or the accuracy means nothing.
 absl::Status CheckSplitsAgree(const source::Dataset& train, const source::Dataset& validation) {
@@ -68,6 +90,7 @@ absl::StatusOr<std::unique_ptr<SampleProducer>> SampleProducer::Create(
   std::unique_ptr<SampleProducer> producer(new SampleProducer(clock));
   producer->seed_ = static_cast<uint64_t>(job.spec.training.seed);
   producer->shuffle_ = job.spec.dataset.shuffle;
+  HETERO_ASSIGN_OR_RETURN(producer->environment_, Environment(job.spec.pipeline));
   producer->train_ = std::move(train);
   producer->train_pipeline_ = *std::move(pipeline);
   if (validation != nullptr) {
@@ -138,28 +161,47 @@ Batch SampleProducer::Allocate(const Ticket& ticket, const SlabSource& slabs) co
   return batch;
 }
 
+job::Permutation SampleProducer::OrderOf(const Ticket& ticket) const {
+  const bool training = ticket.split == job::Split::kTrain;
+  return job::Permutation(seed_, EpochOf(ticket), dataset(ticket.split).size(),
+                          training ? shuffle_ : api::Shuffle{api::ShuffleMode::kNone});
+}
+
+int64_t SampleProducer::ReplacementOf(const Ticket& ticket, int64_t slot, int32_t attempt) const {
+  return job::Replacement(seed_, EpochOf(ticket), slot, attempt, dataset(ticket.split).size());
+}
+
 absl::Status SampleProducer::Produce(Batch* batch, int64_t index,
                                      std::optional<BadSample>* bad) const {
+  return ProduceNoted(batch, index, bad, nullptr);
+}
+
+absl::Status SampleProducer::ProduceNoted(Batch* batch, int64_t index,
+                                          std::optional<BadSample>* bad,
+                                          std::atomic<int64_t>* touched) const {
   bad->reset();
   const Ticket& ticket = batch->ticket;
-  const bool training = ticket.split == job::Split::kTrain;
-  const int64_t size = dataset(ticket.split).size();
   const int64_t slot = ticket.slots.first + index;
-  const api::Shuffle shuffle = training ? shuffle_ : api::Shuffle{api::ShuffleMode::kNone};
-  const int64_t epoch = training ? ticket.epoch : 0;
-  const int64_t id = job::Permutation(seed_, epoch, size, shuffle).At(slot);
+  const int64_t id = OrderOf(ticket).At(slot);
 
-  const absl::Status first = ProduceFrom(batch, index, id);
+  const auto produce_from = [&](int64_t sample) {
+    if (const std::string* why = fatal_.Find(ticket.split, sample)) {
+      return absl::DataLossError(*why);
+    }
+    if (touched != nullptr) *touched = sample;
+    return ProduceFrom(batch, index, sample);
+  };
+  const absl::Status first = produce_from(id);
   if (!absl::IsDataLoss(first)) return first;
   for (int32_t attempt = 1; attempt <= kMaxCandidates; ++attempt) {
-    const int64_t candidate = job::Replacement(seed_, epoch, slot, attempt, size);
-    const absl::Status status = ProduceFrom(batch, index, candidate);
+    const int64_t candidate = ReplacementOf(ticket, slot, attempt);
+    const absl::Status status = produce_from(candidate);
     if (absl::IsDataLoss(status)) continue;
     if (status.ok()) *bad = BadSample{slot, id, candidate, std::string(first.message())};
     return status;
   }
-  return absl::DataLossError(absl::StrCat("slot ", slot, " of epoch ", epoch, ": sample ", id,
-                                          " and ", kMaxCandidates,
+  return absl::DataLossError(absl::StrCat("slot ", slot, " of epoch ", ticket.epoch, ": sample ",
+                                          id, " and ", kMaxCandidates,
                                           " replacements are all bad; first: ", first.message()));
 }
 
@@ -171,33 +213,40 @@ absl::Status SampleProducer::ReadWithRetries(job::Split split, int64_t id,
     clock_.SleepFor(pause);
     status = dataset(split).Read(id, sample);
   }
+  // "Too many open files" and the like; kResourceExhausted is memory's alone here.
+  if (absl::IsResourceExhausted(status)) return absl::UnavailableError(status.message());
   return status;
 }
 
 absl::Status SampleProducer::ProduceFrom(Batch* batch, int64_t index, int64_t id) const {
+  absl::Status status;
+  try {
+    status = ReadAndTransform(batch, index, id);
+  } catch (const std::bad_alloc&) {
+    // No bad sample: another process may have the memory, and the batch must not depend on that.
+    status = absl::ResourceExhaustedError("there is no memory for it in this process");
+  }
+  const std::string name = status.ok() ? "" : dataset(batch->ticket.split).Describe(id);
+  if (absl::StartsWith(status.message(), name)) return status;
+  return absl::Status(status.code(), absl::StrCat(name, ": ", status.message()));
+}
+
+absl::Status SampleProducer::ReadAndTransform(Batch* batch, int64_t index, int64_t id) const {
   thread_local source::RawSample sample;  // keeps its buffer from one sample to the next
   const Ticket& ticket = batch->ticket;
-  const source::Dataset& data = dataset(ticket.split);
-  const auto describe = [&](const absl::Status& status) {
-    const std::string name = data.Describe(id);
-    if (absl::StartsWith(status.message(), name)) return status;
-    return absl::Status(status.code(), absl::StrCat(name, ": ", status.message()));
-  };
-  absl::Status status = ReadWithRetries(ticket.split, id, &sample);
-  if (!status.ok()) return describe(status);
+  HETERO_RETURN_IF_ERROR(ReadWithRetries(ticket.split, id, &sample));
   // The model has as many outputs as the training set has classes, so that is validation's limit
   // too.
   if (sample.label < 0 || sample.label >= train_->classes()) {
-    return describe(absl::DataLossError(
-        absl::StrCat("label ", sample.label, " is outside [0, ", train_->classes(), ")")));
+    return absl::DataLossError(
+        absl::StrCat("label ", sample.label, " is outside [0, ", train_->classes(), ")"));
   }
   const pipeline::Pipeline& pipe = cut(ticket.split).front(ticket.left_to_trainer);
   const auto bytes = static_cast<size_t>(pipe.output_bytes());
   const auto at = static_cast<size_t>(index);
   const std::span<uint8_t> out(batch->images.data() + at * bytes, bytes);
   const int64_t epoch = ticket.split == job::Split::kTrain ? ticket.epoch : 0;
-  status = pipe.Run(sample, {seed_, epoch, id}, out);
-  if (!status.ok()) return describe(status);
+  HETERO_RETURN_IF_ERROR(pipe.Run(sample, {seed_, epoch, id}, out));
   batch->labels[at] = sample.label;
   batch->sample_ids[at] = id;
   batch->crcs[at] = base::Crc32c(out.data(), out.size());

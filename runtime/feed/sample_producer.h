@@ -1,8 +1,12 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -10,7 +14,9 @@
 #include "base/clock.h"
 #include "runtime/feed/batch_producer.h"
 #include "runtime/feed/cut_pipeline.h"
+#include "runtime/feed/fatal_samples.h"
 #include "runtime/feed/wire/batch.h"
+#include "runtime/job/permutation.h"
 #include "runtime/pipeline/pipeline.h"
 #include "runtime/source/dataset.h"
 
@@ -20,6 +26,8 @@ namespace hetero::feed {
 // same object stands behind a CPU worker and a trainer's own cores. Safe from any thread.
 class SampleProducer : public BatchProducer {
  public:
+  static constexpr int32_t kMaxCandidates = 1000;  // to replace one bad sample
+
   // Opens the datasets of `job` and builds the pipelines. Errors as OpenDataset and
   // Pipeline::Create. `clock` paces the retries of storage errors.
   static absl::StatusOr<std::unique_ptr<SampleProducer>> Create(
@@ -33,14 +41,32 @@ class SampleProducer : public BatchProducer {
   Batch Allocate(const Ticket& ticket, const SlabSource& slabs) const override;
   // Storage errors are retried three times and then returned. A bad sample is replaced
   // (job/replacement.h); kDataLoss only when 1,000 candidates in a row are bad.
+  // kResourceExhausted naming a sample for which there was no memory.
   absl::Status Produce(Batch* batch, int64_t index, std::optional<BadSample>* bad) const override;
   int64_t sample_bytes() const override;
+
+  absl::Status ProduceNoted(Batch* batch, int64_t index, std::optional<BadSample>* bad,
+                            std::atomic<int64_t>* touched) const override;
+  void Avoid(const FatalSample& sample) const override { fatal_.Add(sample); }
+  std::vector<FatalSample> avoided() const override { return fatal_.All(); }
+  std::string DescribeSample(job::Split split, int64_t id) const override {
+    return dataset(split).Describe(id);
+  }
 
   // Validation only when has_validation().
   const source::Dataset& dataset(job::Split split) const;
   bool has_validation() const { return validation_ != nullptr; }
   const pipeline::Pipeline& pipeline(job::Split split) const { return cut(split).whole(); }
   const CutPipeline& cut(job::Split split) const;
+  // What decides the pixels besides the job and the data: versions of the libraries that decode,
+  // and the checksums of plugins. Where it differs, batches may.
+  const std::map<std::string, std::string>& environment() const { return environment_; }
+
+  // Whether a batch that somebody else made of `batch.ticket`, which is one of this job's, can be
+  // what this producer would have made: the samples of its slots in the job's order, or what
+  // replaces bad ones; its shape and its labels. kFailedPrecondition says what differs. It looks at
+  // no pixel.
+  absl::Status CheckBatch(const Batch& batch) const;
 
   // Shape of a sample whose last `left` entries are still to be done; cut(split).CanLeave(left).
   api::ImageShape FrontOutput(job::Split split, int32_t left) const;
@@ -49,16 +75,23 @@ class SampleProducer : public BatchProducer {
 
  private:
   explicit SampleProducer(base::Clock& clock) : clock_(clock) {}
+  job::Permutation OrderOf(const Ticket& ticket) const;
+  int64_t ReplacementOf(const Ticket& ticket, int64_t slot, int32_t attempt) const;
+  absl::Status CheckSample(const Batch& batch, int64_t index, int64_t own) const;
   absl::Status ReadWithRetries(job::Split split, int64_t id, source::RawSample* sample) const;
   absl::Status ProduceFrom(Batch* batch, int64_t index, int64_t id) const;
+  absl::Status ReadAndTransform(Batch* batch, int64_t index, int64_t id) const;
 
   base::Clock& clock_;
   uint64_t seed_ = 0;
+  std::map<std::string, std::string> environment_;
   api::Shuffle shuffle_;
   std::unique_ptr<source::Dataset> train_;
   std::unique_ptr<source::Dataset> validation_;
   std::unique_ptr<CutPipeline> train_pipeline_;
   std::unique_ptr<CutPipeline> validation_pipeline_;
+  // What has been found out about the job's data, not what the job is.
+  mutable FatalSamples fatal_;
 };
 
 }  // namespace hetero::feed

@@ -21,6 +21,7 @@ TicketClientImpl::TicketClientImpl(Options options, const job::Schedule* schedul
     : options_(std::move(options)),
       plan_(schedule, options_.generation, options_.rank, options_.first_batch),
       clock_(clock),
+      producer_(producer),
       credentials_(base::MakeChannelCredentials(options_.tls)),
       started_(clock.Now()),
       window_({.tickets = plan_.size(),
@@ -44,6 +45,7 @@ TicketClientImpl::TicketClientImpl(Options options, const job::Schedule* schedul
              clock) {
   if (!credentials_.ok())
     log::Error("no CPU worker can be reached", {{"error", credentials_.status().message()}});
+  if (producer != nullptr) fatal_ = producer->avoided();
   if (producer != nullptr && options_.local_threads > 0) {
     local_ = std::make_unique<TicketExecutor>(
         TicketExecutor::Options{
@@ -95,10 +97,10 @@ absl::StatusOr<std::unique_ptr<Batch>> TicketClientImpl::TakeHead() {
   const Ticket ticket = plan_.At(id);
   if (state == Window::HeadState::kFailed) {
     const absl::Status error = window_.head_error();
-    return absl::Status(error.code(),
-                        absl::StrCat("nobody could produce the batch of rank ", options_.rank,
-                                     ", epoch ", ticket.epoch, ", step ", ticket.step, " after ",
-                                     Window::kMaxFailures, " attempts; last: ", error.message()));
+    return absl::Status(
+        error.code(),
+        absl::StrCat("nobody could produce the batch of rank ", options_.rank, ", epoch ",
+                     ticket.epoch, ", step ", ticket.step, "; last: ", error.message()));
   }
   std::unique_ptr<Batch> batch;
   if (auto node = batches_.extract(id)) {
@@ -123,6 +125,11 @@ StreamStats TicketClientImpl::stats() const {
   stats.tickets_moved = window_.moved();
   stats.duplicates_dropped = window_.duplicates();
   return stats;
+}
+
+std::vector<WorkerFault> TicketClientImpl::TakeFaults() {
+  const base::MutexLock lock(mutex_);
+  return std::exchange(faults_, {});
 }
 
 PlacementState TicketClientImpl::placement() const {

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -17,6 +19,14 @@
 #include "runtime/job/schedule.h"
 
 namespace hetero::feed {
+
+// What a rank has to say of a CPU worker, for the report: that it is in quarantine, and the same
+// again with the time that this took once it delivers.
+struct WorkerFault {
+  base::WallTime time;
+  std::string what;
+  std::optional<double> recovery_seconds;
+};
 
 // A trainer's side of the tickets: asks CPU workers (and its own cores) for the batches of its
 // Schedule, keeps a bounded window of them, hands them out in order. Decisions are Window's
@@ -35,6 +45,9 @@ class TicketClient : public BatchStream {
     // them, on finisher_threads. Without cuts the workers do all. The producer outlives the client.
     PlacementInput placement;
     const SampleProducer* finisher = nullptr;
+    // What workers' batches are held to (SampleProducer::CheckBatch); null: they are believed. It
+    // outlives the client.
+    const SampleProducer* expected = nullptr;
     int finisher_threads = 1;
     base::TlsOptions tls;
     Transports transports = EveryTransport();  // those that fit a worker are offered to it
@@ -49,6 +62,8 @@ class TicketClient : public BatchStream {
   // elsewhere.
   virtual void SetRoster(const std::vector<WorkerAddress>& workers) = 0;
   virtual PlacementState placement() const = 0;
+  // What is new since the last call.
+  virtual std::vector<WorkerFault> TakeFaults() = 0;
   // Batches from CPU workers that were taken as they came, by Transport::name.
   virtual std::map<std::string_view, int64_t> batches_by_transport() const = 0;
 };

@@ -1,7 +1,9 @@
 // The window's events and actions: the deciding half of TicketClient.
+#include <algorithm>
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "runtime/feed/ticket_client_impl.h"
 
@@ -24,26 +26,54 @@ bool TicketClientImpl::Apply(const Window::Event& event) {
 
 void TicketClientImpl::Perform(const Window::Actions& actions) {
   std::map<ProducerId, TicketRequest> requests;
-  for (const auto& [id, ticket] : actions.cancel) {
+  for (const auto& [id, ticket, guarded] : actions.cancel) {
     if (id != kLocalProducer) {
       requests[id].cancel.push_back(ticket);
     } else if (const auto node = local_tickets_.extract(ticket)) {
       local_->Cancel(node.mapped());
     }
   }
-  for (const auto& [id, ticket] : actions.issue) {
+  for (const auto& [id, ticket, guarded] : actions.issue) {
+    Ticket issued = plan_.At(ticket);
+    issued.guarded = guarded;
     if (id == kLocalProducer) {
-      IssueLocally(ticket);
+      IssueLocally(issued);
     } else {
-      requests[id].issue.push_back(plan_.At(ticket));
-      requests[id].issue.back().left_to_trainer = placement_.left();
+      issued.left_to_trainer = placement_.left();
+      requests[id].issue.push_back(issued);
     }
   }
+  NoteQuarantines(actions);
   for (const ProducerId id : actions.reset) links_.BreakStream(id);
   for (const auto& [id, request] : requests) links_.Send(id, request);
 }
 
-void TicketClientImpl::IssueLocally(int64_t ticket) {
+void TicketClientImpl::NoteQuarantines(const Window::Actions& actions) {
+  for (const auto& [id, error] : actions.quarantined) {
+    const WorkerAddress* worker = links_.Find(id);
+    const std::string name = worker == nullptr ? "its own cores" : worker->name;
+    log::Warning("in quarantine: tickets fail there",
+                 {{"worker", name}, {"rank", options_.rank}, {"error", error.message()}});
+    Quarantined& noted = quarantined_[id];
+    noted = {.fault = {.time = clock_.WallNow(),
+                       .what = absl::StrCat(
+                           "rank ", options_.rank, " has put ", name,
+                           " into quarantine: ", ProducerState::kMostFailures,
+                           " batches in a row failed there, the last: ", error.message())},
+             .since = clock_.Now()};
+    faults_.push_back(noted.fault);
+  }
+  for (const ProducerId id : actions.recovered) {
+    const auto noted = quarantined_.extract(id);
+    if (!noted) continue;
+    WorkerFault fault = noted.mapped().fault;
+    fault.recovery_seconds = base::ToSeconds(clock_.Now() - noted.mapped().since);
+    log::Info("out of quarantine", {{"rank", options_.rank}, {"seconds", *fault.recovery_seconds}});
+    faults_.push_back(std::move(fault));
+  }
+}
+
+void TicketClientImpl::IssueLocally(const Ticket& ticket) {
   TicketExecutor::Callbacks callbacks;
   callbacks.on_started = [this](const Ticket& started) {
     OnFrame(kLocalProducer, {.kind = Frame::Kind::kStarted, .ticket = started});
@@ -58,12 +88,29 @@ void TicketClientImpl::IssueLocally(int64_t ticket) {
     }
     OnFrame(kLocalProducer, std::move(frame));
   };
-  local_tickets_[ticket] = local_->Submit(plan_.At(ticket), std::move(callbacks));
+  local_tickets_[ticket.id] = local_->Submit(ticket, std::move(callbacks));
+}
+
+void TicketClientImpl::LearnFatal(const Batch& batch) {
+  TicketRequest request;
+  for (const FatalSample& sample : batch.fatal) {
+    const bool known = std::any_of(fatal_.begin(), fatal_.end(), [&](const FatalSample& one) {
+      return one.split == sample.split && one.id == sample.id;
+    });
+    if (known || fatal_.size() >= static_cast<size_t>(FatalSamples::kMost)) continue;
+    log::Warning("a sample is bad because it ends processes",
+                 {{"rank", options_.rank}, {"sample", sample.id}, {"reason", sample.reason}});
+    fatal_.push_back(sample);
+    request.fatal.push_back(sample);
+    if (producer_ != nullptr) producer_->Avoid(sample);
+  }
+  if (!request.fatal.empty()) links_.SendToAll(request);
 }
 
 void TicketClientImpl::FinishBatch(ProducerId id, std::unique_ptr<Batch> half) {
   Ticket whole = half->ticket;
   whole.left_to_trainer = 0;
+  whole.guarded = false;  // what is left has no file and a shape that is known
   finisher_->Add(std::move(half));
   TicketExecutor::Callbacks callbacks;
   callbacks.on_started = [](const Ticket&) {};
@@ -130,6 +177,7 @@ void TicketClientImpl::OnUp(ProducerId id) {
   const base::MutexLock lock(mutex_);
   if (closing_ || !links_.OnUp(id)) return;
   log::Info("CPU worker up", {{"worker", links_.Find(id)->name}, {"rank", options_.rank}});
+  if (!fatal_.empty()) links_.Send(id, {.fatal = fatal_});
   Apply(Window::StreamUp{id});
 }
 
@@ -147,21 +195,34 @@ void TicketClientImpl::OnDown(ProducerId id, const TrainerStream::Ending& ending
   changed_.NotifyAll();
 }
 
-void TicketClientImpl::OnFrame(ProducerId id, Frame frame) {
-  const base::MutexLock lock(mutex_);
-  const Ticket& ticket = frame.ticket;
-  if (closing_ || ticket.generation != options_.generation) return;
-  if (id == kLocalProducer && frame.kind != Frame::Kind::kStarted) local_tickets_.erase(ticket.id);
-  const WorkerAddress* worker = links_.Find(id);
-  const std::string name = worker == nullptr ? "local" : worker->name;
-  if (ticket.id < 0 || ticket.id >= plan_.size()) return;
+void TicketClientImpl::CheckAnswer(ProducerId id, Frame* frame) const {
+  const Ticket& ticket = frame->ticket;
   // What comes back from the finisher is whole again.
   Ticket expected = plan_.At(ticket.id);
   expected.left_to_trainer = ticket.left_to_trainer;
+  expected.guarded = ticket.guarded;
+  absl::Status status;
   if (ticket != expected || (ticket.left_to_trainer != 0 && finisher_ == nullptr)) {
-    frame.kind = Frame::Kind::kFailed;
-    frame.error = absl::InternalError("the answer is to another ticket than the one issued");
+    status = absl::InternalError("the answer is to another ticket than the one issued");
+  } else if (options_.expected != nullptr && id != kLocalProducer &&
+             frame->kind == Frame::Kind::kBatch && frame->batch->producer.empty()) {
+    status = options_.expected->CheckBatch(*frame->batch);
   }
+  if (status.ok()) return;
+  frame->kind = Frame::Kind::kFailed;
+  frame->error = std::move(status);
+}
+
+void TicketClientImpl::OnFrame(ProducerId id, Frame frame) {
+  const Ticket& ticket = frame.ticket;
+  if (ticket.generation != options_.generation) return;
+  if (ticket.id < 0 || ticket.id >= plan_.size()) return;
+  CheckAnswer(id, &frame);  // without the lock: it looks at every sample
+  const base::MutexLock lock(mutex_);
+  if (closing_) return;
+  if (id == kLocalProducer && frame.kind != Frame::Kind::kStarted) local_tickets_.erase(ticket.id);
+  const WorkerAddress* worker = links_.Find(id);
+  const std::string name = worker == nullptr ? "local" : worker->name;
   switch (frame.kind) {
     case Frame::Kind::kStarted:
       journal_.OnStarted(id, ticket.id, clock_.Now());
@@ -176,6 +237,8 @@ void TicketClientImpl::OnFrame(ProducerId id, Frame frame) {
     case Frame::Kind::kBatch:
       break;
   }
+  const bool fatal = !frame.batch->fatal.empty();
+  LearnFatal(*frame.batch);
   if (id != kLocalProducer && frame.batch->producer.empty()) {
     placement_.OnBatch(*frame.batch);
     ChoosePlacement();
@@ -186,7 +249,8 @@ void TicketClientImpl::OnFrame(ProducerId id, Frame frame) {
   if (Apply(Window::Arrived{.producer = id,
                             .ticket = ticket.id,
                             .bytes = frame.batch->images.size(),
-                            .work = base::FromSeconds(work_seconds)})) {
+                            .work = base::FromSeconds(work_seconds),
+                            .fatal = fatal})) {
     stats_.bytes_waiting += frame.batch->images.size();
     if (!frame.transport.empty()) ++by_transport_[frame.transport];
     journal_.OnArrived(id, ticket.id, work_seconds, clock_.Now());

@@ -38,15 +38,19 @@ class TicketClientImpl : public TicketClient {
   StreamStats stats() const override;
   void SetRoster(const std::vector<WorkerAddress>& workers) override;
   PlacementState placement() const override;
+  std::vector<WorkerFault> TakeFaults() override;
   std::map<std::string_view, int64_t> batches_by_transport() const override;
 
  private:
   bool Apply(const Window::Event& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Perform(const Window::Actions& actions) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void IssueLocally(int64_t ticket) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void IssueLocally(const Ticket& ticket) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The trainer's part of a worker's batch; it comes back through OnFrame.
   void FinishBatch(ProducerId id, std::unique_ptr<Batch> half)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Samples of `batch` that nobody may touch any more: remembered, and told to everybody.
+  void LearnFatal(const Batch& batch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void NoteQuarantines(const Window::Actions& actions) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ChoosePlacement() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether the own cores serve beside the workers from now on.
   void JudgeLocalShare() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -54,12 +58,15 @@ class TicketClientImpl : public TicketClient {
 
   void OnUp(ProducerId id);
   void OnFrame(ProducerId id, Frame frame);
+  // An answer to another ticket than the one issued, or that cannot be right, is a failure.
+  void CheckAnswer(ProducerId id, Frame* frame) const;
   void OnDown(ProducerId id, const TrainerStream::Ending& ending);
   void Drive(std::stop_token stop);
 
   const Options options_;
   const TicketPlan plan_;
   base::Clock& clock_;
+  const BatchProducer* const producer_;  // may be null
   const absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> credentials_;
   const base::Instant started_;
 
@@ -75,6 +82,13 @@ class TicketClientImpl : public TicketClient {
   std::map<int64_t, std::unique_ptr<Batch>> batches_ ABSL_GUARDED_BY(mutex_);
   WorkerLinks links_ ABSL_GUARDED_BY(mutex_);
   std::map<int64_t, TicketExecutor::Handle> local_tickets_ ABSL_GUARDED_BY(mutex_);
+  std::vector<FatalSample> fatal_ ABSL_GUARDED_BY(mutex_);
+  std::vector<WorkerFault> faults_ ABSL_GUARDED_BY(mutex_);  // not taken yet
+  struct Quarantined {
+    WorkerFault fault;
+    base::Instant since;
+  };
+  std::map<ProducerId, Quarantined> quarantined_ ABSL_GUARDED_BY(mutex_);
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
   StreamStats stats_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string_view, int64_t> by_transport_ ABSL_GUARDED_BY(mutex_);

@@ -5,10 +5,14 @@
 
 #include <algorithm>
 #include <atomic>
+#include <iterator>
+#include <new>
 #include <optional>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/log.h"
+#include "base/status_macros.h"
 #include "base/thread.h"
 
 namespace hetero::feed {
@@ -54,6 +58,7 @@ struct TicketExecutor::Work {
   base::Mutex mutex;
   absl::Status status ABSL_GUARDED_BY(mutex);
   std::vector<BadSample> bad_samples ABSL_GUARDED_BY(mutex);
+  std::vector<FatalSample> fatal ABSL_GUARDED_BY(mutex);
   double cpu_seconds ABSL_GUARDED_BY(mutex) = 0;
 };
 
@@ -72,7 +77,19 @@ TicketExecutor::~TicketExecutor() {
 void TicketExecutor::SetProducer(const BatchProducer* producer) {
   const base::MutexLock lock(mutex_);
   producer_ = producer;
+  for (const FatalSample& sample : std::exchange(avoided_, {})) producer->Avoid(sample);
   changed_.NotifyAll();
+}
+
+void TicketExecutor::Avoid(const std::vector<FatalSample>& samples) {
+  const base::MutexLock lock(mutex_);
+  for (const FatalSample& sample : samples) {
+    if (producer_ != nullptr) {
+      producer_->Avoid(sample);
+    } else if (avoided_.size() < static_cast<size_t>(FatalSamples::kMost)) {
+      avoided_.push_back(sample);
+    }
+  }
 }
 
 TicketExecutor::Handle TicketExecutor::Submit(const Ticket& ticket, Callbacks callbacks) {
@@ -131,16 +148,26 @@ std::shared_ptr<TicketExecutor::Work> TicketExecutor::TakeWork(std::stop_token s
   return taken->work;
 }
 
+absl::Status TicketExecutor::Allocate(Work* work) {
+  try {
+    work->batch = std::make_unique<Batch>(work->producer->Allocate(
+        work->ticket, work->callbacks.slabs ? work->callbacks.slabs : NewSlab));
+    return absl::OkStatus();
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("ticket ", work->ticket.id, ": ", options_.name, " has no memory for its ",
+                     work->ticket.slots.count, " samples; give it more, or lower the batch size"));
+  }
+}
+
 void TicketExecutor::Prepare(Work* work) {
   work->callbacks.on_started(work->ticket);
   work->started = clock_.Now();
   absl::Status status = work->producer->Check(work->ticket);
+  if (status.ok()) status = Allocate(work);
   const int64_t count = status.ok() ? work->ticket.slots.count : 0;
   work->count = count;
-  if (status.ok()) {
-    work->batch = std::make_unique<Batch>(work->producer->Allocate(
-        work->ticket, work->callbacks.slabs ? work->callbacks.slabs : NewSlab));
-  } else {
+  if (!status.ok()) {
     const base::MutexLock lock(work->mutex);
     work->status = std::move(status);
   }
@@ -157,33 +184,58 @@ void TicketExecutor::Prepare(Work* work) {
   changed_.NotifyAll();
 }
 
+absl::Status TicketExecutor::ProduceHere(Work* work, int64_t index, GuardedSamples* made) {
+  std::optional<BadSample> bad;
+  absl::Status status = work->producer->Produce(work->batch.get(), index, &bad);
+  if (bad.has_value()) made->bad_samples.push_back(*std::move(bad));
+  return status;
+}
+
+absl::Status TicketExecutor::ProduceInChildren(Work* work, int64_t begin, int64_t end,
+                                               const std::stop_token& stop, GuardedSamples* made) {
+  HETERO_ASSIGN_OR_RETURN(GuardedSamples part,
+                          ProduceGuarded(*work->producer, work->batch.get(), begin, end,
+                                         DefaultGuardLimits(), clock_, stop));
+  std::move(part.bad_samples.begin(), part.bad_samples.end(),
+            std::back_inserter(made->bad_samples));
+  std::move(part.fatal.begin(), part.fatal.end(), std::back_inserter(made->fatal));
+  return absl::OkStatus();
+}
+
 void TicketExecutor::ProduceSamples(Work* work, std::stop_token stop) {
   const int64_t count = work->count;
   if (count == 0) return Finish(work);
   const double cpu_before = ThreadCpuSeconds();
-  std::vector<BadSample> bad_samples;
+  GuardedSamples made;
   absl::Status status;
   int64_t done = 0;
   for (int64_t begin = work->next.fetch_add(work->chunk); begin < count;
        begin = work->next.fetch_add(work->chunk)) {
     const int64_t end = std::min(begin + work->chunk, count);
-    for (int64_t i = begin; i < end; ++i, ++done) {
+    for (int64_t i = begin; i < end;) {
       if (stop.stop_requested()) return;
-      if (work->failed) continue;  // nobody wants the rest of it
-      std::optional<BadSample> bad;
-      absl::Status result = work->producer->Produce(work->batch.get(), i, &bad);
-      if (bad.has_value()) bad_samples.push_back(*std::move(bad));
-      if (!result.ok()) {
-        work->failed = true;
-        status = std::move(result);
+      const int64_t next = work->ticket.guarded ? end : i + 1;
+      // Nobody wants the rest of what has failed.
+      if (!work->failed) {
+        absl::Status result = work->ticket.guarded ? ProduceInChildren(work, i, next, stop, &made)
+                                                   : ProduceHere(work, i, &made);
+        if (!result.ok()) {
+          work->failed = true;
+          status = std::move(result);
+        }
       }
+      done += next - i;
+      i = next;
     }
   }
+  if (work->ticket.guarded && stop.stop_requested()) return;
   if (done == 0) return;  // came too late: another thread may be finishing it already
   {
     const base::MutexLock lock(work->mutex);
     work->cpu_seconds += ThreadCpuSeconds() - cpu_before;
-    std::move(bad_samples.begin(), bad_samples.end(), std::back_inserter(work->bad_samples));
+    std::move(made.bad_samples.begin(), made.bad_samples.end(),
+              std::back_inserter(work->bad_samples));
+    std::move(made.fatal.begin(), made.fatal.end(), std::back_inserter(work->fatal));
     work->status.Update(status);
   }
   if (work->remaining.fetch_sub(done) == done) Finish(work);
@@ -193,11 +245,13 @@ void TicketExecutor::Finish(Work* work) {
   busy_.OnDone();
   absl::Status status;
   std::vector<BadSample> bad_samples;
+  std::vector<FatalSample> fatal;
   double cpu_seconds = 0;
   {
     const base::MutexLock lock(work->mutex);
     status = std::move(work->status);
     bad_samples = std::move(work->bad_samples);
+    fatal = std::move(work->fatal);
     cpu_seconds = work->cpu_seconds;
   }
   if (!status.ok()) return work->callbacks.on_done(work->ticket, std::move(status));
@@ -205,6 +259,7 @@ void TicketExecutor::Finish(Work* work) {
   std::sort(bad_samples.begin(), bad_samples.end(),
             [](const BadSample& a, const BadSample& b) { return a.slot < b.slot; });
   batch.bad_samples = std::move(bad_samples);
+  batch.fatal = std::move(fatal);
   batch.cpu_seconds = cpu_seconds;
   batch.work_seconds = base::ToSeconds(clock_.Now() - work->started);
   batch.producer = options_.name;

@@ -4,6 +4,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
@@ -13,13 +14,16 @@
 #include "base/mutex.h"
 #include "runtime/feed/batch_producer.h"
 #include "runtime/feed/busy_meter.h"
+#include "runtime/feed/fatal_samples.h"
+#include "runtime/feed/guarded_samples.h"
 
 namespace hetero::feed {
 
 // A pool of threads that serves tickets in the order of submission; several threads share the
-// samples of the oldest unfinished one. Behind a CPU worker's server and, at idle priority, on a
-// trainer's own cores. Thread-safe. The destructor stops between two samples, drops what is
-// unfinished without a callback, and joins.
+// samples of the oldest unfinished one. Those of a guarded ticket are produced in child processes
+// (guarded_samples.h). Where there is no memory, the ticket fails and the process lives. Behind a
+// CPU worker's server and, at idle priority, on a trainer's own cores. Thread-safe. The destructor
+// stops between two samples, drops what is unfinished without a callback, and joins.
 class TicketExecutor {
  public:
   struct Options {
@@ -44,6 +48,8 @@ class TicketExecutor {
   // Drops a ticket that has not started; its callbacks are then never called. False when it has
   // started, is done, or never was.
   bool Cancel(Handle handle);
+  // The producer avoids them (BatchProducer::Avoid), now or as soon as there is one.
+  void Avoid(const std::vector<FatalSample>& samples);
   // With at least one ticket to serve.
   double busy_seconds() const { return busy_.seconds(); }
 
@@ -58,6 +64,10 @@ class TicketExecutor {
   void Loop(std::stop_token stop);
   std::shared_ptr<Work> TakeWork(std::stop_token stop, bool* first);
   void Prepare(Work* work);
+  absl::Status Allocate(Work* work);
+  static absl::Status ProduceHere(Work* work, int64_t index, GuardedSamples* made);
+  absl::Status ProduceInChildren(Work* work, int64_t begin, int64_t end,
+                                 const std::stop_token& stop, GuardedSamples* made);
   void ProduceSamples(Work* work, std::stop_token stop);
   void Finish(Work* work);
 
@@ -67,6 +77,7 @@ class TicketExecutor {
   base::Mutex mutex_;
   base::CondVar changed_;
   const BatchProducer* producer_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  std::vector<FatalSample> avoided_ ABSL_GUARDED_BY(mutex_);  // while there is no producer
   std::deque<Queued> queue_ ABSL_GUARDED_BY(mutex_);  // has samples that no thread has taken
   Handle next_handle_ ABSL_GUARDED_BY(mutex_) = 1;
   std::vector<std::jthread> threads_;

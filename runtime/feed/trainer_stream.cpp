@@ -114,11 +114,14 @@ void TrainerStream::Send(const TicketRequest& request) {
     if (erased == 0) next_.cancel.push_back(ticket);
   }
   next_.issue.insert(next_.issue.end(), request.issue.begin(), request.issue.end());
+  next_.fatal.insert(next_.fatal.end(), request.fatal.begin(), request.fatal.end());
   if (!writing_) WriteNext();
 }
 
 void TrainerStream::WriteNext() {
-  if (next_.issue.empty() && next_.cancel.empty() && offers_ == nullptr) return;
+  if (next_.issue.empty() && next_.cancel.empty() && next_.fatal.empty() && offers_ == nullptr) {
+    return;
+  }
   request_ = EncodeRequest(next_, offers_.get());
   next_ = {};
   offers_.reset();

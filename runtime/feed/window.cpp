@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/log.h"
 
 namespace hetero::feed {
@@ -38,18 +39,23 @@ void Window::Handle(const WorkerAdded& event, base::Instant, Actions*) {
 
 void Window::Handle(const WorkerRemoved& event, base::Instant, Actions*) {
   if (const ProducerState* producer = FindProducer(event.producer)) {
-    ReleaseAll(event.producer, *producer);
+    ReleaseAll(event.producer, *producer, /*gone=*/true);
     producers_.erase(event.producer);
+    told_quarantined_.erase(event.producer);
   }
 }
 
 void Window::Handle(const StreamUp& event, base::Instant now, Actions*) {
-  if (ProducerState* producer = FindProducer(event.producer)) producer->SetUp(now);
+  ProducerState* producer = FindProducer(event.producer);
+  if (producer == nullptr) return;
+  producer->SetUp(now);
+  // It is the same process: a new one would be another producer.
+  for (Place& place : places_) std::erase(place.ended, event.producer);
 }
 
 void Window::Handle(const StreamDown& event, base::Instant, Actions*) {
   if (ProducerState* producer = FindProducer(event.producer)) {
-    ReleaseAll(event.producer, *producer);
+    ReleaseAll(event.producer, *producer, /*gone=*/true);
     producer->SetDown();
   }
 }
@@ -61,6 +67,7 @@ void Window::Handle(const Started& event, base::Instant now, Actions*) {
 void Window::Handle(const Arrived& event, base::Instant now, Actions* actions) {
   if (ProducerState* producer = FindProducer(event.producer)) {
     const std::optional<base::Duration> service = producer->Arrived(event.ticket, event.work, now);
+    if (told_quarantined_.erase(event.producer) > 0) actions->recovered.push_back(event.producer);
     if (service.has_value() && event.producer != kLocalProducer) service_times_.Add(*service);
   }
   Place* place = Find(event.ticket);
@@ -69,21 +76,25 @@ void Window::Handle(const Arrived& event, base::Instant now, Actions* actions) {
     return;
   }
   options_.batch_bytes = std::max(options_.batch_bytes, event.bytes);
+  met_fatal_ |= event.fatal;
   std::erase(place->holders, event.producer);
   Fill(event.ticket, place, actions);
   actions->accepted = true;
 }
 
-void Window::Handle(const Failed& event, base::Instant now, Actions*) {
+void Window::Handle(const Failed& event, base::Instant now, Actions* actions) {
   ProducerState* producer = FindProducer(event.producer);
   if (producer == nullptr) return;
   const bool had = producer->Has(event.ticket);
-  producer->Failed(event.ticket, now);
+  if (producer->Failed(event.ticket, now)) {
+    Quarantine(event.producer, producer, event.error, actions);
+  }
   Place* place = Find(event.ticket);
   if (!had || place == nullptr || place->filled) return;
   std::erase(place->holders, event.producer);
-  place->failed_on.push_back(event.producer);
+  place->failures.push_back({event.producer, producer->arrived()});
   place->error = event.error;
+  if (absl::IsResourceExhausted(event.error)) ++place->starved;
   stranded_.insert(event.ticket);
 }
 
@@ -101,6 +112,7 @@ void Window::Handle(const LocalChanged& event, base::Instant, Actions*) {
 }
 
 void Window::Handle(const Tick&, base::Instant now, Actions* actions) {
+  for (auto& [id, producer] : producers_) producer.JudgeQuarantine(now);
   if (head_state() == HeadState::kWaiting) ResetDebtors(now, actions);
 }
 
@@ -129,13 +141,59 @@ void Window::Extend() {
   }
 }
 
-void Window::ReleaseAll(ProducerId id, const ProducerState& producer) {
-  for (const auto& [ticket, unused] : producer.outstanding()) {
-    if (Place* place = Find(ticket)) {
-      std::erase(place->holders, id);
-      stranded_.insert(ticket);
+void Window::ReleaseAll(ProducerId id, const ProducerState& producer, bool gone) {
+  for (const auto& [ticket, state] : producer.outstanding()) {
+    Place* place = Find(ticket);
+    if (place == nullptr) continue;
+    std::erase(place->holders, id);
+    stranded_.insert(ticket);
+    // Who was frozen did not end because of what it was doing.
+    if (gone && !place->filled && !producer.frozen() && state.started.has_value()) {
+      place->ended.push_back(id);
     }
   }
+}
+
+bool Window::Guarded(const Place& place, ProducerId id) const {
+  const bool careful = met_fatal_ || id == kLocalProducer;
+  return place.charges() > (careful ? 0 : kMostUnguarded);
+}
+
+// What it has begun stays with it: a batch would end the quarantine.
+void Window::Quarantine(ProducerId id, ProducerState* producer, const absl::Status& error,
+                        Actions* actions) {
+  if (told_quarantined_.insert(id).second) actions->quarantined.push_back({id, error});
+  while (const std::optional<int64_t> ticket = producer->LastNotBegun()) {
+    producer->Withdraw(*ticket);
+    actions->cancel.push_back({id, *ticket});
+    Place* place = Find(*ticket);
+    if (place == nullptr) continue;
+    std::erase(place->holders, id);
+    stranded_.insert(*ticket);
+  }
+}
+
+bool Window::Place::FailedOn(ProducerId id) const {
+  return std::any_of(failures.begin(), failures.end(),
+                     [id](const Failure& failure) { return failure.producer == id; });
+}
+
+bool Window::HasFailed(int64_t ticket, const Place& place) const {
+  if (place.charges() >= kMostCharges) return true;
+  if (place.failures.size() < kMaxFailures || IsServed(ticket, place)) return false;
+  if (LocalMayTry(place)) return false;
+  if (place.failures.size() >= kMostFailures) return true;
+  const bool untried = std::any_of(producers_.begin(), producers_.end(), [&](const auto& entry) {
+    return entry.first != kLocalProducer && entry.second.usable() && !place.FailedOn(entry.first);
+  });
+  if (!untried) return true;
+  std::set<ProducerId> healthy;  // of those that failed it: a batch has come from them since
+  for (const Place::Failure& failure : place.failures) {
+    const auto producer = producers_.find(failure.producer);
+    if (producer == producers_.end() || !producer->second.usable()) continue;
+    if (producer->second.arrived() > failure.arrived) healthy.insert(failure.producer);
+  }
+  return healthy.size() >= kMaxFailures;
 }
 
 void Window::Fill(int64_t ticket, Place* place, Actions* actions) {
@@ -177,7 +235,7 @@ void Window::ResetDebtors(base::Instant now, Actions* actions) {
   const base::Duration patience = std::max(patience_, kPatienceFactor * ReissueDelay());
   for (auto& [id, producer] : producers_) {
     if (id == kLocalProducer || producer.LongestDebt(now) <= patience) continue;
-    ReleaseAll(id, producer);
+    ReleaseAll(id, producer, /*gone=*/false);
     producer.SetDown();
     actions->reset.push_back(id);
     patience_ = 2 * patience;
@@ -188,11 +246,16 @@ Window::HeadState Window::head_state() const {
   if (head_ >= options_.tickets) return HeadState::kEnd;
   const Place& place = places_.front();
   if (place.filled) return HeadState::kFilled;
-  return place.failed_on.size() >= kMaxFailures ? HeadState::kFailed : HeadState::kWaiting;
+  return HasFailed(head_, place) ? HeadState::kFailed : HeadState::kWaiting;
 }
 
 absl::Status Window::head_error() const {
-  return head_state() == HeadState::kFailed ? places_.front().error : absl::OkStatus();
+  if (head_state() != HeadState::kFailed) return absl::OkStatus();
+  const Place& place = places_.front();
+  if (place.charges() < kMostCharges) return place.error;
+  return absl::AbortedError(absl::StrCat(
+      place.charges(), " processes ended while they prepared it, the last ones although its ",
+      "samples were in child processes; see the CPU workers' logs, and give them more memory"));
 }
 
 int64_t Window::outstanding(ProducerId producer) const {

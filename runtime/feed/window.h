@@ -29,13 +29,24 @@ namespace hetero::feed {
 //  - when it blocks the head and its own start is older than ReissueDelay(), or its producer has
 //    given no sign of life for as long: that producer is then frozen, all its tickets go elsewhere,
 //    and it gets none until it answers again;
-//  - elsewhere, when its producer failed; after kMaxFailures the ticket has failed.
+//  - elsewhere, when its producer failed. A producer where several tickets in a row have failed is
+//    put into quarantine (ProducerState): one that fails fast would otherwise be the first to be
+//    asked. A ticket has failed when kMaxFailures producers that deliver others have failed it, or
+//    everybody who could be asked has, and this host's own cores, where they may serve, as well.
+// A ticket is charged with the end of each worker that had begun it, and with each producer that
+// had no memory for it. After kMostUnguarded of them it is issued guarded: its samples are then
+// produced in child processes, and what ends those is found. This host's own cores never serve a
+// charged ticket otherwise. A worker that was only out of reach takes its charge back when it is
+// there again.
 // A worker that lives but has owed a ticket for kPatience while the head waits is reset: whatever
 // it lost, it is asked again. The patience doubles with each reset until a batch arrives, so a slow
 // job is not kept from its end. The first arrival fills the place. Not thread-safe.
 class Window {
  public:
   static constexpr int kMaxFailures = 3;
+  static constexpr int kMostFailures = 16;  // of one ticket, whoever failed it
+  static constexpr int kMostUnguarded = 1;  // charges; a second one is suspicious
+  static constexpr int kMostCharges = 10;   // of a ticket that has not failed
   static constexpr int64_t kFirstCredit = ProducerState::kFirstCredit;
   static constexpr int64_t kMinCapacity = 2;
   static constexpr base::Duration kPatience = std::chrono::seconds(30);
@@ -77,6 +88,7 @@ class Window {
     int64_t ticket;
     int64_t bytes = 0;
     base::Duration work{};  // what the producer says it took
+    bool fatal = false;     // with a sample that ends processes
   };
   struct Failed {
     ProducerId producer;
@@ -94,6 +106,7 @@ class Window {
   struct Assignment {
     ProducerId producer = 0;
     int64_t ticket = 0;
+    bool guarded = false;  // to be produced in child processes; of issues
     bool operator==(const Assignment&) const = default;
   };
   // To be carried out in this order: cancel, then issue.
@@ -102,6 +115,14 @@ class Window {
     std::vector<Assignment> issue;
     // Workers whose streams are to be broken and dialled again; for the window they are down.
     std::vector<ProducerId> reset;
+    // Why a worker's quarantine begins, and whose is over because a batch has come. Only the first
+    // quarantine of several with no batch between them is told.
+    struct Quarantine {
+      ProducerId producer = 0;
+      absl::Status error;
+    };
+    std::vector<Quarantine> quarantined;
+    std::vector<ProducerId> recovered;
     bool accepted = false;  // Arrived: the batch fills its place; otherwise drop it
   };
 
@@ -132,8 +153,16 @@ class Window {
   struct Place {
     bool filled = false;
     absl::Status error;
-    std::vector<ProducerId> holders;    // producers that have this ticket
-    std::vector<ProducerId> failed_on;  // one entry per failure
+    std::vector<ProducerId> holders;  // producers that have this ticket
+    struct Failure {
+      ProducerId producer;
+      int64_t arrived;  // batches that had come from it until then
+    };
+    std::vector<Failure> failures;
+    bool FailedOn(ProducerId id) const;
+    std::vector<ProducerId> ended;  // workers that are gone since they began it
+    int starved = 0;                // producers that had no memory for it
+    int charges() const { return static_cast<int>(ended.size()) + starved; }
   };
 
   void Handle(const WorkerAdded& event, base::Instant now, Actions* actions);
@@ -150,7 +179,12 @@ class Window {
   Place* Find(int64_t ticket);
   ProducerState* FindProducer(ProducerId id);
   void Extend();
-  void ReleaseAll(ProducerId id, const ProducerState& producer);
+  // `gone`: its process may have ended.
+  void ReleaseAll(ProducerId id, const ProducerState& producer, bool gone);
+  bool Guarded(const Place& place, ProducerId id) const;
+  bool HasFailed(int64_t ticket, const Place& place) const;
+  void Quarantine(ProducerId id, ProducerState* producer, const absl::Status& error,
+                  Actions* actions);
   void Fill(int64_t ticket, Place* place, Actions* actions);
   void JudgeHead(base::Instant now);
   void ResetDebtors(base::Instant now, Actions* actions);
@@ -163,6 +197,7 @@ class Window {
   bool IsServed(int64_t ticket, const Place& place) const;
   bool Serves(ProducerId id, const ProducerState& producer) const;
   std::optional<ProducerId> Choose(const Place& place, bool urgent, base::Instant now) const;
+  bool LocalMayTry(const Place& place) const;
   std::optional<ProducerId> ChooseLastResort(const Place& place, bool urgent) const;
   int64_t Credit(const ProducerState& producer) const;
   double AllRates() const;
@@ -175,9 +210,11 @@ class Window {
   // Issued tickets that may have nobody serving them any more.
   std::set<int64_t> stranded_;
   std::map<ProducerId, ProducerState> producers_;
+  std::set<ProducerId> told_quarantined_;
   double all_rates_ = 0;  // tickets per second of the producers that serve, while assigning
   ServiceTimes service_times_;
   base::Duration patience_ = kPatience;
+  bool met_fatal_ = false;  // a sample of this job ends processes: a first charge is suspicious
   int64_t reissued_ = 0;
   int64_t moved_ = 0;
   int64_t duplicates_ = 0;

@@ -27,12 +27,13 @@ void Window::AssignStranded(base::Instant now, Actions* actions) {
   for (auto it = stranded_.begin(); it != stranded_.end();) {
     const int64_t ticket = *it;
     Place* place = Find(ticket);
-    if (place == nullptr || place->filled || place->failed_on.size() >= kMaxFailures ||
-        IsServed(ticket, *place)) {
+    if (place == nullptr || place->filled || IsServed(ticket, *place)) {
       it = stranded_.erase(it);
       continue;
     }
-    const std::optional<ProducerId> chosen = Choose(*place, ticket == head_, now);
+    std::optional<ProducerId> chosen;
+    // A ticket that has failed comes to life with somebody new who could be asked.
+    if (!HasFailed(ticket, *place)) chosen = Choose(*place, ticket == head_, now);
     if (!chosen.has_value()) {
       ++it;
       continue;
@@ -78,7 +79,7 @@ void Window::FeedIdle(base::Instant now, Actions* actions) {
       const std::optional<int64_t> ticket = owner.second->LastNotBegun();
       Place* place = ticket.has_value() ? Find(*ticket) : nullptr;
       if (place == nullptr || place->filled || Contains(place->holders, id) ||
-          Contains(place->failed_on, id)) {
+          place->FailedOn(id)) {
         break;
       }
       // One that was never measured is taken to be as fast as the owner.
@@ -107,13 +108,24 @@ bool Window::Serves(ProducerId id, const ProducerState& producer) const {
 }
 
 std::optional<ProducerId> Window::Choose(const Place& place, bool urgent, base::Instant now) const {
+  if (place.failures.size() >= kMaxFailures && LocalMayTry(place)) return kLocalProducer;
+  // What somebody waits for, or has failed already, is no ticket to try a producer with.
+  const bool for_trials = place.failures.empty() && !urgent;
   const ProducerState* best = nullptr;
   std::pair<double, int64_t> best_rank;
   ProducerId best_id = kLocalProducer;
+  std::optional<ProducerId> on_trial;
   bool any = false;
   for (const auto& [id, producer] : producers_) {
     if (!Serves(id, producer)) continue;
-    if (Contains(place.holders, id) || Contains(place.failed_on, id)) continue;
+    if (Contains(place.holders, id) || place.FailedOn(id)) continue;
+    if (producer.on_trial()) {
+      if (producer.count() >= Credit(producer)) continue;
+      if (!for_trials) {
+        on_trial = id;
+        continue;
+      }
+    }
     any = true;
     if (!urgent && !producer.interval().has_value() && producer.count() >= Credit(producer)) {
       continue;
@@ -124,11 +136,18 @@ std::optional<ProducerId> Window::Choose(const Place& place, bool urgent, base::
     best_rank = rank;
     best_id = id;
   }
+  if (!any && on_trial.has_value()) return on_trial;
   if (!any) return ChooseLastResort(place, urgent);
   if (best == nullptr) return std::nullopt;
   // Waiting for a fast worker that is busy beats giving the ticket to a slow one that is free.
   if (best->count() >= Credit(*best) && !urgent) return std::nullopt;
   return best_id;
+}
+
+bool Window::LocalMayTry(const Place& place) const {
+  const auto local = producers_.find(kLocalProducer);
+  return local != producers_.end() && local->second.usable() && !place.FailedOn(kLocalProducer) &&
+         !Contains(place.holders, kLocalProducer);
 }
 
 std::optional<ProducerId> Window::ChooseLastResort(const Place& place, bool urgent) const {
@@ -137,12 +156,16 @@ std::optional<ProducerId> Window::ChooseLastResort(const Place& place, bool urge
     return urgent || producer.count() < Credit(producer);
   };
   const auto local = producers_.find(kLocalProducer);
-  if (local != producers_.end() && !Contains(place.failed_on, kLocalProducer)) {
+  if (local != producers_.end() && local->second.usable() && !place.FailedOn(kLocalProducer)) {
     return may_serve(kLocalProducer, local->second) ? std::optional(kLocalProducer) : std::nullopt;
   }
-  if (place.failed_on.empty()) return std::nullopt;
+  if (place.failures.empty()) return std::nullopt;
   for (const auto& [id, producer] : producers_) {
     if (may_serve(id, producer)) return id;
+  }
+  // Nobody is left but those in quarantine: whether it can be served at all must be found out.
+  for (const auto& [id, producer] : producers_) {
+    if (producer.up() && !producer.frozen() && producer.count() == 0) return id;
   }
   return std::nullopt;
 }
@@ -163,7 +186,7 @@ void Window::Issue(ProducerId id, int64_t ticket, Place* place, base::Instant no
                    Actions* actions) {
   producers_.at(id).Issue(ticket, now);
   place->holders.push_back(id);
-  actions->issue.push_back({id, ticket});
+  actions->issue.push_back({id, ticket, Guarded(*place, id)});
 }
 
 }  // namespace hetero::feed

@@ -140,6 +140,12 @@ void WorkerLinks::Send(ProducerId id, const TicketRequest& request) {
   if (it != links_.end() && it->second.stream != nullptr) it->second.stream->Send(request);
 }
 
+void WorkerLinks::SendToAll(const TicketRequest& request) {
+  for (const auto& [id, link] : links_) {
+    if (link.stream != nullptr) link.stream->Send(request);
+  }
+}
+
 void WorkerLinks::BreakStream(ProducerId id) {
   const auto it = links_.find(id);
   if (it != links_.end() && it->second.stream != nullptr) it->second.stream->Cancel();

@@ -57,6 +57,7 @@ class WorkerLinks {
 
   // Dropped when there is no stream.
   void Send(ProducerId id, const TicketRequest& request);
+  void SendToAll(const TicketRequest& request);
   void BreakStream(ProducerId id);
 
   void Close();                       // breaks all streams

@@ -24,6 +24,7 @@ constexpr std::string_view kUnixScheme = "unix:";
 constexpr int kUnlimited = -1;
 constexpr int kMinPingIntervalMs = 5000;  // trainers ping every 10 s
 constexpr int kHandshakeTimeoutMs = 10'000;
+constexpr int kMaxRequestBytes = 16 << 20;  // a hundred thousand tickets
 constexpr int kWriteBytes = 1 << 20;  // handed to the kernel at once
 constexpr int kKeepaliveTimeMs = 10'000;
 constexpr int kKeepaliveTimeoutMs = 5'000;
@@ -89,7 +90,7 @@ class Impl : public WorkerServer {
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveTimeMs);
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
     builder.AddChannelArgument(GRPC_ARG_HTTP2_WRITE_BUFFER_SIZE, kWriteBytes);
-    builder.SetMaxReceiveMessageSize(kUnlimited);
+    builder.SetMaxReceiveMessageSize(kMaxRequestBytes);
     builder.SetMaxSendMessageSize(kUnlimited);
     builder.RegisterCallbackGenericService(&service_);
     if (options.listen_address.starts_with(kUnixScheme))

@@ -35,6 +35,7 @@ void WorkerStream::OnReadDone(bool ok) {
         grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, std::string(request.status().message())));
   }
   for (const auto& sender : senders_) sender->Accept(offers);
+  executor_.Avoid(request->fatal);
   for (const int64_t id : request->cancel) CancelTicket(id);
   for (const Ticket& ticket : request->issue) Submit(ticket);
   request_.Clear();

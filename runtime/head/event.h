@@ -15,6 +15,10 @@ struct HelloReceived {
   StreamId stream = 0;
   v1::Hello hello;
 };
+struct ReadyReceived {
+  StreamId stream = 0;
+  v1::Ready ready;
+};
 struct HeartbeatReceived {
   StreamId stream = 0;
   v1::Heartbeat heartbeat;
@@ -45,8 +49,8 @@ struct ProcessEnded {
   std::string message;
   std::optional<v1::Finished> last_word;
 };
-using Event = std::variant<HelloReceived, HeartbeatReceived, FinishedReceived, StreamClosed, Tick,
-                           StopRequested, FailureReported, ProcessEnded>;
+using Event = std::variant<HelloReceived, ReadyReceived, HeartbeatReceived, FinishedReceived,
+                           StreamClosed, Tick, StopRequested, FailureReported, ProcessEnded>;
 
 struct Send {
   StreamId stream = 0;

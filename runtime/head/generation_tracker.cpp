@@ -8,7 +8,7 @@ namespace {
 bool AllRanksConnected(const JobRecord& record) {
   for (size_t rank = 0; rank < record.ranks.size(); ++rank) {
     const MemberRecord* member = FindRank(record, static_cast<int32_t>(rank));
-    if (member == nullptr || !member->registered() || !member->connected()) return false;
+    if (member == nullptr || !member->takes_part() || !member->connected()) return false;
   }
   return true;
 }
@@ -21,7 +21,7 @@ std::optional<GenerationTracker::Beginning> GenerationTracker::First(
   int64_t newest = 0;
   for (size_t rank = 0; rank < record.ranks.size(); ++rank) {
     const MemberRecord* member = FindRank(record, static_cast<int32_t>(rank));
-    if (member == nullptr || !member->registered()) return std::nullopt;
+    if (member == nullptr || !member->takes_part()) return std::nullopt;
     oldest = std::min(oldest, member->hello.generation());
     newest = std::max(newest, member->hello.generation());
   }

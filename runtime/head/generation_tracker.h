@@ -25,11 +25,12 @@ class GenerationTracker {
   // most often a death that shows a moment later.
   explicit GenerationTracker(base::Duration broken_grace) : broken_grace_(broken_grace) {}
 
-  // Once every rank has joined: the generation that all of them work in, as this head took
-  // another's place, or else the one after the newest that any of them knows (1 in a new job). Call
-  // before the first Begin() only.
+  // Once every rank has joined and sees the same data: the generation that all of them work in, as
+  // this head took another's place, or else the one after the newest that any of them knows (1 in a
+  // new job). Call before the first Begin() only.
   std::optional<Beginning> First(const JobRecord& record) const;
-  // The number of the next generation, once every rank is connected and one needs it. Call after
+  // The number of the next generation, once every rank is connected, sees the same data, and one
+  // needs it. Call after
   // the first Begin() only.
   std::optional<int64_t> Next(const JobRecord& record, base::Instant now);
   // Makes `number` the record's generation, played by the processes it names now. Every rank must

@@ -22,10 +22,13 @@ std::string Excess(const BadSampleLog& log, bool validation, int32_t limit, cons
 void RecordFault(const v1::FaultReport& report, base::Instant now, JobRecord& record) {
   const base::WallTime time{std::chrono::duration_cast<base::WallTime::duration>(
       std::chrono::nanoseconds(report.unix_ns()))};
-  const bool known = std::any_of(record.faults.begin(), record.faults.end(), [&](const Fault& f) {
+  const auto known = std::find_if(record.faults.begin(), record.faults.end(), [&](const Fault& f) {
     return f.time == time && f.what == report.what();
   });
-  if (known) return;
+  if (known != record.faults.end()) {
+    if (report.recovery_seconds() > 0) known->recovery_seconds = report.recovery_seconds();
+    return;
+  }
   Fault fault{.time = time, .since = now, .what = report.what()};
   if (report.recovery_seconds() > 0) fault.recovery_seconds = report.recovery_seconds();
   record.faults.push_back(std::move(fault));

@@ -46,6 +46,9 @@ struct MemberRecord {
   bool lost = false;              // silent or out of reach for too long; back with its next message
   base::Instant lost_at;          // meaningful when lost
   int64_t broken_generation = 0;  // trainers: whose process group broke, as last told
+  std::optional<v1::Ready> ready;  // of the current process, once its dataset is open
+  bool fits = false;               // what it sees of the data is what all others see
+  std::string unfit;               // a CPU worker's: what it sees that others do not
   std::optional<v1::Finished> finished;
   v1::Counters counters;  // of the current process
   v1::Counters earlier;   // of the processes it replaced
@@ -57,6 +60,7 @@ struct MemberRecord {
   bool trainer() const { return rank >= 0; }
   bool connected() const { return stream.has_value(); }
   bool registered() const { return !lost && !process_gone && !finished; }
+  bool takes_part() const { return registered() && fits; }
 };
 
 struct Fault {

@@ -31,6 +31,8 @@ struct Session {
   grpc::ClientContext context;
   std::unique_ptr<JoinClient> stream;
   base::Mutex write_mutex;  // for writing to stream; taken before GrpcMember's
+  bool greeted = false;     // hello was written; both guarded by GrpcMember's mutex
+  bool told_ready = false;
 
   bool Write(const v1::MemberMessage& message) {
     const base::MutexLock lock(write_mutex);
@@ -56,6 +58,16 @@ class GrpcMember : public Member {
     heart_.request_stop();
     const base::MutexLock lock(mutex_);
     if (session_) session_->context.TryCancel();
+  }
+
+  void SetReady(const v1::Ready& ready) override {
+    std::shared_ptr<Session> session;
+    {
+      const base::MutexLock lock(mutex_);
+      ready_ = ready;
+      session = session_;
+    }
+    if (session) SendReady(*session);
   }
 
   absl::Status Finish(const v1::Finished& finished, base::Duration deadline) override {
@@ -117,6 +129,11 @@ class GrpcMember : public Member {
     hello.mutable_hello()->set_generation(generation_);
     hello.mutable_hello()->set_head_incarnation(newest_head_);
     if (session->Write(hello)) {
+      {
+        const base::MutexLock lock(mutex_);
+        session->greeted = true;
+      }
+      SendReady(*session);
       v1::HeadMessage message;
       while (session->stream->Read(&message)) {
         if (message.has_welcome() && IsOlder(message.welcome())) {
@@ -157,6 +174,9 @@ class GrpcMember : public Member {
       case v1::HeadMessage::kCommand:
         Call(callbacks_.on_command, message.command());
         break;
+      case v1::HeadMessage::kNotAdmitted:
+        Call(callbacks_.on_not_admitted, message.not_admitted());
+        break;
       case v1::HeadMessage::kRefused:
         EndConversation(absl::FailedPreconditionError(
             absl::StrCat("the head refuses this process: ", message.refused().reason())));
@@ -193,6 +213,18 @@ class GrpcMember : public Member {
     if (!std::exchange(welcomed_once_, true)) Call(callbacks_.on_welcome, welcome);
     SendHeartbeat(session, /*again=*/true);
     if (finished) SendFinished(session, *finished);
+  }
+
+  // Once on each stream, when both the hello was written and the dataset is open.
+  void SendReady(Session& session) {
+    v1::MemberMessage message;
+    {
+      const base::MutexLock lock(mutex_);
+      if (!ready_ || !session.greeted || session.told_ready) return;
+      session.told_ready = true;
+      *message.mutable_ready() = *ready_;
+    }
+    session.Write(message);
   }
 
   void EndConversation(absl::Status refusal) {
@@ -267,6 +299,7 @@ class GrpcMember : public Member {
   base::Mutex mutex_;
   std::shared_ptr<Session> session_ ABSL_GUARDED_BY(mutex_);   // under way
   std::shared_ptr<Session> welcomed_ ABSL_GUARDED_BY(mutex_);  // the same, after its Welcome
+  std::optional<v1::Ready> ready_ ABSL_GUARDED_BY(mutex_);
   std::optional<v1::Finished> finished_ ABSL_GUARDED_BY(mutex_);
   bool acknowledged_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status refusal_ ABSL_GUARDED_BY(mutex_);

@@ -32,6 +32,8 @@ class Member {
     std::function<void(const v1::Generation&)> on_generation;  // each new number once
     std::function<void(const v1::Roster&)> on_roster;
     std::function<void(const v1::Command&)> on_command;
+    // What this CPU worker sees of the data is not what the others see: it gets no tickets.
+    std::function<void(const v1::NotAdmitted&)> on_not_admitted;
     // The head will not have this process: a newer incarnation took its place, or it is unknown.
     std::function<void(const v1::Refused&)> on_refused;
     // The head did not answer for `head_timeout`; the caller decides whether to go on.
@@ -44,6 +46,10 @@ class Member {
   static std::unique_ptr<Member> Start(Options options, Callbacks callbacks, HeartbeatSource source,
                                        base::Clock& clock);
   virtual ~Member() = default;
+
+  // Tells the head what this process sees of the data: now, and on every later stream. Until then
+  // it takes no part in the job. From any thread.
+  virtual void SetReady(const v1::Ready& ready) = 0;
 
   // Sends the last word, on as many streams as it takes, and waits until the head has acknowledged
   // it. kDeadlineExceeded otherwise; kFailedPrecondition when the head refuses this process. Never

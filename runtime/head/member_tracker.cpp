@@ -117,6 +117,9 @@ void MemberTracker::Replace(MemberRecord& member, const v1::Identity& newer, Mom
                  now.steady);
   }
   member.broken_generation = 0;
+  member.ready.reset();
+  member.fits = false;
+  member.unfit.clear();
   Return(member, "replaced by a new process", now);
 }
 

@@ -39,6 +39,9 @@ class JoinStream : public grpc::ServerBidiReactor<v1::MemberMessage, v1::HeadMes
         pid_ = incoming_.hello().pid();
         service_.sink_(HelloReceived{id_, std::move(*incoming_.mutable_hello())});
         break;
+      case v1::MemberMessage::kReady:
+        service_.sink_(ReadyReceived{id_, std::move(*incoming_.mutable_ready())});
+        break;
       case v1::MemberMessage::kHeartbeat:
         service_.sink_(HeartbeatReceived{id_, std::move(*incoming_.mutable_heartbeat())});
         break;

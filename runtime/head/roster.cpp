@@ -16,7 +16,7 @@ v1::Roster MakeRoster(const JobRecord& record, const RolePlan& plan) {
     if (role.trainer) continue;
     for (int32_t index = 0; index < role.limit; ++index) {
       const auto member = record.members.find({role.name, index, 0});
-      if (member == record.members.end() || !member->second.registered()) continue;
+      if (member == record.members.end() || !member->second.takes_part()) continue;
       v1::CpuWorker* worker = roster.add_cpu_workers();
       worker->set_role(role.name);
       worker->set_index(index);
@@ -52,7 +52,7 @@ std::vector<std::string> MissingMembers(const JobRecord& record, const RolePlan&
     for (int32_t index = 0; index < role.limit; ++index) {
       for (int32_t local = 0; local < role.local_ranks; ++local) {
         const auto member = record.members.find({role.name, index, local});
-        if (member != record.members.end() && member->second.registered()) {
+        if (member != record.members.end() && member->second.takes_part()) {
           ++registered;
         } else {
           absent.push_back(MemberName(role, index, local));
@@ -70,10 +70,15 @@ std::string DescribeMissing(const JobRecord& record, std::vector<std::string> mi
   missing.resize(missing.size() - more);
   for (std::string& name : missing) {
     for (const auto& [key, member] : record.members) {
-      if (member.name == name && member.finished && !member.finished->message().empty()) {
+      if (member.name != name) continue;
+      if (member.finished && !member.finished->message().empty()) {
         absl::StrAppend(&name, " (", member.finished->message(), ")");
-        break;
+      } else if (!member.unfit.empty()) {
+        absl::StrAppend(&name, " (", member.unfit, ")");
+      } else if (member.registered() && !member.ready) {
+        absl::StrAppend(&name, " (joined; its dataset is not open yet)");
       }
+      break;
     }
   }
   std::string names = absl::StrJoin(missing, ", ");

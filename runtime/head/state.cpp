@@ -46,6 +46,7 @@ State::State(Options options, Moment now)
       record_(MakeRecord(options_, plan_)),
       ending_(options_.stop_grace, record_, outbox_),
       members_(options_.redial_grace, plan_, record_, ending_, outbox_),
+      readiness_(record_, ending_, outbox_),
       generations_(options_.broken_grace),
       started_(now.steady),
       last_tick_(now.steady),
@@ -106,6 +107,13 @@ void State::Greet(const MemberRecord& member) {
     return;
   }
   outbox_.Add(Send{*member.stream, std::move(message)});
+}
+
+void State::On(const ReadyReceived& event) {
+  MemberRecord* member = members_.Find(event.stream);
+  if (member == nullptr) return;
+  members_.Hear(*member, now_);
+  Readiness::Take(*member, event.ready);
 }
 
 void State::On(const HeartbeatReceived& event) {
@@ -234,6 +242,7 @@ void State::On(const ProcessEnded& event) {
 
 void State::AdvanceJob() {
   if (ended()) return;
+  if (!ending_.begun()) readiness_.Judge(now_);
   if (!ending_.begun()) {
     SettleCompletedJob();
     OpenOrTakeOverGeneration();

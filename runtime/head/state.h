@@ -11,6 +11,7 @@
 #include "runtime/head/job_record.h"
 #include "runtime/head/member_tracker.h"
 #include "runtime/head/outbox.h"
+#include "runtime/head/readiness.h"
 #include "runtime/head/role_plan.h"
 #include "runtime/head/role_sizer.h"
 
@@ -20,9 +21,10 @@ namespace hetero::head {
 // (GenerationTracker), when and how the job ends (JobEnding). No I/O and no clock: time comes with
 // each event. Single-writer; not thread-safe.
 //
-// Life of a job: WAITING until every trainer and minReplicas of each CPU role have joined (or
-// startupDeadlineSeconds are over), RUNNING in generation 1, then an ending: members are told to
-// stop and have stop_grace for their last word before the record is complete (EndJob).
+// Life of a job: WAITING until every trainer and minReplicas of each CPU role have joined and see
+// the same data (Readiness), or startupDeadlineSeconds are over; RUNNING in generation 1, then an
+// ending: members are told to stop and have stop_grace for their last word before the record is
+// complete (EndJob).
 //
 // A trainer that is lost does not end the job: when all ranks are there again, one of them as a new
 // process, the next generation opens with the same ranks. It opens too when all processes live but
@@ -60,6 +62,7 @@ class State {
 
  private:
   void On(const HelloReceived& event);
+  void On(const ReadyReceived& event);
   void On(const HeartbeatReceived& event);
   void On(const FinishedReceived& event);
   void On(const StreamClosed& event);
@@ -90,6 +93,7 @@ class State {
   Outbox outbox_;
   JobEnding ending_;
   MemberTracker members_;
+  Readiness readiness_;
   GenerationTracker generations_;
   RoleSizer sizer_;
   v1::Roster roster_;  // as last sent

@@ -27,7 +27,8 @@ v1::RoleStatus BuildRole(const JobRecord& record, const RolePlan::Role& role) {
     bool whole = true;
     for (int32_t local = 0; local < role.local_ranks; ++local) {
       const auto member = record.members.find({role.name, index, local});
-      if (member != record.members.end() && member->second.registered()) continue;
+      const bool there = member != record.members.end() && member->second.registered();
+      if (there && member->second.unfit.empty()) continue;
       whole = false;
       if (index < desired && status.missing_size() < kNamedMissing) {
         status.add_missing(MemberName(role, index, local));

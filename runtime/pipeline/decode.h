@@ -11,8 +11,14 @@ namespace hetero::pipeline {
 
 // Decode an encoded picture into uint8 RGB (always three channels), with the same bytes on every
 // machine for one version of the library. kDataLoss carries the library's message: not such a file,
-// truncated, corrupt, or larger than kMaxPixels. Orientation and colour profiles are ignored, as
+// truncated, corrupt, or larger than kMaxPixels, or a JPEG in more or larger scans than anybody
+// writes; these limits are the same on every machine. kResourceExhausted: there was no memory here,
+// which says nothing about the picture. Orientation and colour profiles are ignored, as
 // torchvision's decode_image does.
+
+// Versions of libjpeg-turbo, as it was compiled with, and of libpng: they decide pixels.
+const char* JpegVersion();
+const char* PngVersion();
 
 // libjpeg-turbo with the accurate integer IDCT and smooth chroma upsampling. CMYK is refused.
 absl::Status DecodeJpeg(std::span<const uint8_t> bytes, Image* out);

@@ -19,6 +19,7 @@ namespace {
 
 struct ErrorState {
   jpeg_error_mgr manager;  // first, so that cinfo->err can be cast back
+  jpeg_progress_mgr progress;
   jmp_buf escape;
   char message[JMSG_LENGTH_MAX];
 };
@@ -48,12 +49,35 @@ void OnMessage(j_common_ptr info, int level) {
   }
 }
 
+// A file in several scans is kept whole as coefficients, six bytes a pixel, and each scan goes over
+// all of them: a small file could take a gigabyte, and minutes.
+constexpr int64_t kMaxScannedPixels = kMaxPixels / 2;  // where Pillow begins to warn
+constexpr int64_t kMaxScans = 100;                     // progressive encoders write about ten
+constexpr int64_t kMaxScanWork = 16 * kMaxScannedPixels;
+
+int64_t PixelsOf(const jpeg_decompress_struct& jpeg) {
+  return int64_t{jpeg.output_width} * jpeg.output_height;
+}
+
+// Called before each step through a file of several scans.
+void LimitScans(j_common_ptr info) {
+  auto* jpeg = reinterpret_cast<j_decompress_ptr>(info);
+  const int64_t most = std::min(kMaxScans, kMaxScanWork / std::max<int64_t>(1, PixelsOf(*jpeg)));
+  if (jpeg->input_scan_number <= most) return;
+  ErrorState* state = StateOf(info);
+  std::snprintf(state->message, sizeof(state->message),
+                "more than %lld scans, which is too much work for %u x %u pixels",
+                static_cast<long long>(most), jpeg->output_height, jpeg->output_width);
+  longjmp(state->escape, 1);
+}
+
 // The functions below are left by longjmp: they own nothing that has a destructor.
 
 bool ReadHeader(jpeg_decompress_struct* jpeg, ErrorState* errors, const uint8_t* bytes,
                 size_t size) {
   if (setjmp(errors->escape) != 0) return false;
   jpeg_create_decompress(jpeg);
+  jpeg->progress = &errors->progress;
   jpeg_mem_src(jpeg, bytes, static_cast<unsigned long>(size));
   jpeg_read_header(jpeg, TRUE);
   if (jpeg->jpeg_color_space == JCS_CMYK || jpeg->jpeg_color_space == JCS_YCCK) {
@@ -88,18 +112,26 @@ void StartDecompressor(jpeg_decompress_struct* jpeg, ErrorState* errors) {
   jpeg->err = jpeg_std_error(&errors->manager);
   errors->manager.error_exit = OnError;
   errors->manager.emit_message = OnMessage;
+  errors->progress = {};
+  errors->progress.progress_monitor = LimitScans;
 }
 
 absl::Status Failure(const ErrorState& errors) {
+  if (errors.manager.msg_code == JERR_OUT_OF_MEMORY) {
+    return absl::ResourceExhaustedError(absl::StrCat("JPEG: ", errors.message));
+  }
   return absl::DataLossError(absl::StrCat("JPEG: ", errors.message));
 }
 
 absl::Status ReadCheckedHeader(jpeg_decompress_struct* jpeg, ErrorState* errors,
                                std::span<const uint8_t> bytes) {
   if (!ReadHeader(jpeg, errors, bytes.data(), bytes.size())) return Failure(*errors);
-  if (int64_t{jpeg->output_width} * jpeg->output_height <= kMaxPixels) return absl::OkStatus();
+  const bool scans = jpeg_has_multiple_scans(jpeg) != 0;
+  const int64_t most = scans ? kMaxScannedPixels : kMaxPixels;
+  if (PixelsOf(*jpeg) <= most) return absl::OkStatus();
   return absl::DataLossError(absl::StrCat("JPEG: ", jpeg->output_height, "x", jpeg->output_width,
-                                          " exceeds ", kMaxPixels, " pixels"));
+                                          " exceeds ", most, " pixels",
+                                          scans ? " of a picture in several scans" : ""));
 }
 
 // Columns beside the rectangle that smooth upsampling of chroma looks at.
@@ -184,6 +216,11 @@ absl::Status DecodeJpegBox(std::span<const uint8_t> bytes,
   jpeg_destroy_decompress(&jpeg);
   return status;
 }
+
+// The library defines its version as it stands, without quotes.
+#define HETERO_QUOTE(text) #text
+#define HETERO_QUOTE_VALUE(name) HETERO_QUOTE(name)
+const char* JpegVersion() { return HETERO_QUOTE_VALUE(LIBJPEG_TURBO_VERSION); }
 
 absl::Status DecodeJpeg(std::span<const uint8_t> bytes, Image* out) {
   jpeg_decompress_struct jpeg;

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -16,6 +18,7 @@ struct Reader {
   const uint8_t* next;
   size_t left;
   char message[128];
+  bool starved = false;  // there was no memory
 };
 
 [[noreturn]] void OnError(png_structp png, png_const_charp message) {
@@ -26,6 +29,19 @@ struct Reader {
 
 // Warnings are about ancillary chunks, never pixels.
 void OnWarning(png_structp, png_const_charp) {}
+
+png_voidp OnMalloc(png_structp png, png_alloc_size_t size) {
+  void* memory = std::malloc(size);
+  if (memory == nullptr) static_cast<Reader*>(png_get_mem_ptr(png))->starved = true;
+  return memory;
+}
+
+void OnFree(png_structp, png_voidp memory) { std::free(memory); }
+
+absl::Status Failure(const Reader& reader) {
+  const std::string text = absl::StrCat("PNG: ", reader.message);
+  return reader.starved ? absl::ResourceExhaustedError(text) : absl::DataLossError(text);
+}
 
 void OnRead(png_structp png, png_bytep target, size_t size) {
   Reader* reader = static_cast<Reader*>(png_get_io_ptr(png));
@@ -63,9 +79,7 @@ bool ReadPixels(png_structp png, uint8_t** rows) {
 }
 
 absl::Status Decode(png_structp png, png_infop info, Reader* reader, Image* out) {
-  if (!ReadHeader(png, info, reader)) {
-    return absl::DataLossError(absl::StrCat("PNG: ", reader->message));
-  }
+  if (!ReadHeader(png, info, reader)) return Failure(*reader);
   const int64_t height = png_get_image_height(png, info);
   const int64_t width = png_get_image_width(png, info);
   if (height > kMaxPixels / width) {
@@ -79,18 +93,21 @@ absl::Status Decode(png_structp png, png_infop info, Reader* reader, Image* out)
   out->Reshape({int32_t(height), int32_t(width), 3});
   rows.resize(size_t(height));
   for (int32_t y = 0; y < int32_t(height); ++y) rows[size_t(y)] = out->row(y);
-  if (!ReadPixels(png, rows.data())) {
-    return absl::DataLossError(absl::StrCat("PNG: ", reader->message));
-  }
-  return absl::OkStatus();
+  return ReadPixels(png, rows.data()) ? absl::OkStatus() : Failure(*reader);
 }
 
 }  // namespace
 
+const char* PngVersion() { return png_get_libpng_ver(nullptr); }
+
 absl::Status DecodePng(std::span<const uint8_t> bytes, Image* out) {
   Reader reader{bytes.data(), bytes.size(), {}};
-  png_structp png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &reader, OnError, OnWarning);
-  if (png == nullptr) return absl::InternalError("PNG: libpng has another version than its header");
+  png_structp png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, &reader, OnError, OnWarning,
+                                             &reader, OnMalloc, OnFree);
+  if (png == nullptr) {
+    return reader.starved ? absl::ResourceExhaustedError("PNG: out of memory")
+                          : absl::InternalError("PNG: libpng has another version than its header");
+  }
   png_infop info = png_create_info_struct(png);
   absl::Status status = info == nullptr ? absl::ResourceExhaustedError("PNG: out of memory")
                                         : Decode(png, info, &reader, out);

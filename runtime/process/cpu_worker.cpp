@@ -14,6 +14,7 @@
 #include "runtime/head/member.h"
 #include "runtime/process/membership.h"
 #include "runtime/process/metrics_port.h"
+#include "runtime/process/ready.h"
 
 namespace hetero::process {
 namespace {
@@ -93,6 +94,7 @@ absl::Status RunCpuWorker(const CpuWorkerOptions& options, base::Clock& clock,
   if (!made.ok()) return finish(made.status());
   producer = *std::move(made);
   server->SetProducer(producer.get());
+  member->SetReady(MakeReady(*producer));
   if (metrics) metrics->SetReady();
   log::Info("serving", {{"address", server->address()},
                         {"samples", producer->dataset(job::Split::kTrain).size()}});

@@ -44,6 +44,9 @@ head::Member::Callbacks Membership::MakeCallbacks(
       changed_.NotifyAll();
     }
   };
+  callbacks.on_not_admitted = [](const v1::NotAdmitted& not_admitted) {
+    log::Error("takes no part in the job", {{"reason", not_admitted.reason()}});
+  };
   callbacks.on_refused = [this](const v1::Refused& refused) {
     log::Warning("refused by the head", {{"reason", refused.reason()}});
     {

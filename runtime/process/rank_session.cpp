@@ -13,6 +13,7 @@
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "runtime/process/last_word.h"
+#include "runtime/process/ready.h"
 #include "runtime/process/termination_message.h"
 
 namespace hetero::process {
@@ -89,6 +90,7 @@ class RankSession::PositionedStream : public feed::BatchStream {
   }
   feed::StreamStats stats() const override { return Sum(earlier_, client_->stats()); }
   feed::PlacementState placement() const { return client_->placement(); }
+  std::vector<feed::WorkerFault> TakeFaults() { return client_->TakeFaults(); }
   void SetRoster(const std::vector<feed::WorkerAddress>& roster) { client_->SetRoster(roster); }
   int64_t next() const { return next_; }
 
@@ -142,6 +144,7 @@ absl::Status RankSession::WaitForJob() {
   job_ = manifest.job;
   // Opened while the others are still joining.
   HETERO_ASSIGN_OR_RETURN(producer_, feed::SampleProducer::Create(job_));
+  member_->SetReady(MakeReady(*producer_));
   HETERO_ASSIGN_OR_RETURN(const Membership::OpenGeneration first, NextGeneration(0));
   first_generation_ = first.generation.number();
   HETERO_ASSIGN_OR_RETURN(rank_, RankOf(first.generation, options_.identity.member));
@@ -241,6 +244,7 @@ absl::StatusOr<feed::TicketClient::Options> RankSession::StreamOptions() {
       .byte_budget = std::max(WithinMemory(options_.byte_budget), 2 * batch_bytes),
       .local_threads = options_.local_threads > 0 ? options_.local_threads : threads,
       .local_share = shares ? options_.local_share : feed::LocalShare::kLastResort,
+      .expected = producer_.get(),
       .tls = options_.tls_to(api::kCpuWorkerType)};
   HETERO_RETURN_IF_ERROR(PlaceOperators(spare, shares, &stream));
   return stream;
@@ -281,6 +285,17 @@ void RankSession::AddPlacement(v1::Heartbeat* heartbeat) const {
     out->set_trainer_seconds(entry.trainer_seconds);
     out->set_bytes_in(entry.bytes_in);
     out->set_bytes_out(entry.bytes_out);
+  }
+}
+
+void RankSession::AddFaults(v1::Heartbeat* heartbeat) const {
+  if (batches_ == nullptr) return;
+  for (const feed::WorkerFault& fault : batches_->TakeFaults()) {
+    v1::FaultReport* out = heartbeat->add_faults();
+    out->set_unix_ns(
+        std::chrono::duration_cast<base::Duration>(fault.time.time_since_epoch()).count());
+    out->set_what(base::ToUtf8(fault.what));
+    out->set_recovery_seconds(fault.recovery_seconds.value_or(0));
   }
 }
 
@@ -325,6 +340,7 @@ v1::Heartbeat RankSession::TakeHeartbeat() {
   v1::Heartbeat heartbeat = report_->Take();
   heartbeat.set_broken_generation(broken_generation_);
   AddPlacement(&heartbeat);
+  AddFaults(&heartbeat);
   if (metrics_) metrics_->Update(heartbeat);
   return heartbeat;
 }

@@ -92,6 +92,7 @@ class RankSession {
   // Finds and measures the places where the pipeline may be cut.
   absl::Status PlaceOperators(int spare, bool shares, feed::TicketClient::Options* stream);
   void AddPlacement(v1::Heartbeat* heartbeat) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AddFaults(v1::Heartbeat* heartbeat) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OnRoster(const google::protobuf::RepeatedPtrField<v1::CpuWorker>& workers);
   v1::Heartbeat TakeHeartbeat();
 

@@ -21,7 +21,7 @@ absl::Status Failed(const std::string& path, const char* action) {
 
 }  // namespace
 
-absl::Status ReadFile(const std::string& path, std::vector<uint8_t>* bytes) {
+absl::Status ReadFile(const std::string& path, int64_t limit, std::vector<uint8_t>* bytes) {
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) return Failed(path, "open");
   const auto closer = absl::MakeCleanup([file] { close(file); });
@@ -29,6 +29,10 @@ absl::Status ReadFile(const std::string& path, std::vector<uint8_t>* bytes) {
   if (fstat(file, &info) != 0) return Failed(path, "examine");
   if (!S_ISREG(info.st_mode)) {
     return absl::FailedPreconditionError(absl::StrCat(path, ": not a regular file"));
+  }
+  if (info.st_size > limit) {
+    return absl::DataLossError(absl::StrCat(path, ": ", info.st_size, " bytes; files of more than ",
+                                            limit, " bytes are not read"));
   }
   bytes->resize(static_cast<size_t>(info.st_size));
   size_t filled = 0;

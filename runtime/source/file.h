@@ -10,8 +10,9 @@
 namespace hetero::source {
 
 // Reads the whole of `path` into `*bytes`, reusing its memory. Errors carry the path and the
-// system's reason and are never kDataLoss: a missing or unreadable file is the storage's fault.
-absl::Status ReadFile(const std::string& path, std::vector<uint8_t>* bytes);
+// system's reason. kDataLoss: the file has more than `limit` bytes, of which none was read and for
+// which no memory was asked. Any other error is the storage's fault.
+absl::Status ReadFile(const std::string& path, int64_t limit, std::vector<uint8_t>* bytes);
 
 // Creates `path`, which must not exist, with `bytes`. A full disk is reported here, not later.
 absl::Status WriteFile(const std::string& path, std::span<const uint8_t> bytes);

@@ -35,18 +35,20 @@ bool IsGzip(std::span<const uint8_t> bytes) {
   return bytes.size() >= 2 && bytes[0] == 0x1f && bytes[1] == 0x8b;
 }
 
-absl::Status Gunzip(const std::string& name, std::span<const uint8_t> bytes,
+absl::Status Gunzip(const std::string& name, std::span<const uint8_t> bytes, int64_t limit,
                     std::vector<uint8_t>* out) {
   z_stream stream{};
   if (inflateInit2(&stream, kGzipWindowBits) != Z_OK) {
     return absl::ResourceExhaustedError(absl::StrCat(name, ": no memory to decompress"));
   }
   const auto end = absl::MakeCleanup([&stream] { inflateEnd(&stream); });
-  out->resize(SizeHint(bytes));
+  const auto most = static_cast<size_t>(limit);
+  out->resize(std::min(SizeHint(bytes), most));
   size_t consumed = 0;
   size_t produced = 0;
   while (true) {
-    if (produced == out->size()) out->resize(out->size() * 2);
+    // One byte beyond the limit tells a file that ends there from one that goes on.
+    if (produced == out->size()) out->resize(std::min(out->size() * 2, most) + (produced == most));
     stream.next_in = const_cast<Bytef*>(bytes.data() + consumed);
     stream.avail_in = Chunk(bytes.size() - consumed);
     stream.next_out = out->data() + produced;
@@ -56,6 +58,10 @@ absl::Status Gunzip(const std::string& name, std::span<const uint8_t> bytes,
     const int result = inflate(&stream, Z_NO_FLUSH);
     consumed += in - stream.avail_in;
     produced += room - stream.avail_out;
+    if (produced > most) {
+      return absl::DataLossError(
+          absl::StrCat(name, ": holds more than the ", limit, " bytes that are unpacked"));
+    }
     if (result == Z_STREAM_END) {
       if (consumed == bytes.size()) break;
       if (!IsGzip(bytes.subspan(consumed))) {

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <filesystem>
+#include <new>
 #include <system_error>
 #include <utility>
 
@@ -24,6 +25,8 @@ namespace {
 constexpr uint32_t kMaxSide = 32768;  // count x height x width then fits in 64 bits
 constexpr size_t kImagesHeader = 16;
 constexpr size_t kLabelsHeader = 8;
+// Of one file, unpacked: every process holds the whole set in memory.
+constexpr int64_t kMaxFileBytes = int64_t{8} << 30;
 
 struct IdxFile {
   std::string path;
@@ -84,18 +87,27 @@ absl::Status CheckBody(const IdxFile& file, const FileKind& kind, uint64_t expec
       ": the header promises ", expected, " bytes of ", kind.noun, ", found ", found));
 }
 
+absl::Status LoadBytes(IdxFile* file) {
+  try {
+    HETERO_RETURN_IF_ERROR(ReadFile(file->path, kMaxFileBytes, &file->bytes));
+    if (!IsGzip(file->bytes)) return absl::OkStatus();
+    std::vector<uint8_t> packed = std::move(file->bytes);
+    file->bytes = {};
+    return Gunzip(file->path, packed, kMaxFileBytes, &file->bytes);
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(file->path, ": there is no memory for the whole file, and an IDX set lies in ",
+                     "memory; give each process more, or convert the set to an ImageFolder"));
+  }
+}
+
 absl::StatusOr<IdxFile> Load(const std::string& folder, job::Split split, const FileKind& kind) {
   const std::array<std::string, 4> names = Spellings(split, kind);
   for (const std::string& name : names) {
     IdxFile file{absl::StrCat(folder, "/", name), {}};
     std::error_code ignored;
     if (!std::filesystem::exists(file.path, ignored)) continue;
-    HETERO_RETURN_IF_ERROR(ReadFile(file.path, &file.bytes));
-    if (IsGzip(file.bytes)) {
-      std::vector<uint8_t> packed = std::move(file.bytes);
-      file.bytes = {};
-      HETERO_RETURN_IF_ERROR(Gunzip(file.path, packed, &file.bytes));
-    }
+    HETERO_RETURN_IF_ERROR(LoadBytes(&file));
     HETERO_RETURN_IF_ERROR(CheckMagic(file, kind));
     return file;
   }

@@ -17,7 +17,7 @@ namespace hetero::feed {
 namespace {
 
 constexpr auto kGreeting = std::chrono::seconds(10);
-constexpr std::ptrdiff_t kMostUnclaimed = 64;
+constexpr std::ptrdiff_t kMostUnknown = 64;
 constexpr size_t kMostJoined = 1 << 20;  // bytes of frames that are sent by one call
 
 }  // namespace
@@ -94,19 +94,29 @@ void DataConnections::Accept(int fd) {
     if (it->ended) ended.splice(ended.end(), open_, it);
     it = next;
   }
-  const auto unclaimed =
-      std::count_if(open_.begin(), open_.end(), [](const Open& open) { return !open.claimed; });
-  if (stopping_ || unclaimed >= kMostUnclaimed) {
+  if (stopping_) {
     close(fd);
     return;
   }
+  EvictOldest();
   Open& open = open_.emplace_back();
   open.connection.reset(new DataConnection(fd));
   open.thread = std::jthread([this, &open] { Serve(&open); });
 }
 
-absl::StatusOr<DataConnections::Expected> DataConnections::Greet(DataSocket* socket) {
-  socket->SetTimeout(kGreeting);
+void DataConnections::EvictOldest() {
+  const auto unknown = [](const Open& open) { return !open.known && !open.evicted && !open.ended; };
+  if (std::count_if(open_.begin(), open_.end(), unknown) < kMostUnknown) return;
+  const auto oldest = std::find_if(open_.begin(), open_.end(), unknown);
+  oldest->evicted = true;
+  oldest->connection->Close();
+  changed_.NotifyAll();
+}
+
+absl::StatusOr<DataConnections::Expected> DataConnections::Greet(Open* open) {
+  DataSocket* const socket = &open->connection->socket_;
+  const base::Instant deadline = clock_.Now() + kGreeting;
+  socket->SetDeadline(&clock_, deadline);
   std::array<char, kDataMagic.size()> magic;
   std::array<unsigned char, sizeof(uint64_t)> bytes;
   HETERO_RETURN_IF_ERROR(socket->Read(magic.data(), magic.size()));
@@ -117,19 +127,22 @@ absl::StatusOr<DataConnections::Expected> DataConnections::Greet(DataSocket* soc
   {
     // The offer takes another way than the connection, and may come later.
     const base::MutexLock lock(mutex_);
-    const bool there = changed_.WaitUntil(mutex_, clock_.Now() + kGreeting, {},
-                                          [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-                                            return stopping_ || expected_.count(id) > 0;
-                                          });
-    if (!there || stopping_) {
+    const bool there =
+        changed_.WaitUntil(mutex_, deadline, {}, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+          return stopping_ || open->evicted || expected_.count(id) > 0;
+        });
+    if (!there || stopping_ || open->evicted) {
       return absl::NotFoundError("no stream has offered it");
     }
+    open->known = true;
     expected = std::move(expected_.extract(id).mapped());
   }
   if (!expected.key.empty()) {
     HETERO_RETURN_IF_ERROR(socket->Secure(expected.key, DataSocket::Side::kWorker));
   }
+  socket->SetTimeout(kGreeting);
   HETERO_RETURN_IF_ERROR(socket->Write({{kDataMagic.data(), kDataMagic.size()}}));
+  socket->SetDeadline(nullptr);
   socket->SetTimeout(base::Duration::zero());  // gRPC's pings find out whether the trainer is there
   return expected;
 }
@@ -137,12 +150,8 @@ absl::StatusOr<DataConnections::Expected> DataConnections::Greet(DataSocket* soc
 void DataConnections::Serve(Open* open) {
   base::SetThreadName("feed-data");
   DataConnection& connection = *open->connection;
-  const absl::StatusOr<Expected> expected = Greet(&connection.socket_);
+  const absl::StatusOr<Expected> expected = Greet(open);
   if (expected.ok()) {
-    {
-      const base::MutexLock lock(mutex_);
-      open->claimed = true;
-    }
     expected->callbacks.on_open(open->connection);
     const absl::Status status = connection.SendQueued();
     connection.Close();

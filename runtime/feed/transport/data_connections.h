@@ -54,8 +54,9 @@ class DataConnections {
   void Expect(const DataOffer& offer, Callbacks callbacks);
   void Forget(uint64_t id);
 
-  // Takes over a connection that begins with kDataMagic, none of which was read. One too many, or
-  // one that nobody has offered, is closed.
+  // Takes over a connection that begins with kDataMagic, none of which was read. One that has not
+  // named its offer in time is closed, and the oldest such when there are too many: anybody may
+  // dial, and who has nothing to say must not keep out those who have.
   void Accept(int fd);
 
  private:
@@ -65,7 +66,8 @@ class DataConnections {
   };
   struct Open {
     std::shared_ptr<DataConnection> connection;
-    bool claimed = false;
+    bool known = false;    // it has named an offer, which nobody can guess
+    bool evicted = false;  // given up before that
     bool ended = false;
     std::jthread thread;
   };
@@ -73,7 +75,8 @@ class DataConnections {
   // On the connection's own thread.
   void Serve(Open* open);
   // The stream's side of it, once that has come; waits for a while.
-  absl::StatusOr<Expected> Greet(DataSocket* socket);
+  absl::StatusOr<Expected> Greet(Open* open);
+  void EvictOldest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   base::Clock& clock_;
   base::Mutex mutex_;

@@ -75,9 +75,16 @@ DataReceiver::DataReceiver(std::unique_ptr<DataSocket> socket, const sockaddr_st
 
 DataReceiver::~DataReceiver() { socket_->Shutdown(); }
 
-absl::Status DataReceiver::Open(const sockaddr_storage& address, socklen_t size, bool* dialled) {
+absl::Status DataReceiver::Open(const sockaddr_storage& address, socklen_t size, bool* taken) {
+  *taken = false;
   HETERO_RETURN_IF_ERROR(socket_->Connect(address, size, kConnectTimeout));
-  *dialled = true;
+  const absl::Status status = Greet();
+  // Who closes it has not taken it up: a worker that has answered breaks the stream as well.
+  *taken = !absl::IsUnavailable(status);
+  return status;
+}
+
+absl::Status DataReceiver::Greet() {
   socket_->SetTimeout(kAnswerTimeout);
   std::array<unsigned char, sizeof offer_.id> id;
   for (size_t i = 0; i < id.size(); ++i) id[i] = static_cast<unsigned char>(offer_.id >> (8 * i));
@@ -87,6 +94,7 @@ absl::Status DataReceiver::Open(const sockaddr_storage& address, socklen_t size,
     HETERO_RETURN_IF_ERROR(socket_->Secure(offer_.key, DataSocket::Side::kTrainer));
   }
   socket_->ReadAhead();
+  socket_->SetMostBytes(callbacks_.most_bytes);
   std::array<char, kDataMagic.size()> answer;
   HETERO_RETURN_IF_ERROR(socket_->Read(answer.data(), answer.size()));
   if (answer != kDataMagic) return absl::DataLossError("the data connection begins with noise");
@@ -96,8 +104,8 @@ absl::Status DataReceiver::Open(const sockaddr_storage& address, socklen_t size,
 
 void DataReceiver::Run(const sockaddr_storage& address, socklen_t size) {
   base::SetThreadName("feed-data");
-  bool dialled = false;
-  absl::Status status = Open(address, size, &dialled);
+  bool taken = false;
+  absl::Status status = Open(address, size, &taken);
   if (status.ok()) callbacks_.on_answer();
   while (status.ok()) {
     absl::StatusOr<Frame> frame = ReadFrame(callbacks_.open_memory, socket_.get());
@@ -105,7 +113,7 @@ void DataReceiver::Run(const sockaddr_storage& address, socklen_t size) {
     if (!frame.ok()) break;
     callbacks_.on_frame(*std::move(frame));
   }
-  callbacks_.on_end(status, dialled);
+  callbacks_.on_end(status, taken);
 }
 
 }  // namespace hetero::feed

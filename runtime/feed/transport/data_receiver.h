@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <thread>
@@ -18,9 +20,11 @@ class DataReceiver {
   struct Callbacks {                  // on the receiver's thread, with no lock held
     std::function<void()> on_answer;  // the worker has it: its frames come here from now on
     std::function<void(Frame)> on_frame;
-    // Last: why it ended. Where nobody could be dialled, the worker knows nothing of it.
-    std::function<void(const absl::Status&, bool dialled)> on_end;
+    // Last: why it ended. Unless the worker may have taken it up, all its frames come over the
+    // stream: nobody could be dialled, or the other side closed it before it had answered.
+    std::function<void(const absl::Status&, bool taken)> on_end;
     OpenMemory open_memory = NoMemory;
+    size_t most_bytes = std::numeric_limits<size_t>::max();  // of a frame
   };
   // `peer` as gRPC writes it: "ipv4:10.0.0.7:7080", "ipv6:%5B::1%5D:7080". kInvalidArgument for any
   // other, kUnavailable when the system has no socket to give.
@@ -33,7 +37,8 @@ class DataReceiver {
   DataReceiver(std::unique_ptr<DataSocket> socket, const sockaddr_storage& address, socklen_t size,
                DataOffer offer, Callbacks callbacks);
   void Run(const sockaddr_storage& address, socklen_t size);
-  absl::Status Open(const sockaddr_storage& address, socklen_t size, bool* dialled);
+  absl::Status Open(const sockaddr_storage& address, socklen_t size, bool* taken);
+  absl::Status Greet();
 
   const std::unique_ptr<DataSocket> socket_;
   const DataOffer offer_;

@@ -77,8 +77,7 @@ absl::StatusOr<std::unique_ptr<DataSocket>> DataSocket::Create(int family) {
 
 absl::Status DataSocket::Connect(const sockaddr_storage& address, socklen_t size,
                                  base::Duration timeout) {
-  const int flags = fcntl(fd_, F_GETFL);
-  fcntl(fd_, F_SETFL, flags | O_NONBLOCK);
+  SetBlocking(false);
   if (connect(fd_, reinterpret_cast<const sockaddr*>(&address), size) != 0) {
     if (errno != EINPROGRESS) return Errno("connect");
     pollfd ready = {.fd = fd_, .events = POLLOUT, .revents = 0};
@@ -92,8 +91,13 @@ absl::Status DataSocket::Connect(const sockaddr_storage& address, socklen_t size
     errno = error;
     if (error != 0) return Errno("connect");
   }
-  fcntl(fd_, F_SETFL, flags);
+  SetBlocking(true);
   return absl::OkStatus();
+}
+
+void DataSocket::SetBlocking(bool blocking) const {
+  const int flags = fcntl(fd_, F_GETFL);
+  fcntl(fd_, F_SETFL, blocking ? flags & ~O_NONBLOCK : flags | O_NONBLOCK);
 }
 
 void DataSocket::SetTimeout(base::Duration timeout) {
@@ -101,6 +105,24 @@ void DataSocket::SetTimeout(base::Duration timeout) {
   const timeval value = {.tv_sec = us / 1'000'000, .tv_usec = us % 1'000'000};
   setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &value, sizeof value);
   setsockopt(fd_, SOL_SOCKET, SO_SNDTIMEO, &value, sizeof value);
+}
+
+void DataSocket::SetDeadline(const base::Clock* clock, base::Instant deadline) {
+  clock_ = clock;
+  deadline_ = deadline;
+}
+
+absl::Status DataSocket::WaitFor(short events) const {
+  while (true) {
+    const base::Duration left = deadline_ - clock_->Now();
+    const auto ms = std::chrono::ceil<std::chrono::milliseconds>(left).count();
+    pollfd ready = {.fd = fd_, .events = events, .revents = 0};
+    const int found = ms <= 0 ? 0 : poll(&ready, 1, static_cast<int>(ms));
+    if (found > 0) return absl::OkStatus();
+    if (found < 0 && errno == EINTR) continue;
+    if (found < 0) return Errno("data connection");
+    return absl::DeadlineExceededError("data connection: its greeting took too long");
+  }
 }
 
 SSL_SESSION* DataSocket::KeySession() const {
@@ -162,13 +184,29 @@ absl::Status DataSocket::Secure(const std::string& key, Side side) {
   SSL_set0_rbio(tls_.get(), socket);
   SSL_set0_wbio(tls_.get(), buffer);
   SSL_set_app_data(tls_.get(), this);
-  ERR_clear_error();
-  const int done = side == Side::kWorker ? SSL_accept(tls_.get()) : SSL_connect(tls_.get());
-  if (done != 1) return TlsError("TLS handshake", done);
+  HETERO_RETURN_IF_ERROR(Handshake(side));
   if (SSL_session_reused(tls_.get()) != 1) {
     return absl::UnavailableError("TLS handshake: not with the key of this connection");
   }
   return absl::OkStatus();
+}
+
+absl::Status DataSocket::Handshake(Side side) {
+  if (clock_ != nullptr) SetBlocking(false);
+  absl::Status status;
+  while (status.ok()) {
+    ERR_clear_error();
+    const int done = side == Side::kWorker ? SSL_accept(tls_.get()) : SSL_connect(tls_.get());
+    if (done == 1) break;
+    const int system = errno;
+    const int error = SSL_get_error(tls_.get(), done);
+    const bool waits = error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE;
+    errno = system;
+    status = waits && clock_ != nullptr ? WaitFor(error == SSL_ERROR_WANT_READ ? POLLIN : POLLOUT)
+                                        : TlsError("TLS handshake", done);
+  }
+  if (clock_ != nullptr) SetBlocking(true);
+  return status;
 }
 
 absl::Status DataSocket::TlsError(const char* what, int result) {
@@ -193,7 +231,7 @@ absl::Status DataSocket::TlsError(const char* what, int result) {
 
 void DataSocket::ReadAhead() { ahead_.resize(kAheadBytes); }
 
-size_t DataSocket::left() const { return std::numeric_limits<size_t>::max(); }
+size_t DataSocket::left() const { return most_bytes_; }
 
 absl::StatusOr<size_t> DataSocket::ReadSome(void* out, size_t size) {
   if (tls_ != nullptr) {
@@ -204,6 +242,7 @@ absl::StatusOr<size_t> DataSocket::ReadSome(void* out, size_t size) {
     return got;
   }
   while (true) {
+    if (clock_ != nullptr) HETERO_RETURN_IF_ERROR(WaitFor(POLLIN));
     const ssize_t got = recv(fd_, out, size, 0);
     if (got > 0) return static_cast<size_t>(got);
     if (got == 0) return Closed();

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -51,6 +52,12 @@ class DataSocket : public ByteSource {
   absl::Status Connect(const sockaddr_storage& address, socklen_t size, base::Duration timeout);
   // Of each single read and write from now on; zero: none.
   void SetTimeout(base::Duration timeout);
+  // Of Secure() and, in plain text, of all reads from now on, together, however slowly the bytes
+  // come; without a clock: none. `clock` outlives it.
+  void SetDeadline(const base::Clock* clock, base::Instant deadline = {});
+  // A frame of more is an error before there is memory for it; the largest number there is at
+  // first.
+  void SetMostBytes(size_t most) { most_bytes_ = most; }
   // TLS 1.3 from here on, between two who know `key` and nobody else.
   enum class Side { kTrainer, kWorker };
   absl::Status Secure(const std::string& key, Side side);
@@ -67,8 +74,15 @@ class DataSocket : public ByteSource {
  private:
   absl::StatusOr<size_t> ReadSome(void* out, size_t size);  // at least one byte
   absl::Status TlsError(const char* what, int result);
+  absl::Status Handshake(Side side);
+  // For `events` of poll(), until the deadline.
+  absl::Status WaitFor(short events) const;
+  void SetBlocking(bool blocking) const;
 
   const int fd_;
+  const base::Clock* clock_ = nullptr;  // null: no deadline
+  base::Instant deadline_;
+  size_t most_bytes_ = std::numeric_limits<size_t>::max();
   std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> context_{nullptr, SSL_CTX_free};
   std::unique_ptr<SSL, decltype(&SSL_free)> tls_{nullptr, SSL_free};
   std::string key_;

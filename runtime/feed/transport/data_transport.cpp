@@ -1,5 +1,6 @@
 #include "runtime/feed/transport/data_transport.h"
 
+#include <algorithm>
 #include <random>
 #include <utility>
 
@@ -12,6 +13,10 @@
 
 namespace hetero::feed {
 namespace {
+
+// Of a frame, however small the trainer's budget: no batch is larger than that, but the smallest
+// window has two batches of any size.
+constexpr size_t kLeastLimit = 256 << 20;
 
 class DataTransportReceiver : public BatchReceiver {
  public:
@@ -31,8 +36,9 @@ class DataTransportReceiver : public BatchReceiver {
             context_.peer, offer,
             {.on_answer = callbacks_.on_accepted,
              .on_frame = callbacks_.on_frame,
-             .on_end = [this](const absl::Status& status, bool dialled) { OnEnd(status, dialled); },
-             .open_memory = callbacks_.open_memory}));
+             .on_end = [this](const absl::Status& status, bool taken) { OnEnd(status, taken); },
+             .open_memory = callbacks_.open_memory,
+             .most_bytes = std::max(kLeastLimit, static_cast<size_t>(context_.byte_budget))}));
     request->mutable_data()->set_id(offer.id);
     request->mutable_data()->set_key(offer.key);
     return absl::OkStatus();
@@ -40,9 +46,9 @@ class DataTransportReceiver : public BatchReceiver {
   void End() override { connection_.reset(); }
 
  private:
-  void OnEnd(const absl::Status& status, bool dialled) const {
-    // Whether the worker took it up, and what was lost, nobody can say.
-    if (dialled) return callbacks_.on_broken(status);
+  void OnEnd(const absl::Status& status, bool taken) const {
+    // What was lost nobody can say.
+    if (taken) return callbacks_.on_broken(status);
     log::Info("no data connection to a CPU worker",
               {{"reason", status.message()}, {"peer", context_.peer}});
   }

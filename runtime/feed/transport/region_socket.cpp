@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 #include <string_view>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
@@ -46,6 +47,21 @@ msghdr Message(iovec* text, Control* control) {
   message.msg_control = control->bytes.data();
   message.msg_controllen = control->bytes.size();
   return message;
+}
+
+// All that came with `message`: they are this process's now.
+std::vector<int> FilesOf(msghdr* message) {
+  std::vector<int> files;
+  for (cmsghdr* part = CMSG_FIRSTHDR(message); part != nullptr; part = CMSG_NXTHDR(message, part)) {
+    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
+    const size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (size_t i = 0; i < count; ++i) {
+      int file = -1;
+      std::memcpy(&file, CMSG_DATA(part) + i * sizeof file, sizeof file);
+      files.push_back(file);
+    }
+  }
+  return files;
 }
 
 }  // namespace
@@ -143,13 +159,13 @@ void RegionReceiver::Receive(int connection) {
   msghdr message = Message(&text, &control);
   const ssize_t got = recvmsg(connection, &message, MSG_CMSG_CLOEXEC | MSG_WAITALL);
   if (got < 0) return;
-  const cmsghdr* part = CMSG_FIRSTHDR(&message);
-  if (part == nullptr || part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS ||
-      part->cmsg_len != CMSG_LEN(sizeof(int))) {
+  const std::vector<int> files = FilesOf(&message);
+  if (files.size() != 1) {
+    // Where the system rounds up there is room for two, and whoever it gives is ours to close.
+    for (const int file : files) close(file);
     return;
   }
-  int fd = -1;
-  std::memcpy(&fd, CMSG_DATA(part), sizeof fd);
+  const int fd = files.front();
   absl::StatusOr<std::shared_ptr<SharedRegion>> region =
       SharedRegion::Map(fd, SharedRegion::Side::kWorker);
   if (got != static_cast<ssize_t>(sizeof token) || !region.ok()) {

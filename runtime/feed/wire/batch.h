@@ -23,6 +23,14 @@ struct BadSample {
   std::string reason;  // "train/cat/0004.jpg: premature end of JPEG file"
 };
 
+// A sample that ends the process which reads or transforms it: a bad one, wherever it comes up.
+struct FatalSample {
+  job::Split split = job::Split::kTrain;
+  int64_t id = 0;
+  std::string reason;  // "train/cat/0004.jpg: ended the process that read it (signal 11, ...)"
+  bool operator==(const FatalSample&) const = default;
+};
+
 // Whose memory a slab is, where it is not the heap's. Safe from any thread.
 class SlabOwner {
  public:
@@ -70,9 +78,10 @@ struct Batch {
   std::vector<int64_t> sample_ids;  // [N]; the replacement's id where a sample was bad
   std::vector<uint32_t> crcs;       // [N]; CRC32C of each sample's bytes
   std::vector<BadSample> bad_samples;
-  double work_seconds = 0;  // wall time from first to last sample at the producer
-  double cpu_seconds = 0;   // CPU time spent on it
-  std::string producer;     // "cpu/0", or "local"
+  std::vector<FatalSample> fatal;  // found while this batch was produced
+  double work_seconds = 0;         // wall time from first to last sample at the producer
+  double cpu_seconds = 0;          // CPU time spent on it
+  std::string producer;            // "cpu/0", or "local"
 
   int64_t count() const { return static_cast<int64_t>(labels.size()); }
 };

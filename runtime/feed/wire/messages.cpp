@@ -40,6 +40,18 @@ void ToProto(const Ticket& ticket, v1::Ticket* out) {
   out->set_first_slot(ticket.slots.first);
   out->set_count(ticket.slots.count);
   out->set_left_to_trainer(ticket.left_to_trainer);
+  out->set_guarded(ticket.guarded);
+}
+
+void ToProto(const FatalSample& sample, v1::FatalSample* out) {
+  out->set_split(sample.split == job::Split::kTrain ? v1::TRAIN : v1::VALIDATION);
+  out->set_sample_id(sample.id);
+  out->set_reason(base::ToUtf8(sample.reason, kMaxErrorText));
+}
+
+FatalSample FromProto(const v1::FatalSample& sample) {
+  return {sample.split() == v1::VALIDATION ? job::Split::kValidation : job::Split::kTrain,
+          sample.sample_id(), sample.reason()};
 }
 
 absl::StatusOr<Ticket> FromProto(const v1::Ticket& ticket) {
@@ -55,7 +67,8 @@ absl::StatusOr<Ticket> FromProto(const v1::Ticket& ticket) {
                 ticket.epoch(),
                 ticket.step(),
                 {ticket.first_slot(), ticket.count()},
-                ticket.left_to_trainer()};
+                ticket.left_to_trainer(),
+                ticket.guarded()};
 }
 
 grpc::Slice HeaderSlice(const v1::FrameHeader& header) {
@@ -92,6 +105,7 @@ v1::FrameHeader BatchHeader(const Batch& batch) {
     out->set_replacement_id(bad.replacement_id);
     out->set_reason(base::ToUtf8(bad.reason, kMaxErrorText));
   }
+  for (const FatalSample& fatal : batch.fatal) ToProto(fatal, header.add_fatal());
   header.set_batch_crc32c(BatchCrc(batch));
   header.set_work_seconds(batch.work_seconds);
   header.set_cpu_seconds(batch.cpu_seconds);
@@ -148,6 +162,7 @@ absl::StatusOr<Frame> DecodeBatch(const v1::FrameHeader& header, Frame frame,
   for (const v1::BadSample& bad : header.bad_samples()) {
     batch->bad_samples.push_back({bad.slot(), bad.sample_id(), bad.replacement_id(), bad.reason()});
   }
+  for (const v1::FatalSample& fatal : header.fatal()) batch->fatal.push_back(FromProto(fatal));
   batch->work_seconds = header.work_seconds();
   batch->cpu_seconds = header.cpu_seconds();
 
@@ -230,6 +245,7 @@ grpc::ByteBuffer EncodeRequest(const TicketRequest& request, const v1::TicketReq
   if (offers != nullptr) proto = *offers;
   for (const Ticket& ticket : request.issue) ToProto(ticket, proto.add_issue());
   proto.mutable_cancel()->Assign(request.cancel.begin(), request.cancel.end());
+  for (const FatalSample& fatal : request.fatal) ToProto(fatal, proto.add_fatal());
   const grpc::Slice slice(proto.SerializeAsString());
   return grpc::ByteBuffer(&slice, 1);
 }
@@ -250,6 +266,7 @@ absl::StatusOr<TicketRequest> DecodeRequest(const grpc::ByteBuffer& buffer,
     request.issue.push_back(*issued);
   }
   request.cancel.assign(offers->cancel().begin(), offers->cancel().end());
+  for (const v1::FatalSample& fatal : offers->fatal()) request.fatal.push_back(FromProto(fatal));
   return request;
 }
 

@@ -28,6 +28,7 @@ inline constexpr char kStreamMethod[] = "/hetero.v1.Feed/Stream";
 struct TicketRequest {
   std::vector<Ticket> issue;
   std::vector<int64_t> cancel;  // ticket ids
+  std::vector<FatalSample> fatal;
 };
 // `offers`: what transports have to say (BatchReceiver::Offer), in fields of their own; null:
 // nothing.

@@ -18,6 +18,8 @@ struct Ticket {
   job::SlotRange slots;
   // Entries at the end of the pipeline's uint8 part that the worker leaves to the trainer.
   int32_t left_to_trainer = 0;
+  // Processes that had begun it have ended: its samples are produced in child processes.
+  bool guarded = false;
   bool operator==(const Ticket&) const = default;
 };
 

@@ -58,7 +58,14 @@ absl::StatusOr<CheckpointManifest> ReadManifest(const std::string& folder) {
 absl::Status ReadFiles(const std::string& folder, const CheckpointManifest& manifest,
                        std::map<std::string, std::string>& files) {
   for (const CheckpointFile& file : manifest.files) {
-    absl::StatusOr<std::string> bytes = base::ReadFile(Join(folder, file.name));
+    // Looked at before memory is asked for: a file that was made longer is damaged.
+    std::error_code error;
+    const auto size = static_cast<int64_t>(fs::file_size(Join(folder, file.name), error));
+    if (!error && size != file.bytes) {
+      return absl::DataLossError(
+          absl::StrCat(file.name, " has ", size, " bytes instead of ", file.bytes));
+    }
+    absl::StatusOr<std::string> bytes = base::ReadFile(Join(folder, file.name), file.bytes);
     if (absl::IsNotFound(bytes.status())) {
       return absl::DataLossError(absl::StrCat(file.name, " is missing"));
     }

@@ -22,6 +22,8 @@ constexpr std::pair<TensorType, torch::ScalarType> kElementTypes[] = {
     {TensorType::kFloat64, torch::kFloat64},   {TensorType::kFloat16, torch::kFloat16},
     {TensorType::kBfloat16, torch::kBFloat16}, {TensorType::kBool, torch::kBool}};
 
+constexpr int64_t kWidestElement = 8;  // bytes
+
 std::string ShapeText(const std::vector<int64_t>& shape) {
   return absl::StrCat("[", absl::StrJoin(shape, ", "), "]");
 }
@@ -59,8 +61,10 @@ torch::Tensor ViewOf(const feed::Tensor& stored) {
 }  // namespace
 
 absl::Status LoadWeights(Model& model, const std::string& path) {
-  HETERO_ASSIGN_OR_RETURN(const feed::SafetensorsFile file, feed::ReadSafetensors(path));
   const NamedTensors tensors = ModelTensors(model);
+  int64_t limit = feed::kMaxSafetensorsHeader;
+  for (const auto& [name, tensor] : tensors) limit += tensor.numel() * kWidestElement;
+  HETERO_ASSIGN_OR_RETURN(const feed::SafetensorsFile file, feed::ReadSafetensors(path, limit));
   Differences differences;
   std::map<std::string, const feed::Tensor*> unused;
   for (const auto& [name, stored] : file.tensors) unused[name] = &stored;

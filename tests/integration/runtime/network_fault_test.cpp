@@ -62,6 +62,19 @@ TEST_F(NetworkFaultTest, SlowReader) {
   ExpectTheUndisturbedStream();
 }
 
+// A ping's answer comes behind the batches that are on their way.
+TEST_F(NetworkFaultTest, ASlowLinkIsNotTakenForADeadOne) {
+  transports_ = {feed::EveryTransport().back()};  // gRPC alone
+  for (const auto& proxy : proxies_) proxy->SetRate(200'000);
+  StartClient();
+  ASSERT_NO_FATAL_FAILURE(Take(120));  // 33 s
+  for (const auto& proxy : proxies_) {
+    EXPECT_EQ(proxy->connections(), 1);
+    proxy->SetRate(0);
+  }
+  ExpectTheUndisturbedStream();
+}
+
 TEST_P(TransportFaultTest, ConnectionsThatBreakAgainAndAgain) {
   StartClient();
   for (int i = 0; i < 15; ++i) {

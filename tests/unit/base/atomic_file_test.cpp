@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <filesystem>
@@ -39,6 +40,18 @@ TEST(AtomicFileTest, MissingFileIsNotFoundByPath) {
   EXPECT_TRUE(absl::IsNotFound(bytes.status()));
   EXPECT_THAT(bytes.status().message(), HasSubstr("/no/such/file"));
   EXPECT_THAT(bytes.status().message(), HasSubstr("No such file"));
+}
+
+TEST(AtomicFileTest, ASparseFileOf300GigabytesTakesNoMemory) {
+  const testing::TemporaryFolder folder;
+  const std::string path = folder / "job.yaml";
+  ASSERT_TRUE(WriteFileAtomically(path, "kind: job").ok());
+  EXPECT_EQ(*ReadFile(path, 9), "kind: job");
+  EXPECT_TRUE(absl::IsOutOfRange(ReadFile(path, 8).status()));
+  ASSERT_EQ(truncate(path.c_str(), int64_t{300} << 30), 0);
+  const absl::Status status = ReadFile(path).status();
+  EXPECT_TRUE(absl::IsOutOfRange(status)) << status;
+  EXPECT_THAT(status.message(), HasSubstr(path + ": it has 322122547200 bytes"));
 }
 
 TEST(AtomicFileTest, MissingFolderIsNamed) {

@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 #include <deque>
 #include <functional>
 #include <future>
+#include <limits>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -20,6 +22,7 @@
 #include <vector>
 
 #include "base/crc32c.h"
+#include "base/fake_clock.h"
 #include "runtime/feed/feed_listener.h"
 #include "runtime/feed/transport/data_connections.h"
 #include "runtime/feed/transport/data_receiver.h"
@@ -87,9 +90,10 @@ class DataConnectionTest : public ::testing::Test {
                                                if (frames_.size() == wanted_) all_.set_value();
                                              },
                                          .on_end =
-                                             [this](const absl::Status& status, bool dialled) {
-                                               ended_.set_value({status, dialled});
-                                             }});
+                                             [this](const absl::Status& status, bool taken) {
+                                               ended_.set_value({status, taken});
+                                             },
+                                         .most_bytes = most_bytes_});
     ASSERT_TRUE(receiver.ok()) << receiver.status();
     receiver_ = *std::move(receiver);
   }
@@ -119,9 +123,9 @@ class DataConnectionTest : public ::testing::Test {
     connection->Send(&frames);
     ASSERT_EQ(all_.get_future().wait_for(kDeadline), std::future_status::ready);
     connection->Close();
-    const auto [status, dialled] = Ended();
+    const auto [status, taken] = Ended();
     EXPECT_TRUE(absl::IsUnavailable(status)) << status;
-    EXPECT_TRUE(dialled);
+    EXPECT_TRUE(taken);
     EXPECT_EQ(answers_, 1);
     EXPECT_EQ(frames_[0].kind, Frame::Kind::kStarted);
     ASSERT_EQ(frames_[2].kind, Frame::Kind::kBatch);
@@ -137,6 +141,7 @@ class DataConnectionTest : public ::testing::Test {
   }
 
   const size_t wanted_ = 5;
+  size_t most_bytes_ = std::numeric_limits<size_t>::max();
   std::promise<std::shared_ptr<DataConnection>> opened_;
   std::promise<absl::Status> broken_;
   std::promise<std::pair<absl::Status, bool>> ended_;
@@ -166,9 +171,9 @@ TEST_F(DataConnectionTest, OfferMayComeAfterTheConnection) {
 TEST_F(DataConnectionTest, WhoDoesNotKnowTheKeyIsRefused) {
   Expect({.id = 9, .key = NewDataKey()});
   Dial(Peer(), {.id = 9, .key = NewDataKey()});
-  const auto [status, dialled] = Ended();
+  const auto [status, taken] = Ended();
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
-  EXPECT_TRUE(dialled);
+  EXPECT_FALSE(taken);
   EXPECT_EQ(opened_.get_future().wait_for(seconds(0)), std::future_status::timeout);
 }
 
@@ -209,27 +214,101 @@ TEST_F(DataConnectionTest, WorkerHearsThatTheTrainerHasGone) {
   EXPECT_TRUE(absl::IsUnavailable(broken.get()));
 }
 
-TEST_F(DataConnectionTest, NobodyThereIsNotDialled) {
+TEST_F(DataConnectionTest, NobodyThereHasNotTakenItUp) {
   const int port = listener_->port();
   listener_.reset();
   Dial("ipv4:127.0.0.1:" + std::to_string(port), {.id = 11, .key = ""});
-  const auto [status, dialled] = Ended();
+  const auto [status, taken] = Ended();
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
-  EXPECT_FALSE(dialled);
+  EXPECT_FALSE(taken);
 }
 
 // Such as a worker of another version, which takes the connection for a damaged one of gRPC's.
-TEST_F(DataConnectionTest, ClosedWithoutAnAnswerIsSaid) {
+TEST_F(DataConnectionTest, ClosedWithoutAnAnswerWasNotTakenUp) {
   listener_.reset();
   auto listener = FeedListener::Bind("127.0.0.1:0", base::Clock::Real());
   ASSERT_TRUE(listener.ok());
   listener_ = *std::move(listener);
   Listen([](int connection) { close(connection); });
   Dial(Peer(), {.id = 12, .key = ""});
-  const auto [status, dialled] = Ended();
+  const auto [status, taken] = Ended();
   EXPECT_FALSE(status.ok());
-  EXPECT_TRUE(dialled);
+  EXPECT_FALSE(taken);
   EXPECT_EQ(answers_, 0);
+}
+
+// Anybody may dial a worker's port, and say a byte now and then.
+class Drippers {
+ public:
+  // `count` connections that have said the first bytes of a greeting.
+  Drippers(int port, int count) {
+    for (int i = 0; i < count; ++i) {
+      const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+      sockaddr_in address = {};
+      address.sin_family = AF_INET;
+      address.sin_port = htons(static_cast<uint16_t>(port));
+      address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+      EXPECT_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+      EXPECT_EQ(write(fd, kDataMagic.data(), kDataMagic.size()),
+                static_cast<ssize_t>(kDataMagic.size()));
+      fds_.push_back(fd);
+    }
+  }
+  ~Drippers() {
+    for (const int fd : fds_) close(fd);
+  }
+  Drippers(const Drippers&) = delete;
+  Drippers& operator=(const Drippers&) = delete;
+
+  int first() const { return fds_.front(); }
+
+ private:
+  std::vector<int> fds_;
+};
+
+TEST_F(DataConnectionTest, ManyWhoSayNothingMoreKeepNobodyOut) {
+  const Drippers drippers(listener_->port(), 200);
+  const DataOffer offer{.id = 13, .key = NewDataKey()};
+  Expect(offer);
+  Dial(Peer(), offer);
+  EXPECT_NE(Opened(), nullptr);
+  char byte = 0;
+  EXPECT_LE(read(drippers.first(), &byte, 1), 0);  // the oldest were given up
+}
+
+TEST(DataConnections, OneWhoDripsItsGreetingHasOneDeadlineForAllOfIt) {
+  base::FakeClock clock;
+  DataConnections connections(clock);
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+  connections.Accept(ends[0]);
+  const std::string greeting(kDataMagic.data(), kDataMagic.size());
+  // Each byte in time, all of them not.
+  ssize_t sent = 1;
+  for (int i = 0; i < 12 && sent == 1; ++i) {
+    sent = send(ends[1], &greeting[static_cast<size_t>(i) % greeting.size()], 1, MSG_NOSIGNAL);
+    clock.Advance(seconds(2));
+  }
+  pollfd closed = {.fd = ends[1], .events = POLLIN, .revents = 0};
+  EXPECT_EQ(poll(&closed, 1, 20'000), 1);
+  char byte = 0;
+  EXPECT_LE(read(ends[1], &byte, 1), 0);
+  close(ends[1]);
+}
+
+TEST_F(DataConnectionTest, AFrameOfMoreThanTheBudgetEndsTheConnectionBeforeThereIsMemoryForIt) {
+  const DataOffer offer{.id = 14, .key = ""};
+  Expect(offer);
+  most_bytes_ = 10'000;
+  Dial(Peer(), offer);
+  const std::shared_ptr<DataConnection> connection = Opened();
+  ASSERT_NE(connection, nullptr);
+  std::deque<grpc::ByteBuffer> frames = {BatchFrame(1, 100), BatchFrame(2, 2000)};
+  connection->Send(&frames);
+  const auto [status, taken] = Ended();
+  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  EXPECT_TRUE(taken);
+  EXPECT_EQ(frames_.size(), 1u);
 }
 
 TEST_F(DataConnectionTest, WaitingOnesEndWithTheWorker) {

@@ -51,8 +51,8 @@ class Race {
   base::Instant Now() const { return base::Instant(milliseconds(100'000 + now_)); }
 
   void Perform(const Window::Actions& actions) {
-    for (const auto& [id, ticket] : actions.cancel) std::erase(queues_[id], ticket);
-    for (const auto& [id, ticket] : actions.issue) queues_[id].push_back(ticket);
+    for (const auto& [id, ticket, guarded] : actions.cancel) std::erase(queues_[id], ticket);
+    for (const auto& [id, ticket, guarded] : actions.issue) queues_[id].push_back(ticket);
   }
 
   // As TicketClient does it.

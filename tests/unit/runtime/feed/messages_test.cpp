@@ -64,6 +64,21 @@ TEST(MessagesTest, BatchSurvivesTheTrip) {
   EXPECT_EQ(reinterpret_cast<uintptr_t>(frame->batch->images.data()) % 64, 0u);
 }
 
+TEST(MessagesTest, FatalSamplesAndGuardsSurviveTheTripBothWays) {
+  const FatalSample fatal{job::Split::kValidation, 17, "17.jpg: signal 11"};
+  std::unique_ptr<Batch> batch = MakeBatch();
+  batch->ticket.guarded = true;
+  batch->fatal = {fatal};
+  absl::StatusOr<Frame> frame = DecodeFrame(EncodeBatch(std::move(batch)));
+  ASSERT_TRUE(frame.ok()) << frame.status();
+  EXPECT_TRUE(frame->ticket.guarded);
+  EXPECT_EQ(frame->batch->fatal, std::vector<FatalSample>{fatal});
+  v1::TicketRequest offers;
+  const auto request = DecodeRequest(EncodeRequest({.fatal = {fatal}}), &offers);
+  ASSERT_TRUE(request.ok());
+  EXPECT_EQ(request->fatal, std::vector<FatalSample>{fatal});
+}
+
 TEST(MessagesTest, TensorBytesAreBorrowed) {
   std::unique_ptr<Batch> batch = MakeBatch();
   const uint8_t* data = batch->images.data();

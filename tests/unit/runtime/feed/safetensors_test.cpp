@@ -17,6 +17,16 @@ absl::StatusOr<SafetensorsFile> Parse(const std::string& header, const std::stri
   return ParseSafetensors("weights", FileOf(header, data));
 }
 
+TEST(Safetensors, AHeaderLongerThanTheReferenceReadsIsRefusedBeforeItIsParsed) {
+  std::string file(8 + kMaxSafetensorsHeader + 1, ' ');
+  for (size_t i = 0; i < 8; ++i) {
+    file[i] = static_cast<char>(static_cast<uint64_t>(kMaxSafetensorsHeader + 1) >> (8 * i));
+  }
+  const absl::Status status = ParseSafetensors("weights", file).status();
+  EXPECT_TRUE(absl::IsDataLoss(status));
+  EXPECT_NE(status.message().find("at most 100000000 are read"), std::string::npos) << status;
+}
+
 TEST(Safetensors, SidesThatNoTensorHasAreRefused) {
   for (const char* shape :
        {"[0,18446744073709551615]", "[9223372036854775808,0]", "[-1]", "[1.0]"}) {

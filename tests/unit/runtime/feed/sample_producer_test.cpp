@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <map>
 #include <utility>
 
@@ -112,6 +113,46 @@ TEST_F(SampleProducerTest, StorageErrorsAreRetriedThreeTimesAndNeverReplaced) {
   data_->failures[IdAt(5)] = 4;
   EXPECT_TRUE(absl::IsUnavailable(producer_->Produce(&batch, 0, &bad)));
   EXPECT_FALSE(bad.has_value());
+}
+
+// A worker that sees other data has another order: samples would be missing or come twice,
+// silently.
+TEST_F(SampleProducerTest, BatchesOfAnotherOrderOrShapeAreRefused) {
+  data_->bad_bytes = IdAt(6);
+  Batch good = producer_->Allocate(ticket_, NewSlab);
+  for (int64_t i = 0; i < good.count(); ++i) {
+    std::optional<BadSample> bad;
+    ASSERT_TRUE(producer_->Produce(&good, i, &bad).ok());
+    if (bad) good.bad_samples.push_back(*bad);
+  }
+  ASSERT_EQ(good.bad_samples.size(), 1u);
+  EXPECT_TRUE(producer_->CheckBatch(good).ok()) << producer_->CheckBatch(good);
+
+  const auto refused = [&](const std::function<void(Batch*)>& change) {
+    Batch batch = producer_->Allocate(ticket_, NewSlab);
+    batch.sample_ids = good.sample_ids;
+    batch.labels = good.labels;
+    batch.bad_samples = good.bad_samples;
+    change(&batch);
+    const absl::Status status = producer_->CheckBatch(batch);
+    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+    return std::string(status.message());
+  };
+  const std::string other = refused([&](Batch* b) { b->sample_ids[0] = IdAt(9); });
+  EXPECT_NE(other.find("where slot 5 of epoch 3 has sample " + std::to_string(IdAt(5)) + " of 20"),
+            std::string::npos)
+      << other;
+  refused([](Batch* b) { b->bad_samples.clear(); });
+  refused([&](Batch* b) { b->bad_samples[0].sample_id = IdAt(5); });
+  refused([](Batch* b) { b->labels[1] = 4; });
+  refused([](Batch* b) { b->labels[1] = -1; });
+  refused([](Batch* b) { b->shape.height = 3; });
+  refused([](Batch* b) { b->ticket.left_to_trainer = 7; });
+}
+
+TEST_F(SampleProducerTest, TheLibrariesThatDecidePixelsAreNamed) {
+  EXPECT_FALSE(producer_->environment().at("libjpeg-turbo").empty());
+  EXPECT_FALSE(producer_->environment().at("libpng").empty());
 }
 
 TEST_F(SampleProducerTest, TicketsFromTheNetworkAreChecked) {

@@ -5,6 +5,7 @@
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -257,6 +258,39 @@ TEST_F(RegionSocketTest, RegionArrivesAndIsTakenOnce) {
   EXPECT_TRUE(Holds(Pass({*region, worker}, 16 * kKiB, 3), 3));
   EXPECT_EQ(receiver->Take((*region)->token()), nullptr);
   EXPECT_EQ(receiver->Take(1), nullptr);
+}
+
+TEST_F(RegionSocketTest, AMessageWithTwoFilesLeavesNoneOpen) {
+  const auto receiver = RegionReceiver::Start(path_);
+  ASSERT_NE(receiver, nullptr);
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  path_.copy(address.sun_path, path_.size());
+  ASSERT_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  uint64_t token = 5;
+  iovec text = {.iov_base = &token, .iov_len = sizeof token};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(2 * sizeof(int))> control = {};
+  msghdr message = {};
+  message.msg_iov = &text;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  cmsghdr* part = CMSG_FIRSTHDR(&message);
+  part->cmsg_level = SOL_SOCKET;
+  part->cmsg_type = SCM_RIGHTS;
+  part->cmsg_len = CMSG_LEN(2 * sizeof(int));
+  const std::array<int, 2> files = {ends[1], ends[1]};
+  std::memcpy(CMSG_DATA(part), files.data(), sizeof files);
+  ASSERT_EQ(sendmsg(fd, &message, MSG_NOSIGNAL), static_cast<ssize_t>(sizeof token));
+  close(ends[1]);
+  pollfd over = {.fd = ends[0], .events = POLLIN, .revents = 0};
+  EXPECT_EQ(poll(&over, 1, 10'000), 1);  // every other end is closed
+  close(ends[0]);
+  close(fd);
+  EXPECT_EQ(receiver->Take(token), nullptr);
 }
 
 TEST_F(RegionSocketTest, NobodyThereIsAnError) {

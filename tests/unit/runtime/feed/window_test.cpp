@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <vector>
 
@@ -143,6 +144,190 @@ TEST(WindowTest, TicketFailsAfterThreeAttemptsOnDifferentProducers) {
   EXPECT_THAT(window.Apply(Window::Failed{0, 0, error}, At(3)).issue, IsEmpty());
   EXPECT_EQ(window.head_state(), Window::HeadState::kFailed);
   EXPECT_EQ(window.head_error(), error);
+}
+
+TEST(WindowTest, ATicketWhoseProducersEndedIsIssuedGuardedAndOthersAreNot) {
+  Window window({.tickets = 4, .byte_budget = 4, .batch_bytes = 1});
+  BringUp(&window, 1);
+  window.Apply(Window::Started{1, 0}, At(1));
+  window.Apply(Window::StreamDown{1}, At(2));
+  window.Apply(Window::WorkerRemoved{1}, At(2));
+  window.Apply(Window::WorkerAdded{2}, At(3));
+  // One end may have any cause.
+  EXPECT_THAT(window.Apply(Window::StreamUp{2}, At(3)).issue, ElementsAre(A{2, 0}, A{2, 1}));
+  window.Apply(Window::Started{2, 0}, At(4));
+  window.Apply(Window::WorkerRemoved{2}, At(5));
+  window.Apply(Window::WorkerAdded{3}, At(6));
+  EXPECT_THAT(window.Apply(Window::StreamUp{3}, At(6)).issue, ElementsAre(A{3, 0, true}, A{3, 1}));
+  // Once a sample was found that ends processes, a first end is suspicious.
+  window.Apply(Window::Started{3, 0}, At(7));
+  window.Apply(Window::Arrived{.producer = 3, .ticket = 0, .fatal = true}, At(8));
+  window.Apply(Window::Started{3, 1}, At(9));
+  window.Apply(Window::WorkerRemoved{3}, At(10));
+  window.Apply(Window::WorkerAdded{4}, At(11));
+  EXPECT_THAT(window.Apply(Window::StreamUp{4}, At(11)).issue, Contains(A{4, 1, true}));
+}
+
+TEST(WindowTest, OwnCoresServeNoChargedTicketUnguarded) {
+  Window window(
+      {.tickets = 4, .byte_budget = 4, .batch_bytes = 1, .local = Window::Local::kLastResort});
+  window.Apply(Window::WorkerAdded{1}, At(0));
+  window.Apply(Window::StreamUp{1}, At(0));
+  window.Apply(Window::Arrived{0, 0}, At(1));
+  window.Apply(Window::Arrived{0, 1}, At(1));
+  window.Apply(Window::Started{1, 2}, At(2));
+  EXPECT_THAT(window.Apply(Window::StreamDown{1}, At(3)).issue,
+              ElementsAre(A{0, 2, true}, A{0, 3}));
+}
+
+TEST(WindowTest, AWorkerThatWasOnlyOutOfReachIsNoReasonToGuard) {
+  Window window({.tickets = 4, .byte_budget = 4, .batch_bytes = 1});
+  BringUp(&window, 1);
+  for (int i = 0; i < 5; ++i) {
+    window.Apply(Window::Started{1, 0}, At(10 * i + 1));
+    window.Apply(Window::StreamDown{1}, At(10 * i + 2));
+    EXPECT_THAT(window.Apply(Window::StreamUp{1}, At(10 * i + 3)).issue,
+                ElementsAre(A{1, 0}, A{1, 1}));
+  }
+}
+
+TEST(WindowTest, ProducersWithoutMemoryForATicketMakeItGuarded) {
+  Window window({.tickets = 1, .byte_budget = 4, .batch_bytes = 1});
+  BringUp(&window, 3);
+  const absl::Status error = absl::ResourceExhaustedError("8.jpg: there is no memory");
+  EXPECT_THAT(window.Apply(Window::Failed{1, 0, error}, At(1)).issue, ElementsAre(A{2, 0}));
+  EXPECT_THAT(window.Apply(Window::Failed{2, 0, error}, At(2)).issue, ElementsAre(A{3, 0, true}));
+}
+
+TEST(WindowTest, ATicketThatEndsProcessesInSpiteOfItsGuardFails) {
+  Window window({.tickets = 1, .byte_budget = 4, .batch_bytes = 1});
+  ProducerId id = 0;
+  while (window.head_state() == Window::HeadState::kWaiting && id < 100) {
+    ++id;
+    window.Apply(Window::WorkerAdded{id}, At(id));
+    window.Apply(Window::StreamUp{id}, At(id));
+    window.Apply(Window::Started{id, 0}, At(id));
+    window.Apply(Window::WorkerRemoved{id}, At(id));
+  }
+  EXPECT_EQ(id, Window::kMostCharges);
+  EXPECT_TRUE(absl::IsAborted(window.head_error())) << window.head_error();
+}
+
+// Serves what a window issues: the first `stale` of eight workers fail everything at once, the
+// others take 10 ms each.
+struct StaleMounts {
+  explicit StaleMounts(ProducerId stale, int64_t tickets)
+      : stale_workers(stale), window({.tickets = tickets, .byte_budget = 32, .batch_bytes = 1}) {
+    for (ProducerId id = 1; id <= 8; ++id) {
+      Apply(Window::WorkerAdded{id});
+      Apply(Window::StreamUp{id});
+    }
+  }
+  void Apply(const Window::Event& event) {
+    const Window::Actions actions = window.Apply(event, At(now));
+    for (const auto& cancel : actions.cancel) std::erase(queues[cancel.producer], cancel.ticket);
+    for (const auto& issue : actions.issue) queues[issue.producer].push_back(issue.ticket);
+    for (const auto& one : actions.quarantined) quarantined.push_back(one.producer);
+    for (const ProducerId id : actions.recovered) recovered.push_back(id);
+  }
+  void RunFor(int64_t ms) {
+    for (const int64_t end = now + ms; now < end && window.head_state() != State::kFailed; ++now) {
+      if (window.head_state() == State::kEnd) return;
+      for (ProducerId id = 1; id <= 8; ++id) {
+        if (queues[id].empty()) continue;
+        const int64_t ticket = queues[id].front();
+        if (id <= stale_workers) {
+          queues[id].erase(queues[id].begin());
+          ++failures;
+          Apply(Window::Failed{id, ticket, absl::NotFoundError("stale file handle")});
+        } else if (now % 10 == 0) {
+          queues[id].erase(queues[id].begin());
+          Apply(Window::Started{id, ticket});
+          Apply(Window::Arrived{.producer = id, .ticket = ticket, .bytes = 1});
+        }
+      }
+      while (window.head_state() == State::kFilled) Apply(Window::Consumed{});
+      if (now % 25 == 0) Apply(Window::Tick{});
+    }
+  }
+
+  using State = Window::HeadState;
+  ProducerId stale_workers;
+  int64_t now = 1;
+  int64_t failures = 0;
+  std::map<ProducerId, std::vector<int64_t>> queues;
+  std::vector<ProducerId> quarantined, recovered;
+  Window window;
+};
+
+TEST(WindowTest, WorkersThatFailFastDoNotAttractTheWorkAndFailNoJob) {
+  StaleMounts job(3, 4000);
+  job.RunFor(60'000);
+  EXPECT_EQ(job.window.head_state(), Window::HeadState::kEnd) << job.window.head_error();
+  // Three before each first quarantine, then one a trial: after 1, 2, 4, 8 s.
+  EXPECT_LE(job.failures, 3 * (3 + 5));
+  EXPECT_THAT(job.quarantined, ::testing::UnorderedElementsAre(1, 2, 3));
+  EXPECT_THAT(job.recovered, IsEmpty());
+}
+
+TEST(WindowTest, AWorkerWhoseMountIsBackLeavesItsQuarantine) {
+  StaleMounts job(1, 100'000);
+  job.RunFor(500);
+  EXPECT_THAT(job.quarantined, ElementsAre(1));
+  EXPECT_EQ(job.window.outstanding(1), 0);
+  job.stale_workers = 0;
+  job.RunFor(1500);
+  EXPECT_THAT(job.recovered, ElementsAre(1));
+  EXPECT_GE(job.window.outstanding(1), 1);
+}
+
+TEST(WindowTest, WhereEverybodyFailsTheJobFailsAtOnceWithTheReason) {
+  StaleMounts job(8, 100);
+  job.RunFor(1000);
+  EXPECT_EQ(job.window.head_state(), Window::HeadState::kFailed);
+  EXPECT_EQ(job.window.head_error().message(), "stale file handle");
+  EXPECT_LT(job.now, 100);
+}
+
+TEST(WindowTest, OwnCoresTryATicketBeforeItFails) {
+  Window window(
+      {.tickets = 1, .byte_budget = 2, .batch_bytes = 1, .local = Window::Local::kLastResort});
+  for (ProducerId id = 1; id <= 5; ++id) {
+    window.Apply(Window::WorkerAdded{id}, At(0));
+    window.Apply(Window::StreamUp{id}, At(0));
+  }
+  const absl::Status error = absl::NotFoundError("no such file");
+  // It went to the own cores first, when nobody was there.
+  EXPECT_THAT(window.Apply(Window::Failed{0, 0, error}, At(1)).issue, ElementsAre(A{1, 0}));
+  for (ProducerId id = 1; id < 5; ++id) {
+    EXPECT_THAT(window.Apply(Window::Failed{id, 0, error}, At(1 + id)).issue,
+                ElementsAre(A{id + 1, 0}));
+    EXPECT_EQ(window.head_state(), Window::HeadState::kWaiting);
+  }
+  EXPECT_THAT(window.Apply(Window::Failed{5, 0, error}, At(7)).issue, IsEmpty());
+  EXPECT_EQ(window.head_state(), Window::HeadState::kFailed);
+}
+
+TEST(WindowTest, AFileThatNobodyCanReadFailsAfterThreeWhoDeliverOthers) {
+  Window window({.tickets = 100, .byte_budget = 100, .batch_bytes = 1});
+  std::vector<A> issued = BringUp(&window, 8).issue;
+  int failures = 0;
+  int64_t now = 0;
+  while (window.head_state() == Window::HeadState::kWaiting && !issued.empty()) {
+    const A next = issued.front();
+    issued.erase(issued.begin());
+    Window::Actions actions;
+    if (next.ticket == 0) {
+      ++failures;
+      actions = window.Apply(
+          Window::Failed{next.producer, 0, absl::InternalError("bad.jpg: I/O error")}, At(++now));
+    } else {
+      actions = window.Apply(Window::Arrived{next.producer, next.ticket}, At(++now));
+    }
+    issued.insert(issued.end(), actions.issue.begin(), actions.issue.end());
+  }
+  EXPECT_EQ(window.head_state(), Window::HeadState::kFailed);
+  EXPECT_LE(failures, 6);
 }
 
 TEST(WindowTest, EmptyTicketsNeedNoProducer) {

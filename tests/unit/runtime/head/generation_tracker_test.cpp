@@ -22,6 +22,7 @@ class GenerationTrackerTest : public ::testing::Test {
     MemberRecord& member = record_.members[record_.ranks[static_cast<size_t>(rank)]];
     member.rank = rank;
     member.stream = rank;
+    member.fits = true;
     member.hello = MakeHello("gpu", 0, rank, incarnation);
     member.hello.set_generation(generation);
     return member;

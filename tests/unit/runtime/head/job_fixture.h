@@ -47,6 +47,14 @@ inline v1::Hello MakeHello(const std::string& role, int index, int local = 0,
   return hello;
 }
 
+inline v1::Ready MakeReady(int64_t samples) {
+  v1::Ready ready;
+  ready.set_fingerprint("print of " + std::to_string(samples));
+  ready.set_samples(samples);
+  (*ready.mutable_environment())["libjpeg-turbo"] = "2.1.5";
+  return ready;
+}
+
 // Drives a State with a time of its own, in ticks of 100 ms like the server.
 class Drive {
  public:
@@ -54,8 +62,12 @@ class Drive {
       : state({.job = std::move(job), .job_json = "{}", .created = Time().wall}, Time()) {}
 
   std::vector<Action> Apply(const Event& event) { return state.Apply(event, Time()); }
-  std::vector<Action> Hello(StreamId stream, const v1::Hello& hello) {
-    return Apply(HelloReceived{stream, hello});
+  // A member that joins with its dataset open.
+  std::vector<Action> Hello(StreamId stream, const v1::Hello& hello,
+                            const v1::Ready& ready = MakeReady(100)) {
+    std::vector<Action> actions = Apply(HelloReceived{stream, hello});
+    Collect(Apply(ReadyReceived{stream, ready}), actions);
+    return actions;
   }
   // All members but cpu-1 join on streams 10 (cpu-0), 20, 21 (gpu-0.*) and 30 (big-0).
   std::vector<Action> JoinAll() {

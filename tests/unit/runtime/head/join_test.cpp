@@ -115,6 +115,7 @@ TEST_F(JoinTest, LastWordComesAfterEveryHeartbeat) {
                                   .hello = MakeHello("gpu", 0),
                                   .heartbeat = std::chrono::milliseconds(20)},
                                  inbox.MakeCallbacks(), source, base::Clock::Real());
+  gpu->SetReady({});
   EXPECT_EQ(inbox.Next(), "welcome");
   EXPECT_EQ(inbox.Next(), "generation 1 ranks 1");
   EXPECT_EQ(cpu.inbox->Next(), "generation 1 ranks 1");

@@ -32,6 +32,7 @@ class Inbox {
     callbacks.on_command = [this](const v1::Command& c) {
       Put("command " + v1::Command::Kind_Name(c.kind()));
     };
+    callbacks.on_not_admitted = [this](const v1::NotAdmitted&) { Put("not admitted"); };
     callbacks.on_refused = [this](const v1::Refused& r) {
       Put(r.superseded() ? "superseded" : "refused: " + r.reason());
     };
@@ -76,6 +77,7 @@ inline Joined Join(const std::string& address, v1::Hello hello) {
        .heartbeat = std::chrono::milliseconds(50),
        .head_timeout = std::chrono::milliseconds(200)},
       joined.inbox->MakeCallbacks(), [] { return v1::Heartbeat(); }, base::Clock::Real());
+  joined.member->SetReady({});
   return joined;
 }
 

@@ -4,9 +4,12 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include "tests/unit/runtime/pipeline/fixtures.h"
+#include "tests/unit/runtime/pipeline/plain_jpeg.h"
 
 namespace hetero::pipeline {
 namespace {
@@ -67,6 +70,53 @@ TEST(DecodeJpeg, RefusesAForgedSizeWithoutTakingMemory) {
   }
   Image out;
   ExpectDataLoss(DecodeJpeg(bytes, &out), "exceeds");
+}
+
+// A progressive JPEG of `side` x `side` pixels in one colour, in `scans` scans: the first has all
+// that the picture needs, the others one bit of one coefficient each.
+std::vector<uint8_t> InScans(int32_t side, int scans) {
+  Image image;
+  image.Reshape({side, side, 3});
+  std::fill(image.bytes.begin(), image.bytes.end(), uint8_t{90});
+  std::vector<jpeg_scan_info> script;
+  script.push_back(
+      {.comps_in_scan = 3, .component_index = {0, 1, 2}, .Ss = 0, .Se = 0, .Ah = 0, .Al = 0});
+  for (int k = 1; k < scans; ++k) {
+    const int component = (k - 1) / 63 % 3, at = (k - 1) % 63 + 1;
+    script.push_back(
+        {.comps_in_scan = 1, .component_index = {component}, .Ss = at, .Se = at, .Ah = 0, .Al = 0});
+  }
+  return EncodeWithLibjpeg(image, [&](jpeg_compress_struct* jpeg) {
+    jpeg->scan_info = script.data();
+    jpeg->num_scans = static_cast<int>(script.size());
+  });
+}
+
+TEST(DecodeJpeg, ScansBeyondAnyEncoderAreRefusedByName) {
+  Image out;
+  EXPECT_TRUE(DecodeJpeg(InScans(16, 100), &out).ok());
+  ExpectDataLoss(DecodeJpeg(InScans(16, 101), &out), "more than 100 scans");
+  Box inside;
+  const auto whole = [](const api::ImageShape& shape) {
+    return Box{0, 0, shape.height, shape.width};
+  };
+  ExpectDataLoss(DecodeJpegBox(InScans(16, 101), whole, &out, &inside), "more than 100 scans");
+}
+
+// It took a gigabyte and a minute.
+TEST(DecodeJpeg, AForgedProgressiveGiantIsRefusedWithoutTakingMemory) {
+  std::vector<uint8_t> bytes = InScans(16, 3);
+  // Start of a progressive frame: FF C2, length, precision, then height and width: 13,000 each.
+  for (size_t i = 0; i + 9 < bytes.size(); ++i) {
+    if (bytes[i] != 0xff || bytes[i + 1] != 0xc2) continue;
+    bytes[i + 5] = bytes[i + 7] = 0x32;
+    bytes[i + 6] = bytes[i + 8] = 0xc8;
+    break;
+  }
+  Image out;
+  const int64_t before = PeakMemory();
+  ExpectDataLoss(DecodeJpeg(bytes, &out), "of a picture in several scans");
+  EXPECT_LT(PeakMemory() - before, 64 << 20);
 }
 
 TEST(DecodePng, RefusesATruncatedFileAtAnyLength) {

@@ -2,11 +2,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <thread>
 
 #include "runtime/source/dataset.h"
+#include "runtime/source/gzip.h"
 #include "tests/unit/runtime/source/dataset_files.h"
 
 namespace hetero::source {
@@ -152,6 +154,25 @@ TEST_F(IdxTest, HugeHeaderCountsDoNotOverflow) {
   for (int i = 8; i < 16; ++i) images[i] = 0xff;
   WriteTrain(images, kLabels);
   EXPECT_THAT(OpenError(absl::StatusCode::kInvalidArgument), HasSubstr("4294967295x4294967295"));
+}
+
+TEST_F(IdxTest, ASparseFileOf300GigabytesIsNamedAndNotRead) {
+  WriteTrain(kImages, kLabels);
+  const std::string path = folder_ / "train-images-idx3-ubyte";
+  ASSERT_EQ(truncate(path.c_str(), int64_t{300} << 30), 0);
+  EXPECT_THAT(OpenError(absl::StatusCode::kDataLoss),
+              AllOf(HasSubstr(path), HasSubstr("322122547200 bytes")));
+}
+
+TEST_F(IdxTest, AGzipFileThatUnpacksWithoutEndIsStoppedAtTheLimit) {
+  const Bytes packed = StoredGzip(kImages);
+  Bytes out;
+  EXPECT_TRUE(Gunzip("a.gz", packed, static_cast<int64_t>(kImages.size()), &out).ok());
+  EXPECT_EQ(out, kImages);
+  const absl::Status bomb = Gunzip("a.gz", packed, static_cast<int64_t>(kImages.size()) - 1, &out);
+  EXPECT_TRUE(absl::IsDataLoss(bomb)) << bomb;
+  EXPECT_THAT(std::string(bomb.message()), HasSubstr("a.gz: holds more than"));
+  EXPECT_LE(out.size(), kImages.size());
 }
 
 TEST_F(IdxTest, TruncatedGzipNamesTheByte) {

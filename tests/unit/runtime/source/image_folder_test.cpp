@@ -37,6 +37,21 @@ class ImageFolderTest : public ::testing::Test {
   DatasetFolder folder_;
 };
 
+TEST_F(ImageFolderTest, ASparseFileOf300GigabytesIsABadSampleAndTakesNoMemory) {
+  folder_.Write("cat/a.jpg", kJpeg);
+  folder_.Write("cat/x.jpg", kJpeg);
+  ASSERT_EQ(truncate((folder_ / "cat/x.jpg").c_str(), int64_t{300} << 30), 0);
+  const auto dataset = Open();
+  ASSERT_TRUE(dataset.ok()) << dataset.status();
+  RawSample sample;
+  const absl::Status read = (*dataset)->Read(1, &sample);
+  EXPECT_TRUE(absl::IsDataLoss(read)) << read;
+  EXPECT_THAT(std::string(read.message()),
+              AllOf(HasSubstr("cat/x.jpg"), HasSubstr("322122547200 bytes")));
+  EXPECT_LT(sample.bytes.capacity(), 1u << 20);
+  EXPECT_TRUE((*dataset)->Read(0, &sample).ok());
+}
+
 TEST_F(ImageFolderTest, OrderIsTorchvisions) {
   // The order below is what torchvision's ImageFolder gives for this tree.
   folder_.Write("dog/b.JPG", kJpeg);

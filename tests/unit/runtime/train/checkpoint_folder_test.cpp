@@ -113,6 +113,15 @@ TEST_F(CheckpointFolderTest, TornAtEveryPageTheOneBeforeIsLoaded) {
   }
 }
 
+TEST_F(CheckpointFolderTest, ATensorFileMade300GigabytesLongIsDamagedAndTakesNoMemory) {
+  fs::resize_file(newest_ + "/optimizer.safetensors", uintmax_t{300} << 30);
+  const auto loaded = folder_.LoadNewest(MakeManifest(0), "");
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_EQ(loaded->manifest.step, 10);
+  ASSERT_THAT(loaded->damaged, SizeIs(1));
+  EXPECT_THAT(loaded->damaged[0], HasSubstr("optimizer.safetensors has 322122547200 bytes"));
+}
+
 TEST_F(CheckpointFolderTest, AFlippedBitIsSeenAnywhere) {
   for (const auto& entry : fs::directory_iterator(newest_)) {
     const std::string path = entry.path();

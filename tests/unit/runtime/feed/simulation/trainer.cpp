@@ -95,10 +95,10 @@ void Trainer::Apply(const Window::Event& event) {
 }
 
 void Trainer::TraceActions(const Window::Actions& actions) {
-  for (const auto& [producer, ticket] : actions.cancel) {
+  for (const auto& [producer, ticket, guarded] : actions.cancel) {
     timeline_->Trace(absl::StrCat("rank ", rank_, ":   calls ", ticket, " back from ", producer));
   }
-  for (const auto& [producer, ticket] : actions.issue) {
+  for (const auto& [producer, ticket, guarded] : actions.issue) {
     timeline_->Trace(absl::StrCat("rank ", rank_, ":   issues ", ticket, " to ", producer,
                                   ", head ", window_.head()));
   }

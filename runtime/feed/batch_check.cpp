@@ -1,0 +1,54 @@
+// What a trainer can tell of a batch that it did not make.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "runtime/feed/sample_producer.h"
+
+namespace hetero::feed {
+
+absl::Status SampleProducer::CheckBatch(const Batch& batch) const {
+  const Ticket& ticket = batch.ticket;
+  if (!cut(ticket.split).CanLeave(ticket.left_to_trainer)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("leaves ", ticket.left_to_trainer,
+                     " operators to the trainer, where the pipeline cannot be cut"));
+  }
+  const api::ImageShape shape = FrontOutput(ticket.split, ticket.left_to_trainer);
+  if (batch.shape != shape) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "pictures of ", batch.shape.height, "x", batch.shape.width, "x", batch.shape.channels,
+        " where this job's are ", shape.height, "x", shape.width, "x", shape.channels));
+  }
+  const job::Permutation order = OrderOf(ticket);
+  for (int64_t i = 0; i < batch.count(); ++i) {
+    const int32_t label = batch.labels[static_cast<size_t>(i)];
+    if (label < 0 || label >= train_->classes()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("label ", label, " where this job has ", train_->classes(), " classes"));
+    }
+    const int64_t own = order.At(ticket.slots.first + i);
+    if (batch.sample_ids[static_cast<size_t>(i)] == own) continue;
+    HETERO_RETURN_IF_ERROR(CheckSample(batch, i, own));
+  }
+  return absl::OkStatus();
+}
+
+// Of an entry that is not its slot's own sample: only what replaces that may be there.
+absl::Status SampleProducer::CheckSample(const Batch& batch, int64_t index, int64_t own) const {
+  const int64_t slot = batch.ticket.slots.first + index;
+  const int64_t id = batch.sample_ids[static_cast<size_t>(index)];
+  const bool said =
+      std::any_of(batch.bad_samples.begin(), batch.bad_samples.end(), [&](const BadSample& bad) {
+        return bad.slot == slot && bad.sample_id == own && bad.replacement_id == id;
+      });
+  for (int32_t attempt = 1; said && attempt <= kMaxCandidates; ++attempt) {
+    if (ReplacementOf(batch.ticket, slot, attempt) == id) return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat("sample ", id, " where slot ", slot, " of epoch ", batch.ticket.epoch,
+                   " has sample ", own, " of ", dataset(batch.ticket.split).size(),
+                   ": it does not see the data that this rank sees"));
+}
+
+}  // namespace hetero::feed

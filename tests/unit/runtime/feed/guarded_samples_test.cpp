@@ -1,0 +1,211 @@
+#include "runtime/feed/guarded_samples.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cerrno>
+#include <cstring>
+#include <new>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "harmful_dataset.h"
+#include "runtime/feed/ticket_executor.h"
+#include "runtime/job/permutation.h"
+
+namespace hetero::feed {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+constexpr int64_t kSamples = 20;
+constexpr uint64_t kSeed = 7;
+const Ticket kTicket{.id = 1, .epoch = 3, .slots = {5, 8}};
+
+api::HeteroTrainingJob Job() {
+  api::HeteroTrainingJob job;
+  job.spec.training.seed = kSeed;
+  return job;
+}
+
+std::unique_ptr<SampleProducer> Producer(int64_t harmful, Harm harm, SharedCount* done = nullptr,
+                                         int times = 0) {
+  return *SampleProducer::Create(
+      Job(), std::make_unique<HarmfulDataset>(kSamples, harmful, harm, done, times), nullptr);
+}
+
+int64_t IdAt(int64_t slot) {
+  return job::Permutation(kSeed, kTicket.epoch, kSamples, Job().spec.dataset.shuffle).At(slot);
+}
+
+absl::StatusOr<GuardedSamples> Guard(const BatchProducer& producer, Batch* batch,
+                                     const GuardLimits& limits = {}) {
+  return ProduceGuarded(producer, batch, 0, batch->count(), limits, base::Clock::Real(), {});
+}
+
+// The batch where the sample cannot be decoded, made without any guard.
+void ExpectAsIfUndecodable(int64_t harmful, const Batch& batch,
+                           const std::vector<BadSample>& bad_samples) {
+  const auto producer = Producer(harmful, Harm::kBadBytes);
+  Batch expected = producer->Allocate(kTicket, NewSlab);
+  std::vector<BadSample> expected_bad;
+  for (int64_t i = 0; i < expected.count(); ++i) {
+    std::optional<BadSample> bad;
+    ASSERT_TRUE(producer->Produce(&expected, i, &bad).ok());
+    if (bad) expected_bad.push_back(*bad);
+  }
+  EXPECT_EQ(batch.sample_ids, expected.sample_ids);
+  EXPECT_EQ(batch.labels, expected.labels);
+  EXPECT_EQ(batch.crcs, expected.crcs);
+  ASSERT_EQ(batch.images.size(), expected.images.size());
+  EXPECT_EQ(std::memcmp(batch.images.data(), expected.images.data(),
+                        static_cast<size_t>(batch.images.size())),
+            0);
+  ASSERT_THAT(bad_samples, SizeIs(expected_bad.size()));
+  for (size_t i = 0; i < bad_samples.size(); ++i) {
+    EXPECT_EQ(bad_samples[i].slot, expected_bad[i].slot);
+    EXPECT_EQ(bad_samples[i].sample_id, expected_bad[i].sample_id);
+    EXPECT_EQ(bad_samples[i].replacement_id, expected_bad[i].replacement_id);
+  }
+}
+
+TEST(GuardedSamples, ASampleThatEndsItsProcessIsFoundNamedAndReplacedLikeAnUndecodableOne) {
+  const int64_t harmful = IdAt(8);
+  const std::pair<Harm, const char*> cases[] = {
+      {Harm::kAbort, "signal 6"}, {Harm::kKill, "signal 9"}, {Harm::kExit, "exit code 0"}};
+  for (const auto& [harm, how] : cases) {
+    const auto producer = Producer(harmful, harm);
+    Batch batch = producer->Allocate(kTicket, NewSlab);
+    const auto made = Guard(*producer, &batch);
+    ASSERT_TRUE(made.ok()) << made.status();
+    ExpectAsIfUndecodable(harmful, batch, made->bad_samples);
+    ASSERT_THAT(made->fatal, SizeIs(1));
+    EXPECT_EQ(made->fatal[0].id, harmful);
+    EXPECT_THAT(made->fatal[0].reason, HasSubstr(std::to_string(harmful) + ".jpg"));
+    EXPECT_THAT(made->fatal[0].reason, HasSubstr(how));
+    EXPECT_EQ(made->bad_samples[0].reason, made->fatal[0].reason);
+    EXPECT_THAT(producer->avoided(), ElementsAre(made->fatal[0]));
+  }
+  EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1);  // no child is left
+  EXPECT_EQ(errno, ECHILD);
+}
+
+TEST(GuardedSamples, ASampleThatTakesAllMemoryIsFound) {
+  const int64_t harmful = IdAt(6);
+  const auto producer = Producer(harmful, Harm::kHunger);
+  Batch batch = producer->Allocate(kTicket, NewSlab);
+  const auto made = Guard(*producer, &batch, {.memory_bytes = int64_t{512} << 20});
+  ASSERT_TRUE(made.ok()) << made.status();
+  ExpectAsIfUndecodable(harmful, batch, made->bad_samples);
+  ASSERT_THAT(made->fatal, SizeIs(1));
+  EXPECT_EQ(made->fatal[0].id, harmful);
+}
+
+TEST(GuardedSamples, AChildThatWasKilledFromOutsideCondemnsNoSample) {
+  SharedCount done;
+  const auto producer = Producer(IdAt(8), Harm::kKill, &done, /*times=*/1);
+  Batch batch = producer->Allocate(kTicket, NewSlab);
+  const auto made = Guard(*producer, &batch);
+  ASSERT_TRUE(made.ok()) << made.status();
+  EXPECT_THAT(made->fatal, IsEmpty());
+  EXPECT_THAT(made->bad_samples, IsEmpty());
+  for (int64_t i = 0; i < batch.count(); ++i) EXPECT_EQ(batch.sample_ids[i], IdAt(5 + i));
+  EXPECT_EQ((*done).load(), 2);
+}
+
+TEST(GuardedSamples, AnAvoidedSampleIsNotTouchedAgain) {
+  const auto producer = Producer(IdAt(8), Harm::kAbort);
+  producer->Avoid({job::Split::kTrain, IdAt(8), "8.jpg: known"});
+  Batch batch = producer->Allocate(kTicket, NewSlab);
+  std::vector<BadSample> bad_samples;
+  for (int64_t i = 0; i < batch.count(); ++i) {
+    std::optional<BadSample> bad;
+    ASSERT_TRUE(producer->Produce(&batch, i, &bad).ok());  // in this process
+    if (bad) bad_samples.push_back(*bad);
+  }
+  ExpectAsIfUndecodable(IdAt(8), batch, bad_samples);
+  EXPECT_EQ(bad_samples[0].reason, "8.jpg: known");
+}
+
+TEST(GuardedSamples, ASampleThatHangsIsAnErrorThatNamesItAndNeverReplaced) {
+  const auto producer = Producer(IdAt(8), Harm::kHang);
+  Batch batch = producer->Allocate(kTicket, NewSlab);
+  const absl::Status status =
+      Guard(*producer, &batch, {.patience = std::chrono::milliseconds(200)}).status();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr(std::to_string(IdAt(8)) + ".jpg: took"));
+  EXPECT_THAT(producer->avoided(), IsEmpty());
+}
+
+TEST(GuardedSamples, AStopEndsTheChildToo) {
+  const auto producer = Producer(IdAt(8), Harm::kHang);
+  Batch batch = producer->Allocate(kTicket, NewSlab);
+  std::stop_source stop;
+  absl::Status status;
+  std::jthread guard([&] {
+    status = ProduceGuarded(*producer, &batch, 0, batch.count(), {}, base::Clock::Real(),
+                            stop.get_token())
+                 .status();
+  });
+  stop.request_stop();
+  guard.join();
+  EXPECT_TRUE(absl::IsCancelled(status)) << status;
+  EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1);
+}
+
+// The batch of `ticket` from an executor of four threads.
+absl::StatusOr<std::unique_ptr<Batch>> Serve(const BatchProducer& producer, const Ticket& ticket) {
+  std::optional<absl::StatusOr<std::unique_ptr<Batch>>> result;
+  base::Mutex mutex;
+  base::CondVar changed;
+  TicketExecutor executor({.name = "cpu-0", .threads = 4}, base::Clock::Real());
+  executor.SetProducer(&producer);
+  TicketExecutor::Callbacks callbacks;
+  callbacks.on_started = [](const Ticket&) {};
+  callbacks.on_done = [&](const Ticket&, absl::StatusOr<std::unique_ptr<Batch>> batch) {
+    const base::MutexLock lock(mutex);
+    result.emplace(std::move(batch));
+    changed.NotifyAll();
+  };
+  executor.Submit(ticket, std::move(callbacks));
+  const base::MutexLock lock(mutex);
+  while (!result.has_value()) changed.Wait(mutex);
+  return *std::move(result);
+}
+
+TEST(TicketExecutor, AGuardedTicketOutlivesAFatalSample) {
+  const int64_t harmful = IdAt(10);
+  const auto producer = Producer(harmful, Harm::kAbort);
+  Ticket guarded = kTicket;
+  guarded.guarded = true;
+  const auto batch = Serve(*producer, guarded);
+  ASSERT_TRUE(batch.ok()) << batch.status();
+  ExpectAsIfUndecodable(harmful, **batch, (*batch)->bad_samples);
+  ASSERT_THAT((*batch)->fatal, SizeIs(1));
+  EXPECT_EQ((*batch)->fatal[0].id, harmful);
+}
+
+// There is no memory for one of its samples.
+class StarvedDataset : public HarmfulDataset {
+ public:
+  StarvedDataset() : HarmfulDataset(kSamples, -1, Harm::kBadBytes) {}
+  absl::Status Read(int64_t id, source::RawSample* sample) const override {
+    if (id == IdAt(8)) throw std::bad_alloc();
+    return HarmfulDataset::Read(id, sample);
+  }
+};
+
+TEST(TicketExecutor, MemoryThatIsNotThereFailsTheTicketAndNamesTheSample) {
+  const auto producer = *SampleProducer::Create(Job(), std::make_unique<StarvedDataset>(), nullptr);
+  const absl::Status status = Serve(*producer, kTicket).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr(std::to_string(IdAt(8)) + ".jpg"));
+}
+
+}  // namespace
+}  // namespace hetero::feed
