@@ -36,6 +36,11 @@ bool Matches(const api::FailureRule& rule, const Failure& failure) {
          (!rule.on_reason || Matches(*rule.on_reason, failure));
 }
 
+Decision ByScope(const Failure& failure) {
+  const bool gang = failure.slot->role->restart_scope == api::RestartScope::kGang;
+  return {gang ? api::FailureAction::kRestartGang : api::FailureAction::kRestartPod, std::nullopt};
+}
+
 }  // namespace
 
 Decision Decide(const Failure& failure) {
@@ -46,13 +51,14 @@ Decision Decide(const Failure& failure) {
       return {api::FailureAction::kRestartPod, std::nullopt};
     case Failure::Kind::kStopped:
       return {api::FailureAction::kRestartGang, std::nullopt};
+    case Failure::Kind::kAsked:
+      return ByScope(failure);
   }
   const std::vector<api::FailureRule>& rules = failure.slot->role->failure_rules;
   for (size_t i = 0; i < rules.size(); ++i) {
     if (Matches(rules[i], failure)) return {rules[i].action, i};
   }
-  const bool gang = failure.slot->role->restart_scope == api::RestartScope::kGang;
-  return {gang ? api::FailureAction::kRestartGang : api::FailureAction::kRestartPod, std::nullopt};
+  return ByScope(failure);
 }
 
 }  // namespace hetero::plan

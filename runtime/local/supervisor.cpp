@@ -56,17 +56,38 @@ void Supervisor::OnExit(Member& member, const ExitStatus& status) {
     if (member.rank()) TellExit(member, status, /*replaced=*/false);
     return;
   }
+  if (member.rank() && HasLeft(member)) {
+    console_.Line(absl::StrCat(member.plan.name,
+                               " left, as it was asked to; another process takes its place"));
+    if (member.plan.gang) return ReplaceAll(member.plan.name, /*cost=*/0);
+    TellExit(member, status, /*replaced=*/true);
+    return Replace(member, /*cost=*/0);
+  }
   console_.Line(absl::StrCat(member.plan.name, " ended: ", status.ToString(), "; see ",
                              processes_.LogOf(member.plan.name)));
   // A trainer that exits by itself has told the head why, and would fail again.
   const bool final = member.rank() && (status.signal == 0 || input_only_);
   const bool replaced = !final && MayReplace(member);
   if (replaced && member.plan.gang) {
-    ReplaceAll(member.plan.name);
+    ReplaceAll(member.plan.name, /*cost=*/1);
     return;
   }
   if (!member.head()) TellExit(member, status, replaced);
-  if (replaced) Replace(member);
+  if (replaced) Replace(member, /*cost=*/1);
+}
+
+std::optional<v1::Finished> Supervisor::LastWordOf(const Member& member) const {
+  v1::Identity rank;
+  rank.set_role(member.plan.role);
+  rank.set_index(member.plan.index);
+  rank.set_incarnation(member.incarnation);
+  return process::ReadLastWord(processes_.plan().socket_folder, rank);
+}
+
+// A leave costs the others nothing, and so it costs no restart.
+bool Supervisor::HasLeft(const Member& member) const {
+  const std::optional<v1::Finished> word = LastWordOf(member);
+  return word && word->leaving();
 }
 
 bool Supervisor::MayReplace(const Member& member) {
@@ -88,19 +109,13 @@ void Supervisor::TellExit(const Member& member, const ExitStatus& status, bool r
   report.set_replaced(replaced);
   report.set_incarnation(member.incarnation);
   if (member.rank() && status.ok()) {
-    v1::Identity rank;
-    rank.set_role(member.plan.role);
-    rank.set_index(member.plan.index);
-    rank.set_incarnation(member.incarnation);
-    if (auto word = process::ReadLastWord(processes_.plan().socket_folder, rank)) {
-      *report.add_last_words() = *std::move(word);
-    }
+    if (auto word = LastWordOf(member)) *report.add_last_words() = *std::move(word);
   }
   unreported_exits_.push_back(std::move(report));
 }
 
-void Supervisor::Replace(Member& member) {
-  ++restarts_;
+void Supervisor::Replace(Member& member, int cost) {
+  restarts_ += cost;
   if (const absl::Status started = processes_.Start(member); !started.ok()) {
     console_.Line(absl::StrCat(member.plan.name, ": ", started.message()));
     return;
@@ -121,8 +136,8 @@ void Supervisor::Replace(Member& member) {
 }
 
 // restartScope Gang: a new attempt of the whole job, from its last checkpoint.
-void Supervisor::ReplaceAll(const std::string& cause) {
-  ++restarts_;
+void Supervisor::ReplaceAll(const std::string& cause, int cost) {
+  restarts_ += cost;
   console_.Line(absl::StrCat("attempt ", processes_.attempt() + 1, " begins, because ", cause,
                              " ended (restart ", restarts_, " of ",
                              job_.spec.run_policy.max_restarts, ")"));

@@ -148,6 +148,11 @@ bool ModelCluster::Do(const ReportExit& effect) {
   return true;
 }
 
+bool ModelCluster::Do(const StopHead&) {
+  calls.emplace_back("stop head");
+  return true;
+}
+
 bool ModelCluster::Do(const CreateChild& effect) {
   calls.push_back("create " + effect.name);
   EXPECT_EQ(effect.object["metadata"].value("name", ""), effect.name);
