@@ -226,6 +226,7 @@ constexpr auto FieldsOf(const RunPolicy*) {
       F("memberTimeoutSeconds", &RunPolicy::member_timeout_seconds,
         Counted(Presence::kDefaulted, 1, 3600)),
       F("stallTimeoutSeconds", &RunPolicy::stall_timeout_seconds, AtLeast(1)),
+      F("stopGraceSeconds", &RunPolicy::stop_grace_seconds, Counted(Presence::kDefaulted, 0, 3600)),
       F("maxRestarts", &RunPolicy::max_restarts, AtLeast(0, Presence::kDefaulted)),
       F("cleanPodPolicy", &RunPolicy::clean_pod_policy, kDefaultedField),
       F("ttlSecondsAfterFinished", &RunPolicy::ttl_seconds_after_finished, AtLeast(0)));

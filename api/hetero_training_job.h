@@ -252,6 +252,7 @@ struct RunPolicy {
   std::optional<int64_t> active_deadline_seconds;
   int32_t member_timeout_seconds = 5;
   std::optional<int32_t> stall_timeout_seconds;
+  int32_t stop_grace_seconds = 60;
   int32_t max_restarts = 3;
   CleanPodPolicy clean_pod_policy = CleanPodPolicy::kAll;
   std::optional<int32_t> ttl_seconds_after_finished;

@@ -63,8 +63,13 @@ struct ReportExit {
   bool replaced = false;  // another process will take its place
 };
 
+// Asks the head to end the job: all ranks stop after the same step, and leave a checkpoint of it.
+struct StopHead {
+  std::string reason;
+};
+
 using Effect = std::variant<CreateChild, CreatePod, CreateTrust, DeleteChild, DeletePods,
-                            DeleteSecret, DeleteJob, ReportExit>;
+                            DeleteSecret, DeleteJob, ReportExit, StopHead>;
 
 // Effects that run in parallel.
 using Stage = std::vector<Effect>;

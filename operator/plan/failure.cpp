@@ -56,16 +56,26 @@ bool EndedEarly(const Slot& slot) {
           (slot.role->type == api::RoleType::kHead && !api::VerdictFromJson(slot.pod->message)));
 }
 
-// With this code a head and its trainers end after an order to stop, which one of them gets (its
-// pod was deleted, its node drained) and all obey: a checkpoint, then the end. Before the training
-// has begun there is nothing to stop in order.
-constexpr int32_t kOrderedStop = 130;
+// With this code a head and its trainers end after an order: of all to stop, with a checkpoint; or
+// of one trainer to leave (its pod was deleted, its node drained), while the others go on. Before
+// the training has begun there is nothing to end in order.
+constexpr int32_t kOrderedEnd = 130;
 
-bool StoppedInOrder(const Pass& pass, const Slot& slot) {
+bool EndedInOrder(const Pass& pass, const Slot& slot) {
   return slot.role->type != api::RoleType::kCpuWorker &&
          slot.pod->runtime == ObservedPod::Runtime::kTerminated &&
-         slot.pod->exit_code == kOrderedStop && pass.before.attempt == pass.status.attempt &&
+         slot.pod->exit_code == kOrderedEnd && pass.before.attempt == pass.status.attempt &&
          pass.before.Is(api::ConditionType::kRegistered);
+}
+
+// Whether the order was for all: the head has ended by it, or says so.
+bool JobWasStopped(const Pass& pass, const Slot& slot) {
+  const ObservedPod* head = pass.HeadPod();
+  const HeadReport* report = pass.Report();
+  return slot.role->type == api::RoleType::kHead ||
+         (head != nullptr && head->runtime == ObservedPod::Runtime::kTerminated &&
+          head->exit_code == kOrderedEnd) ||
+         (report != nullptr && report->state == HeadReport::State::kStopped);
 }
 
 std::string Ending(const std::string& text) {
@@ -91,6 +101,8 @@ std::string Failure::Describe() const {
       return slot->member() + " ended under an earlier head and is wanted again";
     case Kind::kStopped:
       return slot->member() + " was stopped in order, and so were all others";
+    case Kind::kAsked:
+      return slot->member() + " left in order, as it was asked to";
   }
   return api::DescribeFailure(slot->member(), facts());
 }
@@ -108,8 +120,8 @@ std::optional<Failure> FailureOf(Pass& pass, const Slot& slot) {
     failure.reason = !pod.reason.empty() ? pod.reason
                      : pod.disrupted     ? api::failure::kDisruption
                                          : api::failure::kError;
-    if (!failure.disruption && StoppedInOrder(pass, slot)) {
-      failure.kind = Failure::Kind::kStopped;
+    if (!failure.disruption && EndedInOrder(pass, slot)) {
+      failure.kind = JobWasStopped(pass, slot) ? Failure::Kind::kStopped : Failure::Kind::kAsked;
       failure.disruption = true;
     }
     return failure;

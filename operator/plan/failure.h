@@ -17,6 +17,7 @@ struct Failure {
     kFailed,
     kLeft,     // a CPU worker that an earlier head let go: wanted again, and nobody's fault
     kStopped,  // told to stop in order, as then all of the attempt are: nobody's fault either
+    kAsked,    // a trainer that left in order, as it was asked to, while the others go on
   };
   Kind kind = Kind::kFailed;
   std::optional<int32_t> exit_code;  // of the container `runtime`, when it ran and ended

@@ -10,6 +10,11 @@ api::FailureDecision Decide(const Failure& failure) {
       return {api::FailureAction::kRestartPod, std::nullopt};
     case Failure::Kind::kStopped:
       return {api::FailureAction::kRestartGang, std::nullopt};
+    case Failure::Kind::kAsked:
+      return {failure.slot->role->restart_scope == api::RestartScope::kGang
+                  ? api::FailureAction::kRestartGang
+                  : api::FailureAction::kRestartPod,
+              std::nullopt};
   }
   return api::DecideFailure(*failure.slot->role, failure.facts());
 }

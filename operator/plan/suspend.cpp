@@ -5,6 +5,7 @@
 #include "operator/plan/clean_up.h"
 #include "operator/plan/conditions.h"
 #include "operator/plan/pod_deletion.h"
+#include "operator/plan/stop_first.h"
 
 namespace hetero::plan {
 namespace {
@@ -23,7 +24,7 @@ void Suspend(Pass& pass) {
     pass.status.uncounted.clear();
   } else {
     SetCondition(pass, ConditionType::kSuspended, ConditionStatus::kFalse, api::reason::kSuspending,
-                 "pods are being deleted");
+                 "the training is stopped with a checkpoint, then the pods are deleted");
   }
   for (const ConditionType type :
        {ConditionType::kRunning, ConditionType::kRegistered, ConditionType::kPodsCreated}) {
@@ -33,7 +34,11 @@ void Suspend(Pass& pass) {
     if (ConditionOf(pass, type).status != ConditionStatus::kTrue) continue;
     SetCondition(pass, type, ConditionStatus::kFalse, api::reason::kSuspended);
   }
-  if (WasSuspended(pass)) DeleteAllPods(pass);
+  if (!WasSuspended(pass)) {
+    AskHeadToStop(pass);
+  } else if (HasStopped(pass)) {
+    DeleteAllPods(pass);
+  }
 }
 
 // All objects go, not the pods alone: their names, selectors, rules and certificates are those of

@@ -5,7 +5,8 @@
 namespace hetero::plan {
 
 // runPolicy.suspend in both directions; sets pass.paused while nothing is to run.
-//   suspend: all pods are deleted, everything else stays; Suspended is True once no pod is left.
+//   suspend: a training is stopped with a checkpoint, then all pods are deleted; everything else
+//            stays. Suspended is True once no pod is left.
 //   resume:  first the pods that are left and all other objects go, since the spec may have changed
 //            meanwhile; then a new attempt begins, at no cost, with a new startTime. A spec that is
 //            refused is not resumed.

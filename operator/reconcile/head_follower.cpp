@@ -66,6 +66,10 @@ struct HeadFollower::Impl : public std::enable_shared_from_this<HeadFollower::Im
 
   void Follow(const std::string& key, const std::optional<plan::HeadTarget>& target);
   void ReportExit(const std::string& key, const plan::ReportExit& exit);
+  void Stop(const std::string& key, const plan::StopHead& stop);
+  bool Connected(const std::string& key) ABSL_LOCKS_EXCLUDED(mutex);
+  // The stream to the head; null: there is none now.
+  HeadStream* Callable(const std::string& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   void Dial(const std::string& key, uint64_t serial);
   void Heard(const std::string& key, uint64_t serial, const v1::JobStatus& status);
   void Ended(const std::string& key, uint64_t serial, std::shared_ptr<HeadStream> stream,
@@ -278,18 +282,17 @@ void HeadFollower::Impl::Ended(const std::string& key, uint64_t serial,
 }
 
 void HeadFollower::Impl::ReportExit(const std::string& key, const plan::ReportExit& exit) {
-  const std::shared_ptr<FollowedHead> known = Known(key);
-  const bool connected = known != nullptr && known->connected();
+  const bool connected = Connected(key);
   const base::MutexLock lock(mutex);
-  const auto it = entries.find(key);
-  if (closing || !connected || it == entries.end() || it->second.stream == nullptr) {
+  HeadStream* stream = connected ? Callable(key) : nullptr;
+  if (stream == nullptr) {
     log::Debug("no head to tell of a process's end",
                {{"job", key}, {"role", exit.role}, {"index", exit.index}});
     return;
   }
   ++calls;
-  it->second.stream->ReportExit(exit, [self = shared_from_this(), key](std::shared_ptr<void> call,
-                                                                       const grpc::Status& status) {
+  stream->ReportExit(exit, [self = shared_from_this(), key](std::shared_ptr<void> call,
+                                                            const grpc::Status& status) {
     if (!status.ok()) {
       log::Warning("a head could not be told of a process's end",
                    {{"job", key}, {"error", status.error_message()}});
@@ -297,6 +300,37 @@ void HeadFollower::Impl::ReportExit(const std::string& key, const plan::ReportEx
     const base::MutexLock self_lock(self->mutex);
     self->CallEnded(std::move(call));
   });
+}
+
+void HeadFollower::Impl::Stop(const std::string& key, const plan::StopHead& stop) {
+  const bool connected = Connected(key);
+  const base::MutexLock lock(mutex);
+  HeadStream* stream = connected ? Callable(key) : nullptr;
+  if (stream == nullptr) {
+    log::Warning("no head to tell that its job is to stop", {{"job", key}});
+    return;
+  }
+  ++calls;
+  stream->Stop(stop, [self = shared_from_this(), key](std::shared_ptr<void> call,
+                                                      const grpc::Status& status) {
+    if (!status.ok()) {
+      log::Warning("a head could not be told to stop its job",
+                   {{"job", key}, {"error", status.error_message()}});
+    }
+    const base::MutexLock self_lock(self->mutex);
+    self->CallEnded(std::move(call));
+  });
+}
+
+bool HeadFollower::Impl::Connected(const std::string& key) {
+  const std::shared_ptr<FollowedHead> known = Known(key);
+  return known != nullptr && known->connected();
+}
+
+HeadStream* HeadFollower::Impl::Callable(const std::string& key) {
+  const auto it = entries.find(key);
+  const bool callable = !closing && it != entries.end();
+  return callable ? it->second.stream.get() : nullptr;
 }
 
 void HeadFollower::Impl::Close() {
@@ -329,6 +363,10 @@ std::optional<plan::HeadReport> HeadFollower::Report(const std::string& key) con
 
 void HeadFollower::ReportExit(const std::string& key, const plan::ReportExit& exit) {
   impl_->ReportExit(key, exit);
+}
+
+void HeadFollower::Stop(const std::string& key, const plan::StopHead& stop) {
+  impl_->Stop(key, stop);
 }
 
 void HeadFollower::UseCertificate(const children::Leaf& leaf) {

@@ -19,7 +19,7 @@ namespace {
 constexpr int kKeepaliveTimeMs = 10'000;  // a head that vanished sends no RST
 constexpr int kKeepaliveTimeoutMs = 5'000;
 constexpr int kReadChunkBytes = 1024;
-constexpr int kReportExitTimeoutMs = 5'000;
+constexpr int kCallTimeoutMs = 5'000;
 constexpr int kConnectTimeoutMs = 5'000;
 
 // A service address needs no name resolution.
@@ -62,12 +62,13 @@ v1::ExitReport ToProto(const plan::ReportExit& exit) {
   return report;
 }
 
-// One ReportExit call; kept by its own callback.
-struct ExitCall {
+// One call beside the stream; kept by its own callback.
+template <typename Request, typename Reply>
+struct Call {
   std::shared_ptr<HeadStream> stream;
   grpc::ClientContext context;
-  v1::ExitReport request;
-  v1::ExitReply reply;
+  Request request;
+  Reply reply;
 };
 
 }  // namespace
@@ -129,17 +130,29 @@ void HeadStream::OnDone(const grpc::Status& status) {
 void HeadStream::ReportExit(
     const plan::ReportExit& exit,
     std::function<void(std::shared_ptr<void> keep, const grpc::Status&)> done) {
-  auto call = std::make_shared<ExitCall>();
+  auto call = std::make_shared<Call<v1::ExitReport, v1::ExitReply>>();
   call->stream = shared_from_this();
   call->request = ToProto(exit);
-  call->context.set_deadline(gpr_time_from_millis(kReportExitTimeoutMs, GPR_TIMESPAN));
-  ExitCall& started = *call;
+  call->context.set_deadline(gpr_time_from_millis(kCallTimeoutMs, GPR_TIMESPAN));
+  auto& started = *call;
   // The callback must not keep the call alive: its last reference would go on gRPC's thread.
   stub_->async()->ReportExit(
       &started.context, &started.request, &started.reply,
       [call = std::move(call), done = std::move(done)](const grpc::Status& status) mutable {
         done(std::move(call), status);
       });
+}
+
+void HeadStream::Stop(const plan::StopHead& stop,
+                      std::function<void(std::shared_ptr<void> keep, const grpc::Status&)> done) {
+  auto call = std::make_shared<Call<v1::StopRequest, v1::StopReply>>();
+  call->stream = shared_from_this();
+  call->request.set_reason(stop.reason);
+  call->context.set_deadline(gpr_time_from_millis(kCallTimeoutMs, GPR_TIMESPAN));
+  auto& started = *call;
+  stub_->async()->Stop(&started.context, &started.request, &started.reply,
+                       [call = std::move(call), done = std::move(done)](
+                           const grpc::Status& status) mutable { done(std::move(call), status); });
 }
 
 }  // namespace hetero::reconcile

@@ -30,6 +30,7 @@ std::optional<GenerationTracker::Beginning> GenerationTracker::First(
 }
 
 std::optional<int64_t> GenerationTracker::Next(const JobRecord& record, base::Instant now) {
+  stepped_ = stepped_ || AnyStep(record);
   if (!AllRanksConnected(record)) return std::nullopt;
   int64_t newest = record.generation;
   bool replaced = false;
@@ -43,13 +44,28 @@ std::optional<int64_t> GenerationTracker::Next(const JobRecord& record, base::In
 }
 
 void GenerationTracker::Begin(int64_t number, JobRecord& record) {
+  fruitless_ = record.generation == 0 ? 0 : fruitless();
+  stepped_ = false;
   record.generation = number;
   broken_since_.reset();
   incarnations_.clear();
+  steps_.clear();
   for (size_t rank = 0; rank < record.ranks.size(); ++rank) {
     const MemberRecord& member = *FindRank(record, static_cast<int32_t>(rank));
     incarnations_.push_back(member.hello.identity().incarnation());
+    steps_.push_back(member.progress.step());
   }
+}
+
+// What a process took over from the others when it joined, it has not done.
+bool GenerationTracker::AnyStep(const JobRecord& record) const {
+  for (size_t rank = 0; rank < record.ranks.size(); ++rank) {
+    const MemberRecord* member = FindRank(record, static_cast<int32_t>(rank));
+    if (member == nullptr || !Plays(*member)) continue;
+    const v1::Progress& progress = member->progress;
+    if (progress.step() > std::max(steps_[rank], progress.first_step())) return true;
+  }
+  return false;
 }
 
 bool GenerationTracker::Plays(const MemberRecord& trainer) const {
@@ -67,7 +83,9 @@ bool GenerationTracker::GroupBroken(const JobRecord& record, base::Instant now) 
     return false;
   }
   if (!broken_since_) broken_since_ = now;
-  return now - *broken_since_ >= broken_grace_;
+  base::Duration grace = broken_grace_;
+  for (int i = 1; i < fruitless() && grace < kLongestGrace; ++i) grace *= 2;
+  return now - *broken_since_ >= std::min(grace, kLongestGrace);
 }
 
 }  // namespace hetero::head

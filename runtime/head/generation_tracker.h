@@ -22,7 +22,8 @@ class GenerationTracker {
   };
 
   // A broken group has `broken_grace` from its first word until the next generation: the cause is
-  // most often a death that shows a moment later.
+  // most often a death that shows a moment later. Twice as long after each generation in a row
+  // without a completed step, up to kLongestGrace.
   explicit GenerationTracker(base::Duration broken_grace) : broken_grace_(broken_grace) {}
 
   // Once every rank has joined and sees the same data: the generation that all of them work in, as
@@ -37,14 +38,24 @@ class GenerationTracker {
   // have joined.
   void Begin(int64_t number, JobRecord& record);
 
+  // How many generations in a row, the current one included, have not completed a step yet.
+  int fruitless() const { return stepped_ ? 0 : fruitless_ + 1; }
+
   // Whether this very process of `trainer` is one of the current generation's.
   bool Plays(const MemberRecord& trainer) const;
 
  private:
+  static constexpr base::Duration kLongestGrace = std::chrono::seconds(30);
+
   bool GroupBroken(const JobRecord& record, base::Instant now);
+  // Whether a process of this generation has told of a step that it has done in it.
+  bool AnyStep(const JobRecord& record) const;
 
   const base::Duration broken_grace_;
   std::vector<int64_t> incarnations_;  // of the processes, by rank
+  std::vector<int64_t> steps_;         // that each was known to have done when it began
+  bool stepped_ = false;               // since then
+  int fruitless_ = 0;                  // generations in a row before this one
   std::optional<base::Instant> broken_since_;
 };
 

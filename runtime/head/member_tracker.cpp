@@ -199,9 +199,20 @@ void MemberTracker::Lose(MemberRecord& member, const std::string& why, Moment no
   }
 }
 
+void MemberTracker::Leave(MemberRecord& member, Moment now) {
+  member.lost_at = now.steady;
+  if (ending_.begun() || member.open_fault) return;
+  member.open_fault = record_.faults.size();
+  record_.faults.push_back({.time = now.wall,
+                            .since = now.steady,
+                            .what = absl::StrCat(member.name, " left, as it was asked to")});
+}
+
 // Before the first generation the startup deadline looks after those who are missing.
 void MemberTracker::CheckReplacement(const MemberRecord& member, Moment now) {
-  if (ending_.begun() || !member.trainer() || !member.lost || record_.generation == 0) return;
+  const bool left = member.finished && member.finished->leaving();
+  if (ending_.begun() || !member.trainer() || record_.generation == 0) return;
+  if (!member.lost && !left) return;
   const int32_t seconds = record_.job.spec.run_policy.startup_deadline_seconds;
   if (now.steady - member.lost_at <= std::chrono::seconds(seconds)) return;
   const std::string what =
@@ -216,6 +227,7 @@ void MemberTracker::CheckReplacement(const MemberRecord& member, Moment now) {
 
 void MemberTracker::Return(MemberRecord& member, const std::string& how, Moment now) {
   member.last_seen = now.steady;
+  if (member.finished && member.finished->leaving()) return;  // its last word, once more
   member.lost = false;
   member.process_gone = false;
   if (!member.open_fault) return;

@@ -40,6 +40,8 @@ class MemberTracker {
   void Disconnect(const StreamClosed& event, Moment now);
   // Nothing for a member that has said its last word, or is lost already.
   void Lose(MemberRecord& member, const std::string& why, Moment now);
+  // A trainer has said that it leaves, as it was asked to: another process takes its place.
+  void Leave(MemberRecord& member, Moment now);
   // Loses those who were silent or out of reach for too long, and fails the job when nobody takes
   // the place of a lost trainer.
   void CheckSilence(Moment now);

@@ -32,20 +32,22 @@ namespace {
 
 constexpr base::Duration kTick = std::chrono::milliseconds(100);
 constexpr base::Duration kPublishInterval = std::chrono::milliseconds(500);
-constexpr base::Duration kCheckpointGrace = std::chrono::seconds(20);  // of a stop, to write one
 constexpr base::Duration kLastWrites = std::chrono::milliseconds(500);
 
 Moment Now(base::Clock& clock) { return {clock.Now(), clock.WallNow()}; }
 
 State::Options MakeStateOptions(const Server::Options& options) {
-  return {.job = options.job,
-          .job_json = api::ToJson(options.job),
-          .input_only = options.input_only,
-          .created = options.created,
-          .incarnation = options.incarnation,
-          .stop_grace = options.job.spec.training.checkpoint
-                            ? std::max(options.stop_grace, kCheckpointGrace)
-                            : options.stop_grace};
+  return {
+      .job = options.job,
+      .job_json = api::ToJson(options.job),
+      .input_only = options.input_only,
+      .created = options.created,
+      .incarnation = options.incarnation,
+      .stop_grace = options.job.spec.training.checkpoint
+                        ? std::max<base::Duration>(
+                              options.stop_grace,
+                              std::chrono::seconds(options.job.spec.run_policy.stop_grace_seconds))
+                        : options.stop_grace};
 }
 
 class GrpcServer : public Server {

@@ -16,6 +16,9 @@ namespace {
 constexpr base::Duration kOwnPause = std::chrono::seconds(1);
 constexpr base::Duration kSizingInterval = std::chrono::seconds(1);
 
+// With the grace of broken groups about eight minutes: longer than a network is usually away.
+constexpr int kMostFruitless = 20;
+
 JobRecord MakeRecord(const State::Options& options, const RolePlan& plan) {
   JobRecord record;
   record.job = options.job;
@@ -33,6 +36,15 @@ JobRecord MakeRecord(const State::Options& options, const RolePlan& plan) {
 }
 
 bool LeftWithResult(const v1::Finished& finished) { return finished.ok() && !finished.stopped(); }
+
+// Each because it was asked to, in whatever words.
+bool AllRanksStopped(const JobRecord& record) {
+  for (size_t rank = 0; rank < record.ranks.size(); ++rank) {
+    const MemberRecord* member = FindRank(record, static_cast<int32_t>(rank));
+    if (member == nullptr || !member->finished || !member->finished->stopped()) return false;
+  }
+  return true;
+}
 
 bool ProvesCompletion(const ProcessEnded& event) {
   return event.ok && event.last_word && LeftWithResult(*event.last_word);
@@ -150,7 +162,7 @@ void State::On(const FinishedReceived& event) {
   if (!repeated && !ending_.begun()) TakeLastWord(*member, event.finished);
 }
 
-void State::TakeLastWord(const MemberRecord& member, const v1::Finished& finished) {
+void State::TakeLastWord(MemberRecord& member, const v1::Finished& finished) {
   const bool failed = !finished.ok() && !finished.stopped();
   outbox_.AddNote(failed, absl::StrCat("finished ", finished.message()), member.name);
   if (!member.trainer()) {
@@ -160,6 +172,8 @@ void State::TakeLastWord(const MemberRecord& member, const v1::Finished& finishe
            .since = now_.steady,
            .what = absl::StrCat(member.name, " failed: ", finished.message())});
     }
+  } else if (finished.leaving() && !AllRanksStopped(record_)) {
+    members_.Leave(member, now_);
   } else if (finished.stopped()) {
     ending_.Stop(absl::StrCat(member.name, " was asked to stop"), now_.steady);
   } else if (failed) {
@@ -264,9 +278,10 @@ void State::SettleCompletedJob() {
       });
   if (!complete) return;
   for (auto& [key, member] : record_.members) {
-    if (!member.trainer() || member.finished) continue;
+    const bool left = member.finished && member.finished->leaving();
+    if (!member.trainer() || (member.finished && !left)) continue;
     const bool newcomer = record_.generation > 0 && !generations_.Plays(member);
-    if (member.lost || member.process_gone || newcomer) {
+    if (member.lost || member.process_gone || newcomer || left) {
       outbox_.AddNote(false, "is not needed any more", member.name);
       if (newcomer) ending_.SendStop(member, "training is complete");
       member.finished.emplace().set_ok(true);
@@ -296,7 +311,28 @@ void State::OpenOrTakeOverGeneration() {
 void State::ReplaceGeneration() {
   if (record_.generation == 0) return;
   const std::optional<int64_t> next = generations_.Next(record_, now_.steady);
-  if (next) Open(*next);
+  if (!next) return;
+  if (generations_.fruitless() >= kMostFruitless) {
+    FailWithoutProgress();
+  } else {
+    Open(*next);
+  }
+}
+
+void State::FailWithoutProgress() {
+  std::string name;
+  std::string why = "its ranks were replaced again and again";
+  for (const auto& [key, member] : record_.members) {
+    if (!member.trainer() || member.broken_generation != record_.generation) continue;
+    name = member.name;
+    why = member.progress.last_break().empty() ? "it broke" : member.progress.last_break();
+  }
+  ending_.Fail(name,
+               absl::StrCat(generations_.fruitless(),
+                            " generations in a row ended without a completed step, the last "
+                            "because: ",
+                            why, ". See the trainers' logs, and whether they reach each other"),
+               now_.steady);
 }
 
 void State::Open(int64_t number) {

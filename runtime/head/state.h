@@ -29,8 +29,10 @@ namespace hetero::head {
 // A trainer that is lost does not end the job: when all ranks are there again, one of them as a new
 // process, the next generation opens with the same ranks. It opens too when all processes live but
 // the group between them broke. A lost trainer whom nobody has replaced after
-// startupDeadlineSeconds fails the job. So does any lost rank of an input-only job. Once one rank
-// has left with the result, all is done, and nobody starts over.
+// startupDeadlineSeconds fails the job. So does any lost rank of an input-only job, and a long row
+// of generations without a completed step. A trainer that leaves because it was asked to is waited
+// for like a lost one; when all of them have, the job is stopped. Once one rank has left with the
+// result, all is done, and nobody starts over.
 //
 // State is soft: when the head process is replaced, members come back with the generation they work
 // in, and it is taken over instead of opening a new one. A head that was only thought dead hears of
@@ -75,12 +77,13 @@ class State {
   bool HearsOfSuccessor(const v1::Hello& hello) const;
   void Greet(const MemberRecord& member);
   void TakeHeartbeat(MemberRecord& member, const v1::Heartbeat& heartbeat);
-  void TakeLastWord(const MemberRecord& member, const v1::Finished& finished);
+  void TakeLastWord(MemberRecord& member, const v1::Finished& finished);
 
   void AdvanceJob();
   void SettleCompletedJob();
   void OpenOrTakeOverGeneration();
   void ReplaceGeneration();
+  void FailWithoutProgress();
   void Open(int64_t number);
   void UpdateRoster();
   void BroadcastCurrentRoster();

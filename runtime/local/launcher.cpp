@@ -26,9 +26,9 @@ namespace hetero::local {
 namespace {
 
 constexpr base::Duration kPoll = std::chrono::milliseconds(20);
-constexpr base::Duration kStopGrace = std::chrono::seconds(4);         // Ctrl-C until SIGKILL
-constexpr base::Duration kCheckpointGrace = std::chrono::seconds(24);  // the same with a checkpoint
-constexpr base::Duration kLeaveGrace = std::chrono::seconds(2);        // job ended until SIGKILL
+// Ctrl-C until SIGKILL; with checkpoints after stopGraceSeconds, which the head waits for.
+constexpr base::Duration kStopGrace = std::chrono::seconds(4);
+constexpr base::Duration kLeaveGrace = std::chrono::seconds(2);  // job ended until SIGKILL
 
 constexpr int kFailedExit = 1;     // of a head whose job failed
 constexpr int kStoppedExit = 130;  // of a head whose job was stopped
@@ -148,8 +148,11 @@ void Launcher::End(const std::optional<Supervisor::Failure>& failure, const std:
       if (member.rank() && !member.ended) member.child.Signal(SIGTERM);
     }
   }
-  const base::Instant deadline =
-      clock_.Now() + (options_.job.spec.training.checkpoint ? kCheckpointGrace : kStopGrace);
+  const api::Spec& spec = options_.job.spec;
+  base::Instant deadline = clock_.Now() + kStopGrace;
+  if (spec.training.checkpoint) {
+    deadline += std::chrono::seconds(spec.run_policy.stop_grace_seconds);
+  }
   while (clock_.Now() < deadline && !kill.stop_requested() && Look()) {
     clock_.SleepFor(kPoll, kill);
   }

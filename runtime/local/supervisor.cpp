@@ -70,6 +70,13 @@ void Supervisor::OnExit(Member& member, const ExitStatus& status) {
     if (member.rank()) TellExit(member, status, /*replaced=*/false);
     return;
   }
+  if (member.rank() && HasLeft(member)) {
+    console_.Line(absl::StrCat(member.plan.name,
+                               " left, as it was asked to; another process takes its place"));
+    if (member.plan.gang) return ReplaceAll(member.plan.name + " left", /*cost=*/0);
+    TellExit(member, status, /*replaced=*/true);
+    return Replace(member, /*cost=*/0);
+  }
   console_.Line(absl::StrCat(member.plan.name, " ended: ", status.ToString(), "; see ",
                              processes_.LogOf(member.plan.name)));
   if (const std::optional<api::FailureDecision> rule = RuleFor(member, status)) {
@@ -80,11 +87,25 @@ void Supervisor::OnExit(Member& member, const ExitStatus& status) {
   const bool final = member.rank() && (status.signal == 0 || input_only_);
   const bool replaced = !final && MayReplace(member);
   if (replaced && member.plan.gang) {
-    ReplaceAll(member.plan.name + " ended");
+    ReplaceAll(member.plan.name + " ended", /*cost=*/1);
     return;
   }
   if (!member.head()) TellExit(member, status, replaced);
-  if (replaced) Replace(member);
+  if (replaced) Replace(member, /*cost=*/1);
+}
+
+std::optional<v1::Finished> Supervisor::LastWordOf(const Member& member) const {
+  v1::Identity rank;
+  rank.set_role(member.plan.role);
+  rank.set_index(member.plan.index);
+  rank.set_incarnation(member.incarnation);
+  return process::ReadLastWord(processes_.plan().socket_folder, rank);
+}
+
+// A leave costs the others nothing, and so it costs no restart.
+bool Supervisor::HasLeft(const Member& member) const {
+  const std::optional<v1::Finished> word = LastWordOf(member);
+  return word && word->leaving();
 }
 
 // Rules are for processes that died. What a rank said as its last word the head has judged, and a
@@ -116,7 +137,7 @@ void Supervisor::Obey(const api::FailureDecision& rule, Member& member, const Ex
       return;
     case api::FailureAction::kRestartGang:
       if (MayReplace(member)) {
-        ReplaceAll(member.plan.name + " ended");
+        ReplaceAll(member.plan.name + " ended", /*cost=*/1);
       } else {
         FailForRestarts(why);
       }
@@ -124,7 +145,7 @@ void Supervisor::Obey(const api::FailureDecision& rule, Member& member, const Ex
     case api::FailureAction::kRestartPod: {
       const bool replaced = MayReplace(member);
       if (!member.head()) TellExit(member, status, replaced);
-      if (replaced) Replace(member);
+      if (replaced) Replace(member, /*cost=*/1);
       return;
     }
   }
@@ -152,7 +173,7 @@ void Supervisor::CheckLimits() {
   if (!limits_.Stalled(*status, now)) return;
   const std::string message = api::DescribeStall(*limits_.stall_timeout());
   if (restarts_ < job_.spec.run_policy.max_restarts) {
-    ReplaceAll("of " + message);
+    ReplaceAll("of " + message, /*cost=*/1);
   } else {
     FailForRestarts(message);
   }
@@ -190,8 +211,8 @@ void Supervisor::TellExit(const Member& member, const ExitStatus& status, bool r
   unreported_exits_.push_back(std::move(report));
 }
 
-void Supervisor::Replace(Member& member) {
-  ++restarts_;
+void Supervisor::Replace(Member& member, int cost) {
+  restarts_ += cost;
   if (const absl::Status started = processes_.Start(member); !started.ok()) {
     console_.Line(absl::StrCat(member.plan.name, ": ", started.message()));
     return;
@@ -213,8 +234,8 @@ void Supervisor::Replace(Member& member) {
 }
 
 // restartScope Gang: a new attempt of the whole job, from its last checkpoint.
-void Supervisor::ReplaceAll(const std::string& cause) {
-  ++restarts_;
+void Supervisor::ReplaceAll(const std::string& cause, int cost) {
+  restarts_ += cost;
   console_.Line(absl::StrCat("attempt ", processes_.attempt() + 1, " begins, because ", cause,
                              " (restart ", restarts_, " of ", job_.spec.run_policy.max_restarts,
                              ")"));

@@ -60,11 +60,14 @@ class Supervisor {
   void CheckLimits();
   // Whether the budget allows it; says so on the console when not.
   bool MayReplace(const Member& member);
-  void Replace(Member& member);
-  void ReplaceAll(const std::string& cause);  // "gpu-1 ended"
+  // `cost` of the budget.
+  void Replace(Member& member, int cost);
+  void ReplaceAll(const std::string& cause, int cost);  // "gpu-1 ended"
   void FailForRestarts(const std::string& cause);
   const api::Role& RoleOf(const Member& member) const;
   std::optional<v1::Finished> LastWordOf(const Member& member) const;
+  // Whether the trainer was asked to go, while the job goes on.
+  bool HasLeft(const Member& member) const;
   void TellExit(const Member& member, const ExitStatus& status, bool replaced);
   // The head has given up a trainer whose process still runs: frozen, or out of reach.
   void KillLostTrainers();

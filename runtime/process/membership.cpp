@@ -7,8 +7,16 @@
 
 namespace hetero::process {
 
-Membership::Membership(std::stop_token outer)
-    : outer_(std::move(outer), [this] { stop_.request_stop(); }) {}
+Membership::Membership(std::stop_token outer, bool leaves)
+    : outer_(std::move(outer), [this, leaves] {
+        if (!leaves) {
+          stop_.request_stop();
+          return;
+        }
+        leave_.request_stop();
+        const base::MutexLock lock(mutex_);
+        changed_.NotifyAll();
+      }) {}
 
 head::Member::Callbacks Membership::MakeCallbacks(
     std::function<void(const v1::Roster&)> on_roster) {
@@ -69,28 +77,35 @@ absl::Status Membership::NotThere(const char* what, base::Duration timeout) cons
     }
     return absl::CancelledError(absl::StrCat("stopped while waiting for ", what));
   }
+  if (leave_.stop_requested()) {
+    return absl::AbortedError(absl::StrCat("asked to leave while waiting for ", what));
+  }
   return absl::DeadlineExceededError(
       absl::StrCat("no ", what, " from the head within ", base::ToSeconds(timeout), " s"));
 }
 
 absl::StatusOr<v1::Welcome> Membership::WaitForWelcome(base::Duration timeout) {
   const base::MutexLock lock(mutex_);
-  const bool there = changed_.WaitUntil(
-      mutex_, base::Clock::Real().Now() + timeout, stop_.get_token(),
-      [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return welcome_.has_value(); });
-  if (!there) return NotThere("welcome", timeout);
+  const bool there =
+      changed_.WaitUntil(mutex_, base::Clock::Real().Now() + timeout, stop_.get_token(),
+                         [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+                           return welcome_.has_value() || leave_.stop_requested();
+                         });
+  if (!there || !welcome_) return NotThere("welcome", timeout);
   return *welcome_;
 }
 
 absl::StatusOr<Membership::OpenGeneration> Membership::WaitForGeneration(int64_t after,
                                                                          base::Duration timeout) {
   const base::MutexLock lock(mutex_);
-  const bool there =
-      changed_.WaitUntil(mutex_, base::Clock::Real().Now() + timeout, stop_.get_token(),
-                         [this, after]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-                           return generation_.number() > after || complete_;
-                         });
-  if (!there) return NotThere("generation", timeout);
+  const bool there = changed_.WaitUntil(
+      mutex_, base::Clock::Real().Now() + timeout, stop_.get_token(),
+      [this, after]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+        return generation_.number() > after || complete_ || leave_.stop_requested();
+      });
+  if (!there || (generation_.number() <= after && !complete_)) {
+    return NotThere("generation", timeout);
+  }
   if (generation_.number() > after) {
     return OpenGeneration{generation_, generation_over_.get_token()};
   }

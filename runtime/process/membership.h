@@ -18,14 +18,16 @@ namespace hetero::process {
 // write, the main thread waits. Outlives the Member whose callbacks it makes.
 class Membership {
  public:
-  // `outer` is the process's own stop request (SIGTERM).
-  explicit Membership(std::stop_token outer);
+  // `outer` is the process's own stop request (SIGTERM). With `leaves` it asks this member to
+  // leave, and is no stop.
+  explicit Membership(std::stop_token outer, bool leaves = false);
 
   // Callbacks that fill this object; `on_roster` is called for every roster, a generation's own
   // included.
   head::Member::Callbacks MakeCallbacks(std::function<void(const v1::Roster&)> on_roster = {});
 
-  // Waits for the head's first word. kCancelled when stopped, kDeadlineExceeded naming the head.
+  // Waits for the head's first word. kCancelled when stopped, kAborted when asked to leave,
+  // kDeadlineExceeded naming the head.
   absl::StatusOr<v1::Welcome> WaitForWelcome(base::Duration timeout);
   struct OpenGeneration {
     v1::Generation generation;
@@ -37,8 +39,10 @@ class Membership {
   // Waits until the head or the process asks this member to stop.
   void WaitForStop();
 
-  // Requested by a STOP command, a refusal, or the outer stop.
+  // Requested by a STOP command, a refusal, or the outer stop if that is one.
   std::stop_token stop_token() const { return stop_.get_token(); }
+  // Requested by the outer stop, if it asks this member to leave.
+  std::stop_token leave_token() const { return leave_.get_token(); }
   // Why, when the head refused this process for good; OK when superseded or merely told to stop.
   absl::Status refusal() const;
   bool superseded() const;
@@ -56,6 +60,7 @@ class Membership {
   bool complete_ ABSL_GUARDED_BY(mutex_) = false;
   std::optional<v1::Refused> refused_ ABSL_GUARDED_BY(mutex_);
   std::stop_source stop_;
+  std::stop_source leave_;
   std::stop_callback<std::function<void()>> outer_;
 };
 

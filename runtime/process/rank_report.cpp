@@ -158,6 +158,11 @@ void RankReport::OnResume(int64_t step, int64_t samples) {
   if (step > 0) progress_.set_epoch(schedule_->training().At(step - 1).epoch + 1);
 }
 
+void RankReport::OnBreak(const std::string& why) {
+  const base::MutexLock lock(mutex_);
+  progress_.set_last_break(base::ToUtf8({why.data(), why.size()}));
+}
+
 void RankReport::OnCheckpoint(const std::string& uri, int64_t step) {
   const base::MutexLock lock(mutex_);
   progress_.set_checkpoint_uri(uri);

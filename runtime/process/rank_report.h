@@ -45,6 +45,8 @@ class RankReport {
   void OnJobDigest(const job::StreamDigest& digest, int64_t samples_consumed);
   // `step` steps and `samples` samples of the job were done before this rank began.
   void OnResume(int64_t step, int64_t samples);
+  // The process group broke here.
+  void OnBreak(const std::string& why);
   void OnCheckpoint(const std::string& uri, int64_t step);
   void OnCheckpointProblem(const std::string& problem);
   void OnPhases(const v1::PhaseSeconds& phases, double train_seconds);

@@ -117,7 +117,7 @@ RankSession::RankSession(Options options, std::unique_ptr<MetricsPort> metrics, 
     : options_(std::move(options)),
       clock_(clock),
       metrics_(std::move(metrics)),
-      membership_(std::move(stop)) {
+      membership_(std::move(stop), options_.leaves_alone) {
   head::Member::Options join{.head_address = options_.identity.head_address,
                              .tls = options_.tls_to(api::kHeadType),
                              .hello = MakeHello(options_.identity)};
@@ -162,7 +162,9 @@ absl::StatusOr<Membership::OpenGeneration> RankSession::NextGeneration(int64_t a
   return opened;
 }
 
-void RankSession::ReportBroken(int64_t generation) {
+void RankSession::ReportBroken(int64_t generation, const std::string& why) {
+  RankReport& report = this->report();
+  report.OnBreak(why);
   const base::MutexLock lock(mutex_);
   broken_generation_ = generation;
 }
@@ -348,7 +350,8 @@ v1::Heartbeat RankSession::TakeHeartbeat() {
 absl::Status RankSession::Finish(absl::Status result) {
   v1::Finished last;
   last.set_ok(result.ok());
-  last.set_stopped(absl::IsCancelled(result));
+  last.set_stopped(absl::IsCancelled(result) || absl::IsAborted(result));
+  last.set_leaving(absl::IsAborted(result));
   last.set_message(base::ToUtf8({result.message().data(), result.message().size()}));
   *last.mutable_last() = TakeHeartbeat();
   WriteLastWord(LastWordFolderFromEnvironment(), options_.identity.member, last);

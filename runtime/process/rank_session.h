@@ -34,6 +34,8 @@ class RankSession {
     std::string metrics_address;  // as of a CPU worker; empty: none
     int local_threads = 0;        // for its own share of the preprocessing; 0: usable cores
     feed::LocalShare local_share = feed::LocalShare::kLastResort;
+    // The process's own stop is a wish of this rank to leave, and not the end of the job.
+    bool leaves_alone = false;
     // Of a rank on the CPU: cores that are not there to share; 0: all of them.
     int training_threads = 0;
     int64_t byte_budget = int64_t{192} << 20;       // of batches waiting in memory
@@ -47,7 +49,7 @@ class RankSession {
   };
 
   // Joins the head, waits until the whole job has, opens the dataset.
-  // kCancelled when told to stop meanwhile.
+  // kCancelled when told to stop meanwhile, kAborted when asked to leave.
   static absl::StatusOr<std::unique_ptr<RankSession>> Join(Options options, base::Clock& clock,
                                                            std::stop_token stop);
   ~RankSession();
@@ -67,14 +69,16 @@ class RankSession {
   // As Membership::WaitForGeneration; a lost member has as long to come back as it had to start.
   absl::StatusOr<Membership::OpenGeneration> NextGeneration(int64_t after);
   // Told to the head with every heartbeat, until a newer generation opens.
-  void ReportBroken(int64_t generation);
+  void ReportBroken(int64_t generation, const std::string& why);
   // Every consumed batch, before it is used: counts it, and writes it when a dump was asked for.
   void OnBatch(const feed::Batch& batch);
-  // Requested when this rank shall stop.
+  // Requested when the job ends, or this process is not wanted.
   std::stop_token stop_token() const { return membership_.stop_token(); }
+  // Requested when this rank alone shall leave; never without Options::leaves_alone.
+  std::stop_token leave_token() const { return membership_.leave_token(); }
 
   // Says the last word to the head and waits for its answer. Returns `result`, or the head's
-  // refusal. kCancelled counts as "stopped on request".
+  // refusal. kCancelled counts as "stopped on request", kAborted as "has left on request".
   // Rank 0 leaves the result of a completed training as its pod's termination message.
   absl::Status Finish(absl::Status result);
 

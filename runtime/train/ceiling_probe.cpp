@@ -106,8 +106,7 @@ job::Schedule ProbeSchedule(const TrainerOptions& options, int64_t global_batch,
 
 absl::StatusOr<double> ProbeCeiling(const TrainerOptions& options, const job::Schedule& schedule,
                                     const feed::Batch& first, const ProbePeers& peers,
-                                    base::Clock& clock, std::stop_token stop,
-                                    std::stop_token interrupt) {
+                                    base::Clock& clock, Interrupts interrupts) {
   const int64_t global_batch = schedule.training().global_batch();
   if (schedule.training().total_steps() == 0 ||
       schedule.training().At(0).slots.count != global_batch) {
@@ -136,7 +135,7 @@ absl::StatusOr<double> ProbeCeiling(const TrainerOptions& options, const job::Sc
                      .observer = times,
                      .phases = phases,
                      .device = peers.device},
-                    clock, std::move(stop), std::move(interrupt));
+                    clock, std::move(interrupts));
   if (absl::Status status = loop.Run(); !status.ok()) return status;
   generator.set_state(random_state);
   return times.SamplesPerSecond();

@@ -1,13 +1,13 @@
 #pragma once
 
 #include <memory>
-#include <stop_token>
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "runtime/feed/batch_stream.h"
 #include "runtime/job/schedule.h"
 #include "runtime/train/device/device.h"
+#include "runtime/train/interrupts.h"
 #include "runtime/train/process_group/agreement.h"
 #include "runtime/train/process_group/gloo_group.h"
 #include "runtime/train/trainer_options.h"
@@ -27,11 +27,10 @@ struct ProbePeers {
 // Samples per second of all ranks together: `options.ceiling_probe_steps` steps after a few to warm
 // up, the median of their times without waiting for input. All ranks call it at once, each with its
 // own first batch; the result is this rank's measurement. kFailedPrecondition on all ranks when the
-// dataset has not even one full step. `stop` and `interrupt` are the training loop's. Throws what
-// LibTorch throws.
+// dataset has not even one full step. `interrupts` are the training loop's. Throws what LibTorch
+// throws.
 absl::StatusOr<double> ProbeCeiling(const TrainerOptions& options, const job::Schedule& schedule,
                                     const feed::Batch& first, const ProbePeers& peers,
-                                    base::Clock& clock, std::stop_token stop,
-                                    std::stop_token interrupt);
+                                    base::Clock& clock, Interrupts interrupts);
 
 }  // namespace hetero::train

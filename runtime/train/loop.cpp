@@ -32,7 +32,7 @@ LearningRateOptions MakeLearningRate(const TrainerOptions& options, const job::S
 
 TrainingLoop::TrainingLoop(const TrainerOptions& options, const job::Schedule& schedule,
                            const Collaborators& collaborators, base::Clock& clock,
-                           std::stop_token stop, std::stop_token interrupt)
+                           Interrupts interrupts)
     : options_(options),
       training_(options.job.spec.training),
       schedule_(schedule),
@@ -42,8 +42,7 @@ TrainingLoop::TrainingLoop(const TrainerOptions& options, const job::Schedule& s
       checkpointer_(collaborators.checkpointer),
       observer_(collaborators.observer),
       clock_(clock),
-      stop_(std::move(stop)),
-      interrupt_(std::move(interrupt)),
+      interrupts_(std::move(interrupts)),
       group_(collaborators.group),
       place_(PlaceOf(options)),
       agreement_(collaborators.agreement),
@@ -61,7 +60,9 @@ TrainingLoop::TrainingLoop(const TrainerOptions& options, const job::Schedule& s
               clock) {}
 
 std::string TrainingLoop::Where() const {
-  return absl::StrCat("training step ", state_.standing.step + 1);
+  const int64_t step = state_.standing.step;
+  return evaluates_ ? absl::StrCat("the evaluation after step ", step)
+                    : absl::StrCat("training step ", step + 1);
 }
 
 absl::Status TrainingLoop::Run() {
@@ -107,16 +108,23 @@ bool TrainingLoop::EvaluationIsDue() const {
 }
 
 bool TrainingLoop::GenerationIsOver() const {
-  return interrupt_.stop_requested() && !stop_.stop_requested();
+  return interrupts_.over.stop_requested() && !StopRequested();
+}
+
+Leave TrainingLoop::OwnLeave() const {
+  if (interrupts_.leave == nullptr || !interrupts_.leave->asked()) return Leave::kNo;
+  return interrupts_.leave->insists() ? Leave::kInsist : Leave::kWish;
 }
 
 // Places the stream where the state stands. A batch that was taken for a step that did not come
-// about here is still held.
+// about here is still held; unless an evaluation comes before that step, which others have not
+// finished, for the stream then gives the batch again.
 absl::Status TrainingLoop::Seek() {
   const Standing& standing = state_.standing;
+  const bool evaluates_first = EvaluationIsDue();
   int64_t index = schedule_.IndexOfStep(standing.step);
-  if (EvaluationIsDue()) index -= schedule_.evaluation_batches();
-  if (state_.held && state_.held->ticket.step == standing.step) {
+  if (evaluates_first) index -= schedule_.evaluation_batches();
+  if (state_.held && state_.held->ticket.step == standing.step && !evaluates_first) {
     ++index;
   } else if (state_.held) {
     // The step came about elsewhere, with this batch in its gradients.
@@ -136,14 +144,16 @@ absl::Status TrainingLoop::TrainStep(int64_t step) {
   phases_.Charge(&Phases::wait);
   if (!batch.ok() && GenerationIsOver()) return absl::AbortedError("the generation is over");
 
-  const RankState own = StateFor(batch, static_cast<uint64_t>(training_.seed));
+  RankState own = StateFor(batch, static_cast<uint64_t>(training_.seed));
+  own.leave = OwnLeave();
+  if (absl::IsCancelled(own.error) && own.leave != Leave::kNo) {  // it waited long enough
+    own.leave = Leave::kInsist;
+    own.error = absl::OkStatus();
+  }
   if (batch.ok()) state_.held = *std::move(batch);  // until the step is done
   absl::StatusOr<JobState> job = Agree(own);
   if (!job.ok()) return job.status();
   const feed::Batch& held = *state_.held;
-  runner_.BroadcastBuffers();
-  phases_.Charge(&Phases::all_reduce);
-
   state_.Begin();
   // Whatever draws from LibTorch's generator (dropout) draws the same when the step is done again.
   torch::manual_seed(
@@ -185,7 +195,7 @@ absl::Status TrainingLoop::TrainStep(int64_t step) {
 
 absl::StatusOr<std::unique_ptr<feed::Batch>> TrainingLoop::NextBatch(int64_t step) {
   if (state_.held) return std::move(state_.held);
-  absl::StatusOr<std::unique_ptr<feed::Batch>> batch = batches_->Next(interrupt_);
+  absl::StatusOr<std::unique_ptr<feed::Batch>> batch = batches_->Next(interrupts_.wait);
   if (!batch.ok()) return batch;
   const job::SlotRange slots = schedule_.training().Share(step, options_.rank);
   if (absl::Status status = CheckTicket(**batch, slots, step); !status.ok()) return status;
@@ -193,7 +203,7 @@ absl::StatusOr<std::unique_ptr<feed::Batch>> TrainingLoop::NextBatch(int64_t ste
 }
 
 absl::StatusOr<JobState> TrainingLoop::Agree(RankState state) {
-  state.stop = stop_.stop_requested();
+  state.stop = StopRequested();
   if (state.stop) state.error = absl::OkStatus();
   if (state_.pending) {
     state.loss = state_.pending->loss;
@@ -202,6 +212,7 @@ absl::StatusOr<JobState> TrainingLoop::Agree(RankState state) {
   const JobState job = agreement_.Exchange(state);
   phases_.Charge(&Phases::all_reduce);
   if (absl::Status status = ReportPending(job); !status.ok()) return status;
+  leavers_ = job.leavers;
   if (!job.verdict.ok()) return job.verdict;
   return job;
 }
@@ -247,13 +258,15 @@ absl::Status TrainingLoop::UpdateParameters(int64_t step) {
   if (training_.gradient_clip_norm) {
     optimizer_.ClipGradients(norm, *training_.gradient_clip_norm);
   }
+  // Whoever survives this step holds the job's buffers, and not what its own samples made of them.
+  runner_.BroadcastBuffers();
+  phases_.Charge(&Phases::all_reduce);
   optimizer_.Step(LearningRateAt(learning_rate_, step));
   return absl::OkStatus();
 }
 
 absl::Status TrainingLoop::FinishEpoch(int64_t step) {
   if (absl::StatusOr<JobState> state = Agree({}); !state.ok()) return state.status();
-  runner_.BroadcastBuffers();
   const int64_t epoch = schedule_.training().At(step).epoch + 1;
   const uint32_t own = ParameterCrc(model_);
   const std::vector<int64_t> all = agreement_.Gather(own);
@@ -276,13 +289,15 @@ absl::Status TrainingLoop::Evaluate(int64_t step) {
   if (state_.pending) {
     if (absl::StatusOr<JobState> state = Agree({}); !state.ok()) return state.status();
   }
-  runner_.BroadcastBuffers();
-  phases_.Charge(&Phases::all_reduce);
   const int64_t batches = schedule_.evaluation_batches();
-  const RankState own = runner_.Evaluate(batches, *batches_, observer_, interrupt_);
+  evaluates_ = true;
+  RankState own = runner_.Evaluate(batches, *batches_, observer_, interrupts_.wait);
   if (GenerationIsOver()) return absl::AbortedError("the generation is over");
+  // One that was cut short does not count.
+  own.leave = own.stop && !StopRequested() ? Leave::kInsist : OwnLeave();
   absl::StatusOr<JobState> sums = Agree(own);
   if (!sums.ok()) return sums.status();
+  evaluates_ = false;
   const auto samples = static_cast<double>(std::max<int64_t>(sums->loss_samples, 1));
   const job::StepPlan& plan = schedule_.training();
   observer_.OnEvaluation({.epoch = (step + 1) / plan.steps_per_epoch(),

@@ -1,14 +1,15 @@
 #pragma once
 
 #include <memory>
-#include <stop_token>
 #include <string>
+#include <vector>
 
 #include "runtime/job/schedule.h"
 #include "runtime/train/batch_source.h"
 #include "runtime/train/checkpoint/checkpointer.h"
 #include "runtime/train/checkpoint/training_state.h"
 #include "runtime/train/device/device.h"
+#include "runtime/train/interrupts.h"
 #include "runtime/train/model_runner.h"
 #include "runtime/train/models/model.h"
 #include "runtime/train/optimizer/learning_rate.h"
@@ -39,15 +40,16 @@ class TrainingLoop {
     PhaseClock& phases;
     Device& device;
   };
-  // Everything named here outlives the loop. `stop` ends the training; `interrupt` is requested
-  // with it, and when the generation is over.
+  // Everything named here outlives the loop.
   TrainingLoop(const TrainerOptions& options, const job::Schedule& schedule,
-               const Collaborators& collaborators, base::Clock& clock, std::stop_token stop,
-               std::stop_token interrupt);
+               const Collaborators& collaborators, base::Clock& clock, Interrupts interrupts);
 
-  // kAborted when the generation was over while this rank waited for a batch.
+  // kAborted when the generation was over while this rank waited for a batch; and, with leavers(),
+  // when all ranks have agreed that some of them leave now. kCancelled when all are to stop.
   absl::Status Run();
-  // "training step 12", for messages.
+  // The ranks that leave; empty while none do.
+  const std::vector<int32_t>& leavers() const { return leavers_; }
+  // "training step 12", "the evaluation after step 12", for messages.
   std::string Where() const;
 
  private:
@@ -58,6 +60,8 @@ class TrainingLoop {
 
   bool EvaluationIsDue() const;
   bool GenerationIsOver() const;
+  bool StopRequested() const { return interrupts_.stop.stop_requested(); }
+  Leave OwnLeave() const;
   absl::Status Seek();
   absl::StatusOr<std::unique_ptr<feed::Batch>> NextBatch(int64_t step);
   absl::StatusOr<JobState> Agree(RankState state);
@@ -75,8 +79,7 @@ class TrainingLoop {
   Checkpointer* checkpointer_;
   Observer& observer_;
   base::Clock& clock_;
-  std::stop_token stop_;
-  std::stop_token interrupt_;
+  const Interrupts interrupts_;
 
   GlooGroup* group_;
   const PipelinePlace place_;
@@ -85,7 +88,9 @@ class TrainingLoop {
   LearningRateOptions learning_rate_;
   PhaseClock& phases_;
   ModelRunner runner_;
+  std::vector<int32_t> leavers_;
   bool stepped_ = false;
+  bool evaluates_ = false;
 };
 
 }  // namespace hetero::train

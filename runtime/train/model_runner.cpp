@@ -13,9 +13,15 @@
 namespace hetero::train {
 namespace {
 
-std::unique_ptr<DataParallel> MakeDataParallel(Model& model, GlooGroup* group, base::Clock& clock) {
+// Of the built-in models every parameter takes part in every step.
+bool MayLeaveUnused(const api::Model& model) {
+  return !model.torch_script.empty() || !model.plugin.empty();
+}
+
+std::unique_ptr<DataParallel> MakeDataParallel(Model& model, GlooGroup* group,
+                                               const api::Model& spec, base::Clock& clock) {
   if (group == nullptr || !group->gradients()) return nullptr;
-  return std::make_unique<DataParallel>(model, *group, clock);
+  return std::make_unique<DataParallel>(model, *group, clock, MayLeaveUnused(spec));
 }
 
 }  // namespace
@@ -31,7 +37,7 @@ ModelRunner::ModelRunner(const TrainerOptions& options, const Collaborators& col
       phases_(collaborators.phases),
       input_(options.conversion, options.input.channels, model_.channels_last(),
              collaborators.device),
-      data_parallel_(MakeDataParallel(model_, collaborators.group, clock)) {
+      data_parallel_(MakeDataParallel(model_, collaborators.group, training_.model, clock)) {
   if (!place_.partitioned()) return;
   stage_ = std::make_unique<PipelineStage>(
       PipelineStage::Collaborators{.model = model_,
@@ -45,16 +51,9 @@ ModelRunner::ModelRunner(const TrainerOptions& options, const Collaborators& col
 }
 
 double ModelRunner::ComputeGradients(const feed::Batch& batch, int64_t samples, double scale) {
-  if (stage_) {
-    optimizer_.ZeroGradients();
-    phases_.Charge(&Phases::optimizer);
-    return stage_->ComputeGradients(batch, samples, scale);
-  }
   optimizer_.DropGradients();
   phases_.Charge(&Phases::optimizer);
-  const double loss = AddGradients(batch, scale);
-  optimizer_.CompleteGradients();
-  return loss;
+  return stage_ ? stage_->ComputeGradients(batch, samples, scale) : AddGradients(batch, scale);
 }
 
 double ModelRunner::AddGradients(const feed::Batch& batch, double scale) {
@@ -113,7 +112,7 @@ double ModelRunner::RunPiece(const Piece& piece, double scale, bool reduce) {
   }
   const torch::Tensor loss =
       (LossPerSample(training_.loss, logits, piece.labels) * piece.ownership).sum();
-  if (reduce) data_parallel_->BeforeBackward();
+  if (reduce) data_parallel_->BeforeBackward(loss);
   phases_.Charge(&Phases::forward);
   (loss * scale).backward();
   if (reduce) {

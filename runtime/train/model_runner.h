@@ -43,7 +43,8 @@ class ModelRunner {
   double ComputeGradients(const feed::Batch& batch, int64_t samples, double scale);
   // Of the whole model. Each pipeline holds the same gradients.
   double GradientNorm();
-  // Gives all ranks that train the same parameters one rank's buffers.
+  // Gives all ranks that train the same parameters rank 0's buffers, or its pipeline's: before a
+  // step is committed.
   void BroadcastBuffers();
 
   // See EvaluateShare.

@@ -2,6 +2,7 @@
 
 #include <ATen/Parallel.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -23,11 +24,11 @@ RankTraining::RankTraining(const TrainerOptions& options, const Collaborators& c
       schedule_(collaborators.schedule),
       batches_(collaborators.batches),
       observer_(collaborators.observer),
-      clock_(collaborators.clock),
-      stop_(collaborators.stop) {}
+      clock_(collaborators.clock) {}
 
 absl::Status RankTraining::Open() {
   at::set_num_threads(options_.threads);
+  activity_ = "opening the model";
   HETERO_ASSIGN_OR_RETURN(RankModel opened, OpenRankModel(options_));
   layout_ = std::move(opened.layout);
   activity_ = "opening the GPU";
@@ -40,15 +41,29 @@ absl::Status RankTraining::Open() {
   return absl::OkStatus();
 }
 
-absl::Status RankTraining::Run(GlooGroup* group, std::stop_token interrupt,
+absl::Status RankTraining::Run(GlooGroup* group, Interrupts interrupts,
                                const std::function<void()>& agreed_to_stop) {
+  interrupts_ = std::move(interrupts);
+  parted_ = false;
+  leavers_.clear();
   activity_ = "taking over the state";
   Agreement agreement(group, options_.rank, options_.world_size);
   HETERO_RETURN_IF_ERROR(TakeState(group, agreement));
   if (options_.ceiling_probe_steps > 0 && options_.generation == 1 && state_->standing.step == 0) {
-    Probe(group, agreement, interrupt);
+    Probe(group, agreement);
   }
-  const absl::Status status = RunLoop(group, agreement, std::move(interrupt));
+  const absl::Status status = RunLoop(group, agreement);
+  if (!leavers_.empty()) {
+    if (partitioned()) {
+      agreed_to_stop();
+      activity_ = "gathering a checkpoint";
+      KeepState(group);
+    } else {
+      Part(group, agreement, leavers_);
+    }
+    parted_ = true;
+    return status;
+  }
   if (absl::IsCancelled(status) && partitioned()) {
     agreed_to_stop();
     activity_ = "gathering the last checkpoint";
@@ -64,8 +79,48 @@ absl::Status RankTraining::Run(GlooGroup* group, std::stop_token interrupt,
   return absl::IsCancelled(last) ? absl::OkStatus() : last;
 }
 
-absl::Status RankTraining::RunLoop(GlooGroup* group, Agreement& agreement,
-                                   std::stop_token interrupt) {
+// All ranks hold the same state, and some leave. The lowest of those that stay writes a checkpoint:
+// it may be asked to leave next. Rank 0 keeps no lock that another process of it will need.
+void RankTraining::Part(GlooGroup* group, Agreement& agreement,
+                        const std::vector<int32_t>& leavers) {
+  if (group == nullptr || !options_.job.spec.training.checkpoint) return;
+  activity_ = "parting from ranks that leave";
+  const auto leaves = [&leavers](int32_t rank) {
+    return std::find(leavers.begin(), leavers.end(), rank) != leavers.end();
+  };
+  if (!leaves(0)) {
+    if (checkpointer_) {
+      checkpointer_->Keep(state_->standing, options_.generation,
+                          GatherState(*state_, nullptr, model_name()), observer_);
+    }
+    return;
+  }
+  std::vector<int64_t> written = {-1};
+  if (checkpointer_) {
+    checkpointer_->Settle(observer_);
+    written[0] = checkpointer_->written_step();
+    checkpointer_.reset();
+  }
+  agreement.Broadcast(written, 0);
+  int32_t writer = 0;
+  while (leaves(writer)) ++writer;
+  if (options_.rank == writer && written[0] != state_->standing.step) KeepStateForRankZero();
+}
+
+void RankTraining::KeepStateForRankZero() {
+  activity_ = "writing a checkpoint for rank 0";
+  absl::StatusOr<std::unique_ptr<Checkpointer>> checkpointer = MakeCheckpointer();
+  if (!checkpointer.ok()) {
+    log::Warning("no checkpoint of the step after which rank 0 left",
+                 {{"reason", checkpointer.status().message()}});
+    return;
+  }
+  (*checkpointer)
+      ->Finish(state_->standing, options_.generation, GatherState(*state_, nullptr, model_name()),
+               observer_);
+}
+
+absl::Status RankTraining::RunLoop(GlooGroup* group, Agreement& agreement) {
   TrainingLoop loop(options_, schedule_,
                     {.state = *state_,
                      .group = group,
@@ -76,7 +131,7 @@ absl::Status RankTraining::RunLoop(GlooGroup* group, Agreement& agreement,
                      .observer = observer_,
                      .phases = *phases_,
                      .device = *device_},
-                    clock_, stop_, std::move(interrupt));
+                    clock_, interrupts_);
   absl::Status status;
   try {
     status = loop.Run();
@@ -85,6 +140,7 @@ absl::Status RankTraining::RunLoop(GlooGroup* group, Agreement& agreement,
     throw;
   }
   activity_ = loop.Where();
+  leavers_ = loop.leavers();
   return status;
 }
 
@@ -96,17 +152,17 @@ void RankTraining::KeepStoppedState() {
 }
 
 // All ranks probe, or none. What fails in the stream says so again when the loop asks.
-void RankTraining::Probe(GlooGroup* group, Agreement& agreement, const std::stop_token& interrupt) {
+void RankTraining::Probe(GlooGroup* group, Agreement& agreement) {
   activity_ = "probing the ceiling";
   absl::StatusOr<feed::BatchStream*> stream = batches_.From(schedule_.IndexOfStep(0));
   using Taken = absl::StatusOr<std::unique_ptr<feed::Batch>>;
-  Taken first = stream.ok() ? (*stream)->Next(interrupt) : Taken(stream.status());
+  Taken first = stream.ok() ? (*stream)->Next(interrupts_.wait) : Taken(stream.status());
   const JobState job =
-      agreement.Exchange({.stop = stop_.stop_requested(), .error = first.status()});
+      agreement.Exchange({.stop = interrupts_.stop.stop_requested(), .error = first.status()});
   const absl::StatusOr<double> ceiling =
       job.verdict.ok() ? ProbeCeiling(options_, schedule_, **first,
                                       {.group = group, .agreement = agreement, .device = *device_},
-                                      clock_, stop_, interrupt)
+                                      clock_, interrupts_)
                        : absl::StatusOr<double>(job.verdict);
   if (first.ok()) state_->held = *std::move(first);
   if (ceiling.ok()) {
@@ -129,17 +185,20 @@ absl::Status RankTraining::OpenCheckpointer() {
   if (options_.rank != 0 || !options_.job.spec.training.checkpoint || checkpointer_) {
     return absl::OkStatus();
   }
-  HETERO_ASSIGN_OR_RETURN(checkpointer_,
-                          Checkpointer::Open({.job = options_.job,
-                                              .run = options_.run,
-                                              .member = options_.member,
-                                              .world_size = options_.world_size,
-                                              .classes = options_.classes,
-                                              .input = options_.input,
-                                              .samples = options_.samples,
-                                              .dataset_fingerprint = options_.dataset_fingerprint},
-                                             schedule_.training(), clock_, stop_));
+  HETERO_ASSIGN_OR_RETURN(checkpointer_, MakeCheckpointer());
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<Checkpointer>> RankTraining::MakeCheckpointer() const {
+  return Checkpointer::Open({.job = options_.job,
+                             .run = options_.run,
+                             .member = options_.member,
+                             .world_size = options_.world_size,
+                             .classes = options_.classes,
+                             .input = options_.input,
+                             .samples = options_.samples,
+                             .dataset_fingerprint = options_.dataset_fingerprint},
+                            schedule_.training(), clock_, interrupts_.stop);
 }
 
 absl::Status RankTraining::TakeState(GlooGroup* group, Agreement& agreement) {
@@ -152,7 +211,7 @@ absl::Status RankTraining::TakeState(GlooGroup* group, Agreement& agreement) {
                                     .make_model = [this] { return OpenRankModel(options_); },
                                     .checkpointer = checkpointer_.get(),
                                     .failure = opened,
-                                    .stop = stop_.stop_requested()}
+                                    .stop = interrupts_.stop.stop_requested()}
                               .Run(*state_)));
   if (first_time) {
     observer_.OnResume(state_->standing.step, state_->standing.samples_consumed);

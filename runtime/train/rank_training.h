@@ -3,8 +3,8 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <stop_token>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "base/clock.h"
@@ -13,6 +13,7 @@
 #include "runtime/train/checkpoint/checkpointer.h"
 #include "runtime/train/checkpoint/training_state.h"
 #include "runtime/train/device/device.h"
+#include "runtime/train/interrupts.h"
 #include "runtime/train/pipeline_parallel/partition.h"
 #include "runtime/train/process_group/agreement.h"
 #include "runtime/train/process_group/gloo_group.h"
@@ -32,7 +33,6 @@ class RankTraining {
     BatchSource& batches;
     Observer& observer;
     base::Clock& clock;
-    std::stop_token stop;  // ends the training
   };
   // Everything named here outlives this. `options.generation` is that of the latest Run().
   RankTraining(const TrainerOptions& options, const Collaborators& collaborators);
@@ -40,11 +40,13 @@ class RankTraining {
   // Builds the model and opens the device. Before all others.
   absl::Status Open();
 
-  // Trains over `group`, null for a job of one rank, to the last step. `interrupt` is requested
-  // with the stop and when the generation is over; kAborted in the latter case. `agreed_to_stop` is
-  // called when all ranks have agreed to stop and still have to bring together what they hold.
-  absl::Status Run(GlooGroup* group, std::stop_token interrupt,
+  // Trains over `group`, null for a job of one rank, to the last step. kAborted when the generation
+  // is over, or when all ranks have agreed that some leave: parted() says so then, and a checkpoint
+  // of that step is under way, if the job has any. `agreed_to_stop` is called when all ranks have
+  // agreed to stop, or some to leave, and still have to bring together what they hold.
+  absl::Status Run(GlooGroup* group, Interrupts interrupts,
                    const std::function<void()>& agreed_to_stop);
+  bool parted() const { return parted_; }
   // After Run() ended in an error or threw: a step under way is undone.
   void Abort() { state_->Abort(); }
   // After a stop outside of Run(), or in it: rank 0 leaves a checkpoint. Not with partitions, where
@@ -63,9 +65,13 @@ class RankTraining {
 
  private:
   absl::Status TakeState(GlooGroup* group, Agreement& agreement);
+  // Rank 0's, when the job has checkpoints and it is not there.
   absl::Status OpenCheckpointer();
-  void Probe(GlooGroup* group, Agreement& agreement, const std::stop_token& interrupt);
-  absl::Status RunLoop(GlooGroup* group, Agreement& agreement, std::stop_token interrupt);
+  absl::StatusOr<std::unique_ptr<Checkpointer>> MakeCheckpointer() const;
+  void Probe(GlooGroup* group, Agreement& agreement);
+  absl::Status RunLoop(GlooGroup* group, Agreement& agreement);
+  void Part(GlooGroup* group, Agreement& agreement, const std::vector<int32_t>& leavers);
+  void KeepStateForRankZero();
   void KeepState(const GlooGroup* group);
   absl::Status SaveResult();
   const std::string& model_name() const { return options_.job.spec.training.model.name; }
@@ -75,7 +81,7 @@ class RankTraining {
   BatchSource& batches_;
   Observer& observer_;
   base::Clock& clock_;
-  const std::stop_token stop_;
+  Interrupts interrupts_;  // of the latest Run()
   std::string activity_;
   std::unique_ptr<Device> device_;
   std::shared_ptr<const PartitionLayout> layout_;  // null without partitions
@@ -83,6 +89,8 @@ class RankTraining {
   CheckpointWriter::Source whole_;              // of rank 0, at the end
   std::unique_ptr<Checkpointer> checkpointer_;  // of rank 0, when the job has checkpoints
   std::optional<PhaseClock> phases_;            // from the first step on
+  std::vector<int32_t> leavers_;                // as the latest loop ended
+  bool parted_ = false;
   bool complete_ = false;
 };
 

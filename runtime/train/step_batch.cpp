@@ -15,6 +15,15 @@ absl::Status CheckTicket(const feed::Batch& batch, const job::SlotRange& slots, 
       ticket.step, " where step ", step, " needs ", slots.count, " from slot ", slots.first));
 }
 
+absl::Status CheckEvaluationTicket(const feed::Batch& batch, int64_t number) {
+  const feed::Ticket& ticket = batch.ticket;
+  if (ticket.split == job::Split::kValidation && ticket.step == number) return absl::OkStatus();
+  return absl::InternalError(
+      absl::StrCat("the input gave batch ", ticket.step, " of the ",
+                   ticket.split == job::Split::kValidation ? "validation" : "training",
+                   " samples where batch ", number, " of an evaluation is needed"));
+}
+
 RankState StateFor(const absl::StatusOr<std::unique_ptr<feed::Batch>>& batch, uint64_t seed) {
   RankState state;
   if (!batch.ok()) {

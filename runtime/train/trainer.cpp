@@ -1,16 +1,19 @@
 #include "runtime/train/trainer.h"
 
-#include <c10/util/Exception.h>
-
+#include <algorithm>
 #include <cstdlib>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "runtime/train/interrupts.h"
+#include "runtime/train/leave_wish.h"
+#include "runtime/train/process_group/exceptions.h"
 #include "runtime/train/process_group/gloo_group.h"
 #include "runtime/train/process_group/group_former.h"
 #include "runtime/train/rank_model.h"
@@ -53,6 +56,16 @@ absl::Status CheckOptions(const TrainerOptions& options) {
   return absl::OkStatus();
 }
 
+constexpr size_t kMostOfMessage = 3072;  // bytes; a script's stack ends with what it raised
+constexpr char kMemoryRemedy[] =
+    "Lower spec.training.batchSizePerWorker (gradientAccumulationSteps keeps the samples per "
+    "step), "
+    "or give the role more memory";
+
+absl::string_view Ending(absl::string_view message) {
+  return message.substr(message.size() - std::min(message.size(), kMostOfMessage));
+}
+
 // The process that takes this one's place joins the next generation as any replaced rank does.
 [[noreturn]] void EndProcess() {
   log::Error(
@@ -65,41 +78,65 @@ absl::Status CheckOptions(const TrainerOptions& options) {
 class Trainer {
  public:
   Trainer(const TrainerOptions& options, const job::Schedule& schedule, BatchSource& batches,
-          Generations& generations, Observer& observer, base::Clock& clock, std::stop_token stop)
+          Generations& generations, Observer& observer, base::Clock& clock,
+          const StopTokens& requests)
       : options_(options),
         generations_(generations),
         clock_(clock),
-        stop_(std::move(stop)),
+        stop_on_request_(requests.stop, [this] { stop_.request_stop(); }),
+        // There are no others who could go on.
+        stop_on_leave_(options.world_size == 1 ? requests.leave : std::stop_token(),
+                       [this] { stop_.request_stop(); }),
+        leave_(options.world_size == 1 ? std::stop_token() : requests.leave, clock),
         former_(clock),
-        training_(options_, {.schedule = schedule,
-                             .batches = batches,
-                             .observer = observer,
-                             .clock = clock,
-                             .stop = stop_}) {}
+        training_(
+            options_,
+            {.schedule = schedule, .batches = batches, .observer = observer, .clock = clock}) {}
 
   absl::Status Run() {
-    HETERO_RETURN_IF_ERROR(training_.Open());
-    absl::Status status = RunGenerations();
-    if (absl::IsCancelled(status)) training_.KeepStoppedState();
+    absl::Status status;
+    try {
+      status = training_.Open();
+      if (status.ok()) status = RunGenerations();
+    } catch (const std::exception& error) {
+      status = Failed(error);
+    }
+    if (absl::IsCancelled(status) || absl::IsAborted(status)) training_.KeepStoppedState();
     return status;
   }
 
  private:
+  // How a generation ended here.
+  enum class Outcome {
+    kEnded,   // the training, with the status
+    kBroken,  // other ranks are lost, or a newer generation has opened: on in the next one
+    kParted,  // ranks have left in order, perhaps this one: likewise
+  };
+
   absl::Status RunGenerations() {
     absl::Status broken;
     while (true) {
       training_.set_activity("waiting for the other ranks");
       absl::StatusOr<Generations::Generation> generation =
-          generations_.Next(options_.generation, stop_);
+          generations_.Next(options_.generation, stop_.get_token());
       if (stop_.stop_requested()) return training_.complete() ? absl::OkStatus() : Stopped();
       if (absl::IsOutOfRange(generation.status()) && training_.complete()) return absl::OkStatus();
+      if (leave_.asked()) return training_.complete() ? absl::OkStatus() : Left();
       if (!generation.ok()) return broken.ok() ? generation.status() : broken;
       options_.generation = generation->number;
-      broken_ = false;
-      absl::Status status = RunGeneration(*generation);
+      absl::Status status;
+      const Outcome outcome = RunGeneration(*generation, status);
       training_.Abort();
-      if (!broken_) return status;
+      if (outcome == Outcome::kEnded) return status;
       if (stop_.stop_requested()) return training_.complete() ? absl::OkStatus() : Stopped();
+      if (leave_.asked()) return training_.complete() ? absl::OkStatus() : Left();
+      if (outcome == Outcome::kParted) {
+        log::Info("ranks have left; their places are taken anew",
+                  {{"generation", options_.generation},
+                   {"step", training_.steps_done()},
+                   {"reason", status.message()}});
+        continue;
+      }
       broken = std::move(status);
       log::Warning("generation broke", {{"generation", options_.generation},
                                         {"step", training_.steps_done()},
@@ -108,42 +145,49 @@ class Trainer {
     }
   }
 
-  // Sets broken_ when other ranks are lost or a newer generation has opened: this rank can go on in
-  // the next one.
-  absl::Status RunGeneration(const Generations::Generation& generation) {
-    std::stop_source interrupt;
-    const auto request = [&interrupt] { interrupt.request_stop(); };
-    std::stop_callback on_stop(stop_, request);
-    std::stop_callback on_over(generation.over, request);
-    if (options_.world_size == 1) return training_.Run(nullptr, interrupt.get_token(), [] {});
+  Outcome RunGeneration(const Generations::Generation& generation, absl::Status& status) {
+    std::stop_source wait;
+    const auto end_waits = [&wait] { wait.request_stop(); };
+    std::stop_callback on_stop(stop_.get_token(), end_waits);
+    std::stop_callback on_over(generation.over, end_waits);
+    StopWatcher on_insisting(leave_.token(), LeaveWish::kTogether, clock_, end_waits);
+    const Interrupts interrupts{.stop = stop_.get_token(),
+                                .over = generation.over,
+                                .wait = wait.get_token(),
+                                .leave = &leave_};
     try {
-      const absl::Status status = FormAndTrain(generation, interrupt.get_token());
-      return absl::IsAborted(status) ? Over() : status;
-    } catch (const c10::DistError& error) {
-      return Lost(error.what_without_backtrace());
-    } catch (const c10::Error& error) {
-      // LibTorch wraps some of Gloo's exceptions into its own.
-      const std::string what = error.what_without_backtrace();
-      const bool connection = absl::StrContains(what, "gloo") || absl::StrContains(what, "Gloo");
-      if (connection || generation.over.stop_requested()) return Lost(what);
-      return absl::InternalError(Located(what));
+      status = options_.world_size == 1 ? training_.Run(nullptr, interrupts, [] {})
+                                        : FormAndTrain(generation, interrupts);
     } catch (const std::exception& error) {
-      // Gloo's own exceptions: a connection to a peer broke or was cut.
-      return Lost(absl::StrCat("lost another rank: ", error.what()));
+      // While the group is taken down, LibTorch may say anything.
+      const bool lost = CameFromCollective(error) || generation.over.stop_requested();
+      status = lost ? Lost(error) : Failed(error);
+      return lost ? Outcome::kBroken : Outcome::kEnded;
     }
+    if (training_.parted()) return Outcome::kParted;
+    if (!absl::IsAborted(status)) return Outcome::kEnded;
+    status = absl::AbortedError(Located("a newer generation has opened"));
+    return Outcome::kBroken;
   }
 
-  // kAborted when the generation was over first.
+  // kAborted when the generation was over first, or ranks leave.
   absl::Status FormAndTrain(const Generations::Generation& generation,
-                            const std::stop_token& interrupt) {
+                            const Interrupts& interrupts) {
     training_.set_activity("forming the process group");
-    std::shared_ptr<GlooGroup> group = former_.Form({.rank = options_.rank,
-                                                     .world_size = options_.world_size,
-                                                     .partitions = PlaceOf(options_).partitions,
-                                                     .generation = generation.number,
-                                                     .host = generation.host,
-                                                     .device = &training_.device()},
-                                                    generation.store, interrupt);
+    // Whoever is to leave does not begin.
+    std::stop_source give_up;
+    const auto request = [&give_up] { give_up.request_stop(); };
+    std::stop_callback on_wait(interrupts.wait, request);
+    std::stop_callback on_leave(leave_.token(), request);
+    std::shared_ptr<GlooGroup> group = Collectively([&] {
+      return former_.Form({.rank = options_.rank,
+                           .world_size = options_.world_size,
+                           .partitions = PlaceOf(options_).partitions,
+                           .generation = generation.number,
+                           .host = generation.host,
+                           .device = &training_.device()},
+                          generation.store, give_up.get_token());
+    });
     if (group == nullptr) return absl::AbortedError("interrupted");
     log::Info("formed the process group", {{"generation", generation.number},
                                            {"rank", options_.rank},
@@ -151,22 +195,22 @@ class Trainer {
     // The watchers live until the group is destroyed, which waits for its threads.
     const auto cut = group->Cutter();
     auto watcher = std::make_unique<StopWatcher>(
-        stop_, training_.partitioned() ? kPartitionedStopGrace : kStopGrace, clock_, cut);
+        interrupts.stop, training_.partitioned() ? kPartitionedStopGrace : kStopGrace, clock_, cut);
     // All ranks have agreed to stop, and are busy with what they leave behind.
     const auto agreed = [&] {
       watcher.reset();
-      watcher = std::make_unique<StopWatcher>(stop_, kGatherGrace, clock_, cut);
+      watcher = std::make_unique<StopWatcher>(interrupts.stop, kGatherGrace, clock_, cut);
     };
     StopWatcher over_watcher(generation.over, {}, clock_, cut,
                              {.patience = kLeavingPatience, .give_up = EndProcess});
-    return TrainOver(std::move(group), interrupt, agreed);
+    return TrainOver(std::move(group), interrupts, agreed);
   }
 
   // Lets go of the group.
-  absl::Status TrainOver(std::shared_ptr<GlooGroup> group, std::stop_token interrupt,
+  absl::Status TrainOver(std::shared_ptr<GlooGroup> group, const Interrupts& interrupts,
                          const std::function<void()>& agreed_to_stop) {
     try {
-      return training_.Run(group.get(), std::move(interrupt), agreed_to_stop);
+      return training_.Run(group.get(), interrupts, agreed_to_stop);
     } catch (...) {
       // Collectives still queued would wait for peers that no longer take part.
       group->Cut();
@@ -174,42 +218,44 @@ class Trainer {
     }
   }
 
-  std::string Located(const std::string& message) const {
+  std::string Located(absl::string_view message) const {
     return absl::StrCat("rank ", options_.rank, ", ", training_.activity(), ": ", message);
   }
-  absl::Status Lost(const std::string& message) {
-    broken_ = true;
-    return absl::UnavailableError(Located(message));
+  absl::Status Lost(const std::exception& error) const {
+    return absl::UnavailableError(
+        Located(absl::StrCat("lost another rank: ", Ending(MessageOf(error)))));
   }
-  absl::Status Over() {
-    broken_ = true;
-    return absl::AbortedError(Located("a newer generation has opened"));
+  // Of the model, the loss, the optimiser or this program: it would come again.
+  absl::Status Failed(const std::exception& error) const {
+    const std::string message(Ending(MessageOf(error)));
+    if (!IsOutOfMemory(error)) return absl::InternalError(Located(message));
+    return absl::ResourceExhaustedError(
+        Located(absl::StrCat("out of memory: ", message, ". ", kMemoryRemedy)));
+  }
+  absl::Status Left() const {
+    return absl::AbortedError(absl::StrCat("left after step ", training_.steps_done(),
+                                           ", as it was asked to; the other ranks go on"));
   }
   static absl::Status Stopped() { return absl::CancelledError("training was asked to stop"); }
 
   TrainerOptions options_;
   Generations& generations_;
   base::Clock& clock_;
-  std::stop_token stop_;
+  std::stop_source stop_;
+  const std::stop_callback<std::function<void()>> stop_on_request_;
+  const std::stop_callback<std::function<void()>> stop_on_leave_;
+  const LeaveWish leave_;
   GroupFormer former_;
   RankTraining training_;
-  bool broken_ = false;  // the generation, not the training
 };
 
 }  // namespace
 
 absl::Status RunTrainer(const TrainerOptions& options, const job::Schedule& schedule,
                         BatchSource& batches, Generations& generations, Observer& observer,
-                        base::Clock& clock, std::stop_token stop) {
+                        base::Clock& clock, const StopTokens& requests) {
   HETERO_RETURN_IF_ERROR(CheckOptions(options));
-  Trainer trainer(options, schedule, batches, generations, observer, clock, std::move(stop));
-  try {
-    return trainer.Run();
-  } catch (const c10::Error& error) {
-    return absl::InternalError(error.what_without_backtrace());
-  } catch (const std::exception& error) {
-    return absl::InternalError(error.what());
-  }
+  return Trainer(options, schedule, batches, generations, observer, clock, requests).Run();
 }
 
 }  // namespace hetero::train

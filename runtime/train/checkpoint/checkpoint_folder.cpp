@@ -1,6 +1,7 @@
 #include "runtime/train/checkpoint/checkpoint_folder.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <system_error>
 
@@ -35,12 +36,17 @@ absl::Status FileError(const std::error_code& error, const std::string& what) {
 
 uint32_t Crc(const std::string& bytes) { return base::Crc32c(bytes.data(), bytes.size()); }
 
-// Of "step-000000000020"; -1 for other names.
+// Of "step-000000000020" and "step-000000000020-2"; -1 for other names.
 int64_t StepOf(const std::string& folder) {
   const std::string name = fs::path(folder).filename().string();
   int64_t step = -1;
+  int64_t copy = 0;
   absl::string_view digits = name;
-  if (!absl::ConsumePrefix(&digits, kPrefix) || !absl::SimpleAtoi(digits, &step)) return -1;
+  if (!absl::ConsumePrefix(&digits, kPrefix)) return -1;
+  const size_t dash = digits.find('-');
+  const bool numbered =
+      dash == absl::string_view::npos || absl::SimpleAtoi(digits.substr(dash + 1), &copy);
+  if (!numbered || !absl::SimpleAtoi(digits.substr(0, dash), &step)) return -1;
   return step;
 }
 
@@ -106,9 +112,31 @@ absl::Status CheckpointFolder::Create() const {
   return FileError(error, absl::StrCat("cannot create the checkpoint folder ", path_));
 }
 
+std::string CheckpointFolder::NameBeside(const std::vector<Found>& found, const std::string& name,
+                                         const std::string& run) {
+  std::string free = name;
+  for (int copy = 2;; ++copy) {
+    const auto holder = std::find_if(found.begin(), found.end(), [&free](const Found& other) {
+      return fs::path(other.folder).filename() == free;
+    });
+    const bool taken =
+        holder != found.end() && (!holder->manifest.ok() || holder->manifest->run != run);
+    if (!taken) return free;
+    free = absl::StrCat(name, "-", copy);
+  }
+}
+
 absl::StatusOr<std::string> CheckpointFolder::Write(CheckpointManifest manifest,
-                                                    const CheckpointFiles& files) const {
-  const std::string name = absl::StrFormat("%s%012d", kPrefix, manifest.step);
+                                                    const CheckpointFiles& files,
+                                                    bool beside_others) const {
+  HETERO_ASSIGN_OR_RETURN(const std::vector<Found> found, List());
+  for (const Found& other : found) {
+    if (!other.manifest.ok() || other.manifest->created_unix_ns == INT64_MAX) continue;
+    manifest.created_unix_ns =
+        std::max(manifest.created_unix_ns, other.manifest->created_unix_ns + 1);
+  }
+  std::string name = absl::StrFormat("%s%012d", kPrefix, manifest.step);
+  if (beside_others) name = NameBeside(found, name, manifest.run);
   const std::string folder = Join(path_, name);
   const std::string temporary = Join(path_, kTemporary + name);
   std::error_code error;
@@ -164,7 +192,8 @@ absl::StatusOr<std::vector<CheckpointFolder::Found>> CheckpointFolder::List() co
   return found;
 }
 
-absl::Status CheckpointFolder::Prune(int keep, const std::string& run) const {
+absl::Status CheckpointFolder::Prune(int keep, const std::string& run,
+                                     const std::string& written) const {
   HETERO_ASSIGN_OR_RETURN(const std::vector<Found> found, List());
   std::error_code error;
   std::error_code first_error;
@@ -173,11 +202,13 @@ absl::Status CheckpointFolder::Prune(int keep, const std::string& run) const {
     if (error && !first_error) first_error = error;
   };
   const bool any_good = !found.empty() && found.back().manifest.ok();
-  int kept = 0;
+  int kept = written.empty() ? 0 : 1;
   for (const Found& checkpoint : found) {
+    if (checkpoint.folder == written) continue;
     if (!checkpoint.manifest.ok()) {
       // Another program's is none of ours; a damaged one helps nobody once a good one is there.
-      if (absl::IsDataLoss(checkpoint.manifest.status()) && any_good) remove(checkpoint.folder);
+      const bool ours = run.empty() && absl::IsDataLoss(checkpoint.manifest.status());
+      if (ours && any_good) remove(checkpoint.folder);
       continue;
     }
     if (!run.empty() && checkpoint.manifest->run != run) continue;

@@ -15,7 +15,8 @@ namespace hetero::train {
 using CheckpointFiles = std::vector<std::pair<std::string, std::string>>;
 
 // A folder of checkpoints. Each is a folder "step-000000000020" with the files, manifest.json and,
-// written last, DONE, which holds the manifest's CRC. It is written under a temporary name, synced,
+// written last, DONE, which holds the manifest's CRC. Runs that leave each other's alone have
+// "step-000000000020-2" beside it. It is written under a temporary name, synced,
 // and only then given its own, so half of one never looks like a whole one. No LibTorch here, and
 // no threads; one writer at a time (checkpoint_lock.h).
 class CheckpointFolder {
@@ -27,14 +28,17 @@ class CheckpointFolder {
   // Creates the folder. Errors name it and the reason.
   absl::Status Create() const;
 
-  // Writes one checkpoint and returns its folder. Fills in manifest.files. What was there under the
-  // same step gives way. On an error nothing is left behind, and older checkpoints are as before.
-  absl::StatusOr<std::string> Write(CheckpointManifest manifest,
-                                    const CheckpointFiles& files) const;
+  // Writes one checkpoint and returns its folder. Fills in manifest.files, and dates it after all
+  // that are there, whatever the clock says. What was there under the same step gives way; with
+  // `beside_others` only what manifest.run itself has written. On an error nothing is left behind,
+  // and older checkpoints are as before.
+  absl::StatusOr<std::string> Write(CheckpointManifest manifest, const CheckpointFiles& files,
+                                    bool beside_others = false) const;
 
-  // Removes all but the newest `keep`, and what interrupted writers left. With a `run`, only
-  // checkpoints of that run count and go.
-  absl::Status Prune(int keep, const std::string& run) const;
+  // Removes all but the newest `keep`, damaged ones, and what interrupted writers left. With a
+  // `run`, only checkpoints of that run count and go, and nobody knows whose the damaged ones are.
+  // `written` is never removed: a folder that Write() has returned; empty: none.
+  absl::Status Prune(int keep, const std::string& run, const std::string& written = "") const;
 
   struct Loaded {
     std::string folder;
@@ -55,6 +59,9 @@ class CheckpointFolder {
   };
   // Those whose manifest cannot be read, then the others, newest first.
   absl::StatusOr<std::vector<Found>> List() const;
+  // The folder for a checkpoint of that step and run which leaves other runs' alone.
+  static std::string NameBeside(const std::vector<Found>& found, const std::string& name,
+                                const std::string& run);
 
   std::string path_;
 };

@@ -30,6 +30,10 @@ class FieldReader {
     if (!field.is_string()) return Fail(name, "no text");
     *value = field.get<std::string>();
   }
+  // Of fields that older versions do not write.
+  void ReadIfThere(const char* name, std::string* value) {
+    if (!Find(name).is_null()) Read(name, value);
+  }
   template <std::integral T>
   void Read(const char* name, T* value) {
     if (!Fits(Find(name), value)) Fail(name, "no whole number that fits");
@@ -116,6 +120,9 @@ std::string ToJson(const CheckpointManifest& manifest) {
       {"datasetFingerprint", manifest.dataset_fingerprint},
       {"seed", manifest.seed},
       {"globalBatch", manifest.global_batch},
+      {"shuffle", manifest.order.shuffle},
+      {"lastBatch", manifest.order.last_batch},
+      {"pipeline", manifest.order.pipeline},
       {"step", manifest.step},
       {"epoch", manifest.epoch},
       {"nextSlot", manifest.next_slot},
@@ -150,6 +157,9 @@ absl::StatusOr<CheckpointManifest> ParseCheckpointManifest(const std::string& te
   reader.Read("datasetFingerprint", &manifest.dataset_fingerprint);
   reader.Read("seed", &manifest.seed);
   reader.Read("globalBatch", &manifest.global_batch);
+  reader.ReadIfThere("shuffle", &manifest.order.shuffle);
+  reader.ReadIfThere("lastBatch", &manifest.order.last_batch);
+  reader.ReadIfThere("pipeline", &manifest.order.pipeline);
   reader.Read("step", &manifest.step);
   reader.Read("epoch", &manifest.epoch);
   reader.Read("nextSlot", &manifest.next_slot);
@@ -179,6 +189,13 @@ absl::Status CheckFits(const CheckpointManifest& found, const CheckpointManifest
   compare("seed", found.seed, job.seed);
   compare("samples per step (batchSizePerWorker x ranks x accumulation)", found.global_batch,
           job.global_batch);
+  const auto compare_order = [&](const char* what, const std::string& theirs,
+                                 const std::string& ours) {
+    if (!theirs.empty()) compare(what, theirs, ours);
+  };
+  compare_order("dataset.shuffle", found.order.shuffle, job.order.shuffle);
+  compare_order("training.lastBatch", found.order.last_batch, job.order.last_batch);
+  compare_order("hash of the pipeline", found.order.pipeline, job.order.pipeline);
   if (differences.empty()) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat("it belongs to another job: ", absl::StrJoin(differences, ", ")));

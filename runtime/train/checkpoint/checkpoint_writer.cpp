@@ -38,11 +38,12 @@ CheckpointWriter::Result CheckpointWriter::Write(const CheckpointManifest& manif
   const base::Instant begin = clock_.Now();
   Result result{.step = manifest.step};
   try {
-    absl::StatusOr<std::string> folder = folder_.Write(manifest, source());
+    absl::StatusOr<std::string> folder =
+        folder_.Write(manifest, source(), !options_.prune_run.empty());
     result.status = folder.status();
     if (folder.ok()) {
       result.folder = *std::move(folder);
-      const absl::Status pruned = folder_.Prune(options_.keep, options_.prune_run);
+      const absl::Status pruned = folder_.Prune(options_.keep, options_.prune_run, result.folder);
       if (!pruned.ok()) log::Warning("old checkpoints stay", {{"reason", pruned.message()}});
     }
   } catch (const std::exception& error) {  // no memory, or LibTorch's

@@ -20,7 +20,8 @@ class CheckpointWriter {
  public:
   struct Options {
     int keep = 2;
-    std::string prune_run;  // as CheckpointFolder::Prune
+    // As CheckpointFolder::Prune; where it is set, checkpoints of other runs are left alone.
+    std::string prune_run;
   };
   struct Result {
     absl::Status status;

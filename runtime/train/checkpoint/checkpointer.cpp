@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -82,7 +81,53 @@ CheckpointManifest Checkpointer::Describe() const {
   manifest.dataset_fingerprint = options_.dataset_fingerprint;
   manifest.seed = training.seed;
   manifest.global_batch = plan_.global_batch();
+  manifest.order = SampleOrderOf(options_.job);
   return manifest;
+}
+
+// Where the next step begins; of the last one, where it ends.
+Checkpointer::Place Checkpointer::PlaceAfter(int64_t step) const {
+  if (step < plan_.total_steps()) {
+    const job::Step next = plan_.At(step);
+    return {next.epoch, next.slots.first};
+  }
+  const job::Step last = plan_.At(plan_.total_steps() - 1);
+  return {last.epoch, last.slots.first + last.slots.count};
+}
+
+absl::Status Checkpointer::CheckGoesOn(const CheckpointManifest& manifest) const {
+  constexpr char kRemedy[] =
+      "choose another spec.training.checkpoint.uri, or start anew with resume: Never";
+  if (manifest.step < 0 || manifest.step > plan_.total_steps()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("has ", manifest.step, " steps done, but this job has only ",
+                     plan_.total_steps(), ". Raise spec.training.epochs or maxSteps, ", kRemedy));
+  }
+  // The job that wrote it may have ended there.
+  Place end = PlaceAfter(manifest.step);
+  if (manifest.step > 0) {
+    const job::Step last = plan_.At(manifest.step - 1);
+    end = {last.epoch, last.slots.first + last.slots.count};
+  }
+  const Place stored{manifest.epoch, manifest.next_slot};
+  const Place ours = PlaceAfter(manifest.step);
+  if (stored != ours && stored != end) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("stood before slot ", stored.slot, " of epoch ", stored.epoch, " after step ",
+                     manifest.step, ", but this job stands before slot ", ours.slot, " of epoch ",
+                     ours.epoch, " there: it takes its samples in another order; ", kRemedy));
+  }
+  const bool follows_ranks = options_.job.spec.training.schedule.scale_learning_rate ==
+                             api::LearningRateScaling::kLinearWithWorldSize;
+  if (follows_ranks && manifest.world_size != options_.world_size) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "was trained by ", manifest.world_size, " ranks, this job has ", options_.world_size,
+        ", and spec.training.schedule.scaleLearningRate: LinearWithWorldSize would change the "
+        "learning rate by that, for steps of as many samples. Set it to None, and "
+        "spec.training.optimizer.learningRate to ",
+        manifest.world_size, " times its value"));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::optional<CheckpointFolder::Loaded>> Checkpointer::Load() {
@@ -91,12 +136,9 @@ absl::StatusOr<std::optional<CheckpointFolder::Loaded>> Checkpointer::Load() {
   if (absl::IsNotFound(loaded.status())) return std::nullopt;
   HETERO_RETURN_IF_ERROR(loaded.status());
   const CheckpointManifest& manifest = loaded->manifest;
-  if (manifest.step > plan_.total_steps()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(loaded->folder, " has ", manifest.step, " steps done, but this job has only ",
-                     plan_.total_steps(),
-                     ". Raise spec.training.epochs or maxSteps, choose another "
-                     "spec.training.checkpoint.uri, or start anew with resume: Never"));
+  if (const absl::Status status = CheckGoesOn(manifest); !status.ok()) {
+    return absl::Status(status.code(),
+                        absl::StrCat("cannot resume: ", loaded->folder, " ", status.message()));
   }
   for (const std::string& damaged : loaded->damaged) {
     log::Warning("passed over a damaged checkpoint", {{"checkpoint", damaged}});
@@ -138,12 +180,17 @@ bool Checkpointer::IsDueAfter(int64_t step, Observer& observer) {
   return !overdue_;
 }
 
-void Checkpointer::Finish(const Standing& standing, int64_t generation,
-                          CheckpointWriter::Source source, Observer& observer) {
-  Report(writer_.Wait(), observer);
+void Checkpointer::Keep(const Standing& standing, int64_t generation,
+                        CheckpointWriter::Source source, Observer& observer) {
+  Settle(observer);
   if (written_step_ == standing.step || standing.step == 0) return;
   Start(standing, generation, std::move(source));
-  Report(writer_.Wait(), observer);
+}
+
+void Checkpointer::Finish(const Standing& standing, int64_t generation,
+                          CheckpointWriter::Source source, Observer& observer) {
+  Keep(standing, generation, std::move(source), observer);
+  Settle(observer);
 }
 
 void Checkpointer::Start(const Standing& standing, int64_t generation,
@@ -154,12 +201,9 @@ void Checkpointer::Start(const Standing& standing, int64_t generation,
   manifest.evaluated_step = standing.evaluated_step;
   manifest.digest = standing.digest;
   manifest.samples_consumed = standing.samples_consumed;
-  // The end of a job may lie beyond its last step.
-  const int64_t next = std::min(standing.step, plan_.total_steps() - 1);
-  const job::Step step = plan_.At(next);
-  const bool done = next < standing.step;
-  manifest.epoch = step.epoch;
-  manifest.next_slot = step.slots.first + (done ? step.slots.count : 0);
+  const Place place = PlaceAfter(standing.step);
+  manifest.epoch = place.epoch;
+  manifest.next_slot = place.slot;
   started_step_ = standing.step;
   started_at_ = clock_.Now();
   writer_.Start(std::move(manifest), std::move(source));

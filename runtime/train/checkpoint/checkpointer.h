@@ -50,6 +50,13 @@ class Checkpointer {
   // Begins to write what generation `generation` of the job has reached; `source` gives kModelFile
   // and kOptimizerFile, on another thread. Not while an earlier write is under way.
   void Start(const Standing& standing, int64_t generation, CheckpointWriter::Source source);
+  // Begins to write the state unless it is written already, once an earlier write is over.
+  void Keep(const Standing& standing, int64_t generation, CheckpointWriter::Source source,
+            Observer& observer);
+  // Waits for the write under way.
+  void Settle(Observer& observer) { Report(writer_.Wait(), observer); }
+  // Of the last that succeeded, or was loaded; -1: none.
+  int64_t written_step() const { return written_step_; }
   // Writes the state unless it is written already, and waits for it.
   void Finish(const Standing& standing, int64_t generation, CheckpointWriter::Source source,
               Observer& observer);
@@ -57,7 +64,15 @@ class Checkpointer {
  private:
   Checkpointer(Options options, const job::StepPlan& plan, base::Clock& clock,
                std::unique_ptr<CheckpointLock> lock);
+  struct Place {
+    int64_t epoch = 0;
+    int64_t slot = 0;
+    bool operator==(const Place&) const = default;
+  };
   bool IsDue(int64_t step) const;
+  Place PlaceAfter(int64_t step) const;
+  // Whether this job's next step is the one after `manifest`, whose samples and model fit.
+  absl::Status CheckGoesOn(const CheckpointManifest& manifest) const;
   void Report(const std::optional<CheckpointWriter::Result>& result, Observer& observer);
   CheckpointManifest Describe() const;
   std::string run_filter() const;

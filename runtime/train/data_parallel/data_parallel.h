@@ -10,10 +10,6 @@
 #include "runtime/train/models/model.h"
 #include "runtime/train/process_group/gloo_group.h"
 
-namespace c10d {
-class Reducer;
-}
-
 namespace hetero::train {
 
 // Gives all ranks that train the same parameters the values of pipeline `root`'s, in place. Without
@@ -24,33 +20,37 @@ void BroadcastTensors(GlooGroup& group, const std::vector<torch::Tensor>& tensor
 void CheckSameShapes(GlooGroup& group, const Model& model);
 
 // Data parallel training of one model: LibTorch's Reducer sums gradients in buckets while backward
-// still runs. Over the ranks that hold this model or this partition of it, of which there are
-// several (group.gradients() is not null). Belongs to one thread; model, group and clock outlive
-// it. Functions throw what LibTorch throws.
+// still runs, in an order that the model and the ranks alone decide. Over the ranks that hold this
+// model or this partition of it, of which there are several (group.gradients() is not null).
+// Belongs to one thread; model, group and clock outlive it. Functions throw what LibTorch throws.
 class DataParallel {
  public:
-  // All ranks hold the same parameters and buffers.
-  DataParallel(Model& model, GlooGroup& group, base::Clock& clock);
+  // All ranks hold the same parameters and buffers. Parameters that need no gradient are left out;
+  // with `may_leave_unused` there may also be some that a loss does not depend on: where that is so
+  // on all ranks they keep no gradient, and otherwise those that do not use them count as zero.
+  DataParallel(Model& model, GlooGroup& group, base::Clock& clock, bool may_leave_unused = false);
   ~DataParallel();
 
-  // Gives all ranks rank 0's buffers. Before each training forward, before evaluation and before
-  // comparing ranks.
+  // Gives all ranks rank 0's buffers. Before a step is committed: then every survivor holds those
+  // of the whole job.
   void BroadcastBuffers();
   // Around a forward whose backward is to reduce gradients; leave both out where gradients are only
-  // accumulated. Gradients come out as the mean over ranks.
+  // accumulated. Gradients come out as the mean over ranks. `output` is what backward begins at.
   void BeforeForward();
-  void BeforeBackward();
+  void BeforeBackward(const torch::Tensor& output);
 
   // Moment at which this rank had computed its last gradient of the latest backward; what backward
   // took beyond it was waiting for the other ranks.
   base::Instant gradients_ready() const { return gradients_ready_; }
 
  private:
+  class Reducer;
+
   GlooGroup& group_;
   base::Clock& clock_;
   std::vector<torch::Tensor> buffers_;
   std::vector<std::pair<torch::Tensor, unsigned>> hooks_;
-  std::unique_ptr<c10d::Reducer> reducer_;
+  std::unique_ptr<Reducer> reducer_;
   base::Instant gradients_ready_{};
 };
 

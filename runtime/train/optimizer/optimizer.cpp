@@ -27,7 +27,6 @@ torch::Tensor FlatView(const torch::Tensor& tensor) {
 Optimizer::Optimizer(const api::Optimizer& options, std::vector<torch::Tensor> parameters)
     : options_(options), parameters_(std::move(parameters)) {
   torch::NoGradGuard no_grad;
-  ZeroGradients();
   if (options_.name == api::OptimizerKind::kSgd) {
     if (options_.momentum != 0) first_moments_ = ZerosLike(parameters_);
     return;
@@ -43,8 +42,23 @@ Optimizer::Optimizer(const api::Optimizer& options, std::vector<torch::Tensor> p
 std::vector<torch::Tensor> Optimizer::Gradients() const {
   std::vector<torch::Tensor> gradients;
   gradients.reserve(parameters_.size());
-  for (const torch::Tensor& parameter : parameters_) gradients.push_back(parameter.grad());
+  for (const torch::Tensor& parameter : parameters_) {
+    if (parameter.grad().defined()) gradients.push_back(parameter.grad());
+  }
   return gradients;
+}
+
+Optimizer::Operands Optimizer::Present() const {
+  Operands present;
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    if (!parameters_[i].grad().defined()) continue;
+    present.parameters.push_back(parameters_[i]);
+    present.gradients.push_back(parameters_[i].grad());
+    if (!first_moments_.empty()) present.first_moments.push_back(first_moments_[i]);
+    if (!second_moments_.empty()) present.second_moments.push_back(second_moments_[i]);
+    if (!step_counts_.empty()) present.step_counts.push_back(step_counts_[i]);
+  }
+  return present;
 }
 
 // LibTorch's fused kernels copy operands that are not contiguous in the usual order, there and back
@@ -55,17 +69,21 @@ const Optimizer::Operands& Optimizer::Flat() {
   std::vector<const void*> memory;
   memory.reserve(2 * parameters_.size());
   for (const torch::Tensor& parameter : parameters_) {
-    memory.insert(memory.end(), {parameter.data_ptr(), parameter.grad().data_ptr()});
+    const torch::Tensor& gradient = parameter.grad();
+    memory.insert(memory.end(), {parameter.const_data_ptr(),
+                                 gradient.defined() ? gradient.const_data_ptr() : nullptr});
   }
   if (memory == flat_memory_) return flat_;
   flat_memory_ = std::move(memory);
-  flat_ = {parameters_, Gradients(), first_moments_, second_moments_};
-  for (size_t i = 0; i < parameters_.size(); ++i) {
+  flat_ = Present();
+  for (size_t i = 0; i < flat_.parameters.size(); ++i) {
     const auto matches = [&](const std::vector<torch::Tensor>& tensors) {
-      return tensors.empty() || SameDenseLayout(parameters_[i], tensors[i]);
+      return tensors.empty() || SameDenseLayout(flat_.parameters[i], tensors[i]);
     };
-    if (!matches(flat_.gradients) || !matches(first_moments_) || !matches(second_moments_))
+    if (!matches(flat_.gradients) || !matches(flat_.first_moments) ||
+        !matches(flat_.second_moments)) {
       continue;
+    }
     for (std::vector<torch::Tensor>* tensors :
          {&flat_.parameters, &flat_.gradients, &flat_.first_moments, &flat_.second_moments}) {
       if (!tensors->empty()) (*tensors)[i] = FlatView((*tensors)[i]);
@@ -74,31 +92,20 @@ const Optimizer::Operands& Optimizer::Flat() {
   return flat_;
 }
 
-void Optimizer::ZeroGradients() {
-  CompleteGradients();
-  torch::NoGradGuard no_grad;
-  at::_foreach_zero_(Gradients());
-}
-
 void Optimizer::DropGradients() {
   for (torch::Tensor& parameter : parameters_) parameter.mutable_grad().reset();
 }
 
-void Optimizer::CompleteGradients() {
-  torch::NoGradGuard no_grad;
-  for (torch::Tensor& parameter : parameters_) {
-    if (!parameter.grad().defined()) parameter.mutable_grad() = torch::zeros_like(parameter);
-  }
-}
-
 double Optimizer::GradientNorm() const {
   torch::NoGradGuard no_grad;
-  return torch::stack(at::_foreach_norm(Gradients(), 2)).to(torch::kFloat64).norm().item<double>();
+  const std::vector<torch::Tensor> gradients = Gradients();
+  if (gradients.empty()) return 0;
+  return torch::stack(at::_foreach_norm(gradients, 2)).to(torch::kFloat64).norm().item<double>();
 }
 
 void Optimizer::ClipGradients(double norm, double max_norm) {
   const double factor = max_norm / (norm + 1e-6);
-  if (factor >= 1) return;
+  if (factor >= 1) return;  // so without any gradients too
   torch::NoGradGuard no_grad;
   at::_foreach_mul_(Gradients(), factor);
 }
@@ -106,6 +113,7 @@ void Optimizer::ClipGradients(double norm, double max_norm) {
 void Optimizer::Step(double learning_rate) {
   torch::NoGradGuard no_grad;
   const Operands& flat = Flat();
+  if (flat.parameters.empty()) return;
   switch (options_.name) {
     case api::OptimizerKind::kSgd:
       at::_fused_sgd_(flat.parameters, flat.gradients, flat.first_moments, options_.weight_decay,
@@ -113,16 +121,16 @@ void Optimizer::Step(double learning_rate) {
                       /*maximize=*/false, /*is_first_step=*/false);
       return;
     case api::OptimizerKind::kAdam:
-      at::_foreach_add_(step_counts_, 1);
+      at::_foreach_add_(flat.step_counts, 1);
       at::_fused_adam_(flat.parameters, flat.gradients, flat.first_moments, flat.second_moments, {},
-                       step_counts_, learning_rate, options_.betas[0], options_.betas[1],
+                       flat.step_counts, learning_rate, options_.betas[0], options_.betas[1],
                        options_.weight_decay, options_.epsilon, /*amsgrad=*/false,
                        /*maximize=*/false);
       return;
     case api::OptimizerKind::kAdamW:
-      at::_foreach_add_(step_counts_, 1);
+      at::_foreach_add_(flat.step_counts, 1);
       at::_fused_adamw_(flat.parameters, flat.gradients, flat.first_moments, flat.second_moments,
-                        {}, step_counts_, learning_rate, options_.betas[0], options_.betas[1],
+                        {}, flat.step_counts, learning_rate, options_.betas[0], options_.betas[1],
                         options_.weight_decay, options_.epsilon, /*amsgrad=*/false,
                         /*maximize=*/false);
       return;

@@ -9,22 +9,21 @@
 
 namespace hetero::train {
 
-// The update rules of torch.optim.SGD, Adam and AdamW in LibTorch's fused kernels. Every parameter
-// has a gradient when they are applied. Belongs to one thread. Functions throw what LibTorch
-// throws.
+// The update rules of torch.optim.SGD, Adam and AdamW in LibTorch's fused kernels. As there, a
+// parameter without a gradient (it is frozen, or the loss does not depend on it) stays as it is,
+// with its state: neither weight decay nor moments act on it. Belongs to one thread. Functions
+// throw what LibTorch throws.
 class Optimizer {
  public:
   Optimizer(const api::Optimizer& options, std::vector<torch::Tensor> parameters);
 
-  // In place: their memory is used again.
-  void ZeroGradients();
-  // For models whose backward runs without a pipeline. It keeps the first gradients that it
-  // computes (DataParallel copies them into its buckets and makes them views of these); a gradient
-  // that is there already would be cleared and added to, three times the memory traffic.
+  // Before backward, which keeps the first gradients that it computes (DataParallel copies them
+  // into its buckets and makes them views of these); a gradient that is there already would be
+  // cleared and added to, three times the memory traffic, and would count for a parameter that this
+  // step does not use.
   void DropGradients();
-  // After backward: zeros for the parameters that the loss does not depend on.
-  void CompleteGradients();
-  // Euclidean norm over all gradients together; not finite when any gradient is not.
+  // Euclidean norm over all gradients together; not finite when any gradient is not, 0 when there
+  // are none.
   double GradientNorm() const;
   // Multiplies all gradients by max_norm / (norm + 1e-6) when that is below 1, as
   // torch.nn.utils.clip_grad_norm_ does.
@@ -41,12 +40,14 @@ class Optimizer {
   std::vector<StateTensor> state() const;
 
  private:
-  // What the update kernels read and write: the tensors themselves, or flat views of their memory.
+  // What the update kernels read and write, of the parameters that have a gradient: the tensors
+  // themselves, or flat views of their memory.
   struct Operands {
-    std::vector<torch::Tensor> parameters, gradients, first_moments, second_moments;
+    std::vector<torch::Tensor> parameters, gradients, first_moments, second_moments, step_counts;
   };
 
   std::vector<torch::Tensor> Gradients() const;
+  Operands Present() const;
   const Operands& Flat();
 
   api::Optimizer options_;

@@ -107,7 +107,7 @@ void PipelineStage::Backward(Step& step, int64_t microbatch) {
                    .to(input_.place());
     phases_.Charge(&Phases::all_reduce);
   }
-  if (reduces) data_parallel_->BeforeBackward();
+  if (reduces) data_parallel_->BeforeBackward(in_flight.output);
   if (place_.last()) {
     (in_flight.output * step.scale).backward();
     step.loss += in_flight.output.item<double>();

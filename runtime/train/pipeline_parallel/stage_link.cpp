@@ -3,6 +3,8 @@
 #include <chrono>
 #include <cstring>
 
+#include "runtime/train/process_group/exceptions.h"
+
 namespace hetero::train {
 namespace {
 
@@ -15,14 +17,14 @@ constexpr int kBytesTag = 2;
 
 void StageLink::Send(const torch::Tensor& tensor, int32_t stage, int tag) {
   std::vector<torch::Tensor> message = {tensor.detach().to(torch::kCPU).contiguous()};
-  auto work = group_.send(message, stage, tag);
+  auto work = Collectively([&] { return group_.send(message, stage, tag); });
   under_way_.emplace_back(std::move(work), message[0]);
 }
 
 torch::Tensor StageLink::Receive(const std::vector<int64_t>& shape, torch::ScalarType type,
                                  int32_t stage, int tag) {
   std::vector<torch::Tensor> message = {torch::empty(shape, type)};
-  group_.recv(message, stage, tag)->wait(kMessageTimeout);
+  Collectively([&] { group_.recv(message, stage, tag)->wait(kMessageTimeout); });
   return message[0];
 }
 
@@ -52,7 +54,7 @@ std::string StageLink::ReceiveBytes(int32_t stage) {
 
 void StageLink::Drain(size_t left) {
   while (under_way_.size() > left) {
-    under_way_.front().first->wait(kMessageTimeout);
+    Collectively([&] { under_way_.front().first->wait(kMessageTimeout); });
     under_way_.pop_front();
   }
 }

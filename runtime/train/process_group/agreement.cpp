@@ -4,13 +4,15 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 namespace hetero::train {
 namespace {
 
 // Places in the vector that is summed. It is float64 so that the loss can travel with the counters,
 // which stay exact: they are below 2^53, and the digest goes in four limbs of 32 bits that leave
-// room for the carries of 2^21 ranks. The status codes of the ranks follow, one place each.
+// room for the carries of 2^21 ranks. The status codes of the ranks follow, one place each, then
+// whether they leave.
 enum Place {
   kStop,
   kSamples,
@@ -48,7 +50,8 @@ Agreement::Agreement(GlooGroup* group, int32_t rank, int32_t world_size)
     : group_(group), rank_(rank), world_size_(world_size) {}
 
 JobState Agreement::Exchange(const RankState& own) {
-  std::vector<double> values(static_cast<size_t>(kCodes + world_size_), 0);
+  const auto leaves = static_cast<size_t>(kCodes + world_size_);
+  std::vector<double> values(leaves + static_cast<size_t>(world_size_), 0);
   values[kStop] = own.stop;
   values[kSamples] = static_cast<double>(own.samples);
   PackDigest(own.digest, &values[kDigest]);
@@ -56,6 +59,7 @@ JobState Agreement::Exchange(const RankState& own) {
   values[kLossSamples] = static_cast<double>(own.loss_samples);
   values[kCorrect] = static_cast<double>(own.correct);
   values[static_cast<size_t>(kCodes + rank_)] = static_cast<double>(own.error.code());
+  values[leaves + static_cast<size_t>(rank_)] = static_cast<double>(own.leave);
   if (group_ != nullptr) {
     torch::Tensor sums =
         torch::from_blob(values.data(), {static_cast<int64_t>(values.size())}, torch::kFloat64);
@@ -67,8 +71,30 @@ JobState Agreement::Exchange(const RankState& own) {
   job.loss = values[kLoss];
   job.loss_samples = static_cast<int64_t>(values[kLossSamples]);
   job.correct = static_cast<int64_t>(values[kCorrect]);
-  job.verdict = Verdict(own, {values.begin() + kCodes, values.end()}, values[kStop] > 0);
+  const auto first_leave = values.begin() + static_cast<std::ptrdiff_t>(leaves);
+  job.verdict = Verdict(own, {values.begin() + kCodes, first_leave}, values[kStop] > 0);
+  if (job.verdict.ok()) job.verdict = Part({first_leave, values.end()}, job.leavers);
   return job;
+}
+
+absl::Status Agreement::Part(const std::vector<double>& leaves, std::vector<int32_t>& leavers) {
+  bool insists = false;
+  for (size_t rank = 0; rank < leaves.size(); ++rank) {
+    if (leaves[rank] == 0) continue;
+    leavers.push_back(static_cast<int32_t>(rank));
+    insists |= leaves[rank] == static_cast<double>(Leave::kInsist);
+  }
+  if (leavers.size() == leaves.size()) {
+    leavers.clear();
+    return absl::CancelledError("all ranks were asked to leave");
+  }
+  if (insists) {
+    return absl::AbortedError(absl::StrCat(leavers.size() == 1 ? "rank " : "ranks ",
+                                           absl::StrJoin(leavers, ", "),
+                                           leavers.size() == 1 ? " leaves" : " leave"));
+  }
+  leavers.clear();
+  return absl::OkStatus();
 }
 
 absl::Status Agreement::Verdict(const RankState& own, const std::vector<double>& codes, bool stop) {

@@ -9,9 +9,18 @@
 
 namespace hetero::train {
 
+// Whether a rank is to leave the others, who go on without it: its pod is deleted, its node
+// drained.
+enum class Leave {
+  kNo,
+  kWish,    // it has been asked to, a moment ago: all the others may just be asked too
+  kInsist,  // it has waited for them long enough
+};
+
 // What one rank brings to an exchange.
 struct RankState {
-  bool stop = false;         // asked to stop
+  bool stop = false;  // asked to stop
+  Leave leave = Leave::kNo;
   absl::Status error;        // why this rank cannot go on
   int64_t samples = 0;       // of the batch it holds
   job::StreamDigest digest;  // of these samples
@@ -22,7 +31,10 @@ struct RankState {
 
 // The same on every rank: sums over all ranks, and what ends the job on all of them.
 struct JobState {
-  absl::Status verdict;  // OK to go on; kCancelled when a rank was asked to stop; a rank's error
+  // OK to go on; kCancelled when a rank was asked to stop, or all were asked to leave; kAborted
+  // when `leavers` leave; else a rank's error.
+  absl::Status verdict;
+  std::vector<int32_t> leavers;  // ascending; some of the ranks, never all
   int64_t samples = 0;
   job::StreamDigest digest;
   double loss = 0;  // sum; not finite when that of one rank is not
@@ -49,6 +61,8 @@ class Agreement {
 
  private:
   absl::Status Verdict(const RankState& own, const std::vector<double>& codes, bool stop);
+  // Of how many ranks wish or insist to leave, by rank, once nothing else ends the job.
+  static absl::Status Part(const std::vector<double>& leaves, std::vector<int32_t>& leavers);
 
   GlooGroup* group_;
   int32_t rank_;

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
+#include "runtime/train/process_group/exceptions.h"
 #include "runtime/train/process_group/group_sockets.h"
 #include "runtime/train/process_group/rendezvous_store.h"
 
@@ -121,14 +122,14 @@ GlooGroup::GlooGroup(const Options& options, std::shared_ptr<KeyValueStore> stor
 
 void GlooGroup::SumControl(torch::Tensor& values) {
   std::vector<torch::Tensor> tensors = {values};
-  control_->allreduce(tensors)->wait();
+  Collectively([&] { control_->allreduce(tensors)->wait(); });
 }
 
 void GlooGroup::BroadcastControl(torch::Tensor& values, int32_t root) {
   std::vector<torch::Tensor> tensors = {values};
   c10d::BroadcastOptions options;
   options.rootRank = root;
-  control_->broadcast(tensors, options)->wait();
+  Collectively([&] { control_->broadcast(tensors, options)->wait(); });
 }
 
 std::function<void()> GlooGroup::Cutter() const {

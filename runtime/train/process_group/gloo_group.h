@@ -19,8 +19,8 @@ namespace hetero::train {
 // The connections between all ranks of one generation: one Gloo group for gradients and one for the
 // small control vectors, so that neither ever waits in the other's queue. With partitions the
 // gradients' group has the ranks that hold the same partition, and one more group the ranks of this
-// rank's pipeline. Functions throw what LibTorch throws. Collectives belong to one thread; Cut()
-// may be called from any.
+// rank's pipeline. Functions throw CollectiveError when a rank is lost or the connections are cut.
+// Collectives belong to one thread; Cut() may be called from any.
 class GlooGroup {
  public:
   struct Options {

@@ -116,7 +116,7 @@ int main(int argc, char** argv) {
     std::_Exit(code);
   };
   if (status.ok()) leave(0);
-  if (absl::IsCancelled(status)) leave(130);
+  if (absl::IsCancelled(status) || absl::IsAborted(status)) leave(130);
   log::Error("training failed", {{"error", status.message()}});
   leave(1);
 }

@@ -149,7 +149,9 @@ class SessionGenerations : public Generations {
     next.store = std::make_shared<HeadStore>(std::move(client));
     return next;
   }
-  void ReportBroken(int64_t number, const std::string&) override { session_.ReportBroken(number); }
+  void ReportBroken(int64_t number, const std::string& why) override {
+    session_.ReportBroken(number, why);
+  }
 
  private:
   process::RankSession& session_;
@@ -218,13 +220,15 @@ absl::Status Train(process::RankSession& session, const TrainerProcessOptions& o
        .ceiling_probe_steps = options.ceiling_probe_steps,
        .gpu = options.gpu,
        .output_folder = output_folder},
-      session.schedule(), batches, generations, observer, clock, session.stop_token());
+      session.schedule(), batches, generations, observer, clock,
+      {.stop = session.stop_token(), .leave = session.leave_token()});
 }
 
 }  // namespace
 
 absl::Status RunTrainerProcess(TrainerProcessOptions options, base::Clock& clock,
                                std::stop_token stop) {
+  options.session.leaves_alone = true;
   HETERO_ASSIGN_OR_RETURN(std::unique_ptr<process::RankSession> session,
                           process::RankSession::Join(options.session, clock, std::move(stop)));
   return session->Finish(Train(*session, options, clock));

@@ -23,7 +23,8 @@ struct TrainerProcessOptions {
 };
 
 // One rank from joining to leaving: waits for its generation, trains the whole schedule, reports to
-// the head. Returns what ended it; kCancelled when told to stop.
+// the head. Returns what ended it; kCancelled when told to stop, kAborted when `stop` made this
+// rank leave the others.
 absl::Status RunTrainerProcess(TrainerProcessOptions options, base::Clock& clock,
                                std::stop_token stop);
 

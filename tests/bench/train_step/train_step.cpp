@@ -92,16 +92,13 @@ class Rank {
 
   void TakeStep() {
     optimizer_.DropGradients();
-    if (data_parallel_) {
-      data_parallel_->BroadcastBuffers();
-      data_parallel_->BeforeForward();
-    }
+    if (data_parallel_) data_parallel_->BeforeForward();
     const torch::Tensor loss = LossPerSample({}, model_->forward(images_), labels_).sum();
-    if (data_parallel_) data_parallel_->BeforeBackward();
+    if (data_parallel_) data_parallel_->BeforeBackward(loss);
     (loss * (1.0 / static_cast<double>(batch_))).backward();
-    optimizer_.CompleteGradients();
     loss_ = loss.item<double>();
     TORCH_CHECK(std::isfinite(optimizer_.GradientNorm()));
+    if (data_parallel_) data_parallel_->BroadcastBuffers();
     optimizer_.Step(1e-4);
   }
 

@@ -21,8 +21,18 @@ class StatusService : public v1::Status::CallbackService {
 
   grpc::ServerWriteReactor<v1::JobStatus>* Watch(grpc::CallbackServerContext*,
                                                  const v1::WatchRequest*) override;
+  // As a head whose ranks all leave their last word at once.
   grpc::ServerUnaryReactor* Stop(grpc::CallbackServerContext* context, const v1::StopRequest*,
                                  v1::StopReply*) override {
+    v1::JobStatus stopped;
+    {
+      const base::MutexLock lock(mutex_);
+      if (now_) stopped = *now_;
+    }
+    stopped.set_state(v1::JobStatus::STOPPED);
+    Publish(stopped, /*last=*/true);
+    const base::MutexLock lock(mutex_);
+    stopped_ = true;
     return Answer(context);
   }
   grpc::ServerUnaryReactor* ReportExit(grpc::CallbackServerContext* context,
@@ -54,6 +64,7 @@ class StatusService : public v1::Status::CallbackService {
   std::set<WatchStream*> streams_ ABSL_GUARDED_BY(mutex_);  // each lives until its Remove()
   std::optional<v1::JobStatus> now_ ABSL_GUARDED_BY(mutex_);
   bool last_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 // One Watch call. gRPC owns the order of life: OnDone is the last call, and deletes it. A slow
@@ -118,6 +129,7 @@ grpc::ServerWriteReactor<v1::JobStatus>* StatusService::Watch(grpc::CallbackServ
 
 void StatusService::Publish(const v1::JobStatus& status, bool last) {
   const base::MutexLock lock(mutex_);
+  if (stopped_) return;
   now_ = status;
   last_ = last;
   for (WatchStream* const stream : streams_) stream->Send(status, last);

@@ -74,12 +74,12 @@ TEST(Resume, AnotherNumberOfRanksGoesOnWithTheSameStream) {
   }
 }
 
-TEST(Resume, ATrainerThatIsToldToStopLeavesACheckpointOfThatStep) {
+TEST(Resume, TrainersThatAreAllToldToEndLeaveACheckpointOfOneStep) {
   TemporaryFolder checkpoints;
   const std::vector<std::string> settings = SlowJob({Checkpoint(checkpoints, 1000)});
   LocalRun stopped(SmallJobYaml(), settings);
   ASSERT_TRUE(WaitForFirstStep(stopped, "gpu-0"));
-  kill(stopped.PidOf("gpu-1"), SIGTERM);
+  for (const char* name : {"gpu-0", "gpu-1"}) kill(stopped.PidOf(name), SIGTERM);
   const ProgramResult result = stopped.Wait(kPatience);
   EXPECT_EQ(result.exit_code, 130) << result.output;
   const nlohmann::json first = stopped.report();

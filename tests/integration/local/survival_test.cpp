@@ -97,6 +97,42 @@ TEST(Survival, ATrainerOfFourIsKilled) { StrikeOne("gpu-2", 4, SIGKILL); }
 TEST(Survival, TheFirstTrainerOfFourIsKilled) { StrikeOne("gpu-0", 4, SIGKILL); }
 TEST(Survival, ATrainerFreezes) { StrikeOne("gpu-1", 2, SIGSTOP); }
 
+// SIGTERM to one trainer ended the job, where SIGKILL cost one process.
+void AskOneToLeave(const std::string& leaver, int ranks) {
+  TemporaryFolder checkpoints;
+  LocalRun run(SmallJobYaml(), SlowJob({"roles.gpu.replicas=" + std::to_string(ranks),
+                                        "training.batchSizePerWorker=" + std::to_string(64 / ranks),
+                                        "training.checkpoint={uri: 'file://" + checkpoints.path() +
+                                            "', everySteps: 1000}",
+                                        "runPolicy.maxRestarts=0"}));
+  std::vector<std::string> others = Trainers(ranks);
+  std::erase(others, leaver);
+  ASSERT_TRUE(WaitForFirstStep(run, others.front()));
+  kill(run.PidOf(leaver), SIGTERM);
+  const nlohmann::json report = ExpectUndisturbedResult(run);
+  EXPECT_GE(report.value("generations", 0), 2);
+  EXPECT_EQ(report["attempt"], 1);
+  for (const std::string& name : others) EXPECT_EQ(Starts(run, name), 1) << run.log(name);
+  EXPECT_NE(run.log(others.front()).find("wrote a checkpoint"), std::string::npos)
+      << run.log(others.front());
+}
+
+TEST(Survival, APoliteEndCostMoreThanAKill) { AskOneToLeave("gpu-1", 2); }
+TEST(Survival, TheFirstTrainerIsAskedToLeave) { AskOneToLeave("gpu-0", 2); }
+TEST(Survival, ATrainerOfFourIsAskedToLeave) { AskOneToLeave("gpu-2", 4); }
+
+// A node with two of three ranks is drained.
+TEST(Survival, TwoTrainersOfFourAreAskedToLeave) {
+  LocalRun run(SmallJobYaml(), SlowJob({"roles.gpu.replicas=4", "training.batchSizePerWorker=16",
+                                        "runPolicy.maxRestarts=0"}));
+  ASSERT_TRUE(WaitForFirstStep(run, "gpu-0"));
+  kill(run.PidOf("gpu-0"), SIGTERM);
+  kill(run.PidOf("gpu-3"), SIGTERM);
+  ExpectUndisturbedResult(run);
+  EXPECT_EQ(Starts(run, "gpu-1"), 1);
+  EXPECT_EQ(Starts(run, "gpu-2"), 1);
+}
+
 TEST(Survival, TwoTrainersOfFourAreKilledOneAfterTheOther) {
   LocalRun run(SmallJobYaml(), SlowJob({"roles.gpu.replicas=4", "training.batchSizePerWorker=16"}));
   ASSERT_TRUE(WaitForFirstStep(run, "gpu-0"));

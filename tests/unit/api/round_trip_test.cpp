@@ -77,6 +77,7 @@ spec:
     activeDeadlineSeconds: 5000000000
     memberTimeoutSeconds: 2
     stallTimeoutSeconds: 3
+    stopGraceSeconds: 7
     maxRestarts: 0
     cleanPodPolicy: None
     ttlSecondsAfterFinished: 0
@@ -124,7 +125,7 @@ TEST(RoundTripTest, EveryGivenValueIsInTheJson) {
       "template": {"spec": {"containers": [{"name": "runtime", "image": "a:1"}]}}})"));
   EXPECT_EQ(spec["runPolicy"], json::parse(R"({"suspend": true, "managedBy": "example.com/queue",
       "startupDeadlineSeconds": 1, "activeDeadlineSeconds": 5000000000, "memberTimeoutSeconds": 2,
-      "stallTimeoutSeconds": 3, "maxRestarts": 0, "cleanPodPolicy": "None",
+      "stallTimeoutSeconds": 3, "stopGraceSeconds": 7, "maxRestarts": 0, "cleanPodPolicy": "None",
       "ttlSecondsAfterFinished": 0})"));
   EXPECT_EQ(spec["autoscaling"], "Enabled");
 }

@@ -170,6 +170,7 @@ TEST(RulesTest, RunPolicyAndTheRest) {
          {{"runPolicy.activeDeadlineSeconds=0"}, "activeDeadlineSeconds: must be at least 1"},
          {{"runPolicy.startupDeadlineSeconds=0"}, "startupDeadlineSeconds: must be at least 1"},
          {{"runPolicy.stallTimeoutSeconds=0"}, "stallTimeoutSeconds: must be at least 1"},
+         {{"runPolicy.stopGraceSeconds=-1"}, "stopGraceSeconds: must be at least 0"},
          {{"runPolicy.memberTimeoutSeconds=0"}, "memberTimeoutSeconds: must be at least 1"},
          {{"runPolicy.maxRestarts=-1"}, "maxRestarts: must be at least 0"},
          {{"runPolicy.ttlSecondsAfterFinished=0"}, ""},

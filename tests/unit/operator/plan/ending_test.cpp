@@ -214,6 +214,8 @@ TEST(SuspendTest, PodsGoAndTheRestStays) {
   cluster.Settle();
   EXPECT_EQ(cluster.State(ConditionType::kSuspended), "False/Suspending");
   EXPECT_EQ(cluster.State(ConditionType::kRunning), "False/Suspended");
+  cluster.HeadSays(State::kStopped);
+  cluster.Settle();
   for (const char* pod : {"vit-head-0", "vit-cpu-0", "vit-gpu-0", "vit-gpu-1"}) cluster.Vanish(pod);
   cluster.Settle();
   EXPECT_EQ(cluster.State(ConditionType::kSuspended), "True/Suspended");
@@ -236,6 +238,55 @@ TEST(SuspendTest, PodsGoAndTheRestStays) {
   EXPECT_THAT(cluster.events, UnorderedElementsAre("JobStarted", "Suspended", "Resumed"));
 }
 
+TEST(SuspendTest, PodsWereDeletedBeforeTheCheckpointWasWritten) {
+  ModelCluster cluster{Job()};
+  cluster.RunJob();
+  cluster.ChangeSpec([](api::Spec& spec) { spec.run_policy.suspend = true; });
+  const Plan first = cluster.Pass();
+  EXPECT_EQ(cluster.CountOf("stop head"), 1u);
+  EXPECT_TRUE(first.follow.has_value()) << "nobody would hear that the training has stopped";
+  cluster.Advance(seconds(59));
+  EXPECT_TRUE(cluster.Pass().follow.has_value());
+  cluster.Settle();
+  EXPECT_EQ(cluster.CountOf("stop head"), 1u);
+  EXPECT_EQ(cluster.CountOf("delete pods"), 0u);
+  cluster.HeadSays(State::kStopped);
+  cluster.Settle();
+  EXPECT_EQ(cluster.CountOf("delete pods"), 1u);
+}
+
+TEST(SuspendTest, ATrainingThatDoesNotStopIsWaitedForNoLongerThanItsGrace) {
+  for (const int grace : {0, 7, 60}) {
+    ModelCluster cluster{Job()};
+    cluster.RunJob();
+    cluster.ChangeSpec([grace](api::Spec& spec) {
+      spec.run_policy.suspend = true;
+      spec.run_policy.stop_grace_seconds = grace;
+    });
+    cluster.Pass();
+    if (grace > 0) {
+      cluster.Advance(seconds(grace - 1));
+      cluster.Settle();
+      EXPECT_EQ(cluster.CountOf("delete pods"), 0u) << grace;
+      cluster.Advance(seconds(1));
+    }
+    cluster.Settle();
+    EXPECT_EQ(cluster.CountOf("delete pods"), 1u) << grace;
+  }
+}
+
+TEST(SuspendTest, WithoutATrainingNothingIsWaitedFor) {
+  ModelCluster cluster{Job()};
+  cluster.Settle();
+  cluster.StartAll();
+  cluster.HeadSays(State::kWaiting);
+  cluster.Settle();
+  cluster.ChangeSpec([](api::Spec& spec) { spec.run_policy.suspend = true; });
+  cluster.Settle();
+  EXPECT_EQ(cluster.CountOf("stop head"), 0u);
+  EXPECT_EQ(cluster.CountOf("delete pods"), 1u);
+}
+
 TEST(SuspendTest, SuspendedFromTheBeginning) {
   ModelCluster cluster{Job().Suspend()};
   cluster.Settle();
@@ -256,6 +307,7 @@ TEST(SuspendTest, ResumedBeforeThePodsAreGone) {
   cluster.ChangeSpec([](api::Spec& spec) { spec.run_policy.suspend = false; });
   cluster.Settle();
   EXPECT_TRUE(cluster.Pod("vit-gpu-0").deletion_time);
+  EXPECT_EQ(cluster.CountOf("stop head"), 1u);
   for (const char* pod : {"vit-head-0", "vit-cpu-0", "vit-gpu-0", "vit-gpu-1"}) cluster.Vanish(pod);
   cluster.Settle();
   EXPECT_EQ(cluster.status().attempt, 2);

@@ -145,6 +145,11 @@ bool ModelCluster::Do(const ReportExit& effect) {
   return true;
 }
 
+bool ModelCluster::Do(const StopHead&) {
+  calls.emplace_back("stop head");
+  return true;
+}
+
 bool ModelCluster::Do(const CreateChild& effect) {
   calls.push_back("create " + effect.name);
   switch (effect.kind) {

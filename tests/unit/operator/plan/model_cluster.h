@@ -94,6 +94,7 @@ class ModelCluster {
   bool Do(const DeleteSecret& effect);
   bool Do(const DeleteJob& effect);
   bool Do(const ReportExit& effect);
+  bool Do(const StopHead& effect);
   void MeetMembers(const api::Role& role);
   void BeginDeletion(const std::string& pod, int64_t grace_seconds);
 

@@ -57,8 +57,50 @@ TEST(RestartBlamelessTest, ResetOrShutNodesAreDisruptions) {
   }
 }
 
-// kubectl delete pod: the trainer makes its checkpoint and leaves, and so do all others. Its
-// replacement may be there before they have ended.
+// kubectl delete pod, or a drain: SIGTERM to one trainer once began the whole gang anew, where a
+// kill costs one pod.
+TEST(RestartBlamelessTest, APoliteEndCostMoreThanAKill) {
+  ModelCluster cluster{Job().Gpus(3).MaxRestarts(0).Rule(2, FailureAction::kFailJob,
+                                                         {ExitCodeOperator::kNotIn, {0}})};
+  cluster.RunJob();
+  cluster.Delete("vit-gpu-0");
+  cluster.Settle();
+  cluster.Exit("vit-gpu-0", 130);
+  cluster.Settle();
+  cluster.Vanish("vit-gpu-0");
+  cluster.Settle();
+  EXPECT_EQ(cluster.Pod("vit-gpu-0").phase, "Pending");
+  // Told by something else than a deletion.
+  cluster.Exit("vit-gpu-1", 130);
+  cluster.Settle();
+  EXPECT_EQ(cluster.Pod("vit-gpu-1").phase, "Pending");
+  EXPECT_EQ(cluster.status().attempt, 1);
+  EXPECT_EQ(cluster.status().restarts, 0);
+  EXPECT_EQ(cluster.status().first_failure, std::nullopt);
+  EXPECT_FALSE(cluster.status().finished());
+}
+
+TEST(RestartBlamelessTest, TheLastTrainerThatLeavesBeginsANewAttemptForFree) {
+  ModelCluster cluster{Job().MaxRestarts(0)};
+  cluster.RunJob();
+  cluster.Exit("vit-gpu-0", 130);
+  cluster.Exit("vit-gpu-1", 130);
+  cluster.Settle();
+  EXPECT_EQ(cluster.status().attempt, 2);
+  EXPECT_EQ(cluster.status().restarts, 0);
+}
+
+TEST(RestartBlamelessTest, WithScopeGangALeaveBeginsANewAttemptForFree) {
+  ModelCluster cluster{Job().MaxRestarts(0).Scope(2, api::RestartScope::kGang)};
+  cluster.RunJob();
+  cluster.Exit("vit-gpu-1", 130);
+  cluster.Settle();
+  EXPECT_EQ(cluster.status().attempt, 2);
+  EXPECT_EQ(cluster.status().restarts, 0);
+}
+
+// All trainers make their checkpoint and leave. The replacement of one may be there before they
+// have ended.
 TEST(RestartBlamelessTest, StopInOrderBeginsANewAttemptForFree) {
   ModelCluster cluster{Job().MaxRestarts(0)};
   cluster.RunJob();
@@ -71,6 +113,7 @@ TEST(RestartBlamelessTest, StopInOrderBeginsANewAttemptForFree) {
   EXPECT_EQ(cluster.status().attempt, 1);
   cluster.Exit("vit-cpu-0", 0);
   cluster.Exit("vit-gpu-1", 130);
+  cluster.HeadSays(HeadReport::State::kStopped);
   cluster.Pass();
   EXPECT_EQ(cluster.status().attempt, 2);
   EXPECT_EQ(cluster.status().restarts, 0);

@@ -32,10 +32,12 @@ class FakeHeads : public Heads {
   void ReportExit(const std::string&, const plan::ReportExit& exit) override {
     exits.push_back(exit);
   }
+  void Stop(const std::string&, const plan::StopHead& stop) override { stops.push_back(stop); }
 
   std::map<std::string, plan::HeadTarget> followed;
   std::map<std::string, plan::HeadReport> reports;
   std::vector<plan::ReportExit> exits;
+  std::vector<plan::StopHead> stops;
 };
 
 // One operator process over a FakeApi, and what is around it in a cluster: informers (Sync) and

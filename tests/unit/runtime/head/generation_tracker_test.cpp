@@ -126,5 +126,44 @@ TEST_F(GenerationTrackerTest, ABrokenGroupOfAnEarlierGenerationMeansNothing) {
   EXPECT_FALSE(tracker_.Next(record_, kNow + seconds(5)).has_value());
 }
 
+// A model that cannot train was tried again and again, without end.
+TEST_F(GenerationTrackerTest, GenerationsWithoutACompletedStepAreCounted) {
+  for (int64_t number = 1; number <= 4; ++number) {
+    Begin(number);
+    EXPECT_EQ(tracker_.fruitless(), number);
+  }
+  MemberRecord& member = record_.members.at({"gpu", 0, 1});
+  member.progress.set_step(1);
+  EXPECT_FALSE(tracker_.Next(record_, kNow).has_value());
+  EXPECT_EQ(tracker_.fruitless(), 0);
+  Begin(5);
+  EXPECT_EQ(tracker_.fruitless(), 1);
+}
+
+TEST_F(GenerationTrackerTest, AStepTakenOverFromTheOthersIsNotOneThatWasCompleted) {
+  Begin(1);
+  MemberRecord& member = record_.members.at({"gpu", 0, 1});
+  member.progress.set_step(40);
+  member.progress.set_first_step(40);
+  EXPECT_FALSE(tracker_.Next(record_, kNow).has_value());
+  EXPECT_EQ(tracker_.fruitless(), 1);
+  member.progress.set_step(41);
+  EXPECT_FALSE(tracker_.Next(record_, kNow).has_value());
+  EXPECT_EQ(tracker_.fruitless(), 0);
+}
+
+TEST_F(GenerationTrackerTest, TheGraceOfABrokenGroupGrowsWhileNoStepIsCompleted) {
+  for (int64_t number = 1; number <= 3; ++number) Begin(number);
+  record_.members.at({"gpu", 0, 1}).broken_generation = 3;
+  EXPECT_FALSE(tracker_.Next(record_, kNow).has_value());
+  EXPECT_FALSE(tracker_.Next(record_, kNow + seconds(3)).has_value());
+  EXPECT_EQ(tracker_.Next(record_, kNow + seconds(4)), 4);
+  for (int64_t number = 4; number <= 19; ++number) Begin(number);
+  record_.members.at({"gpu", 0, 1}).broken_generation = 19;
+  EXPECT_FALSE(tracker_.Next(record_, kNow).has_value());
+  EXPECT_FALSE(tracker_.Next(record_, kNow + seconds(29)).has_value());
+  EXPECT_EQ(tracker_.Next(record_, kNow + seconds(30)), 20);
+}
+
 }  // namespace
 }  // namespace hetero::head

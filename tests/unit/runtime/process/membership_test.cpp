@@ -79,6 +79,26 @@ TEST(Membership, TheProcesssOwnStopCountsToo) {
   EXPECT_TRUE(absl::IsCancelled(membership.WaitForGeneration(0, kLong).status()));
 }
 
+TEST(Membership, AMemberThatLeavesAloneIsNotStopped) {
+  std::stop_source process;
+  Membership membership(process.get_token(), /*leaves=*/true);
+  process.request_stop();
+  EXPECT_TRUE(membership.leave_token().stop_requested());
+  EXPECT_FALSE(membership.stop_token().stop_requested());
+  EXPECT_TRUE(absl::IsAborted(membership.WaitForWelcome(kLong).status()));
+  EXPECT_TRUE(absl::IsAborted(membership.WaitForGeneration(0, kLong).status()));
+}
+
+TEST(Membership, AnOrderToStopGoesBeforeAWishToLeave) {
+  std::stop_source process;
+  Membership membership(process.get_token(), /*leaves=*/true);
+  process.request_stop();
+  v1::Command command;
+  command.set_kind(v1::Command::STOP);
+  membership.MakeCallbacks().on_command(command);
+  EXPECT_TRUE(absl::IsCancelled(membership.WaitForGeneration(0, kLong).status()));
+}
+
 TEST(Membership, ARefusalIsAnErrorUnlessANewerProcessTookOver) {
   v1::Refused refused;
   refused.set_reason("unknown role \"x\"");

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_format.h"
+#include "api/manifest.h"
 #include "base/atomic_file.h"
 #include "base/crc32c.h"
 #include "tests/support/temporary_folder.h"
@@ -41,6 +42,20 @@ CheckpointManifest MakeManifest(int64_t step) {
   manifest.digest = job::StreamDigest(0x123456789abcdef0u, static_cast<uint64_t>(step));
   return manifest;
 }
+
+constexpr char kOrderManifest[] = R"(
+apiVersion: training.hetero.dev/v1alpha1
+kind: HeteroTrainingJob
+metadata: {name: order}
+spec:
+  dataset: {uri: "synthetic://", samples: 64, classes: 4, image: {height: 8, width: 8, channels: 3}}
+  pipeline: [{op: HorizontalFlip}, {op: Normalize}]
+  training: {model: {name: mlp}, epochs: 2, batchSizePerWorker: 8}
+  roles:
+  - {name: head, type: Head}
+  - {name: cpu, type: CPUWorker}
+  - {name: gpu, type: GPUWorker}
+)";
 
 // Bytes that differ everywhere, so that no cut or flip can go unnoticed by luck.
 std::string Noise(size_t size, uint64_t seed) {
@@ -204,6 +219,82 @@ TEST_F(CheckpointFolderTest, WithARunOnlyItsCheckpointsCountAndGo) {
   EXPECT_EQ(LoadedStep(), 6);
 }
 
+// resume: Never promises to leave them alone.
+TEST_F(CheckpointFolderTest, AnotherRunsCheckpointOfTheSameStepWasReplaced) {
+  CheckpointManifest manifest = MakeManifest(20);
+  manifest.run = "run-2";
+  const auto written = folder_.Write(manifest, MakeFiles(21), /*beside_others=*/true);
+  ASSERT_TRUE(written.ok()) << written.status();
+  EXPECT_EQ(*written, folder_.path() + "/step-000000000020-2");
+  EXPECT_EQ(folder_.LoadNewest(MakeManifest(0), "run-1")->manifest.step, 20);
+  EXPECT_EQ(folder_.LoadNewest(MakeManifest(0), "run-1")->files.at("model.safetensors"),
+            MakeFiles(20)[0].second);
+  EXPECT_EQ(folder_.LoadNewest(MakeManifest(0), "run-2")->folder, *written);
+  // Its own gives way, as anywhere.
+  EXPECT_EQ(*folder_.Write(manifest, MakeFiles(22), /*beside_others=*/true), *written);
+  EXPECT_THAT(Names(), SizeIs(3));
+}
+
+TEST_F(CheckpointFolderTest, DamagedCheckpointsOfOtherRunsWereRemoved) {
+  fs::remove(newest_ + "/DONE");
+  CheckpointManifest manifest = MakeManifest(30);
+  manifest.run = "run-2";
+  const auto written = folder_.Write(manifest, MakeFiles(30), /*beside_others=*/true);
+  ASSERT_TRUE(folder_.Prune(1, "run-2", *written).ok());
+  EXPECT_TRUE(fs::exists(newest_));
+  EXPECT_THAT(Names(), SizeIs(3));
+  ASSERT_TRUE(folder_.Prune(2, "").ok());
+  EXPECT_FALSE(fs::exists(newest_));
+}
+
+// Another machine's clock was ahead, or this one's was set back.
+TEST_F(CheckpointFolderTest, WithASlowClockEachNewCheckpointWasRemovedAsSoonAsItWasWritten) {
+  for (const int64_t step : {30, 40, 50}) {
+    CheckpointManifest manifest = MakeManifest(step);
+    manifest.created_unix_ns = 5;
+    const auto written = folder_.Write(manifest, MakeFiles(step));
+    ASSERT_TRUE(written.ok()) << written.status();
+    ASSERT_TRUE(folder_.Prune(1, "", *written).ok());
+    EXPECT_TRUE(fs::exists(*written)) << step;
+    EXPECT_EQ(LoadedStep(), step);
+    EXPECT_THAT(Names(), SizeIs(1));
+  }
+}
+
+TEST_F(CheckpointFolderTest, WhatWasJustWrittenIsKeptWhateverItsDate) {
+  CheckpointManifest future = MakeManifest(25);
+  future.created_unix_ns = INT64_MAX;
+  ASSERT_TRUE(folder_.Write(future, MakeFiles(25)).ok());
+  const auto written = folder_.Write(MakeManifest(30), MakeFiles(30));
+  ASSERT_TRUE(folder_.Prune(1, "", *written).ok());
+  EXPECT_TRUE(fs::exists(*written));
+  EXPECT_THAT(Names(), SizeIs(1));
+}
+
+TEST_F(CheckpointFolderTest, AnotherOrderOfSamplesWasTakenForTheSame) {
+  CheckpointManifest stored = MakeManifest(30);
+  stored.order = {.shuffle = "Full", .last_batch = "Keep", .pipeline = "00000000000000aa"};
+  ASSERT_TRUE(folder_.Write(stored, MakeFiles(30)).ok());
+  CheckpointManifest job = stored;
+  EXPECT_TRUE(folder_.LoadNewest(job, "").ok());
+  job.order = {.shuffle = "Block of 1024", .last_batch = "Drop", .pipeline = "00000000000000bb"};
+  const absl::Status status = folder_.LoadNewest(job, "").status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  for (const char* difference :
+       {"dataset.shuffle Full (this job: Block of 1024)",
+        "training.lastBatch Keep (this job: Drop)",
+        "hash of the pipeline 00000000000000aa (this job: 00000000000000bb)"}) {
+    EXPECT_THAT(std::string(status.message()), HasSubstr(difference));
+  }
+}
+
+// They have no fields for the order of samples.
+TEST_F(CheckpointFolderTest, CheckpointsOfTheFirstVersionAreLoaded) {
+  CheckpointManifest job = MakeManifest(0);
+  job.order = {.shuffle = "Full", .last_batch = "Keep", .pipeline = "00000000000000aa"};
+  EXPECT_EQ(folder_.LoadNewest(job, "")->manifest.step, 20);
+}
+
 TEST_F(CheckpointFolderTest, TheSameStepIsReplaced) {
   CheckpointManifest manifest = MakeManifest(20);
   manifest.generation = 7;
@@ -233,10 +324,29 @@ TEST(CheckpointManifestTest, ComesBackAsItWasWritten) {
   manifest.evaluated_step = 13;
   manifest.samples_consumed = 312;
   manifest.world_size = 2;
+  manifest.order = {.shuffle = "None", .last_batch = "Drop", .pipeline = "0123456789abcdef"};
   manifest.files = {{"model.safetensors", 30'000, 0xdeadbeef}};
   const auto parsed = ParseCheckpointManifest(ToJson(manifest));
   ASSERT_TRUE(parsed.ok()) << parsed.status();
   EXPECT_EQ(ToJson(*parsed), ToJson(manifest));
+}
+
+TEST(SampleOrderTest, WhatChangesTheSamplesChangesItAndNothingElse) {
+  const auto with = [](const std::vector<std::string>& overrides) {
+    const api::ManifestResult parsed = api::ParseManifest(kOrderManifest, overrides);
+    EXPECT_EQ(api::FormatErrors(parsed.errors), "");
+    return SampleOrderOf(parsed.job);
+  };
+  const SampleOrder base = with({});
+  EXPECT_EQ(base.shuffle, "Full");
+  EXPECT_EQ(base.last_batch, "Keep");
+  EXPECT_EQ(base, with({"pipeline=[{op: HorizontalFlip, placement: Trainer}, {op: Normalize}]"}));
+  EXPECT_EQ(base, with({"training.epochs=7", "training.optimizer.learningRate=0.5"}));
+  EXPECT_EQ(with({"dataset.shuffle={mode: Block, blockSize: 64}"}).shuffle, "Block of 64");
+  EXPECT_EQ(with({"training.lastBatch=Drop"}).last_batch, "Drop");
+  EXPECT_NE(with({"pipeline=[{op: Normalize}]"}).pipeline, base.pipeline);
+  EXPECT_NE(with({"pipeline=[{op: HorizontalFlip, probability: 0.25}, {op: Normalize}]"}).pipeline,
+            base.pipeline);
 }
 
 TEST(CheckpointManifestTest, MalformedOnesAreDataLoss) {

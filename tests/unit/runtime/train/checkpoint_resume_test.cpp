@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <optional>
 
+#include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
+#include "base/crc32c.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/unit/runtime/train/file_size_limit.h"
 #include "tests/unit/runtime/train/rank_runner.h"
@@ -44,6 +47,16 @@ void ExpectSameStream(const RankRecord& a, const RankRecord& b) {
   EXPECT_EQ(a.digest_high, b.digest_high);
   EXPECT_EQ(a.digest_low, b.digest_low);
   EXPECT_EQ(a.samples_consumed, b.samples_consumed);
+}
+
+void EraseFromManifest(const std::string& folder, const std::vector<std::string>& fields) {
+  nlohmann::ordered_json manifest =
+      nlohmann::ordered_json::parse(hetero::testing::ReadFileOrDie(folder + "/manifest.json"));
+  for (const std::string& field : fields) manifest.erase(field);
+  const std::string text = manifest.dump(2) + "\n";
+  hetero::testing::WriteFile(folder + "/manifest.json", text);
+  hetero::testing::WriteFile(folder + "/DONE",
+                             absl::StrFormat("%08x\n", base::Crc32c(text.data(), text.size())));
 }
 
 RankRecord RunOne(const TestJob& job) {
@@ -176,6 +189,63 @@ TEST(CheckpointResumeTest, NeverStartsAnewAndLeavesTheOthersAlone) {
   // But what was done in this very run is not done again after a restart.
   job.training.max_steps = 14;
   EXPECT_EQ(RunOne(job).resumed_from, 12);
+}
+
+// Steps of as many samples, at another rate.
+TEST(CheckpointResumeTest, MoreRanksSilentlyRaisedTheLearningRate) {
+  TemporaryFolder folder;
+  TestJob job = WithCheckpoints(MakeJob(5), folder);
+  job.training.batch_size_per_worker = 8;
+  job.training.schedule.scale_learning_rate = api::LearningRateScaling::kLinearWithWorldSize;
+  RunRanks(job, 2);
+  job.training.batch_size_per_worker = 4;
+  job.training.max_steps = 10;
+  for (const RankRecord& record : RunRanks(job, 4)) {
+    EXPECT_TRUE(absl::IsFailedPrecondition(record.status)) << record.status;
+    EXPECT_THAT(record.status.message(),
+                HasSubstr("was trained by 2 ranks, this job has 4, and "
+                          "spec.training.schedule.scaleLearningRate: LinearWithWorldSize"));
+    EXPECT_THAT(record.steps, IsEmpty());
+  }
+  job.training.schedule.scale_learning_rate = api::LearningRateScaling::kNone;
+  job.training.optimizer.learning_rate *= 2;
+  for (const RankRecord& record : RunRanks(job, 4)) {
+    EXPECT_TRUE(record.status.ok()) << record.status;
+    EXPECT_EQ(record.resumed_from, 5);
+  }
+}
+
+// Of 12.5 steps an epoch Drop leaves out the last half.
+TEST(CheckpointResumeTest, AnotherPlaceInTheEpochWasNotNoticed) {
+  TemporaryFolder folder;
+  TestJob job = WithCheckpoints(MakeJob(15), folder);
+  RunOne(job);
+  // As the first version wrote it.
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
+    if (entry.is_directory()) EraseFromManifest(entry.path(), {"lastBatch", "shuffle", "pipeline"});
+  }
+  job.training.last_batch = api::LastBatch::kDrop;
+  job.training.max_steps = 20;
+  const RankRecord refused = RunRanks(job, 1).front();
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused.status)) << refused.status;
+  EXPECT_THAT(refused.status.message(),
+              HasSubstr("stood before slot 32 of epoch 1 after step 15, but this job stands before "
+                        "slot 48 of epoch 1"));
+  job.training.last_batch = api::LastBatch::kKeep;
+  EXPECT_EQ(RunOne(job).resumed_from, 15);
+}
+
+TEST(CheckpointResumeTest, NeverReplacedAnotherRunsCheckpointOfTheSameStep) {
+  TemporaryFolder folder;
+  TestJob job = WithCheckpoints(MakeJob(10), folder);
+  RunOne(job);
+  job.run = "run-2";
+  job.training.checkpoint->resume = api::ResumeMode::kNever;
+  EXPECT_EQ(RunOne(job).resumed_from, 0);
+  EXPECT_TRUE(std::filesystem::exists(folder / "step-000000000010-2"));
+  // The first run's are as they were.
+  job.run = "run-1";
+  EXPECT_EQ(RunOne(job).resumed_from, 10);
 }
 
 TEST(CheckpointResumeTest, AnotherDatasetIsRefusedOnAllRanks) {

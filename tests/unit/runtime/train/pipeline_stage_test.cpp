@@ -128,8 +128,8 @@ class PipelineStageTest : public ::testing::Test {
     // Data parallel training gives the mean over the pipelines.
     const double scale = static_cast<double>(shape.pipelines) / static_cast<double>(total);
     double loss = 0;
-    for (int step = 0; step < 3; ++step) {  // buckets are arranged after the first
-      optimizer.ZeroGradients();
+    for (int step = 0; step < 3; ++step) {
+      optimizer.DropGradients();
       const feed::Batch batch =
           place.first() ? Samples(int64_t{1000} * place.pipeline, count) : feed::Batch();
       loss = stage.ComputeGradients(batch, count, scale);

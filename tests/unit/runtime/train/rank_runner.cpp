@@ -1,10 +1,16 @@
 #include "tests/unit/runtime/train/rank_runner.h"
 
+#include <algorithm>
+#include <atomic>
 #include <cstdlib>
+#include <map>
 #include <thread>
 
+#include "absl/base/thread_annotations.h"
 #include "base/crc32c.h"
+#include "base/mutex.h"
 #include "runtime/job/philox.h"
+#include "tests/unit/runtime/train/connections.h"
 #include "tests/unit/runtime/train/memory_store.h"
 
 namespace hetero::train {
@@ -26,19 +32,51 @@ void MakeSample(const TestJob& job, int64_t id, std::span<uint8_t> bytes) {
   for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(base + random.Below(56));
 }
 
+// What one rank and its replacements share.
+struct Life {
+  bool dead = false;       // between a death and the next start
+  int64_t joined = 0;      // the last generation that it was given
+  std::stop_source leave;  // of the latest start
+};
+
+// Whose older ones end, where the test wants that.
+class GenerationBook {
+ public:
+  std::stop_token Open(int64_t number, bool ends_older) {
+    const base::MutexLock lock(mutex_);
+    over_[number];
+    newest_ = std::max(newest_, number);
+    for (auto& [other, over] : over_) {
+      if (ends_older && other < newest_) over.request_stop();
+    }
+    return over_[number].get_token();
+  }
+
+ private:
+  base::Mutex mutex_;
+  int64_t newest_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::map<int64_t, std::stop_source> over_ ABSL_GUARDED_BY(mutex_);
+};
+
 class FormulaStream : public feed::BatchStream, public BatchSource {
  public:
   absl::StatusOr<feed::BatchStream*> From(int64_t index) override {
     index_ = index;
     return this;
   }
-  FormulaStream(const TestJob& job, const job::Schedule& schedule, int32_t rank,
+  FormulaStream(const TestJob& job, const job::Schedule& schedule, int32_t rank, Life& life,
                 std::vector<std::stop_source>& stops)
-      : job_(job), schedule_(schedule), rank_(rank), stops_(stops) {}
+      : job_(job), schedule_(schedule), rank_(rank), life_(life), stops_(stops) {}
 
   absl::StatusOr<std::unique_ptr<feed::Batch>> Next(std::stop_token stop) override {
     if (stop.stop_requested()) return absl::CancelledError("stop");
     if (index_ == schedule_.size()) return absl::OutOfRangeError("no more batches");
+    if (job_.dies && job_.dies(rank_, index_)) {
+      life_.dead = true;
+      CutEveryConnection();
+      return absl::UnavailableError("killed");
+    }
+    if (job_.leaves && job_.leaves(rank_, index_)) life_.leave.request_stop();
     if (job_.before_batch) {
       if (absl::Status status = job_.before_batch(rank_, index_, stops_); !status.ok()) {
         return status;
@@ -76,6 +114,7 @@ class FormulaStream : public feed::BatchStream, public BatchSource {
   const TestJob& job_;
   const job::Schedule& schedule_;
   int32_t rank_;
+  Life& life_;
   std::vector<std::stop_source>& stops_;
   int64_t index_ = 0;
 };
@@ -83,17 +122,26 @@ class FormulaStream : public feed::BatchStream, public BatchSource {
 // The generations that the test opens, and no more than these.
 class TestGenerations : public Generations {
  public:
-  TestGenerations(const TestJob& job, std::shared_ptr<KeyValueStore> store)
-      : job_(job), store_(std::move(store)) {}
+  TestGenerations(const TestJob& job, Life& life, GenerationBook& book,
+                  std::shared_ptr<KeyValueStore> store)
+      : job_(job), life_(life), book_(book), store_(std::move(store)) {}
 
   absl::StatusOr<Generation> Next(int64_t after, std::stop_token) override {
-    if (after >= job_.generations) return absl::UnavailableError("no further generation");
-    return Generation{.number = after + 1, .host = "127.0.0.1", .store = store_, .over = {}};
+    const int64_t number = std::max(after, life_.joined) + 1;
+    if (life_.dead) return absl::UnavailableError("killed");
+    if (number > job_.generations) return absl::UnavailableError("no further generation");
+    life_.joined = number;
+    return Generation{.number = number,
+                      .host = "127.0.0.1",
+                      .store = store_,
+                      .over = book_.Open(number, job_.newer_generations_end_older)};
   }
   void ReportBroken(int64_t, const std::string&) override {}
 
  private:
   const TestJob& job_;
+  Life& life_;
+  GenerationBook& book_;
   std::shared_ptr<KeyValueStore> store_;
 };
 
@@ -109,6 +157,7 @@ class RecordingObserver : public Observer {
   }
   void OnSkippedStep(int64_t step) override { record_.skipped_steps.push_back(step); }
   void OnEvaluation(const EvaluationRecord& evaluation) override {
+    if (job_.before_evaluation_record) job_.before_evaluation_record(rank_);
     record_.evaluations.push_back(evaluation);
   }
   void OnBatch(const feed::Batch& batch) override {
@@ -160,12 +209,13 @@ job::Schedule MakeSchedule(const TestJob& job, int32_t ranks, int32_t rank) {
   return job::Schedule(options, rank);
 }
 
-void RunRank(const TestJob& job, int32_t ranks, int32_t rank,
+void RunRank(const TestJob& job, int32_t ranks, int32_t rank, GenerationBook& book,
              const std::shared_ptr<KeyValueStore>& store, std::vector<std::stop_source>& stops,
              RankRecord& record) {
   const job::Schedule schedule = MakeSchedule(job, ranks, rank);
-  FormulaStream stream(job, schedule, rank, stops);
-  TestGenerations generations(job, store);
+  Life life;
+  FormulaStream stream(job, schedule, rank, life, stops);
+  TestGenerations generations(job, life, book, store);
   RecordingObserver observer(job, rank, record, stops);
   TrainerOptions options;
   options.job.metadata.name = "test";
@@ -183,8 +233,16 @@ void RunRank(const TestJob& job, int32_t ranks, int32_t rank,
   options.output_folder = job.output_folder;
   options.gpu = job.gpu;
   base::Clock& clock = job.clocks.empty() ? *job.clock : *job.clocks.at(rank);
-  record.status = RunTrainer(options, schedule, stream, generations, observer, clock,
-                             stops[static_cast<size_t>(rank)].get_token());
+  const auto& at_once = job.leave_at_once;
+  if (std::find(at_once.begin(), at_once.end(), rank) != at_once.end()) life.leave.request_stop();
+  do {
+    if (life.dead || record.starts > 0) life.leave = std::stop_source();
+    life.dead = false;
+    ++record.starts;
+    record.status = RunTrainer(
+        options, schedule, stream, generations, observer, clock,
+        {.stop = stops[static_cast<size_t>(rank)].get_token(), .leave = life.leave.get_token()});
+  } while (life.dead || absl::IsAborted(record.status));
   if (job.after_run) job.after_run(rank);
 }
 
@@ -206,11 +264,12 @@ std::vector<RankRecord> RunRanks(const TestJob& job, int32_t ranks) {
   std::vector<RankRecord> records(static_cast<size_t>(ranks));
   std::vector<std::stop_source> stops(static_cast<size_t>(ranks));
   const auto store = std::make_shared<MemoryStore>();
+  GenerationBook book;
   {
     std::vector<std::jthread> threads;
     for (int32_t rank = 0; rank < ranks; ++rank) {
       threads.emplace_back([&, rank] {
-        RunRank(job, ranks, rank, store, stops, records[static_cast<size_t>(rank)]);
+        RunRank(job, ranks, rank, book, store, stops, records[static_cast<size_t>(rank)]);
       });
     }
   }

@@ -23,6 +23,7 @@ struct RankRecord {
   std::vector<std::pair<std::string, int64_t>> checkpoints;  // uri, step
   std::vector<std::string> checkpoint_problems;
   int64_t resumed_from = -1;
+  int starts = 0;  // of RunTrainer: one more than it died or left
   uint64_t digest_high = 0, digest_low = 0;
   int64_t samples_consumed = 0;
   Phases phases;
@@ -52,6 +53,17 @@ struct TestJob {
   // error is what Next returns.
   std::function<absl::Status(int32_t rank, int64_t index, std::vector<std::stop_source>&)>
       before_batch;
+  // Before batch `index`: a rank for which it is true dies as of SIGKILL, with every connection of
+  // this process, and begins again in the next generation with what that gives it.
+  std::function<bool(int32_t rank, int64_t index)> dies;
+  // Before batch `index`: a rank for which it is true is asked to leave. It begins again likewise.
+  std::function<bool(int32_t rank, int64_t index)> leaves;
+  // As from the head: whoever asks for a generation ends those before it.
+  bool newer_generations_end_older = false;
+  // Ranks that are asked to leave before they begin, the first time.
+  std::vector<int32_t> leave_at_once;
+  std::function<void(int32_t rank)> before_evaluation_record;  // what it throws, the loop throws
+
   // Called after each step's record.
   std::function<void(int32_t rank, const StepRecord&, std::vector<std::stop_source>&)> after_step;
   // Called when a rank hears that a checkpoint could not be written.

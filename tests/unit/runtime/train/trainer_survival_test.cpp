@@ -4,6 +4,7 @@
 
 #include <atomic>
 
+#include "runtime/train/process_group/exceptions.h"
 #include "tests/unit/runtime/train/connections.h"
 #include "tests/unit/runtime/train/rank_runner.h"
 
@@ -20,7 +21,6 @@ TestJob MakeJob() {
   return job;
 }
 
-// Two ranks: the sum of two gradients does not depend on how a new group arranges its buckets.
 TEST(TrainerSurvivalTest, AGroupThatBreaksCostsNoStepAndChangesNothing) {
   const std::vector<RankRecord> whole = RunRanks(MakeJob(), 2);
   TestJob job = MakeJob();
@@ -75,6 +75,33 @@ TEST(TrainerSurvivalTest, AnEvaluationInWhichTheGroupBreaksIsMadeInFull) {
     EXPECT_EQ(record.evaluations[0].samples, 64);
   }
   EXPECT_GE(cuts, 1);
+}
+
+// Rank 1 has done the evaluation and holds its next training batch when the group breaks; rank 0,
+// whose standing counts, has not. Rank 1 then began one batch too far, and ended with a training
+// batch.
+TEST(TrainerSurvivalTest, AnEvaluationAgainScoredATrainingBatch) {
+  TestJob job = MakeJob();
+  job.training.max_steps = 10;
+  job.training.evaluation = api::Evaluation{.every_steps = 5};
+  job.validation_samples = 64;
+  const std::vector<RankRecord> whole = RunRanks(job, 2);
+  std::atomic<int> breaks = 0;
+  job.before_evaluation_record = [&](int32_t rank) {
+    if (rank == 0 && breaks++ == 0) throw CollectiveError("connection closed by peer");
+  };
+  const std::vector<RankRecord> records = RunRanks(job, 2);
+  for (size_t rank = 0; rank < 2; ++rank) {
+    EXPECT_TRUE(records[rank].status.ok()) << records[rank].status;
+    EXPECT_EQ(records[rank].sample_ids, whole[rank].sample_ids);
+    EXPECT_EQ(records[rank].epoch_crcs.back(), whole[rank].epoch_crcs.back());
+    ASSERT_THAT(records[rank].evaluations, SizeIs(rank == 0 ? 2 : 3));
+    for (const EvaluationRecord& evaluation : records[rank].evaluations) {
+      EXPECT_EQ(evaluation.samples, 64);
+      const auto& expected = whole[rank].evaluations[evaluation.step == 5 ? 0 : 1];
+      EXPECT_EQ(evaluation.loss, expected.loss);
+    }
+  }
 }
 
 }  // namespace

@@ -1,0 +1,94 @@
+// The weights at the end do not depend on what happened on the way.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <string>
+
+#include "tests/support/temporary_folder.h"
+#include "tests/unit/runtime/train/rank_runner.h"
+
+namespace hetero::train {
+namespace {
+
+using hetero::testing::TemporaryFolder;
+
+TestJob MakeJob(int64_t steps) {
+  TestJob job;
+  job.training = MakeTraining("resnet18", 4, steps);
+  job.image = {32, 32, 3};
+  job.samples = 200;
+  job.generations = 4;
+  return job;
+}
+
+std::vector<RankRecord> Run(const TestJob& job, int32_t ranks) {
+  std::vector<RankRecord> records = RunRanks(job, ranks);
+  for (const RankRecord& record : records) EXPECT_TRUE(record.status.ok()) << record.status;
+  return records;
+}
+
+// Of parameters and buffers, at the end.
+uint32_t Bits(const std::vector<RankRecord>& records) {
+  for (const RankRecord& record : records) {
+    EXPECT_EQ(record.epoch_crcs.empty(), false);
+    EXPECT_EQ(record.epoch_crcs.back(), records[0].epoch_crcs.back());
+  }
+  return records[0].epoch_crcs.back();
+}
+
+// The second bucket of gradients was once summed in another order before than after LibTorch had
+// rearranged the buckets, in every generation anew.
+TEST(SameBitsTest, WeightsAfterALostRankDifferedWithThreeRanks) {
+  for (const int32_t ranks : {2, 3, 4}) {
+    const uint32_t undisturbed = Bits(Run(MakeJob(4), ranks));
+    for (int32_t victim = 0; victim < ranks; ++victim) {
+      SCOPED_TRACE(std::to_string(victim) + " of " + std::to_string(ranks));
+      TestJob job = MakeJob(4);
+      std::atomic<int> deaths = 0;
+      job.dies = [&](int32_t rank, int64_t index) {
+        return rank == victim && index == 2 && deaths++ == 0;
+      };
+      const std::vector<RankRecord> records = Run(job, ranks);
+      EXPECT_EQ(records[static_cast<size_t>(victim)].starts, 2);
+      EXPECT_EQ(Bits(records), undisturbed);
+    }
+  }
+}
+
+// A rank is lost in the first step of a generation, and again.
+TEST(SameBitsTest, LossesOneAfterTheOtherChangeNothing) {
+  const uint32_t undisturbed = Bits(Run(MakeJob(5), 3));
+  TestJob job = MakeJob(5);
+  std::atomic<int> first = 0, second = 0;
+  job.dies = [&](int32_t rank, int64_t index) {
+    return (rank == 1 && index == 1 && first++ == 0) || (rank == 0 && index == 3 && second++ == 0);
+  };
+  EXPECT_EQ(Bits(Run(job, 3)), undisturbed);
+}
+
+// Rank 0's statistics of batch norm are the job's. When it died, those that rank 1's own samples
+// had made took their place.
+TEST(SameBitsTest, StatisticsOfBatchNormDiedWithRankZero) {
+  const uint32_t undisturbed = Bits(Run(MakeJob(3), 2));
+  TestJob job = MakeJob(3);
+  std::atomic<int> deaths = 0;
+  job.dies = [&](int32_t rank, int64_t index) { return rank == 0 && index == 2 && deaths++ == 0; };
+  EXPECT_EQ(Bits(Run(job, 2)), undisturbed);
+}
+
+TEST(SameBitsTest, WeightsAfterAResumeDifferedWithThreeRanks) {
+  const uint32_t undisturbed = Bits(Run(MakeJob(4), 3));
+  TemporaryFolder folder;
+  for (const int64_t steps : {2, 4}) {
+    TestJob job = MakeJob(steps);
+    job.training.checkpoint = api::Checkpoint{.uri = "file://" + folder.path(), .every_steps = 2};
+    const uint32_t bits = Bits(Run(job, 3));
+    if (steps == 4) {
+      EXPECT_EQ(bits, undisturbed);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hetero::train

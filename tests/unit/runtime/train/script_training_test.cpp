@@ -1,0 +1,158 @@
+// Models of TorchScript files, which may do what no built-in one does: raise, leave parameters
+// unused, hold frozen ones.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/csrc/jit/api/module.h>
+
+#include <new>
+#include <string>
+
+#include "runtime/train/models/model.h"
+#include "runtime/train/process_group/exceptions.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/unit/runtime/train/rank_runner.h"
+
+namespace hetero::train {
+namespace {
+
+using hetero::testing::TemporaryFolder;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+constexpr api::ImageShape kScriptPicture = {4, 4, 3};
+
+// A file with a linear layer "weight" over 48 inputs and ten classes, "frozen", which takes no
+// gradient, and "unused", which `forward` need not use.
+std::string SaveScript(const TemporaryFolder& folder, const std::string& forward) {
+  torch::manual_seed(3);
+  torch::jit::Module module("Net");
+  module.register_attribute("training", c10::BoolType::get(), true);
+  module.register_parameter("weight", torch::randn({10, 48}).mul_(0.1).requires_grad_(),
+                            /*is_buffer=*/false);
+  module.register_parameter("frozen", torch::ones({10}).requires_grad_(false), false);
+  module.register_parameter("unused", torch::ones({10}).requires_grad_(), false);
+  module.define(forward);
+  const std::string path = folder / "net.pt";
+  module.save(path);
+  return "file://" + path;
+}
+
+TestJob MakeScriptJob(const std::string& script) {
+  TestJob job;
+  job.training = MakeTraining("net", 4, 6);
+  job.training.model.torch_script = script;
+  job.image = kScriptPicture;
+  job.samples = 200;
+  job.generations = 3;
+  return job;
+}
+
+// Raises for a picture that is white all over, in training.
+constexpr char kRaises[] = R"(
+def forward(self, images):
+    x = torch.flatten(images, 1)
+    if self.training:
+        assert float(torch.max(torch.mean(x, 1))) < 1.9, "the model does not like white"
+    return torch.add(torch.matmul(x, torch.t(self.weight)), self.frozen)
+)";
+
+// Sample 18 is in the batch of rank 0 of the third step of two ranks: slots 16 to 23.
+void WhiteSample(int64_t id, std::span<uint8_t> bytes) {
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    bytes[i] = id == 18 ? 255 : static_cast<uint8_t>((id * 7 + static_cast<int64_t>(i)) % 97);
+  }
+}
+
+// It counted as the loss of another rank, and generations followed each other without end.
+TEST(ScriptTrainingTest, AModelThatThrowsFailsTheJobWithItsMessageRankAndStep) {
+  TemporaryFolder folder;
+  TestJob job = MakeScriptJob(SaveScript(folder, kRaises));
+  job.make_sample = WhiteSample;
+  const std::vector<RankRecord> records = RunRanks(job, 2);
+  EXPECT_TRUE(absl::IsInternal(records[0].status)) << records[0].status;
+  EXPECT_THAT(std::string(records[0].status.message()),
+              AllOf(StartsWith("rank 0, training step 3: "),
+                    HasSubstr("the model does not like white"), Not(HasSubstr("another rank"))));
+  EXPECT_TRUE(absl::IsUnavailable(records[1].status)) << records[1].status;
+  EXPECT_THAT(std::string(records[1].status.message()), HasSubstr("lost another rank"));
+}
+
+TEST(ScriptTrainingTest, AModelThatThrowsInAJobOfOneRankSaysWhere) {
+  TemporaryFolder folder;
+  TestJob job = MakeScriptJob(SaveScript(folder, kRaises));
+  job.make_sample = WhiteSample;
+  const RankRecord record = RunRanks(job, 1).front();
+  EXPECT_THAT(std::string(record.status.message()),
+              AllOf(StartsWith("rank 0, training step 5: "), HasSubstr("does not like white")));
+}
+
+// Only where the picture is white, and then more than any machine has.
+constexpr char kHungry[] = R"(
+def forward(self, images):
+    x = torch.flatten(images, 1)
+    if self.training:
+        if float(torch.max(torch.mean(x, 1))) > 1.9:
+            x = torch.ones([1000000, 1000000, 1000])
+    return torch.add(torch.matmul(x, torch.t(self.weight)), self.frozen)
+)";
+
+TEST(ScriptTrainingTest, NoMemoryInOneRankIsNamed) {
+  TemporaryFolder folder;
+  TestJob job = MakeScriptJob(SaveScript(folder, kHungry));
+  job.make_sample = WhiteSample;
+  const std::vector<RankRecord> records = RunRanks(job, 2);
+  EXPECT_TRUE(absl::IsResourceExhausted(records[0].status)) << records[0].status;
+  EXPECT_THAT(std::string(records[0].status.message()),
+              AllOf(StartsWith("rank 0, training step 3: out of memory: "),
+                    HasSubstr("spec.training.batchSizePerWorker")));
+  EXPECT_TRUE(absl::IsUnavailable(records[1].status)) << records[1].status;
+}
+
+constexpr char kPlain[] = R"(
+def forward(self, images):
+    return torch.add(torch.matmul(torch.flatten(images, 1), torch.t(self.weight)), self.frozen)
+)";
+
+// Weight decay and momentum acted on both; with two ranks the first step already failed.
+TEST(ScriptTrainingTest, FrozenAndUnusedParametersWereTrained) {
+  for (const int32_t ranks : {1, 2, 3}) {
+    TemporaryFolder folder;
+    TemporaryFolder output;
+    TestJob job = MakeScriptJob(SaveScript(folder, kPlain));
+    job.training.optimizer.weight_decay = 0.1;
+    job.output_folder = output.path();
+    for (const RankRecord& record : RunRanks(job, ranks)) {
+      EXPECT_TRUE(record.status.ok()) << record.status;
+    }
+    api::Model trained = job.training.model;
+    trained.weights = "file://" + (output / "model.safetensors");
+    const auto model = OpenModel(trained, 10, kScriptPicture, 1);
+    ASSERT_TRUE(model.ok()) << model.status();
+    const auto parameters = (*model)->named_parameters();
+    EXPECT_TRUE(torch::equal(parameters["frozen"], torch::ones({10}))) << ranks;
+    EXPECT_TRUE(torch::equal(parameters["unused"], torch::ones({10}))) << ranks;
+    const auto before = OpenModel(job.training.model, 10, kScriptPicture, 1);
+    EXPECT_FALSE(torch::equal(parameters["weight"], (*before)->named_parameters()["weight"]));
+  }
+}
+
+TEST(ExceptionsTest, OnlyWhatCollectivesThrowIsTheLossOfARank) {
+  EXPECT_TRUE(CameFromCollective(CollectiveError("x")));
+  try {
+    TORCH_CHECK_WITH(DistBackendError, false, "connection closed");
+  } catch (const std::exception& error) {
+    EXPECT_TRUE(CameFromCollective(error));
+  }
+  EXPECT_FALSE(CameFromCollective(std::runtime_error("connection closed by peer")));
+  EXPECT_FALSE(CameFromCollective(std::bad_alloc()));
+  EXPECT_TRUE(IsOutOfMemory(std::bad_alloc()));
+  EXPECT_FALSE(IsOutOfMemory(std::runtime_error("the model does not like white")));
+  EXPECT_THROW(Collectively([]() -> int { throw std::bad_alloc(); }), std::bad_alloc);
+  EXPECT_THROW(Collectively([]() -> int { throw std::runtime_error("reset"); }), CollectiveError);
+  EXPECT_EQ(Collectively([] { return 7; }), 7);
+}
+
+}  // namespace
+}  // namespace hetero::train
