@@ -96,6 +96,7 @@ struct JobStatus {
   int32_t restarts = 0;
   std::vector<std::string> uncounted;
   std::string head_address;
+  std::string history;     // what a head leaves to the next one; opaque
   std::string registered;  // "2/3"
   std::vector<RoleCounts> role_statuses;
   std::optional<JobProgress> progress;

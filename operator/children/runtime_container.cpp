@@ -34,7 +34,7 @@ json HeadArguments(const api::HeteroTrainingJob& job, const PodSlot& slot) {
                     "--metrics-listen",
                     Listen(api::kMetricsPort),
                     "--created-unix-ns",
-                    absl::StrCat(slot.incarnation),
+                    absl::StrCat(slot.job_created > 0 ? slot.job_created : slot.incarnation),
                     "--leave-on-stop"};
   if (job.spec.output && absl::StartsWith(job.spec.output->uri, kFileScheme)) {
     arguments.push_back("--output");

@@ -21,6 +21,9 @@ struct Settings {
       {"app.kubernetes.io/name", "hetero-operator"}};
   std::string metrics_from;  // namespace whose pods may read port 9090; empty: none
 
+  // For the head of a job that the operator has ended to write the report. With a checkpoint
+  // configured its members have 20 s to write one.
+  base::Duration last_report_grace = std::chrono::seconds(30);
   base::Duration node_lost_grace =
       std::chrono::seconds(60);  // NotReady for longer: pods are force-deleted
   base::Duration pod_kill_grace =

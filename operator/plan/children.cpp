@@ -9,6 +9,7 @@
 #include "operator/children/names.h"
 #include "operator/plan/conditions.h"
 #include "operator/plan/follow.h"
+#include "operator/plan/history.h"
 
 namespace hetero::plan {
 namespace {
@@ -47,11 +48,14 @@ Stage MissingConfig(const Pass& pass) {
   return stage;
 }
 
+int64_t UnixNs(base::WallTime time) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
+}
+
 // The head takes only a larger one for a newer process, and the clock may have gone back since the
 // last was made, or another operator's was ahead.
 int64_t NextIncarnation(const Pass& pass) {
-  int64_t next =
-      std::chrono::duration_cast<std::chrono::nanoseconds>(pass.now.time_since_epoch()).count();
+  int64_t next = UnixNs(pass.now);
   for (const auto& pod : pass.seen.pods) next = std::max(next, pod->incarnation + 1);
   if (const HeadReport* report = pass.Report(); report != nullptr) {
     for (const auto& [name, member] : report->members) {
@@ -72,6 +76,11 @@ Stage MissingPods(const Pass& pass, const std::string& head_address) {
     pod.attempt = pass.status.attempt;
     pod.incarnation = incarnation;
     pod.head_address = head_address;
+    if (slot.role->type == api::RoleType::kHead) {
+      pod.job_created = UnixNs(pass.object.created);
+      pod.history = pass.status.history;
+      pod.attempt_cause = AttemptCause(pass);
+    }
     stage.push_back(CreateChild{.kind = ChildKind::kPod,
                                 .name = slot.name,
                                 .object = children::Pod(pass.object.job, pod, pass.settings)});

@@ -46,8 +46,14 @@ struct ReportExit {
   bool replaced = false;  // another process will take its place
 };
 
+// Tells the head that the job has failed, so that it ends its members and writes the report.
+struct StopHead {
+  std::string failure;  // the condition's reason
+  std::string reason;   // and its message
+};
+
 using Effect = std::variant<CreateChild, CreateTrust, DeleteChild, DeletePods, DeleteSecret,
-                            DeleteJob, ReportExit>;
+                            DeleteJob, ReportExit, StopHead>;
 
 // Effects that run in parallel.
 using Stage = std::vector<Effect>;

@@ -22,6 +22,7 @@ struct ObservedJob {
   api::HeteroTrainingJob job;           // name, namespace, uid set even when the spec is wrong
   std::vector<api::FieldError> errors;  // why the spec cannot run
   api::JobStatus status;
+  base::WallTime created;  // the object; 1970: not known
   std::string resource_version;
   int64_t generation = 0;
   bool deleting = false;
@@ -116,6 +117,8 @@ struct HeadReport {
   };
   std::map<std::string, Sizing> sizing;  // CPU roles whose need has been measured
   std::string checkpoint_problem;        // empty: none
+  std::string history;                   // for the next head, as it is; empty: none was given out
+  bool told_to_end = false;              // by us, and it has heard
   std::optional<api::JobProgress> progress;
   std::optional<api::Verdict> verdict;  // set with kSucceeded and kFailed
 };

@@ -174,6 +174,12 @@ Outcome EffectRunner::Run(const plan::ReportExit& effect, const plan::ObservedJo
   return {};
 }
 
+Outcome EffectRunner::Run(const plan::StopHead& effect, const plan::ObservedJob& job) {
+  const api::Metadata& metadata = job.job.metadata;
+  heads_.Stop(kube::ObjectKey{metadata.name_space, metadata.name}.ToString(), effect);
+  return {};
+}
+
 Outcome EffectRunner::Delete(const kube::Resource& resource, const kube::ObjectKey& key,
                              const kube::DeleteOptions& options) {
   const absl::Status status = client_.Delete(resource, key, options);

@@ -51,6 +51,7 @@ struct HeadFollower::Impl : public std::enable_shared_from_this<HeadFollower::Im
 
   void Follow(const std::string& key, const std::optional<plan::HeadTarget>& target);
   void ReportExit(const std::string& key, const plan::ReportExit& exit);
+  void Stop(const std::string& key, const plan::StopHead& stop);
   void Dial(const std::string& key, uint64_t serial);
   void Heard(const std::string& key, uint64_t serial, const v1::JobStatus& status);
   void Ended(const std::string& key, uint64_t serial, std::shared_ptr<HeadStream> stream,
@@ -247,6 +248,24 @@ void HeadFollower::Impl::ReportExit(const std::string& key, const plan::ReportEx
   });
 }
 
+void HeadFollower::Impl::Stop(const std::string& key, const plan::StopHead& stop) {
+  const base::MutexLock lock(mutex);
+  const auto it = entries.find(key);
+  if (closing || it == entries.end() || it->second.stream == nullptr) return;
+  ++calls;
+  it->second.stream->Stop(stop, [self = shared_from_this(), key, serial = it->second.serial](
+                                    std::shared_ptr<void> call, const grpc::Status& status) {
+    if (!status.ok()) {
+      log::Warning("a head could not be told of its job's end",
+                   {{"job", key}, {"error", status.error_message()}});
+    }
+    const base::MutexLock self_lock(self->mutex);
+    Entry* entry = self->Find(key, serial);
+    if (status.ok() && entry != nullptr) entry->builder->ToldToEnd();
+    self->CallEnded(std::move(call));
+  });
+}
+
 void HeadFollower::Impl::Close() {
   base::MutexLock lock(mutex);
   closing = true;
@@ -282,6 +301,10 @@ std::optional<plan::HeadReport> HeadFollower::Report(const std::string& key) con
 
 void HeadFollower::ReportExit(const std::string& key, const plan::ReportExit& exit) {
   impl_->ReportExit(key, exit);
+}
+
+void HeadFollower::Stop(const std::string& key, const plan::StopHead& stop) {
+  impl_->Stop(key, stop);
 }
 
 void HeadFollower::UseCertificate(const children::Leaf& leaf) {

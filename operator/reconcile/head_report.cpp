@@ -11,6 +11,8 @@ namespace {
 
 using plan::HeadReport;
 
+constexpr size_t kMaxHistoryBytes = 8192;  // maxLength of the schema
+
 HeadReport::State StateFrom(v1::JobStatus::State state) {
   switch (state) {
     case v1::JobStatus::WAITING:
@@ -74,6 +76,10 @@ bool HeadReportBuilder::Heard(const v1::JobStatus& status, base::Instant now,
   report_.roles.clear();
   for (const v1::RoleStatus& role : status.roles()) {
     report_.roles[role.name()] = {.desired = role.desired(), .registered = role.registered()};
+  }
+  // A history that is not there is one that this stream has told; a longer one no status holds.
+  if (!status.history().empty() && status.history().size() <= kMaxHistoryBytes) {
+    report_.history = status.history();
   }
   ReadProgress(status, wall_now);
   ReadMembers(status, now);

@@ -28,6 +28,7 @@ class HeadReportBuilder {
   // Until then; none: nobody has been given up.
   std::optional<base::Duration> UntilLost(base::Instant now) const;
   void Disconnected() { report_.connected = false; }
+  void ToldToEnd() { report_.told_to_end = true; }
 
   const plan::HeadReport& report() const { return report_; }
 

@@ -69,6 +69,14 @@ struct ExitCall {
   v1::ExitReply reply;
 };
 
+// One Stop call; likewise.
+struct StopCall {
+  std::shared_ptr<HeadStream> stream;
+  grpc::ClientContext context;
+  v1::StopRequest request;
+  v1::StopReply reply;
+};
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<grpc::Channel>> DialStatusPort(const plan::HeadTarget& target,
@@ -121,6 +129,21 @@ void HeadStream::ReportExit(
   ExitCall& started = *call;
   // The callback must not keep the call alive: its last reference would go on gRPC's thread.
   stub_->async()->ReportExit(
+      &started.context, &started.request, &started.reply,
+      [call = std::move(call), done = std::move(done)](const grpc::Status& status) mutable {
+        done(std::move(call), status);
+      });
+}
+
+void HeadStream::Stop(const plan::StopHead& stop,
+                      std::function<void(std::shared_ptr<void> keep, const grpc::Status&)> done) {
+  auto call = std::make_shared<StopCall>();
+  call->stream = shared_from_this();
+  call->request.set_failure(stop.failure);
+  call->request.set_reason(stop.reason);
+  call->context.set_deadline(gpr_time_from_millis(kReportExitTimeoutMs, GPR_TIMESPAN));
+  StopCall& started = *call;
+  stub_->async()->Stop(
       &started.context, &started.request, &started.reply,
       [call = std::move(call), done = std::move(done)](const grpc::Status& status) mutable {
         done(std::move(call), status);

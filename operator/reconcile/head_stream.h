@@ -38,6 +38,10 @@ class HeadStream : public grpc::ClientReadReactor<v1::JobStatus>,
   void ReportExit(const plan::ReportExit& exit,
                   std::function<void(std::shared_ptr<void> keep, const grpc::Status&)> done);
 
+  // The same.
+  void Stop(const plan::StopHead& stop,
+            std::function<void(std::shared_ptr<void> keep, const grpc::Status&)> done);
+
   void OnReadDone(bool ok) override;
   void OnDone(const grpc::Status& status) override;
 

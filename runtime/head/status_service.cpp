@@ -3,6 +3,19 @@
 #include <utility>
 
 namespace hetero::head {
+namespace {
+
+// The history is long and seldom changes: a stream carries each one once. `told` is the last.
+v1::JobStatus WithNewHistory(v1::JobStatus status, std::string& told) {
+  if (status.history() == told) {
+    status.clear_history();
+  } else {
+    told = status.history();
+  }
+  return status;
+}
+
+}  // namespace
 
 StatusService::StatusService(std::function<v1::JobStatus()> current, Requests requests)
     : current_(std::move(current)), requests_(std::move(requests)) {}
@@ -28,11 +41,12 @@ void StatusService::Close() {
 
 grpc::Status StatusService::Watch(grpc::ServerContext* context, const v1::WatchRequest*,
                                   grpc::ServerWriter<v1::JobStatus>* writer) {
+  std::string history;
   base::MutexLock lock(mutex_);
   int64_t seen = version_;
   if (!last_) {
     lock.Unlock();
-    if (!writer->Write(current_())) return grpc::Status::OK;
+    if (!writer->Write(WithNewHistory(current_(), history))) return grpc::Status::OK;
     lock.Lock();
   } else {
     --seen;
@@ -40,7 +54,7 @@ grpc::Status StatusService::Watch(grpc::ServerContext* context, const v1::WatchR
   while (true) {
     if (version_ != seen) {
       seen = version_;
-      const v1::JobStatus status = published_;
+      const v1::JobStatus status = WithNewHistory(published_, history);
       const bool last = last_;
       lock.Unlock();
       const bool written = writer->Write(status);
@@ -56,8 +70,9 @@ grpc::Status StatusService::Watch(grpc::ServerContext* context, const v1::WatchR
 
 grpc::Status StatusService::Stop(grpc::ServerContext*, const v1::StopRequest* request,
                                  v1::StopReply*) {
-  requests_.stop(request->reason().empty() ? "requested through the status port"
-                                           : request->reason());
+  v1::StopRequest named = *request;
+  if (named.reason().empty()) named.set_reason("requested through the status port");
+  requests_.stop(named);
   return grpc::Status::OK;
 }
 

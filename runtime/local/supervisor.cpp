@@ -50,19 +50,20 @@ void Supervisor::OnExit(Member& member, const ExitStatus& status) {
   if (member.head()) head_exit_ = status;
   // A head that exits by itself has ended the job.
   const bool job_ended = member.head() && status.signal == 0;
-  if (ends_expected_ || member.leaving || job_ended) return;
+  if (ends_expected_ || job_ended) return;
   if (status.ok()) {
-    // The head may be another than the one that this rank would have told, or it has not listened.
-    if (member.rank()) TellExit(member, status, /*replaced=*/false);
+    // The head may be another than the one that it would have told, or it has not listened.
+    if (!member.head()) TellExit(member, status, /*replaced=*/false);
     return;
   }
+  if (member.leaving) return;
   console_.Line(absl::StrCat(member.plan.name, " ended: ", status.ToString(), "; see ",
                              processes_.LogOf(member.plan.name)));
   // A trainer that exits by itself has told the head why, and would fail again.
   const bool final = member.rank() && (status.signal == 0 || input_only_);
   const bool replaced = !final && MayReplace(member);
   if (replaced && member.plan.gang) {
-    ReplaceAll(member.plan.name);
+    ReplaceAll(member, status);
     return;
   }
   if (!member.head()) TellExit(member, status, replaced);
@@ -87,7 +88,7 @@ void Supervisor::TellExit(const Member& member, const ExitStatus& status, bool r
                                   member.plan.name, ".log"));
   report.set_replaced(replaced);
   report.set_incarnation(member.incarnation);
-  if (member.rank() && status.ok()) {
+  if (!member.head() && status.ok()) {
     v1::Identity rank;
     rank.set_role(member.plan.role);
     rank.set_index(member.plan.index);
@@ -114,19 +115,21 @@ void Supervisor::Replace(Member& member) {
     return report.replaced() || report.last_words_size() > 0;
   });
   for (const Member& other : processes_.members()) {
-    if (other.rank() && other.exit && other.exit->ok()) {
+    if (!other.head() && other.exit && other.exit->ok()) {
       TellExit(other, *other.exit, /*replaced=*/false);
     }
   }
 }
 
 // restartScope Gang: a new attempt of the whole job, from its last checkpoint.
-void Supervisor::ReplaceAll(const std::string& cause) {
+void Supervisor::ReplaceAll(const Member& cause, const ExitStatus& status) {
   ++restarts_;
-  console_.Line(absl::StrCat("attempt ", processes_.attempt() + 1, " begins, because ", cause,
-                             " ended (restart ", restarts_, " of ",
+  console_.Line(absl::StrCat("attempt ", processes_.attempt() + 1, " begins, because ",
+                             cause.plan.name, " ended (restart ", restarts_, " of ",
                              job_.spec.run_policy.max_restarts, ")"));
   unreported_exits_.clear();
+  // The head that saw it goes as well, and may not have written it down.
+  if (!cause.head()) TellExit(cause, status, /*replaced=*/true);
   head_exit_.reset();
   processes_.RestartAll(console_);
 }

@@ -41,7 +41,7 @@ class Supervisor {
   // Whether the budget allows it; says so on the console when not.
   bool MayReplace(const Member& member);
   void Replace(Member& member);
-  void ReplaceAll(const std::string& cause);
+  void ReplaceAll(const Member& cause, const ExitStatus& status);
   void TellExit(const Member& member, const ExitStatus& status, bool replaced);
   // The head has given up a trainer whose process still runs: frozen, or out of reach.
   void KillLostTrainers();

@@ -148,6 +148,12 @@ bool ModelCluster::Do(const ReportExit& effect) {
   return true;
 }
 
+bool ModelCluster::Do(const StopHead& effect) {
+  stops.push_back(effect);
+  if (head) head->told_to_end = true;
+  return true;
+}
+
 bool ModelCluster::Do(const CreateChild& effect) {
   calls.push_back("create " + effect.name);
   EXPECT_EQ(effect.object["metadata"].value("name", ""), effect.name);
@@ -185,6 +191,12 @@ void ModelCluster::CreatePod(const CreateChild& effect) {
       std::stoll(effect.object["metadata"]["annotations"].value(api::kIncarnationAnnotation, "0"));
   pod->phase = "Pending";
   pod->created = now;
+  environment[effect.name].clear();
+  for (const auto& container : effect.object["spec"]["containers"]) {
+    for (const auto& variable : container["env"]) {
+      environment[effect.name][variable.value("name", "")] = variable.value("value", "");
+    }
+  }
   pods[effect.name] = std::move(pod);
 }
 

@@ -77,9 +77,13 @@ class ModelCluster {
   std::set<std::string> frozen;                      // uids of pods
   std::map<std::string, HeadReport::Sizing> sizing;  // what the head finds
 
+  // Of each pod as it was last created.
+  std::map<std::string, std::map<std::string, std::string>> environment;
+
   std::vector<std::string> calls;   // API writes: "status", "create vit-gpu-0", "delete pods", ...
   std::vector<std::string> events;  // reasons
   std::vector<ReportExit> exits;    // told to the head
+  std::vector<StopHead> stops;      // likewise
 
  private:
   std::shared_ptr<const ObservedObject> NewObject(const std::string& name);
@@ -90,6 +94,7 @@ class ModelCluster {
   bool Do(const DeleteSecret& effect);
   bool Do(const DeleteJob& effect);
   bool Do(const ReportExit& effect);
+  bool Do(const StopHead& effect);
   void CreatePod(const CreateChild& effect);
   void MeetMembers(const api::Role& role);
   void BeginDeletion(const std::string& pod, int64_t grace_seconds);

@@ -32,10 +32,15 @@ class FakeHeads : public Heads {
   void ReportExit(const std::string&, const plan::ReportExit& exit) override {
     exits.push_back(exit);
   }
+  void Stop(const std::string& key, const plan::StopHead& stop) override {
+    stops.push_back(stop);
+    reports[key].told_to_end = true;
+  }
 
   std::map<std::string, plan::HeadTarget> followed;
   std::map<std::string, plan::HeadReport> reports;
   std::vector<plan::ReportExit> exits;
+  std::vector<plan::StopHead> stops;
 };
 
 // One operator process over a FakeApi, and what is around it in a cluster: informers (Sync) and
