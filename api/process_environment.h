@@ -58,8 +58,8 @@ inline constexpr char kTlsOperatorCa[] = "HETERO_TLS_OPERATOR_CA";
 // File for the pod's termination message. Operator; head and rank 0
 // (runtime/process/termination_message.h).
 inline constexpr char kTerminationLog[] = "HETERO_TERMINATION_LOG";
-// What the head before this one left for it (runtime/head/history_codec.h): one line of at most 8 KiB.
-// Operator; head.
+// What the head before this one left for it (runtime/head/history_codec.h): one line of at most 8
+// KiB. Operator; head.
 inline constexpr char kHistory[] = "HETERO_HISTORY";
 // Why the attempt began, in words; unset in the first. Operator; head.
 inline constexpr char kAttemptCause[] = "HETERO_ATTEMPT_CAUSE";

@@ -23,8 +23,8 @@ constexpr std::array<std::string_view, 4> kOperatorsReasons = {
 const api::Condition* OperatorsVerdict(const Pass& pass) {
   const api::Condition* failed = pass.before.Find(api::ConditionType::kFailed);
   if (failed == nullptr || failed->status != api::ConditionStatus::kTrue) return nullptr;
-  const bool ours = std::find(kOperatorsReasons.begin(), kOperatorsReasons.end(),
-                              failed->reason) != kOperatorsReasons.end();
+  const bool ours = std::find(kOperatorsReasons.begin(), kOperatorsReasons.end(), failed->reason) !=
+                    kOperatorsReasons.end();
   return ours ? failed : nullptr;
 }
 

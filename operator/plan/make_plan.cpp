@@ -41,11 +41,11 @@ void RunFinished(Pass& pass) {
 // Each step may end or pause the job; the later ones then have nothing to say.
 void RunActive(Pass& pass) {
   constexpr Step kSteps[] = {
-      CheckSpec,         ReadVerdict,          CopyHistory,      SuspendOrResume,
-      BeginFirstAttempt, CheckActiveDeadline,  CountFailures,    CheckServiceAndTrust,
-      CheckStall,        Autoscale,            DescribeChildren, DescribeRegistration,
-      DescribeRunning,   DescribeCheckpoints,  CheckStartUp,     CopyProgress,
-      FollowHead,        DeleteGivenUpPods,    CreateChildren,
+      CheckSpec,         ReadVerdict,         CopyHistory,      SuspendOrResume,
+      BeginFirstAttempt, CheckActiveDeadline, CountFailures,    CheckServiceAndTrust,
+      CheckStall,        Autoscale,           DescribeChildren, DescribeRegistration,
+      DescribeRunning,   DescribeCheckpoints, CheckStartUp,     CopyProgress,
+      FollowHead,        DeleteGivenUpPods,   CreateChildren,
   };
   for (const Step step : kSteps) {
     if (pass.active()) step(pass);

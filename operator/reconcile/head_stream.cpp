@@ -143,11 +143,9 @@ void HeadStream::Stop(const plan::StopHead& stop,
   call->request.set_reason(stop.reason);
   call->context.set_deadline(gpr_time_from_millis(kReportExitTimeoutMs, GPR_TIMESPAN));
   StopCall& started = *call;
-  stub_->async()->Stop(
-      &started.context, &started.request, &started.reply,
-      [call = std::move(call), done = std::move(done)](const grpc::Status& status) mutable {
-        done(std::move(call), status);
-      });
+  stub_->async()->Stop(&started.context, &started.request, &started.reply,
+                       [call = std::move(call), done = std::move(done)](
+                           const grpc::Status& status) mutable { done(std::move(call), status); });
 }
 
 }  // namespace hetero::reconcile

@@ -143,9 +143,8 @@ absl::Status TrainerStream::CheckWorker() const {
   const auto& metadata = context_.GetServerInitialMetadata();
   const auto told = metadata.find(handshake::kMetadataKey);
   const handshake::Build build =
-      told == metadata.end()
-          ? handshake::Build()
-          : handshake::FromMetadata({told->second.data(), told->second.size()});
+      told == metadata.end() ? handshake::Build()
+                             : handshake::FromMetadata({told->second.data(), told->second.size()});
   return handshake::CheckPeers(absl::StrCat("the CPU worker at ", options_.address), build,
                                "this trainer", handshake::ThisBuild());
 }

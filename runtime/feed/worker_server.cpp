@@ -43,11 +43,10 @@ absl::Status CheckTrainer(const grpc::GenericCallbackServerContext* context) {
   const auto& metadata = context->client_metadata();
   const auto told = metadata.find(handshake::kMetadataKey);
   const handshake::Build build =
-      told == metadata.end()
-          ? handshake::Build()
-          : handshake::FromMetadata({told->second.data(), told->second.size()});
-  absl::Status met = handshake::CheckPeers("the trainer", build, "the CPU worker",
-                                           handshake::ThisBuild());
+      told == metadata.end() ? handshake::Build()
+                             : handshake::FromMetadata({told->second.data(), told->second.size()});
+  absl::Status met =
+      handshake::CheckPeers("the trainer", build, "the CPU worker", handshake::ThisBuild());
   if (!met.ok()) {
     base::ReportRefusedPeer(context->peer(), std::string(met.message()));
   }

@@ -22,8 +22,8 @@ struct Build {
 const Build& ThisBuild();
 
 // "1-9f3c21aa": the number of what a ticket means, raised by hand with any change to which samples,
-// pixels or checksums answer one, and a checksum of the messages of membership.proto and feed.proto,
-// which changes by itself.
+// pixels or checksums answer one, and a checksum of the messages of membership.proto and
+// feed.proto, which changes by itself.
 const std::string& Protocol();
 
 // "build 0.1.0+ce2b346 (protocol 1-9f3c21aa)".

@@ -65,7 +65,8 @@ absl::Status CheckAttempts(const v1::History& history, int32_t attempt) {
   double end = 0;
   for (const v1::AttemptHistory& one : history.attempts()) {
     if (one.number() <= before) return Wrong("its attempts are not in order");
-    if (!SoundAge(one.begin()) || !SoundAge(one.end()) || one.begin() < end || one.end() < one.begin()) {
+    if (!SoundAge(one.begin()) || !SoundAge(one.end()) || one.begin() < end ||
+        one.end() < one.begin()) {
       return Wrong(absl::StrCat("attempt ", one.number(), " has times that cannot be"));
     }
     before = one.number();
@@ -86,9 +87,9 @@ absl::Status Check(const v1::History& history, const std::string& run, int32_t a
     return Wrong("a list in it is longer than any job makes it");
   }
   if (!SoundAge(history.elapsed_seconds()) || !Sound(history.startup_seconds()) ||
-      !Sound(history.ceiling_samples_per_second()) ||
-      !Sound(history.attempts_left_out_seconds()) || history.faults_left_out() < 0 ||
-      history.generation() < 0 || history.generation() > kMaxGeneration) {
+      !Sound(history.ceiling_samples_per_second()) || !Sound(history.attempts_left_out_seconds()) ||
+      history.faults_left_out() < 0 || history.generation() < 0 ||
+      history.generation() > kMaxGeneration) {
     return Wrong("a number in it cannot be");
   }
   for (const v1::FaultHistory& fault : history.faults()) {
@@ -102,7 +103,8 @@ absl::Status Check(const v1::History& history, const std::string& run, int32_t a
     }
   }
   for (const v1::RoleHistory& role : history.roles()) {
-    if (!Sound(role.sum())) return Wrong(absl::StrCat("a number of role ", role.role(), " cannot be"));
+    if (!Sound(role.sum()))
+      return Wrong(absl::StrCat("a number of role ", role.role(), " cannot be"));
   }
   return CheckAttempts(history, attempt);
 }

@@ -27,9 +27,14 @@ HistoryKeeper::Mark HistoryKeeper::MarkOf(const JobRecord& record) {
     restarts += member.restarts;
     finished += member.finished.has_value();
   }
-  return {record.faults.size(),     open,     record.generation,
-          record.members.size(),    restarts, finished,
-          record.startup_seconds.has_value(), record.evaluations.size(),
+  return {record.faults.size(),
+          open,
+          record.generation,
+          record.members.size(),
+          restarts,
+          finished,
+          record.startup_seconds.has_value(),
+          record.evaluations.size(),
           record.checkpoint_uri};
 }
 
@@ -51,9 +56,8 @@ const std::string& HistoryKeeper::Look(const JobRecord& record, Moment now) {
 void HistoryKeeper::WriteFiles(std::stop_token stop) {
   base::SetThreadName("head-history");
   base::MutexLock lock(mutex_);
-  const auto there = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return unwritten_.has_value();
-  };
+  const auto there = [this]()
+                         ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return unwritten_.has_value(); };
   while (changed_.Wait(mutex_, stop, there)) {
     const std::string text = *std::exchange(unwritten_, std::nullopt);
     lock.Unlock();

@@ -38,9 +38,9 @@ struct MemberKey {
 };
 
 struct MemberRecord {
-  std::string name;   // "cpu-0", "gpu-1.3" when a replica has several ranks
-  int32_t rank = -1;  // -1: CPU worker
-  v1::Hello hello;    // of the current process
+  std::string name;               // "cpu-0", "gpu-1.3" when a replica has several ranks
+  int32_t rank = -1;              // -1: CPU worker
+  v1::Hello hello;                // of the current process
   int64_t first_incarnation = 0;  // of the first process of it that this head met
   std::optional<StreamId> stream;
   base::Instant last_seen;        // last message
@@ -93,8 +93,8 @@ struct Past {
   int64_t faults_left_out = 0;
   double attempts_left_out_seconds = 0;
   double ceiling_samples_per_second = 0;
-  double elapsed_seconds = 0;         // when it was written, since the job was created
-  std::optional<size_t> head_fault;   // index of the loss of the head before, until all is well
+  double elapsed_seconds = 0;        // when it was written, since the job was created
+  std::optional<size_t> head_fault;  // index of the loss of the head before, until all is well
 };
 
 struct JobRecord {
@@ -104,10 +104,10 @@ struct JobRecord {
   base::Duration age{};  // of the job when this head began, at `began`
   base::Instant began{};
   std::optional<base::WallTime> ended;
-  base::Instant ended_at{};        // meaningful when ended
-  std::vector<Attempt> attempts;   // in order, this one last
+  base::Instant ended_at{};       // meaningful when ended
+  std::vector<Attempt> attempts;  // in order, this one last
   std::optional<double> startup_seconds;
-  std::string checkpoint_uri;      // of the newest that any rank 0 told of
+  std::string checkpoint_uri;  // of the newest that any rank 0 told of
   Past past;
   v1::JobStatus::State state = v1::JobStatus::WAITING;
   int64_t generation = 0;

@@ -14,9 +14,9 @@
 #include "base/mutex.h"
 #include "base/thread.h"
 #include "hetero/v1/membership.grpc.pb.h"
+#include "runtime/handshake/build.h"
 #include "runtime/head/channel.h"
 #include "runtime/head/heartbeat_buffer.h"
-#include "runtime/handshake/build.h"
 
 namespace hetero::head {
 namespace {
@@ -180,12 +180,10 @@ class GrpcMember : public Member {
   // A head of another build would have let this process in: older ones look at the version alone.
   bool Refuses(const v1::Welcome& welcome) {
     const v1::Build& build = welcome.build();
-    const absl::Status met =
-        handshake::CheckPeers("the head",
-                              {.version = build.version(),
-                               .commit = build.commit(),
-                               .protocol = build.protocol()},
-                              "this process", handshake::ThisBuild());
+    const absl::Status met = handshake::CheckPeers(
+        "the head",
+        {.version = build.version(), .commit = build.commit(), .protocol = build.protocol()},
+        "this process", handshake::ThisBuild());
     if (met.ok()) return false;
     EndConversation(met);
     v1::Refused refused;

@@ -67,9 +67,9 @@ void AddTotals(const RankTotals& from, RankTotals& to) {
   if (to.train_seconds <= 0) {
     to.data_wait_percent = from.data_wait_percent;
   } else if (from.train_seconds > 0) {
-    to.data_wait_percent = (from.data_wait_percent * from.train_seconds +
-                            to.data_wait_percent * to.train_seconds) /
-                           seconds;
+    to.data_wait_percent =
+        (from.data_wait_percent * from.train_seconds + to.data_wait_percent * to.train_seconds) /
+        seconds;
   }
   to.train_seconds = seconds;
   AddPhases(from.phases, to.phases);

@@ -7,9 +7,9 @@
 #include "absl/strings/str_format.h"
 #include "api/role_type.h"
 #include "base/version.h"
+#include "runtime/handshake/build.h"
 #include "runtime/head/fault_log.h"
 #include "runtime/head/history_restore.h"
-#include "runtime/handshake/build.h"
 
 namespace hetero::head {
 namespace {
@@ -56,12 +56,11 @@ MemberRecord* MemberTracker::Join(const HelloReceived& event, Moment now) {
     outbox_.Add(MakeRefusal(event.stream, std::string(certified.message()), false));
     return nullptr;
   }
-  const absl::Status met =
-      handshake::CheckPeers(name,
-                            {.version = event.hello.version(),
-                             .commit = event.hello.commit(),
-                             .protocol = event.hello.protocol()},
-                            "the head", handshake::ThisBuild());
+  const absl::Status met = handshake::CheckPeers(name,
+                                                 {.version = event.hello.version(),
+                                                  .commit = event.hello.commit(),
+                                                  .protocol = event.hello.protocol()},
+                                                 "the head", handshake::ThisBuild());
   if (!met.ok()) {
     outbox_.AddNote(true, absl::StrCat("refused: ", met.message()));
     outbox_.Add(MakeRefusal(event.stream, std::string(met.message()), false));

@@ -38,8 +38,7 @@ class JoinStream : public grpc::ServerBidiReactor<v1::MemberMessage, v1::HeadMes
     switch (incoming_.message_case()) {
       case v1::MemberMessage::kHello:
         pid_ = incoming_.hello().pid();
-        service_.sink_(
-            HelloReceived{id_, std::move(*incoming_.mutable_hello()), certified_as_});
+        service_.sink_(HelloReceived{id_, std::move(*incoming_.mutable_hello()), certified_as_});
         break;
       case v1::MemberMessage::kHeartbeat:
         service_.sink_(HeartbeatReceived{id_, std::move(*incoming_.mutable_heartbeat())});

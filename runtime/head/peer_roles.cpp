@@ -31,9 +31,9 @@ absl::Status PeerRoles::Check(const std::vector<std::string>& shown, const std::
     return absl::EndsWith(uri, absl::StrCat("/", role_type));
   });
   if (allowed) return absl::OkStatus();
-  return absl::PermissionDeniedError(
-      absl::StrCat("a certificate of type ", role_type, " is needed ", wish, ", and this one is of ",
-                   shown.empty() ? "nobody of this job" : absl::StrJoin(shown, " and ")));
+  return absl::PermissionDeniedError(absl::StrCat(
+      "a certificate of type ", role_type, " is needed ", wish, ", and this one is of ",
+      shown.empty() ? "nobody of this job" : absl::StrJoin(shown, " and ")));
 }
 
 }  // namespace hetero::head

@@ -9,7 +9,8 @@
 
 namespace hetero::head {
 
-// The store over gRPC, for the GPU workers of the job. Waiting calls end with the caller's deadline, its cancellation, or Close().
+// The store over gRPC, for the GPU workers of the job. Waiting calls end with the caller's
+// deadline, its cancellation, or Close().
 class RendezvousService : public v1::Rendezvous::Service {
  public:
   // Trainers alone meet here.

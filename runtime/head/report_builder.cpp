@@ -176,8 +176,8 @@ void AddPastWorkers(const JobRecord& record, std::map<std::string, double>& cpu_
       if (role.name == key.role) name = MemberName(role, key.index, key.local_rank);
     }
     if (name.empty()) continue;
-    report.workers.push_back(MakeWorker(name, key, member.node(), member.now(), member.earlier(),
-                                        member.restarts()));
+    report.workers.push_back(
+        MakeWorker(name, key, member.node(), member.now(), member.earlier(), member.restarts()));
     cpu_seconds[key.role] += report.workers.back().cpu_seconds;
   }
   for (const v1::RoleHistory& role : record.past.roles) {

@@ -76,10 +76,10 @@ class GrpcServer : public Server {
         history_(options_.history.run, options_.history.file),
         membership_([this](Event event) { Apply(event); }, PeerRoles(options_.tls)),
         rendezvous_(PeerRoles(options_.tls)),
-        status_service_([this] { return status(); },
-                        {.stop = [this](const v1::StopRequest& r) { Stop(r.reason(), r.failure()); },
-                         .report_exit = [this](const v1::ExitReport& report) { OnExit(report); }}) {
-  }
+        status_service_(
+            [this] { return status(); },
+            {.stop = [this](const v1::StopRequest& r) { Stop(r.reason(), r.failure()); },
+             .report_exit = [this](const v1::ExitReport& report) { OnExit(report); }}) {}
 
   ~GrpcServer() override {
     ticker_ = {};
@@ -140,9 +140,7 @@ class GrpcServer : public Server {
     return StatusLocked();
   }
 
-  insight::Report ReportSoFar() const override {
-    return BuildReport(CopyRecord(), Now(clock_));
-  }
+  insight::Report ReportSoFar() const override { return BuildReport(CopyRecord(), Now(clock_)); }
 
  private:
   absl::Status Listen(const std::string& address, const base::TlsOptions& tls,

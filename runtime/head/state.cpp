@@ -5,10 +5,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/util/message_differencer.h"
+#include "runtime/handshake/build.h"
 #include "runtime/head/fault_log.h"
 #include "runtime/head/heartbeat_record.h"
 #include "runtime/head/roster.h"
-#include "runtime/handshake/build.h"
 
 namespace hetero::head {
 namespace {
@@ -247,7 +247,8 @@ void State::TakeFaultOfUnmet(const ProcessEnded& event) {
   const size_t fault =
       OpenFault(event.member, event.incarnation,
                 absl::StrCat(event.member, " was lost: ", event.message), now_, record_);
-  if (newer != nullptr) CloseFault(fault, "replaced by a new process", /*over=*/true, now_, record_);
+  if (newer != nullptr)
+    CloseFault(fault, "replaced by a new process", /*over=*/true, now_, record_);
 }
 
 void State::AdvanceJob() {

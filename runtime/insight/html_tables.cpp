@@ -158,8 +158,9 @@ std::string AttemptsHtml(const Report& report) {
     absl::StrAppend(&rows, "<tr>", Number(CountText(attempt.attempt)), Text(attempt.time, "mono"),
                     Number(DurationText(attempt.seconds)), Text(attempt.cause, "wide"), "</tr>\n");
   }
-  return Section("", "Attempts",
-                 Table({{"Attempt"}, {"Began (UTC)", false}, {"Ran for"}, {"Because", false}}, rows));
+  return Section(
+      "", "Attempts",
+      Table({{"Attempt"}, {"Began (UTC)", false}, {"Ran for"}, {"Because", false}}, rows));
 }
 
 std::string FaultsHtml(const Report& report) {

@@ -165,8 +165,8 @@ void Launcher::WriteFallbackReport(v1::JobStatus::State state, const std::string
                                  .attempt = processes_.attempt(),
                                  .state = state,
                                  .message = message};
-  const absl::Status written = insight::WriteReport(process::MakeFallbackReport(end, clock_),
-                                                    options_.output_folder);
+  const absl::Status written =
+      insight::WriteReport(process::MakeFallbackReport(end, clock_), options_.output_folder);
   if (!written.ok()) console_.Line(absl::StrCat("no report: ", written.message()));
 }
 

@@ -30,8 +30,11 @@ absl::Status ProcessSet::StartAll() {
 }
 
 absl::Status ProcessSet::Start(Member& member) {
-  member.incarnation =
-      std::chrono::duration_cast<base::Duration>(clock_.WallNow().time_since_epoch()).count();
+  // Of two processes the newer has the larger one, also when the clock has gone back.
+  last_incarnation_ = std::max(
+      last_incarnation_ + 1,
+      std::chrono::duration_cast<base::Duration>(clock_.WallNow().time_since_epoch()).count());
+  member.incarnation = last_incarnation_;
   const bool prints = member.plan.type != api::RoleType::kCpuWorker;
   HETERO_ASSIGN_OR_RETURN(
       member.child, Child::Start(member.plan, attempt_, member.incarnation, LogOf(member.plan.name),

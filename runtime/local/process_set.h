@@ -63,6 +63,7 @@ class ProcessSet {
   base::Clock& clock_;
   std::vector<Member> members_;  // head first
   int attempt_ = 1;
+  int64_t last_incarnation_ = 0;
 };
 
 }  // namespace hetero::local

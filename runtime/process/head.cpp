@@ -35,9 +35,8 @@ head::Server::HistoryOptions HeadHistoryFromEnvironment(base::WallTime created) 
   head::Server::HistoryOptions options;
   options.run = Variable(environment::kJobUid);
   options.attempt.number = numbered ? std::max(attempt, 1) : 1;
-  options.attempt.began = made && incarnation > 0
-                              ? base::WallTime(std::chrono::nanoseconds(incarnation))
-                              : created;
+  options.attempt.began =
+      made && incarnation > 0 ? base::WallTime(std::chrono::nanoseconds(incarnation)) : created;
   options.attempt.cause = Variable(environment::kAttemptCause);
   options.text = Variable(environment::kHistory);
   return options;

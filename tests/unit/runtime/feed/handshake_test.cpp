@@ -65,8 +65,9 @@ TEST_F(HandshakeTest, ATrainerOfRelease010IsRefusedByTheWorker) {
   const auto worker = StartWorker("unix:" + folder_ + "/cpu-0.sock");
   const grpc::Status status = Caller(worker->address(), {}).Wait();
   EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
-  EXPECT_THAT(status.error_message(), HasSubstr("the trainer is of a build that does not tell its "
-                                                "version (0.1.0 or older), the CPU worker of build"));
+  EXPECT_THAT(status.error_message(),
+              HasSubstr("the trainer is of a build that does not tell its "
+                        "version (0.1.0 or older), the CPU worker of build"));
   EXPECT_THAT(status.error_message(), HasSubstr("an image of the same build"));
 }
 

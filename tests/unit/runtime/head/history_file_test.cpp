@@ -24,9 +24,8 @@ class HistoryFileTest : public ServerTest {
   std::unique_ptr<Server> StartWithHistory(const std::string& run = "run") {
     Server::Options options = MakeOptions(socket());
     options.created = created_;
-    options.history = {.run = run,
-                       .attempt = {.number = 1, .began = created_},
-                       .file = folder + "/history.txt"};
+    options.history = {
+        .run = run, .attempt = {.number = 1, .began = created_}, .file = folder + "/history.txt"};
     auto server = Server::Start(std::move(options), base::Clock::Real());
     EXPECT_TRUE(server.ok()) << server.status();
     return server.ok() ? *std::move(server) : nullptr;

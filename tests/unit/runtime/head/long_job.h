@@ -33,8 +33,8 @@ class LongJob {
     Join(21, "gpu", 1, incarnation, generation);
     Join(30, "big", 0, incarnation, generation);
   }
-  std::vector<Action> Join(StreamId stream, const std::string& role, int local,
-                           int64_t incarnation, int64_t generation = 0) {
+  std::vector<Action> Join(StreamId stream, const std::string& role, int local, int64_t incarnation,
+                           int64_t generation = 0) {
     v1::Hello hello = MakeHello(role, 0, local, incarnation);
     hello.set_generation(generation);
     hello.set_headless_ns(headless.count());

@@ -48,12 +48,12 @@ class PeerRolesTest : public ServerTest {
   }
   Joined JoinAs(const std::string& type, v1::Hello hello) {
     Joined joined;
-    joined.member = Member::Start({.head_address = server_->address(),
-                                   .tls = Files(type),
-                                   .hello = std::move(hello),
-                                   .heartbeat = std::chrono::milliseconds(50)},
-                                  joined.inbox->MakeCallbacks(), [] { return v1::Heartbeat(); },
-                                  base::Clock::Real());
+    joined.member = Member::Start(
+        {.head_address = server_->address(),
+         .tls = Files(type),
+         .hello = std::move(hello),
+         .heartbeat = std::chrono::milliseconds(50)},
+        joined.inbox->MakeCallbacks(), [] { return v1::Heartbeat(); }, base::Clock::Real());
     return joined;
   }
   std::string Needs(const std::string& wanted, const std::string& wish, const std::string& shown) {

@@ -35,13 +35,13 @@ TEST(ReportJson, WritesEveryFieldInTheDocumentedOrder) {
   EXPECT_THAT(
       Keys(json),
       ElementsAre("job", "state", "attempt", "attempts", "generations", "epochs", "steps",
-                  "samplesConsumed", "duplicatesDropped", "ticketsReissued", "badSamples", "skippedSteps",
-                  "badSampleList", "streamDigest", "seed", "startupSeconds", "trainSeconds",
-                  "wallSeconds", "samplesPerSecond", "ceilingSamplesPerSecond", "ceilingSource",
-                  "dataWaitPercent", "phaseSeconds", "waitSeconds", "timeLines", "loss", "accuracy",
-                  "evaluations", "lossCurve", "workers", "cpuSecondsPerSample", "faults",
-                  "costDollars", "costPerMillionSamples", "verdict", "predictions", "placement",
-                  "checkpointURI", "config", "versions"));
+                  "samplesConsumed", "duplicatesDropped", "ticketsReissued", "badSamples",
+                  "skippedSteps", "badSampleList", "streamDigest", "seed", "startupSeconds",
+                  "trainSeconds", "wallSeconds", "samplesPerSecond", "ceilingSamplesPerSecond",
+                  "ceilingSource", "dataWaitPercent", "phaseSeconds", "waitSeconds", "timeLines",
+                  "loss", "accuracy", "evaluations", "lossCurve", "workers", "cpuSecondsPerSample",
+                  "faults", "costDollars", "costPerMillionSamples", "verdict", "predictions",
+                  "placement", "checkpointURI", "config", "versions"));
   EXPECT_THAT(Keys(json["phaseSeconds"]),
               ElementsAre("wait", "hostToDevice", "forward", "backward", "allReduce", "optimizer",
                           "checkpoint", "evaluation", "other"));
@@ -81,10 +81,9 @@ TEST(ReportJson, LeavesOutWhatDoesNotApply) {
   report.message = "no worker";
   EXPECT_THAT(Keys(Json::parse(ToJson(report))),
               ElementsAre("job", "state", "message", "attempt", "attempts", "generations",
-                          "duplicatesDropped",
-                          "ticketsReissued", "badSamples", "skippedSteps", "badSampleList", "seed",
-                          "timeLines", "evaluations", "lossCurve", "workers", "faults",
-                          "predictions", "placement", "versions"));
+                          "duplicatesDropped", "ticketsReissued", "badSamples", "skippedSteps",
+                          "badSampleList", "seed", "timeLines", "evaluations", "lossCurve",
+                          "workers", "faults", "predictions", "placement", "versions"));
 }
 
 TEST(ReportJson, LeavesOutAMemberThatIsNotApplicable) {
