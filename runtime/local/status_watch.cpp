@@ -57,12 +57,13 @@ std::optional<v1::JobStatus> StatusWatch::latest() const {
   return latest_;
 }
 
-absl::Status StatusWatch::RequestStop(const std::string& reason) {
+absl::Status StatusWatch::RequestStop(const std::string& reason, const std::string& failure) {
   HETERO_ASSIGN_OR_RETURN(const std::unique_ptr<v1::Status::Stub> stub, Dial());
   grpc::ClientContext context;
   context.set_deadline(clock_.WallNow() + kRequestTimeout);
   v1::StopRequest request;
   request.set_reason(reason);
+  request.set_failure(failure);
   v1::StopReply reply;
   return FromGrpc(stub->Stop(&context, request, &reply));
 }

@@ -23,8 +23,9 @@ class StatusWatch {
 
   // The newest status; none until the head answered once.
   std::optional<v1::JobStatus> latest() const;
-  // Asks the head to end the job. Fails fast when the head is not there.
-  absl::Status RequestStop(const std::string& reason);
+  // Asks the head to end the job: stopped, or failed for `failure` (one CamelCase word) when that
+  // is not empty. Fails fast when the head is not there.
+  absl::Status RequestStop(const std::string& reason, const std::string& failure = "");
   // Tells the head that a member's process ended.
   absl::Status ReportExit(const v1::ExitReport& report);
 

@@ -66,7 +66,12 @@ void Supervisor::OnExit(Member& member, const ExitStatus& status) {
     ReplaceAll(member, status);
     return;
   }
-  if (!member.head()) TellExit(member, status, replaced);
+  if (!member.head()) {
+    const int limit = job_.spec.run_policy.max_restarts;
+    TellExit(
+        member, status, replaced,
+        final || replaced ? "" : absl::StrCat("; runPolicy.maxRestarts (", limit, ") is used up"));
+  }
   if (replaced) Replace(member);
 }
 
@@ -78,14 +83,15 @@ bool Supervisor::MayReplace(const Member& member) {
   return false;
 }
 
-void Supervisor::TellExit(const Member& member, const ExitStatus& status, bool replaced) {
+void Supervisor::TellExit(const Member& member, const ExitStatus& status, bool replaced,
+                          const std::string& why_not_replaced) {
   v1::ExitReport report;
   report.set_role(member.plan.role);
   report.set_index(member.plan.index);
   report.set_exit_code(status.code);
   report.set_signal(status.signal);
   report.set_message(absl::StrCat("the process ended: ", status.ToString(), "; see logs/",
-                                  member.plan.name, ".log"));
+                                  member.plan.name, ".log", why_not_replaced));
   report.set_replaced(replaced);
   report.set_incarnation(member.incarnation);
   if (!member.head() && status.ok()) {

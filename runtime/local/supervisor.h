@@ -42,7 +42,8 @@ class Supervisor {
   bool MayReplace(const Member& member);
   void Replace(Member& member);
   void ReplaceAll(const Member& cause, const ExitStatus& status);
-  void TellExit(const Member& member, const ExitStatus& status, bool replaced);
+  void TellExit(const Member& member, const ExitStatus& status, bool replaced,
+                const std::string& why_not_replaced = "");
   // The head has given up a trainer whose process still runs: frozen, or out of reach.
   void KillLostTrainers();
 
