@@ -63,7 +63,7 @@ inline constexpr char kTerminationLog[] = "HETERO_TERMINATION_LOG";
 inline constexpr char kHistory[] = "HETERO_HISTORY";
 // Why the attempt began, in words; unset in the first. Operator; head.
 inline constexpr char kAttemptCause[] = "HETERO_ATTEMPT_CAUSE";
-// Folder for what a rank came to. Local; trainers (runtime/process/last_word.h).
+// Folder for what a worker came to. Local; CPU workers and trainers (runtime/process/last_word.h).
 inline constexpr char kLastWords[] = "HETERO_LAST_WORDS";
 // Process id whose end ends this process too. Local; all (runtime/process/parent.h).
 inline constexpr char kParentPid[] = "HETERO_PARENT_PID";

@@ -63,7 +63,6 @@ v1::History BuildHistory(const JobRecord& record, const std::string& run, Moment
   v1::History history;
   const double age = AgeAt(record, now.steady);
   history.set_run(run);
-  history.set_created_unix_ns(UnixNs(record.created));
   history.set_elapsed_seconds(age);
   history.set_generation(std::max(record.generation, record.past.generation));
   if (record.startup_seconds) history.set_startup_seconds(*record.startup_seconds);

@@ -17,7 +17,7 @@ constexpr int kMaxList = 10'000;
 constexpr int64_t kMaxGeneration = int64_t{1} << 40;
 constexpr double kMaxAge = 1e9;  // seconds
 
-absl::Status Wrong(std::string_view what) {
+absl::Status Wrong(const std::string& what) {
   return absl::InvalidArgumentError(
       absl::StrCat("the job's history is passed over: ", what,
                    "; the report tells of the time since this head began"));

@@ -120,12 +120,9 @@ bool TakeUpPlace(const MemberKey& key, const v1::Identity& identity, bool ending
     const bool missed = past.attempt() == identity.attempt() && !past.left();
     if (missed || member.open_fault) ++member.restarts;
     if (missed && !member.open_fault && !ending) {
-      record.faults.push_back({.time = now.wall,
-                               .since = now.steady,
-                               .what = absl::StrCat(member.name, " was ", kReplaced),
-                               .member = member.name,
-                               .incarnation = past.incarnation(),
-                               .over = true});
+      const size_t fault = OpenFault(member.name, past.incarnation(),
+                                     absl::StrCat(member.name, " was ", kReplaced), now, record);
+      record.faults[fault].over = true;
     }
   }
   record.past.members.erase(found);

@@ -139,12 +139,9 @@ void MemberTracker::Replace(MemberRecord& member, const v1::Identity& newer, Mom
   if (!left) ++member.restarts;
   member.finished.reset();
   if (!ending_.begun() && !left && !member.open_fault) {
-    record_.faults.push_back({.time = now.wall,
-                              .since = now.steady,
-                              .what = absl::StrCat(member.name, " was ", kReplaced),
-                              .member = member.name,
-                              .incarnation = member.hello.identity().incarnation(),
-                              .over = true});
+    const size_t fault = OpenFault(member.name, member.hello.identity().incarnation(),
+                                   absl::StrCat(member.name, " was ", kReplaced), now, record_);
+    record_.faults[fault].over = true;
   }
   if (record_.input_only && member.trainer() && record_.generation > 0) {
     ending_.Fail(member.name, "its process was replaced by a new one after reading had begun",

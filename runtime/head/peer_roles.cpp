@@ -4,6 +4,7 @@
 #include <grpcpp/security/auth_context.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
