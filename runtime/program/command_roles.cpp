@@ -81,8 +81,9 @@ int RunHeadCommand(const HeadArguments& arguments) {
     return kExitTerminated;
   }
   if (status->has_first_failure()) {
+    const v1::Failure& failure = status->first_failure();
     std::cout << (status->state() == v1::JobStatus::FAILED ? "failed: " : "warning: ")
-              << status->first_failure().member() << ": " << status->first_failure().message()
+              << failure.member() << (failure.member().empty() ? "" : ": ") << failure.message()
               << "\n";
   }
   std::cout << "\n" << status->summary() << std::endl;

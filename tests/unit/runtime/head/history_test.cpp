@@ -17,7 +17,7 @@ using ::testing::SizeIs;
 constexpr int64_t kCreatedNs = 1'700'000'000'000'000'000;
 
 // What a rank of a process that began with step `first` tells after `seconds` of training.
-v1::Heartbeat Rank(int64_t first, int64_t step, double train_seconds) {
+v1::Heartbeat RankTells(int64_t first, int64_t step, double train_seconds) {
   v1::Heartbeat heartbeat;
   heartbeat.mutable_counters()->set_cpu_seconds(train_seconds);
   v1::Progress& progress = *heartbeat.mutable_progress();
@@ -41,7 +41,7 @@ void TellAll(LongJob& job, const v1::Heartbeat& heartbeat) {
   for (const StreamId stream : {20, 21, 30}) job.Tell(stream, heartbeat);
 }
 
-const insight::ReportWorker& Worker(const insight::Report& report, const std::string& name) {
+const insight::ReportWorker& WorkerIn(const insight::Report& report, const std::string& name) {
   for (const insight::ReportWorker& worker : report.workers) {
     if (worker.name == name) return worker;
   }
@@ -55,7 +55,7 @@ TEST(HistoryTest, AHeadThatIsReplacedTakesNothingWithIt) {
   LongJob job;
   job.JoinAll();
   job.Pass(seconds(4), {10, 20, 21, 30});
-  v1::Heartbeat first = Rank(0, 10, 2);
+  v1::Heartbeat first = RankTells(0, 10, 2);
   first.mutable_progress()->set_first_step_unix_ns(kCreatedNs + 3'000'000'000);
   TellAll(job, first);
   job.Apply(StreamClosed{30, true});
@@ -72,13 +72,13 @@ TEST(HistoryTest, AHeadThatIsReplacedTakesNothingWithIt) {
   job.Join(20, "gpu", 0, 1, 2);
   job.Join(21, "gpu", 1, 1, 2);
   job.Join(30, "big", 0, 2, 2);
-  TellAll(job, Rank(0, 40, 20));
+  TellAll(job, RankTells(0, 40, 20));
   job.Pass(seconds(9), {10, 20, 21, 30});
   const insight::Report after = job.Report();
   EXPECT_NEAR(*after.wall_seconds, 76, 0.01);
   EXPECT_DOUBLE_EQ(*after.startup_seconds, 3);
   EXPECT_EQ(after.generations, 2);
-  EXPECT_EQ(Worker(after, "big-0").restarts, 1);
+  EXPECT_EQ(WorkerIn(after, "big-0").restarts, 1);
   ASSERT_THAT(after.faults, SizeIs(2));
   EXPECT_EQ(after.faults[0].what, before.faults[0].what);
   EXPECT_EQ(after.faults[0].time, before.faults[0].time);
@@ -92,7 +92,7 @@ TEST(HistoryTest, AHeadThatIsReplacedTakesNothingWithIt) {
 TEST(HistoryTest, ARunWithoutTroubleHasNoTraceOfHistory) {
   LongJob job;
   job.JoinAll();
-  TellAll(job, Rank(0, 40, 20));
+  TellAll(job, RankTells(0, 40, 20));
   job.Pass(seconds(30), {10, 20, 21, 30});
   const insight::Report report = job.Report();
   EXPECT_THAT(report.faults, IsEmpty());
@@ -104,11 +104,11 @@ TEST(HistoryTest, ARunWithoutTroubleHasNoTraceOfHistory) {
 TEST(HistoryTest, TimesOfProcessesThatDiedCount) {
   LongJob job;
   job.JoinAll();
-  TellAll(job, Rank(0, 20, 10));
+  TellAll(job, RankTells(0, 20, 10));
   job.Pass(seconds(1), {10, 20, 21, 30});
   for (const StreamId stream : {20, 21, 30}) job.Apply(StreamClosed{stream, true});
   job.JoinAll(2);
-  TellAll(job, Rank(10, 30, 10));  // from a checkpoint of step 10
+  TellAll(job, RankTells(10, 30, 10));  // from a checkpoint of step 10
   const insight::Report report = job.Report();
   EXPECT_DOUBLE_EQ(*report.train_seconds, 20);
   EXPECT_DOUBLE_EQ(report.phase_seconds->wait, 5);
@@ -118,8 +118,8 @@ TEST(HistoryTest, TimesOfProcessesThatDiedCount) {
   EXPECT_DOUBLE_EQ(*report.samples_per_second, 20);  // 40 steps of 10 samples in 20 s
   EXPECT_EQ(report.samples_consumed, 300);
   EXPECT_EQ(report.resumed_from_step, 10);
-  EXPECT_EQ(Worker(report, "gpu-0.0").restarts, 1);
-  EXPECT_DOUBLE_EQ(Worker(report, "gpu-0.0").cpu_seconds, 20);
+  EXPECT_EQ(WorkerIn(report, "gpu-0.0").restarts, 1);
+  EXPECT_DOUBLE_EQ(WorkerIn(report, "gpu-0.0").cpu_seconds, 20);
 }
 
 // Suspended without a checkpoint, and resumed: nobody is left who could tell of the first attempt.
@@ -128,7 +128,7 @@ TEST(HistoryTest, AnAttemptOfWhichNobodyIsLeftIsInTheReport) {
   spec.spec.roles[3].price_per_hour = "3600";
   LongJob job(spec);
   job.JoinAll();
-  v1::Heartbeat first = Rank(0, 20, 10);
+  v1::Heartbeat first = RankTells(0, 20, 10);
   first.mutable_progress()->set_first_step_unix_ns(kCreatedNs + 2'000'000'000);
   job.elapsed += seconds(3);
   TellAll(job, first);
@@ -144,7 +144,7 @@ TEST(HistoryTest, AnAttemptOfWhichNobodyIsLeftIsInTheReport) {
   job.NextAttempt(told);
   ASSERT_LE(told.size(), kMaxHistoryText);
   job.JoinAll(1'000'000);
-  TellAll(job, Rank(0, 50, 25));
+  TellAll(job, RankTells(0, 50, 25));
   lists.Clear();
   lists.add_losses()->set_step(1);
   lists.add_losses()->set_step(50);
@@ -166,7 +166,7 @@ TEST(HistoryTest, AnAttemptOfWhichNobodyIsLeftIsInTheReport) {
   // It costs nothing while it is suspended. The first attempt ends with its head's last word.
   EXPECT_NEAR(*report.cost_dollars, report.attempts[0].seconds + report.attempts[1].seconds, 1e-6);
   EXPECT_THAT(report.faults, IsEmpty());
-  EXPECT_EQ(Worker(report, "gpu-0.0").restarts, 0);  // it was not replaced for a fault
+  EXPECT_EQ(WorkerIn(report, "gpu-0.0").restarts, 0);  // it was not replaced for a fault
 }
 
 // "Exactly once": by identity and incarnation, however often and by whomever it is told.
@@ -190,7 +190,7 @@ TEST(HistoryTest, AFaultThatIsToldTwiceCountsOnce) {
   ASSERT_THAT(report.faults, SizeIs(2));
   EXPECT_THAT(report.faults[0].what, HasSubstr("big-0 was lost: its process ended; replaced"));
   EXPECT_TRUE(report.faults[0].recovery_seconds.has_value());
-  EXPECT_EQ(Worker(report, "big-0").restarts, 1);
+  EXPECT_EQ(WorkerIn(report, "big-0").restarts, 1);
 }
 
 // The head that saw it was killed before it could write it down.
@@ -222,7 +222,7 @@ TEST(HistoryTest, AProcessThatIsOlderThanTheHistoryIsRefused) {
 TEST(HistoryTest, NoTimeIsNegativeWhenClocksAreSetBack) {
   LongJob job;
   job.JoinAll();
-  v1::Heartbeat first = Rank(0, 10, 2);
+  v1::Heartbeat first = RankTells(0, 10, 2);
   first.mutable_progress()->set_first_step_unix_ns(kCreatedNs - 3'700'000'000);  // another node's
   job.Pass(seconds(5), {10, 20, 21, 30});
   TellAll(job, first);
@@ -255,14 +255,14 @@ TEST(HistoryTest, WhoHasLeftIsRemembered) {
                                return word;
                              }()});
   job.ReplaceHead();
-  const insight::ReportWorker left = Worker(job.Report(), "cpu-0");
+  const insight::ReportWorker left = WorkerIn(job.Report(), "cpu-0");
   EXPECT_EQ(left.samples, 250);
   EXPECT_DOUBLE_EQ(left.cpu_seconds, 5);
   // Wanted again, as a new process: that is no fault.
   job.Join(10, "cpu", 0, 2);
   job.Tell(10, worked);
-  EXPECT_EQ(Worker(job.Report(), "cpu-0").samples, 500);
-  EXPECT_EQ(Worker(job.Report(), "cpu-0").restarts, 0);
+  EXPECT_EQ(WorkerIn(job.Report(), "cpu-0").samples, 500);
+  EXPECT_EQ(WorkerIn(job.Report(), "cpu-0").restarts, 0);
   EXPECT_THAT(job.Report().faults, SizeIs(1));  // the head's
 }
 
@@ -275,17 +275,17 @@ TEST(HistoryTest, TheLastWordOfAWorkerThatLeftReachesTheNextHead) {
   word.set_ok(true);
   word.mutable_last()->mutable_counters()->set_samples(300);
   job.Apply(ProcessEnded{.member = "cpu-0", .ok = true, .incarnation = 1, .last_word = word});
-  EXPECT_EQ(Worker(job.Report(), "cpu-0").samples, 300);
+  EXPECT_EQ(WorkerIn(job.Report(), "cpu-0").samples, 300);
   EXPECT_EQ(job.state->record().state, v1::JobStatus::WAITING);
 }
 
 TEST(HistoryTest, TimeLinesGoOnWithTheNextProcess) {
   LongJob job;
   job.JoinAll();
-  TellAll(job, Rank(0, 20, 10));
+  TellAll(job, RankTells(0, 20, 10));
   job.Apply(StreamClosed{30, true});
   job.Join(31, "big", 0, 2);
-  job.Tell(31, Rank(20, 30, 4));
+  job.Tell(31, RankTells(20, 30, 4));
   std::vector<double> seconds_of_big;
   for (const insight::ReportTimeLine& line : job.Report().time_lines) {
     if (line.rank != 2) continue;
