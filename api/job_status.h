@@ -98,6 +98,7 @@ struct JobStatus {
   std::string spec_hash;  // of what the attempt is made from (spec_hash.h)
   std::vector<std::string> uncounted;
   std::string head_address;
+  std::string history;     // what a head leaves to the next one; opaque
   std::string registered;  // "2/3"
   std::vector<RoleCounts> role_statuses;
   std::optional<JobProgress> progress;

@@ -58,7 +58,12 @@ inline constexpr char kTlsOperatorCa[] = "HETERO_TLS_OPERATOR_CA";
 // File for the pod's termination message. Operator; head and rank 0
 // (runtime/process/termination_message.h).
 inline constexpr char kTerminationLog[] = "HETERO_TERMINATION_LOG";
-// Folder for what a rank came to. Local; trainers (runtime/process/last_word.h).
+// What the head before this one left for it (runtime/head/history_codec.h): one line of at most 8
+// KiB. Operator; head.
+inline constexpr char kHistory[] = "HETERO_HISTORY";
+// Why the attempt began, in words; unset in the first. Operator; head.
+inline constexpr char kAttemptCause[] = "HETERO_ATTEMPT_CAUSE";
+// Folder for what a worker came to. Local; CPU workers and trainers (runtime/process/last_word.h).
 inline constexpr char kLastWords[] = "HETERO_LAST_WORDS";
 // Process id whose end ends this process too. Local; all (runtime/process/parent.h).
 inline constexpr char kParentPid[] = "HETERO_PARENT_PID";

@@ -29,16 +29,20 @@ std::string Bar(double share, int width) {
 
 bool Known(base::WallTime time) { return time != base::WallTime(); }
 
-std::string Took(const api::JobStatus& status) {
-  if (!status.start_time || !status.completion_time) return "";
-  return "took " + FormatDuration(*status.completion_time - *status.start_time);
+// From the job's creation: status.startTime begins anew with each resume.
+std::string Took(const JobView& view) {
+  const api::JobStatus& status = view.status;
+  const base::WallTime begin =
+      Known(view.created) ? view.created : status.start_time.value_or(base::WallTime());
+  if (!Known(begin) || !status.completion_time) return "";
+  return "took " + FormatDuration(*status.completion_time - begin);
 }
 
 std::string RenderHead(const JobView& view, base::WallTime now, const Style& style) {
   const api::JobStatus& status = view.status;
   std::vector<std::string> pieces = {view.name_space + "/" + view.name,
                                      Coloured(view.state(), style)};
-  if (const std::string took = Took(status); status.finished() && !took.empty()) {
+  if (const std::string took = Took(view); status.finished() && !took.empty()) {
     pieces.push_back(took);
   } else if (Known(view.created)) {
     pieces.push_back("age " + FormatDuration(now - view.created));
@@ -180,7 +184,8 @@ std::string RenderReport(const JobView& view, const Style& style) {
   const api::JobStatus& status = view.status;
   std::vector<std::string> pieces = {view.name_space + "/" + view.name,
                                      Coloured(view.state(), style)};
-  if (const std::string took = Took(status); !took.empty()) pieces.push_back(took);
+  if (const std::string took = Took(view); !took.empty()) pieces.push_back(took);
+  if (status.attempt > 1) pieces.push_back(absl::StrCat("attempt ", status.attempt));
   pieces.push_back(absl::StrCat("restarts ", status.restarts));
   std::string text = Flow(pieces, style.width, 2) + RenderMessages(view, style);
   text += RenderFailure(view, style);

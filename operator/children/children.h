@@ -42,6 +42,10 @@ struct PodSlot {
   int64_t incarnation = 0;                 // ns since 1970 when the operator decided to create it
   std::string head_address;                // "<ClusterIP>:7070"
   std::vector<std::string> avoided_nodes;  // where it is not to go if it can go elsewhere
+  // For the head alone.
+  int64_t job_created = 0;    // ns since 1970; 0: not known, and it counts from its own incarnation
+  std::string history;        // status.history; empty: there is none
+  std::string attempt_cause;  // empty: the first attempt, or not known
 };
 // One pod: the role's template with our container `runtime` (image, command, ports, probes,
 // environment, mounts) and the defaults of PSS `restricted` merged under it; what the user set

@@ -6,6 +6,7 @@
 #include "api/process_environment.h"
 #include "api/role_type.h"
 #include "base/json_access.h"
+#include "base/utf8.h"
 #include "operator/children/role_type.h"
 #include "operator/children/template_json.h"
 
@@ -15,6 +16,7 @@ namespace {
 using nlohmann::json;
 namespace environment = api::environment;
 
+constexpr size_t kMaxCauseBytes = 512;
 constexpr char kTerminationLog[] = "/dev/termination-log";  // Kubernetes' default
 
 json Variable(const char* name, const std::string& value) {
@@ -58,12 +60,22 @@ void AddTrust(const api::HeteroTrainingJob& job, const PodSlot& slot, json& vari
   }
 }
 
+// What only a head reads: the past of the job.
+void AddPast(const PodSlot& slot, json& variables) {
+  const auto add = [&variables](const char* name, const std::string& value) {
+    if (!value.empty()) variables.push_back(Variable(name, value));
+  };
+  add(environment::kHistory, slot.history);
+  add(environment::kAttemptCause, base::ToUtf8(slot.attempt_cause, kMaxCauseBytes));
+}
+
 }  // namespace
 
 void SetEnvironment(const api::HeteroTrainingJob& job, const PodSlot& slot, json& container) {
   json variables = json::array();
   AddIdentity(job, slot, variables);
   AddTrust(job, slot, variables);
+  AddPast(slot, variables);
   // Without a CPU limit the process sees all cores of its node; the request says what is its own.
   variables.push_back({{"name", environment::kCpuRequestMillicores},
                        {"valueFrom",

@@ -34,7 +34,7 @@ json HeadArguments(const api::HeteroTrainingJob& job, const PodSlot& slot) {
                     "--metrics-listen",
                     Listen(api::kMetricsPort),
                     "--created-unix-ns",
-                    absl::StrCat(slot.incarnation),
+                    absl::StrCat(slot.job_created > 0 ? slot.job_created : slot.incarnation),
                     "--leave-on-stop"};
   if (job.spec.output && absl::StartsWith(job.spec.output->uri, kFileScheme)) {
     arguments.push_back("--output");
@@ -90,7 +90,8 @@ void AddPorts(const PodSlot& slot, json& container) {
 // Readiness alone: it shows in the pod's status who takes part in the training. There is no
 // liveness probe on purpose. A process that hangs is told apart from one that computes by the head,
 // through heartbeats and steps; the kubelet knows neither, and would kill a trainer whose node is
-// merely busy. A head that hangs is judged by the operator, with this probe as one of two witnesses.
+// merely busy. A head that hangs is judged by the operator, with this probe as one of two
+// witnesses.
 void SetProbes(json& container) {
   SetDefault(container, "readinessProbe",
              {{"httpGet", {{"path", "/readyz"}, {"port", api::kMetricsPort}}},

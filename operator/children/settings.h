@@ -29,6 +29,10 @@ struct Settings {
   // this after the second, twice as much each time, up to the limit.
   base::Duration pod_backoff = std::chrono::seconds(10);
   base::Duration pod_backoff_limit = std::chrono::minutes(5);
+
+  // For the head of a job that the operator has ended to write the report, beside the
+  // runPolicy.stopGraceSeconds that its members have for a checkpoint.
+  base::Duration last_report_grace = std::chrono::seconds(30);
   base::Duration node_lost_grace =
       std::chrono::seconds(60);  // NotReady for longer: pods are force-deleted
   base::Duration pod_kill_grace =

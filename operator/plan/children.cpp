@@ -12,6 +12,7 @@
 #include "operator/plan/backoff.h"
 #include "operator/plan/conditions.h"
 #include "operator/plan/follow.h"
+#include "operator/plan/history.h"
 
 namespace hetero::plan {
 namespace {
@@ -43,11 +44,14 @@ Stage MissingConfig(const Pass& pass) {
   return stage;
 }
 
+int64_t UnixNs(base::WallTime time) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
+}
+
 // The head takes only a larger one for a newer process, and the clock may have gone back since the
 // last was made, or another operator's was ahead.
 int64_t NextIncarnation(const Pass& pass) {
-  int64_t next =
-      std::chrono::duration_cast<std::chrono::nanoseconds>(pass.now.time_since_epoch()).count();
+  int64_t next = UnixNs(pass.now);
   // Annotations and a head's words may hold any number.
   const auto after = [&next](int64_t incarnation) {
     if (incarnation < std::numeric_limits<int64_t>::max()) next = std::max(next, incarnation + 1);
@@ -88,6 +92,9 @@ Stage MissingPods(Pass& pass, const std::string& head_address) {
   origin->attempt = pass.status.attempt;
   origin->incarnation = NextIncarnation(pass);
   origin->head_address = head_address;
+  origin->job_created = UnixNs(pass.object.created);
+  origin->history = pass.status.history;
+  origin->attempt_cause = AttemptCause(pass);
   origin->avoided_nodes = AvoidedNodes(pass);
   for (const Slot* slot : MissingSlots(pass)) {
     stage.push_back(CreatePod{.role = static_cast<int32_t>(slot->role - pass.spec.roles.data()),

@@ -27,6 +27,10 @@ struct PodOrigin {
   int64_t incarnation = 0;   // ns since 1970
   std::string head_address;  // "<ClusterIP>:7070"
   std::vector<std::string> avoided_nodes;
+  // For the head alone.
+  int64_t job_created = 0;    // ns since 1970
+  std::string history;        // status.history; empty: there is none
+  std::string attempt_cause;  // empty: the first attempt, or not known
 };
 
 // The pod of one slot.
@@ -64,8 +68,10 @@ struct ReportExit {
 };
 
 // Asks the head to end the job: all ranks stop after the same step, and leave a checkpoint of it.
+// A head that the job's failure is told to writes the report of it.
 struct StopHead {
-  std::string reason;
+  std::string failure = {};  // the reason of the condition Failed; empty: the job has not failed
+  std::string reason;        // for people
 };
 
 using Effect = std::variant<CreateChild, CreatePod, CreateTrust, DeleteChild, DeletePods,

@@ -24,6 +24,7 @@ void Finish(Pass& pass, bool succeeded, const std::string& reason, const std::st
   }
   pass.status.completion_time = pass.today;
   pass.status.uncounted.clear();
+  pass.status.history.clear();  // no other head will ask
 }
 
 void AdmitLate(Pass& pass, ConditionType type, const char* reason) {

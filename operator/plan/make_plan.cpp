@@ -8,6 +8,8 @@
 #include "operator/plan/conditions.h"
 #include "operator/plan/deadline.h"
 #include "operator/plan/follow.h"
+#include "operator/plan/history.h"
+#include "operator/plan/last_report.h"
 #include "operator/plan/managed_by.h"
 #include "operator/plan/pass.h"
 #include "operator/plan/pod_deletion.h"
@@ -30,19 +32,35 @@ namespace {
 using Step = void (*)(Pass&);
 
 void RunFinished(Pass& pass) {
-  CleanUp(pass);
+  const bool awaited = AwaitLastReport(pass);
+  if (!awaited) CleanUp(pass);
   ForceStuckPods(pass);
-  ExpireJob(pass);
+  if (!awaited) ExpireJob(pass);
 }
 
 // Each step may end or pause the job; the later ones then have nothing to say.
 void RunActive(Pass& pass) {
   constexpr Step kSteps[] = {
-      CheckSpec,         ReadVerdict,         SuspendOrResume,  HoldRefusedSpec,
-      BeginFirstAttempt, CheckActiveDeadline, CountFailures,    CheckServiceAndTrust,
-      CheckStall,        Autoscale,           DescribeChildren, DescribeRegistration,
-      DescribeRunning,   DescribeCheckpoints, CheckStartUp,     CopyProgress,
-      FollowHead,        DeleteGivenUpPods,   CreateChildren,
+      CheckSpec,
+      ReadVerdict,
+      CopyHistory,
+      SuspendOrResume,
+      HoldRefusedSpec,
+      BeginFirstAttempt,
+      CheckActiveDeadline,
+      CountFailures,
+      CheckServiceAndTrust,
+      CheckStall,
+      Autoscale,
+      DescribeChildren,
+      DescribeRegistration,
+      DescribeRunning,
+      DescribeCheckpoints,
+      CheckStartUp,
+      CopyProgress,
+      FollowHead,
+      DeleteGivenUpPods,
+      CreateChildren,
   };
   for (const Step step : kSteps) {
     if (pass.active()) step(pass);

@@ -24,6 +24,7 @@ struct ObservedJob {
   std::vector<std::string> unknown_fields;  // of it, passed over
   bool pods_known = true;                   // however wrong it is, it says which pods there are
   api::JobStatus status;
+  base::WallTime created;  // the object; 1970: not known
   std::string resource_version;
   int64_t generation = 0;
   bool deleting = false;
@@ -129,6 +130,8 @@ struct HeadReport {
   };
   std::map<std::string, Sizing> sizing;  // CPU roles whose need has been measured
   std::string checkpoint_problem;        // empty: none
+  std::string history;                   // for the next head, as it is; empty: none was given out
+  bool told_to_end = false;              // by us, and it has heard
   std::optional<api::JobProgress> progress;
   std::optional<api::Verdict> verdict;  // set with kSucceeded and kFailed
 };

@@ -13,6 +13,7 @@ api::JobStatus Essence(api::JobStatus status) {
   }
   status.registered.clear();
   status.progress.reset();
+  status.history.clear();
   return status;
 }
 

@@ -110,6 +110,11 @@ json RenderPod(const plan::CreatePod& effect, const api::HeteroTrainingJob& job,
   slot.incarnation = effect.origin->incarnation;
   slot.head_address = effect.origin->head_address;
   slot.avoided_nodes = effect.origin->avoided_nodes;
+  if (slot.role->type == api::RoleType::kHead) {
+    slot.job_created = effect.origin->job_created;
+    slot.history = effect.origin->history;
+    slot.attempt_cause = effect.origin->attempt_cause;
+  }
   return children::Pod(job, slot, settings);
 }
 

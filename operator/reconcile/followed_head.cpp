@@ -32,6 +32,11 @@ FollowedHead::News FollowedHead::Heard(uint64_t serial, const v1::JobStatus& sta
           .check_lost_after = builder_.UntilLost(now)};
 }
 
+void FollowedHead::ToldToEnd(uint64_t serial) {
+  const base::MutexLock lock(mutex_);
+  if (serial == serial_) builder_.ToldToEnd();
+}
+
 bool FollowedHead::CheckLost(uint64_t serial) {
   const base::MutexLock lock(mutex_);
   if (serial != serial_ || !builder_.UpdateLost(clock_.Now())) return false;

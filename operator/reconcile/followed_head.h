@@ -35,6 +35,8 @@ class FollowedHead {
     std::optional<base::Duration> check_lost_after;
   };
   News Heard(uint64_t serial, const v1::JobStatus& status);
+  // The head has been told to stop its job, and has heard.
+  void ToldToEnd(uint64_t serial);
   // These say whether there is something to announce now.
   bool CheckLost(uint64_t serial);
   bool AnnounceLate(uint64_t serial);

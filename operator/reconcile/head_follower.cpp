@@ -311,11 +311,13 @@ void HeadFollower::Impl::Stop(const std::string& key, const plan::StopHead& stop
     return;
   }
   ++calls;
-  stream->Stop(stop, [self = shared_from_this(), key](std::shared_ptr<void> call,
-                                                      const grpc::Status& status) {
+  stream->Stop(stop, [self = shared_from_this(), key, serial = entries.at(key).serial](
+                         std::shared_ptr<void> call, const grpc::Status& status) {
     if (!status.ok()) {
       log::Warning("a head could not be told to stop its job",
                    {{"job", key}, {"error", status.error_message()}});
+    } else if (const std::shared_ptr<FollowedHead> known = self->KnownTo(key, serial)) {
+      known->ToldToEnd(serial);
     }
     const base::MutexLock self_lock(self->mutex);
     self->CallEnded(std::move(call));

@@ -13,6 +13,8 @@ namespace {
 
 using plan::HeadReport;
 
+constexpr size_t kMaxHistoryBytes = 8192;  // maxLength of the schema
+
 HeadReport::State StateFrom(v1::JobStatus::State state) {
   switch (state) {
     case v1::JobStatus::WAITING:
@@ -78,6 +80,10 @@ bool HeadReportBuilder::Heard(const v1::JobStatus& status, base::Instant now,
     if (!replicas_.contains(role.name())) continue;
     report_.roles[role.name()] = {.desired = std::max(role.desired(), 0),
                                   .registered = std::max(role.registered(), 0)};
+  }
+  // A history that is not there is one that this stream has told; a longer one no status holds.
+  if (!status.history().empty() && status.history().size() <= kMaxHistoryBytes) {
+    report_.history = status.history();
   }
   ReadProgress(status, wall_now);
   ReadMembers(status, now);

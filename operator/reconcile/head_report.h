@@ -26,7 +26,10 @@ class HeadReportBuilder {
   // known. What a head says of others is passed over.
   void KnowReplicas(std::map<std::string, int32_t> replicas) { replicas_ = std::move(replicas); }
   // From now on another head is followed, or the same one again: its silence begins.
-  void Follow(base::WallTime wall_now) { report_.silent_since = wall_now; }
+  void Follow(base::WallTime wall_now) {
+    report_.silent_since = wall_now;
+    report_.told_to_end = false;
+  }
 
   // True when the state, the lost members, the sizing or the checkpoints' trouble changed: worth
   // telling at once.
@@ -40,6 +43,7 @@ class HeadReportBuilder {
   // Until then; none: nobody has been given up.
   std::optional<base::Duration> UntilLost(base::Instant now) const;
   void Disconnected() { report_.connected = false; }
+  void ToldToEnd() { report_.told_to_end = true; }
 
   const plan::HeadReport& report() const { return report_; }
 

@@ -147,6 +147,7 @@ void HeadStream::Stop(const plan::StopHead& stop,
                       std::function<void(std::shared_ptr<void> keep, const grpc::Status&)> done) {
   auto call = std::make_shared<Call<v1::StopRequest, v1::StopReply>>();
   call->stream = shared_from_this();
+  call->request.set_failure(stop.failure);
   call->request.set_reason(stop.reason);
   call->context.set_deadline(gpr_time_from_millis(kCallTimeoutMs, GPR_TIMESPAN));
   auto& started = *call;

@@ -20,7 +20,7 @@ class Heads {
   // Sends Status.ReportExit in the background, with a 5 s deadline; a failure is only logged (the
   // head notices by itself).
   virtual void ReportExit(const std::string& key, const plan::ReportExit& exit) = 0;
-  // Sends Status.Stop in the same way; who waits for the end has a deadline.
+  // Sends Status.Stop in the same way; once the head has heard, its report says so (told_to_end).
   virtual void Stop(const std::string& key, const plan::StopHead& stop) = 0;
 };
 

@@ -58,6 +58,7 @@ std::shared_ptr<const plan::ObservedJob> ProjectJob(
   observed->job.metadata.uid = TextOf(metadata, "uid");
   observed->status =
       ReadStatus(object, observed->job.metadata.name_space + "/" + observed->job.metadata.name);
+  observed->created = TimeOf(metadata, "creationTimestamp").value_or(base::WallTime{});
   observed->resource_version = TextOf(metadata, "resourceVersion");
   observed->generation = IntegerOf(metadata, "generation");
   observed->deleting = !FieldOf(metadata, "deletionTimestamp").is_null();

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "hetero/v1/feed.pb.h"
+#include "runtime/handshake/build.h"
 
 namespace hetero::feed {
 
@@ -24,6 +26,8 @@ std::shared_ptr<TrainerStream> TrainerStream::Dial(const std::shared_ptr<grpc::C
   const std::shared_ptr<TrainerStream> stream(
       new TrainerStream(std::move(options), std::move(callbacks)));
   stream->self_ = stream;
+  stream->context_.AddMetadata(handshake::kMetadataKey,
+                               handshake::ToMetadata(handshake::ThisBuild()));
   grpc::GenericStub stub(channel);
   stub.PrepareBidiStreamingCall(&stream->context_, kStreamMethod, grpc::StubOptions(),
                                 stream.get());
@@ -133,8 +137,19 @@ void TrainerStream::Cancel() { context_.TryCancel(); }
 
 void TrainerStream::OnReadInitialMetadataDone(bool ok) {
   if (!ok) return;
+  if (absl::Status met = CheckWorker(); !met.ok()) return Break(met);
   Offer();
   callbacks_.on_up();
+}
+
+absl::Status TrainerStream::CheckWorker() const {
+  const auto& metadata = context_.GetServerInitialMetadata();
+  const auto told = metadata.find(handshake::kMetadataKey);
+  const handshake::Build build =
+      told == metadata.end() ? handshake::Build()
+                             : handshake::FromMetadata({told->second.data(), told->second.size()});
+  return handshake::CheckPeers(absl::StrCat("the CPU worker at ", options_.address), build,
+                               "this trainer", handshake::ThisBuild());
 }
 
 void TrainerStream::OnReadDone(bool ok) {

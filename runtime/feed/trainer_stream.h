@@ -62,6 +62,8 @@ class TrainerStream : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byt
   };
 
   TrainerStream(Options options, Callbacks callbacks);
+  // Whether the worker that answered may work with this trainer.
+  absl::Status CheckWorker() const;
   // Offers the transports to the worker.
   void Offer();
   BatchReceiver::Callbacks CallbacksOf(const Transport* transport);

@@ -10,12 +10,14 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/refused_peers.h"
 #include "base/status_macros.h"
 #include "runtime/feed/feed_listener.h"
 #include "runtime/feed/heap.h"
 #include "runtime/feed/ticket_executor.h"
 #include "runtime/feed/wire/messages.h"
 #include "runtime/feed/worker_stream.h"
+#include "runtime/handshake/build.h"
 
 namespace hetero::feed {
 namespace {
@@ -25,9 +27,32 @@ constexpr int kUnlimited = -1;
 constexpr int kMinPingIntervalMs = 5000;  // trainers ping every 10 s
 constexpr int kHandshakeTimeoutMs = 10'000;
 constexpr int kMaxRequestBytes = 16 << 20;  // a hundred thousand tickets
-constexpr int kWriteBytes = 1 << 20;  // handed to the kernel at once
+constexpr int kWriteBytes = 1 << 20;        // handed to the kernel at once
 constexpr int kKeepaliveTimeMs = 10'000;
 constexpr int kKeepaliveTimeoutMs = 5'000;
+
+// A stream that ends at once, with the reason.
+class RefusedStream : public grpc::ServerGenericBidiReactor {
+ public:
+  explicit RefusedStream(const absl::Status& reason) {
+    Finish({grpc::StatusCode::FAILED_PRECONDITION, std::string(reason.message())});
+  }
+  void OnDone() override { delete this; }
+};
+
+absl::Status CheckTrainer(const grpc::GenericCallbackServerContext* context) {
+  const auto& metadata = context->client_metadata();
+  const auto told = metadata.find(handshake::kMetadataKey);
+  const handshake::Build build =
+      told == metadata.end() ? handshake::Build()
+                             : handshake::FromMetadata({told->second.data(), told->second.size()});
+  absl::Status met =
+      handshake::CheckPeers("the trainer", build, "the CPU worker", handshake::ThisBuild());
+  if (!met.ok()) {
+    base::ReportRefusedPeer(context->peer(), std::string(met.message()));
+  }
+  return met;
+}
 
 class StreamService : public grpc::CallbackGenericService {
  public:
@@ -39,6 +64,10 @@ class StreamService : public grpc::CallbackGenericService {
   grpc::ServerGenericBidiReactor* CreateReactor(
       grpc::GenericCallbackServerContext* context) override {
     if (context->method() == kStreamMethod) {
+      context->AddInitialMetadata(handshake::kMetadataKey,
+                                  handshake::ToMetadata(handshake::ThisBuild()));
+      const absl::Status met = CheckTrainer(context);
+      if (!met.ok()) return new RefusedStream(met);
       return WorkerStream::Open(executor_, counters_, transports_);
     }
     return grpc::CallbackGenericService::CreateReactor(context);

@@ -14,6 +14,7 @@ namespace hetero::head {
 struct HelloReceived {
   StreamId stream = 0;
   v1::Hello hello;
+  std::vector<std::string> certified_as;  // URIs of its certificate (peer_roles.h)
 };
 struct ReadyReceived {
   StreamId stream = 0;
@@ -33,7 +34,8 @@ struct StreamClosed {
 };
 struct Tick {};
 struct StopRequested {
-  std::string reason;
+  std::string reason;   // a sentence
+  std::string failure;  // one word: the job fails for it. Empty: it is stopped
 };
 // A launcher saw the process of `member` ("gpu-0") die, and nobody replaces it.
 struct FailureReported {

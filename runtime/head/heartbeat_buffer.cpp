@@ -1,21 +1,60 @@
 #include "runtime/head/heartbeat_buffer.h"
 
-#include <utility>
-
 namespace hetero::head {
+namespace {
+
+template <typename Kept, typename Points>
+void Repeat(const Kept& kept, Points* points) {
+  for (const auto& point : kept) *points->Add() = point;
+}
+
+}  // namespace
+
+void HeartbeatBuffer::AddTimePoint(const v1::Progress& progress) {
+  const auto& points = time_line_.points();
+  if (!points.empty() && progress.train_seconds() <= points.back().seconds()) return;
+  v1::TimePoint point;
+  point.set_step(progress.step());
+  point.set_seconds(progress.train_seconds());
+  *point.mutable_phases() = progress.phases();
+  time_line_.Add(point);
+}
 
 void HeartbeatBuffer::Add(const v1::Heartbeat& heartbeat) {
-  v1::Heartbeat lists = heartbeat;
-  lists.clear_counters();
-  lists.clear_progress();
-  kept_.push_back(std::move(lists));
-  if (kept_.size() > kKept) kept_.pop_front();
+  for (const v1::LossPoint& point : heartbeat.losses()) {
+    losses_.Add(point);
+    newest_losses_.push_back(point);
+    if (newest_losses_.size() > kNewestLosses) newest_losses_.pop_front();
+  }
+  for (const v1::EvaluationResult& result : heartbeat.evaluations()) {
+    evaluations_.push_back(result);
+    if (evaluations_.size() > kMaxEvaluations) evaluations_.pop_front();
+  }
+  for (const v1::BadSampleReport& sample : heartbeat.bad_samples()) {
+    if (bad_samples_.size() < kMaxBadSamples) bad_samples_.push_back(sample);
+  }
+  for (const v1::FaultReport& fault : heartbeat.faults()) {
+    if (faults_.size() < kMaxFaults) faults_.push_back(fault);
+  }
+  if (heartbeat.progress().has_phases()) AddTimePoint(heartbeat.progress());
 }
 
 v1::Heartbeat HeartbeatBuffer::Merge(const v1::Heartbeat& latest) const {
-  v1::Heartbeat merged;
-  for (const v1::Heartbeat& lists : kept_) merged.MergeFrom(lists);
-  merged.MergeFrom(latest);
+  HeartbeatBuffer all = *this;
+  all.Add(latest);
+  v1::Heartbeat merged = latest;
+  merged.clear_losses();
+  merged.clear_evaluations();
+  merged.clear_bad_samples();
+  merged.clear_faults();
+  for (const v1::LossPoint& point : all.losses_.points()) {
+    if (point.step() < all.newest_losses_.front().step()) *merged.add_losses() = point;
+  }
+  Repeat(all.newest_losses_, merged.mutable_losses());
+  Repeat(all.evaluations_, merged.mutable_evaluations());
+  Repeat(all.bad_samples_, merged.mutable_bad_samples());
+  Repeat(all.faults_, merged.mutable_faults());
+  Repeat(all.time_line_.points(), merged.mutable_time_line());
   return merged;
 }
 

@@ -1,24 +1,42 @@
 #pragma once
 
+#include <cstddef>
 #include <deque>
+#include <vector>
 
 #include "hetero/v1/membership.pb.h"
+#include "runtime/head/loss_curve.h"
+#include "runtime/insight/thinned_series.h"
 
 namespace hetero::head {
 
-// The lists of a member's latest heartbeats (losses, evaluations, bad samples, faults). A stream
-// that breaks may have lost what was just written to it, so a new stream begins with these; the
-// head drops what it knows already. Not thread-safe.
+// What a member has told in the lists of its heartbeats (losses, evaluations, bad samples, faults,
+// and where its time went), from the beginning. A stream that breaks may have lost what was just
+// written to it, and the head that answers next may be another, so a new stream begins with all of
+// it; a head drops what it knows already. Bounded: long curves are thinned, except for their newest
+// points. Not thread-safe.
 class HeartbeatBuffer {
  public:
-  // Keeps the lists of `heartbeat` and of the few before it.
+  static constexpr size_t kMaxEvaluations = 1000;  // the newest
+  static constexpr size_t kMaxBadSamples = 10'000;
+  static constexpr size_t kMaxFaults = 100;
+  static constexpr size_t kMaxTimePoints = 120;
+  static constexpr size_t kNewestLosses = 500;  // not thinned
+
+  // Keeps the lists of `heartbeat`.
   void Add(const v1::Heartbeat& heartbeat);
-  // All lists kept, oldest first; the totals are of `latest`.
+  // All lists, oldest first; the rest is of `latest`.
   v1::Heartbeat Merge(const v1::Heartbeat& latest) const;
 
  private:
-  static constexpr size_t kKept = 5;
-  std::deque<v1::Heartbeat> kept_;
+  void AddTimePoint(const v1::Progress& progress);
+
+  LossCurve losses_;
+  std::deque<v1::LossPoint> newest_losses_;
+  std::deque<v1::EvaluationResult> evaluations_;
+  std::vector<v1::BadSampleReport> bad_samples_;
+  std::vector<v1::FaultReport> faults_;
+  insight::ThinnedSeries<v1::TimePoint, kMaxTimePoints> time_line_;
 };
 
 }  // namespace hetero::head

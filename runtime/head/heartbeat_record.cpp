@@ -1,10 +1,12 @@
 #include "runtime/head/heartbeat_record.h"
 
 #include <algorithm>
+#include <chrono>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/head/verdict.h"
+#include "runtime/head/member_totals.h"
 
 namespace hetero::head {
 namespace {
@@ -19,7 +21,30 @@ std::string Excess(const BadSampleLog& log, bool validation, int32_t limit, cons
                       "; repair the dataset or raise the limit");
 }
 
-void RecordFault(const v1::FaultReport& report, base::Instant now, JobRecord& record) {
+// A rank's totals at one moment, with what its earlier processes had come to before it.
+void AddTimePoint(int64_t step, double seconds, const v1::PhaseSeconds& phases,
+                  MemberRecord& member) {
+  insight::TimePoint point{.step = step,
+                           .seconds = seconds + member.earlier_rank.train_seconds,
+                           .phases = MakePhases(phases)};
+  AddPhases(member.earlier_rank.phases, point.phases);
+  member.time_line.Add(point);
+}
+
+// The first step of the job, of whichever process. Its time is another machine's: one that cannot
+// be, because the clocks differ, gives way to when this head heard of it.
+void RecordStartup(const v1::Progress& progress, base::Instant now, JobRecord& record) {
+  if (progress.first_step_unix_ns() <= 0) return;
+  const auto created =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(record.created.time_since_epoch());
+  const double heard = AgeAt(record, now);
+  double seconds = static_cast<double>(progress.first_step_unix_ns() - created.count()) * 1e-9;
+  if (seconds < 0 || seconds > heard) seconds = heard;
+  record.startup_seconds = std::min(record.startup_seconds.value_or(seconds), seconds);
+}
+
+void RecordFault(const v1::FaultReport& report, const std::string& member, base::Instant now,
+                 JobRecord& record) {
   const base::WallTime time{std::chrono::duration_cast<base::WallTime::duration>(
       std::chrono::nanoseconds(report.unix_ns()))};
   const auto known = std::find_if(record.faults.begin(), record.faults.end(), [&](const Fault& f) {
@@ -29,7 +54,7 @@ void RecordFault(const v1::FaultReport& report, base::Instant now, JobRecord& re
     if (report.recovery_seconds() > 0) known->recovery_seconds = report.recovery_seconds();
     return;
   }
-  Fault fault{.time = time, .since = now, .what = report.what()};
+  Fault fault{.time = time, .since = now, .what = report.what(), .member = member, .over = true};
   if (report.recovery_seconds() > 0) fault.recovery_seconds = report.recovery_seconds();
   record.faults.push_back(std::move(fault));
 }
@@ -41,10 +66,18 @@ void RecordHeartbeat(const v1::Heartbeat& heartbeat, MemberRecord& member, base:
   if (heartbeat.has_counters()) member.counters = heartbeat.counters();
   if (heartbeat.has_progress()) {
     member.progress = heartbeat.progress();
-    if (member.trainer() && member.progress.has_phases()) {
-      member.time_line.Add({.step = member.progress.step(),
-                            .seconds = member.progress.train_seconds(),
-                            .phases = MakePhases(member.progress.phases())});
+    RecordStartup(member.progress, now, record);
+    if (!member.progress.checkpoint_uri().empty()) {
+      record.checkpoint_uri = member.progress.checkpoint_uri();
+    }
+  }
+  if (member.trainer()) {
+    for (const v1::TimePoint& point : heartbeat.time_line()) {
+      AddTimePoint(point.step(), point.seconds(), point.phases(), member);
+    }
+    if (heartbeat.progress().has_phases()) {
+      AddTimePoint(member.progress.step(), member.progress.train_seconds(),
+                   member.progress.phases(), member);
     }
   }
   member.broken_generation = heartbeat.broken_generation();
@@ -54,7 +87,9 @@ void RecordHeartbeat(const v1::Heartbeat& heartbeat, MemberRecord& member, base:
                                    [&](const auto& e) { return e.step() == result.step(); });
     if (!known) record.evaluations.push_back(result);
   }
-  for (const v1::FaultReport& report : heartbeat.faults()) RecordFault(report, now, record);
+  for (const v1::FaultReport& report : heartbeat.faults()) {
+    RecordFault(report, member.name, now, record);
+  }
   if (heartbeat.placement_size() > 0) {
     record.placement.assign(heartbeat.placement().begin(), heartbeat.placement().end());
   }

@@ -75,6 +75,7 @@ void JobEnding::Conclude(Moment now) {
   }
   record_.state = ending_->state;
   record_.ended = now.wall;
+  record_.ended_at = now.steady;
   outbox_.AddNote(false, absl::StrCat("job ended: ", v1::JobStatus::State_Name(record_.state)));
   outbox_.Add(EndJob{});
 }

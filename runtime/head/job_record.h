@@ -9,10 +9,12 @@
 
 #include "api/hetero_training_job.h"
 #include "base/clock.h"
+#include "hetero/v1/history.pb.h"
 #include "hetero/v1/membership.pb.h"
 #include "hetero/v1/status.pb.h"
 #include "runtime/head/bad_sample_log.h"
 #include "runtime/head/loss_curve.h"
+#include "runtime/head/member_totals.h"
 #include "runtime/insight/time_line.h"
 
 // What the head knows about a job, as plain data: State (state.h) writes it; the status, the
@@ -36,9 +38,10 @@ struct MemberKey {
 };
 
 struct MemberRecord {
-  std::string name;   // "cpu-0", "gpu-1.3" when a replica has several ranks
-  int32_t rank = -1;  // -1: CPU worker
-  v1::Hello hello;    // of the current process
+  std::string name;               // "cpu-0", "gpu-1.3" when a replica has several ranks
+  int32_t rank = -1;              // -1: CPU worker
+  v1::Hello hello;                // of the current process
+  int64_t first_incarnation = 0;  // of the first process of it that this head met
   std::optional<StreamId> stream;
   base::Instant last_seen;        // last message
   base::Instant disconnected_at;  // meaningful without a stream
@@ -53,7 +56,8 @@ struct MemberRecord {
   v1::Counters counters;  // of the current process
   v1::Counters earlier;   // of the processes it replaced
   v1::Progress progress;
-  insight::TimeLine time_line;  // of a rank
+  RankTotals earlier_rank;      // of the processes it replaced
+  insight::TimeLine time_line;  // of a rank, its earlier processes included
   int64_t restarts = 0;
   std::optional<size_t> open_fault;  // index into JobRecord::faults, until it is back
 
@@ -63,18 +67,52 @@ struct MemberRecord {
   bool takes_part() const { return registered() && fits; }
 };
 
+// One process of one member, in trouble once: told twice it is entered once (fault_log.h).
 struct Fault {
   base::WallTime time;
   base::Instant since;  // to measure the recovery
   std::string what;
   std::optional<double> recovery_seconds;
+  std::string member;       // empty: the job
+  int64_t incarnation = 0;  // of the process; 0: not known
+  bool over = false;        // that process is gone for good
+
+  bool open() const { return !recovery_seconds && !over; }
+};
+
+// Times are seconds since the job was created.
+struct Attempt {
+  int32_t number = 1;
+  double begin = 0;
+  double end = 0;     // of the last one: not known yet
+  std::string cause;  // of its beginning; empty: the first, or not known
+};
+
+// What is known from the heads before this one, and has not been told again since.
+struct Past {
+  std::map<MemberKey, v1::MemberHistory> members;  // that have not joined this head
+  std::vector<v1::RoleHistory> roles;              // sums of members that are not known by name
+  std::vector<v1::LossPoint> losses;               // thinned
+  int64_t generation = 0;                          // newest that was formed
+  int64_t faults_left_out = 0;
+  double attempts_left_out_seconds = 0;
+  double ceiling_samples_per_second = 0;
+  double elapsed_seconds = 0;        // when it was written, since the job was created
+  std::optional<size_t> head_fault;  // index of the loss of the head before, until all is well
 };
 
 struct JobRecord {
   api::HeteroTrainingJob job;
   bool input_only = false;
   base::WallTime created;
+  base::Duration age{};  // of the job when this head began, at `began`
+  base::Instant began{};
   std::optional<base::WallTime> ended;
+  base::Instant ended_at{};       // meaningful when ended
+  std::vector<Attempt> attempts;  // in order, this one last
+  std::optional<double> startup_seconds;
+  std::string checkpoint_uri;  // of the newest that any rank 0 told of
+  Past past;
   v1::JobStatus::State state = v1::JobStatus::WAITING;
   int64_t generation = 0;
   std::vector<MemberKey> ranks;  // every rank of the manifest, joined or not
@@ -89,10 +127,21 @@ struct JobRecord {
   std::string stop_reason;
 };
 
+// Seconds since the job was created, by this head's steady clock from where it began: never less
+// than before. At most until the end.
+double AgeAt(const JobRecord& record, base::Instant now);
+// The loss over the steps, of earlier heads too; thinned.
+std::vector<v1::LossPoint> WholeLossCurve(const JobRecord& record);
+// Of a rank, over all processes that have held its place.
+RankTotals WholeTotals(const MemberRecord& member);
+
 // Trainers that have trained for (almost) all of the time, not only since they were replaced.
 std::vector<const MemberRecord*> TimedRanks(const JobRecord& record);
-// Of rank 0; sums over the ranks where the field is a sum; times, phases and waits of the timed
-// rank that waited most for data, for that one holds up the others.
+// The timed rank that waited most for data, for that one holds up the others; nullptr before any
+// has trained.
+const MemberRecord* SlowestRank(const JobRecord& record);
+// Of rank 0; sums over the ranks where the field is a sum; times, phases and waits of the slowest
+// rank, and with them the samples that came before those times.
 v1::Progress JobProgress(const JobRecord& record);
 // nullptr before this rank has joined.
 const MemberRecord* FindRank(const JobRecord& record, int32_t rank);

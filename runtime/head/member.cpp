@@ -15,6 +15,7 @@
 #include "base/mutex.h"
 #include "base/thread.h"
 #include "hetero/v1/membership.grpc.pb.h"
+#include "runtime/handshake/build.h"
 #include "runtime/head/channel.h"
 #include "runtime/head/heartbeat_buffer.h"
 
@@ -88,6 +89,12 @@ class GrpcMember : public Member {
         base::ToSeconds(deadline), " s", last_error_.ok() ? "" : ": ", last_error_.message()));
   }
 
+  v1::Finished Complete(v1::Finished finished) override {
+    const base::MutexLock lock(callback_mutex_);
+    *finished.mutable_last() = buffer_.Merge(finished.last());
+    return finished;
+  }
+
  private:
   void Run(std::stop_token stop) {
     base::SetThreadName("member");
@@ -128,6 +135,9 @@ class GrpcMember : public Member {
     *hello.mutable_hello() = options_.hello;
     hello.mutable_hello()->set_generation(generation_);
     hello.mutable_hello()->set_head_incarnation(newest_head_);
+    if (welcomed_once_) {
+      hello.mutable_hello()->set_headless_ns((clock_.Now() - last_contact_).count());
+    }
     if (session->Write(hello)) {
       {
         const base::MutexLock lock(mutex_);
@@ -202,7 +212,26 @@ class GrpcMember : public Member {
     return true;
   }
 
+  // A head of another build would have let this process in: older ones look at the version alone.
+  bool Refuses(const v1::Welcome& welcome) {
+    const v1::Build& build = welcome.build();
+    const absl::Status met = handshake::CheckPeers(
+        "the head",
+        {.version = build.version(), .commit = build.commit(), .protocol = build.protocol()},
+        "this process", handshake::ThisBuild());
+    if (met.ok()) return false;
+    EndConversation(met);
+    v1::Refused refused;
+    refused.set_reason(std::string(met.message()));
+    Call(callbacks_.on_refused, refused);
+    return true;
+  }
+
   void OnWelcome(const v1::Welcome& welcome, Session& session) {
+    if (Refuses(welcome)) {
+      session.context.TryCancel();
+      return;
+    }
     newest_head_ = std::max(newest_head_, welcome.head_incarnation());
     std::optional<v1::Finished> finished;
     {

@@ -55,6 +55,9 @@ class Member {
   // it. kDeadlineExceeded otherwise; kFailedPrecondition when the head refuses this process. Never
   // from a callback.
   virtual absl::Status Finish(const v1::Finished& finished, base::Duration deadline) = 0;
+  // A last word with all lists of this member, not only with what is new in it: for a head that
+  // has heard nothing before. Never from a callback.
+  virtual v1::Finished Complete(v1::Finished finished) = 0;
 };
 
 }  // namespace hetero::head

@@ -5,18 +5,28 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "api/role_type.h"
 #include "base/version.h"
+#include "runtime/handshake/build.h"
+#include "runtime/head/fault_log.h"
+#include "runtime/head/history_restore.h"
 
 namespace hetero::head {
 namespace {
 
-void AddCounters(const v1::Counters& from, v1::Counters& to) {
-  to.set_batches(to.batches() + from.batches());
-  to.set_samples(to.samples() + from.samples());
-  to.set_bytes(to.bytes() + from.bytes());
-  to.set_cpu_seconds(to.cpu_seconds() + from.cpu_seconds());
-  to.set_busy_seconds(to.busy_seconds() + from.busy_seconds());
-  to.set_peak_rss_bytes(std::max(to.peak_rss_bytes(), from.peak_rss_bytes()));
+constexpr char kReplaced[] = "replaced by a new process";
+
+// What a new process counts anew, and what its first heartbeat sets.
+void ForgetSums(v1::Progress& progress) {
+  progress.clear_train_seconds();
+  progress.clear_phases();
+  progress.clear_waits();
+  progress.clear_data_wait_percent();
+  progress.clear_tickets_reissued();
+  progress.clear_duplicates_dropped();
+  progress.clear_skipped_steps();
+  progress.set_first_step(progress.step());
+  progress.set_samples_before(progress.samples_consumed());
 }
 
 Refuse MakeRefusal(StreamId stream, std::string reason, bool superseded) {
@@ -37,14 +47,23 @@ MemberRecord* MemberTracker::Join(const HelloReceived& event, Moment now) {
     outbox_.Add(MakeRefusal(event.stream, std::string(role.status().message()), false));
     return nullptr;
   }
-  // Two versions might compute different batches from one ticket, and no digest would tell which.
-  if (const std::string& version = event.hello.version();
-      !version.empty() && version != base::kVersion) {
-    const std::string reason = absl::StrCat(
-        MemberName(**role, identity.index(), identity.local_rank()), " runs version ", version,
-        ", the head ", base::kVersion, ": give every role of the job an image of the same version");
-    outbox_.AddNote(true, absl::StrCat("refused: ", reason));
-    outbox_.Add(MakeRefusal(event.stream, reason, false));
+  const std::string name = MemberName(**role, identity.index(), identity.local_rank());
+  const char* type = (*role)->trainer ? api::kGpuWorkerType : api::kCpuWorkerType;
+  if (const absl::Status certified =
+          peers_.Check(event.certified_as, type, absl::StrCat("to join as ", name));
+      !certified.ok()) {
+    outbox_.AddNote(true, absl::StrCat("refused: ", certified.message()));
+    outbox_.Add(MakeRefusal(event.stream, std::string(certified.message()), false));
+    return nullptr;
+  }
+  const absl::Status met = handshake::CheckPeers(name,
+                                                 {.version = event.hello.version(),
+                                                  .commit = event.hello.commit(),
+                                                  .protocol = event.hello.protocol()},
+                                                 "the head", handshake::ThisBuild());
+  if (!met.ok()) {
+    outbox_.AddNote(true, absl::StrCat("refused: ", met.message()));
+    outbox_.Add(MakeRefusal(event.stream, std::string(met.message()), false));
     return nullptr;
   }
   MemberRecord& member =
@@ -71,12 +90,15 @@ bool MemberTracker::Admit(const HelloReceived& event, const RolePlan::Role& role
     }
   }
   if (first_time) {
-    member.name = MemberName(role, identity.index(), identity.local_rank());
-    if (role.trainer) {
-      member.rank = role.first_rank + identity.index() * role.local_ranks + identity.local_rank();
+    if (!TakePlace(identity, role, member, now)) {
+      outbox_.Add(MakeRefusal(
+          event.stream, absl::StrCat("a newer process of ", member.name, " has joined"), true));
+      record_.members.erase({identity.role(), identity.index(), identity.local_rank()});
+      return false;
     }
     outbox_.AddNote(false, "joined", member.name);
     WarnOfOtherCommit(event.hello, member.name);
+    DateHeadLoss(base::Duration(event.hello.headless_ns()), now, record_);
   }
   member.hello = event.hello;
   member.stream = event.stream;
@@ -94,6 +116,13 @@ void MemberTracker::WarnOfOtherCommit(const v1::Hello& hello, const std::string&
   outbox_.AddNote(true, absl::StrCat("runs ", member, ", the head ", head), name);
 }
 
+// The fault that a head before this one entered struck the process before this one.
+void MemberTracker::CloseFaultOfEarlier(int64_t incarnation, MemberRecord& member, Moment now) {
+  if (!member.open_fault || record_.faults[*member.open_fault].incarnation == incarnation) return;
+  CloseFault(*member.open_fault, kReplaced, /*over=*/true, now, record_);
+  member.open_fault.reset();
+}
+
 void MemberTracker::Replace(MemberRecord& member, const v1::Identity& newer, Moment now) {
   if (member.connected()) {
     streams_.erase(*member.stream);
@@ -103,14 +132,16 @@ void MemberTracker::Replace(MemberRecord& member, const v1::Identity& newer, Mom
   }
   AddCounters(member.counters, member.earlier);
   member.counters.Clear();
+  AddTotals(TotalsOf(member.progress), member.earlier_rank);
+  ForgetSums(member.progress);
   // One that left when it was not needed comes back as a new process: no fault.
   const bool left = !member.trainer() && member.finished && member.finished->ok();
   if (!left) ++member.restarts;
   member.finished.reset();
   if (!ending_.begun() && !left && !member.open_fault) {
-    record_.faults.push_back({.time = now.wall,
-                              .since = now.steady,
-                              .what = absl::StrCat(member.name, " was replaced by a new process")});
+    const size_t fault = OpenFault(member.name, member.hello.identity().incarnation(),
+                                   absl::StrCat(member.name, " was ", kReplaced), now, record_);
+    record_.faults[fault].over = true;
   }
   if (record_.input_only && member.trainer() && record_.generation > 0) {
     ending_.Fail(member.name, "its process was replaced by a new one after reading had begun",
@@ -120,7 +151,7 @@ void MemberTracker::Replace(MemberRecord& member, const v1::Identity& newer, Mom
   member.ready.reset();
   member.fits = false;
   member.unfit.clear();
-  Return(member, "replaced by a new process", now);
+  CloseFaultOfEarlier(newer.incarnation(), member, now);
 }
 
 MemberRecord* MemberTracker::Find(StreamId stream) {
@@ -129,17 +160,37 @@ MemberRecord* MemberTracker::Find(StreamId stream) {
   return &record_.members.at(key->second);
 }
 
-MemberRecord* MemberTracker::RankNamed(const std::string& name) {
-  for (size_t rank = 0; rank < record_.ranks.size(); ++rank) {
-    const MemberKey& key = record_.ranks[rank];
-    for (const RolePlan::Role& role : plan_.roles()) {
-      if (role.name != key.role || MemberName(role, key.index, key.local_rank) != name) continue;
-      MemberRecord& member = record_.members[key];
-      member.rank = static_cast<int32_t>(rank);
-      return &member;
-    }
-  }
+MemberRecord* MemberTracker::PlaceOf(const std::string& name, int64_t incarnation, Moment now) {
+  const std::optional<MemberKey> key = plan_.KeyOf(name);
+  if (!key) return nullptr;
+  MemberRecord& member = record_.members[*key];
+  if (!member.name.empty()) return &member;
+  v1::Identity identity;
+  identity.set_role(key->role);
+  identity.set_index(key->index);
+  identity.set_local_rank(key->local_rank);
+  identity.set_incarnation(incarnation);
+  const RolePlan::Role& role = **plan_.Find(identity);
+  if (TakePlace(identity, role, member, now)) return &member;
+  record_.members.erase(*key);
   return nullptr;
+}
+
+// False: a newer process was there before this head.
+bool MemberTracker::TakePlace(const v1::Identity& identity, const RolePlan::Role& role,
+                              MemberRecord& member, Moment now) {
+  member.name = MemberName(role, identity.index(), identity.local_rank());
+  if (!TakeUpPlace({identity.role(), identity.index(), identity.local_rank()}, identity,
+                   ending_.begun(), now, record_, member)) {
+    return false;
+  }
+  if (role.trainer) {
+    member.rank = role.first_rank + identity.index() * role.local_ranks + identity.local_rank();
+  }
+  *member.hello.mutable_identity() = identity;
+  member.first_incarnation = identity.incarnation();
+  CloseFaultOfEarlier(identity.incarnation(), member, now);
+  return true;
 }
 
 void MemberTracker::Disconnect(const StreamClosed& event, Moment now) {
@@ -189,10 +240,8 @@ void MemberTracker::Lose(MemberRecord& member, const std::string& why, Moment no
   member.lost_at = now.steady;
   if (ending_.begun()) return;
   outbox_.AddNote(true, absl::StrCat("lost: ", why), member.name);
-  member.open_fault = record_.faults.size();
-  record_.faults.push_back({.time = now.wall,
-                            .since = now.steady,
-                            .what = absl::StrCat(member.name, " was lost: ", why)});
+  member.open_fault = OpenFault(member.name, member.hello.identity().incarnation(),
+                                absl::StrCat(member.name, " was lost: ", why), now, record_);
   // Nobody holds the place in the stream of a rank that only reads.
   if (record_.input_only && member.trainer() && record_.generation > 0) {
     ending_.Fail(member.name, why, now.steady);
@@ -231,9 +280,7 @@ void MemberTracker::Return(MemberRecord& member, const std::string& how, Moment 
   member.lost = false;
   member.process_gone = false;
   if (!member.open_fault) return;
-  Fault& fault = record_.faults[*member.open_fault];
-  fault.recovery_seconds = base::ToSeconds(now.steady - fault.since);
-  absl::StrAppend(&fault.what, "; ", how);
+  CloseFault(*member.open_fault, how, /*over=*/false, now, record_);
   outbox_.AddNote(false, how, member.name);
   member.open_fault.reset();
 }

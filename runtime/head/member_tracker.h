@@ -2,12 +2,14 @@
 
 #include <map>
 #include <string>
+#include <utility>
 
 #include "base/clock.h"
 #include "runtime/head/event.h"
 #include "runtime/head/job_ending.h"
 #include "runtime/head/job_record.h"
 #include "runtime/head/outbox.h"
+#include "runtime/head/peer_roles.h"
 #include "runtime/head/role_plan.h"
 
 namespace hetero::head {
@@ -18,9 +20,10 @@ namespace hetero::head {
 class MemberTracker {
  public:
   // A CPU worker whose stream broke stays in the roster for `redial_grace`.
-  MemberTracker(base::Duration redial_grace, const RolePlan& plan, JobRecord& record,
-                JobEnding& ending, Outbox& outbox)
+  MemberTracker(base::Duration redial_grace, PeerRoles peers, const RolePlan& plan,
+                JobRecord& record, JobEnding& ending, Outbox& outbox)
       : redial_grace_(redial_grace),
+        peers_(std::move(peers)),
         plan_(plan),
         record_(record),
         ending_(ending),
@@ -31,9 +34,10 @@ class MemberTracker {
   MemberRecord* Join(const HelloReceived& event, Moment now);
   // nullptr for a stream that is no member's.
   MemberRecord* Find(StreamId stream);
-  // The record of a rank by its name ("gpu-1.3"), new if it has not joined; nullptr when there is
-  // no such rank.
-  MemberRecord* RankNamed(const std::string& name);
+  // The record of a member by its name ("gpu-1.3"), new if it has not joined: the process
+  // `incarnation` had its place before this head began. nullptr when the job has no such member, or
+  // has heard of a newer process.
+  MemberRecord* PlaceOf(const std::string& name, int64_t incarnation, Moment now);
 
   // A message came from `member`.
   void Hear(MemberRecord& member, Moment now) { Return(member, "heard again", now); }
@@ -51,13 +55,17 @@ class MemberTracker {
  private:
   bool Admit(const HelloReceived& event, const RolePlan::Role& role, MemberRecord& member,
              Moment now);
+  bool TakePlace(const v1::Identity& identity, const RolePlan::Role& role, MemberRecord& member,
+                 Moment now);
   void WarnOfOtherCommit(const v1::Hello& hello, const std::string& name);
   void Replace(MemberRecord& member, const v1::Identity& newer, Moment now);
+  void CloseFaultOfEarlier(int64_t incarnation, MemberRecord& member, Moment now);
   void Return(MemberRecord& member, const std::string& how, Moment now);
   void CheckSilence(MemberRecord& member, Moment now);
   void CheckReplacement(const MemberRecord& member, Moment now);
 
   const base::Duration redial_grace_;
+  const PeerRoles peers_;
   const RolePlan& plan_;
   JobRecord& record_;
   JobEnding& ending_;

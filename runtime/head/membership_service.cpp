@@ -10,8 +10,9 @@ namespace hetero::head {
 // One Join stream. gRPC owns the order of life: OnDone is the last call, and deletes it.
 class JoinStream : public grpc::ServerBidiReactor<v1::MemberMessage, v1::HeadMessage> {
  public:
-  JoinStream(StreamId id, MembershipService& service, bool local)
-      : id_(id), local_(local), service_(service) {
+  JoinStream(StreamId id, MembershipService& service, bool local,
+             std::vector<std::string> certified_as)
+      : id_(id), local_(local), certified_as_(std::move(certified_as)), service_(service) {
     StartRead(&incoming_);
   }
 
@@ -37,7 +38,7 @@ class JoinStream : public grpc::ServerBidiReactor<v1::MemberMessage, v1::HeadMes
     switch (incoming_.message_case()) {
       case v1::MemberMessage::kHello:
         pid_ = incoming_.hello().pid();
-        service_.sink_(HelloReceived{id_, std::move(*incoming_.mutable_hello())});
+        service_.sink_(HelloReceived{id_, std::move(*incoming_.mutable_hello()), certified_as_});
         break;
       case v1::MemberMessage::kReady:
         service_.sink_(ReadyReceived{id_, std::move(*incoming_.mutable_ready())});
@@ -92,6 +93,7 @@ class JoinStream : public grpc::ServerBidiReactor<v1::MemberMessage, v1::HeadMes
 
   const StreamId id_;
   const bool local_;
+  const std::vector<std::string> certified_as_;
   MembershipService& service_;
   v1::MemberMessage incoming_;  // of the one read under way
   int64_t pid_ = 0;             // the same
@@ -102,13 +104,15 @@ class JoinStream : public grpc::ServerBidiReactor<v1::MemberMessage, v1::HeadMes
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-MembershipService::MembershipService(Sink sink) : sink_(std::move(sink)) {}
+MembershipService::MembershipService(Sink sink, PeerRoles peers)
+    : sink_(std::move(sink)), peers_(std::move(peers)) {}
 
 grpc::ServerBidiReactor<v1::MemberMessage, v1::HeadMessage>* MembershipService::Join(
     grpc::CallbackServerContext* context) {
   const base::MutexLock lock(mutex_);
   const StreamId id = next_++;
-  auto* stream = new JoinStream(id, *this, context->peer().starts_with("unix"));
+  auto* stream = new JoinStream(id, *this, context->peer().starts_with("unix"),
+                                peers_.Shown(*context->auth_context()));
   streams_[id] = stream;
   if (closed_) stream->Close();
   return stream;

@@ -7,6 +7,7 @@
 #include "base/mutex.h"
 #include "hetero/v1/membership.grpc.pb.h"
 #include "runtime/head/event.h"
+#include "runtime/head/peer_roles.h"
 
 namespace hetero::head {
 
@@ -18,7 +19,7 @@ class JoinStream;
 class MembershipService : public v1::Membership::CallbackService {
  public:
   using Sink = std::function<void(Event)>;
-  explicit MembershipService(Sink sink);
+  MembershipService(Sink sink, PeerRoles peers);
 
   grpc::ServerBidiReactor<v1::MemberMessage, v1::HeadMessage>* Join(
       grpc::CallbackServerContext* context) override;
@@ -35,6 +36,7 @@ class MembershipService : public v1::Membership::CallbackService {
   void Remove(StreamId stream);
 
   const Sink sink_;
+  const PeerRoles peers_;
   base::Mutex mutex_;
   // Each lives until its Remove().
   std::map<StreamId, JoinStream*> streams_ ABSL_GUARDED_BY(mutex_);

@@ -1,15 +1,21 @@
 #pragma once
 
 #include <atomic>
+#include <utility>
 
 #include "hetero/v1/membership.grpc.pb.h"
 #include "runtime/head/key_value_store.h"
+#include "runtime/head/peer_roles.h"
 
 namespace hetero::head {
 
-// The store over gRPC. Waiting calls end with the caller's deadline, its cancellation, or Close().
+// The store over gRPC, for the GPU workers of the job. Waiting calls end with the caller's
+// deadline, its cancellation, or Close().
 class RendezvousService : public v1::Rendezvous::Service {
  public:
+  // Trainers alone meet here.
+  explicit RendezvousService(PeerRoles peers) : peers_(std::move(peers)) {}
+
   // Lets waiting calls notice a deadline or a cancellation; called every tick.
   void Wake() { store_.Wake(); }
   // Ends all waiting calls with UNAVAILABLE, and later ones at once.
@@ -27,9 +33,12 @@ class RendezvousService : public v1::Rendezvous::Service {
                          v1::CountKeysReply*) override;
 
  private:
+  // PERMISSION_DENIED to everybody else.
+  grpc::Status Admit(const grpc::ServerContext* context) const;
   KeyValueStore::GiveUp GiveUpWith(grpc::ServerContext* context) const;
   grpc::Status ToGrpc(const absl::Status& status) const;
 
+  const PeerRoles peers_;
   std::atomic<bool> closed_ = false;
   KeyValueStore store_;
 };

@@ -2,13 +2,17 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
 #include <set>
+#include <tuple>
 
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "api/manifest.h"
 #include "base/version.h"
+#include "runtime/head/role_plan.h"
 #include "runtime/head/verdict.h"
 #include "runtime/job/stream_digest.h"
 
@@ -40,20 +44,27 @@ std::string Rfc3339(base::WallTime time) {
   return absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", absl::FromChrono(time), absl::UTCTimeZone());
 }
 
-double Seconds(base::WallTime::duration duration) {
-  return std::chrono::duration<double>(duration).count();
+// What really ran, which is what costs: from the first process of an attempt to its end.
+double SecondsOfAttempts(const JobRecord& record, double age) {
+  double seconds = record.past.attempts_left_out_seconds;
+  for (const Attempt& attempt : record.attempts) {
+    const bool last = &attempt == &record.attempts.back();
+    seconds += (last ? age : attempt.end) - attempt.begin;
+  }
+  return seconds;
 }
 
-void AddStartup(const JobRecord& record, insight::Report& report) {
-  int64_t first = 0;
-  for (const auto& [key, member] : record.members) {
-    const int64_t at = member.progress.first_step_unix_ns();
-    if (at > 0 && (first == 0 || at < first)) first = at;
+void AddAttempts(const JobRecord& record, double age, insight::Report& report) {
+  for (const Attempt& attempt : record.attempts) {
+    const bool last = &attempt == &record.attempts.back();
+    const auto begin = record.created + std::chrono::duration_cast<base::WallTime::duration>(
+                                            base::FromSeconds(attempt.begin));
+    report.attempts.push_back({.attempt = attempt.number,
+                               .time = Rfc3339(begin),
+                               .seconds = (last ? age : attempt.end) - attempt.begin,
+                               .cause = attempt.cause});
+    report.attempt = std::max<int64_t>(report.attempt, attempt.number);
   }
-  if (first == 0) return;
-  const auto created =
-      std::chrono::duration_cast<std::chrono::nanoseconds>(record.created.time_since_epoch());
-  report.startup_seconds = static_cast<double>(first - created.count()) * 1e-9;
 }
 
 void AddPlacement(const JobRecord& record, insight::Report& report) {
@@ -132,9 +143,45 @@ void AddTraining(const JobRecord& record, insight::Report& report) {
                                   .samples = result.samples()});
     report.accuracy = result.accuracy();
   }
-  for (const v1::LossPoint& point : record.loss_curve.points()) {
+  for (const v1::LossPoint& point : WholeLossCurve(record)) {
     report.loss_curve.push_back(
         {.step = point.step(), .loss = point.loss(), .seconds_per_step = point.seconds_per_step()});
+  }
+}
+
+insight::ReportWorker MakeWorker(const std::string& name, const MemberKey& key,
+                                 const std::string& node, const v1::Counters& now,
+                                 const v1::Counters& earlier, int64_t restarts) {
+  v1::Counters sum = now;
+  AddCounters(earlier, sum);
+  return {.name = name,
+          .role = key.role,
+          .index = key.index,
+          .node = node,
+          .batches = sum.batches(),
+          .samples = sum.samples(),
+          .bytes = sum.bytes(),
+          .cpu_seconds = sum.cpu_seconds(),
+          .peak_rss_bytes = sum.peak_rss_bytes(),
+          .restarts = restarts};
+}
+
+// Who has not come back since an earlier head.
+void AddPastWorkers(const JobRecord& record, std::map<std::string, double>& cpu_seconds,
+                    insight::Report& report) {
+  const RolePlan plan(record.job.spec);
+  for (const auto& [key, member] : record.past.members) {
+    std::string name;
+    for (const RolePlan::Role& role : plan.roles()) {
+      if (role.name == key.role) name = MemberName(role, key.index, key.local_rank);
+    }
+    if (name.empty()) continue;
+    report.workers.push_back(
+        MakeWorker(name, key, member.node(), member.now(), member.earlier(), member.restarts()));
+    cpu_seconds[key.role] += report.workers.back().cpu_seconds;
+  }
+  for (const v1::RoleHistory& role : record.past.roles) {
+    cpu_seconds[role.role()] += role.sum().cpu_seconds();
   }
 }
 
@@ -142,25 +189,18 @@ void AddWorkers(const JobRecord& record, insight::Report& report) {
   std::map<std::string, double> cpu_seconds;
   std::map<std::string, std::set<std::string>> versions;
   for (const auto& [key, member] : record.members) {
-    const v1::Counters& now = member.counters;
-    const v1::Counters& earlier = member.earlier;
-    report.workers.push_back(
-        {.name = member.name,
-         .role = key.role,
-         .index = key.index,
-         .node = member.hello.node(),
-         .batches = now.batches() + earlier.batches(),
-         .samples = now.samples() + earlier.samples(),
-         .bytes = now.bytes() + earlier.bytes(),
-         .cpu_seconds = now.cpu_seconds() + earlier.cpu_seconds(),
-         .peak_rss_bytes = std::max(now.peak_rss_bytes(), earlier.peak_rss_bytes()),
-         .restarts = member.restarts});
+    report.workers.push_back(MakeWorker(member.name, key, member.hello.node(), member.counters,
+                                        member.earlier, member.restarts));
     cpu_seconds[key.role] += report.workers.back().cpu_seconds;
     if (const v1::Hello& hello = member.hello; !hello.version().empty()) {
       versions[key.role].insert(base::FullVersion(hello.version(), hello.commit()));
     }
     report.attempt = std::max<int64_t>(report.attempt, member.hello.identity().attempt());
   }
+  AddPastWorkers(record, cpu_seconds, report);
+  std::stable_sort(report.workers.begin(), report.workers.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.role, a.index) < std::tie(b.role, b.index);
+  });
   report.versions["hetero"] = base::FullVersion();
   for (const auto& [role, names] : versions) report.versions[role] = absl::StrJoin(names, ", ");
   if (!report.samples_consumed || *report.samples_consumed == 0) return;
@@ -169,7 +209,7 @@ void AddWorkers(const JobRecord& record, insight::Report& report) {
   }
 }
 
-void AddCost(const JobRecord& record, insight::Report& report) {
+void AddCost(const JobRecord& record, double seconds, insight::Report& report) {
   double per_hour = 0;
   bool priced = false;
   for (const api::Role& role : record.job.spec.roles) {
@@ -179,7 +219,7 @@ void AddCost(const JobRecord& record, insight::Report& report) {
     per_hour += price * role.replicas;
   }
   if (!priced) return;
-  report.cost_dollars = per_hour * *report.wall_seconds / kSecondsPerHour;
+  report.cost_dollars = per_hour * seconds / kSecondsPerHour;
   if (report.samples_consumed && *report.samples_consumed > 0) {
     report.cost_per_million_samples =
         *report.cost_dollars * 1e6 / static_cast<double>(*report.samples_consumed);
@@ -188,7 +228,7 @@ void AddCost(const JobRecord& record, insight::Report& report) {
 
 }  // namespace
 
-insight::Report BuildReport(const JobRecord& record, base::WallTime now) {
+insight::Report BuildReport(const JobRecord& record, Moment now) {
   insight::Report report;
   report.job = record.job.metadata.name;
   report.state = StateName(record.state);
@@ -198,19 +238,26 @@ insight::Report BuildReport(const JobRecord& record, base::WallTime now) {
     report.message =
         failure.member().empty() ? failure.message() : failure.member() + ": " + failure.message();
   }
-  report.generations = record.generation;
+  report.generations = std::max(record.generation, record.past.generation);
   report.seed = record.job.spec.training.seed;
-  report.wall_seconds = Seconds(record.ended.value_or(now) - record.created);
-  AddStartup(record, report);
+  const double age = AgeAt(record, now.steady);
+  report.wall_seconds = age;
+  report.startup_seconds = record.startup_seconds;
+  AddAttempts(record, age, report);
   AddProgress(record, report);
   AddTraining(record, report);
   AddPlacement(record, report);
   AddWorkers(record, report);
-  AddCost(record, report);
+  AddCost(record, SecondsOfAttempts(record, age), report);
   for (const Fault& fault : record.faults) {
     report.faults.push_back({.time = Rfc3339(fault.time),
                              .what = fault.what,
                              .recovery_seconds = fault.recovery_seconds});
+  }
+  if (record.past.faults_left_out > 0) {
+    report.faults.push_back({.time = Rfc3339(record.created),
+                             .what = absl::StrCat(record.past.faults_left_out,
+                                                  " more faults were too many to be remembered")});
   }
   report.config_json = api::ToJson(record.job);
   return report;

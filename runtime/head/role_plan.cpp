@@ -63,6 +63,25 @@ absl::StatusOr<const RolePlan::Role*> RolePlan::Find(const v1::Identity& identit
   return &*role;
 }
 
+std::optional<MemberKey> RolePlan::KeyOf(const std::string& name) const {
+  for (const Role& role : roles_) {
+    if (!name.starts_with(role.name + "-")) continue;
+    for (int32_t index = 0; index < role.limit; ++index) {
+      for (int32_t local = 0; local < role.local_ranks; ++local) {
+        if (MemberName(role, index, local) == name) return MemberKey{role.name, index, local};
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+bool RolePlan::IsTrainer(const std::string& name) const {
+  const std::optional<MemberKey> key = KeyOf(name);
+  return key && std::any_of(roles_.begin(), roles_.end(), [&](const Role& role) {
+           return role.trainer && role.name == key->role;
+         });
+}
+
 std::string MemberName(const RolePlan::Role& role, int32_t index, int32_t local_rank) {
   std::string name = absl::StrCat(role.name, "-", index);
   if (role.local_ranks > 1) absl::StrAppend(&name, ".", local_rank);

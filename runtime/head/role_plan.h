@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,10 @@ class RolePlan {
 
   // The role of `identity`; kNotFound names what the manifest does not have.
   absl::StatusOr<const Role*> Find(const v1::Identity& identity) const;
+  // The place of the member of that name ("cpu-0", "gpu-1.3"); empty: the job has none.
+  std::optional<MemberKey> KeyOf(const std::string& name) const;
+  bool Has(const std::string& name) const { return KeyOf(name).has_value(); }
+  bool IsTrainer(const std::string& name) const;
 
  private:
   std::vector<Role> roles_;

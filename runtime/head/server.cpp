@@ -12,13 +12,17 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "api/manifest.h"
+#include "base/atomic_file.h"
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/status_macros.h"
 #include "base/thread.h"
 #include "google/protobuf/util/message_differencer.h"
+#include "runtime/head/history_codec.h"
+#include "runtime/head/history_keeper.h"
 #include "runtime/head/listen_address.h"
 #include "runtime/head/membership_service.h"
+#include "runtime/head/peer_roles.h"
 #include "runtime/head/rendezvous_service.h"
 #include "runtime/head/report_builder.h"
 #include "runtime/head/report_claim.h"
@@ -36,13 +40,30 @@ constexpr base::Duration kLastWrites = std::chrono::milliseconds(500);
 
 Moment Now(base::Clock& clock) { return {clock.Now(), clock.WallNow()}; }
 
+// What the head before left. Whoever kept it may have kept anything: a history that cannot be is
+// worth a line, never a job.
+v1::History TakeHistory(const Server::HistoryOptions& options) {
+  std::string text = options.text;
+  if (!options.file.empty()) {
+    if (absl::StatusOr<std::string> read = base::ReadFile(options.file); read.ok()) text = *read;
+  }
+  if (text.empty()) return {};
+  absl::StatusOr<v1::History> history = DecodeHistory(text, options.run, options.attempt.number);
+  if (history.ok()) return *std::move(history);
+  log::Warning(std::string(history.status().message()));
+  return {};
+}
+
 State::Options MakeStateOptions(const Server::Options& options) {
   return {
       .job = options.job,
       .job_json = api::ToJson(options.job),
       .input_only = options.input_only,
+      .peers = PeerRoles(options.tls),
       .created = options.created,
       .incarnation = options.incarnation,
+      .attempt = options.history.attempt,
+      .history = TakeHistory(options.history),
       .stop_grace = options.job.spec.training.checkpoint
                         ? std::max<base::Duration>(
                               options.stop_grace,
@@ -56,11 +77,14 @@ class GrpcServer : public Server {
       : options_(std::move(options)),
         clock_(clock),
         state_(MakeStateOptions(options_), Now(clock)),
-        membership_([this](Event event) { Apply(event); }),
-        status_service_([this] { return status(); },
-                        {.stop = [this](std::string why) { Stop(why); },
-                         .report_exit = [this](const v1::ExitReport& report) { OnExit(report); }},
-                        clock),
+        history_(options_.history.run, options_.history.file),
+        membership_([this](Event event) { Apply(event); }, PeerRoles(options_.tls)),
+        rendezvous_(PeerRoles(options_.tls)),
+        status_service_(
+            [this] { return status(); },
+            {.stop = [this](const v1::StopRequest& r) { Stop(r.reason(), r.failure()); },
+             .report_exit = [this](const v1::ExitReport& report) { OnExit(report); }},
+            clock),
         claim_(options_.output_folder, options_.job_uid, options_.incarnation) {}
 
   ~GrpcServer() override {
@@ -110,7 +134,9 @@ class GrpcServer : public Server {
     changed_.NotifyAll();
   }
 
-  void Stop(const std::string& reason) override { Apply(StopRequested{reason}); }
+  void Stop(const std::string& reason, const std::string& failure) override {
+    Apply(StopRequested{reason, failure});
+  }
 
   void Fail(const std::string& member, const std::string& message) override {
     Apply(FailureReported{member, message});
@@ -121,9 +147,7 @@ class GrpcServer : public Server {
     return StatusLocked();
   }
 
-  insight::Report ReportSoFar() const override {
-    return BuildReport(CopyRecord(), clock_.WallNow());
-  }
+  insight::Report ReportSoFar() const override { return BuildReport(CopyRecord(), Now(clock_)); }
 
  private:
   absl::Status Listen(const std::string& address, const base::TlsOptions& tls,
@@ -189,6 +213,7 @@ class GrpcServer : public Server {
   v1::JobStatus StatusLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (final_) return *final_;
     v1::JobStatus status = BuildStatus(state_.record(), state_.plan());
+    status.set_history(history_text_);
     if (state_.ended()) status.set_state(v1::JobStatus::RUNNING);
     status.set_head_incarnation(options_.incarnation);
     return status;
@@ -205,6 +230,7 @@ class GrpcServer : public Server {
       if (clock_.Now() - published_at < kPublishInterval) continue;
       const base::MutexLock lock(mutex_);
       if (final_) continue;
+      history_text_ = history_.Look(state_.record(), Now(clock_));
       v1::JobStatus status = StatusLocked();
       if (google::protobuf::util::MessageDifferencer::Equals(status, published)) continue;
       published_at = clock_.Now();
@@ -256,7 +282,7 @@ class GrpcServer : public Server {
 
   // What a full disk costs is the report, never the result of the training.
   void WriteReport(const JobRecord& record, v1::JobStatus& status) const {
-    const insight::Report report = BuildReport(record, clock_.WallNow());
+    const insight::Report report = BuildReport(record, Now(clock_));
     status.set_summary(insight::ToSummary(report));
     *status.mutable_result() = BuildResult(report);
     if (options_.output_folder.empty()) return;
@@ -287,6 +313,8 @@ class GrpcServer : public Server {
   State state_ ABSL_GUARDED_BY(mutex_);
   std::optional<v1::JobStatus> final_ ABSL_GUARDED_BY(mutex_);
   bool left_ ABSL_GUARDED_BY(mutex_) = false;
+  std::string history_text_ ABSL_GUARDED_BY(mutex_);
+  HistoryKeeper history_;  // of the ticker
   MembershipService membership_;
   RendezvousService rendezvous_;
   StatusService status_service_;

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/tls.h"
 #include "hetero/v1/status.pb.h"
+#include "runtime/head/history_restore.h"
 #include "runtime/insight/report.h"
 
 namespace hetero::head {
@@ -17,6 +18,13 @@ namespace hetero::head {
 // the end. Decisions are State's (state.h); this shell only moves messages. Thread-safe.
 class Server {
  public:
+  // What this head takes over from the one before it, and leaves to the next (history_codec.h).
+  struct HistoryOptions {
+    std::string run;      // of the job; another run's history is passed over
+    AttemptInfo attempt;  // this one's
+    std::string text;     // of the head before; empty: there was none
+    std::string file;     // kept up to date; a text in it comes before `text`. Empty: none
+  };
   struct Options {
     api::HeteroTrainingJob job;
     std::string
@@ -30,6 +38,7 @@ class Server {
     std::string output_folder;  // empty: no report files
     base::WallTime created;     // when the job was started; startupSeconds counts from here
     base::Duration stop_grace = std::chrono::seconds(2);  // for members to finish after Stop()
+    HistoryOptions history;
   };
   // Binds and serves. Errors name the address and the remedy (port taken, path too long), or the
   // newer head that writes into the output folder.
@@ -41,9 +50,9 @@ class Server {
   // Blocks until the job has ended and the report is written; the final status. Or until a newer
   // head has taken over, as after Leave().
   virtual v1::JobStatus Wait() = 0;
-  // Ends the job: state Stopped. `member_failed` in place of it fails the job, naming the member
-  // (used by a launcher that saw a process die).
-  virtual void Stop(const std::string& reason) = 0;
+  // Ends the job: state Stopped, or Failed when `failure` (one CamelCase word) is not empty. Fail()
+  // in place of it names the member (used by a launcher that saw a process die).
+  virtual void Stop(const std::string& reason, const std::string& failure = "") = 0;
   virtual void Fail(const std::string& member, const std::string& message) = 0;
   // Ends Wait() with the job as it is, unless it has ended: another head will take over. No member
   // is told and no report written; the members find the new head by themselves.

@@ -5,6 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/util/message_differencer.h"
+#include "runtime/handshake/build.h"
+#include "runtime/head/fault_log.h"
 #include "runtime/head/heartbeat_record.h"
 #include "runtime/head/roster.h"
 
@@ -19,7 +21,7 @@ constexpr base::Duration kSizingInterval = std::chrono::seconds(1);
 // With the grace of broken groups about eight minutes: longer than a network is usually away.
 constexpr int kMostFruitless = 20;
 
-JobRecord MakeRecord(const State::Options& options, const RolePlan& plan) {
+JobRecord MakeRecord(const State::Options& options, const RolePlan& plan, Moment now) {
   JobRecord record;
   record.job = options.job;
   record.input_only = options.input_only;
@@ -32,6 +34,7 @@ JobRecord MakeRecord(const State::Options& options, const RolePlan& plan) {
       }
     }
   }
+  RestoreHistory(options.history, options.attempt, now, record);
   return record;
 }
 
@@ -55,9 +58,9 @@ bool ProvesCompletion(const ProcessEnded& event) {
 State::State(Options options, Moment now)
     : options_(std::move(options)),
       plan_(options_.job.spec),
-      record_(MakeRecord(options_, plan_)),
+      record_(MakeRecord(options_, plan_, now)),
       ending_(options_.stop_grace, record_, outbox_),
-      members_(options_.redial_grace, plan_, record_, ending_, outbox_),
+      members_(options_.redial_grace, options_.peers, plan_, record_, ending_, outbox_),
       readiness_(record_, ending_, outbox_),
       generations_(options_.broken_grace),
       started_(now.steady),
@@ -103,6 +106,10 @@ void State::Greet(const MemberRecord& member) {
       record_.job.spec.run_policy.member_timeout_seconds);
   welcome.mutable_welcome()->set_input_only(options_.input_only);
   welcome.mutable_welcome()->set_head_incarnation(options_.incarnation);
+  const handshake::Build& build = handshake::ThisBuild();
+  welcome.mutable_welcome()->mutable_build()->set_version(build.version);
+  welcome.mutable_welcome()->mutable_build()->set_commit(build.commit);
+  welcome.mutable_welcome()->mutable_build()->set_protocol(build.protocol);
   outbox_.Add(Send{*member.stream, std::move(welcome)});
   if (ending_.begun()) {
     ending_.SendStop(member, "the job is ending");
@@ -167,10 +174,11 @@ void State::TakeLastWord(MemberRecord& member, const v1::Finished& finished) {
   outbox_.AddNote(failed, absl::StrCat("finished ", finished.message()), member.name);
   if (!member.trainer()) {
     if (failed) {
-      record_.faults.push_back(
-          {.time = now_.wall,
-           .since = now_.steady,
-           .what = absl::StrCat(member.name, " failed: ", finished.message())});
+      const int64_t incarnation = member.hello.identity().incarnation();
+      const size_t fault =
+          OpenFault(member.name, incarnation,
+                    absl::StrCat(member.name, " failed: ", finished.message()), now_, record_);
+      record_.faults[fault].over = true;
     }
   } else if (finished.leaving() && !AllRanksStopped(record_)) {
     members_.Leave(member, now_);
@@ -204,6 +212,10 @@ void State::On(const Tick&) {
 
 void State::On(const StopRequested& event) {
   if (ending_.begun()) return;
+  if (!event.failure.empty()) {
+    ending_.Fail("", absl::StrCat(event.failure, ": ", event.reason), now_.steady);
+    return;
+  }
   outbox_.AddNote(false, absl::StrCat("stop requested: ", event.reason));
   ending_.Stop(event.reason, now_.steady);
 }
@@ -227,11 +239,14 @@ void State::On(const ProcessEnded& event) {
     if (member.name != event.member) continue;
     if (member.finished) return;
     const int64_t known = member.hello.identity().incarnation();
-    if (event.incarnation != 0 && event.incarnation != known) return;
+    if (event.incarnation != 0 && event.incarnation != known) return TakeFaultOfUnmet(event);
     // Of an unknown process only the connection tells whether it is this one.
     if (event.incarnation == 0 && member.connected()) return;
     if (ProvesCompletion(event)) break;
-    if (event.ok && !member.trainer()) return;  // told to go
+    if (event.ok && !member.trainer()) {  // told to go
+      if (event.last_word) TakeWordOfUnmet(event);
+      return;
+    }
     member.process_gone = true;
     members_.Lose(
         member,
@@ -239,19 +254,43 @@ void State::On(const ProcessEnded& event) {
         now_);
     return;
   }
-  if (!event.ok) return;
-  // A head that took the place of another hears only from the launcher of who had left before.
-  if (!ProvesCompletion(event)) {
+  if (event.ok) {
+    TakeWordOfUnmet(event);
+  } else {
+    TakeFaultOfUnmet(event);
+  }
+}
+
+// A head that took the place of another hears only from the launcher of who had left before.
+void State::TakeWordOfUnmet(const ProcessEnded& event) {
+  const bool believed =
+      event.last_word && (ProvesCompletion(event) || !plan_.IsTrainer(event.member));
+  MemberRecord* member =
+      believed ? members_.PlaceOf(event.member, event.incarnation, now_) : nullptr;
+  if (member == nullptr) {
     outbox_.AddNote(true, "exit code 0 without a last word: whether it has finished is not known",
                     event.member);
     return;
   }
-  MemberRecord* rank = members_.RankNamed(event.member);
-  if (rank == nullptr) return;
-  rank->name = event.member;
-  if (event.last_word->has_last()) TakeHeartbeat(*rank, event.last_word->last());
-  rank->finished = event.last_word;
+  if (event.last_word->has_last()) TakeHeartbeat(*member, event.last_word->last());
+  member->finished = event.last_word;
   outbox_.AddNote(false, "had finished", event.member);
+}
+
+// It ended under a head before this one, which may have died before it could write that down.
+void State::TakeFaultOfUnmet(const ProcessEnded& event) {
+  if (event.ok || event.incarnation == 0 || ending_.begun() || !plan_.Has(event.member)) return;
+  if (FindFault(record_, event.member, event.incarnation)) return;
+  const MemberRecord* newer = nullptr;
+  for (const auto& [key, member] : record_.members) {
+    if (member.name == event.member) newer = &member;
+  }
+  if (newer != nullptr && newer->first_incarnation <= event.incarnation) return;
+  const size_t fault =
+      OpenFault(event.member, event.incarnation,
+                absl::StrCat(event.member, " was lost: ", event.message), now_, record_);
+  if (newer != nullptr)
+    CloseFault(fault, "replaced by a new process", /*over=*/true, now_, record_);
 }
 
 void State::AdvanceJob() {
@@ -298,12 +337,15 @@ void State::OpenOrTakeOverGeneration() {
   const std::optional<GenerationTracker::Beginning> first = generations_.First(record_);
   if (!first) return;
   if (!first->taken_over) {
-    if (MissingMembers(record_, plan_).empty()) Open(first->number);
+    // Numbers rise over all attempts: a group is never taken for one of before.
+    const int64_t number = std::max(first->number, record_.past.generation + 1);
+    if (MissingMembers(record_, plan_).empty()) Open(number);
     return;
   }
   record_.state = v1::JobStatus::RUNNING;
   generations_.Begin(first->number, record_);
   roster_ = MakeRoster(record_, plan_);
+  CloseHeadLoss(now_, record_);
   outbox_.AddNote(false, absl::StrCat("generation ", record_.generation, " goes on"));
   BroadcastCurrentRoster();
 }
@@ -336,6 +378,7 @@ void State::FailWithoutProgress() {
 }
 
 void State::Open(int64_t number) {
+  CloseHeadLoss(now_, record_);
   record_.state = v1::JobStatus::RUNNING;
   generations_.Begin(number, record_);
   roster_ = MakeRoster(record_, plan_);

@@ -7,10 +7,12 @@
 #include "base/clock.h"
 #include "runtime/head/event.h"
 #include "runtime/head/generation_tracker.h"
+#include "runtime/head/history_restore.h"
 #include "runtime/head/job_ending.h"
 #include "runtime/head/job_record.h"
 #include "runtime/head/member_tracker.h"
 #include "runtime/head/outbox.h"
+#include "runtime/head/peer_roles.h"
 #include "runtime/head/readiness.h"
 #include "runtime/head/role_plan.h"
 #include "runtime/head/role_sizer.h"
@@ -35,16 +37,20 @@ namespace hetero::head {
 // result, all is done, and nobody starts over.
 //
 // State is soft: when the head process is replaced, members come back with the generation they work
-// in, and it is taken over instead of opening a new one. A head that was only thought dead hears of
-// its successor from the first rank that has met it, and from then on decides nothing.
+// in, and it is taken over instead of opening a new one. What they cannot tell is in the history
+// that the head before left (history_restore.h). A head that was only thought dead hears of its
+// successor from the first rank that has met it, and from then on decides nothing.
 class State {
  public:
   struct Options {
     api::HeteroTrainingJob job;
     std::string job_json;  // for Welcome
     bool input_only = false;
+    PeerRoles peers{base::TlsOptions{.plain_text = true}};  // as whom members may join
     base::WallTime created;
     int64_t incarnation = 0;  // of this head's process; 0: not known
+    AttemptInfo attempt;
+    v1::History history;  // of the heads before this one; default: there were none
     base::Duration stop_grace = std::chrono::seconds(2);
     // A CPU worker whose stream broke stays in the roster this long.
     base::Duration redial_grace = std::chrono::milliseconds(500);
@@ -72,6 +78,8 @@ class State {
   void On(const StopRequested& event);
   void On(const FailureReported& event);
   void On(const ProcessEnded& event);
+  void TakeWordOfUnmet(const ProcessEnded& event);
+  void TakeFaultOfUnmet(const ProcessEnded& event);
 
   // Whether a rank knows a newer head than this one.
   bool HearsOfSuccessor(const v1::Hello& hello) const;

@@ -40,7 +40,11 @@ v1::RoleStatus BuildRole(const JobRecord& record, const RolePlan::Role& role) {
   return status;
 }
 
-double RemainingSeconds(const v1::Progress& progress) {
+// At the pace of rank 0's process.
+double RemainingSeconds(const JobRecord& record) {
+  const MemberRecord* first = FindRank(record, 0);
+  if (first == nullptr) return 0;
+  const v1::Progress& progress = first->progress;
   if (progress.step() <= 0 || progress.total_steps() <= progress.step()) return 0;
   const int64_t own = progress.step() - progress.first_step();
   if (own <= 0) return 0;
@@ -60,7 +64,7 @@ v1::JobStatus BuildStatus(const JobRecord& record, const RolePlan& plan) {
     *status.add_evaluations() = result;
   }
   if (record.first_failure) *status.mutable_first_failure() = *record.first_failure;
-  if (!record.ended) status.set_eta_seconds(RemainingSeconds(status.progress()));
+  if (!record.ended) status.set_eta_seconds(RemainingSeconds(record));
   for (const auto& [key, member] : record.members) {
     v1::MemberStatus* entry = status.add_members();
     entry->set_role(key.role);

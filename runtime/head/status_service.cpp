@@ -7,6 +7,16 @@ namespace {
 
 constexpr base::Duration kLongestSilence = std::chrono::seconds(1);
 
+// The history is long and seldom changes: a stream carries each one once. `told` is the last.
+v1::JobStatus WithNewHistory(v1::JobStatus status, std::string& told) {
+  if (status.history() == told) {
+    status.clear_history();
+  } else {
+    told = status.history();
+  }
+  return status;
+}
+
 }  // namespace
 
 StatusService::StatusService(std::function<v1::JobStatus()> current, Requests requests,
@@ -34,11 +44,12 @@ void StatusService::Close() {
 
 grpc::Status StatusService::Watch(grpc::ServerContext* context, const v1::WatchRequest*,
                                   grpc::ServerWriter<v1::JobStatus>* writer) {
+  std::string history;
   base::MutexLock lock(mutex_);
   int64_t seen = version_;
   if (!last_) {
     lock.Unlock();
-    if (!writer->Write(current_())) return grpc::Status::OK;
+    if (!writer->Write(WithNewHistory(current_(), history))) return grpc::Status::OK;
     lock.Lock();
   } else {
     --seen;
@@ -48,7 +59,7 @@ grpc::Status StatusService::Watch(grpc::ServerContext* context, const v1::WatchR
     if (version_ != seen) {
       seen = version_;
       written = clock_.Now();
-      const v1::JobStatus status = published_;
+      const v1::JobStatus status = WithNewHistory(published_, history);
       const bool last = last_;
       lock.Unlock();
       const bool written = writer->Write(status);
@@ -61,7 +72,7 @@ grpc::Status StatusService::Watch(grpc::ServerContext* context, const v1::WatchR
     if (clock_.Now() - written >= kLongestSilence) {
       written = clock_.Now();
       lock.Unlock();
-      v1::JobStatus status = current_();
+      v1::JobStatus status = WithNewHistory(current_(), history);
       status.set_unchanged(true);
       if (!writer->Write(status)) return grpc::Status::OK;
       lock.Lock();
@@ -73,8 +84,9 @@ grpc::Status StatusService::Watch(grpc::ServerContext* context, const v1::WatchR
 
 grpc::Status StatusService::Stop(grpc::ServerContext*, const v1::StopRequest* request,
                                  v1::StopReply*) {
-  requests_.stop(request->reason().empty() ? "requested through the status port"
-                                           : request->reason());
+  v1::StopRequest named = *request;
+  if (named.reason().empty()) named.set_reason("requested through the status port");
+  requests_.stop(named);
   return grpc::Status::OK;
 }
 

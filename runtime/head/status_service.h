@@ -16,7 +16,7 @@ namespace hetero::head {
 class StatusService : public v1::Status::Service {
  public:
   struct Requests {
-    std::function<void(std::string)> stop;
+    std::function<void(const v1::StopRequest&)> stop;
     std::function<void(const v1::ExitReport&)> report_exit;
   };
   StatusService(std::function<v1::JobStatus()> current, Requests requests, base::Clock& clock);

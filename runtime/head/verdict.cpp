@@ -33,38 +33,23 @@ std::optional<double> PricePerHour(const api::Role& role) {
   return price;
 }
 
-insight::PhaseSeconds MakePhases(const v1::PhaseSeconds& phases) {
-  return {.wait = phases.wait(),
-          .host_to_device = phases.host_to_device(),
-          .forward = phases.forward(),
-          .backward = phases.backward(),
-          .all_reduce = phases.all_reduce(),
-          .optimizer = phases.optimizer(),
-          .checkpoint = phases.checkpoint(),
-          .evaluation = phases.evaluation(),
-          .other = phases.other()};
-}
-
-insight::WaitSeconds MakeWaits(const v1::WaitSeconds& waits) {
-  return {.no_worker = waits.no_worker(),
-          .workers = waits.workers(),
-          .transfer = waits.transfer(),
-          .handover = waits.handover()};
-}
-
 insight::SpeedVerdict JudgeSpeed(const JobRecord& record) {
   const MemberRecord* first = FindRank(record, 0);
   if (record.input_only || first == nullptr || first->progress.step() == 0) return {};
   const v1::Progress job = JobProgress(record);
-  insight::SpeedEvidence evidence{.steps = job.step(), .samples = job.samples_consumed()};
+  insight::SpeedEvidence evidence{.steps = job.step(),
+                                  .samples = job.samples_consumed() - job.samples_before()};
+  if (const MemberRecord* slowest = SlowestRank(record); job.digest_covers_job()) {
+    evidence.steps = WholeTotals(*slowest).steps;  // in the time that the phases are of
+  }
   if (job.ceiling_samples_per_second() > 0) {
     evidence.probed_ceiling = job.ceiling_samples_per_second();
   }
   for (const MemberRecord* member : TimedRanks(record)) {
-    const v1::Progress& progress = member->progress;
-    evidence.ranks.push_back({.data_wait_percent = progress.data_wait_percent(),
-                              .phases = MakePhases(progress.phases()),
-                              .waits = MakeWaits(progress.waits())});
+    const RankTotals totals = WholeTotals(*member);
+    evidence.ranks.push_back({.data_wait_percent = totals.data_wait_percent,
+                              .phases = totals.phases,
+                              .waits = totals.waits});
   }
   double per_hour = 0;
   bool all_priced = true;

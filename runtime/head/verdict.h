@@ -19,8 +19,4 @@ std::string Verdict(const JobRecord& record);
 // Of one replica; absent where the manifest gives none.
 std::optional<double> PricePerHour(const api::Role& role);
 
-// From the wire to the report's types.
-insight::PhaseSeconds MakePhases(const v1::PhaseSeconds& phases);
-insight::WaitSeconds MakeWaits(const v1::WaitSeconds& waits);
-
 }  // namespace hetero::head

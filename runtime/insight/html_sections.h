@@ -19,6 +19,7 @@ std::string StepSecondsHtml(const Report& report);
 std::string EvaluationsHtml(const Report& report);
 std::string StreamHtml(const Report& report);  // what was consumed, digest, cost
 std::string WorkersHtml(const Report& report);
+std::string AttemptsHtml(const Report& report);  // nothing for a single one
 std::string FaultsHtml(const Report& report);
 std::string BadSamplesHtml(const Report& report);
 std::string ConfigurationHtml(const Report& report);

@@ -151,6 +151,18 @@ std::string WorkersHtml(const Report& report) {
   return Section("", "Workers", Table(columns, rows));
 }
 
+std::string AttemptsHtml(const Report& report) {
+  if (report.attempts.size() < 2) return "";
+  std::string rows;
+  for (const ReportAttempt& attempt : report.attempts) {
+    absl::StrAppend(&rows, "<tr>", Number(CountText(attempt.attempt)), Text(attempt.time, "mono"),
+                    Number(DurationText(attempt.seconds)), Text(attempt.cause, "wide"), "</tr>\n");
+  }
+  return Section(
+      "", "Attempts",
+      Table({{"Attempt"}, {"Began (UTC)", false}, {"Ran for"}, {"Because", false}}, rows));
+}
+
 std::string FaultsHtml(const Report& report) {
   if (report.faults.empty()) return Section("", "Faults", Sentence("No fault was recorded."));
   std::string rows;

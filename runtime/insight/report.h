@@ -73,6 +73,14 @@ struct ReportWorker {
   int64_t restarts = 0;
 };
 
+// From the first process asked for until the last one's end, or as long as it is known to have run.
+struct ReportAttempt {
+  int64_t attempt = 1;
+  std::string time;  // RFC 3339, UTC
+  double seconds = 0;
+  std::string cause;  // empty: the first, or not known
+};
+
 struct ReportFault {
   std::string time;  // RFC 3339, UTC
   std::string what;
@@ -90,6 +98,7 @@ struct Report {
   std::string state;    // Succeeded, Failed, Stopped
   std::string message;  // why it failed or stopped
   int64_t attempt = 1;
+  std::vector<ReportAttempt> attempts;  // what lies between them was waiting
   int64_t generations = 0;
   std::optional<int64_t> epochs, steps, samples_consumed;
   int64_t duplicates_dropped = 0, tickets_reissued = 0, bad_samples = 0;

@@ -135,6 +135,15 @@ Json ToJson(const ReportWorker& worker) {
   return object;
 }
 
+Json ToJson(const ReportAttempt& attempt) {
+  Json object = Json::object();
+  Put(object, "attempt", attempt.attempt);
+  Put(object, "time", attempt.time);
+  Put(object, "seconds", attempt.seconds);
+  PutUnlessEmpty(object, "cause", attempt.cause);
+  return object;
+}
+
 Json ToJson(const ReportFault& fault) {
   Json object = Json::object();
   Put(object, "time", fault.time);
@@ -204,6 +213,7 @@ std::string ToJson(const Report& report) {
   Put(object, "state", report.state);
   PutUnlessEmpty(object, "message", report.message);
   Put(object, "attempt", report.attempt);
+  object["attempts"] = List(report.attempts, [](const ReportAttempt& a) { return ToJson(a); });
   Put(object, "generations", report.generations);
   PutStream(object, report);
   PutTimes(object, report);

@@ -28,6 +28,11 @@ std::string Headline(const Report& report) {
   if (Known(report.train_seconds)) {
     parts.push_back(absl::StrCat("training ", DurationText(*report.train_seconds)));
   }
+  if (report.attempts.size() > 1) {
+    double ran = 0;
+    for (const ReportAttempt& attempt : report.attempts) ran += attempt.seconds;
+    parts.push_back(absl::StrCat(DurationText(ran), " in ", report.attempts.size(), " attempts"));
+  }
   if (!parts.empty()) absl::StrAppend(&text, " (", absl::StrJoin(parts, ", "), ")");
   return text + "\n";
 }

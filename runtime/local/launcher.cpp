@@ -21,6 +21,7 @@
 #include "runtime/local/socket_folder.h"
 #include "runtime/local/status_watch.h"
 #include "runtime/local/supervisor.h"
+#include "runtime/process/fallback_report.h"
 
 namespace hetero::local {
 namespace {
@@ -62,7 +63,7 @@ class Launcher {
   // Waits until every process has ended, at most `grace`; the destructor kills the rest.
   void WaitForAll(base::Duration grace);
   Outcome Conclude();
-  void WriteFallbackReport(const std::string& state, const std::string& message);
+  void WriteFallbackReport(v1::JobStatus::State state, const std::string& message);
 
   const LaunchOptions& options_;
   base::Clock& clock_;
@@ -95,7 +96,7 @@ absl::Status Launcher::PrepareFolder() {
   HETERO_RETURN_IF_ERROR(
       base::WriteFileAtomically(processes_.plan().job_file, api::ToJson(options_.job)));
   std::error_code ignored;
-  for (const char* stale : {"report.json", "report.html", "model.safetensors"}) {
+  for (const char* stale : {"report.json", "report.html", "model.safetensors", "history.txt"}) {
     std::filesystem::remove(OutputFile(stale), ignored);
   }
   std::filesystem::remove_all(OutputFile("logs"), ignored);
@@ -171,15 +172,17 @@ void Launcher::WaitForAll(base::Duration grace) {
   output_.Forward(console_);
 }
 
-void Launcher::WriteFallbackReport(const std::string& state, const std::string& message) {
-  insight::Report report;
-  report.job = options_.job.metadata.name;
-  report.state = state;
-  report.message = message;
-  report.seed = options_.job.spec.training.seed;
-  report.wall_seconds = base::ToSeconds(clock_.Now() - began_);
-  report.config_json = api::ToJson(options_.job);
-  const absl::Status written = insight::WriteReport(report, options_.output_folder);
+void Launcher::WriteFallbackReport(v1::JobStatus::State state, const std::string& message) {
+  const ProcessPlanOptions& plan = processes_.plan();
+  const process::HeadlessEnd end{.job = options_.job,
+                                 .run = absl::StrCat(plan.created_unix_ns),
+                                 .history_file = HistoryFile(plan),
+                                 .created = created_,
+                                 .attempt = processes_.attempt(),
+                                 .state = state,
+                                 .message = message};
+  const absl::Status written =
+      insight::WriteReport(process::MakeFallbackReport(end, clock_), options_.output_folder);
   if (!written.ok()) console_.Line(absl::StrCat("no report: ", written.message()));
 }
 
@@ -211,8 +214,10 @@ Outcome Launcher::Conclude() {
             : absl::StrCat("the head ended: ", head ? head->ToString() : "unknown", "; see ",
                            processes_.LogOf(processes_.head().plan.name));
     if (outcome == Outcome::kFailed) console_.Line("failed: " + message);
-    WriteFallbackReport(outcome == Outcome::kStopped ? "Stopped" : "Failed", message);
+    WriteFallbackReport(
+        outcome == Outcome::kStopped ? v1::JobStatus::STOPPED : v1::JobStatus::FAILED, message);
   }
+  std::filesystem::remove(HistoryFile(processes_.plan()), ignored);
   if (std::filesystem::exists(OutputFile("report.json"), ignored)) {
     console_.Line(absl::StrCat("report: ", OutputFile("report.html"), "\n        ",
                                OutputFile("report.json")));

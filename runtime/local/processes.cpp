@@ -22,7 +22,9 @@ std::vector<std::string> HeadCommand(const ProcessPlanOptions& options) {
                                       "--output",
                                       options.output_folder,
                                       "--created-unix-ns",
-                                      absl::StrCat(options.created_unix_ns)};
+                                      absl::StrCat(options.created_unix_ns),
+                                      "--history",
+                                      HistoryFile(options)};
   if (options.input_only) command.push_back("--input-only");
   return command;
 }
@@ -87,6 +89,10 @@ ProcessPlan PlanOne(const api::HeteroTrainingJob& job, const ProcessPlanOptions&
 }
 
 }  // namespace
+
+std::string HistoryFile(const ProcessPlanOptions& options) {
+  return absl::StrCat(options.output_folder, "/history.txt");
+}
 
 std::string HeadAddress(const ProcessPlanOptions& options) {
   return absl::StrCat("unix:", options.socket_folder, "/head.sock");

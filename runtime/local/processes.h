@@ -41,6 +41,9 @@ std::vector<ProcessPlan> PlanProcesses(const api::HeteroTrainingJob& job,
 ProcessPlan PlanCpuWorker(const api::HeteroTrainingJob& job, const ProcessPlanOptions& options,
                           const api::Role& role, int32_t index);
 
+// Where a head leaves what the next one has to know; of one run only.
+std::string HistoryFile(const ProcessPlanOptions& options);
+
 // gRPC target of the head that PlanProcesses() starts.
 std::string HeadAddress(const ProcessPlanOptions& options);
 

@@ -64,16 +64,17 @@ void Supervisor::OnExit(Member& member, const ExitStatus& status) {
   if (member.head()) head_exit_ = status;
   // A head that exits by itself has ended the job.
   const bool job_ended = member.head() && status.signal == 0;
-  if (ends_expected_ || member.leaving || job_ended) return;
+  if (ends_expected_ || job_ended) return;
   if (status.ok()) {
-    // The head may be another than the one that this rank would have told, or it has not listened.
-    if (member.rank()) TellExit(member, status, /*replaced=*/false);
+    // The head may be another than the one that it would have told, or it has not listened.
+    if (!member.head()) TellExit(member, status, /*replaced=*/false);
     return;
   }
+  if (member.leaving) return;
   if (member.rank() && HasLeft(member)) {
     console_.Line(absl::StrCat(member.plan.name,
                                " left, as it was asked to; another process takes its place"));
-    if (member.plan.gang) return ReplaceAll(member.plan.name + " left", /*cost=*/0);
+    if (member.plan.gang) return ReplaceAll(member.plan.name + " left", /*cost=*/0, &member);
     TellExit(member, status, /*replaced=*/true);
     return Replace(member, /*cost=*/0);
   }
@@ -87,10 +88,15 @@ void Supervisor::OnExit(Member& member, const ExitStatus& status) {
   const bool final = member.rank() && (status.signal == 0 || input_only_);
   const bool replaced = !final && MayReplace(member);
   if (replaced && member.plan.gang) {
-    ReplaceAll(member.plan.name + " ended", /*cost=*/1);
+    ReplaceAll(member.plan.name + " ended", /*cost=*/1, &member);
     return;
   }
-  if (!member.head()) TellExit(member, status, replaced);
+  if (!member.head()) {
+    const int limit = job_.spec.run_policy.max_restarts;
+    TellExit(
+        member, status, replaced,
+        final || replaced ? "" : absl::StrCat("; runPolicy.maxRestarts (", limit, ") is used up"));
+  }
   if (replaced) Replace(member, /*cost=*/1);
 }
 
@@ -137,7 +143,7 @@ void Supervisor::Obey(const api::FailureDecision& rule, Member& member, const Ex
       return;
     case api::FailureAction::kRestartGang:
       if (MayReplace(member)) {
-        ReplaceAll(member.plan.name + " ended", /*cost=*/1);
+        ReplaceAll(member.plan.name + " ended", /*cost=*/1, &member);
       } else {
         FailForRestarts(why);
       }
@@ -187,25 +193,18 @@ bool Supervisor::MayReplace(const Member& member) {
   return false;
 }
 
-std::optional<v1::Finished> Supervisor::LastWordOf(const Member& member) const {
-  v1::Identity rank;
-  rank.set_role(member.plan.role);
-  rank.set_index(member.plan.index);
-  rank.set_incarnation(member.incarnation);
-  return process::ReadLastWord(processes_.plan().socket_folder, rank);
-}
-
-void Supervisor::TellExit(const Member& member, const ExitStatus& status, bool replaced) {
+void Supervisor::TellExit(const Member& member, const ExitStatus& status, bool replaced,
+                          const std::string& why_not_replaced) {
   v1::ExitReport report;
   report.set_role(member.plan.role);
   report.set_index(member.plan.index);
   report.set_exit_code(status.code);
   report.set_signal(status.signal);
   report.set_message(absl::StrCat("the process ended: ", status.ToString(), "; see logs/",
-                                  member.plan.name, ".log"));
+                                  member.plan.name, ".log", why_not_replaced));
   report.set_replaced(replaced);
   report.set_incarnation(member.incarnation);
-  if (member.rank() && status.ok()) {
+  if (!member.head() && status.ok()) {
     if (auto word = LastWordOf(member)) *report.add_last_words() = *std::move(word);
   }
   unreported_exits_.push_back(std::move(report));
@@ -227,19 +226,23 @@ void Supervisor::Replace(Member& member, int cost) {
     return report.replaced() || report.last_words_size() > 0;
   });
   for (const Member& other : processes_.members()) {
-    if (other.rank() && other.exit && other.exit->ok()) {
+    if (!other.head() && other.exit && other.exit->ok()) {
       TellExit(other, *other.exit, /*replaced=*/false);
     }
   }
 }
 
 // restartScope Gang: a new attempt of the whole job, from its last checkpoint.
-void Supervisor::ReplaceAll(const std::string& cause, int cost) {
+void Supervisor::ReplaceAll(const std::string& cause, int cost, const Member* ended) {
   restarts_ += cost;
   console_.Line(absl::StrCat("attempt ", processes_.attempt() + 1, " begins, because ", cause,
                              " (restart ", restarts_, " of ", job_.spec.run_policy.max_restarts,
                              ")"));
   unreported_exits_.clear();
+  // The head that saw it goes as well, and may not have written it down.
+  if (ended != nullptr && !ended->head() && ended->exit) {
+    TellExit(*ended, *ended->exit, /*replaced=*/true);
+  }
   head_exit_.reset();
   silence_.Begin(watch_.words());
   limits_.BeginAttempt();

@@ -62,13 +62,16 @@ class Supervisor {
   bool MayReplace(const Member& member);
   // `cost` of the budget.
   void Replace(Member& member, int cost);
-  void ReplaceAll(const std::string& cause, int cost);  // "gpu-1 ended"
+  // `ended`: the process whose end is the cause ("gpu-1 ended"), which the next head has to hear
+  // of.
+  void ReplaceAll(const std::string& cause, int cost, const Member* ended = nullptr);
   void FailForRestarts(const std::string& cause);
   const api::Role& RoleOf(const Member& member) const;
   std::optional<v1::Finished> LastWordOf(const Member& member) const;
   // Whether the trainer was asked to go, while the job goes on.
   bool HasLeft(const Member& member) const;
-  void TellExit(const Member& member, const ExitStatus& status, bool replaced);
+  void TellExit(const Member& member, const ExitStatus& status, bool replaced,
+                const std::string& why_not_replaced = "");
   // The head has given up a trainer whose process still runs: frozen, or out of reach.
   void KillLostTrainers();
   // Nobody but the launcher can tell, or may act.

@@ -12,6 +12,7 @@
 #include "runtime/feed/sample_producer.h"
 #include "runtime/feed/worker_server.h"
 #include "runtime/head/member.h"
+#include "runtime/process/last_word.h"
 #include "runtime/process/membership.h"
 #include "runtime/process/metrics_port.h"
 #include "runtime/process/ready.h"
@@ -83,6 +84,7 @@ absl::Status RunCpuWorker(const CpuWorkerOptions& options, base::Clock& clock,
     last.set_ok(status.ok());
     last.set_message(base::ToUtf8({status.message().data(), status.message().size()}));
     *last.mutable_last() = CountersOf(*server);
+    WriteLastWord(LastWordFolderFromEnvironment(), options.identity.member, last);
     member->Finish(last, kFinishTimeout).IgnoreError();
     return status;
   };

@@ -1,8 +1,12 @@
 #include "runtime/process/head.h"
 
+#include <algorithm>
+#include <cstdlib>
 #include <memory>
 #include <thread>
 
+#include "absl/strings/numbers.h"
+#include "api/process_environment.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "runtime/process/metrics_port.h"
@@ -14,7 +18,29 @@ namespace {
 
 constexpr base::Duration kMetricsInterval = std::chrono::seconds(1);
 
+namespace environment = api::environment;
+
+std::string Variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
 }  // namespace
+
+head::Server::HistoryOptions HeadHistoryFromEnvironment(base::WallTime created) {
+  int32_t attempt = 0;
+  int64_t incarnation = 0;
+  const bool numbered = absl::SimpleAtoi(Variable(environment::kAttempt), &attempt);
+  const bool made = absl::SimpleAtoi(Variable(environment::kIncarnation), &incarnation);
+  head::Server::HistoryOptions options;
+  options.run = Variable(environment::kJobUid);
+  options.attempt.number = numbered ? std::max(attempt, 1) : 1;
+  options.attempt.began =
+      made && incarnation > 0 ? base::WallTime(std::chrono::nanoseconds(incarnation)) : created;
+  options.attempt.cause = Variable(environment::kAttemptCause);
+  options.text = Variable(environment::kHistory);
+  return options;
+}
 
 absl::StatusOr<v1::JobStatus> RunHead(
     HeadOptions options, base::Clock& clock, std::stop_token stop,

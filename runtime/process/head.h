@@ -18,6 +18,11 @@ struct HeadOptions {
   bool leave_on_stop = false;
 };
 
+// What a head takes over from the one before it: the job's run, this head's attempt, when that was
+// asked for, and HETERO_HISTORY. What is missing or malformed is as if unset: without an
+// incarnation the attempt began when the job was `created`.
+head::Server::HistoryOptions HeadHistoryFromEnvironment(base::WallTime created);
+
 // The head from listening to the written report. A requested `stop` (SIGTERM, Ctrl-C) ends the job
 // in state Stopped, or with `leave_on_stop` leaves it as it is; otherwise what the job came to is
 // left as termination message. `on_listening` hears the bound addresses. Returns the last status;

@@ -14,7 +14,7 @@
 #include "api/role_type.h"
 #include "base/process_usage.h"
 #include "base/status_macros.h"
-#include "base/version.h"
+#include "runtime/handshake/build.h"
 
 namespace hetero::process {
 namespace {
@@ -143,8 +143,10 @@ v1::Hello MakeHello(const Identity& identity) {
   v1::Hello hello;
   *hello.mutable_identity() = identity.member;
   hello.set_node(identity.node);
-  hello.set_version(base::kVersion);
-  hello.set_commit(base::Commit());
+  const handshake::Build& build = handshake::ThisBuild();
+  hello.set_version(build.version);
+  hello.set_commit(build.commit);
+  hello.set_protocol(build.protocol);
   hello.set_pid(getpid());
   return hello;
 }

@@ -6,8 +6,8 @@
 
 #include "hetero/v1/membership.pb.h"
 
-// What a rank came to, left in a file for the launcher: a head that takes the place of another
-// hears of those who have left before it only from there.
+// What a worker came to, and all it has told in lists, left in a file for the launcher: a head that
+// takes the place of another hears of those who have left before it only from there.
 namespace hetero::process {
 
 // The folder named by HETERO_LAST_WORDS; empty when unset.

@@ -354,6 +354,7 @@ absl::Status RankSession::Finish(absl::Status result) {
   last.set_leaving(absl::IsAborted(result));
   last.set_message(base::ToUtf8({result.message().data(), result.message().size()}));
   *last.mutable_last() = TakeHeartbeat();
+  last = member_->Complete(std::move(last));
   WriteLastWord(LastWordFolderFromEnvironment(), options_.identity.member, last);
   const absl::Status answer = member_->Finish(last, kFinishTimeout);
   if (!answer.ok()) log::Warning("the head did not hear the end", {{"error", answer.message()}});

@@ -69,7 +69,10 @@ std::optional<api::Verdict> VerdictOf(const v1::JobStatus& status, const std::st
     const v1::Failure& failure = status.first_failure();
     SetPod(failure.member(), job_name, verdict.failure);
     verdict.failure.message = failure.message();
-    if (!succeeded) verdict.message = absl::StrCat(failure.member(), ": ", failure.message());
+    if (!succeeded) {
+      verdict.message =
+          absl::StrCat(failure.member(), failure.member().empty() ? "" : ": ", failure.message());
+    }
   }
   return verdict;
 }

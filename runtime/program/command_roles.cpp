@@ -30,6 +30,7 @@ struct HeadArguments {
   std::string output;
   std::string metrics;
   int64_t created_unix_ns = 0;
+  std::string history_file;
   bool input_only = false;
   bool leave_on_stop = false;
 };
@@ -73,6 +74,8 @@ int RunHeadCommand(const HeadArguments& arguments) {
   options.server.input_only = arguments.input_only;
   options.server.output_folder = arguments.output;
   options.server.created = created;
+  options.server.history = process::HeadHistoryFromEnvironment(created);
+  options.server.history.file = arguments.history_file;
   const absl::StatusOr<v1::JobStatus> status =
       process::RunHead(std::move(options), clock, role.stop());
   if (!status.ok()) {
@@ -86,8 +89,9 @@ int RunHeadCommand(const HeadArguments& arguments) {
     return kExitTerminated;
   }
   if (status->has_first_failure()) {
+    const v1::Failure& failure = status->first_failure();
     std::cout << (status->state() == v1::JobStatus::FAILED ? "failed: " : "warning: ")
-              << status->first_failure().member() << ": " << status->first_failure().message()
+              << failure.member() << (failure.member().empty() ? "" : ": ") << failure.message()
               << "\n";
   }
   std::cout << "\n" << status->summary() << std::endl;
@@ -141,7 +145,9 @@ void AddHead(CLI::App& app, int* exit_code) {
                       "Serve the report so far as a page on HOST:PORT; default: do not");
   command->add_option("--output", arguments->output, "Folder for report.json and report.html");
   command->add_option("--created-unix-ns", arguments->created_unix_ns,
-                      "When the job was started; startupSeconds counts from here; default: now");
+                      "When the job was created; all times count from here; default: now");
+  command->add_option("--history", arguments->history_file,
+                      "Keep what the next head has to know in FILE, and begin with what is there");
   command->add_option("--metrics-listen", arguments->metrics, kMetricsHelp);
   command->add_flag("--leave-on-stop", arguments->leave_on_stop,
                     "SIGTERM and SIGINT end this process and leave the job to the next head");

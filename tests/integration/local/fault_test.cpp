@@ -86,12 +86,15 @@ TEST(Fault, AKilledHeadWithoutRestartsEndsTheJobWithAReport) {
                {"--set", "training.epochs=1000000", "--set", "runPolicy.maxRestarts=0"});
   ASSERT_TRUE(run.WaitForLog("gpu-0", "epoch ended"));
   const pid_t trainer = run.PidOf("gpu-0");
+  std::this_thread::sleep_for(std::chrono::seconds(2));  // it writes its history now and then
   kill(run.PidOf("head"), SIGKILL);
   const ProgramResult result = run.Wait(std::chrono::seconds(20));
   EXPECT_EQ(result.exit_code, 1) << result.output;
   EXPECT_NE(result.output.find("the head ended: killed by SIGKILL"), std::string::npos)
       << result.output;
   EXPECT_EQ(run.report()["state"], "Failed");
+  EXPECT_EQ(run.report()["attempts"].size(), 1u);
+  EXPECT_EQ(run.report()["workers"].size(), 3u) << "as the head had last written it down";
   EXPECT_NE(kill(trainer, 0), 0) << "a trainer is left";
 }
 

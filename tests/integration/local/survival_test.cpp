@@ -68,6 +68,24 @@ std::vector<std::string> Trainers(int count) {
   return names;
 }
 
+// How many faults of the report are told with `what`.
+int FaultsWith(const nlohmann::json& report, const std::string& what) {
+  return static_cast<int>(std::count_if(
+      report["faults"].begin(), report["faults"].end(),
+      [&](const auto& fault) { return fault.value("what", "").find(what) != std::string::npos; }));
+}
+
+// No head that was replaced has taken any of it away.
+void ExpectWholeHistory(const nlohmann::json& report) {
+  EXPECT_GT(report.value("startupSeconds", -1.0), 0) << report;
+  EXPECT_GE(report.value("wallSeconds", -1.0),
+            report.value("startupSeconds", 0.0) + report.value("trainSeconds", 0.0) - 0.5)
+      << report;
+  for (const auto& fault : report["faults"]) {
+    EXPECT_GE(fault.value("recoverySeconds", 0.0), 0) << fault;
+  }
+}
+
 void StrikeOne(const std::string& victim, int ranks, int signal) {
   LocalRun run(SmallJobYaml(),
                SlowJob({"roles.gpu.replicas=" + std::to_string(ranks),
@@ -178,6 +196,10 @@ TEST(Survival, AKilledHeadCostsNoStep) {
             << " s after it started again\n";
   const nlohmann::json report = ExpectUndisturbedResult(run);
   EXPECT_EQ(report["generations"], 1);
+  EXPECT_EQ(FaultsWith(report, "the head was lost; replaced by a new process"), 1) << report;
+  EXPECT_EQ(report["faults"].size(), 1u) << report["faults"];
+  EXPECT_EQ(report["lossCurve"].size(), static_cast<size_t>(testing::kSlowJobSteps));
+  ExpectWholeHistory(report);
   for (const std::string& name : Trainers(2)) {
     EXPECT_EQ(Starts(run, name), 1);
     EXPECT_EQ(run.log(name).find("generation broke"), std::string::npos) << run.log(name);
@@ -205,8 +227,11 @@ TEST(Survival, AHeadAndATrainerAreKilledTogether) {
   ASSERT_TRUE(WaitForFirstStep(run, "gpu-0"));
   kill(run.PidOf("gpu-1"), SIGKILL);
   kill(run.PidOf("head"), SIGKILL);
-  ExpectUndisturbedResult(run);
+  const nlohmann::json report = ExpectUndisturbedResult(run);
   EXPECT_EQ(Starts(run, "gpu-0"), 1);
+  EXPECT_EQ(FaultsWith(report, "the head was lost"), 1) << report;
+  EXPECT_EQ(FaultsWith(report, "gpu-1 was"), 1) << report;
+  ExpectWholeHistory(report);
 }
 
 TEST(Survival, ScopeGangBeginsANewAttemptFromTheCheckpoint) {
@@ -219,6 +244,10 @@ TEST(Survival, ScopeGangBeginsANewAttemptFromTheCheckpoint) {
   const nlohmann::json report = ExpectUndisturbedResult(run);
   EXPECT_EQ(report["attempt"], 2);
   EXPECT_GT(report.value("resumedFromStep", 0), 0);
+  EXPECT_EQ(report["attempts"].size(), 2u) << report;
+  EXPECT_EQ(FaultsWith(report, "gpu-1 was lost"), 1) << report;
+  EXPECT_GE(report.value("generations", 0), 2);
+  ExpectWholeHistory(report);
 }
 
 TEST(Survival, TheBudgetOfRestartsIsOneForAll) {

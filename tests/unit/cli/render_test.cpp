@@ -240,6 +240,17 @@ TEST(RenderTest, AFinishedJobWaitsForNobody) {
   EXPECT_EQ(text.find("Rate"), std::string::npos) << text;
 }
 
+// A resume sets status.startTime anew: a job of an hour was said to have taken 15 s.
+TEST(RenderTest, AResumedJobTookAllItsTime) {
+  json object = Failed();
+  object["status"]["startTime"] = "2026-01-01T01:01:45Z";
+  object["status"]["attempt"] = 2;
+  EXPECT_THAT(RenderReport(View(object.dump().c_str()), {.width = 0}),
+              ::testing::StartsWith("team/vit-blur  Failed  took 1h02m  attempt 2  restarts 1\n"));
+  EXPECT_THAT(RenderStatus(View(object.dump().c_str()), At(kNow), {.width = 0}),
+              ::testing::StartsWith("team/vit-blur  Failed  took 1h02m  "));
+}
+
 TEST(RenderTest, FailureAndReport) {
   EXPECT_EQ(RenderReport(View(Failed().dump().c_str()), {.width = 0}),
             R"(team/vit-blur  Failed  took 1h02m  restarts 1

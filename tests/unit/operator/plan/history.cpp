@@ -44,7 +44,7 @@ std::string Describe(const Effect& effect) {
     std::string operator()(const ReportExit& e) const {
       return absl::StrCat("report exit of ", e.role, "-", e.index);
     }
-    std::string operator()(const StopHead&) const { return "stop the training"; }
+    std::string operator()(const StopHead& e) const { return "tell the head: " + e.failure; }
   };
   return std::visit(Words(), effect);
 }

@@ -145,8 +145,10 @@ bool ModelCluster::Do(const ReportExit& effect) {
   return true;
 }
 
-bool ModelCluster::Do(const StopHead&) {
+bool ModelCluster::Do(const StopHead& effect) {
   calls.emplace_back("stop head");
+  stops.push_back(effect);
+  if (head) head->told_to_end = true;
   return true;
 }
 
@@ -192,6 +194,7 @@ bool ModelCluster::Do(const CreatePod& effect) {
   pod->incarnation = effect.origin->incarnation;
   pod->phase = "Pending";
   pod->created = now;
+  origins[name] = effect.origin;
   pods[name] = std::move(pod);
   return true;
 }

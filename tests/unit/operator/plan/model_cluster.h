@@ -80,9 +80,13 @@ class ModelCluster {
   std::set<std::string> frozen;                      // uids of pods
   std::map<std::string, HeadReport::Sizing> sizing;  // what the head finds
 
+  // Of each pod as it was last created.
+  std::map<std::string, std::shared_ptr<const PodOrigin>> origins;
+
   std::vector<std::string> calls;   // API writes: "status", "create vit-gpu-0", "delete pods", ...
   std::vector<std::string> events;  // reasons
   std::vector<ReportExit> exits;    // told to the head
+  std::vector<StopHead> stops;      // likewise
 
  private:
   std::shared_ptr<const ObservedObject> NewObject(const std::string& name);

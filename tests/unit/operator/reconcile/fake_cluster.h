@@ -32,7 +32,10 @@ class FakeHeads : public Heads {
   void ReportExit(const std::string&, const plan::ReportExit& exit) override {
     exits.push_back(exit);
   }
-  void Stop(const std::string&, const plan::StopHead& stop) override { stops.push_back(stop); }
+  void Stop(const std::string& key, const plan::StopHead& stop) override {
+    stops.push_back(stop);
+    reports[key].told_to_end = true;
+  }
 
   std::map<std::string, plan::HeadTarget> followed;
   std::map<std::string, plan::HeadReport> reports;

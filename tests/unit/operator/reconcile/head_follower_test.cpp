@@ -55,6 +55,10 @@ class StatusServer : public v1::Status::CallbackService {
     current_ = std::move(status);
     for (Watcher* watcher : watchers_) watcher->Send(current_);
   }
+  std::vector<v1::StopRequest> stops() {
+    const std::lock_guard lock(mutex_);
+    return stops_;
+  }
   std::vector<v1::ExitReport> exits() {
     const std::lock_guard lock(mutex_);
     return exits_;
@@ -120,11 +124,23 @@ class StatusServer : public v1::Status::CallbackService {
     return reactor;
   }
 
+  grpc::ServerUnaryReactor* Stop(grpc::CallbackServerContext* context,
+                                 const v1::StopRequest* request, v1::StopReply*) override {
+    {
+      const std::lock_guard lock(mutex_);
+      stops_.push_back(*request);
+    }
+    auto* reactor = context->DefaultReactor();
+    reactor->Finish(grpc::Status::OK);
+    return reactor;
+  }
+
   const std::string host_;
   std::mutex mutex_;  // guards what follows
   v1::JobStatus current_;
   std::vector<Watcher*> watchers_;
   std::vector<v1::ExitReport> exits_;
+  std::vector<v1::StopRequest> stops_;
   int port_ = 0;
   std::unique_ptr<grpc::Server> server_;
 };
@@ -284,6 +300,20 @@ TEST_F(HeadFollowerTest, ReportsAnExit) {
   EXPECT_EQ(server.exits()[0].index(), 3);
   EXPECT_EQ(server.exits()[0].exit_code(), 137);
   EXPECT_TRUE(server.exits()[0].replaced());
+}
+
+TEST_F(HeadFollowerTest, AHeadIsToldWhyItsJobHasFailed) {
+  StatusServer server;
+  const plan::StopHead end{.failure = "DeadlineExceeded", .reason = "it has run for 60 s"};
+  follower_->Stop("a/x", end);  // nobody to tell: nothing happens
+  follower_->Follow("a/x", Target(server));
+  ASSERT_TRUE(WaitForState("a/x", State::kWaiting));
+  EXPECT_FALSE(follower_->Report("a/x")->told_to_end);
+  follower_->Stop("a/x", end);
+  ASSERT_TRUE(announcements_.WaitFor([&] { return follower_->Report("a/x")->told_to_end; }));
+  ASSERT_EQ(server.stops().size(), 1u);
+  EXPECT_EQ(server.stops()[0].failure(), "DeadlineExceeded");
+  EXPECT_EQ(server.stops()[0].reason(), "it has run for 60 s");
 }
 
 TEST_F(HeadFollowerTest, DialsAHeadThatWentAndCameBack) {

@@ -41,6 +41,22 @@ HeadReportBuilder Builder(const std::string& job, int32_t attempt) {
   return builder;
 }
 
+// A stream carries each history once, so what it does not repeat still holds.
+TEST(HeadReportTest, KeepsTheHistoryUntilAnotherIsTold) {
+  HeadReportBuilder builder("vit", 1);
+  v1::JobStatus status = Running(4);
+  status.set_history("Zmlyc3Q=");
+  builder.Heard(status, kNow, kWallNow);
+  builder.Heard(Running(5), kNow, kWallNow);
+  EXPECT_EQ(builder.report().history, "Zmlyc3Q=");
+  status.set_history(std::string(8193, 'A'));  // no status could hold it
+  builder.Heard(status, kNow, kWallNow);
+  EXPECT_EQ(builder.report().history, "Zmlyc3Q=");
+  status.set_history(std::string(8192, 'A'));
+  builder.Heard(status, kNow, kWallNow);
+  EXPECT_EQ(builder.report().history, std::string(8192, 'A'));
+}
+
 TEST(HeadReportTest, CarriesWhatTheHeadSays) {
   HeadReportBuilder builder = Builder("vit", 3);
   EXPECT_EQ(builder.report().state, State::kUnknown);

@@ -4,6 +4,7 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/handshake/build.h"
 #include "runtime/head/state.h"
 
 namespace hetero::head {
@@ -39,6 +40,8 @@ inline api::HeteroTrainingJob MakeJob() {
 inline v1::Hello MakeHello(const std::string& role, int index, int local = 0,
                            int64_t incarnation = 1) {
   v1::Hello hello;
+  hello.set_version(handshake::ThisBuild().version);
+  hello.set_protocol(handshake::ThisBuild().protocol);
   hello.mutable_identity()->set_role(role);
   hello.mutable_identity()->set_index(index);
   hello.mutable_identity()->set_local_rank(local);

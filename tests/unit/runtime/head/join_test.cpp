@@ -1,13 +1,21 @@
+#include <gmock/gmock.h>
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <future>
 
 #include "base/version.h"
+#include "hetero/v1/membership.grpc.pb.h"
 #include "tests/unit/runtime/head/server_fixture.h"
 
 namespace hetero::head {
 namespace {
+
+using ::testing::EndsWith;
+using ::testing::StartsWith;
 
 constexpr base::Duration kLong = std::chrono::seconds(5);
 
@@ -59,13 +67,53 @@ TEST_F(JoinTest, AnotherVersionHearsWhyItIsRefusedAndTheJobGoesOn) {
   v1::Hello hello = MakeHello("gpu", 0);
   hello.set_version("9.8.7");
   Joined other = Join(server->address(), hello);
-  EXPECT_EQ(other.inbox->Next(), std::string("refused: gpu-0 runs version 9.8.7, the head ") +
-                                     base::kVersion +
-                                     ": give every role of the job an image of the same version");
+  const std::string heard = other.inbox->Next();
+  EXPECT_THAT(heard, StartsWith("refused: gpu-0 is of build 9.8.7 (protocol "));
+  EXPECT_THAT(heard, EndsWith(": give every role of the job an image of the same build"));
   EXPECT_EQ(server->status().state(), v1::JobStatus::WAITING);
   hello.set_version(base::kVersion);
   Joined same = Join(server->address(), hello);
   EXPECT_EQ(same.inbox->Next(), "welcome");
+}
+
+// A head of release 0.1.0: it looks at the version alone, which may be the same, lets everybody in
+// and tells no build with its Welcome.
+class HeadOfRelease010 : public v1::Membership::Service {
+ public:
+  explicit HeadOfRelease010(const std::string& address) {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort(address, grpc::InsecureServerCredentials());
+    builder.RegisterService(this);
+    server_ = builder.BuildAndStart();
+  }
+
+  grpc::Status Join(grpc::ServerContext*,
+                    grpc::ServerReaderWriter<v1::HeadMessage, v1::MemberMessage>* stream) override {
+    v1::MemberMessage message;
+    stream->Read(&message);
+    v1::HeadMessage answer;
+    answer.mutable_welcome()->set_job_json("{}");
+    answer.mutable_welcome()->set_member_timeout_seconds(5);
+    stream->Write(answer);
+    while (stream->Read(&message)) ++heard_after_welcome;
+    return grpc::Status::OK;
+  }
+
+  std::atomic<int> heard_after_welcome = 0;
+
+ private:
+  std::unique_ptr<grpc::Server> server_;
+};
+
+TEST_F(JoinTest, AHeadOfRelease010HasNoMembersOfThisBuild) {
+  HeadOfRelease010 head(socket());
+  Joined gpu = Join(socket(), MakeHello("gpu", 0));
+  const std::string heard = gpu.inbox->Next();
+  EXPECT_THAT(heard, StartsWith("refused: the head is of a build that does not tell its version "
+                                "(0.1.0 or older), this process of build "));
+  EXPECT_THAT(heard, EndsWith(": give every role of the job an image of the same build"));
+  EXPECT_TRUE(absl::IsFailedPrecondition(gpu.member->Finish(Ok(), kLong)));
+  EXPECT_EQ(head.heard_after_welcome, 0);
 }
 
 TEST_F(JoinTest, MemberDialsAgainWhenTheHeadIsReplaced) {

@@ -35,7 +35,9 @@ class MemberTrackerTest : public ::testing::Test {
   JobRecord record_;
   Outbox outbox_;
   JobEnding ending_{seconds(2), record_, outbox_};
-  MemberTracker members_{kRedialGrace, plan_, record_, ending_, outbox_};
+  MemberTracker members_{kRedialGrace, PeerRoles{base::TlsOptions{.plain_text = true}},
+                         plan_,        record_,
+                         ending_,      outbox_};
 };
 
 TEST_F(MemberTrackerTest, AMemberHasItsNameRankAndStream) {

@@ -48,6 +48,7 @@ class FinishedRun : public Drive {
  public:
   explicit FinishedRun(bool digest_covers_job) : Drive(MakePricedJob()) {
     JoinAll();
+    elapsed += seconds(3);
     v1::Heartbeat first = Beat(100, 1, UINT64_MAX, 3);
     first.mutable_progress()->set_digest_covers_job(digest_covers_job);
     first.mutable_progress()->set_first_step_unix_ns(1'700'000'003'000'000'000);
@@ -62,7 +63,7 @@ class FinishedRun : public Drive {
     worker.mutable_counters()->set_samples(250);
     worker.mutable_counters()->set_cpu_seconds(5);
     Apply(HeartbeatReceived{10, worker});
-    Pass(seconds(36), {10, 20, 21, 30});
+    Pass(seconds(33), {10, 20, 21, 30});
     for (const StreamId stream : {20, 21, 30, 10}) Finish(stream, true);
   }
 };
@@ -85,7 +86,7 @@ TEST(ReportBuilderTest, TimesAreThoseOfTheRankThatWaitsMost) {
   drive.Apply(HeartbeatReceived{21, beat(3.9, 60)});
   drive.Apply(HeartbeatReceived{30, beat(1, 95)});  // has only just been replaced
   for (const StreamId stream : {20, 21, 30, 10}) drive.Finish(stream, true);
-  const insight::Report report = BuildReport(drive.state.record(), drive.Time().wall);
+  const insight::Report report = BuildReport(drive.state.record(), drive.Time());
   EXPECT_DOUBLE_EQ(*report.data_wait_percent, 60);
   EXPECT_DOUBLE_EQ(*report.train_seconds, 3.9);
   EXPECT_DOUBLE_EQ(report.phase_seconds->wait, 3.9 * 0.6);
@@ -95,7 +96,7 @@ TEST(ReportBuilderTest, TimesAreThoseOfTheRankThatWaitsMost) {
 
 TEST(ReportBuilderTest, SumsOverRanksAndRoles) {
   const FinishedRun drive(false);
-  const insight::Report report = BuildReport(drive.state.record(), drive.Time().wall);
+  const insight::Report report = BuildReport(drive.state.record(), drive.Time());
   EXPECT_EQ(report.job, "blur");
   EXPECT_EQ(report.state, "Succeeded");
   EXPECT_EQ(report.generations, 1);
@@ -137,7 +138,7 @@ TEST(ReportBuilderTest, NamesTheCommitsThatTheProgramsWereBuiltFrom) {
   hello = MakeHello("big", 0);
   hello.set_version(base::kVersion);  // of an older version, which told no commit
   drive.Hello(30, hello);
-  const insight::Report report = BuildReport(drive.state.record(), drive.Time().wall);
+  const insight::Report report = BuildReport(drive.state.record(), drive.Time());
   const std::string version = base::kVersion;
   EXPECT_EQ(report.versions.at("hetero"), base::FullVersion());
   EXPECT_EQ(report.versions.at("cpu"), version + "+0123456, " + version + "+0123456-dirty");
@@ -146,7 +147,7 @@ TEST(ReportBuilderTest, NamesTheCommitsThatTheProgramsWereBuiltFrom) {
 
 TEST(ResultTest, HasTheReportsNumbers) {
   const FinishedRun drive(false);
-  const v1::Result result = BuildResult(BuildReport(drive.state.record(), drive.Time().wall));
+  const v1::Result result = BuildResult(BuildReport(drive.state.record(), drive.Time()));
   EXPECT_EQ(result.steps(), 10);
   EXPECT_DOUBLE_EQ(result.loss(), 0.5);
   EXPECT_DOUBLE_EQ(result.accuracy(), 0.9);
@@ -163,7 +164,7 @@ TEST(ResultTest, WhatIsNotKnownIsAbsent) {
 
 TEST(ReportBuilderTest, DigestOfTheWholeJobIsNotAddedUp) {
   const FinishedRun drive(true);
-  const insight::Report report = BuildReport(drive.state.record(), drive.Time().wall);
+  const insight::Report report = BuildReport(drive.state.record(), drive.Time());
   EXPECT_EQ(report.samples_consumed, 100);
   EXPECT_EQ(report.stream_digest, "0000000000000001ffffffffffffffff");
 }
@@ -172,7 +173,7 @@ TEST(ReportBuilderTest, InputOnlyRunHasNoTrainingFigures) {
   FinishedRun drive(false);
   JobRecord record = drive.state.record();
   record.input_only = true;
-  const insight::Report report = BuildReport(record, drive.Time().wall);
+  const insight::Report report = BuildReport(record, drive.Time());
   EXPECT_EQ(report.samples_consumed, 250);
   EXPECT_TRUE(report.stream_digest.has_value());
   EXPECT_FALSE(report.loss || report.accuracy || report.phase_seconds || report.verdict ||
@@ -183,7 +184,7 @@ TEST(ReportBuilderTest, InputOnlyRunHasNoTrainingFigures) {
 TEST(ReportBuilderTest, NothingIsInventedForAJobThatNeverStarted) {
   Drive drive;
   drive.Apply(StopRequested{"Ctrl-C"});
-  const insight::Report report = BuildReport(drive.state.record(), drive.Time().wall);
+  const insight::Report report = BuildReport(drive.state.record(), drive.Time());
   EXPECT_EQ(report.state, "Stopped");
   EXPECT_EQ(report.message, "Ctrl-C");
   EXPECT_FALSE(report.steps || report.samples_consumed || report.stream_digest || report.loss ||
@@ -195,7 +196,7 @@ TEST(ReportBuilderTest, FailureIsTheMessage) {
   drive.JoinAll();
   drive.Apply(FailureReported{"big-0", "killed by signal 9"});
   drive.Pass(seconds(3));
-  const insight::Report report = BuildReport(drive.state.record(), drive.Time().wall);
+  const insight::Report report = BuildReport(drive.state.record(), drive.Time());
   EXPECT_EQ(report.state, "Failed");
   EXPECT_EQ(report.message, "big-0: killed by signal 9");
 }

@@ -47,9 +47,9 @@ TEST(StateAdmissionTest, ProcessOfAnotherVersionIsRefusedAndBothVersionsAreNamed
     EXPECT_EQ(refusals[0].stream, 10);
     EXPECT_FALSE(refusals[0].refused.superseded());
     const std::string& reason = refusals[0].refused.reason();
-    EXPECT_THAT(reason, HasSubstr(role + std::string("-0 runs version 9.8.7")));
-    EXPECT_THAT(reason, HasSubstr(std::string("the head ") + base::kVersion));
-    EXPECT_THAT(reason, HasSubstr("an image of the same version"));
+    EXPECT_THAT(reason, HasSubstr(role + std::string("-0 is of build 9.8.7 (protocol ")));
+    EXPECT_THAT(reason, HasSubstr(absl::StrCat("the head of build ", base::kVersion)));
+    EXPECT_THAT(reason, HasSubstr("an image of the same build"));
     const auto notes = Only<Note>(actions);
     ASSERT_THAT(notes, SizeIs(1));
     EXPECT_TRUE(notes[0].warning);
@@ -59,6 +59,41 @@ TEST(StateAdmissionTest, ProcessOfAnotherVersionIsRefusedAndBothVersionsAreNamed
   v1::Hello same = MakeHello("cpu", 0);
   same.set_version(base::kVersion);
   EXPECT_THAT(Only<Refuse>(drive.Hello(11, same)), IsEmpty());
+}
+
+// Two builds of one version once worked together, whatever had changed between them.
+TEST(StateAdmissionTest, ProcessOfAnotherProtocolIsRefusedAndBothBuildsAreNamed) {
+  Drive drive;
+  v1::Hello hello = MakeHello("cpu", 0);
+  hello.set_commit("0123456");
+  hello.set_protocol("1-00000000");
+  const auto refusals = Only<Refuse>(drive.Hello(10, hello));
+  ASSERT_THAT(refusals, SizeIs(1));
+  EXPECT_EQ(refusals[0].refused.reason(),
+            absl::StrCat("cpu-0 is of build ", base::kVersion,
+                         "+0123456 (protocol 1-00000000), the head of build ", base::FullVersion(),
+                         " (protocol ", handshake::Protocol(),
+                         "): give every role of the job an image of the same build"));
+}
+
+// Its Hello, field by field: a version, no commit, no protocol.
+TEST(StateAdmissionTest, AWorkerOfRelease010IsNotMixedWithThisHead) {
+  Drive drive;
+  v1::Hello hello;
+  hello.mutable_identity()->set_role("cpu");
+  hello.mutable_identity()->set_role_type("CPUWorker");
+  hello.mutable_identity()->set_incarnation(1'700'000'000'000'000'000);
+  hello.mutable_identity()->set_attempt(1);
+  hello.set_address("10.0.0.7:7080");
+  hello.set_node("node-1");
+  hello.set_version("0.1.0");
+  hello.set_pid(17);
+  const auto refusals = Only<Refuse>(drive.Hello(10, hello));
+  ASSERT_THAT(refusals, SizeIs(1));
+  EXPECT_THAT(refusals[0].refused.reason(),
+              HasSubstr("cpu-0 is of build 0.1.0 (tells no protocol), the head of build "));
+  EXPECT_FALSE(refusals[0].refused.superseded());
+  EXPECT_TRUE(drive.state.record().members.empty());
 }
 
 TEST(StateAdmissionTest, ProcessOfAnotherCommitJoinsWithAWarning) {

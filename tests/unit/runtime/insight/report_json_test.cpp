@@ -34,14 +34,14 @@ TEST(ReportJson, WritesEveryFieldInTheDocumentedOrder) {
   const Json json = Json::parse(ToJson(FullReport()));
   EXPECT_THAT(
       Keys(json),
-      ElementsAre("job", "state", "attempt", "generations", "epochs", "steps", "samplesConsumed",
-                  "duplicatesDropped", "ticketsReissued", "badSamples", "skippedSteps",
-                  "badSampleList", "streamDigest", "seed", "startupSeconds", "trainSeconds",
-                  "wallSeconds", "samplesPerSecond", "ceilingSamplesPerSecond", "ceilingSource",
-                  "dataWaitPercent", "phaseSeconds", "waitSeconds", "timeLines", "loss", "accuracy",
-                  "evaluations", "lossCurve", "workers", "cpuSecondsPerSample", "faults",
-                  "costDollars", "costPerMillionSamples", "verdict", "predictions", "placement",
-                  "checkpointURI", "config", "versions"));
+      ElementsAre("job", "state", "attempt", "attempts", "generations", "epochs", "steps",
+                  "samplesConsumed", "duplicatesDropped", "ticketsReissued", "badSamples",
+                  "skippedSteps", "badSampleList", "streamDigest", "seed", "startupSeconds",
+                  "trainSeconds", "wallSeconds", "samplesPerSecond", "ceilingSamplesPerSecond",
+                  "ceilingSource", "dataWaitPercent", "phaseSeconds", "waitSeconds", "timeLines",
+                  "loss", "accuracy", "evaluations", "lossCurve", "workers", "cpuSecondsPerSample",
+                  "faults", "costDollars", "costPerMillionSamples", "verdict", "predictions",
+                  "placement", "checkpointURI", "config", "versions"));
   EXPECT_THAT(Keys(json["phaseSeconds"]),
               ElementsAre("wait", "hostToDevice", "forward", "backward", "allReduce", "optimizer",
                           "checkpoint", "evaluation", "other"));
@@ -60,6 +60,7 @@ TEST(ReportJson, WritesEveryFieldInTheDocumentedOrder) {
   EXPECT_THAT(Keys(json["workers"][0]),
               ElementsAre("name", "role", "index", "node", "batches", "samples", "bytes",
                           "cpuSeconds", "peakRssBytes", "restarts"));
+  EXPECT_THAT(Keys(json["attempts"][0]), ElementsAre("attempt", "time", "seconds"));
   EXPECT_THAT(Keys(json["faults"][0]), ElementsAre("time", "what", "recoverySeconds"));
   EXPECT_THAT(Keys(json["badSampleList"][0]), ElementsAre("sampleId", "replacementId", "reason"));
 }
@@ -79,10 +80,10 @@ TEST(ReportJson, LeavesOutWhatDoesNotApply) {
   report.state = "Failed";
   report.message = "no worker";
   EXPECT_THAT(Keys(Json::parse(ToJson(report))),
-              ElementsAre("job", "state", "message", "attempt", "generations", "duplicatesDropped",
-                          "ticketsReissued", "badSamples", "skippedSteps", "badSampleList", "seed",
-                          "timeLines", "evaluations", "lossCurve", "workers", "faults",
-                          "predictions", "placement", "versions"));
+              ElementsAre("job", "state", "message", "attempt", "attempts", "generations",
+                          "duplicatesDropped", "ticketsReissued", "badSamples", "skippedSteps",
+                          "badSampleList", "seed", "timeLines", "evaluations", "lossCurve",
+                          "workers", "faults", "predictions", "placement", "versions"));
 }
 
 TEST(ReportJson, LeavesOutAMemberThatIsNotApplicable) {

@@ -9,6 +9,7 @@ Report FullReport() {
   report.job = "quickstart";
   report.state = "Succeeded";
   report.attempt = 1;
+  report.attempts = {{1, "2026-01-01T00:00:00.000Z", 31.0625, ""}};
   report.generations = 2;
   report.epochs = 4;
   report.steps = 6;

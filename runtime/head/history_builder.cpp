@@ -1,0 +1,84 @@
+#include "runtime/head/history_builder.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace hetero::head {
+namespace {
+
+int64_t UnixNs(base::WallTime time) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
+}
+
+void AddAttempts(const JobRecord& record, double age, v1::History& history) {
+  for (const Attempt& attempt : record.attempts) {
+    v1::AttemptHistory& entry = *history.add_attempts();
+    entry.set_number(attempt.number);
+    entry.set_begin(attempt.begin);
+    entry.set_end(&attempt == &record.attempts.back() ? age : attempt.end);
+    entry.set_cause(attempt.cause);
+  }
+  history.set_attempts_left_out_seconds(record.past.attempts_left_out_seconds);
+}
+
+void AddFaults(const JobRecord& record, v1::History& history) {
+  for (const Fault& fault : record.faults) {
+    v1::FaultHistory& entry = *history.add_faults();
+    entry.set_unix_ns(UnixNs(fault.time));
+    entry.set_member(fault.member);
+    entry.set_incarnation(fault.incarnation);
+    entry.set_what(fault.what);
+    entry.set_over(fault.over);
+    if (fault.recovery_seconds) entry.set_recovery_seconds(*fault.recovery_seconds);
+  }
+  history.set_faults_left_out(record.past.faults_left_out);
+}
+
+void AddMembers(const JobRecord& record, v1::History& history) {
+  for (const auto& [key, member] : record.members) {
+    v1::MemberHistory& entry = *history.add_members();
+    entry.set_role(key.role);
+    entry.set_index(key.index);
+    entry.set_local_rank(key.local_rank);
+    entry.set_incarnation(member.hello.identity().incarnation());
+    entry.set_attempt(member.hello.identity().attempt());
+    entry.set_left(member.finished && member.finished->ok());
+    entry.set_restarts(member.restarts);
+    entry.set_node(member.hello.node());
+    *entry.mutable_now() = member.counters;
+    *entry.mutable_earlier() = member.earlier;
+    if (!member.trainer()) continue;
+    *entry.mutable_rank_now() = ToHistory(TotalsOf(member.progress));
+    if (member.earlier_rank.train_seconds > 0) {
+      *entry.mutable_rank_earlier() = ToHistory(member.earlier_rank);
+    }
+  }
+  for (const auto& [key, member] : record.past.members) *history.add_members() = member;
+  for (const v1::RoleHistory& role : record.past.roles) *history.add_roles() = role;
+}
+
+}  // namespace
+
+v1::History BuildHistory(const JobRecord& record, const std::string& run, Moment now) {
+  v1::History history;
+  const double age = AgeAt(record, now.steady);
+  history.set_run(run);
+  history.set_elapsed_seconds(age);
+  history.set_generation(std::max(record.generation, record.past.generation));
+  if (record.startup_seconds) history.set_startup_seconds(*record.startup_seconds);
+  history.set_checkpoint_uri(record.checkpoint_uri);
+  history.set_ceiling_samples_per_second(JobProgress(record).ceiling_samples_per_second());
+  AddAttempts(record, age, history);
+  AddFaults(record, history);
+  AddMembers(record, history);
+  for (const v1::EvaluationResult& result : record.evaluations) {
+    *history.add_evaluations() = result;
+  }
+  for (const v1::LossPoint& point : WholeLossCurve(record)) *history.add_losses() = point;
+  for (const v1::BadSampleReport& sample : record.bad_samples.first()) {
+    *history.add_bad_samples() = sample;
+  }
+  return history;
+}
+
+}  // namespace hetero::head
