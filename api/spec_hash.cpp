@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::string_view kScheme = "1-";
+constexpr char kScheme[] = "1-";
 
 // The value without all that is as it was initialised; null: nothing is left.
 template <typename T>

@@ -21,7 +21,7 @@ using Certificate = std::unique_ptr<X509, decltype(&X509_free)>;
 using Key = std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)>;
 using Memory = std::unique_ptr<BIO, decltype(&BIO_free)>;
 
-constexpr std::chrono::hours kBackdated{1};  // the nodes' clocks may run behind
+constexpr std::chrono::hours kBackdated{1};             // the nodes' clocks may run behind
 constexpr std::chrono::hours kOperatorValid{365 * 24};  // renewed in time
 // A job's authority cannot sign again, and heads take the operator's for as long as they run.
 constexpr std::chrono::hours kLongValid{10 * 365 * 24};
@@ -205,7 +205,8 @@ absl::StatusOr<JobTrust> IssueJobTrust(const std::string& job_uid, base::WallTim
   for (const auto& [role_type, leaf] : {std::pair{api::kHeadType, &trust.head},
                                         {api::kCpuWorkerType, &trust.cpu_worker},
                                         {api::kGpuWorkerType, &trust.gpu_worker}}) {
-    HETERO_ASSIGN_OR_RETURN(*leaf, authority.Issue(role_type, RoleUri(job_uid, role_type), kLongValid));
+    HETERO_ASSIGN_OR_RETURN(*leaf,
+                            authority.Issue(role_type, RoleUri(job_uid, role_type), kLongValid));
   }
   return trust;
 }
@@ -218,7 +219,8 @@ absl::StatusOr<OperatorIdentity> IdentityOf(const Authority& authority, base::Wa
   OperatorIdentity identity;
   HETERO_ASSIGN_OR_RETURN(identity.ca_pem, authority.pem());
   HETERO_ASSIGN_OR_RETURN(identity.ca_key_pem, authority.key_pem());
-  HETERO_ASSIGN_OR_RETURN(identity.leaf, authority.Issue(kOperatorName, kOperatorUri, kOperatorValid));
+  HETERO_ASSIGN_OR_RETURN(identity.leaf,
+                          authority.Issue(kOperatorName, kOperatorUri, kOperatorValid));
   identity.expires = now - kBackdated + kOperatorValid;
   return identity;
 }

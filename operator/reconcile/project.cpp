@@ -1,5 +1,6 @@
 #include "operator/reconcile/project.h"
 
+#include <map>
 #include <string>
 #include <utility>
 
@@ -29,6 +30,14 @@ bool SameSpec(const json& metadata, const std::shared_ptr<const plan::ObservedJo
          previous->generation != 0 && previous->job.metadata.uid == TextOf(metadata, "uid");
 }
 
+std::map<std::string, std::string> Labels(const json& metadata) {
+  std::map<std::string, std::string> labels;
+  for (const auto& [name, value] : base::ObjectOf(metadata, "labels").items()) {
+    if (value.is_string()) labels[name] = value.get<std::string>();
+  }
+  return labels;
+}
+
 api::JobStatus ReadStatus(const json& object, const std::string& job) {
   const json& status = FieldOf(object, "status");
   if (status.is_null()) return {};
@@ -50,6 +59,7 @@ std::shared_ptr<const plan::ObservedJob> ProjectJob(
     observed->errors = previous->errors;
     observed->unknown_fields = previous->unknown_fields;
     observed->pods_known = previous->pods_known;
+    observed->job.metadata.labels = Labels(metadata);  // they have no part in the generation
   } else {
     ParseSpec(object, *observed);
   }

@@ -30,6 +30,13 @@ T Number(const std::string& text) {
   return value;
 }
 
+std::string OwnerOf(const json& object) {
+  for (const json& owner : base::ListOf(At(object, {"metadata"}), "ownerReferences")) {
+    if (base::IsTrue(owner, "controller")) return base::TextOf(owner, "uid");
+  }
+  return "";
+}
+
 }  // namespace
 
 std::shared_ptr<const JobView> ViewJob(const json& object) {
@@ -64,6 +71,7 @@ std::shared_ptr<const PodView> ViewPod(const json& object) {
   view->incarnation =
       Number<int64_t>(Text(object, {"metadata", "annotations", api::kIncarnationAnnotation}));
   if (view->job_uid.empty() || view->role.empty()) return nullptr;
+  if (OwnerOf(object) != view->job_uid) return nullptr;  // only says that it is the job's
   const json& containers = At(object, {"status", "containerStatuses"});
   if (!containers.is_array()) return view;
   for (const json& container : containers) {
@@ -76,9 +84,10 @@ std::shared_ptr<const PodView> ViewPod(const json& object) {
 }
 
 std::shared_ptr<const ServiceView> ViewService(const json& object) {
+  const std::string owner = OwnerOf(object);
+  if (owner.empty()) return nullptr;
   return std::make_shared<ServiceView>(
-      ServiceView{.job_uid = Text(object, {"metadata", "labels", api::kJobUidLabel}),
-                  .cluster_ip = Text(object, {"spec", "clusterIP"})});
+      ServiceView{.job_uid = owner, .cluster_ip = Text(object, {"spec", "clusterIP"})});
 }
 
 std::string SecretValue(const json& secret, const std::string& key) {

@@ -1,6 +1,5 @@
 #include <gtest/gtest.h>
 
-#include "api/job_resource.h"
 #include "api/labels.h"
 #include "tests/integration/operator/restart_fixture.h"
 
@@ -10,31 +9,23 @@ namespace {
 
 class Ownership : public Restart {
  protected:
-  // Labels of a real child of the job, and its owner when `owned`.
+  // With the labels of a real child of the job.
   static json ForgedMetadata(const JobUnderTest& job, const std::string& name,
-                             const std::string& role, const std::string& attempt, bool owned) {
-    json metadata = {{"name", name},
-                     {"labels",
-                      {{api::kManagedByLabel, api::kManagedByValue},
-                       {api::kJobNameLabel, job.name()},
-                       {api::kJobUidLabel, job.uid()},
-                       {api::kRoleLabel, role},
-                       {api::kReplicaIndexLabel, "0"},
-                       {api::kAttemptLabel, attempt}}}};
-    if (owned) {
-      metadata["ownerReferences"] = json::array({{{"apiVersion", api::kApiVersion},
-                                                  {"kind", api::kKind},
-                                                  {"name", job.name()},
-                                                  {"uid", job.uid()},
-                                                  {"controller", true}}});
-    }
-    return metadata;
+                             const std::string& role, const std::string& attempt) {
+    return {{"name", name},
+            {"labels",
+             {{api::kManagedByLabel, api::kManagedByValue},
+              {api::kJobNameLabel, job.name()},
+              {api::kJobUidLabel, job.uid()},
+              {api::kRoleLabel, role},
+              {api::kReplicaIndexLabel, "0"},
+              {api::kAttemptLabel, attempt}}}};
   }
   void ForgePod(const JobUnderTest& job, const std::string& name_space, const std::string& name,
-                const std::string& attempt, bool owned) {
+                const std::string& attempt) {
     const json pod = {{"apiVersion", "v1"},
                       {"kind", "Pod"},
-                      {"metadata", ForgedMetadata(job, name, "gpu", attempt, owned)},
+                      {"metadata", ForgedMetadata(job, name, "gpu", attempt)},
                       {"spec", {{"containers", {{{"name", "runtime"}, {"image", "any"}}}}}}};
     plane_.MustKubectl({"create", "-n", name_space, "-f", "-"}, pod.dump());
   }
@@ -48,16 +39,14 @@ TEST_F(Ownership, NobodyOfAnotherNamespaceTouchesAJob) {
   const auto before = Uids(job);
   const json address = job.Status()["headAddress"];
 
-  ForgePod(job, others.name(), "prey-gpu-0", "999", /*owned=*/false);
-  ForgePod(job, others.name(), "prey-gpu-1", "2147483647", /*owned=*/false);
-  ForgePod(job, others.name(), "prey-cpu-0", "-5", /*owned=*/false);
-  ForgePod(job, others.name(), "prey-cpu-1", "999", /*owned=*/true);
-  ForgePod(job, victims.name(), "stranger", "999", /*owned=*/false);
-  const json service = {
-      {"apiVersion", "v1"},
-      {"kind", "Service"},
-      {"metadata", ForgedMetadata(job, "prey-head", "head", "1", /*owned=*/false)},
-      {"spec", {{"ports", {{{"port", 7070}}}}}}};
+  ForgePod(job, others.name(), "prey-gpu-0", "999");
+  ForgePod(job, others.name(), "prey-gpu-1", "2147483647");
+  ForgePod(job, others.name(), "prey-cpu-0", "0");  // the server takes no "-5"
+  ForgePod(job, victims.name(), "stranger", "999");
+  const json service = {{"apiVersion", "v1"},
+                        {"kind", "Service"},
+                        {"metadata", ForgedMetadata(job, "prey-head", "head", "1")},
+                        {"spec", {{"ports", {{{"port", 7070}}}}}}};
   plane_.MustKubectl({"create", "-n", others.name(), "-f", "-"}, service.dump());
 
   // A pass over the job after all of that.
@@ -76,8 +65,7 @@ TEST_F(Ownership, NobodyOfAnotherNamespaceTouchesAJob) {
   WaitFor(
       "the second attempt runs", [&] { return job.Status()["attempt"] == 2 && job.Is("Running"); },
       seconds(60), [&] { return job.Describe(); });
-  // The garbage collector takes the one that names an owner in another namespace.
-  EXPECT_GE(plane_.Objects(kube::kPods, others.name()).size(), 3u) << "what is theirs stays";
+  EXPECT_EQ(plane_.Objects(kube::kPods, others.name()).size(), 3u) << "what is theirs stays";
 }
 
 }  // namespace

@@ -97,7 +97,8 @@ TEST(CertificatesTest, EveryLeafIsGoodForBothSidesOfAConnection) {
   }
 }
 
-// The authority's key is gone, so a job that runs for longer than its leaves could never get others.
+// The authority's key is gone, so a job that runs for longer than its leaves could never get
+// others.
 TEST(CertificatesTest, AJobThatRunsForLongerThanAYearKeepsItsTrust) {
   const base::WallTime now = Now();
   const absl::StatusOr<JobTrust> trust = IssueJobTrust(kUid, now);

@@ -261,6 +261,26 @@ TEST(ProjectJobTest, ASpecOfTheSameGenerationIsNotParsedAgain) {
   EXPECT_FALSE(ProjectJob(object, second)->errors.empty());
 }
 
+// Labels change without a new generation: a queue's is looked for when a job is resumed.
+TEST(ProjectJobTest, LabelsAreThoseOfNow) {
+  json object = json::parse(kJob);
+  object["metadata"]["labels"] = {{"a", "b"}};
+  const auto first = ProjectJob(object, nullptr);
+  EXPECT_EQ(first->job.metadata.labels.at("a"), "b");
+  object["metadata"]["labels"] = {{"c", "d"}, {"e", 7}};
+  const auto second = ProjectJob(object, first);
+  EXPECT_EQ(second->job.metadata.labels, (std::map<std::string, std::string>{{"c", "d"}}));
+}
+
+TEST(ProjectJobTest, FieldsOfANewerDefinitionAreNoErrors) {
+  json object = json::parse(kJob);
+  object["spec"]["training"]["ema"] = 0.5;
+  const auto job = ProjectJob(object, nullptr);
+  EXPECT_TRUE(job->errors.empty()) << api::FormatErrors(job->errors);
+  EXPECT_EQ(job->unknown_fields, std::vector<std::string>{"spec.training.ema"});
+  EXPECT_EQ(ProjectJob(object, job)->unknown_fields, job->unknown_fields);
+}
+
 TEST(ProjectJobTest, AWrongSpecStillHasANameAndErrors) {
   json object = json::parse(kJob);
   object["spec"]["training"]["maxSteps"] = -1;

@@ -360,7 +360,8 @@ TEST(ReconcilerTest, AJobThatIsGoneIsForgotten) {
   EXPECT_FALSE(cluster.heads.followed.contains("team/vit"));
 }
 
-// Velero leaves the status out unless it is told otherwise (docs/kubernetes.md, Backup and restore).
+// Velero leaves the status out unless it is told otherwise (docs/kubernetes.md, Backup and
+// restore).
 TEST(ReconcilerTest, AFinishedJobThatIsRestoredWithoutItsStatusBeginsAnew) {
   FakeCluster cluster;
   const std::string uid = cluster.CreateJob("vit");
