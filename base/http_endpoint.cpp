@@ -53,21 +53,21 @@ class Exchange : public httplib::Stream {
   std::string answer_;
 };
 
-// httplib's reading of requests and writing of answers, without its sockets and threads: it has a
-// thread wait for each caller, for as long as that one sends a byte every few seconds.
-class Requests : public httplib::Server {
- public:
-  std::string Answer(const std::string& request) {
-    Exchange exchange(request);
-    bool closed = false;
-    process_request(exchange, /*close_connection=*/true, closed, nullptr);
-    return exchange.TakeAnswer();
-  }
-};
-
 }  // namespace
 
 struct HttpEndpoint::Impl {
+  // httplib's reading of requests and writing of answers, without its sockets and threads: it has a
+  // thread wait for each caller, for as long as that one sends a byte every few seconds.
+  class Requests : public httplib::Server {
+   public:
+    std::string Answer(const std::string& request) {
+      Exchange exchange(request);
+      bool closed = false;
+      process_request(exchange, /*close_connection=*/true, closed, nullptr);
+      return exchange.TakeAnswer();
+    }
+  };
+
   explicit Impl(HttpLimits given) : limits(given) {}
 
   absl::Status Ready() {

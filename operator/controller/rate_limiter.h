@@ -9,12 +9,11 @@
 namespace hetero::controller {
 
 // How long a failed key waits: the larger of its own exponential delay and an overall token bucket
-// (client-go's default controller limiter, but for the longest delay: its 1000 s would leave a job
-// idle for a quarter of an hour after an outage of seconds; and the bucket's debt has a floor, for
-// it
-is everybody's: one failure must not wait minutes for thousands of others). Pure arithmetic over the times given;
-    // not thread-safe.
-    class RateLimiter {
+// (client-go's default controller limiter, but for the longest delays: its 1000 s would leave a job
+// idle for a quarter of an hour after an outage of seconds, and the bucket's debt has a floor, for
+// it is everybody's: one failure must not wait minutes for thousands of others). Pure arithmetic
+// over the times given; not thread-safe.
+class RateLimiter {
  public:
   struct Options {
     base::Duration first = std::chrono::milliseconds(5);

@@ -208,8 +208,12 @@ absl::StatusOr<ObjectList> Client::List(const Resource& resource, const std::str
       .Add("continue", options.continue_token);
   const Request request{.path = ResourcePath(resource, name_space) + query.text()};
   const base::EitherStop ends(until_, stop);
-  HETERO_ASSIGN_OR_RETURN(json page, impl_->CallForObject(request, ends.token()));
+  HETERO_ASSIGN_OR_RETURN(Response response, impl_->Call(request, ends.token()));
+  HETERO_ASSIGN_OR_RETURN(json page, ParseObject(request, response));
   ObjectList list;
+  list.bytes = response.body.size();
+  response.body =
+      std::string();  // as large as the page: it is not to wait until that has been used
   if (const auto metadata = page.find("metadata"); metadata != page.end()) {
     list.resource_version = base::TextOf(*metadata, "resourceVersion");
     list.continue_token = base::TextOf(*metadata, "continue");

@@ -47,6 +47,7 @@ struct ObjectList {
   std::vector<nlohmann::json> items;
   std::string resource_version;
   std::string continue_token;  // empty: this was the last page
+  size_t bytes = 0;            // of the reply
 };
 
 struct WatchOptions {

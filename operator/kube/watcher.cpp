@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <climits>
 #include <utility>
 #include <variant>
 
@@ -15,6 +16,13 @@ constexpr base::Backoff::Options kBackoff = {.initial = std::chrono::millisecond
                                              .max = std::chrono::seconds(30),
                                              .multiplier = 2,
                                              .jitter = 0.5};
+
+// A page as JSON takes five to ten times its bytes for a moment, and several kinds may be listed at
+// once.
+constexpr size_t kPageBytes = size_t{2} << 20;
+constexpr int kFirstPage = 10;  // of objects of unknown size: one may have a megabyte and a half
+constexpr int kFewest = 10;
+constexpr int kGrowth = 4;
 
 std::string VersionOf(const nlohmann::json& object) {
   return base::TextOf(base::FieldOf(object, "metadata"), "resourceVersion");
@@ -68,7 +76,8 @@ Watcher::Watcher(Client& client, base::Clock& clock, metrics::Registry& registry
                                    LabelsOf(options_))),
       short_watches_(registry.GetCounter("reflector_short_watches_total",
                                          "Watches that ended within a second.",
-                                         LabelsOf(options_))) {}
+                                         LabelsOf(options_))),
+      page_limit_(std::min(kFirstPage, options_.page_size)) {}
 
 void Watcher::Run(std::stop_token stop) {
   state_ = {};
@@ -122,7 +131,7 @@ WatchInput Watcher::FetchPage(std::stop_token stop) {
       client_.List(options_.resource, options_.name_space,
                    {.label_selector = options_.label_selector,
                     .field_selector = options_.field_selector,
-                    .limit = options_.page_size,
+                    .limit = page_limit_,
                     .continue_token = phase == nullptr ? "" : phase->continue_token},
                    stop);
   if (page.ok() && page->resource_version.empty()) {
@@ -134,8 +143,18 @@ WatchInput Watcher::FetchPage(std::stop_token stop) {
   }
   Reached();
   page_ = *std::move(page);
+  ChoosePageLimit();
   return PageArrived{.resource_version = page_.resource_version,
                      .continue_token = page_.continue_token};
+}
+
+// As many as make up a page of kPageBytes, if they are like those that have just come.
+void Watcher::ChoosePageLimit() {
+  if (page_.items.empty()) return;
+  const size_t of_one = std::max<size_t>(page_.bytes / page_.items.size(), 1);
+  const int fitting = static_cast<int>(std::min<size_t>(kPageBytes / of_one, INT_MAX));
+  const int grown = std::min(fitting, page_limit_ * kGrowth);
+  page_limit_ = std::min(std::max(grown, kFewest), options_.page_size);
 }
 
 void Watcher::ApplyPage() {

@@ -32,7 +32,7 @@ class Watcher {
     std::string name_space;  // empty: all
     std::string label_selector;
     std::string field_selector;
-    int page_size = 500;
+    int page_size = 500;  // at most: fewer of larger objects
     // Asked of the server, shortened by up to half so that watches do not all end together.
     base::Duration watch_timeout = std::chrono::seconds(290);
     // A watch that brings nothing for longer, not even a bookmark, is opened anew: its server may
@@ -56,6 +56,7 @@ class Watcher {
   WatchInput CarryOut(const std::vector<WatchAction>& actions, std::stop_token stop);
   WatchInput FetchPage(std::stop_token stop);
   WatchInput OpenWatch(std::stop_token stop);
+  void ChoosePageLimit();
   void OnWatchEvent(std::string_view type, nlohmann::json object);
   void ApplyPage();
   void Wait(std::stop_token stop);
@@ -74,6 +75,7 @@ class Watcher {
 
   WatchState state_;
   ObjectList page_;             // just fetched
+  int page_limit_;              // of the next one
   int64_t listed_ = 0;          // objects of the list so far
   bool heard_ = false;          // the running watch has delivered something
   absl::Status error_;          // why the next wait; OK: the server keeps closing the watch

@@ -41,7 +41,8 @@ class WatcherTest : public ::testing::Test {
     transport_.AlwaysStream(
         [=](const Request&, const Transport::OnLine&, std::stop_token) { return stop_here(); });
     Watcher watcher(
-        client_, clock_, registry_, {.resource = kPods, .label_selector = "app=x", .page_size = 2},
+        client_, clock_, registry_,
+        {.resource = kPods, .label_selector = "app=x", .page_size = page_size_},
         {.list_begins = [this] { heard_.push_back("begin"); },
          .apply = [this](nlohmann::json o) { heard_.push_back("+" + ObjectKey::Of(o).name); },
          .remove = [this](nlohmann::json o) { heard_.push_back("-" + ObjectKey::Of(o).name); },
@@ -69,6 +70,7 @@ class WatcherTest : public ::testing::Test {
   FakeTransport transport_;
   Client client_{transport_, clock_, registry_, {.qps = 0}};
   std::stop_source stop_;
+  int page_size_ = 2;
   std::vector<std::string> heard_;
   std::vector<std::string> paths_;
 };
@@ -87,6 +89,27 @@ TEST_F(WatcherTest, ListsInPagesThenWatchesFromTheListsVersion) {
   EXPECT_THAT(paths_[2], HasSubstr("allowWatchBookmarks=true"));
   EXPECT_THAT(paths_[3], HasSubstr("resourceVersion=20&"));
   EXPECT_THAT(clock_.sleeps(), ElementsAre());
+}
+
+// Five hundred jobs with their templates at once were more than the operator's memory.
+TEST_F(WatcherTest, PagesAreAsLargeAsTheirObjectsAllow) {
+  page_size_ = 500;
+  const auto page = [](int count, size_t bytes, const std::string& next) {
+    nlohmann::json pod = Pod("a", "3");
+    pod["spec"] = std::string(bytes, 'x');
+    return Page(std::vector<nlohmann::json>(static_cast<size_t>(count), pod), "7", next);
+  };
+  for (int i = 0; i < 4; ++i) transport_.Then(page(10, 100, "next"));
+  transport_.Then(page(10, 20'000, "next"));
+  transport_.Then(page(10, 1'000'000, "next"));
+  transport_.Then(page(10, 100, ""));
+  Run();
+  std::vector<std::string> limits;
+  for (const std::string& path : paths_) {
+    const size_t at = path.find("limit=");
+    if (at != std::string::npos) limits.push_back(path.substr(at + 6, path.find('&', at) - at - 6));
+  }
+  EXPECT_THAT(limits, ElementsAre("10", "40", "160", "500", "500", "104", "10"));
 }
 
 TEST_F(WatcherTest, ExpiredContinueTokenStartsOver) {
