@@ -76,7 +76,13 @@ class LeaveTest : public ::testing::Test {
     }
   }
 
-  HurriedClock clock_;
+  // Never destroyed: threads that gave up forming a group go on using it.
+  static HurriedClock& TheClock() {
+    static HurriedClock& clock = *new HurriedClock();
+    return clock;
+  }
+
+  HurriedClock& clock_ = TheClock();
   std::atomic<int> asked_ = 0;
 };
 
