@@ -22,7 +22,7 @@ v1::JobStatus Ended(v1::JobStatus::State state) {
 }
 
 TEST(TerminationMessageTest, TheOperatorReadsWhatTheHeadWrote) {
-  const std::string path = std::filesystem::path(testing::TempDir()) / "termination_message_test";
+  const std::string path = std::filesystem::path(::testing::TempDir()) / "termination_message_test";
   std::ofstream(path) << std::string(5000, 'x') << " of an earlier message";
   const std::optional<api::Verdict> verdict = VerdictOf(Ended(v1::JobStatus::SUCCEEDED), "vit");
   ASSERT_TRUE(verdict.has_value());
