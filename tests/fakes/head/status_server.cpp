@@ -22,15 +22,20 @@ class StatusService : public v1::Status::CallbackService {
   grpc::ServerWriteReactor<v1::JobStatus>* Watch(grpc::CallbackServerContext*,
                                                  const v1::WatchRequest*) override;
   // As a head whose ranks all leave their last word at once.
-  grpc::ServerUnaryReactor* Stop(grpc::CallbackServerContext* context, const v1::StopRequest*,
-                                 v1::StopReply*) override {
-    v1::JobStatus stopped;
+  grpc::ServerUnaryReactor* Stop(grpc::CallbackServerContext* context,
+                                 const v1::StopRequest* request, v1::StopReply*) override {
+    v1::JobStatus ended;
     {
       const base::MutexLock lock(mutex_);
-      if (now_) stopped = *now_;
+      if (now_) ended = *now_;
     }
-    stopped.set_state(v1::JobStatus::STOPPED);
-    Publish(stopped, /*last=*/true);
+    ended.set_state(v1::JobStatus::STOPPED);
+    if (!request->failure().empty()) {
+      ended.set_state(v1::JobStatus::FAILED);
+      ended.mutable_first_failure()->set_message(request->failure() + ": " + request->reason());
+      ended.mutable_result()->set_steps(ended.progress().step());
+    }
+    Publish(ended, /*last=*/true);
     const base::MutexLock lock(mutex_);
     stopped_ = true;
     return Answer(context);

@@ -151,9 +151,13 @@ TEST(ReconcilerTest, TooManyFailuresEndTheJob) {
     ASSERT_TRUE(cluster.Settle("vit"));
     cluster.RunPods();
   }
+  EXPECT_EQ(ReasonOf(cluster.Status("vit"), ConditionType::kFailed), "MaxRestartsExceeded");
+  // The head, which is not heard, has its grace for the report.
+  EXPECT_FALSE(cluster.Pod("vit-head-0").deletion_time.has_value());
+  cluster.clock.Advance(cluster.settings.last_report_grace);
+  ASSERT_TRUE(cluster.Settle("vit"));
   cluster.FinishTerminating();
   ASSERT_TRUE(cluster.Settle("vit"));
-  EXPECT_EQ(ReasonOf(cluster.Status("vit"), ConditionType::kFailed), "MaxRestartsExceeded");
   EXPECT_THAT(cluster.api.Objects("pods"), SizeIs(0));
 }
 

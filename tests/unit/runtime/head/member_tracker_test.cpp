@@ -105,11 +105,15 @@ TEST_F(MemberTrackerTest, ALostRankOfAnInputOnlyJobFailsIt) {
   EXPECT_EQ(record_.first_failure->member(), "big-0");
 }
 
-TEST_F(MemberTrackerTest, RanksAreFoundByNameBeforeTheyHaveJoined) {
-  ASSERT_NE(members_.RankNamed("gpu-0.1"), nullptr);
-  EXPECT_EQ(members_.RankNamed("gpu-0.1")->rank, 1);
-  EXPECT_EQ(members_.RankNamed("gpu-0.2"), nullptr);
-  EXPECT_EQ(members_.RankNamed("cpu-0"), nullptr);
+TEST_F(MemberTrackerTest, MembersAreFoundByNameBeforeTheyHaveJoined) {
+  const auto place = [&](const char* name) { return members_.PlaceOf(name, 1, At(seconds(0))); };
+  ASSERT_NE(place("gpu-0.1"), nullptr);
+  EXPECT_EQ(place("gpu-0.1")->rank, 1);
+  EXPECT_EQ(place("gpu-0.1")->name, "gpu-0.1");
+  ASSERT_NE(place("cpu-0"), nullptr);
+  EXPECT_FALSE(place("cpu-0")->trainer());
+  EXPECT_EQ(place("gpu-0.2"), nullptr);
+  EXPECT_EQ(place("cook-0"), nullptr);
 }
 
 }  // namespace
