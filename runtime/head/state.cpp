@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "api/role_type.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "runtime/handshake/build.h"
 #include "runtime/head/fault_log.h"
@@ -77,7 +78,7 @@ std::vector<Action> State::Apply(const Event& event, Moment now) {
 }
 
 void State::On(const HelloReceived& event) {
-  if (HearsOfSuccessor(event.hello)) {
+  if (HearsOfSuccessor(event)) {
     superseded_ = true;
     outbox_.AddNote(
         true, absl::StrCat("a newer head has taken over, says ", event.hello.identity().role(), "-",
@@ -90,12 +91,15 @@ void State::On(const HelloReceived& event) {
 }
 
 // Ranks alone are believed: what a CPU worker reads comes from outside, and one that was taken over
-// must not end heads.
-bool State::HearsOfSuccessor(const v1::Hello& hello) const {
+// must not end heads: its certificate is not one of a rank.
+bool State::HearsOfSuccessor(const HelloReceived& event) const {
+  const v1::Hello& hello = event.hello;
   if (ended() || options_.incarnation == 0) return false;
   if (hello.head_incarnation() <= options_.incarnation) return false;
   const absl::StatusOr<const RolePlan::Role*> role = plan_.Find(hello.identity());
-  return role.ok() && (*role)->trainer;
+  return role.ok() && (*role)->trainer &&
+         options_.peers.Check(event.certified_as, api::kGpuWorkerType, "to tell of another head")
+             .ok();
 }
 
 // The first message of a stream is always Welcome; what else the member has missed follows.

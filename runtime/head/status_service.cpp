@@ -72,7 +72,8 @@ grpc::Status StatusService::Watch(grpc::ServerContext* context, const v1::WatchR
     if (clock_.Now() - written >= kLongestSilence) {
       written = clock_.Now();
       lock.Unlock();
-      v1::JobStatus status = WithNewHistory(current_(), history);
+      v1::JobStatus status = current_();
+      status.clear_history();  // a new one comes with the next status that is not passed over
       status.set_unchanged(true);
       if (!writer->Write(status)) return grpc::Status::OK;
       lock.Lock();
