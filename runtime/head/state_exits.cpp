@@ -67,8 +67,7 @@ void State::TakeFaultOfUnmet(const ProcessEnded& event) {
   const size_t fault =
       OpenFault(event.member, event.incarnation,
                 absl::StrCat(event.member, " was lost: ", event.message), now_, record_);
-  if (newer != nullptr)
-    CloseFault(fault, "replaced by a new process", /*over=*/true, now_, record_);
+  if (newer != nullptr) CloseFault(fault, kReplaced, /*over=*/true, now_, record_);
 }
 
 }  // namespace hetero::head
