@@ -1,6 +1,5 @@
 #include "operator/plan/stop_first.h"
 
-#include "operator/plan/conditions.h"
 #include "operator/plan/follow.h"
 
 namespace hetero::plan {
@@ -21,7 +20,7 @@ bool MayTrain(const Pass& pass) {
 }  // namespace
 
 void AskHeadToStop(Pass& pass) {
-  if (!WasTrue(pass, api::ConditionType::kRunning) || !MayTrain(pass)) return;
+  if (!MayTrain(pass)) return;
   FollowHead(pass);
   pass.AddStage({StopHead{.reason = "the job is suspended"}});
 }

@@ -62,8 +62,8 @@ grpc::Status StatusService::Watch(grpc::ServerContext* context, const v1::WatchR
       const v1::JobStatus status = WithNewHistory(published_, history);
       const bool last = last_;
       lock.Unlock();
-      const bool written = writer->Write(status);
-      if (last || !written) return grpc::Status::OK;
+      const bool heard = writer->Write(status);
+      if (last || !heard) return grpc::Status::OK;
       lock.Lock();
       continue;
     }
@@ -73,7 +73,7 @@ grpc::Status StatusService::Watch(grpc::ServerContext* context, const v1::WatchR
       written = clock_.Now();
       lock.Unlock();
       v1::JobStatus status = current_();
-      status.clear_history();  // a new one comes with the next status that is not passed over
+      status.clear_history();  // readers take nothing new from an unchanged status
       status.set_unchanged(true);
       if (!writer->Write(status)) return grpc::Status::OK;
       lock.Lock();

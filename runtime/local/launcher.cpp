@@ -203,7 +203,7 @@ Outcome Launcher::Conclude() {
   if (failure && outcome != Outcome::kSucceeded) {
     const bool told = head && head->signal == 0 && head->code == kFailedExit;
     outcome = Outcome::kFailed;
-    if (!told) WriteFallbackReport("Failed", failure->message);
+    if (!told) WriteFallbackReport(v1::JobStatus::FAILED, failure->message);
   }
   // A head that succeeded and wrote none has said why, and there is no better one to write.
   if (outcome != Outcome::kSucceeded &&

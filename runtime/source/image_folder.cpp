@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 
 // Of one picture file. Pictures of the most pixels that are decoded (pipeline/image.h) fit where
 // they are compressed at all.
-constexpr int64_t kMaxFileBytes = int64_t{256} << 20;
+constexpr int64_t kMaxPictureBytes = int64_t{256} << 20;
 
 struct PictureFile {
   std::string folder;  // relative to the root
@@ -147,7 +147,7 @@ class ImageFolder : public Dataset {
           absl::StrCat(root_, ": sample ", id, ": ids end at ", size() - 1));
     }
     const std::string path = Describe(id);
-    HETERO_RETURN_IF_ERROR(ReadFile(path, kMaxFileBytes, &sample->bytes));
+    HETERO_RETURN_IF_ERROR(ReadFile(path, kMaxPictureBytes, &sample->bytes));
     const std::vector<uint8_t>& bytes = sample->bytes;
     if (bytes.size() >= 2 && bytes[0] == 0xff && bytes[1] == 0xd8) {
       sample->encoding = Encoding::kJpeg;

@@ -21,21 +21,20 @@ class StatusService : public v1::Status::CallbackService {
 
   grpc::ServerWriteReactor<v1::JobStatus>* Watch(grpc::CallbackServerContext*,
                                                  const v1::WatchRequest*) override;
-  // As a head whose ranks all leave their last word at once.
+  // As a head whose ranks all leave their last word at once: stopped, or failed when it is told so.
   grpc::ServerUnaryReactor* Stop(grpc::CallbackServerContext* context,
                                  const v1::StopRequest* request, v1::StopReply*) override {
-    v1::JobStatus ended;
+    if (!request->failure().empty()) {
+      Fail(*request);
+      return Answer(context);
+    }
+    v1::JobStatus stopped;
     {
       const base::MutexLock lock(mutex_);
-      if (now_) ended = *now_;
+      if (now_) stopped = *now_;
     }
-    ended.set_state(v1::JobStatus::STOPPED);
-    if (!request->failure().empty()) {
-      ended.set_state(v1::JobStatus::FAILED);
-      ended.mutable_first_failure()->set_message(request->failure() + ": " + request->reason());
-      ended.mutable_result()->set_steps(ended.progress().step());
-    }
-    Publish(ended, /*last=*/true);
+    stopped.set_state(v1::JobStatus::STOPPED);
+    Publish(stopped, /*last=*/true);
     const base::MutexLock lock(mutex_);
     stopped_ = true;
     return Answer(context);
@@ -58,6 +57,17 @@ class StatusService : public v1::Status::CallbackService {
   }
 
  private:
+  void Fail(const v1::StopRequest& request) {
+    v1::JobStatus status;
+    {
+      const base::MutexLock lock(mutex_);
+      if (now_) status = *now_;
+    }
+    status.set_state(v1::JobStatus::FAILED);
+    status.mutable_first_failure()->set_message(request.failure() + ": " + request.reason());
+    status.mutable_result()->set_steps(status.progress().step());
+    Publish(status, /*last=*/true);
+  }
   static grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context) {
     grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
     reactor->Finish(grpc::Status::OK);

@@ -59,7 +59,7 @@ TEST(FrozenHead, InTheMiddleItIsReplacedAndNoStepIsLost) {
 // The trainers are done and the head has heard of none of their last words: the job waited for
 // ever.
 TEST(FrozenHead, AfterTheLastStepItIsReplacedAndTheResultIsThere) {
-  LocalRun run(SmallJobYaml(), Job({"runPolicy.memberTimeoutSeconds=20"}));
+  LocalRun run(SmallJobYaml(), Job({"runPolicy.memberTimeoutSeconds=40"}));
   ASSERT_TRUE(WaitForFirstStep(run, "gpu-0"));
   Freeze(run);
   for (const char* name : kTrainers) {

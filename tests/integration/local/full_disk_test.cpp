@@ -61,8 +61,9 @@ TEST(FullDisk, CheckpointsThatFindNoRoomCostNothingElse) {
   EXPECT_TRUE(report.contains("checkpointURI")) << "an older one stays";
 }
 
-// The launcher's console is all that can say it, and the next run goes on from what is good.
-TEST(FullDisk, AnOutputFolderThatFillsUpCostsTheReportAlone) {
+// Weights that are not there are no success. The console is all that can say it, and the next run
+// goes on from what is good.
+TEST(FullDisk, AnOutputFolderThatFillsUpIsSaidAndTheNextRunGoesOn) {
   const SmallDisk disk;
   if (!disk.mounted()) GTEST_SKIP() << "NOT RUN: mounting a small file system needs root";
   TemporaryFolder folder;
@@ -78,9 +79,10 @@ TEST(FullDisk, AnOutputFolderThatFillsUpCostsTheReportAlone) {
   }
   disk.Fill();
   const ProgramResult result = run.Wait(kLongEnough);
-  EXPECT_EQ(result.exit_code, 0) << result.output;
-  EXPECT_NE(result.output.find("could not be written"), std::string::npos) << result.output;
+  EXPECT_EQ(result.exit_code, 1) << result.output;
+  EXPECT_NE(result.output.find(disk / "out/model.safetensors"), std::string::npos) << result.output;
   EXPECT_NE(result.output.find("No space left on device"), std::string::npos) << result.output;
+  EXPECT_NE(result.output.find("no report: "), std::string::npos) << result.output;
   EXPECT_FALSE(std::filesystem::exists(disk / "out/report.json")) << "no half a report";
 
   disk.Free();

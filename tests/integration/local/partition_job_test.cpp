@@ -118,11 +118,28 @@ TEST(PipelineJob, WithoutACheckpointTheJobBeginsAnew) {
   EXPECT_GE(report.value("generations", 0), 2);
 }
 
+// Its layers are with nobody else; all bring them to rank 0 before it goes.
+TEST(PipelineJob, ARankThatLeavesCostsNoStep) {
+  for (const char* leaver : {"gpu-1", "gpu-0"}) {
+    SCOPED_TRACE(leaver);
+    TemporaryFolder checkpoints;
+    LocalRun run(SmallJobYaml(),
+                 CutJob(2, {Checkpoint(checkpoints, 1000), "runPolicy.maxRestarts=0"}));
+    ASSERT_TRUE(WaitForFirstStep(run, "gpu-0"));
+    kill(run.PidOf(leaver), SIGTERM);
+    const nlohmann::json report = ExpectUndisturbedResult(run);
+    EXPECT_GE(report.value("generations", 0), 2);
+    EXPECT_NE(run.log("gpu-0").find("resumes from a checkpoint"), std::string::npos);
+    const std::string stays = std::string(leaver) == "gpu-0" ? "gpu-1" : "gpu-0";
+    EXPECT_EQ(Starts(run, stays), 1) << run.log(stays);
+  }
+}
+
 TEST(PipelineJob, AStopLeavesACheckpointThatAJobWithoutPartitionsGoesOnFrom) {
   TemporaryFolder checkpoints;
   LocalRun stopped(SmallJobYaml(), CutJob(2, {Checkpoint(checkpoints, 1000)}));
   ASSERT_TRUE(WaitForFirstStep(stopped, "gpu-0"));
-  kill(stopped.PidOf("gpu-1"), SIGTERM);
+  for (const char* name : {"gpu-0", "gpu-1"}) kill(stopped.PidOf(name), SIGTERM);
   EXPECT_EQ(stopped.Wait(kPatience).exit_code, 130);
   const nlohmann::json first = stopped.report();
   EXPECT_EQ(first["state"], "Stopped");

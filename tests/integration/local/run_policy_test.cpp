@@ -10,6 +10,7 @@
 namespace hetero {
 namespace {
 
+using std::chrono::seconds;
 using testing::ExpectUndisturbedResult;
 using testing::LocalRun;
 using testing::ProgramResult;
@@ -17,7 +18,6 @@ using testing::SlowJob;
 using testing::SmallJobYaml;
 using testing::TemporaryFolder;
 using testing::WaitForFirstStep;
-using std::chrono::seconds;
 
 constexpr char kEndless[] = "training.epochs=100000";
 
@@ -33,28 +33,27 @@ bool Says(const ProgramResult& result, const std::string& text) {
 TEST(RunPolicy, TheActiveDeadlineEndsALocalJobAsFailed) {
   TemporaryFolder checkpoints;
   LocalRun run(SmallJobYaml(),
-               SlowJob({kEndless, "runPolicy.activeDeadlineSeconds=6",
+               SlowJob({kEndless, "runPolicy.activeDeadlineSeconds=20",
                         "training.checkpoint={uri: 'file://" + checkpoints.path() + "'}"}));
   const ProgramResult result = run.Wait(seconds(90));
   EXPECT_EQ(result.exit_code, 1) << result.output;
   const std::string why =
-      "runPolicy.activeDeadlineSeconds: the job has run for 6 s without finishing";
+      "runPolicy.activeDeadlineSeconds: the job has run for 20 s without finishing";
   EXPECT_TRUE(Says(result, why)) << result.output;
   const nlohmann::json report = run.report();
   EXPECT_EQ(report["state"], "Failed");
   EXPECT_NE(report["message"].get<std::string>().find(why), std::string::npos) << report;
-  EXPECT_NE(run.log("gpu-0").find("wrote a checkpoint"), std::string::npos)
-      << "an orderly end\n"
-      << run.log("gpu-0");
+  EXPECT_NE(run.log("gpu-0").find("wrote a checkpoint"), std::string::npos) << "an orderly end\n"
+                                                                            << run.log("gpu-0");
 }
 
 // Nobody misses the trainer for a long while; the steps are missed sooner.
 TEST(RunPolicy, AStallBeginsANewAttempt) {
   TemporaryFolder checkpoints;
-  LocalRun run(SmallJobYaml(),
-               SlowJob({"runPolicy.memberTimeoutSeconds=600", "runPolicy.stallTimeoutSeconds=4",
-                        "training.checkpoint={uri: 'file://" + checkpoints.path() +
-                            "', everySteps: 2}"}));
+  LocalRun run(
+      SmallJobYaml(),
+      SlowJob({"runPolicy.memberTimeoutSeconds=600", "runPolicy.stallTimeoutSeconds=8",
+               "training.checkpoint={uri: 'file://" + checkpoints.path() + "', everySteps: 2}"}));
   ASSERT_TRUE(run.WaitForLog("gpu-0", "wrote a checkpoint", seconds(60)));
   kill(run.PidOf("gpu-1"), SIGSTOP);
   const nlohmann::json report = ExpectUndisturbedResult(run);
@@ -64,13 +63,13 @@ TEST(RunPolicy, AStallBeginsANewAttempt) {
 TEST(RunPolicy, AStallWithoutRestartsFailsTheJob) {
   LocalRun run(SmallJobYaml(),
                SlowJob({kEndless, "runPolicy.memberTimeoutSeconds=600",
-                        "runPolicy.stallTimeoutSeconds=3", "runPolicy.maxRestarts=0"}));
+                        "runPolicy.stallTimeoutSeconds=8", "runPolicy.maxRestarts=0"}));
   ASSERT_TRUE(WaitForFirstStep(run, "gpu-0"));
   kill(run.PidOf("gpu-1"), SIGSTOP);
   const ProgramResult result = run.Wait(seconds(60));
   EXPECT_EQ(result.exit_code, 1) << result.output;
   EXPECT_TRUE(Says(result,
-                   "runPolicy.stallTimeoutSeconds: no step for 3 s; runPolicy.maxRestarts allows "
+                   "runPolicy.stallTimeoutSeconds: no step for 8 s; runPolicy.maxRestarts allows "
                    "0 restarts"))
       << result.output;
   EXPECT_EQ(run.report()["state"], "Failed");
@@ -96,24 +95,22 @@ TEST(RunPolicy, AFailureRuleLeavesAWorkerAsItIs) {
   kill(run.PidOf("cpu-1"), SIGKILL);
   const nlohmann::json report = ExpectUndisturbedResult(run);
   EXPECT_EQ(report["state"], "Succeeded");
-  EXPECT_EQ(run.log("cpu-1").find("serving"), run.log("cpu-1").rfind("serving"))
-      << "started once";
+  EXPECT_EQ(run.log("cpu-1").find("serving"), run.log("cpu-1").rfind("serving")) << "started once";
 }
 
 TEST(RunPolicy, AFailureRuleBeginsANewAttempt) {
   TemporaryFolder checkpoints;
-  LocalRun run(SmallJobYaml(),
-               SlowJob({Rule("gpu", "RestartGang", 137), "training.checkpoint={uri: 'file://" +
-                                                             checkpoints.path() +
-                                                             "', everySteps: 2}"}));
+  LocalRun run(SmallJobYaml(), SlowJob({Rule("gpu", "RestartGang", 137),
+                                        "training.checkpoint={uri: 'file://" + checkpoints.path() +
+                                            "', everySteps: 2}"}));
   ASSERT_TRUE(run.WaitForLog("gpu-0", "wrote a checkpoint", seconds(60)));
   kill(run.PidOf("gpu-1"), SIGKILL);
   EXPECT_EQ(ExpectUndisturbedResult(run)["attempt"], 2);
 }
 
 TEST(RunPolicy, FieldsOfAClusterAreNamedInOneLine) {
-  LocalRun run(SmallJobYaml(), {"--set", "runPolicy.ttlSecondsAfterFinished=60", "--set",
-                                "network.tls=Disabled"});
+  LocalRun run(SmallJobYaml(),
+               {"--set", "runPolicy.ttlSecondsAfterFinished=60", "--set", "network.tls=Disabled"});
   const ProgramResult result = run.Wait();
   EXPECT_EQ(result.exit_code, 0) << result.output;
   EXPECT_TRUE(Says(result,

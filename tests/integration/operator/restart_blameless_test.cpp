@@ -23,8 +23,8 @@ TEST_F(Restart, ResetAndShutNodesCostNothing) {
   EXPECT_EQ(job.Status()["attempt"], 1);
 }
 
-// A pod is deleted, its trainer stops and so do all others; its replacement runs before they end.
-TEST_F(Restart, StopInOrderBeginsANewAttempt) {
+// A trainer that leaves costs its pod alone; a head that was told to stop begins a new attempt.
+TEST_F(Restart, EndsInOrderAreFree) {
   TestNamespace space("stop");
   json manifest = Endless("job");
   manifest["spec"]["runPolicy"]["maxRestarts"] = 0;
@@ -35,8 +35,12 @@ TEST_F(Restart, StopInOrderBeginsANewAttempt) {
   ExpectReplaced(job, before, {"gpu-0"});
   EXPECT_EQ(job.Status()["attempt"], 1);
   before = Uids(job);
-  job.EndPod("cpu", 0, 0);
   job.EndPod("gpu", 1, 130);
+  ExpectReplaced(job, before, {"gpu-1"});
+  EXPECT_EQ(job.Status()["attempt"], 1);
+  ASSERT_TRUE(job.WaitIs("Running"));
+  before = Uids(job);
+  job.EndPod("head", 0, 130);
   ExpectReplaced(job, before, {"head-0", "cpu-0", "cpu-1", "gpu-0", "gpu-1"});
   WaitFor(
       "it runs again", [&] { return job.Is("Running") && job.Status()["attempt"] == 2; },

@@ -255,6 +255,19 @@ TEST(SuspendTest, PodsWereDeletedBeforeTheCheckpointWasWritten) {
   EXPECT_EQ(cluster.CountOf("delete pods"), 1u);
 }
 
+// Its ranks hold the state while they wait for the one that is missing.
+TEST(SuspendTest, ATrainingThatWaitsForARankIsStoppedInOrderToo) {
+  ModelCluster cluster{Job()};
+  cluster.RunJob();
+  cluster.Exit("vit-head-0", 137, "Evicted");
+  cluster.Settle();
+  cluster.Start("vit-head-0");
+  cluster.HeadSays(State::kRunning);
+  cluster.ChangeSpec([](api::Spec& spec) { spec.run_policy.suspend = true; });
+  cluster.Pass();
+  EXPECT_EQ(cluster.CountOf("stop head"), 1u);
+}
+
 TEST(SuspendTest, ATrainingThatDoesNotStopIsWaitedForNoLongerThanItsGrace) {
   for (const int grace : {0, 7, 60}) {
     ModelCluster cluster{Job()};

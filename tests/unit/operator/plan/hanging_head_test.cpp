@@ -95,7 +95,7 @@ TEST_F(HangingHead, ANodeThatIsSilentItselfIsNoWitness) {
 TEST_F(HangingHead, AnOperatorThatHasJustComeAsksFirst) {
   BecomeUnready();
   cluster.Advance(seconds(300));
-  cluster.report() = HeadReport{.attempt = 1, .silent_since = cluster.now};
+  cluster.report() = HeadReport{.silent_since = cluster.now, .attempt = 1};
   cluster.Settle();
   EXPECT_EQ(cluster.status().restarts, 0);
   cluster.Advance(seconds(15));
@@ -105,7 +105,7 @@ TEST_F(HangingHead, AnOperatorThatHasJustComeAsksFirst) {
 
 TEST_F(HangingHead, AHeadOfAnEarlierAttemptIsNoWitness) {
   BecomeUnready();
-  cluster.report() = HeadReport{.attempt = 0, .silent_since = cluster.now};
+  cluster.report() = HeadReport{.silent_since = cluster.now, .attempt = 0};
   cluster.Advance(seconds(300));
   cluster.Settle();
   EXPECT_EQ(cluster.status().restarts, 0);

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <set>
 #include <string>
@@ -76,7 +77,13 @@ class LeaveTest : public ::testing::Test {
     }
   }
 
-  HurriedClock clock_;
+  // Never destroyed: threads that gave up forming a group go on using it.
+  static HurriedClock& TheClock() {
+    static HurriedClock& clock = *new HurriedClock();
+    return clock;
+  }
+
+  HurriedClock& clock_ = TheClock();
   std::atomic<int> asked_ = 0;
 };
 
