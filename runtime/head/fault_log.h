@@ -11,6 +11,9 @@
 // nothing. Pure.
 namespace hetero::head {
 
+// How most faults end.
+inline constexpr char kReplaced[] = "replaced by a new process";
+
 // The fault of that process that has not ended, or has ended with it; empty: this is news. Without
 // an incarnation nothing is known.
 std::optional<size_t> FindFault(const JobRecord& record, const std::string& member,

@@ -10,7 +10,6 @@ namespace hetero::head {
 namespace {
 
 constexpr char kHead[] = "head";
-constexpr char kReplaced[] = "replaced by a new process";
 
 base::Duration AtLeastZero(base::Duration duration) {
   return std::max(duration, base::Duration::zero());

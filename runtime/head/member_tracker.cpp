@@ -14,8 +14,6 @@
 namespace hetero::head {
 namespace {
 
-constexpr char kReplaced[] = "replaced by a new process";
-
 // What a new process counts anew, and what its first heartbeat sets.
 void ForgetSums(v1::Progress& progress) {
   progress.clear_train_seconds();

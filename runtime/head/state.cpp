@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "api/role_type.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "runtime/handshake/build.h"
 #include "runtime/head/fault_log.h"
@@ -49,10 +50,6 @@ bool AllRanksStopped(const JobRecord& record) {
   return true;
 }
 
-bool ProvesCompletion(const ProcessEnded& event) {
-  return event.ok && event.last_word && LeftWithResult(*event.last_word);
-}
-
 }  // namespace
 
 State::State(Options options, Moment now)
@@ -77,7 +74,7 @@ std::vector<Action> State::Apply(const Event& event, Moment now) {
 }
 
 void State::On(const HelloReceived& event) {
-  if (HearsOfSuccessor(event.hello)) {
+  if (HearsOfSuccessor(event)) {
     superseded_ = true;
     outbox_.AddNote(
         true, absl::StrCat("a newer head has taken over, says ", event.hello.identity().role(), "-",
@@ -90,12 +87,15 @@ void State::On(const HelloReceived& event) {
 }
 
 // Ranks alone are believed: what a CPU worker reads comes from outside, and one that was taken over
-// must not end heads.
-bool State::HearsOfSuccessor(const v1::Hello& hello) const {
+// must not end heads: its certificate is not one of a rank.
+bool State::HearsOfSuccessor(const HelloReceived& event) const {
+  const v1::Hello& hello = event.hello;
   if (ended() || options_.incarnation == 0) return false;
   if (hello.head_incarnation() <= options_.incarnation) return false;
   const absl::StatusOr<const RolePlan::Role*> role = plan_.Find(hello.identity());
-  return role.ok() && (*role)->trainer;
+  return role.ok() && (*role)->trainer &&
+         options_.peers.Check(event.certified_as, api::kGpuWorkerType, "to tell of another head")
+             .ok();
 }
 
 // The first message of a stream is always Welcome; what else the member has missed follows.
@@ -232,65 +232,6 @@ void State::On(const FailureReported& event) {
   } else if (!last_word_heard) {
     ending_.BlameDead(event.member, event.message);
   }
-}
-
-void State::On(const ProcessEnded& event) {
-  for (auto& [key, member] : record_.members) {
-    if (member.name != event.member) continue;
-    if (member.finished) return;
-    const int64_t known = member.hello.identity().incarnation();
-    if (event.incarnation != 0 && event.incarnation != known) return TakeFaultOfUnmet(event);
-    // Of an unknown process only the connection tells whether it is this one.
-    if (event.incarnation == 0 && member.connected()) return;
-    if (ProvesCompletion(event)) break;
-    if (event.ok && !member.trainer()) {  // told to go
-      if (event.last_word) TakeWordOfUnmet(event);
-      return;
-    }
-    member.process_gone = true;
-    members_.Lose(
-        member,
-        event.ok ? absl::StrCat("it left without a last word: ", event.message) : event.message,
-        now_);
-    return;
-  }
-  if (event.ok) {
-    TakeWordOfUnmet(event);
-  } else {
-    TakeFaultOfUnmet(event);
-  }
-}
-
-// A head that took the place of another hears only from the launcher of who had left before.
-void State::TakeWordOfUnmet(const ProcessEnded& event) {
-  const bool believed =
-      event.last_word && (ProvesCompletion(event) || !plan_.IsTrainer(event.member));
-  MemberRecord* member =
-      believed ? members_.PlaceOf(event.member, event.incarnation, now_) : nullptr;
-  if (member == nullptr) {
-    outbox_.AddNote(true, "exit code 0 without a last word: whether it has finished is not known",
-                    event.member);
-    return;
-  }
-  if (event.last_word->has_last()) TakeHeartbeat(*member, event.last_word->last());
-  member->finished = event.last_word;
-  outbox_.AddNote(false, "had finished", event.member);
-}
-
-// It ended under a head before this one, which may have died before it could write that down.
-void State::TakeFaultOfUnmet(const ProcessEnded& event) {
-  if (event.ok || event.incarnation == 0 || ending_.begun() || !plan_.Has(event.member)) return;
-  if (FindFault(record_, event.member, event.incarnation)) return;
-  const MemberRecord* newer = nullptr;
-  for (const auto& [key, member] : record_.members) {
-    if (member.name == event.member) newer = &member;
-  }
-  if (newer != nullptr && newer->first_incarnation <= event.incarnation) return;
-  const size_t fault =
-      OpenFault(event.member, event.incarnation,
-                absl::StrCat(event.member, " was lost: ", event.message), now_, record_);
-  if (newer != nullptr)
-    CloseFault(fault, "replaced by a new process", /*over=*/true, now_, record_);
 }
 
 void State::AdvanceJob() {

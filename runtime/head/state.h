@@ -82,7 +82,7 @@ class State {
   void TakeFaultOfUnmet(const ProcessEnded& event);
 
   // Whether a rank knows a newer head than this one.
-  bool HearsOfSuccessor(const v1::Hello& hello) const;
+  bool HearsOfSuccessor(const HelloReceived& event) const;
   void Greet(const MemberRecord& member);
   void TakeHeartbeat(MemberRecord& member, const v1::Heartbeat& heartbeat);
   void TakeLastWord(MemberRecord& member, const v1::Finished& finished);

@@ -20,7 +20,7 @@ constexpr base::Duration kMetricsInterval = std::chrono::seconds(1);
 
 namespace environment = api::environment;
 
-std::string Variable(const char* name) {
+std::string TextFromEnvironment(const char* name) {
   const char* value = std::getenv(name);
   return value != nullptr ? value : "";
 }
@@ -30,15 +30,15 @@ std::string Variable(const char* name) {
 head::Server::HistoryOptions HeadHistoryFromEnvironment(base::WallTime created) {
   int32_t attempt = 0;
   int64_t incarnation = 0;
-  const bool numbered = absl::SimpleAtoi(Variable(environment::kAttempt), &attempt);
-  const bool made = absl::SimpleAtoi(Variable(environment::kIncarnation), &incarnation);
+  const bool numbered = absl::SimpleAtoi(TextFromEnvironment(environment::kAttempt), &attempt);
+  const bool made = absl::SimpleAtoi(TextFromEnvironment(environment::kIncarnation), &incarnation);
   head::Server::HistoryOptions options;
-  options.run = Variable(environment::kJobUid);
+  options.run = TextFromEnvironment(environment::kJobUid);
   options.attempt.number = numbered ? std::max(attempt, 1) : 1;
   options.attempt.began =
       made && incarnation > 0 ? base::WallTime(std::chrono::nanoseconds(incarnation)) : created;
-  options.attempt.cause = Variable(environment::kAttemptCause);
-  options.text = Variable(environment::kHistory);
+  options.attempt.cause = TextFromEnvironment(environment::kAttemptCause);
+  options.text = TextFromEnvironment(environment::kHistory);
   return options;
 }
 

@@ -28,6 +28,7 @@ class PeerRolesTest : public ServerTest {
  protected:
   PeerRolesTest() {
     Server::Options options = MakeOptions("127.0.0.1:0");
+    options.incarnation = 5;
     options.tls = Files(api::kHeadType);
     options.tls.peer_uris = {api::RoleUri(kUid, api::kCpuWorkerType),
                              api::RoleUri(kUid, api::kGpuWorkerType)};
@@ -75,6 +76,26 @@ TEST_F(PeerRolesTest, ACpuWorkersCertificateDoesNotPlayTrainer) {
   Joined worker = JoinAs(api::kCpuWorkerType, MakeHello("cpu", 0));
   EXPECT_EQ(worker.inbox->Next(), "welcome");
   EXPECT_EQ(trainer.inbox->Next(), "generation 1 ranks 1");
+}
+
+// Ranks alone may tell a head that another has taken its place.
+TEST_F(PeerRolesTest, ACpuWorkersCertificateEndsNoHead) {
+  v1::Hello hello = MakeHello("gpu", 0);
+  hello.set_head_incarnation(INT64_MAX);
+  const auto channel = DialHead(server_->address(), Files(api::kCpuWorkerType));
+  ASSERT_TRUE(channel.ok()) << channel.status();
+  const auto stub = v1::Membership::NewStub(*channel);
+  grpc::ClientContext context;
+  context.set_deadline(base::Clock::Real().WallNow() + std::chrono::seconds(20));
+  const auto stream = stub->Join(&context);
+  v1::MemberMessage message;
+  *message.mutable_hello() = hello;
+  EXPECT_TRUE(stream->Write(message));
+  v1::HeadMessage answer;
+  ASSERT_TRUE(stream->Read(&answer));
+  EXPECT_THAT(answer.refused().reason(), HasSubstr("to join as gpu-0"));
+  Joined trainer = JoinAs(api::kGpuWorkerType, MakeHello("gpu", 0));
+  EXPECT_EQ(trainer.inbox->Next(), "welcome");
 }
 
 TEST_F(PeerRolesTest, ATrainersCertificateDoesNotPlayCpuWorker) {

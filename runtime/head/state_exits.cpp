@@ -1,0 +1,73 @@
+// State, continued: what those who start the processes say of ends that they have seen.
+#include "absl/strings/str_cat.h"
+#include "runtime/head/fault_log.h"
+#include "runtime/head/state.h"
+
+namespace hetero::head {
+namespace {
+
+bool ProvesCompletion(const ProcessEnded& event) {
+  return event.ok && event.last_word && event.last_word->ok() && !event.last_word->stopped();
+}
+
+}  // namespace
+
+void State::On(const ProcessEnded& event) {
+  for (auto& [key, member] : record_.members) {
+    if (member.name != event.member) continue;
+    if (member.finished) return;
+    const int64_t known = member.hello.identity().incarnation();
+    if (event.incarnation != 0 && event.incarnation != known) return TakeFaultOfUnmet(event);
+    // Of an unknown process only the connection tells whether it is this one.
+    if (event.incarnation == 0 && member.connected()) return;
+    if (ProvesCompletion(event)) break;
+    if (event.ok && !member.trainer()) {  // told to go
+      if (event.last_word) TakeWordOfUnmet(event);
+      return;
+    }
+    member.process_gone = true;
+    members_.Lose(
+        member,
+        event.ok ? absl::StrCat("it left without a last word: ", event.message) : event.message,
+        now_);
+    return;
+  }
+  if (event.ok) {
+    TakeWordOfUnmet(event);
+  } else {
+    TakeFaultOfUnmet(event);
+  }
+}
+
+// A head that took the place of another hears only from the launcher of who had left before.
+void State::TakeWordOfUnmet(const ProcessEnded& event) {
+  const bool believed =
+      event.last_word && (ProvesCompletion(event) || !plan_.IsTrainer(event.member));
+  MemberRecord* member =
+      believed ? members_.PlaceOf(event.member, event.incarnation, now_) : nullptr;
+  if (member == nullptr) {
+    outbox_.AddNote(true, "exit code 0 without a last word: whether it has finished is not known",
+                    event.member);
+    return;
+  }
+  if (event.last_word->has_last()) TakeHeartbeat(*member, event.last_word->last());
+  member->finished = event.last_word;
+  outbox_.AddNote(false, "had finished", event.member);
+}
+
+// It ended under a head before this one, which may have died before it could write that down.
+void State::TakeFaultOfUnmet(const ProcessEnded& event) {
+  if (event.ok || event.incarnation == 0 || ending_.begun() || !plan_.Has(event.member)) return;
+  if (FindFault(record_, event.member, event.incarnation)) return;
+  const MemberRecord* newer = nullptr;
+  for (const auto& [key, member] : record_.members) {
+    if (member.name == event.member) newer = &member;
+  }
+  if (newer != nullptr && newer->first_incarnation <= event.incarnation) return;
+  const size_t fault =
+      OpenFault(event.member, event.incarnation,
+                absl::StrCat(event.member, " was lost: ", event.message), now_, record_);
+  if (newer != nullptr) CloseFault(fault, kReplaced, /*over=*/true, now_, record_);
+}
+
+}  // namespace hetero::head
