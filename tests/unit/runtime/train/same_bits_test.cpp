@@ -22,7 +22,7 @@ TestJob MakeJob(int64_t steps) {
   return job;
 }
 
-std::vector<RankRecord> Run(const TestJob& job, int32_t ranks) {
+std::vector<RankRecord> Train(const TestJob& job, int32_t ranks) {
   std::vector<RankRecord> records = RunRanks(job, ranks);
   for (const RankRecord& record : records) EXPECT_TRUE(record.status.ok()) << record.status;
   return records;
@@ -41,7 +41,7 @@ uint32_t Bits(const std::vector<RankRecord>& records) {
 // rearranged the buckets, in every generation anew.
 TEST(SameBitsTest, WeightsAfterALostRankDifferedWithThreeRanks) {
   for (const int32_t ranks : {2, 3, 4}) {
-    const uint32_t undisturbed = Bits(Run(MakeJob(4), ranks));
+    const uint32_t undisturbed = Bits(Train(MakeJob(4), ranks));
     for (int32_t victim = 0; victim < ranks; ++victim) {
       SCOPED_TRACE(std::to_string(victim) + " of " + std::to_string(ranks));
       TestJob job = MakeJob(4);
@@ -49,7 +49,7 @@ TEST(SameBitsTest, WeightsAfterALostRankDifferedWithThreeRanks) {
       job.dies = [&](int32_t rank, int64_t index) {
         return rank == victim && index == 2 && deaths++ == 0;
       };
-      const std::vector<RankRecord> records = Run(job, ranks);
+      const std::vector<RankRecord> records = Train(job, ranks);
       EXPECT_EQ(records[static_cast<size_t>(victim)].starts, 2);
       EXPECT_EQ(Bits(records), undisturbed);
     }
@@ -58,32 +58,32 @@ TEST(SameBitsTest, WeightsAfterALostRankDifferedWithThreeRanks) {
 
 // A rank is lost in the first step of a generation, and again.
 TEST(SameBitsTest, LossesOneAfterTheOtherChangeNothing) {
-  const uint32_t undisturbed = Bits(Run(MakeJob(5), 3));
+  const uint32_t undisturbed = Bits(Train(MakeJob(5), 3));
   TestJob job = MakeJob(5);
   std::atomic<int> first = 0, second = 0;
   job.dies = [&](int32_t rank, int64_t index) {
     return (rank == 1 && index == 1 && first++ == 0) || (rank == 0 && index == 3 && second++ == 0);
   };
-  EXPECT_EQ(Bits(Run(job, 3)), undisturbed);
+  EXPECT_EQ(Bits(Train(job, 3)), undisturbed);
 }
 
 // Rank 0's statistics of batch norm are the job's. When it died, those that rank 1's own samples
 // had made took their place.
 TEST(SameBitsTest, StatisticsOfBatchNormDiedWithRankZero) {
-  const uint32_t undisturbed = Bits(Run(MakeJob(3), 2));
+  const uint32_t undisturbed = Bits(Train(MakeJob(3), 2));
   TestJob job = MakeJob(3);
   std::atomic<int> deaths = 0;
   job.dies = [&](int32_t rank, int64_t index) { return rank == 0 && index == 2 && deaths++ == 0; };
-  EXPECT_EQ(Bits(Run(job, 2)), undisturbed);
+  EXPECT_EQ(Bits(Train(job, 2)), undisturbed);
 }
 
 TEST(SameBitsTest, WeightsAfterAResumeDifferedWithThreeRanks) {
-  const uint32_t undisturbed = Bits(Run(MakeJob(4), 3));
+  const uint32_t undisturbed = Bits(Train(MakeJob(4), 3));
   TemporaryFolder folder;
   for (const int64_t steps : {2, 4}) {
     TestJob job = MakeJob(steps);
     job.training.checkpoint = api::Checkpoint{.uri = "file://" + folder.path(), .every_steps = 2};
-    const uint32_t bits = Bits(Run(job, 3));
+    const uint32_t bits = Bits(Train(job, 3));
     if (steps == 4) {
       EXPECT_EQ(bits, undisturbed);
     }
