@@ -25,9 +25,11 @@ constexpr int kUnlimited = -1;
 constexpr int kMinPingIntervalMs = 5000;  // trainers ping every 10 s
 constexpr int kHandshakeTimeoutMs = 10'000;
 constexpr int kMaxRequestBytes = 16 << 20;  // a hundred thousand tickets
-constexpr int kWriteBytes = 1 << 20;  // handed to the kernel at once
+constexpr int kWriteBytes = 1 << 20;        // handed to the kernel at once
 constexpr int kKeepaliveTimeMs = 10'000;
-constexpr int kKeepaliveTimeoutMs = 5'000;
+// A worker's ping waits behind what it has written, several megabytes in the kernel; on a slow link
+// they take longer than a trainer's would, which is put off by every byte that comes.
+constexpr int kKeepaliveTimeoutMs = 60'000;
 
 class StreamService : public grpc::CallbackGenericService {
  public:
