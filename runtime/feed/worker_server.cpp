@@ -29,7 +29,9 @@ constexpr int kHandshakeTimeoutMs = 10'000;
 constexpr int kMaxRequestBytes = 16 << 20;  // a hundred thousand tickets
 constexpr int kWriteBytes = 1 << 20;        // handed to the kernel at once
 constexpr int kKeepaliveTimeMs = 10'000;
-constexpr int kKeepaliveTimeoutMs = 5'000;
+// A worker's ping waits behind what it has written, several megabytes in the kernel; on a slow link
+// they take longer than a trainer's would, which is put off by every byte that comes.
+constexpr int kKeepaliveTimeoutMs = 60'000;
 
 // A stream that ends at once, with the reason.
 class RefusedStream : public grpc::ServerGenericBidiReactor {
