@@ -32,6 +32,12 @@ int Milliseconds(base::Duration wait) {
   return static_cast<int>(std::clamp<int64_t>(ms, 0, 60'000));
 }
 
+// Closing alone would leave the kernel with what a caller does not read, for minutes.
+void DropUnread(const base::Socket& socket) {
+  const linger at_once = {.l_onoff = 1, .l_linger = 0};
+  setsockopt(socket.fd(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+}
+
 }  // namespace
 
 void HttpConnections::Run(std::stop_token stop) {
@@ -45,7 +51,10 @@ void HttpConnections::Run(std::stop_token stop) {
     const base::Instant now = Now();
     // All of them, however many are ready: asking is a call each, and there are few.
     std::erase_if(connections_, [&](Connection& connection) {
-      return !Advance(connection, now) || now >= connection.ends;
+      if (!Advance(connection, now)) return true;
+      if (now < connection.ends) return false;
+      if (!connection.answer.empty() && !connection.all_said) DropUnread(connection.socket);
+      return true;
     });
     AcceptAll(now);
   }
