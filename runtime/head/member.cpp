@@ -32,8 +32,7 @@ struct Session {
   grpc::ClientContext context;
   std::unique_ptr<JoinClient> stream;
   base::Mutex write_mutex;  // for writing to stream; taken before GrpcMember's
-  bool greeted = false;     // hello was written; both guarded by GrpcMember's mutex
-  bool told_ready = false;
+  bool told_ready = false;  // guarded by GrpcMember's mutex
 
   bool Write(const v1::MemberMessage& message) {
     const base::MutexLock lock(write_mutex);
@@ -66,7 +65,7 @@ class GrpcMember : public Member {
     {
       const base::MutexLock lock(mutex_);
       ready_ = ready;
-      session = session_;
+      session = welcomed_;
     }
     if (session) SendReady(*session);
   }
@@ -139,11 +138,6 @@ class GrpcMember : public Member {
       hello.mutable_hello()->set_headless_ns((clock_.Now() - last_contact_).count());
     }
     if (session->Write(hello)) {
-      {
-        const base::MutexLock lock(mutex_);
-        session->greeted = true;
-      }
-      SendReady(*session);
       v1::HeadMessage message;
       while (session->stream->Read(&message)) {
         if (message.has_welcome() && IsOlder(message.welcome())) {
@@ -240,16 +234,18 @@ class GrpcMember : public Member {
       finished = finished_;
     }
     if (!std::exchange(welcomed_once_, true)) Call(callbacks_.on_welcome, welcome);
+    SendReady(session);
     SendHeartbeat(session, /*again=*/true);
     if (finished) SendFinished(session, *finished);
   }
 
-  // Once on each stream, when both the hello was written and the dataset is open.
+  // Once on each stream, when both the head has let this process in and the dataset is open: one of
+  // another build, or one that was replaced, hears nothing of it.
   void SendReady(Session& session) {
     v1::MemberMessage message;
     {
       const base::MutexLock lock(mutex_);
-      if (!ready_ || !session.greeted || session.told_ready) return;
+      if (!ready_ || session.told_ready) return;
       session.told_ready = true;
       *message.mutable_ready() = *ready_;
     }

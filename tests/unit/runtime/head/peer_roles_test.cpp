@@ -55,6 +55,7 @@ class PeerRolesTest : public ServerTest {
          .hello = std::move(hello),
          .heartbeat = std::chrono::milliseconds(50)},
         joined.inbox->MakeCallbacks(), [] { return v1::Heartbeat(); }, base::Clock::Real());
+    joined.member->SetReady({});
     return joined;
   }
   std::string Needs(const std::string& wanted, const std::string& wish, const std::string& shown) {
