@@ -168,7 +168,10 @@ void TicketClientImpl::SetRoster(const std::vector<WorkerAddress>& workers) {
   if (!credentials_.ok()) return;
   const base::MutexLock lock(mutex_);
   const WorkerLinks::Change change = links_.SetRoster(workers);
-  for (const ProducerId id : change.removed) Apply(Window::WorkerRemoved{id});
+  for (const ProducerId id : change.removed) {
+    distrusted_.erase(id);
+    Apply(Window::WorkerRemoved{id});
+  }
   for (const ProducerId id : change.added) Apply(Window::WorkerAdded{id});
   links_.DialWhereDue();
 }
@@ -195,31 +198,46 @@ void TicketClientImpl::OnDown(ProducerId id, const TrainerStream::Ending& ending
   changed_.NotifyAll();
 }
 
-void TicketClientImpl::CheckAnswer(ProducerId id, Frame* frame) const {
+bool TicketClientImpl::CheckAnswer(ProducerId id, Frame* frame) const {
   const Ticket& ticket = frame->ticket;
   // What comes back from the finisher is whole again.
   Ticket expected = plan_.At(ticket.id);
   expected.left_to_trainer = ticket.left_to_trainer;
   expected.guarded = ticket.guarded;
   absl::Status status;
+  bool foreign = false;
   if (ticket != expected || (ticket.left_to_trainer != 0 && finisher_ == nullptr)) {
     status = absl::InternalError("the answer is to another ticket than the one issued");
   } else if (options_.expected != nullptr && id != kLocalProducer &&
              frame->kind == Frame::Kind::kBatch && frame->batch->producer.empty()) {
     status = options_.expected->CheckBatch(*frame->batch);
+    foreign = !status.ok();
   }
-  if (status.ok()) return;
+  if (!status.ok()) {
+    frame->kind = Frame::Kind::kFailed;
+    frame->error = std::move(status);
+  }
+  return foreign;
+}
+
+// Orders of samples that differ agree in most places: a batch of it that looks right proves
+// nothing, least of all that the files behind its numbers are this job's.
+void TicketClientImpl::Distrust(ProducerId id, bool foreign, Frame* frame) {
+  if (foreign) distrusted_.emplace(id, frame->error);
+  const auto distrusted = distrusted_.find(id);
+  if (distrusted == distrusted_.end() || frame->kind != Frame::Kind::kBatch) return;
   frame->kind = Frame::Kind::kFailed;
-  frame->error = std::move(status);
+  frame->error = distrusted->second;
 }
 
 void TicketClientImpl::OnFrame(ProducerId id, Frame frame) {
   const Ticket& ticket = frame.ticket;
   if (ticket.generation != options_.generation) return;
   if (ticket.id < 0 || ticket.id >= plan_.size()) return;
-  CheckAnswer(id, &frame);  // without the lock: it looks at every sample
+  const bool foreign = CheckAnswer(id, &frame);  // without the lock: it looks at every sample
   const base::MutexLock lock(mutex_);
   if (closing_) return;
+  Distrust(id, foreign, &frame);
   if (id == kLocalProducer && frame.kind != Frame::Kind::kStarted) local_tickets_.erase(ticket.id);
   const WorkerAddress* worker = links_.Find(id);
   const std::string name = worker == nullptr ? "local" : worker->name;

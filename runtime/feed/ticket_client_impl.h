@@ -58,8 +58,11 @@ class TicketClientImpl : public TicketClient {
 
   void OnUp(ProducerId id);
   void OnFrame(ProducerId id, Frame frame);
-  // An answer to another ticket than the one issued, or that cannot be right, is a failure.
-  void CheckAnswer(ProducerId id, Frame* frame) const;
+  // An answer to another ticket than the one issued, or that cannot be right, is a failure. Whether
+  // the batch is none of this job's.
+  bool CheckAnswer(ProducerId id, Frame* frame) const;
+  // Fails what else comes from a worker that has sent such a batch.
+  void Distrust(ProducerId id, bool foreign, Frame* frame) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OnDown(ProducerId id, const TrainerStream::Ending& ending);
   void Drive(std::stop_token stop);
 
@@ -89,6 +92,8 @@ class TicketClientImpl : public TicketClient {
     base::Instant since;
   };
   std::map<ProducerId, Quarantined> quarantined_ ABSL_GUARDED_BY(mutex_);
+  // Workers of which a batch was none of this job's, and what was wrong with it.
+  std::map<ProducerId, absl::Status> distrusted_ ABSL_GUARDED_BY(mutex_);
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
   StreamStats stats_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string_view, int64_t> by_transport_ ABSL_GUARDED_BY(mutex_);
