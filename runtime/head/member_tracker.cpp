@@ -249,10 +249,9 @@ void MemberTracker::Lose(MemberRecord& member, const std::string& why, Moment no
 void MemberTracker::Leave(MemberRecord& member, Moment now) {
   member.lost_at = now.steady;
   if (ending_.begun() || member.open_fault) return;
-  member.open_fault = record_.faults.size();
-  record_.faults.push_back({.time = now.wall,
-                            .since = now.steady,
-                            .what = absl::StrCat(member.name, " left, as it was asked to")});
+  member.open_fault =
+      OpenFault(member.name, member.hello.identity().incarnation(),
+                absl::StrCat(member.name, " left, as it was asked to"), now, record_);
 }
 
 // Before the first generation the startup deadline looks after those who are missing.

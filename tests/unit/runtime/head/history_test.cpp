@@ -12,6 +12,7 @@ using std::chrono::seconds;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 constexpr int64_t kCreatedNs = 1'700'000'000'000'000'000;
@@ -191,6 +192,28 @@ TEST(HistoryTest, AFaultThatIsToldTwiceCountsOnce) {
   EXPECT_THAT(report.faults[0].what, HasSubstr("big-0 was lost: its process ended; replaced"));
   EXPECT_TRUE(report.faults[0].recovery_seconds.has_value());
   EXPECT_EQ(WorkerIn(report, "big-0").restarts, 1);
+}
+
+// The fault of one that left named nobody: the next head never saw its end, and told of another.
+TEST(HistoryTest, ARankThatLeftIsOneFaultForTheNextHeadToo) {
+  LongJob job;
+  job.JoinAll();
+  v1::Finished word;
+  word.set_stopped(true);
+  word.set_leaving(true);
+  job.Apply(FinishedReceived{30, word});
+  ASSERT_THAT(job.state->record().faults, SizeIs(1));
+  EXPECT_EQ(job.state->record().faults[0].member, "big-0");
+  EXPECT_EQ(job.state->record().faults[0].incarnation, 1);
+  job.ReplaceHead();
+  job.JoinAll(2);
+  const insight::Report report = job.Report();
+  EXPECT_THAT(report.faults[0].what,
+              HasSubstr("big-0 left, as it was asked to; replaced by a new"));
+  EXPECT_TRUE(report.faults[0].recovery_seconds.has_value());
+  for (size_t i = 1; i < report.faults.size(); ++i) {
+    EXPECT_THAT(report.faults[i].what, Not(HasSubstr("big-0")));
+  }
 }
 
 // The head that saw it was killed before it could write it down.
