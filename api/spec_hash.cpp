@@ -55,7 +55,7 @@ uint64_t Fnv1a(const std::string& text) {
 std::string SpecHash(const Spec& spec) {
   Spec fixed = spec;
   fixed.run_policy = {};
-  fixed.autoscaling = {};
+  fixed.autoscaling = Spec().autoscaling;
   for (Role& role : fixed.roles) {
     if (role.type != RoleType::kCpuWorker) continue;
     role.replicas = 0;

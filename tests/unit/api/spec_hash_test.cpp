@@ -26,6 +26,7 @@ TEST(SpecHashTest, WhatMayChangeWhilePodsRunIsNoPartOfIt) {
   for (const std::vector<std::string>& overrides : std::vector<std::vector<std::string>>{
            {"runPolicy.suspend=true"},
            {"runPolicy.maxRestarts=7", "runPolicy.ttlSecondsAfterFinished=5"},
+           {"runPolicy.stopGraceSeconds=7"},
            {"autoscaling=Enabled"},
            {"roles.cpu.replicas=5"},
            {"roles.cpu.minReplicas=0", "roles.cpu.maxReplicas=9"}}) {

@@ -22,7 +22,7 @@ StoredJob StoredWith(const std::string& from, const std::string& to) {
 
 TEST(StoredJobTest, FieldsOfANewerVersionAreNoErrorHere) {
   const StoredJob stored =
-      StoredWith("batchSizePerWorker: 64", "batchSizePerWorker: 64, ema: {decay: 0.9}");
+      StoredWith("batchSizePerWorker: 64", "batchSizePerWorker: 64\n    ema: {decay: 0.9}");
   EXPECT_THAT(stored.errors, IsEmpty());
   EXPECT_THAT(stored.unknown_fields, ElementsAre("spec.training.ema"));
   EXPECT_EQ(stored.job.spec.training.batch_size_per_worker, 64);
