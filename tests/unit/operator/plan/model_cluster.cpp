@@ -324,6 +324,15 @@ void ModelCluster::RunJob() {
   report().last_step_time = now;
 }
 
+void ModelCluster::Suspend() {
+  ChangeSpec([](api::Spec& spec) { spec.run_policy.suspend = true; });
+  Settle();
+  HeadSays(HeadReport::State::kStopped);
+  Settle();
+  VanishTerminating();
+  Settle();
+}
+
 std::string ModelCluster::State(api::ConditionType type) const {
   const api::Condition* condition = status().Find(type);
   if (condition == nullptr) return "absent";

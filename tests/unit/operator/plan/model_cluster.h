@@ -57,6 +57,8 @@ class ModelCluster {
   HeadReport& report() { return *head; }
   // All pods started, registered, training.
   void RunJob();
+  // A job that trains, until its training has stopped and its pods are gone.
+  void Suspend();
 
   const api::JobStatus& status() const { return job->status; }
   const api::Condition& Condition(api::ConditionType type) const { return *status().Find(type); }

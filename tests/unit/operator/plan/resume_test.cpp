@@ -70,16 +70,13 @@ TEST(Resume, NoObjectOfTheEarlierSpecStays) {
   cluster.RunJob();
   const std::string service = cluster.service->uid, policy = cluster.network_policy->uid,
                     config = cluster.config_map->uid;
-  cluster.ChangeSpec([](api::Spec& spec) { spec.run_policy.suspend = true; });
-  cluster.Settle();
-  cluster.VanishTerminating();
-  cluster.Settle();
+  cluster.Suspend();
   cluster.ChangeSpec([](api::Spec& spec) {
     spec.roles[0].name = "leader";
     spec.run_policy.suspend = false;
   });
   cluster.Settle();
-  EXPECT_TRUE(cluster.Has("vit-leader-0"));
+  ASSERT_TRUE(cluster.Has("vit-leader-0"));
   EXPECT_NE(cluster.service->uid, service);
   EXPECT_NE(cluster.network_policy->uid, policy);
   EXPECT_NE(cluster.config_map->uid, config);
@@ -88,15 +85,13 @@ TEST(Resume, NoObjectOfTheEarlierSpecStays) {
 TEST(Resume, ANetworkPolicyThatWasDisabledMeanwhileIsGone) {
   ModelCluster cluster{Job()};
   cluster.RunJob();
-  cluster.ChangeSpec([](api::Spec& spec) { spec.run_policy.suspend = true; });
-  cluster.Settle();
-  cluster.VanishTerminating();
-  cluster.Settle();
+  cluster.Suspend();
   cluster.ChangeSpec([](api::Spec& spec) {
     spec.network = {.network_policy = api::Switch::kDisabled, .tls = api::Switch::kDisabled};
     spec.run_policy.suspend = false;
   });
   cluster.Settle();
+  EXPECT_EQ(cluster.status().attempt, 2);
   EXPECT_EQ(cluster.pods.size(), 4u);
   EXPECT_EQ(cluster.network_policy, nullptr) << "the condition says that the ports are open";
   EXPECT_FALSE(cluster.secret) << "nobody would delete it any more";

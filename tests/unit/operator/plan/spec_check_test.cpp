@@ -128,10 +128,7 @@ TEST(VersionSkew, ALostConfigMapIsNotMadeOfARefusedSpec) {
 TEST(SuspendedSpec, AnInvalidTemplateKeepsTheJobSuspendedAndFailsItNot) {
   ModelCluster cluster{Job()};
   cluster.RunJob();
-  cluster.ChangeSpec([](api::Spec& spec) { spec.run_policy.suspend = true; });
-  cluster.Settle();
-  cluster.VanishTerminating();
-  cluster.Settle();
+  cluster.Suspend();
   ASSERT_TRUE(cluster.status().Is(ConditionType::kSuspended));
   cluster.ChangeSpec([](api::Spec& spec) { spec.roles[1].pod_template = kBadTemplate; });
   cluster.Settle();
@@ -179,8 +176,8 @@ TEST(Refused, GpusOfATrainerImageWithoutCudaAreRefusedBeforeAnyPodFails) {
   EXPECT_EQ(cluster.State(ConditionType::kFailed), "True/InvalidSpec");
   EXPECT_THAT(
       cluster.Condition(ConditionType::kFailed).message,
-      AllOf(HasSubstr("spec.roles[2].gpusPerReplica: 1 asks for GPUs, and the trainer image "
-                      "hetero-trainer:0.1.0 has no CUDA"),
+      AllOf(HasSubstr("spec.roles[2].gpusPerReplica: 1 asks for GPUs, and the trainer image " +
+                      cluster.settings.trainer_image + " has no CUDA"),
             HasSubstr("jobs.trainerImage")));
   EXPECT_TRUE(cluster.pods.empty());
 
