@@ -56,7 +56,6 @@ TEST_F(OptionsTest, Defaults) {
   EXPECT_TRUE(options_.leader_elect);
   EXPECT_EQ(options_.lease_name, "hetero-operator");
   EXPECT_EQ(options_.lease_duration, seconds(15));
-  EXPECT_EQ(options_.metrics_address, "0.0.0.0");
   EXPECT_EQ(options_.metrics_address, "");
   EXPECT_EQ(options_.metrics_port, 8080);
   EXPECT_EQ(options_.probes_address, "");
