@@ -39,13 +39,13 @@ std::string SaveScript(const TemporaryFolder& folder, const std::string& forward
   return "file://" + path;
 }
 
+// One generation: a rank that is left over would wait a minute for the others in each.
 TestJob MakeScriptJob(const std::string& script) {
   TestJob job;
   job.training = MakeTraining("net", 4, 6);
   job.training.model.torch_script = script;
   job.image = kScriptPicture;
   job.samples = 200;
-  job.generations = 3;
   return job;
 }
 
