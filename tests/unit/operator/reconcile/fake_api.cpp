@@ -54,8 +54,6 @@ struct FakeApi::Path {
   std::string name_space, plural, name, subresource, selector;
 };
 
-Response FakeApi::Held() { return Reply(200, {{"kind", "Status"}, {"status", "Success"}}); }
-
 Response FakeApi::Error(int code, const std::string& reason, const std::string& message) {
   return Reply(code, {{"kind", "Status"},
                       {"apiVersion", "v1"},
@@ -149,8 +147,12 @@ bool FakeApi::DeleteOne(const std::string& plural, const std::string& key, const
   const std::string phase = object.value("status", json::object()).value("phase", "");
   const bool graceful = plural == "pods" && phase == "Running" &&
                         (!options.is_object() || options.value("gracePeriodSeconds", 30) > 0);
-  if (graceful) {
-    object["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:30Z";
+  json& metadata = object["metadata"];
+  if (graceful || !metadata.value("finalizers", json::array()).empty()) {
+    if (!metadata.contains("deletionTimestamp")) {
+      metadata["deletionTimestamp"] = "2026-01-01T00:00:30Z";
+    }
+    if (plural == "pods") metadata["deletionGracePeriodSeconds"] = graceful ? 30 : 0;
     Stamp(object);
   } else {
     objects_[plural].erase(key);

@@ -14,7 +14,8 @@ namespace hetero::reconcile {
 
 // An API server in memory, as far as the reconciler can tell: create, get, replace, status
 // subresource, delete with preconditions and of collections by label; 404, 409 of both kinds, and
-// resourceVersions that rise. Pods are deleted at once unless they run and have a grace period.
+// resourceVersions that rise. Pods are deleted at once unless they run and have a grace period;
+// what has finalizers stays until Remove().
 // No watches: FakeCluster copies the objects into the stores. Safe from any thread.
 class FakeApi : public kube::Transport {
  public:
@@ -54,8 +55,6 @@ class FakeApi : public kube::Transport {
   std::vector<Write> writes() const;
   int gets() const;
 
-  // To a deletion: accepted, and the object is still there.
-  static kube::Response Held();
   static kube::Response Error(int code, const std::string& reason, const std::string& message);
 
  private:

@@ -179,6 +179,9 @@ TEST_F(Ownership, AStrayLabelledPodHoldsUpNeitherSuspendNorResume) {
     job["metadata"]["generation"] = 2;
   });
   ASSERT_TRUE(cluster_.Settle("vit"));
+  EXPECT_THAT(cluster_.heads.stops, SizeIs(1));
+  cluster_.HeadSays("vit", State::kStopped);
+  ASSERT_TRUE(cluster_.Settle("vit"));
   cluster_.FinishTerminating();
   ASSERT_TRUE(cluster_.Settle("vit"));
   EXPECT_TRUE(cluster_.Status("vit").Is(ConditionType::kSuspended));
