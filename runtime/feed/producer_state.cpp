@@ -21,6 +21,15 @@ bool ProducerState::HasBegun(int64_t ticket) const {
   return it != outstanding_.end() && it->second.started.has_value();
 }
 
+bool ProducerState::MayHaveBegun(int64_t ticket) const {
+  const auto it = outstanding_.find(ticket);
+  if (it == outstanding_.end()) return false;
+  if (it->second.started.has_value()) return true;
+  return std::all_of(outstanding_.begin(), outstanding_.end(), [&](const auto& other) {
+    return !other.second.started.has_value() && other.second.sequence >= it->second.sequence;
+  });
+}
+
 std::optional<int64_t> ProducerState::LastNotBegun() const {
   for (auto it = outstanding_.rbegin(); it != outstanding_.rend(); ++it) {
     if (!it->second.started.has_value()) return it->first;

@@ -42,6 +42,9 @@ class ProducerState {
   int64_t count() const { return static_cast<int64_t>(outstanding_.size()); }
   bool Has(int64_t ticket) const { return outstanding_.contains(ticket); }
   bool HasBegun(int64_t ticket) const;
+  // It has; or it has begun none as far as known, and this would be its first: one that ends at
+  // once takes the word that it has begun with it.
+  bool MayHaveBegun(int64_t ticket) const;
   // The ticket that it would begin last, if it has one that it has not begun as far as known.
   std::optional<int64_t> LastNotBegun() const;
   // How many of its tickets it is likely to have begun, as far as answers to tickets that had been

@@ -37,9 +37,9 @@ void Window::Handle(const WorkerAdded& event, base::Instant, Actions*) {
   producers_.try_emplace(event.producer);
 }
 
-void Window::Handle(const WorkerRemoved& event, base::Instant, Actions*) {
+void Window::Handle(const WorkerRemoved& event, base::Instant, Actions* actions) {
   if (const ProducerState* producer = FindProducer(event.producer)) {
-    ReleaseAll(event.producer, *producer, /*gone=*/true);
+    ReleaseAll(event.producer, *producer, /*gone=*/true, actions);
     producers_.erase(event.producer);
     told_quarantined_.erase(event.producer);
   }
@@ -53,9 +53,9 @@ void Window::Handle(const StreamUp& event, base::Instant now, Actions*) {
   for (Place& place : places_) std::erase(place.ended, event.producer);
 }
 
-void Window::Handle(const StreamDown& event, base::Instant, Actions*) {
+void Window::Handle(const StreamDown& event, base::Instant, Actions* actions) {
   if (ProducerState* producer = FindProducer(event.producer)) {
-    ReleaseAll(event.producer, *producer, /*gone=*/true);
+    ReleaseAll(event.producer, *producer, /*gone=*/true, actions);
     producer->SetDown();
   }
 }
@@ -141,17 +141,27 @@ void Window::Extend() {
   }
 }
 
-void Window::ReleaseAll(ProducerId id, const ProducerState& producer, bool gone) {
-  for (const auto& [ticket, state] : producer.outstanding()) {
+void Window::ReleaseAll(ProducerId id, const ProducerState& producer, bool gone, Actions* actions) {
+  for (const auto& [ticket, unused] : producer.outstanding()) {
     Place* place = Find(ticket);
     if (place == nullptr) continue;
     std::erase(place->holders, id);
     stranded_.insert(ticket);
     // Who was frozen did not end because of what it was doing.
-    if (gone && !place->filled && !producer.frozen() && state.started.has_value()) {
+    if (gone && !place->filled && !producer.frozen() && producer.MayHaveBegun(ticket)) {
       place->ended.push_back(id);
+      if (place->charges() == 1) CallBackFromLocal(ticket, place, actions);
     }
   }
+}
+
+// What was given to the own cores before its first charge would be produced there unguarded.
+void Window::CallBackFromLocal(int64_t ticket, Place* place, Actions* actions) {
+  ProducerState* local = FindProducer(kLocalProducer);
+  if (local == nullptr || !local->Has(ticket) || local->HasBegun(ticket)) return;
+  local->Withdraw(ticket);
+  std::erase(place->holders, kLocalProducer);
+  actions->cancel.push_back({kLocalProducer, ticket});
 }
 
 bool Window::Guarded(const Place& place, ProducerId id) const {
@@ -235,7 +245,7 @@ void Window::ResetDebtors(base::Instant now, Actions* actions) {
   const base::Duration patience = std::max(patience_, kPatienceFactor * ReissueDelay());
   for (auto& [id, producer] : producers_) {
     if (id == kLocalProducer || producer.LongestDebt(now) <= patience) continue;
-    ReleaseAll(id, producer, /*gone=*/false);
+    ReleaseAll(id, producer, /*gone=*/false, actions);
     producer.SetDown();
     actions->reset.push_back(id);
     patience_ = 2 * patience;

@@ -33,14 +33,14 @@ namespace hetero::feed {
 //    put into quarantine (ProducerState): one that fails fast would otherwise be the first to be
 //    asked. A ticket has failed when kMaxFailures producers that deliver others have failed it, or
 //    everybody who could be asked has, and this host's own cores, where they may serve, as well.
-// A ticket is charged with the end of each worker that had begun it, and with each producer that
-// had no memory for it. After kMostUnguarded of them it is issued guarded: its samples are then
-// produced in child processes, and what ends those is found. This host's own cores never serve a
-// charged ticket otherwise. A worker that was only out of reach takes its charge back when it is
-// there again.
-// A worker that lives but has owed a ticket for kPatience while the head waits is reset: whatever
-// it lost, it is asked again. The patience doubles with each reset until a batch arrives, so a slow
-// job is not kept from its end. The first arrival fills the place. Not thread-safe.
+// A ticket is charged with the end of each worker that had begun it, as far as known or as is
+// likely (ProducerState::MayHaveBegun), and with each producer that had no memory for it. After
+// kMostUnguarded of them it is issued guarded: its samples are then produced in child processes,
+// and what ends those is found. This host's own cores never serve a charged ticket otherwise. A
+// worker that was only out of reach takes its charge back when it is there again. A worker that
+// lives but has owed a ticket for kPatience while the head waits is reset: whatever it lost, it is
+// asked again. The patience doubles with each reset until a batch arrives, so a slow job is not
+// kept from its end. The first arrival fills the place. Not thread-safe.
 class Window {
  public:
   static constexpr int kMaxFailures = 3;
@@ -180,7 +180,8 @@ class Window {
   ProducerState* FindProducer(ProducerId id);
   void Extend();
   // `gone`: its process may have ended.
-  void ReleaseAll(ProducerId id, const ProducerState& producer, bool gone);
+  void ReleaseAll(ProducerId id, const ProducerState& producer, bool gone, Actions* actions);
+  void CallBackFromLocal(int64_t ticket, Place* place, Actions* actions);
   bool Guarded(const Place& place, ProducerId id) const;
   bool HasFailed(int64_t ticket, const Place& place) const;
   void Quarantine(ProducerId id, ProducerState* producer, const absl::Status& error,
