@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <latch>
 #include <map>
 #include <memory>
 #include <optional>
@@ -22,6 +23,7 @@
 #include "runtime/feed/digest.h"
 #include "runtime/feed/ticket_client.h"
 #include "runtime/feed/worker_server.h"
+#include "runtime/job/permutation.h"
 #include "runtime/job/schedule.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/unit/runtime/feed/harmful_dataset.h"
@@ -33,16 +35,46 @@ using ::testing::HasSubstr;
 
 constexpr int kWorkers = 2;
 constexpr int64_t kSamples = 96;
-constexpr int64_t kHarmful = 17;
 constexpr uint64_t kSeed = 7;
 constexpr int32_t kEpochs = 3;
+constexpr int64_t kBatch = 16;
+constexpr int64_t kWindow = 2;  // tickets; the own cores take them before a worker is there
 
-std::unique_ptr<SampleProducer> Producer(Harm harm) {
+// Of the first epoch's third ticket.
+int64_t Harmful() {
+  return job::Permutation(kSeed, 0, kSamples, api::Shuffle()).At(kWindow * kBatch + 5);
+}
+
+std::unique_ptr<SampleProducer> Producer(std::unique_ptr<source::Dataset> dataset) {
   api::HeteroTrainingJob job;
   job.spec.training.seed = kSeed;
-  return *SampleProducer::Create(job, std::make_unique<HarmfulDataset>(kSamples, kHarmful, harm),
-                                 nullptr);
+  return *SampleProducer::Create(job, std::move(dataset), nullptr);
 }
+
+// What a worker reads. It is decoded for a while before it does its harm.
+class WorkersDataset : public HarmfulDataset {
+ public:
+  explicit WorkersDataset(Harm harm) : HarmfulDataset(kSamples, Harmful(), harm) {}
+  absl::Status Read(int64_t id, source::RawSample* sample) const override {
+    if (id == Harmful()) base::Clock::Real().SleepFor(std::chrono::milliseconds(50));
+    return HarmfulDataset::Read(id, sample);
+  }
+};
+
+// What the trainer reads itself. It waits until a worker has served: before one is there the own
+// cores serve alone, and unguarded (docs/decisions/0041).
+class OwnDataset : public HarmfulDataset {
+ public:
+  OwnDataset(Harm harm, const std::latch& served)
+      : HarmfulDataset(kSamples, Harmful(), harm), served_(served) {}
+  absl::Status Read(int64_t id, source::RawSample* sample) const override {
+    served_.wait();
+    return HarmfulDataset::Read(id, sample);
+  }
+
+ private:
+  const std::latch& served_;
+};
 
 // Worker processes, each started again when it ends, by a process that has not used gRPC. Tells
 // their addresses.
@@ -91,7 +123,7 @@ class RestartedWorkers {
     const pid_t child = fork();
     if (child != 0) return child;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    const auto producer = Producer(harm_);
+    const auto producer = Producer(std::make_unique<WorkersDataset>(harm_));
     auto server = WorkerServer::Start(
         {.listen_address =
              "unix:" + (folder_ / (std::to_string(index) + "-" + std::to_string(getpid()))),
@@ -119,12 +151,14 @@ struct Outcome {
   int workers = 0;  // that were there
 };
 
-Outcome TakeStream(RestartedWorkers& workers, const BatchProducer& local) {
+Outcome TakeStream(RestartedWorkers& workers, Harm harm) {
+  std::latch served(1);
+  const auto local = Producer(std::make_unique<OwnDataset>(harm, served));
   const job::Schedule schedule(
-      {.training = {.samples = kSamples, .batch_size_per_worker = 16, .epochs = kEpochs}}, 0);
+      {.training = {.samples = kSamples, .batch_size_per_worker = kBatch, .epochs = kEpochs}}, 0);
   const auto client = TicketClient::Start(
-      {.byte_budget = 2 * 16 * 4, .local_threads = 1, .tls = {.plain_text = true}}, &schedule,
-      &local, base::Clock::Real());
+      {.byte_budget = kWindow * kBatch * 4, .local_threads = 1, .tls = {.plain_text = true}},
+      &schedule, local.get(), base::Clock::Real());
   std::map<std::string, WorkerAddress> roster;
   const auto meet = [&](const WorkerAddress& worker) {
     roster[worker.name] = worker;
@@ -147,6 +181,7 @@ Outcome TakeStream(RestartedWorkers& workers, const BatchProducer& local) {
   job::StreamDigest digest;
   for (int64_t id = 0; id < schedule.size(); ++id) {
     const auto batch = client->Next({});
+    if (id == 0) served.count_down();
     EXPECT_TRUE(batch.ok()) << batch.status();
     if (!batch.ok()) break;
     AddToDigest(kSeed, **batch, &digest);
@@ -163,17 +198,16 @@ TEST(FatalSample, WorkersDieOfItAndTheStreamIsThatOfAnUndecodableOne) {
   // Both before this process uses gRPC.
   RestartedWorkers undecodable(Harm::kBadBytes);
   RestartedWorkers deadly(Harm::kAbort);
-  const auto local = Producer(Harm::kBadBytes);
-  const Outcome expected = TakeStream(undecodable, *local);
+  const Outcome expected = TakeStream(undecodable, Harm::kBadBytes);
   EXPECT_EQ(expected.workers, kWorkers);
-  const auto deadly_local = Producer(Harm::kAbort);  // would end this process
-  const Outcome outcome = TakeStream(deadly, *deadly_local);
+  const Outcome outcome = TakeStream(deadly, Harm::kAbort);  // unguarded, it would end this process
   EXPECT_EQ(outcome.digest, expected.digest);
   EXPECT_LE(outcome.workers, kWorkers + 2);
   ASSERT_EQ(outcome.bad_samples.size(), expected.bad_samples.size());
   for (const BadSample& bad : outcome.bad_samples) {
-    EXPECT_EQ(bad.sample_id, kHarmful);
-    EXPECT_THAT(bad.reason, HasSubstr("17.jpg: ends the process that reads it (signal 6"));
+    EXPECT_EQ(bad.sample_id, Harmful());
+    EXPECT_THAT(bad.reason, HasSubstr(std::to_string(Harmful()) +
+                                      ".jpg: ends the process that reads it (signal 6"));
   }
 }
 
