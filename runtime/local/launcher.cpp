@@ -154,7 +154,9 @@ void Launcher::End(const std::optional<Supervisor::Failure>& failure, const std:
   if (spec.training.checkpoint) {
     deadline += std::chrono::seconds(spec.run_policy.stop_grace_seconds);
   }
-  while (clock_.Now() < deadline && !kill.stop_requested() && Look()) {
+  // One that hangs never ends: all is done once the ranks are.
+  while (clock_.Now() < deadline && !kill.stop_requested() && Look() &&
+         (asked.ok() || processes_.ranks_run())) {
     clock_.SleepFor(kPoll, kill);
   }
   processes_.KillAll();

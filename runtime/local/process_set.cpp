@@ -95,6 +95,11 @@ bool ProcessSet::running() const {
   return std::any_of(members_.begin(), members_.end(), [](const Member& m) { return !m.ended; });
 }
 
+bool ProcessSet::ranks_run() const {
+  return std::any_of(members_.begin(), members_.end(),
+                     [](const Member& m) { return m.rank() && !m.ended; });
+}
+
 std::string ProcessSet::LogOf(const std::string& name) const {
   return absl::StrCat(plan_.output_folder, "/logs/", name, ".log");
 }

@@ -48,6 +48,7 @@ class ProcessSet {
   std::vector<Member>& members() { return members_; }
   const Member& head() const { return members_.front(); }
   bool running() const;
+  bool ranks_run() const;
   int attempt() const { return attempt_; }
   const ProcessPlanOptions& plan() const { return plan_; }
   // In the output folder, without the log's folder: "logs/gpu-0.log".

@@ -79,8 +79,11 @@ TEST(FrozenHead, OneThatGoesOnInTimeIsNotReplaced) {
   ExpectReplacedAtNoCost(run);
 }
 
+// The job outlasts the launcher's absence.
 TEST(FrozenHead, ALauncherThatWasStoppedItselfBlamesNoHead) {
-  LocalRun run(SmallJobYaml(), Job());
+  LocalRun run(SmallJobYaml(),
+               Job({"pipeline=[{op: Delay, milliseconds: 50}, {op: HorizontalFlip}, "
+                    "{op: Normalize}]"}));
   ASSERT_TRUE(WaitForFirstStep(run, "gpu-0"));
   const pid_t head = run.PidOf("head");
   run.program().Signal(SIGSTOP);
