@@ -278,10 +278,11 @@ absl::StatusOr<Response> RestTransport::StreamOnce(const Request& request, const
       case Exchange::Wake::kNews:
         break;
       case Exchange::Wake::kDeadline:
+        if (base::Clock::Real().Now() >= deadline) {
+          return absl::DeadlineExceededError("the stream lasts longer than asked for");
+        }
         if (!exchange.has_head()) return absl::UnavailableError("no answer");
-        return absl::DeadlineExceededError(base::Clock::Real().Now() >= deadline
-                                               ? "the stream lasts longer than asked for"
-                                               : "the stream has fallen silent");
+        return absl::DeadlineExceededError("the stream has fallen silent");
       case Exchange::Wake::kStopped:
         return absl::CancelledError("stopped");
     }

@@ -192,9 +192,9 @@ WatchInput Watcher::OpenWatch(std::stop_token stop) {
   // nothing to say has: not every server sends bookmarks of a kind of which there is nothing.
   const bool silent = HowEnded(error_) == WatchEnded::How::kSilent;
   if (!error_.ok() && !heard_ && !silent) lived = {};
-  // One that was closed because we fell behind has brought us forward: waiting would only add to
-  // what is to be caught up with.
-  if (error_.ok() && heard_) lived = std::max<base::Duration>(lived, kLasting);
+  // One that was closed because we fell behind has brought us forward, as has one that fell silent
+  // later: waiting would only add to what is to be caught up with.
+  if ((error_.ok() || silent) && heard_) lived = std::max<base::Duration>(lived, kLasting);
   if ((error_.ok() || silent) && lived >= kLasting) Reached();
   return WatchEnded{.how = HowEnded(error_), .lived = lived};
 }
