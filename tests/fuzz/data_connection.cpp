@@ -3,6 +3,7 @@
 
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <cstring>
 
 #include "runtime/feed/transport/data_connections.h"
@@ -28,6 +29,7 @@ std::string ReadToEnd(int fd) {
   std::array<char, 512> part;
   while (true) {
     const ssize_t size = read(fd, part.data(), part.size());
+    if (size < 0 && errno == EINTR) continue;  // libFuzzer's own timer
     if (size <= 0) return answer;
     answer.append(part.data(), static_cast<size_t>(size));
   }
