@@ -1,8 +1,7 @@
 // Jobs on real nodes, struck at random, several at once. HETERO_CHAOS_MINUTES (5) bounds it: no
 // round begins after that; HETERO_CHAOS_SEED begins the seeds, of which each round draws one, and
-// HETERO_CHAOS_ROUNDS says how many instead. HETERO_CHAOS_HISTORY=strict: reports must tell the
-// whole history, too. Clocks and disks of the nodes are this machine's, and are left alone: local
-// jobs have that (tests/chaos/chaos).
+// HETERO_CHAOS_ROUNDS says how many instead. Clocks and disks of the nodes are this machine's, and
+// are left alone: local jobs have that (tests/chaos/chaos).
 #include "tests/integration/e2e/support/nodes.h"
 
 #include <gtest/gtest.h>
@@ -12,6 +11,7 @@
 #include <filesystem>
 #include <iostream>
 #include <random>
+#include <set>
 #include <thread>
 
 #include "tests/integration/e2e/support/installation.h"
@@ -31,11 +31,6 @@ int64_t Number(const char* name, int64_t otherwise) {
   return text == nullptr ? otherwise : std::atoll(text);
 }
 
-bool StrictHistory() {
-  const char* text = std::getenv("HETERO_CHAOS_HISTORY");
-  return text != nullptr && std::string(text) == "strict";
-}
-
 // One job of a round and what befell it. Its checkpoints and its report lie on the shared volume.
 class StruckJob {
  public:
@@ -48,6 +43,19 @@ class StruckJob {
   void Tell(const std::string& what) { told_ += (told_.empty() ? "" : ", ") + what; }
   bool over() const { return job_.Is("Succeeded") || job_.Is("Failed"); }
   bool disturbed() const { return disturbed_; }
+  // `member` was killed after training had begun.
+  void Killed(const std::string& member) { killed_.insert(member); }
+  // Those of them whose container the operator saw fail: others ended with the job, or were gone.
+  std::vector<std::string> Replaced() const {
+    const std::string failed = ControlPlane::Get().MustKubectl(
+        {"get", "events", "-n", space_.name(), "--field-selector", "reason=PodFailed", "-o",
+         "jsonpath={range .items[*]}{.message}{\"\\n\"}{end}"});
+    std::vector<std::string> members;
+    for (const std::string& member : killed_) {
+      if (failed.find(member + " ") != std::string::npos) members.push_back(member);
+    }
+    return members;
+  }
   std::string Final(const std::string& file) const { return space_.folder() + "/output/" + file; }
   // Of the newest checkpoint: that of the last step.
   std::string Weights() const {
@@ -70,6 +78,7 @@ class StruckJob {
   const Clock::time_point began_;
   const bool disturbed_;
   std::string told_;
+  std::set<std::string> killed_;
 };
 
 class ChaosOnNodes : public ::testing::Test {
@@ -111,10 +120,13 @@ class ChaosOnNodes : public ::testing::Test {
 void ChaosOnNodes::StrikePod(StruckJob& struck, const std::string& role, int index) {
   const std::string pod = struck.job().PodKey(role, index).name;
   const std::string member = role + "-" + std::to_string(index);
+  const bool trains = StepOf(struck.job()) > 0;
   switch (Draw(4)) {
     case 0:
-      if (Nodes::TrySignalRuntime(struck.name_space(), pod, "SIGKILL"))
+      if (Nodes::TrySignalRuntime(struck.name_space(), pod, "SIGKILL")) {
         struck.Tell("kill " + member);
+        if (trains && role != "head") struck.Killed(member);
+      }
       return;
     case 1:
       if (Nodes::TrySignalRuntime(struck.name_space(), pod, "SIGSTOP")) {
@@ -176,9 +188,10 @@ void ChaosOnNodes::Expect(StruckJob& struck) {
   const CommandResult same =
       RunCommand({judge, "weights", struck.Weights(), undisturbed_->Weights()});
   EXPECT_EQ(same.exit_code, 0) << same.output;
-  if (!StrictHistory()) return;
-  const CommandResult history =
-      RunCommand({judge, "history", struck.Final(""), std::to_string(seconds_so_far)});
+  std::vector<std::string> question = {judge, "history", struck.Final(""),
+                                       std::to_string(seconds_so_far)};
+  for (const std::string& member : struck.Replaced()) question.push_back(member);
+  const CommandResult history = RunCommand(question);
   EXPECT_EQ(history.exit_code, 0) << history.output;
 }
 
