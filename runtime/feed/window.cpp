@@ -17,6 +17,15 @@ constexpr base::Duration kUnmeasuredReissueDelay = milliseconds(1000);
 constexpr int kReissueFactor = 3;
 constexpr int kPatienceFactor = 10;  // of the delay, where that is long
 
+// A producer's error with a code that says nothing about the stream as a whole: where it fails,
+// kAborted, kCancelled and kOutOfRange mean that the rank shall leave, stop, or has it all.
+absl::Status NotOfTheStream(const absl::Status& error) {
+  if (!absl::IsAborted(error) && !absl::IsCancelled(error) && !absl::IsOutOfRange(error)) {
+    return error;
+  }
+  return absl::InternalError(error.message());
+}
+
 }  // namespace
 
 Window::Window(Options options) : options_(std::move(options)) {
@@ -50,7 +59,10 @@ void Window::Handle(const StreamUp& event, base::Instant now, Actions*) {
   if (producer == nullptr) return;
   producer->SetUp(now);
   // It is the same process: a new one would be another producer.
-  for (Place& place : places_) std::erase(place.ended, event.producer);
+  for (Place& place : places_) {
+    std::erase_if(place.ended,
+                  [&](const Place::End& end) { return end.producer == event.producer; });
+  }
 }
 
 void Window::Handle(const StreamDown& event, base::Instant, Actions* actions) {
@@ -147,9 +159,9 @@ void Window::ReleaseAll(ProducerId id, const ProducerState& producer, bool gone,
     if (place == nullptr) continue;
     std::erase(place->holders, id);
     stranded_.insert(ticket);
-    // Who was frozen did not end because of what it was doing.
-    if (gone && !place->filled && !producer.frozen() && producer.MayHaveBegun(ticket)) {
-      place->ended.push_back(id);
+    // One that was frozen too: a sample may take long before it ends its process.
+    if (gone && !place->filled && producer.MayHaveBegun(ticket)) {
+      place->AddEnd(id);
       if (place->charges() == 1) CallBackFromLocal(ticket, place, actions);
     }
   }
@@ -164,9 +176,18 @@ void Window::CallBackFromLocal(int64_t ticket, Place* place, Actions* actions) {
   actions->cancel.push_back({kLocalProducer, ticket});
 }
 
-bool Window::Guarded(const Place& place, ProducerId id) const {
+bool Window::Guarded(int64_t ticket, const Place& place, ProducerId id) const {
   const bool careful = met_fatal_ || id == kLocalProducer;
-  return place.charges() > (careful ? 0 : kMostUnguarded);
+  return place.charges() + LateHolders(ticket, place) > (careful ? 0 : kMostUnguarded);
+}
+
+int Window::LateHolders(int64_t ticket, const Place& place) const {
+  return static_cast<int>(
+      std::count_if(place.holders.begin(), place.holders.end(), [&](ProducerId id) {
+        const ProducerState& holder = producers_.at(id);
+        const bool late = holder.frozen() || holder.outstanding().at(ticket).overdue;
+        return id != kLocalProducer && late && holder.MayHaveBegun(ticket);
+      }));
 }
 
 // What it has begun stays with it: a batch would end the quarantine.
@@ -188,8 +209,19 @@ bool Window::Place::FailedOn(ProducerId id) const {
                      [id](const Failure& failure) { return failure.producer == id; });
 }
 
+int Window::Place::counted_charges() const {
+  const auto counts = [](const End& end) { return end.counts; };
+  return static_cast<int>(std::count_if(ended.begin(), ended.end(), counts)) + starved;
+}
+
+void Window::Place::AddEnd(ProducerId id) {
+  const bool counts = std::erase(with_last_end, id) == 0;
+  ended.push_back({id, counts});
+  if (counts) with_last_end = holders;
+}
+
 bool Window::HasFailed(int64_t ticket, const Place& place) const {
-  if (place.charges() >= kMostCharges) return true;
+  if (place.counted_charges() >= kMostCharges) return true;
   if (place.failures.size() < kMaxFailures || IsServed(ticket, place)) return false;
   if (LocalMayTry(place)) return false;
   if (place.failures.size() >= kMostFailures) return true;
@@ -262,8 +294,8 @@ Window::HeadState Window::head_state() const {
 absl::Status Window::head_error() const {
   if (head_state() != HeadState::kFailed) return absl::OkStatus();
   const Place& place = places_.front();
-  if (place.charges() < kMostCharges) return place.error;
-  return absl::AbortedError(absl::StrCat(
+  if (place.counted_charges() < kMostCharges) return NotOfTheStream(place.error);
+  return absl::InternalError(absl::StrCat(
       place.charges(), " processes ended while they prepared it, the last ones although its ",
       "samples were in child processes; see the CPU workers' logs, and give them more memory"));
 }

@@ -34,7 +34,8 @@ namespace hetero::feed {
 //    asked. A ticket has failed when kMaxFailures producers that deliver others have failed it, or
 //    everybody who could be asked has, and this host's own cores, where they may serve, as well.
 // A ticket is charged with the end of each worker that had begun it, as far as known or as is
-// likely (ProducerState::MayHaveBegun), and with each producer that had no memory for it. After
+// likely (ProducerState::MayHaveBegun), and with each producer that had no memory for it. A worker
+// that is late with it may end of it yet, and counts like a charge until it answers. After
 // kMostUnguarded of them it is issued guarded: its samples are then produced in child processes,
 // and what ends those is found. This host's own cores never serve a charged ticket otherwise. A
 // worker that was only out of reach takes its charge back when it is there again. A worker that
@@ -46,7 +47,7 @@ class Window {
   static constexpr int kMaxFailures = 3;
   static constexpr int kMostFailures = 16;  // of one ticket, whoever failed it
   static constexpr int kMostUnguarded = 1;  // charges; a second one is suspicious
-  static constexpr int kMostCharges = 10;   // of a ticket that has not failed
+  static constexpr int kMostCharges = 10;   // that count, of a ticket that has not failed
   static constexpr int64_t kFirstCredit = ProducerState::kFirstCredit;
   static constexpr int64_t kMinCapacity = 2;
   static constexpr base::Duration kPatience = std::chrono::seconds(30);
@@ -160,9 +161,18 @@ class Window {
     };
     std::vector<Failure> failures;
     bool FailedOn(ProducerId id) const;
-    std::vector<ProducerId> ended;  // workers that are gone since they began it
-    int starved = 0;                // producers that had no memory for it
+    // Workers that are gone since they began it. Those that had it when another one went may all
+    // be gone for one cause, such as a cut network: then only the first counts against the ticket.
+    struct End {
+      ProducerId producer;
+      bool counts;
+    };
+    std::vector<End> ended;
+    std::vector<ProducerId> with_last_end;  // had it when the last one went that counts
+    int starved = 0;                        // producers that had no memory for it
     int charges() const { return static_cast<int>(ended.size()) + starved; }
+    int counted_charges() const;
+    void AddEnd(ProducerId id);
   };
 
   void Handle(const WorkerAdded& event, base::Instant now, Actions* actions);
@@ -182,7 +192,9 @@ class Window {
   // `gone`: its process may have ended.
   void ReleaseAll(ProducerId id, const ProducerState& producer, bool gone, Actions* actions);
   void CallBackFromLocal(int64_t ticket, Place* place, Actions* actions);
-  bool Guarded(const Place& place, ProducerId id) const;
+  bool Guarded(int64_t ticket, const Place& place, ProducerId id) const;
+  // Workers that may have begun it and are late with it: they may end of it yet.
+  int LateHolders(int64_t ticket, const Place& place) const;
   bool HasFailed(int64_t ticket, const Place& place) const;
   void Quarantine(ProducerId id, ProducerState* producer, const absl::Status& error,
                   Actions* actions);

@@ -186,7 +186,8 @@ void Window::Issue(ProducerId id, int64_t ticket, Place* place, base::Instant no
                    Actions* actions) {
   producers_.at(id).Issue(ticket, now);
   place->holders.push_back(id);
-  actions->issue.push_back({id, ticket, Guarded(*place, id)});
+  std::erase(place->with_last_end, id);
+  actions->issue.push_back({id, ticket, Guarded(ticket, *place, id)});
 }
 
 }  // namespace hetero::feed

@@ -54,11 +54,15 @@ std::unique_ptr<SampleProducer> Producer(std::unique_ptr<source::Dataset> datase
 // What a worker reads. It is decoded for a while before it does its harm.
 class WorkersDataset : public HarmfulDataset {
  public:
-  explicit WorkersDataset(Harm harm) : HarmfulDataset(kSamples, Harmful(), harm) {}
+  WorkersDataset(Harm harm, base::Duration before)
+      : HarmfulDataset(kSamples, Harmful(), harm), before_(before) {}
   absl::Status Read(int64_t id, source::RawSample* sample) const override {
-    if (id == Harmful()) base::Clock::Real().SleepFor(std::chrono::milliseconds(50));
+    if (id == Harmful()) base::Clock::Real().SleepFor(before_);
     return HarmfulDataset::Read(id, sample);
   }
+
+ private:
+  const base::Duration before_;
 };
 
 // What the trainer reads itself. It waits until a worker has served: before one is there the own
@@ -80,7 +84,8 @@ class OwnDataset : public HarmfulDataset {
 // their addresses.
 class RestartedWorkers {
  public:
-  explicit RestartedWorkers(Harm harm) : harm_(harm) {
+  explicit RestartedWorkers(Harm harm, base::Duration before = std::chrono::milliseconds(50))
+      : harm_(harm), before_(before) {
     int told[2];
     if (pipe(told) != 0) std::abort();
     spawner_ = fork();
@@ -123,7 +128,7 @@ class RestartedWorkers {
     const pid_t child = fork();
     if (child != 0) return child;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    const auto producer = Producer(std::make_unique<WorkersDataset>(harm_));
+    const auto producer = Producer(std::make_unique<WorkersDataset>(harm_, before_));
     auto server = WorkerServer::Start(
         {.listen_address =
              "unix:" + (folder_ / (std::to_string(index) + "-" + std::to_string(getpid()))),
@@ -138,6 +143,7 @@ class RestartedWorkers {
   }
 
   const Harm harm_;
+  const base::Duration before_;
   const hetero::testing::TemporaryFolder folder_;
   pid_t spawner_ = -1;
   std::FILE* told_ = nullptr;
@@ -195,19 +201,22 @@ Outcome TakeStream(RestartedWorkers& workers, Harm harm) {
 }
 
 TEST(FatalSample, WorkersDieOfItAndTheStreamIsThatOfAnUndecodableOne) {
-  // Both before this process uses gRPC.
+  // All before this process uses gRPC. The slow one is late before it ends its worker.
   RestartedWorkers undecodable(Harm::kBadBytes);
   RestartedWorkers deadly(Harm::kAbort);
+  RestartedWorkers slowly_deadly(Harm::kAbort, std::chrono::seconds(3));
   const Outcome expected = TakeStream(undecodable, Harm::kBadBytes);
   EXPECT_EQ(expected.workers, kWorkers);
-  const Outcome outcome = TakeStream(deadly, Harm::kAbort);  // unguarded, it would end this process
-  EXPECT_EQ(outcome.digest, expected.digest);
-  EXPECT_LE(outcome.workers, kWorkers + 2);
-  ASSERT_EQ(outcome.bad_samples.size(), expected.bad_samples.size());
-  for (const BadSample& bad : outcome.bad_samples) {
-    EXPECT_EQ(bad.sample_id, Harmful());
-    EXPECT_THAT(bad.reason, HasSubstr(std::to_string(Harmful()) +
-                                      ".jpg: ends the process that reads it (signal 6"));
+  for (RestartedWorkers* workers : {&deadly, &slowly_deadly}) {
+    const Outcome outcome = TakeStream(*workers, Harm::kAbort);  // this process too, unguarded
+    EXPECT_EQ(outcome.digest, expected.digest);
+    EXPECT_LE(outcome.workers, kWorkers + 2);
+    ASSERT_EQ(outcome.bad_samples.size(), expected.bad_samples.size());
+    for (const BadSample& bad : outcome.bad_samples) {
+      EXPECT_EQ(bad.sample_id, Harmful());
+      EXPECT_THAT(bad.reason, HasSubstr(std::to_string(Harmful()) +
+                                        ".jpg: ends the process that reads it (signal 6"));
+    }
   }
 }
 
