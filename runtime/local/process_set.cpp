@@ -30,11 +30,13 @@ absl::Status ProcessSet::StartAll() {
 }
 
 absl::Status ProcessSet::Start(Member& member) {
+  const base::Duration now =
+      std::chrono::duration_cast<base::Duration>(clock_.WallNow().time_since_epoch());
   // Of two processes the newer has the larger one, also when the clock has gone back.
-  last_incarnation_ = std::max(
-      last_incarnation_ + 1,
-      std::chrono::duration_cast<base::Duration>(clock_.WallNow().time_since_epoch()).count());
+  last_incarnation_ = std::max(last_incarnation_ + 1, now.count());
   member.incarnation = last_incarnation_;
+  // Who has set the clock has not made the job any older.
+  SetCreation((now - (clock_.Now() - began_)).count(), member.plan);
   const bool prints = member.plan.type != api::RoleType::kCpuWorker;
   HETERO_ASSIGN_OR_RETURN(
       member.child, Child::Start(member.plan, attempt_, member.incarnation, LogOf(member.plan.name),

@@ -32,7 +32,11 @@ class ProcessSet {
   // What head and trainers print goes to `output_fd`; -1: into their logs.
   ProcessSet(const api::HeteroTrainingJob& job, ProcessPlanOptions plan, int output_fd,
              base::Clock& clock)
-      : job_(job), plan_(std::move(plan)), output_fd_(output_fd), clock_(clock) {}
+      : job_(job),
+        plan_(std::move(plan)),
+        output_fd_(output_fd),
+        clock_(clock),
+        began_(clock.Now()) {}
 
   // Once, the head first. The first error ends it.
   absl::Status StartAll();
@@ -62,6 +66,7 @@ class ProcessSet {
   const ProcessPlanOptions plan_;
   const int output_fd_;
   base::Clock& clock_;
+  const base::Instant began_;
   std::vector<Member> members_;  // head first
   int attempt_ = 1;
   int64_t last_incarnation_ = 0;

@@ -11,6 +11,7 @@ namespace {
 
 namespace environment = api::environment;
 constexpr char kCeilingProbeSteps[] = "10";
+constexpr char kCreated[] = "--created-unix-ns";
 
 std::vector<std::string> HeadCommand(const ProcessPlanOptions& options) {
   std::vector<std::string> command = {options.runtime_program,
@@ -21,7 +22,7 @@ std::vector<std::string> HeadCommand(const ProcessPlanOptions& options) {
                                       HeadAddress(options),
                                       "--output",
                                       options.output_folder,
-                                      "--created-unix-ns",
+                                      kCreated,
                                       absl::StrCat(options.created_unix_ns),
                                       "--history",
                                       HistoryFile(options)};
@@ -89,6 +90,11 @@ ProcessPlan PlanOne(const api::HeteroTrainingJob& job, const ProcessPlanOptions&
 }
 
 }  // namespace
+
+void SetCreation(int64_t unix_ns, ProcessPlan& plan) {
+  const auto flag = std::find(plan.command.begin(), plan.command.end(), kCreated);
+  if (flag != plan.command.end()) *std::next(flag) = absl::StrCat(unix_ns);
+}
 
 std::string HistoryFile(const ProcessPlanOptions& options) {
   return absl::StrCat(options.output_folder, "/history.txt");

@@ -41,6 +41,9 @@ std::vector<ProcessPlan> PlanProcesses(const api::HeteroTrainingJob& job,
 ProcessPlan PlanCpuWorker(const api::HeteroTrainingJob& job, const ProcessPlanOptions& options,
                           const api::Role& role, int32_t index);
 
+// Tells the head of `plan` when the job began, by the wall clock of now.
+void SetCreation(int64_t unix_ns, ProcessPlan& plan);
+
 // Where a head leaves what the next one has to know; of one run only.
 std::string HistoryFile(const ProcessPlanOptions& options);
 
