@@ -59,9 +59,11 @@ timespec Plus(const timespec& time, int64_t ns) {
   return {static_cast<time_t>(total / kSecond), static_cast<long>(total % kSecond)};
 }
 
-// As the kernel, whose clock stands where it did, has to hear it.
+// As the kernel, whose clock stands where it did, has to hear it; it takes no time before 1970,
+// which one that is long over may be.
 timespec ForKernel(const timespec& wall) {
-  return Plus(wall, -TheMachine().clock_offset_ns.load());
+  const timespec kernel = Plus(wall, -TheMachine().clock_offset_ns.load());
+  return kernel.tv_sec < 0 ? timespec{} : kernel;
 }
 
 // Times since the start of the machine are far smaller.
