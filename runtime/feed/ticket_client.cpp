@@ -14,6 +14,19 @@ namespace {
 
 constexpr base::Duration kDriverTick = std::chrono::milliseconds(25);
 
+// Of one sample as a worker may send it: before a cut the picture may be much larger than after it.
+int64_t MostSampleBytes(const TicketClient::Options& options, const BatchProducer* producer) {
+  int64_t most = producer == nullptr ? 0 : producer->sample_bytes();
+  if (options.finisher == nullptr) return most;
+  for (const job::Split split : {job::Split::kTrain, job::Split::kValidation}) {
+    if (split == job::Split::kValidation && !options.finisher->has_validation()) continue;
+    for (const CutCost& cut : options.placement.cuts) {
+      most = std::max(most, options.finisher->cut(split).front(cut.left).output_bytes());
+    }
+  }
+  return most;
+}
+
 }  // namespace
 
 TicketClientImpl::TicketClientImpl(Options options, const job::Schedule* schedule,
@@ -38,7 +51,8 @@ TicketClientImpl::TicketClientImpl(Options options, const job::Schedule* schedul
       links_({.credentials = credentials_.ok() ? *credentials_ : nullptr,
               .transports = options_.transports,
               .secured = !options_.tls.plain_text,
-              .byte_budget = options_.byte_budget},
+              .byte_budget = options_.byte_budget,
+              .batch_bytes = plan_.largest_count() * MostSampleBytes(options_, producer)},
              {.on_up = [this](ProducerId id) { OnUp(id); },
               .on_frame = [this](ProducerId id, Frame frame) { OnFrame(id, std::move(frame)); },
               .on_down = [this](ProducerId id, const auto& ending) { OnDown(id, ending); }},

@@ -41,7 +41,8 @@ void TrainerStream::Offer() {
   const ReceiverContext context = {.address = options_.address,
                                    .peer = context_.peer(),
                                    .secured = options_.secured,
-                                   .byte_budget = options_.byte_budget};
+                                   .byte_budget = options_.byte_budget,
+                                   .batch_bytes = options_.batch_bytes};
   auto offers = std::make_unique<v1::TicketRequest>();
   auto offered = std::make_unique<std::vector<Offered>>();
   for (const Transport* transport : options_.transports) {

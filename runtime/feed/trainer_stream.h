@@ -28,6 +28,7 @@ class TrainerStream : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byt
     std::string address;    // ReceiverContext's
     bool secured = true;
     int64_t byte_budget = 0;
+    int64_t batch_bytes = 0;
   };
   // How it went, and what the worker made of the transports that were offered.
   struct Ending {

@@ -85,7 +85,8 @@ void WorkerLinks::Dial(ProducerId id, Link* link) {
   ++live_;
   TrainerStream::Options options = {.address = link->address.address,
                                     .secured = options_.secured,
-                                    .byte_budget = options_.byte_budget};
+                                    .byte_budget = options_.byte_budget,
+                                    .batch_bytes = options_.batch_bytes};
   for (const Transport* transport : options_.transports) {
     const auto unanswered = link->unanswered.find(transport);
     if (unanswered != link->unanswered.end() && unanswered->second >= kMostUnanswered) continue;

@@ -29,8 +29,9 @@ class WorkerLinks {
   struct Options {
     std::shared_ptr<grpc::ChannelCredentials> credentials;
     Transports transports;  // those that fit a worker are offered to it
-    bool secured = true;    // ReceiverContext's
+    bool secured = true;    // ReceiverContext's, and so are the others
     int64_t byte_budget = 0;
+    int64_t batch_bytes = 0;
   };
   // On the streams' threads, without the owner's lock; never from inside a call of this class.
   struct Callbacks {

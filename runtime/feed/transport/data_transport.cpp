@@ -1,6 +1,6 @@
 #include "runtime/feed/transport/data_transport.h"
 
-#include <algorithm>
+#include <limits>
 #include <random>
 #include <utility>
 
@@ -14,9 +14,12 @@
 namespace hetero::feed {
 namespace {
 
-// Of a frame, however small the trainer's budget: no batch is larger than that, but the smallest
-// window has two batches of any size.
-constexpr size_t kLeastLimit = 256 << 20;
+// What announces more than the largest batch and all that belongs to it is damaged.
+size_t MostBytes(const ReceiverContext& context) {
+  constexpr size_t kBeside = 64 << 20;
+  if (context.batch_bytes == 0) return std::numeric_limits<size_t>::max();
+  return static_cast<size_t>(context.batch_bytes) + kBeside;
+}
 
 class DataTransportReceiver : public BatchReceiver {
  public:
@@ -31,14 +34,13 @@ class DataTransportReceiver : public BatchReceiver {
       return absl::UnavailableError("the system has no random key");
     }
     HETERO_ASSIGN_OR_RETURN(
-        connection_,
-        DataReceiver::Start(
-            context_.peer, offer,
-            {.on_answer = callbacks_.on_accepted,
-             .on_frame = callbacks_.on_frame,
-             .on_end = [this](const absl::Status& status, bool taken) { OnEnd(status, taken); },
-             .open_memory = callbacks_.open_memory,
-             .most_bytes = std::max(kLeastLimit, static_cast<size_t>(context_.byte_budget))}));
+        connection_, DataReceiver::Start(context_.peer, offer,
+                                         {.on_answer = callbacks_.on_accepted,
+                                          .on_frame = callbacks_.on_frame,
+                                          .on_end = [this](const absl::Status& status,
+                                                           bool taken) { OnEnd(status, taken); },
+                                          .open_memory = callbacks_.open_memory,
+                                          .most_bytes = MostBytes(context_)}));
     request->mutable_data()->set_id(offer.id);
     request->mutable_data()->set_key(offer.key);
     return absl::OkStatus();

@@ -110,6 +110,7 @@ struct ReceiverContext {
   std::string peer;         // the same as gRPC found it: "ipv4:10.0.0.7:7080"
   bool secured = true;      // whether the stream is under TLS
   int64_t byte_budget = 0;  // of the trainer's window
+  int64_t batch_bytes = 0;  // of the largest batch as it is sent; 0: not known
 };
 
 struct ServerContext {

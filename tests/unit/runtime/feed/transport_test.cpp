@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "feed_fixture.h"
+#include "harmful_dataset.h"
 #include "tests/support/transports.h"
 #include "tests/unit/base/test_certificates.h"
 
@@ -136,6 +137,54 @@ TEST_P(TransportTest, TrainerThatDoesNotKnowItIsSentToWithoutIt) {
   client->SetRoster(Roster(servers));
   ExpectTheWholeStream(*client);
   EXPECT_EQ(client->batches_by_transport().size(), 1u);
+}
+
+// Pictures of 75 MB, each filled with its id.
+class LargeDataset : public HarmfulDataset {
+ public:
+  LargeDataset() : HarmfulDataset(4, -1, Harm::kBadBytes) {}
+  api::ImageShape image() const override { return {5000, 5000, 3}; }
+  absl::Status Read(int64_t id, source::RawSample* sample) const override {
+    const absl::Status status = HarmfulDataset::Read(id, sample);
+    sample->bytes.assign(static_cast<size_t>(5000) * 5000 * 3, static_cast<uint8_t>(id));
+    return status;
+  }
+};
+
+TEST_P(TransportTest, ABatchWhoseOperatorsAreLeftToTheTrainerMayBeLargerThanTheBudget) {
+  api::HeteroTrainingJob job;
+  api::OperatorSpec crop;
+  crop.op = api::OperatorKind::kCenterCrop;
+  crop.size = api::Size{8, 8};
+  job.spec.pipeline = {crop};
+  const auto producer = *SampleProducer::Create(job, std::make_unique<LargeDataset>(), nullptr);
+  const auto server = WorkerServer::Start({.listen_address = Address(),
+                                           .tls = {.plain_text = true},
+                                           .name = "cpu-0",
+                                           .threads = 1,
+                                           .transports = only_},
+                                          base::Clock::Real());
+  ASSERT_TRUE(server.ok()) << server.status();
+  (*server)->SetProducer(producer.get());
+  const job::Schedule schedule(
+      {.training = {.samples = 4, .batch_size_per_worker = 1, .epochs = 1}}, 0);
+  const auto client = TicketClient::Start({.byte_budget = 1 << 10,
+                                           .local_threads = 0,
+                                           .placement = {.cuts = {{.left = 1}}},
+                                           .finisher = producer.get(),
+                                           .tls = {.plain_text = true},
+                                           .transports = only_},
+                                          &schedule, producer.get(), base::Clock::Real());
+  client->SetRoster({{"cpu-0", (*server)->address(), 1}});
+  const std::jthread watchdog([this](std::stop_token done) {
+    if (base::Clock::Real().SleepFor(std::chrono::seconds(30), done)) stop_.request_stop();
+  });
+  for (int64_t id = 0; id < schedule.size(); ++id) {
+    const auto batch = client->Next(stop_.get_token());
+    ASSERT_TRUE(batch.ok()) << batch.status();
+    ASSERT_EQ((*batch)->images.size(), 8 * 8 * 3);
+    EXPECT_EQ((*batch)->images.data()[0], (*batch)->sample_ids[0]);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Every, TransportTest, ::testing::ValuesIn(EveryTransport()),
