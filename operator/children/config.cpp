@@ -15,7 +15,13 @@ std::string JobDocument(api::HeteroTrainingJob job) {
   job.metadata.labels.clear();
   job.metadata.annotations.clear();
   for (api::Role& role : job.spec.roles) role.pod_template.clear();
-  return api::ToJson(job);
+  json document = json::parse(api::ToJson(job), nullptr, /*allow_exceptions=*/false);
+  // The programs of 0.1.1 read this after a rollback and refuse fields that they do not know.
+  json& policy = document["spec"]["runPolicy"];
+  if (policy["stopGraceSeconds"] == api::RunPolicy().stop_grace_seconds) {
+    policy.erase("stopGraceSeconds");
+  }
+  return document.dump();
 }
 
 }  // namespace
