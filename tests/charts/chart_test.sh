@@ -75,6 +75,14 @@ render override --set 'extraArgs={--workers=3}'
 [[ $(grep -- '--workers=' "$work/override.yaml" | tail -1) == *'"--workers=3"'* ]] ||
   fail "override: a flag of the chart stands behind extraArgs"
 
+# helm upgrade --reuse-values: the last release's values alone, nothing of what this chart has added since.
+cp -r "$chart" "$work/reused"
+cp "$root/tests/charts/released_values.yaml" "$work/reused/values.yaml"
+helm template hetero "$work/reused" --namespace hetero-system >"$work/reused.yaml" || fail "reused: helm template"
+diff <(grep -v -- '--max-pods-per-job=' "$work/default.yaml") "$work/reused.yaml" >"$work/out" ||
+  fail "reused: more differs than what has no value: $(<"$work/out")"
+grep -q -- '--max-pods-per-job=2000$' "$work/default.yaml" || fail "default: jobs.maxPods has no effect"
+
 refused() {  # part of the message, helm's arguments...
   local says=$1
   shift
