@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "operator/plan/observed.h"
+#include "operator/reconcile/dropped_fields.h"
 #include "operator/reconcile/expectations.h"
 
 namespace hetero::reconcile {
@@ -63,6 +64,7 @@ class SettledPods {
 struct JobMemory {
   std::string uid;
   OwnWrites writes;
+  DroppedFields dropped;
   ConflictBackoff conflicts;
   Expectations expectations;
   SettledPods settled;

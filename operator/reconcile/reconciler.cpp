@@ -1,6 +1,7 @@
 #include "operator/reconcile/reconciler.h"
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <utility>
 #include <vector>
@@ -72,6 +73,7 @@ struct Reconciler::Impl {
   std::optional<base::Duration> ProgressWait(JobMemory& memory) const;
   absl::Status WriteStatus(const std::string& key, const plan::Observed& observed,
                            const api::JobStatus& status, JobMemory& memory);
+  void TellOfOldDefinition(const std::string& dropped);
   void SendEvents(const api::Metadata& job, const std::vector<plan::Event>& planned);
   kube::Client& client;
   base::Clock& clock;
@@ -82,6 +84,7 @@ struct Reconciler::Impl {
   JobMetrics metrics;
   mutable ProgressThrottle throttle;
   PlanExecutor executor;
+  std::atomic<bool> old_definition_told = false;
   base::Mutex mutex;
   // An entry belongs to the pass over its key.
   std::map<std::string, std::unique_ptr<JobMemory>> memories ABSL_GUARDED_BY(mutex);
@@ -145,7 +148,7 @@ absl::StatusOr<Result> Reconciler::Impl::Reconcile(const std::string& key, std::
   if (memory.deleted_until && now < *memory.deleted_until && !stored->deleting) {
     return Result{*memory.deleted_until - now};
   }
-  const auto job = memory.writes.Newest(stored);
+  const auto job = memory.dropped.Complete(memory.writes.Newest(stored));
   if (const base::Duration wait = memory.conflicts.Wait(job->resource_version, now);
       wait > base::Duration::zero()) {
     return Result{wait};
@@ -158,7 +161,8 @@ absl::StatusOr<Result> Reconciler::Impl::Reconcile(const std::string& key, std::
   std::optional<base::Duration> again = plan.requeue_after;
   Sooner(again, memory.expectations.Remaining(now));
   if (stop.stop_requested()) return Result{};
-  if (plan.write_status) {
+  const bool write = plan.write_status && !memory.dropped.Keep(job->status, plan.status);
+  if (write) {
     if (!plan.status_is_urgent && plan.stages.empty()) {
       if (const std::optional<base::Duration> wait = ProgressWait(memory)) {
         Sooner(again, wait);
@@ -172,7 +176,7 @@ absl::StatusOr<Result> Reconciler::Impl::Reconcile(const std::string& key, std::
     if (absl::IsNotFound(written)) return Result{};  // the watch brings its end
     if (!written.ok()) return written;
   }
-  if (plan.write_status) LogJobChange(key, *job, plan.status, plan.events);
+  if (write) LogJobChange(key, *job, plan.status, plan.events);
   memory.settled.Add(plan.settled);
   memory.backoff = plan.backoff;
   SendEvents(job->job.metadata, plan.events);
@@ -199,19 +203,33 @@ absl::Status Reconciler::Impl::WriteStatus(const std::string& key, const plan::O
                                            const api::JobStatus& status, JobMemory& memory) {
   const plan::ObservedJob& job = *observed.job;
   const api::Metadata& metadata = job.job.metadata;
+  const json update = StatusUpdate(job, status);
   const absl::StatusOr<json> written =
-      client.Update(kHeteroTrainingJobs, {metadata.name_space, metadata.name},
-                    StatusUpdate(job, status), "status");
+      client.Update(kHeteroTrainingJobs, {metadata.name_space, metadata.name}, update, "status");
   if (!written.ok()) {
     return absl::Status(written.status().code(),
                         absl::StrCat("status of job ", key, ": ", written.status().message()));
   }
   memory.writes.Written(job, status, TextOf(FieldOf(*written, "metadata"), "resourceVersion"));
   memory.conflicts.Written();
+  if (memory.dropped.Learn(FieldOf(update, "status"), FieldOf(*written, "status"))) {
+    TellOfOldDefinition(memory.dropped.Names());
+  }
   memory.status_written = clock.Now();
   metrics.Written(observed, status);
   metrics.Moved(std::exchange(memory.state, StateOf(status)), StateOf(status));
   return absl::OkStatus();
+}
+
+// Once: it is the same for every job.
+void Reconciler::Impl::TellOfOldDefinition(const std::string& dropped) {
+  if (old_definition_told.exchange(true)) return;
+  log::Warning(
+      "the API server drops fields of a job's status: the resource definition in the cluster is "
+      "older than this operator; apply the one of this release",
+      {{"definition", absl::StrCat(api::kPlural, ".", api::kGroup)},
+       {"dropped", dropped},
+       {"command", "kubectl apply -f charts/hetero-operator/crds/"}});
 }
 
 void Reconciler::Impl::SendEvents(const api::Metadata& job,

@@ -129,6 +129,7 @@ Response FakeApi::Replace(const Path& path, const json& object) {
   const json before = stored;
   if (path.subresource == "status") {
     stored["status"] = object["status"];
+    for (const std::string& field : pruned_) stored["status"].erase(field);
   } else {
     stored = object;
   }
@@ -192,6 +193,11 @@ void FakeApi::SetDecide(Decide decide) {
 void FakeApi::SetIntercept(Intercept intercept) {
   const std::lock_guard lock(mutex_);
   intercept_ = std::move(intercept);
+}
+
+void FakeApi::SetPruned(std::set<std::string> status_fields) {
+  const std::lock_guard lock(mutex_);
+  pruned_ = std::move(status_fields);
 }
 
 std::map<std::string, json> FakeApi::Objects(const std::string& plural) const {

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,8 @@ class FakeApi : public kube::Transport {
 
   void SetDecide(Decide decide);
   void SetIntercept(Intercept intercept);
+  // Fields of a status that the resource definition does not have: gone from every write.
+  void SetPruned(std::set<std::string> status_fields);
 
   // Objects of one kind ("pods"), by namespace/name.
   std::map<std::string, nlohmann::json> Objects(const std::string& plural) const;
@@ -76,6 +79,7 @@ class FakeApi : public kube::Transport {
   std::vector<Write> writes_;
   Decide decide_;
   Intercept intercept_;
+  std::set<std::string> pruned_;
 };
 
 }  // namespace hetero::reconcile
