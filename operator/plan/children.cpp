@@ -63,25 +63,22 @@ int64_t NextIncarnation(const Pass& pass) {
   return next;
 }
 
-// Those that are to be made now. A running job that was scaled above what one job may have keeps
-// what it has: CPU workers are what it goes without.
+// Those that are to be made now. A running job that is above what one job may have, because it was
+// scaled or the limit lowered, keeps what it has and gets its head and trainers back, without which
+// it is none: CPU workers are what it goes without.
 std::vector<const Slot*> MissingSlots(Pass& pass) {
+  const auto optional = [](const Slot& slot) {
+    return slot.role->type == api::RoleType::kCpuWorker;
+  };
+  const auto taken = std::count_if(pass.slots.begin(), pass.slots.end(), [&](const Slot& slot) {
+    return slot.holder != nullptr || !optional(slot);
+  });
+  int64_t room = pass.settings.max_pods - taken;
   std::vector<const Slot*> missing;
-  size_t there = 0;
   for (const Slot& slot : pass.slots) {
-    if (slot.holder != nullptr) {
-      ++there;
-    } else if (MayFill(pass, slot)) {
-      missing.push_back(&slot);
-    }
-  }
-  const size_t most = std::max(0, pass.settings.max_pods);
-  const size_t room = most > there ? most - there : 0;
-  if (missing.size() > room) {
-    std::stable_partition(missing.begin(), missing.end(), [](const Slot* slot) {
-      return slot->role->type != api::RoleType::kCpuWorker;
-    });
-    missing.resize(room);
+    if (slot.holder != nullptr || !MayFill(pass, slot)) continue;
+    if (optional(slot) && room-- <= 0) continue;
+    missing.push_back(&slot);
   }
   return missing;
 }

@@ -220,16 +220,36 @@ TEST(Refused, ARunningJobScaledAboveTheLimitKeepsWhatItHasAndSaysSo) {
   EXPECT_EQ(cluster.pods.size(), 8u);
   EXPECT_FALSE(cluster.status().finished());
   EXPECT_EQ(cluster.State(ConditionType::kPodsCreated), "False/TooManyPods");
-  // The limit itself is lowered: nobody is sent away, and trainers come before CPU workers.
+  // The limit itself is lowered: nobody is sent away, and CPU workers are not made anew.
   cluster.settings.max_pods = 4;
-  cluster.Exit("vit-gpu-0", 137, "Evicted");
   cluster.Exit("vit-cpu-4", 137, "Evicted");
   cluster.Settle();
-  EXPECT_EQ(cluster.pods.size(), 6u);
-  cluster.settings.max_pods = 7;
-  cluster.Settle();
-  EXPECT_TRUE(cluster.Has("vit-gpu-0"));
+  EXPECT_EQ(cluster.pods.size(), 7u);
   EXPECT_FALSE(cluster.Has("vit-cpu-4"));
+}
+
+// Without its head it was nothing, and waited for it until its deadline.
+TEST(Refused, ARunningJobAboveTheLimitGetsItsHeadAndTrainersBack) {
+  ModelCluster cluster{Job().Cpus(5)};
+  cluster.RunJob();
+  cluster.settings.max_pods = 4;
+  for (const char* pod : {"vit-head-0", "vit-cpu-1", "vit-gpu-1"}) {
+    cluster.Exit(pod, 137, "Evicted");
+    cluster.Settle();
+  }
+  EXPECT_TRUE(cluster.Has("vit-head-0"));
+  EXPECT_TRUE(cluster.Has("vit-gpu-1"));
+  EXPECT_FALSE(cluster.Has("vit-cpu-1"));
+  // Those that are to come have their places, too.
+  ModelCluster begun{Job().Cpus(5)};
+  begun.RunJob();
+  begun.settings.max_pods = 7;
+  for (const auto& pod : std::map(begun.pods)) begun.Vanish(pod.first);
+  begun.Settle();
+  EXPECT_EQ(begun.pods.size(), 7u);
+  EXPECT_TRUE(begun.Has("vit-cpu-3"));
+  EXPECT_FALSE(begun.Has("vit-cpu-4"));
+  EXPECT_TRUE(begun.Has("vit-gpu-1"));
 }
 
 }  // namespace
