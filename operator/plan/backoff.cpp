@@ -36,7 +36,9 @@ void Avoid(Pass& pass, const std::string& node) {
 }  // namespace
 
 void NoteEnd(Pass& pass, const Failure& failure) {
-  if (failure.blameless()) return;  // it was told to go, and is made anew because it is wanted
+  // It was told to go, and is made anew because it is wanted. A trainer that left while the others
+  // go on may leave again as soon as it is back: that it was asked to, only its exit code says.
+  if (failure.blameless() && failure.kind != Failure::Kind::kAsked) return;
   const ObservedPod& pod = *failure.slot->pod;
   if (RejectedByNode(pod) && !pod.node.empty()) Avoid(pass, pod.node);
   Backoff::Slot& slot = pass.plan.backoff.slots[failure.slot->member()];

@@ -164,6 +164,27 @@ TEST(Backoff, FreeDisruptionsAreSlowedDownToo) {
   EXPECT_EQ(cluster.status().restarts, 0);
 }
 
+// Code 130 of one trainer costs no restart, and so it went round at full speed.
+TEST(Backoff, ATrainerThatLeavesAgainAndAgainWaitsLongerEachTimeForFree) {
+  ModelCluster cluster{Job().MaxRestarts(0)};
+  cluster.RunJob();
+  std::vector<int64_t> waits;
+  for (int i = 0; i < 5; ++i) {
+    cluster.Exit("vit-gpu-1", 130);
+    waits.push_back(std::chrono::duration_cast<seconds>(WaitFor(cluster, "vit-gpu-1")).count());
+    cluster.Start("vit-gpu-1");
+    cluster.HeadSays(HeadReport::State::kRunning);
+    cluster.Advance(seconds(1));
+  }
+  EXPECT_THAT(waits, ElementsAre(0, 10, 20, 40, 80));
+  EXPECT_EQ(cluster.status().restarts, 0);
+  EXPECT_EQ(cluster.status().attempt, 1);
+  // One that trained for a while in between is back at once.
+  cluster.Advance(minutes(2));
+  cluster.Exit("vit-gpu-1", 130);
+  EXPECT_EQ(WaitFor(cluster, "vit-gpu-1"), base::Duration::zero());
+}
+
 // In a new attempt the others do not wait for the one that fails.
 TEST(Backoff, AGangIsMadeAtOnceButForThePodThatFails) {
   ModelCluster cluster{Job().MaxRestarts(100).Scope(2, api::RestartScope::kGang)};
