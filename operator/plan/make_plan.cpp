@@ -32,13 +32,14 @@ namespace {
 using Step = void (*)(Pass&);
 
 void RunFinished(Pass& pass) {
+  ForceStuckPods(pass);
   const bool awaited = AwaitLastReport(pass);
   if (!awaited) CleanUp(pass);
-  ForceStuckPods(pass);
   if (!awaited) ExpireJob(pass);
 }
 
-// Each step may end or pause the job; the later ones then have nothing to say.
+// Each step may end or pause the job; the later ones then have nothing to say. Forced deletions
+// come before all that can be refused: they may be what frees the quota for it.
 void RunActive(Pass& pass) {
   constexpr Step kSteps[] = {
       CheckSpec,
@@ -62,6 +63,7 @@ void RunActive(Pass& pass) {
       DeleteGivenUpPods,
       CreateChildren,
   };
+  ForceStuckPods(pass);
   for (const Step step : kSteps) {
     if (pass.active()) step(pass);
   }
@@ -70,7 +72,6 @@ void RunActive(Pass& pass) {
   } else {
     CountRoles(pass);
   }
-  ForceStuckPods(pass);
 }
 
 }  // namespace

@@ -12,7 +12,8 @@ void DeleteGivenUpPods(Pass& pass);
 // have lost the label by which that call selects.
 void DeleteAllPods(Pass& pass);
 
-// Ends what hangs in Terminating. Applies in every state of a job.
+// Ends what hangs in Terminating. Applies in every state of a job, and comes before all else: what
+// is asked of the API after a refusal waits.
 void ForceStuckPods(Pass& pass);
 
 }  // namespace hetero::plan
