@@ -46,6 +46,60 @@ TEST(LastReportTest, AJobThatTheOperatorEndsHasAReport) {
   EXPECT_THAT(cluster.stops, SizeIs(1));
 }
 
+// What an operator that ends a job for `reason` owes it: the head is told why and heard out, and
+// only then the pods go.
+void ExpectHeadHeardOut(ModelCluster& cluster, const std::string& reason, const std::string& why) {
+  EXPECT_EQ(cluster.State(ConditionType::kFailed), "True/" + reason);
+  ASSERT_THAT(cluster.stops, SizeIs(1));
+  EXPECT_EQ(cluster.stops[0].failure, reason);
+  EXPECT_THAT(cluster.stops[0].reason, HasSubstr(why));
+  EXPECT_EQ(cluster.CountOf("delete pods"), 0u);
+  EXPECT_TRUE(cluster.Has("vit-gpu-0"));
+  cluster.HeadSays(State::kFailed);
+  cluster.report().verdict = api::Verdict{
+      .message = why, .result = {.steps = 40, .report_uri = "file:///out/report.json"}};
+  cluster.Settle();
+  EXPECT_EQ(cluster.status().result->steps, 40);
+  EXPECT_EQ(cluster.status().result->report_uri, "file:///out/report.json");
+  EXPECT_EQ(cluster.State(ConditionType::kFailed), "True/" + reason) << "and not the head's word";
+  EXPECT_EQ(cluster.CountOf("delete pods"), 1u);
+  EXPECT_THAT(cluster.stops, SizeIs(1));
+}
+
+TEST(LastReportTest, AJobWhoseBudgetOfRestartsIsUsedUpHasAReport) {
+  ModelCluster cluster{Job().MaxRestarts(1)};
+  cluster.RunJob();
+  cluster.Exit("vit-cpu-0", 1);
+  cluster.Settle();
+  cluster.Start("vit-cpu-0");
+  cluster.HeadSays(State::kRunning);
+  cluster.Settle();
+  EXPECT_THAT(cluster.stops, IsEmpty());
+  cluster.Exit("vit-cpu-0", 1);
+  cluster.Settle();
+  ExpectHeadHeardOut(cluster, "MaxRestartsExceeded", "runPolicy.maxRestarts allows 1 restart");
+}
+
+TEST(LastReportTest, AJobThatAFailureRuleEndsHasAReport) {
+  ModelCluster cluster{
+      Job().Rule(1, api::FailureAction::kFailJob, {api::ExitCodeOperator::kIn, {3}})};
+  cluster.RunJob();
+  cluster.Exit("vit-cpu-0", 3);
+  cluster.Settle();
+  ExpectHeadHeardOut(cluster, "RuleMatched", "failureRules[0]");
+}
+
+TEST(LastReportTest, NobodyIsAskedWhenTheHeadItselfUsesUpTheBudget) {
+  ModelCluster cluster{Job().MaxRestarts(0)};
+  cluster.RunJob();
+  cluster.Exit("vit-head-0", 137, "OOMKilled");
+  cluster.head.reset();
+  cluster.Settle();
+  EXPECT_EQ(cluster.State(ConditionType::kFailed), "True/MaxRestartsExceeded");
+  EXPECT_THAT(cluster.stops, IsEmpty());
+  EXPECT_EQ(cluster.CountOf("delete pods"), 1u);
+}
+
 TEST(LastReportTest, TheDecisionIsStoredBeforeTheHeadIsTold) {
   ModelCluster cluster{Job().ActiveDeadline(100)};
   cluster.RunJob();
