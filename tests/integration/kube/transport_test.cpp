@@ -1,8 +1,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
 
-#include <cstdio>
-#include <fstream>
+#include <filesystem>
 #include <future>
 #include <thread>
 
@@ -248,37 +250,51 @@ TEST(Transport, ASilentStreamEnds) {
   EXPECT_THAT(streamed.lines, ElementsAre("one"));
 }
 
-// What the kernel would do next with the client's end of a connection to `port`: 2 is to ask
-// whether the peer is still there. -1: there is no such connection.
-int TimerOfConnectionTo(int port) {
-  std::ifstream connections("/proc/net/tcp");
-  std::string line;
-  while (std::getline(connections, line)) {
-    unsigned remote_port = 0, timer = 0;
-    if (std::sscanf(line.c_str(), " %*d: %*x:%*x %*x:%x 01 %*x:%*x %x:", &remote_port, &timer) ==
-            2 &&
-        remote_port == static_cast<unsigned>(port)) {
-      return static_cast<int>(timer);
-    }
+// An option of this process's connection to `port`; -1: there is no such connection.
+int OptionOfConnectionTo(int port, int level, int option) {
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    const int fd = std::stoi(entry.path().filename());
+    sockaddr_in peer{};
+    socklen_t size = sizeof(peer);
+    if (getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &size) != 0) continue;
+    if (peer.sin_family != AF_INET || ntohs(peer.sin_port) != port) continue;
+    int value = -1;
+    size = sizeof(value);
+    return getsockopt(fd, level, option, &value, &size) == 0 ? value : -1;
   }
   return -1;
 }
 
-// A server that lost its power answers nothing, and a reader alone never finds out.
-TEST(Transport, TheKernelAsksWhetherTheServerIsStillThere) {
-  ScriptedServer server([](const auto&, auto& connection) {
-    connection.BeginChunks();
-    while (!connection.ClosedWithin(milliseconds(10))) connection.Chunk("line\n");
-  });
-  int timer = -1;
-  const auto transport = TransportTo(server);
-  const auto until_asked = [&](std::string_view) {
-    timer = TimerOfConnectionTo(server.port());
-    return timer != 2;
+// A server that lost its power answers nothing, and a reader alone never finds out. The kernel asks
+// it while nothing is under way, and gives up what was sent and is not acknowledged.
+void ExpectVanishedPeerNoticed(Transport& transport, int port) {
+  int asks = -1, after = -1, unacknowledged = -1;
+  const auto look = [&](std::string_view) {
+    asks = OptionOfConnectionTo(port, SOL_SOCKET, SO_KEEPALIVE);
+    after = OptionOfConnectionTo(port, IPPROTO_TCP, TCP_KEEPIDLE);
+    unacknowledged = OptionOfConnectionTo(port, IPPROTO_TCP, TCP_USER_TIMEOUT);
+    return false;
   };
-  const auto ended = transport->Stream({.path = "/x"}, kEnough, kEnough, until_asked, {});
+  const auto ended = transport.Stream({.path = "/x"}, kEnough, kEnough, look, {});
   EXPECT_TRUE(ended.ok()) << ended.status();
-  EXPECT_EQ(timer, 2);
+  EXPECT_EQ(asks, 1);
+  EXPECT_EQ(after, 15);
+  EXPECT_EQ(unacknowledged, 30'000) << "milliseconds";
+}
+
+void SayLines(const ScriptedServer::Request&, ScriptedServer::Connection& connection) {
+  connection.BeginChunks();
+  while (!connection.ClosedWithin(milliseconds(10))) connection.Chunk("line\n");
+}
+
+TEST(Transport, TheKernelAsksWhetherTheServerIsStillThere) {
+  ScriptedServer server(SayLines);
+  ExpectVanishedPeerNoticed(*TransportTo(server), server.port());
+}
+
+TEST(Transport, TheKernelAsksWithoutTlsToo) {
+  ScriptedServer server(SayLines, {.tls = false});
+  ExpectVanishedPeerNoticed(*TransportTo(server), server.port());
 }
 
 TEST(Transport, AStreamThatIsNeverSilentEndsAtItsLimit) {

@@ -65,6 +65,19 @@ TEST(CheckTemplatesTest, ReservedNamesAreRefused) {
               At(".metadata.labels[training.hetero.dev/role]"));
 }
 
+// A queue would hold single pods of a job that needs all of them.
+TEST(CheckTemplatesTest, AQueueForTheRolesPodsIsRefused) {
+  for (const char* part : {"labels", "annotations"}) {
+    EXPECT_THAT(Check(absl::StrCat(R"({"metadata": {")", part,
+                                   R"(": {"app": "x", "kueue.x-k8s.io/queue-name": "team"}}})")),
+                ElementsAre(absl::StrCat("spec.roles[0].template.metadata.", part,
+                                         "[kueue.x-k8s.io/queue-name]: queues are not supported "
+                                         "yet; remove it")));
+  }
+  EXPECT_THAT(Check(R"({"metadata": {"labels": {"kueue.x-k8s.io/priority-class": "high"}}})"),
+              IsEmpty());
+}
+
 TEST(CheckTemplatesTest, RestartsAreTheOperators) {
   EXPECT_THAT(Check(R"({"spec": {"restartPolicy": "OnFailure"}})"), At(".spec.restartPolicy"));
 }

@@ -72,20 +72,25 @@ TEST_F(OptionsTest, Defaults) {
   EXPECT_FALSE(options_.identity.empty());
 }
 
-// The chart writes every flag that it has a value for, and its extraArgs behind them.
+// The chart writes every flag that it has a value for, and its extraArgs behind them. What is a
+// list grows instead.
 TEST_F(OptionsTest, AFlagGivenTwiceIsNoMistakeAndTheLastOneCounts) {
   ASSERT_EQ(Parse({"--workers=8", "--qps=200", "--log-level=info", "--metrics-listen=0.0.0.0:8080",
-                   "--trainer-image-without-cuda", "--runtime-image=a", "--workers=3", "--qps=5",
-                   "--log-level=debug", "--metrics-listen=[::]:9", "--trainer-image-with-cuda",
-                   "--runtime-image=b", "--leader-elect", "--no-leader-elect"}),
+                   "--lease-duration=15s", "--trainer-image-without-cuda", "--runtime-image=a",
+                   "--image-pull-secret=a", "--leader-elect", "--workers=3", "--qps=5",
+                   "--log-level=debug", "--metrics-listen=[::]:9", "--lease-duration=20s",
+                   "--trainer-image-with-cuda", "--runtime-image=b", "--image-pull-secret=b",
+                   "--no-leader-elect"}),
             std::nullopt)
       << err_.str();
   EXPECT_EQ(options_.workers, 3);
   EXPECT_EQ(options_.qps, 5);
   EXPECT_EQ(options_.log_level, log::Level::kDebug);
   EXPECT_EQ(options_.metrics_port, 9);
+  EXPECT_EQ(options_.lease_duration, seconds(20));
   EXPECT_TRUE(options_.settings.trainer_has_cuda);
   EXPECT_EQ(options_.settings.runtime_image, "b");
+  EXPECT_THAT(options_.settings.image_pull_secrets, ElementsAre("a", "b"));
   EXPECT_FALSE(options_.leader_elect);
 }
 
@@ -178,20 +183,6 @@ TEST_F(OptionsTest, TheEnvironmentSetsWhatTheCommandLineDoesNot) {
   EXPECT_EQ(options_.settings.operator_labels, (std::map<std::string, std::string>{{"x", "y"}}));
   EXPECT_EQ(options_.operator_namespace, "hetero-system");
   EXPECT_THAT(options_.identity, testing::StartsWith("hetero-operator-abc_"));
-}
-
-// The chart passes its own before extraArgs; the operator would not start with both.
-TEST_F(OptionsTest, OfAFlagThatIsGivenTwiceTheLastCounts) {
-  ASSERT_EQ(Parse({"--workers=8", "--metrics-listen=:8080", "--lease-duration=15s",
-                   "--leader-elect", "--image-pull-secret=a", "--workers=2", "--metrics-listen=:9",
-                   "--no-leader-elect", "--lease-duration=20s", "--image-pull-secret=b"}),
-            std::nullopt)
-      << err_.str();
-  EXPECT_EQ(options_.workers, 2);
-  EXPECT_EQ(options_.metrics_port, 9);
-  EXPECT_EQ(options_.lease_duration, seconds(20));
-  EXPECT_FALSE(options_.leader_elect);
-  EXPECT_THAT(options_.settings.image_pull_secrets, ElementsAre("a", "b"));
 }
 
 TEST_F(OptionsTest, AMistakeInTheEnvironmentIsOneToo) {

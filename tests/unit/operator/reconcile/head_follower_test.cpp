@@ -184,6 +184,46 @@ v1::JobStatus In(v1::JobStatus::State state, int64_t step = 0) {
   return status;
 }
 
+// The machine's clock, but whoever asks for the time of day next, after Hold(), waits until
+// Release(): what is known of one head is dated under that head's lock.
+class HoldingClock : public base::Clock {
+ public:
+  base::Instant Now() const override { return Real().Now(); }
+  base::WallTime WallNow() const override {
+    std::unique_lock lock(mutex_);
+    if (std::exchange(hold_, false)) {
+      holds_ = true;
+      changed_.notify_all();
+      released_in_time_ = changed_.wait_for(lock, kLimit, [this] { return !holds_; });
+    }
+    return Real().WallNow();
+  }
+  bool SleepFor(base::Duration duration, std::stop_token stop) override {
+    return Real().SleepFor(duration, std::move(stop));
+  }
+
+  void Hold() {
+    const std::lock_guard lock(mutex_);
+    hold_ = true;
+  }
+  bool WaitUntilHeld() {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, kLimit, [this] { return holds_; });
+  }
+  // False: whoever waited had given up.
+  bool Release() {
+    const std::lock_guard lock(mutex_);
+    holds_ = false;
+    changed_.notify_all();
+    return released_in_time_;
+  }
+
+ private:
+  mutable std::mutex mutex_;  // guards what follows
+  mutable std::condition_variable changed_;
+  mutable bool hold_ = false, holds_ = false, released_in_time_ = true;
+};
+
 class HeadFollowerTest : public testing::Test {
  protected:
   HeadFollowerTest()
@@ -512,6 +552,34 @@ TEST_F(HeadFollowerTest, AHeadThatTalksAllTheTimeIsReadAtAPaceAndKept) {
   }));
   EXPECT_TRUE(follower_->Report("a/x")->connected);
   follower_.reset();  // also while a read waits
+}
+
+// A status of ten thousand members takes a while to take in, and a loud head says one after the
+// other. Other jobs' workers and heads all once waited for that.
+TEST_F(HeadFollowerTest, AHeadWhoseStatusTakesLongHoldsUpNoOtherJob) {
+  HoldingClock clock;
+  follower_ = std::make_unique<HeadFollower>(clock, identity_, announcements_.Listener());
+  StatusServer large, other, third;
+  follower_->Follow("team/large", Target(large));
+  follower_->Follow("team/other", Target(other));
+  for (StatusServer* server : {&large, &other}) server->Say(In(v1::JobStatus::RUNNING));
+  ASSERT_TRUE(WaitForState("team/large", State::kRunning));
+  ASSERT_TRUE(WaitForState("team/other", State::kRunning));
+
+  clock.Hold();
+  large.Say(In(v1::JobStatus::SUCCEEDED, 1000));
+  ASSERT_TRUE(clock.WaitUntilHeld());
+  other.Say(In(v1::JobStatus::FAILED, 7));
+  EXPECT_TRUE(WaitForState("team/other", State::kFailed));
+  third.Say(In(v1::JobStatus::RUNNING));
+  follower_->Follow("team/third", Target(third));
+  EXPECT_TRUE(WaitForState("team/third", State::kRunning));
+  follower_->ReportExit("team/third", {.role = "gpu", .index = 1});
+  EXPECT_TRUE(announcements_.WaitFor([&] { return third.exits().size() == 1; }));
+
+  EXPECT_TRUE(clock.Release());
+  EXPECT_TRUE(WaitForState("team/large", State::kSucceeded));
+  follower_.reset();  // before its clock
 }
 
 TEST_F(HeadFollowerTest, EndsWhileItDials) {
