@@ -41,7 +41,9 @@ constexpr int64_t kNoSample = -1;
 struct Board {
   std::atomic<int64_t> done{0};  // entries
   std::atomic<int64_t> touched{kNoSample};
-  std::atomic<int32_t> error_code{0};  // of the entry that comes next; 0: none
+  std::atomic<int32_t> error_code{0};    // of the entry that comes next; 0: none
+  std::atomic<int64_t> bytes_before{0};  // resident, when it began
+  std::atomic<bool> at_fault{false};     // kResourceExhausted: there were fault_bytes, and no more
   char error[kTextBytes] = {};
 };
 static_assert(std::atomic<int64_t>::is_always_lock_free);
@@ -88,6 +90,7 @@ class SharedResults {
   Entry* entry(int64_t i) { return reinterpret_cast<Entry*>(memory_ + entries_at_) + i; }
   uint8_t* bytes(int64_t i) { return memory_ + bytes_at_ + static_cast<size_t>(i) * sample_bytes_; }
   size_t sample_bytes() const { return sample_bytes_; }
+  size_t size() const { return size_; }
 
  private:
   const size_t entries_at_;
@@ -100,22 +103,43 @@ class SharedResults {
 // Everything below until RunChild() happens in a child of a process with many threads: it takes no
 // lock but the allocator's, which fork() leaves in order.
 
-void LimitMemory(int64_t more) {
+// Bytes of memory, mapped and resident; 0: not known.
+std::pair<int64_t, int64_t> OwnMemory() {
   char text[64] = {};
   const int file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-  if (file < 0) return;
+  if (file < 0) return {};
   const ssize_t size = read(file, text, sizeof text - 1);
   close(file);
-  int64_t pages = 0;
-  if (size <= 0 || std::from_chars(text, text + size, pages).ec != std::errc()) return;
+  int64_t mapped = 0, resident = 0;
+  const char* const end = text + std::max<ssize_t>(size, 0);
+  const std::from_chars_result first = std::from_chars(text, end, mapped);
+  if (first.ec != std::errc() || first.ptr == end) return {};
+  if (std::from_chars(first.ptr + 1, end, resident).ec != std::errc()) return {};
+  const int64_t page = sysconf(_SC_PAGESIZE);
+  return {mapped * page, resident * page};
+}
+
+// `bytes`: that may be mapped in all; as much as it may if that is less, or negative.
+void LimitMemory(int64_t bytes) {
   rlimit limit{};
   if (getrlimit(RLIMIT_AS, &limit) != 0) return;
-  const auto wanted = static_cast<rlim_t>(pages * sysconf(_SC_PAGESIZE) + more);
-  limit.rlim_cur = std::min(limit.rlim_max, wanted);
+  const rlim_t most = limit.rlim_max;
+  limit.rlim_cur = bytes < 0 ? most : std::min(most, static_cast<rlim_t>(bytes));
   setrlimit(RLIMIT_AS, &limit);
 }
 
-void PrepareChild(pid_t parent, int64_t memory_bytes) {
+// Of a child that had no memory: whether its own limit was the reason, and no machine gives more.
+bool WantsTooMuch(const GuardLimits& limits) {
+  if (limits.memory_bytes < limits.fault_bytes) return false;
+  LimitMemory(-1);
+  const auto size = static_cast<size_t>(limits.fault_bytes);
+  void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return false;
+  munmap(memory, size);
+  return true;
+}
+
+void PrepareChild(pid_t parent, int64_t memory_bytes, Board* board) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);
   // A handler of the parent's would speak for it; and only the parent decides when to stop.
@@ -133,7 +157,9 @@ void PrepareChild(pid_t parent, int64_t memory_bytes) {
     [[maybe_unused]] const ssize_t written = write(score, kFirst.data(), kFirst.size());
     close(score);
   }
-  LimitMemory(memory_bytes);
+  const auto [mapped, resident] = OwnMemory();
+  board->bytes_before = resident;
+  if (mapped > 0) LimitMemory(mapped + memory_bytes);
 }
 
 absl::Status ProduceEntry(const BatchProducer& producer, Batch* batch, int64_t index,
@@ -163,13 +189,14 @@ struct Range {
 };
 
 [[noreturn]] void RunChild(const BatchProducer& producer, Batch* batch, const Range& range,
-                           SharedResults* results) {
+                           const GuardLimits& limits, SharedResults* results) {
   Board& board = results->board();
   for (int64_t i = range.begin + board.done; i < range.end; ++i) {
     const int64_t at = i - range.begin;
     const absl::Status status =
         ProduceEntry(producer, batch, i, &board.touched, results->entry(at));
     if (!status.ok()) {
+      if (absl::IsResourceExhausted(status)) board.at_fault = WantsTooMuch(limits);
       const absl::string_view text = status.message();
       CopyText({text.data(), text.size()}, board.error);
       board.error_code = static_cast<int32_t>(status.code());
@@ -195,21 +222,27 @@ void EndChild(pid_t child) {
   }
 }
 
-// One child, from its start to its end: its wait status.
-absl::StatusOr<int> RunToItsEnd(const BatchProducer& producer, Batch* batch, const Range& range,
-                                const GuardLimits& limits, SharedResults* results,
-                                base::Clock& clock, const std::stop_token& stop) {
+struct Ending {
+  int status = 0;     // as of wait()
+  int64_t grown = 0;  // by how many bytes, resident and its own
+};
+
+// One child, from its start to its end.
+absl::StatusOr<Ending> RunToItsEnd(const BatchProducer& producer, Batch* batch, const Range& range,
+                                   const GuardLimits& limits, SharedResults* results,
+                                   base::Clock& clock, const std::stop_token& stop) {
   Board& board = results->board();
   board.touched = kNoSample;
   board.error_code = 0;
+  board.at_fault = false;
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return SystemError("pipe");
   const auto reader = absl::MakeCleanup([&ends] { close(ends[0]); });
   const pid_t parent = getpid();
   const pid_t child = fork();
   if (child == 0) {
-    PrepareChild(parent, limits.memory_bytes);
-    RunChild(producer, batch, range, results);
+    PrepareChild(parent, limits.memory_bytes, &board);
+    RunChild(producer, batch, range, limits, results);
   }
   const int fork_error = errno;
   close(ends[1]);  // the child's alone now: its end wakes poll()
@@ -221,9 +254,13 @@ absl::StatusOr<int> RunToItsEnd(const BatchProducer& producer, Batch* batch, con
     pollfd ended = {.fd = ends[0], .events = POLLIN, .revents = 0};
     poll(&ended, 1, kLookMs);
     int status = 0;
-    const pid_t found = waitpid(child, &status, WNOHANG);
-    if (found == child) return status;
-    if (found < 0 && errno != EINTR) return SystemError("waitpid");
+    rusage usage{};
+    const pid_t found = wait4(child, &status, WNOHANG, &usage);
+    if (found == child) {
+      const int64_t most = int64_t{usage.ru_maxrss} << 10;
+      return Ending{status, most - board.bytes_before - static_cast<int64_t>(results->size())};
+    }
+    if (found < 0 && errno != EINTR) return SystemError("wait4");
     if (stop.stop_requested()) {
       EndChild(child);
       return absl::CancelledError("stopped");
@@ -236,6 +273,16 @@ absl::StatusOr<int> RunToItsEnd(const BatchProducer& producer, Batch* batch, con
         producer.DescribeSample(batch->ticket.split, now.second), ": took longer than ",
         base::ToSeconds(limits.patience), " s in a process of its own"));
   }
+}
+
+// Whether a child ended for want of memory that another machine may have. The system kills who
+// takes too much, and some libraries abort where there is none.
+bool LackedMemory(const Ending& ending, bool starved, const GuardLimits& limits,
+                  const Board& board) {
+  if (starved) return !board.at_fault;
+  if (ending.grown >= limits.fault_bytes) return false;
+  if (WIFSIGNALED(ending.status) && WTERMSIG(ending.status) == SIGKILL) return true;
+  return limits.memory_bytes < limits.fault_bytes && ending.grown >= limits.memory_bytes / 2;
 }
 
 // How a child ended that should not have.
@@ -283,9 +330,9 @@ absl::StatusOr<GuardedSamples> ProduceGuarded(const BatchProducer& producer, Bat
   Board& board = results.board();
   const job::Split split = batch->ticket.split;
   int64_t suspect = kNoSample;
-  int deaths = 0, deaths_of_suspect = 0;
+  int deaths = 0, deaths_of_suspect = 0, lacks_of_suspect = 0;
   while (board.done < end - begin) {
-    HETERO_ASSIGN_OR_RETURN(const int status,
+    HETERO_ASSIGN_OR_RETURN(const Ending ending,
                             RunToItsEnd(producer, batch, range, limits, &results, clock, stop));
     if (board.done == end - begin) break;
     const auto code = static_cast<absl::StatusCode>(board.error_code.load());
@@ -293,14 +340,21 @@ absl::StatusOr<GuardedSamples> ProduceGuarded(const BatchProducer& producer, Bat
     if (code != absl::StatusCode::kOk && !starved) return absl::Status(code, board.error);
     const std::string how =
         starved ? absl::StrCat("it needs more than ", limits.memory_bytes >> 20, " MiB of memory")
-                : Describe(status);
+                : Describe(ending.status);
     const int64_t id = board.touched;
     if (id == kNoSample || ++deaths > kMostDeaths) {
       return absl::UnavailableError(absl::StrCat(
           "child processes end while samples are produced in them (", how, "), and no sample of ",
           "ticket ", batch->ticket.id, " is found to be the cause"));
     }
-    if (std::exchange(suspect, id) != id) deaths_of_suspect = 0;
+    if (std::exchange(suspect, id) != id) deaths_of_suspect = lacks_of_suspect = 0;
+    if (LackedMemory(ending, starved, limits, board)) {
+      if (++lacks_of_suspect < kDeathsOfASample) continue;
+      return absl::ResourceExhaustedError(
+          absl::StrCat(producer.DescribeSample(split, id),
+                       ": there is no memory for it in a process of its own (", how,
+                       "); give the processes that prepare batches more"));
+    }
     if (++deaths_of_suspect < kDeathsOfASample) continue;
     const FatalSample fatal{split, id,
                             absl::StrCat(producer.DescribeSample(split, id),

@@ -17,7 +17,7 @@
 namespace hetero::feed {
 
 // What reading a sample does to the process.
-enum class Harm { kBadBytes, kAbort, kKill, kExit, kHunger, kHang };
+enum class Harm { kBadBytes, kAbort, kKill, kExit, kHunger, kHungerAndAbort, kHang };
 
 // A number that this process and its children share.
 class SharedCount {
@@ -63,6 +63,8 @@ class HarmfulDataset : public source::Dataset {
   std::string fingerprint() const override { return "0123456789abcdef"; }
 
  private:
+  static constexpr size_t kPortion = size_t{64} << 20;
+
   void DoHarm() const {
     switch (harm_) {
       case Harm::kBadBytes:
@@ -76,7 +78,14 @@ class HarmfulDataset : public source::Dataset {
         _exit(0);
       case Harm::kHunger: {
         std::vector<std::vector<char>> taken;
-        while (true) taken.emplace_back(size_t{64} << 20);
+        while (true) taken.emplace_back(kPortion);
+      }
+      case Harm::kHungerAndAbort: {
+        std::vector<std::unique_ptr<char[]>> taken;
+        while (true) {
+          taken.emplace_back(new (std::nothrow) char[kPortion]());
+          if (taken.back() == nullptr) std::abort();
+        }
       }
       case Harm::kHang:
         while (true) pause();
