@@ -30,6 +30,7 @@ bool RunLimits::Stalled(const v1::JobStatus& status, base::Instant now) {
     last_step_ = Step{step, now};
     return false;
   }
+  last_step_->number = step;
   if (now - last_step_->time < std::chrono::seconds(*stall_timeout_)) return false;
   last_step_.reset();
   return true;

@@ -11,7 +11,9 @@ namespace hetero::local {
 
 // runPolicy.activeDeadlineSeconds and stallTimeoutSeconds of a local job, with the meaning that the
 // operator gives them: since the job began, and since the last step while the head says that
-// training runs. A silent head proves no stall. Pure; not thread-safe.
+// training runs. A training that goes on from a checkpoint makes steps for the second time: each is
+// one more than the head's word before told of. A silent head proves no stall. Pure; not
+// thread-safe.
 class RunLimits {
  public:
   RunLimits(const api::RunPolicy& policy, base::Instant began);

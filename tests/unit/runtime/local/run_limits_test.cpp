@@ -52,6 +52,19 @@ TEST(RunLimitsTest, AStallIsTheTimeWithoutAStepWhileTrainingRuns) {
   EXPECT_FALSE(RunLimits(Policy({}, {}), kBegan).Stalled(At(0), now += seconds(1000)));
 }
 
+// After a break it makes for the second time the steps since its checkpoint: that is no stall,
+// however many they are.
+TEST(RunLimitsTest, ATrainingThatGoesOnFromACheckpointDoesNotStall) {
+  RunLimits limits(Policy({}, 30), kBegan);
+  base::Instant now = kBegan;
+  EXPECT_FALSE(limits.Stalled(At(1900), now));
+  for (int64_t step = 1000; step <= 1012; ++step) {
+    EXPECT_FALSE(limits.Stalled(At(step), now += seconds(5))) << step;
+  }
+  EXPECT_FALSE(limits.Stalled(At(1012), now += seconds(29)));
+  EXPECT_TRUE(limits.Stalled(At(1012), now += seconds(1)));
+}
+
 TEST(IgnoredFieldsTest, OnlyWhatIsSetAndHasNoMeaningHere) {
   api::HeteroTrainingJob job;
   job.spec.roles.resize(2);
