@@ -110,6 +110,7 @@ struct HeadReport {
   base::WallTime silent_since;    // the same, or when this head's stream was first wanted
   base::WallTime last_step_time;  // when `step` last rose, or the state became Running
   int32_t attempt = 0;            // that the follower was told of
+  int64_t head_incarnation = 0;   // the largest that a head of it said; 0: none did
   int64_t generation = 0;
   struct RoleMembers {
     int32_t desired = 0;

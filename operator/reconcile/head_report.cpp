@@ -72,6 +72,7 @@ bool HeadReportBuilder::Heard(const v1::JobStatus& status, base::Instant now,
   report_.connected = true;
   HeardUnchanged(wall_now);
   report_.generation = status.generation();
+  report_.head_incarnation = std::max(report_.head_incarnation, status.head_incarnation());
   if (report_.state == HeadReport::State::kRunning && before != report_.state) {
     report_.last_step_time = wall_now;
   }

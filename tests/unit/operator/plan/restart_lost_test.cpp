@@ -67,6 +67,17 @@ TEST(RestartLostTest, IncarnationsRiseWhileClocksGoBack) {
   EXPECT_GT(cluster.Pod("vit-gpu-0").incarnation, before);
 }
 
+// The members would pass over it as one that was replaced, and the head that told would be gone.
+TEST(RestartLostTest, TheIncarnationsOfHeadsRiseToo) {
+  ModelCluster cluster{Job()};
+  cluster.RunJob();
+  const int64_t known = cluster.Pod("vit-head-0").incarnation + 1'000'000'000'000;
+  cluster.report().head_incarnation = known;
+  cluster.Exit("vit-head-0", 1);
+  cluster.Settle();
+  EXPECT_GT(cluster.Pod("vit-head-0").incarnation, known);
+}
+
 TEST(RestartLostTest, WhoWorksAtTheHeadIsNotLostByAWatchThatIsLate) {
   ModelCluster cluster{Job().MaxRestarts(0)};
   cluster.RunJob();

@@ -81,6 +81,16 @@ TEST(HeadReportTest, CarriesWhatTheHeadSays) {
   EXPECT_EQ(builder.report().state, State::kRunning);
 }
 
+TEST(HeadReportTest, RemembersTheNewestHead) {
+  HeadReportBuilder builder = Builder("vit", 1);
+  for (const int64_t incarnation : {700, 900, 0, 800}) {
+    v1::JobStatus status = Running();
+    status.set_head_incarnation(incarnation);
+    builder.Heard(status, kNow, kWallNow);
+  }
+  EXPECT_EQ(builder.report().head_incarnation, 900);
+}
+
 TEST(HeadReportTest, FiguresHaveTheDigitsThatPeopleRead) {
   HeadReportBuilder builder = Builder("blur", 1);
   v1::JobStatus status = Running(3);
