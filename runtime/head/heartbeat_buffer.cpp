@@ -1,5 +1,7 @@
 #include "runtime/head/heartbeat_buffer.h"
 
+#include "runtime/head/text_limits.h"
+
 namespace hetero::head {
 namespace {
 
@@ -31,10 +33,13 @@ void HeartbeatBuffer::Add(const v1::Heartbeat& heartbeat) {
     if (evaluations_.size() > kMaxEvaluations) evaluations_.pop_front();
   }
   for (const v1::BadSampleReport& sample : heartbeat.bad_samples()) {
-    if (bad_samples_.size() < kMaxBadSamples) bad_samples_.push_back(sample);
+    if (bad_samples_.size() >= kMaxBadSamples) break;
+    std::string& reason = *bad_samples_.emplace_back(sample).mutable_reason();
+    LimitText(bad_samples_.size() <= kMaxReasons ? kMaxListedText : 0, reason);
   }
   for (const v1::FaultReport& fault : heartbeat.faults()) {
-    if (faults_.size() < kMaxFaults) faults_.push_back(fault);
+    if (faults_.size() >= kMaxFaults) break;
+    LimitText(kMaxText, *faults_.emplace_back(fault).mutable_what());
   }
   if (heartbeat.progress().has_phases()) AddTimePoint(heartbeat.progress());
 }

@@ -13,12 +13,14 @@ namespace hetero::head {
 // What a member has told in the lists of its heartbeats (losses, evaluations, bad samples, faults,
 // and where its time went), from the beginning. A stream that breaks may have lost what was just
 // written to it, and the head that answers next may be another, so a new stream begins with all of
-// it; a head drops what it knows already. Bounded: long curves are thinned, except for their newest
-// points. Not thread-safe.
+// it; a head drops what it knows already. Bounded, texts included: a message that is larger than
+// the head takes would be refused each time anew, and this member never be heard again. Long curves
+// are thinned, except for their newest points. Not thread-safe.
 class HeartbeatBuffer {
  public:
   static constexpr size_t kMaxEvaluations = 1000;  // the newest
   static constexpr size_t kMaxBadSamples = 10'000;
+  static constexpr size_t kMaxReasons = 100;  // of the first bad samples; heads keep no more
   static constexpr size_t kMaxFaults = 100;
   static constexpr size_t kMaxTimePoints = 120;
   static constexpr size_t kNewestLosses = 500;  // not thinned

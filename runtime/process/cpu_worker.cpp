@@ -12,6 +12,7 @@
 #include "runtime/feed/sample_producer.h"
 #include "runtime/feed/worker_server.h"
 #include "runtime/head/member.h"
+#include "runtime/head/text_limits.h"
 #include "runtime/process/last_word.h"
 #include "runtime/process/membership.h"
 #include "runtime/process/metrics_port.h"
@@ -82,7 +83,8 @@ absl::Status RunCpuWorker(const CpuWorkerOptions& options, base::Clock& clock,
   const auto finish = [&](const absl::Status& status) {
     v1::Finished last;
     last.set_ok(status.ok());
-    last.set_message(base::ToUtf8({status.message().data(), status.message().size()}));
+    last.set_message(
+        base::ToUtf8({status.message().data(), status.message().size()}, head::kMaxText));
     *last.mutable_last() = CountersOf(*server);
     WriteLastWord(LastWordFolderFromEnvironment(), options.identity.member, last);
     member->Finish(last, kFinishTimeout).IgnoreError();

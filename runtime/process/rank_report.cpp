@@ -7,6 +7,7 @@
 #include "base/process_usage.h"
 #include "base/utf8.h"
 #include "runtime/feed/digest.h"
+#include "runtime/head/text_limits.h"
 
 namespace hetero::process {
 namespace {
@@ -44,7 +45,7 @@ void RankReport::OnBatch(const feed::Batch& batch, const feed::StreamStats& stat
     v1::BadSampleReport report;
     report.set_sample_id(bad.sample_id);
     report.set_replacement_id(bad.replacement_id);
-    report.set_reason(base::ToUtf8(bad.reason));
+    report.set_reason(base::ToUtf8(bad.reason, head::kMaxListedText));
     report.set_validation(validation);
     bad_samples_.push_back(std::move(report));
     progress_.set_bad_samples(progress_.bad_samples() + 1);
@@ -160,7 +161,7 @@ void RankReport::OnResume(int64_t step, int64_t samples) {
 
 void RankReport::OnBreak(const std::string& why) {
   const base::MutexLock lock(mutex_);
-  progress_.set_last_break(base::ToUtf8({why.data(), why.size()}));
+  progress_.set_last_break(base::ToUtf8(why, head::kMaxText));
 }
 
 void RankReport::OnCheckpoint(const std::string& uri, int64_t step) {
@@ -172,7 +173,7 @@ void RankReport::OnCheckpoint(const std::string& uri, int64_t step) {
 
 void RankReport::OnCheckpointProblem(const std::string& problem) {
   const base::MutexLock lock(mutex_);
-  progress_.set_checkpoint_problem(problem);
+  progress_.set_checkpoint_problem(base::ToUtf8(problem, head::kMaxText));
 }
 
 void RankReport::OnPhases(const v1::PhaseSeconds& phases, double train_seconds) {

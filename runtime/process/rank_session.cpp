@@ -12,6 +12,7 @@
 #include "base/process_usage.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
+#include "runtime/head/text_limits.h"
 #include "runtime/process/last_word.h"
 #include "runtime/process/ready.h"
 #include "runtime/process/termination_message.h"
@@ -296,7 +297,7 @@ void RankSession::AddFaults(v1::Heartbeat* heartbeat) const {
     v1::FaultReport* out = heartbeat->add_faults();
     out->set_unix_ns(
         std::chrono::duration_cast<base::Duration>(fault.time.time_since_epoch()).count());
-    out->set_what(base::ToUtf8(fault.what));
+    out->set_what(base::ToUtf8(fault.what, head::kMaxListedText));
     out->set_recovery_seconds(fault.recovery_seconds.value_or(0));
   }
 }
@@ -352,7 +353,8 @@ absl::Status RankSession::Finish(absl::Status result) {
   last.set_ok(result.ok());
   last.set_stopped(absl::IsCancelled(result) || absl::IsAborted(result));
   last.set_leaving(absl::IsAborted(result));
-  last.set_message(base::ToUtf8({result.message().data(), result.message().size()}));
+  last.set_message(
+      base::ToUtf8({result.message().data(), result.message().size()}, head::kMaxText));
   *last.mutable_last() = TakeHeartbeat();
   last = member_->Complete(std::move(last));
   WriteLastWord(LastWordFolderFromEnvironment(), options_.identity.member, last);

@@ -51,7 +51,7 @@ void ToProto(const FatalSample& sample, v1::FatalSample* out) {
 
 FatalSample FromProto(const v1::FatalSample& sample) {
   return {sample.split() == v1::VALIDATION ? job::Split::kValidation : job::Split::kTrain,
-          sample.sample_id(), sample.reason()};
+          sample.sample_id(), base::ToUtf8(sample.reason(), kMaxErrorText)};
 }
 
 absl::StatusOr<Ticket> FromProto(const v1::Ticket& ticket) {
@@ -124,6 +124,10 @@ absl::StatusOr<int64_t> TensorBytes(const v1::FrameHeader& header, size_t left) 
     return bad(": ", count, " samples, but ", header.labels_size(), " labels, ",
                header.sample_ids_size(), " ids, ", header.sample_crc32c_size(), " checksums");
   }
+  if (header.bad_samples_size() > count || header.fatal_size() > count) {
+    return bad(": ", count, " samples, but ", header.bad_samples_size(), " bad ones and ",
+               header.fatal_size(), " fatal ones");
+  }
   int64_t bytes = 1;
   for (const int64_t factor :
        {int64_t{header.height()}, int64_t{header.width()}, int64_t{header.channels()}}) {
@@ -160,7 +164,8 @@ absl::StatusOr<Frame> DecodeBatch(const v1::FrameHeader& header, Frame frame,
   batch->sample_ids.assign(header.sample_ids().begin(), header.sample_ids().end());
   batch->crcs.assign(header.sample_crc32c().begin(), header.sample_crc32c().end());
   for (const v1::BadSample& bad : header.bad_samples()) {
-    batch->bad_samples.push_back({bad.slot(), bad.sample_id(), bad.replacement_id(), bad.reason()});
+    batch->bad_samples.push_back({bad.slot(), bad.sample_id(), bad.replacement_id(),
+                                  base::ToUtf8(bad.reason(), kMaxErrorText)});
   }
   for (const v1::FatalSample& fatal : header.fatal()) batch->fatal.push_back(FromProto(fatal));
   batch->work_seconds = header.work_seconds();
@@ -235,8 +240,9 @@ absl::StatusOr<Frame> ReadFrame(const OpenMemory& open_memory, ByteSource* reade
         absl::StrCat("unknown kind ", static_cast<int>(header->kind()), " of feed frame"));
   }
   frame.kind = Frame::Kind::kFailed;
-  frame.error = absl::Status(static_cast<absl::StatusCode>(header->error_code()), header->error());
-  if (frame.error.ok()) frame.error = absl::UnknownError(header->error());
+  const std::string error = base::ToUtf8(header->error(), kMaxErrorText);
+  frame.error = absl::Status(static_cast<absl::StatusCode>(header->error_code()), error);
+  if (frame.error.ok()) frame.error = absl::UnknownError(error);
   return frame;
 }
 

@@ -5,6 +5,7 @@
 #include <random>
 #include <string>
 
+#include "base/crc32c.h"
 #include "counting_producer.h"
 #include "hetero/v1/feed.pb.h"
 
@@ -103,6 +104,54 @@ TEST(MessagesTest, StartedFailedAndRequestsSurviveTheTrip) {
   EXPECT_EQ(request->issue, std::vector<Ticket>{kTicket});
   EXPECT_EQ(request->cancel, (std::vector<int64_t>{7, 8}));
   EXPECT_EQ(received.region_token(), 9u);
+}
+
+// A frame of a worker that does not keep to what this code would write.
+std::string FrameOf(const v1::FrameHeader& header, const std::string& tensor) {
+  const std::string text = header.SerializeAsString();
+  std::string bytes;
+  for (const size_t number : {text.size(), size_t{base::Crc32c(text.data(), text.size())}}) {
+    for (int i = 0; i < 4; ++i) bytes.push_back(static_cast<char>(number >> (8 * i)));
+  }
+  return bytes + text + tensor;
+}
+
+v1::FrameHeader HeaderOfOneSample() {
+  const std::string pixel(1, '\x2A');
+  v1::FrameHeader header;
+  header.set_kind(v1::FrameHeader::BATCH);
+  header.mutable_ticket()->set_split(v1::TRAIN);
+  header.mutable_ticket()->set_count(1);
+  header.set_height(1);
+  header.set_width(1);
+  header.set_channels(1);
+  header.add_labels(0);
+  header.add_sample_ids(7);
+  header.add_sample_crc32c(base::Crc32c(pixel.data(), 1));
+  header.set_batch_crc32c(base::Crc32c(pixel.data(), 1));
+  return header;
+}
+
+// A rank passes them on to its head, which takes 4 MiB: with one of 5 MB it was never heard again.
+TEST(MessagesTest, HoweverMuchAWorkerSaysItIsCutWhereItIsRead) {
+  const std::string endless(5'000'000, 'x');
+  v1::FrameHeader header = HeaderOfOneSample();
+  header.add_bad_samples()->set_reason(endless);
+  header.add_fatal()->set_reason(endless);
+  const absl::StatusOr<Frame> batch = DecodeFrame(Buffer(FrameOf(header, "\x2A"), 1 << 20));
+  ASSERT_TRUE(batch.ok()) << batch.status();
+  ASSERT_EQ(batch->kind, Frame::Kind::kBatch) << batch->error;
+  EXPECT_EQ(batch->batch->bad_samples.at(0).reason.size(), 4096u);
+  EXPECT_EQ(batch->batch->fatal.at(0).reason.size(), 4096u);
+  header.set_kind(v1::FrameHeader::FAILED);
+  header.set_error(endless);
+  const absl::StatusOr<Frame> failed = DecodeFrame(Buffer(FrameOf(header, ""), 1 << 20));
+  ASSERT_TRUE(failed.ok()) << failed.status();
+  EXPECT_EQ(failed->error.message().size(), 4096u);
+
+  header = HeaderOfOneSample();
+  for (int id = 0; id < 2; ++id) header.add_bad_samples()->set_sample_id(id);
+  EXPECT_FALSE(DecodeFrame(Buffer(FrameOf(header, "\x2A"))).ok()) << "more than it has samples";
 }
 
 TEST(MessagesTest, WordsThatAreNotUtf8DoNotCostTheFrame) {

@@ -50,5 +50,21 @@ TEST(HeartbeatBufferTest, HoweverMuchWasToldItHasABound) {
   }
 }
 
+// A message above gRPC's 4 MiB is refused, and so was everything that this member said after it.
+TEST(HeartbeatBufferTest, LongTextsDoNotMakeAMessageThatNoHeadTakes) {
+  HeartbeatBuffer buffer;
+  v1::Heartbeat many;
+  for (int64_t id = 0; id < 10'000; ++id) {
+    many.add_bad_samples()->set_sample_id(id);
+    many.mutable_bad_samples()->rbegin()->set_reason(std::string(4096, 'r'));
+    many.add_faults()->set_what(std::string(100'000, 'f'));
+  }
+  buffer.Add(many);
+  const v1::Heartbeat all = buffer.Merge({});
+  EXPECT_LT(all.ByteSizeLong(), size_t{1} << 20);
+  ASSERT_EQ(all.bad_samples_size(), 10'000) << "each id counts against the job's limit";
+  EXPECT_EQ(all.bad_samples(0).reason().substr(0, 3), "rrr");
+}
+
 }  // namespace
 }  // namespace hetero::head

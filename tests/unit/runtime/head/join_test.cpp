@@ -44,6 +44,36 @@ TEST_F(JoinTest, JobFromJoiningToTheAcknowledgedEnd) {
   EXPECT_EQ(server->Wait().state(), v1::JobStatus::SUCCEEDED);
 }
 
+// The head takes 4 MiB of a message. What it refused was kept, and sent again on each stream.
+TEST_F(JoinTest, AMemberWithAnEndlessTextIsHeardToItsEnd) {
+  const auto server = StartServer();
+  Joined cpu = Join(server->address(), MakeHello("cpu", 0));
+  Joined gpu;
+  std::atomic<int> beats = 0;
+  gpu.member = Member::Start(
+      {.head_address = server->address(),
+       .tls = PlainText(),
+       .hello = MakeHello("gpu", 0),
+       .heartbeat = std::chrono::milliseconds(20)},
+      gpu.inbox->MakeCallbacks(),
+      [&beats] {
+        v1::Heartbeat heartbeat;
+        if (beats++ > 0) return heartbeat;
+        heartbeat.add_bad_samples()->set_reason(std::string(5'000'000, 'x'));
+        heartbeat.add_faults()->set_what(std::string(5'000'000, 'x'));
+        return heartbeat;
+      },
+      base::Clock::Real());
+  gpu.member->SetReady({});
+  EXPECT_EQ(gpu.inbox->Next(), "welcome");
+  EXPECT_EQ(gpu.inbox->Next(), "generation 1 ranks 1");
+  const absl::Status heard = gpu.member->Finish(gpu.member->Complete(Ok()), kLong);
+  EXPECT_TRUE(heard.ok()) << heard;
+  const insight::Report report = server->ReportSoFar();
+  EXPECT_EQ(report.bad_samples, 1);
+  ASSERT_EQ(report.faults.size(), 1u);
+}
+
 TEST_F(JoinTest, StopReachesEveryMember) {
   const auto server = StartServer();
   Joined cpu = Join(server->address(), MakeHello("cpu", 0));
