@@ -35,7 +35,8 @@ HistoryKeeper::Mark HistoryKeeper::MarkOf(const JobRecord& record) {
           finished,
           record.startup_seconds.has_value(),
           record.evaluations.size(),
-          record.checkpoint_uri};
+          record.checkpoint_uri,
+          record.ended.has_value()};
 }
 
 const std::string& HistoryKeeper::Look(const JobRecord& record, Moment now) {

@@ -24,13 +24,13 @@ class HistoryKeeper {
   HistoryKeeper(std::string run, std::string file);
   ~HistoryKeeper();
 
-  // The text as of now (history_codec.h). One thread calls it.
+  // The text as of now (history_codec.h). One thread at a time calls it.
   const std::string& Look(const JobRecord& record, Moment now);
 
  private:
   // What is worth remembering at once, as numbers that change with it.
-  using Mark =
-      std::tuple<size_t, int64_t, int64_t, size_t, int64_t, size_t, bool, size_t, std::string>;
+  using Mark = std::tuple<size_t, int64_t, int64_t, size_t, int64_t, size_t, bool, size_t,
+                          std::string, bool>;
   static Mark MarkOf(const JobRecord& record);
   void WriteFiles(std::stop_token stop);
 

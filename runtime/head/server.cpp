@@ -247,6 +247,8 @@ class GrpcServer : public Server {
     const JobRecord record = state_.record();
     v1::JobStatus status = BuildStatus(record, state_.plan());
     status.set_head_incarnation(options_.incarnation);
+    // The last words of the members are in no other: a suspended job is resumed with it.
+    status.set_history(history_.Look(record, Now(clock_)));
     lock.Unlock();
     WriteReport(record, status);
     lock.Lock();
@@ -314,7 +316,7 @@ class GrpcServer : public Server {
   std::optional<v1::JobStatus> final_ ABSL_GUARDED_BY(mutex_);
   bool left_ ABSL_GUARDED_BY(mutex_) = false;
   std::string history_text_ ABSL_GUARDED_BY(mutex_);
-  HistoryKeeper history_;  // of the ticker
+  HistoryKeeper history_ ABSL_GUARDED_BY(mutex_);
   MembershipService membership_;
   RendezvousService rendezvous_;
   StatusService status_service_;

@@ -103,6 +103,38 @@ TEST_F(HistoryFileTest, AStatusStreamCarriesEachHistoryOnce) {
   EXPECT_EQ(DecodeHistory(told[0], "run", 1)->members_size(), 1);
 }
 
+// They were in no history: a job that was suspended in good order lost up to 20 s of figures.
+TEST_F(HistoryFileTest, TheLastWordsOfASuspendedJobAreInTheLastHistory) {
+  const auto server = StartWithHistory();
+  Joined cpu = Join(server->address(), MakeHello("cpu", 0));
+  Joined gpu = Join(server->address(), MakeHello("gpu", 0));
+  EXPECT_EQ(cpu.inbox->Next(), "welcome");
+  EXPECT_EQ(gpu.inbox->Next(), "welcome");
+  const auto stub = v1::Status::NewStub(*DialHead(server->status_address(), PlainText()));
+  grpc::ClientContext context;
+  context.set_deadline(base::Clock::Real().WallNow() + std::chrono::seconds(20));
+  const auto reader = stub->Watch(&context, {});
+  v1::JobStatus status;
+  ASSERT_TRUE(reader->Read(&status));
+  server->Stop("suspended");
+  v1::Finished word;
+  word.set_stopped(true);
+  for (Joined* member : {&cpu, &gpu}) {
+    word.mutable_last()->mutable_counters()->set_samples(member == &cpu ? 300 : 400);
+    EXPECT_TRUE(member->member->Finish(word, std::chrono::seconds(5)).ok());
+  }
+  std::string last;
+  do {
+    if (!status.history().empty()) last = status.history();
+  } while (reader->Read(&status));
+  EXPECT_EQ(status.state(), v1::JobStatus::STOPPED);
+  const auto history = DecodeHistory(last, "run", 1);
+  ASSERT_TRUE(history.ok()) << history.status();
+  ASSERT_EQ(history->members_size(), 2);
+  EXPECT_EQ(history->members(0).now().samples(), 300);
+  EXPECT_EQ(history->members(1).now().samples(), 400);
+}
+
 TEST_F(HistoryFileTest, AStopWithAFailureIsAFailedJobWithItsReport) {
   Server::Options options = MakeOptions(socket());
   options.output_folder = folder + "/out";
