@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/head/text_limits.h"
 
 namespace hetero::head {
 
@@ -21,6 +22,7 @@ void JobEnding::Fail(const std::string& member, const std::string& message, base
   v1::Failure failure;
   failure.set_member(member);
   failure.set_message(message);
+  LimitText(kMaxText, *failure.mutable_message());
   record_.first_failure = std::move(failure);
   outbox_.AddNote(true, absl::StrCat("job fails: ", message), member);
   Begin(v1::JobStatus::FAILED,
@@ -46,7 +48,7 @@ void JobEnding::Succeed(base::Instant now) {
 }
 
 void JobEnding::Begin(v1::JobStatus::State state, const std::string& reason, base::Instant now) {
-  ending_ = Ending{state, now + stop_grace_};
+  ending_ = Ending{state, now};
   for (const auto& [key, member] : record_.members) SendStop(member, reason);
 }
 
@@ -55,6 +57,7 @@ void JobEnding::BlameDead(const std::string& member, const std::string& message)
   v1::Failure& failure = *record_.first_failure;
   failure.set_message(
       absl::StrCat(message, " (then ", failure.member(), ": ", failure.message(), ")"));
+  LimitText(kMaxText, *failure.mutable_message());
   failure.set_member(member);
   failed_by_last_word_.reset();
 }
@@ -68,7 +71,7 @@ void JobEnding::SendStop(const MemberRecord& member, const std::string& reason) 
 }
 
 void JobEnding::Conclude(Moment now) {
-  if (!ending_ || (!AllMembersSettled() && now.steady < ending_->deadline)) return;
+  if (!ending_ || !Settled(now.steady)) return;
   // A stop that came too late to matter is not a stop.
   if (ending_->state == v1::JobStatus::STOPPED && AllRanksFinished(record_)) {
     ending_->state = v1::JobStatus::SUCCEEDED;
@@ -80,9 +83,12 @@ void JobEnding::Conclude(Moment now) {
   outbox_.Add(EndJob{});
 }
 
-bool JobEnding::AllMembersSettled() const {
-  return std::all_of(record_.members.begin(), record_.members.end(),
-                     [](const auto& entry) { return !entry.second.registered(); });
+bool JobEnding::Settled(base::Instant now) const {
+  return std::all_of(record_.members.begin(), record_.members.end(), [&](const auto& entry) {
+    const MemberRecord& member = entry.second;
+    const base::Duration grace = member.trainer() ? graces_.trainers : graces_.workers;
+    return !member.registered() || now - ending_->began >= grace;
+  });
 }
 
 }  // namespace hetero::head

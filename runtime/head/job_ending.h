@@ -11,12 +11,17 @@
 namespace hetero::head {
 
 // How a job ends. It begins once, with the first reason: whatever fails afterwards only follows
-// from it. Members are told to stop and have `stop_grace` for their last word; then the record says
-// how the job ended. Not thread-safe.
+// from it. Members are told to stop and have a grace for their last word; then the record says how
+// the job ended. Not thread-safe.
 class JobEnding {
  public:
-  JobEnding(base::Duration stop_grace, JobRecord& record, Outbox& outbox)
-      : stop_grace_(stop_grace), record_(record), outbox_(outbox) {}
+  // A trainer may have a checkpoint to write. What CPU workers still say are figures alone.
+  struct Graces {
+    base::Duration trainers{};
+    base::Duration workers{};
+  };
+  JobEnding(Graces graces, JobRecord& record, Outbox& outbox)
+      : graces_(graces), record_(record), outbox_(outbox) {}
 
   bool begun() const { return ending_.has_value(); }
 
@@ -35,19 +40,20 @@ class JobEnding {
   // Tells `member` to stop, unless it cannot hear that or has said its last word.
   void SendStop(const MemberRecord& member, const std::string& reason);
 
-  // Closes the record when the ending has begun and every member has said its last word, or the
+  // Closes the record when the ending has begun and every member has said its last word, or its
   // grace is over. Call it no more then.
   void Conclude(Moment now);
 
  private:
   struct Ending {
     v1::JobStatus::State state;
-    base::Instant deadline;
+    base::Instant began;
   };
   void Begin(v1::JobStatus::State state, const std::string& reason, base::Instant now);
-  bool AllMembersSettled() const;
+  // Whether nobody is waited for any more.
+  bool Settled(base::Instant now) const;
 
-  const base::Duration stop_grace_;
+  const Graces graces_;
   JobRecord& record_;
   Outbox& outbox_;
   std::optional<Ending> ending_;

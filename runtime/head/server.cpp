@@ -55,20 +55,21 @@ v1::History TakeHistory(const Server::HistoryOptions& options) {
 }
 
 State::Options MakeStateOptions(const Server::Options& options) {
-  return {
-      .job = options.job,
-      .job_json = api::ToJson(options.job),
-      .input_only = options.input_only,
-      .peers = PeerRoles(options.tls),
-      .created = options.created,
-      .incarnation = options.incarnation,
-      .attempt = options.history.attempt,
-      .history = TakeHistory(options.history),
-      .stop_grace = options.job.spec.training.checkpoint
-                        ? std::max<base::Duration>(
-                              options.stop_grace,
-                              std::chrono::seconds(options.job.spec.run_policy.stop_grace_seconds))
-                        : options.stop_grace};
+  return {.job = options.job,
+          .job_json = api::ToJson(options.job),
+          .input_only = options.input_only,
+          .peers = PeerRoles(options.tls),
+          .created = options.created,
+          .incarnation = options.incarnation,
+          .attempt = options.history.attempt,
+          .history = TakeHistory(options.history),
+          .stop_grace = {.trainers = options.job.spec.training.checkpoint
+                                         ? std::max<base::Duration>(
+                                               options.stop_grace,
+                                               std::chrono::seconds(
+                                                   options.job.spec.run_policy.stop_grace_seconds))
+                                         : options.stop_grace,
+                         .workers = options.stop_grace}};
 }
 
 class GrpcServer : public Server {

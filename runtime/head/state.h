@@ -51,7 +51,8 @@ class State {
     int64_t incarnation = 0;  // of this head's process; 0: not known
     AttemptInfo attempt;
     v1::History history;  // of the heads before this one; default: there were none
-    base::Duration stop_grace = std::chrono::seconds(2);
+    JobEnding::Graces stop_grace{.trainers = std::chrono::seconds(2),
+                                 .workers = std::chrono::seconds(2)};
     // A CPU worker whose stream broke stays in the roster this long.
     base::Duration redial_grace = std::chrono::milliseconds(500);
     // From the first word of a broken group until the next generation, when all processes live.

@@ -14,6 +14,7 @@ using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 constexpr base::Duration kStopGrace = seconds(2);
+constexpr base::Duration kWorkerGrace = seconds(1);
 
 Moment After(base::Duration passed) {
   return {base::Instant(std::chrono::hours(1)) + passed,
@@ -40,7 +41,7 @@ class JobEndingTest : public ::testing::Test {
 
   JobRecord record_;
   Outbox outbox_;
-  JobEnding ending_{kStopGrace, record_, outbox_};
+  JobEnding ending_{{.trainers = kStopGrace, .workers = kWorkerGrace}, record_, outbox_};
 };
 
 TEST_F(JobEndingTest, TheFirstReasonWins) {
@@ -84,6 +85,20 @@ TEST_F(JobEndingTest, AStopThatCameTooLateToMatterIsASuccess) {
   Finish(1, true);
   ending_.Conclude(After(seconds(0)));
   EXPECT_EQ(record_.state, v1::JobStatus::SUCCEEDED);
+}
+
+// With checkpoints the grace may be an hour: it is for those who write them.
+TEST_F(JobEndingTest, AWorkerThatSaysNothingIsNotWaitedForAsLongAsATrainer) {
+  MemberRecord& worker = record_.members[{"cpu", 0, 0}];
+  worker.name = "cpu-0";
+  worker.stream = 10;
+  Finish(0, true);
+  Finish(1, true);
+  ending_.Succeed(kStart);
+  ending_.Conclude(After(kWorkerGrace - std::chrono::milliseconds(1)));
+  EXPECT_FALSE(record_.ended.has_value());
+  ending_.Conclude(After(kWorkerGrace));
+  EXPECT_TRUE(record_.ended.has_value());
 }
 
 TEST_F(JobEndingTest, ADeathIsTheCauseOfALastWordThatOnlyNoticedIt) {

@@ -34,7 +34,7 @@ class MemberTrackerTest : public ::testing::Test {
   const RolePlan plan_;
   JobRecord record_;
   Outbox outbox_;
-  JobEnding ending_{seconds(2), record_, outbox_};
+  JobEnding ending_{{.trainers = seconds(2), .workers = seconds(2)}, record_, outbox_};
   MemberTracker members_{kRedialGrace, PeerRoles{base::TlsOptions{.plain_text = true}},
                          plan_,        record_,
                          ending_,      outbox_};
