@@ -27,6 +27,9 @@ class BatchFinisher : public BatchProducer {
   Batch Allocate(const Ticket& ticket, const SlabSource& slabs) const override;
   absl::Status Produce(Batch* batch, int64_t index, std::optional<BadSample>* bad) const override;
   int64_t sample_bytes() const override { return producer_.sample_bytes(); }
+  std::string DescribeSample(job::Split split, int64_t id) const override {
+    return producer_.DescribeSample(split, id);
+  }
 
  private:
   std::shared_ptr<const Batch> Find(int64_t ticket) const;

@@ -25,6 +25,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/process_usage.h"
 #include "base/status_macros.h"
+#include "runtime/feed/thrown.h"
 
 namespace hetero::feed {
 namespace {
@@ -178,8 +179,8 @@ absl::Status ProduceEntry(const BatchProducer& producer, Batch* batch, int64_t i
       CopyText(bad->reason, entry->reason);
     }
     return status;
-  } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError("");
+  } catch (...) {
+    return StatusOfThrown();
   }
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <new>
 #include <span>
 #include <string>
 #include <utility>
@@ -12,6 +11,7 @@
 #include "base/atomic_file.h"
 #include "base/crc32c.h"
 #include "base/status_macros.h"
+#include "runtime/feed/thrown.h"
 #include "runtime/job/permutation.h"
 #include "runtime/job/replacement.h"
 #include "runtime/pipeline/decode.h"
@@ -222,9 +222,8 @@ absl::Status SampleProducer::ProduceFrom(Batch* batch, int64_t index, int64_t id
   absl::Status status;
   try {
     status = ReadAndTransform(batch, index, id);
-  } catch (const std::bad_alloc&) {
-    // No bad sample: another process may have the memory, and the batch must not depend on that.
-    status = absl::ResourceExhaustedError("there is no memory for it in this process");
+  } catch (...) {
+    status = StatusOfThrown();
   }
   const std::string name = status.ok() ? "" : dataset(batch->ticket.split).Describe(id);
   if (absl::StartsWith(status.message(), name)) return status;

@@ -41,7 +41,8 @@ class SampleProducer : public BatchProducer {
   Batch Allocate(const Ticket& ticket, const SlabSource& slabs) const override;
   // Storage errors are retried three times and then returned. A bad sample is replaced
   // (job/replacement.h); kDataLoss only when 1,000 candidates in a row are bad.
-  // kResourceExhausted naming a sample for which there was no memory.
+  // kResourceExhausted naming a sample for which there was no memory, kInternal naming one of which
+  // something was thrown.
   absl::Status Produce(Batch* batch, int64_t index, std::optional<BadSample>* bad) const override;
   int64_t sample_bytes() const override;
 

@@ -14,6 +14,11 @@ namespace {
 
 constexpr base::Duration kDriverTick = std::chrono::milliseconds(25);
 
+std::optional<int64_t> SuspectTicket(const TicketClient::Options& options) {
+  if (!options.suspect_batch.has_value()) return std::nullopt;
+  return *options.suspect_batch - options.first_batch;
+}
+
 // Of one sample as a worker may send it: before a cut the picture may be much larger than after it.
 int64_t MostSampleBytes(const TicketClient::Options& options, const BatchProducer* producer) {
   int64_t most = producer == nullptr ? 0 : producer->sample_bytes();
@@ -45,7 +50,8 @@ TicketClientImpl::TicketClientImpl(Options options, const job::Schedule* schedul
                .local = producer != nullptr && options_.local_threads > 0
                             ? Window::Local::kLastResort
                             : Window::Local::kOff,
-               .is_empty = [this](int64_t id) { return plan_.At(id).slots.count == 0; }}),
+               .is_empty = [this](int64_t id) { return plan_.At(id).slots.count == 0; },
+               .suspect = SuspectTicket(options_)}),
       journal_(started_),
       placement_(options_.placement),
       links_({.credentials = credentials_.ok() ? *credentials_ : nullptr,

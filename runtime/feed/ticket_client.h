@@ -36,7 +36,11 @@ class TicketClient : public BatchStream {
   struct Options {
     int32_t rank = 0;
     int64_t generation = 1;
-    int64_t first_batch = 0;                   // of the schedule; earlier ones are done
+    int64_t first_batch = 0;  // of the schedule; earlier ones are done
+    // Batch of the schedule that a process which ended before this one may have come to: of those
+    // up to a window after it the own cores produce the samples in child processes. Absent: none
+    // ended.
+    std::optional<int64_t> suspect_batch;
     int64_t byte_budget = int64_t{512} << 20;  // of the window, at least two batches
     int64_t max_window = 1024;                 // batches
     int local_threads = 1;                     // of this host's own cores; 0: they serve nothing

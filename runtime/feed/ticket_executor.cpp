@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "base/thread.h"
+#include "runtime/feed/thrown.h"
 
 namespace hetero::feed {
 namespace {
@@ -27,9 +28,15 @@ double ThreadCpuSeconds() {
   return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
 }
 
-void SetUpThread(const TicketExecutor::Options& options) {
+// In a handler.
+absl::Status Thrown(const std::string& where) {
+  const absl::Status status = StatusOfThrown();
+  return absl::Status(status.code(), absl::StrCat(where, ": ", status.message()));
+}
+
+void SetUpThread(const TicketExecutor::Options& options, bool low_priority) {
   base::SetThreadName(options.name);
-  if (!options.low_priority) return;
+  if (!low_priority) return;
   const sched_param none{};
   if (sched_setscheduler(0, SCHED_IDLE, &none) != 0) {
     log::Warning("no idle priority for input threads; they compete with training",
@@ -64,8 +71,16 @@ struct TicketExecutor::Work {
 
 TicketExecutor::TicketExecutor(Options options, base::Clock& clock)
     : options_(std::move(options)), clock_(clock), busy_(clock) {
-  for (int i = 0; i < options_.threads; ++i) {
-    threads_.emplace_back([this](std::stop_token stop) { Loop(stop); });
+  const auto start = [this](Serves serves) {
+    for (int i = 0; i < options_.threads; ++i) {
+      threads_.emplace_back([this, serves](std::stop_token stop) { Loop(serves, stop); });
+    }
+  };
+  if (options_.low_priority) {
+    start(Serves::kUnguarded);
+    start(Serves::kGuarded);
+  } else {
+    start(Serves::kAll);
   }
 }
 
@@ -100,7 +115,7 @@ TicketExecutor::Handle TicketExecutor::Submit(const Ticket& ticket, Callbacks ca
   const base::MutexLock lock(mutex_);
   work->handle = next_handle_++;
   queue_.push_back({.work = work});
-  changed_.NotifyOne();
+  changed_.NotifyAll();  // the thread that one would wake may not serve it
   return work->handle;
 }
 
@@ -113,18 +128,19 @@ bool TicketExecutor::Cancel(Handle handle) {
   return dropped;
 }
 
-void TicketExecutor::Loop(std::stop_token stop) {
-  SetUpThread(options_);
+void TicketExecutor::Loop(Serves serves, std::stop_token stop) {
+  SetUpThread(options_, serves == Serves::kUnguarded);
   while (!stop.stop_requested()) {
     bool first = false;
-    const std::shared_ptr<Work> work = TakeWork(stop, &first);
+    const std::shared_ptr<Work> work = TakeWork(serves, stop, &first);
     if (work == nullptr) return;
     if (first) Prepare(work.get());
     ProduceSamples(work.get(), stop);
   }
 }
 
-std::shared_ptr<TicketExecutor::Work> TicketExecutor::TakeWork(std::stop_token stop, bool* first) {
+std::shared_ptr<TicketExecutor::Work> TicketExecutor::TakeWork(Serves serves, std::stop_token stop,
+                                                               bool* first) {
   const base::MutexLock lock(mutex_);
   Queued* taken = nullptr;
   const auto available = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -132,8 +148,10 @@ std::shared_ptr<TicketExecutor::Work> TicketExecutor::TakeWork(std::stop_token s
     std::erase_if(queue_, [](const Queued& queued) {
       return queued.ready && queued.work->next >= queued.work->count;
     });
-    const auto it = std::find_if(queue_.begin(), queue_.end(), [](const Queued& queued) {
-      return queued.ready || !queued.preparing;
+    const auto it = std::find_if(queue_.begin(), queue_.end(), [&](const Queued& queued) {
+      const bool own =
+          serves == Serves::kAll || queued.work->ticket.guarded == (serves == Serves::kGuarded);
+      return own && (queued.ready || !queued.preparing);
     });
     if (it == queue_.end()) return false;
     taken = &*it;
@@ -157,6 +175,8 @@ absl::Status TicketExecutor::Allocate(Work* work) {
     return absl::ResourceExhaustedError(
         absl::StrCat("ticket ", work->ticket.id, ": ", options_.name, " has no memory for its ",
                      work->ticket.slots.count, " samples; give it more, or lower the batch size"));
+  } catch (...) {
+    return Thrown(absl::StrCat("ticket ", work->ticket.id));
   }
 }
 
@@ -171,7 +191,10 @@ void TicketExecutor::Prepare(Work* work) {
     const base::MutexLock lock(work->mutex);
     work->status = std::move(status);
   }
-  work->chunk = std::clamp<int64_t>(count / (int64_t{4} * options_.threads), 1, kMaxChunk);
+  // A child process is worth more samples than a thread takes at once.
+  work->chunk = work->ticket.guarded
+                    ? std::max<int64_t>((count + options_.threads - 1) / options_.threads, 1)
+                    : std::clamp<int64_t>(count / (int64_t{4} * options_.threads), 1, kMaxChunk);
   work->remaining = count;
   const base::MutexLock lock(mutex_);
   const auto queued = std::find_if(queue_.begin(), queue_.end(),
@@ -185,10 +208,16 @@ void TicketExecutor::Prepare(Work* work) {
 }
 
 absl::Status TicketExecutor::ProduceHere(Work* work, int64_t index, GuardedSamples* made) {
-  std::optional<BadSample> bad;
-  absl::Status status = work->producer->Produce(work->batch.get(), index, &bad);
-  if (bad.has_value()) made->bad_samples.push_back(*std::move(bad));
-  return status;
+  try {
+    std::optional<BadSample> bad;
+    absl::Status status = work->producer->Produce(work->batch.get(), index, &bad);
+    if (bad.has_value()) made->bad_samples.push_back(*std::move(bad));
+    return status;
+  } catch (...) {
+    const int64_t id = work->batch->sample_ids[static_cast<size_t>(index)];
+    return Thrown(absl::StrCat("ticket ", work->ticket.id, ", ",
+                               work->producer->DescribeSample(work->ticket.split, id)));
+  }
 }
 
 absl::Status TicketExecutor::ProduceInChildren(Work* work, int64_t begin, int64_t end,

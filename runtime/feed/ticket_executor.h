@@ -21,15 +21,19 @@ namespace hetero::feed {
 
 // A pool of threads that serves tickets in the order of submission; several threads share the
 // samples of the oldest unfinished one. Those of a guarded ticket are produced in child processes
-// (guarded_samples.h). Where there is no memory, the ticket fails and the process lives. Behind a
-// CPU worker's server and, at idle priority, on a trainer's own cores. Thread-safe. The destructor
-// stops between two samples, drops what is unfinished without a callback, and joins.
+// (guarded_samples.h). Where there is no memory, or the producer throws something else, the ticket
+// fails and the process lives. Behind a CPU worker's server and, at idle priority, on a trainer's
+// own cores. Thread-safe. The destructor stops between two samples, drops what is unfinished
+// without a callback, and joins.
 class TicketExecutor {
  public:
   struct Options {
-    std::string name;           // Batch::producer, and the threads' name
-    int threads = 1;            // >= 1
-    bool low_priority = false;  // SCHED_IDLE: runs when nothing else on the machine wants to
+    std::string name;  // Batch::producer, and the threads' name
+    int threads = 1;   // >= 1
+    // SCHED_IDLE: runs when nothing else on the machine wants to. Guarded tickets have threads of
+    // their own then: fork() locks the memory of the whole process, and a thread that others keep
+    // from the cores would hold the lock for seconds.
+    bool low_priority = false;
   };
   // Called on a thread of the pool, with no lock held.
   struct Callbacks {
@@ -61,8 +65,9 @@ class TicketExecutor {
     bool ready = false;      // its samples may be taken
   };
 
-  void Loop(std::stop_token stop);
-  std::shared_ptr<Work> TakeWork(std::stop_token stop, bool* first);
+  enum class Serves { kAll, kGuarded, kUnguarded };
+  void Loop(Serves serves, std::stop_token stop);
+  std::shared_ptr<Work> TakeWork(Serves serves, std::stop_token stop, bool* first);
   void Prepare(Work* work);
   absl::Status Allocate(Work* work);
   static absl::Status ProduceHere(Work* work, int64_t index, GuardedSamples* made);

@@ -177,7 +177,9 @@ void Window::CallBackFromLocal(int64_t ticket, Place* place, Actions* actions) {
 }
 
 bool Window::Guarded(int64_t ticket, const Place& place, ProducerId id) const {
-  const bool careful = met_fatal_ || id == kLocalProducer;
+  const bool own = id == kLocalProducer;
+  if (own && options_.suspect.has_value() && ticket < *options_.suspect + capacity()) return true;
+  const bool careful = met_fatal_ || own;
   return place.charges() + LateHolders(ticket, place) > (careful ? 0 : kMostUnguarded);
 }
 

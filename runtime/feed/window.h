@@ -37,7 +37,9 @@ namespace hetero::feed {
 // likely (ProducerState::MayHaveBegun), and with each producer that had no memory for it. A worker
 // that is late with it may end of it yet, and counts like a charge until it answers. After
 // kMostUnguarded of them it is issued guarded: its samples are then produced in child processes,
-// and what ends those is found. This host's own cores never serve a charged ticket otherwise. A
+// and what ends those is found. This host's own cores never serve a charged ticket otherwise, nor
+// one that a process before this one may have ended of (Options::suspect): where only own cores
+// serve, nobody is left to charge a ticket. A
 // worker that was only out of reach takes its charge back when it is there again. A worker that
 // lives but has owed a ticket for kPatience while the head waits is reset: whatever it lost, it is
 // asked again. The patience doubles with each reset until a batch arrives, so a slow job is not
@@ -66,6 +68,9 @@ class Window {
     int64_t batch_bytes = 0;      // of the largest batch; 0: unknown, the window is kMinCapacity
     Local local = Local::kOff;
     std::function<bool(int64_t)> is_empty;  // tickets that need no producer; absent: none
+    // The ticket that a process which ended before this one may have come to; it may be negative.
+    // One of the window from there on may have ended it. Absent: there was none.
+    std::optional<int64_t> suspect;
   };
 
   struct WorkerAdded {

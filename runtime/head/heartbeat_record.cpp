@@ -12,6 +12,7 @@ namespace hetero::head {
 namespace {
 
 constexpr int kNamedBadSamples = 5;
+constexpr int64_t kMostSteps = int64_t{1} << 48;
 
 std::string Excess(const BadSampleLog& log, bool validation, int32_t limit, const char* field) {
   const int64_t count = validation ? log.validation() : log.training();
@@ -43,6 +44,14 @@ void RecordStartup(const v1::Progress& progress, base::Instant now, JobRecord& r
   record.startup_seconds = std::min(record.startup_seconds.value_or(seconds), seconds);
 }
 
+// By its next word the rank may be as far again from where it is.
+void RecordReach(const v1::Progress& before, const v1::Progress& now, JobRecord& record) {
+  const auto plausible = [](int64_t step) { return std::clamp<int64_t>(step, 0, kMostSteps); };
+  const int64_t step = plausible(now.step());
+  const int64_t from = std::min(step, plausible(std::max(before.step(), now.first_step())));
+  record.reached_step = std::max(record.reached_step, step + (step - from));
+}
+
 void RecordFault(const v1::FaultReport& report, const std::string& member, base::Instant now,
                  JobRecord& record) {
   const base::WallTime time{std::chrono::duration_cast<base::WallTime::duration>(
@@ -65,6 +74,7 @@ void RecordHeartbeat(const v1::Heartbeat& heartbeat, MemberRecord& member, base:
                      JobRecord& record) {
   if (heartbeat.has_counters()) member.counters = heartbeat.counters();
   if (heartbeat.has_progress()) {
+    RecordReach(member.progress, heartbeat.progress(), record);
     member.progress = heartbeat.progress();
     RecordStartup(member.progress, now, record);
     if (!member.progress.checkpoint_uri().empty()) {

@@ -15,6 +15,7 @@ namespace {
 constexpr int kMaxMembers = 100'000;  // and ranks; the manifest allows no more
 constexpr int kMaxList = 10'000;
 constexpr int64_t kMaxGeneration = int64_t{1} << 40;
+constexpr int64_t kMaxStep = int64_t{1} << 50;
 constexpr double kMaxAge = 1e9;  // seconds
 
 absl::Status Wrong(const std::string& what) {
@@ -89,7 +90,8 @@ absl::Status Check(const v1::History& history, const std::string& run, int32_t a
   if (!SoundAge(history.elapsed_seconds()) || !Sound(history.startup_seconds()) ||
       !Sound(history.ceiling_samples_per_second()) || !Sound(history.attempts_left_out_seconds()) ||
       history.faults_left_out() < 0 || history.generation() < 0 ||
-      history.generation() > kMaxGeneration) {
+      history.generation() > kMaxGeneration || history.reached_step() < 0 ||
+      history.reached_step() > kMaxStep) {
     return Wrong("a number in it cannot be");
   }
   for (const v1::FaultHistory& fault : history.faults()) {

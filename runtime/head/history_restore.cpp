@@ -63,6 +63,7 @@ void RestoreHistory(const v1::History& history, const AttemptInfo& attempt, Mome
   RestoreFaults(history, now, record);
   if (history.has_startup_seconds()) record.startup_seconds = history.startup_seconds();
   record.checkpoint_uri = history.checkpoint_uri();
+  record.reached_step = history.reached_step();
   record.evaluations.assign(history.evaluations().begin(), history.evaluations().end());
   for (const v1::BadSampleReport& sample : history.bad_samples()) record.bad_samples.Add(sample);
   Past& past = record.past;

@@ -115,6 +115,9 @@ struct JobRecord {
   Past past;
   v1::JobStatus::State state = v1::JobStatus::WAITING;
   int64_t generation = 0;
+  // That some rank may have got to, in whichever attempt: as far again beyond the last that was
+  // told as that was beyond the one before.
+  int64_t reached_step = 0;
   std::vector<MemberKey> ranks;  // every rank of the manifest, joined or not
   std::map<MemberKey, MemberRecord> members;
   std::vector<v1::EvaluationResult> evaluations;

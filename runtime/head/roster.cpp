@@ -30,6 +30,7 @@ v1::Roster MakeRoster(const JobRecord& record, const RolePlan& plan) {
 v1::Generation MakeGeneration(const JobRecord& record, const RolePlan& plan) {
   v1::Generation generation;
   generation.set_number(record.generation);
+  generation.set_reached_step(record.reached_step);
   *generation.mutable_cpu_workers() = MakeRoster(record, plan).cpu_workers();
   for (size_t rank = 0; rank < record.ranks.size(); ++rank) {
     const MemberKey& key = record.ranks[rank];

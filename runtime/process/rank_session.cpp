@@ -148,6 +148,7 @@ absl::Status RankSession::WaitForJob() {
   member_->SetReady(MakeReady(*producer_));
   HETERO_ASSIGN_OR_RETURN(const Membership::OpenGeneration first, NextGeneration(0));
   first_generation_ = first.generation.number();
+  reached_step_ = first.generation.reached_step();
   HETERO_ASSIGN_OR_RETURN(rank_, RankOf(first.generation, options_.identity.member));
   return absl::OkStatus();
 }
@@ -218,6 +219,11 @@ feed::BatchStream& RankSession::BatchesFrom(int64_t index) {
     earlier = old->stats();
     // Without the lock: its streams end on threads that may be about to tell of a roster.
     old.reset();
+  }
+  const bool replaces = first_generation_ > 1;  // a process that ended, and not known of what
+  if (replaces && !stream_options_.suspect_batch.has_value()) {
+    const int64_t step = std::min(reached_step_, schedule_->training().total_steps());
+    stream_options_.suspect_batch = std::max(index, schedule_->IndexOfStep(step));
   }
   const base::MutexLock lock(mutex_);
   batches_ = std::make_unique<PositionedStream>(OpenStream(index), index, earlier);

@@ -106,6 +106,7 @@ class RankSession {
   Membership membership_;
   api::HeteroTrainingJob job_;
   int64_t first_generation_ = 0;
+  int64_t reached_step_ = 0;  // by processes before this one
   int32_t rank_ = 0;
   std::unique_ptr<feed::SampleProducer> producer_;
   std::unique_ptr<job::Schedule> schedule_;

@@ -6,8 +6,11 @@
 
 #include <cerrno>
 #include <cstring>
+#include <functional>
 #include <new>
 #include <optional>
+#include <stdexcept>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -236,6 +239,75 @@ TEST(TicketExecutor, MemoryThatIsNotThereFailsTheTicketAndNamesTheSample) {
   const absl::Status status = Serve(*producer, kTicket).status();
   EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr(std::to_string(IdAt(8)) + ".jpg"));
+}
+
+// What a library throws while it makes one of the samples.
+class ThrowingDataset : public HarmfulDataset {
+ public:
+  explicit ThrowingDataset(std::function<void()> harm)
+      : HarmfulDataset(kSamples, -1, Harm::kBadBytes), harm_(std::move(harm)) {}
+  absl::Status Read(int64_t id, source::RawSample* sample) const override {
+    if (id == IdAt(8)) harm_();
+    return HarmfulDataset::Read(id, sample);
+  }
+
+ private:
+  const std::function<void()> harm_;
+};
+
+TEST(TicketExecutor, WhatIsThrownFailsTheTicketAndNamesTheSampleAndTheProcessLives) {
+  const std::pair<std::function<void()>, const char*> cases[] = {
+      {[] { throw std::length_error("vector::_M_default_append"); }, "vector::_M_default_append"},
+      {[] { throw std::runtime_error("the disk is on fire"); }, "the disk is on fire"},
+      {[] { throw 7; }, "no std::exception"}};
+  for (const auto& [harm, words] : cases) {
+    for (const bool guarded : {false, true}) {
+      const auto producer =
+          *SampleProducer::Create(Job(), std::make_unique<ThrowingDataset>(harm), nullptr);
+      Ticket ticket = kTicket;
+      ticket.guarded = guarded;
+      const absl::Status status = Serve(*producer, ticket).status();
+      EXPECT_TRUE(absl::IsInternal(status)) << status;
+      EXPECT_THAT(std::string(status.message()), HasSubstr(std::to_string(IdAt(8)) + ".jpg: "));
+      EXPECT_THAT(std::string(status.message()), HasSubstr(words));
+      EXPECT_THAT(producer->avoided(), IsEmpty());
+    }
+  }
+}
+
+// As BatchFinisher's: whatever a producer throws.
+class ThrowingProducer : public BatchProducer {
+ public:
+  explicit ThrowingProducer(bool at_once) : at_once_(at_once) {}
+  absl::Status Check(const Ticket&) const override { return absl::OkStatus(); }
+  Batch Allocate(const Ticket& ticket, const SlabSource&) const override {
+    if (at_once_) throw std::length_error("too long");
+    Batch batch;
+    batch.ticket = ticket;
+    const auto count = static_cast<size_t>(ticket.slots.count);
+    batch.labels.resize(count);
+    batch.sample_ids.assign(count, 12);
+    batch.crcs.resize(count);
+    return batch;
+  }
+  absl::Status Produce(Batch*, int64_t, std::optional<BadSample>*) const override {
+    throw std::runtime_error("the disk is on fire");
+  }
+  int64_t sample_bytes() const override { return 0; }
+
+ private:
+  const bool at_once_;
+};
+
+TEST(TicketExecutor, WhatAnyProducerThrowsFailsTheTicketByName) {
+  const absl::Status allocating = Serve(ThrowingProducer(true), kTicket).status();
+  EXPECT_TRUE(absl::IsInternal(allocating)) << allocating;
+  EXPECT_THAT(std::string(allocating.message()), HasSubstr("ticket 1: "));
+  EXPECT_THAT(std::string(allocating.message()), HasSubstr("too long"));
+  const absl::Status producing = Serve(ThrowingProducer(false), kTicket).status();
+  EXPECT_TRUE(absl::IsInternal(producing)) << producing;
+  EXPECT_THAT(std::string(producing.message()), HasSubstr("ticket 1, sample 12: "));
+  EXPECT_THAT(std::string(producing.message()), HasSubstr("on fire"));
 }
 
 }  // namespace

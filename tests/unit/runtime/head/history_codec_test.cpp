@@ -116,6 +116,8 @@ TEST(HistoryCodecTest, WhatNoHeadWroteIsPassedOver) {
   changed([](v1::History& h) { h.set_elapsed_seconds(std::nan("")); }, "a number in it cannot be");
   changed([](v1::History& h) { h.set_elapsed_seconds(1e300); }, "a number in it cannot be");
   changed([](v1::History& h) { h.set_generation(INT64_MAX); }, "a number in it cannot be");
+  changed([](v1::History& h) { h.set_reached_step(-1); }, "a number in it cannot be");
+  changed([](v1::History& h) { h.set_reached_step(INT64_MAX); }, "a number in it cannot be");
   changed([](v1::History& h) { h.add_members()->set_restarts(-1); }, "a number of -0 cannot be");
   changed([](v1::History& h) { h.mutable_faults(0)->set_recovery_seconds(-1); },
           "a fault in it has a time that cannot be");

@@ -144,6 +144,7 @@ TEST(HistoryTest, AnAttemptOfWhichNobodyIsLeftIsInTheReport) {
 
   job.NextAttempt(told);
   ASSERT_LE(told.size(), kMaxHistoryText);
+  EXPECT_EQ(job.state->record().reached_step, 2 * 20);
   job.JoinAll(1'000'000);
   TellAll(job, RankTells(0, 50, 25));
   lists.Clear();

@@ -62,6 +62,31 @@ TEST(StateSurvivalTest, ASilentTrainerIsLostAndItsReplacementOpensTheNextGenerat
   EXPECT_EQ(drive.state.record().members.at({"gpu", 0, 1}).restarts, 1);
 }
 
+// Of a process that ends between two words the head knows the place only so well.
+TEST(StateSurvivalTest, ANewProcessIsToldHowFarThoseBeforeItMayHaveCome) {
+  Drive drive;
+  const auto first = Only<OpenGeneration>(drive.JoinAll());
+  ASSERT_THAT(first, SizeIs(1));
+  EXPECT_EQ(first[0].generation.reached_step(), 0);
+  const auto tell = [&drive](StreamId stream, int64_t first_step, int64_t step) {
+    v1::Heartbeat heartbeat;
+    heartbeat.mutable_progress()->set_first_step(first_step);
+    heartbeat.mutable_progress()->set_step(step);
+    drive.Apply(HeartbeatReceived{stream, heartbeat});
+  };
+  tell(20, 0, 10);
+  tell(30, 0, 12);
+  tell(20, 0, 25);
+  auto opened = Only<OpenGeneration>(drive.Hello(31, MakeHello("big", 0, 0, 2)));
+  ASSERT_THAT(opened, SizeIs(1));
+  EXPECT_EQ(opened[0].generation.reached_step(), 40);
+  // What it took over from the others it did not do.
+  tell(31, 1000, 1003);
+  opened = Only<OpenGeneration>(drive.Hello(32, MakeHello("big", 0, 0, 3)));
+  ASSERT_THAT(opened, SizeIs(1));
+  EXPECT_EQ(opened[0].generation.reached_step(), 1006);
+}
+
 TEST(StateSurvivalTest, ANewProcessReplacesOneThatWasNeverMissed) {
   Drive drive;
   drive.JoinAll();
