@@ -77,6 +77,10 @@ void SetCondition(Pass& pass, ConditionType type, ConditionStatus value, std::st
   condition.message = std::move(message);
 }
 
+void RestampCondition(Pass& pass, ConditionType type) {
+  Mutable(pass.status, type).last_transition_time = pass.today;
+}
+
 const Condition& ConditionOf(const Pass& pass, ConditionType type) {
   return *pass.status.Find(type);
 }

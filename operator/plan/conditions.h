@@ -14,6 +14,9 @@ void BeginConditions(Pass& pass);
 void SetCondition(Pass& pass, api::ConditionType type, api::ConditionStatus value,
                   std::string reason, std::string message = {});
 
+// Its time of transition is now, whatever it was before.
+void RestampCondition(Pass& pass, api::ConditionType type);
+
 // The condition being made; present after BeginConditions.
 const api::Condition& ConditionOf(const Pass& pass, api::ConditionType type);
 

@@ -40,11 +40,10 @@ void FollowHead(Pass& pass) {
   target.pod_uid = head->uid;
   CountMembers(pass.spec.roles, target);
   target.incarnation = head->incarnation;
-  if (pass.spec.network.tls == api::Switch::kEnabled) {
-    // Without the authority there is nobody to trust.
-    if (pass.seen.config_map == nullptr || pass.seen.config_map->ca_pem.empty()) return;
-    target.ca_pem = pass.seen.config_map->ca_pem;
-  }
+  // The ConfigMap is that of the attempt; while it is stopped, the spec may be the next one's.
+  if (pass.seen.config_map != nullptr) target.ca_pem = pass.seen.config_map->ca_pem;
+  // Without the authority there is nobody to trust.
+  if (target.ca_pem.empty() && pass.spec.network.tls == api::Switch::kEnabled) return;
   pass.plan.follow = std::move(target);
 }
 

@@ -7,34 +7,53 @@ namespace {
 
 using State = HeadReport::State;
 
-// Whether the head works on a training; one that cannot be heard may.
+constexpr base::Duration kAskAgain = std::chrono::seconds(1);
+
+// Whether the head works on a training. One that is not heard may: its stream is dialled anew, or
+// this process has only just begun to listen.
 bool MayTrain(const Pass& pass) {
   const ObservedPod* head = pass.HeadPod();
   if (head == nullptr || head->deletion_time || head->runtime != ObservedPod::Runtime::kRunning) {
     return false;
   }
   const HeadReport* report = pass.Report();
-  return report != nullptr && report->state == State::kRunning;
+  if (report == nullptr) return true;
+  switch (report->state) {
+    case State::kUnknown:
+    case State::kRunning:
+      return true;
+    case State::kWaiting:
+      return !report->connected;  // it may have begun since
+    case State::kSucceeded:
+    case State::kFailed:
+    case State::kStopped:
+      return false;
+  }
+  return true;
+}
+
+void FollowAndAsk(Pass& pass) {
+  FollowHead(pass);
+  const HeadReport* report = pass.Report();
+  if (report == nullptr || !report->connected || report->told_to_end) return;
+  pass.AddStage({StopHead{.reason = "the job is suspended"}});
+  pass.WakeAt(pass.now + kAskAgain);
 }
 
 }  // namespace
 
 void AskHeadToStop(Pass& pass) {
-  if (!MayTrain(pass)) return;
-  FollowHead(pass);
-  pass.AddStage({StopHead{.reason = "the job is suspended"}});
+  if (MayTrain(pass)) FollowAndAsk(pass);
 }
 
 bool HasStopped(Pass& pass) {
-  const api::Condition* running = pass.before.Find(api::ConditionType::kRunning);
-  if (running == nullptr || running->status == api::ConditionStatus::kTrue || !MayTrain(pass)) {
-    return true;
-  }
+  const api::Condition* suspended = pass.before.Find(api::ConditionType::kSuspended);
+  if (suspended == nullptr || !MayTrain(pass)) return true;
   const base::WallTime deadline =
-      running->last_transition_time + std::chrono::seconds(pass.policy.stop_grace_seconds);
+      suspended->last_transition_time + std::chrono::seconds(pass.policy.stop_grace_seconds);
   if (pass.now >= deadline) return true;
   pass.WakeAt(deadline);
-  FollowHead(pass);
+  FollowAndAsk(pass);
   return false;
 }
 

@@ -6,13 +6,14 @@
 // after the same step and to leave a checkpoint of it.
 namespace hetero::plan {
 
-// Asks the head of a job that trains to stop it; nothing to do where none trains. Once, in the pass
-// that decides on the end: the head that did not hear it has its pod deleted after the grace.
+// Asks the head of a job that may train to stop it; nothing to do where none trains. For the pass
+// that decides on the end: HasStopped() of the later ones asks a head that has not heard again.
 void AskHeadToStop(Pass& pass);
 
 // Whether the pods may be deleted now: the training has stopped, or there was none, or
-// runPolicy.stopGraceSeconds are over since the status says that it no longer runs. Otherwise keeps
-// the head's stream open, and asks for a pass at the end of the grace.
+// runPolicy.stopGraceSeconds are over since the status says Suspending or SpecChanged. A head that
+// runs and cannot be heard may train. Otherwise keeps the head's stream open, asks the head again
+// every second until it has heard, and asks for a pass at the end of the grace.
 bool HasStopped(Pass& pass);
 
 }  // namespace hetero::plan

@@ -13,6 +13,13 @@ namespace {
 using api::ConditionStatus;
 using api::ConditionType;
 
+// The time of this transition is when the stop began, though the condition was not True before
+// either: the grace counts from it.
+void BeginStop(Pass& pass, const char* reason, const char* message) {
+  SetCondition(pass, ConditionType::kSuspended, ConditionStatus::kFalse, reason, message);
+  if (!WasSuspended(pass)) RestampCondition(pass, ConditionType::kSuspended);
+}
+
 void Suspend(Pass& pass) {
   pass.paused = true;
   const bool gone = !pass.PodsLeft();
@@ -23,8 +30,8 @@ void Suspend(Pass& pass) {
     SetCondition(pass, ConditionType::kSuspended, ConditionStatus::kTrue, api::reason::kSuspended);
     pass.status.uncounted.clear();
   } else {
-    SetCondition(pass, ConditionType::kSuspended, ConditionStatus::kFalse, api::reason::kSuspending,
-                 "the training is stopped with a checkpoint, then the pods are deleted");
+    BeginStop(pass, api::reason::kSuspending,
+              "the training is stopped with a checkpoint, then the pods are deleted");
   }
   for (const ConditionType type :
        {ConditionType::kRunning, ConditionType::kRegistered, ConditionType::kPodsCreated}) {
@@ -42,21 +49,23 @@ void Suspend(Pass& pass) {
 }
 
 // All objects go, not the pods alone: their names, selectors, rules and certificates are those of
-// the spec, and of the operator, of then.
+// the spec, and of the operator, of then. Not while a checkpoint is being written: the order to
+// stop cannot be taken back.
 void Resume(Pass& pass) {
+  pass.paused = true;
+  if (pass.PodsLeft() && !HasStopped(pass)) return;
   if (pass.spec_refused) {
-    pass.paused = true;
     if (pass.PodsLeft()) return DeleteAllPods(pass);
     SetCondition(pass, ConditionType::kSuspended, ConditionStatus::kTrue, api::reason::kSuspended,
                  "not resumed: the condition SpecIgnored says what is wrong with the spec");
     return;
   }
   if (pass.PodsLeft() || ObjectsLeft(pass)) {
-    pass.paused = true;
     DeleteAllPods(pass);
     DeleteObjects(pass);
     return;
   }
+  pass.paused = false;
   pass.OpenNextAttempt();
   pass.status.start_time = pass.today;
   pass.status.head_address.clear();
@@ -85,13 +94,13 @@ void BeginAnew(Pass& pass) {
   constexpr char kWhy[] =
       "the spec was changed while the job was suspended, which no pass saw: its pods are replaced";
   pass.paused = true;
-  SetCondition(pass, ConditionType::kSuspended, ConditionStatus::kFalse, api::reason::kSpecChanged,
-               kWhy);
+  BeginStop(pass, api::reason::kSpecChanged, kWhy);
   for (const ConditionType type :
        {ConditionType::kRunning, ConditionType::kRegistered, ConditionType::kPodsCreated}) {
     SetCondition(pass, type, ConditionStatus::kFalse, api::reason::kSuspended);
   }
   pass.AddEvent(false, api::event::kRestarting, "Restart", kWhy);
+  AskHeadToStop(pass);
 }
 
 // The attempt was begun by an operator that kept no hash, or another one.

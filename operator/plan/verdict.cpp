@@ -6,6 +6,7 @@
 #include "api/reasons.h"
 #include "operator/plan/ending.h"
 #include "operator/plan/progress.h"
+#include "operator/plan/suspend.h"
 
 namespace hetero::plan {
 namespace {
@@ -75,7 +76,7 @@ void ReadVerdict(Pass& pass) {
   if (!verdict) verdict = FromTrainers(pass);
   if (!verdict) return;
   // What ends because of a suspension proves no failure.
-  if (pass.policy.suspend && !verdict->succeeded) return;
+  if ((pass.policy.suspend || WasSuspended(pass)) && !verdict->succeeded) return;
   Apply(pass, *verdict);
 }
 

@@ -10,7 +10,6 @@ using api::CleanPodPolicy;
 using api::ConditionType;
 using std::chrono::seconds;
 using testing::HasSubstr;
-using testing::UnorderedElementsAre;
 using State = HeadReport::State;
 
 std::string Words(bool succeeded) {
@@ -205,126 +204,6 @@ TEST(EndingTest, FinishedJobsStayAsTheyAre) {
   EXPECT_TRUE(cluster.status().Is(ConditionType::kSucceeded));
   EXPECT_FALSE(cluster.status().Is(ConditionType::kFailed));
   EXPECT_FALSE(cluster.status().Is(ConditionType::kSuspended));
-}
-
-TEST(SuspendTest, PodsGoAndTheRestStays) {
-  ModelCluster cluster{Job()};
-  cluster.RunJob();
-  cluster.ChangeSpec([](api::Spec& spec) { spec.run_policy.suspend = true; });
-  cluster.Settle();
-  EXPECT_EQ(cluster.State(ConditionType::kSuspended), "False/Suspending");
-  EXPECT_EQ(cluster.State(ConditionType::kRunning), "False/Suspended");
-  cluster.HeadSays(State::kStopped);
-  cluster.Settle();
-  for (const char* pod : {"vit-head-0", "vit-cpu-0", "vit-gpu-0", "vit-gpu-1"}) cluster.Vanish(pod);
-  cluster.Settle();
-  EXPECT_EQ(cluster.State(ConditionType::kSuspended), "True/Suspended");
-  EXPECT_EQ(cluster.State(ConditionType::kPodsCreated), "False/Suspended");
-  EXPECT_EQ(cluster.status().registered, "0/3");
-  EXPECT_TRUE(cluster.secret);
-  EXPECT_NE(cluster.service, nullptr);
-  EXPECT_EQ(cluster.CountOf("delete pods"), 1u);
-
-  const auto authority = cluster.config_map->uid;
-  cluster.Advance(seconds(1000));
-  cluster.ChangeSpec([](api::Spec& spec) { spec.run_policy.suspend = false; });
-  cluster.Settle();
-  EXPECT_EQ(cluster.State(ConditionType::kSuspended), "False/Resumed");
-  EXPECT_EQ(cluster.status().attempt, 2);
-  EXPECT_EQ(cluster.status().restarts, 0);
-  EXPECT_EQ(cluster.status().start_time, cluster.now);
-  EXPECT_NE(cluster.config_map->uid, authority);
-  EXPECT_EQ(cluster.Pod("vit-gpu-0").attempt, 2);
-  EXPECT_THAT(cluster.events, UnorderedElementsAre("JobStarted", "Suspended", "Resumed"));
-}
-
-TEST(SuspendTest, PodsWereDeletedBeforeTheCheckpointWasWritten) {
-  ModelCluster cluster{Job()};
-  cluster.RunJob();
-  cluster.ChangeSpec([](api::Spec& spec) { spec.run_policy.suspend = true; });
-  const Plan first = cluster.Pass();
-  EXPECT_EQ(cluster.CountOf("stop head"), 1u);
-  EXPECT_TRUE(first.follow.has_value()) << "nobody would hear that the training has stopped";
-  cluster.Advance(seconds(59));
-  EXPECT_TRUE(cluster.Pass().follow.has_value());
-  cluster.Settle();
-  EXPECT_EQ(cluster.CountOf("stop head"), 1u);
-  EXPECT_EQ(cluster.CountOf("delete pods"), 0u);
-  cluster.HeadSays(State::kStopped);
-  cluster.Settle();
-  EXPECT_EQ(cluster.CountOf("delete pods"), 1u);
-}
-
-// Its ranks hold the state while they wait for the one that is missing.
-TEST(SuspendTest, ATrainingThatWaitsForARankIsStoppedInOrderToo) {
-  ModelCluster cluster{Job()};
-  cluster.RunJob();
-  cluster.Exit("vit-head-0", 137, "Evicted");
-  cluster.Settle();
-  cluster.Start("vit-head-0");
-  cluster.HeadSays(State::kRunning);
-  cluster.ChangeSpec([](api::Spec& spec) { spec.run_policy.suspend = true; });
-  cluster.Pass();
-  EXPECT_EQ(cluster.CountOf("stop head"), 1u);
-}
-
-TEST(SuspendTest, ATrainingThatDoesNotStopIsWaitedForNoLongerThanItsGrace) {
-  for (const int grace : {0, 7, 60}) {
-    ModelCluster cluster{Job()};
-    cluster.RunJob();
-    cluster.ChangeSpec([grace](api::Spec& spec) {
-      spec.run_policy.suspend = true;
-      spec.run_policy.stop_grace_seconds = grace;
-    });
-    cluster.Pass();
-    if (grace > 0) {
-      cluster.Advance(seconds(grace - 1));
-      cluster.Settle();
-      EXPECT_EQ(cluster.CountOf("delete pods"), 0u) << grace;
-      cluster.Advance(seconds(1));
-    }
-    cluster.Settle();
-    EXPECT_EQ(cluster.CountOf("delete pods"), 1u) << grace;
-  }
-}
-
-TEST(SuspendTest, WithoutATrainingNothingIsWaitedFor) {
-  ModelCluster cluster{Job()};
-  cluster.Settle();
-  cluster.StartAll();
-  cluster.HeadSays(State::kWaiting);
-  cluster.Settle();
-  cluster.ChangeSpec([](api::Spec& spec) { spec.run_policy.suspend = true; });
-  cluster.Settle();
-  EXPECT_EQ(cluster.CountOf("stop head"), 0u);
-  EXPECT_EQ(cluster.CountOf("delete pods"), 1u);
-}
-
-TEST(SuspendTest, SuspendedFromTheBeginning) {
-  ModelCluster cluster{Job().Suspend()};
-  cluster.Settle();
-  EXPECT_EQ(cluster.State(ConditionType::kSuspended), "True/Suspended");
-  EXPECT_TRUE(cluster.Empty());
-  EXPECT_FALSE(cluster.status().start_time);
-  cluster.ChangeSpec([](api::Spec& spec) { spec.run_policy.suspend = false; });
-  cluster.Settle();
-  EXPECT_EQ(cluster.status().attempt, 1);
-  EXPECT_EQ(cluster.pods.size(), 4u);
-}
-
-TEST(SuspendTest, ResumedBeforeThePodsAreGone) {
-  ModelCluster cluster{Job()};
-  cluster.RunJob();
-  cluster.ChangeSpec([](api::Spec& spec) { spec.run_policy.suspend = true; });
-  cluster.Pass();
-  cluster.ChangeSpec([](api::Spec& spec) { spec.run_policy.suspend = false; });
-  cluster.Settle();
-  EXPECT_TRUE(cluster.Pod("vit-gpu-0").deletion_time);
-  EXPECT_EQ(cluster.CountOf("stop head"), 1u);
-  for (const char* pod : {"vit-head-0", "vit-cpu-0", "vit-gpu-0", "vit-gpu-1"}) cluster.Vanish(pod);
-  cluster.Settle();
-  EXPECT_EQ(cluster.status().attempt, 2);
-  EXPECT_EQ(cluster.pods.size(), 4u);
 }
 
 }  // namespace

@@ -24,6 +24,7 @@ TEST(Resume, ASpecChangedInASuspensionThatNoPassSawBeginsANewAttempt) {
   });
   cluster.Pass();
   EXPECT_EQ(cluster.State(ConditionType::kSuspended), "False/SpecChanged");
+  cluster.HeadSays(HeadReport::State::kStopped);
   cluster.Settle();
   cluster.VanishTerminating();
   cluster.Settle();

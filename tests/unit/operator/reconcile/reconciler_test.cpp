@@ -410,6 +410,8 @@ TEST(ReconcilerTest, ResumeAdmitsTheOperatorOfNow) {
       job["metadata"]["generation"] = suspend ? 2 : 3;
     });
     ASSERT_TRUE(cluster.Settle("vit"));
+    if (suspend) cluster.HeadSays("vit", State::kStopped);
+    ASSERT_TRUE(cluster.Settle("vit"));
     cluster.FinishTerminating();
     cluster.clock.Advance(Expectations::kPatience);
     ASSERT_TRUE(cluster.Settle("vit"));

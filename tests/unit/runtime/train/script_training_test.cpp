@@ -2,7 +2,7 @@
 // unused, hold frozen ones.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <torch/csrc/jit/api/module.h>
+#include <torch/torch.h>
 
 #include <new>
 #include <string>
@@ -11,6 +11,7 @@
 #include "runtime/train/process_group/exceptions.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/unit/runtime/train/rank_runner.h"
+#include "tests/unit/runtime/train/script_file.h"
 
 namespace hetero::train {
 namespace {
@@ -23,21 +24,7 @@ using ::testing::StartsWith;
 
 constexpr api::ImageShape kScriptPicture = {4, 4, 3};
 
-// A file with a linear layer "weight" over 48 inputs and ten classes, "frozen", which takes no
-// gradient, and "unused", which `forward` need not use.
-std::string SaveScript(const TemporaryFolder& folder, const std::string& forward) {
-  torch::manual_seed(3);
-  torch::jit::Module module("Net");
-  module.register_attribute("training", c10::BoolType::get(), true);
-  module.register_parameter("weight", torch::randn({10, 48}).mul_(0.1).requires_grad_(),
-                            /*is_buffer=*/false);
-  module.register_parameter("frozen", torch::ones({10}).requires_grad_(false), false);
-  module.register_parameter("unused", torch::ones({10}).requires_grad_(), false);
-  module.define(forward);
-  const std::string path = folder / "net.pt";
-  module.save(path);
-  return "file://" + path;
-}
+constexpr int64_t kInputs = 4 * 4 * 3;
 
 // One generation: a rank that is left over would wait a minute for the others in each.
 TestJob MakeScriptJob(const std::string& script) {
@@ -49,15 +36,6 @@ TestJob MakeScriptJob(const std::string& script) {
   return job;
 }
 
-// Raises for a picture that is white all over, in training.
-constexpr char kRaises[] = R"(
-def forward(self, images):
-    x = torch.flatten(images, 1)
-    if self.training:
-        assert float(torch.max(torch.mean(x, 1))) < 1.9, "the model does not like white"
-    return torch.add(torch.matmul(x, torch.t(self.weight)), self.frozen)
-)";
-
 // Sample 18 is in the batch of rank 0 of the third step of two ranks: slots 16 to 23.
 void WhiteSample(int64_t id, std::span<uint8_t> bytes) {
   for (size_t i = 0; i < bytes.size(); ++i) {
@@ -68,7 +46,7 @@ void WhiteSample(int64_t id, std::span<uint8_t> bytes) {
 // It counted as the loss of another rank, and generations followed each other without end.
 TEST(ScriptTrainingTest, AModelThatThrowsFailsTheJobWithItsMessageRankAndStep) {
   TemporaryFolder folder;
-  TestJob job = MakeScriptJob(SaveScript(folder, kRaises));
+  TestJob job = MakeScriptJob(SaveScript(folder, kRaisesForWhite, kInputs));
   job.make_sample = WhiteSample;
   const std::vector<RankRecord> records = RunRanks(job, 2);
   EXPECT_TRUE(absl::IsInternal(records[0].status)) << records[0].status;
@@ -81,7 +59,7 @@ TEST(ScriptTrainingTest, AModelThatThrowsFailsTheJobWithItsMessageRankAndStep) {
 
 TEST(ScriptTrainingTest, AModelThatThrowsInAJobOfOneRankSaysWhere) {
   TemporaryFolder folder;
-  TestJob job = MakeScriptJob(SaveScript(folder, kRaises));
+  TestJob job = MakeScriptJob(SaveScript(folder, kRaisesForWhite, kInputs));
   job.make_sample = WhiteSample;
   const RankRecord record = RunRanks(job, 1).front();
   EXPECT_THAT(std::string(record.status.message()),
@@ -100,7 +78,7 @@ def forward(self, images):
 
 TEST(ScriptTrainingTest, NoMemoryInOneRankIsNamed) {
   TemporaryFolder folder;
-  TestJob job = MakeScriptJob(SaveScript(folder, kHungry));
+  TestJob job = MakeScriptJob(SaveScript(folder, kHungry, kInputs));
   job.make_sample = WhiteSample;
   const std::vector<RankRecord> records = RunRanks(job, 2);
   EXPECT_TRUE(absl::IsResourceExhausted(records[0].status)) << records[0].status;
@@ -120,7 +98,7 @@ TEST(ScriptTrainingTest, FrozenAndUnusedParametersWereTrained) {
   for (const int32_t ranks : {1, 2, 3}) {
     TemporaryFolder folder;
     TemporaryFolder output;
-    TestJob job = MakeScriptJob(SaveScript(folder, kPlain));
+    TestJob job = MakeScriptJob(SaveScript(folder, kPlain, kInputs));
     job.training.optimizer.weight_decay = 0.1;
     job.output_folder = output.path();
     for (const RankRecord& record : RunRanks(job, ranks)) {
@@ -138,6 +116,54 @@ TEST(ScriptTrainingTest, FrozenAndUnusedParametersWereTrained) {
   }
 }
 
+// As the caching allocator of LibTorch for CUDA; the class is in every build.
+[[noreturn]] void ThrowCuda(const char* text) {
+  TORCH_CHECK_WITH(OutOfMemoryError, false, text);
+  std::abort();
+}
+
+// What LibTorch's parts for CUDA say where they have no type for it: as LibTorch's error, and as
+// the interpreter of TorchScript passes it on.
+const char* const kNoMemoryOnTheGpu[] = {
+    "CUDA error: out of memory\nCUDA kernel errors might be asynchronously reported",
+    "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
+    "cuDNN error: CUDNN_STATUS_ALLOC_FAILED"};
+
+TEST(ExceptionsTest, MemoryOfAGpuIsMemory) {
+  try {
+    ThrowCuda("Tried to allocate 20.00 MiB. GPU 0 has a total capacity of 139.80 GiB");
+  } catch (const std::exception& error) {
+    EXPECT_TRUE(IsOutOfMemory(error));
+    EXPECT_FALSE(CameFromCollective(error));
+  }
+  for (const char* text : kNoMemoryOnTheGpu) {
+    EXPECT_TRUE(IsOutOfMemory(std::runtime_error(text))) << text;
+    EXPECT_TRUE(IsOutOfMemory(c10::Error({__func__, __FILE__, __LINE__}, text))) << text;
+    EXPECT_FALSE(IsOutOfMemory(std::invalid_argument(text))) << text;
+  }
+  EXPECT_FALSE(IsOutOfMemory(std::runtime_error("CUDA error: invalid device ordinal")));
+  EXPECT_FALSE(IsOutOfMemory(std::runtime_error("CUDA error: CUBLAS_STATUS_EXECUTION_FAILED")));
+}
+
+TEST(ExceptionsTest, NoMemoryOnAGpuIsNamedAsThatOfTheRank) {
+  for (size_t i = 0; i <= std::size(kNoMemoryOnTheGpu); ++i) {
+    TestJob job;
+    job.training = MakeTraining("mlp", 4, 2);
+    job.samples = 32;
+    job.validation_samples = 16;
+    job.before_evaluation_record = [i](int32_t rank) {
+      if (rank != 1) return;
+      if (i == std::size(kNoMemoryOnTheGpu)) ThrowCuda("Tried to allocate 20.00 MiB");
+      TORCH_CHECK(false, kNoMemoryOnTheGpu[i]);
+    };
+    const std::vector<RankRecord> records = RunRanks(job, 2);
+    EXPECT_TRUE(absl::IsResourceExhausted(records[1].status)) << records[1].status;
+    EXPECT_THAT(std::string(records[1].status.message()),
+                AllOf(StartsWith("rank 1, "), HasSubstr(": out of memory: "),
+                      HasSubstr("spec.training.batchSizePerWorker")));
+  }
+}
+
 TEST(ExceptionsTest, OnlyWhatCollectivesThrowIsTheLossOfARank) {
   EXPECT_TRUE(CameFromCollective(CollectiveError("x")));
   try {
@@ -150,6 +176,8 @@ TEST(ExceptionsTest, OnlyWhatCollectivesThrowIsTheLossOfARank) {
   EXPECT_TRUE(IsOutOfMemory(std::bad_alloc()));
   EXPECT_FALSE(IsOutOfMemory(std::runtime_error("the model does not like white")));
   EXPECT_THROW(Collectively([]() -> int { throw std::bad_alloc(); }), std::bad_alloc);
+  EXPECT_THROW(Collectively([]() -> int { ThrowCuda("CUDA out of memory. Tried to allocate"); }),
+               c10::OutOfMemoryError);
   EXPECT_THROW(Collectively([]() -> int { throw std::runtime_error("reset"); }), CollectiveError);
   EXPECT_EQ(Collectively([] { return 7; }), 7);
 }
