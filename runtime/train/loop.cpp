@@ -291,7 +291,8 @@ absl::Status TrainingLoop::Evaluate(int64_t step) {
   }
   const int64_t batches = schedule_.evaluation_batches();
   evaluates_ = true;
-  RankState own = runner_.Evaluate(batches, *batches_, observer_, interrupts_.wait);
+  EvaluationBatches planned(*batches_, schedule_, schedule_.IndexOfStep(step + 1) - batches);
+  RankState own = runner_.Evaluate(batches, planned, observer_, interrupts_.wait);
   if (GenerationIsOver()) return absl::AbortedError("the generation is over");
   // One that was cut short does not count.
   own.leave = own.stop && !StopRequested() ? Leave::kInsist : OwnLeave();

@@ -82,7 +82,9 @@ class FormulaStream : public feed::BatchStream, public BatchSource {
         return status;
       }
     }
-    return MakeBatch(schedule_.At(index_++));
+    std::unique_ptr<feed::Batch> batch = MakeBatch(schedule_.At(index_++));
+    if (job_.spoil_batch) job_.spoil_batch(rank_, *batch);
+    return batch;
   }
   feed::StreamStats stats() const override { return {}; }
 

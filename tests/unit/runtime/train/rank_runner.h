@@ -53,6 +53,8 @@ struct TestJob {
   // error is what Next returns.
   std::function<absl::Status(int32_t rank, int64_t index, std::vector<std::stop_source>&)>
       before_batch;
+  // What is wrong with the batch that the input gives.
+  std::function<void(int32_t rank, feed::Batch& batch)> spoil_batch;
   // Before batch `index`: a rank for which it is true dies as of SIGKILL, with every connection of
   // this process, and begins again in the next generation with what that gives it.
   std::function<bool(int32_t rank, int64_t index)> dies;
