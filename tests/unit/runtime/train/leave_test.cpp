@@ -154,14 +154,18 @@ TEST_F(LeaveTest, AnEvaluationIsMadeInFullAfterwards) {
     TestJob job = make();
     Ask(job, {leaver}, 9);  // the third batch of the first evaluation
     const std::vector<RankRecord> records = RunRanks(job, 3);
-    const auto survivor = static_cast<size_t>(2);
-    EXPECT_TRUE(records[survivor].status.ok()) << records[survivor].status;
-    EXPECT_EQ(records[survivor].epoch_crcs.back(), whole[survivor].epoch_crcs.back());
-    EXPECT_EQ(records[survivor].digest_low, whole[survivor].digest_low);
-    ASSERT_THAT(records[survivor].evaluations, SizeIs(2));
-    for (size_t i = 0; i < 2; ++i) {
-      EXPECT_EQ(records[survivor].evaluations[i].samples, 120);
-      EXPECT_EQ(records[survivor].evaluations[i].accuracy, whole[survivor].evaluations[i].accuracy);
+    for (size_t rank = 0; rank < records.size(); ++rank) {
+      SCOPED_TRACE(absl::StrCat("rank ", rank, " where ", leaver, " leaves"));
+      EXPECT_TRUE(records[rank].status.ok()) << records[rank].status;
+      EXPECT_EQ(records[rank].epoch_crcs.back(), whole[rank].epoch_crcs.back());
+      EXPECT_EQ(records[rank].digest_low, whole[rank].digest_low);
+      ASSERT_THAT(records[rank].evaluations, SizeIs(2));
+      for (size_t i = 0; i < 2; ++i) {
+        EXPECT_EQ(records[rank].evaluations[i].step, whole[rank].evaluations[i].step);
+        EXPECT_EQ(records[rank].evaluations[i].samples, 120);
+        EXPECT_EQ(records[rank].evaluations[i].accuracy, whole[rank].evaluations[i].accuracy);
+        EXPECT_EQ(records[rank].evaluations[i].loss, whole[rank].evaluations[i].loss);
+      }
     }
     EXPECT_EQ(records[static_cast<size_t>(leaver)].starts, 2);
   }
