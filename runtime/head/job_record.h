@@ -48,6 +48,7 @@ struct MemberRecord {
   bool process_gone = false;      // known to have ended, not only out of reach
   bool lost = false;              // silent or out of reach for too long; back with its next message
   base::Instant lost_at;          // meaningful when lost
+  base::Instant joined_at;        // when the current process did
   int64_t broken_generation = 0;  // trainers: whose process group broke, as last told
   std::optional<v1::Ready> ready;  // of the current process, once its dataset is open
   bool fits = false;               // what it sees of the data is what all others see
@@ -126,6 +127,8 @@ struct JobRecord {
   std::vector<v1::PlacementReport> placement;
   std::vector<v1::RoleSizing> sizing;
   std::vector<Fault> faults;
+  // Why the head would not have a process of that name, which has not joined since.
+  std::map<std::string, std::string> refusals;
   std::optional<v1::Failure> first_failure;
   std::string stop_reason;
 };

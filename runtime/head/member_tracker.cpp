@@ -10,6 +10,7 @@
 #include "runtime/handshake/build.h"
 #include "runtime/head/fault_log.h"
 #include "runtime/head/history_restore.h"
+#include "runtime/head/text_limits.h"
 
 namespace hetero::head {
 namespace {
@@ -27,6 +28,14 @@ void ForgetSums(v1::Progress& progress) {
   progress.set_samples_before(progress.samples_consumed());
 }
 
+// They are told to everybody, and kept.
+void LimitTexts(v1::Hello& hello) {
+  for (std::string* text : {hello.mutable_address(), hello.mutable_node(), hello.mutable_version(),
+                            hello.mutable_commit()}) {
+    LimitText(kMaxListedText, *text);
+  }
+}
+
 Refuse MakeRefusal(StreamId stream, std::string reason, bool superseded) {
   Refuse refusal{.stream = stream};
   refusal.refused.set_reason(std::move(reason));
@@ -41,8 +50,7 @@ MemberRecord* MemberTracker::Join(const HelloReceived& event, Moment now) {
   const v1::Identity& identity = event.hello.identity();
   const absl::StatusOr<const RolePlan::Role*> role = plan_.Find(identity);
   if (!role.ok()) {
-    outbox_.AddNote(true, absl::StrCat("refused: ", role.status().message()));
-    outbox_.Add(MakeRefusal(event.stream, std::string(role.status().message()), false));
+    TurnAway(event.stream, "", std::string(role.status().message()));
     return nullptr;
   }
   const std::string name = MemberName(**role, identity.index(), identity.local_rank());
@@ -50,8 +58,7 @@ MemberRecord* MemberTracker::Join(const HelloReceived& event, Moment now) {
   if (const absl::Status certified =
           peers_.Check(event.certified_as, type, absl::StrCat("to join as ", name));
       !certified.ok()) {
-    outbox_.AddNote(true, absl::StrCat("refused: ", certified.message()));
-    outbox_.Add(MakeRefusal(event.stream, std::string(certified.message()), false));
+    TurnAway(event.stream, name, std::string(certified.message()));
     return nullptr;
   }
   const absl::Status met = handshake::CheckPeers(name,
@@ -60,8 +67,7 @@ MemberRecord* MemberTracker::Join(const HelloReceived& event, Moment now) {
                                                   .protocol = event.hello.protocol()},
                                                  "the head", handshake::ThisBuild());
   if (!met.ok()) {
-    outbox_.AddNote(true, absl::StrCat("refused: ", met.message()));
-    outbox_.Add(MakeRefusal(event.stream, std::string(met.message()), false));
+    TurnAway(event.stream, name, std::string(met.message()));
     return nullptr;
   }
   MemberRecord& member =
@@ -69,8 +75,22 @@ MemberRecord* MemberTracker::Join(const HelloReceived& event, Moment now) {
   return Admit(event, **role, member, now) ? &member : nullptr;
 }
 
+// Those who wait for `name` are told why it does not come (empty: nobody does). A stranger says
+// nothing of one that is there.
+void MemberTracker::TurnAway(StreamId stream, const std::string& name, std::string reason) {
+  LimitText(kMaxText, reason);
+  outbox_.AddNote(true, absl::StrCat("refused: ", reason));
+  const bool there =
+      std::any_of(record_.members.begin(), record_.members.end(),
+                  [&](const auto& m) { return m.second.name == name && m.second.registered(); });
+  if (!there && !name.empty()) record_.refusals[name] = reason;
+  outbox_.Add(MakeRefusal(stream, std::move(reason), false));
+}
+
 bool MemberTracker::Admit(const HelloReceived& event, const RolePlan::Role& role,
                           MemberRecord& member, Moment now) {
+  v1::Hello hello = event.hello;
+  LimitTexts(hello);
   const v1::Identity& identity = event.hello.identity();
   const bool first_time = member.name.empty();
   if (!first_time) {
@@ -95,10 +115,11 @@ bool MemberTracker::Admit(const HelloReceived& event, const RolePlan::Role& role
       return false;
     }
     outbox_.AddNote(false, "joined", member.name);
-    WarnOfOtherCommit(event.hello, member.name);
+    WarnOfOtherCommit(hello, member.name);
     DateHeadLoss(base::Duration(event.hello.headless_ns()), now, record_);
   }
-  member.hello = event.hello;
+  record_.refusals.erase(member.name);
+  member.hello = std::move(hello);
   member.stream = event.stream;
   streams_[event.stream] = {identity.role(), identity.index(), identity.local_rank()};
   Return(member, "connected again", now);
@@ -145,6 +166,7 @@ void MemberTracker::Replace(MemberRecord& member, const v1::Identity& newer, Mom
     ending_.Fail(member.name, "its process was replaced by a new one after reading had begun",
                  now.steady);
   }
+  member.joined_at = now.steady;
   member.broken_generation = 0;
   member.ready.reset();
   member.fits = false;
@@ -187,6 +209,7 @@ bool MemberTracker::TakePlace(const v1::Identity& identity, const RolePlan::Role
   }
   *member.hello.mutable_identity() = identity;
   member.first_incarnation = identity.incarnation();
+  member.joined_at = now.steady;
   CloseFaultOfEarlier(identity.incarnation(), member, now);
   return true;
 }
@@ -258,8 +281,18 @@ void MemberTracker::Leave(MemberRecord& member, Moment now) {
 void MemberTracker::CheckReplacement(const MemberRecord& member, Moment now) {
   const bool left = member.finished && member.finished->leaving();
   if (ending_.begun() || !member.trainer() || record_.generation == 0) return;
-  if (!member.lost && !left) return;
   const int32_t seconds = record_.job.spec.run_policy.startup_deadline_seconds;
+  if (member.registered() && !member.ready &&
+      now.steady - member.joined_at > std::chrono::seconds(seconds)) {
+    ending_.Fail(member.name,
+                 absl::StrCat("joined in the place of another process; its dataset is not open ",
+                              "after spec.runPolicy.startupDeadlineSeconds (", seconds,
+                              " s); see its log, and whether it reaches the dataset, or raise the "
+                              "deadline"),
+                 now.steady);
+    return;
+  }
+  if (!member.lost && !left) return;
   if (now.steady - member.lost_at <= std::chrono::seconds(seconds)) return;
   const std::string what =
       member.open_fault ? record_.faults[*member.open_fault].what : member.name + " was lost";
@@ -286,6 +319,7 @@ void MemberTracker::Excuse(base::Duration gap) {
   for (auto& [key, member] : record_.members) {
     member.last_seen += gap;
     member.disconnected_at += gap;
+    member.joined_at += gap;
   }
 }
 

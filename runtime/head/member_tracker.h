@@ -53,6 +53,7 @@ class MemberTracker {
   void Excuse(base::Duration gap);
 
  private:
+  void TurnAway(StreamId stream, const std::string& name, std::string reason);
   bool Admit(const HelloReceived& event, const RolePlan::Role& role, MemberRecord& member,
              Moment now);
   bool TakePlace(const v1::Identity& identity, const RolePlan::Role& role, MemberRecord& member,

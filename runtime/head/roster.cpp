@@ -70,6 +70,10 @@ std::string DescribeMissing(const JobRecord& record, std::vector<std::string> mi
   const size_t more = missing.size() > kNamedMembers ? missing.size() - kNamedMembers : 0;
   missing.resize(missing.size() - more);
   for (std::string& name : missing) {
+    if (const auto refused = record.refusals.find(name); refused != record.refusals.end()) {
+      absl::StrAppend(&name, " (refused: ", refused->second, ")");
+      continue;
+    }
     for (const auto& [key, member] : record.members) {
       if (member.name != name) continue;
       if (member.finished && !member.finished->message().empty()) {

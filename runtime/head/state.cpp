@@ -10,6 +10,7 @@
 #include "runtime/head/fault_log.h"
 #include "runtime/head/heartbeat_record.h"
 #include "runtime/head/roster.h"
+#include "runtime/head/text_limits.h"
 
 namespace hetero::head {
 namespace {
@@ -48,6 +49,14 @@ bool AllRanksStopped(const JobRecord& record) {
     if (member == nullptr || !member->finished || !member->finished->stopped()) return false;
   }
   return true;
+}
+
+// `member` may be a replica of several ranks: the first of them that was refused.
+std::string WhyRefused(const JobRecord& record, const std::string& member) {
+  for (const auto& [name, reason] : record.refusals) {
+    if (name == member || name.rfind(member + ".", 0) == 0) return reason;
+  }
+  return "";
 }
 
 }  // namespace
@@ -163,10 +172,11 @@ void State::On(const FinishedReceived& event) {
   if (event.finished.has_last()) TakeHeartbeat(*member, event.finished.last());
   const bool repeated = member->finished.has_value();
   member->finished = event.finished;
+  LimitText(kMaxText, *member->finished->mutable_message());
   v1::HeadMessage ack;
   ack.mutable_finish_ack();
   outbox_.Add(Send{event.stream, std::move(ack)});
-  if (!repeated && !ending_.begun()) TakeLastWord(*member, event.finished);
+  if (!repeated && !ending_.begun()) TakeLastWord(*member, *member->finished);
 }
 
 void State::TakeLastWord(MemberRecord& member, const v1::Finished& finished) {
@@ -227,10 +237,14 @@ void State::On(const FailureReported& event) {
     member.process_gone = true;
     last_word_heard = member.finished.has_value();
   }
+  const std::string refusal = WhyRefused(record_, event.member);
+  const std::string message = refusal.empty()
+                                  ? event.message
+                                  : absl::StrCat("refused: ", refusal, " (", event.message, ")");
   if (!ending_.begun()) {
-    ending_.Fail(event.member, event.message, now_.steady);
+    ending_.Fail(event.member, message, now_.steady);
   } else if (!last_word_heard) {
-    ending_.BlameDead(event.member, event.message);
+    ending_.BlameDead(event.member, message);
   }
 }
 

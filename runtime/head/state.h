@@ -31,10 +31,11 @@ namespace hetero::head {
 // A trainer that is lost does not end the job: when all ranks are there again, one of them as a new
 // process, the next generation opens with the same ranks. It opens too when all processes live but
 // the group between them broke. A lost trainer whom nobody has replaced after
-// startupDeadlineSeconds fails the job. So does any lost rank of an input-only job, and a long row
-// of generations without a completed step. A trainer that leaves because it was asked to is waited
-// for like a lost one; when all of them have, the job is stopped. Once one rank has left with the
-// result, all is done, and nobody starts over.
+// startupDeadlineSeconds fails the job, or whose replacement has not opened its dataset by then. So
+// does any lost rank of an input-only job, and a long row of generations without a completed step.
+// A trainer that leaves because it was asked to is waited for like a lost one; when all of them
+// have, the job is stopped. Once one rank has left with the result, all is done, and nobody starts
+// over.
 //
 // State is soft: when the head process is replaced, members come back with the generation they work
 // in, and it is taken over instead of opening a new one. What they cannot tell is in the history

@@ -76,6 +76,39 @@ TEST(StateAdmissionTest, ProcessOfAnotherProtocolIsRefusedAndBothBuildsAreNamed)
                          "): give every role of the job an image of the same build"));
 }
 
+// All that the job said was "exit code 1; see logs/big-0.log".
+TEST(StateAdmissionTest, AJobThatEndsBecauseAMemberWasRefusedSaysWhy) {
+  for (const bool waited : {false, true}) {
+    Drive drive;
+    drive.Hello(10, MakeHello("cpu", 0));
+    v1::Hello hello = MakeHello("gpu", 0, 1);
+    hello.set_version("0.1.0");
+    drive.Hello(21, hello);
+    if (waited) {
+      drive.Pass(std::chrono::seconds(61), {10});
+    } else {
+      drive.Apply(FailureReported{"gpu-0", "the process ended: exit code 1; see logs/gpu-0.log"});
+    }
+    ASSERT_TRUE(drive.state.record().first_failure.has_value());
+    const std::string& message = drive.state.record().first_failure->message();
+    EXPECT_THAT(message, HasSubstr("refused: gpu-0.1 is of build 0.1.0 "));
+    EXPECT_THAT(message, HasSubstr("give every role of the job an image of the same build"));
+    if (waited) continue;
+    EXPECT_THAT(message, HasSubstr("exit code 1; see logs/gpu-0.log"));
+  }
+}
+
+TEST(StateAdmissionTest, ARefusalThatIsOverOrOfAStrangerIsNoReason) {
+  Drive drive;
+  v1::Hello old = MakeHello("big", 0);
+  old.set_version("0.1.0");
+  drive.Hello(30, old);
+  drive.Hello(31, MakeHello("big", 0, 0, 2));
+  drive.Hello(32, old);  // while it is there
+  drive.Apply(FailureReported{"big-0", "killed by SIGKILL"});
+  EXPECT_EQ(drive.state.record().first_failure->message(), "killed by SIGKILL");
+}
+
 // Its Hello, field by field: a version, no commit, no protocol.
 TEST(StateAdmissionTest, AWorkerOfRelease010IsNotMixedWithThisHead) {
   Drive drive;

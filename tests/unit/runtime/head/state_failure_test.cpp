@@ -134,6 +134,32 @@ TEST(StateFailureTest, FailedCpuWorkerIsAFaultAndLeavesTheRoster) {
   EXPECT_EQ(drive.state.record().faults[0].what, "cpu-0 failed: disk error");
 }
 
+// With one rank nobody else ran into a deadline of his own.
+TEST(StateFailureTest, AReplacementThatNeverOpensItsDatasetFailsTheJobByName) {
+  Drive drive;
+  drive.JoinAll();
+  drive.Pass(std::chrono::seconds(10), {10, 20, 21, 30});
+  drive.Apply(HelloReceived{40, MakeHello("big", 0, 0, 2)});
+  drive.Pass(std::chrono::seconds(60), {10, 20, 21, 40});
+  EXPECT_FALSE(drive.state.record().first_failure.has_value());
+  drive.Pass(std::chrono::milliseconds(200), {10, 20, 21, 40});
+  ASSERT_TRUE(drive.state.record().first_failure.has_value());
+  EXPECT_EQ(FirstFailure(drive).member(), "big-0");
+  EXPECT_THAT(
+      FirstFailure(drive).message(),
+      HasSubstr("its dataset is not open after spec.runPolicy.startupDeadlineSeconds (60 s)"));
+}
+
+TEST(StateFailureTest, AReplacementThatOpensItsDatasetInTimeIsWaitedFor) {
+  Drive drive;
+  drive.JoinAll();
+  drive.Apply(HelloReceived{40, MakeHello("big", 0, 0, 2)});
+  drive.Pass(std::chrono::seconds(55), {10, 20, 21, 40});
+  EXPECT_THAT(Only<OpenGeneration>(drive.Apply(ReadyReceived{40, MakeReady(100)})), SizeIs(1));
+  drive.Pass(std::chrono::seconds(60), {10, 20, 21, 40});
+  EXPECT_FALSE(drive.state.record().first_failure.has_value());
+}
+
 TEST(StateFailureTest, ResentListsAreNotCountedTwice) {
   Drive drive;
   drive.JoinAll();
