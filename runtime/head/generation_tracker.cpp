@@ -76,7 +76,8 @@ bool GenerationTracker::Plays(const MemberRecord& trainer) const {
 
 bool GenerationTracker::GroupBroken(const JobRecord& record, base::Instant now) {
   const bool broken = std::any_of(record.members.begin(), record.members.end(), [&](const auto& e) {
-    return e.second.broken_generation == record.generation;
+    const MemberRecord& member = e.second;
+    return member.trainer() && Plays(member) && member.broken_generation == record.generation;
   });
   if (!broken) {
     broken_since_.reset();

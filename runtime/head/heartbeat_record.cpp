@@ -7,12 +7,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/head/member_totals.h"
+#include "runtime/head/text_limits.h"
 
 namespace hetero::head {
 namespace {
 
 constexpr int kNamedBadSamples = 5;
 constexpr int64_t kMostSteps = int64_t{1} << 48;
+constexpr double kMostSeconds = 1e12;
 
 std::string Excess(const BadSampleLog& log, bool validation, int32_t limit, const char* field) {
   const int64_t count = validation ? log.validation() : log.training();
@@ -20,6 +22,31 @@ std::string Excess(const BadSampleLog& log, bool validation, int32_t limit, cons
   return absl::StrCat(count, " bad samples, more than ", field, " (", limit,
                       ") allows: ", log.Describe(validation, kNamedBadSamples),
                       "; repair the dataset or raise the limit");
+}
+
+// Whoever told them: sums of them have to stay numbers that a history may hold.
+v1::Counters Plausible(const v1::Counters& told) {
+  const auto count = [](int64_t value) { return std::clamp<int64_t>(value, 0, kMostCounted); };
+  const auto seconds = [](double value) { return value > 0 ? std::min(value, kMostSeconds) : 0; };
+  v1::Counters counters;
+  counters.set_batches(count(told.batches()));
+  counters.set_samples(count(told.samples()));
+  counters.set_bytes(count(told.bytes()));
+  counters.set_peak_rss_bytes(count(told.peak_rss_bytes()));
+  counters.set_cpu_seconds(seconds(told.cpu_seconds()));
+  counters.set_busy_seconds(seconds(told.busy_seconds()));
+  return counters;
+}
+
+// Of a job whose number of steps is not told yet none is known to be wrong.
+bool IsStep(int64_t step, const v1::Progress& progress) {
+  return step >= 0 && (progress.total_steps() <= 0 || step <= progress.total_steps());
+}
+
+void LimitTexts(v1::Progress& progress) {
+  LimitText(kMaxText, *progress.mutable_checkpoint_uri());
+  LimitText(kMaxText, *progress.mutable_checkpoint_problem());
+  LimitText(kMaxText, *progress.mutable_last_break());
 }
 
 // A rank's totals at one moment, with what its earlier processes had come to before it.
@@ -52,18 +79,27 @@ void RecordReach(const v1::Progress& before, const v1::Progress& now, JobRecord&
   record.reached_step = std::max(record.reached_step, step + (step - from));
 }
 
+// The same text, or what a history kept of it (history_fit.h).
+bool OneIsCut(const std::string& a, const std::string& b) {
+  const size_t both = std::min(a.size(), b.size());
+  return a.compare(0, both, b, 0, both) == 0;
+}
+
 void RecordFault(const v1::FaultReport& report, const std::string& member, base::Instant now,
                  JobRecord& record) {
   const base::WallTime time{std::chrono::duration_cast<base::WallTime::duration>(
       std::chrono::nanoseconds(report.unix_ns()))};
+  std::string what = report.what();
+  LimitText(kMaxText, what);
   const auto known = std::find_if(record.faults.begin(), record.faults.end(), [&](const Fault& f) {
-    return f.time == time && f.what == report.what();
+    return f.time == time && f.member == member && OneIsCut(f.what, what);
   });
   if (known != record.faults.end()) {
+    if (what.size() > known->what.size()) known->what = std::move(what);
     if (report.recovery_seconds() > 0) known->recovery_seconds = report.recovery_seconds();
     return;
   }
-  Fault fault{.time = time, .since = now, .what = report.what(), .member = member, .over = true};
+  Fault fault{.time = time, .since = now, .what = std::move(what), .member = member, .over = true};
   if (report.recovery_seconds() > 0) fault.recovery_seconds = report.recovery_seconds();
   record.faults.push_back(std::move(fault));
 }
@@ -72,30 +108,33 @@ void RecordFault(const v1::FaultReport& report, const std::string& member, base:
 
 void RecordHeartbeat(const v1::Heartbeat& heartbeat, MemberRecord& member, base::Instant now,
                      JobRecord& record) {
-  if (heartbeat.has_counters()) member.counters = heartbeat.counters();
+  if (heartbeat.has_counters()) member.counters = Plausible(heartbeat.counters());
+  // What a CPU worker reads comes from outside. One that was taken over must not speak for ranks.
+  if (!member.trainer()) return;
   if (heartbeat.has_progress()) {
     RecordReach(member.progress, heartbeat.progress(), record);
     member.progress = heartbeat.progress();
+    LimitTexts(member.progress);
     RecordStartup(member.progress, now, record);
     if (!member.progress.checkpoint_uri().empty()) {
       record.checkpoint_uri = member.progress.checkpoint_uri();
     }
   }
-  if (member.trainer()) {
-    for (const v1::TimePoint& point : heartbeat.time_line()) {
-      AddTimePoint(point.step(), point.seconds(), point.phases(), member);
-    }
-    if (heartbeat.progress().has_phases()) {
-      AddTimePoint(member.progress.step(), member.progress.train_seconds(),
-                   member.progress.phases(), member);
-    }
+  for (const v1::TimePoint& point : heartbeat.time_line()) {
+    AddTimePoint(point.step(), point.seconds(), point.phases(), member);
+  }
+  if (heartbeat.progress().has_phases()) {
+    AddTimePoint(member.progress.step(), member.progress.train_seconds(), member.progress.phases(),
+                 member);
   }
   member.broken_generation = heartbeat.broken_generation();
-  for (const v1::LossPoint& point : heartbeat.losses()) record.loss_curve.Add(point);
+  for (const v1::LossPoint& point : heartbeat.losses()) {
+    if (IsStep(point.step(), member.progress)) record.loss_curve.Add(point);
+  }
   for (const v1::EvaluationResult& result : heartbeat.evaluations()) {
     const bool known = std::any_of(record.evaluations.begin(), record.evaluations.end(),
                                    [&](const auto& e) { return e.step() == result.step(); });
-    if (!known) record.evaluations.push_back(result);
+    if (!known && IsStep(result.step(), member.progress)) record.evaluations.push_back(result);
   }
   for (const v1::FaultReport& report : heartbeat.faults()) {
     RecordFault(report, member.name, now, record);
@@ -103,7 +142,10 @@ void RecordHeartbeat(const v1::Heartbeat& heartbeat, MemberRecord& member, base:
   if (heartbeat.placement_size() > 0) {
     record.placement.assign(heartbeat.placement().begin(), heartbeat.placement().end());
   }
-  for (const v1::BadSampleReport& sample : heartbeat.bad_samples()) record.bad_samples.Add(sample);
+  for (v1::BadSampleReport sample : heartbeat.bad_samples()) {
+    LimitText(kMaxListedText, *sample.mutable_reason());
+    record.bad_samples.Add(sample);
+  }
 }
 
 std::string TooManyBadSamples(const JobRecord& record) {

@@ -8,8 +8,8 @@
 // What members tell with their heartbeats, entered in the record.
 namespace hetero::head {
 
-// `member` is one of the record's. Lists may repeat what was sent on an earlier stream: what is
-// known already is left out.
+// `member` is one of the record's. Of a CPU worker the counters alone are taken, whatever else it
+// tells. Lists may repeat what was sent on an earlier stream: what is known already is left out.
 void RecordHeartbeat(const v1::Heartbeat& heartbeat, MemberRecord& member, base::Instant now,
                      JobRecord& record);
 

@@ -43,6 +43,7 @@ void AddMembers(const JobRecord& record, v1::History& history) {
     entry.set_incarnation(member.hello.identity().incarnation());
     entry.set_attempt(member.hello.identity().attempt());
     entry.set_left(member.finished && member.finished->ok());
+    entry.set_ended(member.finished || member.process_gone);
     entry.set_restarts(member.restarts);
     entry.set_node(member.hello.node());
     *entry.mutable_now() = member.counters;

@@ -105,8 +105,9 @@ absl::Status Check(const v1::History& history, const std::string& run, int32_t a
     }
   }
   for (const v1::RoleHistory& role : history.roles()) {
-    if (!Sound(role.sum()))
+    if (!Sound(role.sum()) || !Sound(role.living())) {
       return Wrong(absl::StrCat("a number of role ", role.role(), " cannot be"));
+    }
   }
   return CheckAttempts(history, attempt);
 }

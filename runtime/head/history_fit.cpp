@@ -20,6 +20,9 @@ struct Limits {
   int bad_samples;
   int attempts;
 };
+// More of a list is not read (history_codec.cpp).
+constexpr Limits kReadable = {10'000, 10'000,          100'000, 100'000,
+                              10'000, size_t{1} << 20, 10'000,  10'000};
 constexpr Limits kRows[] = {
     {2000, 1000, 10'000, 10'000, 1000, 1024, 100, 1000},
     {400, 200, 500, 100, 200, 400, 100, 200},
@@ -79,7 +82,10 @@ void AddToRole(const v1::MemberHistory& member, v1::History& history) {
   } else {
     role = history.mutable_roles(static_cast<int>(std::distance(history.roles().begin(), found)));
   }
-  AddCounters(member.now(), *role->mutable_sum());
+  const int32_t attempt =
+      history.attempts().empty() ? 0 : history.attempts(history.attempts_size() - 1).number();
+  const bool ended = member.ended() || member.left() || member.attempt() < attempt;
+  AddCounters(member.now(), ended ? *role->mutable_sum() : *role->mutable_living());
   AddCounters(member.earlier(), *role->mutable_sum());
 }
 
@@ -134,6 +140,7 @@ void Cut(const Limits& limits, v1::History& history) {
 }  // namespace
 
 void FitHistory(size_t bytes, v1::History& history) {
+  Cut(kReadable, history);
   for (const Limits& limits : kRows) {
     if (history.ByteSizeLong() <= bytes) return;
     Cut(limits, history);

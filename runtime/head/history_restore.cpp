@@ -30,7 +30,7 @@ void RestoreAttempts(const v1::History& history, const AttemptInfo& attempt, dou
   const double earliest = record.attempts.empty() ? 0 : record.attempts.back().end;
   const double began = base::ToSeconds(attempt.began - record.created);
   record.attempts.push_back({.number = number,
-                             .begin = std::clamp(began, std::min(earliest, age), age),
+                             .begin = std::max(earliest, std::min(began, age)),
                              .cause = attempt.cause});
 }
 
@@ -72,7 +72,12 @@ void RestoreHistory(const v1::History& history, const AttemptInfo& attempt, Mome
   past.attempts_left_out_seconds = history.attempts_left_out_seconds();
   past.ceiling_samples_per_second = history.ceiling_samples_per_second();
   past.losses.assign(history.losses().begin(), history.losses().end());
-  past.roles.assign(history.roles().begin(), history.roles().end());
+  for (const v1::RoleHistory& entry : history.roles()) {
+    v1::RoleHistory& role = past.roles.emplace_back(entry);
+    // They tell it to this head too, each under its name.
+    if (!same_attempt) AddCounters(entry.living(), *role.mutable_sum());
+    role.clear_living();
+  }
   for (const v1::MemberHistory& member : history.members()) {
     past.members[{member.role(), member.index(), member.local_rank()}] = member;
   }

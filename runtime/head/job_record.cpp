@@ -51,7 +51,10 @@ RankTotals SumOfRanks(const JobRecord& record) {
 }  // namespace
 
 double AgeAt(const JobRecord& record, base::Instant now) {
-  return base::ToSeconds(record.age + ((record.ended ? record.ended_at : now) - record.began));
+  const double age =
+      base::ToSeconds(record.age + ((record.ended ? record.ended_at : now) - record.began));
+  // Seconds of a history, in nanoseconds and back, may have become a little less.
+  return record.attempts.empty() ? age : std::max(age, record.attempts.back().begin);
 }
 
 std::vector<v1::LossPoint> WholeLossCurve(const JobRecord& record) {

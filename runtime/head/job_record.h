@@ -92,9 +92,9 @@ struct Attempt {
 // What is known from the heads before this one, and has not been told again since.
 struct Past {
   std::map<MemberKey, v1::MemberHistory> members;  // that have not joined this head
-  std::vector<v1::RoleHistory> roles;              // sums of members that are not known by name
-  std::vector<v1::LossPoint> losses;               // thinned
-  int64_t generation = 0;                          // newest that was formed
+  std::vector<v1::RoleHistory> roles;  // sums of members that are not known by name; none living
+  std::vector<v1::LossPoint> losses;   // thinned
+  int64_t generation = 0;              // newest that was formed
   int64_t faults_left_out = 0;
   double attempts_left_out_seconds = 0;
   double ceiling_samples_per_second = 0;
@@ -134,7 +134,7 @@ struct JobRecord {
 };
 
 // Seconds since the job was created, by this head's steady clock from where it began: never less
-// than before. At most until the end.
+// than before, nor than when the attempt began. At most until the end.
 double AgeAt(const JobRecord& record, base::Instant now);
 // The loss over the steps, of earlier heads too; thinned.
 std::vector<v1::LossPoint> WholeLossCurve(const JobRecord& record);

@@ -16,12 +16,16 @@ constexpr double PhaseSeconds::*kPhases[] = {
 constexpr double WaitSeconds::*kWaits[] = {&WaitSeconds::no_worker, &WaitSeconds::workers,
                                            &WaitSeconds::transfer, &WaitSeconds::handover};
 
+int64_t Sum(int64_t a, int64_t b) {
+  return std::min(std::min(a, kMostCounted) + std::min(b, kMostCounted), kMostCounted);
+}
+
 }  // namespace
 
 void AddCounters(const v1::Counters& from, v1::Counters& to) {
-  to.set_batches(to.batches() + from.batches());
-  to.set_samples(to.samples() + from.samples());
-  to.set_bytes(to.bytes() + from.bytes());
+  to.set_batches(Sum(to.batches(), from.batches()));
+  to.set_samples(Sum(to.samples(), from.samples()));
+  to.set_bytes(Sum(to.bytes(), from.bytes()));
   to.set_cpu_seconds(to.cpu_seconds() + from.cpu_seconds());
   to.set_busy_seconds(to.busy_seconds() + from.busy_seconds());
   to.set_peak_rss_bytes(std::max(to.peak_rss_bytes(), from.peak_rss_bytes()));

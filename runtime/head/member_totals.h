@@ -9,6 +9,9 @@
 // Sums over the processes that have held one member's place, one after the other. Pure.
 namespace hetero::head {
 
+// No counter becomes larger, whatever is added.
+inline constexpr int64_t kMostCounted = int64_t{1} << 61;
+
 // `to` becomes the sum; of peaks the larger one.
 void AddCounters(const v1::Counters& from, v1::Counters& to);
 

@@ -6,9 +6,19 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "runtime/head/fault_log.h"
+#include "runtime/head/text_limits.h"
 
 namespace hetero::head {
 namespace {
+
+constexpr size_t kShown = 120;  // bytes of a value
+constexpr size_t kNamedDifferences = 8;
+
+std::string Shown(std::string value) {
+  LimitText(kShown, value);
+  return value;
+}
 
 std::string ValueOf(const v1::Ready& ready, const std::string& key) {
   const auto found = ready.environment().find(key);
@@ -23,8 +33,8 @@ void CompareSplit(const char* split, int64_t mine, int64_t theirs, const std::st
     differences.push_back(
         absl::StrCat("has ", mine, " ", split, " samples, ", their_name, " ", theirs));
   } else if (my_print != their_print) {
-    differences.push_back(absl::StrCat("has other ", split, " files (fingerprint ", my_print, ", ",
-                                       their_name, " ", their_print, ")"));
+    differences.push_back(absl::StrCat("has other ", split, " files (fingerprint ", Shown(my_print),
+                                       ", ", their_name, " ", Shown(their_print), ")"));
   }
 }
 
@@ -44,17 +54,21 @@ std::string Differences(const v1::Ready& mine, const v1::Ready& theirs,
   for (const std::string& key : keys) {
     const std::string here = ValueOf(mine, key), there = ValueOf(theirs, key);
     if (here == there) continue;
-    differences.push_back(
-        absl::StrCat("works with ", key, " ", here, ", ", their_name, " with ", there));
+    differences.push_back(absl::StrCat("works with ", Shown(key), " ", Shown(here), ", ",
+                                       their_name, " with ", Shown(there)));
+  }
+  if (const size_t count = differences.size(); count > kNamedDifferences) {
+    differences.resize(kNamedDifferences);
+    differences.push_back(absl::StrCat("and ", count - kNamedDifferences, " more"));
   }
   return absl::StrJoin(differences, "; ");
 }
 
 void Readiness::Take(MemberRecord& member, const v1::Ready& ready) {
+  if (!member.unfit.empty()) return;
   if (member.ready && Differences(*member.ready, ready, "").empty()) return;
   member.ready = ready;
   member.fits = false;
-  member.unfit.clear();
 }
 
 void Readiness::FindReference() {
@@ -106,10 +120,10 @@ void Readiness::Judge(Moment now) {
 
 void Readiness::Refuse(MemberRecord& member, const std::string& reason, Moment now) {
   member.unfit = absl::StrCat("does not see the job's data: it ", reason);
-  record_.faults.push_back(
-      {.time = now.wall,
-       .since = now.steady,
-       .what = absl::StrCat(member.name, " ", member.unfit, "; the job goes on without it")});
+  const size_t fault = OpenFault(
+      member.name, member.hello.identity().incarnation(),
+      absl::StrCat(member.name, " ", member.unfit, "; the job goes on without it"), now, record_);
+  record_.faults[fault].over = true;
   outbox_.AddNote(true, member.unfit, member.name);
   if (!member.connected()) return;
   v1::HeadMessage message;

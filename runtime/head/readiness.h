@@ -12,8 +12,8 @@
 namespace hetero::head {
 
 // What `mine` sees otherwise than `theirs`, in words that follow "gpu-1": "has 1499 training
-// samples, gpu-0 1500; decodes with libjpeg-turbo 2.1.2, gpu-0 with 2.1.5". Empty when all is
-// equal.
+// samples, gpu-0 1500; decodes with libjpeg-turbo 2.1.2, gpu-0 with 2.1.5". The first few,
+// long values cut. Empty when all is equal.
 std::string Differences(const v1::Ready& mine, const v1::Ready& theirs,
                         const std::string& their_name);
 
@@ -29,7 +29,8 @@ class Readiness {
   Readiness(JobRecord& record, JobEnding& ending, Outbox& outbox)
       : record_(record), ending_(ending), outbox_(outbox) {}
 
-  // What the current process of `member` sees. The same again changes nothing.
+  // What the current process of `member` sees. The same again changes nothing, nor does anything
+  // that a process says which was found not to fit.
   static void Take(MemberRecord& member, const v1::Ready& ready);
   // Judges those who have said what they see since the last call.
   void Judge(Moment now);

@@ -60,9 +60,7 @@ v1::JobStatus BuildStatus(const JobRecord& record, const RolePlan& plan) {
   status.set_generation(record.generation);
   for (const RolePlan::Role& role : plan.roles()) *status.add_roles() = BuildRole(record, role);
   *status.mutable_progress() = JobProgress(record);
-  for (const v1::EvaluationResult& result : record.evaluations) {
-    *status.add_evaluations() = result;
-  }
+  if (!record.evaluations.empty()) *status.add_evaluations() = record.evaluations.back();
   if (record.first_failure) *status.mutable_first_failure() = *record.first_failure;
   if (!record.ended) status.set_eta_seconds(RemainingSeconds(record));
   for (const auto& [key, member] : record.members) {

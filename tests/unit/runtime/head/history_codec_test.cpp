@@ -95,6 +95,15 @@ TEST(HistoryCodecTest, AttemptsThatFindNoSpaceLeaveTheirSeconds) {
   EXPECT_EQ(read->attempts(read->attempts_size() - 1).number(), 5000);
 }
 
+// Small entries: more of them fit into the file than the next head believes.
+TEST(HistoryCodecTest, AHeadReadsWhatAHeadWroteHoweverLongItsListsWere) {
+  v1::History history = Small();
+  for (int i = 0; i < 20'000; ++i) history.add_evaluations()->set_step(i);
+  const auto read = DecodeHistory(EncodeHistory(history, kMaxHistoryFile), "run", 1);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->evaluations(read->evaluations_size() - 1).step(), 19'999);
+}
+
 TEST(HistoryCodecTest, WhatNoHeadWroteIsPassedOver) {
   const auto refused = [](const std::string& text, const std::string& why) {
     const auto read = DecodeHistory(text, "run", 1);

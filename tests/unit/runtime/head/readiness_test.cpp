@@ -83,6 +83,28 @@ TEST(Readiness, AWorkerThatJoinsLaterWithOtherDataIsNamedAndTheJobGoesOnWithoutI
   EXPECT_EQ(LastRoster(drive.Hello(13, MakeHello("cpu", 1, 0, 2))), "cpu-0 cpu-1");
 }
 
+// It may say anything, as often as it likes: its process was judged.
+TEST(Readiness, AWorkerThatKeepsSayingSomethingElseIsOneFault) {
+  Drive drive;
+  drive.JoinAll();
+  v1::Ready endless = MakeReady(99);
+  endless.set_fingerprint(std::string(1 << 20, 'f'));
+  for (int i = 0; i < 1000; ++i) {
+    (*endless.mutable_environment())["key " + std::to_string(i)] = std::string(1000, 'v');
+  }
+  drive.Hello(11, MakeHello("cpu", 1), MakeReady(100));
+  std::string roster;
+  for (int i = 0; i < 1000; ++i) {
+    const std::string told =
+        LastRoster(drive.Apply(ReadyReceived{11, i % 2 ? MakeReady(100) : endless}));
+    if (told != "none") roster = told;
+  }
+  EXPECT_EQ(roster, "cpu-0");
+  ASSERT_THAT(drive.state.record().faults, SizeIs(1));
+  EXPECT_LT(drive.state.record().faults[0].what.size(), 4096u);
+  EXPECT_THAT(drive.state.record().faults[0].what, HasSubstr("99 training samples, gpu-0.0 100"));
+}
+
 TEST(Readiness, AWorkerThatTheJobNeedsIsNamedWithItsDataWhenTheStartTakesTooLong) {
   Drive drive;
   drive.Hello(20, MakeHello("gpu", 0, 0));
