@@ -141,7 +141,53 @@ TEST(Survival, APoliteEndCostMoreThanAKill) { AskOneToLeave("gpu-1", 2); }
 TEST(Survival, TheFirstTrainerIsAskedToLeave) { AskOneToLeave("gpu-0", 2); }
 TEST(Survival, ATrainerOfFourIsAskedToLeave) { AskOneToLeave("gpu-2", 4); }
 
-// A node with two of three ranks is drained.
+// A node with two of three ranks is drained. Who stays has the state, leaves a checkpoint of the
+// step after which they go, and keeps its process.
+void DrainTwoOfThree(const std::vector<std::string>& leavers, const std::string& stays) {
+  TemporaryFolder checkpoints;
+  LocalRun run(SmallJobYaml(), SlowJob({"roles.gpu.replicas=3", "training.batchSizePerWorker=16",
+                                        "training.checkpoint={uri: 'file://" + checkpoints.path() +
+                                            "', everySteps: 1000}",
+                                        "runPolicy.maxRestarts=0"}));
+  ASSERT_TRUE(WaitForFirstStep(run, stays));
+  for (const std::string& name : leavers) kill(run.PidOf(name), SIGTERM);
+  const ProgramResult result = run.Wait(std::chrono::seconds(120));
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  const nlohmann::json report = run.report();
+  EXPECT_EQ(report["state"], "Succeeded");
+  EXPECT_EQ(report["attempt"], 1);
+  EXPECT_GE(report.value("generations", 0), 2);
+  EXPECT_EQ(Starts(run, stays), 1) << run.log(stays);
+  const std::vector<int> written = NumbersInLog(run.log(stays), "wrote a checkpoint", "step");
+  ASSERT_FALSE(written.empty()) << run.log(stays);
+  EXPECT_LT(written.front(), report.value("steps", 0)) << "when the first left";
+  for (const std::string& name : leavers) {
+    EXPECT_GE(FaultsWith(report, name + " left, as it was asked to"), 1) << report["faults"];
+  }
+  for (const nlohmann::json& worker : report["workers"]) {
+    const std::string name = worker["name"];
+    const bool left = std::find(leavers.begin(), leavers.end(), name) != leavers.end();
+    if (worker["role"] == "gpu") EXPECT_EQ(worker["restarts"], left ? 1 : 0) << name;
+  }
+  // The same job, undisturbed.
+  static const nlohmann::json undisturbed = [] {
+    LocalRun calm(SmallJobYaml(),
+                  SlowJob({"roles.gpu.replicas=3", "training.batchSizePerWorker=16"}));
+    EXPECT_EQ(calm.Wait(std::chrono::seconds(120)).exit_code, 0);
+    return calm.report();
+  }();
+  for (const char* field : {"streamDigest", "steps", "samplesConsumed"}) {
+    EXPECT_EQ(report[field], undisturbed[field]) << field;
+  }
+}
+
+TEST(Survival, TheLastTwoTrainersOfThreeAreAskedToLeave) {
+  DrainTwoOfThree({"gpu-1", "gpu-2"}, "gpu-0");
+}
+TEST(Survival, TheFirstTwoTrainersOfThreeAreAskedToLeave) {
+  DrainTwoOfThree({"gpu-0", "gpu-1"}, "gpu-2");
+}
+
 TEST(Survival, TwoTrainersOfFourAreAskedToLeave) {
   LocalRun run(SmallJobYaml(), SlowJob({"roles.gpu.replicas=4", "training.batchSizePerWorker=16",
                                         "runPolicy.maxRestarts=0"}));
