@@ -82,9 +82,10 @@ inline void NoticeVanishedPeer(int socket) {
   set(IPPROTO_TCP, TCP_USER_TIMEOUT, 30'000);
 }
 
-// cpprestsdk shows a socket before it opens it, so it is opened here. A name may stand for
-// addresses of either family, which cpprestsdk tries in turn: those connections are watched over by
-// the deadlines of requests and the silence of watches alone.
+// cpprestsdk shows a socket before each request, and the first time before it opens it, so it is
+// opened here. A name may stand for addresses of either family, which cpprestsdk tries in turn:
+// until their second request those connections are watched over by the deadlines of requests and
+// the silence of watches alone.
 inline void PrepareSocket(boost::asio::ip::tcp::socket& socket, const std::string& host) {
   if (!socket.is_open()) {
     if (!IsAddress(host)) return;

@@ -297,6 +297,28 @@ TEST(Transport, TheKernelAsksWithoutTlsToo) {
   ExpectVanishedPeerNoticed(*TransportTo(server), server.port());
 }
 
+// The addresses of a name are tried by cpprestsdk, on sockets that it shows to nobody before: a
+// connection is asked about from its second request on. A stream is its connection's first; that
+// the server has vanished shows in its silence.
+TEST(Transport, AServerGivenByNameIsGivenUpToo) {
+  ScriptedServer server([](const auto& request, auto& connection) {
+    if (request.target != "/lines") return connection.Respond(200, "{}");
+    connection.BeginChunks();
+    connection.Chunk("one\n");
+    connection.AwaitClose();
+  });
+  ClusterAccess access = AccessTo(server);
+  access.server = "https://localhost:" + std::to_string(server.port());
+  const auto transport = TransportTo(access);
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(transport->Send({.path = "/x"}, kEnough).ok());
+  ASSERT_EQ(server.connections(), 1);
+  EXPECT_EQ(OptionOfConnectionTo(server.port(), SOL_SOCKET, SO_KEEPALIVE), 1);
+  EXPECT_EQ(OptionOfConnectionTo(server.port(), IPPROTO_TCP, TCP_USER_TIMEOUT), 30'000);
+  const Streamed streamed = ReadLines(*transport, kHandshake);
+  EXPECT_EQ(streamed.response.status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(streamed.lines, ElementsAre("one"));
+}
+
 TEST(Transport, AStreamThatIsNeverSilentEndsAtItsLimit) {
   ScriptedServer server([](const auto&, auto& connection) {
     connection.BeginChunks();
