@@ -88,6 +88,14 @@ struct FirstFailure {
   bool operator==(const FirstFailure&) const = default;
 };
 
+// What an attempt began with, where a role's template names no image: its later pods have the same,
+// since programs of different builds do not work together.
+struct AttemptImages {
+  std::string runtime;  // head and CPU workers
+  std::string trainer;
+  bool operator==(const AttemptImages&) const = default;
+};
+
 struct JobStatus {
   int64_t observed_generation = 0;  // 0: the operator has not seen the job yet
   std::vector<Condition> conditions;
@@ -95,7 +103,8 @@ struct JobStatus {
   std::optional<base::WallTime> completion_time;
   int32_t attempt = 0;  // 0: no pods yet
   int32_t restarts = 0;
-  std::string spec_hash;  // of what the attempt is made from (spec_hash.h)
+  std::string spec_hash;                // of what the attempt is made from (spec_hash.h)
+  std::optional<AttemptImages> images;  // none: an operator that kept none began the attempt
   std::vector<std::string> uncounted;
   std::string head_address;
   std::string history;     // what a head leaves to the next one; opaque

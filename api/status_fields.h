@@ -93,6 +93,12 @@ constexpr auto FieldsOf(const FirstFailure*) {
                          F("message", &E::message, Text(4096)), F("time", &E::time, kTime));
 }
 
+constexpr auto FieldsOf(const AttemptImages*) {
+  using I = AttemptImages;
+  return std::make_tuple(F("runtime", &I::runtime, Text(1024)),
+                         F("trainer", &I::trainer, Text(1024)));
+}
+
 constexpr auto FieldsOf(const JobStatus*) {
   using S = JobStatus;
   return std::make_tuple(
@@ -100,7 +106,7 @@ constexpr auto FieldsOf(const JobStatus*) {
       F("conditions", &S::conditions, ListOf(16)), F("startTime", &S::start_time, kTime),
       F("completionTime", &S::completion_time, kTime), F("attempt", &S::attempt, kCount),
       F("restarts", &S::restarts, kCount), F("specHash", &S::spec_hash, Text(64)),
-      F("uncounted", &S::uncounted, ListOf(1024, 128)),
+      F("images", &S::images), F("uncounted", &S::uncounted, ListOf(1024, 128)),
       F("headAddress", &S::head_address, Text(512)), F("history", &S::history, Text(8192)),
       F("registered", &S::registered, Text(32)), F("roleStatuses", &S::role_statuses, ListOf(8)),
       F("progress", &S::progress), F("result", &S::result), F("firstFailure", &S::first_failure));

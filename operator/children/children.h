@@ -41,6 +41,7 @@ struct PodSlot {
   int attempt = 1;
   int64_t incarnation = 0;                 // ns since 1970 when the operator decided to create it
   std::string head_address;                // "<ClusterIP>:7070"
+  std::string image;                       // unless the template names one; empty: the settings'
   std::vector<std::string> avoided_nodes;  // where it is not to go if it can go elsewhere
   // For the head alone.
   int64_t job_created = 0;    // ns since 1970; 0: not known, and it counts from its own incarnation

@@ -68,7 +68,8 @@ void SetCommand(const api::HeteroTrainingJob& job, const PodSlot& slot, json& co
 
 void SetImage(const PodSlot& slot, const Settings& settings, json& container) {
   const bool trains = slot.role->type == api::RoleType::kGpuWorker;
-  SetDefault(container, "image", trains ? settings.trainer_image : settings.runtime_image);
+  const std::string& usual = trains ? settings.trainer_image : settings.runtime_image;
+  SetDefault(container, "image", slot.image.empty() ? usual : slot.image);
   if (!settings.image_pull_policy.empty()) {
     SetDefault(container, "imagePullPolicy", settings.image_pull_policy);
   }

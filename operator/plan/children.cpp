@@ -95,6 +95,7 @@ Stage MissingPods(Pass& pass, const std::string& head_address) {
   origin->history = pass.status.history;
   origin->attempt_cause = AttemptCause(pass);
   origin->avoided_nodes = AvoidedNodes(pass);
+  origin->images = pass.status.images.value_or(api::AttemptImages{});
   for (const Slot* slot : MissingSlots(pass)) {
     stage.push_back(CreatePod{.role = static_cast<int32_t>(slot->role - pass.spec.roles.data()),
                               .index = slot->index,

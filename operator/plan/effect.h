@@ -7,6 +7,8 @@
 #include <variant>
 #include <vector>
 
+#include "api/job_status.h"
+
 // What a plan asks for, as small values: what is to be created is told apart, and rendered only
 // when it is sent, since the objects of a job of 10,000 pods would take 250 MB at once.
 // operator/reconcile carries it out.
@@ -27,6 +29,7 @@ struct PodOrigin {
   int64_t incarnation = 0;   // ns since 1970
   std::string head_address;  // "<ClusterIP>:7070"
   std::vector<std::string> avoided_nodes;
+  api::AttemptImages images;
   // For the head alone.
   int64_t job_created = 0;    // ns since 1970
   std::string history;        // status.history; empty: there is none

@@ -1,6 +1,7 @@
 #include "operator/plan/make_plan.h"
 
 #include "api/job_status.h"
+#include "operator/plan/attempt_images.h"
 #include "operator/plan/autoscale.h"
 #include "operator/plan/checkpoints.h"
 #include "operator/plan/children.h"
@@ -42,25 +43,11 @@ void RunFinished(Pass& pass) {
 // come before all that can be refused: they may be what frees the quota for it.
 void RunActive(Pass& pass) {
   constexpr Step kSteps[] = {
-      CheckSpec,
-      ReadVerdict,
-      CopyHistory,
-      SuspendOrResume,
-      HoldRefusedSpec,
-      BeginFirstAttempt,
-      CheckActiveDeadline,
-      CountFailures,
-      CheckServiceAndTrust,
-      CheckStall,
-      Autoscale,
-      DescribeChildren,
-      DescribeRegistration,
-      DescribeRunning,
-      DescribeCheckpoints,
-      CheckStartUp,
-      CopyProgress,
-      FollowHead,
-      DeleteGivenUpPods,
+      CheckSpec,        ReadVerdict,          CopyHistory,     SuspendOrResume,
+      HoldRefusedSpec,  BeginFirstAttempt,    RememberImages,  CheckActiveDeadline,
+      CountFailures,    CheckServiceAndTrust, CheckStall,      Autoscale,
+      DescribeChildren, DescribeRegistration, DescribeRunning, DescribeCheckpoints,
+      CheckStartUp,     CopyProgress,         FollowHead,      DeleteGivenUpPods,
       CreateChildren,
   };
   ForceStuckPods(pass);

@@ -44,6 +44,7 @@ struct ObservedPod {
   int32_t index = 0;
   int32_t attempt = 0;      // 1 to kMaxAttempt; 0: the label states no such number
   int64_t incarnation = 0;  // of its processes, as they tell the head; 0: none is stated
+  std::string image;        // of the container `runtime`
   std::string node;         // empty: not scheduled
   std::string phase;        // Pending, Running, Succeeded, Failed, Unknown
   base::WallTime created;

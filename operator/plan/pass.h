@@ -56,7 +56,7 @@ struct Pass {
   // Whether the steps of a job at work still apply.
   bool active() const { return !paused && !held && !status.finished(); }
 
-  // Opens the next attempt: none of the pods seen belongs to it.
+  // Opens the next attempt, with the images of now: none of the pods seen belongs to it.
   void OpenNextAttempt();
 
   // Replicas of the role that the status, as it is being made, asks for.

@@ -28,6 +28,13 @@ const json& ConditionOf(const json& status, const char* type) {
   return base::Absent();
 }
 
+std::string ImageOf(const json& spec) {
+  for (const json& container : ListOf(spec, "containers")) {
+    if (TextOf(container, "name") == api::kRuntimeContainer) return TextOf(container, "image");
+  }
+  return {};
+}
+
 const json& RuntimeStatusOf(const json& status) {
   for (const json& container : ListOf(status, "containerStatuses")) {
     if (TextOf(container, "name") == api::kRuntimeContainer) return container;
@@ -163,6 +170,7 @@ std::shared_ptr<const ObservedPod> ProjectPod(const json& object) {
   auto pod = std::make_shared<ObservedPod>();
   ReadMetadata(object, *pod);
   const json& status = FieldOf(object, "status");
+  pod->image = ImageOf(FieldOf(object, "spec"));
   pod->node = TextOf(FieldOf(object, "spec"), "nodeName");
   pod->phase = TextOf(status, "phase");
   const json& ready = ConditionOf(status, "Ready");

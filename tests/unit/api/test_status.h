@@ -25,6 +25,7 @@ inline JobStatus FullStatus() {
   status.attempt = 4;
   status.restarts = 5;
   status.spec_hash = "1-0123456789abcdef";
+  status.images = AttemptImages{.runtime = "runtime:1", .trainer = "trainer:1"};
   status.uncounted = {"uid-a", "uid-b"};
   status.head_address = "10.96.0.7:7070";
   status.registered = "2/3";

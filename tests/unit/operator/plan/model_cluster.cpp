@@ -192,6 +192,7 @@ bool ModelCluster::Do(const CreatePod& effect) {
   pod->index = effect.index;
   pod->attempt = effect.origin->attempt;
   pod->incarnation = effect.origin->incarnation;
+  pod->image = pod->role == "gpu" ? effect.origin->images.trainer : effect.origin->images.runtime;
   pod->phase = "Pending";
   pod->created = now;
   origins[name] = effect.origin;
