@@ -1,5 +1,6 @@
 #include "operator/controller/controller.h"
 
+#include <algorithm>
 #include <exception>
 #include <thread>
 #include <utility>
@@ -17,7 +18,8 @@ struct Controller::Impl {
       : options(std::move(given)),
         clock(controller_clock),
         metrics(options.name, registry),
-        queue(options.name, controller_clock, registry),
+        queue(options.name, controller_clock, registry, {},
+              static_cast<size_t>(std::max(1, options.workers / 2))),
         reconcile(std::move(fn)) {}
 
   absl::StatusOr<Result> Call(const std::string& key, std::stop_token stop) {
@@ -70,7 +72,9 @@ struct Controller::Impl {
     metrics.active.Add(1);
     const base::Instant started = clock.Now();
     const absl::StatusOr<Result> result = Call(key, stop);
-    metrics.time.Observe(base::ToSeconds(clock.Now() - started));
+    const base::Duration took = clock.Now() - started;
+    metrics.time.Observe(base::ToSeconds(took));
+    queue.SetSlow(key, took >= kLongPass);
     if (result.ok()) {
       HandleResult(key, *result);
     } else {

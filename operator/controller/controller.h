@@ -11,9 +11,10 @@
 
 namespace hetero::controller {
 
-// Workers that take keys from a queue and reconcile them. An error puts the key back with the
-// queue's rate limit, success forgives it and, when asked, puts it back after a time. An exception
-// is a bug of that one key's pass: it is logged, counted and treated as an error.
+// Workers that take keys from a queue and reconcile them. Keys whose last pass was a long one, as
+// when the calls of one namespace hang, have at most half of the workers. An error puts the key
+// back with the queue's rate limit, success forgives it and, when asked, puts it back after a time.
+// An exception is a bug of that one key's pass: it is logged, counted and treated as an error.
 class Controller {
  public:
   struct Result {
@@ -27,6 +28,7 @@ class Controller {
     std::string name;
     int workers = 8;
   };
+  static constexpr base::Duration kLongPass = std::chrono::seconds(5);
   // Metrics:
   // controller_runtime_reconcile_total{controller,result=success|error|requeue|requeue_after},
   // controller_runtime_reconcile_errors_total, controller_runtime_reconcile_panics_total,

@@ -22,16 +22,31 @@ constexpr base::Duration kUnfinishedWorkPeriod = std::chrono::milliseconds(500);
 
 struct WorkQueue::Impl {
   Impl(const std::string& name, base::Clock& queue_clock, metrics::Registry& registry,
-       RateLimiter::Options limits)
-      : clock(queue_clock), metrics(name, registry), limiter(limits) {}
+       RateLimiter::Options limits, size_t slow_keys)
+      : clock(queue_clock), slow_at_once(slow_keys), metrics(name, registry), limiter(limits) {}
 
   void AddLocked(const std::string& key, base::Instant now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     if (shut_down || !dirty.emplace(key, now).second) return;
     metrics.adds.Add();
     metrics.depth.Add(1);
     if (processing.contains(key)) return;  // Done() will queue it
-    queue.push_back(key);
+    PushLocked(key);
+  }
+
+  void PushLocked(const std::string& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    (slow.contains(key) ? slow_queue : queue).push_back(key);
     available.NotifyOne();
+  }
+
+  // The queue that the next key is to be taken from, the longest waiting one that may be processed
+  // now; null: there is none.
+  std::deque<std::string>* NextQueueLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    const bool enough = slow_processing >= slow_at_once && !shut_down;
+    if (slow_queue.empty() || enough) {
+      return queue.empty() ? nullptr : &queue;
+    }
+    if (queue.empty()) return &slow_queue;
+    return dirty.at(slow_queue.front()) < dirty.at(queue.front()) ? &slow_queue : &queue;
   }
 
   void AddAfterLocked(const std::string& key, base::Duration delay, base::Instant now)
@@ -63,9 +78,9 @@ struct WorkQueue::Impl {
   void MeasureLocked(base::Instant now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     base::Duration total{0};
     base::Duration longest{0};
-    for (const auto& [key, since] : processing) {
-      total += now - since;
-      longest = std::max<base::Duration>(longest, now - since);
+    for (const auto& [key, taken] : processing) {
+      total += now - taken.since;
+      longest = std::max<base::Duration>(longest, now - taken.since);
     }
     metrics.unfinished_work.Set(base::ToSeconds(total));
     metrics.longest_running.Set(base::ToSeconds(longest));
@@ -111,15 +126,24 @@ struct WorkQueue::Impl {
   }
 
   base::Clock& clock;
+  const size_t slow_at_once;
   QueueMetrics metrics;
 
   mutable base::Mutex mutex;
-  base::CondVar available;                               // queue, shut_down
-  std::deque<std::string> queue ABSL_GUARDED_BY(mutex);  // in `dirty`, not in `processing`
+  base::CondVar available;  // queues, slow_processing, shut_down
+  // In `dirty`, not in `processing`; slow keys in a queue of their own.
+  std::deque<std::string> queue ABSL_GUARDED_BY(mutex);
+  std::deque<std::string> slow_queue ABSL_GUARDED_BY(mutex);
+  std::unordered_set<std::string> slow ABSL_GUARDED_BY(mutex);
+  size_t slow_processing ABSL_GUARDED_BY(mutex) = 0;
   // To be handed out; since when.
   std::unordered_map<std::string, base::Instant> dirty ABSL_GUARDED_BY(mutex);
-  // Between Get and Done; since when.
-  std::unordered_map<std::string, base::Instant> processing ABSL_GUARDED_BY(mutex);
+  struct Processing {
+    base::Instant since;
+    bool slow = false;  // as it was taken
+  };
+  std::unordered_map<std::string, Processing> processing
+      ABSL_GUARDED_BY(mutex);  // between Get and Done
   std::set<std::pair<base::Instant, std::string>> delayed ABSL_GUARDED_BY(mutex);
   // Of the keys in `delayed`.
   std::unordered_map<std::string, base::Instant> due_of ABSL_GUARDED_BY(mutex);
@@ -136,8 +160,9 @@ struct WorkQueue::Impl {
 };
 
 WorkQueue::WorkQueue(std::string name, base::Clock& clock, metrics::Registry& registry,
-                     RateLimiter::Options limits)
-    : impl_(std::make_unique<Impl>(name, clock, registry, limits)) {
+                     RateLimiter::Options limits, size_t slow_at_once)
+    : impl_(std::make_unique<Impl>(name, clock, registry, limits,
+                                   std::max<size_t>(1, slow_at_once))) {
   impl_->timer = std::jthread([this] { impl_->RunTimer(); });
 }
 
@@ -179,22 +204,25 @@ std::optional<std::string> WorkQueue::Get(std::stop_token stop) {
   const base::MutexLock lock(impl.mutex);
   impl.QueueDueLocked(impl.clock.Now());
   impl.available.Wait(impl.mutex, stop, [&impl]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(impl.mutex) {
-    return !impl.queue.empty() || impl.shut_down;
+    return impl.NextQueueLocked() != nullptr || impl.shut_down;
   });
   if (stop.stop_requested()) {
     impl.available.NotifyOne();  // this call may have taken the only notification of a key
     return std::nullopt;
   }
-  if (impl.queue.empty()) return std::nullopt;
+  std::deque<std::string>* const queue = impl.NextQueueLocked();
+  if (queue == nullptr) return std::nullopt;
 
   const base::Instant now = impl.clock.Now();
-  std::string key = std::move(impl.queue.front());
-  impl.queue.pop_front();
+  const bool slow = queue == &impl.slow_queue;
+  std::string key = std::move(queue->front());
+  queue->pop_front();
+  impl.slow_processing += slow ? 1 : 0;
   const auto added = impl.dirty.find(key);
   impl.metrics.queue_duration.Observe(base::ToSeconds(now - added->second));
   impl.metrics.depth.Add(-1);
   impl.dirty.erase(added);
-  impl.processing.emplace(key, now);
+  impl.processing.emplace(key, Impl::Processing{.since = now, .slow = slow});
   if (!impl.measuring) {
     impl.measuring = true;
     impl.next_measure = now + kUnfinishedWorkPeriod;
@@ -208,11 +236,21 @@ void WorkQueue::Done(const std::string& key) {
   const base::MutexLock lock(impl.mutex);
   const auto started = impl.processing.find(key);
   if (started == impl.processing.end()) return;
-  impl.metrics.work_duration.Observe(base::ToSeconds(impl.clock.Now() - started->second));
-  impl.processing.erase(started);
-  if (impl.dirty.contains(key)) {
-    impl.queue.push_back(key);
+  impl.metrics.work_duration.Observe(base::ToSeconds(impl.clock.Now() - started->second.since));
+  if (started->second.slow) {
+    --impl.slow_processing;
     impl.available.NotifyOne();
+  }
+  impl.processing.erase(started);
+  if (impl.dirty.contains(key)) impl.PushLocked(key);
+}
+
+void WorkQueue::SetSlow(const std::string& key, bool slow) {
+  const base::MutexLock lock(impl_->mutex);
+  if (slow) {
+    impl_->slow.insert(key);
+  } else {
+    impl_->slow.erase(key);
   }
 }
 
@@ -227,7 +265,7 @@ void WorkQueue::ShutDown() {
 size_t WorkQueue::depth() const {
   const base::MutexLock lock(impl_->mutex);
   impl_->QueueDueLocked(impl_->clock.Now());
-  return impl_->queue.size();
+  return impl_->queue.size() + impl_->slow_queue.size();
 }
 
 }  // namespace hetero::controller

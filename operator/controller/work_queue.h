@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -20,8 +21,11 @@ class WorkQueue {
   // Metrics:
   // workqueue_{depth,adds_total,queue_duration_seconds,work_duration_seconds,retries_total,
   // unfinished_work_seconds,longest_running_processor_seconds}{name}.
+  // At most `slow_at_once` of the slow keys (SetSlow) are processed at a time, so that they leave
+  // workers for the others.
   WorkQueue(std::string name, base::Clock& clock, metrics::Registry& registry,
-            RateLimiter::Options limits = {});
+            RateLimiter::Options limits = {},
+            size_t slow_at_once = std::numeric_limits<size_t>::max());
   ~WorkQueue();
 
   void Add(const std::string& key);
@@ -38,6 +42,8 @@ class WorkQueue {
   // The next key; empty after stop or ShutDown(). Follow it by Done().
   std::optional<std::string> Get(std::stop_token stop);
   void Done(const std::string& key);
+  // Whether the key's processing takes long, from its next Get() on. Between Get() and Done() only.
+  void SetSlow(const std::string& key, bool slow);
   // No more adds; keys already queued are still handed out, delayed ones are not.
   void ShutDown();
   size_t depth() const;

@@ -1,5 +1,6 @@
 #include "operator/reconcile/effects.h"
 
+#include <atomic>
 #include <utility>
 #include <variant>
 
@@ -99,6 +100,17 @@ bool NamespaceGoes(const absl::Status& status) {
              : absl::IsNotFound(status) && absl::StrContains(status.message(), "namespaces \"");
 }
 
+// Of the API; the others only hand something to a head's stream.
+bool IsCall(const plan::Effect& effect) {
+  return !std::holds_alternative<plan::ReportExit>(effect) &&
+         !std::holds_alternative<plan::StopHead>(effect);
+}
+
+// A timeout of ours, of the server's or of an admission webhook, or no server at all.
+bool NobodyAnswers(const absl::Status& status) {
+  return absl::IsDeadlineExceeded(status) || absl::IsUnavailable(status);
+}
+
 }  // namespace
 
 json RenderPod(const plan::CreatePod& effect, const api::HeteroTrainingJob& job,
@@ -154,11 +166,16 @@ EffectRunner::EffectRunner(kube::Client& client, base::Clock& clock,
 std::vector<Outcome> EffectRunner::RunTogether(std::span<const plan::Effect> effects,
                                                const plan::ObservedJob& job, std::stop_token stop) {
   std::vector<Outcome> outcomes(effects.size());
+  const base::Instant last_call = clock_.Now() + kLongestStage;
+  std::atomic<bool> unanswered = false;
   pool_.Run(effects.size(), [&](size_t i) {
     if (stop.stop_requested()) {
       outcomes[i].given_up = true;
+    } else if (IsCall(effects[i]) && (unanswered || clock_.Now() > last_call)) {
+      outcomes[i].put_off = true;
     } else {
       outcomes[i] = std::visit([&](const auto& one) { return Run(one, job); }, effects[i]);
+      if (NobodyAnswers(outcomes[i].status)) unanswered = true;
     }
   });
   return outcomes;

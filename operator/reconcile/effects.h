@@ -26,6 +26,7 @@ struct Outcome {
   std::optional<plan::CreateError> create_error;  // the API refuses the object as things stand
   std::optional<base::Duration> again_after;      // something has to go away first
   bool given_up = false;                          // the namespace goes, or stop was asked for
+  bool put_off = false;                           // not tried: the stage has lasted long enough
 
   // What the stores will show.
   std::shared_ptr<const plan::ObservedPod> pod;
@@ -37,7 +38,7 @@ struct Outcome {
   bool pods_deleted = false;
   bool job_deleted = false;
 
-  bool ok() const { return status.ok() && !create_error && !again_after && !given_up; }
+  bool ok() const { return status.ok() && !create_error && !again_after && !given_up && !put_off; }
 };
 
 // Carries effects out against the API. Every call is safe to repeat: names are deterministic, and
@@ -49,8 +50,13 @@ class EffectRunner {
                Heads& heads, const OperatorIdentity& identity, const children::Settings& settings,
                int parallelism);
 
+  // After so long no other call of a stage is begun.
+  static constexpr base::Duration kLongestStage = std::chrono::seconds(5);
+
   // Effects of one stage, several at once; outcomes in their order. An object to be created is
-  // rendered by the call that sends it, so that at most `parallelism` of them exist at a time.
+  // rendered by the call that sends it, so that at most `parallelism` of them exist at a time. Once
+  // a call had no answer, or the server none of its own, the rest is put off: the caller waits for
+  // one timeout and not for one after another.
   std::vector<Outcome> RunTogether(std::span<const plan::Effect> effects,
                                    const plan::ObservedJob& job, std::stop_token stop);
 

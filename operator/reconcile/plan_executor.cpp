@@ -131,6 +131,7 @@ absl::Status PlanExecutor::Judge(const std::string& key, bool creates,
   absl::Status failed;
   for (const Outcome& outcome : outcomes) {
     if (outcome.given_up) return absl::OkStatus();
+    if (outcome.put_off) Sooner(again, kAfterTheOthers);
     Sooner(again, outcome.again_after);
     if (failed.ok()) failed = outcome.status;
     if (!outcome.create_error) continue;
