@@ -117,6 +117,11 @@ void Membership::WaitForStop() {
   changed_.Wait(mutex_, stop_.get_token(), [] { return false; });
 }
 
+absl::Status Membership::EndingWith(absl::Status result) const {
+  if (!absl::IsAborted(result) || leave_.stop_requested()) return result;
+  return absl::InternalError(result.message());
+}
+
 absl::Status Membership::refusal() const {
   const base::MutexLock lock(mutex_);
   if (!refused_ || refused_->superseded()) return absl::OkStatus();

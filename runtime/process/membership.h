@@ -43,6 +43,9 @@ class Membership {
   std::stop_token stop_token() const { return stop_.get_token(); }
   // Requested by the outer stop, if it asks this member to leave.
   std::stop_token leave_token() const { return leave_.get_token(); }
+  // How a member ends that came to `result`: as that says. But kAborted, "has left as it was asked
+  // to", is kInternal where nobody has asked it: whoever said so meant a failure.
+  absl::Status EndingWith(absl::Status result) const;
   // Why, when the head refused this process for good; OK when superseded or merely told to stop.
   absl::Status refusal() const;
   bool superseded() const;

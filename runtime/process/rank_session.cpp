@@ -355,6 +355,7 @@ v1::Heartbeat RankSession::TakeHeartbeat() {
 }
 
 absl::Status RankSession::Finish(absl::Status result) {
+  result = membership_.EndingWith(std::move(result));
   v1::Finished last;
   last.set_ok(result.ok());
   last.set_stopped(absl::IsCancelled(result) || absl::IsAborted(result));

@@ -78,8 +78,9 @@ class RankSession {
   std::stop_token leave_token() const { return membership_.leave_token(); }
 
   // Says the last word to the head and waits for its answer. Returns `result`, or the head's
-  // refusal. kCancelled counts as "stopped on request", kAborted as "has left on request".
-  // Rank 0 leaves the result of a completed training as its pod's termination message.
+  // refusal. kCancelled counts as "stopped on request", kAborted as "has left on request" where
+  // this rank was asked to, else as a failure. Rank 0 leaves the result of a completed training as
+  // its pod's termination message.
   absl::Status Finish(absl::Status result);
 
  private:

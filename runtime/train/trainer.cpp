@@ -156,7 +156,7 @@ class Trainer {
                                 .wait = wait.get_token(),
                                 .leave = &leave_};
     try {
-      status = options_.world_size == 1 ? training_.Run(nullptr, interrupts, [] {})
+      status = options_.world_size == 1 ? Train(nullptr, interrupts, [] {})
                                         : FormAndTrain(generation, interrupts);
     } catch (const std::exception& error) {
       // While the group is taken down, LibTorch may say anything.
@@ -203,19 +203,25 @@ class Trainer {
     };
     StopWatcher over_watcher(generation.over, {}, clock_, cut,
                              {.patience = kLeavingPatience, .give_up = EndProcess});
-    return TrainOver(std::move(group), interrupts, agreed);
+    return Train(std::move(group), interrupts, agreed);
   }
 
-  // Lets go of the group.
-  absl::Status TrainOver(std::shared_ptr<GlooGroup> group, const Interrupts& interrupts,
-                         const std::function<void()>& agreed_to_stop) {
+  // Lets go of `group`, which is null for a job of one rank.
+  absl::Status Train(std::shared_ptr<GlooGroup> group, const Interrupts& interrupts,
+                     const std::function<void()>& agreed_to_stop) {
+    absl::Status status;
     try {
-      return training_.Run(group.get(), interrupts, agreed_to_stop);
+      status = training_.Run(group.get(), interrupts, agreed_to_stop);
     } catch (...) {
       // Collectives still queued would wait for peers that no longer take part.
-      group->Cut();
+      if (group != nullptr) group->Cut();
       throw;
     }
+    if (!absl::IsAborted(status) || training_.parted() || interrupts.over.stop_requested()) {
+      return status;
+    }
+    // Nothing has ended the generation: an input failed with this code, and would fail again.
+    return absl::InternalError(status.message());
   }
 
   std::string Located(absl::string_view message) const {

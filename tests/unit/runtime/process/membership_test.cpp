@@ -89,6 +89,17 @@ TEST(Membership, AMemberThatLeavesAloneIsNotStopped) {
   EXPECT_TRUE(absl::IsAborted(membership.WaitForGeneration(0, kLong).status()));
 }
 
+TEST(Membership, NobodyHasLeftWhoWasNotAskedTo) {
+  std::stop_source own;
+  const Membership membership(own.get_token(), /*leaves=*/true);
+  const absl::Status aborted = absl::AbortedError("nobody can produce batch 3");
+  EXPECT_EQ(membership.EndingWith(aborted), absl::InternalError("nobody can produce batch 3"));
+  EXPECT_EQ(membership.EndingWith(absl::CancelledError("stop")), absl::CancelledError("stop"));
+  EXPECT_TRUE(membership.EndingWith(absl::OkStatus()).ok());
+  own.request_stop();
+  EXPECT_EQ(membership.EndingWith(aborted), aborted);
+}
+
 TEST(Membership, AnOrderToStopGoesBeforeAWishToLeave) {
   std::stop_source process;
   Membership membership(process.get_token(), /*leaves=*/true);

@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+
 #include "base/mutex.h"
 #include "tests/unit/runtime/train/rank_runner.h"
 
@@ -78,6 +80,30 @@ TEST(TrainerFaultTest, AnInputErrorOfOneRankEndsAllWithIt) {
   for (size_t rank : {0, 2}) {
     EXPECT_EQ(records[rank].status, absl::DataLossError("rank 1 stopped: shard 7 cannot be read"));
     EXPECT_THAT(records[rank].steps, SizeIs(3));
+  }
+}
+
+// It counted as the end of the generation, and generations followed each other without end.
+TEST(TrainerFaultTest, AnInputErrorLooksLikeTheEndOfAGeneration) {
+  for (const int32_t ranks : {1, 3}) {
+    for (const int64_t failing : {3, 12}) {  // a batch of training, one of the evaluation
+      TestJob job = MakeJob();
+      job.training.max_steps = 10;
+      job.validation_samples = 200;
+      job.generations = 4;
+      std::atomic<int> failures = 0;
+      job.before_batch = [&](int32_t rank, int64_t index, std::vector<std::stop_source>&) {
+        if (rank != ranks / 2 || index != failing) return absl::OkStatus();
+        ++failures;
+        return absl::AbortedError("nobody can produce batch 3");
+      };
+      for (const RankRecord& record : RunRanks(job, ranks)) {
+        EXPECT_TRUE(absl::IsInternal(record.status)) << record.status;
+        EXPECT_THAT(record.status.message(), HasSubstr("nobody can produce batch 3"));
+        EXPECT_EQ(record.starts, 1);
+      }
+      EXPECT_EQ(failures, 1);
+    }
   }
 }
 
