@@ -73,10 +73,13 @@ absl::Status RankTraining::Run(GlooGroup* group, Interrupts interrupts,
   activity_ = "leaving";
   KeepState(group);
   complete_ = true;
+  const absl::Status saved = SaveResult();
+  delivered_ = options_.rank == 0 && saved.ok();
   // Nobody leaves before all are done: whoever had to begin again would be alone. A stop that comes
   // so late changes nothing.
-  const absl::Status last = agreement.Exchange({.error = SaveResult()}).verdict;
-  return absl::IsCancelled(last) ? absl::OkStatus() : last;
+  const absl::Status last = agreement.Exchange({.error = saved}).verdict;
+  delivered_ = last.ok() || absl::IsCancelled(last);
+  return delivered_ ? absl::OkStatus() : last;
 }
 
 // All ranks hold the same state, and some leave. The lowest of those that stay writes a checkpoint:

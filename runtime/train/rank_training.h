@@ -53,8 +53,10 @@ class RankTraining {
   // no rank can alone.
   void KeepStoppedState();
 
-  // Every step is done and rank 0's checkpoint is written.
+  // Every step is done here.
   bool complete() const { return complete_; }
+  // And rank 0's checkpoint and the trained weights are written, as far as this rank knows.
+  bool delivered() const { return delivered_; }
   bool partitioned() const { return layout_ != nullptr; }
   int64_t steps_done() const { return state_->standing.step; }
   Device& device() { return *device_; }
@@ -92,6 +94,7 @@ class RankTraining {
   std::vector<int32_t> leavers_;                // as the latest loop ended
   bool parted_ = false;
   bool complete_ = false;
+  bool delivered_ = false;
 };
 
 }  // namespace hetero::train

@@ -121,7 +121,7 @@ class Trainer {
           generations_.Next(options_.generation, stop_.get_token());
       if (stop_.stop_requested()) return training_.complete() ? absl::OkStatus() : Stopped();
       if (absl::IsOutOfRange(generation.status()) && training_.complete()) return absl::OkStatus();
-      if (leave_.asked()) return training_.complete() ? absl::OkStatus() : Left();
+      if (leave_.asked()) return training_.delivered() ? absl::OkStatus() : Left();
       if (!generation.ok()) return broken.ok() ? generation.status() : broken;
       options_.generation = generation->number;
       absl::Status status;
@@ -129,7 +129,7 @@ class Trainer {
       training_.Abort();
       if (outcome == Outcome::kEnded) return status;
       if (stop_.stop_requested()) return training_.complete() ? absl::OkStatus() : Stopped();
-      if (leave_.asked()) return training_.complete() ? absl::OkStatus() : Left();
+      if (leave_.asked()) return training_.delivered() ? absl::OkStatus() : Left();
       if (outcome == Outcome::kParted) {
         log::Info("ranks have left; their places are taken anew",
                   {{"generation", options_.generation},

@@ -3,14 +3,18 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <filesystem>
 
+#include "base/fake_clock.h"
 #include "runtime/train/process_group/exceptions.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/unit/runtime/train/connections.h"
 #include "tests/unit/runtime/train/rank_runner.h"
 
 namespace hetero::train {
 namespace {
 
+using hetero::testing::TemporaryFolder;
 using ::testing::SizeIs;
 
 TestJob MakeJob() {
@@ -102,6 +106,42 @@ TEST(TrainerSurvivalTest, AnEvaluationAgainScoredATrainingBatch) {
       EXPECT_EQ(evaluation.loss, expected.loss);
     }
   }
+}
+
+// Rank `lost` is gone once the last step is evaluated, and the other one, which was asked to leave
+// a moment ago, is alone in the last exchange. Time stands still, so that it never insists.
+std::vector<RankRecord> LoseOneInTheLastExchange(int32_t lost, const std::string& output) {
+  base::FakeClock clock;
+  TestJob job = MakeJob();
+  job.training.max_steps = 4;
+  job.validation_samples = 16;
+  job.generations = 1;
+  job.clock = &clock;
+  job.output_folder = output;
+  job.leaves = [lost](int32_t rank, int64_t index) { return rank != lost && index == 4; };
+  job.before_evaluation_record = [lost](int32_t rank) {
+    if (rank == lost) throw CollectiveError("connection closed by peer");
+  };
+  return RunRanks(job, 2);
+}
+
+// Without the weights that rank 0 had not written.
+TEST(TrainerSurvivalTest, ARankThatLeavesReportedTheWholeJobDone) {
+  TemporaryFolder folder;
+  const std::vector<RankRecord> records = LoseOneInTheLastExchange(0, folder.path());
+  EXPECT_TRUE(absl::IsUnavailable(records[0].status)) << records[0].status;
+  EXPECT_FALSE(records[1].status.ok());
+  EXPECT_EQ(records[1].starts, 2);  // it has left, and its replacement finds no generation
+  ASSERT_THAT(records[1].steps, SizeIs(4));
+  EXPECT_FALSE(std::filesystem::exists(folder / "model.safetensors"));
+}
+
+TEST(TrainerSurvivalTest, RankZeroLeavesWithTheResultThatItHasWritten) {
+  TemporaryFolder folder;
+  const std::vector<RankRecord> records = LoseOneInTheLastExchange(1, folder.path());
+  EXPECT_TRUE(records[0].status.ok()) << records[0].status;
+  EXPECT_EQ(records[0].starts, 1);
+  EXPECT_TRUE(std::filesystem::exists(folder / "model.safetensors"));
 }
 
 }  // namespace
