@@ -18,8 +18,9 @@ bool MayLeaveUnused(const api::Model& model) {
   return !model.torch_script.empty() || !model.plugin.empty();
 }
 
-std::unique_ptr<DataParallel> MakeDataParallel(Model& model, GlooGroup* group,
+std::unique_ptr<DataParallel> MakeDataParallel(Model& model, Optimizer& optimizer, GlooGroup* group,
                                                const api::Model& spec, base::Clock& clock) {
+  optimizer.DropGradients();  // they may lie in the buckets of a group that is gone
   if (group == nullptr || !group->gradients()) return nullptr;
   return std::make_unique<DataParallel>(model, *group, clock, MayLeaveUnused(spec));
 }
@@ -37,7 +38,8 @@ ModelRunner::ModelRunner(const TrainerOptions& options, const Collaborators& col
       phases_(collaborators.phases),
       input_(options.conversion, options.input.channels, model_.channels_last(),
              collaborators.device),
-      data_parallel_(MakeDataParallel(model_, collaborators.group, training_.model, clock)) {
+      data_parallel_(
+          MakeDataParallel(model_, optimizer_, collaborators.group, training_.model, clock)) {
   if (!place_.partitioned()) return;
   stage_ = std::make_unique<PipelineStage>(
       PipelineStage::Collaborators{.model = model_,
@@ -51,7 +53,13 @@ ModelRunner::ModelRunner(const TrainerOptions& options, const Collaborators& col
 }
 
 double ModelRunner::ComputeGradients(const feed::Batch& batch, int64_t samples, double scale) {
-  optimizer_.DropGradients();
+  if (!data_parallel_) {
+    optimizer_.DropGradients();
+  } else if (stage_) {
+    optimizer_.ZeroGradients();
+  } else {
+    optimizer_.DropGradients(Optimizer::Keeper::kBuckets);
+  }
   phases_.Charge(&Phases::optimizer);
   return stage_ ? stage_->ComputeGradients(batch, samples, scale) : AddGradients(batch, scale);
 }

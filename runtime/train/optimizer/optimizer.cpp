@@ -64,7 +64,7 @@ Optimizer::Operands Optimizer::Present() const {
 // LibTorch's fused kernels copy operands that are not contiguous in the usual order, there and back
 // again: with channels last that costs more than the update. Element by element the order does not
 // matter, so they are given the memory as it lies. The parameters' stays where it is, and so do
-// gradients in DataParallel's buckets; others are mostly given the same memory in every step.
+// gradients in DataParallel's buckets.
 const Optimizer::Operands& Optimizer::Flat() {
   std::vector<const void*> memory;
   memory.reserve(2 * parameters_.size());
@@ -92,8 +92,17 @@ const Optimizer::Operands& Optimizer::Flat() {
   return flat_;
 }
 
-void Optimizer::DropGradients() {
+void Optimizer::DropGradients(Keeper keeper) {
   for (torch::Tensor& parameter : parameters_) parameter.mutable_grad().reset();
+  if (keeper == Keeper::kBuckets) return;
+  flat_ = {};
+  flat_memory_.clear();
+}
+
+void Optimizer::ZeroGradients() {
+  torch::NoGradGuard no_grad;
+  const std::vector<torch::Tensor> gradients = Gradients();
+  if (!gradients.empty()) at::_foreach_zero_(gradients);
 }
 
 double Optimizer::GradientNorm() const {

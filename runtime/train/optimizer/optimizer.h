@@ -17,11 +17,19 @@ class Optimizer {
  public:
   Optimizer(const api::Optimizer& options, std::vector<torch::Tensor> parameters);
 
+  // Who keeps the memory of gradients.
+  enum class Keeper {
+    kNobody,
+    kBuckets,  // of DataParallel, which makes gradients views of them: next time at the same places
+  };
   // Before backward, which keeps the first gradients that it computes (DataParallel copies them
   // into its buckets and makes them views of these); a gradient that is there already would be
   // cleared and added to, three times the memory traffic, and would count for a parameter that this
-  // step does not use.
-  void DropGradients();
+  // step does not use. What nobody else keeps is free memory afterwards.
+  void DropGradients(Keeper keeper = Keeper::kNobody);
+  // Clears those that there are, in place. Where several backwards add up what DataParallel reduces
+  // with the last of them: its buckets are then the only memory of gradients.
+  void ZeroGradients();
   // Euclidean norm over all gradients together; not finite when any gradient is not, 0 when there
   // are none.
   double GradientNorm() const;

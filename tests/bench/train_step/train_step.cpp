@@ -91,7 +91,8 @@ class Rank {
   }
 
   void TakeStep() {
-    optimizer_.DropGradients();
+    optimizer_.DropGradients(data_parallel_ ? Optimizer::Keeper::kBuckets
+                                            : Optimizer::Keeper::kNobody);
     if (data_parallel_) data_parallel_->BeforeForward();
     const torch::Tensor loss = LossPerSample({}, model_->forward(images_), labels_).sum();
     if (data_parallel_) data_parallel_->BeforeBackward(loss);

@@ -155,6 +155,58 @@ TEST(OptimizerTest, ParametersWithoutAGradientWereTrained) {
   }
 }
 
+// Together with the next step's gradients they were in memory twice.
+TEST(OptimizerTest, DroppedGradientsKeptTheirMemory) {
+  for (const api::OptimizerKind kind :
+       {api::OptimizerKind::kSgd, api::OptimizerKind::kAdam, api::OptimizerKind::kAdamW}) {
+    std::vector<torch::Tensor> parameters = MakeParameters();
+    Optimizer optimizer({.name = kind, .momentum = 0.9}, parameters);
+    SetGradients(parameters, 1);
+    optimizer.Step(0.1);
+    std::vector<torch::Storage> memory;
+    for (const torch::Tensor& parameter : parameters) memory.push_back(parameter.grad().storage());
+    optimizer.DropGradients();
+    for (const torch::Storage& storage : memory) EXPECT_EQ(storage.use_count(), 1u);
+  }
+}
+
+// In buckets, whose memory is the same in each step.
+TEST(OptimizerTest, GradientsThatLieElsewhereAreFound) {
+  std::vector<torch::Tensor> ours = MakeParameters(), theirs = Copies(ours);
+  Optimizer optimizer({.learning_rate = 0.1, .momentum = 0.9}, ours);
+  torch::optim::SGD reference(theirs, torch::optim::SGDOptions(0.1).momentum(0.9));
+  std::vector<torch::Tensor> buckets;
+  for (int64_t step = 0; step < 6; ++step) {
+    if (step % 2 == 0) buckets.clear();
+    for (size_t i = 0; i < ours.size(); ++i) {
+      if (step % 2 == 0) buckets.push_back(torch::empty_like(ours[i]).detach());
+      ours[i].mutable_grad() = buckets[i].alias();
+    }
+    SetGradients(ours, step);
+    SetGradients(theirs, step);
+    optimizer.Step(0.1);
+    reference.step();
+    optimizer.DropGradients(Optimizer::Keeper::kBuckets);
+  }
+  for (size_t i = 0; i < ours.size(); ++i) {
+    EXPECT_LT((ours[i] - theirs[i]).abs().max().item<double>(), 1e-5);
+  }
+}
+
+TEST(OptimizerTest, GradientsAreClearedWhereTheyLie) {
+  std::vector<torch::Tensor> parameters = MakeParameters();
+  Optimizer optimizer({}, parameters);
+  optimizer.ZeroGradients();
+  EXPECT_FALSE(parameters[0].grad().defined());
+  SetGradients(parameters, 1);
+  parameters[1].mutable_grad().reset();
+  const void* memory = parameters[0].grad().const_data_ptr();
+  optimizer.ZeroGradients();
+  EXPECT_EQ(parameters[0].grad().const_data_ptr(), memory);
+  EXPECT_TRUE(torch::equal(parameters[0].grad(), torch::zeros({16, 3, 3, 3})));
+  EXPECT_FALSE(parameters[1].grad().defined());
+}
+
 TEST(OptimizerTest, OneBadGradientMakesTheNormNotFinite) {
   std::vector<torch::Tensor> parameters = MakeParameters();
   Optimizer optimizer({}, parameters);

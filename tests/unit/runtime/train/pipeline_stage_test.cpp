@@ -9,6 +9,7 @@
 #include "absl/base/thread_annotations.h"
 #include "base/mutex.h"
 #include "runtime/job/philox.h"
+#include "runtime/train/model_runner.h"
 #include "runtime/train/models/loss.h"
 #include "runtime/train/models/vit.h"
 #include "runtime/train/optimizer/optimizer.h"
@@ -197,6 +198,76 @@ TEST_F(PipelineStageTest, AShortStepLeavesOnePipelineFewSamplesOrNone) {
 
 TEST_F(PipelineStageTest, APipelineWithoutSamplesTakesPart) {
   ExpectTheGradientsOfTheWholeModel({2, 2, 4, {1, 0}});
+}
+
+// Three steps of rank `rank` of two partitions and as many pipelines as there are `pipelines`.
+// Whoever computes gradients holds those of the step before nowhere else.
+void ExpectGradientsInMemoryOnce(std::shared_ptr<KeyValueStore> store, int32_t rank,
+                                 int32_t pipelines) {
+  TrainerOptions options;
+  options.rank = rank;
+  options.world_size = 2 * pipelines;
+  options.input = kStagePicture;
+  options.conversion = kConversion;
+  api::Training& training = options.job.spec.training;
+  training.batch_size_per_worker = 4;
+  training.parallelism = {.partitions = 2, .microbatches = 4};
+  GlooGroup group(
+      {.rank = rank, .world_size = options.world_size, .partitions = 2, .host = "127.0.0.1"},
+      std::move(store), base::Clock::Real(), {});
+  absl::StatusOr<RankModel> part = CutModel(FiveLayerVit(), group.place(), kStagePicture);
+  ASSERT_TRUE(part.ok()) << part.status();
+  const std::vector<torch::Tensor> parameters = part->model->parameters();
+  Optimizer optimizer({.momentum = 0.9}, parameters);
+  Agreement agreement(&group, rank, options.world_size);
+  PhaseClock phases(base::Clock::Real());
+  const std::unique_ptr<Device> device = MakeCpuDevice();
+  ModelRunner runner(options,
+                     {.model = *part->model,
+                      .optimizer = optimizer,
+                      .group = &group,
+                      .layout = part->layout.get(),
+                      .agreement = agreement,
+                      .phases = phases,
+                      .device = *device},
+                     base::Clock::Real());
+  std::vector<torch::Storage> memory;
+  int backwards = 0;
+  const auto check = [&](torch::Tensor) {
+    ++backwards;
+    if (memory.empty()) return;
+    const torch::Tensor& gradient = parameters[0].grad();
+    if (pipelines == 1) {
+      EXPECT_EQ(memory[0].use_count(), 1u);
+    } else if (gradient.defined()) {
+      EXPECT_EQ(gradient.storage().unsafeGetStorageImpl(), memory[0].unsafeGetStorageImpl());
+    } else {
+      ADD_FAILURE() << "a gradient outside of the buckets";
+    }
+  };
+  parameters[0].register_hook(check);
+  for (int step = 0; step < 3; ++step) {
+    const feed::Batch batch = group.place().first() ? Samples(0, 8) : feed::Batch();
+    runner.ComputeGradients(batch, 8, 0.1);
+    EXPECT_EQ(backwards, 4 * (step + 1));
+    if (pipelines == 1) {
+      for (const torch::Storage& storage : memory) EXPECT_EQ(storage.use_count(), 1u);
+    }
+    optimizer.Step(0.01);
+    memory.clear();
+    for (const torch::Tensor& parameter : parameters) memory.push_back(parameter.grad().storage());
+  }
+}
+
+TEST(PipelineMemoryTest, GradientsOfTheStepBeforeWereKept) {
+  for (const int32_t pipelines : {1, 2}) {
+    const auto store = std::make_shared<MemoryStore>();
+    std::vector<std::jthread> threads;
+    for (int32_t rank = 0; rank < 2 * pipelines; ++rank) {
+      threads.emplace_back(
+          [store, rank, pipelines] { ExpectGradientsInMemoryOnce(store, rank, pipelines); });
+    }
+  }
 }
 
 }  // namespace
