@@ -101,7 +101,7 @@ class Trainer {
     } catch (const std::exception& error) {
       status = Failed(error);
     }
-    if (absl::IsCancelled(status) || absl::IsAborted(status)) training_.KeepStoppedState();
+    if (absl::IsCancelled(status) || absl::IsAborted(status)) KeepStoppedState();
     return status;
   }
 
@@ -112,6 +112,16 @@ class Trainer {
     kBroken,  // other ranks are lost, or a newer generation has opened: on in the next one
     kParted,  // ranks have left in order, perhaps this one: likewise
   };
+
+  // Without it the end is still what it was.
+  void KeepStoppedState() {
+    try {
+      training_.KeepStoppedState();
+    } catch (const std::exception& error) {
+      log::Warning("no checkpoint of the state in which training stopped",
+                   {{"reason", Failed(error).message()}});
+    }
+  }
 
   absl::Status RunGenerations() {
     absl::Status broken;
@@ -159,8 +169,9 @@ class Trainer {
       status = options_.world_size == 1 ? Train(nullptr, interrupts, [] {})
                                         : FormAndTrain(generation, interrupts);
     } catch (const std::exception& error) {
-      // While the group is taken down, LibTorch may say anything.
-      const bool lost = CameFromCollective(error) || generation.over.stop_requested();
+      // While the group is taken down, as a stop does too, LibTorch may say anything.
+      const bool lost =
+          CameFromCollective(error) || generation.over.stop_requested() || stop_.stop_requested();
       status = lost ? Lost(error) : Failed(error);
       return lost ? Outcome::kBroken : Outcome::kEnded;
     }
