@@ -192,9 +192,11 @@ TEST(SuspendTest, TheGraceBeginsWithTheSuspension) {
   ModelCluster cluster{Job()};
   cluster.RunJob();
   cluster.Exit("vit-head-0", 137, "Evicted");
+  cluster.report().connected = false;
   cluster.Settle();
   cluster.Start("vit-head-0");
   cluster.Settle();
+  ASSERT_FALSE(cluster.status().Is(ConditionType::kRunning));
   cluster.Advance(seconds(100));
   cluster.HeadSays(State::kRunning);
   Suspend(cluster);
