@@ -66,7 +66,9 @@ typedef struct HeteroOperatorTable {
                           HeteroMessage message);
 
   // Writes the whole result, of the shape that output_shape() gave. Called from several threads at
-  // once.
+  // once; and, where a sample is suspected of ending processes, in a child of fork(), which has
+  // none of the process's other threads. Who waits for a thread there, of a pool or OpenMP's, comes
+  // to no end and is ended after a minute; the sample is then tried in a CPU worker itself, once.
   int32_t (*apply)(const void* instance, HeteroShape in, const uint8_t* pixels,
                    const HeteroRandom* random, HeteroShape out, uint8_t* result,
                    HeteroMessage message);
@@ -117,7 +119,8 @@ struct PluginResult {
   uint8_t* pixels;
 };
 
-// One step of the pipeline. Immutable: Apply() is called from several threads at once.
+// One step of the pipeline. Immutable: Apply() is called from several threads at once, and in
+// children of fork(). See HeteroOperatorTable.
 class PluginOperator {
  public:
   virtual ~PluginOperator() = default;

@@ -107,6 +107,10 @@ void Window::Handle(const Failed& event, base::Instant now, Actions* actions) {
   place->failures.push_back({event.producer, producer->arrived()});
   place->error = event.error;
   if (absl::IsResourceExhausted(event.error)) ++place->starved;
+  if (absl::IsDeadlineExceeded(event.error)) {
+    place->took_too_long = true;
+    if (event.producer == kLocalProducer && place->charges() == 0) suspects_take_too_long_ = true;
+  }
   stranded_.insert(event.ticket);
 }
 
@@ -178,7 +182,11 @@ void Window::CallBackFromLocal(int64_t ticket, Place* place, Actions* actions) {
 
 bool Window::Guarded(int64_t ticket, const Place& place, ProducerId id) const {
   const bool own = id == kLocalProducer;
-  if (own && options_.suspect.has_value() && ticket < *options_.suspect + capacity()) return true;
+  if (!own && place.MayTryUnguarded()) return false;
+  if (own && options_.suspect.has_value() && !suspects_take_too_long_ &&
+      ticket < *options_.suspect + capacity()) {
+    return true;
+  }
   const bool careful = met_fatal_ || own;
   return place.charges() + LateHolders(ticket, place) > (careful ? 0 : kMostUnguarded);
 }
@@ -220,6 +228,15 @@ void Window::Place::AddEnd(ProducerId id) {
   const bool counts = std::erase(with_last_end, id) == 0;
   ended.push_back({id, counts});
   if (counts) with_last_end = holders;
+}
+
+bool Window::Place::MayTryUnguarded() const {
+  if (!took_too_long || !unguarded_for_that.has_value()) return took_too_long;
+  const ProducerId tried = *unguarded_for_that;
+  const bool holds = std::find(holders.begin(), holders.end(), tried) != holders.end();
+  const bool gone = std::any_of(ended.begin(), ended.end(),
+                                [&](const End& end) { return end.producer == tried; });
+  return !holds && !gone && !FailedOn(tried);  // it was taken from it before it had begun
 }
 
 bool Window::HasFailed(int64_t ticket, const Place& place) const {

@@ -39,11 +39,11 @@ namespace hetero::feed {
 // kMostUnguarded of them it is issued guarded: its samples are then produced in child processes,
 // and what ends those is found. This host's own cores never serve a charged ticket otherwise, nor
 // one that a process before this one may have ended of (Options::suspect): where only own cores
-// serve, nobody is left to charge a ticket. A
-// worker that was only out of reach takes its charge back when it is there again. A worker that
-// lives but has owed a ticket for kPatience while the head waits is reset: whatever it lost, it is
-// asked again. The patience doubles with each reset until a batch arrives, so a slow job is not
-// kept from its end. The first arrival fills the place. Not thread-safe.
+// serve, nobody is left to charge a ticket. A worker that was only out of reach takes its charge
+// back when it is there again. A worker that lives but has owed a ticket for kPatience while the
+// head waits is reset: whatever it lost, it is asked again. The patience doubles with each reset
+// until a batch arrives, so a slow job is not kept from its end. The first arrival fills the place.
+// Not thread-safe.
 class Window {
  public:
   static constexpr int kMaxFailures = 3;
@@ -178,6 +178,11 @@ class Window {
     int charges() const { return static_cast<int>(ended.size()) + starved; }
     int counted_charges() const;
     void AddEnd(ProducerId id);
+    // A producer took too long with one of its samples, maybe in a child process where the threads
+    // do not exist that an operator waits for: one worker then gets it unguarded.
+    bool took_too_long = false;
+    std::optional<ProducerId> unguarded_for_that;
+    bool MayTryUnguarded() const;
   };
 
   void Handle(const WorkerAdded& event, base::Instant now, Actions* actions);
@@ -233,6 +238,9 @@ class Window {
   ServiceTimes service_times_;
   base::Duration patience_ = kPatience;
   bool met_fatal_ = false;  // a sample of this job ends processes: a first charge is suspicious
+  // Own cores took too long with a ticket of which nobody has ended: no other is guarded for a
+  // process before this one.
+  bool suspects_take_too_long_ = false;
   int64_t reissued_ = 0;
   int64_t moved_ = 0;
   int64_t duplicates_ = 0;

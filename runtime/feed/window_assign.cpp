@@ -185,9 +185,11 @@ int64_t Window::Credit(const ProducerState& producer) const {
 void Window::Issue(ProducerId id, int64_t ticket, Place* place, base::Instant now,
                    Actions* actions) {
   producers_.at(id).Issue(ticket, now);
+  const bool guarded = Guarded(ticket, *place, id);
+  if (id != kLocalProducer && place->MayTryUnguarded()) place->unguarded_for_that = id;
   place->holders.push_back(id);
   std::erase(place->with_last_end, id);
-  actions->issue.push_back({id, ticket, Guarded(ticket, *place, id)});
+  actions->issue.push_back({id, ticket, guarded});
 }
 
 }  // namespace hetero::feed

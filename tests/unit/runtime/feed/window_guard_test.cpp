@@ -186,5 +186,74 @@ TEST(WindowGuardTest, ACutNetworkToManyWorkersFailsNoTicket) {
   EXPECT_THAT(window.Apply(Window::StreamUp{1}, At(ms)).issue, ElementsAre(A{1, 0, true}));
 }
 
+// The ticket of `window` is charged with two workers that nobody hears of again.
+void ChargeTwice(Window* window) {
+  for (ProducerId id = 101; id <= 102; ++id) {
+    window->Apply(Window::WorkerAdded{id}, At(0));
+    window->Apply(Window::StreamUp{id}, At(0));
+    window->Apply(Window::Started{id, 0}, At(0));
+    window->Apply(Window::WorkerRemoved{id}, At(0));
+  }
+}
+
+// In a child there are no threads for an operator to wait for: a healthy sample failed the job.
+TEST(WindowGuardTest, WhatTakesTooLongInAChildIsTriedOnceByAWorkerItself) {
+  const absl::Status error = absl::DeadlineExceededError("8.jpg: took longer than 60 s");
+  Window window({.tickets = 1, .byte_budget = 2, .batch_bytes = 1});
+  ChargeTwice(&window);
+  window.Apply(Window::WorkerAdded{1}, At(1));
+  EXPECT_THAT(window.Apply(Window::StreamUp{1}, At(1)).issue, ElementsAre(A{1, 0, true}));
+  window.Apply(Window::WorkerAdded{2}, At(2));
+  window.Apply(Window::StreamUp{2}, At(2));
+  EXPECT_THAT(window.Apply(Window::Failed{1, 0, error}, At(3)).issue, ElementsAre(A{2, 0, false}));
+  // If that is its end, nobody else serves it so.
+  window.Apply(Window::Started{2, 0}, At(4));
+  EXPECT_THAT(window.Apply(Window::WorkerRemoved{2}, At(5)).issue, ElementsAre(A{1, 0, true}));
+  EXPECT_THAT(window.Apply(Window::Failed{1, 0, error}, At(6)).issue, ElementsAre(A{1, 0, true}));
+  window.Apply(Window::Failed{1, 0, error}, At(7));
+  EXPECT_EQ(window.head_state(), Window::HeadState::kFailed);
+  EXPECT_EQ(window.head_error(), error);
+}
+
+TEST(WindowGuardTest, AWorkerThatWasOnlyOutOfReachHasNotTriedIt) {
+  Window window({.tickets = 1, .byte_budget = 2, .batch_bytes = 1});
+  ChargeTwice(&window);
+  BringUp(&window, 2, 1);
+  const absl::Status error = absl::DeadlineExceededError("8.jpg: took longer than 60 s");
+  EXPECT_THAT(window.Apply(Window::Failed{1, 0, error}, At(3)).issue, ElementsAre(A{2, 0, false}));
+  window.Apply(Window::WorkerRemoved{1}, At(4));
+  window.Apply(Window::StreamDown{2}, At(4));
+  EXPECT_THAT(window.Apply(Window::StreamUp{2}, At(5)).issue, ElementsAre(A{2, 0, false}));
+}
+
+TEST(WindowGuardTest, OwnCoresNeverTryAChargedTicketThatTookTooLong) {
+  Window window(
+      {.tickets = 3, .byte_budget = 2, .batch_bytes = 1, .local = Window::Local::kLastResort});
+  BringUp(&window, 1);  // the own cores have the first two
+  for (const int64_t ticket : {0, 1}) window.Apply(Window::Arrived{0, ticket}, At(1));
+  for (int i = 0; i < 2; ++i) window.Apply(Window::Consumed{}, At(2));
+  window.Apply(Window::Started{1, 2}, At(3));
+  EXPECT_THAT(window.Apply(Window::WorkerRemoved{1}, At(4)).issue, ElementsAre(A{0, 2, true}));
+  const absl::Status error = absl::DeadlineExceededError("8.jpg: took longer than 60 s");
+  for (int64_t ms = 5; ms < 7; ++ms) {
+    EXPECT_THAT(window.Apply(Window::Failed{0, 2, error}, At(ms)).issue,
+                ElementsAre(A{0, 2, true}));
+  }
+}
+
+// They are guarded only because some process ended before, of whatever.
+TEST(WindowGuardTest, OwnCoresThatTakeTooLongInChildrenStopSuspectingTickets) {
+  Window window({.tickets = 8,
+                 .byte_budget = 8,
+                 .batch_bytes = 1,
+                 .local = Window::Local::kLastResort,
+                 .suspect = 4});
+  EXPECT_THAT(window.Apply(Window::Tick{}, At(0)).issue, ElementsAre(A{0, 0, true}, A{0, 1, true}));
+  const absl::Status error = absl::DeadlineExceededError("8.jpg: took longer than 60 s");
+  EXPECT_THAT(window.Apply(Window::Failed{0, 0, error}, At(1)).issue, ElementsAre(A{0, 0, false}));
+  EXPECT_THAT(window.Apply(Window::Failed{0, 1, error}, At(1)).issue, ElementsAre(A{0, 1, false}));
+  EXPECT_THAT(window.Apply(Window::Arrived{0, 0}, At(2)).issue, ElementsAre(A{0, 2, false}));
+}
+
 }  // namespace
 }  // namespace hetero::feed

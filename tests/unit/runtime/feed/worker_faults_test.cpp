@@ -3,10 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <latch>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "base/mutex.h"
 #include "harmful_dataset.h"
 #include "runtime/feed/digest.h"
 #include "runtime/feed/ticket_client.h"
@@ -40,6 +44,64 @@ class ImpatientClock : public base::Clock {
   bool SleepFor(base::Duration, std::stop_token) override { return true; }
 };
 
+// A minute of it is over in 0.6 s.
+class HastyClock : public ImpatientClock {
+ public:
+  base::Instant Now() const override {
+    const base::Instant now = base::Clock::Real().Now();
+    return now + 99 * (now - started_);
+  }
+
+ private:
+  const base::Instant started_ = base::Clock::Real().Now();
+};
+
+// Comes to no end with the first sample until it may.
+class StuckDataset : public HarmfulDataset {
+ public:
+  StuckDataset(std::latch* begun, std::latch* may_end)
+      : HarmfulDataset(kSamples, -1, Harm::kBadBytes), begun_(begun), may_end_(may_end) {}
+  absl::Status Read(int64_t id, source::RawSample* sample) const override {
+    if (!begun_->try_wait()) begun_->count_down();
+    may_end_->wait();
+    return HarmfulDataset::Read(id, sample);
+  }
+
+ private:
+  std::latch* const begun_;
+  std::latch* const may_end_;
+};
+
+// A thread of its own does the work, which a child of fork() does not have.
+class PooledDataset : public HarmfulDataset {
+ public:
+  PooledDataset() : HarmfulDataset(kSamples, -1, Harm::kBadBytes) {
+    pool_ = std::jthread([this](std::stop_token stop) {
+      const base::MutexLock lock(mutex_);
+      while (changed_.Wait(mutex_, stop, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+        return done_ < asked_;
+      })) {
+        ++done_;
+        changed_.NotifyAll();
+      }
+    });
+  }
+  absl::Status Read(int64_t id, source::RawSample* sample) const override {
+    const base::MutexLock lock(mutex_);
+    const int own = ++asked_;
+    changed_.NotifyAll();
+    while (done_ < own) changed_.Wait(mutex_);
+    return HarmfulDataset::Read(id, sample);
+  }
+
+ private:
+  mutable base::Mutex mutex_;
+  mutable base::CondVar changed_;
+  mutable int asked_ ABSL_GUARDED_BY(mutex_) = 0;
+  int done_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::jthread pool_;
+};
+
 class WorkerFaultsTest : public ::testing::Test {
  protected:
   std::unique_ptr<SampleProducer> Producer(std::unique_ptr<source::Dataset> dataset) {
@@ -50,13 +112,14 @@ class WorkerFaultsTest : public ::testing::Test {
   static std::unique_ptr<source::Dataset> Dataset(int64_t samples) {
     return std::make_unique<HarmfulDataset>(samples, -1, Harm::kBadBytes);
   }
-  void StartWorker(std::unique_ptr<SampleProducer> producer) {
+  void StartWorker(std::unique_ptr<SampleProducer> producer,
+                   base::Clock& clock = base::Clock::Real()) {
     const std::string name = "cpu-" + std::to_string(servers_.size());
     auto server = WorkerServer::Start({.listen_address = "unix:" + (folder_ / name),
                                        .tls = {.plain_text = true},
                                        .name = name,
                                        .threads = 1},
-                                      base::Clock::Real());
+                                      clock);
     ASSERT_TRUE(server.ok()) << server.status();
     (*server)->SetProducer(producer.get());
     producers_.push_back(std::move(producer));
@@ -85,6 +148,9 @@ class WorkerFaultsTest : public ::testing::Test {
   }
 
   ImpatientClock clock_;
+  HastyClock hasty_clock_;
+  std::latch begun_[2] = {std::latch(1), std::latch(1)};
+  std::latch may_end_{1};
   const hetero::testing::TemporaryFolder folder_;
   std::vector<std::unique_ptr<SampleProducer>> producers_;
   std::vector<std::unique_ptr<WorkerServer>> servers_;  // destroyed before what they serve from
@@ -116,6 +182,29 @@ TEST_F(WorkerFaultsTest, WorkersWithStaleMountsFailNoJob) {
     EXPECT_THAT(fault.what, HasSubstr("jpg: stale file handle"));
     EXPECT_FALSE(fault.recovery_seconds.has_value());
   }
+}
+
+TEST_F(WorkerFaultsTest, AnOperatorWithThreadsOfItsOwnFailsNoJobWhenASampleIsSuspected) {
+  const auto producer = Producer(Dataset(kSamples));
+  const job::Schedule schedule(
+      {.training = {.samples = kSamples, .batch_size_per_worker = 4, .epochs = 1}}, 0);
+  const auto client =
+      TicketClient::Start({.byte_budget = 4096, .local_threads = 0, .tls = {.plain_text = true}},
+                          &schedule, producer.get(), base::Clock::Real());
+  for (std::latch& one : begun_) {  // two go away with the first ticket
+    StartWorker(Producer(std::make_unique<StuckDataset>(&one, &may_end_)));
+    client->SetRoster({roster_.back()});
+    one.wait();
+  }
+  StartWorker(Producer(std::make_unique<PooledDataset>()), hasty_clock_);
+  client->SetRoster({roster_.back()});
+  std::stop_source stop;
+  const std::jthread watchdog([&stop](std::stop_token done) {
+    if (base::Clock::Real().SleepFor(std::chrono::seconds(30), done)) stop.request_stop();
+  });
+  const auto batch = client->Next(stop.get_token());
+  may_end_.count_down();
+  EXPECT_TRUE(batch.ok()) << batch.status();
 }
 
 }  // namespace
