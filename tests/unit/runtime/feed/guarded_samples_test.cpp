@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/wait.h>
 
 #include <cerrno>
@@ -193,11 +194,13 @@ TEST(GuardedSamples, AStopEndsTheChildToo) {
 }
 
 // The batch of `ticket` from an executor of four threads.
-absl::StatusOr<std::unique_ptr<Batch>> Serve(const BatchProducer& producer, const Ticket& ticket) {
+absl::StatusOr<std::unique_ptr<Batch>> Serve(const BatchProducer& producer, const Ticket& ticket,
+                                             bool low_priority = false) {
   std::optional<absl::StatusOr<std::unique_ptr<Batch>>> result;
   base::Mutex mutex;
   base::CondVar changed;
-  TicketExecutor executor({.name = "cpu-0", .threads = 4}, base::Clock::Real());
+  TicketExecutor executor({.name = "cpu-0", .threads = 4, .low_priority = low_priority},
+                          base::Clock::Real());
   executor.SetProducer(&producer);
   TicketExecutor::Callbacks callbacks;
   callbacks.on_started = [](const Ticket&) {};
@@ -272,6 +275,31 @@ TEST(TicketExecutor, WhatIsThrownFailsTheTicketAndNamesTheSampleAndTheProcessLiv
       EXPECT_THAT(std::string(status.message()), HasSubstr(words));
       EXPECT_THAT(producer->avoided(), IsEmpty());
     }
+  }
+}
+
+// Its labels tell the priority of whoever reads it.
+class PriorityDataset : public HarmfulDataset {
+ public:
+  PriorityDataset() : HarmfulDataset(kSamples, -1, Harm::kBadBytes) {}
+  absl::Status Read(int64_t id, source::RawSample* sample) const override {
+    const absl::Status status = HarmfulDataset::Read(id, sample);
+    sample->label = sched_getscheduler(0) == SCHED_IDLE ? 1 : 0;
+    return status;
+  }
+};
+
+// A thread of idle priority held the lock that fork() takes while others kept it from the cores,
+// and no other thread of the process went on.
+TEST(TicketExecutor, NoThreadOfLowPriorityForks) {
+  const auto producer =
+      *SampleProducer::Create(Job(), std::make_unique<PriorityDataset>(), nullptr);
+  Ticket guarded = kTicket;
+  guarded.guarded = true;
+  for (const auto& [ticket, label] : {std::pair(kTicket, 1), std::pair(guarded, 0)}) {
+    const auto batch = Serve(*producer, ticket, /*low_priority=*/true);
+    ASSERT_TRUE(batch.ok()) << batch.status();
+    EXPECT_THAT((*batch)->labels, ::testing::Each(label));
   }
 }
 
