@@ -88,6 +88,21 @@ TEST_F(RankReportTest, ReportsEachThingOnce) {
   EXPECT_EQ(heartbeat.progress().step(), 1);
 }
 
+// What a worker, a file system or a model says may have any length; a head takes 4 MiB.
+TEST_F(RankReportTest, PassesOnNoTextWithoutALimit) {
+  const std::string endless(5'000'000, 'x');
+  feed::Batch batch = MakeBatch(0);
+  batch.bad_samples.push_back({.slot = 3, .sample_id = 3, .replacement_id = 7, .reason = endless});
+  report_.OnBatch(batch, {});
+  report_.OnBreak(endless);
+  report_.OnCheckpointProblem(endless);
+  const v1::Heartbeat heartbeat = report_.Take();
+  EXPECT_LT(heartbeat.ByteSizeLong(), size_t{16} << 10);
+  EXPECT_EQ(heartbeat.bad_samples(0).reason().substr(0, 3), "xxx");
+  EXPECT_EQ(heartbeat.progress().last_break().substr(0, 3), "xxx");
+  EXPECT_EQ(heartbeat.progress().checkpoint_problem().substr(0, 3), "xxx");
+}
+
 TEST_F(RankReportTest, PrintsALineAtTheEndOfAnEpoch) {
   for (int step = 0; step < 4; ++step) {
     clock_.Advance(std::chrono::milliseconds(250));
