@@ -225,6 +225,7 @@ void MemberTracker::Disconnect(const StreamClosed& event, Moment now) {
 }
 
 void MemberTracker::CheckSilence(Moment now) {
+  CheckWhoStaysAway(now);
   for (auto& [key, member] : record_.members) CheckSilence(member, now);
   for (const auto& [key, member] : record_.members) CheckReplacement(member, now);
 }
@@ -249,6 +250,30 @@ void MemberTracker::CheckSilence(MemberRecord& member, Moment now) {
   } else if (over(member.disconnected_at, timeout)) {
     Lose(member,
          absl::StrFormat("its connection to the head broke and it was not back within %g s "
+                         "(spec.runPolicy.memberTimeoutSeconds)",
+                         base::ToSeconds(timeout)),
+         now);
+  }
+}
+
+// One that hangs since before this head began has no connection here that could break, and nobody
+// else who starts processes knows that it hangs.
+void MemberTracker::CheckWhoStaysAway(Moment now) {
+  const base::Duration timeout =
+      std::chrono::seconds(record_.job.spec.run_policy.member_timeout_seconds);
+  if (record_.past.members.empty() || now.steady - record_.began - excused_ <= timeout) return;
+  for (const MemberKey& key : record_.ranks) {
+    const auto found = record_.past.members.find(key);
+    if (found == record_.past.members.end() || found->second.left()) continue;
+    if (found->second.attempt() != record_.attempts.back().number) continue;
+    v1::Identity identity;
+    identity.set_role(key.role);
+    const RolePlan::Role& role = **plan_.Find(identity);
+    MemberRecord* member =
+        PlaceOf(MemberName(role, key.index, key.local_rank), found->second.incarnation(), now);
+    if (member == nullptr) continue;
+    Lose(*member,
+         absl::StrFormat("it did not come back to the head that took over within %g s "
                          "(spec.runPolicy.memberTimeoutSeconds)",
                          base::ToSeconds(timeout)),
          now);
@@ -316,6 +341,7 @@ void MemberTracker::Return(MemberRecord& member, const std::string& how, Moment 
 }
 
 void MemberTracker::Excuse(base::Duration gap) {
+  excused_ += gap;
   for (auto& [key, member] : record_.members) {
     member.last_seen += gap;
     member.disconnected_at += gap;

@@ -46,8 +46,9 @@ class MemberTracker {
   void Lose(MemberRecord& member, const std::string& why, Moment now);
   // A trainer has said that it leaves, as it was asked to: another process takes its place.
   void Leave(MemberRecord& member, Moment now);
-  // Loses those who were silent or out of reach for too long, and fails the job when nobody takes
-  // the place of a lost trainer.
+  // Loses those who were silent or out of reach for too long, trainers of the head before this one
+  // that have not come back among them, and fails the job when nobody takes the place of a lost
+  // trainer, or the process that does has not opened its dataset.
   void CheckSilence(Moment now);
   // The head itself did not run for `gap`: that is no silence of theirs.
   void Excuse(base::Duration gap);
@@ -63,6 +64,7 @@ class MemberTracker {
   void CloseFaultOfEarlier(int64_t incarnation, MemberRecord& member, Moment now);
   void Return(MemberRecord& member, const std::string& how, Moment now);
   void CheckSilence(MemberRecord& member, Moment now);
+  void CheckWhoStaysAway(Moment now);
   void CheckReplacement(const MemberRecord& member, Moment now);
 
   const base::Duration redial_grace_;
@@ -72,6 +74,7 @@ class MemberTracker {
   JobEnding& ending_;
   Outbox& outbox_;
   std::map<StreamId, MemberKey> streams_;
+  base::Duration excused_{};  // since the head began
 };
 
 }  // namespace hetero::head
