@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/tls.h"
 #include "runtime/feed/batch_stream.h"
+#include "runtime/feed/distrusted_workers.h"
 #include "runtime/feed/local_share.h"
 #include "runtime/feed/placement_probe.h"
 #include "runtime/feed/sample_producer.h"
@@ -52,6 +53,8 @@ class TicketClient : public BatchStream {
     // What workers' batches are held to (SampleProducer::CheckBatch); null: they are believed. It
     // outlives the client.
     const SampleProducer* expected = nullptr;
+    // Those that were found to be held to it in vain; streams with the same options share it.
+    std::shared_ptr<DistrustedWorkers> distrusted = std::make_shared<DistrustedWorkers>();
     int finisher_threads = 1;
     base::TlsOptions tls;
     Transports transports = EveryTransport();  // those that fit a worker are offered to it

@@ -168,11 +168,11 @@ void TicketClientImpl::SetRoster(const std::vector<WorkerAddress>& workers) {
   if (!credentials_.ok()) return;
   const base::MutexLock lock(mutex_);
   const WorkerLinks::Change change = links_.SetRoster(workers);
-  for (const ProducerId id : change.removed) {
-    distrusted_.erase(id);
-    Apply(Window::WorkerRemoved{id});
+  for (const ProducerId id : change.removed) Apply(Window::WorkerRemoved{id});
+  for (const ProducerId id : change.added) {
+    met_[id] = *links_.Find(id);
+    Apply(Window::WorkerAdded{id});
   }
-  for (const ProducerId id : change.added) Apply(Window::WorkerAdded{id});
   links_.DialWhereDue();
 }
 
@@ -223,11 +223,14 @@ bool TicketClientImpl::CheckAnswer(ProducerId id, Frame* frame) const {
 // Orders of samples that differ agree in most places: a batch of it that looks right proves
 // nothing, least of all that the files behind its numbers are this job's.
 void TicketClientImpl::Distrust(ProducerId id, bool foreign, Frame* frame) {
-  if (foreign) distrusted_.emplace(id, frame->error);
-  const auto distrusted = distrusted_.find(id);
-  if (distrusted == distrusted_.end() || frame->kind != Frame::Kind::kBatch) return;
+  const auto worker = met_.find(id);
+  if (worker == met_.end()) return;
+  if (foreign) options_.distrusted->Add(worker->second, frame->error);
+  if (frame->kind != Frame::Kind::kBatch) return;
+  absl::Status why = options_.distrusted->Find(worker->second);
+  if (why.ok()) return;
   frame->kind = Frame::Kind::kFailed;
-  frame->error = distrusted->second;
+  frame->error = std::move(why);
 }
 
 void TicketClientImpl::OnFrame(ProducerId id, Frame frame) {

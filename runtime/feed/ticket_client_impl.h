@@ -92,8 +92,8 @@ class TicketClientImpl : public TicketClient {
     base::Instant since;
   };
   std::map<ProducerId, Quarantined> quarantined_ ABSL_GUARDED_BY(mutex_);
-  // Workers of which a batch was none of this job's, and what was wrong with it.
-  std::map<ProducerId, absl::Status> distrusted_ ABSL_GUARDED_BY(mutex_);
+  // All that were ever in the roster: a batch may come after its worker has left.
+  std::map<ProducerId, WorkerAddress> met_ ABSL_GUARDED_BY(mutex_);
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
   StreamStats stats_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string_view, int64_t> by_transport_ ABSL_GUARDED_BY(mutex_);

@@ -80,9 +80,10 @@ feed::StreamStats Sum(const feed::StreamStats& a, const feed::StreamStats& b) {
 // client before it.
 class RankSession::PositionedStream : public feed::BatchStream {
  public:
+  // `faults`: of the client before it, that were not told yet.
   PositionedStream(std::unique_ptr<feed::TicketClient> client, int64_t next,
-                   const feed::StreamStats& earlier)
-      : client_(std::move(client)), next_(next), earlier_(earlier) {}
+                   const feed::StreamStats& earlier, std::vector<feed::WorkerFault> faults)
+      : client_(std::move(client)), next_(next), earlier_(earlier), faults_(std::move(faults)) {}
 
   absl::StatusOr<std::unique_ptr<feed::Batch>> Next(std::stop_token stop) override {
     absl::StatusOr<std::unique_ptr<feed::Batch>> batch = client_->Next(std::move(stop));
@@ -91,7 +92,11 @@ class RankSession::PositionedStream : public feed::BatchStream {
   }
   feed::StreamStats stats() const override { return Sum(earlier_, client_->stats()); }
   feed::PlacementState placement() const { return client_->placement(); }
-  std::vector<feed::WorkerFault> TakeFaults() { return client_->TakeFaults(); }
+  std::vector<feed::WorkerFault> TakeFaults() {
+    std::vector<feed::WorkerFault> faults = std::exchange(faults_, {});
+    for (feed::WorkerFault& fault : client_->TakeFaults()) faults.push_back(std::move(fault));
+    return faults;
+  }
   void SetRoster(const std::vector<feed::WorkerAddress>& roster) { client_->SetRoster(roster); }
   int64_t next() const { return next_; }
 
@@ -99,6 +104,7 @@ class RankSession::PositionedStream : public feed::BatchStream {
   const std::unique_ptr<feed::TicketClient> client_;
   int64_t next_;  // of the thread that calls Next()
   const feed::StreamStats earlier_;
+  std::vector<feed::WorkerFault> faults_;
 };
 
 absl::StatusOr<std::unique_ptr<RankSession>> RankSession::Join(Options options, base::Clock& clock,
@@ -215,8 +221,10 @@ feed::BatchStream& RankSession::BatchesFrom(int64_t index) {
     old = std::move(batches_);
   }
   feed::StreamStats earlier;
+  std::vector<feed::WorkerFault> faults;
   if (old != nullptr) {
     earlier = old->stats();
+    faults = old->TakeFaults();
     // Without the lock: its streams end on threads that may be about to tell of a roster.
     old.reset();
   }
@@ -226,7 +234,8 @@ feed::BatchStream& RankSession::BatchesFrom(int64_t index) {
     stream_options_.suspect_batch = std::max(index, schedule_->IndexOfStep(step));
   }
   const base::MutexLock lock(mutex_);
-  batches_ = std::make_unique<PositionedStream>(OpenStream(index), index, earlier);
+  batches_ =
+      std::make_unique<PositionedStream>(OpenStream(index), index, earlier, std::move(faults));
   batches_->SetRoster(roster_);
   return *batches_;
 }

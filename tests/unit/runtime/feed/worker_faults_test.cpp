@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <latch>
 #include <memory>
@@ -34,6 +35,21 @@ class StaleDataset : public HarmfulDataset {
   absl::Status Read(int64_t id, source::RawSample*) const override {
     return absl::NotFoundError(Describe(id) + ": stale file handle");
   }
+};
+
+// Of another job, which shows in the first sample that is read.
+class OnceForeignDataset : public HarmfulDataset {
+ public:
+  OnceForeignDataset() : HarmfulDataset(kSamples, -1, Harm::kBadBytes) {}
+  int32_t classes() const override { return 5; }
+  absl::Status Read(int64_t id, source::RawSample* sample) const override {
+    const absl::Status status = HarmfulDataset::Read(id, sample);
+    if (!shown_.exchange(true)) sample->label = 4;
+    return status;
+  }
+
+ private:
+  mutable std::atomic<bool> shown_ = false;
 };
 
 // Storage errors are tried again at once.
@@ -168,6 +184,38 @@ TEST_F(WorkerFaultsTest, BatchesOfAWorkerThatSeesOtherDataAreRefusedAndItIsNamed
   ASSERT_THAT(faults_, SizeIs(1));
   EXPECT_THAT(faults_[0].what, HasSubstr("rank 0 has put cpu-0 into quarantine"));
   EXPECT_THAT(faults_[0].what, HasSubstr("it does not see the data that this rank sees"));
+}
+
+TEST_F(WorkerFaultsTest, AWorkerOfOtherDataIsNotBelievedAgainByTheNextStreamNorWhenItComesBack) {
+  const auto producer = Producer(Dataset(kSamples));
+  StartWorker(Producer(std::make_unique<OnceForeignDataset>()));
+  const job::Schedule schedule(
+      {.training = {.samples = kSamples, .batch_size_per_worker = 4, .epochs = 1}}, 0);
+  TicketClient::Options options{.byte_budget = 4096,
+                                .local_threads = 0,
+                                .expected = producer.get(),
+                                .tls = {.plain_text = true}};
+  std::stop_source stop;
+  const std::jthread watchdog([&stop](std::stop_token done) {
+    if (base::Clock::Real().SleepFor(std::chrono::seconds(30), done)) stop.request_stop();
+  });
+  for (const int64_t first : {0, 7}) {
+    options.first_batch = first;
+    const auto client =
+        TicketClient::Start(options, &schedule, producer.get(), base::Clock::Real());
+    for (int i = 0; i < 2; ++i) {
+      client->SetRoster({});
+      client->SetRoster(roster_);
+      const int64_t before = servers_[0]->counters().batches;
+      do {
+        const absl::Status status = client->Next(stop.get_token()).status();
+        ASSERT_TRUE(absl::IsFailedPrecondition(status)) << status;
+        EXPECT_THAT(std::string(status.message()), HasSubstr("label 4 where"));
+        std::this_thread::yield();
+      } while (servers_[0]->counters().batches < before + 3 && !stop.stop_requested());
+      EXPECT_FALSE(stop.stop_requested());
+    }
+  }
 }
 
 TEST_F(WorkerFaultsTest, WorkersWithStaleMountsFailNoJob) {
