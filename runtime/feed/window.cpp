@@ -182,7 +182,9 @@ void Window::CallBackFromLocal(int64_t ticket, Place* place, Actions* actions) {
 
 bool Window::Guarded(int64_t ticket, const Place& place, ProducerId id) const {
   const bool own = id == kLocalProducer;
-  if (!own && place.MayTryUnguarded()) return false;
+  // What nobody has ended of is slow, as far as is known: a child's minute is not enough for it.
+  const bool slow = place.took_too_long && place.charges() == 0;
+  if (!own && (slow || place.MayTryUnguarded())) return false;
   if (own && options_.suspect.has_value() && !suspects_take_too_long_ &&
       ticket < *options_.suspect + capacity()) {
     return true;

@@ -226,6 +226,28 @@ TEST(WindowGuardTest, AWorkerThatWasOnlyOutOfReachHasNotTriedIt) {
   EXPECT_THAT(window.Apply(Window::StreamUp{2}, At(5)).issue, ElementsAre(A{2, 0, false}));
 }
 
+// Its samples take minutes each: children are no way to make it.
+TEST(WindowGuardTest, ASlowTicketOfWhichNobodyEndsIsNotGuardedOnceThatTookTooLong) {
+  Window window({.tickets = 1, .byte_budget = 2, .batch_bytes = 1});
+  BringUp(&window, 5);
+  std::vector<A> issued;
+  for (int64_t ms = 1; ms < 30'000; ms += 25) {
+    Window::Actions actions = window.Apply(Window::Tick{}, At(ms));
+    for (size_t i = 0; i < actions.issue.size(); ++i) {
+      const A issue = actions.issue[i];
+      issued.push_back(issue);
+      window.Apply(Window::Started{issue.producer, 0}, At(ms));
+      if (!issue.guarded) continue;
+      const Window::Actions failed =
+          window.Apply(Window::Failed{issue.producer, 0, absl::DeadlineExceededError("")}, At(ms));
+      actions.issue.insert(actions.issue.end(), failed.issue.begin(), failed.issue.end());
+    }
+  }
+  ASSERT_GE(issued.size(), 4u);
+  issued.resize(4);
+  EXPECT_THAT(issued, ElementsAre(A{2, 0}, A{3, 0, true}, A{4, 0}, A{5, 0}));
+}
+
 TEST(WindowGuardTest, OwnCoresNeverTryAChargedTicketThatTookTooLong) {
   Window window(
       {.tickets = 3, .byte_budget = 2, .batch_bytes = 1, .local = Window::Local::kLastResort});
