@@ -318,7 +318,8 @@ absl::Status Window::head_error() const {
   if (place.counted_charges() < kMostCharges) return NotOfTheStream(place.error);
   return absl::InternalError(absl::StrCat(
       place.charges(), " processes ended while they prepared it, the last ones although its ",
-      "samples were in child processes; see the CPU workers' logs, and give them more memory"));
+      "samples were in child processes; see the CPU workers' logs, and give them more memory",
+      place.error.ok() ? "" : absl::StrCat("; ", place.error.message())));
 }
 
 int64_t Window::outstanding(ProducerId producer) const {

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
 #include <vector>
 
 #include "runtime/feed/window.h"
@@ -106,6 +107,9 @@ TEST(WindowGuardTest, ProducersWithoutMemoryForATicketMakeItGuarded) {
 TEST(WindowGuardTest, ATicketThatEndsProcessesInSpiteOfItsGuardFails) {
   Window window({.tickets = 1, .byte_budget = 4, .batch_bytes = 1});
   ProducerId id = 0;
+  BringUp(&window, 1);
+  window.Apply(Window::Failed{1, 0, absl::DeadlineExceededError("8.jpg: took longer")}, At(0));
+  window.Apply(Window::WorkerRemoved{1}, At(0));
   while (window.head_state() == Window::HeadState::kWaiting && id < 100) {
     ++id;
     window.Apply(Window::WorkerAdded{id}, At(id));
@@ -116,6 +120,7 @@ TEST(WindowGuardTest, ATicketThatEndsProcessesInSpiteOfItsGuardFails) {
   EXPECT_EQ(id, Window::kMostCharges);
   // No wish of this rank to leave, and not the end of its generation: the job ends with this.
   EXPECT_TRUE(absl::IsInternal(window.head_error())) << window.head_error();
+  EXPECT_THAT(std::string(window.head_error().message()), ::testing::HasSubstr("8.jpg"));
 }
 
 TEST(WindowGuardTest, AnErrorOfAProducerIsNoWordAboutTheWholeStream) {
