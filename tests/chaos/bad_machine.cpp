@@ -59,11 +59,12 @@ timespec Plus(const timespec& time, int64_t ns) {
   return {static_cast<time_t>(total / kSecond), static_cast<long>(total % kSecond)};
 }
 
-// As the kernel, whose clock stands where it did, has to hear it; it takes no time before 1970,
-// which one that is long over may be.
+// As the kernel, whose clock stands where it did, has to hear it. Abseil waits until 1970 for what
+// is over, and until 2262 for what never is: neither is a time by which somebody set a clock.
 timespec ForKernel(const timespec& wall) {
-  const timespec kernel = Plus(wall, -TheMachine().clock_offset_ns.load());
-  return kernel.tv_sec < 0 ? timespec{} : kernel;
+  constexpr time_t kYear = 365 * 24 * 3600;
+  if (wall.tv_sec < kYear || wall.tv_sec > 250 * kYear) return wall;
+  return Plus(wall, -TheMachine().clock_offset_ns.load());
 }
 
 // Times since the start of the machine are far smaller.
