@@ -78,9 +78,13 @@ int FaultsWith(const nlohmann::json& report, const std::string& what) {
 // No head that was replaced has taken any of it away.
 void ExpectWholeHistory(const nlohmann::json& report) {
   EXPECT_GT(report.value("startupSeconds", -1.0), 0) << report;
+  // The first step is in both parts; on a busy machine it takes a while.
+  const double longest_step = 5;
   EXPECT_GE(report.value("wallSeconds", -1.0),
-            report.value("startupSeconds", 0.0) + report.value("trainSeconds", 0.0) - 0.5)
+            report.value("startupSeconds", 0.0) + report.value("trainSeconds", 0.0) - longest_step)
       << report;
+  EXPECT_GE(report.value("wallSeconds", -1.0), report.value("startupSeconds", 0.0)) << report;
+  EXPECT_GE(report.value("wallSeconds", -1.0), report.value("trainSeconds", 0.0)) << report;
   for (const auto& fault : report["faults"]) {
     EXPECT_GE(fault.value("recoverySeconds", 0.0), 0) << fault;
   }
