@@ -18,6 +18,9 @@ namespace hetero::train {
 namespace {
 
 constexpr base::Duration kPatience = std::chrono::seconds(10);
+// With one whose lock is held, but who does nothing: a killed process whose threads of idle
+// priority have yet to end on a full machine.
+constexpr base::Duration kPatienceWithSilent = std::chrono::seconds(30);
 constexpr base::Duration kBeat = std::chrono::seconds(2);  // several within kPatience
 constexpr base::Duration kPoll = std::chrono::milliseconds(200);
 
@@ -66,7 +69,7 @@ absl::StatusOr<std::unique_ptr<CheckpointLock>> CheckpointLock::Take(const std::
   const std::string path = folder + "/.lock";
   const int file = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (file < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", path));
-  const base::Instant deadline = clock.Now() + kPatience;
+  const base::Instant began = clock.Now();
   std::optional<Holder> first;
   absl::Status status;
   while (status.ok()) {
@@ -77,16 +80,17 @@ absl::StatusOr<std::unique_ptr<CheckpointLock>> CheckpointLock::Take(const std::
       status = holder.status();
       break;
     }
+    const bool alive = *holder && first && first->text != (*holder)->text;
     if (exclusive || elsewhere) {
       const bool free = !*holder || (*holder)->owner.run == owner.run ||
                         (exclusive && (*holder)->owner.host == owner.host);
-      const bool alive = *holder && first && first->text != (*holder)->text;
-      if (free || (!alive && clock.Now() >= deadline)) {
+      if (free || (!alive && clock.Now() >= began + kPatience)) {
         return std::unique_ptr<CheckpointLock>(new CheckpointLock(file, owner, clock));
       }
     }
     if (!first) first = *holder;
-    if (clock.Now() >= deadline) {
+    const bool silent = !exclusive && !elsewhere && !alive;
+    if (clock.Now() >= began + (silent ? kPatienceWithSilent : kPatience)) {
       status = Refusal(folder, *holder);
     } else if (!clock.SleepFor(kPoll, stop)) {
       status = absl::CancelledError("stopped while waiting for the checkpoint folder");

@@ -23,8 +23,9 @@ class CheckpointLock {
     std::string process;  // "gpu-0, process 4711"
   };
 
-  // Waits up to ten seconds for another owner to go. kFailedPrecondition names it; kCancelled on
-  // `stop`; other errors name the file and the system's reason. `folder` exists.
+  // Waits up to ten seconds for another owner to go, and thirty for one of this machine that shows
+  // no sign of life. kFailedPrecondition names it; kCancelled on `stop`; other errors name the file
+  // and the system's reason. `folder` exists.
   static absl::StatusOr<std::unique_ptr<CheckpointLock>> Take(const std::string& folder,
                                                               const Owner& owner,
                                                               base::Clock& clock,

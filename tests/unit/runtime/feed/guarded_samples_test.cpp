@@ -108,6 +108,8 @@ TEST(GuardedSamples, ASampleThatEndsItsProcessIsFoundNamedAndReplacedLikeAnUndec
   EXPECT_EQ(errno, ECHILD);
 }
 
+#ifndef HETERO_OTHER_ALLOCATOR
+
 TEST(GuardedSamples, ASampleThatTakesAllMemoryIsFound) {
   constexpr int64_t kBytes = int64_t{256} << 20;
   for (const Harm harm : {Harm::kHunger, Harm::kHungerAndAbort}) {
@@ -121,8 +123,6 @@ TEST(GuardedSamples, ASampleThatTakesAllMemoryIsFound) {
     EXPECT_EQ(made->fatal[0].id, harmful);
   }
 }
-
-#ifndef HETERO_OTHER_ALLOCATOR
 
 // Which samples are bad would be a question of who reads them.
 TEST(GuardedSamples, AMachineThatLacksMemoryCondemnsNoSample) {

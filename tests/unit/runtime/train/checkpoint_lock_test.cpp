@@ -55,6 +55,22 @@ TEST(CheckpointLockTest, ASecondRunIsRefusedAndTheFirstNamed) {
   EXPECT_GE(clock.Now() - base::Instant(), std::chrono::seconds(10));
 }
 
+// A killed process keeps the kernel's lock until its last thread has ended, which takes a full
+// machine a while.
+TEST(CheckpointLockTest, AnOwnerThatIsDyingIsWaitedFor) {
+  TemporaryFolder folder;
+  auto first =
+      CheckpointLock::Take(folder.path(), MakeOwner("a", ThisHost()), base::Clock::Real(), {});
+  ASSERT_TRUE(first.ok()) << first.status();
+  SkippingClock* running = nullptr;
+  SkippingClock clock([&] {
+    if (running->Now() - base::Instant() > std::chrono::seconds(20)) first->reset();
+  });
+  running = &clock;
+  const auto second = CheckpointLock::Take(folder.path(), MakeOwner("b", ThisHost()), clock, {});
+  EXPECT_TRUE(second.ok()) << second.status();
+}
+
 TEST(CheckpointLockTest, IsFreeAfterItsOwner) {
   TemporaryFolder folder;
   for (const char* run : {"a", "b"}) {
