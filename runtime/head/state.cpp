@@ -274,7 +274,9 @@ void State::SettleCompletedJob() {
   for (auto& [key, member] : record_.members) {
     const bool left = member.finished && member.finished->leaving();
     if (!member.trainer() || (member.finished && !left)) continue;
-    const bool newcomer = record_.generation > 0 && !generations_.Plays(member);
+    // Under a head that has just taken over, who works in a generation says so when it joins.
+    const bool newcomer =
+        record_.generation > 0 ? !generations_.Plays(member) : member.hello.generation() == 0;
     if (member.lost || member.process_gone || newcomer || left) {
       outbox_.AddNote(false, "is not needed any more", member.name);
       if (newcomer) ending_.SendStop(member, "training is complete");

@@ -14,6 +14,7 @@
 #include <set>
 #include <thread>
 
+#include "api/job_status.h"
 #include "tests/integration/e2e/support/installation.h"
 #include "tests/support/temporary_folder.h"
 
@@ -67,6 +68,19 @@ class StruckJob {
     }
     std::sort(found.begin(), found.end());
     return found.empty() ? "" : found.back() + "/model.safetensors";
+  }
+  // From its creation to its end, by the API server.
+  double SecondsInAll() const {
+    const json job = job_.Get();
+    const auto time = [&job](const char* part, const char* field) {
+      const absl::StatusOr<base::WallTime> parsed =
+          api::ParseTime(job[part].value(field, std::string()));
+      EXPECT_TRUE(parsed.ok()) << field << ": " << parsed.status();
+      return parsed.value_or(base::WallTime());
+    };
+    return std::chrono::duration<double>(time("status", "completionTime") -
+                                         time("metadata", "creationTimestamp"))
+        .count();
   }
   double SecondsSoFar() const {
     return std::chrono::duration<double>(Clock::now() - began_).count();
@@ -182,14 +196,13 @@ void ChaosOnNodes::Strike(StruckJob& struck) {
 void ChaosOnNodes::Expect(StruckJob& struck) {
   SCOPED_TRACE(struck.job().key().ToString() + ": " + struck.told());
   ExpectSucceededWithDigest(struck.job(), digest_);
-  const double seconds_so_far = struck.SecondsSoFar();
   if (!struck.disturbed()) return;
   const std::string judge = HETERO_SOURCE_DIR "/tests/chaos/judge.py";
   const CommandResult same =
       RunCommand({judge, "weights", struck.Weights(), undisturbed_->Weights()});
   EXPECT_EQ(same.exit_code, 0) << same.output;
   std::vector<std::string> question = {judge, "history", struck.Final(""),
-                                       std::to_string(seconds_so_far)};
+                                       std::to_string(struck.SecondsInAll())};
   for (const std::string& member : struck.Replaced()) question.push_back(member);
   const CommandResult history = RunCommand(question);
   EXPECT_EQ(history.exit_code, 0) << history.output;

@@ -183,7 +183,12 @@ void CheckFailure(fuzz::Input* input) {
   auto batch = std::make_unique<Batch>();
   batch->ticket = ticket;
   batch->shape = {1, 1, 1};
-  batch->bad_samples.push_back({.slot = 1, .sample_id = 2, .replacement_id = 3, .reason = text});
+  batch->images = Slab(1);
+  *batch->images.data() = 0;
+  batch->labels = {0};
+  batch->sample_ids = {2};
+  batch->crcs = {base::Crc32c(batch->images.data(), 1)};
+  batch->bad_samples.push_back({.slot = 0, .sample_id = 2, .replacement_id = 3, .reason = text});
   const absl::StatusOr<Frame> sent = DecodeFrame(EncodeBatch(std::move(batch)));
   fuzz::Require(sent.ok() && sent->kind == Frame::Kind::kBatch,
                 "a batch with a bad sample of this reason does not come through");

@@ -240,6 +240,22 @@ TEST(StateSurvivalTest, ARestartedHeadHearsOfThoseWhoHadLeft) {
   EXPECT_EQ(drive.state.record().state, v1::JobStatus::SUCCEEDED);
 }
 
+// A rank and the head were killed when all had said their last word: the rank's successor, which
+// had never trained, failed the job.
+TEST(StateSurvivalTest, ANewProcessIsNotNeededWhenARestartedHeadHearsThatTheJobIsDone) {
+  Drive drive;
+  drive.Hello(10, MakeHello("cpu", 0));
+  drive.Hello(20, WithGeneration(MakeHello("gpu", 0, 0), 3));
+  drive.Hello(21, MakeHello("gpu", 0, 1, 2));
+  const auto actions = drive.Apply(
+      ProcessEnded{.member = "big-0", .ok = true, .incarnation = 1, .last_word = LastWord(40)});
+  EXPECT_THAT(ToldComplete(actions), UnorderedElementsAre(20));
+  drive.Finish(20, true);
+  drive.Finish(10, true, true);
+  drive.Pass(std::chrono::seconds(3), {21});
+  EXPECT_EQ(drive.state.record().state, v1::JobStatus::SUCCEEDED);
+}
+
 // An exit report once made a success of a job that nobody had joined.
 TEST(StateSurvivalTest, AnExitCodeOfZeroAloneIsNoSuccess) {
   Drive drive;
