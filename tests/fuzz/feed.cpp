@@ -182,6 +182,7 @@ void CheckFailure(fuzz::Input* input) {
 
   auto batch = std::make_unique<Batch>();
   batch->ticket = ticket;
+  batch->ticket.slots.count = 1;
   batch->shape = {1, 1, 1};
   batch->images = Slab(1);
   *batch->images.data() = 0;
