@@ -30,7 +30,8 @@ std::vector<std::string> KeysOf(const json& object) {
 
 constexpr char kReleasedFields[] = HETERO_SOURCE_DIR "/tests/unit/api/released_fields.txt";
 
-// What the resource definition of the last release has, as KnownFieldPaths() writes it.
+// What the resource definition of the oldest release that can be rolled back to has
+// (docs/releases.md), as KnownFieldPaths() writes it.
 const std::set<std::string>& ReleasedFields() {
   static const std::set<std::string>& fields = *[] {
     auto* read = new std::set<std::string>;
@@ -41,9 +42,9 @@ const std::set<std::string>& ReleasedFields() {
   return fields;
 }
 
-// The API server puts what has a default into every job that it reads. A field that the last
-// release lacks has none there: that release's operator, which is not replaced yet or was rolled
-// back to, would find it in jobs of people who never asked for it, and 0.1 fails them for it.
+// The API server puts what has a default into every job that it reads. A field that this release
+// lacks has none there: its operator, which is not replaced yet or was rolled back to, would find
+// it in jobs of people who never asked for it, and 0.1 fails them for it.
 json DefaultInDefinition(const SchemaNode& node, const std::string& path) {
   return ReleasedFields().contains(path) ? node.default_value : json();
 }
