@@ -262,15 +262,20 @@ void MemberTracker::CheckWhoStaysAway(Moment now) {
   const base::Duration timeout =
       std::chrono::seconds(record_.job.spec.run_policy.member_timeout_seconds);
   if (record_.past.members.empty() || now.steady - record_.began - excused_ <= timeout) return;
-  for (const MemberKey& key : record_.ranks) {
-    const auto found = record_.past.members.find(key);
-    if (found == record_.past.members.end() || found->second.left()) continue;
-    if (found->second.attempt() != record_.attempts.back().number) continue;
+  const std::map<MemberKey, v1::MemberHistory> past = record_.past.members;  // losing takes from it
+  for (const auto& [key, history] : past) {
+    if (history.left() || history.attempt() != record_.attempts.back().number) continue;
     v1::Identity identity;
     identity.set_role(key.role);
-    const RolePlan::Role& role = **plan_.Find(identity);
+    identity.set_index(key.index);
+    identity.set_local_rank(key.local_rank);
+    const absl::StatusOr<const RolePlan::Role*> found = plan_.Find(identity);
+    if (!found.ok()) continue;
+    const RolePlan::Role& role = **found;
+    // Of a CPU worker that has ended it is known already; whether another takes its place is not.
+    if (!role.trainer && history.ended()) continue;
     MemberRecord* member =
-        PlaceOf(MemberName(role, key.index, key.local_rank), found->second.incarnation(), now);
+        PlaceOf(MemberName(role, key.index, key.local_rank), history.incarnation(), now);
     if (member == nullptr) continue;
     Lose(*member,
          absl::StrFormat("it did not come back to the head that took over within %g s "

@@ -47,13 +47,18 @@ v1::Generation MakeGeneration(const JobRecord& record, const RolePlan& plan) {
 
 std::vector<std::string> MissingMembers(const JobRecord& record, const RolePlan& plan) {
   std::vector<std::string> missing;
+  // Only the job's first generation waits for CPU workers: later ones do without those that are
+  // lost, under whichever head.
+  const bool first = record.past.generation == 0;
   for (const RolePlan::Role& role : plan.roles()) {
     int32_t registered = 0;
     std::vector<std::string> absent;
     for (int32_t index = 0; index < role.limit; ++index) {
       for (int32_t local = 0; local < role.local_ranks; ++local) {
         const auto member = record.members.find({role.name, index, local});
-        if (member != record.members.end() && member->second.takes_part()) {
+        const bool known = member != record.members.end();
+        const bool spared = known && !first && !role.trainer && member->second.lost;
+        if (spared || (known && member->second.takes_part())) {
           ++registered;
         } else {
           absent.push_back(MemberName(role, index, local));

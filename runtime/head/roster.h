@@ -15,9 +15,9 @@ v1::Roster MakeRoster(const JobRecord& record, const RolePlan& plan);
 // The current generation: its number, every rank, and the roster.
 v1::Generation MakeGeneration(const JobRecord& record, const RolePlan& plan);
 
-// Names of members that the first generation still waits for, because they have not joined or do
-// not see what the others see: the first absent ones of each role
-// that has fewer than it needs.
+// Names of members that a head's first generation still waits for, because they have not joined or
+// do not see what the others see: the first absent ones of each role that has fewer than it needs.
+// CPU workers that are lost are waited for only before the job's first generation.
 std::vector<std::string> MissingMembers(const JobRecord& record, const RolePlan& plan);
 // "cpu-0 (/data does not exist), gpu-1 and 3 more": the first few, with what they said last.
 std::string DescribeMissing(const JobRecord& record, std::vector<std::string> missing);

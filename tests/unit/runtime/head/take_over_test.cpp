@@ -41,6 +41,46 @@ TEST(TakeOverTest, ATrainerThatFrozeUnderTheHeadBeforeIsLostAndReplaced) {
   EXPECT_EQ(FindRank(job.state->record(), 2)->restarts, 1);
 }
 
+// The job waited for its minReplicas until the end.
+TEST(TakeOverTest, ACpuWorkerThatFrozeUnderTheHeadBeforeIsLostAndReplaced) {
+  LongJob job;
+  job.JoinAll();
+  job.Pass(seconds(3), {10, 20, 21, 30});
+  job.ReplaceHead();
+  job.Join(20, "gpu", 0, 1, 1);
+  job.Join(21, "gpu", 1, 1, 1);
+  job.Join(30, "big", 0, 1, 1);
+  job.Pass(seconds(4), {20, 21, 30});
+  EXPECT_EQ(LostMembers(job), std::vector<std::string>{});
+  job.Pass(seconds(2), {20, 21, 30});
+  EXPECT_EQ(LostMembers(job), std::vector<std::string>{"cpu-0"});
+  ASSERT_FALSE(job.state->record().faults.empty());
+  EXPECT_EQ(job.state->record().faults.back().what,
+            "cpu-0 was lost: it did not come back to the head that took over within 5 s "
+            "(spec.runPolicy.memberTimeoutSeconds)");
+  job.Join(10, "cpu", 0, 2, 1);
+  job.Pass(seconds(1), {10, 20, 21, 30});
+  EXPECT_EQ(LostMembers(job), std::vector<std::string>{});
+}
+
+// Nobody replaces a CPU worker that is frozen: the job does without it, as before its head was
+// lost.
+TEST(TakeOverTest, AGenerationAfterTheFirstDoesNotWaitForAFrozenCpuWorker) {
+  LongJob job;
+  job.JoinAll();
+  job.Pass(seconds(3), {10, 20, 21, 30});
+  job.ReplaceHead();
+  job.Join(20, "gpu", 0, 1, 1);
+  job.Join(21, "gpu", 1, 1, 1);
+  job.Join(30, "big", 0, 2);
+  job.Pass(seconds(4), {20, 21, 30});
+  EXPECT_EQ(job.state->record().generation, 0) << "the worker may still come back";
+  job.Pass(seconds(2), {20, 21, 30});
+  EXPECT_EQ(LostMembers(job), std::vector<std::string>{"cpu-0"});
+  EXPECT_EQ(job.state->record().generation, 2);
+  EXPECT_EQ(job.state->record().state, v1::JobStatus::RUNNING);
+}
+
 TEST(TakeOverTest, ThoseWhoComeBackInTimeAreNotLost) {
   LongJob job;
   job.JoinAll();
