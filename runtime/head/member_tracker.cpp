@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -262,20 +263,21 @@ void MemberTracker::CheckWhoStaysAway(Moment now) {
   const base::Duration timeout =
       std::chrono::seconds(record_.job.spec.run_policy.member_timeout_seconds);
   if (record_.past.members.empty() || now.steady - record_.began - excused_ <= timeout) return;
-  const std::map<MemberKey, v1::MemberHistory> past = record_.past.members;  // losing takes from it
-  for (const auto& [key, history] : past) {
+  std::vector<std::pair<std::string, int64_t>> away;  // whom to lose: that takes from `past`
+  for (const auto& [key, history] : record_.past.members) {
     if (history.left() || history.attempt() != record_.attempts.back().number) continue;
     v1::Identity identity;
     identity.set_role(key.role);
     identity.set_index(key.index);
     identity.set_local_rank(key.local_rank);
-    const absl::StatusOr<const RolePlan::Role*> found = plan_.Find(identity);
-    if (!found.ok()) continue;
-    const RolePlan::Role& role = **found;
+    const absl::StatusOr<const RolePlan::Role*> role = plan_.Find(identity);
+    if (!role.ok()) continue;
     // Of a CPU worker that has ended it is known already; whether another takes its place is not.
-    if (!role.trainer && history.ended()) continue;
-    MemberRecord* member =
-        PlaceOf(MemberName(role, key.index, key.local_rank), history.incarnation(), now);
+    if (!(*role)->trainer && history.ended()) continue;
+    away.emplace_back(MemberName(**role, key.index, key.local_rank), history.incarnation());
+  }
+  for (const auto& [name, incarnation] : away) {
+    MemberRecord* member = PlaceOf(name, incarnation, now);
     if (member == nullptr) continue;
     Lose(*member,
          absl::StrFormat("it did not come back to the head that took over within %g s "

@@ -75,7 +75,8 @@ render override --set 'extraArgs={--workers=3}'
 [[ $(grep -- '--workers=' "$work/override.yaml" | tail -1) == *'"--workers=3"'* ]] ||
   fail "override: a flag of the chart stands behind extraArgs"
 
-# helm upgrade --reuse-values: the values of the oldest release that can be upgraded from so (docs/releases.md) alone, nothing of what this chart has added since.
+# helm upgrade --reuse-values: the values alone of the oldest release that can be upgraded from so (docs/releases.md),
+# nothing of what this chart has added since.
 cp -r "$chart" "$work/reused"
 cp "$root/tests/charts/released_values.yaml" "$work/reused/values.yaml"
 helm template hetero "$work/reused" --namespace hetero-system >"$work/reused.yaml" || fail "reused: helm template"

@@ -16,12 +16,17 @@ std::vector<std::string> LostMembers(const LongJob& job) {
   return lost;
 }
 
+// All four have worked for 3 s when the head is lost; of its successor nobody has heard yet.
+void LoseTheHead(LongJob* job) {
+  job->JoinAll();
+  job->Pass(seconds(3), {10, 20, 21, 30});
+  job->ReplaceHead();
+}
+
 // It had no connection to this head that could break, so it was waited for until the end.
 TEST(TakeOverTest, ATrainerThatFrozeUnderTheHeadBeforeIsLostAndReplaced) {
   LongJob job;
-  job.JoinAll();
-  job.Pass(seconds(3), {10, 20, 21, 30});
-  job.ReplaceHead();
+  LoseTheHead(&job);
   job.Join(10, "cpu", 0, 1, 1);
   job.Join(20, "gpu", 0, 1, 1);
   job.Join(21, "gpu", 1, 1, 1);
@@ -44,9 +49,7 @@ TEST(TakeOverTest, ATrainerThatFrozeUnderTheHeadBeforeIsLostAndReplaced) {
 // The job waited for its minReplicas until the end.
 TEST(TakeOverTest, ACpuWorkerThatFrozeUnderTheHeadBeforeIsLostAndReplaced) {
   LongJob job;
-  job.JoinAll();
-  job.Pass(seconds(3), {10, 20, 21, 30});
-  job.ReplaceHead();
+  LoseTheHead(&job);
   job.Join(20, "gpu", 0, 1, 1);
   job.Join(21, "gpu", 1, 1, 1);
   job.Join(30, "big", 0, 1, 1);
@@ -67,9 +70,7 @@ TEST(TakeOverTest, ACpuWorkerThatFrozeUnderTheHeadBeforeIsLostAndReplaced) {
 // lost.
 TEST(TakeOverTest, AGenerationAfterTheFirstDoesNotWaitForAFrozenCpuWorker) {
   LongJob job;
-  job.JoinAll();
-  job.Pass(seconds(3), {10, 20, 21, 30});
-  job.ReplaceHead();
+  LoseTheHead(&job);
   job.Join(20, "gpu", 0, 1, 1);
   job.Join(21, "gpu", 1, 1, 1);
   job.Join(30, "big", 0, 2);
@@ -83,9 +84,7 @@ TEST(TakeOverTest, AGenerationAfterTheFirstDoesNotWaitForAFrozenCpuWorker) {
 
 TEST(TakeOverTest, ThoseWhoComeBackInTimeAreNotLost) {
   LongJob job;
-  job.JoinAll();
-  job.Pass(seconds(3), {10, 20, 21, 30});
-  job.ReplaceHead();
+  LoseTheHead(&job);
   job.Pass(seconds(4));
   job.JoinAll(1, 1);
   job.Pass(seconds(10), {10, 20, 21, 30});
