@@ -183,8 +183,17 @@ struct Parallelism {
   int32_t microbatches = 1;
 };
 
+// The user's own training program, started once for each rank.
+struct Script {
+  std::vector<std::string> command;  // program and arguments
+  // Absolute in a container; on one machine relative to the manifest's folder. Empty: that folder,
+  // in a container the image's own.
+  std::string working_directory;
+};
+
 struct Training {
-  Model model;
+  Model model;                   // not beside `script`
+  std::optional<Script> script;
   int32_t batch_size_per_worker = 0;
   std::optional<int64_t> epochs;
   std::optional<int64_t> max_steps;
