@@ -5,6 +5,7 @@
 //   operator   operator/children/environment.cpp, in the container `runtime` of every pod
 //   local      `hetero-runtime local`, in the processes it starts (runtime/local)
 //   both       these two
+//   launcher   runtime/install/launch.cpp, in the environment of a program that was installed
 //   trainer    runtime/train/program/local_ranks.cpp, in the processes of the pod's ranks
 //   members    head, CPU workers and trainers (runtime/process/identity.cpp)
 // docs/kubernetes.md lists them for people; tests/unit/api/documented_names_test.cpp compares the
@@ -67,5 +68,9 @@ inline constexpr char kAttemptCause[] = "HETERO_ATTEMPT_CAUSE";
 inline constexpr char kLastWords[] = "HETERO_LAST_WORDS";
 // Process id whose end ends this process too. Local; all (runtime/process/parent.h).
 inline constexpr char kParentPid[] = "HETERO_PARENT_PID";
+
+// LD_PRELOAD of the image, where an installed program runs with its own C library, which must not
+// load it: for what that program starts. Launcher (runtime/install/launch.cpp); agents.
+inline constexpr char kScriptPreload[] = "HETERO_SCRIPT_LD_PRELOAD";
 
 }  // namespace hetero::api::environment

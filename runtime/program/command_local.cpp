@@ -12,6 +12,7 @@
 #include "base/grpc_lifetime.h"
 #include "base/log.h"
 #include "base/signals.h"
+#include "runtime/install/program_path.h"
 #include "runtime/local/ignored_fields.h"
 #include "runtime/local/launcher.h"
 #include "runtime/local/output_lock.h"
@@ -35,11 +36,6 @@ struct LocalArguments {
 constexpr char kSetHelp[] =
     "Change a field, for example training.maxSteps=5, roles.cpu.replicas=3 or "
     "pipeline='[{op: Normalize}]'; the value is YAML; may be repeated";
-
-std::string ThisProgram() {
-  std::error_code error;
-  return std::filesystem::read_symlink("/proc/self/exe", error).string();
-}
 
 std::string OutputFolder(const LocalArguments& arguments, const api::HeteroTrainingJob& job) {
   if (!arguments.output.empty()) return arguments.output;
@@ -73,7 +69,7 @@ int RunLocalCommand(const LocalArguments& arguments) {
   const std::vector<api::FieldError> errors = local::CheckLocalJob(*job, arguments.input_only);
   if (!errors.empty()) return PrintErrors(arguments.manifest, errors);
 
-  const std::string runtime = ThisProgram();
+  const std::string runtime = install::ProgramPath();
   const std::string trainer =
       arguments.trainer.empty()
           ? (std::filesystem::path(runtime).parent_path() / "hetero-trainer").string()

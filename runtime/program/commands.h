@@ -19,6 +19,7 @@ void AddValidate(CLI::App& app, int* exit_code);
 void AddPreview(CLI::App& app, int* exit_code);
 void AddMakeDataset(CLI::App& app, int* exit_code);
 void AddReport(CLI::App& app, int* exit_code);
+void AddInstall(CLI::App& app, int* exit_code);
 void AddHead(CLI::App& app, int* exit_code);
 void AddCpuWorker(CLI::App& app, int* exit_code);
 void AddConsumer(CLI::App& app, int* exit_code);

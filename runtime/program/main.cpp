@@ -18,6 +18,7 @@ int main(int argc, char** argv) {
   commands::AddPreview(app, &exit_code);
   commands::AddMakeDataset(app, &exit_code);
   commands::AddReport(app, &exit_code);
+  commands::AddInstall(app, &exit_code);
   commands::AddHead(app, &exit_code);
   commands::AddCpuWorker(app, &exit_code);
   commands::AddConsumer(app, &exit_code);

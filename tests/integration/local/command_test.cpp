@@ -17,7 +17,7 @@ using testing::WriteFile;
 
 TEST(Command, HelpIsEverywhere) {
   for (const char* command : {"local", "validate", "preview", "make-dataset", "report", "head",
-                              "cpu-worker", "consumer"}) {
+                              "cpu-worker", "consumer", "install"}) {
     const ProgramResult result = RunProgram("hetero-runtime", {command, "--help"});
     EXPECT_EQ(result.exit_code, 0) << command;
     EXPECT_NE(result.output.find("Usage:"), std::string::npos) << result.output;
