@@ -1,0 +1,185 @@
+"""The agent's memory with the batches, mapped once, and who still looks at which part of it."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import mmap
+import os
+import select
+import sys
+import time
+import weakref
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set
+
+from .errors import MisuseError, ProtocolError
+
+_SAY_AFTER = 30.0  # seconds of waiting for a slot
+
+
+class Arena:
+    """The mapping of one stream. At most `slots` batches lie in it at a time.
+
+    A batch's slot is given back when the last array or tensor over its bytes has died, in whichever order and thread
+    that happens. The memory of a process that was forked meanwhile shows the same bytes, so the slot stays taken until that
+    child has ended or become another program.
+    """
+
+    def __init__(self, descriptor: int, size: int, slots: int, give_back: Callable[[int], None]) -> None:
+        """Takes the descriptor over. `give_back(slot)` may be called from any thread, also by the garbage collector."""
+        try:
+            self._map = mmap.mmap(descriptor, size)
+        except (OSError, ValueError) as error:
+            raise MisuseError(
+                f"cannot map the agent's {size} bytes of batches ({error}); is the address space limited (ulimit -v)?"
+            ) from None
+        finally:
+            os.close(descriptor)
+        self.size = size
+        self.slots = slots
+        self._give_back = give_back
+        self._taken: Dict[int, _Taken] = {}  # by their number
+        self._numbers = itertools.count()
+        self._forks: List[_Fork] = []
+        self._pid = os.getpid()
+        _arenas.add(self)
+
+    def take(self, slot: int, offset: int, size: int, content: str) -> Any:
+        """`size` bytes from `offset` as an object with the buffer protocol; once it has died, `slot` is given back."""
+        if offset < 0 or size < 0 or offset + size > self.size:
+            raise ProtocolError(
+                f"slot {slot} ends beyond the {self.size} bytes of the arena; is this an older package?"
+            )
+        owner = (ctypes.c_ubyte * size).from_buffer(self._map, offset)
+        number = next(self._numbers)
+        self._taken[number] = _Taken(slot, content)
+        weakref.finalize(owner, Arena._released, weakref.ref(self), number, self._pid).atexit = False
+        return owner
+
+    def address(self) -> int:
+        return ctypes.addressof(ctypes.c_ubyte.from_buffer(self._map))
+
+    def held(self) -> List[str]:
+        """What was not given back, oldest first."""
+        return [taken.content for taken in list(self._taken.values())]
+
+    def abandon(self) -> None:
+        """In a child process: the slots are the parent's business."""
+        self._pid = -1
+
+    @staticmethod
+    def _released(reference: "weakref.ref[Arena]", number: int, pid: int) -> None:
+        arena = reference()
+        if arena is None or os.getpid() != pid:
+            return
+        for fork in list(arena._forks):
+            if number in fork.taken:
+                fork.released.add(number)
+        arena._free_unless_forked({number})
+
+    def _free_unless_forked(self, numbers: Set[int]) -> None:
+        for number in numbers:
+            if any(number in fork.taken for fork in list(self._forks)):
+                continue
+            taken = self._taken.pop(number, None)
+            if taken is not None:
+                self._give_back(taken.slot)
+
+    # A child of fork() inherits the write end of a pipe, and so do its own children. That all of them have ended, or
+    # have become other programs, is the end of file at the read end.
+
+    def before_fork(self) -> None:
+        if self._taken and os.getpid() == self._pid:
+            self._forks.append(_Fork(set(self._taken)))
+
+    def after_fork_in_parent(self) -> None:
+        for fork in self._forks:
+            fork.close_write_end()
+
+    def after_fork_in_child(self) -> None:
+        for fork in self._forks:
+            fork.close_read_end()
+        self._forks = []
+        self.abandon()
+
+    def look_after_forks(self, poll: Optional["select.poll"] = None) -> None:
+        """Gives back what only children that are gone have held; `poll` gets the pipes of the others."""
+        for fork in list(self._forks):
+            if fork.over():
+                self._forks.remove(fork)
+                fork.close_read_end()
+                self._free_unless_forked(fork.released)
+            elif poll is not None and fork.released:
+                poll.register(fork.read_end, select.POLLIN)
+
+
+class _Taken(NamedTuple):
+    slot: int
+    content: str  # for messages
+
+
+class _Fork:
+    def __init__(self, taken: Set[int]) -> None:
+        self.taken = taken  # when the child began
+        self.released: Set[int] = set()  # of these, what this process no longer looks at
+        self.read_end, self._write_end = os.pipe()
+
+    def close_write_end(self) -> None:
+        if self._write_end >= 0:
+            os.close(self._write_end)
+            self._write_end = -1
+
+    def close_read_end(self) -> None:
+        if self.read_end >= 0:
+            os.close(self.read_end)
+            self.read_end = -1
+
+    def over(self) -> bool:
+        poll = select.poll()
+        poll.register(self.read_end, select.POLLIN)
+        return bool(poll.poll(0))
+
+
+_arenas: "weakref.WeakSet[Arena]" = weakref.WeakSet()
+
+
+def _before_fork() -> None:
+    for arena in list(_arenas):
+        arena.before_fork()
+
+
+def _after_fork_in_parent() -> None:
+    for arena in list(_arenas):
+        arena.after_fork_in_parent()
+
+
+def _after_fork_in_child() -> None:
+    for arena in list(_arenas):
+        arena.after_fork_in_child()
+
+
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
+
+
+class HoldingWatch:
+    """Watches one wait for a batch: slots that children held, and whether the script itself is what it waits for."""
+
+    def __init__(self, arena: Arena) -> None:
+        self._arena = arena
+        self._began = time.monotonic()
+        self._said = False
+
+    def __call__(self, poll: "select.poll") -> float:
+        self._arena.look_after_forks(poll)
+        waited = time.monotonic() - self._began
+        held = self._arena.held()
+        if not self._said and waited >= _SAY_AFTER and len(held) >= self._arena.slots:
+            self._said = True
+            print(
+                f"hetero: waiting for a batch for {waited:.0f} s: the script holds all {self._arena.slots} that there "
+                f"is room for ({', '.join(held[:8])}{', ...' if len(held) > 8 else ''}). Let go of them, or keep "
+                "copies (tensor.clone(), array.copy()): a view of a part keeps its whole batch.",
+                file=sys.stderr,
+                flush=True,
+            )
+        return 1.0 if self._said else max(0.05, min(1.0, _SAY_AFTER - waited))

@@ -1,0 +1,74 @@
+"""Tensors on a GPU: copied out of the agent's memory on a stream of their own, converted there."""
+
+from __future__ import annotations
+
+import collections
+import sys
+from typing import Any, Deque, Dict, List, Optional, Tuple
+
+from .arena import Arena
+from .connection import Message
+from .conversion import Conversion
+from .views import tensor_of
+
+_COPIES_AT_ONCE = 2  # copies whose slots may still be taken
+
+
+class CudaViews:
+    """Copies run beside the model's kernels; a slot is given back once its copy is done."""
+
+    def __init__(self, conversion: Optional[Conversion], raw: bool, device: Any, arena: Arena) -> None:
+        import torch
+
+        self._conversion = conversion
+        self._raw = raw
+        self._device = device
+        self._copies = torch.cuda.Stream(device)
+        self._under_way: Deque[Tuple[Any, Any]] = collections.deque()  # (event after the copy, what keeps the slot)
+        self._pin(arena)
+
+    def arrays(self, owner: Any, fields: List[Message]) -> Dict[str, Any]:
+        import torch
+
+        self._let_go()
+        with torch.cuda.device(self._device), torch.cuda.stream(self._copies):
+            copied = {
+                str(field["name"]): tensor_of(owner, field).to(self._device, non_blocking=True) for field in fields
+            }
+            event = torch.cuda.Event()
+            event.record(self._copies)
+            self._under_way.append((event, owner))
+            tensors = {name: self._finish(name, tensor) for name, tensor in copied.items()}
+        computing = torch.cuda.current_stream(self._device)
+        computing.wait_stream(self._copies)
+        for tensor in tensors.values():
+            tensor.record_stream(computing)  # its memory is not the copying stream's again before it was used
+        return tensors
+
+    def _finish(self, name: str, tensor: Any) -> Any:
+        if name != "image" or self._raw:
+            return tensor
+        if self._conversion is not None:
+            return self._conversion.with_torch(tensor)
+        return tensor.permute(0, 3, 1, 2)
+
+    def _let_go(self) -> None:
+        while self._under_way and (len(self._under_way) >= _COPIES_AT_ONCE or self._under_way[0][0].query()):
+            event, _ = self._under_way[0]
+            event.synchronize()
+            self._under_way.popleft()
+
+    def _pin(self, arena: Arena) -> None:
+        """Without it the copies are slower and wait for the GPU, but right."""
+        import torch
+
+        torch.cuda.init()
+        with torch.cuda.device(self._device):
+            result = torch.cuda.cudart().cudaHostRegister(arena.address(), arena.size, 0)
+        if int(result) != 0:
+            print(
+                f"hetero: the batches' {arena.size} bytes could not be pinned (cudaHostRegister: {int(result)}); "
+                "copies to the GPU are slower. Is the locked memory limited (ulimit -l)?",
+                file=sys.stderr,
+                flush=True,
+            )

@@ -1,0 +1,156 @@
+"""Loops over a stream: epochs, the batches of one, a validation pass."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Iterator, Optional
+
+from .batch import Batch
+from .errors import MisuseError, ProtocolError
+
+if TYPE_CHECKING:
+    from .stream import Stream
+
+
+class Loop:
+    """The batches that are left of one epoch."""
+
+    def __init__(self, stream: "Stream", epoch: Optional[int] = None) -> None:
+        self._stream = stream
+        self._epoch = epoch  # None: the one at hand at the first batch
+        self._over = False
+        self._thread: Optional[int] = None
+        stream._loop = self
+
+    def __iter__(self) -> "Loop":
+        return self
+
+    def __next__(self) -> Batch:
+        if self._over:
+            raise StopIteration
+        self._check()
+        stream = self._stream
+        epoch, left = _epoch_at(stream, stream._position())
+        if self._epoch is None:
+            self._epoch = epoch
+        if not left:
+            self._finish()
+        batch = stream._next()
+        if batch is None:
+            self._over = True
+            raise StopIteration
+        if batch.epoch != self._epoch:
+            raise ProtocolError(f"the agent gave a batch of epoch {batch.epoch} in epoch {self._epoch}")
+        self._over = batch.place.last_of_epoch and batch.place.last_of_step
+        return batch
+
+    def _finish(self) -> None:
+        """At the end of the whole stream the agent is told that its last step is done, too."""
+        self._over = True
+        _end(self._stream)
+        raise StopIteration
+
+    def _check(self) -> None:
+        if self._stream._loop is not self:
+            raise MisuseError(
+                "another loop over this stream has begun since: a stream is read by one loop at a time; leave the "
+                "other one, or keep its batches in a list"
+            )
+        thread = threading.get_ident()
+        if self._thread is None:
+            self._thread = thread
+        if self._thread != thread:
+            raise MisuseError(
+                "two threads loop over one stream: its batches have an order. Let one thread read and hand batches to "
+                "the others by a queue"
+            )
+
+
+class Epoch:
+    """One epoch, or what is left of it; a number to Python (`f"{epoch}"`, `int(epoch)`)."""
+
+    def __init__(self, stream: "Stream", index: int, batches: int) -> None:
+        self._stream = stream
+        self.index = index
+        self._batches = batches
+
+    def __iter__(self) -> Iterator[Batch]:
+        return Loop(self._stream, self.index)
+
+    def __len__(self) -> int:
+        """Batches that were left when the epoch was handed out."""
+        return self._batches
+
+    def __index__(self) -> int:
+        return self.index
+
+    __int__ = __index__
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __str__(self) -> str:
+        return str(self.index)
+
+    def __repr__(self) -> str:
+        return f"hetero.Epoch({self.index}, {self._batches} batches)"
+
+
+class Epochs:
+    """The epochs that are left."""
+
+    def __init__(self, stream: "Stream") -> None:
+        self._stream = stream
+
+    def __iter__(self) -> "Epochs":
+        return self
+
+    def __next__(self) -> Epoch:
+        epoch, left = _epoch_at(self._stream, self._stream._position())
+        if not left:
+            _end(self._stream)
+            raise StopIteration
+        return Epoch(self._stream, epoch, left * self._stream.accumulation)
+
+
+class ValidationLoop:
+    """One pass over this rank's share of the validation set; the pass begins with the first batch asked for."""
+
+    def __init__(self, stream: "Stream") -> None:
+        self._stream = stream
+        self._batches: Optional[int] = None
+        self._over = False
+
+    def __iter__(self) -> "ValidationLoop":
+        return self
+
+    def __len__(self) -> int:
+        self._begin()
+        return self._batches or 0
+
+    def __next__(self) -> Batch:
+        if self._over:
+            raise StopIteration
+        self._begin()
+        batch = self._stream._next(validation=True) if self._batches else None
+        if batch is None:
+            self._over = True
+            raise StopIteration
+        return batch
+
+    def _begin(self) -> None:
+        if self._batches is None:
+            self._batches = self._stream._begin_validation() if self._stream.validation_samples else 0
+
+
+def _epoch_at(stream: "Stream", step: int) -> "tuple[int, int]":
+    """The epoch that step `step` belongs to, and how many of its steps are left from there; none at the end."""
+    if step >= stream.total_steps:
+        return stream.total_steps // max(1, stream.steps_per_epoch), 0
+    epoch, done = divmod(step, stream.steps_per_epoch)
+    return epoch, min(stream.steps_per_epoch - done, stream.total_steps - step)
+
+
+def _end(stream: "Stream") -> None:
+    if not stream._ended and stream._next() is not None:
+        raise ProtocolError(f"the agent gave a batch after the last of {stream.total_steps} steps")

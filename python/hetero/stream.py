@@ -1,0 +1,411 @@
+"""The stream of batches of one rank."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+import weakref
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Union
+
+import numpy as np
+
+from .arena import Arena, HoldingWatch
+from .batch import Batch, Place
+from .connection import Connection, Message
+from .conversion import Conversion
+from .errors import HeteroError, MisuseError, ProtocolError
+from .loops import Epoch, Epochs, Loop, ValidationLoop
+from .numbers import numbers_of
+from .standalone import Attached
+from .version import __version__
+from .views import NumpyViews, TorchViews, torch_is_imported
+
+PROTOCOL = 1
+SOCKET = "HETERO_STREAM_SOCKET"
+STATE_FORMAT = 1
+
+_HELLO_TIMEOUT = 60.0
+
+
+class Stream:
+    """Batches that the job's CPU workers have prepared, each a function of the manifest, each sample once.
+
+    Inside a job `hetero.Stream()` finds its agent by the environment. `hetero.Stream("job.yaml")` needs no job: it
+    starts head and CPU workers on this machine and ends them with the process.
+
+        stream = hetero.Stream()
+        for epoch in stream.epochs():
+            for images, labels in epoch:
+                ...
+
+    With torch imported the stream is a `torch.utils.data.IterableDataset` whose `iter()` is one epoch:
+    `DataLoader(stream, batch_size=None, num_workers=0)`.
+
+    One thread loops over the batches; the other methods may be called from any thread. The agent serves the process
+    that opened the stream and no child of it.
+    """
+
+    def __new__(cls, *_: Any, device: Any = None, **__: Any) -> "Stream":
+        if cls is Stream and (device is not None or torch_is_imported()):
+            from .torch_stream import TorchStream
+
+            return object.__new__(TorchStream)
+        return object.__new__(cls)
+
+    def __init__(
+        self,
+        job: Union[str, "os.PathLike[str]", None] = None,
+        *,
+        device: Any = None,
+        raw: bool = False,
+        overrides: Optional[Mapping[str, Any]] = None,
+        output: Union[str, "os.PathLike[str]", None] = None,
+    ) -> None:
+        """Connects to the agent; no batch is asked for yet.
+
+        `job`: a manifest to run on this machine, for a script that no job has started; `overrides`
+        ({"training.maxSteps": 10}) and the folder `output` are its alone. `device`: where tensors go (torch is imported
+        for it); None leaves them in the agent's memory or, converted, on the CPU. `raw`: pictures as uint8
+        [n, H, W, C], without Normalize and Cast.
+        """
+        self._attached: Optional[Attached] = None
+        path = os.environ.get(SOCKET)
+        if path is None:
+            if job is None:
+                raise MisuseError(
+                    "no job has started this script: run it by a manifest with training.script (hetero-runtime local "
+                    'job.yaml), or name one: hetero.Stream("job.yaml")'
+                )
+            self._attached = Attached(job, overrides or {}, output)
+            path = self._attached.socket
+        elif overrides or output is not None:
+            raise MisuseError("a job has started this script: its manifest cannot be changed by overrides or output")
+        self._lock = threading.Lock()
+        self._begun = False
+        self._ended = False
+        self._loaded: Optional[Dict[str, Any]] = None
+        self._step = 0  # steps of which every batch was yielded
+        self._last: Optional[Place] = None  # of the batch yielded last
+        self._loop: Optional[Loop] = None
+        self._checkpoints: Dict[int, bool] = {}
+        try:
+            self._connection = Connection(path)
+            _connections.add(self._connection)
+            self._welcome = self._hello()
+            self._arena = self._map()
+            self._views = self._make_views(device, raw)
+        except BaseException:
+            if self._attached is not None:
+                self._attached.close()
+            raise
+
+    # --- What the job is ---
+
+    @property
+    def rank(self) -> int:
+        return int(self._welcome["rank"])
+
+    @property
+    def world_size(self) -> int:
+        return int(self._welcome["world_size"])
+
+    @property
+    def local_rank(self) -> int:
+        return int(self._welcome["local_rank"])
+
+    @property
+    def restart_count(self) -> int:
+        """How many times the scripts have started before; as TORCHELASTIC_RESTART_COUNT."""
+        return int(self._welcome["restart_count"])
+
+    @property
+    def total_steps(self) -> int:
+        return int(self._welcome["total_steps"])
+
+    @property
+    def steps_per_epoch(self) -> int:
+        return int(self._welcome["steps_per_epoch"])
+
+    @property
+    def accumulation(self) -> int:
+        """Batches of one step: gradientAccumulationSteps."""
+        return int(self._welcome["accumulation"])
+
+    @property
+    def batch_size(self) -> int:
+        """Samples of one full batch of this rank."""
+        return int(self._welcome["batch_size"])
+
+    @property
+    def samples(self) -> int:
+        return int(self._welcome["samples"])
+
+    @property
+    def classes(self) -> int:
+        return int(self._welcome["classes"])
+
+    @property
+    def validation_samples(self) -> int:
+        return int(self._welcome["validation_samples"])
+
+    @property
+    def seed(self) -> int:
+        return int(self._welcome["seed"])
+
+    @property
+    def checkpoint_uri(self) -> Optional[str]:
+        """training.checkpoint.uri of the manifest: where the script may save; None without one."""
+        checkpoint = self._welcome.get("checkpoint")
+        return str(checkpoint["uri"]) if checkpoint else None
+
+    def __len__(self) -> int:
+        """Batches of one whole epoch; `len(epoch)` counts what is left of one."""
+        return min(self.steps_per_epoch, self.total_steps) * self.accumulation
+
+    # --- Batches ---
+
+    @property
+    def step(self) -> int:
+        """Steps that were yielded, the one in hand included; what `state_dict()` counts."""
+        return self._step
+
+    @property
+    def weight(self) -> float:
+        """Of the batch yielded last; see Batch."""
+        return self._last.weight if self._last is not None else 1.0
+
+    def epochs(self) -> Iterator[Epoch]:
+        """The epochs that are left, the first of them from the position that was loaded.
+
+        An epoch that is left early goes on where it was left.
+        """
+        return Epochs(self)
+
+    def __iter__(self) -> Iterator[Batch]:
+        """The batches that are left of the epoch at hand; none after the last epoch."""
+        return Loop(self)
+
+    def validation(self) -> ValidationLoop:
+        """The validation set, every sample once over all ranks; training stands still where it is.
+
+        All ranks ask for a pass alike. Empty without `dataset.validation`.
+        """
+        return ValidationLoop(self)
+
+    # --- Position ---
+
+    def state_dict(self) -> Dict[str, Any]:
+        """The position after the batches yielded so far, the one in hand included: take it after the optimiser's step.
+
+        Plain numbers and strings, the same on every rank but for nothing: any rank's may be saved.
+        """
+        with self._lock:
+            if not self._begun and self._loaded is not None:
+                return dict(self._loaded)
+            self._begin()
+            self._check_step_end("a state")
+            return dict(self._connection.request({"type": "state"})["state"])
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Goes on after the batches that a state has counted; before the first batch, the same state on every rank."""
+        state = dict(state_dict)
+        if state.get("format") != STATE_FORMAT:
+            raise MisuseError(
+                f"this is no state of a stream, or one of a later version: format {state.get('format')!r} instead of "
+                f"{STATE_FORMAT}; load what stream.state_dict() returned"
+            )
+        with self._lock:
+            if self._begun and state.get("step") != self._step:
+                raise MisuseError(
+                    f"the stream has begun and is at step {self._step}; a state (of step {state.get('step')}) is "
+                    "loaded before the first batch, right after hetero.Stream()"
+                )
+            if not self._begun:
+                self._loaded = state
+                self._step = int(state.get("step", 0))
+
+    def should_checkpoint(self) -> bool:
+        """Whether to save now, after the step yielded last: by training.checkpoint of the manifest, and before the job
+        stops or this pod leaves it. The same on all ranks for the same step; every rank has to ask after every step."""
+        with self._lock:
+            if self._last is None or not self._last.last_of_step:
+                return False
+            if self._step not in self._checkpoints:
+                answer = self._connection.request({"type": "checkpoint"})
+                self._checkpoints = {self._step: bool(answer["save"])}
+            return self._checkpoints[self._step]
+
+    def report(self, **values: Any) -> None:
+        """Numbers for the job's report and status: `stream.report(loss=loss, accuracy=0.9)`. Tensors of one element are
+        read, which waits for a GPU; so not necessarily after every step."""
+        numbers = numbers_of(values)
+        if numbers:
+            self._connection.post({"type": "report", "values": numbers})
+
+    # --- The end ---
+
+    def close(self) -> None:
+        """No more batches will be asked for. Arrays of batches stay valid."""
+        if not self._connection.closed:
+            with contextlib.suppress(HeteroError, SystemExit):  # it is over either way
+                self._connection.request({"type": "bye"}, timeout=10.0)
+            self._connection.close()
+        if self._attached is not None:
+            self._attached.close()
+
+    def __enter__(self) -> "Stream":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"hetero.Stream(rank {self.rank} of {self.world_size}, step {self._step} of {self.total_steps})"
+
+    def __getitem__(self, _: Any) -> Any:
+        raise MisuseError(
+            "a stream has no random access. For a DataLoader, import torch before hetero.Stream() is called: it is "
+            "then an IterableDataset"
+        )
+
+    def __reduce__(self) -> Any:
+        raise MisuseError(
+            "a stream cannot be sent to another process: DataLoader(stream, batch_size=None, num_workers=0) reads it "
+            "in this one; the agent and the CPU workers do what loader workers are for"
+        )
+
+    # --- For the loops ---
+
+    def _begin(self) -> None:
+        """States this rank's position; returns when all ranks have stated the same one."""
+        if self._begun:
+            return
+        answer = self._connection.request({"type": "begin", "position": self._loaded})
+        self._begun = True
+        self._step = int(answer["step"])
+
+    def _position(self) -> int:
+        with self._lock:
+            self._begin()
+            return self._step
+
+    def _next(self, validation: bool = False) -> Optional[Batch]:
+        """The next batch, or None at the end of the stream or of a validation pass."""
+        with self._lock:
+            if not validation:
+                self._begin()
+            request: Message = {"type": "next"}
+            if validation:
+                request["validation"] = True
+            self._arena.look_after_forks()
+            answer = self._connection.request(request, watch=HoldingWatch(self._arena))
+            if answer["type"] == "end":
+                self._ended = self._ended or not validation
+                return None
+            if answer["type"] != "batch":
+                raise ProtocolError(f"the agent answered 'next' by '{answer['type']}'")
+            batch = self._batch(answer, validation)
+            if not validation:
+                self._last = batch.place
+                self._step = batch.step + (1 if batch.place.last_of_step else 0)
+            return batch
+
+    def _batch(self, answer: Message, validation: bool) -> Batch:
+        place = self._place(answer, validation)
+        name = f"{'validation batch' if validation else 'step'} {place.step}"
+        begin = min(field["offset"] for field in answer["fields"])
+        end = max(field["offset"] + field["bytes"] for field in answer["fields"])
+        owner = self._arena.take(int(answer["slot"]), begin, end - begin, name)
+        inside = [{**field, "offset": field["offset"] - begin} for field in answer["fields"]]
+        fields = self._views.arrays(owner, inside)
+        return Batch(fields, fields.pop("id", None), place)
+
+    def _place(self, answer: Message, validation: bool) -> Place:
+        micro = int(answer.get("micro", 0))
+        return Place(
+            step=int(answer["step"]) - (0 if validation else 1),  # the agent counts steps done
+            epoch=int(answer["epoch"]),
+            step_in_epoch=int(answer["step_in_epoch"]),
+            micro=micro,
+            last_of_step=validation or micro + 1 >= self.accumulation,
+            last_of_epoch=bool(answer["last_of_epoch"]),
+            first_slot=int(answer["first_slot"]),
+            count=int(answer["count"]),
+            weight=float(answer["weight"]),
+            validation=validation,
+        )
+
+    def _begin_validation(self) -> int:
+        with self._lock:
+            return int(self._connection.request({"type": "validation"})["batches"])
+
+    def _check_step_end(self, what: str) -> None:
+        if self._last is not None and not self._last.last_of_step:
+            raise MisuseError(
+                f"{what} can be taken at the end of a step: this is batch {self._last.micro + 1} of "
+                f"{self.accumulation} of step {self._last.step} (gradientAccumulationSteps)"
+            )
+
+    # --- Opening ---
+
+    def _hello(self) -> Message:
+        torch = sys.modules.get("torch")
+        answer = self._connection.request(
+            {
+                "type": "hello",
+                "protocol": PROTOCOL,
+                "package": __version__,
+                "pid": os.getpid(),
+                "python": ".".join(str(part) for part in sys.version_info[:3]),
+                "numpy": np.__version__,
+                "torch": str(getattr(torch, "__version__", "")) or None,
+            },
+            timeout=_HELLO_TIMEOUT,
+        )
+        if answer["type"] != "welcome":
+            raise ProtocolError(f"the agent answered 'hello' by '{answer['type']}'")
+        return answer
+
+    def _map(self) -> Arena:
+        descriptors: List[int] = self._connection.take_descriptors()
+        if len(descriptors) != 1:
+            for descriptor in descriptors:
+                os.close(descriptor)
+            raise ProtocolError(f"the agent's welcome came with {len(descriptors)} file descriptors instead of one")
+        connection = self._connection
+
+        def give_back(slot: int) -> None:
+            connection.post({"type": "free", "slot": slot})
+
+        return Arena(descriptors[0], int(self._welcome["arena_bytes"]), int(self._welcome["slots"]), give_back)
+
+    def _make_views(self, device: Any, raw: bool) -> Any:
+        conversion = None
+        given = self._welcome.get("conversion")
+        if given and not raw:
+            width = int(self._welcome["image"]["shape"][1])
+            conversion = Conversion(given["scale"], given["offset"], width)
+        if device is None and not torch_is_imported():
+            return NumpyViews(conversion, raw)
+        import torch
+
+        place = torch.device(device) if device is not None else torch.device("cpu")
+        if place.type == "cpu":
+            return TorchViews(conversion, raw)
+        from .cuda import CudaViews
+
+        return CudaViews(conversion, raw, place, self._arena)
+
+
+_connections: "weakref.WeakSet[Connection]" = weakref.WeakSet()
+
+
+def _abandon_connections() -> None:
+    # A child that kept the socket open would hide from the agent that the script has ended.
+    for connection in list(_connections):
+        connection.abandon()
+
+
+os.register_at_fork(after_in_child=_abandon_connections)

@@ -1,0 +1,88 @@
+"""From the bytes of a slot to the arrays of a batch."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Dict, List, Mapping, Optional
+
+import numpy as np
+
+from .conversion import Conversion
+from .errors import ProtocolError
+
+_COPIED_BELOW = 64 << 10  # bytes: labels and ids are copied, so that keeping them keeps no batch
+
+Message = Dict[str, Any]
+
+
+def torch_is_imported() -> bool:
+    return "torch" in sys.modules
+
+
+class NumpyViews:
+    """Arrays of numpy."""
+
+    def __init__(self, conversion: Optional[Conversion], raw: bool) -> None:
+        self._conversion = conversion
+        self._raw = raw
+
+    def arrays(self, owner: Any, fields: List[Message]) -> Dict[str, Any]:
+        return {str(field["name"]): self._array(owner, field) for field in fields}
+
+    def _array(self, owner: Any, field: Message) -> Any:
+        array = array_of(owner, field)
+        if field["name"] != "image" or self._raw:
+            return array.copy() if array.nbytes <= _COPIED_BELOW else array
+        if self._conversion is not None:
+            return self._conversion.with_numpy(array)
+        return array.transpose(0, 3, 1, 2)
+
+
+class TorchViews:
+    """Tensors of PyTorch on the CPU."""
+
+    def __init__(self, conversion: Optional[Conversion], raw: bool) -> None:
+        self._conversion = conversion
+        self._raw = raw
+
+    def arrays(self, owner: Any, fields: List[Message]) -> Dict[str, Any]:
+        return {str(field["name"]): self._tensor(owner, field) for field in fields}
+
+    def _tensor(self, owner: Any, field: Message) -> Any:
+        tensor = tensor_of(owner, field)
+        if field["name"] != "image" or self._raw:
+            return tensor.clone() if field["bytes"] <= _COPIED_BELOW else tensor
+        if self._conversion is not None:
+            return self._conversion.with_torch(tensor)
+        return tensor.permute(0, 3, 1, 2)
+
+
+def array_of(owner: Any, field: Message) -> Any:
+    dtype, shape = np.dtype(str(field["dtype"])), tuple(field["shape"])
+    check(field, dtype.itemsize)
+    if not field["bytes"]:
+        return np.empty(shape, dtype)
+    count = field["bytes"] // dtype.itemsize
+    return np.frombuffer(owner, dtype, count, field["offset"]).reshape(shape)
+
+
+def tensor_of(owner: Any, field: Message) -> Any:
+    import torch
+
+    dtype, shape = getattr(torch, str(field["dtype"])), tuple(field["shape"])
+    check(field, dtype.itemsize)
+    if not field["bytes"]:
+        return torch.empty(shape, dtype=dtype)
+    count = field["bytes"] // dtype.itemsize
+    return torch.frombuffer(owner, dtype=dtype, count=count, offset=field["offset"]).view(shape)
+
+
+def check(field: Mapping[str, Any], item_bytes: int) -> None:
+    values = 1
+    for length in field["shape"]:
+        values *= length
+    if values * item_bytes != field["bytes"]:
+        raise ProtocolError(
+            f"field '{field['name']}' of shape {list(field['shape'])} has {field['bytes']} bytes, not "
+            f"{values * item_bytes}; this is an error of the agent"
+        )
