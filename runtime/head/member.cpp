@@ -70,6 +70,15 @@ class GrpcMember : public Member {
     if (session) SendReady(*session);
   }
 
+  void Tell(const v1::ScriptWord& word) override {
+    std::shared_ptr<Session> session;
+    {
+      const base::MutexLock lock(mutex_);
+      session = welcomed_;
+    }
+    if (session) SendScriptWord(*session, word);
+  }
+
   absl::Status Finish(const v1::Finished& finished, base::Duration deadline) override {
     std::shared_ptr<Session> session;
     {
@@ -178,6 +187,9 @@ class GrpcMember : public Member {
       case v1::HeadMessage::kCommand:
         Call(callbacks_.on_command, message.command());
         break;
+      case v1::HeadMessage::kScriptDecision:
+        Call(callbacks_.on_script_decision, message.script_decision());
+        break;
       case v1::HeadMessage::kNotAdmitted:
         Call(callbacks_.on_not_admitted, message.not_admitted());
         break;
@@ -236,6 +248,7 @@ class GrpcMember : public Member {
     if (!std::exchange(welcomed_once_, true)) Call(callbacks_.on_welcome, welcome);
     SendReady(session);
     SendHeartbeat(session, /*again=*/true);
+    SendScriptWords(session);
     if (finished) SendFinished(session, *finished);
   }
 
@@ -285,6 +298,22 @@ class GrpcMember : public Member {
       buffer_.Add(latest);
     }
     session.stream->Write(message);
+  }
+
+  void SendScriptWords(Session& session) {
+    if (!callbacks_.script_words) return;
+    std::vector<v1::ScriptWord> words;
+    {
+      const base::MutexLock lock(callback_mutex_);
+      words = callbacks_.script_words();
+    }
+    for (const v1::ScriptWord& word : words) SendScriptWord(session, word);
+  }
+
+  static void SendScriptWord(Session& session, const v1::ScriptWord& word) {
+    v1::MemberMessage message;
+    *message.mutable_script_word() = word;
+    session.Write(message);
   }
 
   static void SendFinished(Session& session, const v1::Finished& finished) {

@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -32,6 +33,11 @@ class Member {
     std::function<void(const v1::Generation&)> on_generation;  // each new number once
     std::function<void(const v1::Roster&)> on_roster;
     std::function<void(const v1::Command&)> on_command;
+    // Of a rank with a script. Then `script_words` is there, too.
+    std::function<void(const v1::ScriptDecision&)> on_script_decision;
+    // All that a head has to know of this rank's script: told on each new stream, with Tell()
+    // between.
+    std::function<std::vector<v1::ScriptWord>()> script_words;
     // What this CPU worker sees of the data is not what the others see: it gets no tickets.
     std::function<void(const v1::NotAdmitted&)> on_not_admitted;
     // The head will not have this process: a newer incarnation took its place, or it is unknown.
@@ -50,6 +56,10 @@ class Member {
   // Tells the head what this process sees of the data: now, and on every later stream. Until then
   // it takes no part in the job. From any thread.
   virtual void SetReady(const v1::Ready& ready) = 0;
+
+  // A word of this rank's script, now; without a stream it is lost, and `script_words` has it for
+  // the next one. From any thread, but never from a callback.
+  virtual void Tell(const v1::ScriptWord& word) = 0;
 
   // Sends the last word, on as many streams as it takes, and waits until the head has acknowledged
   // it. kDeadlineExceeded otherwise; kFailedPrecondition when the head refuses this process. Never

@@ -129,11 +129,12 @@ RankSession::RankSession(Options options, std::unique_ptr<MetricsPort> metrics, 
                              .tls = options_.tls_to(api::kHeadType),
                              .hello = MakeHello(options_.identity)};
   join.hello.set_address(options_.identity.host);
-  member_ = head::Member::Start(
-      std::move(join), membership_.MakeCallbacks([this](const v1::Roster& roster) {
-        OnRoster(roster.cpu_workers());
-      }),
-      [this] { return TakeHeartbeat(); }, clock_);
+  head::Member::Callbacks callbacks = membership_.MakeCallbacks(
+      [this](const v1::Roster& roster) { OnRoster(roster.cpu_workers()); });
+  callbacks.on_script_decision = options_.on_script_decision;
+  callbacks.script_words = options_.script_words;
+  member_ = head::Member::Start(std::move(join), std::move(callbacks),
+                                [this] { return TakeHeartbeat(); }, clock_);
 }
 
 RankSession::~RankSession() {
@@ -166,7 +167,10 @@ absl::StatusOr<Membership::OpenGeneration> RankSession::NextGeneration(int64_t a
   HETERO_ASSIGN_OR_RETURN(Membership::OpenGeneration opened,
                           membership_.WaitForGeneration(after, deadline));
   const base::MutexLock lock(mutex_);
-  if (opened.generation.number() > broken_generation_) broken_generation_ = 0;
+  if (opened.generation.number() > broken_generation_) {
+    broken_generation_ = 0;
+    script_failure_.reset();
+  }
   return opened;
 }
 
@@ -175,6 +179,13 @@ void RankSession::ReportBroken(int64_t generation, const std::string& why) {
   report.OnBreak(why);
   const base::MutexLock lock(mutex_);
   broken_generation_ = generation;
+}
+
+void RankSession::ReportScriptFailure(const v1::ScriptFailure& failure) {
+  report().OnBreak(failure.message());
+  const base::MutexLock lock(mutex_);
+  broken_generation_ = failure.generation();
+  script_failure_ = failure;
 }
 
 std::string RankSession::run() const {
@@ -357,6 +368,7 @@ v1::Heartbeat RankSession::TakeHeartbeat() {
   if (report_ == nullptr) return {};
   v1::Heartbeat heartbeat = report_->Take();
   heartbeat.set_broken_generation(broken_generation_);
+  if (script_failure_) *heartbeat.mutable_script_failure() = *script_failure_;
   AddPlacement(&heartbeat);
   AddFaults(&heartbeat);
   if (metrics_) metrics_->Update(heartbeat);

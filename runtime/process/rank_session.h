@@ -41,6 +41,9 @@ class RankSession {
     int64_t byte_budget = int64_t{192} << 20;       // of batches waiting in memory
     std::string dump_stream_folder;                 // empty: consumed batches are not written
     std::function<void(const std::string&)> print;  // console lines
+    // As head::Member's; empty for a rank without a script.
+    std::function<void(const v1::ScriptDecision&)> on_script_decision;
+    std::function<std::vector<v1::ScriptWord>()> script_words;
 
     // For calls to a process of that role type.
     base::TlsOptions tls_to(const char* role_type) const {
@@ -70,6 +73,10 @@ class RankSession {
   absl::StatusOr<Membership::OpenGeneration> NextGeneration(int64_t after);
   // Told to the head with every heartbeat, until a newer generation opens.
   void ReportBroken(int64_t generation, const std::string& why);
+  // The same for a generation that this rank's script ended.
+  void ReportScriptFailure(const v1::ScriptFailure& failure);
+  // As head::Member::Tell().
+  void TellScriptWord(const v1::ScriptWord& word) { member_->Tell(word); }
   // Every consumed batch, before it is used: counts it, and writes it when a dump was asked for.
   void OnBatch(const feed::Batch& batch);
   // Requested when the job ends, or this process is not wanted.
@@ -118,6 +125,7 @@ class RankSession {
   base::Mutex mutex_;  // heartbeats and rosters come at any time
   std::vector<feed::WorkerAddress> roster_ ABSL_GUARDED_BY(mutex_);
   int64_t broken_generation_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::optional<v1::ScriptFailure> script_failure_ ABSL_GUARDED_BY(mutex_);  // of that generation
   std::unique_ptr<RankReport> report_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<PositionedStream> batches_ ABSL_GUARDED_BY(mutex_);
 
