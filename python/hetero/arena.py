@@ -21,8 +21,8 @@ class Arena:
     """The mapping of one stream. At most `slots` batches lie in it at a time.
 
     A batch's slot is given back when the last array or tensor over its bytes has died, in whichever order and thread
-    that happens. The memory of a process that was forked meanwhile shows the same bytes, so the slot stays taken until that
-    child has ended or become another program.
+    that happens. The memory of a process that was forked meanwhile shows the same bytes, so the slot stays taken until
+    that child has ended or become another program.
     """
 
     def __init__(self, descriptor: int, size: int, slots: int, give_back: Callable[[int], None]) -> None:

@@ -31,8 +31,10 @@ class NumpyViews:
 
     def _array(self, owner: Any, field: Message) -> Any:
         array = array_of(owner, field)
-        if field["name"] != "image" or self._raw:
+        if field["name"] != "image":
             return array.copy() if array.nbytes <= _COPIED_BELOW else array
+        if self._raw:
+            return array
         if self._conversion is not None:
             return self._conversion.with_numpy(array)
         return array.transpose(0, 3, 1, 2)
@@ -50,8 +52,10 @@ class TorchViews:
 
     def _tensor(self, owner: Any, field: Message) -> Any:
         tensor = tensor_of(owner, field)
-        if field["name"] != "image" or self._raw:
+        if field["name"] != "image":
             return tensor.clone() if field["bytes"] <= _COPIED_BELOW else tensor
+        if self._raw:
+            return tensor
         if self._conversion is not None:
             return self._conversion.with_torch(tensor)
         return tensor.permute(0, 3, 1, 2)
