@@ -18,25 +18,34 @@ _SAY_AFTER = 30.0  # seconds of waiting for a slot
 
 
 class Arena:
-    """The mapping of one stream. At most `slots` batches lie in it at a time.
+    """The mapping of one stream: `slots` parts of `slot_bytes` each, of which a batch has one.
 
-    A batch's slot is given back when the last array or tensor over its bytes has died, in whichever order and thread
-    that happens. The memory of a process that was forked meanwhile shows the same bytes, so the slot stays taken until
-    that child has ended or become another program.
+    A slot is given back when the last array or tensor over its bytes has died, in whichever order and thread that
+    happens. The memory of a process that was forked meanwhile shows the same bytes, so the slot stays taken until that
+    child has ended or become another program.
     """
 
-    def __init__(self, descriptor: int, size: int, slots: int, give_back: Callable[[int], None]) -> None:
-        """Takes the descriptor over. `give_back(slot)` may be called from any thread, also by the garbage collector."""
+    def __init__(
+        self, descriptor: int, *, slots: int, slot_bytes: int, may_hold: int, give_back: Callable[[int], None]
+    ) -> None:
+        """Takes the descriptor over. `may_hold`: batches at a time, then the agent waits for one to be given back.
+
+        `give_back(slot)` may be called from any thread, also by the garbage collector.
+        """
+        self.size = slots * slot_bytes
         try:
-            self._map = mmap.mmap(descriptor, size)
+            self._map = mmap.mmap(descriptor, self.size)
         except (OSError, ValueError) as error:
             raise MisuseError(
-                f"cannot map the agent's {size} bytes of batches ({error}); is the address space limited (ulimit -v)?"
+                f"cannot map the agent's {self.size} bytes of batches ({error}); is the address space limited "
+                "(ulimit -v)?"
             ) from None
         finally:
             os.close(descriptor)
-        self.size = size
-        self.slots = slots
+        self.may_hold = may_hold
+        self._slots = slots
+        self._slot_bytes = slot_bytes
+        self._type = ctypes.c_ubyte * slot_bytes
         self._give_back = give_back
         self._taken: Dict[int, _Taken] = {}  # by their number
         self._numbers = itertools.count()
@@ -44,13 +53,13 @@ class Arena:
         self._pid = os.getpid()
         _arenas.add(self)
 
-    def take(self, slot: int, offset: int, size: int, content: str) -> Any:
-        """`size` bytes from `offset` as an object with the buffer protocol; once it has died, `slot` is given back."""
-        if offset < 0 or size < 0 or offset + size > self.size:
+    def take(self, slot: int, content: str) -> Any:
+        """The bytes of a slot as an object with the buffer protocol; once it has died, the slot is given back."""
+        if not 0 <= slot < self._slots:
             raise ProtocolError(
-                f"slot {slot} ends beyond the {self.size} bytes of the arena; is this an older package?"
+                f"there is no slot {slot} among the arena's {self._slots}; this is an error of the agent"
             )
-        owner = (ctypes.c_ubyte * size).from_buffer(self._map, offset)
+        owner = self._type.from_buffer(self._map, slot * self._slot_bytes)
         number = next(self._numbers)
         self._taken[number] = _Taken(slot, content)
         weakref.finalize(owner, Arena._released, weakref.ref(self), number, self._pid).atexit = False
@@ -173,11 +182,11 @@ class HoldingWatch:
         self._arena.look_after_forks(poll)
         waited = time.monotonic() - self._began
         held = self._arena.held()
-        if not self._said and waited >= _SAY_AFTER and len(held) >= self._arena.slots:
+        if not self._said and waited >= _SAY_AFTER and len(held) >= self._arena.may_hold:
             self._said = True
             print(
-                f"hetero: waiting for a batch for {waited:.0f} s: the script holds all {self._arena.slots} that there "
-                f"is room for ({', '.join(held[:8])}{', ...' if len(held) > 8 else ''}). Let go of them, or keep "
+                f"hetero: waiting for a batch for {waited:.0f} s: the script holds all {self._arena.may_hold} that it "
+                f"may ({', '.join(held[:8])}{', ...' if len(held) > 8 else ''}). Let go of them, or keep "
                 "copies (tensor.clone(), array.copy()): a view of a part keeps its whole batch.",
                 file=sys.stderr,
                 flush=True,

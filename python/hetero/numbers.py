@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import sys
-from typing import Any, Dict, Mapping
+from typing import Any, Dict, Mapping, Optional
 
 from .errors import MisuseError
 
@@ -12,14 +11,11 @@ _MOST_NUMBERS = 64
 _LONGEST_NAME = 64
 
 
-def numbers_of(values: Mapping[str, Any]) -> Dict[str, float]:
-    """Plain numbers by name. What is not finite is left out and said: there is no such number in JSON."""
+def numbers_of(values: Mapping[str, Any]) -> Dict[str, Optional[float]]:
+    """Plain numbers by name; None for what is not finite, which JSON has no number for."""
     if len(values) > _MOST_NUMBERS:
         raise MisuseError(f"{len(values)} numbers are reported at once, more than {_MOST_NUMBERS}")
-    numbers = {_name(name): _number(name, value) for name, value in values.items()}
-    for name in [name for name, number in numbers.items() if not math.isfinite(number)]:
-        print(f"hetero: '{name}' is {numbers.pop(name)} and is not reported", file=sys.stderr, flush=True)
-    return numbers
+    return {_name(name): _number(name, value) for name, value in values.items()}
 
 
 def _name(name: str) -> str:
@@ -30,7 +26,7 @@ def _name(name: str) -> str:
     return name
 
 
-def _number(name: str, value: Any) -> float:
+def _number(name: str, value: Any) -> Optional[float]:
     item = getattr(value, "item", None)
     if callable(item):
         try:
@@ -39,4 +35,5 @@ def _number(name: str, value: Any) -> float:
             raise MisuseError(f"'{name}' has more than one element; report one number, such as its mean()") from None
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise MisuseError(f"'{name}' is a {type(value).__name__}; only numbers can be reported")
-    return float(value)
+    number = float(value)
+    return number if math.isfinite(number) else None

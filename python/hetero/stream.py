@@ -241,8 +241,7 @@ class Stream:
         """Numbers for the job's report and status: `stream.report(loss=loss, accuracy=0.9)`. Tensors of one element are
         read, which waits for a GPU; so not necessarily after every step."""
         numbers = numbers_of(values)
-        if numbers:
-            self._connection.post({"type": "report", "values": numbers})
+        self._connection.post({"type": "report", "values": numbers})
 
     # --- The end ---
 
@@ -315,17 +314,14 @@ class Stream:
     def _batch(self, answer: Message, validation: bool) -> Batch:
         place = self._place(answer, validation)
         name = f"{'validation batch' if validation else 'step'} {place.step}"
-        begin = min(field["offset"] for field in answer["fields"])
-        end = max(field["offset"] + field["bytes"] for field in answer["fields"])
-        owner = self._arena.take(int(answer["slot"]), begin, end - begin, name)
-        inside = [{**field, "offset": field["offset"] - begin} for field in answer["fields"]]
-        fields = self._views.arrays(owner, inside)
+        owner = self._arena.take(int(answer["slot"]), name)
+        fields = self._views.arrays(owner, answer["fields"])
         return Batch(fields, fields.pop("id", None), place)
 
     def _place(self, answer: Message, validation: bool) -> Place:
         micro = int(answer.get("micro", 0))
         return Place(
-            step=int(answer["step"]) - (0 if validation else 1),  # the agent counts steps done
+            step=int(answer["step"]),
             epoch=int(answer["epoch"]),
             step_in_epoch=int(answer["step_in_epoch"]),
             micro=micro,
@@ -379,7 +375,14 @@ class Stream:
         def give_back(slot: int) -> None:
             connection.post({"type": "free", "slot": slot})
 
-        return Arena(descriptors[0], int(self._welcome["arena_bytes"]), int(self._welcome["slots"]), give_back)
+        welcome = self._welcome
+        return Arena(
+            descriptors[0],
+            slots=int(welcome["slots"]),
+            slot_bytes=int(welcome["slot_bytes"]),
+            may_hold=int(welcome["may_hold"]),
+            give_back=give_back,
+        )
 
     def _make_views(self, device: Any, raw: bool) -> Any:
         conversion = None
