@@ -1,0 +1,1 @@
+"""What the tests of script jobs share: running jobs, and hashing what scripts received."""
