@@ -1,3 +1,5 @@
+#include <string>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "api/job_resource.h"
@@ -6,6 +8,7 @@
 #include "base/json_access.h"
 #include "operator/children/children.h"
 #include "operator/children/runtime_container.h"
+#include "operator/children/script_pod.h"
 #include "operator/children/template_json.h"
 
 namespace hetero::children {
@@ -17,10 +20,15 @@ using nlohmann::json;
 // The findings of one template.
 class Checker {
  public:
-  Checker(const api::Role& role, std::string path, std::vector<TemplateError>& errors)
-      : role_(role), path_(std::move(path)), errors_(errors) {}
+  Checker(const api::Role& role, bool runs_script, std::string path,
+          std::vector<TemplateError>& errors)
+      : role_(role), runs_script_(runs_script), path_(std::move(path)), errors_(errors) {}
 
   void Check() {
+    if (runs_script_ && !NamesRuntimeImage(role_)) {
+      Add("", absl::StrCat("must name the image of training.script, as image of the container ",
+                           api::kRuntimeContainer, " in spec.containers"));
+    }
     if (role_.pod_template.empty()) return;
     const json parsed = json::parse(role_.pod_template, nullptr, /*allow_exceptions=*/false);
     if (!parsed.is_object()) return Add("", "must be an object");
@@ -28,6 +36,7 @@ class Checker {
     const json* spec = Section(parsed, "", "spec", json::value_t::object);
     if (spec == nullptr) return;
     CheckPod(*spec);
+    if (runs_script_) CheckArchitecture(*spec);
     CheckVolumes(*spec);
     CheckContainers(*spec);
   }
@@ -91,13 +100,24 @@ class Checker {
     Section(spec, ".spec", "imagePullSecrets", json::value_t::array);
   }
 
+  void CheckArchitecture(const json& spec) {
+    const json* selector = Section(spec, ".spec", "nodeSelector", json::value_t::object);
+    const std::string given = selector == nullptr ? "" : TextOf(*selector, kArchitectureLabel);
+    if (given.empty() || given == kArchitecture) return;
+    Add(absl::StrCat(".spec.nodeSelector[", kArchitectureLabel, "]"),
+        absl::StrCat("must be ", kArchitecture, " or absent: the program that feeds the script is ",
+                     "built for nothing else"));
+  }
+
   void CheckVolumes(const json& spec) {
     ForEach(spec, ".spec", "volumes", [this](const json& volume, const std::string& place) {
-      for (const char* ours : {kConfigVolume, kTlsVolume, kTemporaryVolume, kSharedMemoryVolume}) {
-        if (TextOf(volume, "name") == ours) {
-          Add(place + ".name", absl::StrCat("\"", ours, "\" is the operator's own; rename it"));
-        }
+      const std::string name = TextOf(volume, "name");
+      bool ours = runs_script_ && name == kProgramVolume;
+      for (const char* own : {kConfigVolume, kTlsVolume, kTemporaryVolume, kSharedMemoryVolume}) {
+        ours = ours || name == own;
       }
+      if (!ours) return;
+      Add(place + ".name", absl::StrCat("\"", name, "\" is the operator's own; rename it"));
     });
   }
 
@@ -118,9 +138,12 @@ class Checker {
                        ", which the operator completes; found ", runtimes));
     }
     ForEach(spec, ".spec", "initContainers", [&](const json& container, const std::string& place) {
-      if (TextOf(container, "name") != api::kRuntimeContainer) return;
-      Add(place + ".name", absl::StrCat("\"", api::kRuntimeContainer,
-                                        "\" is the operator's own container; rename it"));
+      const std::string name = TextOf(container, "name");
+      const bool ours =
+          name == api::kRuntimeContainer || (runs_script_ && name == kInstallContainer);
+      if (!ours) return;
+      Add(place + ".name",
+          absl::StrCat("\"", name, "\" is the operator's own container; rename it"));
     });
   }
 
@@ -138,7 +161,8 @@ class Checker {
     });
     ForEach(container, place, "volumeMounts", [this](const json& mount, const std::string& at) {
       const std::string path = TextOf(mount, "mountPath");
-      for (const char* ours : {kConfigFolder, kTlsFolder}) {
+      for (const std::string ours : {kConfigFolder, kTlsFolder, kProgramFolder}) {
+        if (ours == kProgramFolder && !runs_script_) continue;
         if (path != ours && !absl::StartsWith(path, absl::StrCat(ours, "/"))) continue;
         Add(at + ".mountPath",
             absl::StrCat("\"", path, "\" is the operator's own; mount it elsewhere"));
@@ -158,6 +182,7 @@ class Checker {
   }
 
   const api::Role& role_;
+  const bool runs_script_;
   const std::string path_;
   std::vector<TemplateError>& errors_;
 };
@@ -167,7 +192,9 @@ class Checker {
 std::vector<TemplateError> CheckTemplates(const api::HeteroTrainingJob& job) {
   std::vector<TemplateError> errors;
   for (size_t i = 0; i < job.spec.roles.size(); ++i) {
-    Checker(job.spec.roles[i], absl::StrCat("spec.roles[", i, "].template"), errors).Check();
+    const api::Role& role = job.spec.roles[i];
+    Checker(role, RunsScript(job, role), absl::StrCat("spec.roles[", i, "].template"), errors)
+        .Check();
   }
   return errors;
 }

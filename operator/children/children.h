@@ -42,6 +42,7 @@ struct PodSlot {
   int64_t incarnation = 0;                 // ns since 1970 when the operator decided to create it
   std::string head_address;                // "<ClusterIP>:7070"
   std::string image;                       // unless the template names one; empty: the settings'
+  std::string install_image;               // of what a script's pod is given; empty: the settings'
   std::vector<std::string> avoided_nodes;  // where it is not to go if it can go elsewhere
   // For the head alone.
   int64_t job_created = 0;    // ns since 1970; 0: not known, and it counts from its own incarnation
@@ -58,7 +59,8 @@ nlohmann::json Pod(const api::HeteroTrainingJob& job, const PodSlot& slot,
 bool NamesRuntimeImage(const api::Role& role);
 
 // What only a look at the pod templates shows: no container named runtime where the template lists
-// containers, a reserved name or mount path taken, ... Field paths and reasons; empty: fine.
+// containers, a reserved name or mount path taken, a script without an image, ... Field paths and
+// reasons; empty: fine.
 struct TemplateError {
   std::string path;
   std::string reason;

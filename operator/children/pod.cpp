@@ -8,6 +8,7 @@
 #include "operator/children/object_metadata.h"
 #include "operator/children/role_type.h"
 #include "operator/children/runtime_container.h"
+#include "operator/children/script_pod.h"
 #include "operator/children/template_json.h"
 
 namespace hetero::children {
@@ -52,6 +53,11 @@ void SetContainers(const api::HeteroTrainingJob& job, const PodSlot& slot, const
   containers.insert(containers.begin(), RuntimeContainer(job, slot, settings, json::object()));
 }
 
+void AddInstallation(const PodSlot& slot, const Settings& settings, json& spec) {
+  json& containers = MutableList(spec, "initContainers");
+  containers.insert(containers.begin(), InstallContainer(slot, settings));
+}
+
 bool IsMounted(const json& spec, const char* volume) {
   for (const json& container : spec["containers"]) {
     if (Lists(ListOf(container, "volumeMounts"), "name", volume)) return true;
@@ -69,7 +75,8 @@ void AddVolumes(const api::HeteroTrainingJob& job, const PodSlot& slot, json& sp
   for (const json& given : ListOf(spec, "volumes")) {
     const std::string name = TextOf(given, "name");
     const bool ours = name == kConfigVolume || name == kTlsVolume || name == kTemporaryVolume ||
-                      name == kSharedMemoryVolume;
+                      name == kSharedMemoryVolume ||
+                      (name == kProgramVolume && RunsScript(job, *slot.role));
     if (!ours) volumes.push_back(given);
   }
   const auto add = [&](const char* name, json source) {
@@ -87,6 +94,7 @@ void AddVolumes(const api::HeteroTrainingJob& job, const PodSlot& slot, json& sp
                      {"defaultMode", kGroupReadable},
                      {"items", std::move(keys)}}}});
   add(kTemporaryVolume, {{"emptyDir", json::object()}});
+  if (RunsScript(job, *slot.role)) add(kProgramVolume, {{"emptyDir", json::object()}});
   add(kSharedMemoryVolume,
       {{"emptyDir", {{"medium", "Memory"}, {"sizeLimit", SharedMemorySize(slot)}}}});
   spec["volumes"] = std::move(volumes);
@@ -142,6 +150,10 @@ json Pod(const api::HeteroTrainingJob& job, const PodSlot& slot, const Settings&
   const json given = TemplateOf(*slot.role);
   json spec = ObjectOf(given, "spec");
   SetContainers(job, slot, settings, spec);
+  if (RunsScript(job, *slot.role)) {
+    AddInstallation(slot, settings, spec);
+    SetNodeSelector(spec);
+  }
   AddVolumes(job, slot, spec);
   SetSecurity(spec);
   AddPullSecrets(settings, spec);

@@ -6,6 +6,7 @@
 #include "api/ports.h"
 #include "base/json_access.h"
 #include "operator/children/environment.h"
+#include "operator/children/script_pod.h"
 #include "operator/children/template_json.h"
 
 namespace hetero::children {
@@ -43,8 +44,14 @@ json HeadArguments(const api::HeteroTrainingJob& job, const PodSlot& slot) {
   return arguments;
 }
 
-// A template that brings its own command brings its arguments too.
+// A template that brings its own command brings its arguments too, but not where the manifest names
+// the script to run.
 void SetCommand(const api::HeteroTrainingJob& job, const PodSlot& slot, json& container) {
+  if (RunsScript(job, *slot.role)) {
+    container["command"] = AgentCommand();
+    container["args"] = AgentArguments(Listen(api::kMetricsPort));
+    return;
+  }
   if (container.contains("command")) return;
   switch (slot.role->type) {
     case api::RoleType::kHead:
@@ -129,7 +136,7 @@ void SetResources(const PodSlot& slot, json& container) {
   }
 }
 
-void AddMounts(const api::HeteroTrainingJob& job, json& container) {
+void AddMounts(const api::HeteroTrainingJob& job, const PodSlot& slot, json& container) {
   json& mounts = MutableList(container, "volumeMounts");
   const auto add = [&mounts](const char* volume, const char* path, bool read_only) {
     if (Lists(mounts, "mountPath", path)) return;
@@ -139,6 +146,7 @@ void AddMounts(const api::HeteroTrainingJob& job, json& container) {
   };
   add(kConfigVolume, kConfigFolder, true);
   if (job.spec.network.tls == api::Switch::kEnabled) add(kTlsVolume, kTlsFolder, true);
+  if (RunsScript(job, *slot.role)) add(kProgramVolume, kProgramFolder, true);
   add(kTemporaryVolume, "/tmp", false);
   add(kSharedMemoryVolume, "/dev/shm", false);
 }
@@ -179,8 +187,9 @@ json RuntimeContainer(const api::HeteroTrainingJob& job, const PodSlot& slot,
   AddPorts(slot, container);
   SetDefault(container, "terminationMessagePolicy", "FallbackToLogsOnError");
   SetEnvironment(job, slot, container);
+  if (RunsScript(job, *slot.role)) SetScriptEnvironment(container);
   SetResources(slot, container);
-  AddMounts(job, container);
+  AddMounts(job, slot, container);
   SetProbes(container);
   SetSecurity(container);
   return container;

@@ -16,6 +16,13 @@ inline constexpr char kTlsVolume[] = "hetero-tls";
 inline constexpr char kTemporaryVolume[] = "hetero-tmp";
 inline constexpr char kSharedMemoryVolume[] = "hetero-shm";
 
+// Of pods that run a script (script_pod.h).
+inline constexpr char kProgramFolder[] = "/hetero";
+inline constexpr char kProgramVolume[] = "hetero-program";
+inline constexpr char kInstallContainer[] = "hetero-install";
+inline constexpr char kArchitectureLabel[] = "kubernetes.io/arch";
+inline constexpr char kArchitecture[] = "amd64";
+
 // The role's template; an empty object when absent or no object.
 nlohmann::json TemplateOf(const api::Role& role);
 

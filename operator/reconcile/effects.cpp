@@ -123,6 +123,7 @@ json RenderPod(const plan::CreatePod& effect, const api::HeteroTrainingJob& job,
   slot.head_address = effect.origin->head_address;
   const bool trains = slot.role->type == api::RoleType::kGpuWorker;
   slot.image = trains ? effect.origin->images.trainer : effect.origin->images.runtime;
+  slot.install_image = effect.origin->images.runtime;
   slot.avoided_nodes = effect.origin->avoided_nodes;
   if (slot.role->type == api::RoleType::kHead) {
     slot.job_created = effect.origin->job_created;

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "operator/children/children.h"
+
+// Pods whose ranks are the user's own script. Their image is the user's and has nothing of ours: an
+// init container copies our program and the Python package into a volume, and the container
+// `runtime` starts the agent from there. Internal to operator/children.
+namespace hetero::children {
+
+bool RunsScript(const api::HeteroTrainingJob& job, const api::Role& role);
+
+// Fills the volume; first of the pod's init containers.
+nlohmann::json InstallContainer(const PodSlot& slot, const Settings& settings);
+
+// What starts the agent, as command and args of the container `runtime`.
+nlohmann::json AgentCommand();
+nlohmann::json AgentArguments(const std::string& metrics_address);
+
+// A user without a home, and most folders read-only: where neither template says otherwise, what
+// libraries keep goes below /tmp. Variables of the image stay where ours do not name them.
+void SetScriptEnvironment(nlohmann::json& container);
+
+// Our program is built for one architecture.
+void SetNodeSelector(nlohmann::json& spec);
+
+}  // namespace hetero::children
