@@ -1,6 +1,7 @@
 """Batches of a HeteroTrainingJob for any Python script."""
 
 from .batch import Batch, Place
+from .cluster import JobFailed, JobStatus, logs, report, status, submit, wait
 from .errors import (
     HeteroError,
     MisuseError,
@@ -10,6 +11,7 @@ from .errors import (
     StreamFailed,
     StreamTimeout,
 )
+from .local import run_local
 from .loops import Epoch
 from .stream import Stream
 from .version import __version__
@@ -18,6 +20,8 @@ __all__ = [
     "Batch",
     "Epoch",
     "HeteroError",
+    "JobFailed",
+    "JobStatus",
     "MisuseError",
     "Place",
     "ProgramError",
@@ -27,4 +31,10 @@ __all__ = [
     "StreamFailed",
     "StreamTimeout",
     "__version__",
+    "logs",
+    "report",
+    "run_local",
+    "status",
+    "submit",
+    "wait",
 ]

@@ -31,13 +31,11 @@ class NumpyViews:
 
     def _array(self, owner: Any, field: Message) -> Any:
         array = array_of(owner, field)
+        if field["name"] == "image" and self._conversion is not None:
+            return self._conversion.with_numpy(array)
         if field["name"] != "image":
             return array.copy() if array.nbytes <= _COPIED_BELOW else array
-        if self._raw:
-            return array
-        if self._conversion is not None:
-            return self._conversion.with_numpy(array)
-        return array.transpose(0, 3, 1, 2)
+        return array if self._raw else array.transpose(0, 3, 1, 2)
 
 
 class TorchViews:
@@ -51,14 +49,14 @@ class TorchViews:
         return {str(field["name"]): self._tensor(owner, field) for field in fields}
 
     def _tensor(self, owner: Any, field: Message) -> Any:
+        if field["name"] == "image" and self._conversion is not None:
+            import torch
+
+            return torch.from_numpy(self._conversion.with_numpy(array_of(owner, field)))  # half the time of torch's
         tensor = tensor_of(owner, field)
         if field["name"] != "image":
             return tensor.clone() if field["bytes"] <= _COPIED_BELOW else tensor
-        if self._raw:
-            return tensor
-        if self._conversion is not None:
-            return self._conversion.with_torch(tensor)
-        return tensor.permute(0, 3, 1, 2)
+        return tensor if self._raw else tensor.permute(0, 3, 1, 2)
 
 
 def array_of(owner: Any, field: Message) -> Any:
