@@ -3,12 +3,12 @@
 #   scripts/test.sh                  the gate: what every change passes (make test)
 #   scripts/test.sh --full           everything (make test-full)
 #   scripts/test.sh --full LAYER...  these layers of it alone
-# Layers of the gate: setup format build cuda sanitize fuzz images cluster tests. In full, `sanitize` runs every test
+# Layers of the gate: setup format build cuda sanitize fuzz images cluster python tests. In full, `sanitize` runs every test
 # that can be sanitized, `fuzz` takes two minutes for each target instead of half a minute, and there are `tidy`
 # (clang-tidy on every source; the gate reads what has changed since the last release, as one of its tests),
 # `simulator` (20,000 seeds), `chaos` (local jobs) and `chaos-nodes` (jobs on a cluster's nodes) too.
-# HETERO_SKIP="lint cuda sanitize fuzz cluster e2e" leaves layers out and says so. What the clusters need is built beside
-# the other layers, at low priority. A test that fails is run once more; the last lines name those that passed only then,
+# HETERO_SKIP="lint cuda sanitize fuzz cluster e2e python" leaves layers out and says so. What the clusters need is built, and
+# PyTorch is installed, beside the other layers, at low priority. A test that fails is run once more; the last lines name those that passed only then,
 # and are ctest's summary. Prints the time of each layer.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -16,8 +16,8 @@ started=$SECONDS
 times=()
 records=build/test-times.json
 
-gate="setup format build cuda sanitize fuzz images cluster tests"
-full="setup format build cuda sanitize tidy simulator fuzz chaos images cluster chaos-nodes tests"
+gate="setup format build cuda sanitize fuzz images cluster python tests"
+full="setup format build cuda sanitize tidy simulator fuzz chaos images cluster chaos-nodes python tests"
 mode=gate chosen=$gate
 if [[ ${1:-} == --full ]]; then
   mode=full chosen=$full
@@ -51,7 +51,8 @@ clusters() { tests/cluster/build && { skipped e2e || tests/cluster/kind/build; }
 simulator() { HETERO_SIMULATOR_SEEDS=20000 build/release/tests/simulator_test --gtest_brief=1; }
 # The gate fuzzes from the seeds alone, with the same random numbers each time.
 sanitizers=--gate fuzzing=(--seconds 30 --seed 1 --fresh)
-if [[ $mode == full ]]; then sanitizers=--all fuzzing=(--minutes 2); fi
+frameworks=()
+if [[ $mode == full ]]; then sanitizers=--all fuzzing=(--minutes 2) frameworks=(--full); fi
 
 rm -f "$records"
 options=()
@@ -62,8 +63,12 @@ mkdir -p build
 if chosen cluster && ! skipped cluster; then
   (renice -n 10 "$BASHPID" >/dev/null && clusters) >build/cluster.log 2>&1 &
   cluster=$!
-  trap 'kill "$cluster" 2>/dev/null || true' EXIT
 fi
+if chosen python && ! skipped python; then
+  (renice -n 10 "$BASHPID" >/dev/null && scripts/setup_python.sh "${frameworks[@]}") >build/python.log 2>&1 &
+  python=$!
+fi
+trap 'kill ${cluster:-} ${python:-} 2>/dev/null || true' EXIT
 layer format scripts/lint.sh format
 layer build make --no-print-directory build CMAKE_OPTIONS=-DHETERO_UNITY_TESTS=ON  # half the time for the tests
 layer cuda scripts/cuda.sh
@@ -76,12 +81,14 @@ skipped e2e || layer images images/build
 await_cluster() { wait "$cluster" || { tail -30 build/cluster.log >&2; return 1; }; }
 layer cluster await_cluster
 skipped e2e || layer chaos-nodes tests/chaos/nodes 5
+await_python() { wait "$python" || { tail -30 build/python.log >&2; return 1; }; }
+layer python await_python
 printf 'layers so far: %s; total %d s\n' "$(IFS=,; echo "${times[*]}" | sed 's/,/, /g')" $((SECONDS - started))
 chosen tests || exit 0
 
 echo "=== tests"
 left_out=()
-for label in lint e2e cluster; do
+for label in lint e2e cluster python; do
   if skipped "$label"; then
     echo "=== $label: NOT RUN (HETERO_SKIP)"
     left_out+=("$label")

@@ -1,6 +1,6 @@
 """The job of train.py with Lightning. The stream is the data loader: Lightning asks it for its state and gives it back.
 
-    hetero-runtime local job.yaml --set 'training.script.command=[python3, lightning_train.py]'
+hetero-runtime local job.yaml --set 'training.script.command=[python3, lightning_train.py]'
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """Trains resnet18 on a folder of pictures, which CPU workers read and augment as job.yaml says.
 
-    hetero-runtime local job.yaml      # two ranks and two CPU workers
-    python train.py                    # by itself: one rank, and CPU workers that end with it
+hetero-runtime local job.yaml      # two ranks and two CPU workers
+python train.py                    # by itself: one rank, and CPU workers that end with it
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """Trains resnet18 on a folder of pictures, with torch's DataLoader.
 
-    torchrun --nproc-per-node 2 train_dataloader.py
+torchrun --nproc-per-node 2 train_dataloader.py
 """
 
 import argparse

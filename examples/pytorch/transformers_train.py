@@ -1,6 +1,6 @@
 """The job of train.py with Transformers' Trainer and a small vision transformer.
 
-    hetero-runtime local job.yaml --set 'training.script.command=[python3, transformers_train.py]'
+hetero-runtime local job.yaml --set 'training.script.command=[python3, transformers_train.py]'
 """
 
 import argparse

@@ -5,7 +5,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
-from proof.job import LocalJob  # noqa: E402
+from proof.job import LocalJob
 
 
 @pytest.fixture

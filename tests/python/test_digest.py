@@ -1,6 +1,7 @@
 """The tests' own digest is made of the published functions, and is that of a C++ job whose stream was written down."""
 
 import numpy as np
+
 from proof.digest import crc32c, sip_hash_128
 from proof.dump import read_dump
 from proof.job import manifest

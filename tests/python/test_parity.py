@@ -8,10 +8,11 @@ import pytest
 import safetensors.torch
 import torch
 import torchvision
+from torch import nn
+
 from proof.dump import read_dump
 from proof.job import RUNTIME, manifest, python
 from proof.record import digest_of
-from torch import nn
 
 STEPS_PER_EPOCH, RANKS = 5, 2
 
@@ -60,7 +61,9 @@ def test_stream_of_resnet18(start, pictures):
     # Ids and labels are those of torchvision's own reader of the folder.
     folder = torchvision.datasets.ImageFolder(str(pictures))
     entries = sum(received, [])
-    assert all(folder.targets[i] == label for entry in entries for i, label in zip(entry["ids"], entry["labels"]))
+    assert all(
+        folder.targets[i] == label for entry in entries for i, label in zip(entry["ids"], entry["labels"], strict=True)
+    )
     for epoch in range(2):
         assert sorted(i for entry in entries if entry["epoch"] == epoch for i in entry["ids"]) == list(range(70))
 
@@ -73,9 +76,7 @@ def plain_losses(net, dump, dtype, learning_rate):
     mean = torch.tensor([0.485, 0.456, 0.406], dtype=torch.float64).view(3, 1, 1)
     std = torch.tensor([0.229, 0.224, 0.225], dtype=torch.float64).view(3, 1, 1)
     for step in range(2 * STEPS_PER_EPOCH):
-        shares = [
-            safetensors.torch.load_file(dump / f"rank{rank}-step{step:06d}.safetensors") for rank in range(RANKS)
-        ]
+        shares = [safetensors.torch.load_file(dump / f"rank{rank}-step{step:06d}.safetensors") for rank in range(RANKS)]
         whole = sum(len(share["labels"]) for share in shares)
         for rank, share in enumerate(shares):
             images = ((share["images"].permute(0, 3, 1, 2).double() / 255 - mean) / std).float().to(dtype)
@@ -84,13 +85,13 @@ def plain_losses(net, dump, dtype, learning_rate):
             optimizers[rank].zero_grad()
             loss.backward()
             losses[rank].append(loss.item())
-        for together in zip(*(model.parameters() for model in ranks)):
+        for together in zip(*(model.parameters() for model in ranks), strict=True):
             mean_gradient = sum(parameter.grad for parameter in together) / RANKS
             for parameter in together:
                 parameter.grad = mean_gradient.clone()
         for optimizer in optimizers:
             optimizer.step()
-        for own, first in zip(ranks[1].buffers(), ranks[0].buffers()):
+        for own, first in zip(ranks[1].buffers(), ranks[0].buffers(), strict=True):
             own.copy_(first)  # as DistributedDataParallel does
     return losses, ranks[0].state_dict()
 
@@ -123,14 +124,17 @@ def test_losses_are_those_of_plain_pytorch(start, pictures, tmp_path, model, dty
 def test_losses_are_those_of_the_cpp_trainer(start, pictures, tmp_path):
     """The same weights, batches and optimiser, once by hetero-trainer and once by a script."""
     torch.manual_seed(4)
-    net = nn.Sequential(
-        nn.Flatten(), nn.Linear(432, 256), nn.ReLU(), nn.Linear(256, 128), nn.ReLU(), nn.Linear(128, 4)
-    )
+    net = nn.Sequential(nn.Flatten(), nn.Linear(432, 256), nn.ReLU(), nn.Linear(256, 128), nn.ReLU(), nn.Linear(128, 4))
     weights = tmp_path / "weights.safetensors"
     safetensors.torch.save_file(net.state_dict(), weights)
     optimizer = {"name": "SGD", "learningRate": 0.05, "momentum": 0.9}
     theirs = start(
-        job(pictures, None, training__model={"name": "mlp", "weights": f"file://{weights}"}, training__optimizer=optimizer)
+        job(
+            pictures,
+            None,
+            training__model={"name": "mlp", "weights": f"file://{weights}"},
+            training__optimizer=optimizer,
+        )
     )
     expected = theirs.succeed()
     run = start(job(pictures, python("ddp.py", "--weights", weights)))

@@ -7,8 +7,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "api/hetero_training_job.h"
+#include "runtime/job/sample_order.h"
 #include "runtime/job/stream_digest.h"
-#include "runtime/train/checkpoint/sample_order.h"
 
 namespace hetero::train {
 
@@ -40,7 +40,7 @@ struct CheckpointManifest {
   std::string dataset_fingerprint;
   int64_t seed = 0;
   int64_t global_batch = 0;  // samples of a full step over all ranks
-  SampleOrder order;         // empty where 0.1.0 wrote it: such a field is not compared
+  job::SampleOrder order;    // empty where 0.1.0 wrote it: such a field is not compared
 
   // Where it stood: `step` optimiser steps are done; the next one begins at `next_slot` of `epoch`.
   int64_t step = 0;

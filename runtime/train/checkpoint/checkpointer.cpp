@@ -81,7 +81,7 @@ CheckpointManifest Checkpointer::Describe() const {
   manifest.dataset_fingerprint = options_.dataset_fingerprint;
   manifest.seed = training.seed;
   manifest.global_batch = plan_.global_batch();
-  manifest.order = SampleOrderOf(options_.job);
+  manifest.order = job::SampleOrderOf(options_.job);
   return manifest;
 }
 

@@ -3,6 +3,7 @@
 import re
 
 import safetensors.numpy
+
 from proof.digest import crc32c
 from proof.record import pixels_of
 

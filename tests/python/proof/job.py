@@ -50,7 +50,11 @@ def manifest(command, **changes):
         place = job["spec"]
         *parts, last = path.split("__")
         for part in parts:
-            place = next(role for role in place if role["name"] == part) if isinstance(place, list) else place.setdefault(part, {})
+            place = (
+                next(role for role in place if role["name"] == part)
+                if isinstance(place, list)
+                else place.setdefault(part, {})
+            )
         place[last] = value
     return job
 
@@ -87,7 +91,7 @@ def wait_for(condition, what, seconds=60.0, while_running=None):
 
 
 class LocalJob:
-    """A job in a folder of its own. Leaving the `with` block ends every process of it, and says if one was left over."""
+    """A job in a folder of its own. Leaving the `with` block ends every process of it."""
 
     def __init__(self, folder, job, *arguments, environment=None):
         self.folder = pathlib.Path(folder)

@@ -42,7 +42,7 @@ def digest_of(seed, entries):
         (
             (entry["epoch"], entry["step"], entry["slot"] + at, sample, crc)
             for entry in entries
-            for at, (sample, crc) in enumerate(zip(entry["ids"], entry["crcs"]))
+            for at, (sample, crc) in enumerate(zip(entry["ids"], entry["crcs"], strict=True))
         ),
     )
 

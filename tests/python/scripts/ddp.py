@@ -1,6 +1,6 @@
-"""Ordinary PyTorch: a torchvision model under DistributedDataParallel over Gloo, with a checkpoint of its own by rank 0.
+"""Ordinary PyTorch: a torchvision model under DistributedDataParallel over Gloo with a checkpoint of its own.
 
-    ddp.py [--model resnet18] [--weights FILE] [--learning-rate 0.05] [--float64] [--crash STEP:RANK ...] [--pause SECONDS]
+ddp.py [--model resnet18] [--weights FILE] [--learning-rate 0.05] [--float64] [--crash STEP:RANK ...] [--pause SECONDS]
 """
 
 import argparse
@@ -13,8 +13,9 @@ import safetensors.torch
 import torch
 import torch.distributed as dist
 import torchvision
-from proof.record import Journal, entry_of
 from torch import nn
+
+from proof.record import Journal, entry_of
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--model", default="mlp")
@@ -42,7 +43,10 @@ records = pathlib.Path(os.environ["PROOF_RECORDS"])
 batches, states, starts, losses = (Journal(name, stream.rank) for name in ("batches", "states", "starts", "losses"))
 crashes = {int(step) for step, rank in (word.split(":") for word in arguments.crash) if int(rank) == stream.rank}
 conversion = [0.229 * 255, 0.224 * 255, 0.225 * 255], [0.485 * 255, 0.456 * 255, 0.406 * 255]
-conversion = [1 / number for number in conversion[0]], [-mean / std for mean, std in zip(conversion[1], conversion[0])]
+conversion = (
+    [1 / number for number in conversion[0]],
+    [-mean / std for mean, std in zip(*reversed(conversion), strict=True)],
+)
 
 net = build(stream)
 if arguments.weights:
@@ -80,7 +84,12 @@ for epoch in stream.epochs():
             dist.all_gather_object(everyone, trained)
             if stream.rank == 0:
                 torch.save(
-                    {"model": net.state_dict(), "optimizer": optimizer.state_dict(), "stream": state, "trained": everyone},
+                    {
+                        "model": net.state_dict(),
+                        "optimizer": optimizer.state_dict(),
+                        "stream": state,
+                        "trained": everyone,
+                    },
                     records / "temporary",
                 )
                 (records / "temporary").rename(checkpoint)

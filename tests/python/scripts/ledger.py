@@ -14,6 +14,7 @@ import time
 
 import hetero
 import numpy as np
+
 from proof.record import Journal, entry_of
 
 parser = argparse.ArgumentParser()

@@ -335,9 +335,9 @@ TEST(SampleOrderTest, WhatChangesTheSamplesChangesItAndNothingElse) {
   const auto with = [](const std::vector<std::string>& overrides) {
     const api::ManifestResult parsed = api::ParseManifest(kOrderManifest, overrides);
     EXPECT_EQ(api::FormatErrors(parsed.errors), "");
-    return SampleOrderOf(parsed.job);
+    return job::SampleOrderOf(parsed.job);
   };
-  const SampleOrder base = with({});
+  const job::SampleOrder base = with({});
   EXPECT_EQ(base.shuffle, "Full");
   EXPECT_EQ(base.last_batch, "Keep");
   EXPECT_EQ(base, with({"pipeline=[{op: HorizontalFlip, placement: Trainer}, {op: Normalize}]"}));

@@ -4,7 +4,7 @@
 
 #include "api/hetero_training_job.h"
 
-namespace hetero::train {
+namespace hetero::job {
 
 // What of a manifest decides, beside dataset, seed and samples per step, which samples a step
 // trains and what they look like. As text, for messages.
@@ -19,4 +19,4 @@ struct SampleOrder {
 
 SampleOrder SampleOrderOf(const api::HeteroTrainingJob& job);
 
-}  // namespace hetero::train
+}  // namespace hetero::job

@@ -1,4 +1,4 @@
-#include "runtime/train/checkpoint/sample_order.h"
+#include "runtime/job/sample_order.h"
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -9,7 +9,7 @@
 #include "api/manifest.h"
 #include "runtime/job/sip_hash.h"
 
-namespace hetero::train {
+namespace hetero::job {
 namespace {
 
 std::string Describe(const api::Shuffle& shuffle) {
@@ -31,7 +31,7 @@ std::string HashOf(const std::string& text) {
     if (i % 8 == 0) words.push_back(0);
     words.back() |= uint64_t{static_cast<unsigned char>(text[i])} << (8 * (i % 8));
   }
-  return absl::StrFormat("%016x", job::SipHash128(0, 0, words).low);
+  return absl::StrFormat("%016x", SipHash128(0, 0, words).low);
 }
 
 std::string HashOfPipeline(const api::HeteroTrainingJob& job) {
@@ -54,4 +54,4 @@ SampleOrder SampleOrderOf(const api::HeteroTrainingJob& job) {
           .pipeline = HashOfPipeline(job)};
 }
 
-}  // namespace hetero::train
+}  // namespace hetero::job
