@@ -36,7 +36,7 @@ def runtime() -> str:
 
 def _beside() -> Iterator[pathlib.Path]:
     package = pathlib.Path(__file__).resolve().parent
-    yield package / "runtime" / _NAME  # a platform wheel
+    yield package / "runtime" / "bin" / _NAME  # a platform wheel
     yield package.parent.parent / "build" / "release" / "bin" / _NAME  # a checkout
 
 
@@ -61,4 +61,4 @@ def version(path: str) -> str:
     said = done.stdout.decode(errors="replace").strip()
     if done.returncode:
         raise ProgramError(f"{path} --version ended with {done.returncode}: {said}")
-    return said
+    return said[len(_NAME) + 1 :] if said.startswith(_NAME + " ") else said
