@@ -42,11 +42,11 @@ stream = hetero.Stream()
 records = pathlib.Path(os.environ["PROOF_RECORDS"])
 batches, states, starts, losses = (Journal(name, stream.rank) for name in ("batches", "states", "starts", "losses"))
 crashes = {int(step) for step, rank in (word.split(":") for word in arguments.crash) if int(rank) == stream.rank}
-conversion = [0.229 * 255, 0.224 * 255, 0.225 * 255], [0.485 * 255, 0.456 * 255, 0.406 * 255]
-conversion = (
-    [1 / number for number in conversion[0]],
-    [-mean / std for mean, std in zip(*reversed(conversion), strict=True)],
-)
+means, deviations = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+conversion = [
+    [1 / (255 * deviation) for deviation in deviations],
+    [-mean / deviation for mean, deviation in zip(means, deviations, strict=True)],
+]
 
 net = build(stream)
 if arguments.weights:

@@ -1,0 +1,93 @@
+"""The examples as they are, with fewer steps and a folder of their own for pictures and checkpoints."""
+
+import copy
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+import yaml
+
+from proof.job import RUNTIME, SOURCE, LocalJob
+
+EXAMPLES = SOURCE / "examples/pytorch"
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pictures")
+    subprocess.run(
+        [RUNTIME, "make-dataset", "--format", "ImageFolder", "--classes", "10", "--samples", "300"]
+        + ["--validation-samples", "41", "--size", "32", "--seed", "7", folder],
+        check=True,
+        capture_output=True,
+    )
+    return folder
+
+
+def job(pictures, checkpoint, script="train.py", option="--checkpoint", **training):
+    """The example's manifest: 5 steps an epoch, the last of them short."""
+    made = yaml.safe_load((EXAMPLES / "job.yaml").read_text().replace("/tmp/pictures", str(pictures)))
+    made["spec"]["training"]["script"] = {"command": [sys.executable, script, option, str(checkpoint)]}
+    made["spec"]["training"]["script"]["workingDirectory"] = str(EXAMPLES)
+    made["spec"]["training"].update({"epochs": 2, **training})
+    return made
+
+
+def digest_of_cpp_job(pictures, folder, made):
+    made = copy.deepcopy(made)
+    del made["spec"]["training"]["script"]
+    made["spec"]["training"]["model"] = {"name": "mlp"}
+    with LocalJob(folder, made, "--input-only") as run:
+        return run.succeed()["streamDigest"]
+
+
+def test_job_of_the_example(start, pictures, tmp_path):
+    made = job(pictures, tmp_path / "checkpoint.pt")
+    run = start(made)
+    report = run.succeed()
+    assert report["steps"] == 10 and report["samplesConsumed"] == 600
+    assert report["streamDigest"] == digest_of_cpp_job(pictures, tmp_path / "cpp", made)
+    assert "epoch 0: loss" in run.text() and "epoch 1: loss" in run.text()
+    assert "accuracy" in report and 0 <= report["accuracy"] <= 1
+    assert torch.load(tmp_path / "checkpoint.pt", weights_only=True)["stream"]["step"] == 10
+    again = start(made)
+    assert again.succeed()["streamDigest"] == report["streamDigest"]  # nothing is left to train
+    assert "epoch" not in again.text().split("Succeeded")[0].replace("epochs", "")
+
+
+def test_by_itself(pictures, tmp_path):
+    """`python train.py`: one rank, and nothing is left of what it has started."""
+    folder = tmp_path / "pytorch"
+    folder.mkdir()
+    for name in ("train.py", "job.yaml"):
+        text = (EXAMPLES / name).read_text().replace("/tmp/pictures", str(pictures)).replace("epochs: 4", "maxSteps: 5")
+        (folder / name).write_text(text)
+    variables = dict(os.environ, PYTHONPATH=str(SOURCE / "python"), HETERO_RUNTIME=str(RUNTIME), OMP_NUM_THREADS="1")
+    done = subprocess.run(
+        [sys.executable, "train.py", "--checkpoint", tmp_path / "checkpoint.pt"],
+        cwd=folder,
+        env=variables,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "epoch 0: loss" in done.stdout
+    assert str(folder) not in subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True).stdout
+
+
+@pytest.mark.full
+def test_before_the_change(pictures, tmp_path):
+    """The script with torch's own loader runs, too."""
+    done = subprocess.run(
+        [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", EXAMPLES / "train_dataloader.py"]
+        + ["--data", pictures, "--epochs", "1", "--checkpoint", tmp_path / "checkpoint.pt"],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env=dict(os.environ, OMP_NUM_THREADS="1"),
+    )
+    assert done.returncode == 0, done.stderr
+    assert "epoch 0: loss" in done.stdout
