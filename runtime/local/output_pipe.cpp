@@ -4,6 +4,12 @@
 #include <unistd.h>
 
 namespace hetero::local {
+namespace {
+
+constexpr size_t kMostAtOnce = 1 << 20;  // bytes; others wait for the launcher, too
+constexpr size_t kLongestLine = 64 << 10;
+
+}  // namespace
 
 OutputPipe::OutputPipe() {
   if (pipe2(ends_, O_CLOEXEC) == 0) fcntl(ends_[0], F_SETFL, O_NONBLOCK);
@@ -15,15 +21,23 @@ OutputPipe::~OutputPipe() {
   }
 }
 
+// A script may print without end, and without ends of lines.
 void OutputPipe::Forward(Console& console) {
   char buffer[4096];
   ssize_t count = 0;
-  while ((count = read(ends_[0], buffer, sizeof buffer)) > 0) pending_.append(buffer, count);
-  size_t end = 0;
-  while ((end = pending_.find('\n')) != std::string::npos) {
-    console.Line(pending_.substr(0, end));
-    pending_.erase(0, end + 1);
+  size_t taken = 0;
+  while (taken < kMostAtOnce && (count = read(ends_[0], buffer, sizeof buffer)) > 0) {
+    pending_.append(buffer, count);
+    taken += static_cast<size_t>(count);
   }
+  size_t begin = 0;
+  for (size_t end = 0; (end = pending_.find('\n', begin)) != std::string::npos; begin = end + 1) {
+    console.Line(pending_.substr(begin, end - begin));
+  }
+  pending_.erase(0, begin);
+  if (pending_.size() < kLongestLine) return;
+  console.Line(pending_);
+  pending_.clear();
 }
 
 }  // namespace hetero::local

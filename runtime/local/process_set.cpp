@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -106,6 +107,19 @@ std::string ProcessSet::LogOf(const std::string& name) const {
   return absl::StrCat(plan_.output_folder, "/logs/", name, ".log");
 }
 
+void ProcessSet::FollowScripts() {
+  if (!job_.spec.training.script || plan_.input_only) return;
+  std::vector<std::string> scripts;
+  for (int32_t rank = 0; rank < job_.spec.world_size(); ++rank) {
+    std::ifstream file(absl::StrCat(plan_.socket_folder, "/script-", rank, ".json"));
+    std::string line;
+    if (std::getline(file, line)) scripts.push_back(std::move(line));
+  }
+  if (scripts == scripts_) return;
+  scripts_ = std::move(scripts);
+  WriteList();
+}
+
 void ProcessSet::WriteList() const {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const Member& member : members_) {
@@ -114,6 +128,16 @@ void ProcessSet::WriteList() const {
                     {"role", member.plan.role},
                     {"index", member.plan.index},
                     {"pid", member.child.pid()}});
+  }
+  for (const std::string& line : scripts_) {
+    const nlohmann::ordered_json script =
+        nlohmann::ordered_json::parse(line, nullptr, /*allow_exceptions=*/false);
+    // An agent that was killed has left the line, but no script.
+    const bool runs = std::any_of(members_.begin(), members_.end(), [&](const Member& member) {
+      return !member.ended && script.is_object() && member.plan.role == script.value("role", "") &&
+             member.plan.index == script.value("index", -1);
+    });
+    if (runs) list.push_back(script);
   }
   base::WriteFileAtomically(ListFile(plan_), list.dump(2) + "\n").IgnoreError();
 }

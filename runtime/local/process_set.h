@@ -57,7 +57,10 @@ class ProcessSet {
   const ProcessPlanOptions& plan() const { return plan_; }
   // In the output folder, without the log's folder: "logs/gpu-0.log".
   std::string LogOf(const std::string& name) const;
-  // Writes processes.json, for people and tests; RemoveList() removes it.
+  // Looks which scripts run (runtime/agent/script_listing.h), and writes the list anew when others
+  // do than before.
+  void FollowScripts();
+  // Writes processes.json, with the scripts, for people and tests; RemoveList() removes it.
   void WriteList() const;
   void RemoveList() const;
 
@@ -67,7 +70,8 @@ class ProcessSet {
   const int output_fd_;
   base::Clock& clock_;
   const base::Instant began_;
-  std::vector<Member> members_;  // head first
+  std::vector<Member> members_;       // head first
+  std::vector<std::string> scripts_;  // one JSON object each
   int attempt_ = 1;
   int64_t last_incarnation_ = 0;
 };

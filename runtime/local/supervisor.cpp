@@ -33,6 +33,7 @@ bool Supervisor::Look() {
     OnExit(member, *status);
   }
   if (changed) processes_.WriteList();
+  processes_.FollowScripts();
   KillLostTrainers();
   KillHangingHead();
   CheckLimits();

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "runtime/head/rendezvous_client.h"
+
+namespace hetero::agent {
+
+// Where rank 0's script listens for the others (MASTER_ADDR, MASTER_PORT).
+struct MasterAddress {
+  std::string host;
+  int32_t port = 0;
+};
+
+// A port that is free on all addresses now. It is picked, not held: a script that finds it taken
+// fails to bind, and the next generation has another. kResourceExhausted when none is.
+absl::StatusOr<int32_t> PickPort();
+
+// The same in all ranks of `store`'s generation: rank 0 picks a port of its `host` and tells it,
+// the others wait for it until `patience`.
+absl::StatusOr<MasterAddress> AgreeMaster(int32_t rank, const std::string& host,
+                                          head::RendezvousClient& store, base::Duration patience);
+
+}  // namespace hetero::agent

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <vector>
+
+namespace hetero::agent {
+
+// All processes below `root`, as /proc shows them now: its children, theirs, and so on. Without
+// `root` itself. Empty where /proc cannot be read.
+std::vector<pid_t> Descendants(pid_t root);
+
+// Sends `signal` to each of them; how many there were.
+int SignalDescendants(pid_t root, int signal);
+
+}  // namespace hetero::agent

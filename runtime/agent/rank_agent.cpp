@@ -1,0 +1,338 @@
+#include "runtime/agent/rank_agent.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "api/role_type.h"
+#include "base/log.h"
+#include "base/status_macros.h"
+#include "runtime/agent/head_coordinator.h"
+#include "runtime/agent/master_address.h"
+#include "runtime/agent/script_environment.h"
+#include "runtime/agent/script_failure.h"
+#include "runtime/agent/script_listing.h"
+#include "runtime/agent/script_output.h"
+#include "runtime/agent/session_feed.h"
+#include "runtime/agent/stream_server.h"
+#include "runtime/head/rendezvous_client.h"
+
+namespace hetero::agent {
+namespace {
+
+constexpr base::Duration kLook = std::chrono::milliseconds(20);
+constexpr base::Duration kStoreSlice = std::chrono::seconds(2);  // of a wait for rank 0's address
+// From SIGTERM to SIGKILL. Of a job that ends without saving: the head waits for two seconds.
+constexpr base::Duration kEndGrace = std::chrono::seconds(10);
+constexpr base::Duration kStopGrace = std::chrono::seconds(1);
+constexpr base::Duration kAgreePatience = std::chrono::seconds(10);  // to stop at the same step
+
+std::vector<std::string> OwnEnvironment() {
+  std::vector<std::string> variables;
+  for (char** entry = environ; *entry != nullptr; ++entry) variables.emplace_back(*entry);
+  return variables;
+}
+
+class RankAgent {
+ public:
+  RankAgent(const RankAgentOptions& options, ScriptProcess* script, base::Clock& clock,
+            HeadCoordinator& coordinator, process::RankSession& session)
+      : options_(options),
+        script_(script),
+        clock_(clock),
+        coordinator_(coordinator),
+        session_(session),
+        feed_(session) {}
+
+  absl::Status Run() {
+    HETERO_RETURN_IF_ERROR(Open());
+    while (true) {
+      absl::StatusOr<process::Membership::OpenGeneration> opened =
+          session_.NextGeneration(generation_);
+      // Another rank has left with the result: its script and this one's had ended.
+      if (absl::IsOutOfRange(opened.status())) return absl::OkStatus();
+      HETERO_RETURN_IF_ERROR(opened.status());
+      generation_ = opened->generation.number();
+      over_ = opened->over;
+      const std::optional<absl::Status> end = RunGeneration(opened->generation);
+      if (end) return *end;
+    }
+  }
+
+ private:
+  const api::Training& training() const { return session_.job().spec.training; }
+  std::string FileOf(const std::string& folder, const char* ending) const {
+    return absl::StrCat(folder, "/script-", session_.rank(), ending);
+  }
+
+  absl::Status Open() {
+    const api::RunPolicy& policy = session_.job().spec.run_policy;
+    HETERO_ASSIGN_OR_RETURN(
+        stream_, StreamServer::Listen(
+                     {.socket_path = script_ == nullptr ? options_.attached_socket
+                                                        : FileOf(options_.socket_folder, ".sock"),
+                      .local_rank = options_.session.identity.member.local_rank(),
+                      .startup_deadline = std::chrono::seconds(policy.startup_deadline_seconds)},
+                     feed_, coordinator_, clock_));
+    if (script_ == nullptr) return absl::OkStatus();
+    const bool passed_on = options_.log_folder.empty() || session_.rank() == 0;
+    const std::string prefix =
+        session_.rank() == 0 ? "" : absl::StrCat("[rank ", session_.rank(), "] ");
+    HETERO_ASSIGN_OR_RETURN(
+        output_,
+        ScriptOutput::Open(
+            {.source = script_->output(),
+             .passed_to = passed_on ? STDOUT_FILENO : -1,
+             .prefix = prefix,
+             .log_file = options_.log_folder.empty() ? "" : FileOf(options_.log_folder, ".log")}));
+    return absl::OkStatus();
+  }
+
+  // What ended this rank; empty: on in the next generation.
+  std::optional<absl::Status> RunGeneration(const v1::Generation& generation) {
+    coordinator_.BeginGeneration(generation_, over_);
+    stream_->Begin(generation_, static_cast<int>(generation_ - 1));
+    if (script_ == nullptr) return Attend();
+    const absl::Status started = Start(generation);
+    if (absl::IsAborted(started)) return WhyNot();
+    if (!started.ok()) {
+      ReportFailure(DescribeStartFailure(session_.rank(), generation_, started));
+      return std::nullopt;
+    }
+    return Watch();
+  }
+
+  // Whether nothing is to be started or waited for any more in this generation.
+  bool interrupted() const {
+    return over_.stop_requested() || session_.stop_token().stop_requested() ||
+           session_.leave_token().stop_requested();
+  }
+  std::optional<absl::Status> WhyNot() const {
+    if (session_.stop_token().stop_requested()) return Stopped();
+    if (session_.leave_token().stop_requested()) return Left();
+    return std::nullopt;
+  }
+  static absl::Status Stopped() { return absl::CancelledError("the script was asked to stop"); }
+  absl::Status Left() const {
+    return absl::AbortedError(absl::StrCat("left after step ", stream_->standing().steps_given,
+                                           ", as it was asked to; the other scripts start again "
+                                           "when its place is taken"));
+  }
+
+  // kAborted when there is no need any more.
+  absl::Status Start(const v1::Generation& generation) {
+    HETERO_ASSIGN_OR_RETURN(const MasterAddress master, Agree());
+    const api::Spec& spec = session_.job().spec;
+    const RankPlace place = PlaceIn(generation, options_.session.identity.member);
+    const int cores = process::CoresFromEnvironment();
+    const ScriptEnvironment environment{
+        .place = place,
+        .role = options_.session.identity.member.role(),
+        .run = session_.run(),
+        .restart_count = static_cast<int32_t>(generation_ - 1),
+        .max_restarts = spec.run_policy.max_restarts,
+        .master_host = master.host,
+        .master_port = master.port,
+        .socket = stream_->socket_path(),
+        .checkpoint_uri = spec.training.checkpoint ? spec.training.checkpoint->uri : "",
+        .threads =
+            options_.threads > 0 ? options_.threads : std::max(1, cores / place.local_world_size)};
+    const ScriptCommand command{.arguments = training().script->command,
+                                .environment = MakeEnvironment(OwnEnvironment(), environment),
+                                .working_directory = options_.working_directory.empty()
+                                                         ? training().script->working_directory
+                                                         : options_.working_directory};
+    output_->Begin(generation_);
+    HETERO_ASSIGN_OR_RETURN(const pid_t pid, script_->Start(command));
+    log::Info("script started", {{"generation", generation_},
+                                 {"rank", place.rank},
+                                 {"pid", pid},
+                                 {"masterPort", master.port},
+                                 {"command", absl::StrJoin(command.arguments, " ")}});
+    listing_.emplace(FileOf(options_.socket_folder, ".json"),
+                     ListedScript{.role = environment.role,
+                                  .index = options_.session.identity.member.index(),
+                                  .rank = place.rank,
+                                  .pid = pid});
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<MasterAddress> Agree() {
+    HETERO_ASSIGN_OR_RETURN(const std::unique_ptr<head::RendezvousClient> store,
+                            head::RendezvousClient::Connect(options_.session.identity.head_address,
+                                                            options_.session.tls_to(api::kHeadType),
+                                                            generation_, clock_));
+    const base::Instant deadline =
+        clock_.Now() +
+        std::chrono::seconds(session_.job().spec.run_policy.startup_deadline_seconds);
+    while (true) {
+      if (interrupted()) return absl::AbortedError("interrupted");
+      absl::StatusOr<MasterAddress> master =
+          AgreeMaster(session_.rank(), options_.session.identity.host, *store, kStoreSlice);
+      const bool later =
+          absl::IsDeadlineExceeded(master.status()) || absl::IsUnavailable(master.status());
+      if (!later || clock_.Now() > deadline) return master;
+      clock_.SleepFor(kLook);
+    }
+  }
+
+  // Until the script has ended, or is to end.
+  std::optional<absl::Status> Watch() {
+    std::optional<base::Instant> end_at;  // of a script that is to stop by itself
+    bool parting = false;                 // it is agreed after which step
+    while (true) {
+      const absl::StatusOr<std::optional<ScriptExit>> exit = script_->Poll();
+      if (!exit.ok()) return absl::InternalError(exit.status().message());
+      if (*exit) return AfterExit(**exit);
+      if (over_.stop_requested()) {
+        EndScript(kEndGrace);
+        return WhyNot();
+      }
+      const base::Instant now = clock_.Now();
+      if (!parting && coordinator_.stop_after()) {
+        parting = true;
+        end_at = now + SaveGrace();
+      } else if (!parting && session_.stop_token().stop_requested()) {
+        end_at = now;
+      } else if (!end_at && session_.leave_token().stop_requested()) {
+        end_at = training().checkpoint ? now + kAgreePatience : now;
+        if (training().checkpoint) coordinator_.AskToStop();
+      }
+      if (end_at && now >= *end_at) {
+        EndScript(session_.leave_token().stop_requested() ? kEndGrace : kStopGrace);
+        return AfterStop();
+      }
+      clock_.SleepFor(kLook);
+    }
+  }
+
+  base::Duration SaveGrace() const {
+    return std::chrono::seconds(session_.job().spec.run_policy.stop_grace_seconds);
+  }
+
+  void EndScript(base::Duration grace) {
+    stream_->Interrupt();
+    const absl::Status ended = script_->End(grace);
+    listing_.reset();
+    if (!ended.ok()) log::Error("a script does not end", {{"reason", ended.message()}});
+  }
+
+  std::optional<absl::Status> AfterExit(const ScriptExit& exit) {
+    const StreamServer::Standing standing = stream_->standing();
+    EndScript(base::Duration::zero());  // of what it left behind
+    const std::string tail = output_->TakeTail();
+    log::Info("script ended", {{"generation", generation_},
+                               {"rank", session_.rank()},
+                               {"how", exit.ToString()},
+                               {"step", standing.steps_given}});
+    const bool complete = exit.ok() && standing.reached_end;
+    if (session_.stop_token().stop_requested() || (coordinator_.stop_after() && !complete)) {
+      return AfterStop();
+    }
+    if (over_.stop_requested()) return WhyNot();
+    if (!standing.failure.ok()) return standing.failure;
+    if (exit.ok() && HasTrained(standing)) return AwaitOthers(standing);
+    if (session_.leave_token().stop_requested()) return Left();
+    ReportFailure(DescribeFailure({.rank = session_.rank(),
+                                   .generation = generation_,
+                                   .exit = exit,
+                                   .standing = standing,
+                                   .tail = tail}));
+    return std::nullopt;
+  }
+
+  void ReportFailure(const v1::ScriptFailure& failure) {
+    log::Warning("script failed", {{"generation", generation_}, {"reason", failure.message()}});
+    session_.ReportScriptFailure(failure);
+  }
+
+  // All scripts stop after the same step. This one's rank leaves, or goes on when all are there.
+  std::optional<absl::Status> AfterStop() {
+    if (const std::optional<absl::Status> end = WhyNot()) return end;
+    coordinator_.TellEnded();
+    while (!over_.stop_requested() && !WhyNot()) clock_.SleepFor(kLook);
+    return WhyNot();
+  }
+
+  std::optional<absl::Status> AwaitOthers(const StreamServer::Standing& standing) {
+    if (!standing.reached_end) {
+      log::Info("the script has ended before its stream",
+                {{"step", standing.steps_given},
+                 {"steps", session_.schedule().training().total_steps()}});
+    }
+    coordinator_.TellEnded();
+    while (!coordinator_.all_ended()) {
+      if (interrupted()) return WhyNot();
+      clock_.SleepFor(kLook);
+    }
+    return absl::OkStatus();
+  }
+
+  // A script that somebody else has started, or will start.
+  std::optional<absl::Status> Attend() {
+    if (options_.on_listening && !std::exchange(listening_told_, true)) {
+      options_.on_listening(stream_->socket_path());
+    }
+    bool gone = false;
+    while (!gone) {
+      if (interrupted()) return WhyNot();
+      const StreamServer::Standing standing = stream_->standing();
+      gone = standing.said_hello && !standing.connected;
+      if (!gone) clock_.SleepFor(kLook);
+    }
+    const StreamServer::Standing standing = stream_->standing();
+    if (!standing.failure.ok()) return standing.failure;
+    if (!standing.misuse.ok()) return absl::InternalError(standing.misuse.message());
+    if (standing.bye && standing.begun) return AwaitOthers(standing);
+    return absl::CancelledError("the script has closed its connection");
+  }
+
+  const RankAgentOptions& options_;
+  ScriptProcess* const script_;  // null: somebody else's
+  base::Clock& clock_;
+  HeadCoordinator& coordinator_;
+  process::RankSession& session_;
+  SessionFeed feed_;
+  std::unique_ptr<StreamServer> stream_;
+  std::unique_ptr<ScriptOutput> output_;
+  std::optional<ScriptListing> listing_;
+  int64_t generation_ = 0;
+  std::stop_token over_;
+  bool listening_told_ = false;
+};
+
+}  // namespace
+
+absl::Status RunRankAgent(RankAgentOptions options, ScriptProcess* script, base::Clock& clock,
+                          std::stop_token stop) {
+  HeadCoordinator coordinator(clock);
+  options.session.leaves_alone = true;
+  options.session.on_script_decision = [&coordinator](const v1::ScriptDecision& decision) {
+    coordinator.OnDecision(decision);
+  };
+  options.session.script_words = [&coordinator] { return coordinator.AllWords(); };
+  HETERO_ASSIGN_OR_RETURN(std::unique_ptr<process::RankSession> session,
+                          process::RankSession::Join(options.session, clock, std::move(stop)));
+  if (!session->job().spec.training.script) {
+    return session->Finish(absl::FailedPreconditionError(
+        "spec.training.script is missing: this program runs scripts"));
+  }
+  coordinator.Connect(
+      {.rank = session->rank(),
+       .total_steps = session->schedule().training().total_steps(),
+       .checkpoint = session->job().spec.training.checkpoint,
+       .tell = [&session](const v1::ScriptWord& word) { session->TellScriptWord(word); }});
+  session->report().OnStart();
+  absl::Status result = RankAgent(options, script, clock, coordinator, *session).Run();
+  result = session->Finish(std::move(result));
+  coordinator.Disconnect();
+  return result;
+}
+
+}  // namespace hetero::agent
