@@ -60,6 +60,7 @@ void CheckNumber(double value, const std::string& path, const Limits& limits, Fi
 void CheckString(const std::string& value, const std::string& path, const Limits& limits,
                  Findings& findings) {
   if (value.empty()) {
+    if (limits.may_be_empty) return;
     findings.Add(path, "must not be empty; leave the field out instead");
   } else if (limits.max_length > 0 && value.size() > static_cast<size_t>(limits.max_length)) {
     findings.Add(path, absl::StrCat("has ", value.size(), " characters; at most ",

@@ -56,6 +56,8 @@ class Decoder {
       const std::string child = Child(path, field.name);
       const auto found = value.find(field.name);
       if (found != value.end() && !found->is_null()) {
+        RefuseEmpty<std::remove_cvref_t<decltype(out.*(field.member))>>(*found, child,
+                                                                        field.limits);
         Read(*found, child, range != nullptr ? *range : field.limits, out.*(field.member));
       } else if (field.limits.presence == Presence::kRequired) {
         findings_.AddBroken(child, "is required");
@@ -64,6 +66,15 @@ class Decoder {
   }
 
  private:
+  // Afterwards it could not be told from an absent one.
+  template <typename T>
+  void RefuseEmpty(const json& value, const std::string& path, const Limits& limits) {
+    if constexpr (IsPlainObject<T>) {
+      if (limits.presence != Presence::kOptional || !value.is_object() || !value.empty()) return;
+      findings_.AddBroken(path, "has no fields; give some, or leave it out");
+    }
+  }
+
   template <typename T>
   void UnknownFields(const json& value, const std::string& path) {
     const std::vector<std::string> names = FieldNames<T>();

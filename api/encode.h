@@ -51,7 +51,11 @@ nlohmann::json EncodeObject(const T& value) {
   ForEachField<T>([&](const auto& field) {
     const auto& member = value.*(field.member);
     if (IsAbsent(member)) return;
-    object[field.name] = EncodeValue(member, field.limits);
+    nlohmann::json encoded = EncodeValue(member, field.limits);
+    if constexpr (IsPlainObject<std::remove_cvref_t<decltype(member)>>) {
+      if (field.limits.presence == Presence::kOptional && encoded.empty()) return;
+    }
+    object[field.name] = std::move(encoded);
   });
   return object;
 }

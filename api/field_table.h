@@ -37,7 +37,8 @@ struct Limits {
   int max_length = 0;
   const char* pattern = nullptr;
   const char* only = nullptr;
-  bool open_object = false;  // any object, kept as compact JSON text
+  bool open_object = false;   // any object, kept as compact JSON text
+  bool may_be_empty = false;  // strings: "" is a value
 };
 
 template <typename Owner, typename Member>
@@ -88,6 +89,13 @@ template <typename T>
 struct IsVector : std::false_type {};
 template <typename T>
 struct IsVector<std::vector<T>> : std::true_type {};
+
+// A struct with a table, always there. Optional in the manifest, it is absent while all its fields
+// are as initialised.
+template <typename T>
+concept IsPlainObject =
+    std::is_class_v<T> && !IsOptional<T>::value && !IsVector<T>::value &&
+    !std::is_same_v<T, std::string> && !std::is_same_v<T, std::map<std::string, std::string>>;
 
 using StringMap = std::map<std::string, std::string>;
 

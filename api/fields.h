@@ -163,9 +163,19 @@ constexpr auto FieldsOf(const Parallelism*) {
       F("microbatches", &Parallelism::microbatches, Counted(Presence::kDefaulted, 1, 1024)));
 }
 
+constexpr auto FieldsOf(const Script*) {
+  return std::make_tuple(F("command", &Script::command,
+                           {.presence = Presence::kRequired,
+                            .min_items = 1,
+                            .max_items = 256,
+                            .max_length = 4096,
+                            .may_be_empty = true}),
+                         F("workingDirectory", &Script::working_directory, {.max_length = 1024}));
+}
+
 constexpr auto FieldsOf(const Training*) {
   return std::make_tuple(
-      F("model", &Training::model, kRequiredField),
+      F("model", &Training::model), F("script", &Training::script),
       F("batchSizePerWorker", &Training::batch_size_per_worker,
         Counted(Presence::kRequired, 1, 1048576)),
       F("epochs", &Training::epochs, AtLeast(1)), F("maxSteps", &Training::max_steps, AtLeast(1)),

@@ -22,6 +22,8 @@ class Findings {
   }
   // Whether the value at `path`, or anything inside it, could not be read.
   bool Broken(std::string_view path) const;
+  // Whether something around `path` is missing or of a wrong type, and so the value is, too.
+  bool Unread(std::string_view path) const;
 
   std::vector<FieldError>& errors() { return errors_; }
 

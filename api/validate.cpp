@@ -44,16 +44,18 @@ void CheckDataset(const Dataset& dataset, Findings& findings) {
   CheckSource(dataset, path, findings);
 }
 
-void CheckModel(const Model& model, Findings& findings) {
+void CheckModel(const Training& training, Findings& findings) {
   const std::string path = "spec.training.model";
-  if (findings.Broken(path)) return;
+  if (training.script || findings.Broken(path) || findings.Unread(path)) return;
+  const Model& model = training.model;
   const bool script = !model.torch_script.empty();
   const bool plugin = !model.plugin.empty();
   if (script && (plugin || !model.name.empty())) {
     findings.Add(path, "needs exactly one of {name}, {torchScript} and {plugin, name}");
   } else if (!script && model.name.empty()) {
     findings.Add(path, plugin ? "plugin needs name, the model inside the plugin"
-                              : "needs one of {name}, {torchScript} and {plugin, name}");
+                              : "needs one of {name}, {torchScript} and {plugin, name}, or "
+                                "spec.training.script in its place");
   }
 }
 
@@ -98,7 +100,7 @@ void CheckParallelism(const Spec& spec, Findings& findings) {
 void CheckTraining(const Spec& spec, Findings& findings) {
   const std::string path = "spec.training";
   const Training& training = spec.training;
-  CheckModel(training.model, findings);
+  CheckModel(training, findings);
   CheckSchedule(training, findings);
   CheckParallelism(spec, findings);
   if (!training.epochs && !training.max_steps && !findings.Broken(path)) {
@@ -194,6 +196,7 @@ void Validate(const HeteroTrainingJob& job, Findings& findings) {
   CheckDataset(job.spec.dataset, findings);
   ValidatePipeline(job.spec.pipeline, findings);
   CheckTraining(job.spec, findings);
+  ValidateScript(job.spec, findings);
   CheckRoles(job.spec.roles, findings);
 }
 

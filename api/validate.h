@@ -12,6 +12,9 @@ namespace hetero::api {
 
 void Validate(const HeteroTrainingJob& job, Findings& findings);
 
+// What a job with spec.training.script may not say besides; part of Validate().
+void ValidateScript(const Spec& spec, Findings& findings);
+
 // Rules for spec.pipeline; part of Validate().
 void ValidatePipeline(const std::vector<OperatorSpec>& pipeline, Findings& findings);
 

@@ -85,6 +85,7 @@ ProcessPlanOptions Launcher::MakePlan() const {
           .job_file = OutputFile("job.json"),
           .output_folder = options_.output_folder,
           .dump_stream_folder = options_.dump_stream_folder,
+          .working_directory = options_.working_directory,
           .created_unix_ns =
               std::chrono::duration_cast<base::Duration>(created_.time_since_epoch()).count(),
           .input_only = options_.input_only,

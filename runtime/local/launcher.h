@@ -15,6 +15,7 @@ struct LaunchOptions {
   std::string trainer_program;     // path of hetero-trainer
   std::string output_folder;       // prepared, see PrepareOutputFolder()
   std::string dump_stream_folder;  // empty: no dump
+  std::string working_directory;   // of scripts
   bool input_only = false;
   bool ceiling_probe = false;  // trainers first measure their rate without input
 };

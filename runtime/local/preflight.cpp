@@ -1,6 +1,7 @@
 #include "runtime/local/preflight.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "api/unsupported_fields.h"
 #include "base/atomic_file.h"
 #include "runtime/feed/placement.h"
@@ -18,6 +20,7 @@ namespace hetero::local {
 namespace {
 
 void CheckRoles(const api::HeteroTrainingJob& job, std::vector<api::FieldError>* errors) {
+  if (job.spec.training.script) return;  // whether it needs GPUs only the script knows
   for (size_t i = 0; i < job.spec.roles.size(); ++i) {
     const api::Role& role = job.spec.roles[i];
     if (role.type != api::RoleType::kGpuWorker || role.gpus_per_replica.value_or(1) == 0) continue;
@@ -66,6 +69,46 @@ std::vector<api::FieldError> CheckLocalJob(const api::HeteroTrainingJob& job, bo
   if (!input_only) CheckRoles(job, &errors);
   if (errors.empty()) CheckData(job, &errors);
   return errors;
+}
+
+std::string WorkingDirectory(const api::HeteroTrainingJob& job, const std::string& manifest) {
+  const std::string& given =
+      job.spec.training.script ? job.spec.training.script->working_directory : "";
+  std::error_code error;
+  const std::filesystem::path folder = std::filesystem::absolute(manifest, error).parent_path();
+  return (folder / given).lexically_normal().string();
+}
+
+std::vector<api::FieldError> CheckScript(const api::Script& script, const std::string& folder) {
+  constexpr char kPath[] = "spec.training.script";
+  std::error_code error;
+  if (!std::filesystem::is_directory(folder, error)) {
+    return {{absl::StrCat(kPath, ".workingDirectory"),
+             absl::StrCat(folder, " is ", error ? error.message() : "no folder",
+                          "; give an absolute one, or one relative to the manifest's")}};
+  }
+  const std::string& program = script.command.front();
+  const auto runs = [](const std::filesystem::path& path) {
+    std::error_code ignored;
+    return std::filesystem::is_regular_file(path, ignored) && access(path.c_str(), X_OK) == 0;
+  };
+  if (program.find('/') != std::string::npos) {
+    const std::filesystem::path path = std::filesystem::path(folder) / program;
+    if (runs(path)) return {};
+    return {{absl::StrCat(kPath, ".command[0]"),
+             absl::StrCat(path.string(),
+                          std::filesystem::exists(path, error) ? " is no program that may be run"
+                                                               : " does not exist",
+                          "; for a Python script write [python3, ", program, "]")}};
+  }
+  const char* search = getenv("PATH");
+  const std::vector<std::string> entries = absl::StrSplit(search == nullptr ? "" : search, ':');
+  for (const std::string& entry : entries) {
+    if (runs(std::filesystem::path(entry.empty() ? folder : entry) / program)) return {};
+  }
+  return {{absl::StrCat(kPath, ".command[0]"),
+           absl::StrCat("there is no program '", program,
+                        "' in PATH; activate the environment that has it, or give its path")}};
 }
 
 absl::Status PrepareOutputFolder(const std::string& folder) {

@@ -15,6 +15,13 @@ namespace hetero::local {
 // field.
 std::vector<api::FieldError> CheckLocalJob(const api::HeteroTrainingJob& job, bool input_only);
 
+// Where the scripts of `job` run: the manifest's folder, or script.workingDirectory, seen from
+// there.
+std::string WorkingDirectory(const api::HeteroTrainingJob& job, const std::string& manifest);
+
+// What of `script` is not there on this machine, when it runs in `folder`.
+std::vector<api::FieldError> CheckScript(const api::Script& script, const std::string& folder);
+
 // Creates `folder` and proves that a report can be written there. Errors name the folder and the
 // reason.
 absl::Status PrepareOutputFolder(const std::string& folder);

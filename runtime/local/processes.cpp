@@ -35,11 +35,29 @@ std::vector<std::string> WorkerCommand(const ProcessPlanOptions& options, const 
           absl::StrCat("unix:", options.socket_folder, "/", name, ".sock")};
 }
 
-std::vector<std::string> RankCommand(const ProcessPlanOptions& options, int32_t ranks) {
-  const std::string threads = absl::StrCat(std::max(1, options.cores / std::max(1, ranks)));
+std::vector<std::string> AgentCommand(const ProcessPlanOptions& options, const api::Role& role,
+                                      const std::string& threads) {
+  std::vector<std::string> command = {options.runtime_program, "agent", "--output",
+                                      options.output_folder};
+  if (options.attach) {
+    command.insert(command.end(), {"--attach", AttachedSocket(options)});
+  } else {
+    command.insert(command.end(), {"--working-directory", options.working_directory, "--sockets",
+                                   options.socket_folder, "--ranks",
+                                   absl::StrCat(role.ranks_per_replica()), "--threads", threads});
+  }
+  return command;
+}
+
+std::vector<std::string> RankCommand(const api::HeteroTrainingJob& job,
+                                     const ProcessPlanOptions& options, const api::Role& role) {
+  const int32_t ranks = std::max(1, job.spec.world_size());
+  const std::string threads = absl::StrCat(std::max(1, options.cores / ranks));
   std::vector<std::string> command;
   if (options.input_only) {
     command = {options.runtime_program, "consumer"};
+  } else if (job.spec.training.script) {
+    command = AgentCommand(options, role, threads);
   } else {
     // The trainers' cores are the CPU workers' here: there is nothing to share.
     command = {options.trainer_program, "--threads",     threads,     "--output",
@@ -69,7 +87,7 @@ ProcessPlan PlanOne(const api::HeteroTrainingJob& job, const ProcessPlanOptions&
       plan.command = WorkerCommand(options, plan.name);
       break;
     case api::RoleType::kGpuWorker:
-      plan.command = RankCommand(options, job.spec.world_size());
+      plan.command = RankCommand(job, options, role);
       // Idle OpenMP threads would otherwise spin on cores that preprocessing needs.
       plan.environment.emplace_back("OMP_WAIT_POLICY", "passive");
       break;
@@ -98,6 +116,10 @@ void SetCreation(int64_t unix_ns, ProcessPlan& plan) {
 
 std::string HistoryFile(const ProcessPlanOptions& options) {
   return absl::StrCat(options.output_folder, "/history.txt");
+}
+
+std::string AttachedSocket(const ProcessPlanOptions& options) {
+  return absl::StrCat(options.socket_folder, "/stream.sock");
 }
 
 std::string HeadAddress(const ProcessPlanOptions& options) {

@@ -27,10 +27,12 @@ struct ProcessPlanOptions {
   std::string job_file;         // the manifest after overrides
   std::string output_folder;
   std::string dump_stream_folder;  // empty: no dump
+  std::string working_directory;   // of scripts
   int64_t created_unix_ns = 0;     // when the job was started
   bool input_only = false;
   bool ceiling_probe = false;
-  int32_t cores = 1;  // of this machine, shared by all processes
+  bool attach = false;  // the script is started by somebody else
+  int32_t cores = 1;    // of this machine, shared by all processes
 };
 
 // The processes of `job` in start order: head, CPU workers, trainers. Pure.
@@ -46,6 +48,9 @@ void SetCreation(int64_t unix_ns, ProcessPlan& plan);
 
 // Where a head leaves what the next one has to know; of one run only.
 std::string HistoryFile(const ProcessPlanOptions& options);
+
+// Where a script that is started by somebody else finds its stream.
+std::string AttachedSocket(const ProcessPlanOptions& options);
 
 // gRPC target of the head that PlanProcesses() starts.
 std::string HeadAddress(const ProcessPlanOptions& options);

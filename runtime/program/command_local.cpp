@@ -31,6 +31,7 @@ struct LocalArguments {
   std::string dump_stream;
   bool input_only = false;
   bool ceiling_probe = false;
+  bool attach = false;
 };
 
 constexpr char kSetHelp[] =
@@ -66,15 +67,27 @@ int RunLocalCommand(const LocalArguments& arguments) {
   const std::optional<api::HeteroTrainingJob> job =
       LoadManifest(arguments.manifest, arguments.overrides);
   if (!job) return kExitUsage;
-  const std::vector<api::FieldError> errors = local::CheckLocalJob(*job, arguments.input_only);
+  std::vector<api::FieldError> errors = local::CheckLocalJob(*job, arguments.input_only);
+  const bool script = job->spec.training.script && !arguments.input_only;
+  const std::string working_directory = local::WorkingDirectory(*job, arguments.manifest);
+  if (script && !arguments.attach) {
+    for (api::FieldError& e : local::CheckScript(*job->spec.training.script, working_directory)) {
+      errors.push_back(std::move(e));
+    }
+  }
   if (!errors.empty()) return PrintErrors(arguments.manifest, errors);
+  if (script && arguments.ceiling_probe) {
+    std::cerr << "--ceiling-probe measures training without its input, which of a script only the "
+                 "script can; leave it out\n";
+    return kExitUsage;
+  }
 
   const std::string runtime = install::ProgramPath();
   const std::string trainer =
       arguments.trainer.empty()
           ? (std::filesystem::path(runtime).parent_path() / "hetero-trainer").string()
           : arguments.trainer;
-  if (!arguments.input_only) {
+  if (!arguments.input_only && !script) {
     const absl::Status found =
         local::CheckProgram(trainer, "build it with `make build`, or name it with --trainer PATH");
     if (!found.ok()) {
@@ -110,6 +123,7 @@ int RunLocalCommand(const LocalArguments& arguments) {
                            arguments.dump_stream.empty()
                                ? ""
                                : std::filesystem::absolute(arguments.dump_stream, ignored).string(),
+                       .working_directory = working_directory,
                        .input_only = arguments.input_only,
                        .ceiling_probe = arguments.ceiling_probe},
                       base::Clock::Real(), signals.first(), signals.second());

@@ -120,10 +120,15 @@ TEST(ManifestTest, MissingRequiredFieldsAreNamed) {
   const ManifestResult result = ParseManifest(
       "apiVersion: training.hetero.dev/v1alpha1\nkind: HeteroTrainingJob\n"
       "metadata: {}\nspec: {dataset: {}, training: {}, roles: []}\n");
-  EXPECT_THAT(
-      Paths(result.errors),
-      ElementsAre("metadata.name", "spec.dataset.uri", "spec.training.model",
-                  "spec.training.batchSizePerWorker", "spec.roles", "spec.roles", "spec.roles"));
+  EXPECT_THAT(Paths(result.errors),
+              ElementsAre("metadata.name", "spec.dataset.uri", "spec.training.batchSizePerWorker",
+                          "spec.training.model", "spec.roles", "spec.roles", "spec.roles"));
+}
+
+TEST(ManifestTest, NoModelIsMissingWhereThereIsNoTraining) {
+  EXPECT_THAT(Paths(ParseManifest(kSmallest, {"training="}).errors), ElementsAre("spec.training"));
+  EXPECT_THAT(Paths(ParseManifest(kSmallest, {"training=fast"}).errors),
+              ElementsAre("spec.training"));
 }
 
 TEST(ManifestTest, EveryErrorIsReportedInManifestOrder) {

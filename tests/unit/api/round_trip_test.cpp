@@ -85,9 +85,19 @@ spec:
   autoscaling: Enabled
 )";
 
+// kSmallest with a script in the place of the model, and of what comes with a model.
+const std::vector<std::string>& Scripted() {
+  static const auto& overrides = *new std::vector<std::string>{
+      "training.model=", "training.optimizer=",
+      "training.script={command: [python3, train.py, --tag, ''], workingDirectory: /app}"};
+  return overrides;
+}
+
 TEST(RoundTripTest, JsonOfAParsedJobParsesToTheSameJob) {
-  for (const char* text : {kSmallest, kFull}) {
-    const ManifestResult first = ParseManifest(text);
+  for (const auto& [text, overrides] :
+       std::vector<std::pair<const char*, std::vector<std::string>>>{
+           {kSmallest, {}}, {kFull, {}}, {kSmallest, Scripted()}}) {
+    const ManifestResult first = ParseManifest(text, overrides);
     ASSERT_EQ(FormatErrors(first.errors), "");
     const ManifestResult second = ParseManifest(ToJson(first.job));
     ASSERT_EQ(FormatErrors(second.errors), "");
@@ -130,10 +140,20 @@ TEST(RoundTripTest, EveryGivenValueIsInTheJson) {
   EXPECT_EQ(spec["autoscaling"], "Enabled");
 }
 
+TEST(RoundTripTest, AScriptKeepsItsWordsAndGetsNoModel) {
+  const ManifestResult result = ParseManifest(kSmallest, Scripted());
+  ASSERT_EQ(FormatErrors(result.errors), "");
+  const json training = json::parse(ToJson(result.job))["spec"]["training"];
+  EXPECT_EQ(training["script"], json::parse(R"({"command": ["python3", "train.py", "--tag", ""],
+      "workingDirectory": "/app"})"));
+  EXPECT_FALSE(training.contains("model"));
+}
+
 TEST(RoundTripTest, AbsentFieldsStayAbsent) {
   const json spec = json::parse(ToJson(ParseManifest(kSmallest).job))["spec"];
   EXPECT_FALSE(spec.contains("output"));
   EXPECT_FALSE(spec["training"].contains("epochs"));
+  EXPECT_FALSE(spec["training"].contains("script"));
   EXPECT_FALSE(spec["training"]["model"].contains("torchScript"));
   EXPECT_FALSE(spec["roles"][0].contains("template"));
   EXPECT_FALSE(spec["roles"][0].contains("minReplicas"));

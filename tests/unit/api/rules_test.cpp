@@ -113,11 +113,81 @@ TEST(RulesTest, Model) {
   Check({{{"training.model={torchScript: 'file:///m.pt'}"}, ""},
          {{"training.model={plugin: /p/libm.so, name: net}"}, ""},
          {{"training.model={name: mlp, weights: 'file:///w.safetensors'}"}, ""},
-         {{"training.model={}"}, "spec.training.model: needs one of {name}, {torchScript}"},
+         {{"training.model={}"}, "spec.training.model: has no fields; give some, or leave it out"},
+         {{"training.model="},
+          "spec.training.model: needs one of {name}, {torchScript} and {plugin, name}, or "
+          "spec.training.script in its place"},
          {{"training.model={plugin: /p}"}, "plugin needs name"},
          {{"training.model={name: a, torchScript: 'file:///m.pt'}"}, "needs exactly one of"},
          {{"training.model={name: ''}"}, "spec.training.model.name: must not be empty"},
          {{"training.model=mlp"}, "spec.training.model: must be a map of fields, got the string"}});
+}
+
+// A script in the place of the model, and what the script decides in the place of the manifest.
+std::vector<std::string> WithScript(std::vector<std::string> overrides) {
+  const std::vector<std::string> base = {"training.model=", "training.optimizer=",
+                                         "training.script={command: [python3, train.py, '']}"};
+  overrides.insert(overrides.begin(), base.begin(), base.end());
+  return overrides;
+}
+
+TEST(RulesTest, Script) {
+  Check({{WithScript({"training.script.workingDirectory=/app"}), ""},
+         {WithScript({"training.optimizer={name: SGD, learningRate: 0.01}"}), ""},
+         {WithScript({"training.checkpoint={uri: 's3://bucket/ck', everySteps: 5}"}), ""},
+         {WithScript({"training.script={}"}), "spec.training.script.command: is required"},
+         {WithScript({"training.script.command=[]"}), "command: has 0 entries; at least 1"},
+         {WithScript({"training.script.command=['', train.py]"}),
+          "spec.training.script.command: begins with an empty entry"},
+         {WithScript({"training.script.command=[python3, train.py, --lr, 0.1]"}),
+          "spec.training.script.command[3]: must be a string: write \"0.1\""},
+         {WithScript({"training.script.command=python3 train.py"}),
+          "spec.training.script.command: must be a list, got the string"},
+         {WithScript({"training.script.command=['" + std::string(4097, 'a') + "']"}),
+          "command[0]: has 4097 characters; at most 4096"},
+         {WithScript({"training.script.workingDirectory=''"}),
+          "spec.training.script.workingDirectory: must not be empty"},
+         {WithScript({"training.script.cwd=/app"}), "script has no field 'cwd'"}});
+}
+
+TEST(RulesTest, BesideAScriptWhatItDecidesIsRefusedByName) {
+  const std::vector<std::pair<std::string, std::string>> refused = {
+      {"model", "{name: mlp}"},       {"loss", "{labelSmoothing: 0.1}"},
+      {"optimizer", "{name: AdamW}"}, {"optimizer", "{betas: [0.9, 0.9]}"},
+      {"schedule", "{name: Cosine}"}, {"precision", "BF16"},
+      {"gradientClipNorm", "1"},      {"evaluation", "{everyEpochs: 1}"},
+      {"stopOnNonFinite", "Skip"},    {"parallelism", "{partitions: 2}"},
+  };
+  for (const auto& [field, value] : refused) {
+    EXPECT_THAT(
+        ErrorsOf(WithScript({"training." + field + "=" + value,
+                             "dataset.validation={uri: 'file:///v'}", "roles.gpu.replicas=2"})),
+        ::testing::MatchesRegex("spec.training." + field +
+                                ": is not taken beside script, [^;]*; leave it out.*\n"))
+        << field;
+  }
+  const std::string checkpoint = "training.checkpoint={uri: 'file:///ck', everySteps: 5, ";
+  Check({{WithScript({checkpoint + "keep: 3}"}),
+          "spec.training.checkpoint.keep: is not taken beside script, which saves itself"},
+         {WithScript({checkpoint + "resume: Never}"}),
+          "spec.training.checkpoint.resume: is not taken beside script, which loads itself"},
+         {WithScript({"training.model={}"}), "spec.training.model: has no fields"}});
+}
+
+TEST(RulesTest, ATemplateRunsNoOtherProgramThanTheScript) {
+  const std::string gpu =
+      "roles.gpu.template={spec: {containers: [{name: sidecar, command: [a]}, "
+      "{name: runtime, image: my/train";
+  const std::string cpu =
+      "roles.cpu.template={spec: {containers: [{name: runtime, command: [a]}]}}";
+  const std::string path = "spec.roles[2].template.spec.containers[1].";
+  Check(
+      {{WithScript({gpu + "}]}}", cpu}), ""},
+       {{gpu + ", command: [bash]}]}}"}, ""},
+       {WithScript({gpu + ", workingDir: /app}]}}"}), ""},
+       {WithScript({gpu + ", command: null}]}}"}), ""},
+       {WithScript({gpu + ", command: [bash]}]}}"}), path + "command: is not taken beside script"},
+       {WithScript({gpu + ", args: [x]}]}}"}), path + "args: is not taken beside script"}});
 }
 
 TEST(RulesTest, Roles) {

@@ -43,11 +43,18 @@ TEST(SpecHashTest, AFieldAtItsDefaultIsAsIfItWereAbsent) {
 TEST(SpecHashTest, WhatPodsAreMadeFromChangesIt) {
   std::set<std::string> hashes = {HashWith({})};
   const std::vector<std::vector<std::string>> changes = {
-      {"training.batchSizePerWorker=7"}, {"training.seed=1"},
-      {"dataset.samples=63999"},         {"pipeline=[{op: Normalize}]"},
-      {"network.tls=Disabled"},          {"output={uri: 'file:///out'}"},
-      {"roles.gpu.replicas=2"},          {"roles.gpu.gpusPerReplica=0"},
-      {"roles.gpu.restartScope=Gang"},   {"roles.cpu.template={spec: {hostNetwork: true}}"}};
+      {"training.batchSizePerWorker=7"},
+      {"training.seed=1"},
+      {"dataset.samples=63999"},
+      {"pipeline=[{op: Normalize}]"},
+      {"network.tls=Disabled"},
+      {"output={uri: 'file:///out'}"},
+      {"roles.gpu.replicas=2"},
+      {"roles.gpu.gpusPerReplica=0"},
+      {"training.model=", "training.optimizer=", "training.script={command: [a]}"},
+      {"training.model=", "training.optimizer=", "training.script={command: [a, b]}"},
+      {"roles.gpu.restartScope=Gang"},
+      {"roles.cpu.template={spec: {hostNetwork: true}}"}};
   for (const auto& overrides : changes) hashes.insert(HashWith(overrides));
   EXPECT_EQ(hashes.size(), changes.size() + 1);
 }

@@ -81,6 +81,15 @@ TEST(UnsupportedFieldsTest, PartitionsNeedCutPoints) {
   EXPECT_TRUE(UnsupportedFields(job).empty());
 }
 
+// It has no model of ours, and its checkpoints are its own.
+TEST(UnsupportedFieldsTest, NothingForAScript) {
+  HeteroTrainingJob job = Runnable();
+  job.spec.training.model = {};
+  job.spec.training.script = Script{.command = {"python3", "train.py"}};
+  job.spec.training.checkpoint = Checkpoint{.uri = "s3://bucket/checkpoints"};
+  EXPECT_TRUE(UnsupportedFields(job).empty());
+}
+
 TEST(UnsupportedFieldsTest, ReportsAllInManifestOrder) {
   HeteroTrainingJob job = Runnable();
   job.spec.dataset.format = DatasetFormat::kTfRecord;

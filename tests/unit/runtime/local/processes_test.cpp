@@ -45,6 +45,44 @@ TEST(PlanProcesses, SharesTheCoresAmongTheRanks) {
   EXPECT_THAT(trainer.environment, Contains(Pair("HETERO_HEAD_ADDRESS", "unix:/tmp/s/head.sock")));
 }
 
+api::HeteroTrainingJob ScriptJob() {
+  api::HeteroTrainingJob job = Job();
+  job.spec.training.script = api::Script{.command = {"python3", "train.py"}};
+  return job;
+}
+
+TEST(PlanProcesses, AnAgentRunsTheScriptsOfEveryReplica) {
+  ProcessPlanOptions options = Options();
+  options.working_directory = "/job";
+  api::HeteroTrainingJob job = ScriptJob();
+  job.spec.roles[0].gpus_per_replica = 2;
+  const std::vector<std::string> command = {
+      "/bin/hetero-runtime", "agent",  "--output", "/out", "--working-directory", "/job",
+      "--sockets",           "/tmp/s", "--ranks",  "2",    "--threads",           "1"};
+  const std::vector<ProcessPlan> plans = PlanProcesses(job, options);
+  ASSERT_EQ(plans.size(), 4u);
+  for (const size_t replica : {2, 3}) {
+    EXPECT_EQ(plans[replica].command, command);
+    EXPECT_THAT(plans[replica].environment, Contains(Pair("HETERO_ROLE_TYPE", "GPUWorker")));
+  }
+  options.dump_stream_folder = "/dump";
+  std::vector<std::string> dumping = command;
+  dumping.insert(dumping.end(), {"--dump-stream", "/dump"});
+  EXPECT_EQ(PlanProcesses(job, options)[2].command, dumping);
+  options.input_only = true;
+  EXPECT_THAT(PlanProcesses(job, options)[2].command,
+              ElementsAre("/bin/hetero-runtime", "consumer", "--dump-stream", "/dump"));
+}
+
+TEST(PlanProcesses, AnAttachedAgentListensWhereTheLauncherSays) {
+  ProcessPlanOptions options = Options();
+  options.attach = true;
+  EXPECT_EQ(AttachedSocket(options), "/tmp/s/stream.sock");
+  EXPECT_THAT(PlanProcesses(ScriptJob(), options)[2].command,
+              ElementsAre("/bin/hetero-runtime", "agent", "--output", "/out", "--attach",
+                          "/tmp/s/stream.sock"));
+}
+
 TEST(PlanProcesses, InputOnlyNeedsNoTrainer) {
   ProcessPlanOptions options = Options();
   options.input_only = true;
