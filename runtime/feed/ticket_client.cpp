@@ -57,6 +57,7 @@ TicketClientImpl::TicketClientImpl(Options options, const job::Schedule* schedul
       links_({.credentials = credentials_.ok() ? *credentials_ : nullptr,
               .transports = options_.transports,
               .secured = !options_.tls.plain_text,
+              .slabs = options_.slabs,
               .byte_budget = options_.byte_budget,
               .batch_bytes = plan_.largest_count() * MostSampleBytes(options_, producer)},
              {.on_up = [this](ProducerId id) { OnUp(id); },

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/tls.h"
+#include "runtime/feed/batch_producer.h"
 #include "runtime/feed/batch_stream.h"
 #include "runtime/feed/distrusted_workers.h"
 #include "runtime/feed/local_share.h"
@@ -58,6 +59,9 @@ class TicketClient : public BatchStream {
     int finisher_threads = 1;
     base::TlsOptions tls;
     Transports transports = EveryTransport();  // those that fit a worker are offered to it
+    // Memory of batches that are produced here, or whose bytes come over a network. Those that a
+    // worker puts into shared memory stay there.
+    SlabSource slabs = NewSlab;
   };
   // `producer` serves tickets on this host's own cores as `local_share` says, and may be null
   // when this host cannot read the dataset. `schedule` decides the tickets. Both outlive the

@@ -88,6 +88,7 @@ void TicketClientImpl::IssueLocally(const Ticket& ticket) {
     }
     OnFrame(kLocalProducer, std::move(frame));
   };
+  callbacks.slabs = options_.slabs;
   local_tickets_[ticket.id] = local_->Submit(ticket, std::move(callbacks));
 }
 
@@ -128,6 +129,7 @@ void TicketClientImpl::FinishBatch(ProducerId id, std::unique_ptr<Batch> half) {
     }
     OnFrame(id, std::move(frame));
   };
+  callbacks.slabs = options_.slabs;
   finishing_->Submit(whole, std::move(callbacks));
 }
 

@@ -81,6 +81,9 @@ BatchReceiver::Callbacks TrainerStream::CallbacksOf(const Transport* transport) 
 }
 
 absl::StatusOr<NamedMemory> TrainerStream::Open(const v1::FrameHeader& header, int64_t bytes) {
+  if (header.memory_case() == v1::FrameHeader::MEMORY_NOT_SET) {
+    return NamedMemory{options_.slabs(bytes), ""};
+  }
   const std::vector<Offered>* offered = nullptr;  // stays what it is until OnDone
   {
     const base::MutexLock lock(mutex_);

@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "base/mutex.h"
+#include "runtime/feed/batch_producer.h"
 #include "runtime/feed/transport/transport.h"
 #include "runtime/feed/wire/messages.h"
 
@@ -27,6 +28,7 @@ class TrainerStream : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byt
     Transports transports;  // to be offered
     std::string address;    // ReceiverContext's
     bool secured = true;
+    SlabSource slabs = NewSlab;  // for batches whose bytes come with their frames
     int64_t byte_budget = 0;
     int64_t batch_bytes = 0;
   };

@@ -85,6 +85,7 @@ void WorkerLinks::Dial(ProducerId id, Link* link) {
   ++live_;
   TrainerStream::Options options = {.address = link->address.address,
                                     .secured = options_.secured,
+                                    .slabs = options_.slabs,
                                     .byte_budget = options_.byte_budget,
                                     .batch_bytes = options_.batch_bytes};
   for (const Transport* transport : options_.transports) {

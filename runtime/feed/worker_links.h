@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "base/backoff.h"
 #include "base/clock.h"
+#include "runtime/feed/batch_producer.h"
 #include "runtime/feed/producer_state.h"
 #include "runtime/feed/trainer_stream.h"
 #include "runtime/feed/transport/transport.h"
@@ -29,7 +30,8 @@ class WorkerLinks {
   struct Options {
     std::shared_ptr<grpc::ChannelCredentials> credentials;
     Transports transports;  // those that fit a worker are offered to it
-    bool secured = true;    // ReceiverContext's, and so are the others
+    bool secured = true;    // ReceiverContext's, and so are byte_budget and batch_bytes
+    SlabSource slabs = NewSlab;
     int64_t byte_budget = 0;
     int64_t batch_bytes = 0;
   };

@@ -152,14 +152,10 @@ absl::StatusOr<Frame> DecodeBatch(const v1::FrameHeader& header, Frame frame,
   auto batch = std::make_unique<Batch>();
   batch->ticket = frame.ticket;
   batch->shape = {header.height(), header.width(), header.channels()};
-  if (named) {
-    absl::StatusOr<NamedMemory> memory = open_memory(header, *bytes);
-    if (!memory.ok()) return memory.status();
-    batch->images = std::move(memory->slab);
-    frame.transport = memory->transport;
-  } else {
-    batch->images = Slab(*bytes);
-  }
+  absl::StatusOr<NamedMemory> memory = open_memory(header, *bytes);
+  if (!memory.ok()) return memory.status();
+  batch->images = std::move(memory->slab);
+  frame.transport = memory->transport;
   batch->labels.assign(header.labels().begin(), header.labels().end());
   batch->sample_ids.assign(header.sample_ids().begin(), header.sample_ids().end());
   batch->crcs.assign(header.sample_crc32c().begin(), header.sample_crc32c().end());
@@ -217,7 +213,8 @@ absl::StatusOr<v1::FrameHeader> ReadHeader(ByteSource* reader) {
 
 }  // namespace
 
-absl::StatusOr<NamedMemory> NoMemory(const v1::FrameHeader& header, int64_t /*bytes*/) {
+absl::StatusOr<NamedMemory> NoMemory(const v1::FrameHeader& header, int64_t bytes) {
+  if (header.memory_case() == v1::FrameHeader::MEMORY_NOT_SET) return NamedMemory{Slab(bytes), ""};
   return absl::DataLossError(absl::StrCat("batch frame of ticket ", header.ticket().id(),
                                           ": in memory that this stream does not have"));
 }

@@ -57,18 +57,19 @@ grpc::ByteBuffer EncodeBatch(std::unique_ptr<Batch> batch);
 // Several frames as one message, so that small ones do not cost a write each; nothing is copied.
 grpc::ByteBuffer JoinFrames(const std::vector<grpc::ByteBuffer>& frames);
 
-// Memory of a batch that its frame names (FrameHeader.memory) instead of bringing its bytes.
+// Memory of a batch: what its frame names (FrameHeader.memory) instead of bringing its bytes, or,
+// where it names nothing, what the bytes are to be read into.
 struct NamedMemory {
   Slab slab;
-  std::string_view transport;  // whose it is
+  std::string_view transport;  // whose it is; empty: the frame names nothing
 };
 using OpenMemory =
     std::function<absl::StatusOr<NamedMemory>(const v1::FrameHeader& header, int64_t bytes)>;
-// For streams without any: kDataLoss.
+// For streams without any: the heap, and kDataLoss for what is named.
 absl::StatusOr<NamedMemory> NoMemory(const v1::FrameHeader& header, int64_t bytes);
 
-// Hands the frames of a message to `on_frame`, in order. Copies tensor bytes once, into a new slab,
-// or leaves them where `open_memory` finds them.
+// Hands the frames of a message to `on_frame`, in order. Copies tensor bytes once, into a slab of
+// `open_memory`, or leaves them where that finds them.
 // A batch whose tensor bytes are not those that the header's checksum was computed of comes as
 // kFailed with kDataLoss, so that its ticket can be issued again. Anything else that is wrong with
 // a frame is an error: kDataLoss naming what was found, and nothing from there on can be used.
