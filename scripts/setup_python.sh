@@ -20,12 +20,13 @@ for option in "$@"; do
   esac
 done
 folder=$(realpath -m "$folder")
-version=$(python3 -c 'import platform, sys; print("%d.%d" % sys.version_info[:2], platform.machine())')
+python=$(python3 -c 'import sys; print(sys._base_executable)')  # not that of an environment, which may be this very one
+version=$("$python" -c 'import platform, sys; print("%d.%d" % sys.version_info[:2], platform.machine())')
 if [[ $version != "3.11 x86_64" ]]; then
   echo "setup: PyTorch's wheel is for Python 3.11 on x86_64, and python3 is $version: the tests of Python cannot run here" >&2
   exit 1
 fi
-stamp_of() { echo "$folder/.installed-$( (cat "$@" "$here/setup_python.sh"; python3 -c 'import sys; print(sys.version, sys.prefix)') |
+stamp_of() { echo "$folder/.installed-$( (cat "$@" "$here/setup_python.sh"; "$python" -c 'import sys; print(sys.version)') |
   sha256sum | cut -c1-16)"; }
 stamp=$(stamp_of "${requirements[@]}")
 [[ -e $stamp ]] && exit 0
@@ -39,11 +40,11 @@ flock 9
 echo "setup: installing PyTorch for the tests into ${folder#"$PWD"/} (about $size to fetch)"
 if [[ ! -e $(stamp_of "${requirements[0]}") ]]; then  # else only what --full adds is missing
   rm -rf "$folder"
-  python3 -m venv --without-pip "$folder"
+  "$python" -m venv --without-pip "$folder"
 fi
 arguments=()
 for file in "${requirements[@]}"; do arguments+=(-r "$file"); done
-python3 -m pip --python "$folder/bin/python" install --quiet --disable-pip-version-check --root-user-action=ignore --no-deps \
+"$python" -m pip --python "$folder/bin/python" install --quiet --disable-pip-version-check --root-user-action=ignore --no-deps \
   --no-cache-dir --no-compile --require-hashes --only-binary=:all: "${arguments[@]}"
 
 packages="$folder/lib/python3.11/site-packages"
