@@ -8,7 +8,7 @@ CHAOS_MINUTES := $(or $(MINUTES),5)
 MINUTES ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup configure build demo test test-full unit sanitize fuzz soak chaos bench format lint clean
+.PHONY: help setup configure build wheel demo test test-full unit sanitize fuzz soak chaos bench format lint clean
 
 help:  ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -21,6 +21,10 @@ configure: setup
 
 build: configure  ## build all programs and tests into build/release
 	@cmake --build $(BUILD) -j $(JOBS)
+
+wheel: configure  ## build the Python package's wheels into build/wheels, one of them with hetero-runtime inside
+	@cmake --build $(BUILD) -j $(JOBS) --target hetero-runtime
+	@scripts/wheel.sh $(BUILD)/bin/hetero-runtime
 
 demo: configure  ## build two programs, make a small dataset and train on it: 1 head, 2 CPU workers, 2 trainers
 	@cmake --build $(BUILD) -j $(JOBS) --target hetero-runtime hetero-trainer

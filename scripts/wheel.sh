@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Builds two wheels of the Python package into build/wheels:
+# Builds two wheels of the Python package:
 #   hetero-VERSION-py3-none-any.whl           the package
 #   hetero-VERSION-py3-none-linux_x86_64.whl  the package with hetero-runtime, its loader and its libraries: what
 #                                             hetero.Stream("job.yaml") and hetero.run_local start, on any Linux x86-64
-# Usage: wheel.sh [PROGRAM]   default: build/release/bin/hetero-runtime
+# Usage: wheel.sh [PROGRAM [FOLDER]]   default: build/release/bin/hetero-runtime build/wheels
 set -euo pipefail
 cd "$(dirname "$0")/.."
 program=${1:-build/release/bin/hetero-runtime}
@@ -12,12 +12,12 @@ python=$PWD/.deps/python/bin/python
 [[ -x $python ]] || python=python3
 "$python" -c 'import setuptools.command.bdist_wheel' 2>/dev/null ||
   { echo "wheel: $python has no setuptools of 70.1 or later: scripts/setup_python.sh" >&2; exit 1; }
-out=$PWD/build/wheels
+mkdir -p "${2:-build/wheels}"
+out=$(realpath "${2:-build/wheels}")
 stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
 
 version=$(sed -n 's/.*kVersion\[\] = "\(.*\)";/\1/p' base/version.h)
-mkdir -p "$out"
 rm -f "$out"/hetero-*.whl
 
 wheel() {  # folder with the package, tag of the platform
@@ -40,7 +40,13 @@ package "$stage/platform"
 "$program" install "$stage/installed" --package python >/dev/null
 mkdir "$stage/platform/hetero/runtime"
 mv "$stage/installed"/{bin,libexec,lib} "$stage/platform/hetero/runtime"
-cp third_party/LICENSES* LICENSE "$stage/platform/hetero/runtime" 2>/dev/null || true
+mkdir "$stage/platform/hetero/runtime/licenses"
+cp LICENSE "$stage/platform/hetero/runtime/licenses/hetero"
+for library in "$stage/platform/hetero/runtime/lib"/*; do  # what the packages of the libraries ask for
+  package=$(dpkg-query --search "*/$(basename "$library")" 2>/dev/null | sed -n '1s/:.*//p')
+  [[ -e /usr/share/doc/$package/copyright ]] || { echo "wheel: no licence found of $library" >&2; exit 1; }
+  cp "/usr/share/doc/$package/copyright" "$stage/platform/hetero/runtime/licenses/$package"
+done
 sed -i 's|^hetero = \["py.typed"\]|hetero = ["py.typed", "runtime/**"]|' "$stage/platform/pyproject.toml"
 wheel "$stage/platform" linux_x86_64
 

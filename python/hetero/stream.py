@@ -151,6 +151,11 @@ class Stream:
         return int(self._welcome["validation_samples"])
 
     @property
+    def may_hold(self) -> int:
+        """Batches that the script may keep views of at a time; for one more it waits until another is let go."""
+        return int(self._welcome["may_hold"])
+
+    @property
     def seed(self) -> int:
         return int(self._welcome["seed"])
 
@@ -199,12 +204,11 @@ class Stream:
     def state_dict(self) -> Dict[str, Any]:
         """The position after the batches yielded so far, the one in hand included: take it after the optimiser's step.
 
-        Plain numbers and strings, the same on every rank but for nothing: any rank's may be saved.
+        Plain numbers and strings, the same on every rank at the same step: any rank's may be saved.
         """
         with self._lock:
-            if not self._begun and self._loaded is not None:
-                return dict(self._loaded)
-            self._begin()
+            if not self._begun:
+                return dict(self._loaded) if self._loaded is not None else self._first_state()
             self._check_step_end("a state")
             return dict(self._connection.request({"type": "state"})["state"])
 
@@ -274,6 +278,19 @@ class Stream:
             "a stream cannot be sent to another process: DataLoader(stream, batch_size=None, num_workers=0) reads it "
             "in this one; the agent and the CPU workers do what loader workers are for"
         )
+
+    def _first_state(self) -> Dict[str, Any]:
+        # Known without the other ranks, which may be waiting for this one somewhere else.
+        return {
+            "format": STATE_FORMAT,
+            "fingerprint": self._welcome["fingerprint"],
+            "seed": self.seed,
+            "epoch": 0,
+            "step": 0,
+            "slot": 0,
+            "global_batch": self.batch_size * self.world_size * self.accumulation,
+            "digest": "0" * 32,
+        }
 
     # --- For the loops ---
 

@@ -1,0 +1,144 @@
+"""Epochs, their batches and validation passes of a real stream."""
+
+import threading
+
+import numpy as np
+import pytest
+
+import hetero
+
+
+def ids_of(batches):
+    return np.concatenate([np.asarray(batch.ids) for batch in batches]).tolist()
+
+
+def test_every_sample_once_in_each_epoch(open_stream):
+    stream = open_stream()
+    assert (stream.rank, stream.world_size, stream.total_steps, stream.steps_per_epoch) == (0, 1, 39, 13)
+    assert (stream.samples, stream.classes, stream.validation_samples, stream.seed) == (100, 4, 21, 5)
+    assert len(stream) == 13
+    orders = []
+    for epoch in stream.epochs():
+        assert len(epoch) == 13
+        assert f"{epoch}" == str(int(epoch)) == str(len(orders))
+        batches = list(epoch)
+        assert len(batches) == 13
+        orders.append(ids_of(batches))
+        assert sorted(orders[-1]) == list(range(100))
+        assert [batch.count for batch in batches] == [8] * 12 + [4]
+        assert [batch.step for batch in batches] == [13 * int(epoch) + i for i in range(13)]
+        assert [batch.place.first_slot for batch in batches] == [8 * i for i in range(13)]
+        assert [batch.place.last_of_epoch for batch in batches] == [False] * 12 + [True]
+        assert all(batch.weight == 1 for batch in batches)  # one rank has the whole step
+    assert len(orders) == 3
+    assert len({tuple(order) for order in orders}) == 3  # each epoch has an order of its own
+    assert stream.step == 39
+    assert list(stream.epochs()) == list(stream) == []
+
+
+def test_iter_is_one_epoch(open_stream):
+    stream = open_stream(overrides={"training.maxSteps": 20})
+    assert [len(list(stream)) for _ in range(3)] == [13, 7, 0]
+
+
+def test_an_epoch_that_was_left_goes_on(open_stream):
+    stream = open_stream()
+    first = []
+    for batch in stream:
+        first.append(batch)
+        if len(first) == 5:
+            break
+    rest = next(stream.epochs())
+    assert (int(rest), len(rest)) == (0, 8)
+    assert sorted(ids_of(first + list(rest))) == list(range(100))
+    assert int(next(stream.epochs())) == 1
+
+
+def test_a_batch_has_names(open_stream):
+    batch = next(iter(open_stream()))
+    images, labels = batch
+    assert list(batch.keys()) == ["image", "label"]
+    assert batch["image"] is batch.image is batch[0] is images
+    assert batch["label"] is labels
+    assert images.shape == (8, 3, 12, 10) and labels.shape == (8,) and labels.dtype == np.int64
+    assert set(dict(batch)) == {"image", "label"}
+    with pytest.raises(KeyError, match="no field 'mask': this batch has image, label"):
+        batch["mask"]
+    with pytest.raises(AttributeError, match="mask"):
+        getattr(batch, "mask")  # noqa: B009
+    assert "step 0" in repr(batch)
+
+
+def test_validation_beside_training(open_stream):
+    stream = open_stream()
+    loop = iter(stream)
+    next(loop)
+    passes = []
+    for _ in range(2):
+        batches = list(stream.validation())
+        assert sum(batch.count for batch in batches) == 21
+        assert all(batch.place.validation for batch in batches)
+        passes.append((ids_of(batches), np.concatenate([batch.image for batch in batches])))
+    assert sorted(passes[0][0]) == list(range(21))
+    assert passes[0][0] == passes[1][0]
+    assert np.array_equal(passes[0][1], passes[1][1])
+    assert len(stream.validation()) == 3
+    assert next(loop).step == 1  # training stood still
+
+
+def test_a_validation_pass_may_be_left(open_stream):
+    stream = open_stream()
+    assert next(stream.validation()).count == 8
+    assert sum(batch.count for batch in stream.validation()) == 21
+    assert next(iter(stream)).step == 0
+
+
+def test_no_validation_set(open_stream, manifest):
+    stream = open_stream(job=manifest(lambda spec: spec["dataset"].pop("validation")))
+    assert list(stream.validation()) == [] and len(stream.validation()) == 0
+
+
+def test_two_loops_and_two_threads_are_refused(open_stream):
+    stream = open_stream()
+    one = iter(stream)
+    next(one)
+    other = iter(stream)
+    assert next(other).step == 1
+    with pytest.raises(hetero.MisuseError, match="one loop at a time"):
+        next(one)
+    said = []
+
+    def read():
+        try:
+            next(other)
+        except hetero.MisuseError as error:
+            said.append(str(error))
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    thread.join()
+    assert "two threads" in said[0]
+    assert next(other).step == 2
+
+
+def test_gradient_accumulation(open_stream):
+    """Batches are parts of a step; a state is taken at its end."""
+    stream = open_stream(overrides={"training.gradientAccumulationSteps": 2})
+    assert (stream.accumulation, stream.steps_per_epoch, len(stream)) == (2, 7, 14)
+    batches = []
+    for batch in stream:
+        batches.append((batch.step, batch.place.micro))
+        if batch.place.last_of_step:
+            assert stream.state_dict()["step"] == batch.step + 1
+        else:
+            assert not stream.should_checkpoint()
+            with pytest.raises(hetero.MisuseError, match="end of a step: this is batch 1 of 2"):
+                stream.state_dict()
+    assert batches == [(step, micro) for step in range(7) for micro in range(2)]
+
+
+def test_without_a_job():
+    with pytest.raises(hetero.MisuseError, match=r"training\.script"):
+        hetero.Stream()
+    with pytest.raises(hetero.MisuseError, match="no manifest"):
+        hetero.Stream("/nowhere/job.yaml")

@@ -1,0 +1,140 @@
+"""Batches are views of the agent's memory, which stays as it is for as long as one of them lives."""
+
+import gc
+import os
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import hetero
+
+
+def held(stream):
+    gc.collect()
+    return len(stream._arena.held())
+
+
+def test_a_slot_is_free_when_its_last_view_is_gone(open_stream):
+    stream = open_stream(raw=True)
+    loop = iter(stream)
+    batch = next(loop)
+    corner = batch["image"][2:3, 1:, :4, 0]
+    row = corner[0]
+    copy = corner.copy()
+    assert held(stream) == 1
+    del batch, corner
+    assert held(stream) == 1
+    assert np.array_equal(row, copy[0])
+    del row
+    assert held(stream) == 0
+    batch = next(loop)
+    labels, ids = batch["label"], batch.ids  # copies
+    del batch
+    assert held(stream) == 0
+    assert labels.shape == ids.shape == (8,)
+
+
+def test_bytes_do_not_change_while_they_are_held(open_stream):
+    stream = open_stream(raw=True)
+    loop = iter(stream)
+    kept = [next(loop) for _ in range(max(2, stream.may_hold - 1))]
+    before = [batch.image.copy() for batch in kept]
+    for _ in range(20):
+        next(loop)
+    for batch, bytes_of_it in zip(kept, before):
+        assert np.array_equal(batch.image, bytes_of_it)
+
+
+def test_in_place_operations(open_stream):
+    stream = open_stream(raw=True)
+    loop = iter(stream)
+    one, two = next(loop), next(loop)
+    other = two.image.copy()
+    one.image[:] = 255
+    one.image //= 2
+    assert (one.image == 127).all() and np.array_equal(two.image, other)
+
+
+def test_any_order_and_any_thread(open_stream):
+    stream = open_stream(raw=True)
+    loop = iter(stream)
+    for _ in range(4):
+        batches = [next(loop) for _ in range(max(2, stream.may_hold - 1))]
+        threads = [threading.Thread(target=batches.pop) for _ in batches[1:]]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        del batches
+        assert held(stream) == 0
+    assert stream.step == 4 * max(2, stream.may_hold - 1)
+
+
+def test_a_child_keeps_what_it_saw(open_stream):
+    stream = open_stream(raw=True)
+    loop = iter(stream)
+    batch = next(loop)
+    expected = batch.image.tobytes()
+    read_end, write_end = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(write_end)
+        os.read(read_end, 1)  # until the parent has let go and read on
+        os._exit(0 if batch.image.tobytes() == expected else 1)
+    os.close(read_end)
+    del batch
+    assert held(stream) == 1  # the child's
+    for _ in range(20):
+        next(loop)
+    assert held(stream) == 1
+    os.close(write_end)
+    assert os.waitpid(child, 0)[1] == 0
+    next(loop)
+    assert held(stream) == 0
+
+
+def test_a_child_cannot_read(open_stream):
+    stream = open_stream()
+    loop = iter(stream)
+    next(loop)
+    read_end, write_end = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            next(loop)
+        except hetero.MisuseError as error:
+            os.write(write_end, str(error).encode())
+        os._exit(0)
+    os.close(write_end)
+    os.waitpid(child, 0)
+    assert b"num_workers=0" in os.read(read_end, 4096)
+    os.close(read_end)
+    assert next(loop).step == 1
+
+
+def test_waiting_for_a_child_that_holds_everything(open_stream):
+    """A read blocks while children hold all that there is, and goes on when they end."""
+    stream = open_stream(raw=True)
+    loop = iter(stream)
+    batches = [next(loop) for _ in range(stream.may_hold)]
+    child = os.fork()
+    if child == 0:
+        time.sleep(0.5)
+        os._exit(0)
+    del batches
+    assert held(stream) == stream.may_hold
+    assert next(loop).step == stream.may_hold
+    os.waitpid(child, 0)
+    assert held(stream) == 0
+
+
+def test_arrays_outlive_the_stream(open_stream):
+    stream = open_stream(raw=True)
+    image = next(iter(stream)).image
+    before = image.copy()
+    stream.close()
+    assert np.array_equal(image, before)
+    with pytest.raises(hetero.StreamFailed, match="closed"):
+        next(iter(stream))
