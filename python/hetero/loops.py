@@ -26,16 +26,16 @@ class Loop:
         return self
 
     def __next__(self) -> Batch:
+        stream = self._stream
         if self._over:
+            if stream._loop is self and stream.step >= stream.total_steps:
+                _end(stream)
             raise StopIteration
         self._check()
-        stream = self._stream
         epoch, left = _epoch_at(stream, stream._position())
         if self._epoch is None:
             self._epoch = epoch
-        if not left:
-            self._finish()
-        batch = stream._next()
+        batch = stream._next() if left else _end(stream)
         if batch is None:
             self._over = True
             raise StopIteration
@@ -43,12 +43,6 @@ class Loop:
             raise ProtocolError(f"the agent gave a batch of epoch {batch.epoch} in epoch {self._epoch}")
         self._over = batch.place.last_of_epoch and batch.place.last_of_step
         return batch
-
-    def _finish(self) -> None:
-        """At the end of the whole stream the agent is told that its last step is done, too."""
-        self._over = True
-        _end(self._stream)
-        raise StopIteration
 
     def _check(self) -> None:
         if self._stream._loop is not self:
@@ -152,5 +146,6 @@ def _epoch_at(stream: "Stream", step: int) -> "tuple[int, int]":
 
 
 def _end(stream: "Stream") -> None:
+    """Asks beyond the last batch, which tells the agent that its step is done, too."""
     if not stream._ended and stream._next() is not None:
         raise ProtocolError(f"the agent gave a batch after the last of {stream.total_steps} steps")
