@@ -35,7 +35,11 @@ class Loop:
         epoch, left = _epoch_at(stream, stream._position())
         if self._epoch is None:
             self._epoch = epoch
-        batch = stream._next() if left else _end(stream)
+        if not left:
+            self._over = True
+            _end(stream)
+            raise StopIteration
+        batch = stream._next()
         if batch is None:
             self._over = True
             raise StopIteration
