@@ -1,4 +1,4 @@
-"""The job of train.py with Transformers' Trainer and a small vision transformer.
+"""The job of train.py with Transformers' Trainer.
 
 hetero-runtime local job.yaml --set 'training.script.command=[python3, transformers_train.py]'
 """
@@ -8,6 +8,8 @@ import pathlib
 
 import hetero
 import torch
+import torch.nn.functional as F
+import torchvision
 import transformers
 from torch.utils.data import DataLoader
 
@@ -26,12 +28,16 @@ class Trainer(transformers.Trainer):
     @staticmethod
     def named(batch):
         images, labels = batch
-        return {"pixel_values": images, "labels": labels, "weight": batch.weight}
+        return {"images": images, "labels": labels, "weight": batch.weight}
 
-    def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
-        weight = inputs.pop("weight")
-        outputs = model(**inputs)
-        return (outputs.loss * weight, outputs) if return_outputs else outputs.loss * weight
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.model = torchvision.models.resnet18(num_classes=stream.classes)
+
+    def forward(self, images, labels, weight):
+        return {"loss": F.cross_entropy(self.model(images), labels) * weight}
 
 
 class Checkpoints(transformers.TrainerCallback):
@@ -47,15 +53,6 @@ class Checkpoints(transformers.TrainerCallback):
 
 
 transformers.set_seed(7)
-size = transformers.ViTConfig(
-    image_size=32,
-    patch_size=8,
-    hidden_size=64,
-    num_hidden_layers=2,
-    num_attention_heads=4,
-    intermediate_size=128,
-    num_labels=stream.classes,
-)
 arguments = transformers.TrainingArguments(
     output_dir=str(args.checkpoints),
     max_steps=stream.total_steps,
@@ -67,7 +64,7 @@ arguments = transformers.TrainingArguments(
     disable_tqdm=True,
     use_cpu=True,
 )
-trainer = Trainer(model=transformers.ViTForImageClassification(size), args=arguments, callbacks=[Checkpoints()])
+trainer = Trainer(model=Net(), args=arguments, callbacks=[Checkpoints()])
 saved = transformers.trainer_utils.get_last_checkpoint(args.checkpoints) if args.checkpoints.exists() else None
 if saved:
     step = int(saved.rsplit("-", 1)[1])
