@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import sys
@@ -96,6 +97,7 @@ class Stream:
             self._welcome = self._hello()
             self._arena = self._map()
             self._views = self._make_views(device, raw)
+            _streams.add(self)
         except BaseException:
             if self._attached is not None:
                 self._attached.close()
@@ -414,11 +416,18 @@ class Stream:
         place = torch.device(device) if device is not None else torch.device("cpu")
         if place.type == "cpu":
             return TorchViews(conversion, raw)
+        if place.type != "cuda":
+            raise MisuseError(
+                f"device {str(place)!r}: tensors can be on 'cpu' or 'cuda'; move others yourself (tensor.to)"
+            )
+        if place.index is None:
+            place = torch.device("cuda", torch.cuda.current_device())
         from .cuda import CudaViews
 
         return CudaViews(conversion, raw, place, self._arena)
 
 
+_streams: "weakref.WeakSet[Stream]" = weakref.WeakSet()
 _connections: "weakref.WeakSet[Connection]" = weakref.WeakSet()
 
 
@@ -426,6 +435,14 @@ def _abandon_connections() -> None:
     # A child that kept the socket open would hide from the agent that the script has ended.
     for connection in list(_connections):
         connection.abandon()
+
+
+@atexit.register
+def _close_standalone() -> None:
+    # A script that ends well need not close the stream that it has opened by a manifest: its job has succeeded.
+    for stream in list(_streams):
+        if stream._attached is not None and getattr(sys, "last_value", None) is None:
+            stream.close()
 
 
 os.register_at_fork(after_in_child=_abandon_connections)
