@@ -103,6 +103,8 @@ struct JobStatus {
   std::optional<base::WallTime> completion_time;
   int32_t attempt = 0;  // 0: no pods yet
   int32_t restarts = 0;
+  // Of `restarts`, those of the attempt's scripts while its pods stayed; none: there were none.
+  std::optional<int32_t> script_restarts;
   std::string spec_hash;                // of what the attempt is made from (spec_hash.h)
   std::optional<AttemptImages> images;  // none: an operator that kept none began the attempt
   std::vector<std::string> uncounted;

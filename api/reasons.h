@@ -75,6 +75,7 @@ namespace event {
 inline constexpr char kJobStarted[] = "JobStarted";
 inline constexpr char kPodFailed[] = "PodFailed";
 inline constexpr char kPodEnded[] = "PodEnded";
+inline constexpr char kScriptFailed[] = "ScriptFailed";
 inline constexpr char kRestarting[] = "Restarting";
 inline constexpr char kStalled[] = "Stalled";
 inline constexpr char kScaled[] = "Scaled";

@@ -105,8 +105,9 @@ constexpr auto FieldsOf(const JobStatus*) {
       F("observedGeneration", &S::observed_generation, kCount),
       F("conditions", &S::conditions, ListOf(16)), F("startTime", &S::start_time, kTime),
       F("completionTime", &S::completion_time, kTime), F("attempt", &S::attempt, kCount),
-      F("restarts", &S::restarts, kCount), F("specHash", &S::spec_hash, Text(64)),
-      F("images", &S::images), F("uncounted", &S::uncounted, ListOf(1024, 128)),
+      F("restarts", &S::restarts, kCount), F("scriptRestarts", &S::script_restarts, kCount),
+      F("specHash", &S::spec_hash, Text(64)), F("images", &S::images),
+      F("uncounted", &S::uncounted, ListOf(1024, 128)),
       F("headAddress", &S::head_address, Text(512)), F("history", &S::history, Text(8192)),
       F("registered", &S::registered, Text(32)), F("roleStatuses", &S::role_statuses, ListOf(8)),
       F("progress", &S::progress), F("result", &S::result), F("firstFailure", &S::first_failure));

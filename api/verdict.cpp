@@ -3,6 +3,7 @@
 
 #include "api/job_status.h"
 #include "api/status_codec.h"
+#include "base/ends_of_text.h"
 
 namespace hetero::api {
 namespace {
@@ -32,7 +33,8 @@ bool CutLongest(Verdict& verdict, size_t excess) {
   if (!longest->empty()) {
     // A byte takes at most six in JSON (\u0000), so this never cuts more than needed.
     const size_t left = longest->size() - std::clamp<size_t>(excess / 6, 1, longest->size());
-    *longest = Shortened(std::move(*longest), left);
+    *longest =
+        verdict.succeeded ? Shortened(std::move(*longest), left) : base::EndsOfText(*longest, left);
     return true;
   }
   for (std::string* uri : {&verdict.result.checkpoint_uri, &verdict.result.report_uri}) {

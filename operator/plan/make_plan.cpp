@@ -19,6 +19,7 @@
 #include "operator/plan/restart.h"
 #include "operator/plan/role_counts.h"
 #include "operator/plan/running.h"
+#include "operator/plan/script_restarts.h"
 #include "operator/plan/spec_check.h"
 #include "operator/plan/stall.h"
 #include "operator/plan/start_up.h"
@@ -43,12 +44,12 @@ void RunFinished(Pass& pass) {
 // come before all that can be refused: they may be what frees the quota for it.
 void RunActive(Pass& pass) {
   constexpr Step kSteps[] = {
-      CheckSpec,        ReadVerdict,          CopyHistory,     SuspendOrResume,
-      HoldRefusedSpec,  BeginFirstAttempt,    RememberImages,  CheckActiveDeadline,
-      CountFailures,    CheckServiceAndTrust, CheckStall,      Autoscale,
-      DescribeChildren, DescribeRegistration, DescribeRunning, DescribeCheckpoints,
-      CheckStartUp,     CopyProgress,         FollowHead,      DeleteGivenUpPods,
-      CreateChildren,
+      CheckSpec,           ReadVerdict,       CopyHistory,          SuspendOrResume,
+      HoldRefusedSpec,     BeginFirstAttempt, RememberImages,       CheckActiveDeadline,
+      CountScriptRestarts, CountFailures,     CheckServiceAndTrust, CheckStall,
+      Autoscale,           DescribeChildren,  DescribeRegistration, DescribeRunning,
+      DescribeCheckpoints, CheckStartUp,      CopyProgress,         FollowHead,
+      DeleteGivenUpPods,   CreateChildren,
   };
   ForceStuckPods(pass);
   for (const Step step : kSteps) {

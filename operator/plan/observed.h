@@ -133,7 +133,9 @@ struct HeadReport {
   std::map<std::string, Sizing> sizing;  // CPU roles whose need has been measured
   std::string checkpoint_problem;        // empty: none
   std::string history;                   // for the next head, as it is; empty: none was given out
-  bool told_to_end = false;              // by us, and it has heard
+  int32_t script_restarts = 0;           // generations of the attempt that a failed script ended
+  std::optional<api::FirstFailure> first_failure;  // the training may go on all the same
+  bool told_to_end = false;                        // by us, and it has heard
   std::optional<api::JobProgress> progress;
   std::optional<api::Verdict> verdict;  // set with kSucceeded and kFailed
 };

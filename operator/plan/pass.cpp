@@ -32,12 +32,16 @@ Pass::Pass(const Observed& observed, const children::Settings& the_settings, bas
       status.attempt = std::max(status.attempt, pod->attempt);
     }
   }
-  if (status.attempt != before.attempt) status.images.reset();  // of an earlier attempt
+  if (status.attempt != before.attempt) {  // of an earlier attempt
+    status.images.reset();
+    status.script_restarts.reset();
+  }
   FillSlots();
 }
 
 void Pass::OpenNextAttempt() {
   status.attempt = std::min(status.attempt, kMaxAttempt - 1) + 1;
+  status.script_restarts.reset();
   status.images =
       api::AttemptImages{.runtime = settings.runtime_image, .trainer = settings.trainer_image};
   FillSlots();

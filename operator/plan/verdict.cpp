@@ -6,6 +6,7 @@
 #include "api/reasons.h"
 #include "operator/plan/ending.h"
 #include "operator/plan/progress.h"
+#include "operator/plan/script_restarts.h"
 #include "operator/plan/suspend.h"
 
 namespace hetero::plan {
@@ -15,6 +16,7 @@ using State = HeadReport::State;
 
 void Apply(Pass& pass, const api::Verdict& verdict) {
   CopyProgress(pass);
+  ChargeScriptRestarts(pass);
   if (verdict.succeeded) {
     CompleteJob(pass, verdict.result, verdict.message);
     return;

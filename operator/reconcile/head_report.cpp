@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/ends_of_text.h"
 #include "base/utf8.h"
 #include "operator/reconcile/head_limits.h"
 
@@ -86,6 +87,9 @@ bool HeadReportBuilder::Heard(const v1::JobStatus& status, base::Instant now,
   if (!status.history().empty() && status.history().size() <= kMaxHistoryBytes) {
     report_.history = status.history();
   }
+  report_.first_failure = ReadFailure(status);
+  const bool script_failed = status.script_restarts() > report_.script_restarts;
+  report_.script_restarts = std::max(report_.script_restarts, status.script_restarts());
   ReadProgress(status, wall_now);
   ReadMembers(status, now);
   if (report_.state == HeadReport::State::kSucceeded ||
@@ -95,7 +99,7 @@ bool HeadReportBuilder::Heard(const v1::JobStatus& status, base::Instant now,
     report_.verdict.reset();
   }
   const bool advice = ReadAdvice(status);
-  return UpdateLost(now) || advice || before != report_.state || !was_connected;
+  return UpdateLost(now) || advice || script_failed || before != report_.state || !was_connected;
 }
 
 // True when it is new.
@@ -200,15 +204,23 @@ api::Verdict HeadReportBuilder::ReadVerdict(const v1::JobStatus& status) const {
   if (verdict.result.report_uri.empty()) {
     verdict.result.report_uri = base::ToUtf8(status.report_uri(), kLongestUri);
   }
-  if (verdict.succeeded || !status.has_first_failure()) return verdict;
-  const v1::Failure& failure = status.first_failure();
-  verdict.message = base::ToUtf8(failure.message(), kLongestMessage);
-  verdict.failure.message = verdict.message;
-  const std::string member = WithoutLocalRank(failure.member());
-  if (!replicas_.contains(member.substr(0, member.rfind('-')))) return verdict;
-  verdict.failure.pod = absl::StrCat(job_name_, "-", member);
-  verdict.failure.role = member.substr(0, member.rfind('-'));
+  if (verdict.succeeded || !report_.first_failure) return verdict;
+  verdict.failure = *report_.first_failure;
+  verdict.message = verdict.failure.message;
   return verdict;
+}
+
+std::optional<api::FirstFailure> HeadReportBuilder::ReadFailure(const v1::JobStatus& status) const {
+  if (!status.has_first_failure()) return std::nullopt;
+  const v1::Failure& from = status.first_failure();
+  api::FirstFailure failure;
+  failure.message = base::EndsOfText(from.message(), kLongestMessage);
+  const std::string member = WithoutLocalRank(from.member());
+  const std::string role = member.substr(0, member.rfind('-'));
+  if (!replicas_.contains(role)) return failure;
+  failure.pod = absl::StrCat(job_name_, "-", member);
+  failure.role = role;
+  return failure;
 }
 
 }  // namespace hetero::reconcile

@@ -31,8 +31,8 @@ class HeadReportBuilder {
     report_.told_to_end = false;
   }
 
-  // True when the state, the lost members, the sizing or the checkpoints' trouble changed: worth
-  // telling at once.
+  // True when the state, the lost members, the sizing, the checkpoints' trouble or the number of
+  // scripts that failed changed: worth telling at once.
   bool Heard(const v1::JobStatus& status, base::Instant now, base::WallTime wall_now);
   // The head lives, and there is nothing new.
   void HeardUnchanged(base::WallTime wall_now) {
@@ -51,6 +51,7 @@ class HeadReportBuilder {
   void ReadProgress(const v1::JobStatus& status, base::WallTime wall_now);
   bool ReadAdvice(const v1::JobStatus& status);
   void ReadMembers(const v1::JobStatus& status, base::Instant now);
+  std::optional<api::FirstFailure> ReadFailure(const v1::JobStatus& status) const;
   api::Verdict ReadVerdict(const v1::JobStatus& status) const;
   bool IsMember(const v1::MemberStatus& member) const;
 

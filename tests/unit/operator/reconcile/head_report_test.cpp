@@ -267,6 +267,31 @@ TEST(HeadReportTest, TextsAreCutToWhatAStatusHolds) {
   EXPECT_EQ(report.roles.at("gpu").registered, 0);
 }
 
+// A script that failed and was started again is known while the job goes on, and its last words
+// survive the cut.
+TEST(HeadReportTest, ScriptsThatFailAreToldAtOnceWithTheEndOfWhatTheySaid) {
+  HeadReportBuilder builder = Builder("vit", 1);
+  v1::JobStatus status = Running(10);
+  builder.Heard(status, kNow, kWallNow);
+  EXPECT_EQ(builder.report().script_restarts, 0);
+  EXPECT_FALSE(builder.report().first_failure.has_value());
+
+  status.set_script_restarts(1);
+  status.mutable_first_failure()->set_member("gpu-0");
+  status.mutable_first_failure()->set_message("exit code 1\n" + std::string(9'000, 'x') +
+                                              "\nValueError: no");
+  EXPECT_TRUE(builder.Heard(status, kNow, kWallNow));
+  EXPECT_EQ(builder.report().script_restarts, 1);
+  ASSERT_TRUE(builder.report().first_failure.has_value());
+  EXPECT_EQ(builder.report().first_failure->pod, "vit-gpu-0");
+  const std::string& message = builder.report().first_failure->message;
+  EXPECT_LE(message.size(), 4096u);
+  EXPECT_TRUE(message.starts_with("exit code 1\n")) << message;
+  EXPECT_TRUE(message.ends_with("\nValueError: no")) << message;
+  EXPECT_FALSE(builder.report().verdict.has_value());
+  EXPECT_FALSE(builder.Heard(status, kNow, kWallNow)) << "nothing new";
+}
+
 TEST(HeadReportTest, AFailureOfNobodyNamesNoPod) {
   HeadReportBuilder builder = Builder("vit", 1);
   v1::JobStatus status = Running(10);
