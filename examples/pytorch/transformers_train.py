@@ -62,6 +62,7 @@ arguments = transformers.TrainingArguments(
     remove_unused_columns=False,
     report_to="none",
     disable_tqdm=True,
+    ddp_find_unused_parameters=False,
     use_cpu=True,
 )
 trainer = Trainer(model=Net(), args=arguments, callbacks=[Checkpoints()])

@@ -46,7 +46,7 @@ TEST(ScriptPod, OurProgramComesIntoTheUsersImage) {
   const json& runtime = RuntimeOf(pod);
   EXPECT_EQ(runtime["image"], "my/train:1");
   EXPECT_EQ(runtime["command"], json({"/hetero/bin/hetero-runtime"}));
-  EXPECT_EQ(runtime["args"][0], "agent");
+  EXPECT_EQ(runtime["args"], json({"agent", "--ranks", "1", "--metrics-listen", "0.0.0.0:9090"}));
   const json& init = pod["spec"]["initContainers"];
   ASSERT_EQ(init.size(), 1u);
   EXPECT_EQ(init[0]["image"], Settings().runtime_image);
@@ -58,6 +58,14 @@ TEST(ScriptPod, OurProgramComesIntoTheUsersImage) {
   EXPECT_EQ(read["readOnly"], true) << "no script changes what runs it";
   EXPECT_EQ(Named(pod["spec"]["volumes"], "hetero-program")["emptyDir"], json::object());
   EXPECT_EQ(pod["spec"]["nodeSelector"]["kubernetes.io/arch"], "amd64");
+}
+
+TEST(ScriptPod, EveryGpuHasARank) {
+  api::HeteroTrainingJob job = ScriptJob();
+  RoleOf(job, RoleType::kGpuWorker).gpus_per_replica = 8;
+  const json pod = PodWith(RoleType::kGpuWorker, UsersTemplate(), {}, job);
+  EXPECT_EQ(RuntimeOf(pod)["args"][2], "8");
+  EXPECT_EQ(RuntimeOf(pod)["resources"]["limits"]["nvidia.com/gpu"], "8");
 }
 
 TEST(ScriptPod, OthersOfTheJobAreAsEver) {

@@ -149,5 +149,13 @@ TEST(TrainerFaultTest, UnknownModelIsNamed) {
   EXPECT_THAT(records[0].status.message(), HasSubstr("resnet19"));
 }
 
+TEST(TrainerFaultTest, AScriptIsNothingForATrainer) {
+  TestJob job = MakeJob();
+  job.training.script = api::Script{.command = {"python3", "train.py"}};
+  const std::vector<RankRecord> records = RunRanks(job, 1);
+  EXPECT_TRUE(absl::IsInvalidArgument(records[0].status));
+  EXPECT_THAT(records[0].status.message(), HasSubstr("spec.training.script: "));
+}
+
 }  // namespace
 }  // namespace hetero::train
