@@ -46,6 +46,7 @@ class RankFeed {
   virtual void OnBatch(const feed::Batch& batch) = 0;  // before it is given out
   // The script has asked for more after the batch of the step that makes `step` steps done.
   virtual void OnStep(int64_t step, int64_t samples, double seconds) = 0;
+  // From any thread.
   virtual void OnReported(const std::map<std::string, double>& values, int64_t step) = 0;
 
   // Requested when the job ends, or this process is not wanted.

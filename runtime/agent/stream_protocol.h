@@ -83,8 +83,8 @@ struct ByeRequest {};
 using Request = std::variant<HelloRequest, BeginRequest, NextRequest, FreeRequest, CheckpointRequest,
                              StateRequest, ReportRequest, ValidationRequest, ByeRequest>;
 
-// kInvalidArgument: no such message, the connection has to be closed. kFailedPrecondition: a state
-// or values that the script must not give, `misuse`.
+// kInvalidArgument: no such message, the connection has to be closed. kFailedPrecondition: a `begin`
+// with what is no state, `misuse`.
 absl::StatusOr<Request> ParseRequest(std::string_view text);
 
 // Takes messages out of what comes from a socket, in whatever pieces. Not thread-safe.
