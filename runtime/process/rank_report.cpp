@@ -12,6 +12,7 @@
 namespace hetero::process {
 namespace {
 
+constexpr size_t kMostReported = 64;  // names that a script may report
 constexpr base::Duration kRateInterval = std::chrono::seconds(1);
 
 // Fewer than others when maxSteps ends the job in this epoch.
@@ -157,6 +158,39 @@ void RankReport::OnResume(int64_t step, int64_t samples) {
   progress_.set_samples_before(samples);
   progress_.set_step(step);
   if (step > 0) progress_.set_epoch(schedule_->training().At(step - 1).epoch + 1);
+}
+
+// Rank 0 counts what the whole job had consumed there, the others nothing: the head adds them.
+void RankReport::OnScriptPosition(int64_t step, const job::StreamDigest& digest, bool proven) {
+  const job::StepPlan& plan = schedule_->training();
+  const int64_t epoch_steps = plan.steps_per_epoch();
+  int64_t samples = 0;
+  if (options_.rank == 0) {
+    samples = step % epoch_steps * plan.global_batch();
+    if (step >= epoch_steps) {
+      const job::SlotRange last = plan.At(epoch_steps - 1).slots;
+      samples += step / epoch_steps * (last.first + last.count);
+    }
+  }
+  const base::MutexLock lock(mutex_);
+  own_digest_ = options_.rank == 0 ? digest : job::StreamDigest();
+  progress_.set_digest_high(own_digest_.high());
+  progress_.set_digest_low(own_digest_.low());
+  progress_.set_digest_unproven(!proven);
+  progress_.set_samples_consumed(samples);
+  progress_.set_samples_before(samples);
+  progress_.set_first_step(step);
+  progress_.set_step(step);
+  progress_.set_epoch(step > 0 ? static_cast<int32_t>(plan.At(step - 1).epoch + 1) : 0);
+}
+
+void RankReport::OnReported(const std::map<std::string, double>& values) {
+  const base::MutexLock lock(mutex_);
+  for (const auto& [name, value] : values) {
+    if (!std::isfinite(value)) continue;
+    auto& reported = *progress_.mutable_reported();
+    if (reported.contains(name) || reported.size() < kMostReported) reported[name] = value;
+  }
 }
 
 void RankReport::OnBreak(const std::string& why) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -45,6 +46,11 @@ class RankReport {
   void OnJobDigest(const job::StreamDigest& digest, int64_t samples_consumed);
   // `step` steps and `samples` samples of the job were done before this rank began.
   void OnResume(int64_t step, int64_t samples);
+  // The rank's script goes on after `step` steps, of which the whole job's digest is `digest` where
+  // it is `proven`. What was consumed here since an earlier position does not count any more.
+  void OnScriptPosition(int64_t step, const job::StreamDigest& digest, bool proven);
+  // Numbers that the script tells; those that are not finite are left out.
+  void OnReported(const std::map<std::string, double>& values);
   // The process group broke here.
   void OnBreak(const std::string& why);
   void OnCheckpoint(const std::string& uri, int64_t step);

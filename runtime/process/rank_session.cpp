@@ -54,8 +54,9 @@ job::Schedule::Options ScheduleOptions(const api::HeteroTrainingJob& job,
                        .last_batch = training.last_batch,
                        .epochs = training.epochs,
                        .max_steps = training.max_steps},
+          // A script validates when it wants to.
           .validation_samples =
-              producer.has_validation() ? producer.dataset(job::Split::kValidation).size() : 0,
+              producer.has_validation() && !training.script.has_value() ? producer.dataset(job::Split::kValidation).size() : 0,
           .evaluation = training.evaluation};
 }
 
@@ -106,6 +107,49 @@ class RankSession::PositionedStream : public feed::BatchStream {
   const feed::StreamStats earlier_;
   std::vector<feed::WorkerFault> faults_;
 };
+
+// A validation pass: the evaluation after the only step of a schedule of its own.
+class RankSession::ValidationStream : public feed::BatchStream {
+ public:
+  ValidationStream(RankSession& session, const job::Schedule::Options& options)
+      : session_(session), schedule_(options, session.rank_) {
+    feed::TicketClient::Options stream = session.stream_options_;
+    stream.first_batch = schedule_.IndexOfStep(0) + 1;
+    stream.suspect_batch.reset();
+    client_ = feed::TicketClient::Start(std::move(stream), &schedule_, session.producer_.get(),
+                                        session.clock_);
+    const base::MutexLock lock(session_.mutex_);
+    session_.validation_ = client_.get();
+    client_->SetRoster(session_.roster_);
+  }
+  ~ValidationStream() override {
+    const base::MutexLock lock(session_.mutex_);
+    session_.validation_ = nullptr;
+  }
+
+  absl::StatusOr<std::unique_ptr<feed::Batch>> Next(std::stop_token stop) override {
+    return client_->Next(std::move(stop));
+  }
+  feed::StreamStats stats() const override { return client_->stats(); }
+  int64_t batches() const { return schedule_.evaluation_batches(); }
+
+ private:
+  RankSession& session_;
+  const job::Schedule schedule_;
+  std::unique_ptr<feed::TicketClient> client_;
+};
+
+RankSession::ValidationPass RankSession::OpenValidation() {
+  if (!producer_->has_validation()) return {};
+  job::Schedule::Options options = ScheduleOptions(job_, *producer_);
+  options.training.epochs.reset();
+  options.training.max_steps = 1;
+  options.validation_samples = producer_->dataset(job::Split::kValidation).size();
+  options.evaluation.reset();
+  auto stream = std::make_unique<ValidationStream>(*this, options);
+  const int64_t batches = stream->batches();
+  return {.batches = batches, .stream = std::move(stream)};
+}
 
 absl::StatusOr<std::unique_ptr<RankSession>> RankSession::Join(Options options, base::Clock& clock,
                                                                std::stop_token stop) {
@@ -215,7 +259,8 @@ absl::Status RankSession::OpenReport() {
   }
   if (metrics_) metrics_->SetReady();
   // A fresh start asks for its first batches while the process group forms.
-  if (first_generation_ == 1 && !job_.spec.training.checkpoint) BatchesFrom(0);
+  const api::Training& training = job_.spec.training;
+  if (first_generation_ == 1 && !training.checkpoint && !training.script) BatchesFrom(0);
   return absl::OkStatus();
 }
 
@@ -349,13 +394,14 @@ void RankSession::OnRoster(const google::protobuf::RepeatedPtrField<v1::CpuWorke
         {absl::StrCat(worker.role(), "-", worker.index()), worker.address(), worker.incarnation()});
   }
   if (batches_ != nullptr) batches_->SetRoster(roster_);
+  if (validation_ != nullptr) validation_->SetRoster(roster_);
 }
 
 void RankSession::OnBatch(const feed::Batch& batch) {
   feed::StreamStats stats;
   {
     const base::MutexLock lock(mutex_);
-    stats = batches_->stats();
+    if (batches_ != nullptr) stats = batches_->stats();
   }
   report().OnBatch(batch, stats);
   if (dump_ == nullptr) return;

@@ -68,6 +68,17 @@ class RankSession {
   // The stream of the batches from `index` of the schedule on. It is the one of the last call when
   // that stands there, and takes its place otherwise.
   feed::BatchStream& BatchesFrom(int64_t index);
+  // Of batches that wait in memory, of one stream.
+  int64_t byte_budget() const { return stream_options_.byte_budget; }
+  // For all streams that are opened from now on (feed::TicketClient::Options::slabs).
+  void UseMemory(feed::SlabSource slabs) { stream_options_.slabs = std::move(slabs); }
+  // Every sample of the validation set once, over all ranks, beside the batches of the schedule.
+  struct ValidationPass {
+    int64_t batches = 0;  // the same on all ranks
+    std::unique_ptr<feed::BatchStream> stream;  // null without a validation set
+  };
+  // One at a time; its stream does not outlive the session.
+  ValidationPass OpenValidation();
   RankReport& report();
   // As Membership::WaitForGeneration; a lost member has as long to come back as it had to start.
   absl::StatusOr<Membership::OpenGeneration> NextGeneration(int64_t after);
@@ -94,6 +105,7 @@ class RankSession {
   RankSession(Options options, std::unique_ptr<MetricsPort> metrics, base::Clock& clock,
               std::stop_token stop);
   class PositionedStream;
+  class ValidationStream;
   absl::Status WaitForJob();
   absl::Status OpenReport();
   std::unique_ptr<feed::TicketClient> OpenStream(int64_t index) const;
@@ -128,6 +140,7 @@ class RankSession {
   std::optional<v1::ScriptFailure> script_failure_ ABSL_GUARDED_BY(mutex_);  // of that generation
   std::unique_ptr<RankReport> report_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<PositionedStream> batches_ ABSL_GUARDED_BY(mutex_);
+  feed::TicketClient* validation_ ABSL_GUARDED_BY(mutex_) = nullptr;  // of the pass at hand
 
   std::unique_ptr<head::Member> member_;  // last: its callbacks use all of the above
 };
