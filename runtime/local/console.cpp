@@ -49,16 +49,17 @@ std::string DescribeProgress(const v1::JobStatus& status) {
 
 }  // namespace
 
-Console::Console(base::Clock& clock) : clock_(clock), terminal_(isatty(STDOUT_FILENO) == 1) {}
+Console::Console(base::Clock& clock, std::FILE* output)
+    : clock_(clock), output_(output), terminal_(isatty(fileno(output)) == 1) {}
 
 Console::~Console() { Clear(); }
 
 void Console::Line(const std::string& text) {
-  if (terminal_) fputs("\r\033[K", stdout);
-  fputs(text.c_str(), stdout);
-  fputc('\n', stdout);
-  if (terminal_) fputs(status_.c_str(), stdout);
-  fflush(stdout);
+  if (terminal_) fputs("\r\033[K", output_);
+  fputs(text.c_str(), output_);
+  fputc('\n', output_);
+  if (terminal_) fputs(status_.c_str(), output_);
+  fflush(output_);
 }
 
 void Console::Status(const std::string& text) {
@@ -67,17 +68,17 @@ void Console::Status(const std::string& text) {
   printed_ = now;
   status_ = text;
   if (terminal_) {
-    fputs(absl::StrCat("\r\033[K", text).c_str(), stdout);
+    fputs(absl::StrCat("\r\033[K", text).c_str(), output_);
   } else {
-    fputs(absl::StrCat(text, "\n").c_str(), stdout);
+    fputs(absl::StrCat(text, "\n").c_str(), output_);
   }
-  fflush(stdout);
+  fflush(output_);
 }
 
 void Console::Clear() {
-  if (terminal_ && !status_.empty()) fputs("\r\033[K", stdout);
+  if (terminal_ && !status_.empty()) fputs("\r\033[K", output_);
   status_.clear();
-  fflush(stdout);
+  fflush(output_);
 }
 
 std::string DescribeStatus(const v1::JobStatus& status) {

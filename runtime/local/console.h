@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdio>
 #include <string>
 
 #include "base/clock.h"
@@ -11,7 +12,7 @@ namespace hetero::local {
 // place. Without a terminal the status is printed as a line every ten seconds. One thread uses it.
 class Console {
  public:
-  explicit Console(base::Clock& clock);
+  Console(base::Clock& clock, std::FILE* output);
   ~Console();
 
   void Line(const std::string& text);
@@ -21,6 +22,7 @@ class Console {
 
  private:
   base::Clock& clock_;
+  std::FILE* const output_;
   const bool terminal_;
   std::string status_;
   base::Instant printed_{};

@@ -1,6 +1,8 @@
 #include "runtime/local/launcher.h"
 
 #include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -15,6 +17,7 @@
 #include "base/process_usage.h"
 #include "base/status_macros.h"
 #include "runtime/insight/report.h"
+#include "runtime/local/attachment.h"
 #include "runtime/local/console.h"
 #include "runtime/local/output_pipe.h"
 #include "runtime/local/process_set.h"
@@ -43,7 +46,7 @@ class Launcher {
         sockets_(std::move(sockets)),
         created_(clock.WallNow()),
         began_(clock.Now()),
-        console_(clock),
+        console_(clock, options.attach ? stderr : stdout),
         processes_(options.job, MakePlan(), output_.write_end(), clock),
         watch_(HeadAddress(processes_.plan()), base::TlsOptions{.plain_text = true}, clock),
         supervisor_(options.job, options.input_only, processes_, watch_, console_, clock) {}
@@ -58,6 +61,9 @@ class Launcher {
   absl::Status PrepareFolder();
   // Once: Supervise, then what the processes printed.
   bool Look();
+  void Print(const std::string& line);
+  // Whether somebody who attached has gone.
+  bool Deserted();
   // Asks for the job's end, stopped or, with a failure, failed, and waits for it.
   void End(const std::optional<Supervisor::Failure>& failure, const std::stop_token& kill);
   // Waits until every process has ended, at most `grace`; the destructor kills the rest.
@@ -76,6 +82,7 @@ class Launcher {
   StatusWatch watch_;
   Supervisor supervisor_;
   bool stopped_ = false;  // on request
+  bool stream_named_ = false;
 };
 
 ProcessPlanOptions Launcher::MakePlan() const {
@@ -90,6 +97,7 @@ ProcessPlanOptions Launcher::MakePlan() const {
               std::chrono::duration_cast<base::Duration>(created_.time_since_epoch()).count(),
           .input_only = options_.input_only,
           .ceiling_probe = options_.ceiling_probe,
+          .attach = options_.attach,
           .cores = base::UsableCores()};
 }
 
@@ -110,15 +118,28 @@ absl::Status Launcher::PrepareFolder() {
 
 bool Launcher::Look() {
   const bool head_runs = supervisor_.Look();
-  output_.Forward(console_);
+  output_.Forward([this](const std::string& line) { Print(line); });
   return head_runs;
+}
+
+void Launcher::Print(const std::string& line) {
+  if (!options_.attach || !NamesTheStream(line)) return console_.Line(line);
+  if (std::exchange(stream_named_, true)) return;  // an agent in the place of another
+  fputs((line + "\n").c_str(), stdout);
+  fflush(stdout);
+}
+
+bool Launcher::Deserted() {
+  if (!options_.attach || !InputEnded(STDIN_FILENO)) return false;
+  console_.Line("standard input has ended, and with it the job");
+  return true;
 }
 
 absl::StatusOr<Outcome> Launcher::Run(std::stop_token stop, std::stop_token kill) {
   HETERO_RETURN_IF_ERROR(PrepareFolder());
   HETERO_RETURN_IF_ERROR(processes_.StartAll());
   bool head_runs = true;
-  while (head_runs && !stop.stop_requested() && !supervisor_.failure()) {
+  while (head_runs && !stop.stop_requested() && !supervisor_.failure() && !Deserted()) {
     head_runs = Look();
     if (const std::optional<v1::JobStatus> status = watch_.latest()) {
       console_.Status(DescribeStatus(*status));
@@ -172,7 +193,7 @@ void Launcher::WaitForAll(base::Duration grace) {
     if (!processes_.running()) break;
     clock_.SleepFor(kPoll);
   }
-  output_.Forward(console_);
+  output_.Forward([this](const std::string& line) { Print(line); });
 }
 
 void Launcher::WriteFallbackReport(v1::JobStatus::State state, const std::string& message) {

@@ -17,6 +17,10 @@ struct LaunchOptions {
   std::string dump_stream_folder;  // empty: no dump
   std::string working_directory;   // of scripts
   bool input_only = false;
+  // The one rank's script is started by somebody else (attachment.h): where its stream is goes to
+  // standard output as {"socket": PATH}, all else to standard error, and the job is stopped when
+  // standard input ends.
+  bool attach = false;
   bool ceiling_probe = false;  // trainers first measure their rate without input
 };
 

@@ -22,7 +22,7 @@ OutputPipe::~OutputPipe() {
 }
 
 // A script may print without end, and without ends of lines.
-void OutputPipe::Forward(Console& console) {
+void OutputPipe::Forward(const std::function<void(const std::string&)>& print) {
   char buffer[4096];
   ssize_t count = 0;
   size_t taken = 0;
@@ -32,11 +32,11 @@ void OutputPipe::Forward(Console& console) {
   }
   size_t begin = 0;
   for (size_t end = 0; (end = pending_.find('\n', begin)) != std::string::npos; begin = end + 1) {
-    console.Line(pending_.substr(begin, end - begin));
+    print(pending_.substr(begin, end - begin));
   }
   pending_.erase(0, begin);
   if (pending_.size() < kLongestLine) return;
-  console.Line(pending_);
+  print(pending_);
   pending_.clear();
 }
 

@@ -1,8 +1,7 @@
 #pragma once
 
+#include <functional>
 #include <string>
-
-#include "runtime/local/console.h"
 
 namespace hetero::local {
 
@@ -17,8 +16,8 @@ class OutputPipe {
 
   // For the children's standard output; -1 when no pipe could be made.
   int write_end() const { return ends_[1]; }
-  // Prints every complete line that has arrived; never blocks.
-  void Forward(Console& console);
+  // Hands every complete line that has arrived to `print`; never blocks.
+  void Forward(const std::function<void(const std::string&)>& print);
 
  private:
   int ends_[2] = {-1, -1};

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/signals.h"
 #include "runtime/install/program_path.h"
+#include "runtime/local/attachment.h"
 #include "runtime/local/ignored_fields.h"
 #include "runtime/local/launcher.h"
 #include "runtime/local/output_lock.h"
@@ -46,27 +47,49 @@ std::string OutputFolder(const LocalArguments& arguments, const api::HeteroTrain
   return "hetero-output/" + job.metadata.name;
 }
 
-void PrintHeading(const api::HeteroTrainingJob& job, const std::string& output) {
-  std::cout << job.metadata.name << ":";
+void PrintHeading(const api::HeteroTrainingJob& job, const std::string& output,
+                  std::ostream& console) {
+  console << job.metadata.name << ":";
   const char* separator = " ";
   for (const api::Role& role : job.spec.roles) {
-    std::cout << separator << role.replicas << " x " << role.name;
+    console << separator << role.replicas << " x " << role.name;
     separator = ", ";
   }
-  std::cout << "; output in " << output << std::endl;
+  console << "; output in " << output << std::endl;
   const std::vector<std::string> ignored = local::IgnoredFields(job);
   if (!ignored.empty()) {
-    std::cout << "ignored on one machine: " << absl::StrJoin(ignored, ", ") << std::endl;
+    console << "ignored on one machine: " << absl::StrJoin(ignored, ", ") << std::endl;
   }
+}
+
+// The job around a script that somebody else starts.
+absl::Status Attach(api::HeteroTrainingJob& job) {
+  if (!job.spec.training.script) {
+    return absl::InvalidArgumentError(
+        "--attach gives the batches to a script, but the job trains spec.training.model; give "
+        "spec.training.script in its place");
+  }
+  const int32_t ranks = job.spec.world_size();
+  job = local::ForOneRank(std::move(job));
+  if (ranks > 1) {
+    std::cerr << "one rank instead of " << ranks << ": a step has "
+              << job.spec.training.batch_size_per_worker << " samples x gradientAccumulationSteps, "
+              << "and not " << ranks << " times as many" << std::endl;
+  }
+  return absl::OkStatus();
 }
 
 int RunLocalCommand(const LocalArguments& arguments) {
   base::SignalStop signals;
   base::KeepGrpcInitialized();
   log::Init("local", log::Level::kWarning);
-  const std::optional<api::HeteroTrainingJob> job =
-      LoadManifest(arguments.manifest, arguments.overrides);
+  std::optional<api::HeteroTrainingJob> job = LoadManifest(arguments.manifest, arguments.overrides);
   if (!job) return kExitUsage;
+  if (const absl::Status attached = arguments.attach ? Attach(*job) : absl::OkStatus();
+      !attached.ok()) {
+    std::cerr << attached.message() << "\n";
+    return kExitUsage;
+  }
   std::vector<api::FieldError> errors = local::CheckLocalJob(*job, arguments.input_only);
   const bool script = job->spec.training.script && !arguments.input_only;
   const std::string working_directory = local::WorkingDirectory(*job, arguments.manifest);
@@ -113,7 +136,7 @@ int RunLocalCommand(const LocalArguments& arguments) {
     std::cerr << lock.status().message() << "\n";
     return kExitFailed;
   }
-  PrintHeading(*job, output);
+  PrintHeading(*job, output, arguments.attach ? std::cerr : std::cout);
   const absl::StatusOr<local::Outcome> outcome =
       local::RunLocal({.job = *job,
                        .runtime_program = runtime,
@@ -125,6 +148,7 @@ int RunLocalCommand(const LocalArguments& arguments) {
                                : std::filesystem::absolute(arguments.dump_stream, ignored).string(),
                        .working_directory = working_directory,
                        .input_only = arguments.input_only,
+                       .attach = arguments.attach,
                        .ceiling_probe = arguments.ceiling_probe},
                       base::Clock::Real(), signals.first(), signals.second());
   if (!outcome.ok()) {
@@ -165,9 +189,16 @@ void AddLocal(CLI::App& app, int* exit_code) {
   command->add_flag("--input-only", arguments->input_only,
                     "Run the data path into a consumer that discards, to measure it");
   command
+      ->add_flag("--attach", arguments->attach,
+                 "Start no script, but give one rank's batches to one that somebody else has "
+                 "started: prints {\"socket\": PATH} when it may connect, all else to standard "
+                 "error, and ends with its standard input")
+      ->excludes("--input-only");
+  command
       ->add_flag("--ceiling-probe", arguments->ceiling_probe,
                  "First measure how fast training is when its input costs nothing")
-      ->excludes("--input-only");
+      ->excludes("--input-only")
+      ->excludes("--attach");
   command->add_option("--dump-stream", arguments->dump_stream,
                       "Write every consumed batch into this folder as safetensors");
   command->add_option("--trainer", arguments->trainer,

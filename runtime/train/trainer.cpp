@@ -37,6 +37,11 @@ constexpr base::Duration kLeavingPatience = std::chrono::minutes(10);
 
 absl::Status CheckOptions(const TrainerOptions& options) {
   const api::Training& training = options.job.spec.training;
+  if (training.script) {
+    return absl::InvalidArgumentError(
+        "spec.training.script: hetero-trainer trains models, not scripts; start `hetero-runtime "
+        "agent` in its place");
+  }
   if (options.world_size < 1 || options.rank < 0 || options.rank >= options.world_size) {
     return absl::InvalidArgumentError(
         absl::StrCat("rank ", options.rank, " of ", options.world_size, " does not exist"));
