@@ -49,7 +49,7 @@ json HeadArguments(const api::HeteroTrainingJob& job, const PodSlot& slot) {
 void SetCommand(const api::HeteroTrainingJob& job, const PodSlot& slot, json& container) {
   if (RunsScript(job, *slot.role)) {
     container["command"] = AgentCommand();
-    container["args"] = AgentArguments(Listen(api::kMetricsPort));
+    container["args"] = AgentArguments(*slot.role, Listen(api::kMetricsPort));
     return;
   }
   if (container.contains("command")) return;

@@ -38,8 +38,9 @@ json InstallContainer(const PodSlot& slot, const Settings& settings) {
 
 json AgentCommand() { return {absl::StrCat(kProgramFolder, "/bin/hetero-runtime")}; }
 
-json AgentArguments(const std::string& metrics_address) {
-  return {"agent", "--metrics-listen", metrics_address};
+json AgentArguments(const api::Role& role, const std::string& metrics_address) {
+  return {"agent", "--ranks", absl::StrCat(role.ranks_per_replica()), "--metrics-listen",
+          metrics_address};
 }
 
 void SetScriptEnvironment(json& container) {

@@ -16,7 +16,7 @@ nlohmann::json InstallContainer(const PodSlot& slot, const Settings& settings);
 
 // What starts the agent, as command and args of the container `runtime`.
 nlohmann::json AgentCommand();
-nlohmann::json AgentArguments(const std::string& metrics_address);
+nlohmann::json AgentArguments(const api::Role& role, const std::string& metrics_address);
 
 // A user without a home, and most folders read-only: where neither template says otherwise, what
 // libraries keep goes below /tmp. Variables of the image stay where ours do not name them.

@@ -84,6 +84,10 @@ std::vector<std::string> MakeEnvironment(const std::vector<std::string>& base,
     if (IsForAgentAlone(name) || set.contains(name) || name == environment::kCheckpointUri) {
       continue;
     }
+    if (name == environment::kScriptPreload) {  // what the launcher kept from this program
+      result.push_back(absl::StrCat("LD_PRELOAD", variable.substr(name.size())));
+      continue;
+    }
     // Of two equal names getenv() takes the first, other languages the last.
     if (inherited.emplace(name).second) result.push_back(variable);
   }
