@@ -5,6 +5,7 @@
 //   operator   operator/children/environment.cpp, in the container `runtime` of every pod
 //   local      `hetero-runtime local`, in the processes it starts (runtime/local)
 //   both       these two
+//   agent      runtime/agent/script_environment.cpp, in the scripts of a job
 //   launcher   runtime/install/launch.cpp, in the environment of a program that was installed
 //   trainer    runtime/train/program/local_ranks.cpp, in the processes of the pod's ranks
 //   members    head, CPU workers and trainers (runtime/process/identity.cpp)
@@ -72,5 +73,11 @@ inline constexpr char kParentPid[] = "HETERO_PARENT_PID";
 // LD_PRELOAD of the image, where an installed program runs with its own C library, which must not
 // load it: for what that program starts. Launcher (runtime/install/launch.cpp); agents.
 inline constexpr char kScriptPreload[] = "HETERO_SCRIPT_LD_PRELOAD";
+
+// Unix socket of the stream of a script's rank (runtime/agent/stream_protocol.h). Agent; the Python
+// package.
+inline constexpr char kStreamSocket[] = "HETERO_STREAM_SOCKET";
+// training.checkpoint.uri; unset without one. Agent; for scripts: nothing of ours reads it.
+inline constexpr char kCheckpointUri[] = "HETERO_CHECKPOINT_URI";
 
 }  // namespace hetero::api::environment

@@ -328,7 +328,6 @@ absl::Status RunRankAgent(RankAgentOptions options, ScriptProcess* script, base:
        .total_steps = session->schedule().training().total_steps(),
        .checkpoint = session->job().spec.training.checkpoint,
        .tell = [&session](const v1::ScriptWord& word) { session->TellScriptWord(word); }});
-  session->report().OnStart();
   absl::Status result = RankAgent(options, script, clock, coordinator, *session).Run();
   result = session->Finish(std::move(result));
   coordinator.Disconnect();

@@ -27,6 +27,7 @@ std::string_view Trimmed(std::string_view text) {
 
 std::string What(const EndedScript& script) {
   const StreamServer::Standing& standing = script.standing;
+  if (script.exit.signal != 0) return absl::StrCat("was ", script.exit.ToString());
   if (!script.exit.ok()) return absl::StrCat("ended with ", script.exit.ToString());
   if (!standing.said_hello) {
     return "ended with exit code 0 and has not opened a stream: it has to take its batches from "

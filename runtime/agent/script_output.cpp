@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t kTailBytes = 4096;
 constexpr size_t kLongestLine = 16 << 10;  // longer ones are passed on in pieces
-constexpr int kPollMilliseconds = 100;     // also: how long a piece of a line waits for its rest
+constexpr int kIdleMilliseconds = 100;     // also: how long a piece of a line waits for its rest
 
 // Whoever reads it may be slow: then the script waits, as it would for a terminal.
 void WriteAll(int file, std::string_view bytes) {
@@ -74,7 +74,7 @@ void ScriptOutput::Run(const std::stop_token& stop) {
   base::SetThreadName("script-output");
   while (!stop.stop_requested()) {
     pollfd wanted{.fd = options_.source, .events = POLLIN};
-    const int ready = poll(&wanted, 1, kPollMilliseconds);
+    const int ready = poll(&wanted, 1, kIdleMilliseconds);
     const base::MutexLock lock(mutex_);
     if (ready > 0 && ReadOnce()) continue;
     PassOn(/*all=*/true);

@@ -23,5 +23,6 @@ void AddInstall(CLI::App& app, int* exit_code);
 void AddHead(CLI::App& app, int* exit_code);
 void AddCpuWorker(CLI::App& app, int* exit_code);
 void AddConsumer(CLI::App& app, int* exit_code);
+void AddAgent(CLI::App& app, int* exit_code);
 
 }  // namespace hetero::commands

@@ -22,6 +22,7 @@ int main(int argc, char** argv) {
   commands::AddHead(app, &exit_code);
   commands::AddCpuWorker(app, &exit_code);
   commands::AddConsumer(app, &exit_code);
+  commands::AddAgent(app, &exit_code);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
