@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any, Dict, Iterator, KeysView, Mapping, Union
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass
 class Place:
     """Where in the job a batch belongs."""
 

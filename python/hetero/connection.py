@@ -25,21 +25,23 @@ MOST_TO_SCRIPT = 16 << 20
 _MOST_DESCRIPTORS = 4
 _LENGTH = struct.Struct("<I")
 _READ_AT_ONCE = 64 << 10
+_ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 
 
 class Connection:
     """One connection; usable from any thread.
 
     Requests wait for their answer one after another. What has no answer (`post`) may be sent at any time, also from a
-    finalizer that the garbage collector runs in the middle of another call: it is queued and goes out with whoever
-    holds the socket.
+    finalizer that the garbage collector runs in the middle of another call: it is queued and goes out with the next
+    request, or at once while one waits for its answer, which may depend on it.
     """
 
     def __init__(self, path: str, timeout: float = 60.0) -> None:
         self._path = path
         self._requests = threading.Lock()  # one request at a time, from its sending to its answer
         self._sending = threading.Lock()  # the socket's write side; never held while waiting for an answer
-        self._posts: Deque[Message] = collections.deque()
+        self._posts: Deque[bytes] = collections.deque()
+        self._waiting = False  # a request has no answer yet
         self._buffer = bytearray()
         self._descriptors: List[int] = []
         self._unanswered: Optional[Message] = None  # a request that was sent
@@ -76,11 +78,12 @@ class Connection:
                 self._send(message)
             return self._checked(self._answer(message, timeout, watch))
 
-    def post(self, message: Message) -> None:
-        """Sends what has no answer, now or with the next message; without a connection nothing happens."""
+    def post(self, message: Message, now: bool = False) -> None:
+        """Sends what has no answer, `now` or when it is needed; without a connection nothing happens."""
         if self._broken is None and os.getpid() == self._pid:
-            self._posts.append(message)
-            self._send_posts()
+            self._posts.append(_encode(message))
+            if now or self._waiting:
+                self._send_posts()
 
     def take_descriptors(self) -> List[int]:
         """The file descriptors that came with answers since the last call; the caller closes them."""
@@ -109,15 +112,20 @@ class Connection:
 
     def _answer(self, message: Message, timeout: Optional[float], watch: Optional["Watch"]) -> Message:
         self._unanswered = message
-        answer = self._receive(str(message["type"]), timeout, watch)
+        self._waiting = True
+        try:
+            self._send_posts()
+            answer = self._receive(str(message["type"]), timeout, watch)
+        finally:
+            self._waiting = False
         self._unanswered = None
         return answer
 
     def _send(self, message: Message) -> None:
         payload = _encode(message)
+        self._waiting = True  # from here on nothing is left in the queue
         with self._sending:
             self._send_all(self._take_posts() + payload)
-        self._send_posts()  # those that came while the lock was held
 
     def _send_posts(self) -> None:
         # Whoever finds the lock held leaves its posts to the holder, who looks again after letting go of it.
@@ -133,7 +141,7 @@ class Connection:
         frames = []
         while True:
             try:
-                frames.append(_encode(self._posts.popleft()))
+                frames.append(self._posts.popleft())
             except IndexError:
                 return b"".join(frames)
 
@@ -231,7 +239,7 @@ Watch = Callable[["select.poll"], float]
 
 
 def _encode(message: Message) -> bytes:
-    payload = json.dumps(message, separators=(",", ":"), allow_nan=False).encode()
+    payload = _ENCODER.encode(message).encode()
     if len(payload) > MOST_TO_AGENT:
         raise MisuseError(f"a '{message['type']}' of {len(payload)} bytes is more than the {MOST_TO_AGENT} allowed")
     return _LENGTH.pack(len(payload)) + payload

@@ -247,7 +247,7 @@ class Stream:
         """Numbers for the job's report and status: `stream.report(loss=loss, accuracy=0.9)`. Tensors of one element are
         read, which waits for a GPU; so not necessarily after every step."""
         numbers = numbers_of(values)
-        self._connection.post({"type": "report", "values": numbers})
+        self._connection.post({"type": "report", "values": numbers}, now=True)
 
     # --- The end ---
 

@@ -53,10 +53,12 @@ class TorchViews:
             import torch
 
             return torch.from_numpy(self._conversion.with_numpy(array_of(owner, field)))  # half the time of torch's
+        if field["name"] != "image" and field["bytes"] <= _COPIED_BELOW:
+            import torch
+
+            return torch.from_numpy(array_of(owner, field).copy())
         tensor = tensor_of(owner, field)
-        if field["name"] != "image":
-            return tensor.clone() if field["bytes"] <= _COPIED_BELOW else tensor
-        return tensor if self._raw else tensor.permute(0, 3, 1, 2)
+        return tensor if self._raw or field["name"] != "image" else tensor.permute(0, 3, 1, 2)
 
 
 def array_of(owner: Any, field: Message) -> Any:
