@@ -159,8 +159,7 @@ TEST_F(HeadCoordinatorTest, ACheckpointIsAgreedAfterTheStepsThatAreOver) {
   Decide([](auto& decision) { decision.set_prepare_checkpoint(5); });
   EXPECT_EQ(Await(v1::ScriptWord::kCheckpointAnswer).checkpoint_answer(), 8);
   ASSERT_TRUE(coordinator_.MayGoOn(7, never_));
-  auto due =
-      std::async(std::launch::async, [&] { return coordinator_.CheckpointDue(8, never_); });
+  auto due = std::async(std::launch::async, [&] { return coordinator_.CheckpointDue(8, never_); });
   EXPECT_EQ(due.wait_for(milliseconds(100)), std::future_status::timeout) << "held until then";
   Decide([](auto& decision) { Commit(decision, 8, /*stop=*/true); });
   EXPECT_TRUE(due.get());
@@ -176,8 +175,7 @@ TEST_F(HeadCoordinatorTest, AScriptWaitsForNoStepThatIsNotPreparedAndGoesOnAfter
   EXPECT_FALSE(coordinator_.CheckpointDue(1, never_));
   EXPECT_TRUE(coordinator_.MayGoOn(1, never_));
   EXPECT_TRUE(coordinator_.MayGoOn(2, never_));
-  auto may =
-      std::async(std::launch::async, [&] { return coordinator_.MayGoOn(3, never_); });
+  auto may = std::async(std::launch::async, [&] { return coordinator_.MayGoOn(3, never_); });
   EXPECT_EQ(may.wait_for(milliseconds(100)), std::future_status::timeout);
   Decide([](auto& decision) { Commit(decision, 4, /*stop=*/false); });
   EXPECT_TRUE(may.get());

@@ -126,8 +126,8 @@ TEST(ScriptEnvironmentTest, TakesOutWhatIsForTheAgentAlone) {
 }
 
 TEST(ScriptEnvironmentTest, LeavesWhatTheUserHasSet) {
-  const auto variables = Variables(
-      MakeEnvironment({"OMP_NUM_THREADS=2", "PYTHONUNBUFFERED=", "A=1", "A=2", "EMPTY="}, Script()));
+  const auto variables = Variables(MakeEnvironment(
+      {"OMP_NUM_THREADS=2", "PYTHONUNBUFFERED=", "A=1", "A=2", "EMPTY="}, Script()));
   EXPECT_EQ(variables.at("OMP_NUM_THREADS"), "2");
   EXPECT_EQ(variables.at("PYTHONUNBUFFERED"), "");
   EXPECT_EQ(variables.at("A"), "1") << "as getenv() takes it";

@@ -117,7 +117,8 @@ TEST_F(ScriptProcessTest, SaysWhatCannotBeStarted) {
 }
 
 TEST_F(ScriptProcessTest, EndsAScriptThatHearsSigterm) {
-  const auto pid = Start("trap 'echo saved; exit 7' TERM; echo ready; while :; do sleep 0.05; done");
+  const auto pid =
+      Start("trap 'echo saved; exit 7' TERM; echo ready; while :; do sleep 0.05; done");
   ASSERT_TRUE(pid.ok());
   std::string output;
   ASSERT_TRUE(Await([&] { return (output += Output()) == "ready\n"; }));
@@ -185,11 +186,12 @@ TEST_F(ScriptProcessTest, NothingOutlivesAnAgentThatIsKilled) {
     auto forked = ScriptProcess::ForkKeepers(2);
     for (auto& script : *forked) {
       const std::string name = script == forked->front() ? "a" : "b";
-      if (!script->Start({.arguments = {"sh", "-c",
-                                        "setsid sh -c 'echo $$ > $FOLDER/" + name +
-                                            "2; exec sleep 100' & echo $$ > $FOLDER/" + name +
-                                            "1; exec sleep 100"},
-                          .environment = {"PATH=/bin:/usr/bin", "FOLDER=" + folder_.path()}})
+      if (!script
+               ->Start({.arguments = {"sh", "-c",
+                                      "setsid sh -c 'echo $$ > $FOLDER/" + name +
+                                          "2; exec sleep 100' & echo $$ > $FOLDER/" + name +
+                                          "1; exec sleep 100"},
+                        .environment = {"PATH=/bin:/usr/bin", "FOLDER=" + folder_.path()}})
                .ok()) {
         _exit(1);
       }
