@@ -28,6 +28,11 @@ struct FinishedReceived {
   StreamId stream = 0;
   v1::Finished finished;
 };
+// Of a rank that has a script.
+struct ScriptWordReceived {
+  StreamId stream = 0;
+  v1::ScriptWord word;
+};
 struct StreamClosed {
   StreamId stream = 0;
   bool process_gone = false;  // known to have ended: a process of this machine without a pid
@@ -52,7 +57,8 @@ struct ProcessEnded {
   std::optional<v1::Finished> last_word;
 };
 using Event = std::variant<HelloReceived, ReadyReceived, HeartbeatReceived, FinishedReceived,
-                           StreamClosed, Tick, StopRequested, FailureReported, ProcessEnded>;
+                           ScriptWordReceived, StreamClosed, Tick, StopRequested, FailureReported,
+                           ProcessEnded>;
 
 struct Send {
   StreamId stream = 0;

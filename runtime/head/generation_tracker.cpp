@@ -57,6 +57,10 @@ void GenerationTracker::Begin(int64_t number, JobRecord& record) {
   }
 }
 
+void GenerationTracker::BeginAt(int64_t step) {
+  for (int64_t& known : steps_) known = std::min(known, step);
+}
+
 // What a process took over from the others when it joined, it has not done.
 bool GenerationTracker::AnyStep(const JobRecord& record) const {
   for (size_t rank = 0; rank < record.ranks.size(); ++rank) {

@@ -38,6 +38,9 @@ class GenerationTracker {
   // have joined.
   void Begin(int64_t number, JobRecord& record);
 
+  // The scripts of the current generation all begin at `step`, where they may have been before.
+  void BeginAt(int64_t step);
+
   // How many generations in a row, the current one included, have not completed a step yet.
   int fruitless() const { return stepped_ ? 0 : fruitless_ + 1; }
 

@@ -99,6 +99,7 @@ struct Past {
   double attempts_left_out_seconds = 0;
   double ceiling_samples_per_second = 0;
   double elapsed_seconds = 0;        // when it was written, since the job was created
+  int32_t script_restarts = 0;       // of attempts before this one
   std::optional<size_t> head_fault;  // index of the loss of the head before, until all is well
 };
 
@@ -131,6 +132,12 @@ struct JobRecord {
   std::map<std::string, std::string> refusals;
   std::optional<v1::Failure> first_failure;
   std::string stop_reason;
+  // Of a job whose ranks run scripts.
+  int32_t script_restarts = 0;                            // in this attempt
+  std::vector<v1::ScriptFailureHistory> script_failures;  // the last few, of earlier heads too
+  std::map<std::string, double> reported;                 // the latest of each name
+
+  bool runs_scripts() const { return job.spec.training.script.has_value() && !input_only; }
 };
 
 // Seconds since the job was created, by this head's steady clock from where it began: never less

@@ -49,6 +49,9 @@ class JoinStream : public grpc::ServerBidiReactor<v1::MemberMessage, v1::HeadMes
       case v1::MemberMessage::kFinished:
         service_.sink_(FinishedReceived{id_, std::move(*incoming_.mutable_finished())});
         break;
+      case v1::MemberMessage::kScriptWord:
+        service_.sink_(ScriptWordReceived{id_, std::move(*incoming_.mutable_script_word())});
+        break;
       case v1::MemberMessage::MESSAGE_NOT_SET:  // of a newer version
         break;
     }

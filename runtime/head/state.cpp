@@ -40,6 +40,15 @@ JobRecord MakeRecord(const State::Options& options, const RolePlan& plan, Moment
   return record;
 }
 
+ScriptAgreement::Options AgreementOptions(const JobRecord& record) {
+  ScriptAgreement::Options options{.ranks = static_cast<int32_t>(record.ranks.size())};
+  const std::optional<api::Checkpoint>& checkpoint = record.job.spec.training.checkpoint;
+  if (checkpoint && checkpoint->every_seconds) {
+    options.checkpoint_interval = std::chrono::seconds(*checkpoint->every_seconds);
+  }
+  return options;
+}
+
 bool LeftWithResult(const v1::Finished& finished) { return finished.ok() && !finished.stopped(); }
 
 // Each because it was asked to, in whatever words.
@@ -49,14 +58,6 @@ bool AllRanksStopped(const JobRecord& record) {
     if (member == nullptr || !member->finished || !member->finished->stopped()) return false;
   }
   return true;
-}
-
-// `member` may be a replica of several ranks: the first of them that was refused.
-std::string WhyRefused(const JobRecord& record, const std::string& member) {
-  for (const auto& [name, reason] : record.refusals) {
-    if (name == member || name.rfind(member + ".", 0) == 0) return reason;
-  }
-  return "";
 }
 
 }  // namespace
@@ -69,6 +70,8 @@ State::State(Options options, Moment now)
       members_(options_.redial_grace, options_.peers, plan_, record_, ending_, outbox_),
       readiness_(record_, ending_, outbox_),
       generations_(options_.broken_grace),
+      agreement_(AgreementOptions(record_)),
+      script_failures_(options_.broken_grace, record_),
       started_(now.steady),
       last_tick_(now.steady),
       now_(now) {}
@@ -135,6 +138,7 @@ void State::Greet(const MemberRecord& member) {
     return;
   }
   outbox_.Add(Send{*member.stream, std::move(message)});
+  RepeatDecisions(member);
 }
 
 void State::On(const ReadyReceived& event) {
@@ -161,6 +165,7 @@ void State::On(const HeartbeatReceived& event) {
 
 void State::TakeHeartbeat(MemberRecord& member, const v1::Heartbeat& heartbeat) {
   RecordHeartbeat(heartbeat, member, now_.steady, record_);
+  if (heartbeat.has_script_failure()) TakeScriptFailure(member, heartbeat.script_failure());
   const std::string too_many = TooManyBadSamples(record_);
   if (!too_many.empty()) ending_.Fail(member.name, too_many, now_.steady);
 }
@@ -220,40 +225,13 @@ void State::On(const Tick&) {
   SizeRoles();
 }
 
-void State::On(const StopRequested& event) {
-  if (ending_.begun()) return;
-  if (!event.failure.empty()) {
-    ending_.Fail("", absl::StrCat(event.failure, ": ", event.reason), now_.steady);
-    return;
-  }
-  outbox_.AddNote(false, absl::StrCat("stop requested: ", event.reason));
-  ending_.Stop(event.reason, now_.steady);
-}
-
-void State::On(const FailureReported& event) {
-  bool last_word_heard = false;
-  for (auto& [key, member] : record_.members) {
-    if (member.name != event.member) continue;
-    member.process_gone = true;
-    last_word_heard = member.finished.has_value();
-  }
-  const std::string refusal = WhyRefused(record_, event.member);
-  const std::string message = refusal.empty()
-                                  ? event.message
-                                  : absl::StrCat("refused: ", refusal, " (", event.message, ")");
-  if (!ending_.begun()) {
-    ending_.Fail(event.member, message, now_.steady);
-  } else if (!last_word_heard) {
-    ending_.BlameDead(event.member, message);
-  }
-}
-
 void State::AdvanceJob() {
   if (ended()) return;
   if (!ending_.begun()) readiness_.Judge(now_);
   if (!ending_.begun()) {
     SettleCompletedJob();
     OpenOrTakeOverGeneration();
+    AdvanceScripts();
     ReplaceGeneration();
     UpdateRoster();
     if (AllRanksFinished(record_)) ending_.Succeed(now_.steady);
@@ -285,6 +263,7 @@ void State::SettleCompletedJob() {
       v1::HeadMessage message;
       message.mutable_command()->set_kind(v1::Command::COMPLETE);
       outbox_.Add(Send{*member.stream, std::move(message)});
+      TellAllEnded(member);
     }
   }
 }
@@ -310,7 +289,7 @@ void State::OpenOrTakeOverGeneration() {
 void State::ReplaceGeneration() {
   if (record_.generation == 0) return;
   const std::optional<int64_t> next = generations_.Next(record_, now_.steady);
-  if (!next) return;
+  if (!next || ScriptsEndTheJob()) return;
   if (generations_.fruitless() >= kMostFruitless) {
     FailWithoutProgress();
   } else {

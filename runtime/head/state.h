@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -16,6 +17,8 @@
 #include "runtime/head/readiness.h"
 #include "runtime/head/role_plan.h"
 #include "runtime/head/role_sizer.h"
+#include "runtime/head/script_agreement.h"
+#include "runtime/head/script_failures.h"
 
 namespace hetero::head {
 
@@ -75,6 +78,7 @@ class State {
   void On(const ReadyReceived& event);
   void On(const HeartbeatReceived& event);
   void On(const FinishedReceived& event);
+  void On(const ScriptWordReceived& event);
   void On(const StreamClosed& event);
   void On(const Tick& event);
   void On(const StopRequested& event);
@@ -88,6 +92,18 @@ class State {
   void Greet(const MemberRecord& member);
   void TakeHeartbeat(MemberRecord& member, const v1::Heartbeat& heartbeat);
   void TakeLastWord(MemberRecord& member, const v1::Finished& finished);
+
+  // Of a job whose ranks run scripts (state_scripts.cpp); the others do nothing here.
+  void TakeScriptFailure(const MemberRecord& member, const v1::ScriptFailure& failure);
+  void AdvanceScripts();
+  void AdvanceStop();
+  void TellDecisions();
+  void RepeatDecisions(const MemberRecord& member);
+  void TellAllEnded(const MemberRecord& member);
+  // Whether no generation follows the one that ended.
+  bool ScriptsEndTheJob();
+  // Whether the job stops by itself once all scripts have saved.
+  bool SaveScriptsFirst(const std::string& reason);
 
   void AdvanceJob();
   void SettleCompletedJob();
@@ -108,9 +124,17 @@ class State {
   MemberTracker members_;
   Readiness readiness_;
   GenerationTracker generations_;
+  ScriptAgreement agreement_;
+  ScriptFailures script_failures_;
   RoleSizer sizer_;
   v1::Roster roster_;  // as last sent
   std::set<StreamId> told_complete_;
+  struct Stopping {  // when all scripts have saved
+    std::string reason;
+    base::Instant deadline;
+  };
+  std::optional<Stopping> stopping_;
+  int64_t agreed_generation_ = 0;  // whose scripts agreed where they begin
   bool superseded_ = false;
   const base::Instant started_;
   base::Instant last_tick_;

@@ -1,4 +1,5 @@
-// State, continued: what those who start the processes say of ends that they have seen.
+// State, continued: what those who start the processes ask for, and say of ends that they have
+// seen.
 #include "absl/strings/str_cat.h"
 #include "runtime/head/fault_log.h"
 #include "runtime/head/state.h"
@@ -10,7 +11,43 @@ bool ProvesCompletion(const ProcessEnded& event) {
   return event.ok && event.last_word && event.last_word->ok() && !event.last_word->stopped();
 }
 
+// `member` may be a replica of several ranks: the first of them that was refused.
+std::string WhyRefused(const JobRecord& record, const std::string& member) {
+  for (const auto& [name, reason] : record.refusals) {
+    if (name == member || name.rfind(member + ".", 0) == 0) return reason;
+  }
+  return "";
+}
+
 }  // namespace
+
+void State::On(const StopRequested& event) {
+  if (ending_.begun()) return;
+  if (!event.failure.empty()) {
+    ending_.Fail("", absl::StrCat(event.failure, ": ", event.reason), now_.steady);
+    return;
+  }
+  outbox_.AddNote(false, absl::StrCat("stop requested: ", event.reason));
+  if (!SaveScriptsFirst(event.reason)) ending_.Stop(event.reason, now_.steady);
+}
+
+void State::On(const FailureReported& event) {
+  bool last_word_heard = false;
+  for (auto& [key, member] : record_.members) {
+    if (member.name != event.member) continue;
+    member.process_gone = true;
+    last_word_heard = member.finished.has_value();
+  }
+  const std::string refusal = WhyRefused(record_, event.member);
+  const std::string message = refusal.empty()
+                                  ? event.message
+                                  : absl::StrCat("refused: ", refusal, " (", event.message, ")");
+  if (!ending_.begun()) {
+    ending_.Fail(event.member, message, now_.steady);
+  } else if (!last_word_heard) {
+    ending_.BlameDead(event.member, message);
+  }
+}
 
 void State::On(const ProcessEnded& event) {
   for (auto& [key, member] : record_.members) {
