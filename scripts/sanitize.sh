@@ -12,7 +12,7 @@ presets=("$@") build=() test=()
 if [[ ${1:-} == --gate ]]; then
   presets=(fuzz tsan) build=(--target sanitized_tests) test=(-L '^sanitized$')
 elif [[ ${1:-} == --all ]] || (($# == 0)); then
-  presets=(asan-ubsan tsan)
+  presets=(asan-ubsan tsan) test=(-C full)
 fi
 for preset in "${presets[@]}"; do
   cmake --preset "$preset" -Wno-dev >/dev/null

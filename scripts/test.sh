@@ -3,20 +3,22 @@
 #   scripts/test.sh                  the gate: what every change passes (make test)
 #   scripts/test.sh --full           everything (make test-full)
 #   scripts/test.sh --full LAYER...  these layers of it alone
-# Layers of the gate: setup format build cuda sanitize fuzz images cluster python tests. In full, `sanitize` runs every test
-# that can be sanitized, `fuzz` takes two minutes for each target instead of half a minute, and there are `tidy`
-# (clang-tidy on every source; the gate reads what has changed since the last release, as one of its tests),
-# `simulator` (20,000 seeds), `chaos` (local jobs) and `chaos-nodes` (jobs on a cluster's nodes) too.
+# Layers of the gate: setup format build cuda sanitize fuzz images python tests. In full, `sanitize` runs every test
+# that can be sanitized, `fuzz` takes two minutes for each target instead of twenty seconds, `tests` has what shows again in
+# minutes what the gate shows in seconds (NAME_full of ctest), and there are `tidy` (clang-tidy on every source; the gate
+# reads what has changed since the last release, as one of its tests), `simulator` (20,000 seeds), `chaos` (local jobs),
+# `cluster` (waits until clusters can be made) and `chaos-nodes` (jobs on a cluster's nodes) too.
 # HETERO_SKIP="lint cuda sanitize fuzz cluster e2e python" leaves layers out and says so. What the clusters need is built, and
-# PyTorch is installed, beside the other layers, at low priority. A test that fails is run once more; the last lines name those that passed only then,
-# and are ctest's summary. Prints the time of each layer.
+# PyTorch is installed, beside the other layers, at low priority; tests without a cluster do not wait for it. A test that
+# fails is run once more; the last lines name those that passed only then, and are ctest's summary. Prints the time of each
+# layer.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 started=$SECONDS
 times=()
 records=build/test-times.json
 
-gate="setup format build cuda sanitize fuzz images cluster python tests"
+gate="setup format build cuda sanitize fuzz images python tests"
 full="setup format build cuda sanitize tidy simulator fuzz chaos images cluster chaos-nodes python tests"
 mode=gate chosen=$gate
 if [[ ${1:-} == --full ]]; then
@@ -50,7 +52,7 @@ layer() {  # name, command...
 clusters() { tests/cluster/build && { skipped e2e || tests/cluster/kind/build; }; }
 simulator() { HETERO_SIMULATOR_SEEDS=20000 build/release/tests/simulator_test --gtest_brief=1; }
 # The gate fuzzes from the seeds alone, with the same random numbers each time.
-sanitizers=--gate fuzzing=(--seconds 30 --seed 1 --fresh)
+sanitizers=--gate fuzzing=(--seconds 20 --seed 1 --fresh)
 frameworks=()
 if [[ $mode == full ]]; then sanitizers=--all fuzzing=(--minutes 2) frameworks=(--full); fi
 
@@ -60,7 +62,7 @@ skipped e2e || options+=(--cluster)
 skipped cuda || options+=(--cuda)  # one download of LibTorch, not two
 layer setup scripts/setup.sh "${options[@]}"
 mkdir -p build
-if chosen cluster && ! skipped cluster; then
+if { chosen cluster || chosen tests; } && ! skipped cluster; then
   (renice -n 10 "$BASHPID" >/dev/null && clusters) >build/cluster.log 2>&1 &
   cluster=$!
 fi
@@ -96,5 +98,5 @@ for label in lint e2e cluster python; do
 done
 without=()
 ((${#left_out[@]})) && without=(-LE "^($(IFS='|'; echo "${left_out[*]}"))\$")
-exec scripts/ctest.py --record "$records" --layers "$(IFS=,; echo "${times[*]}" | sed 's/,/, /g')" \
-  --test-dir build/release -C "$mode" -j 6 --repeat until-pass:2 --output-on-failure --no-tests=error "${without[@]}"
+scripts/ctest.py --record "$records" --layers "$(IFS=,; echo "${times[*]}" | sed 's/,/, /g')" \
+  --test-dir build/release -C "$mode" -j 7 --repeat until-pass:2 --output-on-failure --no-tests=error "${without[@]}"

@@ -1,5 +1,8 @@
 #include "fake_cluster.h"
 
+#include <gtest/gtest.h>
+
+#include <algorithm>
 #include <utility>
 
 #include "api/job_resource.h"
@@ -188,6 +191,26 @@ void FakeCluster::HeadSays(const std::string& name, plan::HeadReport::State stat
     report.verdict->result.steps = 10;
   }
   heads.reports[KeyOf(name)] = report;
+}
+
+void FakeCluster::Start(const std::string& name) {
+  ASSERT_TRUE(Settle(name));
+  RunPods();
+  ASSERT_TRUE(Settle(name));
+  HeadSays(name, plan::HeadReport::State::kRunning);
+  ASSERT_TRUE(Settle(name));
+}
+
+int CountWrites(const FakeApi& api, const std::string& method, const std::string& part) {
+  const auto writes = api.writes();
+  return static_cast<int>(std::count_if(writes.begin(), writes.end(), [&](const auto& write) {
+    return write.method == method && write.path.find(part) != std::string::npos;
+  }));
+}
+
+std::string ReasonOf(const api::JobStatus& status, api::ConditionType type) {
+  const api::Condition* condition = status.Find(type);
+  return condition == nullptr ? "absent" : condition->reason;
 }
 
 }  // namespace hetero::reconcile

@@ -68,6 +68,8 @@ class FakeCluster {
   void EndContainer(const std::string& pod, int exit_code, const std::string& message = "");
   // Terminating pods go away.
   void FinishTerminating();
+  // From nothing to a job that trains.
+  void Start(const std::string& name);
   // The head of `name` says so: all members registered.
   void HeadSays(const std::string& name, plan::HeadReport::State state);
 
@@ -87,5 +89,10 @@ class FakeCluster {
   OperatorIdentity identity_;
   std::unique_ptr<Process> process_;
 };
+
+// Writes with this method whose path has the part in it.
+int CountWrites(const FakeApi& api, const std::string& method, const std::string& part);
+// Of a condition; "absent" where there is none.
+std::string ReasonOf(const api::JobStatus& status, api::ConditionType type);
 
 }  // namespace hetero::reconcile
