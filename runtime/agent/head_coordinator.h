@@ -38,7 +38,7 @@ class HeadCoordinator : public Coordinator {
   // From now on words are told by `tell`, on a thread of this object.
   struct Job {
     int32_t rank = 0;
-    int64_t total_steps = 0;
+    int64_t total_steps = 0, steps_per_epoch = 0;
     std::optional<api::Checkpoint> checkpoint;
     std::function<void(const v1::ScriptWord&)> tell;
   };

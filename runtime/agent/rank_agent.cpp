@@ -326,6 +326,7 @@ absl::Status RunRankAgent(RankAgentOptions options, ScriptProcess* script, base:
   coordinator.Connect(
       {.rank = session->rank(),
        .total_steps = session->schedule().training().total_steps(),
+       .steps_per_epoch = session->schedule().training().steps_per_epoch(),
        .checkpoint = session->job().spec.training.checkpoint,
        .tell = [&session](const v1::ScriptWord& word) { session->TellScriptWord(word); }});
   absl::Status result = RankAgent(options, script, clock, coordinator, *session).Run();

@@ -93,13 +93,13 @@ std::vector<api::FieldError> CheckScript(const api::Script& script, const std::s
     return std::filesystem::is_regular_file(path, ignored) && access(path.c_str(), X_OK) == 0;
   };
   if (program.find('/') != std::string::npos) {
-    const std::filesystem::path path = std::filesystem::path(folder) / program;
+    const std::filesystem::path path = (std::filesystem::path(folder) / program).lexically_normal();
     if (runs(path)) return {};
-    return {{absl::StrCat(kPath, ".command[0]"),
-             absl::StrCat(path.string(),
-                          std::filesystem::exists(path, error) ? " is no program that may be run"
-                                                               : " does not exist",
-                          "; for a Python script write [python3, ", program, "]")}};
+    const bool there = std::filesystem::exists(path, error);
+    return {
+        {absl::StrCat(kPath, ".command[0]"),
+         absl::StrCat(path.string(), there ? " is no program that may be run" : " does not exist",
+                      program.ends_with(".py") ? "; for a script write [python3, FILE]" : "")}};
   }
   const char* search = getenv("PATH");
   const std::vector<std::string> entries = absl::StrSplit(search == nullptr ? "" : search, ':');

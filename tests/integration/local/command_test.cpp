@@ -17,7 +17,7 @@ using testing::WriteFile;
 
 TEST(Command, HelpIsEverywhere) {
   for (const char* command : {"local", "validate", "preview", "make-dataset", "report", "head",
-                              "cpu-worker", "consumer", "install"}) {
+                              "cpu-worker", "consumer", "agent", "install"}) {
     const ProgramResult result = RunProgram("hetero-runtime", {command, "--help"});
     EXPECT_EQ(result.exit_code, 0) << command;
     EXPECT_NE(result.output.find("Usage:"), std::string::npos) << result.output;
@@ -62,13 +62,14 @@ TEST(Command, ValidateRefusesWhatThisVersionCannotDo) {
 
 TEST(Command, ExamplesAreValid) {
   int found = 0;
-  for (const auto& file : std::filesystem::directory_iterator(HETERO_SOURCE_DIR "/examples")) {
+  for (const auto& file :
+       std::filesystem::recursive_directory_iterator(HETERO_SOURCE_DIR "/examples")) {
     if (file.path().extension() != ".yaml") continue;
     ++found;
     const ProgramResult result = RunProgram("hetero-runtime", {"validate", file.path()});
     EXPECT_EQ(result.exit_code, 0) << result.output;
   }
-  EXPECT_GE(found, 3);
+  EXPECT_GE(found, 4);
 }
 
 TEST(Command, MakeDatasetRefusesAFullFolder) {

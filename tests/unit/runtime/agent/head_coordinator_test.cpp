@@ -75,6 +75,32 @@ class HeadCoordinatorTest : public ::testing::Test {
   std::vector<v1::ScriptWord> words_;
 };
 
+TEST(CheckpointRule, IsTheManifests) {
+  struct Case {
+    std::optional<int64_t> every_steps, every_seconds;
+    std::vector<int64_t> due;
+  };
+  for (const Case& c : std::vector<Case>{{4, {}, {4, 8, 12, 14}},
+                                         {4, 60, {4, 8, 12, 14}},
+                                         {{}, 60, {14}},
+                                         {{}, {}, {5, 10, 14}}}) {
+    HeadCoordinator coordinator(base::Clock::Real());
+    coordinator.Connect({.total_steps = 14,
+                         .steps_per_epoch = 5,
+                         .checkpoint = api::Checkpoint{.uri = "file:///ck",
+                                                       .every_steps = c.every_steps,
+                                                       .every_seconds = c.every_seconds},
+                         .tell = [](const v1::ScriptWord&) {}});
+    coordinator.BeginGeneration(1, {});
+    std::vector<int64_t> due;
+    for (int64_t step = 1; step <= 14; ++step) {
+      if (coordinator.CheckpointDue(step, {})) due.push_back(step);
+    }
+    EXPECT_EQ(due, c.due);
+    coordinator.Disconnect();
+  }
+}
+
 TEST_F(HeadCoordinatorTest, APositionIsToldAndAgreed) {
   Begin(20);
   const v1::ScriptWord word = Await(v1::ScriptWord::kPosition);
