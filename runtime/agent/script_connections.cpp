@@ -33,6 +33,12 @@ bool HasInput(int socket) {
   return poll(&ready, 1, 0) > 0;
 }
 
+// The other side has closed it, though not all that it sent was read yet.
+bool HasHungUp(int socket) {
+  pollfd ready = {.fd = socket, .events = POLLRDHUP, .revents = 0};
+  return poll(&ready, 1, 0) > 0;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ScriptConnections>> ScriptConnections::Listen(
@@ -134,6 +140,7 @@ void ScriptConnections::Read(const std::stop_token& stop) {
     }
     std::vector<pollfd> watched = {{.fd = wake_.fd(), .events = POLLIN, .revents = 0},
                                    {.fd = listener_.fd(), .events = POLLIN, .revents = 0}};
+    if (guests_.size() == kMostGuests) watched[1].events = 0;
     if (connection != nullptr) {
       watched.push_back({.fd = connection->socket.fd(), .events = POLLIN, .revents = 0});
     }
@@ -148,27 +155,29 @@ void ScriptConnections::Read(const std::stop_token& stop) {
 }
 
 void ScriptConnections::AcceptGuests() {
-  while (true) {
+  // Those who come when there are many wait in the system's queue.
+  while (guests_.size() < kMostGuests) {
     base::Socket socket(
         accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket.open()) return;
-    if (guests_.size() >= kMostGuests) continue;
     guests_.push_back({.socket = std::move(socket), .since = clock_.Now()});
   }
 }
 
 void ScriptConnections::SeeToGuests() {
-  while (!guests_.empty()) {
-    Guest& guest = guests_.front();
+  for (auto guest = guests_.begin(); guest != guests_.end();) {
     std::string why;
     {
       const base::MutexLock lock(mutex_);
-      if (!admitted_ || (connection_ != nullptr && connection_->over)) return;  // it waits
+      if (!admitted_) return;  // they wait
+      const bool ends = connection_ != nullptr &&
+                        (connection_->over || HasHungUp(connection_->socket.fd()));
+      if (ends) return;
       if (connection_ == nullptr && admits_) {
         admits_ = false;
         connection_ = std::make_shared<Connection>();
-        connection_->socket = std::move(guest.socket);
-        guests_.pop_front();
+        connection_->socket = std::move(guest->socket);
+        guest = guests_.erase(guest);
         changed_.NotifyAll();
         Wake();
         continue;
@@ -179,24 +188,25 @@ void ScriptConnections::SeeToGuests() {
                                PeerProcess(connection_->socket.fd()), ": ", kOneStream);
     }
     // Nobody hears an answer before having asked.
-    if (!HasInput(guest.socket.fd()) && clock_.Now() - guest.since < kGuestPatience) return;
-    TurnAway(&guest, why);
-    guests_.pop_front();
+    if (HasInput(guest->socket.fd()) || clock_.Now() - guest->since > kGuestPatience) {
+      TurnAway(*guest, why);
+      guest = guests_.erase(guest);
+    } else {
+      ++guest;
+    }
   }
 }
 
-void ScriptConnections::TurnAway(Guest* guest, const std::string& why) {
-  const absl::Status misuse = absl::FailedPreconditionError(why);
+void ScriptConnections::TurnAway(const Guest& guest, const std::string& why) const {
   log::Warning("a connection to a script's stream was refused",
-               {{"pid", PeerProcess(guest->socket.fd())}, {"reason", why}});
-  // Those who close with input unread take the answer back.
+               {{"pid", PeerProcess(guest.socket.fd())}, {"reason", why}});
+  // Who closes with input unread takes the answer back.
   std::array<char, 4096> dropped;
-  while (recv(guest->socket.fd(), dropped.data(), dropped.size(), MSG_DONTWAIT) > 0) {
+  while (recv(guest.socket.fd(), dropped.data(), dropped.size(), MSG_DONTWAIT) > 0) {
   }
-  const absl::Status told =
-      SendAll(guest->socket.fd(), EncodeMessage(ErrorAnswer(ErrorKind::kMisuse, why)), -1,
-              base::Duration::zero());
-  if (told.ok()) callbacks_.on_misuse(misuse);
+  const absl::Status told = SendAll(guest.socket.fd(), EncodeMessage(ErrorAnswer(ErrorKind::kMisuse, why)), -1,
+                                    base::Duration::zero());
+  if (!told.ok()) log::Info("and was gone before", {{"reason", told.message()}});
 }
 
 void ScriptConnections::ReadFrom(const std::shared_ptr<Connection>& connection) {

@@ -75,7 +75,7 @@ class ScriptConnections {
   void CutOff(bool admits);
   void AcceptGuests();
   void SeeToGuests();
-  void TurnAway(Guest* guest, const std::string& why);
+  void TurnAway(const Guest& guest, const std::string& why) const;
   void ReadFrom(const std::shared_ptr<Connection>& connection);
   // False when nothing after it can be read.
   bool Take(const std::shared_ptr<Connection>& connection, const std::string& text);

@@ -29,14 +29,16 @@ constexpr int64_t kFewestToHold = 4;   // one in hand, one being made of it, two
 BatchArena::Options ArenaOptions(const RankFeed& feed) {
   const api::Training& training = feed.job().spec.training;
   const api::ImageShape shape = feed.producer().pipeline(job::Split::kTrain).output();
-  const int64_t of_step = int64_t{training.batch_size_per_worker} *
-                          std::max(1, training.gradient_accumulation_steps);
-  const int64_t slot_bytes = SlotBytes(of_step, shape);
+  const int64_t samples = training.batch_size_per_worker;
+  const int64_t slot_bytes = SlotBytes(samples, shape);
   const int64_t slots = feed.byte_budget() / std::max<int64_t>(slot_bytes, 1);
+  // A step's samples come in one batch, but a script gets the parts of an accumulated one each in a
+  // slot of its own.
+  const bool parted = training.gradient_accumulation_steps > 1;
   return {.slot_bytes = slot_bytes,
-          .may_wait = std::clamp(slots, kFewestToWait, kMostSlots),
+          .may_wait = parted ? 0 : std::clamp(slots, kFewestToWait, kMostSlots),
           .may_hold = std::clamp(slots, kFewestToHold, kMostSlots),
-          .image_bytes = ImageBytes(of_step, shape)};
+          .image_bytes = ImageBytes(samples, shape)};
 }
 
 class StreamServerImpl : public StreamServer {
