@@ -22,8 +22,8 @@ void SessionFeed::OnStep(int64_t step, int64_t samples, double seconds) {
   session_.report().OnStep(step, samples, 0, seconds, /*has_loss=*/false);
 }
 
-void SessionFeed::OnReported(const std::map<std::string, double>& values, int64_t /*step*/) {
-  session_.report().OnReported(values);
+void SessionFeed::OnReported(const std::map<std::string, double>& values, int64_t step) {
+  session_.report().OnReported(values, step);
 }
 
 }  // namespace hetero::agent

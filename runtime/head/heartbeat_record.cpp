@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <string>
 #include <utility>
 
@@ -47,6 +48,19 @@ void LimitTexts(v1::Progress& progress) {
   LimitText(kMaxText, *progress.mutable_checkpoint_uri());
   LimitText(kMaxText, *progress.mutable_checkpoint_problem());
   LimitText(kMaxText, *progress.mutable_last_break());
+}
+
+// What scripts report, the latest of each name; of several ranks that report one the first's.
+void RecordReported(const MemberRecord& member, JobRecord& record) {
+  for (const auto& [name, value] : member.progress.reported()) {
+    if (name.empty() || name.size() > kMaxReportedName || !std::isfinite(value)) continue;
+    const auto known = record.reported.find(name);
+    if (known == record.reported.end()) {
+      if (record.reported.size() < kMostReported) record.reported[name] = {value, member.rank};
+    } else if (member.rank <= known->second.rank) {
+      known->second = {value, member.rank};
+    }
+  }
 }
 
 // A rank's totals at one moment, with what its earlier processes had come to before it.
@@ -115,6 +129,7 @@ void RecordHeartbeat(const v1::Heartbeat& heartbeat, MemberRecord& member, base:
     RecordReach(member.progress, heartbeat.progress(), record);
     member.progress = heartbeat.progress();
     LimitTexts(member.progress);
+    if (record.runs_scripts()) RecordReported(member, record);
     RecordStartup(member.progress, now, record);
     if (!member.progress.checkpoint_uri().empty()) {
       record.checkpoint_uri = member.progress.checkpoint_uri();

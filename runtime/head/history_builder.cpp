@@ -67,6 +67,11 @@ v1::History BuildHistory(const JobRecord& record, const std::string& run, Moment
   history.set_elapsed_seconds(age);
   history.set_generation(std::max(record.generation, record.past.generation));
   history.set_reached_step(record.reached_step);
+  history.set_script_restarts(record.script_restarts);
+  history.set_earlier_script_restarts(record.past.script_restarts);
+  for (const v1::ScriptFailureHistory& failure : record.script_failures) {
+    *history.add_script_failures() = failure;
+  }
   if (record.startup_seconds) history.set_startup_seconds(*record.startup_seconds);
   history.set_checkpoint_uri(record.checkpoint_uri);
   history.set_ceiling_samples_per_second(JobProgress(record).ceiling_samples_per_second());

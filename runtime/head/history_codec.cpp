@@ -26,6 +26,9 @@ absl::Status Wrong(const std::string& what) {
 
 bool Sound(double value) { return std::isfinite(value) && value >= 0; }
 
+// Two of them can be added.
+bool SoundCount(int32_t count) { return count >= 0 && count <= kMaxList; }
+
 // A time that a job may take: with more, sums of times would overflow.
 bool SoundAge(double seconds) { return Sound(seconds) && seconds < kMaxAge; }
 
@@ -84,19 +87,25 @@ absl::Status Check(const v1::History& history, const std::string& run, int32_t a
   if (history.attempts_size() > kMaxList || history.faults_size() > kMaxList ||
       history.members_size() > kMaxMembers || history.roles_size() > kMaxList ||
       history.evaluations_size() > kMaxList || history.losses_size() > kMaxList ||
-      history.bad_samples_size() > kMaxList) {
+      history.bad_samples_size() > kMaxList || history.script_failures_size() > kMaxList) {
     return Wrong("a list in it is longer than any job makes it");
   }
   if (!SoundAge(history.elapsed_seconds()) || !Sound(history.startup_seconds()) ||
       !Sound(history.ceiling_samples_per_second()) || !Sound(history.attempts_left_out_seconds()) ||
       history.faults_left_out() < 0 || history.generation() < 0 ||
       history.generation() > kMaxGeneration || history.reached_step() < 0 ||
-      history.reached_step() > kMaxStep) {
+      history.reached_step() > kMaxStep || !SoundCount(history.script_restarts()) ||
+      !SoundCount(history.earlier_script_restarts())) {
     return Wrong("a number in it cannot be");
   }
   for (const v1::FaultHistory& fault : history.faults()) {
     if (fault.unix_ns() < 0 || !Sound(fault.recovery_seconds())) {
       return Wrong("a fault in it has a time that cannot be");
+    }
+  }
+  for (const v1::ScriptFailureHistory& failure : history.script_failures()) {
+    if (failure.generation() <= 0 || failure.generation() > kMaxGeneration || failure.step() < 0) {
+      return Wrong("a script's failure in it cannot be");
     }
   }
   for (const v1::MemberHistory& member : history.members()) {

@@ -19,20 +19,21 @@ struct Limits {
   size_t text;  // bytes of a fault, a reason or a cause
   int bad_samples;
   int attempts;
+  int script_failures;
 };
 // More of a list is not read (history_codec.cpp).
-constexpr Limits kReadable = {10'000, 10'000,          100'000, 100'000,
-                              10'000, size_t{1} << 20, 10'000,  10'000};
+constexpr Limits kReadable = {10'000,          10'000, 100'000, 100'000, 10'000,
+                              size_t{1} << 20, 10'000, 10'000,  10'000};
 constexpr Limits kRows[] = {
-    {2000, 1000, 10'000, 10'000, 1000, 1024, 100, 1000},
-    {400, 200, 500, 100, 200, 400, 100, 200},
-    {120, 60, 64, 16, 40, 240, 40, 40},
-    {60, 30, 40, 10, 30, 160, 20, 30},
-    {30, 16, 24, 6, 20, 120, 10, 20},
-    {15, 8, 12, 3, 12, 100, 5, 12},
-    {0, 4, 6, 2, 8, 80, 2, 8},
-    {0, 1, 0, 0, 4, 60, 0, 4},
-    {0, 0, 0, 0, 0, 0, 0, 2},
+    {2000, 1000, 10'000, 10'000, 1000, 1024, 100, 1000, 16},
+    {400, 200, 500, 100, 200, 400, 100, 200, 16},
+    {120, 60, 64, 16, 40, 240, 40, 40, 16},
+    {60, 30, 40, 10, 30, 160, 20, 30, 8},
+    {30, 16, 24, 6, 20, 120, 10, 20, 8},
+    {15, 8, 12, 3, 12, 100, 5, 12, 6},
+    {0, 4, 6, 2, 8, 80, 2, 8, 6},
+    {0, 1, 0, 0, 4, 60, 0, 4, 6},
+    {0, 0, 0, 0, 0, 0, 0, 2, 2},
 };
 
 // Never in the middle of a character.
@@ -125,6 +126,7 @@ void Cut(const Limits& limits, v1::History& history) {
   Thin(limits.losses, *history.mutable_losses());
   KeepNewest(limits.evaluations, *history.mutable_evaluations());
   FitAttempts(limits, history);
+  KeepNewest(limits.script_failures, *history.mutable_script_failures());
   auto& bad = *history.mutable_bad_samples();
   if (bad.size() > limits.bad_samples) {
     bad.DeleteSubrange(limits.bad_samples, bad.size() - limits.bad_samples);

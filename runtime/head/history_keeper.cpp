@@ -35,6 +35,7 @@ HistoryKeeper::Mark HistoryKeeper::MarkOf(const JobRecord& record) {
           finished,
           record.startup_seconds.has_value(),
           record.evaluations.size(),
+          record.script_failures.size(),
           record.checkpoint_uri,
           record.ended.has_value()};
 }

@@ -66,7 +66,14 @@ void RestoreHistory(const v1::History& history, const AttemptInfo& attempt, Mome
   record.reached_step = history.reached_step();
   record.evaluations.assign(history.evaluations().begin(), history.evaluations().end());
   for (const v1::BadSampleReport& sample : history.bad_samples()) record.bad_samples.Add(sample);
+  record.script_failures.assign(history.script_failures().begin(), history.script_failures().end());
   Past& past = record.past;
+  past.script_restarts = history.earlier_script_restarts();
+  if (same_attempt) {
+    record.script_restarts = history.script_restarts();
+  } else {
+    past.script_restarts += history.script_restarts();
+  }
   past.elapsed_seconds = history.elapsed_seconds();
   past.generation = history.generation();
   past.attempts_left_out_seconds = history.attempts_left_out_seconds();

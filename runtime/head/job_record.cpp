@@ -1,6 +1,7 @@
 #include "runtime/head/job_record.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "runtime/job/stream_digest.h"
 
@@ -109,12 +110,14 @@ v1::Progress JobProgress(const JobRecord& record) {
   const MemberRecord* first = FindRank(record, 0);
   if (first != nullptr) total = first->progress;
   const MemberRecord* slowest = SlowestRank(record);
+  int64_t steps_in_time = 0;
   if (first != nullptr && slowest != nullptr) {
     const RankTotals totals = WholeTotals(*slowest);
     SetTimes(totals, total);
     if (total.digest_covers_job()) {
       total.set_samples_before(total.samples_consumed() - totals.samples);
     }
+    steps_in_time = totals.steps;
   }
 
   job::StreamDigest digest;
@@ -138,6 +141,13 @@ v1::Progress JobProgress(const JobRecord& record) {
     total.set_samples_consumed(samples);
     total.set_digest_high(digest.high());
     total.set_digest_low(digest.low());
+  }
+  if (record.runs_scripts() && total.step() > 0) {
+    // Ranks tell their own samples since their scripts began; steps of all are of one size.
+    const double share =
+        std::min(1.0, static_cast<double>(steps_in_time) / static_cast<double>(total.step()));
+    total.set_samples_before(
+        std::llround(static_cast<double>(total.samples_consumed()) * (1 - share)));
   }
   return total;
 }

@@ -103,6 +103,12 @@ struct Past {
   std::optional<size_t> head_fault;  // index of the loss of the head before, until all is well
 };
 
+// The latest number that a script told under one name.
+struct Reported {
+  double value = 0;
+  int32_t rank = 0;  // whose script
+};
+
 struct JobRecord {
   api::HeteroTrainingJob job;
   bool input_only = false;
@@ -135,7 +141,8 @@ struct JobRecord {
   // Of a job whose ranks run scripts.
   int32_t script_restarts = 0;                            // in this attempt
   std::vector<v1::ScriptFailureHistory> script_failures;  // the last few, of earlier heads too
-  std::map<std::string, double> reported;                 // the latest of each name
+  std::optional<v1::Failure> script_failure;  // the first that this head saw; scripts began again
+  std::map<std::string, Reported> reported;   // by name
 
   bool runs_scripts() const { return job.spec.training.script.has_value() && !input_only; }
 };

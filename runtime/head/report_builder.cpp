@@ -98,6 +98,14 @@ void AddSpeed(const JobRecord& record, insight::Report& report) {
             [](const auto& a, const auto& b) { return a.rank < b.rank; });
 }
 
+// A script may leave its stream when it has seen enough. That is a success, and has to be seen.
+void AddEarlyEnd(const JobRecord& record, const v1::Progress& progress, insight::Report& report) {
+  if (record.state != v1::JobStatus::SUCCEEDED || progress.step() >= progress.total_steps()) return;
+  report.message =
+      absl::StrCat("ended after ", progress.step(), " of ", progress.total_steps(), " steps");
+  if (progress.step() == 0) report.epochs = report.steps = report.samples_consumed = 0;
+}
+
 void AddProgress(const JobRecord& record, insight::Report& report) {
   const v1::Progress progress = JobProgress(record);
   report.duplicates_dropped = progress.duplicates_dropped();
@@ -109,11 +117,21 @@ void AddProgress(const JobRecord& record, insight::Report& report) {
                                       .replacement_id = sample.replacement_id(),
                                       .reason = sample.reason()});
   }
+  if (record.runs_scripts()) {
+    report.script_restarts = record.past.script_restarts + record.script_restarts;
+    for (const auto& [name, reported] : record.reported) report.reported[name] = reported.value;
+    AddEarlyEnd(record, progress, report);
+  }
   if (progress.step() == 0) return;
   report.epochs = progress.epoch();
   report.steps = progress.step();
   report.samples_consumed = progress.samples_consumed();
-  report.stream_digest = job::StreamDigest(progress.digest_high(), progress.digest_low()).ToHex();
+  if (progress.digest_unproven()) {
+    report.digest_problem =
+        "the script went on from a state that knows no digest of the steps before it";
+  } else {
+    report.stream_digest = job::StreamDigest(progress.digest_high(), progress.digest_low()).ToHex();
+  }
   if (progress.train_seconds() > 0) {
     report.train_seconds = progress.train_seconds();
     report.samples_per_second =
@@ -129,7 +147,9 @@ void AddProgress(const JobRecord& record, insight::Report& report) {
   report.data_wait_percent = progress.data_wait_percent();
   report.phase_seconds = MakePhases(progress.phases());
   report.wait_seconds = MakeWaits(progress.waits());
-  if (progress.step() > progress.first_step()) report.loss = progress.loss();
+  // Only a script may train without telling the loss.
+  const bool has_loss = !record.runs_scripts() || !record.loss_curve.points().empty();
+  if (has_loss && progress.step() > progress.first_step()) report.loss = progress.loss();
   AddSpeed(record, report);
 }
 

@@ -122,6 +122,10 @@ std::optional<ScriptFailures::End> ScriptFailures::Judge(bool closing, Moment no
                        allowed == 1 ? " restart: " : " restarts: ");
   } else {
     ++record_.script_restarts;
+    if (!record_.script_failure) {
+      record_.script_failure.emplace().set_member(first.member);
+      record_.script_failure->set_message(base::EndsOfText(what, kMaxText));
+    }
     return std::nullopt;
   }
   return End{first.member, base::EndsOfText(absl::StrCat(why, what), kMaxText)};

@@ -61,7 +61,12 @@ v1::JobStatus BuildStatus(const JobRecord& record, const RolePlan& plan) {
   for (const RolePlan::Role& role : plan.roles()) *status.add_roles() = BuildRole(record, role);
   *status.mutable_progress() = JobProgress(record);
   if (!record.evaluations.empty()) *status.add_evaluations() = record.evaluations.back();
-  if (record.first_failure) *status.mutable_first_failure() = *record.first_failure;
+  status.set_script_restarts(record.script_restarts);
+  if (record.first_failure) {
+    *status.mutable_first_failure() = *record.first_failure;
+  } else if (record.script_failure && !record.ended) {
+    *status.mutable_first_failure() = *record.script_failure;
+  }
   if (!record.ended) status.set_eta_seconds(RemainingSeconds(record));
   for (const auto& [key, member] : record.members) {
     v1::MemberStatus* entry = status.add_members();

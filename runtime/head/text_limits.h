@@ -11,6 +11,8 @@ namespace hetero::head {
 
 inline constexpr size_t kMaxText = 4096;       // of a message
 inline constexpr size_t kMaxListedText = 512;  // of one of many
+inline constexpr size_t kMostReported = 64;    // names that a script reports numbers by
+inline constexpr size_t kMaxReportedName = 64;
 
 // Never in the middle of a character.
 inline void LimitText(size_t most, std::string& text) {

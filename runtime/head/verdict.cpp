@@ -1,6 +1,7 @@
 #include "runtime/head/verdict.h"
 
 #include <map>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 
@@ -39,7 +40,8 @@ insight::SpeedVerdict JudgeSpeed(const JobRecord& record) {
   const v1::Progress job = JobProgress(record);
   insight::SpeedEvidence evidence{.steps = job.step(),
                                   .samples = job.samples_consumed() - job.samples_before()};
-  if (const MemberRecord* slowest = SlowestRank(record); job.digest_covers_job()) {
+  if (const MemberRecord* slowest = SlowestRank(record);
+      job.digest_covers_job() || record.runs_scripts()) {
     evidence.steps = WholeTotals(*slowest).steps;  // in the time that the phases are of
   }
   if (job.ceiling_samples_per_second() > 0) {
@@ -50,6 +52,10 @@ insight::SpeedVerdict JudgeSpeed(const JobRecord& record) {
     evidence.ranks.push_back({.data_wait_percent = totals.data_wait_percent,
                               .phases = totals.phases,
                               .waits = totals.waits});
+    if (!record.runs_scripts()) continue;
+    // Between two batches a script trains, for all that is known.
+    insight::PhaseSeconds& phases = evidence.ranks.back().phases;
+    std::swap(phases.forward, phases.other);
   }
   double per_hour = 0;
   bool all_priced = true;

@@ -38,7 +38,7 @@ std::string LearningTiles(const Report& report) {
   if (Known(report.accuracy)) {
     tiles += Tile(
         "accuracy", PercentText(*report.accuracy * 100),
-        report.evaluations.empty()
+        report.evaluations.empty() || report.evaluations.back().samples == 0
             ? ""
             : absl::StrCat(CountText(report.evaluations.back().samples), " validation samples"));
   }
@@ -88,10 +88,18 @@ std::string HeaderHtml(const Report& report) {
   std::string sub = absl::StrCat(
       "HeteroTrainingJob, attempt ", report.attempt, ", ", report.generations,
       report.generations == 1 ? " generation" : " generations", ", seed ", report.seed);
+  if (const int64_t restarts = report.script_restarts.value_or(0); restarts > 0) {
+    absl::StrAppend(&sub, ", ", CountText(restarts),
+                    restarts == 1 ? " restart of the scripts" : " restarts of the scripts");
+  }
   absl::StrAppend(&text, "<p class=\"sub\">", sub, "</p>\n");
   if (report.stream_digest.has_value()) {
     absl::StrAppend(&text, "<p class=\"sub\">stream digest <span class=\"mono\">",
                     EscapeHtml(*report.stream_digest), "</span></p>\n");
+  }
+  if (!report.digest_problem.empty()) {
+    absl::StrAppend(&text, "<p class=\"sub\">stream digest not proven: ",
+                    EscapeHtml(report.digest_problem), "</p>\n");
   }
   if (!report.message.empty()) {
     absl::StrAppend(&text, "<p class=\"reason ", state, "\">", EscapeHtml(report.message),

@@ -106,11 +106,16 @@ std::string LossHtml(const Report& report) {
   chart.series = Curve("training loss", std::move(points));
   ChartSeries evaluations = {"validation loss", "dots", {}};
   for (const ReportEvaluation& evaluation : report.evaluations) {
+    if (!std::isfinite(evaluation.loss)) continue;  // a script told the accuracy alone
     evaluations.points.push_back({static_cast<double>(evaluation.step), evaluation.loss});
   }
   chart.series.push_back(std::move(evaluations));
   std::string body = RenderLineChart(chart);
-  if (body.empty()) body = Sentence("No training step was completed, so there is no loss.");
+  if (body.empty()) {
+    body = Sentence(report.steps.value_or(0) > 0
+                        ? "No loss was reported."
+                        : "No training step was completed, so there is no loss.");
+  }
   return Section("half", "Loss", body);
 }
 

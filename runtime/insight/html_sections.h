@@ -17,7 +17,8 @@ std::string WaitCausesHtml(const Report& report);  // a paragraph, not a section
 std::string LossHtml(const Report& report);
 std::string StepSecondsHtml(const Report& report);
 std::string EvaluationsHtml(const Report& report);
-std::string StreamHtml(const Report& report);  // what was consumed, digest, cost
+std::string StreamHtml(const Report& report);    // what was consumed, digest, cost
+std::string ReportedHtml(const Report& report);  // nothing without any
 std::string WorkersHtml(const Report& report);
 std::string AttemptsHtml(const Report& report);  // nothing for a single one
 std::string FaultsHtml(const Report& report);

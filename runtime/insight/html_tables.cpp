@@ -85,12 +85,13 @@ std::string EvaluationsHtml(const Report& report) {
   std::string rows;
   for (const ReportEvaluation& evaluation : report.evaluations) {
     absl::StrAppend(&rows, "<tr>", Number(CountText(evaluation.epoch)),
-                    Number(CountText(evaluation.step)), Number(NumberText(evaluation.loss)),
+                    Number(CountText(evaluation.step)),
+                    Number(std::isfinite(evaluation.loss) ? NumberText(evaluation.loss) : ""),
                     Bar(std::isfinite(evaluation.accuracy)
                             ? absl::StrCat(FixedText(100 * evaluation.accuracy, 2), " %")
                             : "-",
                         Share(evaluation.accuracy, best)),
-                    Number(CountText(evaluation.samples)), "</tr>\n");
+                    Number(evaluation.samples > 0 ? CountText(evaluation.samples) : ""), "</tr>\n");
   }
   return Section("half", "Evaluations",
                  Table({{"After epoch"}, {"Step"}, {"Loss"}, {"Accuracy"}, {"Samples"}}, rows));
@@ -123,6 +124,16 @@ std::string StreamHtml(const Report& report) {
         "bit, in the same steps.</p>\n";
   }
   return Section("half", "Input stream", body);
+}
+
+std::string ReportedHtml(const Report& report) {
+  if (report.reported.empty()) return "";
+  std::string rows;
+  for (const auto& [name, value] : report.reported) {
+    absl::StrAppend(&rows, "<tr>", Text(name), Number(NumberText(value)), "</tr>\n");
+  }
+  return Section("half", "Reported by the script",
+                 Table({{"Name", false}, {"Latest value"}}, rows));
 }
 
 std::string WorkersHtml(const Report& report) {

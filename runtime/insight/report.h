@@ -96,15 +96,17 @@ struct ReportBadSample {
 struct Report {
   std::string job;
   std::string state;    // Succeeded, Failed, Stopped
-  std::string message;  // why it failed or stopped
+  std::string message;  // why it failed or stopped, or that its scripts ended early
   int64_t attempt = 1;
   std::vector<ReportAttempt> attempts;  // what lies between them was waiting
   int64_t generations = 0;
+  std::optional<int64_t> script_restarts;  // of a job whose ranks run scripts
   std::optional<int64_t> epochs, steps, samples_consumed;
   int64_t duplicates_dropped = 0, tickets_reissued = 0, bad_samples = 0;
   int64_t skipped_steps = 0;                     // gradients not finite
   std::vector<ReportBadSample> bad_sample_list;  // at most 100
   std::optional<std::string> stream_digest;
+  std::string digest_problem;  // why it is not known though samples were consumed
   int64_t seed = 0;
   std::optional<double> startup_seconds, train_seconds, wall_seconds, samples_per_second,
       ceiling_samples_per_second, data_wait_percent;
@@ -117,6 +119,7 @@ struct Report {
   std::optional<double> loss, accuracy;
   std::vector<ReportEvaluation> evaluations;
   std::vector<ReportLoss> loss_curve;
+  std::map<std::string, double> reported;  // by scripts, the latest of each name
   std::vector<ReportWorker> workers;
   std::map<std::string, double> cpu_seconds_per_sample;  // by role
   std::vector<ReportFault> faults;

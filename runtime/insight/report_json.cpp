@@ -107,7 +107,7 @@ Json ToJson(const ReportEvaluation& evaluation) {
   Put(object, "step", evaluation.step);
   Put(object, "loss", evaluation.loss);
   Put(object, "accuracy", evaluation.accuracy);
-  Put(object, "samples", evaluation.samples);
+  if (evaluation.samples > 0) Put(object, "samples", evaluation.samples);
   return object;
 }
 
@@ -171,6 +171,10 @@ void PutStream(Json& object, const Report& report) {
   object["badSampleList"] =
       List(report.bad_sample_list, [](const ReportBadSample& s) { return ToJson(s); });
   Put(object, "streamDigest", report.stream_digest);
+  if (!report.digest_problem.empty()) {
+    object["streamDigest"] = nullptr;
+    object["digestProblem"] = report.digest_problem;
+  }
   Put(object, "seed", report.seed);
 }
 
@@ -185,6 +189,13 @@ void PutTimes(Json& object, const Report& report) {
   if (report.phase_seconds.has_value()) object["phaseSeconds"] = ToJson(*report.phase_seconds);
   if (report.wait_seconds.has_value()) object["waitSeconds"] = ToJson(*report.wait_seconds);
   object["timeLines"] = List(report.time_lines, [](const ReportTimeLine& l) { return ToJson(l); });
+}
+
+void PutReported(Json& object, const Report& report) {
+  if (report.reported.empty()) return;
+  Json reported = Json::object();
+  for (const auto& [name, value] : report.reported) Put(reported, name.c_str(), value);
+  object["reported"] = reported;
 }
 
 void PutWorkers(Json& object, const Report& report) {
@@ -215,6 +226,7 @@ std::string ToJson(const Report& report) {
   Put(object, "attempt", report.attempt);
   object["attempts"] = List(report.attempts, [](const ReportAttempt& a) { return ToJson(a); });
   Put(object, "generations", report.generations);
+  Put(object, "scriptRestarts", report.script_restarts);
   PutStream(object, report);
   PutTimes(object, report);
   Put(object, "loss", report.loss);
@@ -222,6 +234,7 @@ std::string ToJson(const Report& report) {
   object["evaluations"] =
       List(report.evaluations, [](const ReportEvaluation& e) { return ToJson(e); });
   object["lossCurve"] = List(report.loss_curve, [](const ReportLoss& p) { return ToJson(p); });
+  PutReported(object, report);
   PutWorkers(object, report);
   object["faults"] = List(report.faults, [](const ReportFault& f) { return ToJson(f); });
   Put(object, "costDollars", report.cost_dollars);

@@ -66,11 +66,22 @@ std::string Throughput(const Report& report) {
 std::string Accuracy(const Report& report) {
   if (!Known(report.accuracy)) return "";
   std::string text = PercentText(*report.accuracy * 100);
-  if (!report.evaluations.empty()) {
+  if (!report.evaluations.empty() && report.evaluations.back().samples > 0) {
     absl::StrAppend(&text, " of ", CountText(report.evaluations.back().samples),
                     " validation samples");
   }
   return text;
+}
+
+std::string Reported(const Report& report) {
+  constexpr size_t kMostNamed = 8;
+  std::vector<std::string> parts;
+  for (const auto& [name, value] : report.reported) {
+    if (parts.size() == kMostNamed) break;
+    parts.push_back(absl::StrCat(name, " ", NumberText(value)));
+  }
+  if (parts.size() < report.reported.size()) parts.push_back("...");
+  return absl::StrJoin(parts, ", ");
 }
 
 std::string CpuTime(const Report& report) {
@@ -106,6 +117,7 @@ std::string Disturbances(const Report& report) {
     if (count > 0) parts.push_back(absl::StrCat(CountText(count), " ", count == 1 ? one : many));
   };
   add(static_cast<int64_t>(report.faults.size()), "fault", "faults");
+  add(report.script_restarts.value_or(0), "restart of the scripts", "restarts of the scripts");
   add(report.tickets_reissued, "ticket issued again", "tickets issued again");
   add(report.duplicates_dropped, "duplicate dropped", "duplicates dropped");
   add(report.bad_samples, "bad sample replaced", "bad samples replaced");
@@ -124,7 +136,10 @@ std::string ToSummary(const Report& report) {
   AddLine(text, "accuracy", Accuracy(report));
   AddLine(text, "cpu time", CpuTime(report));
   AddLine(text, "on the way", Disturbances(report));
-  AddLine(text, "digest", report.stream_digest.value_or(""));
+  AddLine(text, "reported", Reported(report));
+  AddLine(text, "digest",
+          report.digest_problem.empty() ? report.stream_digest.value_or("")
+                                        : absl::StrCat("not proven: ", report.digest_problem));
   AddLine(text, "cost",
           Known(report.cost_dollars) ? absl::StrCat("$", FixedText(*report.cost_dollars, 4)) : "");
   AddLine(text, "verdict", report.verdict.value_or(""));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "absl/strings/str_format.h"
 #include "base/process_usage.h"
@@ -12,7 +13,6 @@
 namespace hetero::process {
 namespace {
 
-constexpr size_t kMostReported = 64;  // names that a script may report
 constexpr base::Duration kRateInterval = std::chrono::seconds(1);
 
 // Fewer than others when maxSteps ends the job in this epoch.
@@ -70,22 +70,18 @@ void RankReport::OnStep(int64_t step, int64_t samples, double loss, double secon
   }
   progress_.set_step(step);
   progress_.set_epoch(done.epoch + 1);
-  // Phases bring their own, which they sum to.
-  if (!progress_.has_phases()) progress_.set_train_seconds(base::ToSeconds(now - started_));
-  if (has_loss && std::isfinite(loss)) {
-    // The mean over the epoch so far: the loss of one small last batch says little.
-    if (done.step_in_epoch == 0) epoch_loss_ = epoch_steps_ = 0;
-    epoch_loss_ += loss;
-    ++epoch_steps_;
-    progress_.set_loss(epoch_loss_ / static_cast<double>(epoch_steps_));
-    if (options_.rank == 0) {
-      v1::LossPoint point;
-      point.set_step(step);
-      point.set_loss(loss);
-      point.set_seconds_per_step(seconds);
-      losses_.push_back(std::move(point));
+  if (script_) {
+    samples = done.slots.count;
+    AddScriptTime(now);
+    if (script_->loss && script_->loss->first <= step) {
+      AddLoss(script_->loss->first, script_->loss->second, script_->step_seconds);
+      script_->loss.reset();
     }
+  } else if (!progress_.has_phases()) {
+    // Phases bring their own, which they sum to.
+    progress_.set_train_seconds(base::ToSeconds(now - started_));
   }
+  if (has_loss && std::isfinite(loss)) AddLoss(step, loss, seconds);
   for (Interval* interval : {&line_, &rate_}) {
     interval->samples += samples;
     interval->steps += 1;
@@ -94,6 +90,33 @@ void RankReport::OnStep(int64_t step, int64_t samples, double loss, double secon
   const bool last =
       schedule_->training().IsLastOfEpoch(step - 1) || step == schedule_->training().total_steps();
   if (last || now - line_.begin >= options_.console_interval) PrintLine(done);
+}
+
+// Progress has the mean over the epoch so far: the loss of one small last batch says little.
+void RankReport::AddLoss(int64_t step, double loss, double seconds) {
+  const int64_t epoch = schedule_->training().At(step - 1).epoch;
+  if (epoch != loss_epoch_) epoch_loss_ = epoch_steps_ = 0;
+  loss_epoch_ = epoch;
+  epoch_loss_ += loss;
+  ++epoch_steps_;
+  progress_.set_loss(epoch_loss_ / static_cast<double>(epoch_steps_));
+  if (options_.rank != 0) return;
+  v1::LossPoint point;
+  point.set_step(step);
+  point.set_loss(loss);
+  point.set_seconds_per_step(seconds);
+  losses_.push_back(std::move(point));
+}
+
+// What it does between two batches is its own affair, and nothing of it is known here.
+void RankReport::AddScriptTime(base::Instant now) {
+  script_->step_seconds = base::ToSeconds(now - script_->stepped_at);
+  script_->stepped_at = now;
+  const double seconds = script_->seconds_before + base::ToSeconds(now - started_);
+  const double wait = std::min(seconds, stats_.wait_seconds);
+  progress_.set_train_seconds(seconds);
+  progress_.mutable_phases()->set_wait(wait);
+  progress_.mutable_phases()->set_other(seconds - wait);
 }
 
 void RankReport::UpdateRates(base::Instant now) {
@@ -173,23 +196,52 @@ void RankReport::OnScriptPosition(int64_t step, const job::StreamDigest& digest,
     }
   }
   const base::MutexLock lock(mutex_);
+  const bool again = script_.has_value();
+  script_ = Script{.seconds_before = progress_.train_seconds()};
+  started_ = script_->stepped_at = clock_.Now();
+  line_ = rate_ = {.begin = started_, .wait_seconds = stats_.wait_seconds};
+  loss_epoch_ = -1;
   own_digest_ = options_.rank == 0 ? digest : job::StreamDigest();
   progress_.set_digest_high(own_digest_.high());
   progress_.set_digest_low(own_digest_.low());
   progress_.set_digest_unproven(!proven);
   progress_.set_samples_consumed(samples);
-  progress_.set_samples_before(samples);
-  progress_.set_first_step(step);
+  progress_.set_samples_before(again ? std::min(progress_.samples_before(), samples) : samples);
+  progress_.set_first_step(again ? std::min(progress_.first_step(), step) : step);
   progress_.set_step(step);
-  progress_.set_epoch(step > 0 ? static_cast<int32_t>(plan.At(step - 1).epoch + 1) : 0);
+  progress_.set_epoch(step > 0 ? plan.At(step - 1).epoch + 1 : 0);
 }
 
-void RankReport::OnReported(const std::map<std::string, double>& values) {
+void RankReport::AddAccuracy(int64_t step, double accuracy) {
+  if (step <= 0) return;
+  const job::StepPlan& plan = schedule_->training();
+  v1::EvaluationResult evaluation;
+  evaluation.set_epoch(plan.At(step - 1).epoch + (plan.IsLastOfEpoch(step - 1) ? 1 : 0));
+  evaluation.set_step(step);
+  evaluation.set_loss(std::numeric_limits<double>::quiet_NaN());
+  evaluation.set_accuracy(accuracy);
+  last_evaluation_ = evaluation;
+  evaluations_.push_back(std::move(evaluation));
+  if (options_.print) options_.print(absl::StrFormat("step=%d accuracy=%.4f", step, accuracy));
+}
+
+void RankReport::OnReported(const std::map<std::string, double>& values, int64_t step) {
   const base::MutexLock lock(mutex_);
+  auto& reported = *progress_.mutable_reported();
   for (const auto& [name, value] : values) {
     if (!std::isfinite(value)) continue;
-    auto& reported = *progress_.mutable_reported();
-    if (reported.contains(name) || reported.size() < kMostReported) reported[name] = value;
+    if (name != "loss" && name != "accuracy") {
+      const bool room = reported.contains(name) || reported.size() < head::kMostReported;
+      if (room && name.size() <= head::kMaxReportedName) reported[name] = value;
+    } else if (options_.rank != 0 || step <= 0) {
+      continue;
+    } else if (name == "accuracy") {
+      AddAccuracy(step, value);
+    } else if (script_ && step > progress_.step()) {
+      script_->loss.emplace(step, value);
+    } else {
+      AddLoss(step, value, script_ ? script_->step_seconds : 0);
+    }
   }
 }
 

@@ -47,10 +47,13 @@ class RankReport {
   // `step` steps and `samples` samples of the job were done before this rank began.
   void OnResume(int64_t step, int64_t samples);
   // The rank's script goes on after `step` steps, of which the whole job's digest is `digest` where
-  // it is `proven`. What was consumed here since an earlier position does not count any more.
+  // it is `proven`. What was consumed here since an earlier position does not count any more, and
+  // all time but that of waiting for batches is the script's own.
   void OnScriptPosition(int64_t step, const job::StreamDigest& digest, bool proven);
-  // Numbers that the script tells; those that are not finite are left out.
-  void OnReported(const std::map<std::string, double>& values);
+  // Numbers that the script tells after `step` steps were given out to it; those that are not
+  // finite are left out. Rank 0's `loss` and `accuracy` are the job's, as if the trainer had found
+  // them.
+  void OnReported(const std::map<std::string, double>& values, int64_t step);
   // The process group broke here.
   void OnBreak(const std::string& why);
   void OnCheckpoint(const std::string& uri, int64_t step);
@@ -72,6 +75,9 @@ class RankReport {
     double wait_seconds = 0;
   };
 
+  void AddLoss(int64_t step, double loss, double seconds) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AddAccuracy(int64_t step, double accuracy) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AddScriptTime(base::Instant now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void PrintLine(const job::Step& step) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void UpdateRates(base::Instant now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AddWaits() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -92,9 +98,18 @@ class RankReport {
   // (validation, sample id), each reported once
   std::set<std::pair<bool, int64_t>> bad_ids_ ABSL_GUARDED_BY(mutex_);
   feed::StreamStats stats_ ABSL_GUARDED_BY(mutex_);
-  // Sum over the steps of the epoch that this rank saw.
+  // Sum over the steps of that epoch for which this rank knows the loss.
+  int64_t loss_epoch_ ABSL_GUARDED_BY(mutex_) = -1;
   double epoch_loss_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t epoch_steps_ ABSL_GUARDED_BY(mutex_) = 0;
+  struct Script {
+    double seconds_before = 0;   // trained by those before the one that runs
+    base::Instant stepped_at{};  // by the one that runs; its beginning before that
+    double step_seconds = 0;     // of its last step
+    // Of a step that it has not ended yet.
+    std::optional<std::pair<int64_t, double>> loss;
+  };
+  std::optional<Script> script_ ABSL_GUARDED_BY(mutex_);  // once one has begun
   Interval line_ ABSL_GUARDED_BY(mutex_);
   Interval rate_ ABSL_GUARDED_BY(mutex_);
 };

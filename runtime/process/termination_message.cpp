@@ -82,16 +82,19 @@ api::Verdict VerdictOf(const v1::Progress& progress,
   api::Verdict verdict;
   verdict.succeeded = true;
   verdict.message = absl::StrCat("trained ", progress.step(), " steps");
-  verdict.result.loss = progress.loss();
+  const bool of_job = progress.digest_covers_job();  // of a rank with a script: its own share
+  if (of_job || progress.loss() != 0) verdict.result.loss = progress.loss();
   if (evaluation) verdict.result.accuracy = evaluation->accuracy();
-  if (progress.train_seconds() > 0) {
+  if (of_job && progress.train_seconds() > 0) {
     verdict.result.samples_per_second =
         static_cast<double>(progress.samples_consumed() - progress.samples_before()) /
         progress.train_seconds();
   }
   verdict.result.steps = progress.step();
-  verdict.result.stream_digest =
-      job::StreamDigest(progress.digest_high(), progress.digest_low()).ToHex();
+  if (of_job) {
+    verdict.result.stream_digest =
+        job::StreamDigest(progress.digest_high(), progress.digest_low()).ToHex();
+  }
   verdict.result.checkpoint_uri = progress.checkpoint_uri();
   return verdict;
 }
