@@ -32,6 +32,8 @@ namespace {
 constexpr base::Duration kPoll = std::chrono::milliseconds(20);
 // Ctrl-C until SIGKILL; with checkpoints after stopGraceSeconds, which the head waits for.
 constexpr base::Duration kStopGrace = std::chrono::seconds(4);
+// A script that has attached closes its stream, which the agent judges, and then our input.
+constexpr base::Duration kPartingGrace = std::chrono::seconds(2);
 constexpr base::Duration kLeaveGrace = std::chrono::seconds(2);  // job ended until SIGKILL
 
 constexpr int kFailedExit = 1;     // of a head whose job failed
@@ -62,7 +64,7 @@ class Launcher {
   // Once: Supervise, then what the processes printed.
   bool Look();
   void Print(const std::string& line);
-  // Whether somebody who attached has gone.
+  // Whether who attached has gone, and the agent has not made an end of it.
   bool Deserted();
   // Asks for the job's end, stopped or, with a failure, failed, and waits for it.
   void End(const std::optional<Supervisor::Failure>& failure, const std::stop_token& kill);
@@ -83,6 +85,7 @@ class Launcher {
   Supervisor supervisor_;
   bool stopped_ = false;  // on request
   bool stream_named_ = false;
+  std::optional<base::Instant> input_ended_;
 };
 
 ProcessPlanOptions Launcher::MakePlan() const {
@@ -130,7 +133,10 @@ void Launcher::Print(const std::string& line) {
 }
 
 bool Launcher::Deserted() {
-  if (!options_.attach || !InputEnded(STDIN_FILENO)) return false;
+  if (!options_.attach) return false;
+  const base::Instant now = clock_.Now();
+  if (!input_ended_ && InputEnded(STDIN_FILENO)) input_ended_ = now;
+  if (!input_ended_ || now - *input_ended_ < kPartingGrace) return false;
   console_.Line("standard input has ended, and with it the job");
   return true;
 }

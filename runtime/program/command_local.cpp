@@ -72,9 +72,10 @@ absl::Status Attach(api::HeteroTrainingJob& job) {
   const int32_t ranks = job.spec.world_size();
   job = local::ForOneRank(std::move(job));
   if (ranks > 1) {
-    std::cerr << "one rank instead of " << ranks << ": a step has "
-              << job.spec.training.batch_size_per_worker << " samples x gradientAccumulationSteps, "
-              << "and not " << ranks << " times as many" << std::endl;
+    const int64_t samples = int64_t{job.spec.training.batch_size_per_worker} *
+                            job.spec.training.gradient_accumulation_steps;
+    std::cerr << "one rank instead of " << ranks << ": a step has " << samples << " samples, not "
+              << samples * ranks << std::endl;
   }
   return absl::OkStatus();
 }
