@@ -2,18 +2,14 @@
 
 #include <algorithm>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "base/log.h"
 #include "runtime/agent/stream_state.h"
 #include "runtime/feed/digest.h"
 
 namespace hetero::agent {
 namespace {
-
-constexpr size_t kMostNamed = 8;  // batches in a message
 
 std::string NameOfStep(int64_t step) { return absl::StrCat("step ", step); }
 
@@ -23,7 +19,13 @@ std::string TextOf(const absl::Status& status) {
 
 }  // namespace
 
-ScriptStream::ScriptStream(Context context) : context_(std::move(context)) {}
+ScriptStream::ScriptStream(Context context)
+    : context_(std::move(context)),
+      held_({.most = context_.arena->may_hold(),
+             .warning = context_.options.held_warning,
+             .deadline = context_.options.held_deadline,
+             .rank = context_.feed.rank()},
+            context_.clock) {}
 
 int64_t ScriptStream::accumulation() const {
   return std::max(1, context_.feed.job().spec.training.gradient_accumulation_steps);
@@ -50,10 +52,9 @@ ScriptStream::Reply ScriptStream::Misuse(const std::string& what) {
 ScriptStream::Reply ScriptStream::Stopped() {
   const base::MutexLock lock(mutex_);
   standing_.stopped = true;
-  return {.message = ErrorAnswer(
-              ErrorKind::kStopped,
-              absl::StrCat("the job stops, or starts its scripts again; ", step_,
-                           " steps were given out here"))};
+  return {.message = ErrorAnswer(ErrorKind::kStopped,
+                                 absl::StrCat("the job stops, or starts its scripts again; ", step_,
+                                              " steps were given out here"))};
 }
 
 ScriptStream::Reply ScriptStream::Failed(const absl::Status& why) {
@@ -70,16 +71,6 @@ void ScriptStream::NoteMisuse(const absl::Status& misuse) {
 StreamServer::Standing ScriptStream::standing() const {
   const base::MutexLock lock(mutex_);
   return standing_;
-}
-
-absl::Status ScriptStream::Free(int64_t slot) {
-  const base::MutexLock lock(mutex_);
-  if (held_.erase(slot) == 0) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("slot ", slot, " is freed, and no batch of this script lies there"));
-  }
-  freed_.NotifyAll();
-  return absl::OkStatus();
 }
 
 absl::Status ScriptStream::Report(const ReportRequest& report) {
@@ -119,13 +110,12 @@ ScriptStream::Reply ScriptStream::Handle(const HelloRequest& hello, const std::s
   const feed::SampleProducer& producer = feed.producer();
   const source::Dataset& samples = producer.dataset(job::Split::kTrain);
   const pipeline::Pipeline& pipeline = producer.pipeline(job::Split::kTrain);
-  const bool converts =
-      std::any_of(feed.job().spec.pipeline.begin(), feed.job().spec.pipeline.end(),
-                  [](const api::OperatorSpec& spec) {
-                    return spec.op == api::OperatorKind::kNormalize ||
-                           (spec.op == api::OperatorKind::kCast &&
-                            spec.type == api::ElementType::kFloat32);
-                  });
+  const bool converts = std::any_of(
+      feed.job().spec.pipeline.begin(), feed.job().spec.pipeline.end(),
+      [](const api::OperatorSpec& spec) {
+        return spec.op == api::OperatorKind::kNormalize ||
+               (spec.op == api::OperatorKind::kCast && spec.type == api::ElementType::kFloat32);
+      });
   const WelcomeAnswer welcome{
       .rank = feed.rank(),
       .world_size = feed.job().spec.world_size(),
@@ -159,9 +149,8 @@ ScriptStream::Reply ScriptStream::Handle(const BeginRequest& begin, const std::s
   }
   Position position;
   if (begin.state.has_value()) {
-    const absl::StatusOr<Position> found =
-        PositionOf(*begin.state, context_.fingerprint, context_.feed.job().spec.training.seed,
-                   plan());
+    const absl::StatusOr<Position> found = PositionOf(
+        *begin.state, context_.fingerprint, context_.feed.job().spec.training.seed, plan());
     if (!found.ok()) return Misuse(TextOf(found.status()));
     position = *found;
   }
@@ -282,9 +271,8 @@ ScriptStream::Reply ScriptStream::NextOfValidation(const std::stop_token& stop) 
   const api::HeteroTrainingJob& job = context_.feed.job();
   const int64_t ranks = job.spec.world_size();
   const int64_t full = ranks * job.spec.training.batch_size_per_worker;
-  const int64_t all =
-      std::min(full, context_.feed.producer().dataset(job::Split::kValidation).size() -
-                         validated_ * full);
+  const int64_t all = std::min(
+      full, context_.feed.producer().dataset(job::Split::kValidation).size() - validated_ * full);
   const BatchPart part{.count = (*batch)->count()};
   BatchAnswer answer{.step = validated_,
                      .step_in_epoch = validated_,
@@ -298,59 +286,26 @@ ScriptStream::Reply ScriptStream::NextOfValidation(const std::stop_token& stop) 
 }
 
 std::optional<ScriptStream::Reply> ScriptStream::WaitForSlot(const std::stop_token& stop) {
-  const base::Instant began = context_.clock.Now();
-  const base::Instant end = began + context_.options.held_deadline;
-  base::Instant warning = began + context_.options.held_warning;
-  const base::MutexLock lock(mutex_);
-  const auto may_have = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return static_cast<int64_t>(held_.size()) < context_.arena->may_hold();
-  };
-  while (!may_have()) {
-    freed_.WaitUntil(mutex_, std::min(warning, end), stop, may_have);
-    if (may_have()) break;
-    if (stop.stop_requested()) {
-      standing_.stopped = true;
-      return Reply{.message = ErrorAnswer(ErrorKind::kStopped, "the job stops")};
-    }
-    std::vector<std::string> names;
-    for (const auto& [slot, held] : held_) names.push_back(held.what);
-    const size_t left_out = names.size() - std::min(names.size(), kMostNamed);
-    names.resize(names.size() - left_out);
-    const std::string all = absl::StrCat(
-        "the script holds all ", held_.size(), " batches that it may (",
-        absl::StrJoin(names, ", "), left_out > 0 ? ", ..." : "",
-        "): let go of their arrays, or keep copies (array.copy(), tensor.clone())");
-    const base::Instant now = context_.clock.Now();
-    if (now >= end) {
-      return Reply{.message = ErrorAnswer(
-                       ErrorKind::kTimeout,
-                       absl::StrCat("no batch for ", base::ToSeconds(now - began), " s: ", all))};
-    }
-    if (now >= warning) {
-      log::Warning(all, {{"rank", context_.feed.rank()}, {"seconds", base::ToSeconds(now - began)}});
-      warning = now + context_.options.held_warning;
-    }
-  }
-  return std::nullopt;
+  const absl::Status room = held_.WaitForRoom(stop);
+  if (room.ok()) return std::nullopt;
+  if (absl::IsCancelled(room)) return Stopped();
+  return Reply{.message = ErrorAnswer(ErrorKind::kTimeout, TextOf(room))};
 }
 
 ScriptStream::Reply ScriptStream::GivePart(BatchAnswer answer, const BatchPart& part,
                                            feed::Batch* batch, bool whole,
                                            const std::string& what) {
   BatchArena& arena = *context_.arena;
-  const api::ImageShape shape =
-      context_.feed.producer().pipeline(job::Split::kTrain).output();
-  feed::Slab slab =
-      whole ? arena.Give(std::move(batch->images))
-            : arena.GiveCopy(batch->images.data() + ImageBytes(part.first, shape),
-                             ImageBytes(part.count, shape));
+  const api::ImageShape shape = context_.feed.producer().pipeline(job::Split::kTrain).output();
+  feed::Slab slab = whole ? arena.Give(std::move(batch->images))
+                          : arena.GiveCopy(batch->images.data() + ImageBytes(part.first, shape),
+                                           ImageBytes(part.count, shape));
   answer.slot = *arena.SlotOf(slab);
   answer.fields = FieldsOf(shape, part);
   WriteFields(*batch, part, answer.fields, arena.slot(answer.slot));
   const int64_t slot = answer.slot;
   Reply reply = {.message = ToJson(answer)};
-  const base::MutexLock lock(mutex_);
-  held_.insert_or_assign(slot, Held{.slab = std::move(slab), .what = what});
+  held_.Hold(slot, std::move(slab), what);
   return reply;
 }
 
@@ -361,29 +316,37 @@ void ScriptStream::FinishStep() {
   given_at_.reset();
 }
 
-ScriptStream::Reply ScriptStream::Handle(const CheckpointRequest&, const std::stop_token& stop) {
+ScriptStream::Reply ScriptStream::Handle(const CheckpointRequest& request,
+                                         const std::stop_token& stop) {
   FinishStep();
-  const bool asks = position_.has_value() && step_ > position_->step && micro_ == 0;
-  const bool save = asks && context_.coordinator.CheckpointDue(step_, stop);
+  const int64_t step = request.step.value_or(step_);
+  const bool at_end = request.step.has_value() || micro_ == 0;
+  const bool asks = position_.has_value() && step > position_->step && step <= step_ && at_end;
+  const bool save = asks && context_.coordinator.CheckpointDue(step, stop);
   return {.message = {{"type", "checkpoint"}, {"save", save}}};
 }
 
-ScriptStream::Reply ScriptStream::Handle(const StateRequest&, const std::stop_token& stop) {
+ScriptStream::Reply ScriptStream::Handle(const StateRequest& request, const std::stop_token& stop) {
   if (!position_.has_value()) return Misuse("there is no state before the stream has begun");
-  if (micro_ > 0) {
+  const int64_t step = request.step.value_or(step_);
+  if (step < position_->step || step > step_) {
+    return Misuse(absl::StrCat("a state after step ", step, " was asked for, and steps ",
+                               position_->step, " to ", step_, " were given"));
+  }
+  if (micro_ > 0 && !request.step.has_value()) {
     return Misuse(absl::StrCat("a state can be taken at the end of a step: ", micro_, " of ",
                                accumulation(), " batches of step ", step_,
                                " were given (gradientAccumulationSteps)"));
   }
   FinishStep();
-  Position here{.step = step_, .digest = position_->digest, .proven = position_->proven};
-  if (step_ > position_->step && position_->proven) {
+  Position here{.step = step, .digest = position_->digest, .proven = position_->proven};
+  if (step > position_->step && position_->proven) {
     const std::optional<job::StreamDigest> digest =
-        context_.coordinator.JobDigestAt(step_, stop, context_.options.digest_deadline);
+        context_.coordinator.JobDigestAt(step, stop, context_.options.digest_deadline);
     here.proven = digest.has_value();
     here.digest = digest.value_or(job::StreamDigest());
   }
-  *context_.saved_step = std::max(*context_.saved_step, step_);
+  *context_.saved_step = std::max(*context_.saved_step, step);
   return {.message = {{"type", "state"},
                       {"state", ToJson(StateAt(here, context_.fingerprint,
                                                context_.feed.job().spec.training.seed, plan()))}}};

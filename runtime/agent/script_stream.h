@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -16,6 +15,7 @@
 #include "runtime/agent/batch_arena.h"
 #include "runtime/agent/batch_layout.h"
 #include "runtime/agent/coordinator.h"
+#include "runtime/agent/held_batches.h"
 #include "runtime/agent/rank_feed.h"
 #include "runtime/agent/stream_protocol.h"
 #include "runtime/agent/stream_server.h"
@@ -55,7 +55,7 @@ class ScriptStream {
   Reply Refuse(const absl::Status& why);
 
   // The questions without an answer. kFailedPrecondition: the script must not have sent it.
-  absl::Status Free(int64_t slot);
+  absl::Status Free(int64_t slot) { return held_.Free(slot); }
   absl::Status Report(const ReportRequest& report);
   // What no script may do, found outside.
   void NoteMisuse(const absl::Status& misuse);
@@ -63,11 +63,6 @@ class ScriptStream {
   StreamServer::Standing standing() const;
 
  private:
-  struct Held {
-    feed::Slab slab;
-    std::string what;  // "step 12"
-  };
-
   Reply Handle(const HelloRequest& hello, const std::stop_token& stop);
   Reply Handle(const BeginRequest& begin, const std::stop_token& stop);
   Reply Handle(const NextRequest& next, const std::stop_token& stop);
@@ -112,9 +107,8 @@ class ScriptStream {
   int64_t validated_ = 0;  // batches of the pass at hand
   bool validating_ = false;
 
+  HeldBatches held_;
   mutable base::Mutex mutex_;
-  base::CondVar freed_;
-  std::map<int64_t, Held> held_ ABSL_GUARDED_BY(mutex_);  // by slot
   StreamServer::Standing standing_ ABSL_GUARDED_BY(mutex_);
 };
 
