@@ -42,9 +42,9 @@ mkdir "$stage/platform/hetero/runtime"
 mv "$stage/installed"/{bin,libexec,lib} "$stage/platform/hetero/runtime"
 mkdir "$stage/platform/hetero/runtime/licenses"
 cp LICENSE "$stage/platform/hetero/runtime/licenses/hetero"
-for library in "$stage/platform/hetero/runtime/lib"/*; do  # what the packages of the libraries ask for
-  package=$(dpkg-query --search "*/$(basename "$library")" 2>/dev/null | sed -n '1s/:.*//p')
-  [[ -e /usr/share/doc/$package/copyright ]] || { echo "wheel: no licence found of $library" >&2; exit 1; }
+(cd "$stage/platform/hetero/runtime/lib" && printf '*/%s\n' *) >"$stage/libraries"
+# What the packages of the libraries ask for. Of a library in several folders, all packages that have one.
+xargs dpkg-query --search <"$stage/libraries" | sed 's/:.*//' | sort -u | while read -r package; do
   cp "/usr/share/doc/$package/copyright" "$stage/platform/hetero/runtime/licenses/$package"
 done
 sed -i 's|^hetero = \["py.typed"\]|hetero = ["py.typed", "runtime/**"]|' "$stage/platform/pyproject.toml"

@@ -26,6 +26,7 @@ _MOST_DESCRIPTORS = 4
 _LENGTH = struct.Struct("<I")
 _READ_AT_ONCE = 64 << 10
 _ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
+_DECODER = json.JSONDecoder()
 
 
 class Connection:
@@ -210,7 +211,7 @@ class Connection:
         payload = bytes(self._buffer[_LENGTH.size : _LENGTH.size + length])
         del self._buffer[: _LENGTH.size + length]
         try:
-            message = json.loads(payload)
+            message = _DECODER.decode(payload.decode())
         except ValueError as error:
             raise self._nonsense(f"a message that is no JSON ({error})") from None
         if not isinstance(message, dict) or not isinstance(message.get("type"), str):

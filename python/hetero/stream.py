@@ -212,7 +212,7 @@ class Stream:
             if not self._begun:
                 return dict(self._loaded) if self._loaded is not None else self._first_state()
             self._check_step_end("a state")
-            return dict(self._connection.request({"type": "state"})["state"])
+            return dict(self._connection.request({"type": "state", "step": self._step})["state"])
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Goes on after the batches that a state has counted; before the first batch, the same state on every rank."""
@@ -239,7 +239,7 @@ class Stream:
             if self._last is None or not self._last.last_of_step:
                 return False
             if self._step not in self._checkpoints:
-                answer = self._connection.request({"type": "checkpoint"})
+                answer = self._connection.request({"type": "checkpoint", "step": self._step})
                 self._checkpoints = {self._step: bool(answer["save"])}
             return self._checkpoints[self._step]
 

@@ -50,6 +50,13 @@ JOB = {
 }
 
 
+@pytest.fixture(autouse=True)
+def arrays(request, monkeypatch):
+    """Only the tests of PyTorch have it; to the others it is not imported, whatever ran before."""
+    if request.module.__name__ != "test_torch":
+        monkeypatch.delitem(sys.modules, "torch", raising=False)
+
+
 @pytest.fixture
 def manifest(tmp_path):
     """Writes the small job, changed by a function, and gives its path."""

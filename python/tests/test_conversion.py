@@ -4,7 +4,6 @@ import struct
 from fractions import Fraction
 
 import numpy as np
-import pytest
 
 from hetero.conversion import Conversion
 
@@ -46,14 +45,6 @@ def test_every_byte_to_the_bit():
 
 def test_empty():
     assert Conversion(SCALE, SHIFT, 12).with_numpy(np.empty((0, 16, 12, 3), np.uint8)).shape == (0, 3, 16, 12)
-
-
-def test_with_torch_the_same_bits():
-    torch = pytest.importorskip("torch")
-    conversion = Conversion(SCALE, SHIFT, 12)
-    converted = conversion.with_torch(torch.from_numpy(all_bytes()))
-    assert converted.is_contiguous(memory_format=torch.channels_last)
-    assert np.array_equal(converted.numpy(), conversion.with_numpy(all_bytes()))
 
 
 def test_a_stream_with_and_without(open_stream):

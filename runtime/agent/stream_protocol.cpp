@@ -26,8 +26,8 @@ absl::Status Malformed(const std::string& what) {
 }
 
 absl::Status BadState(const std::string& what) {
-  return absl::FailedPreconditionError(absl::StrCat(
-      "this is no state of a stream: ", what, "; load what stream.state_dict() returned"));
+  return absl::FailedPreconditionError(absl::StrCat("this is no state of a stream: ", what,
+                                                    "; load what stream.state_dict() returned"));
 }
 
 // Null counts as absent.
@@ -195,8 +195,14 @@ absl::StatusOr<Request> ParseRequest(std::string_view text) {
     HETERO_ASSIGN_OR_RETURN(const int64_t slot, Integer(object, "slot"));
     return FreeRequest{.slot = slot};
   }
-  if (type == "checkpoint") return CheckpointRequest{};
-  if (type == "state") return StateRequest{};
+  if (type == "checkpoint" || type == "state") {
+    std::optional<int64_t> step;
+    if (!base::FieldOf(object, "step").is_null()) {
+      HETERO_ASSIGN_OR_RETURN(step, Integer(object, "step"));
+    }
+    if (type == "state") return StateRequest{.step = step};
+    return CheckpointRequest{.step = step};
+  }
   if (type == "report") return ParseReport(object);
   if (type == "validation") return ValidationRequest{};
   if (type == "bye") return ByeRequest{};
@@ -275,13 +281,11 @@ json ToJson(const WelcomeAnswer& welcome) {
                  {"slots", welcome.slots},
                  {"slot_bytes", welcome.slot_bytes},
                  {"may_hold", welcome.may_hold}};
-  answer["image"] = {
-      {"shape", {welcome.image.height, welcome.image.width, welcome.image.channels}},
-      {"dtype", "uint8"}};
-  answer["conversion"] =
-      welcome.conversion == nullptr
-          ? json()
-          : ConversionToJson(*welcome.conversion, welcome.image.channels);
+  answer["image"] = {{"shape", {welcome.image.height, welcome.image.width, welcome.image.channels}},
+                     {"dtype", "uint8"}};
+  answer["conversion"] = welcome.conversion == nullptr
+                             ? json()
+                             : ConversionToJson(*welcome.conversion, welcome.image.channels);
   answer["checkpoint"] =
       welcome.checkpoint.has_value() ? CheckpointToJson(*welcome.checkpoint) : json();
   return answer;

@@ -16,9 +16,9 @@
 #include "runtime/pipeline/pipeline.h"
 
 // What a script and the agent of its rank say to one another, version 1 (python/hetero is the other
-// side). Over a Unix stream socket, whose path is in $HETERO_STREAM_SOCKET. A message is its length,
-// four bytes, little-endian, and as many bytes of a JSON object in UTF-8; a file descriptor goes
-// with the first byte of its message (SCM_RIGHTS).
+// side). Over a Unix stream socket, whose path is in $HETERO_STREAM_SOCKET. A message is its
+// length, four bytes, little-endian, and as many bytes of a JSON object in UTF-8; a file descriptor
+// goes with the first byte of its message (SCM_RIGHTS).
 //
 // The script asks, one question at a time, and the agent answers each in order. `free` and `report`
 // have no answer and may be sent at any time, also while a question is open.
@@ -26,9 +26,10 @@
 //    "numpy": "2.1.0", "torch": "2.11.0" or null}                           -> welcome, and a memfd
 //   {"type": "begin", "position": null or a state}                          -> begun
 //   {"type": "next"}, {"type": "next", "validation": true}                  -> batch or end
-//   {"type": "free", "slot": 3}                       once for each batch that was given in the slot
-//   {"type": "checkpoint"}                                                  -> checkpoint
-//   {"type": "state"}                                                       -> state
+//   {"type": "free", "slot": 3}                       once for each batch that was given in the
+//   slot
+//   {"type": "checkpoint", "step": 12}                                      -> checkpoint
+//   {"type": "state", "step": 12}                                           -> state
 //   {"type": "report", "values": {"loss": 0.5}, "step": 12}
 //   {"type": "validation"}                                                  -> validation_begun
 //   {"type": "bye"}                                                         -> bye
@@ -72,19 +73,26 @@ struct NextRequest {
 struct FreeRequest {
   int64_t slot = 0;
 };
-struct CheckpointRequest {};
-struct StateRequest {};
+// Steps done by the script, which may have been given more batches than it has looked at; absent:
+// all that were given.
+struct CheckpointRequest {
+  std::optional<int64_t> step;
+};
+struct StateRequest {
+  std::optional<int64_t> step;
+};
 struct ReportRequest {
   std::map<std::string, double> values;
   std::optional<int64_t> step;  // absent: of the latest batch
 };
 struct ValidationRequest {};
 struct ByeRequest {};
-using Request = std::variant<HelloRequest, BeginRequest, NextRequest, FreeRequest, CheckpointRequest,
-                             StateRequest, ReportRequest, ValidationRequest, ByeRequest>;
+using Request =
+    std::variant<HelloRequest, BeginRequest, NextRequest, FreeRequest, CheckpointRequest,
+                 StateRequest, ReportRequest, ValidationRequest, ByeRequest>;
 
-// kInvalidArgument: no such message, the connection has to be closed. kFailedPrecondition: a `begin`
-// with what is no state, `misuse`.
+// kInvalidArgument: no such message, the connection has to be closed. kFailedPrecondition: a
+// `begin` with what is no state, `misuse`.
 absl::StatusOr<Request> ParseRequest(std::string_view text);
 
 // Takes messages out of what comes from a socket, in whatever pieces. Not thread-safe.
@@ -121,7 +129,7 @@ struct BatchAnswer {
   // Factor for the mean loss of this batch (job::StepPlan::LossScale): 1 but in a short last step.
   double weight = 1;
   int64_t first_slot = 0, count = 0;  // of the epoch's permutation: its samples
-  int64_t micro = 0;  // of the step's gradientAccumulationSteps batches, from 0
+  int64_t micro = 0;                  // of the step's gradientAccumulationSteps batches, from 0
   std::vector<FieldLayout> fields;
 };
 
@@ -137,7 +145,7 @@ struct WelcomeAnswer {
   int64_t classes = 0;
   api::ImageShape image;
   const pipeline::TensorConversion* conversion = nullptr;  // null: the script gets bytes
-  std::vector<FieldLayout> fields;  // offsets and sizes are left out
+  std::vector<FieldLayout> fields;                         // offsets and sizes are left out
   int64_t validation_samples = 0;
   std::optional<api::Checkpoint> checkpoint;
   // The arena: as many slots are in the memfd, one behind the other; a batch has one of its own.

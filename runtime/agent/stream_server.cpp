@@ -73,8 +73,10 @@ class StreamServerImpl : public StreamServer {
   }
 
   void Begin(int64_t generation, int restart_count) override {
+    std::shared_ptr<ScriptStream> earlier;  // let go of without the lock
     {
       const base::MutexLock lock(mutex_);
+      earlier = std::move(departed_);
       over_.request_stop();
       over_ = {};
       generation_ = generation;
@@ -146,10 +148,10 @@ class StreamServerImpl : public StreamServer {
 
   // The script has gone. Whether it had its stream.
   bool Leave() {
-    std::shared_ptr<ScriptStream> stream;  // what it held is let go of without the lock
+    std::shared_ptr<ScriptStream> earlier;  // let go of without the lock
     const base::MutexLock lock(mutex_);
-    stream = std::move(stream_);
-    const Standing standing = stream->standing();
+    earlier = std::exchange(departed_, std::move(stream_));
+    const Standing standing = departed_->standing();
     if (stream_generation_ == generation_) last_ = standing;
     return standing.begun;
   }
@@ -194,6 +196,8 @@ class StreamServerImpl : public StreamServer {
   int restart_count_ ABSL_GUARDED_BY(mutex_) = 0;
   Standing last_ ABSL_GUARDED_BY(mutex_);  // of the script that has gone, of this generation
   std::shared_ptr<ScriptStream> stream_ ABSL_GUARDED_BY(mutex_);  // while one is there
+  // The one before: a script that has closed its stream may still look at what it held.
+  std::shared_ptr<ScriptStream> departed_ ABSL_GUARDED_BY(mutex_);
   int64_t stream_generation_ ABSL_GUARDED_BY(mutex_) = 0;
 
   std::unique_ptr<ScriptConnections> connections_;
