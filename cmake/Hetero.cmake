@@ -152,7 +152,7 @@ function(hetero_test name)
   endif()
   add_executable(${name} ${arg_SOURCES})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests"
-                        UNITY_BUILD ${HETERO_UNITY_TESTS})
+                        UNITY_BUILD ${HETERO_UNITY_TESTS} UNITY_BUILD_BATCH_SIZE 8)
   if(arg_APART)
     set_source_files_properties(${arg_APART} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   endif()
