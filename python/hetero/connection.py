@@ -68,7 +68,7 @@ class Connection:
         self._check_process()
         with self._requests:
             if self._unanswered is not None and self._unanswered != message:
-                # Ctrl-C came before the answer. A batch must not be lost by that; the rest is asked anew.
+                # It was asked ahead, or Ctrl-C came. A batch must not be lost by that; the rest is asked anew.
                 earlier, answer = self._unanswered, self._answer(self._unanswered, timeout, watch)
                 if earlier["type"] == "next":
                     self._late[_encode(earlier)] = answer
@@ -78,6 +78,26 @@ class Connection:
             if self._unanswered is None:
                 self._send(message)
             return self._checked(self._answer(message, timeout, watch))
+
+    def ask_ahead(self, message: Message) -> bool:
+        """Sends a request that will be made later, unless it is under way; whether its answer is there by now."""
+        self._check_process()
+        with self._requests:
+            if self._late:
+                return _encode(message) in self._late
+            if self._unanswered is None:
+                self._send(message)
+                self._unanswered = message
+            if self._unanswered != message or not self._wait(time.monotonic(), None):
+                return False
+            self._read()
+            answer = self._parse()
+            if answer is None:
+                return False
+            self._unanswered = None
+            self._waiting = False
+            self._late[_encode(message)] = answer
+            return True
 
     def post(self, message: Message, now: bool = False) -> None:
         """Sends what has no answer, `now` or when it is needed; without a connection nothing happens."""
@@ -118,8 +138,9 @@ class Connection:
             self._send_posts()
             answer = self._receive(str(message["type"]), timeout, watch)
         finally:
-            self._waiting = False
+            self._waiting = self._unanswered is not None
         self._unanswered = None
+        self._waiting = False
         return answer
 
     def _send(self, message: Message) -> None:

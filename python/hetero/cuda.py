@@ -9,13 +9,15 @@ from typing import Any, Deque, Dict, List, Optional, Tuple
 from .arena import Arena
 from .connection import Message
 from .conversion import Conversion
-from .views import tensor_of
+from .views import HandOver, tensor_of
 
-_COPIES_AT_ONCE = 2  # copies whose slots may still be taken
+_COPIES_AT_ONCE = 2  # whose slots may still be taken
 
 
 class CudaViews:
-    """Copies run beside the model's kernels; a slot is given back once its copy is done."""
+    """Copies run beside the model's kernels, two batches ahead; a slot is given back once its copy is done."""
+
+    ahead = 2
 
     def __init__(self, conversion: Optional[Conversion], raw: bool, device: Any, arena: Arena) -> None:
         import torch
@@ -27,7 +29,7 @@ class CudaViews:
         self._under_way: Deque[Tuple[Any, Any]] = collections.deque()  # (event after the copy, what keeps the slot)
         self._pin(arena)
 
-    def arrays(self, owner: Any, fields: List[Message]) -> Dict[str, Any]:
+    def arrays(self, owner: Any, fields: List[Message]) -> Tuple[Dict[str, Any], HandOver]:
         import torch
 
         self._let_go()
@@ -39,11 +41,16 @@ class CudaViews:
             event.record(self._copies)
             self._under_way.append((event, owner))
             tensors = {name: self._finish(name, tensor) for name, tensor in copied.items()}
-        computing = torch.cuda.current_stream(self._device)
-        computing.wait_stream(self._copies)
-        for tensor in tensors.values():
-            tensor.record_stream(computing)  # its memory is not the copying stream's again before it was used
-        return tensors
+            finished = torch.cuda.Event()
+            finished.record(self._copies)
+
+        def hand_over() -> None:
+            computing = torch.cuda.current_stream(self._device)
+            computing.wait_event(finished)
+            for tensor in tensors.values():
+                tensor.record_stream(computing)  # its memory is not the copying stream's again before it was used
+
+        return tensors, hand_over
 
     def _finish(self, name: str, tensor: Any) -> Any:
         if name != "image" or self._raw:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import atexit
+import collections
 import contextlib
 import os
 import sys
 import threading
 import weakref
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Union
+from typing import Any, Deque, Dict, Iterator, List, Mapping, Optional, Tuple, Union
 
 import numpy as np
 
@@ -21,13 +22,15 @@ from .loops import Epoch, Epochs, Loop, ValidationLoop
 from .numbers import numbers_of
 from .standalone import Attached
 from .version import __version__
-from .views import NumpyViews, TorchViews, torch_is_imported
+from .views import HandOver, NumpyViews, TorchViews, torch_is_imported
 
 PROTOCOL = 1
 SOCKET = "HETERO_STREAM_SOCKET"
 STATE_FORMAT = 1
 
 _HELLO_TIMEOUT = 60.0
+_NEXT: Message = {"type": "next"}
+_NEXT_VALIDATION: Message = {"type": "next", "validation": True}
 
 
 class Stream:
@@ -91,6 +94,7 @@ class Stream:
         self._last: Optional[Place] = None  # of the batch yielded last
         self._loop: Optional[Loop] = None
         self._checkpoints: Dict[int, bool] = {}
+        self._fetched: Deque[Union[Tuple[Batch, HandOver], BaseException, None]] = collections.deque()
         try:
             self._connection = Connection(path)
             _connections.add(self._connection)
@@ -312,30 +316,59 @@ class Stream:
     def _next(self, validation: bool = False) -> Optional[Batch]:
         """The next batch, or None at the end of the stream or of a validation pass."""
         with self._lock:
-            if not validation:
-                self._begin()
-            request: Message = {"type": "next"}
             if validation:
-                request["validation"] = True
-            self._arena.look_after_forks()
-            answer = self._connection.request(request, watch=HoldingWatch(self._arena))
-            if answer["type"] == "end":
+                fetched = self._fetch(validation)
+            else:
+                self._begin()
+                fetched = self._fetched.popleft() if self._fetched else self._fetch()
+            if isinstance(fetched, BaseException):
+                raise fetched
+            if fetched is None:
                 self._ended = self._ended or not validation
                 return None
-            if answer["type"] != "batch":
-                raise ProtocolError(f"the agent answered 'next' by '{answer['type']}'")
-            batch = self._batch(answer, validation)
+            batch, hand_over = fetched
+            hand_over()
             if not validation:
                 self._last = batch.place
                 self._step = batch.step + (1 if batch.place.last_of_step else 0)
+                self._fetch_ahead(batch.place)
             return batch
 
-    def _batch(self, answer: Message, validation: bool) -> Batch:
+    def _fetch(self, validation: bool = False) -> Optional[Tuple[Batch, HandOver]]:
+        request = _NEXT_VALIDATION if validation else _NEXT
+        self._arena.look_after_forks()
+        answer = self._connection.request(request, watch=HoldingWatch(self._arena))
+        if answer["type"] == "end":
+            return None
+        if answer["type"] != "batch":
+            raise ProtocolError(f"the agent answered 'next' by '{answer['type']}'")
         place = self._place(answer, validation)
         name = f"{'validation batch' if validation else 'step'} {place.step}"
         owner = self._arena.take(int(answer["slot"]), name)
-        fields = self._views.arrays(owner, answer["fields"])
-        return Batch(fields, fields.pop("id", None), place)
+        fields, hand_over = self._views.arrays(owner, answer["fields"])
+        return Batch(fields, fields.pop("id", None), place), hand_over
+
+    def _fetch_ahead(self, last: Place) -> None:
+        """Takes what the agent has ready after batch `last`, as far as the device wants it; waits for nothing."""
+        fetched: Union[Tuple[Batch, HandOver], BaseException, None]
+        if self._fetched:
+            fetched = self._fetched[-1]
+            if fetched is None or isinstance(fetched, BaseException):
+                return
+            last = fetched[0].place
+        while len(self._fetched) < self._views.ahead:
+            if last.last_of_step and last.step + 1 >= self.total_steps:
+                return  # the end is asked for when the last step is done
+            try:
+                if not self._connection.ask_ahead(_NEXT):
+                    return
+                fetched = self._fetch()
+            except (HeteroError, SystemExit) as error:
+                fetched = error  # for when the script comes to it
+            self._fetched.append(fetched)
+            if fetched is None or isinstance(fetched, BaseException):
+                return
+            last = fetched[0].place
 
     def _place(self, answer: Message, validation: bool) -> Place:
         micro = int(answer.get("micro", 0))

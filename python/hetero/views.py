@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 import numpy as np
 
@@ -19,15 +19,25 @@ def torch_is_imported() -> bool:
     return "torch" in sys.modules
 
 
+# Called when a batch is handed to the script, on the thread that gets it.
+HandOver = Callable[[], None]
+
+
+def nothing_to_do() -> None:
+    """For arrays that are there."""
+
+
 class NumpyViews:
     """Arrays of numpy."""
+
+    ahead = 0  # batches that are fetched before the script asks for them
 
     def __init__(self, conversion: Optional[Conversion], raw: bool) -> None:
         self._conversion = conversion
         self._raw = raw
 
-    def arrays(self, owner: Any, fields: List[Message]) -> Dict[str, Any]:
-        return {str(field["name"]): self._array(owner, field) for field in fields}
+    def arrays(self, owner: Any, fields: List[Message]) -> Tuple[Dict[str, Any], HandOver]:
+        return {str(field["name"]): self._array(owner, field) for field in fields}, nothing_to_do
 
     def _array(self, owner: Any, field: Message) -> Any:
         array = array_of(owner, field)
@@ -41,12 +51,14 @@ class NumpyViews:
 class TorchViews:
     """Tensors of PyTorch on the CPU."""
 
+    ahead = 0
+
     def __init__(self, conversion: Optional[Conversion], raw: bool) -> None:
         self._conversion = conversion
         self._raw = raw
 
-    def arrays(self, owner: Any, fields: List[Message]) -> Dict[str, Any]:
-        return {str(field["name"]): self._tensor(owner, field) for field in fields}
+    def arrays(self, owner: Any, fields: List[Message]) -> Tuple[Dict[str, Any], HandOver]:
+        return {str(field["name"]): self._tensor(owner, field) for field in fields}, nothing_to_do
 
     def _tensor(self, owner: Any, field: Message) -> Any:
         if field["name"] == "image" and self._conversion is not None:

@@ -142,3 +142,33 @@ def test_without_a_job():
         hetero.Stream()
     with pytest.raises(hetero.MisuseError, match="no manifest"):
         hetero.Stream("/nowhere/job.yaml")
+
+
+def ahead(stream):
+    """As on a GPU, with the copies left out: batches are taken before they are asked for."""
+    stream._views.ahead = 2
+    return stream
+
+
+def test_fetched_ahead(open_stream):
+    """What was fetched and not looked at is not done: state, checkpoints and order are those of the loop."""
+    plain = [ids for epoch in open_stream().epochs() for ids in (np.asarray(batch.ids).tolist() for batch in epoch)]
+    stream, seen, most = ahead(open_stream()), [], 0
+    for epoch in stream.epochs():
+        for batch in epoch:
+            seen.append(np.asarray(batch.ids).tolist())
+            most = max(most, len(stream._fetched))
+            if batch.step % 5 == 0:
+                state = stream.state_dict()
+                assert state["step"] == batch.step + 1 == stream.step
+            assert not stream.should_checkpoint() or batch.step == 38
+            if batch.step == 20:
+                assert sum(part.count for part in stream.validation()) == 21
+    assert seen == plain
+    assert most == 2
+    assert not stream._fetched
+    second = ahead(open_stream())
+    second.load_state_dict(state)
+    rest = [np.asarray(batch.ids).tolist() for epoch in second.epochs() for batch in epoch]
+    assert rest == plain[state["step"] :]
+    assert second.state_dict() == stream.state_dict()
