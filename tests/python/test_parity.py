@@ -1,7 +1,6 @@
 """A script gets the stream that the C++ trainer gets, and PyTorch trains on it as it does on its own."""
 
 import copy
-import json
 import subprocess
 
 import pytest
@@ -11,7 +10,7 @@ import torchvision
 from torch import nn
 
 from proof.dump import read_dump
-from proof.job import RUNTIME, manifest, python
+from proof.job import RUNTIME, LocalJob, manifest, python
 from proof.record import digest_of
 
 STEPS_PER_EPOCH, RANKS = 5, 2
@@ -43,15 +42,38 @@ def job(pictures, command, **changes):
     return made
 
 
-def test_stream_of_resnet18(start, pictures):
-    """One manifest, once with the C++ resnet18, once with a script that trains torchvision's."""
-    theirs = start(job(pictures, None, training__model={"name": "resnet18"}), "--dump-stream", "dump")
-    expected = theirs.succeed()
-    assert expected["steps"] == 2 * STEPS_PER_EPOCH
-    dumped = read_dump(theirs.folder / "dump", RANKS, STEPS_PER_EPOCH)
+def network(name):
+    torch.manual_seed(3)
+    if name == "resnet18":
+        return torchvision.models.resnet18(num_classes=4)
+    return nn.Sequential(
+        nn.Flatten(), nn.Linear(432, 256), nn.ReLU(), nn.Linear(256, 128), nn.ReLU(), nn.Linear(128, 4)
+    )
 
-    run = start(job(pictures, python("ddp.py", "--model", "resnet18")))
-    report = run.succeed()
+
+@pytest.fixture(scope="module", params=["resnet18", "mlp"])
+def both(request, pictures, tmp_path_factory):
+    """One manifest from the same weights, once with the C++ trainer and once with a script: name, runs, dump."""
+    folder = tmp_path_factory.mktemp(request.param)
+    weights = folder / "weights.safetensors"
+    safetensors.torch.save_file(network(request.param).state_dict(), weights)
+    cpp = job(
+        pictures,
+        None,
+        training__model={"name": request.param, "weights": f"file://{weights}"},
+        training__optimizer={"name": "SGD", "learningRate": 0.05, "momentum": 0.9},
+    )
+    options = ["--float64"] if request.param == "resnet18" else []
+    script = job(pictures, python("ddp.py", "--model", request.param, "--weights", weights, *options))
+    with LocalJob(folder / "cpp", cpp, "--dump-stream", "dump") as theirs, LocalJob(folder / "script", script) as ours:
+        yield request.param, theirs, theirs.succeed(), ours, ours.succeed(180)
+
+
+def test_stream(both, pictures):
+    """The same batches bit by bit, pictures and labels as the script received them, and the same digest."""
+    name, theirs, expected, run, report = both
+    assert expected["steps"] == report["steps"] == 2 * STEPS_PER_EPOCH
+    dumped = read_dump(theirs.folder / "dump", RANKS, STEPS_PER_EPOCH)
     received = run.journal()
     for rank in range(RANKS):
         assert [{key: entry[key] for key in entry if key != "restart"} for entry in received[rank]] == dumped[rank]
@@ -61,9 +83,8 @@ def test_stream_of_resnet18(start, pictures):
     # Ids and labels are those of torchvision's own reader of the folder.
     folder = torchvision.datasets.ImageFolder(str(pictures))
     entries = sum(received, [])
-    assert all(
-        folder.targets[i] == label for entry in entries for i, label in zip(entry["ids"], entry["labels"], strict=True)
-    )
+    for entry in entries:
+        assert [folder.targets[sample] for sample in entry["ids"]] == entry["labels"]
     for epoch in range(2):
         assert sorted(i for entry in entries if entry["epoch"] == epoch for i in entry["ids"]) == list(range(70))
 
@@ -73,13 +94,15 @@ def plain_losses(net, dump, dtype, learning_rate):
     ranks = [copy.deepcopy(net).to(dtype).train() for _ in range(RANKS)]
     optimizers = [torch.optim.SGD(model.parameters(), lr=learning_rate, momentum=0.9) for model in ranks]
     losses = [[] for _ in range(RANKS)]
-    mean = torch.tensor([0.485, 0.456, 0.406], dtype=torch.float64).view(3, 1, 1)
-    std = torch.tensor([0.229, 0.224, 0.225], dtype=torch.float64).view(3, 1, 1)
+    mean = torch.tensor([0.485, 0.456, 0.406]).view(3, 1, 1)
+    std = torch.tensor([0.229, 0.224, 0.225]).view(3, 1, 1)
     for step in range(2 * STEPS_PER_EPOCH):
         shares = [safetensors.torch.load_file(dump / f"rank{rank}-step{step:06d}.safetensors") for rank in range(RANKS)]
         whole = sum(len(share["labels"]) for share in shares)
         for rank, share in enumerate(shares):
-            images = ((share["images"].permute(0, 3, 1, 2).double() / 255 - mean) / std).float().to(dtype)
+            pixels = share["images"].permute(0, 3, 1, 2).float()
+            images = (pixels * (1 / (255 * std)) + -mean / std).to(dtype)  # rounded where the job's conversion rounds
+            assert torch.allclose(images.float(), (pixels / 255 - mean) / std, atol=1e-6)
             loss = nn.functional.cross_entropy(ranks[rank](images), share["labels"].long())
             loss = loss * (RANKS * len(share["labels"]) / whole)
             optimizers[rank].zero_grad()
@@ -96,55 +119,30 @@ def plain_losses(net, dump, dtype, learning_rate):
     return losses, ranks[0].state_dict()
 
 
-@pytest.mark.parametrize("model, dtype, tolerance", [("mlp", torch.float32, 1e-5), ("resnet18", torch.float64, 1e-5)])
-def test_losses_are_those_of_plain_pytorch(start, pictures, tmp_path, model, dtype, tolerance):
+def test_losses_are_those_of_plain_pytorch(both):
     """Two real ranks of DistributedDataParallel over Gloo, against one process and batches from files."""
-    torch.manual_seed(3)
-    if model == "resnet18":
-        net = torchvision.models.resnet18(num_classes=4)
-    else:
-        net = nn.Sequential(
-            nn.Flatten(), nn.Linear(432, 256), nn.ReLU(), nn.Linear(256, 128), nn.ReLU(), nn.Linear(128, 4)
-        )
-    weights = tmp_path / "weights.safetensors"
-    safetensors.torch.save_file(net.state_dict(), weights)
-    dump = start(job(pictures, None, training__model={"name": "mlp"}), "--input-only", "--dump-stream", "dump")
-    dump.succeed()
-    options = ["--float64"] if dtype == torch.float64 else []
-    run = start(job(pictures, python("ddp.py", "--model", model, "--weights", weights, *options)))
-    run.succeed()
-    expected, finals = plain_losses(net, dump.folder / "dump", dtype, 0.05)
+    name, theirs, _, run, _ = both
+    dtype = torch.float64 if name == "resnet18" else torch.float32
+    expected, finals = plain_losses(network(name), theirs.folder / "dump", dtype, 0.05)
     for rank in range(RANKS):
-        assert [entry["loss"] for entry in run.journal("losses")[rank]] == pytest.approx(expected[rank], rel=tolerance)
+        losses = [entry["loss"] for entry in run.journal("losses")[rank]]
+        assert losses == pytest.approx(expected[rank], rel=1e-5)
     trained = safetensors.torch.load_file(run.records / "model.safetensors")
-    for name, value in finals.items():
-        assert torch.allclose(trained[name].double(), value.double(), rtol=1e-3, atol=1e-5), name
+    for key, value in finals.items():
+        assert torch.allclose(trained[key].double(), value.double(), rtol=1e-4, atol=1e-6), key
 
 
-def test_losses_are_those_of_the_cpp_trainer(start, pictures, tmp_path):
-    """The same weights, batches and optimiser, once by hetero-trainer and once by a script."""
-    torch.manual_seed(4)
-    net = nn.Sequential(nn.Flatten(), nn.Linear(432, 256), nn.ReLU(), nn.Linear(256, 128), nn.ReLU(), nn.Linear(128, 4))
-    weights = tmp_path / "weights.safetensors"
-    safetensors.torch.save_file(net.state_dict(), weights)
-    optimizer = {"name": "SGD", "learningRate": 0.05, "momentum": 0.9}
-    theirs = start(
-        job(
-            pictures,
-            None,
-            training__model={"name": "mlp", "weights": f"file://{weights}"},
-            training__optimizer=optimizer,
-        )
-    )
-    expected = theirs.succeed()
-    run = start(job(pictures, python("ddp.py", "--weights", weights)))
-    report = run.succeed()
-    assert report["streamDigest"] == expected["streamDigest"]
+def test_losses_are_those_of_the_cpp_trainer(both):
+    name, theirs, expected, run, _ = both
     ranks = run.journal("losses")
     mean = [sum(rank[step]["loss"] for rank in ranks) / RANKS for step in range(2 * STEPS_PER_EPOCH)]
-    assert mean == pytest.approx([point["loss"] for point in expected["lossCurve"]], rel=1e-4), json.dumps(mean)
-    ours = safetensors.torch.load_file(run.records / "model.safetensors")
-    reference = safetensors.torch.load_file(theirs.output / "model.safetensors")
-    assert ours.keys() == reference.keys()
-    for name in ours:
-        assert torch.allclose(ours[name], reference[name], rtol=1e-4, atol=1e-6), name
+    # In float32 batch norm over few values follows nobody for long (docs/training.md): the first steps alone.
+    steps, tolerance = (2 * STEPS_PER_EPOCH, 1e-4) if name == "mlp" else (2, 1e-3)
+    points = [point["loss"] for point in expected["lossCurve"]]
+    assert mean[:steps] == pytest.approx(points[:steps], rel=tolerance)
+    if name == "mlp":
+        ours = safetensors.torch.load_file(run.records / "model.safetensors")
+        reference = safetensors.torch.load_file(theirs.output / "model.safetensors")
+        assert ours.keys() == reference.keys()
+        for key in ours:
+            assert torch.allclose(ours[key], reference[key], rtol=1e-4, atol=1e-6), key
