@@ -3,37 +3,34 @@
 from __future__ import annotations
 
 import atexit
-import collections
 import contextlib
 import os
 import sys
 import threading
 import weakref
-from typing import Any, Deque, Dict, Iterator, List, Mapping, Optional, Tuple, Union
+from typing import Any, Dict, Iterator, Mapping, Optional, Union
 
 import numpy as np
 
-from .arena import Arena, HoldingWatch
 from .batch import Batch, Place
+from .batches import Batches
 from .connection import Connection, Message
-from .conversion import Conversion
 from .errors import HeteroError, MisuseError, ProtocolError
+from .facts import JobFacts
 from .loops import Epoch, Epochs, Loop, ValidationLoop
 from .numbers import numbers_of
 from .standalone import Attached
 from .version import __version__
-from .views import HandOver, NumpyViews, TorchViews, torch_is_imported
+from .views import torch_is_imported
 
 PROTOCOL = 1
 SOCKET = "HETERO_STREAM_SOCKET"
 STATE_FORMAT = 1
 
 _HELLO_TIMEOUT = 60.0
-_NEXT: Message = {"type": "next"}
-_NEXT_VALIDATION: Message = {"type": "next", "validation": True}
 
 
-class Stream:
+class Stream(JobFacts):
     """Batches that the job's CPU workers have prepared, each a function of the manifest, each sample once.
 
     Inside a job `hetero.Stream()` finds its agent by the environment. `hetero.Stream("job.yaml")` needs no job: it
@@ -94,82 +91,16 @@ class Stream:
         self._last: Optional[Place] = None  # of the batch yielded last
         self._loop: Optional[Loop] = None
         self._checkpoints: Dict[int, bool] = {}
-        self._fetched: Deque[Union[Tuple[Batch, HandOver], BaseException, None]] = collections.deque()
         try:
             self._connection = Connection(path)
             _connections.add(self._connection)
             self._welcome = self._hello()
-            self._arena = self._map()
-            self._views = self._make_views(device, raw)
+            self._batches = Batches(self._connection, self._welcome, device, raw)
             _streams.add(self)
         except BaseException:
             if self._attached is not None:
                 self._attached.close()
             raise
-
-    # --- What the job is ---
-
-    @property
-    def rank(self) -> int:
-        return int(self._welcome["rank"])
-
-    @property
-    def world_size(self) -> int:
-        return int(self._welcome["world_size"])
-
-    @property
-    def local_rank(self) -> int:
-        return int(self._welcome["local_rank"])
-
-    @property
-    def restart_count(self) -> int:
-        """How many times the scripts have started before; as TORCHELASTIC_RESTART_COUNT."""
-        return int(self._welcome["restart_count"])
-
-    @property
-    def total_steps(self) -> int:
-        return int(self._welcome["total_steps"])
-
-    @property
-    def steps_per_epoch(self) -> int:
-        return int(self._welcome["steps_per_epoch"])
-
-    @property
-    def accumulation(self) -> int:
-        """Batches of one step: gradientAccumulationSteps."""
-        return int(self._welcome["accumulation"])
-
-    @property
-    def batch_size(self) -> int:
-        """Samples of one full batch of this rank."""
-        return int(self._welcome["batch_size"])
-
-    @property
-    def samples(self) -> int:
-        return int(self._welcome["samples"])
-
-    @property
-    def classes(self) -> int:
-        return int(self._welcome["classes"])
-
-    @property
-    def validation_samples(self) -> int:
-        return int(self._welcome["validation_samples"])
-
-    @property
-    def may_hold(self) -> int:
-        """Batches that the script may keep views of at a time; for one more it waits until another is let go."""
-        return int(self._welcome["may_hold"])
-
-    @property
-    def seed(self) -> int:
-        return int(self._welcome["seed"])
-
-    @property
-    def checkpoint_uri(self) -> Optional[str]:
-        """training.checkpoint.uri of the manifest: where the script may save; None without one."""
-        checkpoint = self._welcome.get("checkpoint")
-        return str(checkpoint["uri"]) if checkpoint else None
 
     def __len__(self) -> int:
         """Batches of one whole epoch; `len(epoch)` counts what is left of one."""
@@ -317,73 +248,16 @@ class Stream:
         """The next batch, or None at the end of the stream or of a validation pass."""
         with self._lock:
             if validation:
-                fetched = self._fetch(validation)
-            else:
-                self._begin()
-                fetched = self._fetched.popleft() if self._fetched else self._fetch()
-            if isinstance(fetched, BaseException):
-                raise fetched
-            if fetched is None:
-                self._ended = self._ended or not validation
+                return self._batches.next(validation=True)
+            self._begin()
+            batch = self._batches.next()
+            if batch is None:
+                self._ended = True
                 return None
-            batch, hand_over = fetched
-            hand_over()
-            if not validation:
-                self._last = batch.place
-                self._step = batch.step + (1 if batch.place.last_of_step else 0)
-                self._fetch_ahead(batch.place)
+            self._last = batch.place
+            self._step = batch.step + (1 if batch.place.last_of_step else 0)
+            self._batches.fetch_ahead(batch.place)
             return batch
-
-    def _fetch(self, validation: bool = False) -> Optional[Tuple[Batch, HandOver]]:
-        request = _NEXT_VALIDATION if validation else _NEXT
-        self._arena.look_after_forks()
-        answer = self._connection.request(request, watch=HoldingWatch(self._arena))
-        if answer["type"] == "end":
-            return None
-        if answer["type"] != "batch":
-            raise ProtocolError(f"the agent answered 'next' by '{answer['type']}'")
-        place = self._place(answer, validation)
-        name = f"{'validation batch' if validation else 'step'} {place.step}"
-        owner = self._arena.take(int(answer["slot"]), name)
-        fields, hand_over = self._views.arrays(owner, answer["fields"])
-        return Batch(fields, fields.pop("id", None), place), hand_over
-
-    def _fetch_ahead(self, last: Place) -> None:
-        """Takes what the agent has ready after batch `last`, as far as the device wants it; waits for nothing."""
-        fetched: Union[Tuple[Batch, HandOver], BaseException, None]
-        if self._fetched:
-            fetched = self._fetched[-1]
-            if fetched is None or isinstance(fetched, BaseException):
-                return
-            last = fetched[0].place
-        while len(self._fetched) < self._views.ahead:
-            if last.last_of_step and last.step + 1 >= self.total_steps:
-                return  # the end is asked for when the last step is done
-            try:
-                if not self._connection.ask_ahead(_NEXT):
-                    return
-                fetched = self._fetch()
-            except (HeteroError, SystemExit) as error:
-                fetched = error  # for when the script comes to it
-            self._fetched.append(fetched)
-            if fetched is None or isinstance(fetched, BaseException):
-                return
-            last = fetched[0].place
-
-    def _place(self, answer: Message, validation: bool) -> Place:
-        micro = int(answer.get("micro", 0))
-        return Place(
-            step=int(answer["step"]),
-            epoch=int(answer["epoch"]),
-            step_in_epoch=int(answer["step_in_epoch"]),
-            micro=micro,
-            last_of_step=validation or micro + 1 >= self.accumulation,
-            last_of_epoch=bool(answer["last_of_epoch"]),
-            first_slot=int(answer["first_slot"]),
-            count=int(answer["count"]),
-            weight=float(answer["weight"]),
-            validation=validation,
-        )
 
     def _begin_validation(self) -> int:
         with self._lock:
@@ -415,49 +289,6 @@ class Stream:
         if answer["type"] != "welcome":
             raise ProtocolError(f"the agent answered 'hello' by '{answer['type']}'")
         return answer
-
-    def _map(self) -> Arena:
-        descriptors: List[int] = self._connection.take_descriptors()
-        if len(descriptors) != 1:
-            for descriptor in descriptors:
-                os.close(descriptor)
-            raise ProtocolError(f"the agent's welcome came with {len(descriptors)} file descriptors instead of one")
-        connection = self._connection
-
-        def give_back(slot: int) -> None:
-            connection.post({"type": "free", "slot": slot})
-
-        welcome = self._welcome
-        return Arena(
-            descriptors[0],
-            slots=int(welcome["slots"]),
-            slot_bytes=int(welcome["slot_bytes"]),
-            may_hold=int(welcome["may_hold"]),
-            give_back=give_back,
-        )
-
-    def _make_views(self, device: Any, raw: bool) -> Any:
-        conversion = None
-        given = self._welcome.get("conversion")
-        if given and not raw:
-            width = int(self._welcome["image"]["shape"][1])
-            conversion = Conversion(given["scale"], given["offset"], width)
-        if device is None and not torch_is_imported():
-            return NumpyViews(conversion, raw)
-        import torch
-
-        place = torch.device(device) if device is not None else torch.device("cpu")
-        if place.type == "cpu":
-            return TorchViews(conversion, raw)
-        if place.type != "cuda":
-            raise MisuseError(
-                f"device {str(place)!r}: tensors can be on 'cpu' or 'cuda'; move others yourself (tensor.to)"
-            )
-        if place.index is None:
-            place = torch.device("cuda", torch.cuda.current_device())
-        from .cuda import CudaViews
-
-        return CudaViews(conversion, raw, place, self._arena)
 
 
 _streams: "weakref.WeakSet[Stream]" = weakref.WeakSet()

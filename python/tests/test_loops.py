@@ -146,7 +146,7 @@ def test_without_a_job():
 
 def ahead(stream):
     """As on a GPU, with the copies left out: batches are taken before they are asked for."""
-    stream._views.ahead = 2
+    stream._batches.views.ahead = 2
     return stream
 
 
@@ -157,7 +157,7 @@ def test_fetched_ahead(open_stream):
     for epoch in stream.epochs():
         for batch in epoch:
             seen.append(np.asarray(batch.ids).tolist())
-            most = max(most, len(stream._fetched))
+            most = max(most, len(stream._batches.fetched))
             if batch.step % 5 == 0:
                 state = stream.state_dict()
                 assert state["step"] == batch.step + 1 == stream.step
@@ -166,7 +166,7 @@ def test_fetched_ahead(open_stream):
                 assert sum(part.count for part in stream.validation()) == 21
     assert seen == plain
     assert most == 2
-    assert not stream._fetched
+    assert not stream._batches.fetched
     second = ahead(open_stream())
     second.load_state_dict(state)
     rest = [np.asarray(batch.ids).tolist() for epoch in second.epochs() for batch in epoch]

@@ -32,9 +32,9 @@ def test_views_and_dlpack(open_stream):
     assert (batch.image[0] == 7).all()
     crop = batch.image[1:, 2:5]
     del batch, shared
-    assert len(stream._arena.held()) == 1
+    assert len(stream._batches.arena.held()) == 1
     del crop
-    assert len(stream._arena.held()) == 0
+    assert len(stream._batches.arena.held()) == 0
 
 
 def test_a_gradient_keeps_its_batch(open_stream, manifest):
@@ -46,7 +46,7 @@ def test_a_gradient_keeps_its_batch(open_stream, manifest):
         del batch
         loss.backward()
         del loss
-    assert len(stream._arena.held()) == 0
+    assert len(stream._batches.arena.held()) == 0
 
 
 def test_data_loader(open_stream):
@@ -123,5 +123,5 @@ def test_the_same_bits_as_numpy(open_stream):
     stream = open_stream()
     raw = open_stream(raw=True)
     for batch, bytes_of_it in zip(stream, raw):
-        again = stream._views._conversion.with_numpy(np.asarray(bytes_of_it.image))
+        again = stream._batches.views._conversion.with_numpy(np.asarray(bytes_of_it.image))
         assert np.array_equal(batch.image.numpy(), again)

@@ -15,7 +15,7 @@ MANY = {"dataset.samples": 4000}  # in one epoch
 
 def held(stream):
     gc.collect()
-    return len(stream._arena.held())
+    return len(stream._batches.arena.held())
 
 
 def test_a_slot_is_free_when_its_last_view_is_gone(open_stream):

@@ -1,0 +1,138 @@
+"""A stream's batches, from the agent's answers to arrays."""
+
+from __future__ import annotations
+
+import collections
+import os
+from typing import Any, Deque, List, Optional, Tuple, Union
+
+from .arena import Arena, HoldingWatch
+from .batch import Batch, Place
+from .connection import Connection, Message
+from .conversion import Conversion
+from .errors import HeteroError, MisuseError, ProtocolError
+from .views import HandOver, NumpyViews, TorchViews, torch_is_imported
+
+_NEXT: Message = {"type": "next"}
+_NEXT_VALIDATION: Message = {"type": "next", "validation": True}
+
+# A batch with what is to be done when the script gets it, the end, or what the script is to be told instead.
+_Fetched = Union[Tuple[Batch, HandOver], BaseException, None]
+
+
+class Batches:
+    """One thread at a time uses it."""
+
+    def __init__(self, connection: Connection, welcome: Message, device: Any, raw: bool) -> None:
+        """Takes over the file descriptor that came with `welcome`."""
+        self._connection = connection
+        self._welcome = welcome
+        self._accumulation = int(welcome["accumulation"])
+        self._total_steps = int(welcome["total_steps"])
+        self.arena = self._map()
+        self.views = self._make_views(device, raw)
+        self.fetched: Deque[_Fetched] = collections.deque()  # ahead of the script
+
+    def next(self, validation: bool = False) -> Optional[Batch]:
+        """The next batch; None at the end of the stream or of a validation pass."""
+        fetched = self.fetched.popleft() if self.fetched and not validation else self._fetch(validation)
+        if isinstance(fetched, BaseException):
+            raise fetched
+        if fetched is None:
+            return None
+        batch, hand_over = fetched
+        hand_over()
+        return batch
+
+    def fetch_ahead(self, last: Place) -> None:
+        """Takes what the agent has ready after batch `last`, as far as the device wants it; waits for nothing."""
+        if self.fetched:
+            latest = self.fetched[-1]
+            if latest is None or isinstance(latest, BaseException):
+                return
+            last = latest[0].place
+        while len(self.fetched) < self.views.ahead:
+            if last.last_of_step and last.step + 1 >= self._total_steps:
+                return  # the end is asked for when the last step is done
+            try:
+                if not self._connection.ask_ahead(_NEXT):
+                    return
+                self.fetched.append(self._fetch(False))
+            except (HeteroError, SystemExit) as error:
+                self.fetched.append(error)  # for when the script comes to it
+            latest = self.fetched[-1]
+            if latest is None or isinstance(latest, BaseException):
+                return
+            last = latest[0].place
+
+    def _fetch(self, validation: bool) -> Optional[Tuple[Batch, HandOver]]:
+        request = _NEXT_VALIDATION if validation else _NEXT
+        self.arena.look_after_forks()
+        answer = self._connection.request(request, watch=HoldingWatch(self.arena))
+        if answer["type"] == "end":
+            return None
+        if answer["type"] != "batch":
+            raise ProtocolError(f"the agent answered 'next' by '{answer['type']}'")
+        place = self._place(answer, validation)
+        name = f"{'validation batch' if validation else 'step'} {place.step}"
+        owner = self.arena.take(int(answer["slot"]), name)
+        fields, hand_over = self.views.arrays(owner, answer["fields"])
+        return Batch(fields, fields.pop("id", None), place), hand_over
+
+    def _place(self, answer: Message, validation: bool) -> Place:
+        micro = int(answer.get("micro", 0))
+        return Place(
+            step=int(answer["step"]),
+            epoch=int(answer["epoch"]),
+            step_in_epoch=int(answer["step_in_epoch"]),
+            micro=micro,
+            last_of_step=validation or micro + 1 >= self._accumulation,
+            last_of_epoch=bool(answer["last_of_epoch"]),
+            first_slot=int(answer["first_slot"]),
+            count=int(answer["count"]),
+            weight=float(answer["weight"]),
+            validation=validation,
+        )
+
+    def _map(self) -> Arena:
+        descriptors: List[int] = self._connection.take_descriptors()
+        if len(descriptors) != 1:
+            for descriptor in descriptors:
+                os.close(descriptor)
+            raise ProtocolError(f"the agent's welcome came with {len(descriptors)} file descriptors instead of one")
+        connection = self._connection
+
+        def give_back(slot: int) -> None:
+            connection.post({"type": "free", "slot": slot})
+
+        welcome = self._welcome
+        return Arena(
+            descriptors[0],
+            slots=int(welcome["slots"]),
+            slot_bytes=int(welcome["slot_bytes"]),
+            may_hold=int(welcome["may_hold"]),
+            give_back=give_back,
+        )
+
+    def _make_views(self, device: Any, raw: bool) -> Any:
+        conversion = None
+        given = self._welcome.get("conversion")
+        if given and not raw:
+            width = int(self._welcome["image"]["shape"][1])
+            conversion = Conversion(given["scale"], given["offset"], width)
+        if device is None and not torch_is_imported():
+            return NumpyViews(conversion, raw)
+        import torch
+
+        place = torch.device(device) if device is not None else torch.device("cpu")
+        if place.type == "cpu":
+            return TorchViews(conversion, raw)
+        if place.type != "cuda":
+            raise MisuseError(
+                f"device {str(place)!r}: tensors can be on 'cpu' or 'cuda'; move others yourself (tensor.to)"
+            )
+        if place.index is None:
+            place = torch.device("cuda", torch.cuda.current_device())
+        from .cuda import CudaViews
+
+        return CudaViews(conversion, raw, place, self.arena)
