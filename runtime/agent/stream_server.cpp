@@ -116,7 +116,9 @@ class StreamServerImpl : public StreamServer {
   }
 
   std::shared_ptr<ScriptStream> Open(std::stop_token* over) {
+    std::shared_ptr<ScriptStream> earlier;  // let go of without the lock
     const base::MutexLock lock(mutex_);
+    earlier = std::move(departed_);
     *over = over_.get_token();
     stream_generation_ = generation_;
     stream_ = std::make_shared<ScriptStream>(ScriptStream::Context{.options = options_,

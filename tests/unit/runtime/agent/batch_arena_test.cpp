@@ -130,6 +130,23 @@ TEST_F(HoldingTest, WhoHoldsAllForTooLongIsToldWhatHeHolds) {
   EXPECT_EQ(script->Next()["step"], 4);
 }
 
+TEST_F(HoldingTest, WhatAScriptHoldsIsItsOwnUntilTheNextOneComes) {
+  Listen({}, 0, 1);
+  auto script = Start();
+  const json held = script->Next();
+  script->Ask({{"type", "bye"}});
+  ASSERT_TRUE(Eventually([&] { return !server_->standing().connected; }));
+  job::StreamDigest seen;
+  script->AddToDigest(held, 5, &seen);
+  EXPECT_EQ(seen.ToHex(), Expected(0, 1).ToHex());
+  for (int generation = 2; generation < 12; ++generation) {
+    server_->Begin(generation, generation - 1);  // beside one that is still there, or has gone
+    const auto next = Start();
+    for (int i = 0; i < 4; ++i) EXPECT_EQ(next->Next()["step"], i);
+    if (generation % 2 == 0) next->Ask({{"type", "bye"}});
+  }
+}
+
 // What was sent over a network lies where the script sees it; what a worker put into memory that it
 // shares has to be copied there.
 TEST_F(HoldingTest, BatchesFromEitherKindOfWorkerAreTheSame) {

@@ -170,6 +170,25 @@ TEST_F(StreamServerTest, GoesOnFromAStateAndItsDigest) {
   EXPECT_EQ(script->Next()["type"], "end");
 }
 
+// A batch that was given may be one that the script has not looked at yet.
+TEST_F(StreamServerTest, AStateMayBeOfAnEarlierStep) {
+  Listen();
+  auto script = Start();
+  for (int64_t step = 0; step < 5; ++step) script->Free(script->Next());
+  const auto at = [&](int64_t step) { return script->Ask({{"type", "state"}, {"step", step}}); };
+  EXPECT_EQ(at(4)["state"]["digest"], Expected(0, 4).ToHex());
+  EXPECT_EQ(at(0)["state"]["digest"], job::StreamDigest().ToHex());
+  EXPECT_EQ(at(6)["kind"], "misuse");
+  EXPECT_EQ(at(-1)["kind"], "misuse");
+  const json state = at(4)["state"];
+  EXPECT_EQ(script->Ask({{"type", "checkpoint"}, {"step", 3}})["save"], true);
+  EXPECT_EQ(script->Ask({{"type", "checkpoint"}, {"step", 6}})["save"], false);
+  server_->Begin(2, 1);
+  script = Start(state);
+  EXPECT_EQ(script->Next()["step"], 4);
+  EXPECT_EQ(script->Ask({{"type", "state"}, {"step", 3}})["kind"], "misuse");
+}
+
 TEST_F(StreamServerTest, AStateWhoseDigestIsNotKnownIsNotProvenFromThereOn) {
   Listen();
   const auto script = Start();
