@@ -19,6 +19,7 @@
 #include "runtime/install/launcher.h"
 #include "runtime/install/loaded_files.h"
 #include "runtime/install/program_path.h"
+#include "runtime/install/python_package.h"
 #include "runtime/install/trial_run.h"
 
 namespace hetero::install {
@@ -43,20 +44,14 @@ absl::Status PackageMissing(const fs::path& folder) {
       ": there is no hetero/__init__.py; name its folder with --package (in the sources: python)"));
 }
 
-// Images have the package under share; what was installed itself, beside bin.
 absl::StatusOr<fs::path> FindPackage(const Options& options) {
-  const auto holds = [](const fs::path& folder) {
-    std::error_code error;
-    return fs::is_regular_file(folder / "hetero" / "__init__.py", error);
-  };
   if (!options.package.empty()) {
-    if (!holds(options.package)) return PackageMissing(options.package);
+    if (!HoldsPackage(options.package)) return PackageMissing(options.package);
     return options.package;
   }
+  const std::string installed = InstalledPackage(ProgramPath());
+  if (!installed.empty()) return installed;
   const fs::path prefix = fs::path(ProgramPath()).parent_path().parent_path();
-  for (const fs::path& folder : {prefix / "share" / "hetero" / "python", prefix / "python"}) {
-    if (holds(folder)) return folder;
-  }
   return PackageMissing(prefix / "share" / "hetero" / "python");
 }
 

@@ -96,6 +96,7 @@ ProcessPlanOptions Launcher::MakePlan() const {
           .output_folder = options_.output_folder,
           .dump_stream_folder = options_.dump_stream_folder,
           .working_directory = options_.working_directory,
+          .python_path = options_.python_path,
           .created_unix_ns =
               std::chrono::duration_cast<base::Duration>(created_.time_since_epoch()).count(),
           .input_only = options_.input_only,

@@ -16,6 +16,7 @@ struct LaunchOptions {
   std::string output_folder;       // prepared, see PrepareOutputFolder()
   std::string dump_stream_folder;  // empty: no dump
   std::string working_directory;   // of scripts
+  std::string python_path;         // PYTHONPATH of scripts; empty: this process's
   bool input_only = false;
   // The one rank's script is started by somebody else (attachment.h): where its stream is goes to
   // standard output as {"socket": PATH}, all else to standard error, and the job is stopped when

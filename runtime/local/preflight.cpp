@@ -85,7 +85,8 @@ std::vector<api::FieldError> CheckScript(const api::Script& script, const std::s
   if (!std::filesystem::is_directory(folder, error)) {
     return {{absl::StrCat(kPath, ".workingDirectory"),
              absl::StrCat(folder, " is ", error ? error.message() : "no folder",
-                          "; give an absolute one, or one relative to the manifest's")}};
+                          "; give an absolute one, one relative to the manifest's folder, or none "
+                          "(--set training.script.workingDirectory=)")}};
   }
   const std::string& program = script.command.front();
   const auto runs = [](const std::filesystem::path& path) {

@@ -90,6 +90,9 @@ ProcessPlan PlanOne(const api::HeteroTrainingJob& job, const ProcessPlanOptions&
       plan.command = RankCommand(job, options, role);
       // Idle OpenMP threads would otherwise spin on cores that preprocessing needs.
       plan.environment.emplace_back("OMP_WAIT_POLICY", "passive");
+      if (job.spec.training.script && !options.python_path.empty()) {
+        plan.environment.emplace_back("PYTHONPATH", options.python_path);
+      }
       break;
   }
   for (auto& [key, value] : std::initializer_list<std::pair<std::string, std::string>>{

@@ -28,6 +28,7 @@ struct ProcessPlanOptions {
   std::string output_folder;
   std::string dump_stream_folder;  // empty: no dump
   std::string working_directory;   // of scripts
+  std::string python_path;         // PYTHONPATH of scripts; empty: the launcher's own
   int64_t created_unix_ns = 0;     // when the job was started
   bool input_only = false;
   bool ceiling_probe = false;

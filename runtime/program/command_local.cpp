@@ -1,10 +1,12 @@
 #include <CLI/CLI.hpp>
+#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "api/manifest.h"
@@ -13,6 +15,7 @@
 #include "base/log.h"
 #include "base/signals.h"
 #include "runtime/install/program_path.h"
+#include "runtime/install/python_package.h"
 #include "runtime/local/attachment.h"
 #include "runtime/local/ignored_fields.h"
 #include "runtime/local/launcher.h"
@@ -60,6 +63,14 @@ void PrintHeading(const api::HeteroTrainingJob& job, const std::string& output,
   if (!ignored.empty()) {
     console << "ignored on one machine: " << absl::StrJoin(ignored, ", ") << std::endl;
   }
+}
+
+// Scripts find the package of this program, unless somebody has named another one before it.
+std::string PythonPath(const std::string& runtime) {
+  const char* own = std::getenv("PYTHONPATH");
+  const std::string package = install::PackageOf(runtime);
+  if (own == nullptr || *own == '\0') return package;
+  return package.empty() ? own : absl::StrCat(own, ":", package);
 }
 
 // The job around a script that somebody else starts.
@@ -148,6 +159,7 @@ int RunLocalCommand(const LocalArguments& arguments) {
                                ? ""
                                : std::filesystem::absolute(arguments.dump_stream, ignored).string(),
                        .working_directory = working_directory,
+                       .python_path = PythonPath(runtime),
                        .input_only = arguments.input_only,
                        .attach = arguments.attach,
                        .ceiling_probe = arguments.ceiling_probe},

@@ -96,6 +96,23 @@ TEST_F(ScriptRefusal, NamesWhatAScriptCannotDoOrAModelCannot) {
   }
 }
 
+// Without anything installed, and behind what its user has named.
+TEST_F(ScriptRefusal, IsNoneWhereThePackageIsNotInstalled) {
+  WriteFile(folder_ / "jobs/train.sh", "echo \"python=$PYTHONPATH\"\nexit 3\n");
+  const std::string sources = HETERO_SOURCE_DIR "/python";
+  for (const auto& [own, path] :
+       {std::pair<std::string, std::string>("", sources),
+        std::pair<std::string, std::string>("/mine", "/mine:" + sources)}) {
+    testing::ProgramRun run("hetero-runtime",
+                            {"local", folder_ / "jobs/job.yaml", "--output", folder_ / "out",
+                             "--set", "runPolicy.maxRestarts=0"},
+                            {"PYTHONPATH=" + own});
+    const ProgramResult result = run.Wait(std::chrono::seconds(60));
+    EXPECT_EQ(result.exit_code, 1) << result.output;
+    EXPECT_THAT(result.output, HasSubstr("python=" + path + "\n"));
+  }
+}
+
 // What is measured is the way to the script, which needs neither it nor a trainer.
 TEST_F(ScriptRefusal, IsNoneForTheInputAlone) {
   const ProgramResult result =

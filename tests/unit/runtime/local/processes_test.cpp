@@ -65,6 +65,12 @@ TEST(PlanProcesses, AnAgentRunsTheScriptsOfEveryReplica) {
     EXPECT_EQ(plans[replica].command, command);
     EXPECT_THAT(plans[replica].environment, Contains(Pair("HETERO_ROLE_TYPE", "GPUWorker")));
   }
+  EXPECT_THAT(plans[2].environment, Not(Contains(Pair("PYTHONPATH", ::testing::_))));
+  options.python_path = "/mine:/hetero";
+  EXPECT_THAT(PlanProcesses(job, options)[2].environment,
+              Contains(Pair("PYTHONPATH", "/mine:/hetero")));
+  EXPECT_THAT(PlanProcesses(Job(), options)[2].environment,
+              Not(Contains(Pair("PYTHONPATH", ::testing::_))));
   options.dump_stream_folder = "/dump";
   std::vector<std::string> dumping = command;
   dumping.insert(dumping.end(), {"--dump-stream", "/dump"});
