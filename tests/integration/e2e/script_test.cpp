@@ -1,0 +1,144 @@
+// The user's own script in the user's own image, which has Python and numpy and nothing of ours
+// (tests/cluster/kind/python_image). The namespaces enforce the profile `restricted`.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+
+#include "tests/integration/e2e/support/installation.h"
+#include "tests/integration/e2e/support/nodes.h"
+#include "tests/support/temporary_folder.h"
+
+namespace hetero::testing {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::HasSubstr;
+
+constexpr int64_t kSamples = 1536;
+constexpr char kImage[] = "hetero-test-python:1";
+
+// The stream of the script jobs as a job of the C++ trainer, which says what its digest is.
+json ModelJob() {
+  json job = SlowJob("model");
+  job["spec"]["dataset"]["samples"] = kSamples;
+  return job;
+}
+
+json ScriptJob(const JobNamespace& space, const std::string& name,
+               std::vector<std::string> arguments) {
+  std::filesystem::copy_file(HETERO_SOURCE_DIR "/tests/integration/e2e/scripts/consume.py",
+                             space.folder() + "/consume.py");
+  json job = ModelJob();
+  job["metadata"]["name"] = name;
+  MountData(job);
+  json& training = job["spec"]["training"];
+  for (const char* decided : {"model", "optimizer"}) training.erase(decided);
+  training["script"]["command"] = {"python3", "consume.py", "/data"};
+  for (std::string& argument : arguments) {
+    training["script"]["command"].push_back(std::move(argument));
+  }
+  training["script"]["workingDirectory"] = "/data";
+  training["checkpoint"] = {{"uri", "file:///data/checkpoints"}, {"everySteps", 4}};
+  RuntimeOf(job, "gpu")["image"] = kImage;
+  RuntimeOf(job, "gpu")["resources"]["requests"]["memory"] = "128Mi";
+  return job;
+}
+
+// What the scripts wrote down; of a step that was replayed, the last time.
+std::map<std::pair<int, int64_t>, json> Journal(const JobNamespace& space, int ranks) {
+  std::map<std::pair<int, int64_t>, json> steps;
+  for (int rank = 0; rank < ranks; ++rank) {
+    std::ifstream file(space.folder() + "/journal-" + std::to_string(rank) + ".jsonl");
+    for (std::string line; std::getline(file, line);) {
+      const json entry = json::parse(line, nullptr, /*allow_exceptions=*/false);
+      if (entry.is_object()) steps[{rank, entry["step"]}] = entry;  // the last line may be half
+    }
+  }
+  return steps;
+}
+
+void ExpectEachSampleOnceAnEpoch(const JobNamespace& space, int ranks, int epochs) {
+  std::map<int64_t, std::multiset<int64_t>> seen;
+  for (const auto& [place, entry] : Journal(space, ranks)) {
+    for (const int64_t id : entry["ids"]) seen[entry["epoch"]].insert(id);
+  }
+  ASSERT_EQ(seen.size(), static_cast<size_t>(epochs));
+  for (const auto& [epoch, ids] : seen) {
+    EXPECT_EQ(ids.size(), static_cast<size_t>(kSamples)) << epoch;
+    EXPECT_EQ(std::set<int64_t>(ids.begin(), ids.end()).size(), static_cast<size_t>(kSamples))
+        << epoch;
+  }
+}
+
+bool WaitReplaced(const JobUnderTest& job, int index, const std::string& old_uid) {
+  return WaitFor(
+      "another pod " + job.PodKey("gpu", index).name,
+      [&] {
+        const json pod = job.Pod("gpu", index);
+        return pod.is_object() && pod["metadata"]["uid"] != old_uid &&
+               pod["status"].value("phase", "") == "Running";
+      },
+      seconds(120), [&] { return job.Describe(); });
+}
+
+// One script is killed, a pod is deleted, an agent is killed: the stream is that of the C++ job
+// which nothing disturbed, and each sample was there once.
+TEST(Script, HasTheUndisturbedStreamWhateverDies) {
+  Installation::Get();
+  if (SharedFolder().empty()) GTEST_SKIP() << "this cluster's nodes share no folder";
+  const std::string digest = LocalReport(ModelJob()).value("streamDigest", "");
+  ASSERT_FALSE(digest.empty());
+  JobNamespace space("script");
+  const JobUnderTest job(space.name(), ScriptJob(space, "script", {"--kill", "9:1"}));
+  ASSERT_TRUE(WaitFor(
+      "the script that was killed costs a restart",
+      [&] { return job.Status().value("restarts", 0) == 1; }, seconds(120),
+      [&] { return job.Describe() + Logs(job, "gpu", 0) + Logs(job, "gpu", 1); }));
+  EXPECT_EQ(job.Status().value("scriptRestarts", 0), 1);
+  EXPECT_THAT(job.Status()["firstFailure"].value("message", ""), HasSubstr("SIGKILL"));
+  ASSERT_TRUE(WaitStep(job, 14));
+  EXPECT_THAT(Logs(job, "gpu", 0), HasSubstr("below /tmp"));
+
+  const std::string deleted = job.PodUid("gpu", 0);
+  ControlPlane::Get().MustKubectl(
+      {"delete", "pod", job.PodKey("gpu", 0).name, "-n", space.name(), "--wait=false"});
+  ASSERT_TRUE(WaitReplaced(job, 0, deleted));
+  ASSERT_TRUE(WaitStep(job, StepOf(job) + 4));
+  EXPECT_EQ(job.Status().value("restarts", 0), 1) << "a deletion is nobody's failure";
+
+  if (Nodes::reachable()) {
+    const std::string killed = job.PodUid("gpu", 1);
+    Nodes::KillRuntime(space.name(), job.PodKey("gpu", 1).name);
+    ASSERT_TRUE(WaitReplaced(job, 1, killed));
+  }
+  ExpectSucceededWithDigest(job, digest);
+  EXPECT_EQ(job.Status().value("restarts", 0), Nodes::reachable() ? 2 : 1) << job.Describe();
+  ExpectEachSampleOnceAnEpoch(space, 2, 2);
+}
+
+// The same exception at the same step comes a third time: the job ends, and says so where people
+// look.
+TEST(Script, ThatFailsForGoodShowsItsTraceback) {
+  Installation::Get();
+  if (SharedFolder().empty()) GTEST_SKIP() << "this cluster's nodes share no folder";
+  JobNamespace space("traceback");
+  json manifest = ScriptJob(space, "traceback", {"--fail", "2"});
+  manifest["spec"]["runPolicy"]["maxRestarts"] = 10;
+  const JobUnderTest job(space.name(), manifest);
+  ASSERT_TRUE(job.WaitIs("Failed", seconds(180)));
+  EXPECT_EQ(job.Reason("Failed"), "TrainingFailed");
+  const std::string described =
+      ControlPlane::Get().MustKubectl({"describe", "htj", job.name(), "-n", space.name()});
+  for (const char* words : {"Traceback (most recent call last)", "consume.py\", line ",
+                            "ValueError: nothing fits at step 2", "three times"}) {
+    EXPECT_THAT(described, HasSubstr(words));
+  }
+  EXPECT_EQ(job.Status().value("restarts", 0), 2) << job.Describe();
+}
+
+}  // namespace
+}  // namespace hetero::testing
