@@ -192,7 +192,7 @@ struct Script {
 };
 
 struct Training {
-  Model model;                   // not beside `script`
+  Model model;  // not beside `script`
   std::optional<Script> script;
   int32_t batch_size_per_worker = 0;
   std::optional<int64_t> epochs;
