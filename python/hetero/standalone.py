@@ -11,7 +11,7 @@ import subprocess
 import threading
 import time
 import weakref
-from typing import IO, Any, Mapping, Union
+from typing import IO, Any, Mapping, Tuple, Union
 
 from . import program
 from .errors import MisuseError, ProgramError, StreamTimeout
@@ -37,6 +37,7 @@ class Attached:
         manifest = pathlib.Path(job)
         if not manifest.is_file():
             raise MisuseError(f"there is no manifest {os.fspath(job)!r}")
+        self.place = place_of(job, output)
         command = [program.runtime(), "local", str(manifest), "--attach", *program.arguments(overrides)]
         if output is not None:
             command += ["--output", os.fspath(output)]
@@ -80,6 +81,11 @@ class Attached:
             return str(json.loads(line)["socket"])
         except (ValueError, KeyError, TypeError):
             raise ProgramError(f"hetero-runtime local --attach said {line[:200]!r} instead of its socket") from None
+
+
+def place_of(job: Union[str, "os.PathLike[str]"], output: Union[str, "os.PathLike[str]", None]) -> Tuple[str, str]:
+    """Manifest and output: of two jobs that have both in common only one can run."""
+    return os.path.realpath(job), "" if output is None else os.path.realpath(output)
 
 
 def _first_line(pipe: IO[bytes], end: float) -> bytes:

@@ -8,7 +8,7 @@ import os
 import sys
 import threading
 import weakref
-from typing import Any, Dict, Iterator, Mapping, Optional, Union
+from typing import Any, Dict, Iterator, Mapping, Optional, Tuple, Union
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from .errors import HeteroError, MisuseError, ProtocolError
 from .facts import JobFacts
 from .loops import Epoch, Epochs, Loop, ValidationLoop
 from .numbers import numbers_of
-from .standalone import Attached
+from .standalone import Attached, place_of
 from .version import __version__
 from .views import torch_is_imported
 
@@ -79,6 +79,7 @@ class Stream(JobFacts):
                     "no job has started this script: run it by a manifest with training.script (hetero-runtime local "
                     'job.yaml), or name one: hetero.Stream("job.yaml")'
                 )
+            _close_earlier(place_of(job, output))
             self._attached = Attached(job, overrides or {}, output)
             path = self._attached.socket
         elif overrides or output is not None:
@@ -299,6 +300,13 @@ def _abandon_connections() -> None:
     # A child that kept the socket open would hide from the agent that the script has ended.
     for connection in list(_connections):
         connection.abandon()
+
+
+def _close_earlier(place: Tuple[str, str]) -> None:
+    # A notebook's cell that is run again: its variable still holds the stream of the last time.
+    for stream in list(_streams):
+        if stream._attached is not None and stream._attached.place == place:
+            stream.close()
 
 
 @atexit.register

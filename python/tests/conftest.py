@@ -50,6 +50,21 @@ JOB = {
 }
 
 
+def pytest_addoption(parser):
+    parser.addoption("--full", action="store_true", help="what takes long, too: make test-full")
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "full: takes long; runs with --full only")
+
+
+def pytest_collection_modifyitems(config, items):
+    if not config.getoption("--full"):
+        for item in items:
+            if "full" in item.keywords:
+                item.add_marker(pytest.mark.skip(reason="runs in make test-full"))
+
+
 @pytest.fixture(autouse=True)
 def arrays(request, monkeypatch):
     """Only the tests of PyTorch have it; to the others it is not imported, whatever ran before."""

@@ -12,7 +12,7 @@ import time
 import pytest
 
 import hetero
-from hetero import program
+from hetero import doctor, program
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 
@@ -97,9 +97,26 @@ def test_doctor():
     assert said.returncode == 0, said.stdout
     assert f"hetero {hetero.__version__}" in said.stdout
     assert f"hetero-runtime {hetero.__version__}" in said.stdout
-    wrong = run("-m", "hetero", "doctor", environment={"HETERO_STREAM_SOCKET": "/nowhere/s"})
-    assert wrong.returncode == 1 and "BAD" in wrong.stdout and "/nowhere/s" in wrong.stdout
     assert run("-m", "hetero").returncode == 2
+
+
+def test_doctor_of_a_job_that_is_over(monkeypatch, capsys):
+    monkeypatch.setenv("HETERO_STREAM_SOCKET", "/nowhere/s")
+    monkeypatch.setattr(doctor, "_libraries", lambda: ())  # they take seconds to import
+    assert doctor.run() == 1
+    assert "BAD $HETERO_STREAM_SOCKET names /nowhere/s, where nothing listens" in capsys.readouterr().out
+
+
+def test_a_cell_that_is_run_again(manifest, tmp_path):
+    """The stream that the variable still holds makes room for its successor."""
+    path = manifest()
+    first = hetero.Stream(path, output=tmp_path / "out")
+    loop = iter(first)
+    next(loop)
+    with hetero.Stream(path, output=tmp_path / "out") as second:
+        assert next(iter(second)).step == 0
+        with pytest.raises(hetero.StreamFailed, match="closed"):
+            next(loop)
 
 
 def test_which_program(monkeypatch, tmp_path):

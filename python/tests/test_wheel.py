@@ -11,6 +11,8 @@ import pytest
 
 import hetero
 
+pytestmark = pytest.mark.full
+
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 
 
