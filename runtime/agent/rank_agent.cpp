@@ -72,13 +72,12 @@ class RankAgent {
   }
 
   absl::Status Open() {
-    const api::RunPolicy& policy = session_.job().spec.run_policy;
     HETERO_ASSIGN_OR_RETURN(
         stream_, StreamServer::Listen(
                      {.socket_path = script_ == nullptr ? options_.attached_socket
                                                         : FileOf(options_.socket_folder, ".sock"),
                       .local_rank = options_.session.identity.member.local_rank(),
-                      .startup_deadline = std::chrono::seconds(policy.startup_deadline_seconds)},
+                      .startup_deadline = StartupDeadline()},
                      feed_, coordinator_, clock_));
     if (script_ == nullptr) return absl::OkStatus();
     const bool passed_on = options_.log_folder.empty() || session_.rank() == 0;
@@ -186,8 +185,9 @@ class RankAgent {
   std::optional<absl::Status> Watch() {
     std::optional<base::Instant> end_at;  // of a script that is to stop by itself
     bool parting = false;                 // it is agreed after which step
+    const base::Instant ask_by = clock_.Now() + StartupDeadline();
     while (true) {
-      const absl::StatusOr<std::optional<ScriptExit>> exit = script_->Poll();
+      const absl::StatusOr<std::optional<ScriptExit>> exit = script_->AwaitExit(kLook);
       if (!exit.ok()) return absl::InternalError(exit.status().message());
       if (*exit) return AfterExit(**exit);
       if (over_.stop_requested()) {
@@ -208,10 +208,18 @@ class RankAgent {
         EndScript(session_.leave_token().stop_requested() ? kEndGrace : kStopGrace);
         return AfterStop();
       }
-      clock_.SleepFor(kLook);
+      if (!end_at && now >= ask_by && !stream_->standing().asked) {
+        EndScript(kEndGrace);
+        ReportFailure(
+            DescribeSilence(session_.rank(), generation_, StartupDeadline(), output_->TakeTail()));
+        return std::nullopt;
+      }
     }
   }
 
+  base::Duration StartupDeadline() const {
+    return std::chrono::seconds(session_.job().spec.run_policy.startup_deadline_seconds);
+  }
   base::Duration SaveGrace() const {
     return std::chrono::seconds(session_.job().spec.run_policy.stop_grace_seconds);
   }
@@ -225,26 +233,29 @@ class RankAgent {
 
   std::optional<absl::Status> AfterExit(const ScriptExit& exit) {
     const StreamServer::Standing standing = stream_->standing();
-    EndScript(base::Duration::zero());  // of what it left behind
     const std::string tail = output_->TakeTail();
     log::Info("script ended", {{"generation", generation_},
                                {"rank", session_.rank()},
                                {"how", exit.ToString()},
                                {"step", standing.steps_given}});
-    const bool complete = exit.ok() && standing.reached_end;
-    if (session_.stop_token().stop_requested() || (coordinator_.stop_after() && !complete)) {
-      return AfterStop();
+    const bool told_to = session_.stop_token().stop_requested() ||
+                         session_.leave_token().stop_requested() || over_.stop_requested();
+    const bool complete = exit.ok() && HasTrained(standing);
+    const bool stopped = coordinator_.stop_after() && !standing.reached_end;
+    const bool failed = !told_to && !complete && !stopped && standing.failure.ok();
+    if (failed) {
+      ReportFailure(DescribeFailure({.rank = session_.rank(),
+                                     .generation = generation_,
+                                     .exit = exit,
+                                     .standing = standing,
+                                     .tail = tail}));
     }
+    EndScript(exit.ok() ? kStopGrace : base::Duration::zero());  // of what it left behind
+    if (failed) return std::nullopt;
+    if (session_.stop_token().stop_requested() || stopped) return AfterStop();
     if (over_.stop_requested()) return WhyNot();
     if (!standing.failure.ok()) return standing.failure;
-    if (exit.ok() && HasTrained(standing)) return AwaitOthers(standing);
-    if (session_.leave_token().stop_requested()) return Left();
-    ReportFailure(DescribeFailure({.rank = session_.rank(),
-                                   .generation = generation_,
-                                   .exit = exit,
-                                   .standing = standing,
-                                   .tail = tail}));
-    return std::nullopt;
+    return complete ? AwaitOthers(standing) : WhyNot();
   }
 
   void ReportFailure(const v1::ScriptFailure& failure) {
@@ -267,8 +278,14 @@ class RankAgent {
                  {"steps", session_.schedule().training().total_steps()}});
     }
     coordinator_.TellEnded();
+    std::optional<base::Instant> leave_at;
     while (!coordinator_.all_ended()) {
-      if (interrupted()) return WhyNot();
+      if (over_.stop_requested() || session_.stop_token().stop_requested()) return WhyNot();
+      // The others end as well, or will have to do without this rank.
+      if (session_.leave_token().stop_requested()) {
+        if (!leave_at) leave_at = clock_.Now() + kAgreePatience;
+        if (clock_.Now() >= *leave_at) return Left();
+      }
       clock_.SleepFor(kLook);
     }
     return absl::OkStatus();

@@ -18,7 +18,9 @@ namespace {
 
 constexpr size_t kTailBytes = 4096;
 constexpr size_t kLongestLine = 16 << 10;  // longer ones are passed on in pieces
-constexpr int kIdleMilliseconds = 100;     // also: how long a piece of a line waits for its rest
+constexpr size_t kReadBytes = 16 << 10;
+constexpr size_t kMostReads = 1024;     // more than the pipe holds
+constexpr int kIdleMilliseconds = 100;  // also: how long a piece of a line waits for its rest
 
 // Whoever reads it may be slow: then the script waits, as it would for a terminal.
 void WriteAll(int file, std::string_view bytes) {
@@ -62,7 +64,8 @@ void ScriptOutput::Begin(int64_t generation) {
 
 std::string ScriptOutput::TakeTail() {
   const base::MutexLock lock(mutex_);
-  while (ReadOnce()) {
+  // What it has left behind may print on.
+  for (size_t i = 0; i < kMostReads && ReadOnce(); ++i) {
   }
   PassOn(/*all=*/true);
   const size_t newline = tail_.size() < kTailBytes ? std::string::npos : tail_.find('\n');
@@ -83,7 +86,7 @@ void ScriptOutput::Run(const std::stop_token& stop) {
 }
 
 bool ScriptOutput::ReadOnce() {
-  char buffer[16 << 10];
+  char buffer[kReadBytes];
   const ssize_t count = read(options_.source, buffer, sizeof buffer);
   if (count <= 0) return false;
   const auto size = static_cast<size_t>(count);

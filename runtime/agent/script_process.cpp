@@ -50,11 +50,6 @@ absl::Status CannotFind(const ScriptCommand& command, int error) {
     case EACCES:
       return absl::PermissionDeniedError(absl::StrCat(
           what, "; the file must be executable, and its file system not mounted with noexec"));
-    case ENOEXEC:
-      return absl::FailedPreconditionError(
-          absl::StrCat(what,
-                       "; a script needs #! in its first line, or its interpreter as "
-                       "spec.training.script.command[0]"));
     case EAGAIN:
     case ENOMEM:
       return absl::UnavailableError(what);
@@ -153,8 +148,8 @@ absl::StatusOr<pid_t> ScriptProcess::Start(const ScriptCommand& command) {
   return static_cast<pid_t>(answer.header.value);
 }
 
-absl::StatusOr<std::optional<ScriptExit>> ScriptProcess::Poll() {
-  while (running_ && Readable(base::Duration::zero())) {
+absl::StatusOr<std::optional<ScriptExit>> ScriptProcess::AwaitExit(base::Duration patience) {
+  while (running_ && Readable(patience)) {
     const std::optional<KeeperMessage> message = ReceiveMessage(socket_);
     if (!message) {
       running_ = false;

@@ -36,8 +36,9 @@ class ScriptProcess {
   // kNotFound, kPermissionDenied or kFailedPrecondition when that comes from the job, so that it
   // would fail again; kUnavailable when the machine has no room for a process.
   absl::StatusOr<pid_t> Start(const ScriptCommand& command);
-  // How the script itself has ended; empty while it runs. kUnavailable when its keeper was killed.
-  absl::StatusOr<std::optional<ScriptExit>> Poll();
+  // How the script itself has ended; empty when it still runs after `patience`. kUnavailable when
+  // its keeper was killed.
+  absl::StatusOr<std::optional<ScriptExit>> AwaitExit(base::Duration patience);
   // To the script itself, while it runs.
   void Signal(int signal);
   // Ends the script and all that it started: SIGTERM, and after `grace` SIGKILL. Waits until none
@@ -52,7 +53,7 @@ class ScriptProcess {
  private:
   ScriptProcess(int socket, int output, pid_t keeper)
       : socket_(socket), output_(output), keeper_(keeper) {}
-  // Of `kind`, within `patience`; an exit that comes before it is kept.
+  // Within `patience`; an exit that comes before it is kept.
   absl::StatusOr<KeeperMessage> WaitForAnswer(base::Duration patience);
   bool Readable(base::Duration patience) const;
 

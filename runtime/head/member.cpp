@@ -79,6 +79,15 @@ class GrpcMember : public Member {
     if (session) SendScriptWord(*session, word);
   }
 
+  void Beat() override {
+    std::shared_ptr<Session> session;
+    {
+      const base::MutexLock lock(mutex_);
+      if (!finished_) session = welcomed_;
+    }
+    if (session) SendHeartbeat(*session, /*again=*/false);
+  }
+
   absl::Status Finish(const v1::Finished& finished, base::Duration deadline) override {
     std::shared_ptr<Session> session;
     {
@@ -276,14 +285,7 @@ class GrpcMember : public Member {
 
   void BeatUntil(const std::stop_token& stop) {
     base::SetThreadName("member-beat");
-    while (clock_.SleepFor(options_.heartbeat, stop) && !over_.stop_requested()) {
-      std::shared_ptr<Session> session;
-      {
-        const base::MutexLock lock(mutex_);
-        if (!finished_) session = welcomed_;
-      }
-      if (session) SendHeartbeat(*session, /*again=*/false);
-    }
+    while (clock_.SleepFor(options_.heartbeat, stop) && !over_.stop_requested()) Beat();
   }
 
   // With `again`, also what an earlier stream may have lost. Taken and written in one go: an older

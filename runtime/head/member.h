@@ -61,6 +61,10 @@ class Member {
   // the next one. From any thread, but never from a callback.
   virtual void Tell(const v1::ScriptWord& word) = 0;
 
+  // A heartbeat now, and not within the second: for what the head is to hear in the order in which
+  // it happened. From any thread, but never from a callback.
+  virtual void Beat() = 0;
+
   // Sends the last word, on as many streams as it takes, and waits until the head has acknowledged
   // it. kDeadlineExceeded otherwise; kFailedPrecondition when the head refuses this process. Never
   // from a callback.

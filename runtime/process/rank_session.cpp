@@ -55,8 +55,9 @@ job::Schedule::Options ScheduleOptions(const api::HeteroTrainingJob& job,
                        .epochs = training.epochs,
                        .max_steps = training.max_steps},
           // A script validates when it wants to.
-          .validation_samples =
-              producer.has_validation() && !training.script.has_value() ? producer.dataset(job::Split::kValidation).size() : 0,
+          .validation_samples = producer.has_validation() && !training.script.has_value()
+                                    ? producer.dataset(job::Split::kValidation).size()
+                                    : 0,
           .evaluation = training.evaluation};
 }
 
@@ -177,8 +178,8 @@ RankSession::RankSession(Options options, std::unique_ptr<MetricsPort> metrics, 
       [this](const v1::Roster& roster) { OnRoster(roster.cpu_workers()); });
   callbacks.on_script_decision = options_.on_script_decision;
   callbacks.script_words = options_.script_words;
-  member_ = head::Member::Start(std::move(join), std::move(callbacks),
-                                [this] { return TakeHeartbeat(); }, clock_);
+  member_ = head::Member::Start(
+      std::move(join), std::move(callbacks), [this] { return TakeHeartbeat(); }, clock_);
 }
 
 RankSession::~RankSession() {
@@ -227,9 +228,13 @@ void RankSession::ReportBroken(int64_t generation, const std::string& why) {
 
 void RankSession::ReportScriptFailure(const v1::ScriptFailure& failure) {
   report().OnBreak(failure.message());
-  const base::MutexLock lock(mutex_);
-  broken_generation_ = failure.generation();
-  script_failure_ = failure;
+  {
+    const base::MutexLock lock(mutex_);
+    broken_generation_ = failure.generation();
+    script_failure_ = failure;
+  }
+  // Others fail because of it, and tell so.
+  member_->Beat();
 }
 
 std::string RankSession::run() const {

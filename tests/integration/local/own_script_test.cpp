@@ -27,6 +27,11 @@ std::vector<std::string> Saving() {
 
 int64_t RestartsOf(const nlohmann::json& report) { return report.value("scriptRestarts", -1); }
 
+// As kubectl describe and the report have it.
+std::string FailureOf(const ScriptRun& run) {
+  return run.report().value("reason", "") + run.report().dump();
+}
+
 TEST(OwnScript, GetsTheStreamAsItIs) {
   ScriptRun run;
   ExpectWholeStream(run);
@@ -63,18 +68,18 @@ TEST(OwnScript, TheSameEndThreeTimesIsTheEndOfTheJob) {
   ScriptRun run({"--crash-always-at", "4"}, Saving());
   const ProgramResult result = run.Wait();
   EXPECT_EQ(result.exit_code, 1);
-  const std::string failure = run.report()["firstFailure"].dump();
+  const std::string failure = FailureOf(run);
   EXPECT_NE(failure.find("ValueError: boom"), std::string::npos) << failure;
   EXPECT_NE(failure.find("step 4"), std::string::npos) << failure;
   EXPECT_NE(result.output.find("ValueError: boom"), std::string::npos) << result.output;
 }
 
 TEST(OwnScript, CrashesOftenerThanItMay) {
-  ScriptRun run({"--crash-at", "3", "--crash-at", "5", "--crash-at", "7"},
-                {"training.checkpoint={uri: 'file:///unused', everySteps: 2}",
-                 "runPolicy.maxRestarts=2"});
+  ScriptRun run(
+      {"--crash-at", "3", "--crash-at", "5", "--crash-at", "7"},
+      {"training.checkpoint={uri: 'file:///unused', everySteps: 2}", "runPolicy.maxRestarts=2"});
   EXPECT_EQ(run.Wait().exit_code, 1);
-  const std::string failure = run.report()["firstFailure"].dump();
+  const std::string failure = FailureOf(run);
   EXPECT_NE(failure.find("boom at 7"), std::string::npos) << failure;
 }
 
@@ -177,7 +182,7 @@ TEST(OwnScript, LeavesChildrenBehind) {
 
 // The other script has crashed, and this one hears nothing: it is killed after the grace.
 TEST(OwnScript, HangsAndIgnoresSigtermWhenAnotherCrashes) {
-  ScriptRun run({"--wait-at", "6", "--crash-at", "7", "--ignore-sigterm"}, Saving());
+  ScriptRun run({"--wait-at", "7", "--crash-at", "7", "--ignore-sigterm"}, Saving());
   ExpectWholeStream(run);
   EXPECT_EQ(RestartsOf(run.report()), 1);
 }
@@ -199,21 +204,21 @@ TEST(OwnScript, EndsEarly) {
 TEST(OwnScript, NeverAsksForABatch) {
   ScriptRun run({"--never-ask"});
   EXPECT_EQ(run.Wait().exit_code, 1);
-  const std::string failure = run.report()["firstFailure"].dump();
+  const std::string failure = FailureOf(run);
   EXPECT_NE(failure.find("asked for no batch"), std::string::npos) << failure;
 }
 
 TEST(OwnScript, OpensNoStream) {
   ScriptRun run({"--no-stream"});
   EXPECT_EQ(run.Wait().exit_code, 1);
-  const std::string failure = run.report()["firstFailure"].dump();
+  const std::string failure = FailureOf(run);
   EXPECT_NE(failure.find("hetero.Stream()"), std::string::npos) << failure;
 }
 
 TEST(OwnScript, LoadsDifferentStatesOnTwoRanks) {
   ScriptRun run({"--different-states", "--crash-at", "5"}, Saving());
   EXPECT_EQ(run.Wait().exit_code, 1);
-  const std::string failure = run.report()["firstFailure"].dump();
+  const std::string failure = FailureOf(run);
   EXPECT_NE(failure.find("do not begin at the same step"), std::string::npos) << failure;
 }
 
@@ -221,20 +226,22 @@ TEST(OwnScript, LoadsDifferentStatesOnTwoRanks) {
 TEST(OwnScript, CannotBeStarted) {
   testing::TemporaryFolder folder;
   const std::string program = folder / "program";
-  testing::WriteFile(program, "no program at all\n");
+  testing::WriteFile(program, "#!/no/such/interpreter\n");
   chmod(program.c_str(), 0755);
   ScriptRun run({}, {}, {program});
   const ProgramResult result = run.Wait();
   EXPECT_EQ(result.exit_code, 1);
-  const std::string failure = run.report()["firstFailure"].dump();
+  const std::string failure = FailureOf(run);
   EXPECT_NE(failure.find("did not start"), std::string::npos) << failure;
-  EXPECT_NE(failure.find("#!"), std::string::npos) << failure;
+  EXPECT_NE(failure.find("with its interpreter"), std::string::npos) << failure;
 }
 
-// Rank 0's script finds its port taken, as any that was only picked may be.
-TEST(OwnScript, EachGenerationHasAnotherPort) {
-  ScriptRun run({"--bind-master", "--crash-at", "3"}, Saving());
+// A port is picked, not held.
+TEST(OwnScript, FindsItsPortTakenAndGetsAnother) {
+  ScriptRun run({"--take-port"}, Saving());
   ExpectWholeStream(run);
+  EXPECT_EQ(RestartsOf(run.report()), 1);
+  EXPECT_NE(run.report()["faults"].dump().find("in use"), std::string::npos);
 }
 
 }  // namespace

@@ -70,7 +70,8 @@ ScriptRun::ScriptRun(const std::vector<std::string>& arguments,
                      const std::vector<std::string>& command) {
   std::vector<std::string> all = command;
   if (all.empty()) {
-    all = {HETERO_PYTHON, std::string(HETERO_SOURCE_DIR) + "/tests/integration/local/scripts/script.py",
+    all = {HETERO_PYTHON,
+           std::string(HETERO_SOURCE_DIR) + "/tests/integration/local/scripts/script.py",
            folder_.path()};
   }
   all.insert(all.end(), arguments.begin(), arguments.end());

@@ -10,10 +10,12 @@ import json
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
 import time
 
+import process_group
 import stream_client
 
 parser = argparse.ArgumentParser()
@@ -29,7 +31,7 @@ parser.add_argument("--ignore-sigterm", action="store_true")
 parser.add_argument("--leave-children", action="store_true")
 parser.add_argument("--print-mebibytes", type=int, default=0)
 parser.add_argument("--different-states", action="store_true")
-parser.add_argument("--bind-master", action="store_true")
+parser.add_argument("--take-port", action="store_true", help="once, of the first rank")
 parser.add_argument("--wait-at", type=int, default=0, help="once, for ever: the other ranks, in this step")
 arguments = parser.parse_args()
 
@@ -55,10 +57,8 @@ if arguments.leave_children:
         start_new_session=True,
     )
     (arguments.folder / f"child-{rank}").write_text(f"{child.pid}\n")
-if arguments.bind_master and rank == 0:
-    import socket
-
-    socket.create_server(("", int(os.environ["MASTER_PORT"])))
+if arguments.take_port and rank == 0 and once("taken"):
+    taken = socket.create_server((os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])))
 if arguments.print_mebibytes and mine:
     for _ in range(arguments.print_mebibytes * 16):
         print("x" * (64 << 10 if once("endless") else 1023), end="\n" * mine)
@@ -75,6 +75,7 @@ state = json.loads(state_file.read_text()) if state_file.exists() else None
 if arguments.different_states and mine:
     state = None
 stream.begin(state)
+group = process_group.ProcessGroup()
 
 
 def save():
@@ -95,12 +96,13 @@ def train():
                 raise ValueError("boom")
             if mine and step in arguments.crash_at and once(f"crashed-{step}"):
                 raise ValueError(f"boom at {step}")
+            if not mine and arguments.wait_at == step and once(f"waited-{rank}"):
+                time.sleep(1000)
+            group.barrier()
             print(step, *ids, file=journal, flush=True)
             stream.tell("report", values={"loss": 1.0 / step}, step=step)
             if stream.ask("checkpoint")["save"]:
                 save()
-            if not mine and arguments.wait_at == step and once(f"waited-{rank}"):
-                time.sleep(1000)
             if arguments.end_at == step:
                 return
 

@@ -60,6 +60,7 @@ class Stream:
             if batch["type"] == "end":
                 return
             field = next(field for field in batch["fields"] if field["name"] == "id")
-            ids = struct.unpack_from("<%dq" % field["shape"][0], self.memory, field["offset"])
+            place = batch["slot"] * self.welcome["slot_bytes"] + field["offset"]
+            ids = struct.unpack_from("<%dq" % field["shape"][0], self.memory, place)
             yield batch, list(ids)
             self.tell("free", slot=batch["slot"])

@@ -48,10 +48,10 @@ class ScriptProcessTest : public ::testing::Test {
     return script_->Start({.arguments = {"sh", "-c", shell},
                            .environment = {"PATH=/bin:/usr/bin", "FOLDER=" + folder_.path()}});
   }
-  ScriptExit AwaitExit() {
+  ScriptExit Exit() {
     std::optional<ScriptExit> exit;
     EXPECT_TRUE(Await([&] {
-      const auto polled = script_->Poll();
+      const auto polled = script_->AwaitExit({});
       if (polled.ok()) exit = *polled;
       return exit.has_value();
     }));
@@ -80,14 +80,14 @@ class ScriptProcessTest : public ::testing::Test {
 
 TEST_F(ScriptProcessTest, RunsOneScriptAfterTheOther) {
   ASSERT_TRUE(Start("echo out; echo err >&2; exit 3").ok());
-  EXPECT_EQ(AwaitExit().code, 3);
+  EXPECT_EQ(Exit().code, 3);
   EXPECT_TRUE(script_->End(seconds(1)).ok());
   EXPECT_EQ(Output(), "out\nerr\n");
   ASSERT_TRUE(Start("kill -9 $$").ok());
-  EXPECT_EQ(AwaitExit().signal, SIGKILL);
+  EXPECT_EQ(Exit().signal, SIGKILL);
   EXPECT_TRUE(script_->End(seconds(1)).ok());
   ASSERT_TRUE(Start("exit 0").ok());
-  EXPECT_TRUE(AwaitExit().ok());
+  EXPECT_TRUE(Exit().ok());
 }
 
 TEST_F(ScriptProcessTest, GetsItsEnvironmentFolderAndNothingToRead) {
@@ -96,7 +96,7 @@ TEST_F(ScriptProcessTest, GetsItsEnvironmentFolderAndNothingToRead) {
                            .environment = {"PATH=/bin:/usr/bin", "A=b = c"},
                            .working_directory = "/"})
                   .ok());
-  EXPECT_TRUE(AwaitExit().ok());
+  EXPECT_TRUE(Exit().ok());
   EXPECT_EQ(Output(), "b = c\n/\nnone\n");
 }
 
@@ -113,7 +113,7 @@ TEST_F(ScriptProcessTest, SaysWhatCannotBeStarted) {
   EXPECT_NE(no_folder.message().find("workingDirectory /no/such/folder"), std::string::npos);
   // And the next one runs.
   ASSERT_TRUE(Start("exit 0").ok());
-  EXPECT_TRUE(AwaitExit().ok());
+  EXPECT_TRUE(Exit().ok());
 }
 
 TEST_F(ScriptProcessTest, EndsAScriptThatHearsSigterm) {
@@ -123,7 +123,7 @@ TEST_F(ScriptProcessTest, EndsAScriptThatHearsSigterm) {
   std::string output;
   ASSERT_TRUE(Await([&] { return (output += Output()) == "ready\n"; }));
   EXPECT_TRUE(script_->End(seconds(10)).ok());
-  EXPECT_EQ(AwaitExit().code, 7);
+  EXPECT_EQ(Exit().code, 7);
   EXPECT_EQ(Output(), "saved\n");
   EXPECT_FALSE(Runs(*pid));
 }
@@ -135,7 +135,7 @@ TEST_F(ScriptProcessTest, KillsAScriptThatIgnoresSigterm) {
   const auto began = Steady::now();
   EXPECT_TRUE(script_->End(milliseconds(300)).ok());
   EXPECT_GE(Steady::now() - began, milliseconds(300));
-  EXPECT_EQ(AwaitExit().signal, SIGKILL);
+  EXPECT_EQ(Exit().signal, SIGKILL);
   EXPECT_FALSE(Runs(*pid));
 }
 
@@ -153,7 +153,7 @@ constexpr char kLeavesBehind[] =
 
 TEST_F(ScriptProcessTest, EndsWhatAScriptHasLeftBehind) {
   ASSERT_TRUE(Start(kLeavesBehind).ok());
-  EXPECT_TRUE(AwaitExit().ok());
+  EXPECT_TRUE(Exit().ok());
   const pid_t left = NumberIn("left");
   EXPECT_TRUE(Runs(left));
   EXPECT_TRUE(script_->End(milliseconds(100)).ok());
@@ -165,7 +165,7 @@ TEST_F(ScriptProcessTest, WhatIsLeftBehindMaySaveFirst) {
                     "$FOLDER/left; while :; do sleep 0.05; done' & while [ ! -s $FOLDER/left ]; do "
                     "sleep 0.01; done; exit 0")
                   .ok());
-  EXPECT_TRUE(AwaitExit().ok());
+  EXPECT_TRUE(Exit().ok());
   EXPECT_TRUE(script_->End(seconds(5)).ok());
   EXPECT_EQ(NumberIn("saved"), 1);
 }
@@ -209,7 +209,7 @@ TEST_F(ScriptProcessTest, AKilledKeeperTakesItsScriptWithIt) {
   const auto pid = Start("echo $PPID > $FOLDER/keeper; exec sleep 100");
   ASSERT_TRUE(pid.ok());
   kill(NumberIn("keeper"), SIGKILL);
-  EXPECT_TRUE(Await([&] { return absl::IsUnavailable(script_->Poll().status()); }));
+  EXPECT_TRUE(Await([&] { return absl::IsUnavailable(script_->AwaitExit({}).status()); }));
   EXPECT_TRUE(Await([&] { return !Runs(*pid); }));
   EXPECT_TRUE(absl::IsUnavailable(script_->End(seconds(1))));
 }
