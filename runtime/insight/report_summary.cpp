@@ -134,9 +134,9 @@ std::string ToSummary(const Report& report) {
   AddLine(text, "waited", Waits(report));
   AddLine(text, "loss", Known(report.loss) ? NumberText(*report.loss) : "");
   AddLine(text, "accuracy", Accuracy(report));
+  AddLine(text, "reported", Reported(report));
   AddLine(text, "cpu time", CpuTime(report));
   AddLine(text, "on the way", Disturbances(report));
-  AddLine(text, "reported", Reported(report));
   AddLine(text, "digest",
           report.digest_problem.empty() ? report.stream_digest.value_or("")
                                         : absl::StrCat("not proven: ", report.digest_problem));

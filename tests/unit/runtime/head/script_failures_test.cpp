@@ -149,6 +149,41 @@ TEST_F(ScriptFailuresTest, TheOneThatWasKilledIsTheCause) {
   EXPECT_EQ(record_.faults[0].member, "gpu-0.1");
 }
 
+// A pod that dies takes the connections of the other ranks' scripts with it, and costs a restart by
+// itself.
+TEST_F(ScriptFailuresTest, NothingIsCountedWhereTheProcessOfAnotherRankIsGone) {
+  const auto put = [this](int32_t index, int32_t rank) -> MemberRecord& {
+    MemberRecord& member = record_.members[{"gpu", 0, index}];
+    member.name = "gpu-0." + std::to_string(index);
+    member.rank = rank;
+    member.stream = StreamId(rank + 1);
+    return member;
+  };
+  put(0, 0);
+  MemberRecord& other = put(1, 1);
+  Fail(0, 5, "ConnectionError");
+  EXPECT_EQ(record_.script_restarts, 1) << "both are there: it failed by itself";
+
+  other.stream.reset();
+  EXPECT_FALSE(Fail(0, 5, "ConnectionError"));
+  EXPECT_EQ(record_.script_restarts, 1);
+  EXPECT_THAT(record_.faults, SizeIs(1)) << "the loss of the other is a fault of its own";
+
+  other.stream = StreamId(9);
+  other.joined_at = now_.steady + milliseconds(10);
+  EXPECT_FALSE(Fail(0, 5, "ConnectionError"));
+  EXPECT_EQ(record_.script_restarts, 1) << "the one that is there took its place";
+  --record_.generation;
+  other.joined_at = {};
+  failures_.Take("gpu-0.0", Failure(record_.generation, 0, 5, "ConnectionError"), now_.steady);
+  EXPECT_FALSE(failures_.Judge(true, now_));
+  EXPECT_EQ(record_.script_restarts, 1) << "said again";
+
+  ++record_.generation;
+  EXPECT_FALSE(Fail(0, 5, "ConnectionError")) << "alike the second time of its own";
+  EXPECT_EQ(record_.script_restarts, 2);
+}
+
 TEST_F(ScriptFailuresTest, MisuseEndsTheJobAtOnce) {
   v1::ScriptFailure misuse = Failure(1, 1, 5, "the state is of another dataset");
   misuse.set_fatal(true);

@@ -146,6 +146,45 @@ TEST(ReportHtml, SaysSoWhenThereIsNothingToShow) {
   EXPECT_THAT(html, Not(HasSubstr("<svg")));
 }
 
+Report ScriptReport() {
+  Report report = FullReport();
+  report.script_restarts = 2;
+  report.reported = {{"perplexity <x>", 12.5}};
+  report.stream_digest.reset();
+  report.digest_problem = "the state knows no digest";
+  for (ReportEvaluation& evaluation : report.evaluations) {
+    evaluation.loss = std::numeric_limits<double>::quiet_NaN();
+    evaluation.samples = 0;
+  }
+  return report;
+}
+
+TEST(ReportHtml, ShowsWhatScriptsReport) {
+  const std::string html = ToHtml(ScriptReport());
+  EXPECT_EQ(FirstFlaw(html), "");
+  EXPECT_THAT(html, HasSubstr(", 2 restarts of the scripts</p>"));
+  EXPECT_THAT(html, HasSubstr("<td>perplexity &lt;x&gt;</td><td class=\"num\">12.5</td>"));
+  EXPECT_THAT(html, HasSubstr("stream digest not proven: the state knows no digest"));
+  EXPECT_THAT(html, Not(HasSubstr("0 validation samples")));
+  EXPECT_THAT(ToHtml(FullReport()), Not(HasSubstr("Reported by the script")));
+}
+
+// A script may end without a step.
+TEST(ReportHtml, IsWholeWithoutAStep) {
+  Report report;
+  report.job = "early";
+  report.state = "Succeeded";
+  report.message = "ended after 0 of 40 steps";
+  report.script_restarts = 0;
+  report.epochs = report.steps = report.samples_consumed = 0;
+  report.workers.push_back({.name = "gpu-0", .role = "gpu"});
+  const std::string html = ToHtml(report);
+  EXPECT_EQ(FirstFlaw(html), "");
+  EXPECT_THAT(html, HasSubstr("<p class=\"reason Succeeded\">ended after 0 of 40 steps</p>"));
+  EXPECT_FALSE(std::regex_search(html, std::regex("[:\" ]-?(nan|inf)[%;\" <]")));
+  EXPECT_THAT(html, Not(HasSubstr("<svg")));
+}
+
 TEST(ReportHtml, ShowsTimeThatNoPhaseClaims) {
   Report report = FullReport();
   report.train_seconds = 57;

@@ -74,6 +74,29 @@ TEST(ReportJson, EveryFieldIsDocumented) {
   }
 }
 
+TEST(ReportJson, WritesWhatScriptsAddAndDocumentsIt) {
+  Report report = FullReport();
+  report.script_restarts = 0;
+  report.reported = {{"learningRate", 0.1}, {"perplexity", 12.5}};
+  report.stream_digest.reset();
+  report.digest_problem = "the state knows no digest";
+  report.evaluations[0].loss = std::numeric_limits<double>::quiet_NaN();
+  report.evaluations[0].samples = 0;
+  const Json json = Json::parse(ToJson(report));
+  EXPECT_EQ(json["scriptRestarts"], 0) << "a measured zero";
+  EXPECT_EQ(json["reported"].dump(), R"({"learningRate":0.1,"perplexity":12.5})");
+  EXPECT_TRUE(json.contains("streamDigest"));
+  EXPECT_TRUE(json["streamDigest"].is_null());
+  EXPECT_EQ(json["digestProblem"], "the state knows no digest");
+  EXPECT_THAT(Keys(json["evaluations"][0]), ElementsAre("epoch", "step", "accuracy"));
+  std::ifstream file(HETERO_SOURCE_DIR "/docs/report.md");
+  std::stringstream page;
+  page << file.rdbuf();
+  for (const char* key : {"scriptRestarts", "reported", "digestProblem"}) {
+    EXPECT_THAT(page.str(), HasSubstr(std::string("| `") + key)) << key;
+  }
+}
+
 TEST(ReportJson, LeavesOutWhatDoesNotApply) {
   Report report;
   report.job = "empty";

@@ -37,6 +37,27 @@ TEST(ReportSummary, SaysWhyAJobFailedAndNothingElse) {
   EXPECT_EQ(ToSummary(report), "quickstart: Failed\n  reason      gpu-0: no such dataset\n");
 }
 
+TEST(ReportSummary, SaysWhatScriptsAdd) {
+  Report report;
+  report.job = "quickstart";
+  report.state = "Succeeded";
+  report.message = "ended after 12 of 40 steps";
+  report.steps = 12;
+  report.accuracy = 0.5;
+  report.evaluations.push_back({.step = 12, .accuracy = 0.5});
+  report.script_restarts = 1;
+  report.reported = {{"lr", 0.1}, {"perplexity", 12.5}};
+  report.digest_problem = "the state knows no digest";
+  EXPECT_EQ(ToSummary(report), R"(quickstart: Succeeded
+  reason      ended after 12 of 40 steps
+  steps       12
+  accuracy    50.0 %
+  reported    lr 0.100, perplexity 12.5
+  on the way  1 restart of the scripts
+  digest      not proven: the state knows no digest
+)");
+}
+
 TEST(ReportSummary, LeavesOutNumbersThatAreNotFinite) {
   Report report = FullReport();
   report.loss = std::numeric_limits<double>::quiet_NaN();

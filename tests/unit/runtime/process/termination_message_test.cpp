@@ -67,6 +67,7 @@ TEST(TerminationMessageTest, RankZeroKnowsTheNumbersToo) {
   progress.set_loss(0.5);
   progress.set_samples_consumed(600);
   progress.set_train_seconds(3);
+  progress.set_digest_covers_job(true);
   v1::EvaluationResult evaluation;
   evaluation.set_accuracy(0.75);
   const api::Verdict verdict = VerdictOf(progress, evaluation);
@@ -76,6 +77,20 @@ TEST(TerminationMessageTest, RankZeroKnowsTheNumbersToo) {
   EXPECT_EQ(verdict.result.accuracy, 0.75);
   EXPECT_EQ(verdict.result.samples_per_second, 200);
   EXPECT_EQ(verdict.result.stream_digest.size(), 32u);
+}
+
+TEST(TerminationMessageTest, ARankWithAScriptKnowsItsOwnShareAlone) {
+  v1::Progress progress;
+  progress.set_step(30);
+  progress.set_samples_consumed(600);
+  progress.set_train_seconds(3);
+  const api::Verdict verdict = VerdictOf(progress, std::nullopt);
+  EXPECT_EQ(verdict.result.steps, 30);
+  EXPECT_EQ(verdict.result.stream_digest, "");
+  EXPECT_EQ(verdict.result.samples_per_second, std::nullopt);
+  EXPECT_EQ(verdict.result.loss, std::nullopt) << "nobody has told it";
+  progress.set_loss(0.5);
+  EXPECT_EQ(VerdictOf(progress, std::nullopt).result.loss, 0.5);
 }
 
 TEST(TerminationMessageTest, NoPlaceForItDoesNoHarm) {
