@@ -1,7 +1,9 @@
 #include "runtime/agent/script_failure.h"
 
 #include <algorithm>
+#include <chrono>
 #include <string_view>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/utf8.h"
@@ -36,6 +38,18 @@ std::string What(const EndedScript& script) {
   return "ended with exit code 0 and has asked for no batch of its stream";
 }
 
+std::string WithTail(std::string what, const std::string& tail) {
+  const std::string printed = base::ToUtf8(Trimmed(tail));
+  if (printed.empty()) {
+    absl::StrAppend(&what, "; it printed nothing");
+  } else {
+    absl::StrAppend(&what, "\n");
+    const size_t room = head::kMaxText - std::min(what.size(), head::kMaxText);
+    absl::StrAppend(&what, Ending(printed, room));
+  }
+  return base::ToUtf8(what, head::kMaxText);
+}
+
 }  // namespace
 
 bool HasTrained(const StreamServer::Standing& standing) { return standing.begun; }
@@ -54,15 +68,21 @@ v1::ScriptFailure DescribeFailure(const EndedScript& script) {
     absl::StrAppend(&what, " in step ", script.standing.steps_given);
   }
   if (!script.standing.misuse.ok()) absl::StrAppend(&what, ": ", script.standing.misuse.message());
-  const std::string printed = base::ToUtf8(Trimmed(script.tail));
-  if (printed.empty()) {
-    absl::StrAppend(&what, "; it printed nothing");
-  } else {
-    absl::StrAppend(&what, "\n");
-    const size_t room = head::kMaxText - std::min(what.size(), head::kMaxText);
-    absl::StrAppend(&what, Ending(printed, room));
-  }
-  failure.set_message(base::ToUtf8(what, head::kMaxText));
+  failure.set_message(WithTail(std::move(what), script.tail));
+  return failure;
+}
+
+v1::ScriptFailure DescribeSilence(int32_t rank, int64_t generation, base::Duration deadline,
+                                  const std::string& tail) {
+  v1::ScriptFailure failure;
+  failure.set_generation(generation);
+  failure.set_rank(rank);
+  failure.set_exit_code(-1);
+  failure.set_message(
+      WithTail(absl::StrCat("the script of rank ", rank, " has asked for no batch within ",
+                            std::chrono::duration_cast<std::chrono::seconds>(deadline).count(),
+                            " s (runPolicy.startupDeadlineSeconds) and was ended"),
+               tail));
   return failure;
 }
 

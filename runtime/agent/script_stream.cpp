@@ -160,6 +160,10 @@ ScriptStream::Reply ScriptStream::Handle(const BeginRequest& begin, const std::s
         "stream.load_state_dict() before the first batch",
         {{"rank", context_.feed.rank()}, {"savedStep", *context_.saved_step}});
   }
+  {
+    const base::MutexLock lock(mutex_);
+    standing_.asked = true;
+  }
   if (stop.stop_requested()) return Stopped();
   const absl::Status agreed =
       context_.coordinator.AgreePosition(position, stop, context_.options.startup_deadline);

@@ -30,6 +30,7 @@ class StreamServer {
   struct Standing {
     bool connected = false;   // now
     bool said_hello = false;
+    bool asked = false;       // for its first batch: it has said where it stands
     bool begun = false;       // its position was agreed
     int64_t steps_given = 0;  // steps done, of the whole job, with the last batch that it was given
     bool reached_end = false;  // it was told that the stream has no more batches
