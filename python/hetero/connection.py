@@ -65,7 +65,7 @@ class Connection:
 
         `timeout`: seconds; None waits for as long as the connection stands. `watch` is asked while there is no answer.
         """
-        self._check_process()
+        self.check_process()
         with self._requests:
             if self._unanswered is not None and self._unanswered != message:
                 # It was asked ahead, or Ctrl-C came. A batch must not be lost by that; the rest is asked anew.
@@ -81,7 +81,7 @@ class Connection:
 
     def ask_ahead(self, message: Message) -> bool:
         """Sends a request that will be made later, unless it is under way; whether its answer is there by now."""
-        self._check_process()
+        self.check_process()
         with self._requests:
             if self._late:
                 return _encode(message) in self._late
@@ -123,7 +123,8 @@ class Connection:
         self._broken = "the stream belongs to the process that opened it"
         self._socket.close()
 
-    def _check_process(self) -> None:
+    def check_process(self) -> None:
+        """MisuseError in a child of the process that has connected."""
         if os.getpid() != self._pid:
             raise MisuseError(
                 "the stream belongs to the process that opened it, and this is a child of it: read batches in the "

@@ -92,13 +92,16 @@ class Stream(JobFacts):
         self._last: Optional[Place] = None  # of the batch yielded last
         self._loop: Optional[Loop] = None
         self._checkpoints: Dict[int, bool] = {}
+        connection: Optional[Connection] = None
         try:
-            self._connection = Connection(path)
-            _connections.add(self._connection)
+            self._connection = connection = Connection(path)
+            _connections.add(connection)
             self._welcome = self._hello()
             self._batches = Batches(self._connection, self._welcome, device, raw)
             _streams.add(self)
         except BaseException:
+            if connection is not None:
+                connection.close()
             if self._attached is not None:
                 self._attached.close()
             raise
@@ -182,6 +185,7 @@ class Stream(JobFacts):
     def report(self, **values: Any) -> None:
         """Numbers for the job's report and status: `stream.report(loss=loss, accuracy=0.9)`. Tensors of one element are
         read, which waits for a GPU; so not necessarily after every step."""
+        self._connection.check_process()
         numbers = numbers_of(values)
         self._connection.post({"type": "report", "values": numbers}, now=True)
 
@@ -296,10 +300,12 @@ _streams: "weakref.WeakSet[Stream]" = weakref.WeakSet()
 _connections: "weakref.WeakSet[Connection]" = weakref.WeakSet()
 
 
-def _abandon_connections() -> None:
+def _abandon() -> None:
     # A child that kept the socket open would hide from the agent that the script has ended.
     for connection in list(_connections):
         connection.abandon()
+    for stream in list(_streams):
+        stream._lock = threading.Lock()  # another thread may have had it
 
 
 def _close_earlier(place: Tuple[str, str]) -> None:
@@ -317,4 +323,4 @@ def _close_standalone() -> None:
             stream.close()
 
 
-os.register_at_fork(after_in_child=_abandon_connections)
+os.register_at_fork(after_in_child=_abandon)

@@ -1,6 +1,7 @@
 """Epochs, their batches and validation passes of a real stream."""
 
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -157,6 +158,9 @@ def test_fetched_ahead(open_stream):
     for epoch in stream.epochs():
         for batch in epoch:
             seen.append(np.asarray(batch.ids).tolist())
+            end = time.monotonic() + 30
+            while batch.step == 3 and len(stream._batches.fetched) < 2 and time.monotonic() < end:
+                stream._batches.fetch_ahead(batch.place)  # as at the next batch
             most = max(most, len(stream._batches.fetched))
             if batch.step % 5 == 0:
                 state = stream.state_dict()
