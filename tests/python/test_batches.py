@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from proof.job import RUNTIME, SOURCE, manifest, python, wait_for
+from proof.job import PACKAGE, RUNTIME, SOURCE, manifest, python, wait_for
 
 
 def results(run, ranks=2):
@@ -86,9 +86,7 @@ after = [zlib.crc32(np.ascontiguousarray(batch["image"] - np.uint8(1))) for batc
     folder = tmp_path / "attached"
     folder.mkdir()
     (folder / "job.yaml").write_text(json.dumps(made))
-    environment = dict(
-        os.environ, PROOF_RECORDS=str(folder), PYTHONPATH=f"{SOURCE / 'python'}:{SOURCE / 'tests/python'}"
-    )
+    environment = dict(os.environ, PROOF_RECORDS=str(folder), PYTHONPATH=f"{PACKAGE}:{SOURCE / 'tests/python'}")
     launcher = subprocess.Popen(
         [RUNTIME, "local", folder / "job.yaml", "--attach", "--output", folder / "out"],
         stdin=subprocess.PIPE,

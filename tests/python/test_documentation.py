@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from proof.job import BIN, RUNTIME, SOURCE, manifest
+from proof.job import BIN, PACKAGE, RUNTIME, SOURCE, manifest
 
 BLOCK = re.compile(r"(<!-- alone -->\n)?```(\w+)\n(.*?)```", re.DOTALL)
 BLOCKS = [
@@ -23,6 +23,7 @@ BLOCKS = [
 def small(command):
     return manifest(
         command,
+        roles__gpu__replicas=1,
         dataset__image={"height": 40, "width": 40, "channels": 3},
         dataset__classes=10,
         training__batchSizePerWorker=32,
@@ -63,7 +64,7 @@ def test_block_by_itself(tmp_path, text):
         cwd=tmp_path,
         check=True,
         timeout=120,
-        env=dict(os.environ, PYTHONPATH=str(SOURCE / "python"), HETERO_RUNTIME=str(RUNTIME)),
+        env=dict(os.environ, PYTHONPATH=PACKAGE, HETERO_RUNTIME=str(RUNTIME)),
     )
 
 
@@ -86,7 +87,7 @@ def test_block_of_the_shell(tmp_path, text):
         env=dict(
             os.environ,
             PATH=f"{BIN}:{os.path.dirname(sys.executable)}:{os.environ['PATH']}",
-            PYTHONPATH=str(SOURCE / "python"),
+            PYTHONPATH=PACKAGE,
             HETERO_RUNTIME=str(RUNTIME),
         ),
     )

@@ -1,6 +1,5 @@
 """Whatever dies: what the model was trained on, the digest and the weights are those of the undisturbed run."""
 
-import json
 import os
 import random
 import signal

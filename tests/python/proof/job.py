@@ -12,6 +12,7 @@ import uuid
 
 SOURCE = pathlib.Path(__file__).resolve().parents[3]
 BIN = pathlib.Path(os.environ.get("HETERO_BIN_DIR", SOURCE / "build/release/bin"))
+PACKAGE = os.environ.get("HETERO_PYTHON_PACKAGE", str(SOURCE / "python"))
 SCRIPTS = SOURCE / "tests/python/scripts"
 RUNTIME = BIN / "hetero-runtime"
 
@@ -103,7 +104,7 @@ class LocalJob:
         (self.folder / "job.yaml").write_text(json.dumps(job))
         variables = dict(os.environ)
         variables.update(
-            PYTHONPATH=f"{SOURCE / 'python'}:{SOURCE / 'tests/python'}",
+            PYTHONPATH=f"{PACKAGE}:{SOURCE / 'tests/python'}",
             PROOF_RECORDS=str(self.records),
             PROOF_MARK=self._mark.split("=")[1],
             OMP_NUM_THREADS="1",
