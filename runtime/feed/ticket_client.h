@@ -59,9 +59,9 @@ class TicketClient : public BatchStream {
     int finisher_threads = 1;
     base::TlsOptions tls;
     Transports transports = EveryTransport();  // those that fit a worker are offered to it
-    // Memory of batches that are produced here, or whose bytes come over a network. Those that a
-    // worker puts into shared memory stay there.
-    SlabSource slabs = NewSlab;
+    // Where all batches come to lie, also those that a worker has put into shared memory. Absent:
+    // these stay there, and the others are on the heap.
+    SlabSource slabs = nullptr;
   };
   // `producer` serves tickets on this host's own cores as `local_share` says, and may be null
   // when this host cannot read the dataset. `schedule` decides the tickets. Both outlive the

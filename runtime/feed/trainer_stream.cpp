@@ -82,7 +82,7 @@ BatchReceiver::Callbacks TrainerStream::CallbacksOf(const Transport* transport) 
 
 absl::StatusOr<NamedMemory> TrainerStream::Open(const v1::FrameHeader& header, int64_t bytes) {
   if (header.memory_case() == v1::FrameHeader::MEMORY_NOT_SET) {
-    return NamedMemory{options_.slabs(bytes), ""};
+    return NamedMemory{options_.slabs ? options_.slabs(bytes) : Slab(bytes), ""};
   }
   const std::vector<Offered>* offered = nullptr;  // stays what it is until OnDone
   {
@@ -93,7 +93,11 @@ absl::StatusOr<NamedMemory> TrainerStream::Open(const v1::FrameHeader& header, i
   for (const auto& [transport, receiver] : *offered) {
     if (!receiver->Holds(header)) continue;
     HETERO_ASSIGN_OR_RETURN(Slab slab, receiver->Open(header, bytes));
-    return NamedMemory{std::move(slab), transport->name};
+    NamedMemory memory{std::move(slab), transport->name};
+    if (options_.slabs == nullptr) return memory;
+    Slab wanted = options_.slabs(bytes);
+    if (wanted.shared()) memory.wanted = std::move(wanted);  // the heap is no better
+    return memory;
   }
   return NoMemory(header, bytes);
 }

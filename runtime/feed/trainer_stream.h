@@ -28,7 +28,7 @@ class TrainerStream : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byt
     Transports transports;  // to be offered
     std::string address;    // ReceiverContext's
     bool secured = true;
-    SlabSource slabs = NewSlab;  // for batches whose bytes come with their frames
+    SlabSource slabs = nullptr;  // TicketClient::Options::slabs
     int64_t byte_budget = 0;
     int64_t batch_bytes = 0;
   };

@@ -156,6 +156,7 @@ absl::StatusOr<Frame> DecodeBatch(const v1::FrameHeader& header, Frame frame,
   if (!memory.ok()) return memory.status();
   batch->images = std::move(memory->slab);
   frame.transport = memory->transport;
+  uint8_t* wanted = memory->wanted.data();
   batch->labels.assign(header.labels().begin(), header.labels().end());
   batch->sample_ids.assign(header.sample_ids().begin(), header.sample_ids().end());
   batch->crcs.assign(header.sample_crc32c().begin(), header.sample_crc32c().end());
@@ -174,7 +175,11 @@ absl::StatusOr<Frame> DecodeBatch(const v1::FrameHeader& header, Frame frame,
     if (!named) {
       HETERO_RETURN_IF_ERROR(reader->Read(out, static_cast<size_t>(sample_bytes)));
     }
-    crc = base::Crc32c(out, static_cast<size_t>(sample_bytes), crc);  // while it is in the cache
+    // While it is in the cache.
+    crc = base::Crc32c(out, static_cast<size_t>(sample_bytes), crc);
+    if (wanted == nullptr) continue;
+    std::memcpy(wanted, out, static_cast<size_t>(sample_bytes));
+    wanted += sample_bytes;
   }
   if (crc != header.batch_crc32c()) {
     frame.kind = Frame::Kind::kFailed;
@@ -184,6 +189,7 @@ absl::StatusOr<Frame> DecodeBatch(const v1::FrameHeader& header, Frame frame,
                      absl::Hex(crc), ", sent as ", absl::Hex(header.batch_crc32c())));
     return frame;
   }
+  if (wanted != nullptr) batch->images = std::move(memory->wanted);
   frame.batch = std::move(batch);
   return frame;
 }

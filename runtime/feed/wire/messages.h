@@ -62,6 +62,7 @@ grpc::ByteBuffer JoinFrames(const std::vector<grpc::ByteBuffer>& frames);
 struct NamedMemory {
   Slab slab;
   std::string_view transport;  // whose it is; empty: the frame names nothing
+  Slab wanted = Slab();        // where named bytes are to be instead; empty: they stay
 };
 using OpenMemory =
     std::function<absl::StatusOr<NamedMemory>(const v1::FrameHeader& header, int64_t bytes)>;

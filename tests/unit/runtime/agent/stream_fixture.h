@@ -124,7 +124,7 @@ class LocalFeed : public RankFeed {
   std::vector<Position> positions_;
   std::vector<std::pair<int64_t, int64_t>> steps_;
   int64_t batches_ = 0;
-  feed::SlabSource slabs_ = feed::NewSlab;
+  feed::SlabSource slabs_;
 
  private:
   static job::StepPlan::Options TrainingOf(const api::HeteroTrainingJob& job, int64_t samples) {
