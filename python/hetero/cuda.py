@@ -9,7 +9,7 @@ from typing import Any, Deque, Dict, List, Optional, Tuple
 from .arena import Arena
 from .connection import Message
 from .conversion import Conversion
-from .views import HandOver, tensor_of
+from .views import HandOver, array_of
 
 _COPIES_AT_ONCE = 2  # whose slots may still be taken
 
@@ -35,7 +35,8 @@ class CudaViews:
         self._let_go()
         with torch.cuda.device(self._device), torch.cuda.stream(self._copies):
             copied = {
-                str(field["name"]): tensor_of(owner, field).to(self._device, non_blocking=True) for field in fields
+                str(field["name"]): torch.from_numpy(array_of(owner, field)).to(self._device, non_blocking=True)
+                for field in fields
             }
             event = torch.cuda.Event()
             event.record(self._copies)
