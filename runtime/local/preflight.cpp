@@ -76,7 +76,7 @@ std::string WorkingDirectory(const api::HeteroTrainingJob& job, const std::strin
       job.spec.training.script ? job.spec.training.script->working_directory : "";
   std::error_code error;
   const std::filesystem::path folder = std::filesystem::absolute(manifest, error).parent_path();
-  return (folder / given).lexically_normal().string();
+  return given.empty() ? folder.string() : (folder / given).lexically_normal().string();
 }
 
 std::vector<api::FieldError> CheckScript(const api::Script& script, const std::string& folder) {

@@ -98,7 +98,7 @@ TEST_F(ScriptRefusal, NamesWhatAScriptCannotDoOrAModelCannot) {
 
 // Without anything installed, and behind what its user has named.
 TEST_F(ScriptRefusal, IsNoneWhereThePackageIsNotInstalled) {
-  WriteFile(folder_ / "jobs/train.sh", "echo \"python=$PYTHONPATH\"\nexit 3\n");
+  WriteFile(folder_ / "jobs/train.sh", "echo \"python=$PYTHONPATH in $(pwd)\"\nexit 3\n");
   const std::string sources = HETERO_SOURCE_DIR "/python";
   for (const auto& [own, path] :
        {std::pair<std::string, std::string>("", sources),
@@ -109,7 +109,7 @@ TEST_F(ScriptRefusal, IsNoneWhereThePackageIsNotInstalled) {
                             {"PYTHONPATH=" + own});
     const ProgramResult result = run.Wait(std::chrono::seconds(60));
     EXPECT_EQ(result.exit_code, 1) << result.output;
-    EXPECT_THAT(result.output, HasSubstr("python=" + path + "\n"));
+    EXPECT_THAT(result.output, HasSubstr("python=" + path + " in " + (folder_ / "jobs") + "\n"));
   }
 }
 
