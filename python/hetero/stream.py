@@ -195,6 +195,8 @@ class Stream(JobFacts):
         """No more batches will be asked for. Arrays of batches stay valid."""
         if not self._connection.closed:
             with contextlib.suppress(HeteroError, SystemExit):  # it is over either way
+                if self._has_all and not self._ended:
+                    self._next()  # a framework that counts steps leaves its loop before the end
                 self._connection.request({"type": "bye"}, timeout=10.0)
             self._connection.close()
         if self._attached is not None:
@@ -233,6 +235,10 @@ class Stream(JobFacts):
             "global_batch": self.batch_size * self.world_size * self.accumulation,
             "digest": "0" * 32,
         }
+
+    @property
+    def _has_all(self) -> bool:
+        return self._begun and self._step >= self.total_steps
 
     # --- For the loops ---
 
@@ -316,10 +322,10 @@ def _close_earlier(place: Tuple[str, str]) -> None:
 
 
 @atexit.register
-def _close_standalone() -> None:
-    # A script that ends well need not close the stream that it has opened by a manifest: its job has succeeded.
+def _close_at_exit() -> None:
+    # A script that ends well need not close the stream that it has opened by a manifest, or has read to the end.
     for stream in list(_streams):
-        if stream._attached is not None and getattr(sys, "last_value", None) is None:
+        if getattr(sys, "last_value", None) is None and (stream._attached is not None or stream._has_all):
             stream.close()
 
 

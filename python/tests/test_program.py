@@ -38,6 +38,17 @@ def test_run_local(manifest, tmp_path, capsys):
     assert "report.json" in capsys.readouterr().out
 
 
+def test_all_steps_are_all_there_is(manifest, tmp_path):
+    """A loop that counts steps, as frameworks do, never asks beyond the last one."""
+    text = (
+        "import hetero; s = hetero.Stream(); loop = (b for e in s.epochs() for b in e); [next(loop) for _ in range(39)]"
+    )
+    path = manifest(lambda spec: spec["training"]["script"].update(command=[sys.executable, "-c", text]))
+    assert hetero.run_local(path, output=tmp_path / "out")["steps"] == 39
+    log = (tmp_path / "out/logs/gpu-0.log").read_text()
+    assert "script ended" in log and "before its stream" not in log, log
+
+
 def test_run_local_fails(manifest, tmp_path):
     path = manifest(
         lambda spec: spec["training"]["script"].update(command=[sys.executable, "-c", "raise SystemExit(3)"])
