@@ -105,6 +105,16 @@ TEST_F(ScriptAgreementTest, ACheckpointIsAfterTheLatestStepThatARankHasPassed) {
   EXPECT_THAT(Say(1, AnswerWord(1, 19)), IsEmpty()) << "an answer told again begins nothing";
 }
 
+// What a rank says again on a new stream may have been its answer to an earlier question.
+TEST_F(ScriptAgreementTest, AnAnswerBeforeTheStepThatIsAskedForIsNone) {
+  BeginAt(10);
+  agreement_.Prepare(false, 20, now_);
+  EXPECT_THAT(Describe(agreement_.TakeDecisions()), ElementsAre("prepare 22"));
+  EXPECT_THAT(Say(0, AnswerWord(1, 13)), IsEmpty());
+  EXPECT_THAT(Say(1, AnswerWord(1, 22)), IsEmpty());
+  EXPECT_THAT(Say(0, AnswerWord(1, 22)), ElementsAre("commit 22"));
+}
+
 TEST_F(ScriptAgreementTest, AStopJoinsTheCheckpointThatIsUnderWay) {
   BeginAt(10);
   agreement_.Prepare(false, 10, now_);

@@ -232,10 +232,11 @@ TEST(StateScriptsTest, AMisuseFailsTheJobAtOnce) {
 
 // A crash at step 5 after one at step 20 was not taken for a generation with a step.
 TEST(StateScriptsTest, StepsThatAreDoneAgainAreSteps) {
-  ScriptDrive drive;
+  api::HeteroTrainingJob job = MakeScriptJob();
+  job.spec.run_policy.max_restarts = 10;
+  ScriptDrive drive(job);
   v1::Heartbeat heartbeat;
-  heartbeat.mutable_progress()->set_step(20);
-  for (int64_t generation = 1; generation <= 2; ++generation) {
+  for (int64_t generation = 1; generation <= 4; ++generation) {
     drive.AllSay(PositionWord(generation, 0));
     heartbeat.mutable_progress()->set_step(generation == 1 ? 20 : 5);
     for (const StreamId stream : kRanks) drive.Apply(HeartbeatReceived{stream, heartbeat});
