@@ -22,6 +22,8 @@ std::string LastLine(const v1::ScriptFailure& failure) {
   return base::ToUtf8(text.substr(text.rfind('\n') + 1), kMaxLine);
 }
 
+int64_t IncarnationOf(const MemberRecord& member) { return member.hello.identity().incarnation(); }
+
 // Whoever kills a script from outside may do so at the same step by chance.
 bool KilledFromOutside(const v1::ScriptFailure& failure) {
   return failure.signal() == SIGKILL || failure.signal() == SIGTERM || failure.signal() == SIGINT;
@@ -45,7 +47,14 @@ std::optional<ScriptFailures::End> ScriptFailures::Take(const std::string& membe
     told_.clear();
     first_rank_.reset();
   }
-  if (told_.empty()) since_ = now;
+  if (told_.empty()) {
+    since_ = now;
+    processes_.clear();
+    for (size_t rank = 0; rank < record_.ranks.size(); ++rank) {
+      const MemberRecord* process = FindRank(record_, static_cast<int32_t>(rank));
+      processes_.push_back(process == nullptr ? 0 : IncarnationOf(*process));
+    }
+  }
   const auto [entry, fresh] = told_.try_emplace(failure.rank(), Told{failure, member});
   if (!fresh) return std::nullopt;
   v1::ScriptFailure& told = entry->second.failure;
@@ -57,13 +66,15 @@ std::optional<ScriptFailures::End> ScriptFailures::Take(const std::string& membe
 
 // A crash breaks the connections of the others, whose words may come before those of who crashed.
 const ScriptFailures::Told& ScriptFailures::First() const {
+  const Told& first = told_.at(*first_rank_);
+  if (IsAlike(first.failure)) return first;
   for (const auto& [rank, told] : told_) {
     if (IsAlike(told.failure)) return told;
   }
   for (const auto& [rank, told] : told_) {
     if (told.failure.signal() != 0 && told.failure.signal() != SIGTERM) return told;
   }
-  return told_.at(*first_rank_);
+  return first;
 }
 
 bool ScriptFailures::IsAlike(const v1::ScriptFailure& failure) const {
@@ -77,7 +88,20 @@ bool ScriptFailures::IsAlike(const v1::ScriptFailure& failure) const {
   return generations.size() >= static_cast<size_t>(kAlike);
 }
 
-void ScriptFailures::Remember() {
+bool ScriptFailures::AnotherRankIsGone() const {
+  for (int32_t rank = 0; rank < static_cast<int32_t>(record_.ranks.size()); ++rank) {
+    const MemberRecord* member = told_.contains(rank) ? nullptr : FindRank(record_, rank);
+    if (member == nullptr) continue;
+    // A new process in its place may be quicker than the grace.
+    const auto at = static_cast<size_t>(rank);
+    const int64_t before = at < processes_.size() ? processes_[at] : 0;
+    const bool replaced = before != 0 && before != IncarnationOf(*member);
+    if (!member->registered() || !member->connected() || replaced) return true;
+  }
+  return false;
+}
+
+void ScriptFailures::Remember(bool with_lines) {
   std::set<std::pair<int64_t, std::string>> lines;
   for (const auto& [rank, told] : told_) {
     std::string line = LastLine(told.failure);
@@ -85,7 +109,7 @@ void ScriptFailures::Remember() {
     v1::ScriptFailureHistory& entry = record_.script_failures.emplace_back();
     entry.set_generation(generation_);
     entry.set_step(told.failure.step());
-    if (!KilledFromOutside(told.failure)) entry.set_last_line(std::move(line));
+    if (with_lines && !KilledFromOutside(told.failure)) entry.set_last_line(std::move(line));
     if (lines.size() == static_cast<size_t>(kAlike)) break;
   }
   auto& all = record_.script_failures;
@@ -99,10 +123,12 @@ std::optional<ScriptFailures::End> ScriptFailures::Judge(bool closing, Moment no
   const bool all = told_.size() == record_.ranks.size();
   if (!closing && !all && now.steady - since_ < grace_) return std::nullopt;
 
+  const bool excused = AnotherRankIsGone();
   const Told first = First();
   const bool alike = IsAlike(first.failure);
-  Remember();
+  Remember(/*with_lines=*/!excused);
   told_.clear();
+  if (excused) return std::nullopt;
   std::string what = first.failure.message();
   Fault& fault = record_.faults.emplace_back();
   fault.time = now.wall;

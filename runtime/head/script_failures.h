@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "hetero/v1/membership.pb.h"
@@ -30,7 +31,8 @@ class ScriptFailures {
   std::optional<End> Take(const std::string& member, const v1::ScriptFailure& failure,
                           base::Instant now);
   // Counts the record's generation once, when its grace is over, all ranks have told of a failure,
-  // or at once with `closing`. The job's end when there were too many.
+  // or at once with `closing`; not when the process of a rank that told of none is gone. The job's
+  // end when there were too many.
   std::optional<End> Judge(bool closing, Moment now);
   // All scripts are at work again.
   void Recover(Moment now);
@@ -43,13 +45,17 @@ class ScriptFailures {
   const Told& First() const;
   // Whether it has failed alike in this generation and enough of those before.
   bool IsAlike(const v1::ScriptFailure& failure) const;
-  void Remember();
+  // Whoever lost the connection to it had to fail; what its end costs is counted with that.
+  bool AnotherRankIsGone() const;
+  // So that it is not taken again; with the lines, for what may fail alike later.
+  void Remember(bool with_lines);
 
   const base::Duration grace_;
   JobRecord& record_;
   int64_t generation_ = 0;        // of those told
   std::map<int32_t, Told> told_;  // by rank
   std::optional<int32_t> first_rank_;
+  std::vector<int64_t> processes_;  // of each rank, by their incarnation, when the first told
   base::Instant since_{};
   std::optional<size_t> open_fault_;  // index into JobRecord::faults
 };

@@ -156,6 +156,7 @@ TEST_F(ScriptFailuresTest, NothingIsCountedWhereTheProcessOfAnotherRankIsGone) {
     MemberRecord& member = record_.members[{"gpu", 0, index}];
     member.name = "gpu-0." + std::to_string(index);
     member.rank = rank;
+    member.hello.mutable_identity()->set_incarnation(1);
     member.stream = StreamId(rank + 1);
     return member;
   };
@@ -170,11 +171,10 @@ TEST_F(ScriptFailuresTest, NothingIsCountedWhereTheProcessOfAnotherRankIsGone) {
   EXPECT_THAT(record_.faults, SizeIs(1)) << "the loss of the other is a fault of its own";
 
   other.stream = StreamId(9);
-  other.joined_at = now_.steady + milliseconds(10);
-  EXPECT_FALSE(Fail(0, 5, "ConnectionError"));
+  failures_.Take("gpu-0.0", Failure(record_.generation, 0, 5, "ConnectionError"), now_.steady);
+  other.hello.mutable_identity()->set_incarnation(2);
+  EXPECT_FALSE(failures_.Judge(true, now_));
   EXPECT_EQ(record_.script_restarts, 1) << "the one that is there took its place";
-  --record_.generation;
-  other.joined_at = {};
   failures_.Take("gpu-0.0", Failure(record_.generation, 0, 5, "ConnectionError"), now_.steady);
   EXPECT_FALSE(failures_.Judge(true, now_));
   EXPECT_EQ(record_.script_restarts, 1) << "said again";
