@@ -79,7 +79,8 @@ layer tidy scripts/lint.sh tidy
 layer simulator simulator
 layer fuzz scripts/fuzz.sh "${fuzzing[@]}"
 layer chaos tests/chaos/chaos --minutes 5
-skipped e2e || layer images images/build
+images() { images/build && tests/cluster/kind/python_image; }
+skipped e2e || layer images images
 await_cluster() { wait "$cluster" || { tail -30 build/cluster.log >&2; return 1; }; }
 layer cluster await_cluster
 skipped e2e || layer chaos-nodes tests/chaos/nodes 5

@@ -82,6 +82,7 @@ for epoch in stream.epochs():
         assert images.dtype == numpy.float32 and len(images) == len(labels) == len(batch.ids)
         if batch.step == arguments.fail:
             raise ValueError(f"nothing fits at step {batch.step}")
+        time.sleep(0.1)  # what a step of training takes
         journal.write(json.dumps({"epoch": batch.epoch, "step": batch.step, "ids": batch.ids.tolist()}) + "\n")
         stream.report(loss=group.sum(float(images.mean())) / stream.world_size)
         save = stream.should_checkpoint()
