@@ -78,9 +78,7 @@ def test_ten_crashes(start, undisturbed):
     assert run.journal("weights") == undisturbed[0].journal("weights")
     starts = run.journal("starts")[0]
     assert [entry["restart"] for entry in starts] == list(range(len(starts)))
-    assert any("the script's own fault at step" in fault["what"] for fault in report["faults"]), report[
-        "faults"
-    ]
+    assert any("the script's own fault at step" in fault["what"] for fault in report["faults"]), report["faults"]
 
 
 @pytest.mark.parametrize("victim", ["script", "gpu-1", "cpu-0", "head"])

@@ -25,9 +25,9 @@ while stream.step < stream.total_steps:
         if batch.step in (7, 20) and not (path / f"state-{batch.step}-{stream.rank}").exists():
             torch.save({"loader": loader.state_dict(), "steps": steps}, mine)
             (path / f"state-{batch.step}-{stream.rank}").touch()
-        if batch.step in (8, 21):  # the crash of rank 0 finds both ranks with their states, and neither beyond
-            other = path / (f"state-{batch.step - 1}-1" if stream.rank == 0 else f"crash-{batch.step + 1}")
-            while not other.exists():
+        if batch.step in (8, 21) and not (path / f"crash-{batch.step + 1}").exists():
+            # The crash of rank 0 finds both ranks with their states, and neither beyond.
+            while stream.rank == 1 or not (path / f"state-{batch.step - 1}-1").exists():
                 time.sleep(0.01)
         if batch.step in (9, 22) and stream.rank == 0 and not (path / f"crash-{batch.step}").exists():
             (path / f"crash-{batch.step}").touch()
