@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from proof.job import manifest, python, wait_for
+from proof.job import LocalJob, manifest, python, wait_for
 from proof.record import digest_of
 
 STEPS, RANKS = 39, 2
@@ -51,8 +51,6 @@ def crashed(run, report):
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
-    from proof.job import LocalJob
-
     with LocalJob(tmp_path_factory.mktemp("calm"), job()) as run:
         report = run.succeed()
         yield run, report
@@ -126,34 +124,39 @@ def test_checkpoints_by_the_clock(start):
     assert len(first) >= 3
 
 
+@pytest.fixture(scope="module")
+def undisturbed_ddp(tmp_path_factory):
+    with LocalJob(tmp_path_factory.mktemp("calm"), job(script="ddp.py")) as run:
+        yield run, run.succeed(300)
+
+
+def same_model(run, undisturbed):
+    model = "model.safetensors"
+    assert (run.records / model).read_bytes() == (undisturbed[0].records / model).read_bytes()
+
+
 @pytest.mark.full
-def test_ten_crashes_of_ddp(start):
+def test_ten_crashes_of_ddp(start, undisturbed_ddp):
     """Real PyTorch: a crash of one rank breaks the other's all-reduce. Weights bit by bit."""
-    calm = start(job(script="ddp.py"))
-    undisturbed = calm, calm.succeed()
     chance = random.Random(int.from_bytes(os.urandom(4), "big"))
     crashes = [f"{step}:{chance.randrange(RANKS)}" for step in chance.sample(range(1, STEPS - 1), 10)]
     print("crashes", crashes)
     run = start(job("--crash", *crashes, script="ddp.py"))
     report = run.succeed(600)
-    agrees(run, report, undisturbed)
+    agrees(run, report, undisturbed_ddp)
     crashed(run, report)
-    model = "model.safetensors"
-    assert (run.records / model).read_bytes() == (calm.records / model).read_bytes()
+    same_model(run, undisturbed_ddp)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("victim", ["script", "gpu-0", "cpu-1", "head"])
-def test_killed_with_ddp(start, victim):
-    calm = start(job(script="ddp.py"))
-    undisturbed = calm, calm.succeed()
+def test_killed_with_ddp(start, undisturbed_ddp, victim):
     run = start(job("--pause", "0.05", script="ddp.py"))
     run.wait_for_step(10)
     os.kill(run.journal("starts")[1][-1]["pid"] if victim == "script" else run.pid(victim), signal.SIGKILL)
     report = run.succeed(300)
-    agrees(run, report, undisturbed)
-    model = "model.safetensors"
-    assert (run.records / model).read_bytes() == (calm.records / model).read_bytes()
+    agrees(run, report, undisturbed_ddp)
+    same_model(run, undisturbed_ddp)
 
 
 def test_scripts_end_with_their_launcher(start):
