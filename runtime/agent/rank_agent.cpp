@@ -1,9 +1,11 @@
 #include "runtime/agent/rank_agent.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -15,6 +17,7 @@
 #include "base/status_macros.h"
 #include "runtime/agent/head_coordinator.h"
 #include "runtime/agent/master_address.h"
+#include "runtime/agent/process_tree.h"
 #include "runtime/agent/script_environment.h"
 #include "runtime/agent/script_failure.h"
 #include "runtime/agent/script_listing.h"
@@ -37,6 +40,17 @@ std::vector<std::string> OwnEnvironment() {
   std::vector<std::string> variables;
   for (char** entry = environ; *entry != nullptr; ++entry) variables.emplace_back(*entry);
   return variables;
+}
+
+// Nothing can be started any more. The process that takes this one's place joins the next
+// generation as any replaced rank does.
+[[noreturn]] void EndProcess(const absl::Status& why) {
+  log::Error("ending the process, so that another takes its place", {{"reason", why.message()}});
+  // What the keeper has held comes to this process (agent.cpp).
+  SignalDescendants(getpid(), SIGKILL);
+  // A process that leaves by itself is not replaced everywhere.
+  raise(SIGKILL);
+  std::_Exit(1);
 }
 
 class RankAgent {
@@ -148,7 +162,10 @@ class RankAgent {
                                                          ? training().script->working_directory
                                                          : options_.working_directory};
     output_->Begin(generation_);
-    HETERO_ASSIGN_OR_RETURN(const pid_t pid, script_->Start(command));
+    const absl::StatusOr<pid_t> started = script_->Start(command);
+    if (script_->keeper_lost()) EndProcess(started.status());
+    HETERO_RETURN_IF_ERROR(started.status());
+    const pid_t pid = *started;
     log::Info("script started", {{"generation", generation_},
                                  {"rank", place.rank},
                                  {"pid", pid},
@@ -188,7 +205,7 @@ class RankAgent {
     const base::Instant ask_by = clock_.Now() + StartupDeadline();
     while (true) {
       const absl::StatusOr<std::optional<ScriptExit>> exit = script_->AwaitExit(kLook);
-      if (!exit.ok()) return absl::InternalError(exit.status().message());
+      if (!exit.ok()) EndProcess(exit.status());
       if (*exit) return AfterExit(**exit);
       if (over_.stop_requested()) {
         EndScript(kEndGrace);

@@ -30,10 +30,6 @@ ScriptExit ExitOf(int64_t status) {
   return {.code = WEXITSTATUS(raw)};
 }
 
-absl::Status KeeperLost() {
-  return absl::UnavailableError("the process that keeps the script's processes was killed");
-}
-
 std::string WhereOf(const ScriptCommand& command) {
   return command.working_directory.empty() ? "" : absl::StrCat(" in ", command.working_directory);
 }
@@ -121,15 +117,18 @@ bool ScriptProcess::Readable(base::Duration patience) const {
   return poll(&wanted, 1, static_cast<int>(std::max<int64_t>(left, 0))) > 0;
 }
 
+absl::Status ScriptProcess::LoseKeeper() {
+  running_ = false;
+  keeper_lost_ = true;
+  return absl::UnavailableError("the process that keeps the script's processes was killed");
+}
+
 absl::StatusOr<KeeperMessage> ScriptProcess::WaitForAnswer(base::Duration patience) {
   const base::Clock& clock = base::Clock::Real();
   const base::Instant deadline = clock.Now() + patience;
   while (Readable(deadline - clock.Now())) {
     std::optional<KeeperMessage> message = ReceiveMessage(socket_);
-    if (!message) {
-      running_ = false;
-      return KeeperLost();
-    }
+    if (!message) return LoseKeeper();
     if (message->header.kind != Kind::kExited) return *std::move(message);
     running_ = false;
     exit_ = ExitOf(message->header.value);
@@ -141,7 +140,7 @@ absl::StatusOr<KeeperMessage> ScriptProcess::WaitForAnswer(base::Duration patien
 
 absl::StatusOr<pid_t> ScriptProcess::Start(const ScriptCommand& command) {
   exit_.reset();
-  if (!SendMessage(socket_, Kind::kStart, 0, Encode(command))) return KeeperLost();
+  if (!SendMessage(socket_, Kind::kStart, 0, Encode(command))) return LoseKeeper();
   HETERO_ASSIGN_OR_RETURN(const KeeperMessage answer, WaitForAnswer(kStartPatience));
   if (answer.header.kind != Kind::kStarted) return StartError(command, answer.header);
   running_ = true;
@@ -151,10 +150,7 @@ absl::StatusOr<pid_t> ScriptProcess::Start(const ScriptCommand& command) {
 absl::StatusOr<std::optional<ScriptExit>> ScriptProcess::AwaitExit(base::Duration patience) {
   while (running_ && Readable(patience)) {
     const std::optional<KeeperMessage> message = ReceiveMessage(socket_);
-    if (!message) {
-      running_ = false;
-      return KeeperLost();
-    }
+    if (!message) return LoseKeeper();
     if (message->header.kind != Kind::kExited) continue;
     running_ = false;
     exit_ = ExitOf(message->header.value);
@@ -167,7 +163,7 @@ void ScriptProcess::Signal(int signal) {
 }
 
 absl::Status ScriptProcess::End(base::Duration grace) {
-  if (!SendMessage(socket_, Kind::kEnd, grace.count())) return KeeperLost();
+  if (!SendMessage(socket_, Kind::kEnd, grace.count())) return LoseKeeper();
   HETERO_ASSIGN_OR_RETURN(const KeeperMessage answer, WaitForAnswer(grace + kEndPatience));
   running_ = false;
   if (answer.header.value == 0) return absl::OkStatus();

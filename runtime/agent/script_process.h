@@ -49,6 +49,8 @@ class ScriptProcess {
   // What the scripts print comes out here; stays open.
   int output() const { return output_; }
   bool running() const { return running_; }
+  // The keeper was killed: no script can be started any more.
+  bool keeper_lost() const { return keeper_lost_; }
 
  private:
   ScriptProcess(int socket, int output, pid_t keeper)
@@ -57,9 +59,12 @@ class ScriptProcess {
   absl::StatusOr<KeeperMessage> WaitForAnswer(base::Duration patience);
   bool Readable(base::Duration patience) const;
 
+  absl::Status LoseKeeper();
+
   const int socket_, output_;
   const pid_t keeper_;
   bool running_ = false;
+  bool keeper_lost_ = false;
   std::optional<ScriptExit> exit_;
 };
 

@@ -24,6 +24,17 @@ std::string LastLine(const v1::ScriptFailure& failure) {
 
 int64_t IncarnationOf(const MemberRecord& member) { return member.hello.identity().incarnation(); }
 
+// What scripts say that lost another one: its own exception is printed before its connections end,
+// but its process may end after theirs. As Python's sockets, Gloo and NCCL have it.
+bool BlamesAnother(const v1::ScriptFailure& failure) {
+  const std::string line = absl::AsciiStrToLower(LastLine(failure));
+  static constexpr const char* kSigns[] = {"connection",     "broken pipe", "brokenpipe",
+                                           "socket timeout", "distbackend", "distnetwork",
+                                           "tcpstore",       "nccl"};
+  return std::any_of(std::begin(kSigns), std::end(kSigns),
+                     [&line](const char* sign) { return line.find(sign) != std::string::npos; });
+}
+
 // Whoever kills a script from outside may do so at the same step by chance.
 bool KilledFromOutside(const v1::ScriptFailure& failure) {
   return failure.signal() == SIGKILL || failure.signal() == SIGTERM || failure.signal() == SIGINT;
@@ -67,12 +78,19 @@ std::optional<ScriptFailures::End> ScriptFailures::Take(const std::string& membe
 // A crash breaks the connections of the others, whose words may come before those of who crashed.
 const ScriptFailures::Told& ScriptFailures::First() const {
   const Told& first = told_.at(*first_rank_);
-  if (IsAlike(first.failure)) return first;
-  for (const auto& [rank, told] : told_) {
-    if (IsAlike(told.failure)) return told;
+  if (!BlamesAnother(first.failure) && IsAlike(first.failure)) return first;
+  for (const bool blaming : {false, true}) {
+    for (const auto& [rank, told] : told_) {
+      if (BlamesAnother(told.failure) == blaming && IsAlike(told.failure)) return told;
+    }
   }
   for (const auto& [rank, told] : told_) {
-    if (told.failure.signal() != 0 && told.failure.signal() != SIGTERM) return told;
+    const int32_t signal = told.failure.signal();
+    if (signal != 0 && signal != SIGTERM && signal != SIGABRT) return told;
+  }
+  if (!BlamesAnother(first.failure)) return first;
+  for (const auto& [rank, told] : told_) {
+    if (!BlamesAnother(told.failure)) return told;
   }
   return first;
 }

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <chrono>
+#include <fstream>
 #include <string>
 
 #include "tests/integration/local/script_run.h"
@@ -63,6 +64,17 @@ TEST(OwnScript, CrashesAndBeginsAgainWithoutAState) {
   EXPECT_EQ(RestartsOf(run.report()), 1);
 }
 
+// One agent, two scripts.
+TEST(OwnScript, RunsOnBothRanksOfAPod) {
+  ScriptRun run({"--crash-at", "5"}, {"roles.gpu.replicas=1", "roles.gpu.gpusPerReplica=2"});
+  ExpectWholeStream(run);
+  EXPECT_EQ(RestartsOf(run.report()), 1);
+  const nlohmann::json variables = nlohmann::json::parse(run.Read("environment-1.json"));
+  EXPECT_EQ(variables["LOCAL_RANK"], "1");
+  EXPECT_EQ(variables["LOCAL_WORLD_SIZE"], "2");
+  EXPECT_EQ(variables["GROUP_WORLD_SIZE"], "1");
+}
+
 // As long as its last words are the same and no step is done.
 TEST(OwnScript, TheSameEndThreeTimesIsTheEndOfTheJob) {
   ScriptRun run({"--crash-always-at", "4"}, Saving());
@@ -102,6 +114,25 @@ TEST(OwnScript, ItsAgentIsKilled) {
   EXPECT_TRUE(ProcessEnds(child));
   ExpectWholeStream(run);
   EXPECT_EQ(RestartsOf(run.report()), 0) << "the agent was to blame";
+}
+
+pid_t ParentOf(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string line;
+  std::getline(file, line);
+  return std::stoi(line.substr(line.rfind(") ") + 4));
+}
+
+// The process between the agent and its script: the agent goes with it, and is replaced.
+TEST(OwnScript, ItsKeeperIsKilled) {
+  ScriptRun run({"--pace", "0.1", "--leave-children"}, Saving());
+  ASSERT_TRUE(run.WaitForFile("journal-0", "4 "));
+  const pid_t script = run.local().PidOf("script-1");
+  const pid_t child = std::stoi(run.Read("child-1"));
+  kill(ParentOf(script), SIGKILL);
+  EXPECT_TRUE(ProcessEnds(script));
+  EXPECT_TRUE(ProcessEnds(child));
+  ExpectWholeStream(run);
 }
 
 TEST(OwnScript, ACpuWorkerIsKilled) {

@@ -63,13 +63,37 @@ TEST_F(ScriptFailuresTest, FailuresOfTwoRanksInOneGenerationCountOnce) {
   EXPECT_FALSE(failures_.Judge(false, now_));
   EXPECT_EQ(record_.script_restarts, 1);
   ASSERT_THAT(record_.faults, SizeIs(1));
-  EXPECT_THAT(record_.faults[0].what, HasSubstr("ConnectionResetError"));
+  EXPECT_THAT(record_.faults[0].what, HasSubstr("KeyError: 'image'")) << "the other lost it";
   // Heartbeats say it again until the next generation opens.
   failures_.Take("gpu-0.1", Failure(1, 1, 5, "KeyError: 'image'"), now_.steady);
   now_.steady += kGrace;
   EXPECT_FALSE(failures_.Judge(true, now_));
   EXPECT_EQ(record_.script_restarts, 1);
   EXPECT_THAT(record_.faults, SizeIs(1));
+}
+
+// Its process may be gone after those of the others, whose connections it has ended.
+TEST_F(ScriptFailuresTest, WhoLostAnotherIsNotTheFirstToFail) {
+  for (int generation = 1; generation <= 2; ++generation) {
+    failures_.Take("gpu-0.0", Failure(generation, 0, 5, "ConnectionError: closed"), now_.steady);
+    failures_.Take("gpu-0.1", Failure(generation, 1, 5, "KeyError: 'image'"), now_.steady);
+    EXPECT_FALSE(failures_.Judge(/*closing=*/true, now_));
+    EXPECT_THAT(record_.faults.back().what, HasSubstr("KeyError"));
+    ++record_.generation;
+  }
+  failures_.Take("gpu-0.0", Failure(3, 0, 5, "ConnectionError: closed"), now_.steady);
+  failures_.Take("gpu-0.1", Failure(3, 1, 5, "KeyError: 'image'"), now_.steady);
+  const auto end = failures_.Judge(/*closing=*/true, now_);
+  ASSERT_TRUE(end);
+  EXPECT_THAT(end->message, HasSubstr("KeyError"));
+}
+
+// What aborts a script that has lost another is no crash of its own.
+TEST_F(ScriptFailuresTest, AnAbortIsNotTakenForTheCause) {
+  failures_.Take("gpu-0.1", Failure(1, 1, 5, "KeyError: 'image'"), now_.steady);
+  failures_.Take("gpu-0.0", Failure(1, 0, 5, "watchdog", SIGABRT), now_.steady);
+  EXPECT_FALSE(failures_.Judge(/*closing=*/true, now_));
+  EXPECT_THAT(record_.faults[0].what, HasSubstr("KeyError"));
 }
 
 TEST_F(ScriptFailuresTest, DoesNotWaitWhenAllRanksHaveFailed) {
