@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "api/job_resource.h"
@@ -113,6 +115,14 @@ void SetSecurity(json& spec) {
   SetDefault(security, "seccompProfile", {{"type", "RuntimeDefault"}});
 }
 
+// A script that is asked to leave saves first, for runPolicy.stopGraceSeconds at most. Before that
+// all ranks agree on the step, and after it the script has a while to end.
+int GraceSeconds(const api::HeteroTrainingJob& job, const PodSlot& slot) {
+  if (!RunsScript(job, *slot.role) || !job.spec.training.checkpoint) return kGraceSeconds;
+  constexpr int kBeside = 15;
+  return std::max(kGraceSeconds, job.spec.run_policy.stop_grace_seconds + kBeside);
+}
+
 // Preferred, not required: where no other node fits, the pod goes to one of these all the same. A
 // field selector takes one value, so each node is a requirement of its own.
 void AvoidNodes(const PodSlot& slot, json& spec) {
@@ -159,7 +169,7 @@ json Pod(const api::HeteroTrainingJob& job, const PodSlot& slot, const Settings&
   AddPullSecrets(settings, spec);
   AvoidNodes(slot, spec);
   spec["restartPolicy"] = "Never";  // who restarts is decided by the operator, which counts
-  SetDefault(spec, "terminationGracePeriodSeconds", kGraceSeconds);
+  SetDefault(spec, "terminationGracePeriodSeconds", GraceSeconds(job, slot));
   SetDefault(spec, "automountServiceAccountToken", false);
   SetDefault(spec, "enableServiceLinks", false);
   return {{"apiVersion", "v1"},

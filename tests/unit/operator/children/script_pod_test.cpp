@@ -68,6 +68,25 @@ TEST(ScriptPod, EveryGpuHasARank) {
   EXPECT_EQ(RuntimeOf(pod)["resources"]["limits"]["nvidia.com/gpu"], "8");
 }
 
+// The kubelet would kill it in the middle.
+TEST(ScriptPod, HasTimeToSave) {
+  const auto grace = [](api::HeteroTrainingJob job, const json& pod_template) {
+    return PodWith(RoleType::kGpuWorker, pod_template, {}, std::move(job))["spec"].value(
+        "terminationGracePeriodSeconds", 0);
+  };
+  api::HeteroTrainingJob job = ScriptJob();
+  job.spec.training.checkpoint.reset();
+  EXPECT_EQ(grace(job, UsersTemplate()), 30);
+  job.spec.training.checkpoint.emplace();
+  job.spec.run_policy.stop_grace_seconds = 60;
+  EXPECT_EQ(grace(job, UsersTemplate()), 75);
+  job.spec.run_policy.stop_grace_seconds = 5;
+  EXPECT_EQ(grace(job, UsersTemplate()), 30);
+  json given = UsersTemplate();
+  given["spec"]["terminationGracePeriodSeconds"] = 600;
+  EXPECT_EQ(grace(job, given), 600);
+}
+
 TEST(ScriptPod, OthersOfTheJobAreAsEver) {
   for (const RoleType type : {RoleType::kHead, RoleType::kCpuWorker}) {
     EXPECT_EQ(PodWith(type, nullptr, {}, ScriptJob()), PodWith(type, nullptr));
