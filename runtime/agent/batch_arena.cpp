@@ -75,9 +75,15 @@ feed::Slab BatchArena::Take(State state, int64_t bytes) {
 feed::Slab BatchArena::Allocate(int64_t bytes) {
   if (bytes > 0 && bytes <= options_.image_bytes) {
     const base::MutexLock lock(mutex_);
-    if (waiting_ < options_.may_wait && !free_.empty()) return Take(State::kWaits, bytes);
+    const bool may = !retired_ && waiting_ < options_.may_wait && !free_.empty();
+    if (may) return Take(State::kWaits, bytes);
   }
   return feed::Slab(bytes);
+}
+
+void BatchArena::Retire() {
+  const base::MutexLock lock(mutex_);
+  retired_ = true;
 }
 
 std::optional<int64_t> BatchArena::SlotOf(const feed::Slab& slab) const {

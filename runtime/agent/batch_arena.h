@@ -41,6 +41,9 @@ class BatchArena : public feed::SlabOwner, public std::enable_shared_from_this<B
 
   // For a batch that will wait: a slot, or the heap while enough wait, or where it does not fit.
   feed::Slab Allocate(int64_t bytes);
+  // From now on batches wait on the heap: nothing is written any more to what a script, which may
+  // outlive this process, still looks at.
+  void Retire();
   // The slot in which `slab` begins; absent elsewhere.
   std::optional<int64_t> SlotOf(const feed::Slab& slab) const;
   // Whether the script holds all it may.
@@ -60,9 +63,7 @@ class BatchArena : public feed::SlabOwner, public std::enable_shared_from_this<B
   enum class State { kFree, kWaits, kHeld };
 
   BatchArena(const Options& options, int fd, uint8_t* data);
-  int64_t IndexOf(const uint8_t* memory) const {
-    return (memory - data_) / options_.slot_bytes;
-  }
+  int64_t IndexOf(const uint8_t* memory) const { return (memory - data_) / options_.slot_bytes; }
   feed::Slab Take(State state, int64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
@@ -71,6 +72,7 @@ class BatchArena : public feed::SlabOwner, public std::enable_shared_from_this<B
   mutable base::Mutex mutex_;
   std::vector<State> states_ ABSL_GUARDED_BY(mutex_);
   std::vector<int64_t> free_ ABSL_GUARDED_BY(mutex_);  // the last is the next: its pages are warm
+  bool retired_ ABSL_GUARDED_BY(mutex_) = false;
   int64_t waiting_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t held_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t copies_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -22,9 +22,10 @@ namespace hetero::agent {
 namespace {
 
 // Slots are for what waits in the window and, as many again, for what the script holds.
-constexpr int64_t kMostSlots = 256;    // of either; more batches wait on the heap
-constexpr int64_t kFewestToWait = 2;   // the smallest window
-constexpr int64_t kFewestToHold = 4;   // one in hand, one being made of it, two on their way to a GPU
+constexpr int64_t kMostSlots = 256;   // of either; more batches wait on the heap
+constexpr int64_t kFewestToWait = 2;  // the smallest window
+constexpr int64_t kFewestToHold =
+    4;  // one in hand, one being made of it, two on their way to a GPU
 
 BatchArena::Options ArenaOptions(const RankFeed& feed) {
   const api::Training& training = feed.job().spec.training;
@@ -54,6 +55,7 @@ class StreamServerImpl : public StreamServer {
                                        feed.job())) {}
 
   ~StreamServerImpl() override {
+    arena_->Retire();
     Interrupt();
     answerer_.request_stop();
     if (connections_ != nullptr) connections_->Close();
