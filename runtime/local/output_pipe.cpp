@@ -12,7 +12,10 @@ constexpr size_t kLongestLine = 64 << 10;
 }  // namespace
 
 OutputPipe::OutputPipe() {
-  if (pipe2(ends_, O_CLOEXEC) == 0) fcntl(ends_[0], F_SETFL, O_NONBLOCK);
+  if (pipe2(ends_, O_CLOEXEC) != 0) return;
+  fcntl(ends_[0], F_SETFL, O_NONBLOCK);
+  // The launcher looks at it fifty times a second, and a script may print much.
+  fcntl(ends_[0], F_SETPIPE_SZ, static_cast<int>(kMostAtOnce));
 }
 
 OutputPipe::~OutputPipe() {

@@ -60,8 +60,10 @@ if arguments.leave_children:
 if arguments.take_port and rank == 0 and once("taken"):
     taken = socket.create_server((os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])))
 if arguments.print_mebibytes and mine:
-    for _ in range(arguments.print_mebibytes * 16):
-        print("x" * (64 << 10 if once("endless") else 1023), end="\n" * mine)
+    for i in range(arguments.print_mebibytes):
+        # Lines, and at times a line without end.
+        sys.stdout.write("x" * (1 << 20) if i % 4 == 3 else ("x" * 1023 + "\n") * 1024)
+    print()
 (arguments.folder / f"environment-{rank}.json").write_text(json.dumps(dict(os.environ)))
 if arguments.no_stream:
     sys.exit(0)
