@@ -62,9 +62,7 @@ def cpu_seconds(command, **options):
 
 
 def manifest(folder, script, epochs, blurs):
-    blur = (
-        [{"op": "GaussianBlur", "kernelSize": 11, "sigma": {"min": 0.1, "max": 2.0}, "repeat": blurs}] if blurs else []
-    )
+    blur = {"op": "GaussianBlur", "kernelSize": 11, "sigma": {"min": 0.1, "max": 2.0}, "repeat": blurs}
     return {
         "apiVersion": "training.hetero.dev/v1alpha1",
         "kind": "HeteroTrainingJob",
