@@ -53,6 +53,7 @@ absl::Status RunAgent(const RankAgentOptions& options,
         RankAgentOptions own = options;
         own.session.identity.member.set_local_rank(rank);
         if (rank > 0) own.session.metrics_address.clear();
+        own.session.costs_told_by_another = rank > 0;
         ScriptProcess* const script =
             scripts.empty() ? nullptr : scripts[static_cast<size_t>(rank)].get();
         const absl::Status status = RunRankAgent(std::move(own), script, clock, leave.get_token());

@@ -63,7 +63,8 @@ void WriteFields(const feed::Batch& batch, const BatchPart& part,
 
 BatchPart PartOf(int64_t samples, int64_t parts, int64_t micro) {
   const int64_t size = samples / parts, longer = samples % parts;
-  return {.first = micro * size + std::min(micro, longer), .count = size + (micro < longer ? 1 : 0)};
+  return {.first = micro * size + std::min(micro, longer),
+          .count = size + (micro < longer ? 1 : 0)};
 }
 
 }  // namespace hetero::agent

@@ -7,8 +7,8 @@
 #include "runtime/agent/stream_protocol.h"
 #include "runtime/feed/wire/batch.h"
 
-// How a batch lies in its slot: the images from its beginning on, the other fields behind them, each
-// at a multiple of 64 bytes.
+// How a batch lies in its slot: the images from its beginning on, the other fields behind them,
+// each at a multiple of 64 bytes.
 namespace hetero::agent {
 
 // Entries [first, first + count) of a batch.

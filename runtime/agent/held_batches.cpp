@@ -37,7 +37,8 @@ absl::Status HeldBatches::WaitForRoom(const std::stop_token& stop) {
     const base::Instant now = clock_.Now();
     const double seconds = base::ToSeconds(now - began);
     if (now >= end) {
-      return absl::DeadlineExceededError(absl::StrCat("no batch for ", seconds, " s: ", Describe()));
+      return absl::DeadlineExceededError(
+          absl::StrCat("no batch for ", seconds, " s: ", Describe()));
     }
     if (now < warning) continue;
     log::Warning(Describe(), {{"rank", options_.rank}, {"seconds", seconds}});

@@ -157,8 +157,7 @@ void ScriptConnections::Read(const std::stop_token& stop) {
 void ScriptConnections::AcceptGuests() {
   // Those who come when there are many wait in the system's queue.
   while (guests_.size() < kMostGuests) {
-    base::Socket socket(
-        accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    base::Socket socket(accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket.open()) return;
     guests_.push_back({.socket = std::move(socket), .since = clock_.Now()});
   }
@@ -170,8 +169,8 @@ void ScriptConnections::SeeToGuests() {
     {
       const base::MutexLock lock(mutex_);
       if (!admitted_) return;  // they wait
-      const bool ends = connection_ != nullptr &&
-                        (connection_->over || HasHungUp(connection_->socket.fd()));
+      const bool ends =
+          connection_ != nullptr && (connection_->over || HasHungUp(connection_->socket.fd()));
       if (ends) return;
       if (connection_ == nullptr && admits_) {
         admits_ = false;
@@ -204,8 +203,9 @@ void ScriptConnections::TurnAway(const Guest& guest, const std::string& why) con
   std::array<char, 4096> dropped;
   while (recv(guest.socket.fd(), dropped.data(), dropped.size(), MSG_DONTWAIT) > 0) {
   }
-  const absl::Status told = SendAll(guest.socket.fd(), EncodeMessage(ErrorAnswer(ErrorKind::kMisuse, why)), -1,
-                                    base::Duration::zero());
+  const absl::Status told =
+      SendAll(guest.socket.fd(), EncodeMessage(ErrorAnswer(ErrorKind::kMisuse, why)), -1,
+              base::Duration::zero());
   if (!told.ok()) log::Info("and was gone before", {{"reason", told.message()}});
 }
 

@@ -90,7 +90,8 @@ absl::StatusOr<Position> PositionOf(const StreamState& state, const std::string&
   }
   if (state.step < 0 || state.step > plan.total_steps()) {
     differences.push_back(absl::StrCat("it is after step ", state.step, ", the job has ",
-                                       plan.total_steps(), " (training.epochs, training.maxSteps)"));
+                                       plan.total_steps(),
+                                       " (training.epochs, training.maxSteps)"));
   }
   Position position{.step = state.step, .proven = state.digest.has_value()};
   if (state.digest.has_value()) position.digest = *state.digest;

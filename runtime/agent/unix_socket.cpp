@@ -53,9 +53,9 @@ absl::StatusOr<base::Socket> ListenAtPath(const std::string& path) {
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
   if (path.empty() || path.size() >= sizeof address.sun_path) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the socket's path \"", path, "\" has ", path.size(), " bytes; it may have 1 to ",
-                     sizeof address.sun_path - 1, ": choose a shorter folder for it"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the socket's path \"", path, "\" has ", path.size(), " bytes; it may have 1 to ",
+        sizeof address.sun_path - 1, ": choose a shorter folder for it"));
   }
   std::memcpy(address.sun_path, path.data(), path.size());
   struct stat there = {};
@@ -78,8 +78,7 @@ absl::StatusOr<base::Socket> ListenAtPath(const std::string& path) {
 }
 
 absl::Status SendAll(int socket, std::string_view bytes, int passed, base::Duration patience) {
-  const auto milliseconds =
-      std::chrono::duration_cast<std::chrono::milliseconds>(patience).count();
+  const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(patience).count();
   while (!bytes.empty()) {
     const ssize_t sent = SendSome(socket, bytes, passed);
     if (sent > 0) {

@@ -187,6 +187,10 @@ v1::Heartbeat RankSession::TakeHeartbeat() {
   const base::MutexLock lock(mutex_);
   if (report_ == nullptr) return {};
   v1::Heartbeat heartbeat = report_->Take();
+  if (options_.costs_told_by_another) {
+    heartbeat.mutable_counters()->set_cpu_seconds(0);
+    heartbeat.mutable_counters()->set_peak_rss_bytes(0);
+  }
   heartbeat.set_broken_generation(broken_generation_);
   if (script_failure_) *heartbeat.mutable_script_failure() = *script_failure_;
   AddPlacement(&heartbeat);

@@ -38,8 +38,10 @@ class RankSession {
     bool leaves_alone = false;
     // Of a rank on the CPU: cores that are not there to share; 0: all of them.
     int training_threads = 0;
-    int64_t byte_budget = int64_t{192} << 20;       // of batches waiting in memory
-    std::string dump_stream_folder;                 // empty: consumed batches are not written
+    int64_t byte_budget = int64_t{192} << 20;  // of batches waiting in memory
+    std::string dump_stream_folder;            // empty: consumed batches are not written
+    // Another rank of this process tells what the process costs.
+    bool costs_told_by_another = false;
     std::function<void(const std::string&)> print;  // console lines
     // As head::Member's; empty for a rank without a script.
     std::function<void(const v1::ScriptDecision&)> on_script_decision;
@@ -74,7 +76,7 @@ class RankSession {
   void UseMemory(feed::SlabSource slabs) { stream_options_.slabs = std::move(slabs); }
   // Every sample of the validation set once, over all ranks, beside the batches of the schedule.
   struct ValidationPass {
-    int64_t batches = 0;  // the same on all ranks
+    int64_t batches = 0;                        // the same on all ranks
     std::unique_ptr<feed::BatchStream> stream;  // null without a validation set
   };
   // One at a time; its stream does not outlive the session.
