@@ -59,8 +59,8 @@ class ScriptConnections {
     base::Socket socket;
     MessageReader reader{kMaxRequestBytes};
     std::stop_source gone;
-    bool over = false;  // nothing more is read
-    bool asked = false;  // a question is not answered yet
+    bool over = false;                                // nothing more is read
+    bool asked = false;                               // a question is not answered yet
     std::optional<absl::StatusOr<Request>> question;  // not taken yet
   };
   struct Guest {
@@ -68,8 +68,8 @@ class ScriptConnections {
     base::Instant since;
   };
 
-  ScriptConnections(std::string path, base::Socket listener, base::Socket wake,
-                    Callbacks callbacks, base::Clock& clock);
+  ScriptConnections(std::string path, base::Socket listener, base::Socket wake, Callbacks callbacks,
+                    base::Clock& clock);
   void Read(const std::stop_token& stop);
   void Wake() const;
   void CutOff(bool admits);

@@ -94,12 +94,12 @@ class ScriptStream {
 
   // Of the thread that calls Answer().
   bool greeted_ = false;
-  std::optional<Position> position_;  // once it is agreed
-  int64_t step_ = 0;                  // steps done, each with all its parts
-  int64_t micro_ = 0;                 // parts of the step at hand that were given
+  std::optional<Position> position_;    // once it is agreed
+  int64_t step_ = 0;                    // steps done, each with all its parts
+  int64_t micro_ = 0;                   // parts of the step at hand that were given
   std::unique_ptr<feed::Batch> batch_;  // of the step at hand
   feed::BatchStream* training_ = nullptr;
-  job::StreamDigest own_;             // of this rank's samples since position_
+  job::StreamDigest own_;                  // of this rank's samples since position_
   std::optional<base::Instant> given_at_;  // the last part of step_, which is not reported yet
   int64_t given_samples_ = 0;
   bool ended_ = false;

@@ -28,7 +28,7 @@ class StreamServer {
   };
   // How the script of the latest Begin() stands.
   struct Standing {
-    bool connected = false;   // now
+    bool connected = false;  // now
     bool said_hello = false;
     bool asked = false;       // for its first batch: it has said where it stands
     bool begun = false;       // its position was agreed

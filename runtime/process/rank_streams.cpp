@@ -25,7 +25,7 @@ int64_t WithinMemory(int64_t budget) {
 }  // namespace
 
 job::Schedule::Options ScheduleOf(const api::HeteroTrainingJob& job,
-                                       const feed::SampleProducer& producer) {
+                                  const feed::SampleProducer& producer) {
   const api::Training& training = job.spec.training;
   return {.training = {.samples = producer.dataset(job::Split::kTrain).size(),
                        .batch_size_per_worker = training.batch_size_per_worker,

@@ -15,10 +15,8 @@ using std::chrono::milliseconds;
 constexpr int64_t kImages = 5000;
 
 std::shared_ptr<BatchArena> Arena(int64_t may_wait, int64_t may_hold) {
-  return *BatchArena::Create({.slot_bytes = 6000,
-                              .may_wait = may_wait,
-                              .may_hold = may_hold,
-                              .image_bytes = kImages});
+  return *BatchArena::Create(
+      {.slot_bytes = 6000, .may_wait = may_wait, .may_hold = may_hold, .image_bytes = kImages});
 }
 
 TEST(BatchArenaTest, WhatWaitsNeverTakesTheLastSlotsFromTheScript) {

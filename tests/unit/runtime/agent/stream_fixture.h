@@ -194,8 +194,7 @@ class ScriptClient {
     sockaddr_un address = {};
     address.sun_family = AF_UNIX;
     std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
-    connected_ =
-        connect(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+    connected_ = connect(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
     EXPECT_TRUE(connected_) << path << ": " << std::strerror(errno);
   }
   ~ScriptClient() {
@@ -227,9 +226,7 @@ class ScriptClient {
     std::string text(size, '\0');
     return ReadFully(&text) ? json::parse(text) : json();
   }
-  json Ask(const json& question) {
-    return Send(question) ? Receive() : json();
-  }
+  json Ask(const json& question) { return Send(question) ? Receive() : json(); }
   bool HasAnswer(std::chrono::milliseconds patience) const {
     pollfd ready = {.fd = socket_, .events = POLLIN, .revents = 0};
     return poll(&ready, 1, static_cast<int>(patience.count())) > 0;
@@ -349,8 +346,8 @@ class StreamFixture : public ::testing::Test {
     job::StreamDigest digest;
     for (int64_t at = begin; at < end; ++at) {
       const job::Step step = plan.At(at);
-      feed::Batch batch = producer.Allocate(
-          {.epoch = step.epoch, .step = at, .slots = step.slots}, feed::NewSlab);
+      feed::Batch batch =
+          producer.Allocate({.epoch = step.epoch, .step = at, .slots = step.slots}, feed::NewSlab);
       for (int64_t i = 0; i < step.slots.count; ++i) {
         std::optional<feed::BadSample> bad;
         EXPECT_TRUE(producer.Produce(&batch, i, &bad).ok());

@@ -81,7 +81,8 @@ TEST_F(StreamMisuseTest, OtherRanksWithTheSameStepsAreTheSameStream) {
 TEST_F(StreamMisuseTest, WhatIsNoStateIsRefused) {
   Listen();
   const json state = StateOfThree();
-  for (const char* name : {"format", "fingerprint", "seed", "epoch", "step", "slot", "global_batch"}) {
+  for (const char* name :
+       {"format", "fingerprint", "seed", "epoch", "step", "slot", "global_batch"}) {
     json broken = state;
     broken.erase(name);
     EXPECT_NE(Refusal(broken).find("this is no state of a stream"), std::string::npos) << name;
@@ -172,8 +173,8 @@ TEST_F(StreamMisuseTest, NobodyIsLetInBeforeAGenerationBegins) {
 TEST_F(StreamMisuseTest, AnotherProtocolIsRefusedWithBothVersions) {
   Listen();
   const auto script = Connect();
-  const json answer = script->Ask(
-      {{"type", "hello"}, {"protocol", 2}, {"package", "9.9.9"}, {"pid", 1}});
+  const json answer =
+      script->Ask({{"type", "hello"}, {"protocol", 2}, {"package", "9.9.9"}, {"pid", 1}});
   EXPECT_EQ(answer["kind"], "protocol");
   const std::string message = answer["message"];
   EXPECT_NE(message.find("hetero 9.9.9 speaks protocol 2, this runtime speaks 1"),

@@ -213,7 +213,8 @@ TEST_F(StreamServerTest, ValidatesEachSampleOnceBesideTraining) {
     std::vector<double> weights;
     std::set<int64_t> ids;
     json batch = script->Ask({{"type", "next"}, {"validation", true}});
-    for (; batch["type"] == "batch"; batch = script->Ask({{"type", "next"}, {"validation", true}})) {
+    for (; batch["type"] == "batch";
+         batch = script->Ask({{"type", "next"}, {"validation", true}})) {
       for (int64_t i = 0; i < batch["count"]; ++i) ids.insert(script->Integer(batch, 2, i));
       EXPECT_EQ(batch["step"], static_cast<int64_t>(weights.size()));
       weights.push_back(batch["weight"]);
