@@ -68,6 +68,7 @@ def test_block_by_itself(tmp_path, text):
     )
 
 
+@pytest.mark.full  # the gate runs these commands in test_examples.py and test_attach.py
 @pytest.mark.parametrize(
     "text", [pytest.param(text, id=f"line{line}") for _, kind, text, line in BLOCKS if kind == "sh"]
 )
