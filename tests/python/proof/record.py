@@ -48,12 +48,13 @@ def digest_of(seed, entries):
 
 
 class Journal:
-    """Lines of JSON that outlive a killed script: one file per rank and name, in the folder PROOF_RECORDS."""
+    """Lines of JSON that outlive a killed script: one file per rank and name, in the folder PROOF_RECORDS. `final`: what a
+    script says at its end, which it may reach again when another rank's has failed."""
 
-    def __init__(self, name, rank):
+    def __init__(self, name, rank, final=False):
         self._file = os.open(
             pathlib.Path(os.environ["PROOF_RECORDS"]) / f"{name}-{rank}.jsonl",
-            os.O_WRONLY | os.O_CREAT | os.O_APPEND,
+            os.O_WRONLY | os.O_CREAT | os.O_APPEND | (os.O_TRUNC if final else 0),
             0o644,
         )
 

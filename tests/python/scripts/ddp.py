@@ -99,7 +99,7 @@ for epoch in stream.epochs():
                 mark.touch()
                 raise RuntimeError(f"the script's own fault at step {batch.step}")
         time.sleep(arguments.pause)
-final = Journal("trained", stream.rank)
+final = Journal("trained", stream.rank, final=True)
 for entry in trained:
     final.write(**entry)
 if stream.rank == 0:

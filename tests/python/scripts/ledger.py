@@ -74,8 +74,8 @@ for epoch in stream.epochs():
                 mark.touch()
                 raise RuntimeError(f"the script's own fault at step {batch.step}")
         time.sleep(arguments.pause)
-final = Journal("trained", stream.rank)
+final = Journal("trained", stream.rank, final=True)
 for entry in trained:
     final.write(**entry)
-Journal("weights", stream.rank).write(sum=float(weights.sum()), bytes=weights.tobytes().hex()[:4096])
+Journal("weights", stream.rank, final=True).write(sum=float(weights.sum()), bytes=weights.tobytes().hex()[:4096])
 stream.close()

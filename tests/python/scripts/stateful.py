@@ -32,7 +32,7 @@ while stream.step < stream.total_steps:
         if batch.step in (9, 22) and stream.rank == 0 and not (path / f"crash-{batch.step}").exists():
             (path / f"crash-{batch.step}").touch()
             raise RuntimeError(f"at step {batch.step}")
-journal = Journal("trained", stream.rank)
+journal = Journal("trained", stream.rank, final=True)
 for step in steps:
     journal.write(step=step)
 stream.close()
