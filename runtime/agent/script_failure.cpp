@@ -91,7 +91,9 @@ v1::ScriptFailure DescribeStartFailure(int32_t rank, int64_t generation, const a
   failure.set_generation(generation);
   failure.set_rank(rank);
   failure.set_exit_code(127);
-  failure.set_fatal(!absl::IsUnavailable(why));
+  // What comes from the job (ScriptProcess::Start); anything else may be otherwise the next time.
+  failure.set_fatal(absl::IsNotFound(why) || absl::IsPermissionDenied(why) ||
+                    absl::IsFailedPrecondition(why));
   failure.set_message(
       base::ToUtf8(absl::StrCat("the script of rank ", rank, " did not start: ", why.message()),
                    head::kMaxText));

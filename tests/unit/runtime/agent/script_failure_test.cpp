@@ -67,9 +67,17 @@ TEST(ScriptFailureTest, MisuseWouldComeAgain) {
             std::string::npos);
 }
 
-TEST(ScriptFailureTest, WhatCannotBeStartedIsFatalUnlessTheMachineIsFull) {
-  EXPECT_TRUE(DescribeStartFailure(0, 1, absl::NotFoundError("no python")).fatal());
-  EXPECT_FALSE(DescribeStartFailure(0, 1, absl::UnavailableError("no process")).fatal());
+TEST(ScriptFailureTest, AStartIsFatalWhenTheJobIsWrongAndNotWhenTheMachineOrTheHeadIs) {
+  for (const absl::Status& of_job :
+       {absl::NotFoundError("no python"), absl::PermissionDeniedError("not executable"),
+        absl::FailedPreconditionError("no such workingDirectory")}) {
+    EXPECT_TRUE(DescribeStartFailure(0, 1, of_job).fatal()) << of_job;
+  }
+  for (const absl::Status& passing :
+       {absl::UnavailableError("no process"), absl::ResourceExhaustedError("no free port"),
+        absl::DeadlineExceededError("rank 0 has not told its address")}) {
+    EXPECT_FALSE(DescribeStartFailure(0, 1, passing).fatal()) << passing;
+  }
 }
 
 }  // namespace
