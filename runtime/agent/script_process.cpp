@@ -19,8 +19,6 @@ namespace hetero::agent {
 namespace {
 
 using Kind = KeeperHeader::Kind;
-// A program may lie on a file system of another machine.
-constexpr base::Duration kStartPatience = std::chrono::seconds(60);
 // The keeper's own, and more.
 constexpr base::Duration kEndPatience = std::chrono::seconds(15);
 
@@ -120,7 +118,8 @@ bool ScriptProcess::Readable(base::Duration patience) const {
 absl::Status ScriptProcess::LoseKeeper() {
   running_ = false;
   keeper_lost_ = true;
-  return absl::UnavailableError("the process that keeps the script's processes was killed");
+  return absl::UnavailableError(
+      "the process that keeps the script's processes was killed, or does not answer");
 }
 
 absl::StatusOr<KeeperMessage> ScriptProcess::WaitForAnswer(base::Duration patience) {
@@ -133,15 +132,17 @@ absl::StatusOr<KeeperMessage> ScriptProcess::WaitForAnswer(base::Duration patien
     running_ = false;
     exit_ = ExitOf(message->header.value);
   }
+  // Its answer, when it still comes, would be taken for the next one.
+  keeper_lost_ = true;
   return absl::DeadlineExceededError(
       absl::StrCat("the process that keeps the script's processes did not answer within ",
                    base::ToSeconds(patience), " s"));
 }
 
-absl::StatusOr<pid_t> ScriptProcess::Start(const ScriptCommand& command) {
+absl::StatusOr<pid_t> ScriptProcess::Start(const ScriptCommand& command, base::Duration patience) {
   exit_.reset();
-  if (!SendMessage(socket_, Kind::kStart, 0, Encode(command))) return LoseKeeper();
-  HETERO_ASSIGN_OR_RETURN(const KeeperMessage answer, WaitForAnswer(kStartPatience));
+  if (keeper_lost_ || !SendMessage(socket_, Kind::kStart, 0, Encode(command))) return LoseKeeper();
+  HETERO_ASSIGN_OR_RETURN(const KeeperMessage answer, WaitForAnswer(patience));
   if (answer.header.kind != Kind::kStarted) return StartError(command, answer.header);
   running_ = true;
   return static_cast<pid_t>(answer.header.value);
@@ -163,7 +164,7 @@ void ScriptProcess::Signal(int signal) {
 }
 
 absl::Status ScriptProcess::End(base::Duration grace) {
-  if (!SendMessage(socket_, Kind::kEnd, grace.count())) return LoseKeeper();
+  if (keeper_lost_ || !SendMessage(socket_, Kind::kEnd, grace.count())) return LoseKeeper();
   HETERO_ASSIGN_OR_RETURN(const KeeperMessage answer, WaitForAnswer(grace + kEndPatience));
   running_ = false;
   if (answer.header.value == 0) return absl::OkStatus();

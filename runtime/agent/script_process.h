@@ -27,6 +27,9 @@ struct ScriptExit {
 // One thread uses it.
 class ScriptProcess {
  public:
+  // A program may lie on a file system of another machine.
+  static constexpr base::Duration kStartPatience = std::chrono::seconds(60);
+
   // One for each rank of the pod. Call it before the program's first thread: it forks the keepers
   // (keeper_process.h).
   static absl::StatusOr<std::vector<std::unique_ptr<ScriptProcess>>> ForkKeepers(int count);
@@ -34,8 +37,10 @@ class ScriptProcess {
 
   // Only when none runs. What cannot be started fails with what was looked for, and where:
   // kNotFound, kPermissionDenied or kFailedPrecondition when that comes from the job, so that it
-  // would fail again; kUnavailable when the machine has no room for a process.
-  absl::StatusOr<pid_t> Start(const ScriptCommand& command);
+  // would fail again; kUnavailable when the machine has no room for a process. kDeadlineExceeded
+  // when the keeper has not answered within `patience`: it counts as lost from then on.
+  absl::StatusOr<pid_t> Start(const ScriptCommand& command,
+                              base::Duration patience = kStartPatience);
   // How the script itself has ended; empty when it still runs after `patience`. kUnavailable when
   // its keeper was killed.
   absl::StatusOr<std::optional<ScriptExit>> AwaitExit(base::Duration patience);
@@ -49,7 +54,7 @@ class ScriptProcess {
   // What the scripts print comes out here; stays open.
   int output() const { return output_; }
   bool running() const { return running_; }
-  // The keeper was killed: no script can be started any more.
+  // The keeper was killed or did not answer: no script can be started any more.
   bool keeper_lost() const { return keeper_lost_; }
 
  private:

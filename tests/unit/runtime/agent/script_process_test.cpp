@@ -214,6 +214,21 @@ TEST_F(ScriptProcessTest, AKilledKeeperTakesItsScriptWithIt) {
   EXPECT_TRUE(absl::IsUnavailable(script_->End(seconds(1))));
 }
 
+// Its answer would be taken for that to the next request.
+TEST_F(ScriptProcessTest, AKeeperThatHasNotAnsweredIsNotAskedAgain) {
+  ASSERT_TRUE(Start("echo $PPID > $FOLDER/keeper").ok());
+  EXPECT_TRUE(Exit().ok());
+  ASSERT_TRUE(script_->End(seconds(1)).ok());
+  const pid_t keeper = NumberIn("keeper");
+  kill(keeper, SIGSTOP);
+  const ScriptCommand command{.arguments = {"sleep", "100"}, .environment = {"PATH=/bin"}};
+  EXPECT_TRUE(absl::IsDeadlineExceeded(script_->Start(command, milliseconds(20)).status()));
+  EXPECT_TRUE(script_->keeper_lost());
+  kill(keeper, SIGCONT);
+  EXPECT_TRUE(absl::IsUnavailable(script_->End(seconds(1))));
+  EXPECT_TRUE(absl::IsUnavailable(script_->Start(command).status()));
+}
+
 TEST_F(ScriptProcessTest, ManyGenerationsOfProcessesEnd) {
   ASSERT_TRUE(Start("for i in 1 2 3 4 5 6 7 8; do (for j in 1 2 3 4 5 6 7 8; do sleep 100 & done; "
                     "sleep 100) & done; echo ready; sleep 100")
