@@ -225,6 +225,8 @@ void ScriptAgreement::TakeAnswer(int32_t rank, int64_t step, int64_t total_steps
     return;
   }
   if (step < preparing_->asked) return;  // of an earlier one
+  // Ranks have given up as well; Look() does it here.
+  if (now - preparing_->since >= kAnswerGrace) return;
   preparing_->step = std::max(preparing_->step, step);
   Say(rank, preparing_->answered);
   if (AllSaid(preparing_->answered)) Commit(total_steps, now);

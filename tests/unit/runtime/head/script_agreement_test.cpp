@@ -159,6 +159,20 @@ TEST_F(ScriptAgreementTest, RanksThatDoNotAnswerDoWithoutTheCheckpoint) {
   EXPECT_TRUE(agreement_.gave_up_stop());
 }
 
+// A head that was stalled hears the last answer before it looks at its clock; a rank that has given
+// up meanwhile does not save.
+TEST_F(ScriptAgreementTest, AnAnswerThatComesTooLateIsNone) {
+  BeginAt(10);
+  agreement_.Prepare(true, 10, now_);
+  agreement_.TakeDecisions();
+  Say(0, AnswerWord(1, 12));
+  now_ += ScriptAgreement::kAnswerGrace;
+  EXPECT_THAT(Say(1, AnswerWord(1, 12)), IsEmpty());
+  EXPECT_FALSE(agreement_.stop_step().has_value());
+  agreement_.Look(10, now_);
+  EXPECT_TRUE(agreement_.gave_up_stop());
+}
+
 TEST(ScriptAgreementClockTest, SavesByTheClock) {
   ScriptAgreement agreement({.ranks = 1, .checkpoint_interval = seconds(60)});
   base::Instant now{std::chrono::hours(1)};
