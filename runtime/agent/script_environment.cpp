@@ -73,19 +73,16 @@ std::vector<std::string> MakeEnvironment(const std::vector<std::string>& base,
   if (!script.checkpoint_uri.empty()) {
     set.emplace(environment::kCheckpointUri, script.checkpoint_uri);
   }
+  for (const std::string& variable : base) {  // what the launcher kept from this program
+    if (NameOf(variable) != environment::kScriptPreload) continue;
+    set["LD_PRELOAD"] = variable.substr(std::min(variable.size(), NameOf(variable).size() + 1));
+  }
   std::set<std::string, std::less<>> inherited;
   std::vector<std::string> result;
   for (const std::string& variable : base) {
     const std::string_view name = NameOf(variable);
-    if (name == environment::kScriptPreload) {
-      set["LD_PRELOAD"] = variable.substr(name.size() + 1);
-      continue;
-    }
+    if (name == environment::kScriptPreload) continue;
     if (IsForAgentAlone(name) || set.contains(name) || name == environment::kCheckpointUri) {
-      continue;
-    }
-    if (name == environment::kScriptPreload) {  // what the launcher kept from this program
-      result.push_back(absl::StrCat("LD_PRELOAD", variable.substr(name.size())));
       continue;
     }
     // Of two equal names getenv() takes the first, other languages the last.

@@ -141,6 +141,13 @@ TEST(ScriptEnvironmentTest, GivesThePreloadOfTheImageBack) {
   EXPECT_THAT(variables, Not(Contains(Key("HETERO_SCRIPT_LD_PRELOAD"))));
 }
 
+// Which of the two comes first is up to whoever starts the agent.
+TEST(ScriptEnvironmentTest, ThereIsOnePreload) {
+  const auto variables = Variables(MakeEnvironment(
+      {"LD_PRELOAD=/lib/ours.so", "HETERO_SCRIPT_LD_PRELOAD=/lib/theirs.so"}, Script()));
+  EXPECT_EQ(variables.at("LD_PRELOAD"), "/lib/theirs.so");
+}
+
 TEST(ScriptEnvironmentTest, WithoutACheckpointThereIsNoPlaceForOne) {
   ScriptEnvironment script = Script();
   script.checkpoint_uri.clear();
