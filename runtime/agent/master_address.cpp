@@ -49,15 +49,14 @@ absl::StatusOr<int32_t> PickPort() {
       absl::StrCat("no free port for the script of rank 0: ", strerror(error)));
 }
 
-absl::StatusOr<MasterAddress> AgreeMaster(int32_t rank, const std::string& host,
+absl::StatusOr<MasterAddress> AgreeMaster(int32_t rank, const MasterAddress& own,
                                           head::RendezvousClient& store, base::Duration patience) {
   if (rank != 0) {
     HETERO_ASSIGN_OR_RETURN(const std::string text, store.Get(kKey, patience));
     return Parse(text);
   }
-  HETERO_ASSIGN_OR_RETURN(const int32_t port, PickPort());
-  HETERO_RETURN_IF_ERROR(store.Set(kKey, absl::StrCat(host, " ", port)));
-  return MasterAddress{host, port};
+  HETERO_RETURN_IF_ERROR(store.Set(kKey, absl::StrCat(own.host, " ", own.port)));
+  return own;
 }
 
 }  // namespace hetero::agent

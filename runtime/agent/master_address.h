@@ -19,9 +19,10 @@ struct MasterAddress {
 // fails to bind, and the next generation has another. kResourceExhausted when none is.
 absl::StatusOr<int32_t> PickPort();
 
-// The same in all ranks of `store`'s generation: rank 0 picks a port of its `host` and tells it,
-// the others wait for it until `patience`.
-absl::StatusOr<MasterAddress> AgreeMaster(int32_t rank, const std::string& host,
+// The same in all ranks of `store`'s generation: rank 0 tells its `own`, the others wait for it
+// until `patience`. Called again in one generation rank 0 has to tell the same: what has failed may
+// have been heard.
+absl::StatusOr<MasterAddress> AgreeMaster(int32_t rank, const MasterAddress& own,
                                           head::RendezvousClient& store, base::Duration patience);
 
 }  // namespace hetero::agent

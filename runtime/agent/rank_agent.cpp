@@ -184,13 +184,14 @@ class RankAgent {
                             head::RendezvousClient::Connect(options_.session.identity.head_address,
                                                             options_.session.tls_to(api::kHeadType),
                                                             generation_, clock_));
-    const base::Instant deadline =
-        clock_.Now() +
-        std::chrono::seconds(session_.job().spec.run_policy.startup_deadline_seconds);
+    MasterAddress own{.host = options_.session.identity.host};
+    if (session_.rank() == 0) {
+      HETERO_ASSIGN_OR_RETURN(own.port, PickPort());
+    }
+    const base::Instant deadline = clock_.Now() + StartupDeadline();
     while (true) {
       if (interrupted()) return absl::AbortedError("interrupted");
-      absl::StatusOr<MasterAddress> master =
-          AgreeMaster(session_.rank(), options_.session.identity.host, *store, kStoreSlice);
+      absl::StatusOr<MasterAddress> master = AgreeMaster(session_.rank(), own, *store, kStoreSlice);
       const bool later =
           absl::IsDeadlineExceeded(master.status()) || absl::IsUnavailable(master.status());
       if (!later || clock_.Now() > deadline) return master;
