@@ -34,6 +34,9 @@ constexpr base::Duration kStoreSlice = std::chrono::seconds(2);  // of a wait fo
 // From SIGTERM to SIGKILL. Of a job that ends without saving: the head waits for two seconds.
 constexpr base::Duration kEndGrace = std::chrono::seconds(10);
 constexpr base::Duration kStopGrace = std::chrono::seconds(1);
+// After a stop that all agreed on, beyond the time that they have to save: for the job's end, or
+// the place of the rank that leaves.
+constexpr base::Duration kOthersPatience = std::chrono::seconds(30);
 constexpr base::Duration kAgreePatience = std::chrono::seconds(10);  // to stop at the same step
 
 std::vector<std::string> OwnEnvironment() {
@@ -213,17 +216,25 @@ class RankAgent {
         return WhyNot();
       }
       const base::Instant now = clock_.Now();
-      if (!parting && coordinator_.stop_after()) {
+      // Asked to leave in the last steps it comes to the end of its stream, and saves as well.
+      const bool ends = end_at && stream_->standing().reached_end;
+      if (!parting && (coordinator_.stop_after() || ends)) {
         parting = true;
         end_at = now + SaveGrace();
       } else if (!parting && session_.stop_token().stop_requested()) {
         end_at = now;
       } else if (!end_at && session_.leave_token().stop_requested()) {
-        end_at = training().checkpoint ? now + kAgreePatience : now;
-        if (training().checkpoint) coordinator_.AskToStop();
+        // Before all have begun there is nothing to save.
+        const bool saves = training().checkpoint && stream_->standing().begun;
+        end_at = saves ? now + kAgreePatience : now;
+        if (saves) coordinator_.AskToStop();
       }
       if (end_at && now >= *end_at) {
         EndScript(session_.leave_token().stop_requested() ? kEndGrace : kStopGrace);
+        if (parting) {
+          WarnOfUnsaved(absl::StrCat("it did not end within stopGraceSeconds and was ended\n",
+                                     output_->TakeTail()));
+        }
         return AfterStop();
       }
       if (!end_at && now >= ask_by && !stream_->standing().asked) {
@@ -261,13 +272,13 @@ class RankAgent {
     const bool complete = exit.ok() && HasTrained(standing);
     const bool stopped = coordinator_.stop_after() && !standing.reached_end;
     const bool failed = !told_to && !complete && !stopped && standing.failure.ok();
-    if (failed) {
-      ReportFailure(DescribeFailure({.rank = session_.rank(),
-                                     .generation = generation_,
-                                     .exit = exit,
-                                     .standing = standing,
-                                     .tail = tail}));
-    }
+    const EndedScript ended{.rank = session_.rank(),
+                            .generation = generation_,
+                            .exit = exit,
+                            .standing = standing,
+                            .tail = tail};
+    if (failed) ReportFailure(DescribeFailure(ended));
+    if (stopped && !exit.ok()) WarnOfUnsaved(DescribeFailure(ended).message());
     EndScript(exit.ok() ? kStopGrace : base::Duration::zero());  // of what it left behind
     if (failed) return std::nullopt;
     if (session_.stop_token().stop_requested() || stopped) return AfterStop();
@@ -281,11 +292,25 @@ class RankAgent {
     session_.ReportScriptFailure(failure);
   }
 
+  // A script that all were waiting for. Its last checkpoint may be missing or cut short.
+  void WarnOfUnsaved(const std::string& how) {
+    log::Warning("script may not have saved before the stop",
+                 {{"generation", generation_}, {"rank", session_.rank()}, {"reason", how}});
+  }
+
   // All scripts stop after the same step. This one's rank leaves, or goes on when all are there.
   std::optional<absl::Status> AfterStop() {
     if (const std::optional<absl::Status> end = WhyNot()) return end;
     coordinator_.TellEnded();
-    while (!over_.stop_requested() && !WhyNot()) clock_.SleepFor(kLook);
+    const base::Instant give_up_at = clock_.Now() + SaveGrace() + kOthersPatience;
+    while (!over_.stop_requested() && !WhyNot()) {
+      if (coordinator_.all_ended()) return absl::OkStatus();
+      if (clock_.Now() >= give_up_at) {
+        session_.ReportBroken(generation_, "all scripts were to stop, and nothing came of it");
+        return std::nullopt;
+      }
+      clock_.SleepFor(kLook);
+    }
     return WhyNot();
   }
 
@@ -301,7 +326,7 @@ class RankAgent {
       if (over_.stop_requested() || session_.stop_token().stop_requested()) return WhyNot();
       // The others end as well, or will have to do without this rank.
       if (session_.leave_token().stop_requested()) {
-        if (!leave_at) leave_at = clock_.Now() + kAgreePatience;
+        if (!leave_at) leave_at = clock_.Now() + std::max(kAgreePatience, SaveGrace());
         if (clock_.Now() >= *leave_at) return Left();
       }
       clock_.SleepFor(kLook);

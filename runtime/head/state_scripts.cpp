@@ -52,8 +52,10 @@ void State::On(const ScriptWordReceived& event) {
     return;
   }
   if (event.word.want_checkpoint()) {
-    outbox_.AddNote(false, "is to leave: all scripts save first", member->name);
-    agreement_.Prepare(/*stop=*/true, ReachedStep(record_), now_.steady);
+    // Before all have begun there is nothing to save.
+    if (agreement_.Prepare(/*stop=*/true, ReachedStep(record_), now_.steady)) {
+      outbox_.AddNote(false, "is to leave: all scripts save first", member->name);
+    }
   } else {
     agreement_.Take(member->rank, event.word, TotalSteps(record_), now_.steady);
   }

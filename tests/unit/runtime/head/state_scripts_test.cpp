@@ -369,6 +369,16 @@ TEST(StateScriptsTest, ARankThatLeavesHasAllSaveAndTheOthersWaitForItsPlace) {
   EXPECT_EQ(drive.state.record().script_restarts, 0) << "nothing has failed";
 }
 
+TEST(StateScriptsTest, ARankThatLeavesBeforeAllHaveBegunHasNothingToSave) {
+  ScriptDrive drive;
+  drive.Say(21, PositionWord(1, 3));
+  v1::ScriptWord leave = WordOf(1);
+  leave.set_want_checkpoint(true);
+  const auto actions = drive.Say(21, leave);
+  EXPECT_THAT(ToldTo(20, actions), IsEmpty());
+  EXPECT_THAT(Only<Note>(actions), IsEmpty()) << "nobody saves";
+}
+
 TEST(StateScriptsTest, EverySecondsIsByTheHeadsClock) {
   api::HeteroTrainingJob job = MakeScriptJob();
   job.spec.training.checkpoint->every_seconds = 10;
