@@ -48,8 +48,10 @@ def digest_of(seed, entries):
 
 
 class Journal:
-    """Lines of JSON that outlive a killed script: one file per rank and name, in the folder PROOF_RECORDS. `final`: what a
-    script says at its end, which it may reach again when another rank's has failed."""
+    """Lines of JSON that outlive a killed script: one file per rank and name, in the folder PROOF_RECORDS.
+
+    `final`: what a script says at its end, which it may reach again when another rank's has failed.
+    """
 
     def __init__(self, name, rank, final=False):
         self._file = os.open(
