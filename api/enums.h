@@ -20,6 +20,8 @@ using NamedValues = std::array<std::pair<E, std::string_view>, N>;
 HETERO_ENUM(DatasetFormat, 8, {kAuto, "Auto"}, {kSynthetic, "Synthetic"}, {kIdx, "IDX"},
             {kCifar10, "CIFAR10"}, {kImageFolder, "ImageFolder"}, {kTfRecord, "TFRecord"},
             {kRecordIo, "RecordIO"}, {kWebDataset, "WebDataset"});
+HETERO_ENUM(LabelType, 4, {kClass, "Class"}, {kInt64, "Int64"}, {kFloat32, "Float32"},
+            {kNone, "None"});
 HETERO_ENUM(ShuffleMode, 3, {kFull, "Full"}, {kBlock, "Block"}, {kNone, "None"});
 HETERO_ENUM(Placement, 3, {kAuto, "Auto"}, {kCpuWorker, "CPUWorker"}, {kTrainer, "Trainer"});
 HETERO_ENUM(ElementType, 2, {kUint8, "Uint8"}, {kFloat32, "Float32"});

@@ -67,10 +67,18 @@ constexpr auto FieldsOf(const DatasetSource*) {
       F("maxBadSamples", &DatasetSource::max_bad_samples, AtLeast(0, Presence::kDefaulted)));
 }
 
+constexpr auto FieldsOf(const Label*) {
+  return std::make_tuple(
+      F("type", &Label::type, kRequiredField),
+      F("shape", &Label::shape, {.min = 1, .max = 65536, .min_items = 1, .max_items = 3}),
+      F("field", &Label::field, {.max_length = 63, .pattern = kIdentifier}));
+}
+
 constexpr auto FieldsOf(const Dataset*) {
-  return std::tuple_cat(FieldsOf(static_cast<const DatasetSource*>(nullptr)),
-                        std::make_tuple(F("shuffle", &Dataset::shuffle, kDefaultedField),
-                                        F("validation", &Dataset::validation)));
+  return std::tuple_cat(
+      FieldsOf(static_cast<const DatasetSource*>(nullptr)),
+      std::make_tuple(F("label", &Dataset::label), F("shuffle", &Dataset::shuffle, kDefaultedField),
+                      F("validation", &Dataset::validation)));
 }
 
 constexpr auto FieldsOf(const OperatorSpec*) {

@@ -61,7 +61,21 @@ struct DatasetSource {
   int32_t max_bad_samples = 100;
 };
 
+enum class LabelType { kClass, kInt64, kFloat32, kNone };
+
+// What a sample has beside its picture. A class is a number in [0, classes); every other type is
+// for scripts alone.
+struct Label {
+  LabelType type = LabelType::kClass;
+  std::vector<int32_t> shape;  // of one sample's; empty: a single number
+  std::string field;           // what the format calls it; empty: the format's usual name
+
+  bool numbers() const { return type == LabelType::kInt64 || type == LabelType::kFloat32; }
+  bool operator==(const Label&) const = default;
+};
+
 struct Dataset : DatasetSource {
+  std::optional<Label> label;  // absent: a class
   Shuffle shuffle;
   std::optional<DatasetSource> validation;
 };

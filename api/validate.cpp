@@ -31,6 +31,32 @@ void CheckSource(const DatasetSource& source, const std::string& path, Findings&
   if (!source.image) findings.Add(path + ".image", "is required for synthetic data");
 }
 
+// More would be a tensor of its own kind, and no label.
+constexpr int64_t kMaxLabelNumbers = 65536;
+
+void CheckLabel(const Spec& spec, Findings& findings) {
+  const std::string path = "spec.dataset.label";
+  if (findings.Broken(path) || !spec.dataset.label) return;
+  const Label& label = *spec.dataset.label;
+  if (!label.numbers()) {
+    const std::string why = absl::StrCat("is not taken by type ", std::string(NameOf(label.type)));
+    if (!label.shape.empty()) findings.Add(path + ".shape", why);
+    if (!label.field.empty()) findings.Add(path + ".field", why);
+  }
+  int64_t numbers = 1;
+  for (const int32_t dimension : label.shape) numbers *= dimension;
+  if (numbers > kMaxLabelNumbers) {
+    findings.Add(path + ".shape",
+                 absl::StrCat("is ", numbers, " numbers, ", kMaxLabelNumbers, " at most"));
+  }
+  if (label.type != LabelType::kClass && !spec.training.script &&
+      !findings.Broken("spec.training.script")) {
+    findings.Add(path,
+                 absl::StrCat("models learn classes, and type ", std::string(NameOf(label.type)),
+                              " is for spec.training.script alone"));
+  }
+}
+
 void CheckDataset(const Dataset& dataset, Findings& findings) {
   const std::string path = "spec.dataset";
   const std::string validation = path + ".validation";
@@ -194,6 +220,7 @@ void CheckRoles(const std::vector<Role>& roles, Findings& findings) {
 
 void Validate(const HeteroTrainingJob& job, Findings& findings) {
   CheckDataset(job.spec.dataset, findings);
+  CheckLabel(job.spec, findings);
   ValidatePipeline(job.spec.pipeline, findings);
   CheckTraining(job.spec, findings);
   ValidateScript(job.spec, findings);

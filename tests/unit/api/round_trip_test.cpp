@@ -89,7 +89,8 @@ spec:
 const std::vector<std::string>& Scripted() {
   static const auto& overrides = *new std::vector<std::string>{
       "training.model=", "training.optimizer=",
-      "training.script={command: [python3, train.py, --tag, ''], workingDirectory: /app}"};
+      "training.script={command: [python3, train.py, --tag, ''], workingDirectory: /app}",
+      "dataset.label={type: Float32, shape: [4, 2], field: box}"};
   return overrides;
 }
 
@@ -143,7 +144,10 @@ TEST(RoundTripTest, EveryGivenValueIsInTheJson) {
 TEST(RoundTripTest, AScriptKeepsItsWordsAndGetsNoModel) {
   const ManifestResult result = ParseManifest(kSmallest, Scripted());
   ASSERT_EQ(FormatErrors(result.errors), "");
-  const json training = json::parse(ToJson(result.job))["spec"]["training"];
+  const json spec = json::parse(ToJson(result.job))["spec"];
+  const json& training = spec["training"];
+  EXPECT_EQ(spec["dataset"]["label"],
+            json::parse(R"({"type": "Float32", "shape": [4, 2], "field": "box"})"));
   EXPECT_EQ(training["script"], json::parse(R"({"command": ["python3", "train.py", "--tag", ""],
       "workingDirectory": "/app"})"));
   EXPECT_FALSE(training.contains("model"));
@@ -154,6 +158,7 @@ TEST(RoundTripTest, AbsentFieldsStayAbsent) {
   EXPECT_FALSE(spec.contains("output"));
   EXPECT_FALSE(spec["training"].contains("epochs"));
   EXPECT_FALSE(spec["training"].contains("script"));
+  EXPECT_FALSE(spec["dataset"].contains("label"));
   EXPECT_FALSE(spec["training"]["model"].contains("torchScript"));
   EXPECT_FALSE(spec["roles"][0].contains("template"));
   EXPECT_FALSE(spec["roles"][0].contains("minReplicas"));
