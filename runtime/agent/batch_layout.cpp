@@ -12,7 +12,8 @@ constexpr int64_t kAlignment = 64;
 int64_t Aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 int64_t ItemBytes(const FieldLayout& field) {
-  return field.dtype == "uint8" ? 1 : static_cast<int64_t>(sizeof(int64_t));
+  if (field.dtype == "uint8") return 1;
+  return field.dtype == "float32" ? int64_t{sizeof(float)} : int64_t{sizeof(int64_t)};
 }
 
 // PyTorch's class indices and numbers of samples are 64 bits wide.
@@ -29,19 +30,27 @@ int64_t ImageBytes(int64_t samples, const api::ImageShape& shape) {
   return samples * shape.height * shape.width * shape.channels;
 }
 
-int64_t SlotBytes(int64_t samples, const api::ImageShape& shape) {
-  const std::vector<FieldLayout> fields = FieldsOf(shape, {.first = 0, .count = samples});
-  return Aligned(fields.back().offset + fields.back().bytes);
+int64_t SlotBytes(int64_t samples, const api::ImageShape& shape, const job::FieldSet& fields) {
+  const std::vector<FieldLayout> layout = FieldsOf(shape, fields, {.first = 0, .count = samples});
+  return Aligned(layout.back().offset + layout.back().bytes);
 }
 
-std::vector<FieldLayout> FieldsOf(const api::ImageShape& shape) {
-  return {{.name = "image", .dtype = "uint8", .shape = {shape.height, shape.width, shape.channels}},
-          {.name = "label", .dtype = "int64"},
-          {.name = "id", .dtype = "int64"}};
+std::vector<FieldLayout> FieldsOf(const api::ImageShape& shape, const job::FieldSet& fields) {
+  std::vector<FieldLayout> layout = {
+      {.name = "image", .dtype = "uint8", .shape = {shape.height, shape.width, shape.channels}}};
+  if (!fields) layout.push_back({.name = "label", .dtype = "int64"});
+  for (const job::FieldSpec& field : fields.value_or(std::vector<job::FieldSpec>())) {
+    layout.push_back({.name = field.name,
+                      .dtype = std::string(job::NameOf(field.type)),
+                      .shape = {field.shape.begin(), field.shape.end()}});
+  }
+  layout.push_back({.name = "id", .dtype = "int64"});
+  return layout;
 }
 
-std::vector<FieldLayout> FieldsOf(const api::ImageShape& shape, const BatchPart& part) {
-  std::vector<FieldLayout> fields = FieldsOf(shape);
+std::vector<FieldLayout> FieldsOf(const api::ImageShape& shape, const job::FieldSet& of_job,
+                                  const BatchPart& part) {
+  std::vector<FieldLayout> fields = FieldsOf(shape, of_job);
   int64_t offset = 0;
   for (FieldLayout& field : fields) {
     field.offset = offset;
@@ -56,8 +65,17 @@ std::vector<FieldLayout> FieldsOf(const api::ImageShape& shape, const BatchPart&
 void WriteFields(const feed::Batch& batch, const BatchPart& part,
                  const std::vector<FieldLayout>& fields, uint8_t* slot) {
   for (const FieldLayout& field : fields) {
-    if (field.name == "label") WriteIntegers(batch.labels, part, slot + field.offset);
-    if (field.name == "id") WriteIntegers(batch.sample_ids, part, slot + field.offset);
+    uint8_t* out = slot + field.offset;
+    if (field.name == "id") {
+      WriteIntegers(batch.sample_ids, part, out);
+    } else if (field.name == "label" && !batch.fields) {
+      WriteIntegers(batch.labels, part, out);
+    } else if (batch.fields && part.count > 0) {
+      for (const feed::FieldTensor& tensor : *batch.fields) {
+        if (tensor.spec.name != field.name) continue;
+        std::copy_n(tensor.of(part.first), part.count * tensor.spec.bytes(), out);
+      }
+    }
   }
 }
 

@@ -6,6 +6,7 @@
 #include "api/hetero_training_job.h"
 #include "runtime/agent/stream_protocol.h"
 #include "runtime/feed/wire/batch.h"
+#include "runtime/job/field_set.h"
 
 // How a batch lies in its slot: the images from its beginning on, the other fields behind them,
 // each at a multiple of 64 bytes.
@@ -19,12 +20,14 @@ struct BatchPart {
 
 // Bytes that the images of so many samples take, and that all fields take.
 int64_t ImageBytes(int64_t samples, const api::ImageShape& shape);
-int64_t SlotBytes(int64_t samples, const api::ImageShape& shape);
+int64_t SlotBytes(int64_t samples, const api::ImageShape& shape, const job::FieldSet& fields);
 
-// What a script is given for each sample; the first dimension of each shape is left out.
-std::vector<FieldLayout> FieldsOf(const api::ImageShape& shape);
+// What a script is given for each sample: the image, what the job's samples have besides, and their
+// ids; the first dimension of each shape is left out.
+std::vector<FieldLayout> FieldsOf(const api::ImageShape& shape, const job::FieldSet& fields);
 // The same for `part` of a batch: shapes, places and sizes.
-std::vector<FieldLayout> FieldsOf(const api::ImageShape& shape, const BatchPart& part);
+std::vector<FieldLayout> FieldsOf(const api::ImageShape& shape, const job::FieldSet& fields,
+                                  const BatchPart& part);
 // Writes all fields but the images to where `fields` says.
 void WriteFields(const feed::Batch& batch, const BatchPart& part,
                  const std::vector<FieldLayout>& fields, uint8_t* slot);

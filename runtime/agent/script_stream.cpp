@@ -132,7 +132,7 @@ ScriptStream::Reply ScriptStream::Handle(const HelloRequest& hello, const std::s
       .classes = samples.classes(),
       .image = pipeline.output(),
       .conversion = converts ? &pipeline.conversion() : nullptr,
-      .fields = FieldsOf(pipeline.output()),
+      .fields = FieldsOf(pipeline.output(), producer.fields()),
       .validation_samples =
           producer.has_validation() ? producer.dataset(job::Split::kValidation).size() : 0,
       .checkpoint = training.checkpoint,
@@ -300,12 +300,13 @@ ScriptStream::Reply ScriptStream::GivePart(BatchAnswer answer, const BatchPart& 
                                            feed::Batch* batch, bool whole,
                                            const std::string& what) {
   BatchArena& arena = *context_.arena;
-  const api::ImageShape shape = context_.feed.producer().pipeline(job::Split::kTrain).output();
+  const feed::SampleProducer& producer = context_.feed.producer();
+  const api::ImageShape shape = producer.pipeline(job::Split::kTrain).output();
   feed::Slab slab = whole ? arena.Give(std::move(batch->images))
                           : arena.GiveCopy(batch->images.data() + ImageBytes(part.first, shape),
                                            ImageBytes(part.count, shape));
   answer.slot = *arena.SlotOf(slab);
-  answer.fields = FieldsOf(shape, part);
+  answer.fields = FieldsOf(shape, producer.fields(), part);
   WriteFields(*batch, part, answer.fields, arena.slot(answer.slot));
   const int64_t slot = answer.slot;
   Reply reply = {.message = ToJson(answer)};

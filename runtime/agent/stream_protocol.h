@@ -113,8 +113,8 @@ class MessageReader {
 
 // A tensor of a batch, in the slot.
 struct FieldLayout {
-  std::string name;   // "image", "label", "id"
-  std::string dtype;  // as numpy calls it: "uint8", "int64"
+  std::string name;   // "image", what samples have besides (batch_layout.h), "id"
+  std::string dtype;  // as numpy calls it: "uint8", "int64", "float32"
   std::vector<int64_t> shape;
   int64_t offset = 0;  // bytes from the beginning of the slot; a multiple of 64
   int64_t bytes = 0;

@@ -31,7 +31,7 @@ BatchArena::Options ArenaOptions(const RankFeed& feed) {
   const api::Training& training = feed.job().spec.training;
   const api::ImageShape shape = feed.producer().pipeline(job::Split::kTrain).output();
   const int64_t samples = training.batch_size_per_worker;
-  const int64_t slot_bytes = SlotBytes(samples, shape);
+  const int64_t slot_bytes = SlotBytes(samples, shape, feed.producer().fields());
   const int64_t slots = feed.byte_budget() / std::max<int64_t>(slot_bytes, 1);
   // A step's samples come in one batch, but a script gets the parts of an accumulated one each in a
   // slot of its own.

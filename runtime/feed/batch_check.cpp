@@ -1,11 +1,40 @@
 // What a trainer can tell of a batch that it did not make.
 #include <algorithm>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "runtime/feed/sample_producer.h"
 
 namespace hetero::feed {
+namespace {
+
+// "label float32 [4]"; "no label".
+std::string Text(const std::vector<job::FieldSpec>& specs) {
+  std::string text;
+  for (const job::FieldSpec& spec : specs) {
+    if (!text.empty()) text += ", ";
+    text += job::FieldHeading(spec.name, job::NameOf(spec.type), spec.shape);
+    text.pop_back();
+  }
+  return text.empty() ? "no label" : text;
+}
+
+std::string Text(const job::FieldSet& fields) { return fields ? Text(*fields) : "classes"; }
+
+absl::Status CheckFields(const job::FieldSet& wanted, const Batch& batch) {
+  job::FieldSet found;
+  if (batch.fields) found.emplace();
+  for (size_t i = 0; batch.fields && i < batch.fields->size(); ++i) {
+    found->push_back((*batch.fields)[i].spec);
+  }
+  if (found == wanted) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("samples with ", Text(found), " where this job's have ", Text(wanted)));
+}
+
+}  // namespace
 
 absl::Status SampleProducer::CheckBatch(const Batch& batch) const {
   const Ticket& ticket = batch.ticket;
@@ -20,18 +49,21 @@ absl::Status SampleProducer::CheckBatch(const Batch& batch) const {
         "pictures of ", batch.shape.height, "x", batch.shape.width, "x", batch.shape.channels,
         " where this job's are ", shape.height, "x", shape.width, "x", shape.channels));
   }
+  HETERO_RETURN_IF_ERROR(CheckFields(fields_, batch));
   const job::Permutation order = OrderOf(ticket);
   for (int64_t i = 0; i < batch.count(); ++i) {
-    const int32_t label = batch.labels[static_cast<size_t>(i)];
-    if (label < 0 || label >= train_->classes()) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("label ", label, " where this job has ", train_->classes(), " classes"));
-    }
+    if (!fields_) HETERO_RETURN_IF_ERROR(CheckClass(batch.labels[static_cast<size_t>(i)]));
     const int64_t own = order.At(ticket.slots.first + i);
     if (batch.sample_ids[static_cast<size_t>(i)] == own) continue;
     HETERO_RETURN_IF_ERROR(CheckSample(batch, i, own));
   }
   return absl::OkStatus();
+}
+
+absl::Status SampleProducer::CheckClass(int32_t label) const {
+  if (label >= 0 && label < train_->classes()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("label ", label, " where this job has ", train_->classes(), " classes"));
 }
 
 // Of an entry that is not its slot's own sample: only what replaces that may be there.

@@ -45,6 +45,7 @@ Batch BatchFinisher::Allocate(const Ticket& ticket, const SlabSource& slabs) con
   Batch batch = producer_.Allocate(ticket, slabs);
   if (const std::shared_ptr<const Batch> half = Find(ticket.id)) {
     batch.labels = half->labels;
+    batch.fields = half->fields;
     batch.sample_ids = half->sample_ids;
   }
   return batch;

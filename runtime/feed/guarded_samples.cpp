@@ -17,6 +17,7 @@
 #include <memory>
 #include <new>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -66,6 +67,14 @@ void CopyText(std::string_view text, char (&to)[kTextBytes]) {
 
 constexpr size_t Aligned(size_t size) { return (size + kAlignment - 1) / kAlignment * kAlignment; }
 
+size_t ImageBytes(const Batch& batch) {
+  return static_cast<size_t>(batch.images.size() / batch.count());
+}
+
+std::span<FieldTensor> FieldsOf(Batch& batch) {
+  return batch.fields ? std::span(*batch.fields) : std::span<FieldTensor>();
+}
+
 // The board, the entries, and their bytes.
 class SharedResults {
  public:
@@ -89,8 +98,8 @@ class SharedResults {
   bool ok() const { return memory_ != nullptr; }
   Board& board() { return *std::launder(reinterpret_cast<Board*>(memory_)); }
   Entry* entry(int64_t i) { return reinterpret_cast<Entry*>(memory_ + entries_at_) + i; }
+  // Of the picture, and of the fields behind it.
   uint8_t* bytes(int64_t i) { return memory_ + bytes_at_ + static_cast<size_t>(i) * sample_bytes_; }
-  size_t sample_bytes() const { return sample_bytes_; }
   size_t size() const { return size_; }
 
  private:
@@ -171,7 +180,7 @@ absl::Status ProduceEntry(const BatchProducer& producer, Batch* batch, int64_t i
     if (!status.ok()) return status;
     const auto at = static_cast<size_t>(index);
     entry->id = batch->sample_ids[at];
-    entry->label = batch->labels[at];
+    if (!batch->fields) entry->label = batch->labels[at];
     entry->crc = batch->crcs[at];
     entry->bad = bad.has_value();
     if (bad.has_value()) {
@@ -203,8 +212,12 @@ struct Range {
       board.error_code = static_cast<int32_t>(status.code());
       _exit(0);
     }
-    const size_t size = results->sample_bytes();
+    const size_t size = ImageBytes(*batch);
     std::memcpy(results->bytes(at), batch->images.data() + static_cast<size_t>(i) * size, size);
+    uint8_t* to = results->bytes(at) + size;
+    for (const FieldTensor& field : FieldsOf(*batch)) {
+      to = std::copy_n(field.of(i), field.spec.bytes(), to);
+    }
     board.done = at + 1;
   }
   _exit(0);
@@ -296,13 +309,18 @@ std::string Describe(int status) {
 
 void CopyResults(const Range& range, SharedResults* results, Batch* batch,
                  std::vector<BadSample>* bad_samples) {
-  const size_t size = results->sample_bytes();
+  const size_t size = ImageBytes(*batch);
   for (int64_t i = range.begin; i < range.end; ++i) {
     const Entry& entry = *results->entry(i - range.begin);
     const auto at = static_cast<size_t>(i);
     std::memcpy(batch->images.data() + at * size, results->bytes(i - range.begin), size);
     batch->sample_ids[at] = entry.id;
-    batch->labels[at] = entry.label;
+    if (!batch->fields) batch->labels[at] = entry.label;
+    const uint8_t* from = results->bytes(i - range.begin) + size;
+    for (FieldTensor& field : FieldsOf(*batch)) {
+      std::copy_n(from, field.spec.bytes(), field.of(i));
+      from += field.spec.bytes();
+    }
     batch->crcs[at] = entry.crc;
     if (!entry.bad) continue;
     bad_samples->push_back(
@@ -326,7 +344,9 @@ absl::StatusOr<GuardedSamples> ProduceGuarded(const BatchProducer& producer, Bat
   GuardedSamples made;
   const Range range{begin, end};
   if (begin >= end) return made;
-  SharedResults results(end - begin, batch->images.size() / batch->count());
+  int64_t sample_bytes = static_cast<int64_t>(ImageBytes(*batch));
+  for (const FieldTensor& field : FieldsOf(*batch)) sample_bytes += field.spec.bytes();
+  SharedResults results(end - begin, sample_bytes);
   if (!results.ok()) return SystemError("mmap");
   Board& board = results.board();
   const job::Split split = batch->ticket.split;

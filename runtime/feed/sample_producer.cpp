@@ -1,6 +1,7 @@
 #include "runtime/feed/sample_producer.h"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 #include <span>
 #include <string>
@@ -65,16 +66,34 @@ absl::Status CheckSplitsAgree(const source::Dataset& train, const source::Datase
   return absl::OkStatus();
 }
 
+api::Label LabelOf(const api::HeteroTrainingJob& job) {
+  return job.spec.dataset.label.value_or(api::Label());
+}
+
+absl::Status TakeFields(const source::RawSample& sample, int64_t index, Batch* batch) {
+  size_t taken = 0;
+  for (FieldTensor& field : *batch->fields) {
+    const auto size = static_cast<size_t>(field.spec.bytes());
+    if (sample.fields.size() - taken < size) {
+      return absl::InternalError(absl::StrCat("field ", field.spec.name, " was not read"));
+    }
+    std::memcpy(field.of(index), sample.fields.data() + taken, size);
+    taken += size;
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<SampleProducer>> SampleProducer::Create(
     const api::HeteroTrainingJob& job, base::Clock& clock) {
   const auto seed = static_cast<uint64_t>(job.spec.training.seed);
-  auto train = source::OpenDataset(job.spec.dataset, job::Split::kTrain, seed);
+  auto train = source::OpenDataset(job.spec.dataset, job::Split::kTrain, seed, LabelOf(job));
   if (!train.ok()) return train.status();
   std::unique_ptr<source::Dataset> validation;
   if (job.spec.dataset.validation.has_value()) {
-    auto opened = source::OpenDataset(*job.spec.dataset.validation, job::Split::kValidation, seed);
+    auto opened = source::OpenDataset(*job.spec.dataset.validation, job::Split::kValidation, seed,
+                                      LabelOf(job));
     if (!opened.ok()) return opened.status();
     validation = *std::move(opened);
   }
@@ -90,13 +109,16 @@ absl::StatusOr<std::unique_ptr<SampleProducer>> SampleProducer::Create(
   std::unique_ptr<SampleProducer> producer(new SampleProducer(clock));
   producer->seed_ = static_cast<uint64_t>(job.spec.training.seed);
   producer->shuffle_ = job.spec.dataset.shuffle;
+  producer->fields_ = job::FieldsOf(LabelOf(job));
   HETERO_ASSIGN_OR_RETURN(producer->environment_, Environment(job.spec.pipeline));
   producer->train_ = std::move(train);
   producer->train_pipeline_ = *std::move(pipeline);
   if (validation != nullptr) {
     pipeline = CutPipeline::Create(job.spec.pipeline, validation->image(), job::Split::kValidation);
     if (!pipeline.ok()) return pipeline.status();
-    HETERO_RETURN_IF_ERROR(CheckSplitsAgree(*producer->train_, *validation));
+    if (!producer->fields_) {
+      HETERO_RETURN_IF_ERROR(CheckSplitsAgree(*producer->train_, *validation));
+    }
     if ((*pipeline)->whole().output() != producer->train_pipeline_->whole().output()) {
       return absl::InvalidArgumentError(
           "spec.dataset.validation: its pictures leave the pipeline in another shape than the "
@@ -155,7 +177,8 @@ Batch SampleProducer::Allocate(const Ticket& ticket, const SlabSource& slabs) co
   batch.ticket = ticket;
   batch.shape = pipe.output();
   batch.images = slabs(pipe.output_bytes() * ticket.slots.count);
-  batch.labels.resize(count);
+  if (!fields_) batch.labels.resize(count);
+  AllocateFields(fields_, &batch);
   batch.sample_ids.resize(count);
   batch.crcs.resize(count);
   return batch;
@@ -236,7 +259,7 @@ absl::Status SampleProducer::ReadAndTransform(Batch* batch, int64_t index, int64
   HETERO_RETURN_IF_ERROR(ReadWithRetries(ticket.split, id, &sample));
   // The model has as many outputs as the training set has classes, so that is validation's limit
   // too.
-  if (sample.label < 0 || sample.label >= train_->classes()) {
+  if (!fields_ && (sample.label < 0 || sample.label >= train_->classes())) {
     return absl::DataLossError(
         absl::StrCat("label ", sample.label, " is outside [0, ", train_->classes(), ")"));
   }
@@ -246,9 +269,10 @@ absl::Status SampleProducer::ReadAndTransform(Batch* batch, int64_t index, int64
   const std::span<uint8_t> out(batch->images.data() + at * bytes, bytes);
   const int64_t epoch = ticket.split == job::Split::kTrain ? ticket.epoch : 0;
   HETERO_RETURN_IF_ERROR(pipe.Run(sample, {seed_, epoch, id}, out));
-  batch->labels[at] = sample.label;
+  if (!fields_) batch->labels[at] = sample.label;
+  if (batch->fields) HETERO_RETURN_IF_ERROR(TakeFields(sample, index, batch));
   batch->sample_ids[at] = id;
-  batch->crcs[at] = base::Crc32c(out.data(), out.size());
+  batch->crcs[at] = SampleCrc(*batch, index);
   return absl::OkStatus();
 }
 
@@ -265,14 +289,13 @@ absl::Status SampleProducer::FinishSample(const Batch& half, int64_t index, Batc
   sample.encoding = source::Encoding::kRaw;
   sample.shape = half.shape;
   sample.bytes.assign(begin, begin + half_bytes);
-  sample.label = half.labels[at];
   const pipeline::Pipeline& rest = cut(ticket.split).rest(ticket.left_to_trainer);
   const auto bytes = static_cast<size_t>(rest.output_bytes());
   const std::span<uint8_t> out(batch->images.data() + at * bytes, bytes);
   const int64_t epoch = ticket.split == job::Split::kTrain ? ticket.epoch : 0;
   absl::Status status = rest.Run(sample, {seed_, epoch, half.sample_ids[at]}, out);
   if (!status.ok()) return status;
-  batch->crcs[at] = base::Crc32c(out.data(), out.size());
+  batch->crcs[at] = SampleCrc(*batch, index);
   return absl::OkStatus();
 }
 

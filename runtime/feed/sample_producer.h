@@ -16,6 +16,7 @@
 #include "runtime/feed/cut_pipeline.h"
 #include "runtime/feed/fatal_samples.h"
 #include "runtime/feed/wire/batch.h"
+#include "runtime/job/field_set.h"
 #include "runtime/job/permutation.h"
 #include "runtime/pipeline/pipeline.h"
 #include "runtime/source/dataset.h"
@@ -59,13 +60,14 @@ class SampleProducer : public BatchProducer {
   bool has_validation() const { return validation_ != nullptr; }
   const pipeline::Pipeline& pipeline(job::Split split) const { return cut(split).whole(); }
   const CutPipeline& cut(job::Split split) const;
+  const job::FieldSet& fields() const { return fields_; }
   // What decides the pixels besides the job and the data: versions of the libraries that decode,
   // and the checksums of plugins. Where it differs, batches may.
   const std::map<std::string, std::string>& environment() const { return environment_; }
 
   // Whether a batch that somebody else made of `batch.ticket`, which is one of this job's, can be
   // what this producer would have made: the samples of its slots in the job's order, or what
-  // replaces bad ones; its shape and its labels. kFailedPrecondition says what differs. It looks at
+  // replaces bad ones; its shape, its fields and its labels. kFailedPrecondition says what differs. It looks at
   // no pixel.
   absl::Status CheckBatch(const Batch& batch) const;
 
@@ -78,6 +80,7 @@ class SampleProducer : public BatchProducer {
   explicit SampleProducer(base::Clock& clock) : clock_(clock) {}
   job::Permutation OrderOf(const Ticket& ticket) const;
   int64_t ReplacementOf(const Ticket& ticket, int64_t slot, int32_t attempt) const;
+  absl::Status CheckClass(int32_t label) const;
   absl::Status CheckSample(const Batch& batch, int64_t index, int64_t own) const;
   absl::Status ReadWithRetries(job::Split split, int64_t id, source::RawSample* sample) const;
   absl::Status ProduceFrom(Batch* batch, int64_t index, int64_t id) const;
@@ -85,6 +88,7 @@ class SampleProducer : public BatchProducer {
 
   base::Clock& clock_;
   uint64_t seed_ = 0;
+  job::FieldSet fields_;
   std::map<std::string, std::string> environment_;
   api::Shuffle shuffle_;
   std::unique_ptr<source::Dataset> train_;

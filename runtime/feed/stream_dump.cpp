@@ -29,14 +29,24 @@ absl::Status StreamDump::Write(const Batch& batch) const {
   if (ticket.split != job::Split::kTrain || count == 0) return absl::OkStatus();
   std::vector<int64_t> slots(static_cast<size_t>(count));
   std::iota(slots.begin(), slots.end(), ticket.slots.first);
-  const std::vector<TensorView> tensors = {
+  std::vector<TensorView> tensors = {
       {"images",
        TensorType::kUint8,
        {count, batch.shape.height, batch.shape.width, batch.shape.channels},
        batch.images.data()},
-      {"labels", TensorType::kInt32, {count}, batch.labels.data()},
       {"sample_ids", TensorType::kInt64, {count}, batch.sample_ids.data()},
       {"slots", TensorType::kInt64, {count}, slots.data()}};
+  if (!batch.fields) {
+    tensors.push_back({"labels", TensorType::kInt32, {count}, batch.labels.data()});
+  } else {
+    for (const FieldTensor& field : *batch.fields) {
+      std::vector<int64_t> shape = {count};
+      shape.insert(shape.end(), field.spec.shape.begin(), field.spec.shape.end());
+      const bool whole = field.spec.type == job::FieldType::kInt64;
+      tensors.push_back({field.spec.name, whole ? TensorType::kInt64 : TensorType::kFloat32,
+                         std::move(shape), field.bytes.data()});
+    }
+  }
   const std::map<std::string, std::string> metadata = {{"epoch", absl::StrCat(ticket.epoch)},
                                                        {"step", absl::StrCat(ticket.step)},
                                                        {"rank", absl::StrCat(ticket.rank)}};

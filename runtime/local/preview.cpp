@@ -1,8 +1,10 @@
 #include "runtime/local/preview.h"
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -14,6 +16,37 @@
 #include "runtime/local/contact_sheet.h"
 
 namespace hetero::local {
+namespace {
+
+constexpr int64_t kNumbersShown = 4;
+
+template <typename T>
+std::string Numbers(const feed::FieldTensor& field, int64_t index) {
+  std::string text;
+  const int64_t shown = std::min(field.spec.numbers(), kNumbersShown);
+  for (int64_t i = 0; i < shown; ++i) {
+    T number;
+    std::memcpy(&number, field.of(index) + i * static_cast<int64_t>(sizeof number), sizeof number);
+    absl::StrAppend(&text, " ", number);
+  }
+  return shown < field.spec.numbers() ? absl::StrCat(text, " ...") : text;
+}
+
+// " cat", or the first numbers of what is there in its place.
+std::string LabelText(const source::Dataset& dataset, const feed::Batch& batch, int64_t index) {
+  if (!batch.fields) {
+    return absl::StrCat(" ", dataset.ClassName(batch.labels[static_cast<size_t>(index)]));
+  }
+  std::string text;
+  for (const feed::FieldTensor& field : *batch.fields) {
+    text += field.spec.type == job::FieldType::kInt64 ? Numbers<int64_t>(field, index)
+                                                      : Numbers<float>(field, index);
+  }
+  return text;
+}
+
+}  // namespace
+
 absl::Status WritePreview(const api::HeteroTrainingJob& given, int64_t samples,
                           const std::string& file) {
   // Nothing of the validation data is shown, so it need not be there.
@@ -34,8 +67,8 @@ absl::Status WritePreview(const api::HeteroTrainingJob& given, int64_t samples,
     pipeline::Image image;
     image.Reshape(batch.shape);
     std::copy_n(batch.images.data() + i * bytes, bytes, image.bytes.data());
-    entries.push_back({std::move(image), absl::StrCat("#", batch.sample_ids[i], " ",
-                                                      dataset.ClassName(batch.labels[i]))});
+    entries.push_back(
+        {std::move(image), absl::StrCat("#", batch.sample_ids[i], LabelText(dataset, batch, i))});
   }
   return WriteContactSheet(entries, file);
 }

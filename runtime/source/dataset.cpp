@@ -77,7 +77,7 @@ struct Format {
   const char* contents;    // what must be there, where a missing folder needs more words; or null
   absl::StatusOr<std::unique_ptr<Dataset>> (*open)(const std::string& folder,
                                                    const api::DatasetSource& source,
-                                                   job::Split split);
+                                                   job::Split split, const api::Label& label);
 };
 
 bool HasIdxImages(const Listing& listing) {
@@ -88,9 +88,9 @@ bool HasIdxImages(const Listing& listing) {
 bool HasFolders(const Listing& listing) { return !listing.folders.empty(); }
 
 absl::StatusOr<std::unique_ptr<Dataset>> OpenPictures(const std::string& folder,
-                                                      const api::DatasetSource& source,
-                                                      job::Split) {
-  return OpenImageFolder(folder, source);
+                                                      const api::DatasetSource& source, job::Split,
+                                                      const api::Label& label) {
+  return OpenImageFolder(folder, source, label);
 }
 
 constexpr Format kFormats[] = {
@@ -135,7 +135,7 @@ absl::Status NotReadable(const std::string& path) {
 
 absl::StatusOr<std::unique_ptr<Dataset>> OpenFolder(const std::string& path,
                                                     const api::DatasetSource& source,
-                                                    job::Split split) {
+                                                    job::Split split, const api::Label& label) {
   const Format* format = FormatOf(source.format);
   const absl::StatusOr<Listing> found = List(path);
   if (absl::IsNotFound(found.status()) && format != nullptr && format->contents != nullptr) {
@@ -148,18 +148,19 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenFolder(const std::string& path,
     if (!detected.ok()) return detected.status();
     format = *detected;
   }
-  return format == nullptr ? NotReadable(path) : format->open(path, source, split);
+  return format == nullptr ? NotReadable(path) : format->open(path, source, split, label);
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Dataset>> OpenDataset(const api::DatasetSource& source,
-                                                     job::Split split, uint64_t seed) {
+                                                     job::Split split, uint64_t seed,
+                                                     const api::Label& label) {
   const absl::StatusOr<Location> location = ParseUri(source.uri);
   if (!location.ok()) return location.status();
-  if (location->scheme == Scheme::kFile) return OpenFolder(location->path, source, split);
+  if (location->scheme == Scheme::kFile) return OpenFolder(location->path, source, split, label);
   if (source.format == DatasetFormat::kAuto || source.format == DatasetFormat::kSynthetic) {
-    return OpenSynthetic(source, split, seed);
+    return OpenSynthetic(source, split, seed, label);
   }
   return WrongScheme(source.uri, "other than Synthetic");
 }

@@ -22,14 +22,19 @@ struct RawSample {
   api::ImageShape shape;
   std::vector<uint8_t> bytes;
   int32_t label = 0;
+  // What the job's samples have in the place of a class (job::FieldsOf), one field's numbers behind
+  // the other's, little-endian.
+  std::vector<uint8_t> fields;
 };
 
-// A finite set of labelled pictures with ids [0, size()). Read() may be called from any thread.
+// A finite set of pictures, most often labelled, with ids [0, size()). Read() may be called from
+// any thread.
 class Dataset {
  public:
   virtual ~Dataset() = default;
 
   virtual int64_t size() const = 0;
+  // 0 where labels are no classes, and nothing else says how many there are.
   virtual int32_t classes() const = 0;
   // The shape that every sample must have once decoded, before any operator: the manifest's
   // `image`, else the format's, else that of the first sample. Zero height means "any" (pictures of
@@ -50,8 +55,10 @@ class Dataset {
 // Opens and checks a dataset: existence, headers, counts, `samples`/`classes`/`image` of the
 // manifest. `split` chooses the files of a format that keeps both splits in one folder (IDX:
 // train-* or t10k-*) and keeps Synthetic's validation samples apart from its training samples.
-// Errors name the path, what was looked for and the remedy.
+// `label` says what Read() is to find beside the pictures. Errors name the path, what was looked
+// for and the remedy.
 absl::StatusOr<std::unique_ptr<Dataset>> OpenDataset(const api::DatasetSource& source,
-                                                     job::Split split, uint64_t seed);
+                                                     job::Split split, uint64_t seed,
+                                                     const api::Label& label = {});
 
 }  // namespace hetero::source

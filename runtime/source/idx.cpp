@@ -5,9 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <filesystem>
-#include <new>
-#include <system_error>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -15,9 +13,9 @@
 #include "absl/strings/strip.h"
 #include "base/status_macros.h"
 #include "runtime/source/declared.h"
-#include "runtime/source/file.h"
 #include "runtime/source/fingerprint.h"
-#include "runtime/source/gzip.h"
+#include "runtime/source/idx_file.h"
+#include "runtime/source/idx_numbers.h"
 
 namespace hetero::source {
 namespace {
@@ -25,19 +23,6 @@ namespace {
 constexpr uint32_t kMaxSide = 32768;  // count x height x width then fits in 64 bits
 constexpr size_t kImagesHeader = 16;
 constexpr size_t kLabelsHeader = 8;
-// Of one file, unpacked: every process holds the whole set in memory.
-constexpr int64_t kMaxFileBytes = int64_t{8} << 30;
-
-struct IdxFile {
-  std::string path;
-  std::vector<uint8_t> bytes;  // decompressed, header included
-
-  // The big-endian header word `index`.
-  uint32_t Word(size_t index) const {
-    const uint8_t* at = bytes.data() + 4 * index;
-    return uint32_t{at[0]} << 24 | uint32_t{at[1]} << 16 | uint32_t{at[2]} << 8 | uint32_t{at[3]};
-  }
-};
 
 struct FileKind {
   const char* noun;
@@ -46,16 +31,6 @@ struct FileKind {
 };
 constexpr FileKind kImages = {"images", kIdxImagesMagic, kImagesHeader};
 constexpr FileKind kLabels = {"labels", kIdxLabelsMagic, kLabelsHeader};
-
-// Plain files come first: they need no decompression.
-std::array<std::string, 4> Spellings(job::Split split, const FileKind& kind) {
-  const std::string stem =
-      absl::StrCat(split == job::Split::kTrain ? "train-" : "t10k-", kind.noun);
-  const std::string type = absl::StrCat("idx", kind.magic & 0xff, "-ubyte");
-  const std::string dashed = absl::StrCat(stem, "-", type);
-  const std::string dotted = absl::StrCat(stem, ".", type);
-  return {dashed, dotted, dashed + ".gz", dotted + ".gz"};
-}
 
 absl::Status CheckMagic(const IdxFile& file, const FileKind& kind) {
   if (file.bytes.size() < kind.header) {
@@ -73,59 +48,35 @@ absl::Status CheckMagic(const IdxFile& file, const FileKind& kind) {
       absl::Hex(kind.magic, absl::kZeroPad8), " of an IDX ", kind.noun, " file"));
 }
 
-absl::Status CheckBody(const IdxFile& file, const FileKind& kind, uint64_t expected) {
-  const uint64_t found = file.bytes.size() - kind.header;
-  if (found == expected) return absl::OkStatus();
-  if (found < expected) {
-    return absl::DataLossError(absl::StrCat(file.path, ": ends at byte ", file.bytes.size(),
-                                            ": the header promises ", expected, " bytes of ",
-                                            kind.noun, " from byte ", kind.header, " on, found ",
-                                            found, "; copy the file again"));
-  }
-  return absl::DataLossError(absl::StrCat(
-      file.path, ": ", found - expected, " trailing bytes from byte ", kind.header + expected,
-      ": the header promises ", expected, " bytes of ", kind.noun, ", found ", found));
-}
-
-absl::Status LoadBytes(IdxFile* file) {
-  try {
-    HETERO_RETURN_IF_ERROR(ReadFile(file->path, kMaxFileBytes, &file->bytes));
-    if (!IsGzip(file->bytes)) return absl::OkStatus();
-    std::vector<uint8_t> packed = std::move(file->bytes);
-    file->bytes = {};
-    return Gunzip(file->path, packed, kMaxFileBytes, &file->bytes);
-  } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat(file->path, ": there is no memory for the whole file, and an IDX set lies in ",
-                     "memory; give each process more, or convert the set to an ImageFolder"));
-  }
-}
-
 absl::StatusOr<IdxFile> Load(const std::string& folder, job::Split split, const FileKind& kind) {
-  const std::array<std::string, 4> names = Spellings(split, kind);
-  for (const std::string& name : names) {
-    IdxFile file{absl::StrCat(folder, "/", name), {}};
-    std::error_code ignored;
-    if (!std::filesystem::exists(file.path, ignored)) continue;
-    HETERO_RETURN_IF_ERROR(LoadBytes(&file));
-    HETERO_RETURN_IF_ERROR(CheckMagic(file, kind));
-    return file;
+  const std::array<std::string, 4> names =
+      IdxSpellings(split, kind.noun, kind.magic & 0xff, "ubyte");
+  HETERO_ASSIGN_OR_RETURN(IdxFile file, LoadIdx(folder, names));
+  if (file.path.empty()) {
+    return absl::NotFoundError(absl::StrCat("no IDX ", kind.noun, " for ",
+                                            split == job::Split::kTrain ? "training" : "validation",
+                                            " in ", folder, ": looked for ", names[0], ", ",
+                                            names[2], ", ", names[1], " and ", names[3]));
   }
-  return absl::NotFoundError(absl::StrCat("no IDX ", kind.noun, " for ",
-                                          split == job::Split::kTrain ? "training" : "validation",
-                                          " in ", folder, ": looked for ", names[0], ", ", names[2],
-                                          ", ", names[1], " and ", names[3]));
+  HETERO_RETURN_IF_ERROR(CheckMagic(file, kind));
+  return file;
 }
 
 class Idx : public Dataset {
  public:
-  Idx(IdxFile images, IdxFile labels, std::optional<int32_t> declared_classes)
-      : images_(std::move(images)), labels_(std::move(labels)) {
+  explicit Idx(IdxFile images) : images_(std::move(images)) {
     shape_ = {static_cast<int32_t>(images_.Word(2)), static_cast<int32_t>(images_.Word(3)), 1};
     picture_ = static_cast<size_t>(shape_.height) * shape_.width;
-    classes_ = declared_classes.value_or(
+  }
+
+  void HaveClasses(IdxFile labels, std::optional<int32_t> declared) {
+    labels_ = std::move(labels);
+    classes_ = declared.value_or(
         1 + *std::max_element(labels_.bytes.begin() + kLabelsHeader, labels_.bytes.end()));
   }
+  void HaveNumbers(IdxNumbers numbers) { numbers_ = std::move(numbers); }
+  // Labels that are no classes, or none.
+  void DeclareClasses(std::optional<int32_t> declared) { classes_ = declared.value_or(0); }
 
   int64_t size() const override { return images_.Word(1); }
   int32_t classes() const override { return classes_; }
@@ -135,8 +86,9 @@ class Idx : public Dataset {
     if (id < 0 || id >= size()) {
       return absl::OutOfRangeError(absl::StrCat(Describe(id), ": records end at ", size() - 1));
     }
-    const uint8_t label = labels_.bytes[kLabelsHeader + id];
-    if (label >= classes_) {
+    if (numbers_) numbers_->Read(id, &sample->fields);
+    const uint8_t label = labels_.bytes.empty() ? 0 : labels_.bytes[kLabelsHeader + id];
+    if (!labels_.bytes.empty() && label >= classes_) {
       return absl::DataLossError(absl::StrCat(labels_.path, ": record ", id, ": label ", label,
                                               " is not in [0, ", classes_, ")"));
     }
@@ -156,7 +108,8 @@ class Idx : public Dataset {
   std::string fingerprint() const override {
     Fingerprint print;
     print.Add("idx");
-    for (const IdxFile* file : {&images_, &labels_}) {
+    for (const IdxFile* file : {&images_, numbers_ ? &numbers_->file() : &labels_}) {
+      if (file->bytes.empty()) continue;
       print.Add(static_cast<uint64_t>(file->bytes.size()));
       print.Add(static_cast<uint64_t>(crc32_z(0, file->bytes.data(), file->bytes.size())));
     }
@@ -165,13 +118,14 @@ class Idx : public Dataset {
 
  private:
   IdxFile images_;
-  IdxFile labels_;
+  IdxFile labels_;                     // of classes; else empty
+  std::optional<IdxNumbers> numbers_;  // in their place
   api::ImageShape shape_;
   size_t picture_ = 0;  // bytes of one picture
   int32_t classes_ = 0;
 };
 
-absl::Status CheckContents(const IdxFile& images, const IdxFile& labels) {
+absl::Status CheckImages(const IdxFile& images) {
   const uint64_t count = images.Word(1);
   const uint32_t height = images.Word(2);
   const uint32_t width = images.Word(3);
@@ -182,14 +136,14 @@ absl::Status CheckContents(const IdxFile& images, const IdxFile& labels) {
     return absl::InvalidArgumentError(absl::StrCat(images.path, ": byte 8: pictures of ", height,
                                                    "x", width, "; sides go from 1 to ", kMaxSide));
   }
-  HETERO_RETURN_IF_ERROR(CheckBody(images, kImages, count * height * width));
-  HETERO_RETURN_IF_ERROR(CheckBody(labels, kLabels, labels.Word(1)));
-  if (labels.Word(1) != count) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        images.path, " has ", count, " images but ", labels.path, " has ", labels.Word(1),
-        " labels (byte 4 of each); the two files belong to different sets"));
-  }
-  return absl::OkStatus();
+  return CheckIdxBody(images, kImages.noun, kImages.header, count * height * width);
+}
+
+absl::Status CheckSameCount(const IdxFile& images, const IdxFile& labels) {
+  if (labels.Word(1) == images.Word(1)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      images.path, " has ", images.Word(1), " images but ", labels.path, " has ", labels.Word(1),
+      " labels (byte 4 of each); the two files belong to different sets"));
 }
 
 // Who misses one file usually misses more of them.
@@ -207,15 +161,35 @@ bool IsIdxImagesName(std::string_view name) {
 }
 
 absl::StatusOr<std::unique_ptr<Dataset>> OpenIdx(const std::string& folder,
-                                                 const api::DatasetSource& source,
-                                                 job::Split split) {
+                                                 const api::DatasetSource& source, job::Split split,
+                                                 const api::Label& label) {
   absl::StatusOr<IdxFile> images = Load(folder, split, kImages);
   if (!images.ok()) return NameAllFiles(images.status());
-  absl::StatusOr<IdxFile> labels = Load(folder, split, kLabels);
-  if (!labels.ok()) return NameAllFiles(labels.status());
-  HETERO_RETURN_IF_ERROR(CheckContents(*images, *labels));
+  absl::StatusOr<IdxFile> labels = IdxFile();
+  if (label.type == api::LabelType::kClass) {
+    labels = Load(folder, split, kLabels);
+    if (!labels.ok()) return NameAllFiles(labels.status());
+  }
+  HETERO_RETURN_IF_ERROR(CheckImages(*images));
+  std::optional<IdxNumbers> numbers;
+  if (label.numbers()) {
+    HETERO_ASSIGN_OR_RETURN(numbers, IdxNumbers::Open(folder, split, label));
+    HETERO_RETURN_IF_ERROR(CheckSameCount(*images, numbers->file()));
+  }
+  if (!labels->bytes.empty()) {
+    HETERO_RETURN_IF_ERROR(CheckIdxBody(*labels, kLabels.noun, kLabels.header, labels->Word(1)));
+    HETERO_RETURN_IF_ERROR(CheckSameCount(*images, *labels));
+  }
   const std::string where = images->path;
-  auto dataset = std::make_unique<Idx>(*std::move(images), *std::move(labels), source.classes);
+  auto dataset = std::make_unique<Idx>(*std::move(images));
+  if (numbers) {
+    dataset->HaveNumbers(*std::move(numbers));
+  }
+  if (labels->bytes.empty()) {
+    dataset->DeclareClasses(source.classes);
+  } else {
+    dataset->HaveClasses(*std::move(labels), source.classes);
+  }
   HETERO_RETURN_IF_ERROR(CheckSamples(where, source, dataset->size()));
   HETERO_RETURN_IF_ERROR(CheckImage(where, source, dataset->image()));
   return dataset;

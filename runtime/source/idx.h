@@ -27,10 +27,12 @@ bool IsIdxImagesName(std::string_view name);
 // Opens train-* (kTrain) or t10k-* (kValidation) of `folder`, plain or gzipped, and keeps them
 // decompressed in memory. Samples are raw uint8 [height, width, 1]. Without `classes` in the
 // manifest there are max label + 1; with it, a label beyond it makes Read give kDataLoss.
+// With another `label` there are no classes but those declared, and its numbers come from a file of
+// their own (idx_numbers.h), or there are none.
 // kNotFound names the four spellings looked for; a wrong magic, size or count gives kDataLoss or
 // kInvalidArgument with file and byte offset.
 absl::StatusOr<std::unique_ptr<Dataset>> OpenIdx(const std::string& folder,
-                                                 const api::DatasetSource& source,
-                                                 job::Split split);
+                                                 const api::DatasetSource& source, job::Split split,
+                                                 const api::Label& label = {});
 
 }  // namespace hetero::source

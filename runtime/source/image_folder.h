@@ -12,9 +12,12 @@ namespace hetero::source {
 // by name, bytewise; inside a class its .jpg, .jpeg and .png files (any case, any depth, links
 // followed) by folder, then by name. Other files are ignored and counted in a log line; so are
 // sub-folders of the root that start with a dot, and lost+found. Samples are the files' bytes.
-// image() is the manifest's, else zero (any size). The fingerprint covers names and sizes.
+// With a `label` that is no class the folder's pictures count wherever they lie in it, ordered in
+// the same way, and the labels' numbers stand in metadata.jsonl (picture_numbers.h), or there are
+// none. image() is the manifest's, else zero (any size). The fingerprint covers names and sizes.
 // kInvalidArgument: no class folder, an empty one, or counts unlike the manifest's.
 absl::StatusOr<std::unique_ptr<Dataset>> OpenImageFolder(const std::string& folder,
-                                                         const api::DatasetSource& source);
+                                                         const api::DatasetSource& source,
+                                                         const api::Label& label = {});
 
 }  // namespace hetero::source

@@ -26,6 +26,11 @@ void PutLittleEndian(uint32_t value, std::string* out) {
 // The checksums of a batch that `tensor` would have.
 void PutChecksums(const std::string& tensor, v1::FrameHeader* header) {
   header->clear_sample_crc32c();
+  if (header->has_fields()) {
+    for (int i = 0; i < header->sample_ids_size(); ++i) header->add_sample_crc32c(0);
+    header->set_batch_crc32c(base::Crc32c(tensor.data(), tensor.size()));
+    return;
+  }
   const int count = header->labels_size();
   const size_t sample = count == 0 ? 0 : tensor.size() / static_cast<size_t>(count);
   for (int i = 0; i < count; ++i) {
@@ -85,11 +90,17 @@ std::string Describe(const Frame& frame) {
   if (frame.batch != nullptr) {
     text.append(reinterpret_cast<const char*>(frame.batch->images.data()),
                 static_cast<size_t>(frame.batch->images.size()));
+    for (const FieldTensor& field : frame.batch->fields.value_or(std::vector<FieldTensor>())) {
+      text += field.spec.name;
+      text.append(field.bytes.begin(), field.bytes.end());
+    }
   }
   return text;
 }
 
+// With fields, the batch's own is computed of the bytes.
 bool HasRightChecksums(const Batch& batch) {
+  if (batch.fields) return true;
   const int64_t count = batch.count();
   const int64_t sample = count == 0 ? 0 : batch.images.size() / count;
   for (int64_t i = 0; i < count; ++i) {
@@ -109,8 +120,14 @@ void CheckBatch(std::unique_ptr<Batch> batch) {
   const std::vector<int32_t> labels = batch->labels;
   const std::vector<int64_t> ids = batch->sample_ids;
   const size_t bad = batch->bad_samples.size();
+  const std::optional<std::vector<FieldTensor>> fields = batch->fields;
   const absl::StatusOr<Frame> again = DecodeFrame(EncodeBatch(std::move(batch)));
   fuzz::Require(again.ok() && again->kind == Frame::Kind::kBatch, "a batch does not come back");
+  fuzz::Require(again->batch->fields.has_value() == fields.has_value(), "fields come or go");
+  for (size_t i = 0; fields && i < fields->size(); ++i) {
+    const FieldTensor &sent = (*fields)[i], &come = (*again->batch->fields)[i];
+    fuzz::Require(sent.spec == come.spec && sent.bytes == come.bytes, "a field changes on its way");
+  }
   fuzz::Require(again->batch->labels == labels && again->batch->sample_ids == ids &&
                     again->batch->bad_samples.size() == bad,
                 "a batch changes on its way");

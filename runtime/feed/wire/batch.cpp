@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/crc32c.h"
 #include "base/mutex.h"
 
 namespace hetero::feed {
@@ -70,6 +71,40 @@ bool Slab::HandOver(v1::FrameHeader* header) {
   data_.get_deleter().owner = nullptr;
   size_ = 0;
   return true;
+}
+
+void AllocateFields(const job::FieldSet& fields, Batch* batch) {
+  batch->fields.reset();
+  if (!fields) return;
+  batch->fields.emplace();
+  for (const job::FieldSpec& spec : *fields) {
+    const auto bytes = static_cast<size_t>(spec.bytes() * batch->ticket.slots.count);
+    batch->fields->push_back({spec, std::vector<uint8_t>(bytes)});
+  }
+}
+
+uint32_t SampleCrc(const Batch& batch, int64_t index) {
+  const int64_t size = batch.images.size() / batch.count();
+  const uint8_t* image = batch.images.data() + index * size;
+  if (!batch.fields) return base::Crc32c(image, static_cast<size_t>(size));
+  uint32_t crc = 0;
+  const auto add = [&crc](const std::string& heading, const uint8_t* bytes, int64_t count) {
+    crc = base::Crc32c(heading.data(), heading.size(), crc);
+    crc = base::Crc32c(bytes, static_cast<size_t>(count), crc);
+  };
+  const auto add_fields = [&](bool before_image) {
+    for (const FieldTensor& field : *batch.fields) {
+      if ((field.spec.name < "image") != before_image) continue;
+      add(job::FieldHeading(field.spec.name, job::NameOf(field.spec.type), field.spec.shape),
+          field.of(index), field.spec.bytes());
+    }
+  };
+  add_fields(true);
+  add(job::FieldHeading("image", "uint8",
+                        {batch.shape.height, batch.shape.width, batch.shape.channels}),
+      image, size);
+  add_fields(false);
+  return crc;
 }
 
 void SlabRelease::operator()(uint8_t* memory) const {

@@ -2,12 +2,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "api/hetero_training_job.h"
 #include "runtime/feed/wire/ticket.h"
+#include "runtime/job/field_set.h"
 
 namespace hetero::v1 {
 class FrameHeader;
@@ -69,21 +71,39 @@ class Slab {
   int64_t size_ = 0;
 };
 
+// One field of every sample of a batch.
+struct FieldTensor {
+  job::FieldSpec spec;
+  std::vector<uint8_t> bytes;  // [N, spec.shape], little-endian
+
+  uint8_t* of(int64_t index) { return bytes.data() + index * spec.bytes(); }
+  const uint8_t* of(int64_t index) const { return bytes.data() + index * spec.bytes(); }
+};
+
 // A produced batch. Entry i is the sample at slot ticket.slots.first + i.
 struct Batch {
   Ticket ticket;
   api::ImageShape shape;            // of one sample
   Slab images;                      // uint8 [N, H, W, C]
-  std::vector<int32_t> labels;      // [N]
+  std::vector<int32_t> labels;      // [N]; none where there are `fields`
   std::vector<int64_t> sample_ids;  // [N]; the replacement's id where a sample was bad
-  std::vector<uint32_t> crcs;       // [N]; CRC32C of each sample's bytes
+  std::vector<uint32_t> crcs;       // [N]; CRC32C of each sample's bytes (SampleCrc)
+  // What each sample has beside its picture (job::FieldSet); absent: the class in `labels`.
+  std::optional<std::vector<FieldTensor>> fields;
   std::vector<BadSample> bad_samples;
   std::vector<FatalSample> fatal;  // found while this batch was produced
   double work_seconds = 0;         // wall time from first to last sample at the producer
   double cpu_seconds = 0;          // CPU time spent on it
   std::string producer;            // "cpu/0", or "local"
 
-  int64_t count() const { return static_cast<int64_t>(labels.size()); }
+  int64_t count() const { return static_cast<int64_t>(fields ? sample_ids.size() : labels.size()); }
 };
+
+// Tensors for the samples of `batch`, of zeros.
+void AllocateFields(const job::FieldSet& fields, Batch* batch);
+// Checksum of entry `index`, for the stream's digest. Of a picture with a class: CRC32C of its
+// bytes. Else of all fields in the order of their names, "image" among them: of each its heading
+// (job::FieldHeading) and its bytes.
+uint32_t SampleCrc(const Batch& batch, int64_t index);
 
 }  // namespace hetero::feed

@@ -12,6 +12,7 @@
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "hetero/v1/feed.pb.h"
+#include "runtime/feed/wire/field_messages.h"
 #include "runtime/feed/wire/slice_reader.h"
 
 namespace hetero::feed {
@@ -19,7 +20,6 @@ namespace {
 
 constexpr size_t kPrefixBytes = 8;  // header length and header checksum
 constexpr uint32_t kMaxHeaderBytes = 64u << 20;
-constexpr int64_t kMaxTensorBytes = std::numeric_limits<int32_t>::max();
 constexpr size_t kMaxErrorText = 4096;
 
 void PutLittleEndian(uint32_t value, char* out) {
@@ -81,6 +81,13 @@ grpc::Slice HeaderSlice(const v1::FrameHeader& header) {
 }
 
 uint32_t BatchCrc(const Batch& batch) {
+  if (batch.fields) {
+    uint32_t crc = base::Crc32c(batch.images.data(), static_cast<size_t>(batch.images.size()));
+    for (const FieldTensor& field : *batch.fields) {
+      crc = base::Crc32c(field.bytes.data(), field.bytes.size(), crc);
+    }
+    return crc;
+  }
   const uint64_t sample_bytes =
       batch.count() == 0 ? 0 : static_cast<uint64_t>(batch.images.size() / batch.count());
   uint32_t crc = 0;
@@ -106,6 +113,7 @@ v1::FrameHeader BatchHeader(const Batch& batch) {
     out->set_reason(base::ToUtf8(bad.reason, kMaxErrorText));
   }
   for (const FatalSample& fatal : batch.fatal) ToProto(fatal, header.add_fatal());
+  if (batch.fields) ToProto(*batch.fields, header.mutable_fields());
   header.set_batch_crc32c(BatchCrc(batch));
   header.set_work_seconds(batch.work_seconds);
   header.set_cpu_seconds(batch.cpu_seconds);
@@ -119,7 +127,8 @@ absl::StatusOr<int64_t> TensorBytes(const v1::FrameHeader& header, size_t left) 
     return absl::DataLossError(
         absl::StrCat("batch frame of ticket ", header.ticket().id(), what...));
   };
-  if (count < 0 || header.labels_size() != count || header.sample_ids_size() != count ||
+  const int64_t labels = header.has_fields() ? 0 : count;
+  if (count < 0 || header.labels_size() != labels || header.sample_ids_size() != count ||
       header.sample_crc32c_size() != count) {
     return bad(": ", count, " samples, but ", header.labels_size(), " labels, ",
                header.sample_ids_size(), " ids, ", header.sample_crc32c_size(), " checksums");
@@ -169,9 +178,10 @@ absl::StatusOr<Frame> DecodeBatch(const v1::FrameHeader& header, Frame frame,
   batch->cpu_seconds = header.cpu_seconds();
 
   uint32_t crc = 0;
-  const int64_t sample_bytes = batch->count() == 0 ? 0 : *bytes / batch->count();
+  const int64_t count = header.ticket().count();
+  const int64_t sample_bytes = count == 0 ? 0 : *bytes / count;
   uint8_t* out = batch->images.data();
-  for (int64_t i = 0; i < batch->count(); ++i, out += sample_bytes) {
+  for (int64_t i = 0; i < count; ++i, out += sample_bytes) {
     if (!named) {
       HETERO_RETURN_IF_ERROR(reader->Read(out, static_cast<size_t>(sample_bytes)));
     }
@@ -181,6 +191,7 @@ absl::StatusOr<Frame> DecodeBatch(const v1::FrameHeader& header, Frame frame,
     std::memcpy(wanted, out, static_cast<size_t>(sample_bytes));
     wanted += sample_bytes;
   }
+  if (header.has_fields()) HETERO_RETURN_IF_ERROR(ReadFields(header, reader, batch.get(), &crc));
   if (crc != header.batch_crc32c()) {
     frame.kind = Frame::Kind::kFailed;
     frame.damaged = true;
@@ -301,13 +312,20 @@ grpc::ByteBuffer EncodeFailed(const Ticket& ticket, const absl::Status& error) {
 grpc::ByteBuffer EncodeBatch(std::unique_ptr<Batch> batch) {
   v1::FrameHeader fields = BatchHeader(*batch);
   batch->images.HandOver(&fields);
-  const grpc::Slice header = HeaderSlice(fields);
-  if (batch->images.size() == 0) return grpc::ByteBuffer(&header, 1);
-  uint8_t* data = batch->images.data();
-  const auto size = static_cast<size_t>(batch->images.size());
-  const auto release = [](void* owner) { delete static_cast<Batch*>(owner); };
-  const std::array<grpc::Slice, 2> slices = {header,
-                                             grpc::Slice(data, size, release, batch.release())};
+  std::vector<grpc::Slice> slices = {HeaderSlice(fields)};
+  std::vector<grpc::Slice> of_fields;  // small ones, and copied
+  if (batch->fields) {
+    for (const FieldTensor& field : *batch->fields) {
+      of_fields.emplace_back(field.bytes.data(), field.bytes.size());
+    }
+  }
+  if (batch->images.size() > 0) {
+    uint8_t* data = batch->images.data();
+    const auto size = static_cast<size_t>(batch->images.size());
+    const auto release = [](void* owner) { delete static_cast<Batch*>(owner); };
+    slices.emplace_back(data, size, release, batch.release());
+  }
+  std::move(of_fields.begin(), of_fields.end(), std::back_inserter(slices));
   return grpc::ByteBuffer(slices.data(), slices.size());
 }
 

@@ -50,8 +50,8 @@ struct Frame {
 };
 grpc::ByteBuffer EncodeStarted(const Ticket& ticket);
 grpc::ByteBuffer EncodeFailed(const Ticket& ticket, const absl::Status& error);
-// Borrows the batch's slab: no tensor byte is copied, and the batch lives until it is sent. A slab
-// whose owner hands it over is only named.
+// Borrows the batch's slab: no byte of a picture is copied, and the batch lives until it is sent. A
+// slab whose owner hands it over is only named. Fields are copied.
 grpc::ByteBuffer EncodeBatch(std::unique_ptr<Batch> batch);
 
 // Several frames as one message, so that small ones do not cost a write each; nothing is copied.

@@ -1,0 +1,85 @@
+#include "runtime/feed/wire/field_messages.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "base/crc32c.h"
+#include "base/status_macros.h"
+#include "hetero/v1/feed.pb.h"
+
+namespace hetero::feed {
+namespace {
+
+constexpr int kMaxFields = 64;
+constexpr size_t kMaxFieldName = 63;
+constexpr size_t kPartBytes = 1 << 20;
+
+// What `header` announces, where `left` bytes were sent.
+absl::StatusOr<std::vector<job::FieldSpec>> Announced(const v1::FrameHeader& header, size_t left) {
+  const auto bad = [&](auto... what) {
+    return absl::DataLossError(
+        absl::StrCat("batch frame of ticket ", header.ticket().id(), what...));
+  };
+  if (header.fields().fields_size() > kMaxFields) {
+    return bad(": ", header.fields().fields_size(), " fields, ", kMaxFields, " at most");
+  }
+  std::vector<job::FieldSpec> specs;
+  int64_t announced = 0;
+  for (const v1::FieldSet::Field& field : header.fields().fields()) {
+    if (field.name().empty() || field.name().size() > kMaxFieldName || field.name() == "image" ||
+        (!specs.empty() && field.name() <= specs.back().name)) {
+      return bad(": a field has no name of its own, or comes out of their order");
+    }
+    if (field.type() != v1::INT64 && field.type() != v1::FLOAT32) {
+      return bad(": a field of unknown type ", static_cast<int>(field.type()));
+    }
+    const auto type = field.type() == v1::INT64 ? job::FieldType::kInt64 : job::FieldType::kFloat32;
+    int64_t bytes = job::BytesOf(type);  // of one sample
+    for (const int64_t dimension : field.shape()) {
+      if (dimension <= 0 || bytes > kMaxTensorBytes / dimension) {
+        return bad(": a field of an impossible shape");
+      }
+      bytes *= dimension;
+    }
+    if (header.ticket().count() > kMaxTensorBytes / bytes) return bad(": a field of over 2 GiB");
+    announced += bytes * header.ticket().count();
+    if (announced > kMaxTensorBytes || static_cast<uint64_t>(announced) > left) {
+      return bad(": ", announced, " bytes of fields announced, ", left, " bytes sent");
+    }
+    specs.push_back({field.name(), type, {field.shape().begin(), field.shape().end()}});
+  }
+  return specs;
+}
+
+}  // namespace
+
+void ToProto(const std::vector<FieldTensor>& fields, v1::FieldSet* out) {
+  for (const FieldTensor& field : fields) {
+    v1::FieldSet::Field* to = out->add_fields();
+    to->set_name(field.spec.name);
+    to->set_type(field.spec.type == job::FieldType::kInt64 ? v1::INT64 : v1::FLOAT32);
+    to->mutable_shape()->Assign(field.spec.shape.begin(), field.spec.shape.end());
+  }
+}
+
+absl::Status ReadFields(const v1::FrameHeader& header, ByteSource* reader, Batch* batch,
+                        uint32_t* crc) {
+  HETERO_ASSIGN_OR_RETURN(const std::vector<job::FieldSpec> specs,
+                          Announced(header, reader->left()));
+  batch->fields.emplace();
+  for (const job::FieldSpec& spec : specs) {
+    FieldTensor& field = batch->fields->emplace_back(FieldTensor{spec, {}});
+    const auto size = static_cast<size_t>(spec.bytes() * header.ticket().count());
+    while (field.bytes.size() < size) {
+      const size_t at = field.bytes.size(), part = std::min(size - at, kPartBytes);
+      field.bytes.resize(at + part);
+      HETERO_RETURN_IF_ERROR(reader->Read(field.bytes.data() + at, part));
+    }
+    *crc = base::Crc32c(field.bytes.data(), size, *crc);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace hetero::feed

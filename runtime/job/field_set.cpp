@@ -1,0 +1,39 @@
+#include "runtime/job/field_set.h"
+
+namespace hetero::job {
+
+std::string_view NameOf(FieldType type) { return type == FieldType::kInt64 ? "int64" : "float32"; }
+
+int64_t BytesOf(FieldType type) { return type == FieldType::kInt64 ? 8 : 4; }
+
+int64_t FieldSpec::numbers() const {
+  int64_t numbers = 1;
+  for (const int32_t dimension : shape) numbers *= dimension;
+  return numbers;
+}
+
+FieldSet FieldsOf(const api::Label& label) {
+  switch (label.type) {
+    case api::LabelType::kClass:
+      return std::nullopt;
+    case api::LabelType::kNone:
+      return std::vector<FieldSpec>();
+    case api::LabelType::kInt64:
+      return std::vector<FieldSpec>{{"label", FieldType::kInt64, label.shape}};
+    case api::LabelType::kFloat32:
+      return std::vector<FieldSpec>{{"label", FieldType::kFloat32, label.shape}};
+  }
+  return std::nullopt;
+}
+
+std::string FieldHeading(std::string_view name, std::string_view type,
+                         const std::vector<int32_t>& shape) {
+  std::string text = std::string(name) + " " + std::string(type) + " [";
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (i > 0) text += ",";
+    text += std::to_string(shape[i]);
+  }
+  return text + "]\n";
+}
+
+}  // namespace hetero::job

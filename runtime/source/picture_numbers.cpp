@@ -1,0 +1,166 @@
+#include "runtime/source/picture_numbers.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <limits>
+#include <new>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <system_error>
+#include <unordered_map>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/crc32c.h"
+#include "base/status_macros.h"
+#include "runtime/job/field_set.h"
+#include "runtime/source/file.h"
+
+namespace hetero::source {
+namespace {
+
+constexpr int64_t kMaxFileBytes = int64_t{1} << 30;
+constexpr char kUsualField[] = "label";
+
+// Writes the numbers of `value`, which has the shape [shape[depth], ...], behind each other to
+// `out`.
+absl::Status Flatten(const nlohmann::json& value, const api::Label& label, size_t depth,
+                     uint8_t** out) {
+  if (depth < label.shape.size()) {
+    const auto wanted = static_cast<size_t>(label.shape[depth]);
+    if (!value.is_array() || value.size() != wanted) {
+      return absl::InvalidArgumentError(
+          value.is_array() ? absl::StrCat("has a list of ", value.size(), ", not of ", wanted)
+                           : absl::StrCat("is no list of ", wanted));
+    }
+    for (const nlohmann::json& element : value) {
+      HETERO_RETURN_IF_ERROR(Flatten(element, label, depth + 1, out));
+    }
+    return absl::OkStatus();
+  }
+  const auto put = [out](auto number) {
+    std::memcpy(*out, &number, sizeof number);
+    *out += sizeof number;
+  };
+  if (label.type == api::LabelType::kInt64) {
+    const bool fits = value.is_number_integer() &&
+                      (!value.is_number_unsigned() ||
+                       value.get<uint64_t>() <= uint64_t{std::numeric_limits<int64_t>::max()});
+    if (!fits) return absl::InvalidArgumentError("is no whole number of 64 bits");
+    put(value.get<int64_t>());
+    return absl::OkStatus();
+  }
+  const auto number = value.is_number() ? static_cast<float>(value.get<double>())
+                                        : std::numeric_limits<float>::infinity();
+  if (!std::isfinite(number)) return absl::InvalidArgumentError("is no number of 32 bits");
+  put(number);
+  return absl::OkStatus();
+}
+
+class Reader {
+ public:
+  Reader(const api::Label& label, const std::vector<std::string>& pictures)
+      : label_(label),
+        field_(label.field.empty() ? kUsualField : label.field),
+        bytes_(static_cast<size_t>(job::FieldsOf(label)->front().bytes())),
+        pictures_(pictures),
+        seen_(pictures.size()) {
+    for (size_t i = 0; i < pictures.size(); ++i) places_[pictures[i]] = i;
+    numbers_.resize(bytes_ * pictures.size());
+  }
+
+  absl::Status Line(std::string_view text) {
+    const nlohmann::json line = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+    if (!line.is_object()) return absl::InvalidArgumentError("is no JSON object");
+    const auto name = line.find("file_name");
+    if (name == line.end() || !name->is_string()) {
+      return absl::InvalidArgumentError("has no file_name");
+    }
+    const auto& path = name->get_ref<const std::string&>();
+    const auto place = places_.find(path);
+    if (place == places_.end()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("names ", path, ", which is no picture of this folder"));
+    }
+    if (seen_[place->second]) {
+      return absl::InvalidArgumentError(absl::StrCat("names ", path, " once more"));
+    }
+    seen_[place->second] = true;
+    const auto value = line.find(field_);
+    if (value == line.end()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("has no ", field_, "; dataset.label.field names what is there"));
+    }
+    uint8_t* out = numbers_.data() + place->second * bytes_;
+    const absl::Status status = Flatten(*value, label_, 0, &out);
+    if (status.ok()) return status;
+    return absl::InvalidArgumentError(
+        absl::StrCat(field_, " ", status.message(), ", as dataset.label says"));
+  }
+
+  absl::StatusOr<std::vector<uint8_t>> All() && {
+    const auto missing = std::find(seen_.begin(), seen_.end(), false);
+    if (missing == seen_.end()) return std::move(numbers_);
+    return absl::InvalidArgumentError(absl::StrCat(
+        "has no line for ", pictures_[static_cast<size_t>(missing - seen_.begin())], ", one of ",
+        std::count(seen_.begin(), seen_.end(), false), " pictures without a label"));
+  }
+
+ private:
+  const api::Label& label_;
+  const std::string field_;
+  const size_t bytes_;  // of one sample
+  const std::vector<std::string>& pictures_;
+  std::unordered_map<std::string_view, size_t> places_;
+  std::vector<bool> seen_;
+  std::vector<uint8_t> numbers_;
+};
+
+absl::StatusOr<PictureNumbers> Read(const std::string& path, const api::Label& label,
+                                    const std::vector<std::string>& pictures) {
+  std::vector<uint8_t> bytes;
+  HETERO_RETURN_IF_ERROR(ReadFile(path, kMaxFileBytes, &bytes));
+  Reader reader(label, pictures);
+  std::string_view left(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  for (int64_t number = 1; !left.empty(); ++number) {
+    const std::string_view line = left.substr(0, left.find('\n'));
+    left.remove_prefix(std::min(line.size() + 1, left.size()));
+    if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
+    if (const absl::Status status = reader.Line(line); !status.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, ": line ", number, ": ", status.message()));
+    }
+  }
+  PictureNumbers read;
+  read.checksum = base::Crc32c(bytes.data(), bytes.size());
+  absl::StatusOr<std::vector<uint8_t>> numbers = std::move(reader).All();
+  if (!numbers.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": ", numbers.status().message()));
+  }
+  read.numbers = *std::move(numbers);
+  return read;
+}
+
+}  // namespace
+
+absl::StatusOr<PictureNumbers> ReadPictureNumbers(const std::string& folder,
+                                                  const api::Label& label,
+                                                  const std::vector<std::string>& pictures) {
+  const std::string path = absl::StrCat(folder, "/", kPictureNumbersFile);
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) {
+    return absl::NotFoundError(absl::StrCat(
+        path, ": not there; labels that are no classes stand in it, on each line {\"file_name\": ",
+        "\"a.jpg\", \"", label.field.empty() ? kUsualField : label.field, "\": ...}"));
+  }
+  try {
+    return Read(path, label, pictures);
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(path, ": there is no memory for all labels; give each process more"));
+  }
+}
+
+}  // namespace hetero::source
