@@ -26,7 +26,7 @@ namespace {
 
 constexpr char kUsualField[] = "labels";
 
-std::string Shape(const std::vector<uint32_t>& shape) {
+std::string ShapeText(const std::vector<uint32_t>& shape) {
   return absl::StrCat("[", absl::StrJoin(shape, ", "), "]");
 }
 
@@ -72,8 +72,8 @@ absl::StatusOr<IdxNumbers> IdxNumbers::Open(const std::string& folder, job::Spli
   }
   if (found != wanted) {
     return absl::InvalidArgumentError(
-        absl::StrCat(file.path, ": holds ", Shape(found),
-                     " numbers a sample, where dataset.label.shape is ", Shape(wanted)));
+        absl::StrCat(file.path, ": holds ", ShapeText(found),
+                     " numbers a sample, where dataset.label.shape is ", ShapeText(wanted)));
   }
   const uint64_t bytes = uint64_t{file.Word(1)} * static_cast<uint64_t>(numbers.of_sample_) *
                          static_cast<uint64_t>(type.bytes);

@@ -21,8 +21,8 @@
 namespace hetero::source {
 namespace {
 
-constexpr int64_t kMaxFileBytes = int64_t{1} << 30;
-constexpr char kUsualField[] = "label";
+constexpr int64_t kMaxMetadataBytes = int64_t{1} << 30;
+constexpr char kUsualName[] = "label";
 
 // Writes the numbers of `value`, which has the shape [shape[depth], ...], behind each other to
 // `out`.
@@ -63,7 +63,7 @@ class Reader {
  public:
   Reader(const api::Label& label, const std::vector<std::string>& pictures)
       : label_(label),
-        field_(label.field.empty() ? kUsualField : label.field),
+        field_(label.field.empty() ? kUsualName : label.field),
         bytes_(static_cast<size_t>(job::FieldsOf(label)->front().bytes())),
         pictures_(pictures),
         seen_(pictures.size()) {
@@ -121,7 +121,7 @@ class Reader {
 absl::StatusOr<PictureNumbers> Read(const std::string& path, const api::Label& label,
                                     const std::vector<std::string>& pictures) {
   std::vector<uint8_t> bytes;
-  HETERO_RETURN_IF_ERROR(ReadFile(path, kMaxFileBytes, &bytes));
+  HETERO_RETURN_IF_ERROR(ReadFile(path, kMaxMetadataBytes, &bytes));
   Reader reader(label, pictures);
   std::string_view left(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   for (int64_t number = 1; !left.empty(); ++number) {
@@ -153,7 +153,7 @@ absl::StatusOr<PictureNumbers> ReadPictureNumbers(const std::string& folder,
   if (!std::filesystem::exists(path, ignored)) {
     return absl::NotFoundError(absl::StrCat(
         path, ": not there; labels that are no classes stand in it, on each line {\"file_name\": ",
-        "\"a.jpg\", \"", label.field.empty() ? kUsualField : label.field, "\": ...}"));
+        "\"a.jpg\", \"", label.field.empty() ? kUsualName : label.field, "\": ...}"));
   }
   try {
     return Read(path, label, pictures);
