@@ -70,7 +70,7 @@ def test_ten_crashes(start, undisturbed):
     crashes = [f"{step}:{chance.randrange(RANKS)}" for step in chance.sample(range(1, STEPS - 1), 10)]
     print("crashes", crashes)
     run = start(job("--pause", "0.01", "--crash", *crashes))
-    report = run.succeed(180)
+    report = run.succeed(400)
     agrees(run, report, undisturbed)
     crashed(run, report)
     assert run.journal("weights") == undisturbed[0].journal("weights")
@@ -84,7 +84,7 @@ def test_killed(start, undisturbed, victim):
     run = start(job("--pause", "0.05"))
     run.wait_for_step(10, rank=1)
     os.kill(run.journal("starts")[1][-1]["pid"] if victim == "script" else run.pid(victim), signal.SIGKILL)
-    report = run.succeed(180)
+    report = run.succeed(400)
     agrees(run, report, undisturbed)
     assert run.journal("weights") == undisturbed[0].journal("weights")
     restarted = len(run.journal("starts")[0]) > 1

@@ -66,7 +66,7 @@ def both(request, pictures, tmp_path_factory):
     options = ["--float64"] if request.param == "resnet18" else []
     script = job(pictures, python("ddp.py", "--model", request.param, "--weights", weights, *options))
     with LocalJob(folder / "cpp", cpp, "--dump-stream", "dump") as theirs, LocalJob(folder / "script", script) as ours:
-        yield request.param, theirs, theirs.succeed(), ours, ours.succeed(180)
+        yield request.param, theirs, theirs.succeed(), ours, ours.succeed(400)
 
 
 def test_stream(both, pictures):

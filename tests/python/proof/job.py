@@ -140,7 +140,7 @@ class LocalJob:
     def living(self):
         return marked(self._mark.encode())
 
-    def wait(self, seconds=120):
+    def wait(self, seconds=300):
         """The exit code; a job that takes longer is a failure."""
         try:
             code = self.process.wait(seconds)
@@ -148,7 +148,7 @@ class LocalJob:
             raise AssertionError(f"still running after {seconds} s; its processes: {self.living()}") from None
         return code
 
-    def succeed(self, seconds=120):
+    def succeed(self, seconds=300):
         """Waits; the report of a job that ended well and left nothing behind."""
         assert self.wait(seconds) == 0, self.text()[-4000:]
         self.nothing_left()
@@ -156,7 +156,7 @@ class LocalJob:
         assert report["state"] == "Succeeded"
         return report
 
-    def fail(self, *words, seconds=120):
+    def fail(self, *words, seconds=300):
         """Waits; the report of a job that failed with a message that has these words."""
         assert self.wait(seconds) == 1, self.text()[-4000:]
         self.nothing_left()
