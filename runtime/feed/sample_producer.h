@@ -67,8 +67,8 @@ class SampleProducer : public BatchProducer {
 
   // Whether a batch that somebody else made of `batch.ticket`, which is one of this job's, can be
   // what this producer would have made: the samples of its slots in the job's order, or what
-  // replaces bad ones; its shape, its fields and its labels. kFailedPrecondition says what differs. It looks at
-  // no pixel.
+  // replaces bad ones; its shape, its fields and its labels. kFailedPrecondition says what differs.
+  // It looks at no pixel.
   absl::Status CheckBatch(const Batch& batch) const;
 
   // Shape of a sample whose last `left` entries are still to be done; cut(split).CanLeave(left).

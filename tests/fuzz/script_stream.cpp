@@ -1,3 +1,5 @@
+#include "runtime/agent/script_stream.h"
+
 #include <map>
 #include <memory>
 #include <optional>
@@ -9,7 +11,6 @@
 #include <vector>
 
 #include "api/manifest.h"
-#include "runtime/agent/script_stream.h"
 #include "runtime/agent/stream_protocol.h"
 #include "runtime/agent/stream_state.h"
 #include "tests/fuzz/fuzz.h"
@@ -177,10 +178,11 @@ void CheckState(const Request& request, Feed& feed, const std::string& fingerpri
   const auto* begin = std::get_if<BeginRequest>(&request);
   if (begin == nullptr || !begin->state.has_value()) return;
   const nlohmann::json again = {{"type", "begin"}, {"position", ToJson(*begin->state)}};
-  const absl::StatusOr<Request> parsed = ParseRequest(again.dump(
-      -1, ' ', /*ensure_ascii=*/false, nlohmann::json::error_handler_t::replace));
+  const absl::StatusOr<Request> parsed = ParseRequest(
+      again.dump(-1, ' ', /*ensure_ascii=*/false, nlohmann::json::error_handler_t::replace));
   fuzz::Require(parsed.ok(), "a state is not taken the second time");
-  fuzz::Require(std::get<BeginRequest>(*parsed).state == begin->state, "a state comes back changed");
+  fuzz::Require(std::get<BeginRequest>(*parsed).state == begin->state,
+                "a state comes back changed");
   const job::StepPlan& plan = feed.schedule().training();
   const absl::StatusOr<Position> position = PositionOf(*begin->state, fingerprint, 0, plan);
   if (!position.ok()) return;
@@ -193,7 +195,7 @@ void Speak(std::string_view bytes, size_t piece) {
   static Agreeable coordinator;
   static const std::shared_ptr<BatchArena> arena = [] {
     const api::ImageShape shape = {2, 2, 1};
-    return *BatchArena::Create({.slot_bytes = SlotBytes(2, shape),
+    return *BatchArena::Create({.slot_bytes = SlotBytes(2, shape, job::FieldSet()),
                                 .may_wait = 2,
                                 .may_hold = 3,
                                 .image_bytes = ImageBytes(2, shape)});
