@@ -10,7 +10,7 @@ import select
 import sys
 import time
 import weakref
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set
 
 from .errors import MisuseError, ProtocolError
 
@@ -20,7 +20,8 @@ _SAY_AFTER = 30.0  # seconds of waiting for a slot
 class Arena:
     """The mapping of one stream: `slots` parts of `slot_bytes` each, of which a batch has one.
 
-    A slot is given back when the last array or tensor over its bytes has died, in whichever order and thread that
+    A batch's pictures may lie in another file instead, which the agent has passed on. A slot, and what lies there
+    besides, is given back when the last array or tensor over its bytes has died, in whichever order and thread that
     happens. The memory of a process that was forked meanwhile shows the same bytes, so the slot stays taken until that
     child has ended or become another program.
     """
@@ -33,15 +34,8 @@ class Arena:
         `give_back(slot)` may be called from any thread, also by the garbage collector.
         """
         self.size = slots * slot_bytes
-        try:
-            self._map = mmap.mmap(descriptor, self.size)
-        except (OSError, ValueError) as error:
-            raise MisuseError(
-                f"cannot map the agent's {self.size} bytes of batches ({error}); is the address space limited "
-                "(ulimit -v)?"
-            ) from None
-        finally:
-            os.close(descriptor)
+        self._map = _map(descriptor, self.size)
+        self._files: Dict[int, _File] = {}  # beside the arena, by number
         self.may_hold = may_hold
         self._slots = slots
         self._slot_bytes = slot_bytes
@@ -53,17 +47,30 @@ class Arena:
         self._pid = os.getpid()
         _arenas.add(self)
 
-    def take(self, slot: int, content: str) -> Any:
-        """The bytes of a slot as an object with the buffer protocol; once it has died, the slot is given back."""
+    def take(self, slot: int, content: str, files: Sequence[int] = ()) -> "Owners":
+        """The bytes of a slot, and of files in which its batch lies besides; given back once all of them have died."""
         if not 0 <= slot < self._slots:
             raise ProtocolError(
                 f"there is no slot {slot} among the arena's {self._slots}; this is an error of the agent"
             )
-        owner = self._type.from_buffer(self._map, slot * self._slot_bytes)
+        owners = {0: self._type.from_buffer(self._map, slot * self._slot_bytes)}
+        for file in files:
+            if file not in self._files:
+                raise ProtocolError(f"there is no file {file} of batches; this is an error of the agent")
+            owners[file] = self._files[file].whole()
         number = next(self._numbers)
-        self._taken[number] = _Taken(slot, content)
-        weakref.finalize(owner, Arena._released, weakref.ref(self), number, self._pid).atexit = False
-        return owner
+        self._taken[number] = _Taken(slot, content, len(owners))
+        for owner in owners.values():
+            weakref.finalize(owner, Arena._released, weakref.ref(self), number, self._pid).atexit = False
+        return owners
+
+    def add_file(self, number: int, descriptor: int, size: int) -> None:
+        """Takes the descriptor over."""
+        self._files[number] = _File(_map(descriptor, size), ctypes.c_ubyte * size)
+
+    def forget_file(self, number: int) -> None:
+        """It is unmapped once the last array over it has died."""
+        self._files.pop(number, None)
 
     def address(self) -> int:
         return ctypes.addressof(ctypes.c_ubyte.from_buffer(self._map))
@@ -80,6 +87,9 @@ class Arena:
     def _released(reference: "weakref.ref[Arena]", number: int, pid: int) -> None:
         arena = reference()
         if arena is None or os.getpid() != pid:
+            return
+        taken = arena._taken.get(number)
+        if taken is None or not taken.release():
             return
         for fork in list(arena._forks):
             if number in fork.taken:
@@ -122,9 +132,39 @@ class Arena:
                 poll.register(fork.read_end, select.POLLIN)
 
 
-class _Taken(NamedTuple):
-    slot: int
-    content: str  # for messages
+# What arrays are made over, each with the buffer protocol: the slot (0), and files by their number.
+Owners = Dict[int, Any]
+
+
+class _Taken:
+    def __init__(self, slot: int, content: str, owners: int) -> None:
+        self.slot = slot
+        self.content = content  # for messages
+        self._left = itertools.count(owners - 1, -1)  # counted in one step: threads and finalizers are many
+
+    def release(self) -> bool:
+        """Whether the last of the owners has died."""
+        return next(self._left) == 0
+
+
+class _File(NamedTuple):
+    map: mmap.mmap
+    type: Any
+
+    def whole(self) -> Any:
+        return self.type.from_buffer(self.map)
+
+
+def _map(descriptor: int, size: int) -> mmap.mmap:
+    """Takes the descriptor over."""
+    try:
+        return mmap.mmap(descriptor, size)
+    except (OSError, ValueError) as error:
+        raise MisuseError(
+            f"cannot map the agent's {size} bytes of batches ({error}); is the address space limited (ulimit -v)?"
+        ) from None
+    finally:
+        os.close(descriptor)
 
 
 class _Fork:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import collections
-import os
 from typing import Any, Deque, List, Optional, Tuple, Union
 
 from .arena import Arena, HoldingWatch
@@ -23,14 +22,16 @@ _Fetched = Union[Tuple[Batch, HandOver], BaseException, None]
 class Batches:
     """One thread at a time uses it."""
 
-    def __init__(self, connection: Connection, welcome: Message, device: Any, raw: bool) -> None:
+    def __init__(
+        self, connection: Connection, welcome: Message, device: Any, raw: bool, channels_last: bool
+    ) -> None:
         """Takes over the file descriptor that came with `welcome`."""
         self._connection = connection
         self._welcome = welcome
         self._accumulation = int(welcome["accumulation"])
         self._total_steps = int(welcome["total_steps"])
         self.arena = self._map()
-        self.views = self._make_views(device, raw)
+        self.views = self._make_views(device, raw, channels_last)
         self.fetched: Deque[_Fetched] = collections.deque()  # ahead of the script
 
     def next(self, validation: bool = False) -> Optional[Batch]:
@@ -75,9 +76,21 @@ class Batches:
             raise ProtocolError(f"the agent answered 'next' by '{answer['type']}'")
         place = self._place(answer, validation)
         name = f"{'validation batch' if validation else 'step'} {place.step}"
-        owner = self.arena.take(int(answer["slot"]), name)
-        fields, hand_over = self.views.arrays(owner, answer["fields"])
+        owners = self.arena.take(int(answer["slot"]), name, self._files(answer))
+        fields, hand_over = self.views.arrays(owners, answer["fields"])
         return Batch(fields, fields.pop("id", None), place), hand_over
+
+    def _files(self, answer: Message) -> List[int]:
+        """The files beside the arena in which a batch lies; takes in what the answer says of them."""
+        for number in answer.get("forgotten", ()):
+            self.arena.forget_file(int(number))
+        new_file = answer.get("new_file")
+        if new_file:
+            descriptor = self._connection.take_descriptor()
+            if descriptor is None:
+                raise ProtocolError("the agent named a file of batches and did not pass it on")
+            self.arena.add_file(int(new_file["number"]), descriptor, int(new_file["bytes"]))
+        return [int(field["file"]) for field in answer["fields"] if "file" in field]
 
     def _place(self, answer: Message, validation: bool) -> Place:
         micro = int(answer.get("micro", 0))
@@ -95,11 +108,9 @@ class Batches:
         )
 
     def _map(self) -> Arena:
-        descriptors: List[int] = self._connection.take_descriptors()
-        if len(descriptors) != 1:
-            for descriptor in descriptors:
-                os.close(descriptor)
-            raise ProtocolError(f"the agent's welcome came with {len(descriptors)} file descriptors instead of one")
+        descriptor = self._connection.take_descriptor()
+        if descriptor is None:
+            raise ProtocolError("the agent's welcome came without the file of its batches")
         connection = self._connection
 
         def give_back(slot: int) -> None:
@@ -107,19 +118,19 @@ class Batches:
 
         welcome = self._welcome
         return Arena(
-            descriptors[0],
+            descriptor,
             slots=int(welcome["slots"]),
             slot_bytes=int(welcome["slot_bytes"]),
             may_hold=int(welcome["may_hold"]),
             give_back=give_back,
         )
 
-    def _make_views(self, device: Any, raw: bool) -> Any:
+    def _make_views(self, device: Any, raw: bool, channels_last: bool) -> Any:
         conversion = None
         given = self._welcome.get("conversion")
         if given and not raw:
             width = int(self._welcome["image"]["shape"][1])
-            conversion = Conversion(given["scale"], given["offset"], width)
+            conversion = Conversion(given["scale"], given["offset"], width, channels_last)
         if device is None and not torch_is_imported():
             return NumpyViews(conversion, raw)
         import torch

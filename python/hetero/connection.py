@@ -14,7 +14,7 @@ import socket
 import struct
 import threading
 import time
-from typing import Any, Callable, Deque, Dict, List, Optional
+from typing import Any, Callable, Deque, Dict, Optional
 
 from .errors import MisuseError, ProtocolError, StreamFailed, StreamTimeout, error_of
 
@@ -44,7 +44,7 @@ class Connection:
         self._posts: Deque[bytes] = collections.deque()
         self._waiting = False  # a request has no answer yet
         self._buffer = bytearray()
-        self._descriptors: List[int] = []
+        self._descriptors: Deque[int] = collections.deque()
         self._unanswered: Optional[Message] = None  # a request that was sent
         self._late: Dict[bytes, Message] = {}  # answers of requests that nobody waited for any longer
         self._broken: Optional[str] = None
@@ -106,16 +106,15 @@ class Connection:
             if now or self._waiting:
                 self._send_posts()
 
-    def take_descriptors(self) -> List[int]:
-        """The file descriptors that came with answers since the last call; the caller closes them."""
-        taken, self._descriptors = self._descriptors, []
-        return taken
+    def take_descriptor(self) -> Optional[int]:
+        """The next of the file descriptors that came with answers, in their order; the caller closes it."""
+        return self._descriptors.popleft() if self._descriptors else None
 
     def close(self, reason: str = "the stream was closed") -> None:
         if self._broken is None:
             self._broken = reason
         self._socket.close()
-        for descriptor in self.take_descriptors():
+        while (descriptor := self.take_descriptor()) is not None:
             os.close(descriptor)
 
     def abandon(self) -> None:

@@ -12,24 +12,35 @@ _CHUNK_VALUES = 64 << 10  # of a batch at once, so that they stay in the cache b
 
 
 class Conversion:
-    """From uint8 [n, H, W, C] to float32 [n, C, H, W], whose memory is in the order [n, H, W, C] ("channels last")."""
+    """From uint8 [n, H, W, C] to float32 [n, C, H, W]."""
 
-    def __init__(self, scale: Sequence[float], offset: Sequence[float], row_pixels: int) -> None:
-        """`row_pixels`: pixels of as many values as the numbers are repeated for; a row of the pictures."""
+    def __init__(
+        self, scale: Sequence[float], offset: Sequence[float], row_pixels: int, channels_last: bool = False
+    ) -> None:
+        """`row_pixels`: pixels of as many values as the numbers are repeated for; a row of the pictures.
+
+        `channels_last`: the memory is in the order [n, H, W, C], as in torch.channels_last; else in that of the shape,
+        as a DataLoader's collated pictures are.
+        """
+        self._channels_last = channels_last
         self._scale = np.tile(np.asarray(scale, dtype=np.float32), row_pixels)
         self._shift = np.tile(np.asarray(offset, dtype=np.float32), row_pixels)
         self._on_device: Optional[List[Any]] = None
 
     def with_numpy(self, pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
         count, height, width, channels = pixels.shape
-        out = np.empty(pixels.shape, dtype=np.float32)
-        rows, values = pixels.reshape(-1, width * channels), out.reshape(-1, width * channels)
-        at_once = max(1, _CHUNK_VALUES // max(1, width * channels))
-        for first in range(0, count * height, at_once):
-            part = values[first : first + at_once]
-            np.multiply(rows[first : first + at_once], self._scale, out=part)
-            np.add(part, self._shift, out=part)
-        planes: NDArray[np.float32] = out.transpose(0, 3, 1, 2)
+        order = (count, height, width, channels) if self._channels_last else (count, channels, height, width)
+        out = np.empty(order, dtype=np.float32)
+        pictures = out if self._channels_last else out.transpose(0, 2, 3, 1)
+        at_once = min(height, max(1, _CHUNK_VALUES // max(1, width * channels)))  # rows of one picture
+        part = np.empty((at_once, width * channels), dtype=np.float32)
+        for picture, converted in zip(pixels.reshape(count, height, width * channels), pictures):
+            for first in range(0, height, at_once):
+                rows = picture[first : first + at_once]
+                values = np.multiply(rows, self._scale, out=part[: len(rows)])
+                values += self._shift
+                converted[first : first + at_once] = values.reshape(-1, width, channels)
+        planes: NDArray[np.float32] = pictures.transpose(0, 3, 1, 2)
         return planes
 
     def with_torch(self, pixels: Any) -> Any:
@@ -45,4 +56,5 @@ class Conversion:
         values.copy_(rows)
         values.mul_(scale)
         values.add_(shift)
-        return out.permute(0, 3, 1, 2)
+        planes = out.permute(0, 3, 1, 2)
+        return planes if self._channels_last else planes.contiguous()

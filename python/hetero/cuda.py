@@ -6,7 +6,7 @@ import collections
 import sys
 from typing import Any, Deque, Dict, List, Optional, Tuple
 
-from .arena import Arena
+from .arena import Arena, Owners
 from .connection import Message
 from .conversion import Conversion
 from .views import HandOver, array_of
@@ -29,18 +29,18 @@ class CudaViews:
         self._under_way: Deque[Tuple[Any, Any]] = collections.deque()  # (event after the copy, what keeps the slot)
         self._pin(arena)
 
-    def arrays(self, owner: Any, fields: List[Message]) -> Tuple[Dict[str, Any], HandOver]:
+    def arrays(self, owners: Owners, fields: List[Message]) -> Tuple[Dict[str, Any], HandOver]:
         import torch
 
         self._let_go()
         with torch.cuda.device(self._device), torch.cuda.stream(self._copies):
             copied = {
-                str(field["name"]): torch.from_numpy(array_of(owner, field)).to(self._device, non_blocking=True)
+                str(field["name"]): torch.from_numpy(array_of(owners, field)).to(self._device, non_blocking=True)
                 for field in fields
             }
             event = torch.cuda.Event()
             event.record(self._copies)
-            self._under_way.append((event, owner))
+            self._under_way.append((event, owners))
             tensors = {name: self._finish(name, tensor) for name, tensor in copied.items()}
             finished = torch.cuda.Event()
             finished.record(self._copies)

@@ -61,6 +61,7 @@ class Stream(JobFacts):
         *,
         device: Any = None,
         raw: bool = False,
+        channels_last: bool = False,
         overrides: Optional[Mapping[str, Any]] = None,
         output: Union[str, "os.PathLike[str]", None] = None,
     ) -> None:
@@ -69,7 +70,8 @@ class Stream(JobFacts):
         `job`: a manifest to run on this machine, for a script that no job has started; `overrides`
         ({"training.maxSteps": 10}) and the folder `output` are its alone. `device`: where tensors go (torch is imported
         for it); None leaves them in the agent's memory or, converted, on the CPU. `raw`: pictures as uint8
-        [n, H, W, C], without Normalize and Cast.
+        [n, H, W, C], without Normalize and Cast. `channels_last`: converted pictures lie in memory as
+        torch.channels_last has them, for a model that does, too; the shape is [n, C, H, W] either way.
         """
         self._attached: Optional[Attached] = None
         path = os.environ.get(SOCKET)
@@ -97,7 +99,7 @@ class Stream(JobFacts):
             self._connection = connection = Connection(path)
             _connections.add(connection)
             self._welcome = self._hello()
-            self._batches = Batches(self._connection, self._welcome, device, raw)
+            self._batches = Batches(self._connection, self._welcome, device, raw, channels_last)
             _streams.add(self)
         except BaseException:
             if connection is not None:

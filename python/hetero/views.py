@@ -7,6 +7,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 import numpy as np
 
+from .arena import Owners
 from .conversion import Conversion
 from .errors import ProtocolError
 
@@ -36,11 +37,11 @@ class NumpyViews:
         self._conversion = conversion
         self._raw = raw
 
-    def arrays(self, owner: Any, fields: List[Message]) -> Tuple[Dict[str, Any], HandOver]:
-        return {str(field["name"]): self._array(owner, field) for field in fields}, nothing_to_do
+    def arrays(self, owners: Owners, fields: List[Message]) -> Tuple[Dict[str, Any], HandOver]:
+        return {str(field["name"]): self._array(owners, field) for field in fields}, nothing_to_do
 
-    def _array(self, owner: Any, field: Message) -> Any:
-        array = array_of(owner, field)
+    def _array(self, owners: Owners, field: Message) -> Any:
+        array = array_of(owners, field)
         if field["name"] == "image" and self._conversion is not None:
             return self._conversion.with_numpy(array)
         if field["name"] != "image":
@@ -60,18 +61,18 @@ class TorchViews:
         self._arrays = NumpyViews(conversion, raw)
         self._tensor = torch.from_numpy
 
-    def arrays(self, owner: Any, fields: List[Message]) -> Tuple[Dict[str, Any], HandOver]:
-        arrays, _ = self._arrays.arrays(owner, fields)
+    def arrays(self, owners: Owners, fields: List[Message]) -> Tuple[Dict[str, Any], HandOver]:
+        arrays, _ = self._arrays.arrays(owners, fields)
         return {name: self._tensor(array) for name, array in arrays.items()}, nothing_to_do
 
 
-def array_of(owner: Any, field: Message) -> Any:
+def array_of(owners: Owners, field: Message) -> Any:
     dtype, shape = np.dtype(str(field["dtype"])), tuple(field["shape"])
     check(field, dtype.itemsize)
     if not field["bytes"]:
         return np.empty(shape, dtype)
     count = field["bytes"] // dtype.itemsize
-    return np.frombuffer(owner, dtype, count, field["offset"]).reshape(shape)
+    return np.frombuffer(owners[field.get("file", 0)], dtype, count, field["offset"]).reshape(shape)
 
 
 def check(field: Mapping[str, Any], item_bytes: int) -> None:

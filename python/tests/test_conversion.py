@@ -4,6 +4,7 @@ import struct
 from fractions import Fraction
 
 import numpy as np
+import pytest
 
 from hetero.conversion import Conversion
 
@@ -33,14 +34,25 @@ def all_bytes():
     return np.stack([np.arange(768) % 256] * 3, axis=1).astype(np.uint8).reshape(4, 16, 12, 3)
 
 
-def test_every_byte_to_the_bit():
-    converted = Conversion(SCALE, SHIFT, 12).with_numpy(all_bytes())
+@pytest.mark.parametrize("channels_last", [False, True])
+def test_every_byte_to_the_bit(channels_last):
+    converted = Conversion(SCALE, SHIFT, 12, channels_last).with_numpy(all_bytes())
     assert converted.shape == (4, 3, 16, 12) and converted.dtype == np.float32
-    assert converted.strides[1] == 4  # channels last
+    assert converted.strides[1] == (4 if channels_last else 16 * 12 * 4)
+    assert converted.flags.c_contiguous != channels_last
     flat = converted.transpose(0, 2, 3, 1).reshape(-1, 3)
     for byte in range(256):
         for channel in range(3):
             assert flat[byte, channel] == np.float32(expected(byte, channel)), (byte, channel)
+
+
+def test_pictures_of_several_parts():
+    """A picture that is converted in parts, the last of them shorter."""
+    pixels = np.random.default_rng(1).integers(0, 256, (2, 211, 200, 3), np.uint8)
+    exact = pixels.astype(np.float32) * np.float32(SCALE) + np.float32(SHIFT)
+    for channels_last in (False, True):
+        converted = Conversion(SCALE, SHIFT, 200, channels_last).with_numpy(pixels)
+        assert np.array_equal(converted, exact.transpose(0, 3, 1, 2))
 
 
 def test_empty():

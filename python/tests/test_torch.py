@@ -113,10 +113,12 @@ with hetero.Stream({str(manifest())!r}, output={str(tmp_path / "torch")!r}, devi
 
 def test_the_conversion_for_devices():
     pixels = np.stack([np.arange(768) % 256] * 3, axis=1).astype(np.uint8).reshape(4, 16, 12, 3)
-    conversion = Conversion([0.01712475, 1 / 255, 0.0174291953], [-2.117904, 0.0, -1.8044444], 12)
-    converted = conversion.with_torch(torch.from_numpy(pixels))
-    assert converted.is_contiguous(memory_format=torch.channels_last)
-    assert np.array_equal(converted.numpy(), conversion.with_numpy(pixels))
+    for order in (torch.contiguous_format, torch.channels_last):
+        last = order == torch.channels_last
+        conversion = Conversion([0.01712475, 1 / 255, 0.0174291953], [-2.117904, 0.0, -1.8044444], 12, last)
+        converted = conversion.with_torch(torch.from_numpy(pixels))
+        assert converted.is_contiguous(memory_format=order)
+        assert np.array_equal(converted.numpy(), conversion.with_numpy(pixels))
 
 
 def test_the_same_bits_as_numpy(open_stream):

@@ -11,6 +11,10 @@ import pytest
 import hetero
 
 MANY = {"dataset.samples": 4000}  # in one epoch
+# So large that a CPU worker of this machine puts them into memory that the script maps, too.
+LARGE = {**MANY, **{f"dataset.{of}image.{side}": 64 for of in ("", "validation.") for side in ("height", "width")}}
+
+pictures = pytest.mark.parametrize("pictures", [MANY, LARGE], ids=["small", "large"])
 
 
 def held(stream):
@@ -38,8 +42,18 @@ def test_a_slot_is_free_when_its_last_view_is_gone(open_stream):
     assert labels.shape == ids.shape == (8,)
 
 
-def test_bytes_do_not_change_while_they_are_held(open_stream):
-    stream = open_stream(raw=True, overrides=MANY)
+def test_large_pictures_stay_where_the_worker_has_put_them(open_stream):
+    stream = open_stream(raw=True, overrides=LARGE)
+    loop = iter(stream)
+    seen = [batch.image.nbytes for batch in (next(loop) for _ in range(50))]
+    assert seen == [8 * 64 * 64 * 3] * 50
+    assert 1 <= len(stream._batches.arena._files) <= 2  # one for each CPU worker
+    assert held(stream) == 0
+
+
+@pictures
+def test_bytes_do_not_change_while_they_are_held(open_stream, pictures):
+    stream = open_stream(raw=True, overrides=pictures)
     loop = iter(stream)
     kept = [next(loop) for _ in range(5)]
     before = [batch.image.copy() for batch in kept]
@@ -49,8 +63,9 @@ def test_bytes_do_not_change_while_they_are_held(open_stream):
         assert np.array_equal(batch.image, bytes_of_it)
 
 
-def test_in_place_operations(open_stream):
-    stream = open_stream(raw=True)
+@pictures
+def test_in_place_operations(open_stream, pictures):
+    stream = open_stream(raw=True, overrides=pictures)
     loop = iter(stream)
     one, two = next(loop), next(loop)
     other = two.image.copy()
@@ -60,8 +75,9 @@ def test_in_place_operations(open_stream):
     assert (one.image == 127).all() and np.array_equal(two.image, other)
 
 
-def test_any_order_and_any_thread(open_stream):
-    stream = open_stream(raw=True, overrides=MANY)
+@pictures
+def test_any_order_and_any_thread(open_stream, pictures):
+    stream = open_stream(raw=True, overrides=pictures)
     loop = iter(stream)
     for _ in range(4):
         batches = [next(loop) for _ in range(5)]
@@ -75,8 +91,9 @@ def test_any_order_and_any_thread(open_stream):
     assert stream.step == 20
 
 
-def test_a_child_keeps_what_it_saw(open_stream):
-    stream = open_stream(raw=True, overrides=MANY)
+@pictures
+def test_a_child_keeps_what_it_saw(open_stream, pictures):
+    stream = open_stream(raw=True, overrides=pictures)
     loop = iter(stream)
     batch = next(loop)
     expected = batch.image.tobytes()
@@ -117,9 +134,10 @@ def test_a_child_cannot_read(open_stream):
     assert next(loop).step == 1
 
 
-def test_waiting_for_a_child_that_holds_everything(open_stream):
+@pictures
+def test_waiting_for_a_child_that_holds_everything(open_stream, pictures):
     """A read blocks while children hold all that there is, and goes on when they end."""
-    stream = open_stream(raw=True, overrides=MANY)
+    stream = open_stream(raw=True, overrides=pictures)
     loop = iter(stream)
     batches = [next(loop) for _ in range(stream.may_hold)]
     child = os.fork()
@@ -133,8 +151,9 @@ def test_waiting_for_a_child_that_holds_everything(open_stream):
     assert held(stream) == 0
 
 
-def test_arrays_outlive_the_stream(open_stream):
-    stream = open_stream(raw=True)
+@pictures
+def test_arrays_outlive_the_stream(open_stream, pictures):
+    stream = open_stream(raw=True, overrides=pictures)
     image = next(iter(stream)).image
     before = image.copy()
     stream.close()

@@ -60,7 +60,7 @@ BatchArena::BatchArena(const Options& options, int fd, uint8_t* data)
 }
 
 BatchArena::~BatchArena() {
-  munmap(data_, static_cast<size_t>(slots() * options_.slot_bytes));
+  munmap(data_, static_cast<size_t>(size()));
   close(fd_);
 }
 
@@ -75,20 +75,14 @@ feed::Slab BatchArena::Take(State state, int64_t bytes) {
 feed::Slab BatchArena::Allocate(int64_t bytes) {
   if (bytes > 0 && bytes <= options_.image_bytes) {
     const base::MutexLock lock(mutex_);
-    const bool may = !retired_ && waiting_ < options_.may_wait && !free_.empty();
-    if (may) return Take(State::kWaits, bytes);
+    if (waiting_ < options_.may_wait && !free_.empty()) return Take(State::kWaits, bytes);
   }
   return feed::Slab(bytes);
 }
 
-void BatchArena::Retire() {
-  const base::MutexLock lock(mutex_);
-  retired_ = true;
-}
-
 std::optional<int64_t> BatchArena::SlotOf(const feed::Slab& slab) const {
   const uint8_t* memory = slab.data();
-  if (memory < data_ || memory >= data_ + slots() * options_.slot_bytes) return std::nullopt;
+  if (memory < data_ || memory >= data_ + size()) return std::nullopt;
   return IndexOf(memory);
 }
 
@@ -111,6 +105,11 @@ feed::Slab BatchArena::GiveCopy(const uint8_t* bytes, int64_t size) {
   }
   if (size > 0) std::memcpy(slab.data(), bytes, static_cast<size_t>(size));
   return slab;
+}
+
+feed::Slab BatchArena::GiveEmpty() {
+  const base::MutexLock lock(mutex_);
+  return Take(State::kHeld, 0);
 }
 
 bool BatchArena::full() const {

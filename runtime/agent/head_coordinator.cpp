@@ -12,6 +12,10 @@ namespace {
 constexpr size_t kMostDigests = 4096;  // of one rank
 constexpr size_t kMostTold = 64;       // as many as the head adds up
 
+MasterAddress MasterOf(const v1::ScriptDecision& decision) {
+  return {.host = decision.master().host(), .port = decision.master().port()};
+}
+
 template <typename Ordered>
 void KeepLatest(size_t most, Ordered* ordered) {
   while (ordered->size() > most) ordered->erase(ordered->begin());
@@ -58,6 +62,13 @@ v1::ScriptWord HeadCoordinator::Word() const {
   return word;
 }
 
+v1::ScriptWord HeadCoordinator::MasterWord() const {
+  v1::ScriptWord word = Word();
+  word.mutable_master()->set_host(talk_.own_master->host);
+  word.mutable_master()->set_port(talk_.own_master->port);
+  return word;
+}
+
 v1::ScriptWord HeadCoordinator::PositionWord() const {
   v1::ScriptWord word = Word();
   v1::ScriptPosition& position = *word.mutable_position();
@@ -81,6 +92,7 @@ std::vector<v1::ScriptWord> HeadCoordinator::AllWords() const {
   const base::MutexLock lock(mutex_);
   std::vector<v1::ScriptWord> words;
   if (talk_.generation == 0) return words;
+  if (talk_.own_master) words.push_back(MasterWord());
   if (talk_.position) words.push_back(PositionWord());
   for (const int64_t step : talk_.told) {
     if (talk_.own.contains(step)) words.push_back(DigestWord(step));
@@ -106,6 +118,7 @@ std::vector<v1::ScriptWord> HeadCoordinator::AllWords() const {
 
 void HeadCoordinator::OnDecision(const v1::ScriptDecision& decision) {
   const base::MutexLock lock(mutex_);
+  if (decision.has_master() && decision.generation() > talk_.generation) early_master_ = decision;
   if (decision.generation() != talk_.generation) return;
   switch (decision.decision_case()) {
     case v1::ScriptDecision::kPositionsAgree:
@@ -150,6 +163,9 @@ void HeadCoordinator::OnDecision(const v1::ScriptDecision& decision) {
     case v1::ScriptDecision::kAllEnded:
       talk_.all_ended = true;
       break;
+    case v1::ScriptDecision::kMaster:
+      talk_.master = MasterOf(decision);
+      break;
     case v1::ScriptDecision::DECISION_NOT_SET:  // of a newer version
       break;
   }
@@ -159,8 +175,31 @@ void HeadCoordinator::OnDecision(const v1::ScriptDecision& decision) {
 void HeadCoordinator::BeginGeneration(int64_t number, std::stop_token over) {
   const base::MutexLock lock(mutex_);
   talk_ = {.generation = number, .over = std::move(over)};
+  if (early_master_ && early_master_->generation() == number) {
+    talk_.master = MasterOf(*std::exchange(early_master_, std::nullopt));
+  }
   unsaid_.clear();
   changed_.NotifyAll();
+}
+
+void HeadCoordinator::TellMaster(const MasterAddress& master) {
+  const base::MutexLock lock(mutex_);
+  talk_.own_master = master;
+  Say(MasterWord());
+}
+
+absl::StatusOr<MasterAddress> HeadCoordinator::AwaitMaster(const std::stop_token& stop,
+                                                           base::Duration deadline) {
+  const base::MutexLock lock(mutex_);
+  WaitFor(stop, deadline,
+          [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return talk_.master.has_value(); });
+  if (talk_.over.stop_requested() || stop.stop_requested()) {
+    return absl::AbortedError("interrupted");
+  }
+  if (talk_.master) return *talk_.master;
+  return absl::DeadlineExceededError(absl::StrCat(
+      "rank ", job_.rank, " has waited ", base::ToSeconds(deadline),
+      " s (spec.runPolicy.startupDeadlineSeconds) for the address of rank 0's script"));
 }
 
 void HeadCoordinator::AskToStop() {

@@ -12,11 +12,13 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "api/hetero_training_job.h"
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "hetero/v1/membership.pb.h"
 #include "runtime/agent/coordinator.h"
+#include "runtime/agent/master_address.h"
 
 namespace hetero::agent {
 
@@ -48,6 +50,11 @@ class HeadCoordinator : public Coordinator {
 
   // Forgets all of the generation before. Waits of it end with kAborted when `over` is requested.
   void BeginGeneration(int64_t number, std::stop_token over);
+  // Rank 0 tells where its script listens, once in a generation; the others wait for that. A head
+  // that takes over hears it again. kAborted: there is no need any more, by `stop` or the end of
+  // the generation; kDeadlineExceeded.
+  void TellMaster(const MasterAddress& master);
+  absl::StatusOr<MasterAddress> AwaitMaster(const std::stop_token& stop, base::Duration deadline);
   // This rank is asked to leave: all shall save, and stop after the same step.
   void AskToStop();
   // This rank's script has ended well.
@@ -70,6 +77,8 @@ class HeadCoordinator : public Coordinator {
   struct Talk {
     int64_t generation = 0;
     std::stop_token over;
+    std::optional<MasterAddress> own_master;
+    std::optional<MasterAddress> master;
     std::optional<Position> position;
     bool agreed = false;
     std::map<int64_t, job::StreamDigest> own;  // by steps done; the latest kMostDigests
@@ -94,6 +103,7 @@ class HeadCoordinator : public Coordinator {
   bool WaitFor(const std::stop_token& stop, base::Duration patience, Condition there)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   v1::ScriptWord Word() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  v1::ScriptWord MasterWord() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   v1::ScriptWord PositionWord() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   v1::ScriptWord DigestWord(int64_t step) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TellOwn(int64_t step) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -105,6 +115,8 @@ class HeadCoordinator : public Coordinator {
   base::CondVar changed_;
   Job job_ ABSL_GUARDED_BY(mutex_);
   Talk talk_ ABSL_GUARDED_BY(mutex_);
+  // Of a generation that has not begun here: rank 0 may be the first to hear of it.
+  std::optional<v1::ScriptDecision> early_master_ ABSL_GUARDED_BY(mutex_);
   std::deque<v1::ScriptWord> unsaid_ ABSL_GUARDED_BY(mutex_);
   std::jthread teller_;
 };

@@ -47,9 +47,9 @@ absl::Status HeldBatches::WaitForRoom(const std::stop_token& stop) {
   return absl::OkStatus();
 }
 
-void HeldBatches::Hold(int64_t slot, feed::Slab slab, std::string what) {
+void HeldBatches::Hold(int64_t slot, std::vector<feed::Slab> slabs, std::string what) {
   const base::MutexLock lock(mutex_);
-  held_.insert_or_assign(slot, Held{.slab = std::move(slab), .what = std::move(what)});
+  held_.insert_or_assign(slot, Held{.slabs = std::move(slabs), .what = std::move(what)});
 }
 
 absl::Status HeldBatches::Free(int64_t slot) {
@@ -61,6 +61,14 @@ absl::Status HeldBatches::Free(int64_t slot) {
   }
   freed_.NotifyAll();
   return absl::OkStatus();
+}
+
+void HeldBatches::LeaveAll() {
+  const base::MutexLock lock(mutex_);
+  for (auto& [slot, held] : held_) {
+    for (feed::Slab& slab : held.slabs) slab.Leave();
+  }
+  held_.clear();
 }
 
 }  // namespace hetero::agent

@@ -4,6 +4,7 @@
 #include <map>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -27,14 +28,16 @@ class HeldBatches {
 
   // Until one more may be held. kCancelled: `stop`; kDeadlineExceeded names what is held.
   absl::Status WaitForRoom(const std::stop_token& stop);
-  // `what`: "step 12", for messages.
-  void Hold(int64_t slot, feed::Slab slab, std::string what);
+  // The batch of `slot` lies in `slabs`. `what`: "step 12", for messages.
+  void Hold(int64_t slot, std::vector<feed::Slab> slabs, std::string what);
   // kFailedPrecondition where nothing is held.
   absl::Status Free(int64_t slot);
+  // What is held stays as it is for good (feed::Slab::Leave): the script may still look at it.
+  void LeaveAll();
 
  private:
   struct Held {
-    feed::Slab slab;
+    std::vector<feed::Slab> slabs;
     std::string what;
   };
 

@@ -4,8 +4,6 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "base/clock.h"
-#include "runtime/head/rendezvous_client.h"
 
 namespace hetero::agent {
 
@@ -18,11 +16,5 @@ struct MasterAddress {
 // A port that is free on all addresses now. It is picked, not held: a script that finds it taken
 // fails to bind, and the next generation has another. kResourceExhausted when none is.
 absl::StatusOr<int32_t> PickPort();
-
-// The same in all ranks of `store`'s generation: rank 0 tells its `own`, the others wait for it
-// until `patience`. Called again in one generation rank 0 has to tell the same: what has failed may
-// have been heard.
-absl::StatusOr<MasterAddress> AgreeMaster(int32_t rank, const MasterAddress& own,
-                                          head::RendezvousClient& store, base::Duration patience);
 
 }  // namespace hetero::agent

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "api/role_type.h"
+#include "base/either_stop.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "runtime/agent/head_coordinator.h"
@@ -24,13 +25,11 @@
 #include "runtime/agent/script_output.h"
 #include "runtime/agent/session_feed.h"
 #include "runtime/agent/stream_server.h"
-#include "runtime/head/rendezvous_client.h"
 
 namespace hetero::agent {
 namespace {
 
 constexpr base::Duration kLook = std::chrono::milliseconds(20);
-constexpr base::Duration kStoreSlice = std::chrono::seconds(2);  // of a wait for rank 0's address
 // From SIGTERM to SIGKILL. Of a job that ends without saving: the head waits for two seconds.
 constexpr base::Duration kEndGrace = std::chrono::seconds(10);
 constexpr base::Duration kStopGrace = std::chrono::seconds(1);
@@ -94,6 +93,7 @@ class RankAgent {
                      {.socket_path = script_ == nullptr ? options_.attached_socket
                                                         : FileOf(options_.socket_folder, ".sock"),
                       .local_rank = options_.session.identity.member.local_rank(),
+                      .attached = script_ == nullptr,
                       .startup_deadline = StartupDeadline()},
                      feed_, coordinator_, clock_));
     if (script_ == nullptr) return absl::OkStatus();
@@ -183,23 +183,14 @@ class RankAgent {
   }
 
   absl::StatusOr<MasterAddress> Agree() {
-    HETERO_ASSIGN_OR_RETURN(const std::unique_ptr<head::RendezvousClient> store,
-                            head::RendezvousClient::Connect(options_.session.identity.head_address,
-                                                            options_.session.tls_to(api::kHeadType),
-                                                            generation_, clock_));
+    if (session_.rank() != 0) {
+      const base::EitherStop interrupted(session_.stop_token(), session_.leave_token());
+      return coordinator_.AwaitMaster(interrupted.token(), StartupDeadline());
+    }
     MasterAddress own{.host = options_.session.identity.host};
-    if (session_.rank() == 0) {
-      HETERO_ASSIGN_OR_RETURN(own.port, PickPort());
-    }
-    const base::Instant deadline = clock_.Now() + StartupDeadline();
-    while (true) {
-      if (interrupted()) return absl::AbortedError("interrupted");
-      absl::StatusOr<MasterAddress> master = AgreeMaster(session_.rank(), own, *store, kStoreSlice);
-      const bool later =
-          absl::IsDeadlineExceeded(master.status()) || absl::IsUnavailable(master.status());
-      if (!later || clock_.Now() > deadline) return master;
-      clock_.SleepFor(kLook);
-    }
+    HETERO_ASSIGN_OR_RETURN(own.port, PickPort());
+    coordinator_.TellMaster(own);
+    return own;
   }
 
   // Until the script has ended, or is to end.

@@ -29,8 +29,9 @@ class RankFeed {
   virtual const job::Schedule& schedule() const = 0;
   virtual const feed::SampleProducer& producer() const = 0;
   virtual int64_t byte_budget() const = 0;  // of batches waiting in memory
-  // Where streams that are opened from now on put their batches, as far as they choose it.
-  virtual void UseMemory(feed::SlabSource slabs) = 0;
+  // Where streams that are opened from now on put their batches; with `moves_shared` also those
+  // that lie in memory shared with a CPU worker, which otherwise stay there.
+  virtual void UseMemory(feed::SlabSource slabs, bool moves_shared) = 0;
 
   // The stream that gives the batch of training step `step` next. It lives until the next call.
   virtual feed::BatchStream& TrainingFrom(int64_t step) = 0;

@@ -139,7 +139,7 @@ ScriptStream::Reply ScriptStream::Handle(const HelloRequest& hello, const std::s
       .slots = context_.arena->slots(),
       .slot_bytes = context_.arena->slot_bytes(),
       .may_hold = context_.arena->may_hold()};
-  return {.message = ToJson(welcome), .passes_arena = true};
+  return {.message = ToJson(welcome), .passes = context_.arena};
 }
 
 ScriptStream::Reply ScriptStream::Handle(const BeginRequest& begin, const std::stop_token& stop) {
@@ -302,15 +302,34 @@ ScriptStream::Reply ScriptStream::GivePart(BatchAnswer answer, const BatchPart& 
   BatchArena& arena = *context_.arena;
   const feed::SampleProducer& producer = context_.feed.producer();
   const api::ImageShape shape = producer.pipeline(job::Split::kTrain).output();
-  feed::Slab slab = whole ? arena.Give(std::move(batch->images))
-                          : arena.GiveCopy(batch->images.data() + ImageBytes(part.first, shape),
-                                           ImageBytes(part.count, shape));
-  answer.slot = *arena.SlotOf(slab);
   answer.fields = FieldsOf(shape, producer.fields(), part);
+  answer.forgotten = files_.Forget();
+  Reply reply;
+  std::vector<feed::Slab> slabs;
+  std::shared_ptr<const feed::MemoryFile> file;
+  if (whole && !context_.arena_alone) file = batch->images.file();
+  if (file != nullptr && file != context_.arena) {
+    // The script finds the pictures where a CPU worker has put them.
+    const PassedFiles::Passed passed = files_.Pass(file);
+    FieldLayout& image = answer.fields.front();
+    image.file = passed.number;
+    image.offset = batch->images.data() - file->begin();
+    slabs.push_back(arena.GiveEmpty());
+    slabs.push_back(std::move(batch->images));
+    if (passed.is_new) {
+      answer.new_file = NewFile{.number = passed.number, .bytes = file->size()};
+      reply.passes = std::move(file);
+    }
+  } else if (whole) {
+    slabs.push_back(arena.Give(std::move(batch->images)));
+  } else {
+    slabs.push_back(arena.GiveCopy(batch->images.data() + ImageBytes(part.first, shape),
+                                   ImageBytes(part.count, shape)));
+  }
+  answer.slot = *arena.SlotOf(slabs.front());
   WriteFields(*batch, part, answer.fields, arena.slot(answer.slot));
-  const int64_t slot = answer.slot;
-  Reply reply = {.message = ToJson(answer)};
-  held_.Hold(slot, std::move(slab), what);
+  reply.message = ToJson(answer);
+  held_.Hold(answer.slot, std::move(slabs), what);
   return reply;
 }
 

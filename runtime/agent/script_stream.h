@@ -16,6 +16,7 @@
 #include "runtime/agent/batch_layout.h"
 #include "runtime/agent/coordinator.h"
 #include "runtime/agent/held_batches.h"
+#include "runtime/agent/passed_files.h"
 #include "runtime/agent/rank_feed.h"
 #include "runtime/agent/stream_protocol.h"
 #include "runtime/agent/stream_server.h"
@@ -36,6 +37,7 @@ class ScriptStream {
     RankFeed& feed;
     Coordinator& coordinator;
     std::shared_ptr<BatchArena> arena;
+    bool arena_alone = false;  // no batch is given in another file
     base::Clock& clock;
     std::string fingerprint;  // StreamFingerprint() of the job
     int restart_count = 0;
@@ -46,8 +48,8 @@ class ScriptStream {
 
   struct Reply {
     nlohmann::json message;
-    bool passes_arena = false;  // the arena's file goes with it
-    bool closes = false;        // it is the last one
+    std::shared_ptr<const feed::MemoryFile> passes = nullptr;  // goes with it
+    bool closes = false;                                       // it is the last one
   };
   // Waits where the question takes that; `stop`: no longer, and says so.
   Reply Answer(const Request& request, const std::stop_token& stop);
@@ -61,6 +63,8 @@ class ScriptStream {
   void NoteMisuse(const absl::Status& misuse);
 
   StreamServer::Standing standing() const;
+  // The script may outlive this process, and still look at what it holds: that stays as it is.
+  void LeaveHeld() { held_.LeaveAll(); }
 
  private:
   Reply Handle(const HelloRequest& hello, const std::stop_token& stop);
@@ -106,6 +110,7 @@ class ScriptStream {
   RankFeed::Validation validation_;
   int64_t validated_ = 0;  // batches of the pass at hand
   bool validating_ = false;
+  PassedFiles files_;
 
   HeldBatches held_;
   mutable base::Mutex mutex_;

@@ -19,7 +19,9 @@ class SessionFeed : public RankFeed {
   const job::Schedule& schedule() const override { return session_.schedule(); }
   const feed::SampleProducer& producer() const override { return session_.producer(); }
   int64_t byte_budget() const override { return session_.byte_budget(); }
-  void UseMemory(feed::SlabSource slabs) override { session_.UseMemory(std::move(slabs)); }
+  void UseMemory(feed::SlabSource slabs, bool moves_shared) override {
+    session_.UseMemory(std::move(slabs), moves_shared);
+  }
 
   feed::BatchStream& TrainingFrom(int64_t step) override;
   Validation OpenValidation() override;

@@ -134,6 +134,7 @@ json LayoutToJson(const std::vector<FieldLayout>& fields, bool with_place) {
     if (with_place) {
       entry["offset"] = field.offset;
       entry["bytes"] = field.bytes;
+      if (field.file != 0) entry["file"] = field.file;
     }
     list.push_back(std::move(entry));
   }
@@ -247,17 +248,22 @@ json ToJson(const StreamState& state) {
 }
 
 json ToJson(const BatchAnswer& batch) {
-  return {{"type", "batch"},
-          {"slot", batch.slot},
-          {"step", batch.step},
-          {"epoch", batch.epoch},
-          {"step_in_epoch", batch.step_in_epoch},
-          {"last_of_epoch", batch.last_of_epoch},
-          {"weight", batch.weight},
-          {"first_slot", batch.first_slot},
-          {"count", batch.count},
-          {"micro", batch.micro},
-          {"fields", LayoutToJson(batch.fields, /*with_place=*/true)}};
+  json answer = {{"type", "batch"},
+                 {"slot", batch.slot},
+                 {"step", batch.step},
+                 {"epoch", batch.epoch},
+                 {"step_in_epoch", batch.step_in_epoch},
+                 {"last_of_epoch", batch.last_of_epoch},
+                 {"weight", batch.weight},
+                 {"first_slot", batch.first_slot},
+                 {"count", batch.count},
+                 {"micro", batch.micro},
+                 {"fields", LayoutToJson(batch.fields, /*with_place=*/true)}};
+  if (batch.new_file) {
+    answer["new_file"] = {{"number", batch.new_file->number}, {"bytes", batch.new_file->bytes}};
+  }
+  if (!batch.forgotten.empty()) answer["forgotten"] = batch.forgotten;
+  return answer;
 }
 
 json ToJson(const WelcomeAnswer& welcome) {

@@ -25,7 +25,8 @@
 //   {"type": "hello", "protocol": 1, "package": "0.3.0", "pid": 17, "python": "3.11.7",
 //    "numpy": "2.1.0", "torch": "2.11.0" or null}                           -> welcome, and a memfd
 //   {"type": "begin", "position": null or a state}                          -> begun
-//   {"type": "next"}, {"type": "next", "validation": true}                  -> batch or end
+//   {"type": "next"}, {"type": "next", "validation": true}                  -> batch or end;
+//                                                        a memfd with a batch that names a new one
 //   {"type": "free", "slot": 3}                       once for each batch that was given in the
 //   slot
 //   {"type": "checkpoint", "step": 12}                                      -> checkpoint
@@ -111,12 +112,19 @@ class MessageReader {
   size_t used_ = 0;
 };
 
-// A tensor of a batch, in the slot.
+// A tensor of a batch, in its slot or in another file.
 struct FieldLayout {
   std::string name;   // "image", what samples have besides (batch_layout.h), "id"
   std::string dtype;  // as numpy calls it: "uint8", "int64", "float32"
   std::vector<int64_t> shape;
-  int64_t offset = 0;  // bytes from the beginning of the slot; a multiple of 64
+  int64_t offset = 0;  // bytes from the beginning of the slot, or the file; a multiple of 64
+  int64_t bytes = 0;
+  int64_t file = 0;  // number of the file; 0: in the slot
+};
+
+// A file that goes with the answer and has this number from then on.
+struct NewFile {
+  int64_t number = 0;
   int64_t bytes = 0;
 };
 
@@ -131,6 +139,8 @@ struct BatchAnswer {
   int64_t first_slot = 0, count = 0;  // of the epoch's permutation: its samples
   int64_t micro = 0;                  // of the step's gradientAccumulationSteps batches, from 0
   std::vector<FieldLayout> fields;
+  std::optional<NewFile> new_file;
+  std::vector<int64_t> forgotten;  // files in which no batch lies any more, and none will
 };
 
 struct WelcomeAnswer {

@@ -5,6 +5,7 @@
 #include <stop_token>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/either_stop.h"
@@ -42,6 +43,14 @@ BatchArena::Options ArenaOptions(const RankFeed& feed) {
           .image_bytes = ImageBytes(samples, shape)};
 }
 
+// What a GPU copies from is pinned once, so that all has to be in one file.
+bool HasGpus(const RankFeed& feed) {
+  const std::vector<api::Role>& roles = feed.job().spec.roles;
+  return std::any_of(roles.begin(), roles.end(), [](const api::Role& role) {
+    return role.type == api::RoleType::kGpuWorker && role.gpus_per_replica.value_or(1) > 0;
+  });
+}
+
 class StreamServerImpl : public StreamServer {
  public:
   StreamServerImpl(Options options, RankFeed& feed, Coordinator& coordinator, base::Clock& clock,
@@ -55,10 +64,14 @@ class StreamServerImpl : public StreamServer {
                                        feed.job())) {}
 
   ~StreamServerImpl() override {
-    arena_->Retire();
     Interrupt();
     answerer_.request_stop();
     if (connections_ != nullptr) connections_->Close();
+    if (answerer_.joinable()) answerer_.join();
+    for (const auto& stream :
+         {std::exchange(stream_, nullptr), std::exchange(departed_, nullptr)}) {
+      if (stream != nullptr) stream->LeaveHeld();
+    }
   }
 
   absl::Status Start() {
@@ -78,7 +91,7 @@ class StreamServerImpl : public StreamServer {
     std::shared_ptr<ScriptStream> earlier;  // let go of without the lock
     {
       const base::MutexLock lock(mutex_);
-      earlier = std::move(departed_);
+      if (!options_.attached) earlier = std::move(departed_);
       over_.request_stop();
       over_ = {};
       generation_ = generation;
@@ -127,6 +140,7 @@ class StreamServerImpl : public StreamServer {
                                                                    .feed = feed_,
                                                                    .coordinator = coordinator_,
                                                                    .arena = arena_,
+                                                                   .arena_alone = HasGpus(feed_),
                                                                    .clock = clock_,
                                                                    .fingerprint = fingerprint_,
                                                                    .restart_count = restart_count_,
@@ -141,7 +155,7 @@ class StreamServerImpl : public StreamServer {
       const ScriptStream::Reply reply = question->ok() ? stream.Answer(**question, stop.token())
                                                        : stream.Refuse(question->status());
       const absl::Status sent =
-          connections_->Send(reply.message, reply.passes_arena ? arena_->fd() : -1);
+          connections_->Send(reply.message, reply.passes != nullptr ? reply.passes->fd() : -1);
       if (!sent.ok()) {
         log::Info("a script's stream is cut off",
                   {{"rank", feed_.rank()}, {"reason", sent.message()}});
@@ -215,7 +229,8 @@ absl::StatusOr<std::unique_ptr<StreamServer>> StreamServer::Listen(Options optio
                                                                    base::Clock& clock) {
   HETERO_ASSIGN_OR_RETURN(std::shared_ptr<BatchArena> arena,
                           BatchArena::Create(ArenaOptions(feed)));
-  feed.UseMemory([arena](int64_t bytes) { return arena->Allocate(bytes); });
+  feed.UseMemory([arena](int64_t bytes) { return arena->Allocate(bytes); },
+                 /*moves_shared=*/HasGpus(feed));
   // Without a place for states a script mostly begins at the beginning: its first batches are made
   // while it starts.
   if (!feed.job().spec.training.checkpoint.has_value()) feed.TrainingFrom(0);

@@ -21,6 +21,8 @@ class StreamServer {
   struct Options {
     std::string socket_path;  // made with mode 0600; what lies there is replaced
     int32_t local_rank = 0;
+    // Somebody else starts the script, once: it may be there still when a next generation begins.
+    bool attached = false;
     base::Duration startup_deadline = std::chrono::minutes(10);  // until all ranks agree
     base::Duration held_warning = std::chrono::seconds(30);  // a script holds all it may, and waits
     base::Duration held_deadline = std::chrono::minutes(10);

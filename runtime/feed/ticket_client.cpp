@@ -58,6 +58,7 @@ TicketClientImpl::TicketClientImpl(Options options, const job::Schedule* schedul
               .transports = options_.transports,
               .secured = !options_.tls.plain_text,
               .slabs = options_.slabs,
+              .moves_shared = options_.moves_shared,
               .byte_budget = options_.byte_budget,
               .batch_bytes = plan_.largest_count() * MostSampleBytes(options_, producer)},
              {.on_up = [this](ProducerId id) { OnUp(id); },

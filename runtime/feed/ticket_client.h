@@ -59,9 +59,10 @@ class TicketClient : public BatchStream {
     int finisher_threads = 1;
     base::TlsOptions tls;
     Transports transports = EveryTransport();  // those that fit a worker are offered to it
-    // Where all batches come to lie, also those that a worker has put into shared memory. Absent:
-    // these stay there, and the others are on the heap.
+    // Where batches come to lie; absent: on the heap. What a worker has put into shared memory
+    // stays there, unless `moves_shared`.
     SlabSource slabs = nullptr;
+    bool moves_shared = false;
   };
   // `producer` serves tickets on this host's own cores as `local_share` says, and may be null
   // when this host cannot read the dataset. `schedule` decides the tickets. Both outlive the

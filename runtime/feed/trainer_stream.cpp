@@ -94,7 +94,7 @@ absl::StatusOr<NamedMemory> TrainerStream::Open(const v1::FrameHeader& header, i
     if (!receiver->Holds(header)) continue;
     HETERO_ASSIGN_OR_RETURN(Slab slab, receiver->Open(header, bytes));
     NamedMemory memory{std::move(slab), transport->name};
-    if (options_.slabs == nullptr) return memory;
+    if (!options_.moves_shared || options_.slabs == nullptr) return memory;
     Slab wanted = options_.slabs(bytes);
     if (wanted.shared()) memory.wanted = std::move(wanted);  // the heap is no better
     return memory;

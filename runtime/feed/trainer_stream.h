@@ -28,7 +28,8 @@ class TrainerStream : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byt
     Transports transports;  // to be offered
     std::string address;    // ReceiverContext's
     bool secured = true;
-    SlabSource slabs = nullptr;  // TicketClient::Options::slabs
+    SlabSource slabs = nullptr;  // as in TicketClient::Options
+    bool moves_shared = false;
     int64_t byte_budget = 0;
     int64_t batch_bytes = 0;
   };

@@ -86,6 +86,7 @@ void WorkerLinks::Dial(ProducerId id, Link* link) {
   TrainerStream::Options options = {.address = link->address.address,
                                     .secured = options_.secured,
                                     .slabs = options_.slabs,
+                                    .moves_shared = options_.moves_shared,
                                     .byte_budget = options_.byte_budget,
                                     .batch_bytes = options_.batch_bytes};
   for (const Transport* transport : options_.transports) {

@@ -31,7 +31,8 @@ class WorkerLinks {
     std::shared_ptr<grpc::ChannelCredentials> credentials;
     Transports transports;       // those that fit a worker are offered to it
     bool secured = true;         // ReceiverContext's, and so are byte_budget and batch_bytes
-    SlabSource slabs = nullptr;  // TicketClient::Options::slabs
+    SlabSource slabs = nullptr;  // as in TicketClient::Options
+    bool moves_shared = false;
     int64_t byte_budget = 0;
     int64_t batch_bytes = 0;
   };

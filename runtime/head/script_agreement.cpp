@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "runtime/head/text_limits.h"
 
 namespace hetero::head {
 namespace {
@@ -44,6 +45,7 @@ bool ScriptAgreement::Say(int32_t rank, Ranks& ranks) const {
 void ScriptAgreement::Begin(int64_t generation) {
   if (generation == generation_) return;
   generation_ = generation;
+  master_.reset();
   positions_.clear();
   agreed_.reset();
   difference_.clear();
@@ -54,6 +56,7 @@ void ScriptAgreement::Begin(int64_t generation) {
   committed_step_ = -1;
   stop_step_.reset();
   gave_up_stop_ = false;
+  stop_wished_ = false;
   ended_ = {};
   decisions_.clear();
 }
@@ -78,8 +81,10 @@ void ScriptAgreement::Take(int32_t rank, const v1::ScriptWord& word, int64_t tot
       TakeEnd(rank);
       break;
     case v1::ScriptWord::kWantCheckpoint:
-      // The rank leaves: what its script has done since the last checkpoint is not to be lost.
-      Prepare(/*stop=*/true, /*reached=*/0, now);
+      TakeStopWish(/*reached=*/0, now);
+      break;
+    case v1::ScriptWord::kMaster:
+      TakeMaster(rank, word.master());
       break;
     case v1::ScriptWord::WORD_NOT_SET:  // of a newer version
       break;
@@ -90,6 +95,18 @@ v1::ScriptDecision ScriptAgreement::Decision() const {
   v1::ScriptDecision decision;
   decision.set_generation(generation_);
   return decision;
+}
+
+v1::ScriptDecision ScriptAgreement::Master() const {
+  v1::ScriptDecision decision = Decision();
+  *decision.mutable_master() = *master_;
+  return decision;
+}
+
+void ScriptAgreement::TakeMaster(int32_t rank, const v1::ScriptMaster& master) {
+  if (rank != 0 || master_ || master.host().size() > kMaxListedText) return;
+  master_ = master;
+  Decide(Master());
 }
 
 v1::ScriptDecision ScriptAgreement::Agreement() const {
@@ -114,6 +131,7 @@ void ScriptAgreement::TakePosition(int32_t rank, const v1::ScriptPosition& posit
   for (const auto& [step, sum] : sums_) {
     if (Known(step)) Decide(JobDigest(step));
   }
+  if (stop_wished_) Prepare(/*stop=*/true, /*reached=*/0, now);
 }
 
 std::string ScriptAgreement::DescribeDifference() const {
@@ -200,6 +218,11 @@ void ScriptAgreement::TakeWish(int64_t step) {
   Decide(std::move(decision));
 }
 
+bool ScriptAgreement::TakeStopWish(int64_t reached, base::Instant now) {
+  stop_wished_ = !agreed_ && difference_.empty();
+  return !stop_wished_ && Prepare(/*stop=*/true, reached, now);
+}
+
 bool ScriptAgreement::Prepare(bool stop, int64_t reached, base::Instant now) {
   if (!agreed_ || !difference_.empty()) return false;
   if (stop_step_) return true;  // what comes after it nobody does
@@ -270,6 +293,7 @@ std::vector<v1::ScriptDecision> ScriptAgreement::TakeDecisions() {
 
 std::vector<v1::ScriptDecision> ScriptAgreement::Decided() const {
   std::vector<v1::ScriptDecision> decided;
+  if (master_) decided.push_back(Master());
   if (!agreed_ || !difference_.empty()) return decided;
   decided.push_back(Agreement());
   for (const auto& [step, sum] : sums_) {

@@ -15,11 +15,11 @@
 namespace hetero::head {
 
 // What the scripts of one generation agree on through the head, since nothing is known of how they
-// speak with each other: where they begin, which digest the stream has up to a step, after which
-// step all save, and that all have ended. It knows what their ranks have said, and no more: ranks
-// say all of it again to another head, and hear the decisions again on another stream. No decision
-// waits for a script; those about checkpoints wait for the ranks' answers alone. Pure: time comes
-// with each call. Not thread-safe.
+// speak with each other: where rank 0's listens, where they begin, which digest the stream has up
+// to a step, after which step all save, and that all have ended. It knows what their ranks have
+// said, and no more: ranks say all of it again to another head, and hear the decisions again on
+// another stream. No decision waits for a script; those about checkpoints wait for the ranks'
+// answers alone. Pure: time comes with each call. Not thread-safe.
 class ScriptAgreement {
  public:
   // Ranks that have not answered by then do without the checkpoint.
@@ -38,6 +38,10 @@ class ScriptAgreement {
 
   // A word of `rank`, in this generation. `total_steps`: of the job; 0: not known.
   void Take(int32_t rank, const v1::ScriptWord& word, int64_t total_steps, base::Instant now);
+  // A rank leaves, and what its script has done since the last checkpoint is not to be lost: as
+  // Prepare() with `stop`. Where not all ranks have told this head yet where they began, it waits
+  // for that.
+  bool TakeStopWish(int64_t reached, base::Instant now);
   // All ranks shall save after the same step, and go no further with `stop`. `reached`: the highest
   // step that any of them has told. False: their positions are not agreed, or differ.
   bool Prepare(bool stop, int64_t reached, base::Instant now);
@@ -82,6 +86,7 @@ class ScriptAgreement {
   bool Say(int32_t rank, Ranks& ranks) const;
   bool AllSaid(const Ranks& ranks) const { return ranks.count == options_.ranks; }
 
+  void TakeMaster(int32_t rank, const v1::ScriptMaster& master);
   void TakePosition(int32_t rank, const v1::ScriptPosition& position, base::Instant now);
   void TakeDigest(int32_t rank, const v1::ScriptDigest& digest);
   void TakeWish(int64_t step);
@@ -93,12 +98,14 @@ class ScriptAgreement {
   bool Known(int64_t step) const;
 
   v1::ScriptDecision Decision() const;
+  v1::ScriptDecision Master() const;
   v1::ScriptDecision Agreement() const;
   v1::ScriptDecision JobDigest(int64_t step) const;
   void Decide(v1::ScriptDecision decision) { decisions_.push_back(std::move(decision)); }
 
   const Options options_;
   int64_t generation_ = 0;
+  std::optional<v1::ScriptMaster> master_;
   std::map<int32_t, v1::ScriptPosition> positions_;  // by rank
   std::optional<v1::ScriptPosition> agreed_;
   std::string difference_;
@@ -110,6 +117,7 @@ class ScriptAgreement {
   base::Instant saved_at_{};  // the last one, or the beginning
   std::optional<int64_t> stop_step_;
   bool gave_up_stop_ = false;
+  bool stop_wished_ = false;  // before the positions were agreed
   Ranks ended_;
   std::vector<v1::ScriptDecision> decisions_;
 };

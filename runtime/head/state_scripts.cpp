@@ -52,8 +52,7 @@ void State::On(const ScriptWordReceived& event) {
     return;
   }
   if (event.word.want_checkpoint()) {
-    // Before all have begun there is nothing to save.
-    if (agreement_.Prepare(/*stop=*/true, ReachedStep(record_), now_.steady)) {
+    if (agreement_.TakeStopWish(ReachedStep(record_), now_.steady)) {
       outbox_.AddNote(false, "is to leave: all scripts save first", member->name);
     }
   } else {

@@ -72,8 +72,11 @@ class RankSession {
   feed::BatchStream& BatchesFrom(int64_t index);
   // Of batches that wait in memory, of one stream.
   int64_t byte_budget() const { return stream_options_.byte_budget; }
-  // For all streams that are opened from now on (feed::TicketClient::Options::slabs).
-  void UseMemory(feed::SlabSource slabs) { stream_options_.slabs = std::move(slabs); }
+  // For all streams that are opened from now on, as in feed::TicketClient::Options.
+  void UseMemory(feed::SlabSource slabs, bool moves_shared) {
+    stream_options_.slabs = std::move(slabs);
+    stream_options_.moves_shared = moves_shared;
+  }
   // Every sample of the validation set once, over all ranks, beside the batches of the schedule.
   struct ValidationPass {
     int64_t batches = 0;                        // the same on all ranks

@@ -20,11 +20,19 @@ def added(digests):
     return f"{sum(int(digest, 16) for digest in digests) % (1 << 128):032x}"
 
 
-def holds(start, framework, steps, seconds, *options):
-    """Many small batches; their digest by the scripts, from the bytes that they saw, is the job's."""
+SMALL, SHARED = 12, 80  # sides of pictures; the larger stay in memory that the script and a CPU worker have in common
+
+
+def cropped_to(side):
+    return [{"op": "RandomResizedCrop", "size": {"height": side, "width": side}}, {"op": "Normalize"}]
+
+
+def holds(start, framework, side, steps, seconds, *options):
+    """Many batches; their digest by the scripts, from the bytes that they saw, is the job's."""
     run = start(
         manifest(
             python("hold.py", "--framework", framework, "--digest", *options),
+            pipeline=cropped_to(side),
             dataset__samples=2048,
             training__batchSizePerWorker=1,
             training__epochs=None,
@@ -38,18 +46,19 @@ def holds(start, framework, steps, seconds, *options):
     assert added(result["digest"] for result in found) == report["streamDigest"]
 
 
-@pytest.mark.parametrize("framework", ["numpy", "torch"])
-def test_held_and_dropped(start, framework):
-    holds(start, framework, 2000, 120, "--forks", "20")
+@pytest.mark.parametrize(("framework", "side"), [("numpy", SMALL), ("torch", SMALL), ("torch", SHARED)])
+def test_held_and_dropped(start, framework, side):
+    holds(start, framework, side, 2000, 120, "--forks", "20")
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("framework", ["numpy", "torch"])
-def test_a_hundred_thousand_batches(start, framework):
-    holds(start, framework, 50_000, 1200, "--forks", "100")  # by each of two ranks
+@pytest.mark.parametrize(("framework", "side"), [("numpy", SMALL), ("torch", SMALL), ("numpy", SHARED)])
+def test_a_hundred_thousand_batches(start, framework, side):
+    holds(start, framework, side, 50_000, 1200, "--forks", "100")  # by each of two ranks
 
 
-def test_past_the_death_of_the_agent(start, tmp_path):
+@pytest.mark.parametrize("side", [SMALL, SHARED])
+def test_past_the_death_of_the_agent(tmp_path, side):
     """Tensors outlive the agent; what asks for more is told that it is gone."""
     path = tmp_path / "script.py"
     path.write_text(
@@ -81,7 +90,12 @@ after = [zlib.crc32(np.ascontiguousarray(batch["image"] - np.uint8(1))) for batc
 """
     )
     # Attached, a script is nobody's child that would end it: it sees the end of its agent as it is.
-    made = manifest([sys.executable, str(path)], training__epochs=None, training__maxSteps=10_000_000)
+    made = manifest(
+        [sys.executable, str(path)],
+        pipeline=cropped_to(side),
+        training__epochs=None,
+        training__maxSteps=10_000_000,
+    )
     made["spec"]["dataset"]["samples"] = 1_000_000
     folder = tmp_path / "attached"
     folder.mkdir()

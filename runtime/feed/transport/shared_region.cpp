@@ -51,6 +51,7 @@ class ReadPart : public SlabOwner {
   ReadPart(std::shared_ptr<SharedRegion> region, uint32_t flag)
       : region_(std::move(region)), flag_(flag) {}
   void Release(uint8_t*) override { region_->SetTaken(flag_, false); }
+  std::shared_ptr<const MemoryFile> file() const override { return region_; }
 
  private:
   const std::shared_ptr<SharedRegion> region_;

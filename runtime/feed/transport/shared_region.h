@@ -25,7 +25,7 @@ struct SharedPart {
 };
 
 // A region as one process sees it. Immutable but for its bytes.
-class SharedRegion {
+class SharedRegion : public MemoryFile {
  public:
   static constexpr uint32_t kFlags = 1024;  // batches at a time
   static constexpr int64_t kHeaderBytes = 4096;
@@ -36,12 +36,13 @@ class SharedRegion {
   // Takes `fd` over, in any case. kInvalidArgument when it is no region or could still be cut
   // shorter; otherwise the system's refusal.
   static absl::StatusOr<std::shared_ptr<SharedRegion>> Map(int fd, Side side);
-  ~SharedRegion();
+  ~SharedRegion() override;
   SharedRegion(const SharedRegion&) = delete;
   SharedRegion& operator=(const SharedRegion&) = delete;
 
-  int fd() const { return fd_; }
-  int64_t size() const { return size_; }
+  int fd() const override { return fd_; }
+  int64_t size() const override { return size_; }
+  const uint8_t* begin() const override { return data_; }
   uint8_t* data() const { return data_; }
   // Whether the trainer has the batch of `flag`.
   bool taken(uint32_t flag) const;

@@ -73,6 +73,17 @@ bool Slab::HandOver(v1::FrameHeader* header) {
   return true;
 }
 
+std::shared_ptr<const MemoryFile> Slab::file() const {
+  return shared() ? data_.get_deleter().owner->file() : nullptr;
+}
+
+void Slab::Leave() {
+  if (!shared()) return;
+  data_.release();  // NOLINT(bugprone-unused-return-value)
+  data_.get_deleter().owner = nullptr;
+  size_ = 0;
+}
+
 void AllocateFields(const job::FieldSet& fields, Batch* batch) {
   batch->fields.reset();
   if (!fields) return;

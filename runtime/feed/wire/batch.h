@@ -33,11 +33,23 @@ struct FatalSample {
   bool operator==(const FatalSample&) const = default;
 };
 
+// A file of memory in which slabs lie, and which other processes may map. Immutable but for its
+// bytes.
+class MemoryFile {
+ public:
+  virtual ~MemoryFile() = default;
+  virtual int fd() const = 0;  // nobody can cut the file shorter
+  virtual int64_t size() const = 0;
+  virtual const uint8_t* begin() const = 0;  // where this process has it
+};
+
 // Whose memory a slab is, where it is not the heap's. Safe from any thread.
 class SlabOwner {
  public:
   virtual ~SlabOwner() = default;
   virtual void Release(uint8_t* memory) = 0;
+  // The file that the memory is a part of; null: no other process can see it.
+  virtual std::shared_ptr<const MemoryFile> file() const { return nullptr; }
   // Names memory for the other side, in `header`'s field for it; the other side gives it back then.
   // False: it cannot be named.
   virtual bool HandOver(uint8_t* /*memory*/, v1::FrameHeader* /*header*/) { return false; }
@@ -63,6 +75,11 @@ class Slab {
   const uint8_t* data() const { return data_.get(); }
   int64_t size() const { return size_; }
   bool shared() const { return data_.get_deleter().owner != nullptr; }
+  // See SlabOwner; null for the heap.
+  std::shared_ptr<const MemoryFile> file() const;
+  // Never gives the memory back, so that nothing is written there any more: another process, which
+  // may outlive this one, still looks at it. The slab is empty then.
+  void Leave();
   // See SlabOwner. A slab that was handed over is empty.
   bool HandOver(v1::FrameHeader* header);
 

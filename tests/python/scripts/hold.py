@@ -32,8 +32,14 @@ from proof.digest import crc32c, stream_digest
 stream = hetero.Stream(raw=True)
 chance = random.Random(stream.rank)
 most = max(2, stream.may_hold // 2) if hasattr(stream, "may_hold") else 4
-faults, received, places, batches = [], [], [], 0
+faults, received, crcs, places, batches = [], [], [], [], 0
 to_let_go = queue.Queue(maxsize=most)
+
+
+def add_crcs():
+    if received:
+        crcs.extend(crc32c(np.concatenate(received)).tolist())
+        received.clear()
 
 
 def bytes_of(images):
@@ -78,6 +84,8 @@ for epoch in stream.epochs():
         expected = bytes_of(images)
         if arguments.digest:
             received.append(np.array(images).reshape(len(images), -1))
+            if len(received) == 1000:
+                add_crcs()
             places.append((batch.epoch, batch.step, batch.place.first_slot, np.asarray(batch.ids).tolist()))
         if chance.random() < 0.05:
             images[:] = 255 - images  # its bytes are the script's own
@@ -112,7 +120,7 @@ for thread in threads:
     thread.join()
 result = {"batches": batches, "faults": faults}
 if arguments.digest:
-    crcs = crc32c(np.concatenate(received)).tolist()
+    add_crcs()
     samples, at = [], 0
     for epoch, step, slot, ids in places:
         samples += [(epoch, step, slot + i, number, crcs[at + i]) for i, number in enumerate(ids)]

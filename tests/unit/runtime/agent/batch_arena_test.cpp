@@ -68,7 +68,43 @@ TEST(BatchArenaTest, ASlabOutlivesItsArena) {
 }
 
 // The window's budget and the slots fit together.
-class HoldingTest : public StreamFixture {};
+class HoldingTest : public StreamFixture {
+ protected:
+  static constexpr char kLargeBatch[] = "training.batchSizePerWorker=90";  // worth sharing
+  static constexpr char kManySamples[] = "dataset.samples=5400";           // 60 such batches
+  static constexpr char kNoGpu[] = "roles.gpu.gpusPerReplica=0";
+  static constexpr int64_t kLargeBatchBytes = 90 * kSampleBytes;
+  // The address of another worker that puts batches into memory of both.
+  std::string Sharing() { return "unix:" + (folder_ / ("w" + std::to_string(++workers_))); }
+  // Three batches, in memory of a worker, which may hear of it later than of the first tickets.
+  static std::vector<json> HoldInFiles(ScriptClient& script) {
+    std::vector<json> held;
+    for (int i = 0; i < 40 && held.size() < 3; ++i) {
+      const json batch = script.Next();
+      if (batch["fields"][0].contains("file")) {
+        held.push_back(batch);
+      } else {
+        script.Free(batch);
+      }
+    }
+    EXPECT_EQ(held.size(), 3);
+    return held;
+  }
+  static void ReadOn(feed::BatchStream& stream) {
+    for (int i = 0; i < 13; ++i) EXPECT_TRUE(stream.Next({}).ok());
+  }
+  void ExpectHeld(const ScriptClient& script, const std::vector<json>& held) const {
+    for (const json& batch : held) {
+      job::StreamDigest seen;
+      script.AddToDigest(batch, 5, &seen);
+      const int64_t step = batch["step"];
+      EXPECT_EQ(seen.ToHex(), Expected(step, step + 1).ToHex()) << batch;
+    }
+  }
+
+ private:
+  int workers_ = 0;
+};
 
 TEST_F(HoldingTest, HoldingAllButOneSlotKeepsTheStreamFlowing) {
   for (const int64_t budget : {int64_t{1}, 3 * 16 * kSampleBytes, 20 * 16 * kSampleBytes}) {
@@ -145,20 +181,104 @@ TEST_F(HoldingTest, WhatAScriptHoldsIsItsOwnUntilTheNextOneComes) {
   }
 }
 
-// What was sent over a network lies where the script sees it; what a worker put into memory that it
-// shares has to be copied there.
-TEST_F(HoldingTest, BatchesFromEitherKindOfWorkerAreTheSame) {
-  for (const std::string& worker : {std::string("127.0.0.1:0"), "unix:" + (folder_ / "w")}) {
-    Listen({"training.batchSizePerWorker=90"}, 0, 1 << 20, worker);  // 17 kB each
+// Where a batch lies: what was sent over a network in a slot, what a worker shares where it is, but
+// all in one file where a GPU copies from it.
+TEST_F(HoldingTest, BatchesOfEveryWorkerAreTheSame) {
+  struct Case {
+    std::string worker;
+    std::string gpus;
+    bool in_place;
+  };
+  for (const Case& test :
+       {Case{"127.0.0.1:0", "0", false}, Case{Sharing(), "0", true}, Case{Sharing(), "1", false}}) {
+    Listen({kLargeBatch, kManySamples, "roles.gpu.gpusPerReplica=" + test.gpus}, 0,
+           8 * kLargeBatchBytes, test.worker);
     const auto script = Start();
     job::StreamDigest seen;
-    for (int64_t step = 0; step < 4; ++step) {
+    int in_place = 0;
+    for (int64_t step = 0; step < 60; ++step) {
       const json batch = script->Next();
+      in_place += batch["fields"][0].contains("file") ? 1 : 0;
       script->AddToDigest(batch, 5, &seen);
       script->Free(batch);
     }
-    EXPECT_EQ(seen.ToHex(), Expected(0, 4).ToHex()) << worker;
+    EXPECT_EQ(in_place > 0, test.in_place);             // a worker may hear of the file later
+    EXPECT_EQ(script->files(), test.in_place ? 1 : 0);  // passed once
+    EXPECT_EQ(seen.ToHex(), Expected(0, 60).ToHex()) << test.worker;
   }
+}
+
+TEST_F(HoldingTest, WhatLiesInMemoryOfAWorkerStaysAsLongAsTheScriptHoldsIt) {
+  Listen({kLargeBatch, kNoGpu, kManySamples}, 0, 8 * kLargeBatchBytes, Sharing());
+  const auto script = Start();
+  const std::vector<json> held = HoldInFiles(*script);
+  for (int i = 0; i < 20; ++i) script->Free(script->Next());
+  ExpectHeld(*script, held);
+}
+
+TEST_F(HoldingTest, AFileInWhichNoBatchWillComeIsForgottenOnce) {
+  Listen(
+      {kLargeBatch, kNoGpu, kManySamples, "training.epochs=20", "dataset.validation.samples=200"},
+      0, 8 * kLargeBatchBytes, Sharing());
+  const auto script = Start();
+  script->Free(script->Next());
+  // A stream of its own to the same worker, and with it other memory.
+  json number;
+  for (int pass = 0; pass < 100 && number.is_null(); ++pass) {
+    script->Ask({{"type", "validation"}});
+    for (json batch; batch["type"] != "end";) {
+      batch = script->Ask({{"type", "next"}, {"validation", true}});
+      if (batch["type"] == "batch") script->Free(batch);
+      if (batch.contains("new_file")) number = batch["new_file"]["number"];
+    }
+  }
+  ASSERT_FALSE(number.is_null());
+  int forgotten = 0;
+  const auto look = [&] {
+    const json batch = script->Next();
+    script->Free(batch);
+    for (const json& file : batch.value("forgotten", json::array())) forgotten += file == number;
+    return forgotten > 0;
+  };
+  ASSERT_TRUE(Eventually(look));  // the stream ends on threads of its own
+  for (int i = 0; i < 10; ++i) look();
+  EXPECT_EQ(forgotten, 1);
+}
+
+// The agent of a script that has closed its stream ends, and batches are still coming.
+TEST_F(HoldingTest, WhatAScriptHoldsStaysWhenTheAgentEnds) {
+  Listen({kManySamples}, 0, 1);
+  const auto script = Start();
+  std::vector<json> held;
+  for (int i = 0; i < 3; ++i) held.push_back(script->Next());
+  script->Ask({{"type", "bye"}});
+  feed_->CloseTraining();  // so that slots which become free now are the next to be written to
+  server_.reset();
+  ReadOn(feed_->TrainingFrom(3));
+  ExpectHeld(*script, held);
+}
+
+TEST_F(HoldingTest, WhatAScriptHoldsInMemoryOfAWorkerStaysWhenTheAgentEnds) {
+  Listen({kLargeBatch, kNoGpu, kManySamples}, 0, 4 * kLargeBatchBytes, Sharing());
+  const auto script = Start();
+  const std::vector<json> held = HoldInFiles(*script);
+  script->Ask({{"type", "bye"}});
+  server_.reset();
+  ReadOn(feed_->training());
+  ExpectHeld(*script, held);
+}
+
+// It is no process of the agent's, which cannot know whether it is there still.
+TEST_F(HoldingTest, WhatAnAttachedScriptHoldsStaysWhenAGenerationBegins) {
+  options_.attached = true;
+  Listen({kLargeBatch, kNoGpu, kManySamples}, 0, 4 * kLargeBatchBytes, Sharing());
+  const auto script = Start();
+  const std::vector<json> held = HoldInFiles(*script);
+  script->Ask({{"type", "bye"}});
+  ASSERT_TRUE(Eventually([&] { return !server_->standing().connected; }));
+  server_->Begin(2, 1);
+  ReadOn(feed_->training());
+  ExpectHeld(*script, held);
 }
 
 TEST_F(HoldingTest, ABatchIsTheScriptsAloneUntilItIsFreed) {

@@ -211,6 +211,7 @@ TEST_F(HeadCoordinatorTest, AScriptWaitsForNoStepThatIsNotPreparedAndGoesOnAfter
 }
 
 TEST_F(HeadCoordinatorTest, AHeadHearsAllOfTheGenerationAgain) {
+  coordinator_.TellMaster({.host = "10.0.0.7", .port = 29500});
   Begin(0);
   coordinator_.TellDigest(10, job::StreamDigest(1, 2));
   coordinator_.AskToStop();
@@ -221,11 +222,39 @@ TEST_F(HeadCoordinatorTest, AHeadHearsAllOfTheGenerationAgain) {
     EXPECT_EQ(word.generation(), 3);
     kinds.push_back(word.word_case());
   }
-  EXPECT_EQ(kinds, (std::vector{v1::ScriptWord::kPosition, v1::ScriptWord::kDigest,
-                                v1::ScriptWord::kCheckpointAnswer, v1::ScriptWord::kWantCheckpoint,
-                                v1::ScriptWord::kEnded}));
+  EXPECT_EQ(kinds, (std::vector{v1::ScriptWord::kMaster, v1::ScriptWord::kPosition,
+                                v1::ScriptWord::kDigest, v1::ScriptWord::kCheckpointAnswer,
+                                v1::ScriptWord::kWantCheckpoint, v1::ScriptWord::kEnded}));
   coordinator_.BeginGeneration(4, {});
   EXPECT_TRUE(coordinator_.AllWords().empty());
+}
+
+// Rank 0 may have begun the next generation while this rank still ends its script of the one
+// before.
+TEST_F(HeadCoordinatorTest, TheAddressOfRankZeroMayComeBeforeTheGeneration) {
+  const auto listens = [](int32_t port) {
+    return [port](auto& decision) {
+      decision.mutable_master()->set_host("10.0.0.7");
+      decision.mutable_master()->set_port(port);
+    };
+  };
+  Decide(listens(1), 2);
+  Decide(listens(4), 4);
+  EXPECT_TRUE(absl::IsDeadlineExceeded(coordinator_.AwaitMaster(never_, {}).status()))
+      << "of other generations";
+  coordinator_.BeginGeneration(4, over_.get_token());
+  EXPECT_EQ(coordinator_.AwaitMaster(never_, {})->port, 4);
+  coordinator_.BeginGeneration(5, over_.get_token());
+  auto later =
+      std::async(std::launch::async, [&] { return coordinator_.AwaitMaster(never_, seconds(10)); });
+  Decide(listens(5), 5);
+  const absl::StatusOr<MasterAddress> found = later.get();
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->host, "10.0.0.7");
+  EXPECT_EQ(found->port, 5);
+  over_.request_stop();
+  coordinator_.BeginGeneration(6, over_.get_token());
+  EXPECT_TRUE(absl::IsAborted(coordinator_.AwaitMaster(never_, seconds(10)).status()));
 }
 
 TEST_F(HeadCoordinatorTest, AllHaveEndedWhenTheHeadSaysSo) {

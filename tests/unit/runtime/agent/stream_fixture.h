@@ -15,6 +15,7 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
@@ -87,12 +88,17 @@ class LocalFeed : public RankFeed {
   const job::Schedule& schedule() const override { return schedule_; }
   const feed::SampleProducer& producer() const override { return *producer_; }
   int64_t byte_budget() const override { return byte_budget_; }
-  void UseMemory(feed::SlabSource slabs) override { slabs_ = std::move(slabs); }
+  void UseMemory(feed::SlabSource slabs, bool moves_shared) override {
+    slabs_ = std::move(slabs);
+    moves_shared_ = moves_shared;
+  }
   feed::BatchStream& TrainingFrom(int64_t step) override {
     streams_opened_.push_back(step);
     training_ = Open(&schedule_, schedule_.IndexOfStep(step));
     return *training_;
   }
+  feed::BatchStream& training() { return *training_; }
+  void CloseTraining() { training_.reset(); }
   Validation OpenValidation() override {
     if (!producer_->has_validation()) return {};
     const int64_t samples = producer_->dataset(job::Split::kValidation).size();
@@ -125,6 +131,7 @@ class LocalFeed : public RankFeed {
   std::vector<std::pair<int64_t, int64_t>> steps_;
   int64_t batches_ = 0;
   feed::SlabSource slabs_;
+  bool moves_shared_ = false;
 
  private:
   static job::StepPlan::Options TrainingOf(const api::HeteroTrainingJob& job, int64_t samples) {
@@ -143,7 +150,8 @@ class LocalFeed : public RankFeed {
                                              .byte_budget = byte_budget_,
                                              .local_threads = 0,
                                              .tls = {.plain_text = true},
-                                             .slabs = slabs_},
+                                             .slabs = slabs_,
+                                             .moves_shared = moves_shared_},
                                             schedule, producer_.get(), base::Clock::Real());
     client->SetRoster({{"cpu-0", worker_->address(), 1}});
     return client;
@@ -199,6 +207,8 @@ class ScriptClient {
   }
   ~ScriptClient() {
     if (map_ != nullptr) munmap(map_, map_bytes_);
+    for (const auto& [number, file] : files_) munmap(file.data(), file.size());
+    for (const int fd : passed_) close(fd);
     Close();
   }
   ScriptClient(const ScriptClient&) = delete;
@@ -224,7 +234,9 @@ class ScriptClient {
     size_t size = 0;
     for (size_t i = 0; i < 4; ++i) size |= size_t{static_cast<uint8_t>(length[i])} << (8 * i);
     std::string text(size, '\0');
-    return ReadFully(&text) ? json::parse(text) : json();
+    json answer = ReadFully(&text) ? json::parse(text) : json();
+    if (answer.is_object() && answer.contains("new_file")) TakeFile(answer["new_file"]);
+    return answer;
   }
   json Ask(const json& question) { return Send(question) ? Receive() : json(); }
   bool HasAnswer(std::chrono::milliseconds patience) const {
@@ -241,10 +253,10 @@ class ScriptClient {
                         {"numpy", "2.1.0"},
                         {"torch", nullptr}});
     if (welcome.value("type", "") != "welcome") return welcome;
-    EXPECT_GE(passed_, 0);
+    EXPECT_EQ(passed_.size(), 1);
     slot_bytes_ = welcome["slot_bytes"];
     map_bytes_ = welcome["slots"].get<size_t>() * slot_bytes_;
-    void* map = mmap(nullptr, map_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, passed_, 0);
+    void* map = mmap(nullptr, map_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, passed(), 0);
     EXPECT_NE(map, MAP_FAILED);
     map_ = static_cast<uint8_t*>(map);
     return welcome;
@@ -257,6 +269,9 @@ class ScriptClient {
   // Where a field of a batch lies.
   uint8_t* Field(const json& batch, size_t index) const {
     const json& field = batch["fields"][index];
+    if (field.contains("file")) {
+      return files_.at(field["file"]).data() + field["offset"].get<size_t>();
+    }
     return map_ + batch["slot"].get<size_t>() * slot_bytes_ + field["offset"].get<size_t>();
   }
   int64_t Integer(const json& batch, size_t field, int64_t index) const {
@@ -274,7 +289,8 @@ class ScriptClient {
                   base::Crc32c(Field(batch, 0) + i * sample_bytes, sample_bytes));
     }
   }
-  int passed() const { return passed_; }
+  int passed() const { return passed_.front(); }
+  size_t files() const { return files_.size(); }
   uint8_t* map() const { return map_; }
   size_t map_bytes() const { return map_bytes_; }
 
@@ -296,17 +312,25 @@ class ScriptClient {
       if (size <= 0) return false;
       for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
            header = CMSG_NXTHDR(&message, header)) {
-        if (passed_ >= 0) close(passed_);
-        std::memcpy(&passed_, CMSG_DATA(header), sizeof passed_);
+        std::memcpy(&passed_.emplace_back(), CMSG_DATA(header), sizeof(int));
       }
       done += static_cast<size_t>(size);
     }
     return true;
   }
 
+  void TakeFile(const json& file) {
+    const size_t bytes = file["bytes"];
+    void* map = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, passed_.back(), 0);
+    ASSERT_NE(map, MAP_FAILED);
+    EXPECT_TRUE(
+        files_.emplace(file["number"], std::span(static_cast<uint8_t*>(map), bytes)).second);
+  }
+
   int socket_ = -1;
   bool connected_ = false;
-  int passed_ = -1;
+  std::vector<int> passed_;                      // files, as they came
+  std::map<int64_t, std::span<uint8_t>> files_;  // beside the arena, by number
   uint8_t* map_ = nullptr;
   size_t map_bytes_ = 0;
   size_t slot_bytes_ = 0;

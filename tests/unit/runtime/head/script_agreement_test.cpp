@@ -129,11 +129,35 @@ TEST_F(ScriptAgreementTest, AStopJoinsTheCheckpointThatIsUnderWay) {
 
 TEST_F(ScriptAgreementTest, ARankThatWantsToLeaveStopsAll) {
   BeginAt(10);
-  v1::ScriptWord leave = WordOf(1);
-  leave.set_want_checkpoint(true);
-  EXPECT_THAT(Say(1, leave), ElementsAre("prepare 12"));
+  EXPECT_THAT(Say(1, StopWishWord(1)), ElementsAre("prepare 12"));
   Say(0, AnswerWord(1, 12));
   EXPECT_THAT(Say(1, AnswerWord(1, 12)), ElementsAre("commit 12 stop"));
+}
+
+// Ranks say all again to a head that takes over, one after the other.
+TEST_F(ScriptAgreementTest, AWishToLeaveIsKeptUntilAllHaveSaidWhereTheyBegan) {
+  Say(1, PositionWord(1, 10));
+  EXPECT_THAT(Say(1, StopWishWord(1)), IsEmpty());
+  EXPECT_THAT(Say(0, PositionWord(1, 10)), ElementsAre("agree 10", "prepare 12"));
+  Say(0, AnswerWord(1, 12));
+  EXPECT_THAT(Say(1, AnswerWord(1, 12)), ElementsAre("commit 12 stop"));
+}
+
+TEST_F(ScriptAgreementTest, AWishToLeaveOfAnEarlierGenerationIsOver) {
+  Say(1, PositionWord(1, 10));
+  Say(1, StopWishWord(1));
+  agreement_.Begin(2);
+  Say(0, PositionWord(2, 10));
+  EXPECT_THAT(Say(1, PositionWord(2, 10)), ElementsAre("g2 agree 10"));
+}
+
+TEST_F(ScriptAgreementTest, RankZeroSaysWhereItsScriptListensAndWhoComesLaterHearsIt) {
+  EXPECT_THAT(Say(1, MasterWord(1, "10.0.0.9", 1)), IsEmpty()) << "another rank cannot say it";
+  EXPECT_THAT(Say(0, MasterWord(1, "10.0.0.7", 29500)), ElementsAre("master 10.0.0.7 29500"));
+  EXPECT_THAT(Say(0, MasterWord(1, "10.0.0.7", 29500)), IsEmpty());
+  EXPECT_THAT(Describe(agreement_.Decided()), ElementsAre("master 10.0.0.7 29500"));
+  agreement_.Begin(2);
+  EXPECT_THAT(Describe(agreement_.Decided()), IsEmpty());
 }
 
 TEST_F(ScriptAgreementTest, AfterTheLastStepThereIsNothingToStop) {

@@ -52,6 +52,19 @@ inline v1::ScriptWord AnswerWord(int64_t generation, int64_t step) {
   return word;
 }
 
+inline v1::ScriptWord MasterWord(int64_t generation, const std::string& host, int32_t port) {
+  v1::ScriptWord word = WordOf(generation);
+  word.mutable_master()->set_host(host);
+  word.mutable_master()->set_port(port);
+  return word;
+}
+
+inline v1::ScriptWord StopWishWord(int64_t generation) {
+  v1::ScriptWord word = WordOf(generation);
+  word.set_want_checkpoint(true);
+  return word;
+}
+
 inline v1::ScriptWord EndedWord(int64_t generation) {
   v1::ScriptWord word = WordOf(generation);
   word.set_ended(true);
@@ -82,6 +95,9 @@ inline std::string Describe(const v1::ScriptDecision& decision) {
              (decision.commit_checkpoint().stop() ? " stop" : "");
     case v1::ScriptDecision::kAllEnded:
       return generation + "ended";
+    case v1::ScriptDecision::kMaster:
+      return generation + "master " + decision.master().host() + " " +
+             number(decision.master().port());
     case v1::ScriptDecision::DECISION_NOT_SET:
       break;
   }

@@ -355,9 +355,7 @@ TEST(StateScriptsTest, AStopIsAtOnceWhereThereIsNothingToSave) {
 TEST(StateScriptsTest, ARankThatLeavesHasAllSaveAndTheOthersWaitForItsPlace) {
   ScriptDrive drive;
   drive.AllSay(PositionWord(1, 3));
-  v1::ScriptWord leave = WordOf(1);
-  leave.set_want_checkpoint(true);
-  EXPECT_THAT(ToldTo(20, drive.Say(21, leave)), ElementsAre("prepare 5"));
+  EXPECT_THAT(ToldTo(20, drive.Say(21, StopWishWord(1))), ElementsAre("prepare 5"));
   EXPECT_THAT(ToldTo(20, drive.AllSay(AnswerWord(1, 5))), ElementsAre("commit 5 stop"));
   drive.Say(20, EndedWord(1));
   drive.Say(30, EndedWord(1));
@@ -372,9 +370,7 @@ TEST(StateScriptsTest, ARankThatLeavesHasAllSaveAndTheOthersWaitForItsPlace) {
 TEST(StateScriptsTest, ARankThatLeavesBeforeAllHaveBegunHasNothingToSave) {
   ScriptDrive drive;
   drive.Say(21, PositionWord(1, 3));
-  v1::ScriptWord leave = WordOf(1);
-  leave.set_want_checkpoint(true);
-  const auto actions = drive.Say(21, leave);
+  const auto actions = drive.Say(21, StopWishWord(1));
   EXPECT_THAT(ToldTo(20, actions), IsEmpty());
   EXPECT_THAT(Only<Note>(actions), IsEmpty()) << "nobody saves";
 }
