@@ -22,9 +22,7 @@ _Fetched = Union[Tuple[Batch, HandOver], BaseException, None]
 class Batches:
     """One thread at a time uses it."""
 
-    def __init__(
-        self, connection: Connection, welcome: Message, device: Any, raw: bool, channels_last: bool
-    ) -> None:
+    def __init__(self, connection: Connection, welcome: Message, device: Any, raw: bool, channels_last: bool) -> None:
         """Takes over the file descriptor that came with `welcome`."""
         self._connection = connection
         self._welcome = welcome

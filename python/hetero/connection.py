@@ -25,6 +25,7 @@ MOST_TO_SCRIPT = 16 << 20
 _MOST_DESCRIPTORS = 4
 _LENGTH = struct.Struct("<I")
 _READ_AT_ONCE = 64 << 10
+_SOON = 0.02  # seconds
 _ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 _DECODER = json.JSONDecoder()
 
@@ -50,6 +51,8 @@ class Connection:
         self._broken: Optional[str] = None
         self._pid = os.getpid()
         self._socket = _connect(path, timeout)
+        self._poll = select.poll()
+        self._poll.register(self._socket, select.POLLIN)
 
     @property
     def closed(self) -> bool:
@@ -192,6 +195,10 @@ class Connection:
 
     def _wait(self, end: Optional[float], watch: Optional["Watch"]) -> bool:
         """Until there is something to read; False once `end` has passed."""
+        # Most answers are there soon, without a look at anything else.
+        soon = _SOON if end is None else max(0.0, min(_SOON, end - time.monotonic()))
+        if self._poll.poll(soon * 1000):
+            return True
         poll = select.poll()
         poll.register(self._socket, select.POLLIN)
         while True:

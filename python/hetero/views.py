@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import sys
-from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import numpy as np
 
@@ -67,20 +68,13 @@ class TorchViews:
 
 
 def array_of(owners: Owners, field: Message) -> Any:
-    dtype, shape = np.dtype(str(field["dtype"])), tuple(field["shape"])
-    check(field, dtype.itemsize)
-    if not field["bytes"]:
-        return np.empty(shape, dtype)
-    count = field["bytes"] // dtype.itemsize
-    return np.frombuffer(owners[field.get("file", 0)], dtype, count, field["offset"]).reshape(shape)
-
-
-def check(field: Mapping[str, Any], item_bytes: int) -> None:
-    values = 1
-    for length in field["shape"]:
-        values *= length
-    if values * item_bytes != field["bytes"]:
+    dtype, shape = np.dtype(field["dtype"]), field["shape"]
+    expected = math.prod(shape) * dtype.itemsize
+    if expected != field["bytes"]:
         raise ProtocolError(
-            f"field '{field['name']}' of shape {list(field['shape'])} has {field['bytes']} bytes, not "
-            f"{values * item_bytes}; this is an error of the agent"
+            f"field '{field['name']}' of shape {list(shape)} has {field['bytes']} bytes, not {expected}; "
+            "this is an error of the agent"
         )
+    if not expected:
+        return np.empty(shape, dtype)
+    return np.ndarray(shape, dtype, owners[field.get("file", 0)], field["offset"])

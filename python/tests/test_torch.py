@@ -19,9 +19,11 @@ def test_tensors(open_stream):
     batch = next(iter(stream))
     images, labels = batch
     assert images.dtype == torch.float32 and images.shape == (8, 3, 12, 10)
-    assert images.is_contiguous(memory_format=torch.channels_last)
+    assert images.is_contiguous()  # as a DataLoader's
     assert labels.dtype == torch.int64 and batch.ids.dtype == torch.int64
     assert batch.to("cpu").image is images
+    last = next(iter(open_stream(channels_last=True))).image
+    assert last.is_contiguous(memory_format=torch.channels_last) and torch.equal(last, images)
 
 
 def test_views_and_dlpack(open_stream):

@@ -44,10 +44,13 @@ def test_a_slot_is_free_when_its_last_view_is_gone(open_stream):
 
 def test_large_pictures_stay_where_the_worker_has_put_them(open_stream):
     stream = open_stream(raw=True, overrides=LARGE)
-    loop = iter(stream)
-    seen = [batch.image.nbytes for batch in (next(loop) for _ in range(50))]
-    assert seen == [8 * 64 * 64 * 3] * 50
-    assert 1 <= len(stream._batches.arena._files) <= 2  # one for each CPU worker
+    files = stream._batches.arena._files
+    for batch in (batch for epoch in stream.epochs() for batch in epoch):
+        assert batch.image.shape == (8, 64, 64, 3)
+        del batch
+        if files:  # a worker may hear of them later than of the first tickets
+            break
+    assert 1 <= len(files) <= 2  # one for each CPU worker
     assert held(stream) == 0
 
 
