@@ -21,6 +21,10 @@ std::string TextOf(const absl::Status& status) {
 
 ScriptStream::ScriptStream(Context context)
     : context_(std::move(context)),
+      handover_({.arena = context_.arena,
+                 .arena_alone = context_.arena_alone,
+                 .shape = context_.feed.producer().pipeline(job::Split::kTrain).output(),
+                 .fields = context_.feed.producer().fields()}),
       held_({.most = context_.arena->may_hold(),
              .warning = context_.options.held_warning,
              .deadline = context_.options.held_deadline,
@@ -299,37 +303,9 @@ std::optional<ScriptStream::Reply> ScriptStream::WaitForSlot(const std::stop_tok
 ScriptStream::Reply ScriptStream::GivePart(BatchAnswer answer, const BatchPart& part,
                                            feed::Batch* batch, bool whole,
                                            const std::string& what) {
-  BatchArena& arena = *context_.arena;
-  const feed::SampleProducer& producer = context_.feed.producer();
-  const api::ImageShape shape = producer.pipeline(job::Split::kTrain).output();
-  answer.fields = FieldsOf(shape, producer.fields(), part);
-  answer.forgotten = files_.Forget();
-  Reply reply;
-  std::vector<feed::Slab> slabs;
-  std::shared_ptr<const feed::MemoryFile> file;
-  if (whole && !context_.arena_alone) file = batch->images.file();
-  if (file != nullptr && file != context_.arena) {
-    // The script finds the pictures where a CPU worker has put them.
-    const PassedFiles::Passed passed = files_.Pass(file);
-    FieldLayout& image = answer.fields.front();
-    image.file = passed.number;
-    image.offset = batch->images.data() - file->begin();
-    slabs.push_back(arena.GiveEmpty());
-    slabs.push_back(std::move(batch->images));
-    if (passed.is_new) {
-      answer.new_file = NewFile{.number = passed.number, .bytes = file->size()};
-      reply.passes = std::move(file);
-    }
-  } else if (whole) {
-    slabs.push_back(arena.Give(std::move(batch->images)));
-  } else {
-    slabs.push_back(arena.GiveCopy(batch->images.data() + ImageBytes(part.first, shape),
-                                   ImageBytes(part.count, shape)));
-  }
-  answer.slot = *arena.SlotOf(slabs.front());
-  WriteFields(*batch, part, answer.fields, arena.slot(answer.slot));
-  reply.message = ToJson(answer);
-  held_.Hold(answer.slot, std::move(slabs), what);
+  BatchHandover::Handed handed = handover_.Hand(part, whole, batch, &answer);
+  Reply reply = {.message = ToJson(answer), .passes = std::move(handed.file)};
+  held_.Hold(answer.slot, std::move(handed.slabs), what);
   return reply;
 }
 

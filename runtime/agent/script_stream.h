@@ -13,10 +13,10 @@
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "runtime/agent/batch_arena.h"
+#include "runtime/agent/batch_handover.h"
 #include "runtime/agent/batch_layout.h"
 #include "runtime/agent/coordinator.h"
 #include "runtime/agent/held_batches.h"
-#include "runtime/agent/passed_files.h"
 #include "runtime/agent/rank_feed.h"
 #include "runtime/agent/stream_protocol.h"
 #include "runtime/agent/stream_server.h"
@@ -110,7 +110,7 @@ class ScriptStream {
   RankFeed::Validation validation_;
   int64_t validated_ = 0;  // batches of the pass at hand
   bool validating_ = false;
-  PassedFiles files_;
+  BatchHandover handover_;
 
   HeldBatches held_;
   mutable base::Mutex mutex_;

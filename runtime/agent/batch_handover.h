@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "api/hetero_training_job.h"
+#include "runtime/agent/batch_arena.h"
+#include "runtime/agent/batch_layout.h"
+#include "runtime/agent/passed_files.h"
+#include "runtime/agent/stream_protocol.h"
+#include "runtime/feed/wire/batch.h"
+#include "runtime/job/field_set.h"
+
+namespace hetero::agent {
+
+// Where one script finds its batches: the pictures in the file where a CPU worker has put them, or
+// in a slot of the arena; all the rest always in a slot, which also stands for the batch. Not
+// thread-safe.
+class BatchHandover {
+ public:
+  struct Options {
+    std::shared_ptr<BatchArena> arena;
+    bool arena_alone = false;  // no batch is given in another file
+    api::ImageShape shape;     // of one picture
+    job::FieldSet fields;
+  };
+  explicit BatchHandover(Options options) : options_(std::move(options)) {}
+
+  struct Handed {
+    std::vector<feed::Slab> slabs;                           // until the script lets go of them
+    std::shared_ptr<const feed::MemoryFile> file = nullptr;  // that goes with the answer
+  };
+  // Says in `answer` where `part` of `batch` is found; `whole` takes the batch's pictures. Not
+  // while the arena is full().
+  Handed Hand(const BatchPart& part, bool whole, feed::Batch* batch, BatchAnswer* answer);
+
+ private:
+  const Options options_;
+  PassedFiles files_;
+};
+
+}  // namespace hetero::agent
