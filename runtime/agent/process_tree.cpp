@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <charconv>
 #include <cstring>
@@ -9,21 +10,41 @@
 #include <map>
 #include <string>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 
 namespace hetero::agent {
 namespace {
 
-// Of /proc/<pid>/stat: "7 (a name) S 3 ...", where the name may hold anything. 0: has ended.
-pid_t ParentOf(pid_t pid) {
+// Fields of /proc/<pid>/stat from the parent on: "7 (a name) S 3 ...", where the name may hold
+// anything. Empty: has ended.
+std::vector<std::string> StatOf(pid_t pid) {
   std::ifstream file(absl::StrCat("/proc/", pid, "/stat"));
   std::string line;
-  if (!std::getline(file, line)) return 0;
+  if (!std::getline(file, line)) return {};
   const size_t name_end = line.rfind(") ");
-  if (name_end == std::string::npos || name_end + 4 >= line.size()) return 0;
+  if (name_end == std::string::npos || name_end + 4 >= line.size()) return {};
+  return absl::StrSplit(line.substr(name_end + 4), ' ');
+}
+
+pid_t ParentOf(pid_t pid) {
+  const std::vector<std::string> fields = StatOf(pid);
   pid_t parent = 0;
-  std::from_chars(line.data() + name_end + 4, line.data() + line.size(), parent);
+  if (!fields.empty() && !absl::SimpleAtoi(fields.front(), &parent)) return 0;
   return parent;
+}
+
+// Its own time, and that of children which it has waited for.
+int64_t ClockTicksOf(pid_t pid) {
+  constexpr size_t kFirst = 10, kEnd = 14;  // utime, stime, cutime, cstime
+  const std::vector<std::string> fields = StatOf(pid);
+  int64_t ticks = 0;
+  for (size_t i = kFirst; i < kEnd && i < fields.size(); ++i) {
+    int64_t one = 0;
+    if (absl::SimpleAtoi(fields[i], &one)) ticks += one;
+  }
+  return ticks;
 }
 
 }  // namespace
@@ -47,6 +68,14 @@ std::vector<pid_t> Descendants(pid_t root) {
   add_children(root);
   for (size_t i = 0; i < found.size(); ++i) add_children(found[i]);
   return found;
+}
+
+double CpuSecondsOf(pid_t root) {
+  // Those below first: one that ends meanwhile is then counted twice for a moment, not left out.
+  int64_t ticks = 0;
+  for (const pid_t pid : Descendants(root)) ticks += ClockTicksOf(pid);
+  ticks += ClockTicksOf(root);
+  return static_cast<double>(ticks) / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
 int SignalDescendants(pid_t root, int signal) {

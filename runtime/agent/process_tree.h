@@ -10,6 +10,10 @@ namespace hetero::agent {
 // `root` itself. Empty where /proc cannot be read.
 std::vector<pid_t> Descendants(pid_t root);
 
+// CPU time that `root` and all processes below it have used, and those below that have ended and
+// were waited for. Never falls while `root` lives; 0 where /proc cannot be read.
+double CpuSecondsOf(pid_t root);
+
 // Sends `signal` to each of them; how many there were.
 int SignalDescendants(pid_t root, int signal);
 

@@ -368,6 +368,9 @@ absl::Status RunRankAgent(RankAgentOptions options, ScriptProcess* script, base:
     coordinator.OnDecision(decision);
   };
   options.session.script_words = [&coordinator] { return coordinator.AllWords(); };
+  if (script != nullptr) {
+    options.session.other_cpu_seconds = [script] { return script->cpu_seconds(); };
+  }
   HETERO_ASSIGN_OR_RETURN(std::unique_ptr<process::RankSession> session,
                           process::RankSession::Join(options.session, clock, std::move(stop)));
   if (!session->job().spec.training.script) {

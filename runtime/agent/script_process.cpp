@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "runtime/agent/keeper_process.h"
+#include "runtime/agent/process_tree.h"
 
 namespace hetero::agent {
 namespace {
@@ -158,6 +159,8 @@ absl::StatusOr<std::optional<ScriptExit>> ScriptProcess::AwaitExit(base::Duratio
   }
   return exit_;
 }
+
+double ScriptProcess::cpu_seconds() const { return CpuSecondsOf(keeper_); }
 
 void ScriptProcess::Signal(int signal) {
   if (running_) SendMessage(socket_, Kind::kSignal, signal);

@@ -54,6 +54,8 @@ class ScriptProcess {
   // What the scripts print comes out here; stays open.
   int output() const { return output_; }
   bool running() const { return running_; }
+  // Of all scripts so far, and of all that they started. From any thread.
+  double cpu_seconds() const;
   // The keeper was killed or did not answer: no script can be started any more.
   bool keeper_lost() const { return keeper_lost_; }
 

@@ -191,6 +191,10 @@ v1::Heartbeat RankSession::TakeHeartbeat() {
     heartbeat.mutable_counters()->set_cpu_seconds(0);
     heartbeat.mutable_counters()->set_peak_rss_bytes(0);
   }
+  if (options_.other_cpu_seconds) {
+    v1::Counters& counters = *heartbeat.mutable_counters();
+    counters.set_cpu_seconds(counters.cpu_seconds() + options_.other_cpu_seconds());
+  }
   heartbeat.set_broken_generation(broken_generation_);
   if (script_failure_) *heartbeat.mutable_script_failure() = *script_failure_;
   AddPlacement(&heartbeat);

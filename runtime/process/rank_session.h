@@ -42,6 +42,8 @@ class RankSession {
     std::string dump_stream_folder;            // empty: consumed batches are not written
     // Another rank of this process tells what the process costs.
     bool costs_told_by_another = false;
+    // CPU time of processes beside this one that are this rank's.
+    std::function<double()> other_cpu_seconds;
     std::function<void(const std::string&)> print;  // console lines
     // As head::Member's; empty for a rank without a script.
     std::function<void(const v1::ScriptDecision&)> on_script_decision;

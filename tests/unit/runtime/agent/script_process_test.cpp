@@ -238,5 +238,18 @@ TEST_F(ScriptProcessTest, ManyGenerationsOfProcessesEnd) {
   EXPECT_EQ(Descendants(getpid()).size(), 1u) << "the keeper alone";
 }
 
+TEST_F(ScriptProcessTest, TheTimeOfAllThatAScriptStartsIsCountedWhileItRunsAndWhenItHasEnded) {
+  const double before = script_->cpu_seconds();
+  // One part by a process that is waited for, one by a process that is left behind.
+  ASSERT_TRUE(Start("burn() { i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; }\n"
+                    "(burn); (burn; echo ready; sleep 100) & sleep 100")
+                  .ok());
+  ASSERT_TRUE(Await([&] { return !Output().empty(); }));
+  const double running = script_->cpu_seconds() - before;
+  EXPECT_GE(running, 0.04);  // of 100 ms and more each; a tick of the clock is 10 ms
+  EXPECT_TRUE(script_->End(seconds(10)).ok());
+  EXPECT_GE(script_->cpu_seconds() - before, running);
+}
+
 }  // namespace
 }  // namespace hetero::agent
