@@ -8,6 +8,7 @@ import mmap
 import os
 import select
 import sys
+import threading
 import time
 import weakref
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set
@@ -48,21 +49,29 @@ class Arena:
         _arenas.add(self)
 
     def take(self, slot: int, content: str, files: Sequence[int] = ()) -> "Owners":
-        """The bytes of a slot, and of files in which its batch lies besides; given back once all of them have died."""
+        """The bytes of a slot, and of files in which its batch lies besides.
+
+        From `commit(owners)` on they are given back once all of them have died; before, the slot may be taken again.
+        """
         if not 0 <= slot < self._slots:
             raise ProtocolError(
                 f"there is no slot {slot} among the arena's {self._slots}; this is an error of the agent"
             )
-        owners = {0: self._type.from_buffer(self._map, slot * self._slot_bytes)}
+        owners = Owners(next(self._numbers))
+        owners[0] = self._type.from_buffer(self._map, slot * self._slot_bytes)
         for file in files:
             if file not in self._files:
                 raise ProtocolError(f"there is no file {file} of batches; this is an error of the agent")
             owners[file] = self._files[file].whole()
-        number = next(self._numbers)
-        self._taken[number] = _Taken(slot, content, len(owners))
+        self._taken[owners.number] = _Taken(slot, content, len(owners))
         for owner in owners.values():
-            weakref.finalize(owner, Arena._released, weakref.ref(self), number, self._pid).atexit = False
+            weakref.finalize(owner, Arena._released, weakref.ref(self), owners.number, self._pid).atexit = False
         return owners
+
+    def commit(self, owners: "Owners") -> None:
+        taken = self._taken.get(owners.number)
+        if taken is not None:
+            taken.committed = True
 
     def add_file(self, number: int, descriptor: int, size: int) -> None:
         """Takes the descriptor over."""
@@ -91,6 +100,9 @@ class Arena:
         taken = arena._taken.get(number)
         if taken is None or not taken.release():
             return
+        if not taken.committed:
+            arena._taken.pop(number, None)
+            return
         for fork in list(arena._forks):
             if number in fork.taken:
                 fork.released.add(number)
@@ -112,8 +124,9 @@ class Arena:
             self._forks.append(_Fork(set(self._taken)))
 
     def after_fork_in_parent(self) -> None:
-        for fork in self._forks:
-            fork.close_write_end()
+        for fork in list(self._forks):
+            if fork.thread == threading.get_ident():  # others are about to fork, too
+                fork.close_write_end()
 
     def after_fork_in_child(self) -> None:
         for fork in self._forks:
@@ -127,19 +140,24 @@ class Arena:
             if fork.over():
                 self._forks.remove(fork)
                 fork.close_read_end()
-                self._free_unless_forked(fork.released)
-            elif poll is not None and fork.released:
+                self._free_unless_forked(set(fork.released))
+            elif poll is not None and fork.released and fork.read_end >= 0:
                 poll.register(fork.read_end, select.POLLIN)
 
 
-# What arrays are made over, each with the buffer protocol: the slot (0), and files by their number.
-Owners = Dict[int, Any]
+class Owners(Dict[int, Any]):
+    """What arrays are made over, each with the buffer protocol: the slot (0), and files by their number."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number  # of the taking
 
 
 class _Taken:
     def __init__(self, slot: int, content: str, owners: int) -> None:
         self.slot = slot
         self.content = content  # for messages
+        self.committed = False
         self._left = itertools.count(owners - 1, -1)  # counted in one step: threads and finalizers are many
 
     def release(self) -> bool:
@@ -171,7 +189,11 @@ class _Fork:
     def __init__(self, taken: Set[int]) -> None:
         self.taken = taken  # when the child began
         self.released: Set[int] = set()  # of these, what this process no longer looks at
-        self.read_end, self._write_end = os.pipe()
+        self.thread = threading.get_ident()
+        try:
+            self.read_end, self._write_end = os.pipe()
+        except OSError:  # too many open files: it is never known that the child has ended
+            self.read_end = self._write_end = -1
 
     def close_write_end(self) -> None:
         if self._write_end >= 0:
@@ -184,6 +206,8 @@ class _Fork:
             self.read_end = -1
 
     def over(self) -> bool:
+        if self.read_end < 0:
+            return False
         poll = select.poll()
         poll.register(self.read_end, select.POLLIN)
         return bool(poll.poll(0))

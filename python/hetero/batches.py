@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import collections
-from typing import Any, Deque, List, Optional, Tuple, Union
+from typing import Any, Deque, Dict, List, Optional, Tuple, Union
 
 from .arena import Arena, HoldingWatch
 from .batch import Batch, Place
-from .connection import Connection, Message
+from .connection import DESCRIPTOR, Connection, Message
 from .conversion import Conversion
 from .errors import HeteroError, MisuseError, ProtocolError
 from .views import HandOver, NumpyViews, TorchViews, torch_is_imported
@@ -31,6 +31,8 @@ class Batches:
         self.arena = self._map()
         self.views = self._make_views(device, raw, channels_last)
         self.fetched: Deque[_Fetched] = collections.deque()  # ahead of the script
+        # By whether they are of validation: answers of which no batch was made yet. Making one may be interrupted.
+        self._unmade: Dict[bool, Message] = {}
 
     def next(self, validation: bool = False) -> Optional[Batch]:
         """The next batch; None at the end of the stream or of a validation pass."""
@@ -67,8 +69,11 @@ class Batches:
     def _fetch(self, validation: bool) -> Optional[Tuple[Batch, HandOver]]:
         request = _NEXT_VALIDATION if validation else _NEXT
         self.arena.look_after_forks()
-        answer = self._connection.request(request, watch=HoldingWatch(self.arena))
+        if validation not in self._unmade:
+            self._unmade[validation] = self._connection.request(request, watch=HoldingWatch(self.arena))
+        answer = self._unmade[validation]
         if answer["type"] == "end":
+            del self._unmade[validation]
             return None
         if answer["type"] != "batch":
             raise ProtocolError(f"the agent answered 'next' by '{answer['type']}'")
@@ -76,18 +81,17 @@ class Batches:
         name = f"{'validation batch' if validation else 'step'} {place.step}"
         owners = self.arena.take(int(answer["slot"]), name, self._files(answer))
         fields, hand_over = self.views.arrays(owners, answer["fields"])
+        del self._unmade[validation]
+        self.arena.commit(owners)
         return Batch(fields, fields.pop("id", None), place), hand_over
 
     def _files(self, answer: Message) -> List[int]:
         """The files beside the arena in which a batch lies; takes in what the answer says of them."""
         for number in answer.get("forgotten", ()):
             self.arena.forget_file(int(number))
-        new_file = answer.get("new_file")
-        if new_file:
-            descriptor = self._connection.take_descriptor()
-            if descriptor is None:
-                raise ProtocolError("the agent named a file of batches and did not pass it on")
-            self.arena.add_file(int(new_file["number"]), descriptor, int(new_file["bytes"]))
+        if DESCRIPTOR in answer:
+            new_file = answer["new_file"]
+            self.arena.add_file(int(new_file["number"]), answer.pop(DESCRIPTOR), int(new_file["bytes"]))
         return [int(field["file"]) for field in answer["fields"] if "file" in field]
 
     def _place(self, answer: Message, validation: bool) -> Place:
@@ -106,9 +110,6 @@ class Batches:
         )
 
     def _map(self) -> Arena:
-        descriptor = self._connection.take_descriptor()
-        if descriptor is None:
-            raise ProtocolError("the agent's welcome came without the file of its batches")
         connection = self._connection
 
         def give_back(slot: int) -> None:
@@ -116,7 +117,7 @@ class Batches:
 
         welcome = self._welcome
         return Arena(
-            descriptor,
+            welcome.pop(DESCRIPTOR),
             slots=int(welcome["slots"]),
             slot_bytes=int(welcome["slot_bytes"]),
             may_hold=int(welcome["may_hold"]),

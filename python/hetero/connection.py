@@ -20,6 +20,8 @@ from .errors import MisuseError, ProtocolError, StreamFailed, StreamTimeout, err
 
 Message = Dict[str, Any]
 
+DESCRIPTOR = "descriptor"  # of the file that came with a message, in it; whoever takes it out closes it
+
 MOST_TO_AGENT = 1 << 20
 MOST_TO_SCRIPT = 16 << 20
 _MOST_DESCRIPTORS = 4
@@ -109,16 +111,13 @@ class Connection:
             if now or self._waiting:
                 self._send_posts()
 
-    def take_descriptor(self) -> Optional[int]:
-        """The next of the file descriptors that came with answers, in their order; the caller closes it."""
-        return self._descriptors.popleft() if self._descriptors else None
-
     def close(self, reason: str = "the stream was closed") -> None:
         if self._broken is None:
             self._broken = reason
         self._socket.close()
-        while (descriptor := self.take_descriptor()) is not None:
-            os.close(descriptor)
+        unused = [answer.pop(DESCRIPTOR) for answer in self._late.values() if DESCRIPTOR in answer]
+        while unused or self._descriptors:
+            os.close(unused.pop() if unused else self._descriptors.popleft())
 
     def abandon(self) -> None:
         """In a child process: lets go of the socket without a word; it is the parent's."""
@@ -207,12 +206,16 @@ class Connection:
                 asked = watch(poll)
                 pause = asked if pause is None else min(pause, asked)
             ready = poll.poll(None if pause is None else pause * 1000)
+            if self._broken is not None:
+                return True  # closed by another thread, which reading tells
             if any(fd == self._socket.fileno() for fd, _ in ready):
                 return True
             if end is not None and time.monotonic() >= end:
                 return False
 
     def _read(self) -> None:
+        if self._broken is not None:
+            raise StreamFailed(self._broken)
         try:
             data, ancillary, _, _ = self._socket.recvmsg(
                 _READ_AT_ONCE, socket.CMSG_SPACE(_MOST_DESCRIPTORS * array.array("i").itemsize), socket.MSG_CMSG_CLOEXEC
@@ -244,6 +247,11 @@ class Connection:
             raise self._nonsense(f"a message that is no JSON ({error})") from None
         if not isinstance(message, dict) or not isinstance(message.get("type"), str):
             raise self._nonsense("a message without a type")
+        if message["type"] == "welcome" or "new_file" in message:
+            # Now, not when the answer is used: answers may be used in another order than they came in.
+            if not self._descriptors:
+                raise self._nonsense(f"'{message['type']}' without the file that goes with it")
+            message[DESCRIPTOR] = self._descriptors.popleft()
         return message
 
     def _checked(self, answer: Message) -> Message:

@@ -35,6 +35,11 @@ class Loop:
         epoch, left = _epoch_at(stream, stream._position())
         if self._epoch is None:
             self._epoch = epoch
+        if left and epoch != self._epoch:
+            raise MisuseError(
+                f"epoch {self._epoch} is over, and the stream is at epoch {epoch}: an epoch is read once. Take each "
+                "from stream.epochs(), or loop over the stream itself"
+            )
         if not left:
             self._over = True
             _end(stream)
@@ -99,15 +104,23 @@ class Epochs:
 
     def __init__(self, stream: "Stream") -> None:
         self._stream = stream
+        self._handed_out_at: Optional[int] = None  # step
 
     def __iter__(self) -> "Epochs":
         return self
 
     def __next__(self) -> Epoch:
-        epoch, left = _epoch_at(self._stream, self._stream._position())
+        step = self._stream._position()
+        epoch, left = _epoch_at(self._stream, step)
         if not left:
             _end(self._stream)
             raise StopIteration
+        if step == self._handed_out_at:
+            raise MisuseError(
+                f"no batch of epoch {epoch} was asked for, and the next one: epochs come in their order and none is "
+                "skipped. To begin later, load a state (stream.load_state_dict)"
+            )
+        self._handed_out_at = step
         return Epoch(self._stream, epoch, left * self._stream.accumulation)
 
 

@@ -86,7 +86,7 @@ class Stream(JobFacts):
             path = self._attached.socket
         elif overrides or output is not None:
             raise MisuseError("a job has started this script: its manifest cannot be changed by overrides or output")
-        self._lock = threading.Lock()
+        self._lock = _CallLock()
         self._begun = False
         self._ended = False
         self._loaded: Optional[Dict[str, Any]] = None
@@ -98,7 +98,7 @@ class Stream(JobFacts):
         try:
             self._connection = connection = Connection(path)
             _connections.add(connection)
-            self._welcome = self._hello()
+            self._welcome = self._hello(device)
             self._batches = Batches(self._connection, self._welcome, device, raw, channels_last)
             _streams.add(self)
         except BaseException:
@@ -285,7 +285,12 @@ class Stream(JobFacts):
 
     # --- Opening ---
 
-    def _hello(self) -> Message:
+    def _hello(self, device: Any) -> Message:
+        one_file = False
+        if device is not None:
+            import torch as framework
+
+            one_file = framework.device(device).type != "cpu"  # it is pinned once
         torch = sys.modules.get("torch")
         answer = self._connection.request(
             {
@@ -296,12 +301,35 @@ class Stream(JobFacts):
                 "python": ".".join(str(part) for part in sys.version_info[:3]),
                 "numpy": np.__version__,
                 "torch": str(getattr(torch, "__version__", "")) or None,
+                "one_file": one_file,
             },
             timeout=_HELLO_TIMEOUT,
         )
         if answer["type"] != "welcome":
             raise ProtocolError(f"the agent answered 'hello' by '{answer['type']}'")
         return answer
+
+
+class _CallLock:
+    """One call at a time; a thread that is inside one, and in a signal's handler, is told so instead of waiting."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._owner: Optional[int] = None
+
+    def __enter__(self) -> None:
+        thread = threading.get_ident()
+        if self._owner == thread:
+            raise MisuseError(
+                "the stream is in the middle of another call of this thread: a signal's handler cannot use it. Let the "
+                "handler set a flag and look at it after the step; should_checkpoint() is true before a stop anyway"
+            )
+        self._lock.acquire()
+        self._owner = thread
+
+    def __exit__(self, *_: Any) -> None:
+        self._owner = None
+        self._lock.release()
 
 
 _streams: "weakref.WeakSet[Stream]" = weakref.WeakSet()
@@ -313,7 +341,7 @@ def _abandon() -> None:
     for connection in list(_connections):
         connection.abandon()
     for stream in list(_streams):
-        stream._lock = threading.Lock()  # another thread may have had it
+        stream._lock = _CallLock()  # another thread may have had it
 
 
 def _close_earlier(place: Tuple[str, str]) -> None:

@@ -1,15 +1,18 @@
 """The socket: what is no message, who is not there, and Ctrl-C at the wrong moment."""
 
+import gc
+import os
 import signal
 import socket
 import struct
 import threading
+import time
 
 import numpy as np
 import pytest
 
 import hetero
-from hetero.connection import Connection
+from hetero.connection import DESCRIPTOR, Connection
 
 
 def answered_by(tmp_path, *pieces):
@@ -86,6 +89,111 @@ def test_too_much_for_the_agent(tmp_path):
     connection = answered_by(tmp_path)
     with pytest.raises(hetero.MisuseError, match="1048576"):
         connection.request({"type": "next", "text": "x" * (1 << 20)})
+
+
+def file_with(content):
+    descriptor = os.memfd_create("file")
+    os.write(descriptor, content)
+    return descriptor
+
+
+def test_files_go_with_their_answers(tmp_path):
+    """An answer that came while another was waited for is used later, with the file that came with it."""
+    path = str(tmp_path / "socket")
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(path)
+    listener.listen()
+    answers = [
+        (b'{"type": "batch", "new_file": {"number": 1}}', file_with(b"training")),
+        (b'{"type": "validation_begun"}', None),
+        (b'{"type": "batch", "new_file": {"number": 2}}', file_with(b"validation")),
+    ]
+
+    def answer():
+        with listener, listener.accept()[0] as peer:
+            for text, descriptor in answers:
+                peer.recv(4096)
+                socket.send_fds(peer, [frame(text)], [] if descriptor is None else [descriptor])
+
+    thread = threading.Thread(target=answer, daemon=True)
+    thread.start()
+    connection = Connection(path)
+    connection.ask_ahead({"type": "next"})
+    connection.request({"type": "validation"}, timeout=10)
+    validation = connection.request({"type": "next", "validation": True}, timeout=10)
+    training = connection.request({"type": "next"}, timeout=10)
+    assert (validation["new_file"]["number"], training["new_file"]["number"]) == (2, 1)
+    contents = [os.pread(answer[DESCRIPTOR], 100, 0) for answer in (validation, training)]
+    assert contents == [b"validation", b"training"]
+
+
+def test_closed_while_another_thread_waits(tmp_path):
+    path = str(tmp_path / "socket")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        listener.listen()
+        connection, said = Connection(path), []
+
+        def wait():
+            try:
+                connection.request({"type": "next"}, watch=lambda _: 0.05)
+            except hetero.StreamFailed as error:
+                said.append(str(error))
+
+        thread = threading.Thread(target=wait, daemon=True)
+        thread.start()
+        time.sleep(0.2)  # it waits by now
+        connection.close("the agent is gone")
+        thread.join(10)
+    assert said == ["the agent is gone"]
+
+
+def test_no_batch_is_lost_while_it_is_made(open_stream):
+    """Ctrl-C, or too little memory, while arrays are made of an answer."""
+    stream = open_stream()
+    loop, arrays, seen = iter(stream), stream._batches.views.arrays, []
+    for error in (KeyboardInterrupt, MemoryError):
+
+        def interrupted(owners, fields, error=error):
+            arrays(owners, fields)
+            raise error
+
+        stream._batches.views.arrays = interrupted
+        with pytest.raises(error):
+            next(loop)
+        stream._batches.views.arrays = arrays
+        assert stream.step == len(seen)
+        seen.append(next(loop))
+        assert stream.step == len(seen) == seen[-1].step + 1
+    ids = np.concatenate([np.asarray(batch.ids) for batch in [*seen, *loop]])
+    assert sorted(ids.tolist()) == list(range(100))
+    gc.collect()
+    assert stream._batches.arena.held() == []  # seen are converted copies
+
+
+def test_a_handler_that_uses_the_stream_is_told(open_stream, manifest):
+    def slow(spec):
+        spec["pipeline"].insert(0, {"op": "Delay", "milliseconds": 100})
+
+    stream, said = open_stream(job=manifest(slow)), []
+
+    def save(*_):
+        try:
+            stream.state_dict()
+        except hetero.MisuseError as error:
+            said.append(str(error))
+
+    before = signal.signal(signal.SIGALRM, save)
+    try:
+        loop = iter(stream)
+        next(loop)
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        assert next(loop).step == 1
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert len(said) == 1 and "handler" in said[0]
+    assert stream.state_dict()["step"] == 2
 
 
 def test_no_batch_is_lost_by_ctrl_c(open_stream, manifest):

@@ -42,6 +42,24 @@ def test_iter_is_one_epoch(open_stream):
     assert [len(list(stream)) for _ in range(3)] == [13, 7, 0]
 
 
+def test_an_epoch_cannot_be_skipped(open_stream):
+    stream = open_stream()
+    with pytest.raises(hetero.MisuseError, match="no batch of epoch 0 was asked for"):
+        for epoch in stream.epochs():
+            if int(epoch) < 1:
+                continue
+    assert next(iter(stream)).step == 0
+
+
+def test_an_epoch_is_read_once(open_stream):
+    stream = open_stream()
+    epoch = next(stream.epochs())
+    assert len(list(epoch)) == 13
+    with pytest.raises(hetero.MisuseError, match="epoch 0 is over"):
+        list(epoch)
+    assert next(iter(stream)).step == 13  # nothing was lost by it
+
+
 def test_an_epoch_that_was_left_goes_on(open_stream):
     stream = open_stream()
     first = []

@@ -118,6 +118,25 @@ def test_a_child_keeps_what_it_saw(open_stream, pictures):
     assert held(stream) == 0
 
 
+def test_threads_that_fork_at_once(open_stream):
+    """What one thread's fork watches its child by stays open while another thread's fork is over."""
+    stream = open_stream(raw=True)
+    batch = next(iter(stream))
+    arena = stream._batches.arena
+    thread = threading.Thread(target=arena.before_fork)  # is about to fork
+    thread.start()
+    thread.join()
+    arena.before_fork()
+    arena.after_fork_in_parent()
+    del batch
+    arena.look_after_forks()
+    assert held(stream) == 1  # for the child that is yet to come
+    for fork in arena._forks:
+        fork.close_write_end()
+    arena.look_after_forks()
+    assert held(stream) == 0
+
+
 def test_a_child_cannot_read(open_stream):
     stream = open_stream()
     loop = iter(stream)

@@ -4,14 +4,14 @@
 
 namespace hetero::agent {
 
-BatchHandover::Handed BatchHandover::Hand(const BatchPart& part, bool whole, feed::Batch* batch,
-                                          BatchAnswer* answer) {
+BatchHandover::Handed BatchHandover::Hand(const BatchPart& part, Pictures pictures,
+                                          feed::Batch* batch, BatchAnswer* answer) {
   BatchArena& arena = *options_.arena;
   answer->fields = FieldsOf(options_.shape, options_.fields, part);
   answer->forgotten = files_.Forget();
   Handed handed;
   std::shared_ptr<const feed::MemoryFile> file;
-  if (whole && !options_.arena_alone) file = batch->images.file();
+  if (pictures == Pictures::kStay) file = batch->images.file();
   if (file != nullptr && file != options_.arena) {
     const PassedFiles::Passed passed = files_.Pass(file);
     FieldLayout& image = answer->fields.front();
@@ -23,7 +23,7 @@ BatchHandover::Handed BatchHandover::Hand(const BatchPart& part, bool whole, fee
       answer->new_file = NewFile{.number = passed.number, .bytes = file->size()};
       handed.file = std::move(file);
     }
-  } else if (whole) {
+  } else if (pictures != Pictures::kCopyPart) {
     handed.slabs.push_back(arena.Give(std::move(batch->images)));
   } else {
     handed.slabs.push_back(

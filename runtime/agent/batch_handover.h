@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "api/hetero_training_job.h"
@@ -21,8 +22,7 @@ class BatchHandover {
  public:
   struct Options {
     std::shared_ptr<BatchArena> arena;
-    bool arena_alone = false;  // no batch is given in another file
-    api::ImageShape shape;     // of one picture
+    api::ImageShape shape;  // of one picture
     job::FieldSet fields;
   };
   explicit BatchHandover(Options options) : options_(std::move(options)) {}
@@ -31,9 +31,13 @@ class BatchHandover {
     std::vector<feed::Slab> slabs;                           // until the script lets go of them
     std::shared_ptr<const feed::MemoryFile> file = nullptr;  // that goes with the answer
   };
-  // Says in `answer` where `part` of `batch` is found; `whole` takes the batch's pictures. Not
-  // while the arena is full().
-  Handed Hand(const BatchPart& part, bool whole, feed::Batch* batch, BatchAnswer* answer);
+  enum class Pictures {
+    kStay,       // where they are, if the script can see them there
+    kIntoArena,  // all, where they are not there yet
+    kCopyPart,   // of `part`; the batch keeps its own
+  };
+  // Says in `answer` where `part` of `batch` is found. Not while the arena is full().
+  Handed Hand(const BatchPart& part, Pictures pictures, feed::Batch* batch, BatchAnswer* answer);
 
  private:
   const Options options_;

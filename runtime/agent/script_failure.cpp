@@ -35,7 +35,7 @@ std::string What(const EndedScript& script) {
     return "ended with exit code 0 and has not opened a stream: it has to take its batches from "
            "hetero.Stream()";
   }
-  return "ended with exit code 0 and has asked for no batch of its stream";
+  return "ended with exit code 0 and has asked for no batch of its stream to train on";
 }
 
 std::string WithTail(std::string what, const std::string& tail) {

@@ -22,7 +22,6 @@ std::string TextOf(const absl::Status& status) {
 ScriptStream::ScriptStream(Context context)
     : context_(std::move(context)),
       handover_({.arena = context_.arena,
-                 .arena_alone = context_.arena_alone,
                  .shape = context_.feed.producer().pipeline(job::Split::kTrain).output(),
                  .fields = context_.feed.producer().fields()}),
       held_({.most = context_.arena->may_hold(),
@@ -99,6 +98,7 @@ ScriptStream::Reply ScriptStream::Handle(const HelloRequest& hello, const std::s
     return Refuse(absl::InvalidArgumentError(what));
   }
   greeted_ = true;
+  one_file_ = hello.one_file;
   {
     const base::MutexLock lock(mutex_);
     standing_.said_hello = true;
@@ -185,6 +185,7 @@ ScriptStream::Reply ScriptStream::Handle(const BeginRequest& begin, const std::s
   {
     const base::MutexLock lock(mutex_);
     standing_.begun = true;
+    standing_.misuse = absl::OkStatus();  // a state that did not fit; this one does
     standing_.steps_given = step_;
   }
   const StreamState state =
@@ -236,7 +237,10 @@ ScriptStream::Reply ScriptStream::NextOfTraining(const std::stop_token& stop) {
     answer.weight = plan().LossScale(step_, context_.feed.rank()) *
                     static_cast<double>(part.count * parts) / static_cast<double>(batch_->count());
   }
-  Reply reply = GivePart(std::move(answer), part, batch_.get(), parts == 1, NameOfStep(step_));
+  BatchHandover::Pictures pictures = BatchHandover::Pictures::kStay;
+  if (one_file_ || context_.arena_alone) pictures = BatchHandover::Pictures::kIntoArena;
+  if (parts > 1) pictures = BatchHandover::Pictures::kCopyPart;
+  Reply reply = GivePart(std::move(answer), part, pictures, batch_.get(), NameOfStep(step_));
   if (++micro_ < parts) return reply;
   given_samples_ = batch_->count();
   batch_.reset();
@@ -290,7 +294,8 @@ ScriptStream::Reply ScriptStream::NextOfValidation(const std::stop_token& stop) 
                      .count = part.count};
   const std::string what = absl::StrCat("validation batch ", validated_);
   ++validated_;
-  return GivePart(std::move(answer), part, batch->get(), /*whole=*/true, what);
+  // A pass has memory of its own with its workers, which one batch that is kept would keep whole.
+  return GivePart(std::move(answer), part, BatchHandover::Pictures::kIntoArena, batch->get(), what);
 }
 
 std::optional<ScriptStream::Reply> ScriptStream::WaitForSlot(const std::stop_token& stop) {
@@ -301,11 +306,13 @@ std::optional<ScriptStream::Reply> ScriptStream::WaitForSlot(const std::stop_tok
 }
 
 ScriptStream::Reply ScriptStream::GivePart(BatchAnswer answer, const BatchPart& part,
-                                           feed::Batch* batch, bool whole,
+                                           BatchHandover::Pictures pictures, feed::Batch* batch,
                                            const std::string& what) {
-  BatchHandover::Handed handed = handover_.Hand(part, whole, batch, &answer);
+  BatchHandover::Handed handed = handover_.Hand(part, pictures, batch, &answer);
   Reply reply = {.message = ToJson(answer), .passes = std::move(handed.file)};
   held_.Hold(answer.slot, std::move(handed.slabs), what);
+  const base::MutexLock lock(mutex_);
+  standing_.was_given = true;
   return reply;
 }
 
@@ -355,6 +362,10 @@ ScriptStream::Reply ScriptStream::Handle(const StateRequest& request, const std:
 ScriptStream::Reply ScriptStream::Handle(const ValidationRequest&, const std::stop_token& stop) {
   FinishStep();
   if (stop.stop_requested()) return Stopped();
+  {
+    const base::MutexLock lock(mutex_);
+    standing_.asked = true;
+  }
   validation_ = {};
   validation_ = context_.feed.OpenValidation();
   validated_ = 0;

@@ -84,8 +84,8 @@ class ScriptStream {
   std::optional<Reply> FetchStep(const std::stop_token& stop);
   // Waits until the script may have another slot.
   std::optional<Reply> WaitForSlot(const std::stop_token& stop);
-  Reply GivePart(BatchAnswer answer, const BatchPart& part, feed::Batch* batch, bool whole,
-                 const std::string& what);
+  Reply GivePart(BatchAnswer answer, const BatchPart& part, BatchHandover::Pictures pictures,
+                 feed::Batch* batch, const std::string& what);
   // The script asks for something after the last batch of a step.
   void FinishStep();
   Reply Misuse(const std::string& what);
@@ -98,6 +98,7 @@ class ScriptStream {
 
   // Of the thread that calls Answer().
   bool greeted_ = false;
+  bool one_file_ = false;               // the script's wish
   std::optional<Position> position_;    // once it is agreed
   int64_t step_ = 0;                    // steps done, each with all its parts
   int64_t micro_ = 0;                   // parts of the step at hand that were given

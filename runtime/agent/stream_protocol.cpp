@@ -51,6 +51,7 @@ absl::StatusOr<Request> ParseHello(const json& object) {
   HelloRequest hello;
   HETERO_ASSIGN_OR_RETURN(hello.protocol, Integer(object, "protocol"));
   HETERO_ASSIGN_OR_RETURN(hello.pid, Integer(object, "pid"));
+  hello.one_file = base::IsTrue(object, "one_file");
   HETERO_ASSIGN_OR_RETURN(hello.package, Text(object, "package"));
   HETERO_ASSIGN_OR_RETURN(hello.python, Text(object, "python"));
   HETERO_ASSIGN_OR_RETURN(hello.numpy, Text(object, "numpy"));

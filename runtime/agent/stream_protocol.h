@@ -23,7 +23,7 @@
 // The script asks, one question at a time, and the agent answers each in order. `free` and `report`
 // have no answer and may be sent at any time, also while a question is open.
 //   {"type": "hello", "protocol": 1, "package": "0.3.0", "pid": 17, "python": "3.11.7",
-//    "numpy": "2.1.0", "torch": "2.11.0" or null}                           -> welcome, and a memfd
+//    "numpy": "2.1.0", "torch": "2.11.0" or null, "one_file": false}        -> welcome, and a memfd
 //   {"type": "begin", "position": null or a state}                          -> begun
 //   {"type": "next"}, {"type": "next", "validation": true}                  -> batch or end;
 //                                                        a memfd with a batch that names a new one
@@ -64,6 +64,7 @@ struct HelloRequest {
   int64_t protocol = 0;
   std::string package, python, numpy, torch;  // versions; "": none
   int64_t pid = 0;
+  bool one_file = false;  // batches all in the memfd that comes with the welcome
 };
 struct BeginRequest {
   std::optional<StreamState> state;  // absent: from the beginning

@@ -164,14 +164,14 @@ class StreamServerImpl : public StreamServer {
     }
   }
 
-  // The script has gone. Whether it had its stream.
+  // The script has gone. Whether it had its stream: another one would get what it may still hold.
   bool Leave() {
     std::shared_ptr<ScriptStream> earlier;  // let go of without the lock
     const base::MutexLock lock(mutex_);
     earlier = std::exchange(departed_, std::move(stream_));
     const Standing standing = departed_->standing();
     if (stream_generation_ == generation_) last_ = standing;
-    return standing.begun;
+    return standing.begun || standing.was_given;
   }
 
   std::shared_ptr<ScriptStream> stream() const {
@@ -182,6 +182,9 @@ class StreamServerImpl : public StreamServer {
   absl::Status OnFree(const FreeRequest& request) {
     const std::shared_ptr<ScriptStream> stream = this->stream();
     if (stream != nullptr) return stream->Free(request.slot);
+    // Right behind `bye`.
+    const base::MutexLock lock(mutex_);
+    if (departed_ != nullptr) return absl::OkStatus();
     return absl::FailedPreconditionError("a slot is freed before any was given");
   }
 

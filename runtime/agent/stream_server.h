@@ -32,7 +32,8 @@ class StreamServer {
   struct Standing {
     bool connected = false;  // now
     bool said_hello = false;
-    bool asked = false;       // for its first batch: it has said where it stands
+    bool asked = false;       // for its first batch of either kind
+    bool was_given = false;   // a batch of either kind
     bool begun = false;       // its position was agreed
     int64_t steps_given = 0;  // steps done, of the whole job, with the last batch that it was given
     bool reached_end = false;  // it was told that the stream has no more batches

@@ -102,8 +102,12 @@ class State {
   void TellAllEnded(const MemberRecord& member);
   // Whether no generation follows the one that ended.
   bool ScriptsEndTheJob();
+  // Stops a job of scripts as soon as they have saved. False: it is to be stopped at once.
+  bool StopScripts(const std::string& reason);
   // Whether the job stops by itself once all scripts have saved.
   bool SaveScriptsFirst(const std::string& reason);
+  // Whether ranks work in a generation whose agreements this head has not heard of yet.
+  bool HearsOfScriptsSoon() const;
 
   void AdvanceJob();
   void SettleCompletedJob();
@@ -134,6 +138,7 @@ class State {
     base::Instant deadline;
   };
   std::optional<Stopping> stopping_;
+  std::optional<Stopping> stop_wanted_;  // tried until its deadline
   int64_t agreed_generation_ = 0;  // whose scripts agreed where they begin
   bool superseded_ = false;
   const base::Instant started_;

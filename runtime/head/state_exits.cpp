@@ -28,7 +28,7 @@ void State::On(const StopRequested& event) {
     return;
   }
   outbox_.AddNote(false, absl::StrCat("stop requested: ", event.reason));
-  if (!SaveScriptsFirst(event.reason)) ending_.Stop(event.reason, now_.steady);
+  if (!StopScripts(event.reason)) ending_.Stop(event.reason, now_.steady);
 }
 
 void State::On(const FailureReported& event) {

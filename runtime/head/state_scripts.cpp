@@ -47,10 +47,10 @@ void State::On(const ScriptWordReceived& event) {
     // This head takes another's place: it has their words before it knows whether all ranks work in
     // one generation.
     if (generation != member->hello.generation() || generation < agreement_.generation()) return;
-    agreement_.Begin(generation);
   } else if (generation != record_.generation || !generations_.Plays(*member)) {
     return;
   }
+  agreement_.Begin(generation);  // its first word may come right after it was opened
   if (event.word.want_checkpoint()) {
     if (agreement_.TakeStopWish(ReachedStep(record_), now_.steady)) {
       outbox_.AddNote(false, "is to leave: all scripts save first", member->name);
@@ -69,6 +69,12 @@ void State::TakeScriptFailure(const MemberRecord& member, const v1::ScriptFailur
 }
 
 void State::AdvanceScripts() {
+  if (stop_wanted_ && !SaveScriptsFirst(stop_wanted_->reason) &&
+      now_.steady >= stop_wanted_->deadline) {
+    ending_.Stop(stop_wanted_->reason, now_.steady);
+    return;
+  }
+  if (stopping_) stop_wanted_.reset();
   if (!record_.runs_scripts() || record_.generation == 0) return;
   agreement_.Begin(record_.generation);
   agreement_.Look(ReachedStep(record_), now_.steady);
@@ -100,6 +106,24 @@ bool State::ScriptsEndTheJob() {
   const std::optional<ScriptFailures::End> end = script_failures_.Judge(/*closing=*/true, now_);
   if (end) ending_.Fail(end->member, end->message, now_.steady);
   return ending_.begun();
+}
+
+bool State::StopScripts(const std::string& reason) {
+  if (SaveScriptsFirst(reason) || stop_wanted_) return true;
+  if (!HearsOfScriptsSoon()) return false;
+  stop_wanted_ = Stopping{reason, now_.steady + ScriptAgreement::kAnswerGrace};
+  return true;
+}
+
+bool State::HearsOfScriptsSoon() const {
+  if (!record_.runs_scripts() || !record_.job.spec.training.checkpoint) return false;
+  if (record_.generation > 0 && agreed_generation_ == record_.generation) return false;
+  return std::any_of(record_.members.begin(), record_.members.end(), [this](const auto& entry) {
+    const MemberRecord& member = entry.second;
+    const int64_t generation = member.hello.generation();
+    return member.trainer() && generation > 0 &&
+           (record_.generation == 0 || record_.generation == generation);
+  });
 }
 
 bool State::SaveScriptsFirst(const std::string& reason) {

@@ -208,6 +208,51 @@ TEST_F(HoldingTest, BatchesOfEveryWorkerAreTheSame) {
   }
 }
 
+TEST_F(HoldingTest, AScriptThatWantsOneFileGetsAllInIt) {
+  Listen({kLargeBatch, kNoGpu, kManySamples}, 0, 8 * kLargeBatchBytes, Sharing());
+  const auto script = Connect();
+  script->Hello(/*one_file=*/true);
+  script->Begin();
+  job::StreamDigest seen;
+  for (int64_t step = 0; step < 60; ++step) {
+    const json batch = script->Next();
+    ASSERT_FALSE(batch["fields"][0].contains("file"));
+    script->AddToDigest(batch, 5, &seen);
+    script->Free(batch);
+  }
+  EXPECT_EQ(seen.ToHex(), Expected(0, 60).ToHex());
+}
+
+// The memory that a pass shares with its workers would stay as long as one batch of it is kept.
+TEST_F(HoldingTest, ValidationBatchesLieInSlots) {
+  Listen({kLargeBatch, kNoGpu, "dataset.validation.samples=5400"}, 0, 8 * kLargeBatchBytes,
+         Sharing());
+  const auto script = Start();
+  script->Ask({{"type", "validation"}});
+  int batches = 0;
+  for (json batch; (batch = script->Ask({{"type", "next"}, {"validation", true}}))["type"] != "end";
+       ++batches) {
+    ASSERT_FALSE(batch["fields"][0].contains("file"));
+    script->Free(batch);
+  }
+  EXPECT_EQ(batches, 60);
+}
+
+TEST_F(HoldingTest, WhoHasReadAValidationPassCannotOpenAnotherStream) {
+  Listen();
+  auto script = Start();
+  script.reset();
+  server_->Begin(2, 1);
+  script = Connect();
+  script->Hello();
+  script->Ask({{"type", "validation"}});
+  const json held = script->Ask({{"type", "next"}, {"validation", true}});
+  script->Ask({{"type", "bye"}});
+  const json refused = Connect()->Hello();  // the batch may be looked at still
+  EXPECT_EQ(refused["type"], "error") << refused;
+  EXPECT_TRUE(server_->standing().asked);
+}
+
 TEST_F(HoldingTest, WhatLiesInMemoryOfAWorkerStaysAsLongAsTheScriptHoldsIt) {
   Listen({kLargeBatch, kNoGpu, kManySamples}, 0, 8 * kLargeBatchBytes, Sharing());
   const auto script = Start();
@@ -217,22 +262,12 @@ TEST_F(HoldingTest, WhatLiesInMemoryOfAWorkerStaysAsLongAsTheScriptHoldsIt) {
 }
 
 TEST_F(HoldingTest, AFileInWhichNoBatchWillComeIsForgottenOnce) {
-  Listen(
-      {kLargeBatch, kNoGpu, kManySamples, "training.epochs=20", "dataset.validation.samples=200"},
-      0, 8 * kLargeBatchBytes, Sharing());
+  Listen({kLargeBatch, kNoGpu, kManySamples, "training.epochs=20"}, 0, 8 * kLargeBatchBytes,
+         Sharing());
   const auto script = Start();
-  script->Free(script->Next());
-  // A stream of its own to the same worker, and with it other memory.
-  json number;
-  for (int pass = 0; pass < 100 && number.is_null(); ++pass) {
-    script->Ask({{"type", "validation"}});
-    for (json batch; batch["type"] != "end";) {
-      batch = script->Ask({{"type", "next"}, {"validation", true}});
-      if (batch["type"] == "batch") script->Free(batch);
-      if (batch.contains("new_file")) number = batch["new_file"]["number"];
-    }
-  }
-  ASSERT_FALSE(number.is_null());
+  const std::vector<json> held = HoldInFiles(*script);
+  const json number = held.front()["fields"][0]["file"];
+  feed_->DialAgain();  // the next comes with memory of its own
   int forgotten = 0;
   const auto look = [&] {
     const json batch = script->Next();
@@ -240,7 +275,11 @@ TEST_F(HoldingTest, AFileInWhichNoBatchWillComeIsForgottenOnce) {
     for (const json& file : batch.value("forgotten", json::array())) forgotten += file == number;
     return forgotten > 0;
   };
-  ASSERT_TRUE(Eventually(look));  // the stream ends on threads of its own
+  for (int i = 0; i < 20; ++i) look();
+  EXPECT_EQ(forgotten, 0) << "batches are held there";
+  ExpectHeld(*script, held);
+  for (const json& batch : held) script->Free(batch);
+  ASSERT_TRUE(Eventually(look));
   for (int i = 0; i < 10; ++i) look();
   EXPECT_EQ(forgotten, 1);
 }

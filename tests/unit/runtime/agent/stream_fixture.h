@@ -99,6 +99,11 @@ class LocalFeed : public RankFeed {
   }
   feed::BatchStream& training() { return *training_; }
   void CloseTraining() { training_.reset(); }
+  // The stream to the worker ends, and another begins.
+  void DialAgain() {
+    training_->SetRoster({});
+    training_->SetRoster({{"cpu-0", worker_->address(), 1}});
+  }
   Validation OpenValidation() override {
     if (!producer_->has_validation()) return {};
     const int64_t samples = producer_->dataset(job::Split::kValidation).size();
@@ -244,14 +249,15 @@ class ScriptClient {
     return poll(&ready, 1, static_cast<int>(patience.count())) > 0;
   }
 
-  json Hello() {
+  json Hello(bool one_file = false) {
     json welcome = Ask({{"type", "hello"},
                         {"protocol", 1},
                         {"package", "0.3.0"},
                         {"pid", getpid()},
                         {"python", "3.11.7"},
                         {"numpy", "2.1.0"},
-                        {"torch", nullptr}});
+                        {"torch", nullptr},
+                        {"one_file", one_file}});
     if (welcome.value("type", "") != "welcome") return welcome;
     EXPECT_EQ(passed_.size(), 1);
     slot_bytes_ = welcome["slot_bytes"];

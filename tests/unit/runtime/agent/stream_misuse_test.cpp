@@ -115,8 +115,17 @@ TEST_F(StreamMisuseTest, QuestionsOutOfOrderAreMisuse) {
   EXPECT_EQ(again["kind"], "misuse");
   EXPECT_NE(again["message"].get<std::string>().find("has begun at step 0"), std::string::npos);
   EXPECT_EQ(script->Next()["step"], 0);
-  EXPECT_NE(server_->standing().misuse.message().find("before the stream has begun"),
-            std::string::npos);
+  EXPECT_NE(server_->standing().misuse.message().find("has begun at step 0"), std::string::npos);
+}
+
+TEST_F(StreamMisuseTest, AStateThatDidNotFitIsForgottenOnceAnotherOneDoes) {
+  Listen();
+  const auto script = Connect();
+  script->Hello();
+  EXPECT_EQ(script->Begin({{"format", 1}})["kind"], "misuse");
+  EXPECT_FALSE(server_->standing().misuse.ok());
+  EXPECT_EQ(script->Begin()["type"], "begun");
+  EXPECT_TRUE(server_->standing().misuse.ok()) << server_->standing().misuse;
 }
 
 TEST_F(StreamMisuseTest, NothingComesAfterTheEnd) {

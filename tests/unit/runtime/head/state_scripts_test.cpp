@@ -72,6 +72,16 @@ TEST(StateScriptsTest, ScriptsThatBeginAtOtherStepsFailTheJob) {
               AllOf(HasSubstr("step 0: rank 2; step 7: ranks 0, 1"), HasSubstr("load the same")));
 }
 
+// Nothing else reaches the head between the opening of a generation and what rank 0 says first.
+TEST(StateScriptsTest, TheFirstWordOfAGenerationIsHeard) {
+  ScriptDrive drive;
+  EXPECT_THAT(ToldTo(21, drive.Say(20, MasterWord(1, "a", 1))), ElementsAre("master a 1"));
+  drive.AllSay(PositionWord(1, 3));
+  drive.Fail(21, 1, 1, "disk full");
+  while (drive.state.record().generation == 1) drive.Wait(milliseconds(100));
+  EXPECT_THAT(ToldTo(21, drive.Say(20, MasterWord(2, "a", 2))), ElementsAre("g2 master a 2"));
+}
+
 TEST(StateScriptsTest, ARankThatDialsAgainHearsWhatItMissed) {
   ScriptDrive drive;
   drive.Say(20, PositionWord(1, 7));
@@ -112,6 +122,40 @@ TEST(StateScriptsTest, AHeadThatIsReplacedAmidAnAgreementHearsEverythingAgain) {
   EXPECT_EQ(job.state->record().generation, 1);
   const auto actions = job.Apply(ScriptWordReceived{21, PositionWord(1, 7)});
   for (const StreamId stream : kRanks) EXPECT_THAT(ToldTo(stream, actions), ElementsAre("agree 7"));
+}
+
+TEST(StateScriptsTest, AStopThatMeetsAHeadWhichHasJustTakenOverLetsAllSave) {
+  LongJob job(MakeScriptJob());
+  job.JoinAll();
+  for (const StreamId stream : kRanks) job.Apply(ScriptWordReceived{stream, PositionWord(1, 7)});
+  job.ReplaceHead();
+  job.Join(20, "gpu", 0, 1, 1);
+  EXPECT_THAT(Stopped(job.Apply(StopRequested{"suspended"})), IsEmpty());
+  job.Join(10, "cpu", 0, 1, 1);
+  job.Join(30, "big", 0, 1, 1);
+  job.Join(21, "gpu", 1, 1, 1);
+  std::vector<Action> last;
+  for (const StreamId stream : kRanks) {
+    last = job.Apply(ScriptWordReceived{stream, PositionWord(1, 7)});
+  }
+  EXPECT_THAT(ToldTo(20, last), ElementsAre("agree 7", "prepare 9"));
+  for (const StreamId stream : kRanks)
+    last = job.Apply(ScriptWordReceived{stream, AnswerWord(1, 9)});
+  EXPECT_THAT(ToldTo(20, last), ElementsAre("commit 9 stop"));
+}
+
+TEST(StateScriptsTest, AStopWaitsNoLongerThanForAnswersForRanksThatDoNotComeBack) {
+  LongJob job(MakeScriptJob());
+  job.JoinAll();
+  for (const StreamId stream : kRanks) job.Apply(ScriptWordReceived{stream, PositionWord(1, 7)});
+  job.ReplaceHead();
+  job.Join(20, "gpu", 0, 1, 1);
+  EXPECT_THAT(Stopped(job.Apply(StopRequested{"suspended"})), IsEmpty());
+  job.Pass(milliseconds(4800), {20});
+  job.elapsed += milliseconds(100);
+  EXPECT_THAT(Stopped(job.Apply(Tick{})), IsEmpty());
+  job.elapsed += milliseconds(100);
+  EXPECT_THAT(Stopped(job.Apply(Tick{})), ElementsAre(20));
 }
 
 TEST(StateScriptsTest, AfterTheHeadWasReplacedSumsGoOnFromThePosition) {
