@@ -93,6 +93,7 @@ class CurlClient::Session {
     request_ = &request;
     response_ = HttpResponse();
     header_bytes_ = 0;
+    headers_ended_ = false;
     error_[0] = '\0';
     const List headers = Prepare(request, options, url);
     curl_easy_setopt(easy_, CURLOPT_HTTPHEADER, headers.get());
@@ -124,6 +125,7 @@ class CurlClient::Session {
   const HttpRequest* request_ = nullptr;
   HttpResponse response_;
   size_t header_bytes_ = 0;
+  bool headers_ended_ = false;  // by an empty line: libcurl takes the end of a connection for that
   char error_[CURL_ERROR_SIZE] = "";
 };
 
@@ -221,7 +223,9 @@ bool CurlClient::Session::TakeHeader(std::string_view line) {
   if (header_bytes_ > kMostHeaderBytes) return false;
   const absl::string_view text =
       absl::StripTrailingAsciiWhitespace(absl::string_view(line.data(), line.size()));
-  if (absl::StartsWith(text, "HTTP/")) {  // also after a redirect, a proxy's reply or 100
+  if (text.empty()) headers_ended_ = true;
+  if (absl::StartsWith(text, "HTTP/")) {
+    headers_ended_ = false;  // also after a redirect, a proxy's reply or 100
     response_.headers.clear();
     response_.body.clear();
     return true;
@@ -261,6 +265,9 @@ bool CurlClient::Session::TakeBody(std::string_view bytes) {
 
 absl::StatusOr<HttpResponse> CurlClient::Session::Outcome(std::optional<CURLcode> code,
                                                           const Url& url) {
+  if (code == CURLE_OK && !headers_ended_) {
+    return absl::UnavailableError(absl::StrCat(url.authority, ": the reply ended in its headers"));
+  }
   if (code == CURLE_OK || response_.overflow) {
     long status = 0;
     curl_easy_getinfo(easy_, CURLINFO_RESPONSE_CODE, &status);
