@@ -90,7 +90,7 @@ TEST_F(PersistentClientTest, WhatCannotSucceedIsNotTriedAgain) {
                                                     {301, absl::StatusCode::kInternal}};
   for (const auto& [status, code] : cases) {
     SCOPED_TRACE(status);
-    const auto answer = Send([&](const HttpRequest&) { return Reply(status); });
+    const auto answer = Send([status = status](const HttpRequest&) { return Reply(status); });
     EXPECT_EQ(answer.status().code(), code);
     EXPECT_EQ(http_->requests.size(), 1);
   }
