@@ -85,6 +85,19 @@ TEST_F(CredentialServicesTest, ARoleThatIsRefusedIsNamedWithoutTheToken) {
   EXPECT_TRUE(absl::IsNotFound(WebIdentityCredentials(Services())->Fetch().status()));
 }
 
+TEST_F(CredentialServicesTest, StsThatCouldNotAskTheClusterIsAskedAgain) {
+  Serve([](const auto&, auto& connection) {
+    connection.Respond(400,
+                       "<ErrorResponse><Error><Code>IDPCommunicationError</Code></Error>"
+                       "</ErrorResponse>");
+  });
+  variables_ = {{"AWS_WEB_IDENTITY_TOKEN_FILE", folder_.Write("token", "T")},
+                {"AWS_ROLE_ARN", "arn:r"},
+                {"AWS_ENDPOINT_URL_STS", server_->url()}};
+  EXPECT_FALSE(WebIdentityCredentials(Services())->Fetch().ok());
+  EXPECT_EQ(server_->requests().size(), 3);
+}
+
 TEST_F(CredentialServicesTest, APodIdentityReadsItsTokenEachTime) {
   Serve([](const auto&, auto& connection) { connection.Respond(200, kJson); });
   variables_ = {{"AWS_CONTAINER_CREDENTIALS_FULL_URI", server_->url() + "/v1/credentials"},

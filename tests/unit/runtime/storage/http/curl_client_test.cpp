@@ -66,6 +66,26 @@ TEST(CurlClientTest, OneConnectionServesOneRequestAfterTheOther) {
   EXPECT_EQ(server.connections(), 1);
 }
 
+// A server ends connections that it has kept for a while, and may do so while a request is on its
+// way: that is no failure yet.
+TEST(CurlClientTest, AConnectionThatWasClosedMeanwhileIsReplaced) {
+  ScriptedServer server(
+      [](const auto&, auto& connection) {
+        connection.Respond(200, "x");
+        connection.Close();
+      },
+      kPlain);
+  CurlClient client;
+  const std::string body = "body";
+  for (const char* method : {"GET", "PUT", "GET", "POST"}) {
+    const bool sends = method[0] == 'P';
+    const auto response = client.Send(
+        {.method = method, .url = server.url() + "/", .body = sends ? body : std::string_view()});
+    EXPECT_TRUE(response.ok()) << method << " " << response.status();
+  }
+  EXPECT_EQ(server.requests()[3].body, body);
+}
+
 TEST(CurlClientTest, ABodyGoesIntoThePlaceForItAndNoFurther) {
   ScriptedServer server(
       [](const auto& request, auto& connection) {

@@ -80,6 +80,19 @@ TEST_F(PersistentClientTest, GivesUpWhenTheTimeIsSpent) {
   EXPECT_LT(http_->requests[2].deadlines.total, seconds(10));
 }
 
+TEST_F(PersistentClientTest, MuchToMoveHasMoreTime) {
+  std::vector<uint8_t> place(10 << 20);
+  const std::string body(5 << 20, 'x');
+  ScriptedClient http([](const HttpRequest&) { return Reply(200); });
+  PersistentClient client(http, clock_, limit_, options_, deadlines_);
+  for (const HttpRequest& request :
+       {HttpRequest{.into = absl::MakeSpan(place)}, HttpRequest{.body = body}}) {
+    ASSERT_TRUE(client.Send({.what = "x", .prepare = [&] { return request; }}).ok());
+  }
+  EXPECT_EQ(http.requests[0].deadlines.total, seconds(130));
+  EXPECT_EQ(http.requests[1].deadlines.total, seconds(125));
+}
+
 TEST_F(PersistentClientTest, WhatCannotSucceedIsNotTriedAgain) {
   const std::pair<int, absl::StatusCode> cases[] = {{400, absl::StatusCode::kInternal},
                                                     {401, absl::StatusCode::kPermissionDenied},
