@@ -194,6 +194,10 @@ TEST_F(ServerTest, WhatIsWrongIsNamed) {
   EXPECT_THAT(std::string(secret.message()),
               AllOf(HasSubstr("SignatureDoesNotMatch"), Not(HasSubstr("another-secret"))));
 
+  // A HEAD's reply has no body that would say so.
+  EXPECT_THAT(std::string(Open(options)->Head("x").status().message()),
+              AllOf(HasSubstr(uri_ + "/x: HTTP 403"), HasSubstr("SignatureDoesNotMatch")));
+
   options = server_->Options();
   options.anonymous = true;
   EXPECT_TRUE(absl::IsPermissionDenied(Open(options)->List("").status()));
