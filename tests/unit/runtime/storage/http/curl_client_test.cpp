@@ -201,6 +201,18 @@ TEST(CurlClientTest, TrustsOnlyTheAuthoritiesThatItWasGiven) {
   EXPECT_TRUE(absl::IsUnauthenticated(status)) << status;
 }
 
+TEST(CurlClientTest, AuthoritiesThatCannotBeReadAreNamed) {
+  const testing::TemporaryFolder folder;
+  for (const std::string& file : {folder / "none.pem", folder.Write("bad.pem", "no certificate")}) {
+    CurlClient client({.ca_bundle = file});
+    const absl::Status status = client.Send({.url = "https://127.0.0.1:1/"}).status();
+    EXPECT_TRUE(absl::IsUnauthenticated(status)) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(file));
+    // Without TLS nobody is asked.
+    EXPECT_TRUE(absl::IsUnavailable(client.Send({.url = "http://127.0.0.1:1/"}).status()));
+  }
+}
+
 TEST(CurlClientTest, FollowsRedirectsOnlyAsFarAsAsked) {
   ScriptedServer server(
       [](const auto& request, auto& connection) {
