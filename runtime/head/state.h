@@ -139,7 +139,7 @@ class State {
   };
   std::optional<Stopping> stopping_;
   std::optional<Stopping> stop_wanted_;  // tried until its deadline
-  int64_t agreed_generation_ = 0;  // whose scripts agreed where they begin
+  int64_t agreed_generation_ = 0;        // whose scripts agreed where they begin
   bool superseded_ = false;
   const base::Instant started_;
   base::Instant last_tick_;

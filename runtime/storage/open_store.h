@@ -1,0 +1,22 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "runtime/storage/store_options.h"
+#include "runtime/storage/writable_store.h"
+
+namespace hetero::storage {
+
+// The store at `uri`: file:///folder, s3://bucket/prefix, https://host/path. Errors name the URI,
+// and the schemes where it has none of them. file:// looks whether the folder is there; the others
+// ask nothing yet.
+absl::StatusOr<std::unique_ptr<Store>> OpenStore(const std::string& uri,
+                                                 const StoreOptions& options = {});
+
+// One that can be written to. kUnimplemented: https://.
+absl::StatusOr<std::unique_ptr<WritableStore>> OpenWritableStore(const std::string& uri,
+                                                                 const StoreOptions& options = {});
+
+}  // namespace hetero::storage

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+
+#include "runtime/storage/store_options.h"
+#include "tests/support/temporary_folder.h"
+
+namespace hetero::storage {
+
+// A real S3 server on loopback (server/build): versitygw, where a folder is a bucket. Ends with
+// this object.
+class S3Server {
+ public:
+  static constexpr char kKey[] = "hetero-key";
+  static constexpr char kSecret[] = "hetero-secret";
+  static constexpr char kRegion[] = "eu-test-1";
+
+  // Throws when it does not answer within 20 s.
+  S3Server();
+  ~S3Server();
+  S3Server(const S3Server&) = delete;
+  S3Server& operator=(const S3Server&) = delete;
+
+  void MakeBucket(const std::string& name) const;
+  std::string endpoint() const { return "http://127.0.0.1:" + std::to_string(port_); }
+  std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+  // Of a store at this server, with its keys.
+  StoreOptions Options() const;
+
+ private:
+  testing::TemporaryFolder folder_;
+  int port_ = 0;
+  pid_t pid_ = -1;
+};
+
+// An environment in which only these keys are set.
+Environment KeysOnly(const std::string& key, const std::string& secret);
+
+}  // namespace hetero::storage
