@@ -60,9 +60,20 @@ S3Server::S3Server() : port_(FreePort()) {
   }
   const std::string buckets = folder_ / "buckets";
   std::filesystem::create_directories(buckets);
-  std::vector<std::string> words = {Program(), "--port",       address(), "--access",
-                                    kKey,      "--secret",     kSecret,   "--region",
-                                    kRegion,   "--keep-alive", "--quiet", "posix"};
+  std::vector<std::string> words = {Program(),
+                                    "--port",
+                                    address(),
+                                    "--access",
+                                    kKey,
+                                    "--secret",
+                                    kSecret,
+                                    "--region",
+                                    kRegion,
+                                    "--virtual-domain",
+                                    "localhost:" + std::to_string(port_),
+                                    "--keep-alive",
+                                    "--quiet",
+                                    "posix"};
   if (setxattr(buckets.c_str(), "user.test", "", 0, 0) != 0) {
     // Where files cannot have attributes, versions lie in a folder beside the buckets, and
     // conditions are not atomic.

@@ -25,6 +25,7 @@ class S3Server {
 
   void MakeBucket(const std::string& name) const;
   std::string endpoint() const { return "http://127.0.0.1:" + std::to_string(port_); }
+  std::string port() const { return std::to_string(port_); }
   std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
   // Of a store at this server, with its keys.
   StoreOptions Options() const;

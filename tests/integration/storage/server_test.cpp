@@ -177,6 +177,16 @@ TEST_F(ServerTest, AnUploadInPartsIsOneObject) {
   EXPECT_TRUE(absl::IsNotFound(store_->Head("abandoned").status()));
 }
 
+TEST_F(ServerTest, ABucketMayBeInTheNameOfTheHost) {
+  const Object written = Write("a b/\u1234", "0123456789");
+  StoreOptions options = server_->Options();
+  options.endpoint = "http://localhost:" + server_->port();
+  options.path_style = false;
+  store_ = Open(options);
+  EXPECT_EQ(*store_->List(""), (std::vector<Object>{written}));
+  EXPECT_EQ(*Read(written, 2, 3), "234");
+}
+
 TEST_F(ServerTest, WhatIsWrongIsNamed) {
   EXPECT_TRUE(absl::IsNotFound(store_->Head("none").status()));
   const absl::Status missing = Read({"none", 10, ""}, 0, 1).status();
