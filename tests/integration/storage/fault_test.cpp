@@ -103,7 +103,8 @@ TEST_F(FaultTest, WhatDoesNotEndIsNamedAfterItsAttempts) {
     const auto store = *OpenStore("s3://bucket", options);
     std::vector<uint8_t> out(10'000);
     const absl::Status status = store->Read(object, 100, absl::MakeSpan(out));
-    EXPECT_FALSE(status.ok());
+    // Neither says anything of the object, so no sample in it is to blame.
+    EXPECT_TRUE(absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status)) << status;
     EXPECT_THAT(std::string(status.message()),
                 AllOf(HasSubstr("cannot read s3://bucket/object, bytes 100 to 10099: "),
                       HasSubstr(text), HasSubstr("tried 3 times in ")));

@@ -12,10 +12,12 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <initializer_list>
 #include <stdexcept>
 #include <vector>
 
 #include "base/clock.h"
+#include "tests/unit/base/test_certificates.h"
 
 namespace hetero::storage {
 namespace {
@@ -53,7 +55,7 @@ std::string Program() {
 
 }  // namespace
 
-S3Server::S3Server() : port_(FreePort()) {
+S3Server::S3Server(bool tls) : tls_(tls), port_(FreePort()) {
   if (access(Program().c_str(), X_OK) != 0) {
     throw std::runtime_error(Program() +
                              " is not there: run tests/integration/storage/server/build");
@@ -62,14 +64,26 @@ S3Server::S3Server() : port_(FreePort()) {
   std::filesystem::create_directories(buckets);
   std::vector<std::string> words = {Program(), "--port",       address(), "--access",
                                     kKey,      "--secret",     kSecret,   "--region",
-                                    kRegion,   "--keep-alive", "--quiet", "posix"};
+                                    kRegion,   "--keep-alive", "--quiet"};
+  const auto add = [&words](std::initializer_list<std::string> more) {
+    words.insert(words.end(), more);
+  };
+  add({"--virtual-domain", "localhost:" + port()});
+  if (tls_) {
+    const base::TestAuthority authority;
+    const base::TestAuthority::Leaf leaf = authority.Issue("server");
+    folder_.Write("ca.pem", authority.certificate_pem());
+    add({"--cert", folder_.Write("server.pem", leaf.certificate_pem)});
+    add({"--key", folder_.Write("server.key", leaf.key_pem)});
+  }
+  add({"posix"});
   if (setxattr(buckets.c_str(), "user.test", "", 0, 0) != 0) {
     // Where files cannot have attributes, versions lie in a folder beside the buckets, and
     // conditions are not atomic.
     std::filesystem::create_directories(folder_ / "metadata");
-    words.insert(words.end(), {"--sidecar", folder_ / "metadata"});
+    add({"--sidecar", folder_ / "metadata"});
   }
-  words.push_back(buckets);
+  add({buckets});
   std::vector<char*> arguments;
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
@@ -106,6 +120,7 @@ StoreOptions S3Server::Options() const {
   StoreOptions options;
   options.endpoint = endpoint();
   options.region = kRegion;
+  if (tls_) options.ca_bundle = folder_ / "ca.pem";
   options.environment = KeysOnly(kKey, kSecret);
   return options;
 }

@@ -17,19 +17,22 @@ class S3Server {
   static constexpr char kSecret[] = "hetero-secret";
   static constexpr char kRegion[] = "eu-test-1";
 
-  // Throws when it does not answer within 20 s.
-  S3Server();
+  // With `tls` it shows a certificate of an authority of its own. Throws when it does not answer
+  // within 20 s.
+  explicit S3Server(bool tls = false);
   ~S3Server();
   S3Server(const S3Server&) = delete;
   S3Server& operator=(const S3Server&) = delete;
 
   void MakeBucket(const std::string& name) const;
-  std::string endpoint() const { return "http://127.0.0.1:" + std::to_string(port_); }
+  std::string endpoint() const { return (tls_ ? "https://" : "http://") + address(); }
+  std::string port() const { return std::to_string(port_); }
   std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
-  // Of a store at this server, with its keys.
+  // Of a store at this server, with its keys and its authority.
   StoreOptions Options() const;
 
  private:
+  const bool tls_;
   testing::TemporaryFolder folder_;
   int port_ = 0;
   pid_t pid_ = -1;

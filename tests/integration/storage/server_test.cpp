@@ -177,6 +177,35 @@ TEST_F(ServerTest, AnUploadInPartsIsOneObject) {
   EXPECT_TRUE(absl::IsNotFound(store_->Head("abandoned").status()));
 }
 
+TEST_F(ServerTest, ABucketMayBeInTheNameOfTheHost) {
+  const Object written = Write("a b/\u1234", "0123456789");
+  StoreOptions options = server_->Options();
+  options.endpoint = "http://localhost:" + server_->port();
+  options.path_style = false;
+  store_ = Open(options);
+  EXPECT_EQ(*store_->List(""), (std::vector<Object>{written}));
+  EXPECT_EQ(*Read(written, 2, 3), "234");
+}
+
+TEST(TlsServerTest, IsTrustedByItsAuthorityAlone) {
+  const S3Server server(/*tls=*/true);
+  server.MakeBucket("bucket");
+  StoreOptions options = server.Options();
+  const auto store = *OpenWritableStore("s3://bucket", options);
+  const absl::StatusOr<Object> written = store->WriteIfAbsent("x", "0123456789");
+  ASSERT_TRUE(written.ok()) << written.status();
+  std::string text(4, '?');
+  const absl::Status read =
+      store->Read(*written, 3, {reinterpret_cast<uint8_t*>(text.data()), text.size()});
+  EXPECT_TRUE(read.ok()) << read;
+  EXPECT_EQ(text, "3456");
+  options.ca_bundle.clear();
+  const absl::Status stranger = (*OpenStore("s3://bucket", options))->Head("x").status();
+  EXPECT_TRUE(absl::IsUnauthenticated(stranger)) << stranger;
+  EXPECT_THAT(std::string(stranger.message()),
+              AllOf(HasSubstr("s3://bucket/x"), HasSubstr("certificate"), HasSubstr("1 time")));
+}
+
 TEST_F(ServerTest, WhatIsWrongIsNamed) {
   EXPECT_TRUE(absl::IsNotFound(store_->Head("none").status()));
   const absl::Status missing = Read({"none", 10, ""}, 0, 1).status();

@@ -50,10 +50,11 @@ TEST(UrlTest, RefusesWhatIsNoAddress) {
 }
 
 TEST(UrlTest, KnowsLoopback) {
-  for (const char* host : {"localhost", "127.0.0.1", "127.9.9.9", "::1"}) {
+  for (const char* host : {"localhost", "bucket.localhost", "127.0.0.1", "127.9.9.9", "::1"}) {
     EXPECT_TRUE(IsLoopback(host)) << host;
   }
-  for (const char* host : {"127.example.com", "10.0.0.1", "localhost.example.com", "128.0.0.1"}) {
+  for (const char* host :
+       {"127.example.com", "10.0.0.1", "localhost.example.com", "notlocalhost", "128.0.0.1"}) {
     EXPECT_FALSE(IsLoopback(host)) << host;
   }
 }
