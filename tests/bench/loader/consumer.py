@@ -76,7 +76,7 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         (folder / "script.py").write_text(SCRIPT)
-        for side, batch, blurs, steps in ((224, 64, 1, 60), (16, 1, 100, 2000)):
+        for side, batch, blurs, steps in ((224, 64, 1, 250), (16, 1, 100, 2000)):
             found = []
             for _ in range(pairs):
                 cost = {}
