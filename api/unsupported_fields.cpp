@@ -36,11 +36,14 @@ bool IsReadable(DatasetFormat format) {
     case DatasetFormat::kSynthetic:
     case DatasetFormat::kIdx:
     case DatasetFormat::kImageFolder:
+    case DatasetFormat::kWebDataset:
       return true;
     case DatasetFormat::kCifar10:
+    case DatasetFormat::kCifar100:
     case DatasetFormat::kTfRecord:
     case DatasetFormat::kRecordIo:
-    case DatasetFormat::kWebDataset:
+    case DatasetFormat::kMds:
+    case DatasetFormat::kManifest:
       return false;
   }
   __builtin_unreachable();

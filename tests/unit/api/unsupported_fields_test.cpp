@@ -44,7 +44,7 @@ TEST(UnsupportedFieldsTest, EachFieldIsNamed) {
       {"spec.dataset.format", [](Spec& s) { s.dataset.format = DatasetFormat::kTfRecord; }},
       {"spec.dataset.format", [](Spec& s) { s.dataset.format = DatasetFormat::kRecordIo; }},
       {"spec.dataset.validation.format",
-       [](Spec& s) { s.dataset.validation->format = DatasetFormat::kWebDataset; }},
+       [](Spec& s) { s.dataset.validation->format = DatasetFormat::kRecordIo; }},
       {"spec.dataset.validation.uri",
        [](Spec& s) { s.dataset.validation->uri = "s3://bucket/test"; }},
       {"spec.training.model.name", [](Spec& s) { s.training.model.name = "resnet99"; }},
