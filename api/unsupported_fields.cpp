@@ -36,11 +36,11 @@ bool IsReadable(DatasetFormat format) {
     case DatasetFormat::kSynthetic:
     case DatasetFormat::kIdx:
     case DatasetFormat::kImageFolder:
+    case DatasetFormat::kTfRecord:
     case DatasetFormat::kWebDataset:
       return true;
     case DatasetFormat::kCifar10:
     case DatasetFormat::kCifar100:
-    case DatasetFormat::kTfRecord:
     case DatasetFormat::kRecordIo:
     case DatasetFormat::kMds:
     case DatasetFormat::kManifest:

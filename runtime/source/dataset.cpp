@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <iterator>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -13,6 +15,7 @@
 #include "runtime/source/image_folder.h"
 #include "runtime/source/place.h"
 #include "runtime/source/synthetic.h"
+#include "runtime/source/tf_record.h"
 #include "runtime/source/uri.h"
 #include "runtime/source/web_dataset.h"
 
@@ -20,6 +23,9 @@ namespace hetero::source {
 namespace {
 
 using api::DatasetFormat;
+
+constexpr size_t kLookedAt = 64;       // bytes of a file
+constexpr size_t kFilesLookedAt = 16;  // each is a request where they are not on this machine
 
 // What a format is recognised by, and how it is opened.
 struct Format {
@@ -57,6 +63,18 @@ bool HasFile(const Place& place) {
                      [](const std::string& name) { return name.front() != '.' && is_name(name); });
 }
 
+// Whether one of a few files begins so. For formats whose files have many names.
+template <bool (*begins)(std::span<const uint8_t>)>
+bool FileBegins(const Place& place) {
+  size_t looked = 0;
+  for (const std::string& name : place.files) {
+    if (name.front() == '.' || name.front() == '_') continue;
+    if (begins(place.FirstBytesOf(name, kLookedAt))) return true;
+    if (++looked == kFilesLookedAt) break;
+  }
+  return false;
+}
+
 absl::StatusOr<std::unique_ptr<Dataset>> OpenPictures(const std::string& folder,
                                                       const api::DatasetSource& source, job::Split,
                                                       const api::Label& label) {
@@ -70,6 +88,8 @@ constexpr Format kFormats[] = {
      "sub-folders of pictures, one per class", nullptr, OpenPictures},
     {DatasetFormat::kWebDataset, "WebDataset", HasFile<IsWebDatasetName>, "*.tar", nullptr, nullptr,
      OpenWebDataset},
+    {DatasetFormat::kTfRecord, "TFRecord", FileBegins<BeginsTfRecord>,
+     "files that begin with a record", nullptr, nullptr, OpenTfRecord},
 };
 
 const Format* FormatOf(DatasetFormat wanted) {

@@ -19,6 +19,7 @@ struct Golden {
 
 const Golden kGoldens[] = {
     {DatasetFormat::kWebDataset, "web_dataset", {}},
+    {DatasetFormat::kTfRecord, "tf_record", {.label = {.offset = -1}}},
 };
 
 api::DatasetSource SourceOf(const char* folder) {
