@@ -35,14 +35,14 @@ bool IsReadable(DatasetFormat format) {
     case DatasetFormat::kAuto:
     case DatasetFormat::kSynthetic:
     case DatasetFormat::kIdx:
+    case DatasetFormat::kCifar10:
+    case DatasetFormat::kCifar100:
     case DatasetFormat::kImageFolder:
+    case DatasetFormat::kMds:
     case DatasetFormat::kTfRecord:
     case DatasetFormat::kWebDataset:
       return true;
-    case DatasetFormat::kCifar10:
-    case DatasetFormat::kCifar100:
     case DatasetFormat::kRecordIo:
-    case DatasetFormat::kMds:
     case DatasetFormat::kManifest:
       return false;
   }

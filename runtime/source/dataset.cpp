@@ -11,8 +11,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
+#include "runtime/source/cifar.h"
 #include "runtime/source/idx.h"
 #include "runtime/source/image_folder.h"
+#include "runtime/source/mds.h"
 #include "runtime/source/place.h"
 #include "runtime/source/synthetic.h"
 #include "runtime/source/tf_record.h"
@@ -24,7 +26,7 @@ namespace {
 
 using api::DatasetFormat;
 
-constexpr size_t kLookedAt = 64;       // bytes of a file
+constexpr size_t kLookedAt = 4096;     // bytes of a file
 constexpr size_t kFilesLookedAt = 16;  // each is a request where they are not on this machine
 
 // What a format is recognised by, and how it is opened.
@@ -63,6 +65,14 @@ bool HasFile(const Place& place) {
                      [](const std::string& name) { return name.front() != '.' && is_name(name); });
 }
 
+bool HasMdsIndex(const Place& place) {
+  if (std::find(place.files.begin(), place.files.end(), kMdsIndex) == place.files.end()) {
+    return false;
+  }
+  const std::vector<uint8_t> bytes = place.FirstBytesOf(kMdsIndex, kLookedAt);
+  return IsMdsIndex({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
 // Whether one of a few files begins so. For formats whose files have many names.
 template <bool (*begins)(std::span<const uint8_t>)>
 bool FileBegins(const Place& place) {
@@ -81,11 +91,17 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenPictures(const std::string& folder,
   return OpenImageFolder(folder, source, label);
 }
 
-// What was an ImageFolder before there were formats of shards is one still: they stand behind it.
+// What was an ImageFolder before there were formats of shards is one still: they stand behind it,
+// but for the one that an index tells.
 constexpr Format kFormats[] = {
     {DatasetFormat::kIdx, "IDX", HasIdxImages, "*-images-idx3-ubyte[.gz]", kIdxFiles, OpenIdx},
+    {DatasetFormat::kMds, "MDS", HasMdsIndex, "index.json with shards", nullptr, nullptr, OpenMds},
     {DatasetFormat::kImageFolder, "ImageFolder", HasFolders,
      "sub-folders of pictures, one per class", nullptr, OpenPictures},
+    {DatasetFormat::kCifar10, "CIFAR10", HasFile<IsCifar10Name>, "data_batch_1.bin", nullptr,
+     nullptr, OpenCifar10},
+    {DatasetFormat::kCifar100, "CIFAR100", HasFile<IsCifar100Name>, "train.bin", nullptr, nullptr,
+     OpenCifar100},
     {DatasetFormat::kWebDataset, "WebDataset", HasFile<IsWebDatasetName>, "*.tar", nullptr, nullptr,
      OpenWebDataset},
     {DatasetFormat::kTfRecord, "TFRecord", FileBegins<BeginsTfRecord>,

@@ -1,5 +1,7 @@
 #include "runtime/source/picture_encoding.h"
 
+#include <cstring>
+
 #include "absl/strings/str_cat.h"
 #include "runtime/source/file.h"
 
@@ -18,6 +20,11 @@ absl::Status FindEncoding(const std::string& where, std::span<const uint8_t> pic
   }
   return absl::DataLossError(
       absl::StrCat(where, ": not a JPEG or PNG file (starts with ", FirstBytes(picture), ")"));
+}
+
+void KeepOnly(std::span<const uint8_t> part, std::vector<uint8_t>* bytes) {
+  if (!part.empty()) std::memmove(bytes->data(), part.data(), part.size());
+  bytes->resize(part.size());
 }
 
 }  // namespace hetero::source

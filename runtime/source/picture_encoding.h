@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "runtime/source/dataset.h"
@@ -17,5 +18,8 @@ inline constexpr int64_t kMaxPictureBytes = int64_t{256} << 20;
 // neither JPEG nor PNG.
 absl::Status FindEncoding(const std::string& where, std::span<const uint8_t> picture,
                           Encoding* encoding);
+
+// Removes all but `part`, which lies in `*bytes`.
+void KeepOnly(std::span<const uint8_t> part, std::vector<uint8_t>* bytes);
 
 }  // namespace hetero::source

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
+#include "runtime/source/in_parallel.h"
 
 namespace hetero::source {
 namespace {
@@ -94,15 +95,6 @@ bool IsHiddenPath(std::string_view name) {
   return false;
 }
 
-absl::StatusOr<std::vector<storage::Object>> HeadAll(const ShardSource& source) {
-  std::vector<storage::Object> shards;
-  for (const std::string& name : source.names) {
-    HETERO_ASSIGN_OR_RETURN(storage::Object shard, source.store->Head(name));
-    shards.push_back(std::move(shard));
-  }
-  return shards;
-}
-
 }  // namespace
 
 absl::StatusOr<NamedFiles> ExpandRanges(const std::string& uri) {
@@ -122,7 +114,7 @@ absl::StatusOr<NamedFiles> ExpandRanges(const std::string& uri) {
 absl::StatusOr<std::vector<storage::Object>> FindShards(const ShardSource& source,
                                                         IsShardName is_shard,
                                                         std::string_view looked_for) {
-  if (!source.names.empty()) return HeadAll(source);
+  if (!source.names.empty()) return HeadAll(*source.store, source.names);
   HETERO_ASSIGN_OR_RETURN(std::vector<storage::Object> all, source.store->List(""));
   std::vector<storage::Object> shards;
   std::vector<std::string> others;
@@ -137,6 +129,16 @@ absl::StatusOr<std::vector<storage::Object>> FindShards(const ShardSource& sourc
   return absl::NotFoundError(absl::StrCat(
       source.store->uri(), ": looked for ", absl::string_view(looked_for.data(), looked_for.size()),
       "; found ", SummaryOf(others), "; correct dataset.uri or dataset.format"));
+}
+
+absl::StatusOr<std::vector<storage::Object>> HeadAll(const storage::Store& store,
+                                                     const std::vector<std::string>& names) {
+  std::vector<storage::Object> objects(names.size());
+  HETERO_RETURN_IF_ERROR(InParallel(names.size(), [&](size_t i) -> absl::Status {
+    HETERO_ASSIGN_OR_RETURN(objects[i], store.Head(names[i]));
+    return absl::OkStatus();
+  }));
+  return objects;
 }
 
 std::string SummaryOf(const std::vector<std::string>& names) {

@@ -39,6 +39,10 @@ absl::StatusOr<std::vector<storage::Object>> FindShards(const ShardSource& sourc
                                                         IsShardName is_shard,
                                                         std::string_view looked_for);
 
+// The objects of these names, in their order, asked for a few at a time.
+absl::StatusOr<std::vector<storage::Object>> HeadAll(const storage::Store& store,
+                                                     const std::vector<std::string>& names);
+
 // "a, b, c and 2 more", for messages; "nothing".
 std::string SummaryOf(const std::vector<std::string>& names);
 

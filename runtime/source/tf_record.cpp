@@ -134,11 +134,7 @@ class TfRecord : public ShardedDataset {
     HETERO_ASSIGN_OR_RETURN(const Parts parts, FindParts(example, rule_));
     HETERO_RETURN_IF_ERROR(ReadLabel(parts, rule_, sample));
     HETERO_RETURN_IF_ERROR(FindEncoding("the picture", parts.picture, &sample->encoding));
-    const auto begin = parts.picture.data() - sample->bytes.data();
-    sample->bytes.erase(
-        sample->bytes.begin() + begin + static_cast<std::ptrdiff_t>(parts.picture.size()),
-        sample->bytes.end());
-    sample->bytes.erase(sample->bytes.begin(), sample->bytes.begin() + begin);
+    KeepOnly(parts.picture, &sample->bytes);
     return absl::OkStatus();
   }
 

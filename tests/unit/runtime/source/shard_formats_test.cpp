@@ -17,9 +17,10 @@ struct Golden {
   api::SampleFields fields;
 };
 
-const Golden kGoldens[] = {
+const Golden kFormatGoldens[] = {
     {DatasetFormat::kWebDataset, "web_dataset", {}},
     {DatasetFormat::kTfRecord, "tf_record", {.label = {.offset = -1}}},
+    {DatasetFormat::kMds, "mds", {}},
 };
 
 api::DatasetSource SourceOf(const char* folder) {
@@ -54,7 +55,7 @@ TEST_P(ShardFormatsTest, HoldTheSamplesOfTheImageFolder) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Every, ShardFormatsTest, ::testing::ValuesIn(kGoldens),
+INSTANTIATE_TEST_SUITE_P(Every, ShardFormatsTest, ::testing::ValuesIn(kFormatGoldens),
                          [](const auto& info) { return std::string(NameOf(info.param.format)); });
 
 }  // namespace

@@ -17,7 +17,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr char kGoldens[] = HETERO_SOURCE_DIR "/tests/golden/datasets/tar";
+constexpr char kTarGoldens[] = HETERO_SOURCE_DIR "/tests/golden/datasets/tar";
 
 // Names with sizes, or the error.
 absl::StatusOr<std::vector<std::string>> Members(const std::string& folder,
@@ -52,7 +52,7 @@ class TarTest : public ::testing::Test {
 };
 
 TEST_F(TarTest, PythonsArchivesHaveTheirNames) {
-  std::ifstream file(std::string(kGoldens) + "/names.json");
+  std::ifstream file(std::string(kTarGoldens) + "/names.json");
   const auto names = nlohmann::json::parse(file).get<std::vector<std::string>>();
   const auto sized = [](std::vector<std::string> all) {
     // The script fills each file with as many bytes as its name has characters.
@@ -64,11 +64,11 @@ TEST_F(TarTest, PythonsArchivesHaveTheirNames) {
     return all;
   };
   for (const char* format : {"gnu.tar", "pax.tar"}) {
-    const auto found = Members(kGoldens, format);
+    const auto found = Members(kTarGoldens, format);
     ASSERT_TRUE(found.ok()) << found.status();
     EXPECT_EQ(*found, sized(names)) << format;
   }
-  const auto found = Members(kGoldens, "ustar.tar");
+  const auto found = Members(kTarGoldens, "ustar.tar");
   ASSERT_TRUE(found.ok()) << found.status();
   EXPECT_EQ(*found, sized({names[0], names[1], names[3]}));
 }
