@@ -15,6 +15,8 @@ inline constexpr char kStorageUri[] = "^(file:///.+|s3://[a-z0-9][a-z0-9.-]+[a-z
 inline constexpr char kRfc1035Label[] = "^[a-z]([-a-z0-9]*[a-z0-9])?$";
 inline constexpr char kAbsolutePath[] = "^/.+$";
 inline constexpr char kIdentifier[] = "^[A-Za-z0-9][A-Za-z0-9_.-]*$";
+// As formats name fields: "jpg;png", "image/encoded", "json/label".
+inline constexpr char kSampleField[] = "^[A-Za-z0-9_][A-Za-z0-9_./;-]*$";
 inline constexpr char kDomainPath[] =
     "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9][A-Za-z0-9/._~-]*$";
 inline constexpr char kDecimal[] = "^[0-9]+([.][0-9]+)?$";
@@ -58,12 +60,25 @@ constexpr auto FieldsOf(const Shuffle*) {
                          F("blockSize", &Shuffle::block_size, AtLeast(1, Presence::kDefaulted)));
 }
 
+constexpr auto FieldsOf(const LabelField*) {
+  return std::make_tuple(
+      F("field", &LabelField::field, {.max_length = 127, .pattern = kSampleField}),
+      F("offset", &LabelField::offset, Counted(Presence::kOptional, -1000000, 1000000)));
+}
+
+constexpr auto FieldsOf(const SampleFields*) {
+  return std::make_tuple(
+      F("image", &SampleFields::image, {.max_length = 127, .pattern = kSampleField}),
+      F("label", &SampleFields::label));
+}
+
 constexpr auto FieldsOf(const DatasetSource*) {
   return std::make_tuple(
       F("uri", &DatasetSource::uri, Uri(kDatasetUri, Presence::kRequired)),
       F("format", &DatasetSource::format, kDefaultedField),
       F("samples", &DatasetSource::samples, AtLeast(1)),
       F("classes", &DatasetSource::classes, AtLeast(1)), F("image", &DatasetSource::image),
+      F("fields", &DatasetSource::fields),
       F("maxBadSamples", &DatasetSource::max_bad_samples, AtLeast(0, Presence::kDefaulted)));
 }
 

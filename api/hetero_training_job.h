@@ -37,10 +37,13 @@ enum class DatasetFormat {
   kSynthetic,
   kIdx,
   kCifar10,
+  kCifar100,
   kImageFolder,
   kTfRecord,
   kRecordIo,
-  kWebDataset
+  kWebDataset,
+  kMds,
+  kManifest
 };
 
 enum class ShuffleMode { kFull, kBlock, kNone };
@@ -48,6 +51,20 @@ enum class ShuffleMode { kFull, kBlock, kNone };
 struct Shuffle {
   ShuffleMode mode = ShuffleMode::kFull;
   int64_t block_size = 1024;  // samples per block, mode Block only
+};
+
+// Where a sample's label stands, in formats that name what they hold.
+struct LabelField {
+  std::string field;              // empty: the format's usual name
+  std::optional<int32_t> offset;  // of classes: added to the number that is found
+  bool operator==(const LabelField&) const = default;
+};
+
+// What a dataset calls the parts of its samples.
+struct SampleFields {
+  std::string image;  // empty: the format's usual name
+  LabelField label;
+  bool operator==(const SampleFields&) const = default;
 };
 
 // Where samples come from. `samples`, `classes` and `image` are required for Synthetic and are
@@ -58,6 +75,7 @@ struct DatasetSource {
   std::optional<int64_t> samples;
   std::optional<int32_t> classes;
   std::optional<ImageShape> image;
+  SampleFields fields;
   int32_t max_bad_samples = 100;
 };
 

@@ -35,12 +35,15 @@ bool IsReadable(DatasetFormat format) {
     case DatasetFormat::kAuto:
     case DatasetFormat::kSynthetic:
     case DatasetFormat::kIdx:
-    case DatasetFormat::kImageFolder:
-      return true;
     case DatasetFormat::kCifar10:
+    case DatasetFormat::kCifar100:
+    case DatasetFormat::kImageFolder:
+    case DatasetFormat::kMds:
     case DatasetFormat::kTfRecord:
-    case DatasetFormat::kRecordIo:
     case DatasetFormat::kWebDataset:
+      return true;
+    case DatasetFormat::kRecordIo:
+    case DatasetFormat::kManifest:
       return false;
   }
   __builtin_unreachable();

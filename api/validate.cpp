@@ -15,6 +15,11 @@ bool IsSynthetic(const DatasetSource& source) {
   return source.format == DatasetFormat::kSynthetic || source.uri.starts_with("synthetic://");
 }
 
+bool NamesItsFields(const DatasetSource& source) {
+  return !IsSynthetic(source) && source.format != DatasetFormat::kIdx &&
+         source.format != DatasetFormat::kImageFolder;
+}
+
 void CheckSource(const DatasetSource& source, const std::string& path, Findings& findings) {
   const bool synthetic_uri = source.uri.starts_with("synthetic://");
   if (source.format == DatasetFormat::kSynthetic && !synthetic_uri) {
@@ -24,6 +29,11 @@ void CheckSource(const DatasetSource& source, const std::string& path, Findings&
       source.format != DatasetFormat::kAuto) {
     findings.Add(path + ".format", absl::StrCat("must be Auto or Synthetic for synthetic://, got ",
                                                 std::string(NameOf(source.format))));
+  }
+  if (source.fields != SampleFields() && !NamesItsFields(source)) {
+    findings.Add(path + ".fields",
+                 absl::StrCat("is not taken by ", std::string(NameOf(source.format)),
+                              ", whose samples have no fields with names"));
   }
   if (!IsSynthetic(source)) return;
   if (!source.samples) findings.Add(path + ".samples", "is required for synthetic data");
@@ -42,6 +52,13 @@ void CheckLabel(const Spec& spec, Findings& findings) {
     const std::string why = absl::StrCat("is not taken by type ", std::string(NameOf(label.type)));
     if (!label.shape.empty()) findings.Add(path + ".shape", why);
     if (!label.field.empty()) findings.Add(path + ".field", why);
+  }
+  const LabelField& field = spec.dataset.fields.label;
+  if (!label.field.empty() && !field.field.empty()) {
+    findings.Add(path + ".field", "says what spec.dataset.fields.label.field says; give one");
+  }
+  if (label.type != LabelType::kClass && field.offset) {
+    findings.Add("spec.dataset.fields.label.offset", "is added to classes alone");
   }
   int64_t numbers = 1;
   for (const int32_t dimension : label.shape) numbers *= dimension;

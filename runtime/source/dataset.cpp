@@ -2,90 +2,88 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <filesystem>
+#include <cstdint>
 #include <iterator>
-#include <system_error>
+#include <span>
+#include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+#include "runtime/source/cifar.h"
 #include "runtime/source/idx.h"
 #include "runtime/source/image_folder.h"
+#include "runtime/source/mds.h"
+#include "runtime/source/place.h"
 #include "runtime/source/synthetic.h"
+#include "runtime/source/tf_record.h"
 #include "runtime/source/uri.h"
+#include "runtime/source/web_dataset.h"
 
 namespace hetero::source {
 namespace {
 
-namespace fs = std::filesystem;
 using api::DatasetFormat;
 
-constexpr size_t kNamesInMessages = 5;
+constexpr size_t kLookedAt = 4096;     // bytes of a file
+constexpr size_t kFilesLookedAt = 16;  // each is a request where they are not on this machine
 
-// What lies in a dataset's folder.
-struct Listing {
-  std::vector<std::string> files;    // sorted
-  std::vector<std::string> folders;  // sorted
-};
-
-absl::StatusOr<Listing> List(const std::string& path) {
-  std::error_code error;
-  const fs::file_status status = fs::status(path, error);
-  if (!fs::exists(status)) {
-    const std::string message =
-        absl::StrCat("dataset ", path,
-                     ": cannot be opened; check dataset.uri and that the volume is mounted "
-                     "on every worker");
-    return error && error != std::errc::no_such_file_or_directory
-               ? absl::ErrnoToStatus(error.value(), message)
-               : absl::NotFoundError(absl::StrCat(message, ": no such folder"));
-  }
-  if (!fs::is_directory(status)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("dataset ", path, ": is a file; dataset.uri names the folder that holds it"));
-  }
-  Listing found;
-  fs::directory_iterator entry(path, error);
-  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
-    std::error_code ignored;
-    auto& names = entry->is_directory(ignored) ? found.folders : found.files;
-    names.push_back(entry->path().filename().string());
-  }
-  if (error) {
-    return absl::ErrnoToStatus(error.value(), absl::StrCat("dataset ", path, ": cannot list"));
-  }
-  std::sort(found.files.begin(), found.files.end());
-  std::sort(found.folders.begin(), found.folders.end());
-  return found;
-}
-
-std::string Summary(const std::vector<std::string>& names) {
-  if (names.empty()) return "nothing";
-  const size_t shown = std::min(names.size(), kNamesInMessages);
-  return absl::StrCat(
-      absl::StrJoin(names.begin(), names.begin() + shown, ", "),
-      shown < names.size() ? absl::StrCat(" and ", names.size() - shown, " more") : "");
-}
-
-// A format of folders.
+// What a format is recognised by, and how it is opened.
 struct Format {
   DatasetFormat format;
   const char* name;  // in the manifest
-  // Whether a folder is of this format; asked in the order of kFormats.
-  bool (*matches)(const Listing& listing);
+  // Whether a place holds this format; asked in the order of kFormats.
+  bool (*matches)(const Place& place);
   const char* looked_for;  // what `matches` looks at, for messages
   const char* contents;    // what must be there, where a missing folder needs more words; or null
-  absl::StatusOr<std::unique_ptr<Dataset>> (*open)(const std::string& folder,
-                                                   const api::DatasetSource& source,
-                                                   job::Split split, const api::Label& label);
+  // One of both: of a folder of this machine, or of files wherever they are.
+  absl::StatusOr<std::unique_ptr<Dataset>> (*open_folder)(const std::string& folder,
+                                                          const api::DatasetSource& source,
+                                                          job::Split split,
+                                                          const api::Label& label);
+  absl::StatusOr<std::unique_ptr<Dataset>> (*open_shards)(const ShardSource& shards,
+                                                          const api::DatasetSource& source,
+                                                          job::Split split,
+                                                          const api::Label& label);
 };
 
-bool HasIdxImages(const Listing& listing) {
-  return std::any_of(listing.files.begin(), listing.files.end(),
+bool HasIdxImages(const Place& place) {
+  return std::any_of(place.files.begin(), place.files.end(),
                      [](const std::string& name) { return IsIdxImagesName(name); });
 }
 
-bool HasFolders(const Listing& listing) { return !listing.folders.empty(); }
+bool HasFolders(const Place& place) {
+  return std::any_of(place.folders.begin(), place.folders.end(), [](const std::string& name) {
+    return name.front() != '.' && name != "lost+found";
+  });
+}
+
+template <bool (*is_name)(std::string_view)>
+bool HasFile(const Place& place) {
+  return std::any_of(place.files.begin(), place.files.end(),
+                     [](const std::string& name) { return name.front() != '.' && is_name(name); });
+}
+
+bool HasMdsIndex(const Place& place) {
+  if (std::find(place.files.begin(), place.files.end(), kMdsIndex) == place.files.end()) {
+    return false;
+  }
+  const std::vector<uint8_t> bytes = place.FirstBytesOf(kMdsIndex, kLookedAt);
+  return IsMdsIndex({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
+// Whether one of a few files begins so. For formats whose files have many names.
+template <bool (*begins)(std::span<const uint8_t>)>
+bool FileBegins(const Place& place) {
+  size_t looked = 0;
+  for (const std::string& name : place.files) {
+    if (name.front() == '.' || name.front() == '_') continue;
+    if (begins(place.FirstBytesOf(name, kLookedAt))) return true;
+    if (++looked == kFilesLookedAt) break;
+  }
+  return false;
+}
 
 absl::StatusOr<std::unique_ptr<Dataset>> OpenPictures(const std::string& folder,
                                                       const api::DatasetSource& source, job::Split,
@@ -93,10 +91,21 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenPictures(const std::string& folder,
   return OpenImageFolder(folder, source, label);
 }
 
+// What was an ImageFolder before there were formats of shards is one still: they stand behind it,
+// but for the one that an index tells.
 constexpr Format kFormats[] = {
     {DatasetFormat::kIdx, "IDX", HasIdxImages, "*-images-idx3-ubyte[.gz]", kIdxFiles, OpenIdx},
+    {DatasetFormat::kMds, "MDS", HasMdsIndex, "index.json with shards", nullptr, nullptr, OpenMds},
     {DatasetFormat::kImageFolder, "ImageFolder", HasFolders,
      "sub-folders of pictures, one per class", nullptr, OpenPictures},
+    {DatasetFormat::kCifar10, "CIFAR10", HasFile<IsCifar10Name>, "data_batch_1.bin", nullptr,
+     nullptr, OpenCifar10},
+    {DatasetFormat::kCifar100, "CIFAR100", HasFile<IsCifar100Name>, "train.bin", nullptr, nullptr,
+     OpenCifar100},
+    {DatasetFormat::kWebDataset, "WebDataset", HasFile<IsWebDatasetName>, "*.tar", nullptr, nullptr,
+     OpenWebDataset},
+    {DatasetFormat::kTfRecord, "TFRecord", FileBegins<BeginsTfRecord>,
+     "files that begin with a record", nullptr, nullptr, OpenTfRecord},
 };
 
 const Format* FormatOf(DatasetFormat wanted) {
@@ -105,16 +114,17 @@ const Format* FormatOf(DatasetFormat wanted) {
   return found == std::end(kFormats) ? nullptr : found;
 }
 
-absl::StatusOr<const Format*> Detect(const std::string& path, const Listing& found) {
+absl::StatusOr<const Format*> Detect(const Place& place) {
   std::vector<std::string> looked_for;
   for (const Format& format : kFormats) {
-    if (format.matches(found)) return &format;
+    if (format.matches(place)) return &format;
     looked_for.push_back(absl::StrCat(format.looked_for, " (", format.name, ")"));
   }
+  const std::string& where = place.folder.empty() ? place.uri : place.folder;
   const std::string message =
-      absl::StrCat("dataset ", path, ": no known format; looked for ",
-                   absl::StrJoin(looked_for, " and for "), "; found ", Summary(found.files));
-  return found.files.empty() ? absl::NotFoundError(message) : absl::InvalidArgumentError(message);
+      absl::StrCat("dataset ", where, ": no known format; looked for ",
+                   absl::StrJoin(looked_for, " and for "), "; found ", SummaryOf(place.files));
+  return place.files.empty() ? absl::NotFoundError(message) : absl::InvalidArgumentError(message);
 }
 
 absl::Status WrongScheme(const std::string& uri, absl::string_view format) {
@@ -133,22 +143,39 @@ absl::Status NotReadable(const std::string& path) {
                    "; data of another format must be converted to one of these"));
 }
 
-absl::StatusOr<std::unique_ptr<Dataset>> OpenFolder(const std::string& path,
+absl::Status CheckFields(const api::DatasetSource& source, const Format& format) {
+  if (format.open_shards != nullptr || source.fields == api::SampleFields()) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat("dataset ", source.uri, ": ", format.name,
+                                                 " has no fields of its own names; remove "
+                                                 "dataset.fields"));
+}
+
+absl::StatusOr<std::unique_ptr<Dataset>> OpenPlaced(const std::string& uri,
                                                     const api::DatasetSource& source,
                                                     job::Split split, const api::Label& label) {
   const Format* format = FormatOf(source.format);
-  const absl::StatusOr<Listing> found = List(path);
-  if (absl::IsNotFound(found.status()) && format != nullptr && format->contents != nullptr) {
-    return absl::NotFoundError(absl::StrCat(found.status().message(), "; ", format->contents));
+  const absl::StatusOr<Place> place = OpenPlace(uri);
+  if (absl::IsNotFound(place.status()) && format != nullptr && format->contents != nullptr) {
+    return absl::NotFoundError(absl::StrCat(place.status().message(), "; ", format->contents));
   }
-  if (!found.ok()) return found.status();
+  if (!place.ok()) return place.status();
   if (source.format == DatasetFormat::kSynthetic) return WrongScheme(source.uri, "Synthetic");
   if (source.format == DatasetFormat::kAuto) {
-    const absl::StatusOr<const Format*> detected = Detect(path, *found);
-    if (!detected.ok()) return detected.status();
-    format = *detected;
+    HETERO_ASSIGN_OR_RETURN(format, Detect(*place));
   }
-  return format == nullptr ? NotReadable(path) : format->open(path, source, split, label);
+  if (format == nullptr) return NotReadable(uri);
+  HETERO_RETURN_IF_ERROR(CheckFields(source, *format));
+  if (format->open_shards != nullptr) {
+    return format->open_shards(place->shards, source, split, label);
+  }
+  if (!place->shards.names.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("dataset.uri \"", source.uri,
+                                                   "\": ", format->name,
+                                                   " is a folder; name it without ranges"));
+  }
+  return format->open_folder(place->folder, source, split, label);
 }
 
 }  // namespace
@@ -158,7 +185,9 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenDataset(const api::DatasetSource& s
                                                      const api::Label& label) {
   const absl::StatusOr<Location> location = ParseUri(source.uri);
   if (!location.ok()) return location.status();
-  if (location->scheme == Scheme::kFile) return OpenFolder(location->path, source, split, label);
+  if (location->scheme == Scheme::kFile) {
+    return OpenPlaced(absl::StrCat("file://", location->path), source, split, label);
+  }
   if (source.format == DatasetFormat::kAuto || source.format == DatasetFormat::kSynthetic) {
     return OpenSynthetic(source, split, seed, label);
   }

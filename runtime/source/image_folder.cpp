@@ -18,16 +18,13 @@
 #include "runtime/source/declared.h"
 #include "runtime/source/file.h"
 #include "runtime/source/fingerprint.h"
+#include "runtime/source/picture_encoding.h"
 #include "runtime/source/picture_numbers.h"
 
 namespace hetero::source {
 namespace {
 
 namespace fs = std::filesystem;
-
-// Of one picture file. Pictures of the most pixels that are decoded (pipeline/image.h) fit where
-// they are compressed at all.
-constexpr int64_t kMaxPictureBytes = int64_t{256} << 20;
 
 struct PictureFile {
   std::string folder;  // relative to the root
@@ -183,16 +180,7 @@ class ImageFolder : public Dataset {
     }
     const std::string path = Describe(id);
     HETERO_RETURN_IF_ERROR(ReadFile(path, kMaxPictureBytes, &sample->bytes));
-    const std::vector<uint8_t>& bytes = sample->bytes;
-    if (bytes.size() >= 2 && bytes[0] == 0xff && bytes[1] == 0xd8) {
-      sample->encoding = Encoding::kJpeg;
-    } else if (bytes.size() >= 4 && bytes[0] == 0x89 && bytes[1] == 'P' && bytes[2] == 'N' &&
-               bytes[3] == 'G') {
-      sample->encoding = Encoding::kPng;
-    } else {
-      return absl::DataLossError(
-          absl::StrCat(path, ": not a JPEG or PNG file (starts with ", FirstBytes(bytes), ")"));
-    }
+    HETERO_RETURN_IF_ERROR(FindEncoding(path, sample->bytes, &sample->encoding));
     sample->shape = {};
     sample->label = class_names_.empty() ? 0 : Label(id);
     const size_t numbers = numbers_.size() / static_cast<size_t>(size());

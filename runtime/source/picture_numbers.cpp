@@ -1,10 +1,7 @@
 #include "runtime/source/picture_numbers.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
 #include <filesystem>
-#include <limits>
 #include <new>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -17,47 +14,13 @@
 #include "base/status_macros.h"
 #include "runtime/job/field_set.h"
 #include "runtime/source/file.h"
+#include "runtime/source/json_numbers.h"
 
 namespace hetero::source {
 namespace {
 
 constexpr int64_t kMaxMetadataBytes = int64_t{1} << 30;
 constexpr char kUsualName[] = "label";
-
-// Writes the numbers of `value`, which has the shape [shape[depth], ...], behind each other to
-// `out`.
-absl::Status Flatten(const nlohmann::json& value, const api::Label& label, size_t depth,
-                     uint8_t** out) {
-  if (depth < label.shape.size()) {
-    const auto wanted = static_cast<size_t>(label.shape[depth]);
-    if (!value.is_array() || value.size() != wanted) {
-      return absl::InvalidArgumentError(
-          value.is_array() ? absl::StrCat("has a list of ", value.size(), ", not of ", wanted)
-                           : absl::StrCat("is no list of ", wanted));
-    }
-    for (const nlohmann::json& element : value) {
-      HETERO_RETURN_IF_ERROR(Flatten(element, label, depth + 1, out));
-    }
-    return absl::OkStatus();
-  }
-  const auto put = [out](auto number) {
-    std::memcpy(*out, &number, sizeof number);
-    *out += sizeof number;
-  };
-  if (label.type == api::LabelType::kInt64) {
-    const bool fits = value.is_number_integer() &&
-                      (!value.is_number_unsigned() ||
-                       value.get<uint64_t>() <= uint64_t{std::numeric_limits<int64_t>::max()});
-    if (!fits) return absl::InvalidArgumentError("is no whole number of 64 bits");
-    put(value.get<int64_t>());
-    return absl::OkStatus();
-  }
-  const auto number = value.is_number() ? static_cast<float>(value.get<double>())
-                                        : std::numeric_limits<float>::infinity();
-  if (!std::isfinite(number)) return absl::InvalidArgumentError("is no number of 32 bits");
-  put(number);
-  return absl::OkStatus();
-}
 
 class Reader {
  public:
@@ -93,8 +56,8 @@ class Reader {
       return absl::InvalidArgumentError(
           absl::StrCat("has no ", field_, "; dataset.label.field names what is there"));
     }
-    uint8_t* out = numbers_.data() + place->second * bytes_;
-    const absl::Status status = Flatten(*value, label_, 0, &out);
+    const absl::Status status =
+        FlattenNumbers(*value, label_, numbers_.data() + place->second * bytes_);
     if (status.ok()) return status;
     return absl::InvalidArgumentError(
         absl::StrCat(field_, " ", status.message(), ", as dataset.label says"));

@@ -40,11 +40,9 @@ TEST(UnsupportedFieldsTest, EachFieldIsNamed) {
   using Change = std::function<void(Spec&)>;
   const std::vector<std::pair<std::string, Change>> cases = {
       {"spec.dataset.uri", [](Spec& s) { s.dataset.uri = "s3://bucket/train"; }},
-      {"spec.dataset.format", [](Spec& s) { s.dataset.format = DatasetFormat::kCifar10; }},
-      {"spec.dataset.format", [](Spec& s) { s.dataset.format = DatasetFormat::kTfRecord; }},
       {"spec.dataset.format", [](Spec& s) { s.dataset.format = DatasetFormat::kRecordIo; }},
       {"spec.dataset.validation.format",
-       [](Spec& s) { s.dataset.validation->format = DatasetFormat::kWebDataset; }},
+       [](Spec& s) { s.dataset.validation->format = DatasetFormat::kManifest; }},
       {"spec.dataset.validation.uri",
        [](Spec& s) { s.dataset.validation->uri = "s3://bucket/test"; }},
       {"spec.training.model.name", [](Spec& s) { s.training.model.name = "resnet99"; }},
@@ -92,13 +90,13 @@ TEST(UnsupportedFieldsTest, NothingForAScript) {
 
 TEST(UnsupportedFieldsTest, ReportsAllInManifestOrder) {
   HeteroTrainingJob job = Runnable();
-  job.spec.dataset.format = DatasetFormat::kTfRecord;
+  job.spec.dataset.format = DatasetFormat::kManifest;
   job.spec.training.parallelism.partitions = 2;
   job.spec.training.model.name = "resnet18";
   EXPECT_THAT(Paths(job),
               ElementsAre("spec.dataset.format", "spec.training.parallelism.partitions"));
   EXPECT_EQ(UnsupportedFields(job).front().reason,
-            "TFRecord is not supported yet; convert the data to ImageFolder or IDX");
+            "Manifest is not supported yet; convert the data to ImageFolder or IDX");
 }
 
 // Training on the CPU (gpusPerReplica 0) or on GPUs is decided by the build, not here.

@@ -92,8 +92,7 @@ TEST(OpenDatasetTest, FormatAndUriMustFit) {
             absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(OpenStatus(uri, api::DatasetFormat::kSynthetic).code(),
             absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(OpenStatus(uri, api::DatasetFormat::kTfRecord).code(),
-            absl::StatusCode::kUnimplemented);
+  EXPECT_EQ(OpenStatus(uri, api::DatasetFormat::kTfRecord).code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(OpenStatus(uri, api::DatasetFormat::kIdx).code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(OpenStatus(uri, api::DatasetFormat::kImageFolder).code(),
             absl::StatusCode::kInvalidArgument);

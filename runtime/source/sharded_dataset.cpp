@@ -1,0 +1,114 @@
+#include "runtime/source/sharded_dataset.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
+#include "base/status_macros.h"
+#include "runtime/source/declared.h"
+#include "runtime/source/fingerprint.h"
+#include "runtime/source/picture_encoding.h"
+
+namespace hetero::source {
+namespace {
+
+// Of the data, not of where it lies: names relative to the root, and no times or ETags, which
+// differ from copy to copy.
+std::string FingerprintOf(std::string_view format, const ShardedDataset::Contents& contents) {
+  Fingerprint print;
+  print.Add(format);
+  print.Add(contents.rule);
+  for (const storage::Object& shard : contents.shards) {
+    print.Add(shard.name);
+    print.Add(static_cast<uint64_t>(shard.size));
+  }
+  print.Add(static_cast<uint64_t>(contents.samples.size()));
+  return print.ToHex();
+}
+
+}  // namespace
+
+absl::Status ShardedDataset::Fill(std::string_view format, Contents contents,
+                                  const api::DatasetSource& declared, int32_t classes) {
+  const std::string& uri = contents.store->uri();
+  contents_ = std::move(contents);
+  if (contents_.samples.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(uri, ": the ", contents_.shards.size(),
+                                                   " files of this dataset hold no samples"));
+  }
+  HETERO_RETURN_IF_ERROR(CheckSamples(uri, declared, size()));
+  classes_ = classes;
+  if (classes == 0) {
+    classes_ = declared.classes.value_or(0);
+  } else if (classes != kCountClasses) {
+    HETERO_RETURN_IF_ERROR(CheckClasses(uri, declared, classes));
+  } else if (declared.classes) {
+    classes_ = *declared.classes;
+  } else {
+    int32_t highest = -1;
+    for (const SampleLocation& sample : contents_.samples) {
+      highest = std::max(highest, sample.label);
+    }
+    if (highest < 0) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          uri, ": no sample has a label; say how many classes there are in dataset.classes"));
+    }
+    classes_ = highest + 1;
+  }
+  image_ = declared.image.value_or(api::ImageShape{});
+  fingerprint_ = FingerprintOf(format, contents_);
+  log::Info("shards opened", {{"format", std::string(format)},
+                              {"uri", uri},
+                              {"shards", static_cast<int64_t>(contents_.shards.size())},
+                              {"samples", size()},
+                              {"classes", classes_}});
+  return absl::OkStatus();
+}
+
+std::string ShardedDataset::Where(const SampleLocation& location) const {
+  return absl::StrCat(contents_.store->uri(), "/", contents_.shards[location.shard].name, ": byte ",
+                      location.offset);
+}
+
+std::string ShardedDataset::Describe(int64_t id) const {
+  if (id < 0 || id >= size()) return absl::StrCat(contents_.store->uri(), ": sample ", id);
+  return Where(contents_.samples[static_cast<size_t>(id)]);
+}
+
+absl::Status ShardedDataset::ReadBytes(const SampleLocation& location, int64_t offset,
+                                       absl::Span<uint8_t> out) const {
+  return contents_.store->Read(contents_.shards[location.shard], offset, out);
+}
+
+absl::Status ShardedDataset::Read(int64_t id, RawSample* sample) const {
+  if (id < 0 || id >= size()) {
+    return absl::OutOfRangeError(absl::StrCat(Describe(id), ": ids end at ", size() - 1));
+  }
+  const SampleLocation& location = contents_.samples[static_cast<size_t>(id)];
+  if (location.length > kMaxPictureBytes) {
+    return absl::DataLossError(absl::StrCat(Where(location), ": ", location.length,
+                                            " bytes; samples of more than ", kMaxPictureBytes,
+                                            " bytes are not read"));
+  }
+  sample->bytes.resize(location.length);
+  sample->shape = {};
+  sample->fields.clear();
+  sample->label = labels_are_classes() ? location.label : 0;
+  HETERO_RETURN_IF_ERROR(ReadBytes(location, location.offset, absl::MakeSpan(sample->bytes)));
+  absl::Status status = Unpack(location, sample);
+  if (status.ok() && labels_are_classes()) status = CheckLabel(sample->label, classes_);
+  if (!absl::IsDataLoss(status)) return status;
+  return absl::DataLossError(absl::StrCat(Where(location), ": ", status.message()));
+}
+
+absl::Status CheckLabel(int64_t label, int32_t classes) {
+  if (label >= 0 && label < classes) return absl::OkStatus();
+  return absl::DataLossError(
+      absl::StrCat("label ", label, " is not in [0, ", classes,
+                   "); dataset.classes says how many there are, and dataset.fields.label.offset "
+                   "is added to each"));
+}
+
+}  // namespace hetero::source

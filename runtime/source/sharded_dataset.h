@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "runtime/source/dataset.h"
+#include "runtime/source/shard_scan.h"
+#include "runtime/storage/store.h"
+
+namespace hetero::source {
+
+// A dataset of shards: files in which many samples lie one behind the other. The samples' places
+// are a table in memory, and reading one is reading its bytes. What they mean is the format's.
+class ShardedDataset : public Dataset {
+ public:
+  struct Contents {
+    std::shared_ptr<const storage::Store> store;
+    std::vector<storage::Object> shards;
+    std::vector<SampleLocation> samples;
+    std::string rule;  // how the format finds a sample's parts: part of what the data is
+  };
+  // How many classes there are where the manifest does not say: one more than the highest label.
+  static constexpr int32_t kCountClasses = -1;
+
+  // Checks what the manifest declares, and takes it for what nothing else says. `classes` are the
+  // format's own, 0 where labels are no classes, or kCountClasses.
+  absl::Status Fill(std::string_view format, Contents contents, const api::DatasetSource& declared,
+                    int32_t classes);
+
+  int64_t size() const override { return static_cast<int64_t>(contents_.samples.size()); }
+  int32_t classes() const override { return classes_; }
+  api::ImageShape image() const override { return image_; }
+  std::string fingerprint() const override { return fingerprint_; }
+  // "file:///data/a.tar: byte 1536".
+  std::string Describe(int64_t id) const override;
+  absl::Status Read(int64_t id, RawSample* sample) const override;
+
+ protected:
+  // Makes a sample of its bytes, which lie in `sample->bytes`; its label is the location's. A
+  // kDataLoss needs no word about where.
+  virtual absl::Status Unpack(const SampleLocation& location, RawSample* sample) const = 0;
+  // Labels that no class has are bad samples.
+  virtual bool labels_are_classes() const = 0;
+
+  // More bytes of a sample's shard.
+  absl::Status ReadBytes(const SampleLocation& location, int64_t offset,
+                         absl::Span<uint8_t> out) const;
+  std::string Where(const SampleLocation& location) const;
+  void SetImage(const api::ImageShape& image) { image_ = image; }
+
+ private:
+  Contents contents_;
+  int32_t classes_ = 0;
+  api::ImageShape image_;
+  std::string fingerprint_;
+};
+
+// kDataLoss for a label that is none of so many classes.
+absl::Status CheckLabel(int64_t label, int32_t classes);
+
+}  // namespace hetero::source

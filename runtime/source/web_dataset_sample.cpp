@@ -1,0 +1,186 @@
+#include "runtime/source/web_dataset_sample.h"
+
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+#include "runtime/job/field_set.h"
+#include "runtime/source/json_numbers.h"
+
+namespace hetero::source {
+namespace {
+
+// Of a field with labels, whatever else it holds.
+constexpr int64_t kMaxLabelBytes = 16 << 20;
+constexpr size_t kMaxShownText = 32;
+
+absl::string_view View(std::string_view text) { return {text.data(), text.size()}; }
+
+// As the beginning of a text can be shown: in quotes, without what is not printable.
+std::string Shown(std::string_view text) {
+  std::string shown;
+  for (const char c : text.substr(0, kMaxShownText)) {
+    shown += absl::ascii_isprint(static_cast<unsigned char>(c)) ? c : '?';
+  }
+  return absl::StrCat("\"", shown, text.size() > kMaxShownText ? "..." : "", "\"");
+}
+
+absl::StatusOr<nlohmann::json> ParseJson(std::string_view text, const std::string& pointer) {
+  const nlohmann::json whole = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (whole.is_discarded()) {
+    return absl::DataLossError(absl::StrCat("is no JSON: ", Shown(text)));
+  }
+  if (pointer.empty()) return whole;
+  try {
+    const nlohmann::json::json_pointer path(pointer);
+    if (whole.contains(path)) return whole.at(path);
+  } catch (const nlohmann::json::exception&) {
+    // A path that is none is in no object.
+  }
+  return absl::DataLossError(absl::StrCat("has no ", pointer.substr(1), ": ", Shown(text)));
+}
+
+absl::StatusOr<int64_t> ReadClass(std::string_view text, const LabelPath& path) {
+  int64_t number = 0;
+  if (path.pointer.empty()) {
+    if (absl::SimpleAtoi(View(text), &number)) return number;
+    return absl::DataLossError(absl::StrCat("is no number: ", Shown(text)));
+  }
+  HETERO_ASSIGN_OR_RETURN(const nlohmann::json value, ParseJson(text, path.pointer));
+  const bool fits = value.is_number_integer() &&
+                    (!value.is_number_unsigned() ||
+                     value.get<uint64_t>() <= uint64_t{std::numeric_limits<int64_t>::max()});
+  if (fits) return value.get<int64_t>();
+  return absl::DataLossError(
+      absl::StrCat("has no whole number at ", path.pointer.substr(1), ": ", Shown(text)));
+}
+
+}  // namespace
+
+FieldName FieldOf(std::string_view member) {
+  if (member.starts_with("__") && member.ends_with("__")) return {};
+  const size_t slash = member.rfind('/');
+  const size_t begin = slash == std::string_view::npos ? 0 : slash + 1;
+  const size_t dot = member.find('.', begin);
+  if (dot == std::string_view::npos || dot == begin) return {};
+  return {member.substr(0, dot), absl::AsciiStrToLower(View(member.substr(dot + 1)))};
+}
+
+LabelPath ParseLabelPath(const std::string& name) {
+  const size_t slash = name.find('/');
+  if (slash == std::string::npos) return {name, ""};
+  return {name.substr(0, slash), name.substr(slash)};
+}
+
+absl::Status ReadLabelNumbers(std::string_view text, const std::string& name,
+                              const SampleRule& rule, std::vector<uint8_t>* numbers) {
+  const absl::StatusOr<nlohmann::json> value = ParseJson(text, ParseLabelPath(name).pointer);
+  if (!value.ok()) return absl::DataLossError(absl::StrCat(name, " ", value.status().message()));
+  numbers->resize(static_cast<size_t>(job::FieldsOf(rule.kind)->front().bytes()));
+  const absl::Status status = FlattenNumbers(*value, rule.kind, numbers->data());
+  if (status.ok()) return status;
+  return absl::DataLossError(absl::StrCat(name, " ", status.message(), ", as dataset.label says"));
+}
+
+absl::Status SampleBuilder::Add(const TarMember& member, std::vector<SampleLocation>* samples) {
+  FieldName name = FieldOf(member.name);
+  if (name.sample.empty()) return absl::OkStatus();
+  if (name.sample != name_) {
+    HETERO_RETURN_IF_ERROR(Finish(samples));
+    name_ = name.sample;
+    begin_ = member.header;
+  }
+  if (Find(name.field) != nullptr) {
+    return Error(
+        absl::StrCat("has the field ", name.field, " twice, again at byte ", member.header),
+        "every sample needs a name of its own");
+  }
+  parts_.push_back({std::move(name.field), member.offset, member.size});
+  return absl::OkStatus();
+}
+
+absl::Status SampleBuilder::Finish(std::vector<SampleLocation>* samples) {
+  if (parts_.empty()) return absl::OkStatus();
+  const Part* picture = nullptr;
+  for (const std::string& name : rule_.image) {
+    picture = Find(name);
+    if (picture != nullptr) break;
+  }
+  if (picture == nullptr) {
+    return Error(
+        absl::StrCat("has no picture under ", absl::StrJoin(rule_.image, ", "), "; has ", Fields()),
+        "name its field in dataset.fields.image");
+  }
+  SampleLocation location;
+  location.offset = picture->offset;
+  location.length = LengthOfLocation(picture->size);
+  if (!rule_.label.empty()) HETERO_RETURN_IF_ERROR(FindLabel(&location));
+  samples->push_back(location);
+  parts_.clear();
+  return absl::OkStatus();
+}
+
+absl::Status SampleBuilder::FindLabel(SampleLocation* location) {
+  const Part* part = nullptr;
+  const std::string* name = nullptr;
+  for (size_t i = 0; part == nullptr && i < rule_.label.size(); ++i) {
+    name = &rule_.label[i];
+    part = Find(ParseLabelPath(*name).field);
+  }
+  constexpr char kRemedy[] = "name its field in dataset.fields.label.field, such as json/label";
+  if (part == nullptr) {
+    return Error(
+        absl::StrCat("has no label under ", absl::StrJoin(rule_.label, ", "), "; has ", Fields()),
+        kRemedy);
+  }
+  if (part->size == 0 || part->size > kMaxLabelBytes) {
+    return Error(absl::StrCat("has ", part->size, " bytes in ", part->field), kRemedy);
+  }
+  HETERO_ASSIGN_OR_RETURN(const std::span<const uint8_t> bytes,
+                          archive_.At(part->offset, static_cast<size_t>(part->size), "a label"));
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  if (!rule_.classes()) {
+    std::vector<uint8_t> numbers;
+    const absl::Status read = ReadLabelNumbers(text, *name, rule_, &numbers);
+    if (!read.ok()) return Error(std::string(read.message()), kRemedy);
+    const int64_t distance = part->offset - location->offset;
+    if (distance != static_cast<int32_t>(distance)) {
+      return Error("has more than 2 GiB between picture and label", "put them side by side");
+    }
+    location->label = static_cast<int32_t>(distance);
+    location->label_length = static_cast<uint32_t>(part->size);
+    return absl::OkStatus();
+  }
+  absl::StatusOr<int64_t> found = ReadClass(text, ParseLabelPath(*name));
+  if (!found.ok()) {
+    return Error(absl::StrCat(part->field, " ", found.status().message()), kRemedy);
+  }
+  const absl::StatusOr<int32_t> label = ClassOf(*found, rule_);
+  if (!label.ok()) return Error(std::string(label.status().message()), kRemedy);
+  location->label = *label;
+  return absl::OkStatus();
+}
+
+const SampleBuilder::Part* SampleBuilder::Find(std::string_view field) const {
+  for (const Part& part : parts_) {
+    if (part.field == field) return &part;
+  }
+  return nullptr;
+}
+
+absl::Status SampleBuilder::Error(std::string_view what, std::string_view remedy) const {
+  return absl::InvalidArgumentError(absl::StrCat(archive_.where(), ": byte ", begin_, ": sample ",
+                                                 name_, " ", View(what), "; ", View(remedy)));
+}
+
+std::string SampleBuilder::Fields() const {
+  std::vector<std::string> names;
+  for (const Part& part : parts_) names.push_back(part.field);
+  return absl::StrJoin(names, ", ");
+}
+
+}  // namespace hetero::source

@@ -1,0 +1,120 @@
+#include "runtime/source/cifar.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/runtime/source/dataset_files.h"
+
+namespace hetero::source {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class CifarTest : public ::testing::Test {
+ protected:
+  absl::StatusOr<std::unique_ptr<Dataset>> Open(job::Split split = job::Split::kTrain,
+                                                const api::Label& label = {}) {
+    api::DatasetSource source = source_;
+    source.uri = folder_.Source().uri;
+    return OpenDataset(source, split, 0, label);
+  }
+  std::string Error(job::Split split = job::Split::kTrain, const api::Label& label = {}) {
+    return std::string(Open(split, label).status().message());
+  }
+  // A record whose pixel p of plane c is p + 85 c.
+  static std::string Record(const std::string& labels) {
+    std::string record = labels;
+    for (int plane = 0; plane < 3; ++plane) {
+      for (int pixel = 0; pixel < 1024; ++pixel) {
+        record += static_cast<char>(pixel + 85 * plane);
+      }
+    }
+    return record;
+  }
+
+  DatasetFolder folder_;
+  api::DatasetSource source_;
+};
+
+// The pixels of the first picture are the formula's in tests/golden/make_datasets.py.
+TEST_F(CifarTest, PlanesBecomePixels) {
+  api::DatasetSource source;
+  source.uri = "file://" HETERO_SOURCE_DIR "/tests/golden/datasets/cifar10";
+  const auto dataset = OpenDataset(source, job::Split::kTrain, 0);
+  ASSERT_TRUE(dataset.ok()) << dataset.status();
+  EXPECT_EQ((*dataset)->size(), 12);
+  EXPECT_EQ((*dataset)->classes(), 10);
+  EXPECT_EQ((*dataset)->image(), (api::ImageShape{32, 32, 3}));
+  EXPECT_EQ((*dataset)->ClassName(2), "ship");
+  EXPECT_EQ((*dataset)->ClassName(9), "9");
+  RawSample sample;
+  ASSERT_TRUE((*dataset)->Read(6, &sample).ok());
+  EXPECT_EQ(sample.encoding, Encoding::kRaw);
+  EXPECT_EQ(sample.shape, (api::ImageShape{32, 32, 3}));
+  EXPECT_EQ(sample.label, 1);
+  Bytes wanted;
+  for (int y = 0; y < 32; ++y) {
+    for (int x = 0; x < 32; ++x) {
+      wanted.push_back(static_cast<uint8_t>(x * 16));
+      wanted.push_back(static_cast<uint8_t>(y * 8 + 80));
+      wanted.push_back(static_cast<uint8_t>(80 + x * y / 4));
+    }
+  }
+  EXPECT_EQ(sample.bytes, wanted);
+
+  const auto test = OpenDataset(source, job::Split::kValidation, 0);
+  ASSERT_TRUE(test.ok()) << test.status();
+  EXPECT_EQ((*test)->size(), 1);
+  ASSERT_TRUE((*test)->Read(0, &sample).ok());
+  EXPECT_EQ(sample.label, 2);
+}
+
+TEST_F(CifarTest, Cifar100HasFineAndCoarseLabels) {
+  folder_.Write("train.bin", std::string_view(Record("\x07\x63") + Record("\x13\x05")));
+  folder_.Write("coarse_label_names.txt", std::string_view("fish\r\nflowers\r\n"));
+  auto dataset = Open();
+  ASSERT_TRUE(dataset.ok()) << dataset.status();
+  EXPECT_EQ((*dataset)->classes(), 100);
+  RawSample sample;
+  ASSERT_TRUE((*dataset)->Read(0, &sample).ok());
+  EXPECT_EQ(sample.label, 99);
+  EXPECT_EQ(sample.bytes[3 * 7 + 2], 7 + 170);
+  source_.fields.label.field = "coarse";
+  dataset = Open();
+  ASSERT_TRUE(dataset.ok()) << dataset.status();
+  EXPECT_EQ((*dataset)->classes(), 20);
+  EXPECT_EQ((*dataset)->ClassName(1), "flowers");
+  ASSERT_TRUE((*dataset)->Read(1, &sample).ok());
+  EXPECT_EQ(sample.label, 19);
+  source_.fields.label.field = "label";
+  EXPECT_THAT(Error(), HasSubstr("fine and coarse"));
+}
+
+TEST_F(CifarTest, WhatDoesNotFitIsNamed) {
+  folder_.Write("data_batch_1.bin", std::string_view(Record("\x03") + Record("\x0b")));
+  const auto dataset = Open();
+  ASSERT_TRUE(dataset.ok()) << dataset.status();
+  RawSample sample;
+  const absl::Status read = (*dataset)->Read(1, &sample);
+  EXPECT_TRUE(absl::IsDataLoss(read));
+  EXPECT_THAT(std::string(read.message()),
+              AllOf(HasSubstr("data_batch_1.bin: byte 3073"), HasSubstr("label 11")));
+  EXPECT_THAT(Error(job::Split::kValidation), HasSubstr("test_batch.bin"));
+  EXPECT_THAT(Error(job::Split::kTrain, {api::LabelType::kInt64}), HasSubstr("Class"));
+  EXPECT_TRUE(Open(job::Split::kTrain, {api::LabelType::kNone}).ok());
+  source_.classes = 9;
+  EXPECT_THAT(Error(), HasSubstr("classes 9"));
+  source_.classes = 10;
+  source_.image = api::ImageShape{28, 28, 1};
+  EXPECT_THAT(Error(), HasSubstr("[32, 32, 3]"));
+  source_ = {};
+  source_.fields.image = "pixels";
+  EXPECT_THAT(Error(), HasSubstr("dataset.fields"));
+  source_ = {};
+  folder_.Write("data_batch_2.bin", std::string_view(Record("\x03").substr(1)));
+  EXPECT_THAT(Error(), AllOf(HasSubstr("data_batch_2.bin: 3072 bytes"), HasSubstr("3073")));
+}
+
+}  // namespace
+}  // namespace hetero::source

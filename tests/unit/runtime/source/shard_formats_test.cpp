@@ -1,0 +1,62 @@
+// The same pictures in every format, as the formats' own libraries wrote them
+// (tests/golden/make_datasets.py): the same samples in the same order.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "api/enums.h"
+#include "runtime/source/dataset.h"
+
+namespace hetero::source {
+namespace {
+
+using api::DatasetFormat;
+
+struct Golden {
+  DatasetFormat format;
+  const char* folder;
+  api::SampleFields fields;
+};
+
+const Golden kFormatGoldens[] = {
+    {DatasetFormat::kWebDataset, "web_dataset", {}},
+    {DatasetFormat::kTfRecord, "tf_record", {.label = {.offset = -1}}},
+    {DatasetFormat::kMds, "mds", {}},
+};
+
+api::DatasetSource SourceOf(const char* folder) {
+  api::DatasetSource source;
+  source.uri = std::string("file://" HETERO_SOURCE_DIR "/tests/golden/datasets/") + folder;
+  return source;
+}
+
+class ShardFormatsTest : public ::testing::TestWithParam<Golden> {};
+
+TEST_P(ShardFormatsTest, HoldTheSamplesOfTheImageFolder) {
+  const auto folder = OpenDataset(SourceOf("image_folder"), job::Split::kTrain, 0);
+  ASSERT_TRUE(folder.ok()) << folder.status();
+  api::DatasetSource source = SourceOf(GetParam().folder);
+  source.fields = GetParam().fields;
+  for (const DatasetFormat format : {DatasetFormat::kAuto, GetParam().format}) {
+    source.format = format;
+    const auto dataset = OpenDataset(source, job::Split::kTrain, 0);
+    ASSERT_TRUE(dataset.ok()) << dataset.status();
+    EXPECT_EQ((*dataset)->classes(), 3);
+    ASSERT_EQ((*dataset)->size(), (*folder)->size());
+    RawSample wanted;
+    RawSample found;
+    for (int64_t id = 0; id < (*folder)->size(); ++id) {
+      ASSERT_TRUE((*folder)->Read(id, &wanted).ok());
+      const absl::Status read = (*dataset)->Read(id, &found);
+      ASSERT_TRUE(read.ok()) << read;
+      EXPECT_EQ(found.bytes, wanted.bytes) << id;
+      EXPECT_EQ(found.encoding, wanted.encoding) << id;
+      EXPECT_EQ(found.label, wanted.label) << id;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Every, ShardFormatsTest, ::testing::ValuesIn(kFormatGoldens),
+                         [](const auto& info) { return std::string(NameOf(info.param.format)); });
+
+}  // namespace
+}  // namespace hetero::source
