@@ -50,9 +50,13 @@ bool IsReadable(DatasetFormat format) {
 }
 
 void CheckSource(const DatasetSource& source, const std::string& path, Refusals* refusals) {
-  if (IsS3(source.uri)) {
-    refusals->Add(path + ".uri", Unsupported("reading from S3",
-                                             "mount the data as a volume and give file:///path"));
+  const bool folders =
+      source.format == DatasetFormat::kImageFolder || source.format == DatasetFormat::kIdx;
+  if (IsS3(source.uri) && folders) {
+    refusals->Add(path + ".uri",
+                  Unsupported("reading " + std::string(NameOf(source.format)) + " from S3",
+                              "mount the data as a volume and give file:///path, or keep it in "
+                              "shards (WebDataset, TFRecord, MDS)"));
   }
   if (!IsReadable(source.format)) {
     refusals->Add(path + ".format",

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
@@ -130,7 +131,8 @@ absl::StatusOr<const Format*> Detect(const Place& place) {
 absl::Status WrongScheme(const std::string& uri, absl::string_view format) {
   return absl::InvalidArgumentError(
       absl::StrCat("dataset.uri \"", uri, "\" does not go with dataset.format ", format,
-                   "; Synthetic takes \"synthetic://\", every other format file:///absolute/path"));
+                   "; Synthetic takes \"synthetic://\", every other format file:///absolute/path, "
+                   "formats of shards s3://bucket/prefix, too"));
 }
 
 // Where the manifest's parser knows a format that nothing here reads.
@@ -141,6 +143,14 @@ absl::Status NotReadable(const std::string& path) {
   return absl::UnimplementedError(
       absl::StrCat("dataset ", path, ": this version reads Synthetic, ", readable,
                    "; data of another format must be converted to one of these"));
+}
+
+absl::Status CheckStore(const api::DatasetSource& source, const Format& format) {
+  if (format.open_shards != nullptr) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("dataset.uri \"", source.uri, "\": ", format.name,
+                   " is read from folders alone; mount the bucket as a volume and write "
+                   "file:///mount/path, or keep the samples in shards"));
 }
 
 absl::Status CheckFields(const api::DatasetSource& source, const Format& format) {
@@ -156,6 +166,8 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenPlaced(const std::string& uri,
                                                     const api::DatasetSource& source,
                                                     job::Split split, const api::Label& label) {
   const Format* format = FormatOf(source.format);
+  const bool in_folder = absl::StartsWith(uri, "file://");
+  if (!in_folder && format != nullptr) HETERO_RETURN_IF_ERROR(CheckStore(source, *format));
   const absl::StatusOr<Place> place = OpenPlace(uri);
   if (absl::IsNotFound(place.status()) && format != nullptr && format->contents != nullptr) {
     return absl::NotFoundError(absl::StrCat(place.status().message(), "; ", format->contents));
@@ -166,6 +178,7 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenPlaced(const std::string& uri,
     HETERO_ASSIGN_OR_RETURN(format, Detect(*place));
   }
   if (format == nullptr) return NotReadable(uri);
+  if (!in_folder) HETERO_RETURN_IF_ERROR(CheckStore(source, *format));
   HETERO_RETURN_IF_ERROR(CheckFields(source, *format));
   if (format->open_shards != nullptr) {
     return format->open_shards(place->shards, source, split, label);
@@ -188,6 +201,7 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenDataset(const api::DatasetSource& s
   if (location->scheme == Scheme::kFile) {
     return OpenPlaced(absl::StrCat("file://", location->path), source, split, label);
   }
+  if (location->scheme == Scheme::kStore) return OpenPlaced(source.uri, source, split, label);
   if (source.format == DatasetFormat::kAuto || source.format == DatasetFormat::kSynthetic) {
     return OpenSynthetic(source, split, seed, label);
   }

@@ -28,15 +28,10 @@ absl::StatusOr<Location> ParseUri(const std::string& uri) {
     }
     return Location{Scheme::kFile, std::string(rest)};
   }
-  if (absl::StartsWith(uri, "s3://")) {
-    return absl::UnimplementedError(
-        absl::StrCat("dataset.uri \"", uri,
-                     "\": this version cannot read s3:// directly; mount the bucket as a ",
-                     "volume and write file:///mount/path"));
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat("dataset.uri \"", uri,
-                   "\": not a known address; write file:///absolute/path or synthetic://"));
+  if (absl::StartsWith(uri, "s3://")) return Location{Scheme::kStore, ""};
+  return absl::InvalidArgumentError(absl::StrCat(
+      "dataset.uri \"", uri,
+      "\": not a known address; write file:///absolute/path, s3://bucket/prefix or synthetic://"));
 }
 
 }  // namespace hetero::source

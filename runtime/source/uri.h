@@ -6,16 +6,16 @@
 
 namespace hetero::source {
 
-enum class Scheme { kSynthetic, kFile };
+enum class Scheme { kSynthetic, kFile, kStore };
 
 // Where a dataset is, as far as this runtime can reach.
 struct Location {
   Scheme scheme = Scheme::kFile;
-  std::string path;  // absolute, without trailing slashes; empty for kSynthetic
+  std::string path;  // of kFile: absolute, without trailing slashes; else empty
 };
 
-// Reads a `dataset.uri`: `synthetic://` or `file:///absolute/path` (taken as it stands, no
-// percent-decoding). `s3://` gives kUnimplemented; anything else kInvalidArgument with the remedy.
+// Reads a `dataset.uri`: `synthetic://`, `file:///absolute/path` (taken as it stands, no
+// percent-decoding) or `s3://bucket/prefix`. Anything else is kInvalidArgument with the remedy.
 absl::StatusOr<Location> ParseUri(const std::string& uri);
 
 }  // namespace hetero::source

@@ -48,14 +48,15 @@ TEST(Command, ValidateRefusesWhatThisVersionCannotDo) {
   TemporaryFolder folder;
   const std::string job = folder / "job.yaml";
   std::string text = SmallJobYaml();
-  const size_t uri = text.find("synthetic://");
-  ASSERT_NE(uri, std::string::npos);
-  WriteFile(job, text.replace(uri, std::string("synthetic://").size(), "s3://bucket/train"));
+  const size_t name = text.find("name: mlp");
+  ASSERT_NE(name, std::string::npos);
+  WriteFile(job, text.replace(name, std::string("name: mlp").size(), "name: resnet99"));
   for (const char* program : {"hetero-runtime", "kubectl-hetero"}) {
     const ProgramResult refused = RunProgram(program, {"validate", job});
     EXPECT_NE(refused.exit_code, 0) << program;
-    EXPECT_NE(refused.output.find("spec.dataset.uri: reading from S3 is not supported yet"),
-              std::string::npos)
+    EXPECT_NE(
+        refused.output.find("spec.training.model.name: model \"resnet99\" is not supported yet"),
+        std::string::npos)
         << refused.output;
   }
 }

@@ -39,12 +39,19 @@ TEST(UnsupportedFieldsTest, NothingForAPlainJob) {
 TEST(UnsupportedFieldsTest, EachFieldIsNamed) {
   using Change = std::function<void(Spec&)>;
   const std::vector<std::pair<std::string, Change>> cases = {
-      {"spec.dataset.uri", [](Spec& s) { s.dataset.uri = "s3://bucket/train"; }},
+      {"spec.dataset.uri",
+       [](Spec& s) {
+         s.dataset.uri = "s3://bucket/train";
+         s.dataset.format = DatasetFormat::kImageFolder;
+       }},
       {"spec.dataset.format", [](Spec& s) { s.dataset.format = DatasetFormat::kRecordIo; }},
       {"spec.dataset.validation.format",
        [](Spec& s) { s.dataset.validation->format = DatasetFormat::kManifest; }},
       {"spec.dataset.validation.uri",
-       [](Spec& s) { s.dataset.validation->uri = "s3://bucket/test"; }},
+       [](Spec& s) {
+         s.dataset.validation->uri = "s3://bucket/test";
+         s.dataset.validation->format = DatasetFormat::kIdx;
+       }},
       {"spec.training.model.name", [](Spec& s) { s.training.model.name = "resnet99"; }},
       {"spec.training.model.torchScript",
        [](Spec& s) { s.training.model = {.torch_script = "s3://bucket/m.pt"}; }},
@@ -77,6 +84,17 @@ TEST(UnsupportedFieldsTest, PartitionsNeedCutPoints) {
   EXPECT_TRUE(UnsupportedFields(job).empty());
   job.spec.training.model = {.name = "net", .plugin = "/models/libnet.so"};
   EXPECT_TRUE(UnsupportedFields(job).empty());
+}
+
+TEST(UnsupportedFieldsTest, ShardsMayLieInABucket) {
+  HeteroTrainingJob job = Runnable();
+  for (const DatasetFormat format :
+       {DatasetFormat::kAuto, DatasetFormat::kWebDataset, DatasetFormat::kTfRecord,
+        DatasetFormat::kMds, DatasetFormat::kCifar10, DatasetFormat::kCifar100}) {
+    job.spec.dataset.uri = "s3://bucket/train";
+    job.spec.dataset.format = format;
+    EXPECT_TRUE(UnsupportedFields(job).empty());
+  }
 }
 
 // It has no model of ours, and its checkpoints are its own.

@@ -41,13 +41,26 @@ TEST(ParseUriTest, RefusesOthersWithTheRemedy) {
       {"/data/set", absl::StatusCode::kInvalidArgument, "write file:///absolute/path"},
       {"", absl::StatusCode::kInvalidArgument, "write file:///absolute/path"},
       {"synthetic://x", absl::StatusCode::kInvalidArgument, "takes no path"},
-      {"s3://bucket/set", absl::StatusCode::kUnimplemented, "mount the bucket"},
   };
   for (const auto& test : kCases) {
     const absl::Status status = ParseUri(test.uri).status();
     EXPECT_EQ(status.code(), test.code) << test.uri;
     EXPECT_THAT(std::string(status.message()), HasSubstr(test.says));
     EXPECT_EQ(OpenStatus(test.uri), status);
+  }
+}
+
+TEST(OpenDatasetTest, FormatsOfFoldersAreNotReadFromABucket) {
+  EXPECT_EQ(ParseUri("s3://bucket/set")->scheme, Scheme::kStore);
+  for (const api::DatasetFormat format :
+       {api::DatasetFormat::kImageFolder, api::DatasetFormat::kIdx}) {
+    api::DatasetSource source;
+    source.uri = "s3://bucket/set";
+    source.format = format;
+    const absl::Status status = OpenDataset(source, job::Split::kTrain, 1).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(status.message()),
+                AllOf(HasSubstr("s3://bucket/set"), HasSubstr("mount the bucket")));
   }
 }
 

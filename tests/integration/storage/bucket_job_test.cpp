@@ -1,0 +1,121 @@
+// Jobs whose dataset lies in a bucket, by the programs as a user runs them, against a real server.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/storage/open_store.h"
+#include "tests/integration/storage/s3_server.h"
+#include "tests/integration/support/program_run.h"
+
+namespace hetero::storage {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::LocalRun;
+using ::testing::Not;
+using testing::ProgramResult;
+
+namespace fs = std::filesystem;
+
+constexpr std::chrono::seconds kDeadline(120);
+constexpr char kDatasets[] = HETERO_SOURCE_DIR "/tests/golden/datasets/";
+
+std::string ManifestOf(const std::string& uri) {
+  return absl::StrCat(R"(
+apiVersion: training.hetero.dev/v1alpha1
+kind: HeteroTrainingJob
+metadata: {name: bucket}
+spec:
+  dataset: {uri: ")",
+                      uri, R"("}
+  pipeline: [{op: Decode}, {op: Resize, size: {height: 8, width: 8}}, {op: HorizontalFlip}, {op: Normalize}]
+  training: {model: {name: mlp}, batchSizePerWorker: 4, epochs: 2, seed: 7}
+  roles:
+  - {name: head, type: Head}
+  - {name: cpu, type: CPUWorker, replicas: 2}
+  - {name: gpu, type: GPUWorker, replicas: 1, gpusPerReplica: 0}
+)");
+}
+
+class BucketJob : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    server_ = new S3Server;
+    server_->MakeBucket("bucket");
+    const auto store = OpenWritableStore("s3://bucket", server_->Options());
+    ASSERT_TRUE(store.ok()) << store.status();
+    for (const char* format : kFormats) {
+      for (const auto& entry : fs::directory_iterator(absl::StrCat(kDatasets, format))) {
+        std::ifstream file(entry.path(), std::ios::binary);
+        const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+        auto writer = (*store)->Create(absl::StrCat(format, "/", entry.path().filename().string()));
+        ASSERT_TRUE(writer.ok()) << writer.status();
+        ASSERT_TRUE(
+            (*writer)->Append({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}).ok());
+        ASSERT_TRUE((*writer)->Close().ok());
+      }
+    }
+  }
+  static void TearDownTestSuite() {
+    delete server_;
+    server_ = nullptr;
+  }
+
+  static std::vector<std::string> Access(const std::string& secret) {
+    return {absl::StrCat("AWS_ACCESS_KEY_ID=", S3Server::kKey),
+            absl::StrCat("AWS_SECRET_ACCESS_KEY=", secret),
+            absl::StrCat("AWS_REGION=", S3Server::kRegion),
+            absl::StrCat("AWS_ENDPOINT_URL=", server_->endpoint())};
+  }
+
+  static constexpr const char* kFormats[] = {"web_dataset", "tf_record", "mds"};
+  static S3Server* server_;
+};
+
+S3Server* BucketJob::server_ = nullptr;
+
+TEST_F(BucketJob, HasTheDigestOfTheSameFilesInAFolder) {
+  for (const char* format : kFormats) {
+    LocalRun folder(ManifestOf(absl::StrCat("file://", kDatasets, format)), {"--input-only"});
+    ASSERT_EQ(folder.Wait(kDeadline).exit_code, 0) << format;
+    LocalRun bucket(ManifestOf(absl::StrCat("s3://bucket/", format)), {"--input-only"},
+                    Access(S3Server::kSecret));
+    const ProgramResult result = bucket.Wait(kDeadline);
+    ASSERT_EQ(result.exit_code, 0) << result.output;
+    EXPECT_EQ(bucket.report()["streamDigest"], folder.report()["streamDigest"]) << format;
+    EXPECT_EQ(bucket.report()["samplesConsumed"], 24) << format;
+  }
+}
+
+TEST_F(BucketJob, WhatIsWrongWithItsAccessIsNamedAndNoSecretIsShown) {
+  LocalRun run(ManifestOf("s3://bucket/web_dataset"), {"--input-only"}, Access("a wrong secret"));
+  const ProgramResult result = run.Wait(kDeadline);
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.output, HasSubstr("s3://bucket/web_dataset"));
+  EXPECT_THAT(result.output, HasSubstr("SignatureDoesNotMatch"));
+  std::string all = result.output;
+  for (const auto& entry : fs::recursive_directory_iterator(run.output())) {
+    if (!entry.is_regular_file()) continue;
+    std::ifstream file(entry.path(), std::ios::binary);
+    all.append(std::istreambuf_iterator<char>(file), {});
+  }
+  EXPECT_THAT(all, Not(HasSubstr("a wrong secret")));
+}
+
+TEST_F(BucketJob, ABucketThatIsNotThereIsNamed) {
+  LocalRun run(ManifestOf("s3://other-bucket/web_dataset"), {"--input-only"},
+               Access(S3Server::kSecret));
+  const ProgramResult result = run.Wait(kDeadline);
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.output, HasSubstr("s3://other-bucket/web_dataset"));
+}
+
+}  // namespace
+}  // namespace hetero::storage
