@@ -40,7 +40,7 @@ TEST(UnsupportedFieldsTest, EachFieldIsNamed) {
   using Change = std::function<void(Spec&)>;
   const std::vector<std::pair<std::string, Change>> cases = {
       {"spec.dataset.uri", [](Spec& s) { s.dataset.uri = "s3://bucket/train"; }},
-      {"spec.dataset.format", [](Spec& s) { s.dataset.format = DatasetFormat::kRecordIo; }},
+      {"spec.dataset.format", [](Spec& s) { s.dataset.format = DatasetFormat::kManifest; }},
       {"spec.dataset.validation.format",
        [](Spec& s) { s.dataset.validation->format = DatasetFormat::kManifest; }},
       {"spec.dataset.validation.uri",
