@@ -8,7 +8,7 @@
 # minutes what the gate shows in seconds (NAME_full of ctest), and there are `tidy` (clang-tidy on every source; the gate
 # reads what has changed since the last release, as one of its tests), `simulator` (20,000 seeds), `chaos` (local jobs),
 # `cluster` (waits until clusters can be made) and `chaos-nodes` (jobs on a cluster's nodes) too.
-# HETERO_SKIP="lint cuda sanitize fuzz cluster e2e python" leaves layers out and says so. What the clusters need is built, and
+# HETERO_SKIP="lint cuda sanitize fuzz cluster e2e python storage" leaves layers out and says so. What the clusters need is built, and
 # PyTorch is installed, beside the other layers, at low priority; tests without a cluster do not wait for it. A test that
 # fails is run once more; the last lines name those that passed only then, and are ctest's summary. Prints the time of each
 # layer.
@@ -91,7 +91,7 @@ chosen tests || exit 0
 
 echo "=== tests"
 left_out=()
-for label in lint e2e cluster python; do
+for label in lint e2e cluster python storage; do
   if skipped "$label"; then
     echo "=== $label: NOT RUN (HETERO_SKIP)"
     left_out+=("$label")

@@ -17,9 +17,10 @@ Judgement Changed(std::string_view how) {
           absl::StrCat("it was changed: ", std::string(how), kRemedy)};
 }
 
-// Something on the way, or a server that does not know what it does.
+// Something on the way, or a server that does not know what it does. It says nothing of the object:
+// kDataLoss would be the fault of a sample that is in it.
 Judgement Wrong(std::string why) {
-  return {Verdict::kAgain, absl::StatusCode::kDataLoss, std::move(why)};
+  return {Verdict::kAgain, absl::StatusCode::kUnavailable, std::move(why)};
 }
 
 bool ReadNumber(std::string_view text, int64_t* number) {

@@ -170,12 +170,18 @@ bool IsOurs(S3Connection& connection, const std::string& name, std::string_view 
 
 absl::StatusOr<Object> HeadS3(S3Connection& connection, std::string_view name) {
   const std::string what = absl::StrCat("cannot find ", connection.UriOf(name));
-  HETERO_ASSIGN_OR_RETURN(
-      const PersistentClient::Answer answer,
-      connection.Send(what, {.method = "HEAD", .key = connection.address().Key(name)}));
-  Object object{std::string(name), 0, WithoutQuotes(answer.response.Header("etag"))};
-  if (!absl::SimpleAtoi(answer.response.Header("content-length"), &object.size) ||
-      object.size < 0) {
+  const std::string key = connection.address().Key(name);
+  const absl::StatusOr<PersistentClient::Answer> answer =
+      connection.Send(what, {.method = "HEAD", .key = key});
+  if (absl::IsPermissionDenied(answer.status()) || absl::IsInternal(answer.status())) {
+    // Why is in the body of a reply, and a HEAD's has none.
+    HETERO_RETURN_IF_ERROR(
+        connection.Send(what, {.key = key, .headers = {{"range", "bytes=0-0"}}}).status());
+  }
+  HETERO_RETURN_IF_ERROR(answer.status());
+  const HttpResponse& response = answer->response;
+  Object object{std::string(name), 0, WithoutQuotes(response.Header("etag"))};
+  if (!absl::SimpleAtoi(response.Header("content-length"), &object.size) || object.size < 0) {
     return absl::DataLossError(absl::StrCat(what, ": the server does not say how large it is"));
   }
   return object;

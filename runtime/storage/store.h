@@ -35,7 +35,8 @@ class Store {
   // kNotFound: there is none of this name.
   virtual absl::StatusOr<Object> Head(std::string_view name) const = 0;
   // Fills `out` with the object's bytes from `offset` on. kFailedPrecondition: it is another one
-  // now, by size or version; kNotFound: it is gone; kOutOfRange: it has not so many bytes.
+  // now, by size or version; kNotFound: it is gone; kOutOfRange: it has not so many bytes. Other
+  // errors are the store's. After an error `out` holds anything. For no bytes nothing is asked.
   virtual absl::Status Read(const Object& object, int64_t offset,
                             absl::Span<uint8_t> out) const = 0;
 };

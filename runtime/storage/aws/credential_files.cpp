@@ -80,6 +80,7 @@ class FromProfile : public CredentialSource {
 
   absl::StatusOr<AwsCredentials> Fetch() override {
     HETERO_ASSIGN_OR_RETURN(Settings settings, ReadProfile(environment_));
+    const bool known = !settings.empty();
     AwsCredentials credentials{.access_key_id = settings["aws_access_key_id"],
                                .secret_access_key = settings["aws_secret_access_key"],
                                .session_token = settings["aws_session_token"]};
@@ -95,7 +96,7 @@ class FromProfile : public CredentialSource {
       }
     }
     // Somebody has asked for this one by name.
-    if (settings.empty() && !environment_("AWS_PROFILE").empty()) {
+    if (!known && !environment_("AWS_PROFILE").empty()) {
       return absl::InvalidArgumentError("there is no such profile");
     }
     return absl::NotFoundError("it has no keys");

@@ -42,6 +42,8 @@ Judgement Judge(const HttpResponse& response) {
   Judgement judgement = JudgeStatus(response);
   if (judgement.verdict == Judgement::Verdict::kDone) return judgement;
   const S3Error error = ReadS3Error(response.body);
+  // STS could not ask the cluster whose token it is.
+  if (error.code == "IDPCommunicationError") judgement.verdict = Judgement::Verdict::kAgain;
   if (!error.code.empty()) absl::StrAppend(&judgement.reason, " ", error.code);
   if (!error.message.empty()) absl::StrAppend(&judgement.reason, ": ", error.message);
   return judgement;

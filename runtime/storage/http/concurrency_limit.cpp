@@ -35,7 +35,9 @@ void ConcurrencyLimit::End(int64_t halvings, Outcome outcome) {
     limit_ = std::max(limit_ / 2, 1.0);
     ++halvings_;
   }
-  freed_.NotifyAll();
+  // One place is free now, two where the limit has grown by one, and none where it was halved.
+  freed_.NotifyOne();
+  if (outcome == Outcome::kGood) freed_.NotifyOne();
 }
 
 int ConcurrencyLimit::limit() const {

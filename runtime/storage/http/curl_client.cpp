@@ -78,7 +78,7 @@ class CurlClient::Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  absl::StatusOr<HttpResponse> Send(const HttpRequest& request, const Options& options) {
+  absl::StatusOr<HttpResponse> Send(const HttpRequest& request, CurlClient& client) {
     if (easy_ == nullptr || multi_ == nullptr) {
       return absl::ResourceExhaustedError("libcurl has no memory for a connection");
     }
@@ -90,11 +90,17 @@ class CurlClient::Session {
             absl::StrCat("the header ", name, " for ", url.authority, " has a line end in it"));
       }
     }
+    authorities_ = nullptr;
+    if (url.scheme == "https") {
+      authorities_ = &client.TrustedAuthorities();
+      HETERO_RETURN_IF_ERROR(authorities_->status());
+    }
     request_ = &request;
     response_ = HttpResponse();
     header_bytes_ = 0;
+    headers_ended_ = false;
     error_[0] = '\0';
-    const List headers = Prepare(request, options, url);
+    const List headers = Prepare(request, client.options_, url);
     curl_easy_setopt(easy_, CURLOPT_HTTPHEADER, headers.get());
     curl_multi_add_handle(multi_, easy_);
     const std::optional<CURLcode> code = Run(request.deadlines.idle);
@@ -114,6 +120,10 @@ class CurlClient::Session {
   static size_t OnBody(char* data, size_t, size_t size, void* self) {
     return static_cast<Session*>(self)->TakeBody({data, size}) ? size : 0;
   }
+  static CURLcode OnTls(CURL*, void* ssl_context, void* self) {
+    static_cast<Session*>(self)->authorities_->TrustedBy(ssl_context);
+    return CURLE_OK;
+  }
   bool TakeHeader(std::string_view line);
   bool TakeBody(std::string_view bytes);
   // Bytes so far, in both directions.
@@ -122,8 +132,10 @@ class CurlClient::Session {
   CURL* const easy_;
   CURLM* const multi_;
   const HttpRequest* request_ = nullptr;
+  const Authorities* authorities_ = nullptr;  // null: without TLS
   HttpResponse response_;
   size_t header_bytes_ = 0;
+  bool headers_ended_ = false;  // by an empty line: libcurl takes the end of a connection for that
   char error_[CURL_ERROR_SIZE] = "";
 };
 
@@ -142,7 +154,12 @@ List CurlClient::Session::Prepare(const HttpRequest& request, const Options& opt
   set(CURLOPT_TCP_KEEPALIVE, 1L);
   set(CURLOPT_BUFFERSIZE, 128L << 10);
   if (!options.user_agent.empty()) set(CURLOPT_USERAGENT, options.user_agent.c_str());
-  if (!options.ca_bundle.empty()) set(CURLOPT_CAINFO, options.ca_bundle.c_str());
+  if (authorities_ != nullptr) {
+    set(CURLOPT_CAINFO, static_cast<char*>(nullptr));  // libcurl would read them each time
+    set(CURLOPT_CAPATH, static_cast<char*>(nullptr));
+    set(CURLOPT_SSL_CTX_FUNCTION, &OnTls);
+    set(CURLOPT_SSL_CTX_DATA, this);
+  }
   if (!request.use_proxy || IsLoopback(url.host)) set(CURLOPT_PROXY, "");
   if (request.most_redirects > 0) {
     set(CURLOPT_FOLLOWLOCATION, 1L);
@@ -221,7 +238,9 @@ bool CurlClient::Session::TakeHeader(std::string_view line) {
   if (header_bytes_ > kMostHeaderBytes) return false;
   const absl::string_view text =
       absl::StripTrailingAsciiWhitespace(absl::string_view(line.data(), line.size()));
-  if (absl::StartsWith(text, "HTTP/")) {  // also after a redirect, a proxy's reply or 100
+  if (text.empty()) headers_ended_ = true;
+  if (absl::StartsWith(text, "HTTP/")) {
+    headers_ended_ = false;  // also after a redirect, a proxy's reply or 100
     response_.headers.clear();
     response_.body.clear();
     return true;
@@ -261,6 +280,9 @@ bool CurlClient::Session::TakeBody(std::string_view bytes) {
 
 absl::StatusOr<HttpResponse> CurlClient::Session::Outcome(std::optional<CURLcode> code,
                                                           const Url& url) {
+  if (code == CURLE_OK && !headers_ended_) {
+    return absl::UnavailableError(absl::StrCat(url.authority, ": the reply ended in its headers"));
+  }
   if (code == CURLE_OK || response_.overflow) {
     long status = 0;
     curl_easy_getinfo(easy_, CURLINFO_RESPONSE_CODE, &status);
@@ -287,9 +309,21 @@ CurlClient::~CurlClient() = default;
 
 absl::StatusOr<HttpResponse> CurlClient::Send(const HttpRequest& request) {
   std::unique_ptr<Session> session = Take();
-  absl::StatusOr<HttpResponse> response = session->Send(request, options_);
+  absl::StatusOr<HttpResponse> response = session->Send(request, *this);
   Return(std::move(session));
   return response;
+}
+
+const Authorities& CurlClient::TrustedAuthorities() {
+  std::call_once(authorities_read_, [this] {
+    std::string file = options_.ca_bundle;
+    if (file.empty()) {
+      const curl_version_info_data* library = curl_version_info(CURLVERSION_NOW);
+      file = library->cainfo == nullptr ? "/etc/ssl/certs/ca-certificates.crt" : library->cainfo;
+    }
+    authorities_ = std::make_unique<const Authorities>(file);
+  });
+  return *authorities_;
 }
 
 std::unique_ptr<CurlClient::Session> CurlClient::Take() {

@@ -2,10 +2,12 @@
 
 #include <cstddef>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
 #include "base/mutex.h"
+#include "runtime/storage/http/authorities.h"
 #include "runtime/storage/http/http_client.h"
 
 namespace hetero::storage {
@@ -27,10 +29,14 @@ class CurlClient : public HttpClient {
 
  private:
   class Session;
+  // Read when they are needed first: whoever speaks http:// has none perhaps.
+  const Authorities& TrustedAuthorities();
   std::unique_ptr<Session> Take();
   void Return(std::unique_ptr<Session> session);
 
   const Options options_;
+  std::once_flag authorities_read_;
+  std::unique_ptr<const Authorities> authorities_;
   base::Mutex mutex_;
   // The one that was used last is at the end, and is taken first: its connection is the freshest.
   std::vector<std::unique_ptr<Session>> idle_ ABSL_GUARDED_BY(mutex_);

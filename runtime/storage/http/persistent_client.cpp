@@ -32,6 +32,11 @@ ConcurrencyLimit::Outcome OutcomeOf(Verdict verdict) {
   return ConcurrencyLimit::Outcome::kOther;
 }
 
+// What even a slow line moves in a second is 1 MiB; one that is silent ends sooner by itself.
+base::Duration TimeFor(const HttpRequest& request) {
+  return std::chrono::seconds((request.into.size() + request.body.size()) >> 20);
+}
+
 // Zero where the server does not say, or gives a date.
 base::Duration RetryAfter(const HttpResponse& response) {
   int seconds = 0;
@@ -71,6 +76,7 @@ Judgement JudgeStatus(const HttpResponse& response) {
 
 absl::StatusOr<PersistentClient::Answer> PersistentClient::Send(const HttpCall& call) {
   const base::Instant begin = clock_.Now();
+  base::Instant end = begin + options_.total;
   std::optional<base::Backoff> backoff;
   Judgement judgement;
   int attempts = 0;
@@ -80,8 +86,9 @@ absl::StatusOr<PersistentClient::Answer> PersistentClient::Send(const HttpCall& 
       ++attempts;
       judgement = JudgeError(request.status());
     } else {
-      const base::Duration left = begin + options_.total - clock_.Now();
-      ConcurrencyLimit::Slot slot = limit_.Take(left);
+      const base::Duration extra = TimeFor(*request);
+      end = begin + options_.total + extra;
+      ConcurrencyLimit::Slot slot = limit_.Take(end - clock_.Now());
       if (!slot.ok()) {
         if (attempts == 0) judgement.reason = "too many other requests are underway";
         judgement.code = absl::StatusCode::kDeadlineExceeded;
@@ -89,7 +96,7 @@ absl::StatusOr<PersistentClient::Answer> PersistentClient::Send(const HttpCall& 
       }
       ++attempts;
       request->deadlines = deadlines_;
-      request->deadlines.total = std::min(deadlines_.total, begin + options_.total - clock_.Now());
+      request->deadlines.total = std::min(deadlines_.total + extra, end - clock_.Now());
       absl::StatusOr<HttpResponse> response = http_.Send(*request);
       judgement = response.ok() ? call.judge(*response) : JudgeError(response.status());
       slot.End(OutcomeOf(judgement.verdict));
@@ -99,7 +106,7 @@ absl::StatusOr<PersistentClient::Answer> PersistentClient::Send(const HttpCall& 
     if (judgement.verdict == Verdict::kFailed || attempts >= options_.most_attempts) break;
     if (!backoff.has_value()) backoff.emplace(options_.backoff);
     wait = std::max(wait, backoff->Next());
-    if (clock_.Now() + wait >= begin + options_.total) break;
+    if (clock_.Now() + wait >= end) break;
     clock_.SleepFor(wait);
   }
   return absl::Status(judgement.code,

@@ -33,8 +33,10 @@ Judgement JudgeStatus(const HttpResponse& response);
 struct RetryOptions {
   base::Backoff::Options backoff = {
       .initial = std::chrono::milliseconds(100), .max = std::chrono::seconds(10), .jitter = 0.5};
-  int most_attempts = 10;                            // >= 1
-  base::Duration total = std::chrono::seconds(120);  // of all attempts and what lies between
+  int most_attempts = 10;  // >= 1
+  // Of all attempts and what lies between. This and the one of each exchange are a second longer
+  // for each MiB that is asked for or sent.
+  base::Duration total = std::chrono::seconds(120);
 };
 
 // Something to be had of a server. `prepare` and `judge` are called on the caller's thread, for

@@ -140,7 +140,7 @@ absl::StatusOr<Url> ParseUrl(std::string_view text) {
 
 bool IsLoopback(std::string_view host) {
   const absl::string_view text(host.data(), host.size());
-  if (text == "localhost" || text == "::1") return true;
+  if (text == "localhost" || text == "::1" || absl::EndsWith(text, ".localhost")) return true;
   // Not a name like 127.example.com.
   return absl::StartsWith(text, "127.") &&
          host.find_first_not_of("0123456789.") == std::string_view::npos;

@@ -32,7 +32,7 @@ struct Url {
 // user or password, query or fragment, or a byte that a URL does not have.
 absl::StatusOr<Url> ParseUrl(std::string_view text);
 
-// 127.0.0.0/8, ::1 or localhost.
+// 127.0.0.0/8, ::1, localhost and what ends with .localhost.
 bool IsLoopback(std::string_view host);
 
 }  // namespace hetero::storage

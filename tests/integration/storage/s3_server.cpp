@@ -1,0 +1,136 @@
+#include "tests/integration/storage/s3_server.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <initializer_list>
+#include <stdexcept>
+#include <vector>
+
+#include "base/clock.h"
+#include "tests/unit/base/test_certificates.h"
+
+namespace hetero::storage {
+namespace {
+
+sockaddr_in LoopbackAddress(int port) {
+  return {.sin_family = AF_INET,
+          .sin_port = htons(static_cast<uint16_t>(port)),
+          .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
+}
+
+// One that was free a moment ago.
+int FreePort() {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address = LoopbackAddress(0);
+  socklen_t size = sizeof address;
+  bind(fd, reinterpret_cast<sockaddr*>(&address), size);
+  getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
+  close(fd);
+  return ntohs(address.sin_port);
+}
+
+bool Answers(int port) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const sockaddr_in address = LoopbackAddress(port);
+  const bool open = connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+  close(fd);
+  return open;
+}
+
+std::string Program() {
+  const char* deps = std::getenv("HETERO_STORAGE_DEPS");
+  const std::string folder = deps == nullptr ? HETERO_SOURCE_DIR "/.deps/storage" : deps;
+  return folder + "/bin/versitygw";
+}
+
+}  // namespace
+
+S3Server::S3Server(bool tls) : tls_(tls), port_(FreePort()) {
+  if (access(Program().c_str(), X_OK) != 0) {
+    throw std::runtime_error(Program() +
+                             " is not there: run tests/integration/storage/server/build");
+  }
+  const std::string buckets = folder_ / "buckets";
+  std::filesystem::create_directories(buckets);
+  std::vector<std::string> words = {Program(), "--port",       address(), "--access",
+                                    kKey,      "--secret",     kSecret,   "--region",
+                                    kRegion,   "--keep-alive", "--quiet"};
+  const auto add = [&words](std::initializer_list<std::string> more) {
+    words.insert(words.end(), more);
+  };
+  add({"--virtual-domain", "localhost:" + port()});
+  if (tls_) {
+    const base::TestAuthority authority;
+    const base::TestAuthority::Leaf leaf = authority.Issue("server");
+    folder_.Write("ca.pem", authority.certificate_pem());
+    add({"--cert", folder_.Write("server.pem", leaf.certificate_pem)});
+    add({"--key", folder_.Write("server.key", leaf.key_pem)});
+  }
+  add({"posix"});
+  if (setxattr(buckets.c_str(), "user.test", "", 0, 0) != 0) {
+    // Where files cannot have attributes, versions lie in a folder beside the buckets, and
+    // conditions are not atomic.
+    std::filesystem::create_directories(folder_ / "metadata");
+    add({"--sidecar", folder_ / "metadata"});
+  }
+  add({buckets});
+  std::vector<char*> arguments;
+  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  const int log = open((folder_ / "log").c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
+  pid_ = fork();
+  if (pid_ == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    dup2(log, STDOUT_FILENO);
+    dup2(log, STDERR_FILENO);
+    execv(arguments[0], arguments.data());
+    _exit(127);
+  }
+  close(log);
+  base::Clock& clock = base::Clock::Real();
+  const base::Instant end = clock.Now() + std::chrono::seconds(20);
+  while (!Answers(port_)) {
+    if (clock.Now() > end || waitpid(pid_, nullptr, WNOHANG) != 0) {
+      throw std::runtime_error("the S3 server: " + testing::ReadFileOrDie(folder_ / "log"));
+    }
+    clock.SleepFor(std::chrono::milliseconds(20));  // another process has no event for that
+  }
+}
+
+S3Server::~S3Server() {
+  kill(pid_, SIGKILL);
+  waitpid(pid_, nullptr, 0);
+}
+
+void S3Server::MakeBucket(const std::string& name) const {
+  std::filesystem::create_directories(folder_ / ("buckets/" + name));
+}
+
+StoreOptions S3Server::Options() const {
+  StoreOptions options;
+  options.endpoint = endpoint();
+  options.region = kRegion;
+  if (tls_) options.ca_bundle = folder_ / "ca.pem";
+  options.environment = KeysOnly(kKey, kSecret);
+  return options;
+}
+
+Environment KeysOnly(const std::string& key, const std::string& secret) {
+  return [key, secret](const std::string& name) -> std::string {
+    if (name == "AWS_ACCESS_KEY_ID") return key;
+    if (name == "AWS_SECRET_ACCESS_KEY") return secret;
+    return "";
+  };
+}
+
+}  // namespace hetero::storage

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+
+#include "runtime/storage/store_options.h"
+#include "tests/support/temporary_folder.h"
+
+namespace hetero::storage {
+
+// A real S3 server on loopback (server/build): versitygw, where a folder is a bucket. Ends with
+// this object.
+class S3Server {
+ public:
+  static constexpr char kKey[] = "hetero-key";
+  static constexpr char kSecret[] = "hetero-secret";
+  static constexpr char kRegion[] = "eu-test-1";
+
+  // With `tls` it shows a certificate of an authority of its own. Throws when it does not answer
+  // within 20 s.
+  explicit S3Server(bool tls = false);
+  ~S3Server();
+  S3Server(const S3Server&) = delete;
+  S3Server& operator=(const S3Server&) = delete;
+
+  void MakeBucket(const std::string& name) const;
+  std::string endpoint() const { return (tls_ ? "https://" : "http://") + address(); }
+  std::string port() const { return std::to_string(port_); }
+  std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+  // Of a store at this server, with its keys and its authority.
+  StoreOptions Options() const;
+
+ private:
+  const bool tls_;
+  testing::TemporaryFolder folder_;
+  int port_ = 0;
+  pid_t pid_ = -1;
+};
+
+// An environment in which only these keys are set.
+Environment KeysOnly(const std::string& key, const std::string& secret);
+
+}  // namespace hetero::storage

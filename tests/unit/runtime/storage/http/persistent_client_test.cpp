@@ -1,0 +1,172 @@
+#include "runtime/storage/http/persistent_client.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "tests/unit/runtime/storage/jumping_clock.h"
+#include "tests/unit/runtime/storage/scripted_client.h"
+
+namespace hetero::storage {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::HasSubstr;
+
+class PersistentClientTest : public ::testing::Test {
+ protected:
+  absl::StatusOr<PersistentClient::Answer> Send(ScriptedClient::Script script) {
+    http_.emplace(std::move(script));
+    PersistentClient client(*http_, clock_, limit_, options_, deadlines_);
+    return client.Send({.what = "cannot do it", .prepare = [] { return HttpRequest(); }});
+  }
+  static HttpResponse Reply(int status) { return {.status = status}; }
+
+  JumpingClock clock_;
+  ConcurrencyLimit limit_{{.initial = 8, .most = 256}};
+  RetryOptions options_;
+  HttpDeadlines deadlines_;
+  std::optional<ScriptedClient> http_;
+};
+
+TEST_F(PersistentClientTest, TriesAgainWithLongerWaitsUntilItIsDone) {
+  int left = 4;
+  const auto answer = Send([&](const HttpRequest&) -> absl::StatusOr<HttpResponse> {
+    switch (left--) {
+      case 4:
+        return absl::UnavailableError("reset");
+      case 3:
+        return absl::DeadlineExceededError("silence");
+      case 2:
+        return Reply(500);
+      case 1:
+        return Reply(503);
+      default:
+        return Reply(200);
+    }
+  });
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(answer->attempts, 5);
+  ASSERT_EQ(clock_.sleeps.size(), 4);
+  for (size_t i = 0; i < 4; ++i) {  // 100 ms, 200 ms, ..., each shortened by at most a half
+    EXPECT_LE(clock_.sleeps[i], milliseconds(100 << i));
+    EXPECT_GE(clock_.sleeps[i], milliseconds(50 << i));
+  }
+}
+
+TEST_F(PersistentClientTest, GivesUpAfterSoManyAttemptsAndSaysHowMany) {
+  options_.most_attempts = 3;
+  const auto answer = Send([&](const HttpRequest&) { return Reply(503); });
+  EXPECT_TRUE(absl::IsUnavailable(answer.status()));
+  EXPECT_THAT(std::string(answer.status().message()),
+              ::testing::MatchesRegex("cannot do it: HTTP 503; tried 3 times in 0\\.[0-9] s"));
+  EXPECT_EQ(http_->requests.size(), 3);
+}
+
+TEST_F(PersistentClientTest, GivesUpWhenTheTimeIsSpent) {
+  options_.total = seconds(60);
+  options_.most_attempts = 1000;
+  const auto answer = Send([&](const HttpRequest& request) -> absl::StatusOr<HttpResponse> {
+    // An exchange does not get more time than there is left.
+    EXPECT_LE(request.deadlines.total, seconds(60));
+    clock_.Advance(std::min<base::Duration>(request.deadlines.total, seconds(25)));
+    return absl::DeadlineExceededError("silence");
+  });
+  EXPECT_TRUE(absl::IsDeadlineExceeded(answer.status()));
+  EXPECT_EQ(http_->requests.size(), 3);
+  EXPECT_EQ(http_->requests[0].deadlines.total, seconds(60));
+  EXPECT_LT(http_->requests[2].deadlines.total, seconds(10));
+}
+
+TEST_F(PersistentClientTest, MuchToMoveHasMoreTime) {
+  std::vector<uint8_t> place(10 << 20);
+  const std::string body(5 << 20, 'x');
+  ScriptedClient http([](const HttpRequest&) { return Reply(200); });
+  PersistentClient client(http, clock_, limit_, options_, deadlines_);
+  for (const HttpRequest& request :
+       {HttpRequest{.into = absl::MakeSpan(place)}, HttpRequest{.body = body}}) {
+    ASSERT_TRUE(client.Send({.what = "x", .prepare = [&] { return request; }}).ok());
+  }
+  EXPECT_EQ(http.requests[0].deadlines.total, seconds(130));
+  EXPECT_EQ(http.requests[1].deadlines.total, seconds(125));
+}
+
+TEST_F(PersistentClientTest, WhatCannotSucceedIsNotTriedAgain) {
+  const std::pair<int, absl::StatusCode> cases[] = {{400, absl::StatusCode::kInternal},
+                                                    {401, absl::StatusCode::kPermissionDenied},
+                                                    {403, absl::StatusCode::kPermissionDenied},
+                                                    {404, absl::StatusCode::kNotFound},
+                                                    {412, absl::StatusCode::kFailedPrecondition},
+                                                    {416, absl::StatusCode::kOutOfRange},
+                                                    {301, absl::StatusCode::kInternal}};
+  for (const auto& [status, code] : cases) {
+    SCOPED_TRACE(status);
+    const auto answer = Send([status = status](const HttpRequest&) { return Reply(status); });
+    EXPECT_EQ(answer.status().code(), code);
+    EXPECT_EQ(http_->requests.size(), 1);
+  }
+  const auto answer = Send([&](const HttpRequest&) -> absl::StatusOr<HttpResponse> {
+    return absl::UnauthenticatedError("its certificate");
+  });
+  EXPECT_TRUE(absl::IsUnauthenticated(answer.status()));
+  EXPECT_THAT(std::string(answer.status().message()), HasSubstr("tried 1 time in"));
+  EXPECT_TRUE(clock_.sleeps.empty());
+}
+
+TEST_F(PersistentClientTest, WaitsAsLongAsTheServerSays) {
+  int left = 1;
+  const auto answer = Send([&](const HttpRequest&) {
+    return left-- > 0 ? HttpResponse{.status = 429, .headers = {{"retry-after", "7"}}} : Reply(200);
+  });
+  ASSERT_TRUE(answer.ok());
+  ASSERT_EQ(clock_.sleeps.size(), 1);
+  EXPECT_EQ(clock_.sleeps[0], seconds(7));
+}
+
+TEST_F(PersistentClientTest, SlowDownHalvesWhatMayBeUnderway) {
+  int left = 1;
+  ASSERT_TRUE(Send([&](const HttpRequest&) { return Reply(left-- > 0 ? 503 : 200); }).ok());
+  EXPECT_EQ(limit_.limit(), 4);
+  left = 1;
+  ASSERT_TRUE(Send([&](const HttpRequest&) { return Reply(left-- > 0 ? 500 : 200); }).ok());
+  EXPECT_EQ(limit_.limit(), 4);  // that was not about too many
+  EXPECT_EQ(limit_.underway(), 0);
+}
+
+TEST(ConcurrencyLimitTest, OneBurstOfRefusalsHalvesOnce) {
+  using Outcome = ConcurrencyLimit::Outcome;
+  ConcurrencyLimit limit({.initial = 64, .most = 256});
+  std::vector<ConcurrencyLimit::Slot> slots;
+  for (int i = 0; i < 64; ++i) slots.push_back(limit.Take(seconds(1)));
+  for (auto& slot : slots) slot.End(Outcome::kSlowDown);
+  EXPECT_EQ(limit.limit(), 32);
+  for (int i = 0; i < 10; ++i) limit.Take(seconds(1)).End(Outcome::kSlowDown);
+  EXPECT_EQ(limit.limit(), 1);  // never none
+}
+
+TEST(ConcurrencyLimitTest, GrowsByOneForEachRoundThatFilledIt) {
+  using Outcome = ConcurrencyLimit::Outcome;
+  ConcurrencyLimit limit({.initial = 4, .most = 6});
+  // Alone it shows nothing.
+  for (int i = 0; i < 100; ++i) limit.Take(seconds(1)).End(Outcome::kGood);
+  EXPECT_EQ(limit.limit(), 4);
+  for (int round = 0; round < 40; ++round) {
+    std::vector<ConcurrencyLimit::Slot> slots;
+    while (static_cast<int>(slots.size()) < limit.limit()) slots.push_back(limit.Take(seconds(1)));
+    for (auto& slot : slots) slot.End(Outcome::kGood);
+  }
+  EXPECT_EQ(limit.limit(), 6);
+}
+
+TEST(ConcurrencyLimitTest, WhoFindsNoPlaceWaitsForOne) {
+  ConcurrencyLimit limit({.initial = 1, .most = 1});
+  auto first = limit.Take(seconds(1));
+  EXPECT_FALSE(limit.Take(milliseconds(1)).ok());
+  std::jthread other([&] { EXPECT_TRUE(limit.Take(seconds(10)).ok()); });
+  first.End(ConcurrencyLimit::Outcome::kGood);
+}
+
+}  // namespace
+}  // namespace hetero::storage
