@@ -39,10 +39,10 @@ bool IsReadable(DatasetFormat format) {
     case DatasetFormat::kCifar100:
     case DatasetFormat::kImageFolder:
     case DatasetFormat::kMds:
+    case DatasetFormat::kRecordIo:
     case DatasetFormat::kTfRecord:
     case DatasetFormat::kWebDataset:
       return true;
-    case DatasetFormat::kRecordIo:
     case DatasetFormat::kManifest:
       return false;
   }

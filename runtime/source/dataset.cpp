@@ -17,6 +17,7 @@
 #include "runtime/source/image_folder.h"
 #include "runtime/source/mds.h"
 #include "runtime/source/place.h"
+#include "runtime/source/record_io.h"
 #include "runtime/source/synthetic.h"
 #include "runtime/source/tf_record.h"
 #include "runtime/source/uri.h"
@@ -86,6 +87,10 @@ bool FileBegins(const Place& place) {
   return false;
 }
 
+bool HasRecordIo(const Place& place) {
+  return HasFile<IsRecordIoName>(place) && FileBegins<BeginsRecordIo>(place);
+}
+
 absl::StatusOr<std::unique_ptr<Dataset>> OpenPictures(const std::string& folder,
                                                       const api::DatasetSource& source, job::Split,
                                                       const api::Label& label) {
@@ -105,6 +110,7 @@ constexpr Format kFormats[] = {
      OpenCifar100},
     {DatasetFormat::kWebDataset, "WebDataset", HasFile<IsWebDatasetName>, "*.tar", nullptr, nullptr,
      OpenWebDataset},
+    {DatasetFormat::kRecordIo, "RecordIO", HasRecordIo, "*.rec", nullptr, nullptr, OpenRecordIo},
     {DatasetFormat::kTfRecord, "TFRecord", FileBegins<BeginsTfRecord>,
      "files that begin with a record", nullptr, nullptr, OpenTfRecord},
 };

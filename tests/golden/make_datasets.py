@@ -145,7 +145,7 @@ def record_io():
 
     folder = empty("record_io")
     writer = recordio.MXIndexedRecordIO(str(folder / "pictures.idx"), str(folder / "pictures.rec"), "w")
-    lists = recordio.MXRecordIO(str(folder / "lists.rec"), "w")
+    lists = recordio.MXRecordIO(str(empty("record_io_lists") / "pictures.rec"), "w")
     for index, (label, file) in enumerate(samples()):
         writer.write_idx(index, recordio.pack(recordio.IRHeader(0, float(label), index, 0), file.read_bytes()))
         lists.write(recordio.pack(recordio.IRHeader(0, [label, 0.25], index, 0), file.read_bytes()))

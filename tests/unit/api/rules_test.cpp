@@ -60,6 +60,28 @@ TEST(RulesTest, Dataset) {
         "validation.shuffle: unknown field"}});
 }
 
+TEST(RulesTest, FieldsOfADataset) {
+  const auto with = [](const char* fields, const char* format, const char* label = "") {
+    std::vector<std::string> overrides = {"dataset.uri=file:///data",
+                                          std::string("dataset.format=") + format,
+                                          std::string("dataset.fields=") + fields};
+    if (*label != 0) overrides.push_back(std::string("dataset.label=") + label);
+    return overrides;
+  };
+  Check({{with("{image: 'jpg;png', label: {field: json/label}}", "WebDataset"), ""},
+         {with("{label: {offset: -1}}", "TFRecord"), ""},
+         {with("{label: {offset: -1}}", "Auto"), ""},
+         {with("{label: {offset: -1}}", "IDX"), "spec.dataset.fields: is not taken by IDX"},
+         {with("{image: x}", "ImageFolder"), "spec.dataset.fields: is not taken by ImageFolder"},
+         {with("{image: 'a b'}", "MDS"), "spec.dataset.fields.image: must be"},
+         {with("{label: {offset: 1000001}}", "MDS"), "spec.dataset.fields.label.offset: must be"},
+         {with("{label: {offset: 1}}", "MDS", "{type: Int64}"),
+          "spec.dataset.fields.label.offset: is added to classes alone"},
+         {with("{label: {field: a}}", "MDS", "{type: Int64, field: b}"),
+          "spec.dataset.label.field: says what spec.dataset.fields.label.field says"},
+         {{"dataset.fields={image: x}"}, "spec.dataset.fields: is not taken by"}});
+}
+
 TEST(RulesTest, Training) {
   Check(
       {{{"training.maxSteps="}, "spec.training: needs epochs, maxSteps or both"},

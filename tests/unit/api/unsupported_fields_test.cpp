@@ -44,7 +44,7 @@ TEST(UnsupportedFieldsTest, EachFieldIsNamed) {
          s.dataset.uri = "s3://bucket/train";
          s.dataset.format = DatasetFormat::kImageFolder;
        }},
-      {"spec.dataset.format", [](Spec& s) { s.dataset.format = DatasetFormat::kRecordIo; }},
+      {"spec.dataset.format", [](Spec& s) { s.dataset.format = DatasetFormat::kManifest; }},
       {"spec.dataset.validation.format",
        [](Spec& s) { s.dataset.validation->format = DatasetFormat::kManifest; }},
       {"spec.dataset.validation.uri",
@@ -90,7 +90,8 @@ TEST(UnsupportedFieldsTest, ShardsMayLieInABucket) {
   HeteroTrainingJob job = Runnable();
   for (const DatasetFormat format :
        {DatasetFormat::kAuto, DatasetFormat::kWebDataset, DatasetFormat::kTfRecord,
-        DatasetFormat::kMds, DatasetFormat::kCifar10, DatasetFormat::kCifar100}) {
+        DatasetFormat::kMds, DatasetFormat::kRecordIo, DatasetFormat::kCifar10,
+        DatasetFormat::kCifar100}) {
     job.spec.dataset.uri = "s3://bucket/train";
     job.spec.dataset.format = format;
     EXPECT_TRUE(UnsupportedFields(job).empty());

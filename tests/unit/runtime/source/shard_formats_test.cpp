@@ -21,6 +21,7 @@ const Golden kFormatGoldens[] = {
     {DatasetFormat::kWebDataset, "web_dataset", {}},
     {DatasetFormat::kTfRecord, "tf_record", {.label = {.offset = -1}}},
     {DatasetFormat::kMds, "mds", {}},
+    {DatasetFormat::kRecordIo, "record_io", {}},
 };
 
 api::DatasetSource SourceOf(const char* folder) {
