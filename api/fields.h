@@ -57,7 +57,8 @@ constexpr auto FieldsOf(const Range*) {
 
 constexpr auto FieldsOf(const Shuffle*) {
   return std::make_tuple(F("mode", &Shuffle::mode, kDefaultedField),
-                         F("blockSize", &Shuffle::block_size, AtLeast(1, Presence::kDefaulted)));
+                         F("blockSize", &Shuffle::block_size, AtLeast(1, Presence::kDefaulted)),
+                         F("window", &Shuffle::window, Counted(Presence::kOptional, 1, 1000000)));
 }
 
 constexpr auto FieldsOf(const LabelField*) {

@@ -50,7 +50,8 @@ enum class ShuffleMode { kFull, kBlock, kNone };
 
 struct Shuffle {
   ShuffleMode mode = ShuffleMode::kFull;
-  int64_t block_size = 1024;  // samples per block, mode Block only
+  int64_t block_size = 1024;      // samples per block, mode Block only
+  std::optional<int32_t> window;  // blocks that are mixed with each other; absent: 1
 };
 
 // Where a sample's label stands, in formats that name what they hold.

@@ -1,5 +1,7 @@
 #include "runtime/job/permutation.h"
 
+#include <algorithm>
+
 #include "runtime/job/feistel.h"
 #include "runtime/job/mix.h"
 
@@ -9,7 +11,7 @@ namespace {
 // Keeps this use of the seed apart from every other one.
 constexpr uint64_t kPurpose = 0x7065726D75746174;  // "permutat"
 
-enum KeyPart : uint64_t { kBlockOrder = 1, kShortBlockPlace = 2, kInsideBlock = 3 };
+enum KeyPart : uint64_t { kBlockOrder = 1, kShortBlockPlace = 2, kInsideBlock = 3, kWindow = 4 };
 
 }  // namespace
 
@@ -18,6 +20,10 @@ Permutation::Permutation(uint64_t seed, int64_t epoch, int64_t size, const api::
       key_(HashWords(seed, {kPurpose, static_cast<uint64_t>(epoch)})),
       shuffle_(shuffle) {
   if (shuffle_.mode != api::ShuffleMode::kBlock) return;
+  if (const int64_t blocks = shuffle_.window.value_or(1); blocks > 1) {
+    // A window of more than all samples is one of all.
+    window_ = blocks > size_ / shuffle_.block_size ? size_ : blocks * shuffle_.block_size;
+  }
   const uint64_t places = static_cast<uint64_t>(size_ / shuffle_.block_size) + 1;
   short_block_place_ = static_cast<int64_t>(HashWords(key_, {kShortBlockPlace}) % places);
 }
@@ -27,11 +33,19 @@ int64_t Permutation::At(int64_t slot) const {
     case api::ShuffleMode::kFull:
       return static_cast<int64_t>(FeistelPermute(key_, size_, slot));
     case api::ShuffleMode::kBlock:
-      return InBlocks(slot);
+      return InBlocks(window_ == 0 ? slot : InWindow(slot));
     case api::ShuffleMode::kNone:
       return slot;
   }
   __builtin_unreachable();
+}
+
+int64_t Permutation::InWindow(int64_t slot) const {
+  const int64_t window = slot / window_;
+  const int64_t first = window * window_;
+  const uint64_t window_key = HashWords(key_, {kWindow, static_cast<uint64_t>(window)});
+  return first + static_cast<int64_t>(
+                     FeistelPermute(window_key, std::min(window_, size_ - first), slot - first));
 }
 
 int64_t Permutation::InBlocks(int64_t slot) const {

@@ -13,6 +13,8 @@ namespace hetero::job {
 //   samples
 //          inside each block, so that storage is read block by block. When block_size does not
 //          divide size, the short block of the last ids takes a keyed place among the others.
+//          With a window of several blocks the slots of each window are permuted first, so that
+//          samples of its blocks come mixed: the last window is as long as what is left.
 //   None   the identity.
 // Immutable and safe from any thread.
 class Permutation {
@@ -27,11 +29,13 @@ class Permutation {
   int64_t size() const { return size_; }
 
  private:
+  int64_t InWindow(int64_t slot) const;
   int64_t InBlocks(int64_t slot) const;
 
   int64_t size_;
   uint64_t key_;
   api::Shuffle shuffle_;
+  int64_t window_ = 0;             // slots that are permuted with each other; 0: none
   int64_t short_block_place_ = 0;  // full blocks that come before the short one
 };
 

@@ -17,7 +17,9 @@ std::string Describe(const api::Shuffle& shuffle) {
     case api::ShuffleMode::kFull:
       return "Full";
     case api::ShuffleMode::kBlock:
-      return absl::StrCat("Block of ", shuffle.block_size);
+      return shuffle.window.value_or(1) == 1
+                 ? absl::StrCat("Block of ", shuffle.block_size)
+                 : absl::StrCat("Block of ", shuffle.block_size, ", ", *shuffle.window, " mixed");
     case api::ShuffleMode::kNone:
       return "None";
   }

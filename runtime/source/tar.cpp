@@ -157,7 +157,7 @@ absl::StatusOr<bool> TarReader::Next(TarMember* member) {
     const int64_t offset = next_ + kBlock;
     // Links and folders may name a size, and have no bytes all the same.
     const bool has_bytes = type < '1' || type > '6';
-    if (size < 0 || (has_bytes && size > archive_.size() - offset)) {
+    if (size < 0 || (has_bytes && Padded(size) > archive_.size() - offset)) {
       return absl::DataLossError(absl::StrCat(
           archive_.where(), ": byte ", next_, ": a member of ", size < 0 ? "no size" : "",
           size < 0 ? "" : absl::StrCat(size, " bytes"), ", but the file ends after ",

@@ -52,6 +52,8 @@ TEST(RulesTest, Dataset) {
         "spec.dataset.uri: must be synthetic://"},
        {{"dataset.format=Idx"}, "spec.dataset.format: must be one of Auto, Synthetic, IDX"},
        {{"dataset.shuffle={mode: Block, blockSize: 0}"}, "spec.dataset.shuffle.blockSize: must be"},
+       {{"dataset.shuffle={mode: Block, window: 16}"}, ""},
+       {{"dataset.shuffle={mode: Block, window: 0}"}, "spec.dataset.shuffle.window: must be"},
        {{"dataset.maxBadSamples=-1"}, "spec.dataset.maxBadSamples: must be at least 0"},
        {{"dataset.validation={uri: 'file:///v'}"}, ""},
        {{"dataset.validation={uri: 'synthetic://'}"},

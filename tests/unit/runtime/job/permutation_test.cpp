@@ -52,6 +52,40 @@ TEST(PermutationTest, FullIsABijectionAroundPowersOfTwoAndBeyond) {
   }
 }
 
+TEST(PermutationTest, WindowsOfBlocksAreABijectionForEverySize) {
+  for (int64_t block : {1, 3, 16, 1000}) {
+    for (int32_t window : {2, 3, 7, 1000000}) {
+      const Shuffle shuffle{.mode = ShuffleMode::kBlock, .block_size = block, .window = window};
+      for (int64_t size = 1; size <= 300; ++size) {
+        ASSERT_TRUE(IsBijection(Order(Permutation(9, 1, size, shuffle))))
+            << size << " / " << block << " x " << window;
+      }
+    }
+  }
+}
+
+// What is in a window is what Block has in its slots, in another order; 1 is as without.
+TEST(PermutationTest, AWindowMixesItsBlocksAndNoOthers) {
+  constexpr int64_t kSize = 1003;
+  Shuffle shuffle{.mode = ShuffleMode::kBlock, .block_size = 10};
+  const std::vector<int64_t> blocks = Order(Permutation(3, 2, kSize, shuffle));
+  shuffle.window = 1;
+  EXPECT_EQ(Order(Permutation(3, 2, kSize, shuffle)), blocks);
+  shuffle.window = 4;
+  const std::vector<int64_t> mixed = Order(Permutation(3, 2, kSize, shuffle));
+  EXPECT_LT(FixedPoints(blocks, mixed), 60);
+  int64_t changes = 0;
+  for (int64_t first = 0; first < kSize; first += 40) {
+    const int64_t last = std::min<int64_t>(first + 40, kSize);
+    EXPECT_EQ(std::set<int64_t>(blocks.begin() + first, blocks.begin() + last),
+              std::set<int64_t>(mixed.begin() + first, mixed.begin() + last));
+    for (int64_t slot = first + 1; slot < last; ++slot) {
+      changes += mixed[slot] / 10 != mixed[slot - 1] / 10;
+    }
+  }
+  EXPECT_GT(changes, 600);  // three of four neighbours are of different blocks
+}
+
 TEST(PermutationTest, BlockIsABijectionForEverySizeAndBlockSize) {
   for (int64_t block : {1, 2, 3, 7, 16, 64, 1000}) {
     const Shuffle shuffle{.mode = ShuffleMode::kBlock, .block_size = block};

@@ -91,6 +91,8 @@ TEST_F(TarTest, WhatIsCutShortOrDamagedIsNamedWithItsByte) {
   EXPECT_THAT(Error(archive.substr(0, 1024 + 512 + 699)),
               AllOf(HasSubstr("a.tar"), HasSubstr("byte 1024"), HasSubstr("700 bytes"),
                     HasSubstr("cut short")));
+  // The zeros behind a member's bytes are missing, and nobody can tell whether others are.
+  EXPECT_THAT(Error(archive.substr(0, archive.size() - 1)), HasSubstr("byte 1024"));
   EXPECT_THAT(Error(archive.substr(0, 1100)), AllOf(HasSubstr("byte 1024"), HasSubstr("1100")));
   std::string damaged = archive;
   damaged[1030] ^= 1;
