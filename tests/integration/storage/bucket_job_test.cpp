@@ -68,6 +68,15 @@ class BucketJob : public ::testing::Test {
     server_ = nullptr;
   }
 
+  static std::string AllFilesOf(const std::string& folder) {
+    std::string all;
+    for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+      if (!entry.is_regular_file()) continue;
+      std::ifstream file(entry.path(), std::ios::binary);
+      all.append(std::istreambuf_iterator<char>(file), {});
+    }
+    return all;
+  }
   static std::vector<std::string> Access(const std::string& secret) {
     return {absl::StrCat("AWS_ACCESS_KEY_ID=", S3Server::kKey),
             absl::StrCat("AWS_SECRET_ACCESS_KEY=", secret),
@@ -91,29 +100,24 @@ TEST_F(BucketJob, HasTheDigestOfTheSameFilesInAFolder) {
     ASSERT_EQ(result.exit_code, 0) << result.output;
     EXPECT_EQ(bucket.report()["streamDigest"], folder.report()["streamDigest"]) << format;
     EXPECT_EQ(bucket.report()["samplesConsumed"], 24) << format;
+    EXPECT_THAT(result.output + AllFilesOf(bucket.output()), Not(HasSubstr(S3Server::kSecret)));
   }
 }
 
 TEST_F(BucketJob, WhatIsWrongWithItsAccessIsNamedAndNoSecretIsShown) {
   LocalRun run(ManifestOf("s3://bucket/web_dataset"), {"--input-only"}, Access("a wrong secret"));
   const ProgramResult result = run.Wait(kDeadline);
-  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_EQ(result.exit_code, 2) << "nothing was started";
   EXPECT_THAT(result.output, HasSubstr("s3://bucket/web_dataset"));
   EXPECT_THAT(result.output, HasSubstr("SignatureDoesNotMatch"));
-  std::string all = result.output;
-  for (const auto& entry : fs::recursive_directory_iterator(run.output())) {
-    if (!entry.is_regular_file()) continue;
-    std::ifstream file(entry.path(), std::ios::binary);
-    all.append(std::istreambuf_iterator<char>(file), {});
-  }
-  EXPECT_THAT(all, Not(HasSubstr("a wrong secret")));
+  EXPECT_THAT(result.output, Not(HasSubstr("a wrong secret")));
 }
 
 TEST_F(BucketJob, ABucketThatIsNotThereIsNamed) {
   LocalRun run(ManifestOf("s3://other-bucket/web_dataset"), {"--input-only"},
                Access(S3Server::kSecret));
   const ProgramResult result = run.Wait(kDeadline);
-  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_EQ(result.exit_code, 2);
   EXPECT_THAT(result.output, HasSubstr("s3://other-bucket/web_dataset"));
 }
 
