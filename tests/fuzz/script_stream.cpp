@@ -83,7 +83,7 @@ class Feed : public RankFeed {
   const job::Schedule& schedule() const override { return schedule_; }
   const feed::SampleProducer& producer() const override { return *producer_; }
   int64_t byte_budget() const override { return 4096; }
-  void UseMemory(feed::SlabSource slabs) override { slabs_ = std::move(slabs); }
+  void UseMemory(feed::SlabSource slabs, bool) override { slabs_ = std::move(slabs); }
   feed::BatchStream& TrainingFrom(int64_t step) override {
     fuzz::Require(step >= 0 && step < 8, "a stream begins where there is no step");
     training_ = std::make_unique<Batches>(schedule_, *producer_, step, slabs_);
@@ -201,7 +201,7 @@ void Speak(std::string_view bytes, size_t piece) {
                                 .image_bytes = ImageBytes(2, shape)});
   }();
   static const std::string fingerprint = "dataset:0 shuffle:Full last-batch:Keep pipeline:0";
-  feed.UseMemory([](int64_t size) { return arena->Allocate(size); });
+  feed.UseMemory([](int64_t size) { return arena->Allocate(size); }, /*moves_shared=*/false);
   int64_t saved = 0;
   StreamServer::Options options;
   options.held_deadline = options.held_warning = base::Duration::zero();
