@@ -53,6 +53,7 @@ chaos: build  ## strike local jobs at random for MINUTES=5, and with NODES=1 job
 	@$(if $(NODES),images/build && tests/cluster/kind/build && tests/chaos/nodes $(CHAOS_MINUTES))
 
 bench: build  ## print the benchmark table (ratios of one run)
+	@cmake --build $(BUILD) -j $(JOBS) --target benchmarks
 	@scripts/bench.sh $(BUILD)
 
 format:  ## format every C++ file

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The operator at scale: JOBS jobs of four pods on a real control plane with 100 KWOK nodes, then the same writes by a plain
 # 16-way client on a fresh one, and the ratio of the two. About ten minutes for 1,000 jobs on two cores.
-# Usage: scripts/operator_scale.sh [JOBS]   (after make build)
+# Usage: scripts/operator_scale.sh [JOBS]   (after make build && ninja -C build/release benchmarks)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 jobs=${1:-1000}

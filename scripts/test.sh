@@ -6,7 +6,7 @@
 # Layers of the gate: setup format build cuda sanitize fuzz images python tests. In full, `sanitize` runs every test
 # that can be sanitized, `fuzz` takes two minutes for each target instead of twenty seconds, `tests` has what shows again in
 # minutes what the gate shows in seconds (NAME_full of ctest), and there are `tidy` (clang-tidy on every source; the gate
-# reads what has changed since the last release, as one of its tests), `simulator` (20,000 seeds), `chaos` (local jobs),
+# reads what has changed since the last release, as one of its tests), `build` has the benchmarks, `simulator` (20,000 seeds), `chaos` (local jobs),
 # `cluster` (waits until clusters can be made) and `chaos-nodes` (jobs on a cluster's nodes) too.
 # HETERO_SKIP="lint cuda sanitize fuzz cluster e2e python storage" leaves layers out and says so. What the clusters need is built, and
 # PyTorch is installed, beside the other layers, at low priority; tests without a cluster do not wait for it. A test that
@@ -72,7 +72,11 @@ if chosen python && ! skipped python; then
 fi
 trap 'kill ${cluster:-} ${python:-} 2>/dev/null || true' EXIT
 layer format scripts/lint.sh format
-layer build make --no-print-directory build CMAKE_OPTIONS=-DHETERO_UNITY_TESTS=ON  # half the time for the tests
+programs() {
+  make --no-print-directory build CMAKE_OPTIONS=-DHETERO_UNITY_TESTS=ON  # half the time for the tests
+  [[ $mode == gate ]] || cmake --build build/release --target benchmarks
+}
+layer build programs
 layer cuda scripts/cuda.sh
 layer sanitize env HETERO_TEST_RECORD="$PWD/$records" scripts/sanitize.sh $sanitizers
 layer tidy scripts/lint.sh tidy

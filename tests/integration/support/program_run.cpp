@@ -113,7 +113,9 @@ bool LocalRun::WaitForLog(const std::string& name, const std::string& text,
                           std::chrono::seconds deadline) {
   const auto end = std::chrono::steady_clock::now() + deadline;
   while (std::chrono::steady_clock::now() < end) {
+    const bool running = program().running();  // before the look: what it wrote last counts
     if (log(name).find(text) != std::string::npos) return true;
+    if (!running) return false;
     std::this_thread::sleep_for(kPoll);
   }
   return false;

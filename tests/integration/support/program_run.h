@@ -53,7 +53,7 @@ class LocalRun {
   }
   // Pid of a member ("cpu-0"), waiting until it runs; -1 (and a failed test) after ten seconds.
   pid_t PidOf(const std::string& name);
-  // Waits until logs/<name>.log holds `text`.
+  // Waits until logs/<name>.log holds `text`; no longer than the program runs.
   bool WaitForLog(const std::string& name, const std::string& text,
                   std::chrono::seconds deadline = std::chrono::seconds(20));
   nlohmann::json report() const;
