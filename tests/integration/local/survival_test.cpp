@@ -261,7 +261,8 @@ TEST(Survival, AKilledHeadCostsNoStep) {
 // The head hears no last word, the trainers leave, and the next head knows the result from what
 // they left behind.
 TEST(Survival, AHeadThatIsKilledWhenAllHaveLeftCostsNoResult) {
-  // The launcher must be more patient with the frozen head than the trainers, or it replaces it first.
+  // The launcher must be more patient with the frozen head than the trainers, or it replaces it
+  // first.
   LocalRun run(SmallJobYaml(), SlowJob({"runPolicy.memberTimeoutSeconds=60"}));
   ASSERT_TRUE(WaitForFirstStep(run, "gpu-0"));
   const pid_t head = run.PidOf("head");
