@@ -17,7 +17,7 @@ setup:  ## install packages and LibTorch (Debian 12; asks sudo where needed)
 	@scripts/setup.sh
 
 configure: setup
-	@mkdir -p build && cmake --preset $(PRESET) $(CMAKE_OPTIONS) -Wno-dev >build/$(PRESET).configure.log 2>&1 || { cat build/$(PRESET).configure.log; exit 1; }
+	@mkdir -p build && cmake --preset $(PRESET) -DHETERO_GATE=OFF $(CMAKE_OPTIONS) -Wno-dev >build/$(PRESET).configure.log 2>&1 || { cat build/$(PRESET).configure.log; exit 1; }
 
 build: configure  ## build all programs and tests into build/release
 	@cmake --build $(BUILD) -j $(JOBS)

@@ -4,9 +4,9 @@
 #                                                        others and are left out of unity builds
 #   hetero_program(NAME  SOURCES ... [LINK targets])                       executable in <build>/bin
 #   hetero_test(NAME     SOURCES ... [LINK targets] [LABEL unit] [TIMEOUT 180] [ENV A=1] [LAUNCHER program] [OPTIMIZED]
-#                        [APART ...] [FULL ...])         one GoogleTest program; a LAUNCHER gets it as its argument and
+#                        [APART ...] [PLAIN ...] [FULL ...])  one GoogleTest program; a LAUNCHER gets it as its argument and
 #                                                        may leave with 77: skipped; OPTIMIZED: it computes much itself;
-#                                                        FULL names tests (Suite.Name) that only `ctest -C full` runs,
+#                                                        PLAIN: files of it that the caller compiles; FULL names tests (Suite.Name) that only `ctest -C full` runs,
 #                                                        as NAME_full
 #   hetero_test_sources(NAME)                            compile a test program's own files quickly
 # Every folder sees the whole tree; which headers it may include is in scripts/dependencies.txt, and checked.
@@ -35,16 +35,25 @@ if(MOLD_PROGRAM)
   add_link_options(-fuse-ld=mold)
 endif()
 
-# Compiles every library of the product; with clang that checks the annotations of its locks.
+# Reads every library of the product; clang checks the annotations of its locks. Those that no fuzz target and no test
+# under a sanitizer needs are not compiled for that: HETERO_ONLY_CHECKED names them.
 add_custom_target(clang_check)
+set(HETERO_ONLY_CHECKED cli install local operator_options operator_program fake_head test_support)
 function(hetero_library name)
   cmake_parse_arguments(arg "" "" "SOURCES;PUBLIC;PRIVATE;APART" ${ARGN})
   add_library(hetero_${name} STATIC ${arg_SOURCES})
   add_library(hetero::${name} ALIAS hetero_${name})
-  add_dependencies(clang_check hetero_${name})
   target_link_libraries(hetero_${name} PUBLIC hetero_options ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
   if(arg_APART)
     set_source_files_properties(${arg_APART} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  endif()
+  if(HETERO_FUZZ AND name IN_LIST HETERO_ONLY_CHECKED)
+    add_library(hetero_${name}_check OBJECT EXCLUDE_FROM_ALL ${arg_SOURCES})
+    target_link_libraries(hetero_${name}_check PRIVATE hetero_options ${arg_PUBLIC} ${arg_PRIVATE})
+    target_compile_options(hetero_${name}_check PRIVATE -fsyntax-only)
+    add_dependencies(clang_check hetero_${name}_check)
+  else()
+    add_dependencies(clang_check hetero_${name})
   endif()
 endfunction()
 
@@ -139,11 +148,15 @@ add_custom_target(unit_tests)
 set(HETERO_SANITIZED_IN_GATE base_test base_tls_test api_test operator_kube_test kube_transport_test
     operator_controller_test runtime_storage_test runtime_source_test pipeline_test feed_test runtime_head_test agent_test)
 if(HETERO_SANITIZE STREQUAL "thread")  # what shares data between threads of its own; the others are the full layer's
-  set(HETERO_SANITIZED_IN_GATE base_test operator_controller_test feed_test runtime_head_test)
+  set(HETERO_SANITIZED_IN_GATE base_test operator_controller_test feed_test)
 endif()
+# Of those, what the gate does not build and run a second time without sanitizers (HETERO_GATE): what computes pixels and
+# streams is left in, because it is compiled otherwise for users.
+set(HETERO_ONLY_SANITIZED_IN_GATE base_test base_tls_test api_test operator_kube_test kube_transport_test
+    operator_controller_test runtime_storage_test runtime_source_test runtime_head_test agent_test)
 add_custom_target(sanitized_tests)
 function(hetero_test name)
-  cmake_parse_arguments(arg "OPTIMIZED" "LABEL;TIMEOUT;LAUNCHER" "SOURCES;LINK;ENV;APART;FULL" ${ARGN})
+  cmake_parse_arguments(arg "OPTIMIZED" "LABEL;TIMEOUT;LAUNCHER" "SOURCES;PLAIN;LINK;ENV;APART;FULL" ${ARGN})
   if(NOT arg_LABEL)
     set(arg_LABEL unit)
   endif()
@@ -165,10 +178,14 @@ function(hetero_test name)
   if(NOT arg_OPTIMIZED)
     hetero_test_sources(${name})
   endif()
+  if(HETERO_GATE AND name IN_LIST HETERO_ONLY_SANITIZED_IN_GATE)
+    set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
+    return()
+  endif()
   set(tests ${name})
   set(gate_filter "")
   if(arg_FULL)
-    hetero_full_tests(gate_filter full_filter "${arg_FULL}" ${arg_SOURCES})
+    hetero_full_tests(gate_filter full_filter "${arg_FULL}" ${arg_SOURCES} ${arg_PLAIN})
     add_test(NAME ${name}_full CONFIGURATIONS full COMMAND ${arg_LAUNCHER} $<TARGET_FILE:${name}> ${full_filter})
     list(APPEND tests ${name}_full)
   endif()

@@ -72,8 +72,12 @@ if chosen python && ! skipped python; then
 fi
 trap 'kill ${cluster:-} ${python:-} 2>/dev/null || true' EXIT
 layer format scripts/lint.sh format
+# What the gate runs under sanitizers it does not run without them, too.
+once=OFF
+if [[ $mode == gate ]] && chosen sanitize && ! skipped sanitize; then once=ON; fi
 programs() {
-  make --no-print-directory build CMAKE_OPTIONS=-DHETERO_UNITY_TESTS=ON  # half the time for the tests
+  # Unity takes half the time for the tests.
+  make --no-print-directory build CMAKE_OPTIONS="-DHETERO_UNITY_TESTS=ON -DHETERO_GATE=$once"
   [[ $mode == gate ]] || cmake --build build/release --target benchmarks
 }
 layer build programs
