@@ -50,13 +50,11 @@ bool IsReadable(DatasetFormat format) {
 }
 
 void CheckSource(const DatasetSource& source, const std::string& path, Refusals* refusals) {
-  const bool folders =
-      source.format == DatasetFormat::kImageFolder || source.format == DatasetFormat::kIdx;
-  if (IsS3(source.uri) && folders) {
+  if (IsS3(source.uri) && source.format == DatasetFormat::kIdx) {
     refusals->Add(path + ".uri",
-                  Unsupported("reading " + std::string(NameOf(source.format)) + " from S3",
-                              "mount the data as a volume and give file:///path, or keep it in "
-                              "shards (WebDataset, TFRecord, MDS)"));
+                  Unsupported("reading IDX from S3",
+                              "mount the data as a volume and give file:///path, or keep it as "
+                              "pictures or in shards (ImageFolder, WebDataset, TFRecord, MDS)"));
   }
   if (!IsReadable(source.format)) {
     refusals->Add(path + ".format",

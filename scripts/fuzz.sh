@@ -46,7 +46,7 @@ fi
 limits() {
   case $1 in
     feed) echo "-max_len=4096 -malloc_limit_mb=2100" ;;
-    manifest | custom_resource) echo "-max_len=8192 -malloc_limit_mb=64" ;;
+    manifest | custom_resource | web_dataset) echo "-max_len=8192 -malloc_limit_mb=64" ;;
     data_connection | idx) echo "-max_len=1024 -malloc_limit_mb=64" ;;
     *) echo "-max_len=4096 -malloc_limit_mb=64" ;;
   esac

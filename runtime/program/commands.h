@@ -17,6 +17,7 @@ inline constexpr int kExitTerminated = 143;  // a head that left its job to the 
 void AddLocal(CLI::App& app, int* exit_code);
 void AddValidate(CLI::App& app, int* exit_code);
 void AddPreview(CLI::App& app, int* exit_code);
+void AddInspect(CLI::App& app, int* exit_code);
 void AddMakeDataset(CLI::App& app, int* exit_code);
 void AddReport(CLI::App& app, int* exit_code);
 void AddInstall(CLI::App& app, int* exit_code);

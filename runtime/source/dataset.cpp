@@ -39,7 +39,8 @@ struct Format {
   bool (*matches)(const Place& place);
   const char* looked_for;  // what `matches` looks at, for messages
   const char* contents;    // what must be there, where a missing folder needs more words; or null
-  // One of both: of a folder of this machine, or of files wherever they are.
+  // Of a folder of this machine; or of files wherever they are, by a function for all or one beside
+  // that for folders.
   absl::StatusOr<std::unique_ptr<Dataset>> (*open_folder)(const std::string& folder,
                                                           const api::DatasetSource& source,
                                                           job::Split split,
@@ -48,6 +49,9 @@ struct Format {
                                                           const api::DatasetSource& source,
                                                           job::Split split,
                                                           const api::Label& label);
+  absl::StatusOr<std::unique_ptr<Dataset>> (*open_stored)(
+      const std::shared_ptr<const storage::Store>& store, const api::DatasetSource& source,
+      const api::Label& label);
 };
 
 bool HasIdxImages(const Place& place) {
@@ -94,7 +98,13 @@ bool HasRecordIo(const Place& place) {
 absl::StatusOr<std::unique_ptr<Dataset>> OpenPictures(const std::string& folder,
                                                       const api::DatasetSource& source, job::Split,
                                                       const api::Label& label) {
-  return OpenImageFolder(folder, source, label);
+  return OpenImageFolder(folder, nullptr, source, label);
+}
+
+absl::StatusOr<std::unique_ptr<Dataset>> OpenStoredPictures(
+    const std::shared_ptr<const storage::Store>& store, const api::DatasetSource& source,
+    const api::Label& label) {
+  return OpenImageFolder(store->uri(), store, source, label);
 }
 
 // What was an ImageFolder before there were formats of shards is one still: they stand behind it,
@@ -103,7 +113,7 @@ constexpr Format kFormats[] = {
     {DatasetFormat::kIdx, "IDX", HasIdxImages, "*-images-idx3-ubyte[.gz]", kIdxFiles, OpenIdx},
     {DatasetFormat::kMds, "MDS", HasMdsIndex, "index.json with shards", nullptr, nullptr, OpenMds},
     {DatasetFormat::kImageFolder, "ImageFolder", HasFolders,
-     "sub-folders of pictures, one per class", nullptr, OpenPictures},
+     "sub-folders of pictures, one per class", nullptr, OpenPictures, nullptr, OpenStoredPictures},
     {DatasetFormat::kCifar10, "CIFAR10", HasFile<IsCifar10Name>, "data_batch_1.bin", nullptr,
      nullptr, OpenCifar10},
     {DatasetFormat::kCifar100, "CIFAR100", HasFile<IsCifar100Name>, "train.bin", nullptr, nullptr,
@@ -152,7 +162,7 @@ absl::Status NotReadable(const std::string& path) {
 }
 
 absl::Status CheckStore(const api::DatasetSource& source, const Format& format) {
-  if (format.open_shards != nullptr) return absl::OkStatus();
+  if (format.open_shards != nullptr || format.open_stored != nullptr) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("dataset.uri \"", source.uri, "\": ", format.name,
                    " is read from folders alone; mount the bucket as a volume and write "
@@ -194,7 +204,12 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenPlaced(const std::string& uri,
                                                    "\": ", format->name,
                                                    " is a folder; name it without ranges"));
   }
+  if (!in_folder) return format->open_stored(place->shards.store, source, label);
   return format->open_folder(place->folder, source, split, label);
+}
+
+std::string UriOf(const Location& location, const api::DatasetSource& source) {
+  return location.scheme == Scheme::kFile ? absl::StrCat("file://", location.path) : source.uri;
 }
 
 }  // namespace
@@ -202,16 +217,23 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenPlaced(const std::string& uri,
 absl::StatusOr<std::unique_ptr<Dataset>> OpenDataset(const api::DatasetSource& source,
                                                      job::Split split, uint64_t seed,
                                                      const api::Label& label) {
-  const absl::StatusOr<Location> location = ParseUri(source.uri);
-  if (!location.ok()) return location.status();
-  if (location->scheme == Scheme::kFile) {
-    return OpenPlaced(absl::StrCat("file://", location->path), source, split, label);
+  HETERO_ASSIGN_OR_RETURN(const Location location, ParseUri(source.uri));
+  if (location.scheme != Scheme::kSynthetic) {
+    return OpenPlaced(UriOf(location, source), source, split, label);
   }
-  if (location->scheme == Scheme::kStore) return OpenPlaced(source.uri, source, split, label);
   if (source.format == DatasetFormat::kAuto || source.format == DatasetFormat::kSynthetic) {
     return OpenSynthetic(source, split, seed, label);
   }
   return WrongScheme(source.uri, "other than Synthetic");
+}
+
+absl::StatusOr<api::DatasetFormat> DetectFormat(const api::DatasetSource& source) {
+  if (source.format != DatasetFormat::kAuto) return source.format;
+  HETERO_ASSIGN_OR_RETURN(const Location location, ParseUri(source.uri));
+  if (location.scheme == Scheme::kSynthetic) return DatasetFormat::kSynthetic;
+  HETERO_ASSIGN_OR_RETURN(const Place place, OpenPlace(UriOf(location, source)));
+  HETERO_ASSIGN_OR_RETURN(const Format* const format, Detect(place));
+  return format->format;
 }
 
 }  // namespace hetero::source

@@ -34,6 +34,8 @@ class Dataset {
   virtual ~Dataset() = default;
 
   virtual int64_t size() const = 0;
+  // Files in which many samples lie; 0 where the format has no shards.
+  virtual int64_t shards() const { return 0; }
   // 0 where labels are no classes, and nothing else says how many there are.
   virtual int32_t classes() const = 0;
   // The shape that every sample must have once decoded, before any operator: the manifest's
@@ -60,5 +62,8 @@ class Dataset {
 absl::StatusOr<std::unique_ptr<Dataset>> OpenDataset(const api::DatasetSource& source,
                                                      job::Split split, uint64_t seed,
                                                      const api::Label& label = {});
+
+// The format that OpenDataset() reads: the manifest's, or for Auto what is found there.
+absl::StatusOr<api::DatasetFormat> DetectFormat(const api::DatasetSource& source);
 
 }  // namespace hetero::source

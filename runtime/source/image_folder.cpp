@@ -2,15 +2,9 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <filesystem>
-#include <string_view>
-#include <system_error>
-#include <tuple>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/status_macros.h"
@@ -19,146 +13,29 @@
 #include "runtime/source/file.h"
 #include "runtime/source/fingerprint.h"
 #include "runtime/source/picture_encoding.h"
+#include "runtime/source/picture_listing.h"
 #include "runtime/source/picture_numbers.h"
+#include "runtime/source/read_object.h"
 
 namespace hetero::source {
 namespace {
 
-namespace fs = std::filesystem;
-
-struct PictureFile {
-  std::string folder;  // relative to the root
-  std::string name;
-  uint64_t size = 0;
-};
-
-absl::Status Failed(const fs::path& path, const std::error_code& error) {
-  return absl::ErrnoToStatus(error.value(), absl::StrCat(path.string(), ": cannot list"));
-}
-
-bool IsPictureName(const std::string& name) {
-  const std::string lower = absl::AsciiStrToLower(name);
-  return absl::EndsWith(lower, ".jpg") || absl::EndsWith(lower, ".jpeg") ||
-         absl::EndsWith(lower, ".png");
-}
-
-// Of a folder's root.
-bool IsHidden(const std::string& name) {
-  return absl::StartsWith(name, ".") || name == "lost+found";
-}
-
-// Adds the pictures of root/relative and everything below it. A cycle of links ends with the
-// system's error for too many links.
-absl::Status Walk(const fs::path& root, const std::string& relative,
-                  std::vector<PictureFile>* pictures, int64_t* ignored) {
-  std::error_code error;
-  fs::directory_iterator entry(root / relative, error);
-  if (error) return Failed(root / relative, error);
-  for (; entry != fs::directory_iterator(); entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
-    if (relative.empty() && IsHidden(name)) {
-      ++*ignored;
-      continue;
-    }
-    const bool is_folder = entry->is_directory(error);
-    if (error == std::errc::too_many_symbolic_link_levels) return Failed(entry->path(), error);
-    if (is_folder) {
-      const std::string below = relative.empty() ? name : absl::StrCat(relative, "/", name);
-      HETERO_RETURN_IF_ERROR(Walk(root, below, pictures, ignored));
-    } else if (!IsPictureName(name)) {
-      ++*ignored;
-    } else {
-      const uint64_t size = entry->file_size(error);
-      if (error) return Failed(entry->path(), error);
-      pictures->push_back({relative, name, size});
-    }
-  }
-  if (error) return Failed(root / relative, error);
-  return absl::OkStatus();
-}
-
-absl::StatusOr<std::vector<std::string>> ClassFolders(const fs::path& root, int64_t* ignored) {
-  std::vector<std::string> names;
-  std::error_code error;
-  fs::directory_iterator entry(root, error);
-  if (error) return Failed(root, error);
-  for (; entry != fs::directory_iterator(); entry.increment(error)) {
-    std::string name = entry->path().filename().string();
-    if (!IsHidden(name) && entry->is_directory(error)) {
-      names.push_back(std::move(name));
-    } else {
-      ++*ignored;
-    }
-  }
-  if (error) return Failed(root, error);
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-// A folder with train/ and val/ in it would open as a set with two classes, "train" and "val".
-bool LooksLikeSplits(const std::vector<std::string>& names) {
-  static constexpr std::string_view kSplits[] = {"test", "train", "val", "valid", "validation"};
-  return std::find(names.begin(), names.end(), "train") != names.end() &&
-         std::all_of(names.begin(), names.end(), [](const std::string& name) {
-           return std::find(std::begin(kSplits), std::end(kSplits), name) != std::end(kSplits);
-         });
-}
-
-absl::Status CheckClassFolders(const std::string& root, const std::vector<std::string>& names) {
-  if (names.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        root, ": no class folders; an ImageFolder has one sub-folder of pictures per class"));
-  }
-  if (LooksLikeSplits(names)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(root, ": holds splits, not classes; write dataset.uri file://", root,
-                     "/train and give the other split under dataset.validation.uri"));
-  }
-  return absl::OkStatus();
-}
-
 class ImageFolder : public Dataset {
  public:
-  explicit ImageFolder(std::string root) : root_(std::move(root)) {}
+  // Of a folder, or of what `store` holds where there is one; `root` is its path or its URI.
+  ImageFolder(std::string root, std::shared_ptr<const storage::Store> store)
+      : root_(std::move(root)), store_(std::move(store)) {}
 
-  // Pictures that nothing sorts into classes.
-  absl::Status ScanAll(const api::Label& label) {
-    print_.Add("pictures");
-    std::vector<PictureFile> pictures;
-    HETERO_RETURN_IF_ERROR(Walk(root_, "", &pictures, &ignored_));
-    if (pictures.empty()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          root_, ": no .jpg, .jpeg or .png files; add pictures, or correct ", "dataset.uri"));
+  absl::Status Scan(const api::Label& label) {
+    const bool by_class = label.type == api::LabelType::kClass;
+    print_.Add(by_class ? "image folder" : "pictures");
+    HETERO_ASSIGN_OR_RETURN(const PictureListing listing, List(by_class));
+    ignored_ = listing.ignored;
+    for (const PictureClass& one : listing.classes) {
+      if (by_class) class_names_.push_back(one.name);
+      Append(one.pictures);
     }
-    Append(std::move(pictures));
-    if (!label.numbers()) return absl::OkStatus();
-    std::vector<std::string> paths;
-    for (int64_t id = 0; id < size(); ++id) paths.push_back(Path(id));
-    HETERO_ASSIGN_OR_RETURN(PictureNumbers numbers, ReadPictureNumbers(root_, label, paths));
-    numbers_ = std::move(numbers.numbers);
-    const job::FieldSpec field = job::FieldsOf(label)->front();
-    print_.Add(job::FieldHeading(field.name, job::NameOf(field.type), field.shape));
-    print_.Add(uint64_t{numbers.checksum});
-    return absl::OkStatus();
-  }
-
-  absl::Status Scan() {
-    absl::StatusOr<std::vector<std::string>> names = ClassFolders(root_, &ignored_);
-    if (!names.ok()) return names.status();
-    HETERO_RETURN_IF_ERROR(CheckClassFolders(root_, *names));
-    class_names_ = *std::move(names);
-    print_.Add("image folder");
-    for (const std::string& name : class_names_) {
-      std::vector<PictureFile> pictures;
-      HETERO_RETURN_IF_ERROR(Walk(root_, name, &pictures, &ignored_));
-      if (pictures.empty()) {
-        return absl::InvalidArgumentError(
-            absl::StrCat(root_, "/", name, ": class folder without .jpg, .jpeg or .png files; ",
-                         "add pictures or remove the folder"));
-      }
-      Append(std::move(pictures));
-    }
-    return absl::OkStatus();
+    return label.numbers() ? ReadNumbers(label) : absl::OkStatus();
   }
 
   void Declare(std::optional<api::ImageShape> image) { image_ = image.value_or(api::ImageShape{}); }
@@ -179,7 +56,9 @@ class ImageFolder : public Dataset {
           absl::StrCat(root_, ": sample ", id, ": ids end at ", size() - 1));
     }
     const std::string path = Describe(id);
-    HETERO_RETURN_IF_ERROR(ReadFile(path, kMaxPictureBytes, &sample->bytes));
+    HETERO_RETURN_IF_ERROR(
+        store_ == nullptr ? ReadFile(path, kMaxPictureBytes, &sample->bytes)
+                          : ReadObject(*store_, ObjectOf(id), kMaxPictureBytes, &sample->bytes));
     HETERO_RETURN_IF_ERROR(FindEncoding(path, sample->bytes, &sample->encoding));
     sample->shape = {};
     sample->label = class_names_.empty() ? 0 : Label(id);
@@ -195,19 +74,42 @@ class ImageFolder : public Dataset {
   }
 
  private:
-  std::string Path(int64_t id) const {
-    const size_t begin = id == 0 ? 0 : ends_[id - 1];
-    return names_.substr(begin, ends_[id] - begin);
+  absl::StatusOr<PictureListing> List(bool by_class) const {
+    return store_ == nullptr ? ListPictures(root_, by_class) : ListPictures(*store_, by_class);
   }
 
-  void Append(std::vector<PictureFile> pictures) {
-    std::sort(pictures.begin(), pictures.end(), [](const PictureFile& a, const PictureFile& b) {
-      return std::tie(a.folder, a.name) < std::tie(b.folder, b.name);
-    });
+  absl::Status ReadNumbers(const api::Label& label) {
+    std::vector<std::string> paths;
+    for (int64_t id = 0; id < size(); ++id) paths.push_back(Path(id));
+    HETERO_ASSIGN_OR_RETURN(PictureNumbers numbers,
+                            ReadPictureNumbers(root_, store_.get(), label, paths));
+    numbers_ = std::move(numbers.numbers);
+    const job::FieldSpec field = job::FieldsOf(label)->front();
+    print_.Add(job::FieldHeading(field.name, job::NameOf(field.type), field.shape));
+    print_.Add(uint64_t{numbers.checksum});
+    return absl::OkStatus();
+  }
+
+  std::string Path(int64_t id) const {
+    const size_t begin = id == 0 ? 0 : ends_[id - 1].version;
+    return names_.substr(begin, ends_[id].path - begin);
+  }
+
+  storage::Object ObjectOf(int64_t id) const {
+    const Ends& ends = ends_[id];
+    return {Path(id), sizes_[id], names_.substr(ends.path, ends.version - ends.path)};
+  }
+
+  void Append(const std::vector<PictureFile>& pictures) {
     for (const PictureFile& picture : pictures) {
+      Ends ends;
       if (!picture.folder.empty()) absl::StrAppend(&names_, picture.folder, "/");
       names_ += picture.name;
-      ends_.push_back(names_.size());
+      ends.path = names_.size();
+      names_ += picture.version;
+      ends.version = names_.size();
+      ends_.push_back(ends);
+      if (store_ != nullptr) sizes_.push_back(static_cast<int64_t>(picture.size));
       print_.Add(picture.folder);
       print_.Add(picture.name);
       print_.Add(picture.size);
@@ -220,35 +122,43 @@ class ImageFolder : public Dataset {
                                 class_ends_.begin());
   }
 
-  std::string root_;
+  // In names_.
+  struct Ends {
+    size_t path = 0;
+    size_t version = 0;  // which stands behind the path
+  };
+
+  const std::string root_;
+  const std::shared_ptr<const storage::Store> store_;  // null: of files
   api::ImageShape image_;
   int64_t ignored_ = 0;
   std::vector<std::string> class_names_;
   int32_t declared_classes_ = 0;     // where there are no names
   std::vector<int64_t> class_ends_;  // one past the last id of each class
-  // All relative paths in one block: a million pictures then cost little more than their names.
+  // All relative paths in one block, each with its object's version behind it: a million pictures
+  // then cost little more than their names.
   std::string names_;
-  std::vector<size_t> ends_;      // end of each path in names_
+  std::vector<Ends> ends_;
+  std::vector<int64_t> sizes_;    // of objects, in bytes
   std::vector<uint8_t> numbers_;  // of all samples' labels
   Fingerprint print_;
 };
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Dataset>> OpenImageFolder(const std::string& folder,
-                                                         const api::DatasetSource& source,
-                                                         const api::Label& label) {
-  auto dataset = std::make_unique<ImageFolder>(folder);
+absl::StatusOr<std::unique_ptr<Dataset>> OpenImageFolder(
+    const std::string& root, std::shared_ptr<const storage::Store> store,
+    const api::DatasetSource& source, const api::Label& label) {
+  auto dataset = std::make_unique<ImageFolder>(root, std::move(store));
+  HETERO_RETURN_IF_ERROR(dataset->Scan(label));
   if (label.type == api::LabelType::kClass) {
-    HETERO_RETURN_IF_ERROR(dataset->Scan());
-    HETERO_RETURN_IF_ERROR(CheckClasses(folder, source, dataset->classes()));
+    HETERO_RETURN_IF_ERROR(CheckClasses(root, source, dataset->classes()));
   } else {
-    HETERO_RETURN_IF_ERROR(dataset->ScanAll(label));
     dataset->DeclareClasses(source.classes);
   }
-  HETERO_RETURN_IF_ERROR(CheckSamples(folder, source, dataset->size()));
+  HETERO_RETURN_IF_ERROR(CheckSamples(root, source, dataset->size()));
   dataset->Declare(source.image);
-  log::Info("image folder opened", {{"path", folder},
+  log::Info("image folder opened", {{"path", root},
                                     {"classes", dataset->classes()},
                                     {"samples", dataset->size()},
                                     {"ignored", dataset->ignored()}});

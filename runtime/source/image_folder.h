@@ -5,6 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "runtime/source/dataset.h"
+#include "runtime/storage/store.h"
 
 namespace hetero::source {
 
@@ -14,10 +15,13 @@ namespace hetero::source {
 // sub-folders of the root that start with a dot, and lost+found. Samples are the files' bytes.
 // With a `label` that is no class the folder's pictures count wherever they lie in it, ordered in
 // the same way, and the labels' numbers stand in metadata.jsonl (picture_numbers.h), or there are
-// none. image() is the manifest's, else zero (any size). The fingerprint covers names and sizes.
-// kInvalidArgument: no class folder, an empty one, or counts unlike the manifest's.
-absl::StatusOr<std::unique_ptr<Dataset>> OpenImageFolder(const std::string& folder,
-                                                         const api::DatasetSource& source,
-                                                         const api::Label& label = {});
+// none. image() is the manifest's, else zero (any size). The fingerprint covers names and sizes, so
+// a folder and a bucket with the same pictures are the same dataset.
+//
+// `root` is the folder's path, or the URI of a `store`, which is null for a folder. A store is
+// listed once. kInvalidArgument: no class folder, an empty one, or counts unlike the manifest's.
+absl::StatusOr<std::unique_ptr<Dataset>> OpenImageFolder(
+    const std::string& root, std::shared_ptr<const storage::Store> store,
+    const api::DatasetSource& source, const api::Label& label = {});
 
 }  // namespace hetero::source

@@ -56,16 +56,21 @@ absl::StatusOr<std::vector<MdsColumn>> ParseColumns(const json& shard) {
   return columns;
 }
 
+// A value for messages. Lists may be nested deeper than a stack reaches.
+std::string TextOf(const json& value) {
+  return value.is_structured() ? value.type_name() : value.dump();
+}
+
 absl::Status CheckKind(const json& shard) {
   const json& format = Member(shard, "format");
   const json& version = Member(shard, "version");
   if (format != "mds" || version != 2) {
-    return Wrong(absl::StrCat("the format ", format.dump(), " in version ", version.dump(),
+    return Wrong(absl::StrCat("the format ", TextOf(format), " in version ", TextOf(version),
                               "; mds in version 2 is read"));
   }
   const json& compression = Member(shard, "compression");
   if (compression.is_null() || compression == "") return absl::OkStatus();
-  return Wrong(absl::StrCat("the compression ", compression.dump(),
+  return Wrong(absl::StrCat("the compression ", TextOf(compression),
                             "; samples inside cannot be read one by one. Write the dataset with "
                             "compression=None: pictures are compressed already"));
 }

@@ -15,6 +15,7 @@
 #include "runtime/job/field_set.h"
 #include "runtime/source/file.h"
 #include "runtime/source/json_numbers.h"
+#include "runtime/source/read_object.h"
 
 namespace hetero::source {
 namespace {
@@ -81,10 +82,27 @@ class Reader {
   std::vector<uint8_t> numbers_;
 };
 
-absl::StatusOr<PictureNumbers> Read(const std::string& path, const api::Label& label,
+absl::Status ReadMetadata(const std::string& path, const storage::Store* store,
+                          std::vector<uint8_t>* bytes) {
+  if (store == nullptr) return ReadFile(path, kMaxMetadataBytes, bytes);
+  HETERO_ASSIGN_OR_RETURN(const storage::Object object, store->Head(kPictureNumbersFile));
+  return ReadObject(*store, object, kMaxMetadataBytes, bytes);
+}
+
+absl::StatusOr<bool> Exists(const std::string& path, const storage::Store* store) {
+  std::error_code ignored;
+  if (store == nullptr) return std::filesystem::exists(path, ignored);
+  const absl::Status status = store->Head(kPictureNumbersFile).status();
+  if (absl::IsNotFound(status)) return false;
+  if (!status.ok()) return status;
+  return true;
+}
+
+absl::StatusOr<PictureNumbers> Read(const std::string& path, const storage::Store* store,
+                                    const api::Label& label,
                                     const std::vector<std::string>& pictures) {
   std::vector<uint8_t> bytes;
-  HETERO_RETURN_IF_ERROR(ReadFile(path, kMaxMetadataBytes, &bytes));
+  HETERO_RETURN_IF_ERROR(ReadMetadata(path, store, &bytes));
   Reader reader(label, pictures);
   std::string_view left(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   for (int64_t number = 1; !left.empty(); ++number) {
@@ -108,18 +126,19 @@ absl::StatusOr<PictureNumbers> Read(const std::string& path, const api::Label& l
 
 }  // namespace
 
-absl::StatusOr<PictureNumbers> ReadPictureNumbers(const std::string& folder,
+absl::StatusOr<PictureNumbers> ReadPictureNumbers(const std::string& root,
+                                                  const storage::Store* store,
                                                   const api::Label& label,
                                                   const std::vector<std::string>& pictures) {
-  const std::string path = absl::StrCat(folder, "/", kPictureNumbersFile);
-  std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored)) {
+  const std::string path = absl::StrCat(root, "/", kPictureNumbersFile);
+  HETERO_ASSIGN_OR_RETURN(const bool exists, Exists(path, store));
+  if (!exists) {
     return absl::NotFoundError(absl::StrCat(
         path, ": not there; labels that are no classes stand in it, on each line {\"file_name\": ",
         "\"a.jpg\", \"", label.field.empty() ? kUsualName : label.field, "\": ...}"));
   }
   try {
-    return Read(path, label, pictures);
+    return Read(path, store, label, pictures);
   } catch (const std::bad_alloc&) {
     return absl::ResourceExhaustedError(
         absl::StrCat(path, ": there is no memory for all labels; give each process more"));

@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "api/hetero_training_job.h"
+#include "runtime/storage/store.h"
 
 namespace hetero::source {
 
@@ -20,9 +21,11 @@ struct PictureNumbers {
   uint32_t checksum = 0;         // CRC32C of the file
 };
 
-// Those of `pictures`, paths from `folder`. Each has one line. kNotFound: no such file;
-// kInvalidArgument names the line and what is wrong with it, or the picture without one.
-absl::StatusOr<PictureNumbers> ReadPictureNumbers(const std::string& folder,
+// Those of `pictures`, paths from `root`, which is a folder's path, or the URI of a `store`, null
+// for a folder. Each has one line. kNotFound: no such file; kInvalidArgument names the line and
+// what is wrong with it, or the picture without one.
+absl::StatusOr<PictureNumbers> ReadPictureNumbers(const std::string& root,
+                                                  const storage::Store* store,
                                                   const api::Label& label,
                                                   const std::vector<std::string>& pictures);
 

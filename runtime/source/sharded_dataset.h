@@ -32,6 +32,7 @@ class ShardedDataset : public Dataset {
                     int32_t classes);
 
   int64_t size() const override { return static_cast<int64_t>(contents_.samples.size()); }
+  int64_t shards() const override { return static_cast<int64_t>(contents_.shards.size()); }
   int32_t classes() const override { return classes_; }
   api::ImageShape image() const override { return image_; }
   std::string fingerprint() const override { return fingerprint_; }

@@ -17,7 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   folder.Write("metadata.jsonl", input.RestAsText());
   const std::vector<std::string> pictures = {"a.jpg", "b/c.png"};
 
-  const auto read = source::ReadPictureNumbers(folder.path(), label, pictures);
+  const auto read = source::ReadPictureNumbers(folder.path(), nullptr, label, pictures);
   if (!read.ok()) {
     fuzz::Require(absl::IsInvalidArgument(read.status()), "another error than kInvalidArgument");
     fuzz::Require(read.status().message().find(folder.path()) != absl::string_view::npos,

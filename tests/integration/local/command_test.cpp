@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <tuple>
+#include <vector>
 
 #include "tests/integration/support/jobs.h"
 #include "tests/integration/support/program_run.h"
@@ -16,8 +18,8 @@ using testing::TemporaryFolder;
 using testing::WriteFile;
 
 TEST(Command, HelpIsEverywhere) {
-  for (const char* command : {"local", "validate", "preview", "make-dataset", "report", "head",
-                              "cpu-worker", "consumer", "agent", "install"}) {
+  for (const char* command : {"local", "validate", "preview", "inspect", "make-dataset", "report",
+                              "head", "cpu-worker", "consumer", "agent", "install"}) {
     const ProgramResult result = RunProgram("hetero-runtime", {command, "--help"});
     EXPECT_EQ(result.exit_code, 0) << command;
     EXPECT_NE(result.output.find("Usage:"), std::string::npos) << result.output;
@@ -126,6 +128,53 @@ TEST(Command, PreviewNeedsNoValidationData) {
                          "dataset.validation={uri: 'file:///nowhere', format: ImageFolder}"});
   EXPECT_EQ(result.exit_code, 0) << result.output;
   EXPECT_EQ(testing::ReadFileOrDie(sheet).substr(1, 3), "PNG");
+}
+
+// What tests/golden/make_datasets.py put into each format: twelve pictures of three classes.
+TEST(Command, InspectSaysWhatADatasetHolds) {
+  const std::string golden = HETERO_SOURCE_DIR "/tests/golden/datasets/";
+  const std::vector<std::tuple<const char*, const char*, int>> cases = {
+      {"image_folder", "ImageFolder", 0},
+      {"web_dataset", "WebDataset", 3},
+      {"tf_record", "TFRecord", 2},
+      {"record_io", "RecordIO", 1},
+      {"mds", "MDS", 3},
+  };
+  for (const auto& [name, format, shards] : cases) {
+    std::vector<std::string> arguments = {"inspect", golden + name, "--json"};
+    if (name == std::string("tf_record"))
+      arguments.insert(arguments.end(), {"--label-offset", "-1"});
+    const ProgramResult result = RunProgram("hetero-runtime", arguments);
+    ASSERT_EQ(result.exit_code, 0) << result.output;
+    const nlohmann::json found = nlohmann::json::parse(result.output);
+    EXPECT_EQ(found["uri"], "file://" + golden + name);
+    EXPECT_EQ(found["format"], format);
+    EXPECT_EQ(found["shards"], shards) << name;
+    EXPECT_EQ(found["samples"], 12) << name;
+    EXPECT_EQ(found["classes"], 3) << name;
+    EXPECT_EQ(found["lookedAt"], 12) << name;
+    EXPECT_EQ(found["labels"], (nlohmann::json{{"0", 4}, {"1", 4}, {"2", 4}})) << name;
+    EXPECT_EQ(found["encodings"], (nlohmann::json{{"JPEG", 3}, {"PNG", 9}})) << name;
+    EXPECT_EQ(found["badSamples"], 0) << name;
+  }
+}
+
+TEST(Command, InspectDrawsPicturesOfAFolderAndNamesTheBadOne) {
+  TemporaryFolder folder;
+  std::filesystem::copy(HETERO_SOURCE_DIR "/tests/golden/datasets/image_folder", folder / "data",
+                        std::filesystem::copy_options::recursive);
+  WriteFile(folder / "data/cat/9.jpg", "no picture");
+  const ProgramResult result =
+      RunProgram("hetero-runtime", {"inspect", folder / "data", "--sheet", folder / "sheet.png"});
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  for (const char* text : {"format   ImageFolder", "samples  13", "classes  3", "cat/9.jpg",
+                           "1 is bad", "sheet.png", "format: ImageFolder"}) {
+    EXPECT_NE(result.output.find(text), std::string::npos) << text << "\n" << result.output;
+  }
+  EXPECT_EQ(testing::ReadFileOrDie(folder / "sheet.png").substr(1, 3), "PNG");
+  const ProgramResult missing = RunProgram("hetero-runtime", {"inspect", folder / "nowhere"});
+  EXPECT_EQ(missing.exit_code, 1);
+  EXPECT_NE(missing.output.find("nowhere"), std::string::npos) << missing.output;
 }
 
 }  // namespace

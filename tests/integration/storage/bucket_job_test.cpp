@@ -52,10 +52,11 @@ class BucketJob : public ::testing::Test {
     const auto store = OpenWritableStore("s3://bucket", server_->Options());
     ASSERT_TRUE(store.ok()) << store.status();
     for (const char* format : kFormats) {
-      for (const auto& entry : fs::directory_iterator(absl::StrCat(kDatasets, format))) {
+      for (const auto& entry : fs::recursive_directory_iterator(absl::StrCat(kDatasets, format))) {
+        if (!entry.is_regular_file()) continue;
         std::ifstream file(entry.path(), std::ios::binary);
         const std::string bytes{std::istreambuf_iterator<char>(file), {}};
-        auto writer = (*store)->Create(absl::StrCat(format, "/", entry.path().filename().string()));
+        auto writer = (*store)->Create(entry.path().lexically_relative(kDatasets).string());
         ASSERT_TRUE(writer.ok()) << writer.status();
         ASSERT_TRUE(
             (*writer)->Append({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}).ok());
@@ -84,7 +85,7 @@ class BucketJob : public ::testing::Test {
             absl::StrCat("AWS_ENDPOINT_URL=", server_->endpoint())};
   }
 
-  static constexpr const char* kFormats[] = {"web_dataset", "tf_record", "mds"};
+  static constexpr const char* kFormats[] = {"web_dataset", "tf_record", "mds", "image_folder"};
   static S3Server* server_;
 };
 
@@ -102,6 +103,17 @@ TEST_F(BucketJob, HasTheDigestOfTheSameFilesInAFolder) {
     EXPECT_EQ(bucket.report()["samplesConsumed"], 24) << format;
     EXPECT_THAT(result.output + AllFilesOf(bucket.output()), Not(HasSubstr(S3Server::kSecret)));
   }
+}
+
+TEST_F(BucketJob, ItsDatasetIsInspected) {
+  testing::ProgramRun run("hetero-runtime", {"inspect", "s3://bucket/web_dataset", "--json"},
+                          Access(S3Server::kSecret));
+  const ProgramResult result = run.Wait(kDeadline);
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  const nlohmann::json found = nlohmann::json::parse(result.output);
+  EXPECT_EQ(found["format"], "WebDataset");
+  EXPECT_EQ(found["shards"], 3);
+  EXPECT_EQ(found["samples"], 12);
 }
 
 TEST_F(BucketJob, WhatIsWrongWithItsAccessIsNamedAndNoSecretIsShown) {

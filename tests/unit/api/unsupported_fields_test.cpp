@@ -42,7 +42,7 @@ TEST(UnsupportedFieldsTest, EachFieldIsNamed) {
       {"spec.dataset.uri",
        [](Spec& s) {
          s.dataset.uri = "s3://bucket/train";
-         s.dataset.format = DatasetFormat::kImageFolder;
+         s.dataset.format = DatasetFormat::kIdx;
        }},
       {"spec.dataset.format", [](Spec& s) { s.dataset.format = DatasetFormat::kManifest; }},
       {"spec.dataset.validation.format",
@@ -86,12 +86,12 @@ TEST(UnsupportedFieldsTest, PartitionsNeedCutPoints) {
   EXPECT_TRUE(UnsupportedFields(job).empty());
 }
 
-TEST(UnsupportedFieldsTest, ShardsMayLieInABucket) {
+TEST(UnsupportedFieldsTest, AllButIdxMayLieInABucket) {
   HeteroTrainingJob job = Runnable();
   for (const DatasetFormat format :
-       {DatasetFormat::kAuto, DatasetFormat::kWebDataset, DatasetFormat::kTfRecord,
-        DatasetFormat::kMds, DatasetFormat::kRecordIo, DatasetFormat::kCifar10,
-        DatasetFormat::kCifar100}) {
+       {DatasetFormat::kAuto, DatasetFormat::kImageFolder, DatasetFormat::kWebDataset,
+        DatasetFormat::kTfRecord, DatasetFormat::kMds, DatasetFormat::kRecordIo,
+        DatasetFormat::kCifar10, DatasetFormat::kCifar100}) {
     job.spec.dataset.uri = "s3://bucket/train";
     job.spec.dataset.format = format;
     EXPECT_TRUE(UnsupportedFields(job).empty());

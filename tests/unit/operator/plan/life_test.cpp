@@ -138,12 +138,12 @@ TEST(LifeTest, WhatThisVersionCannotDoFailsBeforeAnythingIsCreated) {
   ModelCluster cluster{Job()};
   cluster.Change([](ObservedJob& job) {
     job.job.spec.dataset.uri = "s3://bucket/train";
-    job.job.spec.dataset.format = api::DatasetFormat::kImageFolder;
+    job.job.spec.dataset.format = api::DatasetFormat::kIdx;
   });
   cluster.Settle();
   EXPECT_EQ(cluster.State(ConditionType::kFailed), "True/InvalidSpec");
   EXPECT_THAT(cluster.Condition(ConditionType::kFailed).message,
-              HasSubstr("spec.dataset.uri: reading ImageFolder from S3 is not supported yet; "));
+              HasSubstr("spec.dataset.uri: reading IDX from S3 is not supported yet; "));
   EXPECT_THAT(cluster.calls, ElementsAre("status"));
 }
 

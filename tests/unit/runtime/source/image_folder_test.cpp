@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "runtime/storage/open_store.h"
 #include "tests/unit/runtime/source/dataset_files.h"
 
 namespace hetero::source {
@@ -177,6 +178,68 @@ TEST_F(ImageFolderTest, FingerprintCoversNamesAndSizes) {
   EXPECT_NE(first, longer);
   std::filesystem::rename(folder_ / "dog/0.jpg", folder_ / "dog/1.jpg");
   EXPECT_NE(longer, (*Open())->fingerprint());
+}
+
+// The store of a folder lists what a bucket with the same objects would.
+TEST_F(ImageFolderTest, AStoreWithTheSamePicturesIsTheSameDataset) {
+  folder_.Write("a-b/x.jpg", kJpeg);
+  folder_.Write("a/sub-2/0.jpeg", kJpeg);
+  folder_.Write("a/sub/0.png", kPng);
+  folder_.Write("a/z.JPG", kJpeg);
+  folder_.Write("a/notes.txt", std::string_view("no picture"));
+  folder_.Write("README.md", std::string_view("no class"));
+  folder_.Write(".cache/x.jpg", kJpeg);
+  std::shared_ptr<const storage::Store> store = *storage::OpenStore("file://" + folder_.path());
+  for (const api::LabelType type : {api::LabelType::kClass, api::LabelType::kNone}) {
+    const api::Label label = {type};
+    const auto files = OpenImageFolder(folder_.path(), nullptr, folder_.Source(), label);
+    const auto objects = OpenImageFolder(store->uri(), store, folder_.Source(), label);
+    ASSERT_TRUE(files.ok()) << files.status();
+    ASSERT_TRUE(objects.ok()) << objects.status();
+    EXPECT_EQ((*objects)->fingerprint(), (*files)->fingerprint());
+    EXPECT_EQ((*objects)->classes(), (*files)->classes());
+    ASSERT_EQ((*objects)->size(), 4);
+    for (int64_t id = 0; id < 4; ++id) {
+      RawSample file;
+      RawSample object;
+      ASSERT_TRUE((*files)->Read(id, &file).ok());
+      ASSERT_TRUE((*objects)->Read(id, &object).ok());
+      EXPECT_EQ(object.bytes, file.bytes);
+      EXPECT_EQ(object.label, file.label);
+      EXPECT_EQ((*objects)->Describe(id), "file://" + (*files)->Describe(id));
+    }
+  }
+}
+
+TEST_F(ImageFolderTest, LabelsThatAreNoClassesStandInTheStoreToo) {
+  folder_.Write("b.png", kPng);
+  folder_.Write("a.jpg", kJpeg);
+  std::shared_ptr<const storage::Store> store = *storage::OpenStore("file://" + folder_.path());
+  const api::Label label = {api::LabelType::kInt64};
+  const auto missing = OpenImageFolder(store->uri(), store, folder_.Source(), label);
+  EXPECT_TRUE(absl::IsNotFound(missing.status())) << missing.status();
+  folder_.Write("metadata.jsonl", std::string_view("{\"file_name\": \"b.png\", \"label\": 7}\n"
+                                                   "{\"file_name\": \"a.jpg\", \"label\": 5}\n"));
+  const auto files = OpenImageFolder(folder_.path(), nullptr, folder_.Source(), label);
+  const auto objects = OpenImageFolder(store->uri(), store, folder_.Source(), label);
+  ASSERT_TRUE(objects.ok()) << objects.status();
+  EXPECT_EQ((*objects)->fingerprint(), (*files)->fingerprint());
+  RawSample sample;
+  ASSERT_TRUE((*objects)->Read(1, &sample).ok());
+  EXPECT_THAT(sample.fields, ElementsAre(7, 0, 0, 0, 0, 0, 0, 0));
+}
+
+// Other bytes under a listed name are an error, and never the sample.
+TEST_F(ImageFolderTest, AnObjectThatWasReplacedIsNamed) {
+  folder_.Write("cat/a.jpg", kJpeg);
+  std::shared_ptr<const storage::Store> store = *storage::OpenStore("file://" + folder_.path());
+  const auto dataset = OpenImageFolder(store->uri(), store, folder_.Source());
+  ASSERT_TRUE(dataset.ok()) << dataset.status();
+  folder_.Write("cat/a.jpg", kPng);
+  RawSample sample;
+  const absl::Status read = (*dataset)->Read(0, &sample);
+  EXPECT_TRUE(absl::IsFailedPrecondition(read)) << read;
+  EXPECT_THAT(std::string(read.message()), HasSubstr("cat/a.jpg"));
 }
 
 TEST_F(ImageFolderTest, ManyThreadsReadAtOnce) {

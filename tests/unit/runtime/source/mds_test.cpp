@@ -106,6 +106,10 @@ TEST_F(MdsTest, WhatIsNotReadIsRefused) {
   folder_.Write("index.json", std::string_view(index_.dump()));
   EXPECT_THAT(Error(), AllOf(HasSubstr("shard 1"), HasSubstr("other columns")));
   source_.format = api::DatasetFormat::kMds;
+  const std::string deep(1'000'000, '[');
+  const std::string nested = R"({"shards": [{"version": )" + deep + std::string(deep.size(), ']');
+  folder_.Write("index.json", std::string_view(nested + "}]}"));
+  EXPECT_THAT(Error(), HasSubstr("version array"));
   folder_.Write("index.json", std::string_view("{}"));
   EXPECT_THAT(Error(), HasSubstr("no list of shards"));
 }

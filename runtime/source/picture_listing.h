@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/storage/store.h"
+
+// The files of an ImageFolder. Internal to image_folder.
+namespace hetero::source {
+
+struct PictureFile {
+  std::string folder;  // relative to the root, without a slash at the end; "" is the root
+  std::string name;
+  uint64_t size = 0;
+  std::string version;  // of an object; empty for a file
+};
+
+// One sub-folder of the root that holds the pictures of a class, or all of the root.
+struct PictureClass {
+  std::string name;                   // empty: all of the root
+  std::vector<PictureFile> pictures;  // by folder, then by name
+};
+
+struct PictureListing {
+  std::vector<PictureClass> classes;  // by name, or one without a name
+  int64_t ignored = 0;                // files that are no pictures, and hidden folders
+};
+
+// Lists the folder `root`, or what a store holds: with `by_class` the pictures in its sub-folders,
+// else all. Links are followed. kInvalidArgument: no class folder, one without pictures, or those
+// of the splits; without `by_class` no pictures.
+absl::StatusOr<PictureListing> ListPictures(const std::string& root, bool by_class);
+absl::StatusOr<PictureListing> ListPictures(const storage::Store& store, bool by_class);
+
+}  // namespace hetero::source
