@@ -1,6 +1,5 @@
 #include "runtime/feed/ticket_executor.h"
 
-#include <sched.h>
 #include <time.h>
 
 #include <algorithm>
@@ -11,7 +10,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/log.h"
 #include "base/status_macros.h"
 #include "base/thread.h"
 #include "runtime/feed/thrown.h"
@@ -32,16 +30,6 @@ double ThreadCpuSeconds() {
 absl::Status Thrown(const std::string& where) {
   const absl::Status status = StatusOfThrown();
   return absl::Status(status.code(), absl::StrCat(where, ": ", status.message()));
-}
-
-void SetUpThread(const TicketExecutor::Options& options, bool low_priority) {
-  base::SetThreadName(options.name);
-  if (!low_priority) return;
-  const sched_param none{};
-  if (sched_setscheduler(0, SCHED_IDLE, &none) != 0) {
-    log::Warning("no idle priority for input threads; they compete with training",
-                 {{"threads", options.name}});
-  }
 }
 
 }  // namespace
@@ -76,17 +64,23 @@ TicketExecutor::TicketExecutor(Options options, base::Clock& clock)
       threads_.emplace_back([this, serves](std::stop_token stop) { Loop(serves, stop); });
     }
   };
-  if (options_.low_priority) {
-    start(Serves::kUnguarded);
-    start(Serves::kGuarded);
-  } else {
+  if (!options_.low_priority) {
     start(Serves::kAll);
+    return;
   }
+  start(Serves::kGuarded);
+  idle_ = std::make_unique<IdleThreads<Work>>(
+      options_.name, options_.threads,
+      IdleThreads<Work>::Calls{
+          .open = [](const Work& work) { return work.next < work.count; },
+          .run = [this](Work* work, const auto& stop) { return ProduceSamples(work, stop); }});
+  threads_.emplace_back([this](std::stop_token stop) { FeedIdleThreads(stop); });
+  threads_.emplace_back([this](std::stop_token stop) { FinishForIdleThreads(stop); });
 }
 
 TicketExecutor::~TicketExecutor() {
   for (std::jthread& thread : threads_) thread.request_stop();
-  threads_.clear();
+  threads_.clear();  // before idle_, which two of them use
 }
 
 void TicketExecutor::SetProducer(const BatchProducer* producer) {
@@ -128,18 +122,43 @@ bool TicketExecutor::Cancel(Handle handle) {
   return dropped;
 }
 
-void TicketExecutor::Loop(Serves serves, std::stop_token stop) {
-  SetUpThread(options_, serves == Serves::kUnguarded);
+void TicketExecutor::Loop(Serves serves, const std::stop_token& stop) {
+  base::SetThreadName(options_.name);
   while (!stop.stop_requested()) {
     bool first = false;
     const std::shared_ptr<Work> work = TakeWork(serves, stop, &first);
     if (work == nullptr) return;
     if (first) Prepare(work.get());
-    ProduceSamples(work.get(), stop);
+    if (work->count == 0 || ProduceSamples(work.get(), stop)) Finish(work.get());
   }
 }
 
-std::shared_ptr<TicketExecutor::Work> TicketExecutor::TakeWork(Serves serves, std::stop_token stop,
+void TicketExecutor::FeedIdleThreads(const std::stop_token& stop) {
+  base::SetThreadName(options_.name + "-give");
+  while (idle_->AwaitRoom(stop)) {
+    bool first = false;
+    const std::shared_ptr<Work> work = TakeWork(Serves::kUnguarded, stop, &first);
+    if (work == nullptr) return;
+    Prepare(work.get());
+    {
+      const base::MutexLock lock(mutex_);
+      std::erase_if(queue_, [&](const Queued& queued) { return queued.work == work; });
+    }
+    if (work->count == 0) {
+      Finish(work.get());
+    } else {
+      idle_->Give(work);
+    }
+  }
+}
+
+void TicketExecutor::FinishForIdleThreads(const std::stop_token& stop) {
+  base::SetThreadName(options_.name + "-done");
+  while (const std::shared_ptr<Work> work = idle_->TakeDone(stop)) Finish(work.get());
+}
+
+std::shared_ptr<TicketExecutor::Work> TicketExecutor::TakeWork(Serves serves,
+                                                               const std::stop_token& stop,
                                                                bool* first) {
   const base::MutexLock lock(mutex_);
   Queued* taken = nullptr;
@@ -231,9 +250,8 @@ absl::Status TicketExecutor::ProduceInChildren(Work* work, int64_t begin, int64_
   return absl::OkStatus();
 }
 
-void TicketExecutor::ProduceSamples(Work* work, std::stop_token stop) {
+bool TicketExecutor::ProduceSamples(Work* work, const std::stop_token& stop) {
   const int64_t count = work->count;
-  if (count == 0) return Finish(work);
   const double cpu_before = ThreadCpuSeconds();
   GuardedSamples made;
   absl::Status status;
@@ -242,7 +260,7 @@ void TicketExecutor::ProduceSamples(Work* work, std::stop_token stop) {
        begin = work->next.fetch_add(work->chunk)) {
     const int64_t end = std::min(begin + work->chunk, count);
     for (int64_t i = begin; i < end;) {
-      if (stop.stop_requested()) return;
+      if (stop.stop_requested()) return false;
       const int64_t next = work->ticket.guarded ? end : i + 1;
       // Nobody wants the rest of what has failed.
       if (!work->failed) {
@@ -257,8 +275,8 @@ void TicketExecutor::ProduceSamples(Work* work, std::stop_token stop) {
       i = next;
     }
   }
-  if (work->ticket.guarded && stop.stop_requested()) return;
-  if (done == 0) return;  // came too late: another thread may be finishing it already
+  if (work->ticket.guarded && stop.stop_requested()) return false;
+  if (done == 0) return false;  // came too late: another thread may be finishing it already
   {
     const base::MutexLock lock(work->mutex);
     work->cpu_seconds += ThreadCpuSeconds() - cpu_before;
@@ -267,7 +285,7 @@ void TicketExecutor::ProduceSamples(Work* work, std::stop_token stop) {
     std::move(made.fatal.begin(), made.fatal.end(), std::back_inserter(work->fatal));
     work->status.Update(status);
   }
-  if (work->remaining.fetch_sub(done) == done) Finish(work);
+  return work->remaining.fetch_sub(done) == done;
 }
 
 void TicketExecutor::Finish(Work* work) {
@@ -283,7 +301,10 @@ void TicketExecutor::Finish(Work* work) {
     fatal = std::move(work->fatal);
     cpu_seconds = work->cpu_seconds;
   }
-  if (!status.ok()) return work->callbacks.on_done(work->ticket, std::move(status));
+  if (!status.ok()) {
+    work->batch.reset();  // its memory goes back here, and not on an idle thread
+    return work->callbacks.on_done(work->ticket, std::move(status));
+  }
   Batch& batch = *work->batch;
   std::sort(bad_samples.begin(), bad_samples.end(),
             [](const BadSample& a, const BadSample& b) { return a.slot < b.slot; });

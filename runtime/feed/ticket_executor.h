@@ -16,6 +16,7 @@
 #include "runtime/feed/busy_meter.h"
 #include "runtime/feed/fatal_samples.h"
 #include "runtime/feed/guarded_samples.h"
+#include "runtime/feed/idle_threads.h"
 
 namespace hetero::feed {
 
@@ -30,12 +31,13 @@ class TicketExecutor {
   struct Options {
     std::string name;  // Batch::producer, and the threads' name
     int threads = 1;   // >= 1
-    // SCHED_IDLE: runs when nothing else on the machine wants to. Guarded tickets have threads of
-    // their own then: fork() locks the memory of the whole process, and a thread that others keep
-    // from the cores would hold the lock for seconds.
+    // Samples are produced when nothing else on the machine wants to run (idle_threads.h). All
+    // else, the callbacks too, has threads of usual priority; and so have guarded tickets: fork()
+    // locks the memory of the whole process, and a thread that others keep from the cores would
+    // hold the lock for seconds.
     bool low_priority = false;
   };
-  // Called on a thread of the pool, with no lock held.
+  // Called on a thread of usual priority, with no lock held.
   struct Callbacks {
     std::function<void(const Ticket&)> on_started;
     std::function<void(const Ticket&, absl::StatusOr<std::unique_ptr<Batch>>)> on_done;
@@ -66,14 +68,17 @@ class TicketExecutor {
   };
 
   enum class Serves { kAll, kGuarded, kUnguarded };
-  void Loop(Serves serves, std::stop_token stop);
-  std::shared_ptr<Work> TakeWork(Serves serves, std::stop_token stop, bool* first);
+  void Loop(Serves serves, const std::stop_token& stop);
+  void FeedIdleThreads(const std::stop_token& stop);
+  void FinishForIdleThreads(const std::stop_token& stop);
+  std::shared_ptr<Work> TakeWork(Serves serves, const std::stop_token& stop, bool* first);
   void Prepare(Work* work);
   absl::Status Allocate(Work* work);
   static absl::Status ProduceHere(Work* work, int64_t index, GuardedSamples* made);
   absl::Status ProduceInChildren(Work* work, int64_t begin, int64_t end,
                                  const std::stop_token& stop, GuardedSamples* made);
-  void ProduceSamples(Work* work, std::stop_token stop);
+  // Until all samples are taken. Whether they are all done, which is said to one thread.
+  bool ProduceSamples(Work* work, const std::stop_token& stop);
   void Finish(Work* work);
 
   const Options options_;
@@ -85,6 +90,7 @@ class TicketExecutor {
   std::vector<FatalSample> avoided_ ABSL_GUARDED_BY(mutex_);  // while there is no producer
   std::deque<Queued> queue_ ABSL_GUARDED_BY(mutex_);  // has samples that no thread has taken
   Handle next_handle_ ABSL_GUARDED_BY(mutex_) = 1;
+  std::unique_ptr<IdleThreads<Work>> idle_;  // with low_priority
   std::vector<std::jthread> threads_;
 };
 

@@ -1,0 +1,145 @@
+// What a thread at idle priority may hold while others keep it from the cores: no lock that a
+// trainer waits for, so nothing but the samples is its.
+#include "runtime/feed/idle_threads.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include <atomic>
+#include <set>
+
+#include "runtime/feed/ticket_executor.h"
+#include "tests/unit/runtime/feed/counting_producer.h"
+
+namespace hetero::feed {
+namespace {
+
+using ::testing::ElementsAre;
+
+// Which policies a call was made at.
+class Policies {
+ public:
+  void Note() const {
+    const base::MutexLock lock(mutex_);
+    seen_.insert(sched_getscheduler(0));
+  }
+  std::set<int> seen() const {
+    const base::MutexLock lock(mutex_);
+    return seen_;
+  }
+
+ private:
+  mutable base::Mutex mutex_;
+  mutable std::set<int> seen_ ABSL_GUARDED_BY(mutex_);
+};
+
+class WatchedProducer : public CountingProducer {
+ public:
+  absl::Status Check(const Ticket& ticket) const override {
+    checks.Note();
+    return CountingProducer::Check(ticket);
+  }
+  Batch Allocate(const Ticket& ticket, const SlabSource& slabs) const override {
+    allocations.Note();
+    return CountingProducer::Allocate(ticket, slabs);
+  }
+  absl::Status Produce(Batch* batch, int64_t index, std::optional<BadSample>* bad) const override {
+    samples.Note();
+    return CountingProducer::Produce(batch, index, bad);
+  }
+
+  Policies checks;
+  Policies allocations;
+  Policies samples;
+};
+
+Ticket TicketOf(int64_t id, int64_t epoch = 0) {
+  Ticket ticket;
+  ticket.id = id;
+  ticket.epoch = epoch;
+  ticket.slots = {.first = id * 40, .count = 40};
+  return ticket;
+}
+
+// Counts what an executor says.
+struct Heard {
+  TicketExecutor::Callbacks Callbacks() {
+    return {.on_started = [this](const Ticket&) { policies.Note(); },
+            .on_done =
+                [this](const Ticket&, const absl::StatusOr<std::unique_ptr<Batch>>& batch) {
+                  policies.Note();
+                  const base::MutexLock lock(mutex);
+                  (batch.ok() ? good : bad) += 1;
+                  changed.NotifyAll();
+                }};
+  }
+  void Await(int answers) {
+    const base::MutexLock lock(mutex);
+    changed.Wait(mutex,
+                 [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) { return good + bad >= answers; });
+  }
+
+  Policies policies;
+  base::Mutex mutex;
+  base::CondVar changed;
+  int good ABSL_GUARDED_BY(mutex) = 0;
+  int bad ABSL_GUARDED_BY(mutex) = 0;
+};
+
+TEST(IdleThreadsTest, OnlySamplesAreProducedAtIdlePriority) {
+  const WatchedProducer producer;
+  Heard heard;
+  {
+    TicketExecutor executor({.name = "local", .threads = 3, .low_priority = true},
+                            base::Clock::Real());
+    executor.SetProducer(&producer);
+    for (int64_t id = 0; id < 20; ++id) executor.Submit(TicketOf(id), heard.Callbacks());
+    executor.Submit(TicketOf(20, CountingProducer::kRefusedEpoch), heard.Callbacks());
+    heard.Await(21);
+  }
+  EXPECT_THAT(producer.samples.seen(), ElementsAre(SCHED_IDLE));
+  EXPECT_THAT(producer.checks.seen(), ElementsAre(SCHED_OTHER));
+  EXPECT_THAT(producer.allocations.seen(), ElementsAre(SCHED_OTHER));
+  EXPECT_THAT(heard.policies.seen(), ElementsAre(SCHED_OTHER));
+  const base::MutexLock lock(heard.mutex);
+  EXPECT_EQ(heard.good, 20);
+  EXPECT_EQ(heard.bad, 1);
+  EXPECT_EQ(producer.produced, 20 * 40);
+}
+
+// The next ticket is not taken before a thread has nothing else to take, so it can be taken back.
+TEST(IdleThreadsTest, ATicketThatNoThreadHasIsCancelled) {
+  CountingProducer producer;
+  producer.SetOpen(false);
+  Heard heard;
+  TicketExecutor executor({.name = "local", .threads = 2, .low_priority = true},
+                          base::Clock::Real());
+  executor.SetProducer(&producer);
+  executor.Submit(TicketOf(0), heard.Callbacks());
+  const TicketExecutor::Handle second = executor.Submit(TicketOf(1), heard.Callbacks());
+  EXPECT_TRUE(executor.Cancel(second));
+  EXPECT_FALSE(executor.Cancel(second));
+  producer.SetOpen(true);
+  heard.Await(1);
+  EXPECT_EQ(producer.produced, 40);
+}
+
+TEST(IdleThreadsTest, AnExecutorThatEndsDropsWhatIsNotDone) {
+  CountingProducer producer;
+  producer.SetOpen(false);
+  Heard heard;
+  auto executor = std::make_unique<TicketExecutor>(
+      TicketExecutor::Options{.name = "local", .threads = 2, .low_priority = true},
+      base::Clock::Real());
+  executor->SetProducer(&producer);
+  for (int64_t id = 0; id < 5; ++id) executor->Submit(TicketOf(id), heard.Callbacks());
+  std::jthread opens([&] { producer.SetOpen(true); });
+  executor.reset();
+  const base::MutexLock lock(heard.mutex);
+  EXPECT_EQ(heard.bad, 0);
+  EXPECT_LE(heard.good, 5);
+}
+
+}  // namespace
+}  // namespace hetero::feed
