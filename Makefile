@@ -42,7 +42,7 @@ unit: build  ## build and run the unit tests only
 sanitize: setup  ## unit and runtime tests under ASan+UBSan, then TSan
 	@scripts/sanitize.sh
 
-fuzz: setup  ## fuzz each target for MINUTES=1, or SECONDS_EACH=20 with the same random numbers each time
+fuzz: setup  ## fuzz each target for MINUTES=1, or SECONDS_EACH=10 with the same random numbers each time
 	@scripts/fuzz.sh $(if $(SECONDS_EACH),--seconds $(SECONDS_EACH) --seed 1 --fresh,--minutes $(MINUTES))
 
 soak: build  ## the simulated data plane from 100,000 seeds (minutes)

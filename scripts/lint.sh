@@ -7,7 +7,7 @@
 #   scripts/lint.sh structure  the structure only, in less than a second
 #   scripts/lint.sh format     the structure and clang-format
 #   scripts/lint.sh tidy       clang-tidy only
-#   scripts/lint.sh changed    clang-tidy on what has changed since the commit that docs/releases.md names last
+#   scripts/lint.sh changed    clang-tidy on what has changed since the commit that scripts/tidied names
 #   scripts/lint.sh FILE...    clang-tidy on these files only
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -19,13 +19,13 @@ case $mode in
   *) echo "lint: unknown mode '$mode': use none, all, fast, structure, format, tidy, changed or .cpp files" >&2; exit 2 ;;
 esac
 
-# Sources that changed since the last release, and for each header that did the source of its name or, where there is
-# none, one that includes it.
+# Sources that changed since clang-tidy last found nothing in any source (scripts/tidied, which whoever sees that writes),
+# and for each header that did the source of its name or, where there is none, one that includes it.
 changed_sources() {
-  local release file
-  release=$(sed -n 's/^| *[0-9][^|]*| *`\?\([0-9a-f]\{7,40\}\)`\? *|.*/\1/p' docs/releases.md | tail -1)
-  git cat-file -e "${release:-none}^{commit}" 2>/dev/null || return 1
-  git diff --name-only --diff-filter=d "$release" -- '*.h' '*.cpp' | while read -r file; do
+  local clean file
+  clean=$(cat scripts/tidied)
+  git cat-file -e "$clean^{commit}" 2>/dev/null || return 1
+  git diff --name-only --diff-filter=d "$clean" -- '*.h' '*.cpp' | while read -r file; do
     if [[ $file == *.h && -f ${file%.h}.cpp ]]; then
       echo "${file%.h}.cpp"
     elif [[ $file == *.h ]]; then
@@ -69,9 +69,9 @@ if [[ $mode == changed ]]; then
       [[ $unit == build/tidy/* ]] && names=$(sed -n "s|#include \"$PWD/\(.*\)\"|\1|p" "$unit") || names=$unit
       grep -qxFf <(printf '%s\n' "$names") build/tidy/changed && units+=("$unit")
     done
-    ((${#units[@]})) || { echo "lint: no source has changed since the last release"; exit 0; }
+    ((${#units[@]})) || { echo "lint: no source has changed since $(cat scripts/tidied)"; exit 0; }
   else
-    echo "lint: the commit of the last release is not in this clone: every source is read"
+    echo "lint: the commit that scripts/tidied names is not in this clone: every source is read"
   fi
 fi
 echo "lint: clang-tidy on ${#units[@]} translation units"

@@ -4,9 +4,9 @@
 #   scripts/test.sh --full           everything (make test-full)
 #   scripts/test.sh --full LAYER...  these layers of it alone
 # Layers of the gate: setup format build cuda sanitize fuzz images python tests. In full, `sanitize` runs every test
-# that can be sanitized, `fuzz` takes two minutes for each target instead of twenty seconds, `tests` has what shows again in
+# that can be sanitized, `fuzz` takes two minutes for each target instead of ten seconds, `tests` has what shows again in
 # minutes what the gate shows in seconds (NAME_full of ctest), and there are `tidy` (clang-tidy on every source; the gate
-# reads what has changed since the last release, as one of its tests), `build` has the benchmarks, `simulator` (20,000 seeds), `chaos` (local jobs),
+# reads what has changed since it last found nothing, as one of its tests), `build` has the benchmarks, `simulator` (20,000 seeds), `chaos` (local jobs),
 # `cluster` (waits until clusters can be made) and `chaos-nodes` (jobs on a cluster's nodes) too.
 # HETERO_SKIP="lint cuda sanitize fuzz cluster e2e python storage" leaves layers out and says so. What the clusters need is built, and
 # PyTorch is installed, beside the other layers, at low priority; tests without a cluster do not wait for it. A test that
@@ -52,7 +52,7 @@ layer() {  # name, command...
 clusters() { tests/cluster/build && { skipped e2e || tests/cluster/kind/build; }; }
 simulator() { HETERO_SIMULATOR_SEEDS=20000 build/release/tests/simulator_test --gtest_brief=1; }
 # The gate fuzzes from the seeds alone, with the same random numbers each time.
-sanitizers=--gate fuzzing=(--seconds 20 --seed 1 --fresh)
+sanitizers=--gate fuzzing=(--seconds 10 --seed 1 --fresh)
 frameworks=()
 if [[ $mode == full ]]; then sanitizers=--all fuzzing=(--minutes 2) frameworks=(--full); fi
 
@@ -76,8 +76,9 @@ layer format scripts/lint.sh format
 once=OFF
 if [[ $mode == gate ]] && chosen sanitize && ! skipped sanitize; then once=ON; fi
 programs() {
-  # Unity takes half the time for the tests.
-  make --no-print-directory build CMAKE_OPTIONS="-DHETERO_UNITY_TESTS=ON -DHETERO_GATE=$once"
+  # What is compiled together takes half the time, but for a change of one file.
+  make --no-print-directory build \
+    CMAKE_OPTIONS="-DHETERO_UNITY_TESTS=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=24 -DHETERO_GATE=$once"
   [[ $mode == gate ]] || cmake --build build/release --target benchmarks
 }
 layer build programs

@@ -136,6 +136,7 @@ absl::StatusOr<Inspection> InspectDataset(const InspectOptions& options) {
   inspection.samples = dataset->size();
   inspection.classes = dataset->classes();
   inspection.fingerprint = dataset->fingerprint();
+  inspection.fields = source.fields;
   HETERO_RETURN_IF_ERROR(Inspector(*dataset, options, &inspection).Look());
   return inspection;
 }

@@ -25,6 +25,7 @@ struct Inspection {
   int64_t samples = 0;  // of the dataset
   int32_t classes = 0;  // 0: labels are no classes
   std::string fingerprint;
+  api::SampleFields fields;  // as given
 
   // Of the samples that were read.
   std::map<std::string, int64_t> encodings;  // "JPEG", "PNG", "raw"

@@ -88,6 +88,24 @@ std::string Looked(const Inspection& inspection) {
   return absl::StrCat(text, "\nBytes of a picture\n", Histogram(inspection.bytes));
 }
 
+std::string Manifest(const Inspection& inspection) {
+  std::string text = absl::StrCat("\nIn the manifest\n  dataset:\n    uri: ", inspection.uri,
+                                  "\n    format: ", inspection.format,
+                                  "\n    samples: ", inspection.samples, "\n");
+  if (inspection.classes > 0) absl::StrAppend(&text, "    classes: ", inspection.classes, "\n");
+  const api::SampleFields& fields = inspection.fields;
+  if (fields == api::SampleFields()) return text;
+  absl::StrAppend(&text, "    fields:\n");
+  if (!fields.image.empty()) absl::StrAppend(&text, "      image: ", fields.image, "\n");
+  if (fields.label == api::LabelField()) return text;
+  absl::StrAppend(&text, "      label:\n");
+  if (!fields.label.field.empty()) {
+    absl::StrAppend(&text, "        field: ", fields.label.field, "\n");
+  }
+  if (fields.label.offset) absl::StrAppend(&text, "        offset: ", *fields.label.offset, "\n");
+  return text;
+}
+
 }  // namespace
 
 std::string InspectionText(const Inspection& inspection) {
@@ -97,10 +115,7 @@ std::string InspectionText(const Inspection& inspection) {
     absl::StrAppend(&text, "\n", inspection.bad, inspection.bad == 1 ? " is bad" : " are bad", ": ",
                     inspection.first_bad, "\n");
   }
-  absl::StrAppend(&text, "\nIn the manifest\n  dataset:\n    uri: ", inspection.uri,
-                  "\n    format: ", inspection.format, "\n    samples: ", inspection.samples, "\n");
-  if (inspection.classes > 0) absl::StrAppend(&text, "    classes: ", inspection.classes, "\n");
-  return text;
+  return text + Manifest(inspection);
 }
 
 std::string InspectionJson(const Inspection& inspection) {

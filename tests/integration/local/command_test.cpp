@@ -159,6 +159,25 @@ TEST(Command, InspectSaysWhatADatasetHolds) {
   }
 }
 
+TEST(Command, WhatInspectSaysOfTheManifestIsOne) {
+  TemporaryFolder folder;
+  const ProgramResult result =
+      RunProgram("hetero-runtime", {"inspect", HETERO_SOURCE_DIR "/tests/golden/datasets/tf_record",
+                                    "--label-offset", "-1", "--label", "image/class/label"});
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  const std::string heading = "In the manifest\n";
+  const size_t at = result.output.find(heading);
+  ASSERT_NE(at, std::string::npos) << result.output;
+  std::string job = SmallJobYaml();
+  const size_t dataset = job.find("  dataset:");
+  const size_t pipeline = job.find("  pipeline:");
+  ASSERT_LT(dataset, pipeline);
+  WriteFile(folder / "job.yaml",
+            job.replace(dataset, pipeline - dataset, result.output.substr(at + heading.size())));
+  const ProgramResult valid = RunProgram("hetero-runtime", {"validate", folder / "job.yaml"});
+  EXPECT_EQ(valid.exit_code, 0) << valid.output;
+}
+
 TEST(Command, InspectDrawsPicturesOfAFolderAndNamesTheBadOne) {
   TemporaryFolder folder;
   std::filesystem::copy(HETERO_SOURCE_DIR "/tests/golden/datasets/image_folder", folder / "data",
