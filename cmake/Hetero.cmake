@@ -73,7 +73,6 @@ endfunction()
 # option wins. UBSan watches what is tested, not the tests: its checks double the time of their compilation.
 add_library(hetero_quick INTERFACE)
 target_compile_options(hetero_quick INTERFACE -O0 -pthread)
-target_compile_definitions(hetero_quick INTERFACE GTEST_HAS_PTHREAD=1)  # as GTest::gtest says
 if(HETERO_SANITIZE MATCHES "undefined")
   target_compile_options(hetero_quick INTERFACE -fno-sanitize=undefined)
 endif()
@@ -84,6 +83,7 @@ function(hetero_test_sources name)
   if(NOT type STREQUAL "EXECUTABLE")  # as a program's own files, or the precompiled header does not fit
     set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
     target_compile_options(${name} PRIVATE -fPIE)
+    target_compile_definitions(${name} PRIVATE GTEST_HAS_PTHREAD=1)  # as GTest::gtest says
   endif()
   if(NOT HETERO_PCH)
     return()
