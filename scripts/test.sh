@@ -77,8 +77,7 @@ once=OFF
 if [[ $mode == gate ]] && chosen sanitize && ! skipped sanitize; then once=ON; fi
 programs() {
   # What is compiled together takes half the time, but for a change of one file.
-  make --no-print-directory build \
-    CMAKE_OPTIONS="-DHETERO_UNITY_TESTS=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=24 -DHETERO_GATE=$once"
+  make --no-print-directory build CMAKE_OPTIONS="-DHETERO_UNITY_TESTS=ON -DHETERO_GATE=$once"
   [[ $mode == gate ]] || cmake --build build/release --target benchmarks
 }
 layer build programs
