@@ -15,8 +15,8 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-const std::string kJpeg = "\xff\xd8\xff\xe0 one";
-const std::string kPng = "\x89PNG\r\n\x1a\n two";
+const std::string kJpegText = "\xff\xd8\xff\xe0 one";
+const std::string kPngText = "\x89PNG\r\n\x1a\n two";
 
 class WebDatasetTest : public ::testing::Test {
  protected:
@@ -54,12 +54,12 @@ class WebDatasetTest : public ::testing::Test {
 };
 
 TEST_F(WebDatasetTest, ConsecutiveFilesOfOneNameAreASample) {
-  Write("b.tar", {{"x/0.cls", "1\n"}, {"x/0.JPG", kJpeg}, {"README", "no field"}});
+  Write("b.tar", {{"x/0.cls", "1\n"}, {"x/0.JPG", kJpegText}, {"README", "no field"}});
   Write("a.tar", {{"__meta__", "passed over"},
-                  {"0.png", kPng},
+                  {"0.png", kPngText},
                   {"0.seg.png", "another field"},
                   {"0.cls", " 2"},
-                  {"a.b/1.jpeg", kJpeg},
+                  {"a.b/1.jpeg", kJpegText},
                   {"a.b/1.cls", "0"}});
   const auto dataset = Open();
   ASSERT_TRUE(dataset.ok()) << dataset.status();
@@ -70,8 +70,8 @@ TEST_F(WebDatasetTest, ConsecutiveFilesOfOneNameAreASample) {
 }
 
 TEST_F(WebDatasetTest, FieldsMayHaveOtherNames) {
-  Write("a.tar", {{"0.left.jpg", kJpeg},
-                  {"0.right.jpg", kPng},
+  Write("a.tar", {{"0.left.jpg", kJpegText},
+                  {"0.right.jpg", kPngText},
                   {"0.json", R"({"image": {"category": 11}, "box": [0.5, 2]})"}});
   source_.fields.image = "middle.jpg;RIGHT.jpg";
   source_.fields.label = {.field = "json/image/category", .offset = -10};
@@ -94,10 +94,11 @@ TEST_F(WebDatasetTest, FieldsMayHaveOtherNames) {
 }
 
 TEST_F(WebDatasetTest, LabelsThatAreNoneAreFoundAtOnce) {
-  Write("a.tar", {{"0.jpg", kJpeg}, {"0.cls", "0"}, {"k/1.jpg", kJpeg}, {"k/1.cls", "cat"}});
+  Write("a.tar",
+        {{"0.jpg", kJpegText}, {"0.cls", "0"}, {"k/1.jpg", kJpegText}, {"k/1.cls", "cat"}});
   EXPECT_THAT(Error(), AllOf(HasSubstr("a.tar: byte 2048: sample k/1"), HasSubstr("\"cat\""),
                              HasSubstr("dataset.fields.label.field")));
-  Write("a.tar", {{"0.jpg", kJpeg}, {"0.json", R"({"label": 1.5})"}});
+  Write("a.tar", {{"0.jpg", kJpegText}, {"0.json", R"({"label": 1.5})"}});
   EXPECT_THAT(Error(), AllOf(HasSubstr("no label under cls"), HasSubstr("has jpg, json")));
   source_.fields.label.field = "json/label";
   EXPECT_THAT(Error(), HasSubstr("no whole number at label"));
@@ -109,18 +110,18 @@ TEST_F(WebDatasetTest, LabelsThatAreNoneAreFoundAtOnce) {
 }
 
 TEST_F(WebDatasetTest, ASampleWithoutPictureOrWithAFieldTwice) {
-  Write("a.tar", {{"0.jpg", kJpeg}, {"0.cls", "0"}, {"1.gif", "x"}, {"1.cls", "0"}});
+  Write("a.tar", {{"0.jpg", kJpegText}, {"0.cls", "0"}, {"1.gif", "x"}, {"1.cls", "0"}});
   EXPECT_THAT(Error(), AllOf(HasSubstr("sample 1 has no picture under jpg, png, jpeg"),
                              HasSubstr("has gif, cls"), HasSubstr("dataset.fields.image")));
-  Write("a.tar", {{"0.jpg", kJpeg}, {"0.cls", "0"}, {"0.JPG", kJpeg}});
+  Write("a.tar", {{"0.jpg", kJpegText}, {"0.cls", "0"}, {"0.JPG", kJpegText}});
   EXPECT_THAT(Error(), AllOf(HasSubstr("the field jpg twice"), HasSubstr("byte 2048")));
   // Not one behind the other: two samples, as webdataset itself has it.
-  Write("a.tar", {{"0.jpg", kJpeg}, {"1.jpg", kJpeg}, {"1.cls", "0"}, {"0.cls", "0"}});
+  Write("a.tar", {{"0.jpg", kJpegText}, {"1.jpg", kJpegText}, {"1.cls", "0"}, {"0.cls", "0"}});
   EXPECT_THAT(Error(), HasSubstr("sample 0 has no label"));
 }
 
 TEST_F(WebDatasetTest, PackedArchivesAreRefused) {
-  Write("a.tar", {{"0.jpg", kJpeg}, {"0.cls", "0"}});
+  Write("a.tar", {{"0.jpg", kJpegText}, {"0.cls", "0"}});
   Write("b.tar.gz", {});
   EXPECT_THAT(Error(), AllOf(HasSubstr("b.tar.gz"), HasSubstr("gunzip")));
 }
@@ -129,7 +130,7 @@ TEST_F(WebDatasetTest, ARangeNamesTheArchives) {
   for (int i = 8; i < 12; ++i) {
     char name[16];
     std::snprintf(name, sizeof name, "s-%02d.tar", i);
-    Write(name, {{"0.jpg", kJpeg}, {"0.cls", std::to_string(i)}});
+    Write(name, {{"0.jpg", kJpegText}, {"0.cls", std::to_string(i)}});
   }
   source_.uri = folder_.Source().uri + "/s-{09..10}.tar";
   const auto dataset = Open();
@@ -142,11 +143,11 @@ TEST_F(WebDatasetTest, ARangeNamesTheArchives) {
 }
 
 TEST_F(WebDatasetTest, WhatTheManifestDeclaresIsChecked) {
-  Write("a.tar", {{"0.jpg", kJpeg},
+  Write("a.tar", {{"0.jpg", kJpegText},
                   {"0.cls", "0"},
                   {"1.jpg", "GIF8"},
                   {"1.cls", "5"},
-                  {"2.jpg", kJpeg},
+                  {"2.jpg", kJpegText},
                   {"2.cls", "5"}});
   source_.samples = 4;
   EXPECT_THAT(Error(), AllOf(HasSubstr("samples 4"), HasSubstr("has 3")));
@@ -165,9 +166,9 @@ TEST_F(WebDatasetTest, WhatTheManifestDeclaresIsChecked) {
 }
 
 TEST_F(WebDatasetTest, TheFingerprintIsOfNamesSizesAndRules) {
-  Write("a.tar", {{"0.jpg", kJpeg}, {"0.cls", "0"}, {"0.json", "1"}});
+  Write("a.tar", {{"0.jpg", kJpegText}, {"0.cls", "0"}, {"0.json", "1"}});
   const std::string before = (*Open())->fingerprint();
-  Write("a.tar", {{"0.jpg", kPng}, {"0.cls", "0"}, {"0.json", "1"}});  // as long: 512 bytes
+  Write("a.tar", {{"0.jpg", kPngText}, {"0.cls", "0"}, {"0.json", "1"}});  // as long: 512 bytes
   EXPECT_EQ((*Open())->fingerprint(), before);
   source_.fields.label.field = "json/";
   EXPECT_FALSE(Open().ok());
@@ -175,16 +176,16 @@ TEST_F(WebDatasetTest, TheFingerprintIsOfNamesSizesAndRules) {
   source_.fields.label.field = "cls";
   EXPECT_NE((*Open())->fingerprint(), before);
   source_ = {};
-  Write("b.tar", {{"0.jpg", kJpeg}, {"0.cls", "0"}});
+  Write("b.tar", {{"0.jpg", kJpegText}, {"0.cls", "0"}});
   EXPECT_NE((*Open())->fingerprint(), before);
 }
 
 // Storage that fails is no bad sample.
 TEST_F(WebDatasetTest, AnArchiveThatChangesIsNoBadSample) {
-  Write("a.tar", {{"0.jpg", kJpeg}, {"0.cls", "0"}});
+  Write("a.tar", {{"0.jpg", kJpegText}, {"0.cls", "0"}});
   const auto dataset = Open();
   ASSERT_TRUE(dataset.ok());
-  Write("a.tar", {{"0.jpg", kJpeg}, {"0.cls", "0"}, {"1.jpg", kJpeg}, {"1.cls", "0"}});
+  Write("a.tar", {{"0.jpg", kJpegText}, {"0.cls", "0"}, {"1.jpg", kJpegText}, {"1.cls", "0"}});
   RawSample sample;
   const absl::Status read = (*dataset)->Read(0, &sample);
   EXPECT_TRUE(absl::IsFailedPrecondition(read)) << read;
