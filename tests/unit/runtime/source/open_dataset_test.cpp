@@ -50,18 +50,15 @@ TEST(ParseUriTest, RefusesOthersWithTheRemedy) {
   }
 }
 
-TEST(OpenDatasetTest, FormatsOfFoldersAreNotReadFromABucket) {
+TEST(OpenDatasetTest, IdxFilesAreNotReadFromABucket) {
   EXPECT_EQ(ParseUri("s3://bucket/set")->scheme, Scheme::kStore);
-  for (const api::DatasetFormat format :
-       {api::DatasetFormat::kImageFolder, api::DatasetFormat::kIdx}) {
-    api::DatasetSource source;
-    source.uri = "s3://bucket/set";
-    source.format = format;
-    const absl::Status status = OpenDataset(source, job::Split::kTrain, 1).status();
-    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_THAT(std::string(status.message()),
-                AllOf(HasSubstr("s3://bucket/set"), HasSubstr("mount the bucket")));
-  }
+  api::DatasetSource source;
+  source.uri = "s3://bucket/set";
+  source.format = api::DatasetFormat::kIdx;
+  const absl::Status status = OpenDataset(source, job::Split::kTrain, 1).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("s3://bucket/set"), HasSubstr("mount the bucket")));
 }
 
 TEST(OpenDatasetTest, MissingFolderIsNamed) {
