@@ -84,6 +84,9 @@ enum class LabelType { kClass, kInt64, kFloat32, kNone };
 
 // What a sample has beside its picture. A class is a number in [0, classes); every other type is
 // for scripts alone.
+// Of one sample's label. More would be a tensor of its own kind, and no label.
+inline constexpr int64_t kMaxLabelNumbers = 65536;
+
 struct Label {
   LabelType type = LabelType::kClass;
   std::vector<int32_t> shape;  // of one sample's; empty: a single number

@@ -41,9 +41,6 @@ void CheckSource(const DatasetSource& source, const std::string& path, Findings&
   if (!source.image) findings.Add(path + ".image", "is required for synthetic data");
 }
 
-// More would be a tensor of its own kind, and no label.
-constexpr int64_t kMaxLabelNumbers = 65536;
-
 void CheckLabel(const Spec& spec, Findings& findings) {
   const std::string path = "spec.dataset.label";
   if (findings.Broken(path) || !spec.dataset.label) return;

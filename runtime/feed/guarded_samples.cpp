@@ -111,7 +111,8 @@ class SharedResults {
 };
 
 // Everything below until RunChild() happens in a child of a process with many threads: it takes no
-// lock but the allocator's, which fork() leaves in order.
+// lock that was there before but the allocator's, which fork() leaves in order. Datasets read from
+// what storage::OpenStore() gives, which opens connections of its own in a child.
 
 // Bytes of memory, mapped and resident; 0: not known.
 std::pair<int64_t, int64_t> OwnMemory() {

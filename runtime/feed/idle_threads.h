@@ -2,7 +2,6 @@
 
 #include <sched.h>
 
-#include <algorithm>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -23,6 +22,7 @@ namespace hetero::feed {
 // Where others want to all the time, such a thread stands still for seconds wherever it happens to
 // be, while it holds a lock, too. So these have a lock that nobody waits for whom they must not
 // hold up: only the thread that gives them work, and the one that takes it back when it is done.
+// What run() itself locks is not theirs to choose: the allocator, a log, a store's connections.
 //
 // `Work` is taken by all threads at once, piece by piece, the oldest first.
 template <typename Work>
@@ -57,11 +57,14 @@ class IdleThreads {
     given_.push_back(std::move(work));
     changed_.NotifyAll();
   }
-  // Waits for work that is done; null: stop was requested first.
+  // Waits for work that is done; null: stop was requested first. What no thread needs any more is
+  // destroyed here: its memory may be of an arena that others allocate from.
   std::shared_ptr<Work> TakeDone(const std::stop_token& stop) {
+    std::vector<std::shared_ptr<Work>> unused;  // destroyed without the lock
     const base::MutexLock lock(mutex_);
     const bool there = changed_.Wait(
         mutex_, stop, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !done_.empty(); });
+    unused.swap(unused_);
     if (!there) return nullptr;
     std::shared_ptr<Work> work = std::move(done_.front());
     done_.pop_front();
@@ -69,9 +72,12 @@ class IdleThreads {
   }
 
  private:
-  // Drops what is taken altogether.
+  // Lets go of what is taken altogether.
   bool FindOpen() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    std::erase_if(given_, [this](const auto& work) { return !calls_.open(*work); });
+    while (!given_.empty() && !calls_.open(*given_.front())) {
+      unused_.push_back(std::move(given_.front()));
+      given_.pop_front();
+    }
     return !given_.empty();
   }
 
@@ -85,11 +91,12 @@ class IdleThreads {
     base::MutexLock lock(mutex_);
     while (changed_.Wait(mutex_, stop,
                          [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return FindOpen(); })) {
-      const std::shared_ptr<Work> work = given_.front();
+      std::shared_ptr<Work> work = given_.front();
       lock.Unlock();
       const bool done = calls_.run(work.get(), stop);
       lock.Lock();
       if (done) done_.push_back(work);
+      unused_.push_back(std::move(work));
       changed_.NotifyAll();
     }
   }
@@ -99,6 +106,7 @@ class IdleThreads {
   base::CondVar changed_;
   std::deque<std::shared_ptr<Work>> given_ ABSL_GUARDED_BY(mutex_);  // not all of it is taken
   std::deque<std::shared_ptr<Work>> done_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::shared_ptr<Work>> unused_ ABSL_GUARDED_BY(mutex_);  // by one of the threads
   std::vector<std::jthread> threads_;
 };
 

@@ -135,10 +135,10 @@ void TicketExecutor::Loop(Serves serves, const std::stop_token& stop) {
 
 void TicketExecutor::FeedIdleThreads(const std::stop_token& stop) {
   base::SetThreadName(options_.name + "-give");
-  while (idle_->AwaitRoom(stop)) {
+  while (!stop.stop_requested() && idle_->AwaitRoom(stop)) {
     bool first = false;
     const std::shared_ptr<Work> work = TakeWork(Serves::kUnguarded, stop, &first);
-    if (work == nullptr) return;
+    if (work == nullptr || stop.stop_requested()) return;
     Prepare(work.get());
     {
       const base::MutexLock lock(mutex_);

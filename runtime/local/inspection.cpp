@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "api/enums.h"
 #include "base/status_macros.h"
 #include "runtime/local/contact_sheet.h"
@@ -87,10 +88,9 @@ class Inspector {
 
  private:
   absl::Status LookAt(int64_t id, bool on_sheet) {
+    ++inspection_->looked_at;
     absl::Status status = dataset_.Read(id, &sample_);
     if (status.ok()) {
-      ++inspection_->encodings[NameOf(sample_.encoding)];
-      inspection_->bytes.push_back(static_cast<int64_t>(sample_.bytes.size()));
       status = Decode(sample_, &image_);
       if (absl::IsDataLoss(status)) {
         status = absl::DataLossError(absl::StrCat(dataset_.Describe(id), ": ", status.message()));
@@ -101,6 +101,8 @@ class Inspector {
       return absl::OkStatus();
     }
     HETERO_RETURN_IF_ERROR(status);
+    ++inspection_->encodings[NameOf(sample_.encoding)];
+    inspection_->bytes.push_back(static_cast<int64_t>(sample_.bytes.size()));
     inspection_->heights.push_back(image_.shape.height);
     inspection_->widths.push_back(image_.shape.width);
     const bool is_class = options_.label.type == api::LabelType::kClass;
@@ -121,9 +123,28 @@ class Inspector {
   std::vector<ContactSheetEntry> entries_;
 };
 
+// What the manifest's own check refuses.
+absl::Status CheckLabel(const api::Label& label) {
+  if (!label.numbers() && (!label.shape.empty() || !label.field.empty())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--label-shape and --label-field are of labels of type Int64 and Float32; ",
+                     "give --label-type, or leave them out"));
+  }
+  int64_t numbers = 1;
+  for (const int32_t dimension : label.shape) {
+    numbers *= dimension;
+    if (dimension >= 1 && numbers <= api::kMaxLabelNumbers) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("--label-shape: ", absl::StrJoin(label.shape, ","), " is no shape of 1 to ",
+                     api::kMaxLabelNumbers, " numbers"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<Inspection> InspectDataset(const InspectOptions& options) {
+  HETERO_RETURN_IF_ERROR(CheckLabel(options.label));
   api::DatasetSource source = options.source;
   HETERO_ASSIGN_OR_RETURN(source.format, source::DetectFormat(source));
   HETERO_ASSIGN_OR_RETURN(
@@ -137,6 +158,7 @@ absl::StatusOr<Inspection> InspectDataset(const InspectOptions& options) {
   inspection.classes = dataset->classes();
   inspection.fingerprint = dataset->fingerprint();
   inspection.fields = source.fields;
+  inspection.label = options.label;
   HETERO_RETURN_IF_ERROR(Inspector(*dataset, options, &inspection).Look());
   return inspection;
 }

@@ -25,9 +25,10 @@ struct Inspection {
   int64_t samples = 0;  // of the dataset
   int32_t classes = 0;  // 0: labels are no classes
   std::string fingerprint;
-  api::SampleFields fields;  // as given
+  api::SampleFields fields;  // as given, as is the label
+  api::Label label;
 
-  // Of the samples that were read.
+  int64_t looked_at = 0;  // samples that were read, good and bad; what follows is of the good ones
   std::map<std::string, int64_t> encodings;  // "JPEG", "PNG", "raw"
   std::map<int32_t, int64_t> labels;         // how many of each class
   std::vector<int64_t> bytes;                // of the stored picture; sorted, as are the next two
@@ -38,7 +39,8 @@ struct Inspection {
 };
 
 // Opens the dataset and reads `options.samples` of its samples. Errors are those of OpenDataset(),
-// of the store, and of writing the sheet. A bad sample is none.
+// of the store, and of writing the sheet. A bad sample is none. kInvalidArgument: a label that no
+// manifest could have.
 absl::StatusOr<Inspection> InspectDataset(const InspectOptions& options);
 
 // Several lines for a person, with a histogram of the pictures' sizes and the lines that go into

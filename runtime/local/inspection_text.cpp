@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "api/enums.h"
 #include "runtime/insight/figures.h"
 #include "runtime/local/inspection.h"
 
@@ -69,9 +70,8 @@ std::string Contents(const Inspection& inspection) {
 }
 
 std::string Looked(const Inspection& inspection) {
-  const auto looked = static_cast<int64_t>(inspection.bytes.size());
   std::string text = absl::StrCat(
-      "\nOf ", looked, " samples, evenly spread: ",
+      "\nOf ", inspection.looked_at, " samples, evenly spread: ",
       absl::StrJoin(inspection.encodings, ", ", [](std::string* out, const auto& encoding) {
         absl::StrAppend(out, encoding.second, " ", encoding.first);
       }));
@@ -81,10 +81,8 @@ std::string Looked(const Inspection& inspection) {
   }
   absl::StrAppendFormat(&text, "\n  %-8s %10s %10s %10s\n", "", "smallest", "median", "largest");
   text += Row("bytes", inspection.bytes, insight::BytesText);
-  if (!inspection.heights.empty()) {
-    text += Row("height", inspection.heights, PixelsText);
-    text += Row("width", inspection.widths, PixelsText);
-  }
+  text += Row("height", inspection.heights, PixelsText);
+  text += Row("width", inspection.widths, PixelsText);
   return absl::StrCat(text, "\nBytes of a picture\n", Histogram(inspection.bytes));
 }
 
@@ -93,6 +91,14 @@ std::string Manifest(const Inspection& inspection) {
                                   "\n    format: ", inspection.format,
                                   "\n    samples: ", inspection.samples, "\n");
   if (inspection.classes > 0) absl::StrAppend(&text, "    classes: ", inspection.classes, "\n");
+  const api::Label& label = inspection.label;
+  if (label.type != api::LabelType::kClass) {
+    absl::StrAppend(&text, "    label:\n      type: ", std::string(api::NameOf(label.type)), "\n");
+    if (!label.shape.empty()) {
+      absl::StrAppend(&text, "      shape: [", absl::StrJoin(label.shape, ", "), "]\n");
+    }
+    if (!label.field.empty()) absl::StrAppend(&text, "      field: ", label.field, "\n");
+  }
   const api::SampleFields& fields = inspection.fields;
   if (fields == api::SampleFields()) return text;
   absl::StrAppend(&text, "    fields:\n");
@@ -112,7 +118,8 @@ std::string InspectionText(const Inspection& inspection) {
   std::string text = Contents(inspection);
   if (!inspection.bytes.empty()) text += Looked(inspection);
   if (inspection.bad > 0) {
-    absl::StrAppend(&text, "\n", inspection.bad, inspection.bad == 1 ? " is bad" : " are bad", ": ",
+    absl::StrAppend(&text, "\n", inspection.bad, " of ", inspection.looked_at,
+                    inspection.bad == 1 ? " samples is bad: " : " samples are bad: ",
                     inspection.first_bad, "\n");
   }
   return text + Manifest(inspection);
@@ -133,7 +140,7 @@ std::string InspectionJson(const Inspection& inspection) {
                                  {"samples", inspection.samples},
                                  {"classes", inspection.classes},
                                  {"fingerprint", inspection.fingerprint},
-                                 {"lookedAt", inspection.bytes.size()},
+                                 {"lookedAt", inspection.looked_at},
                                  {"encodings", inspection.encodings},
                                  {"labels", std::move(labels)},
                                  {"bytes", figures(inspection.bytes)},

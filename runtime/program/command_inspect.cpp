@@ -68,6 +68,7 @@ void AddInspect(CLI::App& app, int* exit_code) {
   command->add_option("--label-offset", source.fields.label.offset, "dataset.fields.label.offset");
   command->add_option("--label-type", label.type, "dataset.label.type")
       ->transform(CLI::CheckedTransformer(NamesOf<api::LabelType>(), CLI::ignore_case));
+  command->add_option("--label-field", label.field, "dataset.label.field");
   command->add_option("--label-shape", label.shape, "dataset.label.shape, as 2,3")->delimiter(',');
   command->add_option("--samples", arguments->options.samples, "Samples to read and decode")
       ->check(CLI::Range(1, 1'000'000))

@@ -35,8 +35,8 @@ constexpr size_t kFilesLookedAt = 16;  // each is a request where they are not o
 struct Format {
   DatasetFormat format;
   const char* name;  // in the manifest
-  // Whether a place holds this format; asked in the order of kFormats.
-  bool (*matches)(const Place& place);
+  // Whether a place holds this format; asked in the order of kFormats. Errors are the store's.
+  absl::StatusOr<bool> (*matches)(const Place& place);
   const char* looked_for;  // what `matches` looks at, for messages
   const char* contents;    // what must be there, where a missing folder needs more words; or null
   // Of a folder of this machine; or of files wherever they are, by a function for all or one beside
@@ -49,66 +49,71 @@ struct Format {
                                                           const api::DatasetSource& source,
                                                           job::Split split,
                                                           const api::Label& label);
-  absl::StatusOr<std::unique_ptr<Dataset>> (*open_stored)(
-      const std::shared_ptr<const storage::Store>& store, const api::DatasetSource& source,
-      const api::Label& label);
+  absl::StatusOr<std::unique_ptr<Dataset>> (*open_stored)(const ShardSource& files,
+                                                          const api::DatasetSource& source,
+                                                          const api::Label& label);
 };
 
-bool HasIdxImages(const Place& place) {
+absl::StatusOr<bool> HasIdxImages(const Place& place) {
   return std::any_of(place.files.begin(), place.files.end(),
                      [](const std::string& name) { return IsIdxImagesName(name); });
 }
 
-bool HasFolders(const Place& place) {
+absl::StatusOr<bool> HasFolders(const Place& place) {
   return std::any_of(place.folders.begin(), place.folders.end(), [](const std::string& name) {
-    return name.front() != '.' && name != "lost+found";
+    return !absl::StartsWith(name, ".") && name != "lost+found";
   });
 }
 
 template <bool (*is_name)(std::string_view)>
-bool HasFile(const Place& place) {
+absl::StatusOr<bool> HasFile(const Place& place) {
   return std::any_of(place.files.begin(), place.files.end(),
                      [](const std::string& name) { return name.front() != '.' && is_name(name); });
 }
 
-bool HasMdsIndex(const Place& place) {
+absl::StatusOr<bool> HasMdsIndex(const Place& place) {
   if (std::find(place.files.begin(), place.files.end(), kMdsIndex) == place.files.end()) {
     return false;
   }
-  const std::vector<uint8_t> bytes = place.FirstBytesOf(kMdsIndex, kLookedAt);
+  HETERO_ASSIGN_OR_RETURN(const std::vector<uint8_t> bytes,
+                          place.FirstBytesOf(kMdsIndex, kLookedAt));
   return IsMdsIndex({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
 // Whether one of a few files begins so. For formats whose files have many names.
 template <bool (*begins)(std::span<const uint8_t>)>
-bool FileBegins(const Place& place) {
+absl::StatusOr<bool> FileBegins(const Place& place) {
   size_t looked = 0;
   for (const std::string& name : place.files) {
     if (name.front() == '.' || name.front() == '_') continue;
-    if (begins(place.FirstBytesOf(name, kLookedAt))) return true;
+    HETERO_ASSIGN_OR_RETURN(const std::vector<uint8_t> bytes, place.FirstBytesOf(name, kLookedAt));
+    if (begins(bytes)) return true;
     if (++looked == kFilesLookedAt) break;
   }
   return false;
 }
 
-bool HasRecordIo(const Place& place) {
-  return HasFile<IsRecordIoName>(place) && FileBegins<BeginsRecordIo>(place);
+absl::StatusOr<bool> HasRecordIo(const Place& place) {
+  HETERO_ASSIGN_OR_RETURN(const bool named, HasFile<IsRecordIoName>(place));
+  if (!named) return false;
+  return FileBegins<BeginsRecordIo>(place);
 }
 
 absl::StatusOr<std::unique_ptr<Dataset>> OpenPictures(const std::string& folder,
                                                       const api::DatasetSource& source, job::Split,
                                                       const api::Label& label) {
-  return OpenImageFolder(folder, nullptr, source, label);
+  return OpenImageFolder(folder, {}, source, label);
 }
 
-absl::StatusOr<std::unique_ptr<Dataset>> OpenStoredPictures(
-    const std::shared_ptr<const storage::Store>& store, const api::DatasetSource& source,
-    const api::Label& label) {
-  return OpenImageFolder(store->uri(), store, source, label);
+absl::StatusOr<std::unique_ptr<Dataset>> OpenStoredPictures(const ShardSource& files,
+                                                            const api::DatasetSource& source,
+                                                            const api::Label& label) {
+  return OpenImageFolder(files.store->uri(), files, source, label);
 }
 
 // What was an ImageFolder before there were formats of shards is one still: they stand behind it,
-// but for the one that an index tells.
+// but for the one that an index tells. In stores, which no ImageFolder was read from then, it is
+// the last one: shards may have folders of other things beside them (Detect()).
 constexpr Format kFormats[] = {
     {DatasetFormat::kIdx, "IDX", HasIdxImages, "*-images-idx3-ubyte[.gz]", kIdxFiles, OpenIdx},
     {DatasetFormat::kMds, "MDS", HasMdsIndex, "index.json with shards", nullptr, nullptr, OpenMds},
@@ -133,10 +138,15 @@ const Format* FormatOf(DatasetFormat wanted) {
 
 absl::StatusOr<const Format*> Detect(const Place& place) {
   std::vector<std::string> looked_for;
+  const Format* folders = nullptr;
   for (const Format& format : kFormats) {
-    if (format.matches(place)) return &format;
+    HETERO_ASSIGN_OR_RETURN(const bool matches, format.matches(place));
     looked_for.push_back(absl::StrCat(format.looked_for, " (", format.name, ")"));
+    if (!matches) continue;
+    if (!place.folder.empty() || format.format != DatasetFormat::kImageFolder) return &format;
+    folders = &format;
   }
+  if (folders != nullptr) return folders;
   const std::string& where = place.folder.empty() ? place.uri : place.folder;
   const std::string message =
       absl::StrCat("dataset ", where, ": no known format; looked for ",
@@ -148,7 +158,7 @@ absl::Status WrongScheme(const std::string& uri, absl::string_view format) {
   return absl::InvalidArgumentError(
       absl::StrCat("dataset.uri \"", uri, "\" does not go with dataset.format ", format,
                    "; Synthetic takes \"synthetic://\", every other format file:///absolute/path, "
-                   "formats of shards s3://bucket/prefix, too"));
+                   "and all of those but IDX s3://bucket/prefix, too"));
 }
 
 // Where the manifest's parser knows a format that nothing here reads.
@@ -184,7 +194,8 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenPlaced(const std::string& uri,
   const Format* format = FormatOf(source.format);
   const bool in_folder = absl::StartsWith(uri, "file://");
   if (!in_folder && format != nullptr) HETERO_RETURN_IF_ERROR(CheckStore(source, *format));
-  const absl::StatusOr<Place> place = OpenPlace(uri);
+  const absl::StatusOr<Place> place =
+      OpenPlace(uri, /*look=*/source.format == DatasetFormat::kAuto);
   if (absl::IsNotFound(place.status()) && format != nullptr && format->contents != nullptr) {
     return absl::NotFoundError(absl::StrCat(place.status().message(), "; ", format->contents));
   }
@@ -204,7 +215,7 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenPlaced(const std::string& uri,
                                                    "\": ", format->name,
                                                    " is a folder; name it without ranges"));
   }
-  if (!in_folder) return format->open_stored(place->shards.store, source, label);
+  if (!in_folder) return format->open_stored(place->shards, source, label);
   return format->open_folder(place->folder, source, split, label);
 }
 
@@ -231,7 +242,7 @@ absl::StatusOr<api::DatasetFormat> DetectFormat(const api::DatasetSource& source
   if (source.format != DatasetFormat::kAuto) return source.format;
   HETERO_ASSIGN_OR_RETURN(const Location location, ParseUri(source.uri));
   if (location.scheme == Scheme::kSynthetic) return DatasetFormat::kSynthetic;
-  HETERO_ASSIGN_OR_RETURN(const Place place, OpenPlace(UriOf(location, source)));
+  HETERO_ASSIGN_OR_RETURN(const Place place, OpenPlace(UriOf(location, source), /*look=*/true));
   HETERO_ASSIGN_OR_RETURN(const Format* const format, Detect(place));
   return format->format;
 }

@@ -26,10 +26,12 @@ class ImageFolder : public Dataset {
   ImageFolder(std::string root, std::shared_ptr<const storage::Store> store)
       : root_(std::move(root)), store_(std::move(store)) {}
 
-  absl::Status Scan(const api::Label& label) {
+  absl::Status Scan(const ShardSource& pictures, const api::Label& label) {
     const bool by_class = label.type == api::LabelType::kClass;
     print_.Add(by_class ? "image folder" : "pictures");
-    HETERO_ASSIGN_OR_RETURN(const PictureListing listing, List(by_class));
+    HETERO_ASSIGN_OR_RETURN(const PictureListing listing, store_ == nullptr
+                                                              ? ListPictures(root_, by_class)
+                                                              : ListPictures(pictures, by_class));
     ignored_ = listing.ignored;
     for (const PictureClass& one : listing.classes) {
       if (by_class) class_names_.push_back(one.name);
@@ -74,10 +76,6 @@ class ImageFolder : public Dataset {
   }
 
  private:
-  absl::StatusOr<PictureListing> List(bool by_class) const {
-    return store_ == nullptr ? ListPictures(root_, by_class) : ListPictures(*store_, by_class);
-  }
-
   absl::Status ReadNumbers(const api::Label& label) {
     std::vector<std::string> paths;
     for (int64_t id = 0; id < size(); ++id) paths.push_back(Path(id));
@@ -146,11 +144,12 @@ class ImageFolder : public Dataset {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Dataset>> OpenImageFolder(
-    const std::string& root, std::shared_ptr<const storage::Store> store,
-    const api::DatasetSource& source, const api::Label& label) {
-  auto dataset = std::make_unique<ImageFolder>(root, std::move(store));
-  HETERO_RETURN_IF_ERROR(dataset->Scan(label));
+absl::StatusOr<std::unique_ptr<Dataset>> OpenImageFolder(const std::string& root,
+                                                         const ShardSource& pictures,
+                                                         const api::DatasetSource& source,
+                                                         const api::Label& label) {
+  auto dataset = std::make_unique<ImageFolder>(root, pictures.store);
+  HETERO_RETURN_IF_ERROR(dataset->Scan(pictures, label));
   if (label.type == api::LabelType::kClass) {
     HETERO_RETURN_IF_ERROR(CheckClasses(root, source, dataset->classes()));
   } else {

@@ -18,10 +18,12 @@ namespace hetero::source {
 // none. image() is the manifest's, else zero (any size). The fingerprint covers names and sizes, so
 // a folder and a bucket with the same pictures are the same dataset.
 //
-// `root` is the folder's path, or the URI of a `store`, which is null for a folder. A store is
-// listed once. kInvalidArgument: no class folder, an empty one, or counts unlike the manifest's.
-absl::StatusOr<std::unique_ptr<Dataset>> OpenImageFolder(
-    const std::string& root, std::shared_ptr<const storage::Store> store,
-    const api::DatasetSource& source, const api::Label& label = {});
+// `root` is the folder's path, or the URI of the store that holds `pictures`, which is null for a
+// folder. A store that was not listed is, once. kInvalidArgument: no class folder, an empty one, or
+// counts unlike the manifest's.
+absl::StatusOr<std::unique_ptr<Dataset>> OpenImageFolder(const std::string& root,
+                                                         const ShardSource& pictures,
+                                                         const api::DatasetSource& source,
+                                                         const api::Label& label = {});
 
 }  // namespace hetero::source

@@ -146,12 +146,18 @@ absl::StatusOr<PictureListing> ListPictures(const std::string& root, bool by_cla
   return listing;
 }
 
-absl::StatusOr<PictureListing> ListPictures(const storage::Store& store, bool by_class) {
-  HETERO_ASSIGN_OR_RETURN(std::vector<storage::Object> objects, store.List(""));
+absl::StatusOr<PictureListing> ListPictures(const ShardSource& pictures, bool by_class) {
+  HETERO_ASSIGN_OR_RETURN(std::vector<storage::Object> objects, pictures.List());
+  const std::string& uri = pictures.store->uri();
   PictureListing listing;
   if (!by_class) listing.classes.resize(1);
   for (storage::Object& object : objects) {
     const std::string& path = object.name;
+    if (absl::StartsWith(path, "/") || absl::StrContains(path, "//")) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(uri, "/", path, ": an empty part between slashes would be a class or a ",
+                       "folder without a name; rename the object, or remove it"));
+    }
     const size_t first = path.find('/');
     const bool in_folder = first != std::string::npos;
     const std::string top = path.substr(0, first);
@@ -178,9 +184,9 @@ absl::StatusOr<PictureListing> ListPictures(const storage::Store& store, bool by
     // "a-b/x" stands before "a/x" in a listing, and the class "a" before "a-b".
     std::sort(listing.classes.begin(), listing.classes.end(),
               [](const PictureClass& a, const PictureClass& b) { return a.name < b.name; });
-    HETERO_RETURN_IF_ERROR(CheckClasses(store.uri(), store.uri(), listing.classes));
+    HETERO_RETURN_IF_ERROR(CheckClasses(uri, uri, listing.classes));
   }
-  HETERO_RETURN_IF_ERROR(Finish(store.uri(), &listing));
+  HETERO_RETURN_IF_ERROR(Finish(uri, &listing));
   return listing;
 }
 

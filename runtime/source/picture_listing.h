@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "runtime/storage/store.h"
+#include "runtime/source/shard_source.h"
 
 // The files of an ImageFolder. Internal to image_folder.
 namespace hetero::source {
@@ -31,8 +31,8 @@ struct PictureListing {
 
 // Lists the folder `root`, or what a store holds: with `by_class` the pictures in its sub-folders,
 // else all. Links are followed. kInvalidArgument: no class folder, one without pictures, or those
-// of the splits; without `by_class` no pictures.
+// of the splits; without `by_class` no pictures; an object's name with an empty part.
 absl::StatusOr<PictureListing> ListPictures(const std::string& root, bool by_class);
-absl::StatusOr<PictureListing> ListPictures(const storage::Store& store, bool by_class);
+absl::StatusOr<PictureListing> ListPictures(const ShardSource& pictures, bool by_class);
 
 }  // namespace hetero::source

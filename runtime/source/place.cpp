@@ -52,10 +52,10 @@ absl::Status ListFolder(Place* place) {
 }
 
 absl::Status ListStore(Place* place) {
-  HETERO_ASSIGN_OR_RETURN(const std::vector<storage::Object> objects,
-                          place->shards.store->List(""));
+  HETERO_ASSIGN_OR_RETURN(std::vector<storage::Object> objects, place->shards.store->List(""));
+  place->shards.listed = std::make_shared<const std::vector<storage::Object>>(std::move(objects));
   std::set<std::string> folders;
-  for (const storage::Object& object : objects) {
+  for (const storage::Object& object : *place->shards.listed) {
     const size_t slash = object.name.find('/');
     if (slash == std::string::npos) {
       place->files.push_back(object.name);
@@ -69,15 +69,17 @@ absl::Status ListStore(Place* place) {
 
 }  // namespace
 
-std::vector<uint8_t> Place::FirstBytesOf(const std::string& file, size_t size) const {
+absl::StatusOr<std::vector<uint8_t>> Place::FirstBytesOf(const std::string& file,
+                                                         size_t size) const {
   const absl::StatusOr<storage::Object> object = shards.store->Head(file);
-  if (!object.ok()) return {};
+  if (absl::IsNotFound(object.status())) return std::vector<uint8_t>();
+  HETERO_RETURN_IF_ERROR(object.status());
   std::vector<uint8_t> bytes(std::min(size, static_cast<size_t>(object->size)));
-  if (!shards.store->Read(*object, 0, absl::MakeSpan(bytes)).ok()) return {};
+  HETERO_RETURN_IF_ERROR(shards.store->Read(*object, 0, absl::MakeSpan(bytes)));
   return bytes;
 }
 
-absl::StatusOr<Place> OpenPlace(const std::string& uri) {
+absl::StatusOr<Place> OpenPlace(const std::string& uri, bool look) {
   HETERO_ASSIGN_OR_RETURN(NamedFiles named, ExpandRanges(uri));
   Place place;
   place.uri = named.folder;
@@ -94,7 +96,7 @@ absl::StatusOr<Place> OpenPlace(const std::string& uri) {
     place.files = named.names;
     place.folders.clear();
     place.shards.names = std::move(named.names);
-  } else if (place.folder.empty()) {
+  } else if (look && place.folder.empty()) {
     HETERO_RETURN_IF_ERROR(ListStore(&place));
   }
   return place;

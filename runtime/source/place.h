@@ -18,13 +18,13 @@ struct Place {
   std::vector<std::string> files;    // names of its files, not of those in folders; sorted
   std::vector<std::string> folders;  // sorted
 
-  // The first bytes of a file, at most `size`; fewer when it has not so many, none when it cannot
-  // be read.
-  std::vector<uint8_t> FirstBytesOf(const std::string& file, size_t size) const;
+  // The first bytes of a file, at most `size`; fewer when it has not so many, none when there is no
+  // such file.
+  absl::StatusOr<std::vector<uint8_t>> FirstBytesOf(const std::string& file, size_t size) const;
 };
 
-// Opens the place that `uri` names. kNotFound: there is no such folder; kInvalidArgument: it is a
-// file.
-absl::StatusOr<Place> OpenPlace(const std::string& uri);
+// Opens the place that `uri` names. `look`: what lies in a store is listed, too; a folder of this
+// machine always is. kNotFound: there is no such folder; kInvalidArgument: it is a file.
+absl::StatusOr<Place> OpenPlace(const std::string& uri, bool look);
 
 }  // namespace hetero::source

@@ -97,6 +97,11 @@ bool IsHiddenPath(std::string_view name) {
 
 }  // namespace
 
+absl::StatusOr<std::vector<storage::Object>> ShardSource::List() const {
+  if (listed != nullptr) return *listed;
+  return store->List("");
+}
+
 absl::StatusOr<NamedFiles> ExpandRanges(const std::string& uri) {
   const size_t brace = uri.find('{');
   if (brace == std::string::npos) return NamedFiles{uri, {}};
@@ -115,7 +120,7 @@ absl::StatusOr<std::vector<storage::Object>> FindShards(const ShardSource& sourc
                                                         IsShardName is_shard,
                                                         std::string_view looked_for) {
   if (!source.names.empty()) return HeadAll(*source.store, source.names);
-  HETERO_ASSIGN_OR_RETURN(std::vector<storage::Object> all, source.store->List(""));
+  HETERO_ASSIGN_OR_RETURN(std::vector<storage::Object> all, source.List());
   std::vector<storage::Object> shards;
   std::vector<std::string> others;
   for (storage::Object& object : all) {

@@ -15,6 +15,12 @@ struct ShardSource {
   std::shared_ptr<const storage::Store> store;
   // Those that the URI names, relative to the store's root, in its order; empty: what lies there.
   std::vector<std::string> names;
+  // What lies there, where it was listed already; null: it was not. A listing takes a request for
+  // a thousand objects.
+  std::shared_ptr<const std::vector<storage::Object>> listed;
+
+  // List("") of the store, once.
+  absl::StatusOr<std::vector<storage::Object>> List() const;
 };
 
 // A URI whose last part names several files: "file:///data/train-{000000..000127}.tar" is

@@ -29,15 +29,18 @@ std::string Shown(std::string_view text) {
   return absl::StrCat("\"", shown, text.size() > kMaxShownText ? "..." : "", "\"");
 }
 
-absl::StatusOr<nlohmann::json> ParseJson(std::string_view text, const std::string& pointer) {
-  const nlohmann::json whole = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (whole.is_discarded()) {
+// What `pointer` names in the text, or all of it; it lies in `*whole`. A copy would recurse as deep
+// as a stranger's text is nested.
+absl::StatusOr<const nlohmann::json*> ParseJson(std::string_view text, const std::string& pointer,
+                                                nlohmann::json* whole) {
+  *whole = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (whole->is_discarded()) {
     return absl::DataLossError(absl::StrCat("is no JSON: ", Shown(text)));
   }
   if (pointer.empty()) return whole;
   try {
     const nlohmann::json::json_pointer path(pointer);
-    if (whole.contains(path)) return whole.at(path);
+    if (whole->contains(path)) return &whole->at(path);
   } catch (const nlohmann::json::exception&) {
     // A path that is none is in no object.
   }
@@ -50,11 +53,12 @@ absl::StatusOr<int64_t> ReadClass(std::string_view text, const LabelPath& path) 
     if (absl::SimpleAtoi(View(text), &number)) return number;
     return absl::DataLossError(absl::StrCat("is no number: ", Shown(text)));
   }
-  HETERO_ASSIGN_OR_RETURN(const nlohmann::json value, ParseJson(text, path.pointer));
-  const bool fits = value.is_number_integer() &&
-                    (!value.is_number_unsigned() ||
-                     value.get<uint64_t>() <= uint64_t{std::numeric_limits<int64_t>::max()});
-  if (fits) return value.get<int64_t>();
+  nlohmann::json whole;
+  HETERO_ASSIGN_OR_RETURN(const nlohmann::json* const value, ParseJson(text, path.pointer, &whole));
+  const bool fits = value->is_number_integer() &&
+                    (!value->is_number_unsigned() ||
+                     value->get<uint64_t>() <= uint64_t{std::numeric_limits<int64_t>::max()});
+  if (fits) return value->get<int64_t>();
   return absl::DataLossError(
       absl::StrCat("has no whole number at ", path.pointer.substr(1), ": ", Shown(text)));
 }
@@ -78,10 +82,12 @@ LabelPath ParseLabelPath(const std::string& name) {
 
 absl::Status ReadLabelNumbers(std::string_view text, const std::string& name,
                               const SampleRule& rule, std::vector<uint8_t>* numbers) {
-  const absl::StatusOr<nlohmann::json> value = ParseJson(text, ParseLabelPath(name).pointer);
+  nlohmann::json whole;
+  const absl::StatusOr<const nlohmann::json*> value =
+      ParseJson(text, ParseLabelPath(name).pointer, &whole);
   if (!value.ok()) return absl::DataLossError(absl::StrCat(name, " ", value.status().message()));
   numbers->resize(static_cast<size_t>(job::FieldsOf(rule.kind)->front().bytes()));
-  const absl::Status status = FlattenNumbers(*value, rule.kind, numbers->data());
+  const absl::Status status = FlattenNumbers(**value, rule.kind, numbers->data());
   if (status.ok()) return status;
   return absl::DataLossError(absl::StrCat(name, " ", status.message(), ", as dataset.label says"));
 }

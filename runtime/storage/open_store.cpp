@@ -1,5 +1,8 @@
 #include "runtime/storage/open_store.h"
 
+#include <unistd.h>
+
+#include <functional>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -32,6 +35,48 @@ class UsualWithClient : public CredentialSource {
  private:
   const std::unique_ptr<HttpClient> http_;
   const std::unique_ptr<CredentialSource> source_;
+};
+
+// A store of this process alone. A child that fork() made has the connections of its parent, on
+// which both would read each other's replies, and locks that nobody there will release: it opens
+// the store once more, and leaves what it was given as it is.
+class StoreOfProcess : public Store {
+ public:
+  using Open = std::function<absl::StatusOr<std::unique_ptr<Store>>()>;
+  StoreOfProcess(std::unique_ptr<Store> store, Open open)
+      : process_(getpid()), store_(std::move(store)), open_(std::move(open)) {}
+  const std::string& uri() const override { return store_->uri(); }
+  absl::StatusOr<std::vector<Object>> List(std::string_view prefix) const override {
+    HETERO_ASSIGN_OR_RETURN(const Store* const store, Own());
+    return store->List(prefix);
+  }
+  absl::StatusOr<Object> Head(std::string_view name) const override {
+    HETERO_ASSIGN_OR_RETURN(const Store* const store, Own());
+    return store->Head(name);
+  }
+  absl::Status Read(const Object& object, int64_t offset, absl::Span<uint8_t> out) const override {
+    HETERO_ASSIGN_OR_RETURN(const Store* const store, Own());
+    return store->Read(object, offset, out);
+  }
+
+ private:
+  absl::StatusOr<const Store*> Own() const {
+    if (getpid() == process_) return store_.get();
+    if (childs_ == nullptr || childs_process_ != getpid()) {
+      HETERO_ASSIGN_OR_RETURN(std::unique_ptr<Store> store, open_());
+      childs_.release();  // of a parent that is a child itself
+      childs_ = std::move(store);
+      childs_process_ = getpid();
+    }
+    return childs_.get();
+  }
+
+  const pid_t process_;
+  const std::unique_ptr<Store> store_;
+  const Open open_;
+  // Touched in children alone, which have one thread.
+  mutable std::unique_ptr<Store> childs_;
+  mutable pid_t childs_process_ = 0;
 };
 
 absl::StatusOr<std::unique_ptr<WritableStore>> OpenS3(const std::string& uri,
@@ -68,10 +113,15 @@ absl::StatusOr<std::unique_ptr<WritableStore>> OpenWritableStore(const std::stri
 
 absl::StatusOr<std::unique_ptr<Store>> OpenStore(const std::string& uri,
                                                  const StoreOptions& options) {
-  if (absl::StartsWith(uri, "https://") || absl::StartsWith(uri, "http://")) {
-    return OpenHttpStore(uri, options, Client(options));
-  }
-  return OpenWritableStore(uri, options);
+  const auto open = [uri, options]() -> absl::StatusOr<std::unique_ptr<Store>> {
+    if (absl::StartsWith(uri, "https://") || absl::StartsWith(uri, "http://")) {
+      return OpenHttpStore(uri, options, Client(options));
+    }
+    return OpenWritableStore(uri, options);
+  };
+  if (absl::StartsWith(uri, "file://")) return open();
+  HETERO_ASSIGN_OR_RETURN(std::unique_ptr<Store> store, open());
+  return std::make_unique<StoreOfProcess>(std::move(store), open);
 }
 
 }  // namespace hetero::storage

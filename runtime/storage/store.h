@@ -21,7 +21,8 @@ struct Object {
 };
 
 // A folder, a bucket below a prefix, or a web server's path. Thread-safe. Calls block; each ends
-// within the store's deadlines, retries included. Errors name the object with its URI.
+// within the store's deadlines, retries included. Errors name the object with its URI. In a child
+// that fork() made, only a store that OpenStore() gave may be called, and by one thread.
 class Store {
  public:
   virtual ~Store() = default;

@@ -178,6 +178,38 @@ TEST(Command, WhatInspectSaysOfTheManifestIsOne) {
   EXPECT_EQ(valid.exit_code, 0) << valid.output;
 }
 
+TEST(Command, InspectKnowsLabelsThatAreNoClasses) {
+  TemporaryFolder folder;
+  std::filesystem::copy(HETERO_SOURCE_DIR "/tests/golden/datasets/image_folder/cat",
+                        folder / "data");
+  std::string lines;
+  for (const auto& entry : std::filesystem::directory_iterator(folder / "data")) {
+    lines += R"({"file_name": ")" + entry.path().filename().string() + R"(", "age": [1, 2.5]})";
+    lines += "\n";
+  }
+  WriteFile(folder / "data/metadata.jsonl", lines);
+  const auto inspect = [&](std::vector<std::string> options) {
+    options.insert(options.begin(), {"inspect", folder / "data"});
+    return RunProgram("hetero-runtime", options);
+  };
+  const ProgramResult none = inspect({"--label-type", "None"});
+  EXPECT_EQ(none.exit_code, 0) << none.output;
+  EXPECT_NE(none.output.find("    label:\n      type: None\n"), std::string::npos) << none.output;
+  const ProgramResult numbers =
+      inspect({"--label-type", "Float32", "--label-shape", "2", "--label-field", "age"});
+  EXPECT_EQ(numbers.exit_code, 0) << numbers.output;
+  EXPECT_NE(numbers.output.find("      type: Float32\n      shape: [2]\n      field: age\n"),
+            std::string::npos)
+      << numbers.output;
+  for (const char* shape : {"-1", "0", "70000", "60000,60000,60000,60000"}) {
+    const ProgramResult refused =
+        inspect({"--label-type", "Float32", std::string("--label-shape=") + shape});
+    EXPECT_EQ(refused.exit_code, 1) << refused.output;
+    EXPECT_NE(refused.output.find("--label-shape"), std::string::npos) << refused.output;
+  }
+  EXPECT_EQ(inspect({"--label-shape", "2"}).exit_code, 1);
+}
+
 TEST(Command, InspectDrawsPicturesOfAFolderAndNamesTheBadOne) {
   TemporaryFolder folder;
   std::filesystem::copy(HETERO_SOURCE_DIR "/tests/golden/datasets/image_folder", folder / "data",
@@ -186,8 +218,9 @@ TEST(Command, InspectDrawsPicturesOfAFolderAndNamesTheBadOne) {
   const ProgramResult result =
       RunProgram("hetero-runtime", {"inspect", folder / "data", "--sheet", folder / "sheet.png"});
   ASSERT_EQ(result.exit_code, 0) << result.output;
-  for (const char* text : {"format   ImageFolder", "samples  13", "classes  3", "cat/9.jpg",
-                           "1 is bad", "sheet.png", "format: ImageFolder"}) {
+  for (const char* text :
+       {"format   ImageFolder", "samples  13", "classes  3", "cat/9.jpg", "Of 13 samples",
+        "1 of 13 samples is bad", "sheet.png", "format: ImageFolder"}) {
     EXPECT_NE(result.output.find(text), std::string::npos) << text << "\n" << result.output;
   }
   EXPECT_EQ(testing::ReadFileOrDie(folder / "sheet.png").substr(1, 3), "PNG");

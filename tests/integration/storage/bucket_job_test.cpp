@@ -49,20 +49,25 @@ class BucketJob : public ::testing::Test {
   static void SetUpTestSuite() {
     server_ = new S3Server;
     server_->MakeBucket("bucket");
-    const auto store = OpenWritableStore("s3://bucket", server_->Options());
-    ASSERT_TRUE(store.ok()) << store.status();
     for (const char* format : kFormats) {
       for (const auto& entry : fs::recursive_directory_iterator(absl::StrCat(kDatasets, format))) {
         if (!entry.is_regular_file()) continue;
-        std::ifstream file(entry.path(), std::ios::binary);
-        const std::string bytes{std::istreambuf_iterator<char>(file), {}};
-        auto writer = (*store)->Create(entry.path().lexically_relative(kDatasets).string());
-        ASSERT_TRUE(writer.ok()) << writer.status();
-        ASSERT_TRUE(
-            (*writer)->Append({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}).ok());
-        ASSERT_TRUE((*writer)->Close().ok());
+        Upload(entry.path(), entry.path().lexically_relative(kDatasets).string());
       }
     }
+    Upload(absl::StrCat(kDatasets, "image_folder/cat/0.png"), "web_dataset/preview/0.png");
+  }
+  static void Upload(const fs::path& path, const std::string& name) {
+    const auto store = OpenWritableStore("s3://bucket", server_->Options());
+    ASSERT_TRUE(store.ok()) << store.status();
+    std::ifstream file(path, std::ios::binary);
+    const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+    ASSERT_FALSE(bytes.empty()) << path;
+    auto writer = (*store)->Create(name);
+    ASSERT_TRUE(writer.ok()) << writer.status();
+    ASSERT_TRUE(
+        (*writer)->Append({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}).ok());
+    ASSERT_TRUE((*writer)->Close().ok());
   }
   static void TearDownTestSuite() {
     delete server_;
@@ -105,6 +110,7 @@ TEST_F(BucketJob, HasTheDigestOfTheSameFilesInAFolder) {
   }
 }
 
+// A folder of pictures beside them makes shards no ImageFolder.
 TEST_F(BucketJob, ItsDatasetIsInspected) {
   testing::ProgramRun run("hetero-runtime", {"inspect", "s3://bucket/web_dataset", "--json"},
                           Access(S3Server::kSecret));

@@ -1,5 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <random>
 #include <thread>
@@ -124,6 +126,50 @@ TEST_F(FaultTest, AnObjectThatIsReplacedBetweenAttemptsIsNeverMixed) {
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
   EXPECT_THAT(std::string(status.message()),
               AllOf(HasSubstr("s3://bucket/object"), HasSubstr("changed")));
+}
+
+// As samples are read that might end a process (runtime/feed/guarded_samples.cpp): in children of a
+// process whose threads read on. They have the parent's connections, and its locks as they were.
+TEST_F(FaultTest, ChildrenReadBesideTheirParentsThreads) {
+  const auto store = *OpenStore("s3://bucket", server_.Options());
+  const Object object = *store->Head("object");
+  const auto reads = [&](int reader) {
+    std::string text(1000, '?');
+    const size_t offset = static_cast<size_t>(reader) * 937 % 99'000;
+    return store
+               ->Read(object, static_cast<int64_t>(offset),
+                      {reinterpret_cast<uint8_t*>(text.data()), text.size()})
+               .ok() &&
+           text == bytes_.substr(offset, text.size());
+  };
+  std::atomic<int> wrong = 0;
+  std::atomic<bool> enough = false;
+  std::vector<std::jthread> readers;
+  for (int reader = 0; reader < 4; ++reader) {
+    readers.emplace_back([&, reader] {
+      for (int i = reader; !enough; i += 4) wrong += reads(i) ? 0 : 1;
+    });
+  }
+  for (int round = 0; round < 25; ++round) {
+    std::vector<pid_t> children;
+    for (int child = 0; child < 4; ++child) {
+      children.push_back(fork());
+      if (children.back() != 0) continue;
+      alarm(20);  // ends one that waits for a lock
+      bool right = true;
+      for (int i = 0; i < 5; ++i) right = right && reads(round + 25 * child + 100 * i);
+      _exit(right ? 0 : 1);
+    }
+    for (const pid_t child : children) {
+      int status = 0;
+      ASSERT_EQ(waitpid(child, &status, 0), child);
+      EXPECT_EQ(status, 0) << "round " << round;
+    }
+    if (HasFailure()) break;
+  }
+  enough = true;
+  readers.clear();
+  EXPECT_EQ(wrong, 0);
 }
 
 TEST_F(FaultTest, ALongWriteThroughFaultsIsWhole) {

@@ -192,8 +192,8 @@ TEST_F(ImageFolderTest, AStoreWithTheSamePicturesIsTheSameDataset) {
   std::shared_ptr<const storage::Store> store = *storage::OpenStore("file://" + folder_.path());
   for (const api::LabelType type : {api::LabelType::kClass, api::LabelType::kNone}) {
     const api::Label label = {type};
-    const auto files = OpenImageFolder(folder_.path(), nullptr, folder_.Source(), label);
-    const auto objects = OpenImageFolder(store->uri(), store, folder_.Source(), label);
+    const auto files = OpenImageFolder(folder_.path(), {}, folder_.Source(), label);
+    const auto objects = OpenImageFolder(store->uri(), {store}, folder_.Source(), label);
     ASSERT_TRUE(files.ok()) << files.status();
     ASSERT_TRUE(objects.ok()) << objects.status();
     EXPECT_EQ((*objects)->fingerprint(), (*files)->fingerprint());
@@ -216,12 +216,12 @@ TEST_F(ImageFolderTest, LabelsThatAreNoClassesStandInTheStoreToo) {
   folder_.Write("a.jpg", kJpeg);
   std::shared_ptr<const storage::Store> store = *storage::OpenStore("file://" + folder_.path());
   const api::Label label = {api::LabelType::kInt64};
-  const auto missing = OpenImageFolder(store->uri(), store, folder_.Source(), label);
+  const auto missing = OpenImageFolder(store->uri(), {store}, folder_.Source(), label);
   EXPECT_TRUE(absl::IsNotFound(missing.status())) << missing.status();
   folder_.Write("metadata.jsonl", std::string_view("{\"file_name\": \"b.png\", \"label\": 7}\n"
                                                    "{\"file_name\": \"a.jpg\", \"label\": 5}\n"));
-  const auto files = OpenImageFolder(folder_.path(), nullptr, folder_.Source(), label);
-  const auto objects = OpenImageFolder(store->uri(), store, folder_.Source(), label);
+  const auto files = OpenImageFolder(folder_.path(), {}, folder_.Source(), label);
+  const auto objects = OpenImageFolder(store->uri(), {store}, folder_.Source(), label);
   ASSERT_TRUE(objects.ok()) << objects.status();
   EXPECT_EQ((*objects)->fingerprint(), (*files)->fingerprint());
   RawSample sample;
@@ -229,11 +229,26 @@ TEST_F(ImageFolderTest, LabelsThatAreNoClassesStandInTheStoreToo) {
   EXPECT_THAT(sample.fields, ElementsAre(7, 0, 0, 0, 0, 0, 0, 0));
 }
 
+// Their pictures would belong to a class without a name, which stands before all others.
+TEST_F(ImageFolderTest, AnObjectWithAnEmptyPartInItsNameIsRefused) {
+  ShardSource pictures = {*storage::OpenStore("file://" + folder_.path())};
+  for (const char* name : {"/cat/1.jpg", "cat//1.jpg", "//1.jpg"}) {
+    pictures.listed = std::make_shared<const std::vector<storage::Object>>(
+        std::vector<storage::Object>{{name, 3}, {"dog/1.jpg", 3}});
+    for (const api::LabelType type : {api::LabelType::kClass, api::LabelType::kNone}) {
+      const absl::Status status =
+          OpenImageFolder(pictures.store->uri(), pictures, folder_.Source(), {type}).status();
+      EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+      EXPECT_THAT(std::string(status.message()), HasSubstr(name));
+    }
+  }
+}
+
 // Other bytes under a listed name are an error, and never the sample.
 TEST_F(ImageFolderTest, AnObjectThatWasReplacedIsNamed) {
   folder_.Write("cat/a.jpg", kJpeg);
   std::shared_ptr<const storage::Store> store = *storage::OpenStore("file://" + folder_.path());
-  const auto dataset = OpenImageFolder(store->uri(), store, folder_.Source());
+  const auto dataset = OpenImageFolder(store->uri(), {store}, folder_.Source());
   ASSERT_TRUE(dataset.ok()) << dataset.status();
   folder_.Write("cat/a.jpg", kPng);
   RawSample sample;

@@ -69,6 +69,18 @@ TEST_F(WebDatasetTest, ConsecutiveFilesOfOneNameAreASample) {
   EXPECT_EQ((*dataset)->Describe(2), folder_.Source().uri + "/b.tar: byte 1536");
 }
 
+TEST_F(WebDatasetTest, DeeplyNestedLabelsAreAnErrorAndNothingElse) {
+  const std::string deep(1'000'000, '[');
+  Write("a.tar", {{"0.jpg", kJpegText},
+                  {"0.json", R"({"label": )" + deep + std::string(deep.size(), ']') + "}"}});
+  source_.fields.label.field = "json/label";
+  EXPECT_THAT(Error(), HasSubstr("has no whole number at label"));
+  EXPECT_THAT(Error({.type = api::LabelType::kInt64, .shape = {2}}),
+              HasSubstr("has a list of 1, not of 2"));
+  source_.fields.label.field = "json";
+  EXPECT_THAT(Error({.type = api::LabelType::kInt64, .shape = {2}}), HasSubstr("is no list of 2"));
+}
+
 TEST_F(WebDatasetTest, FieldsMayHaveOtherNames) {
   Write("a.tar", {{"0.left.jpg", kJpegText},
                   {"0.right.jpg", kPngText},
