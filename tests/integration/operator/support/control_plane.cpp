@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -135,7 +136,7 @@ std::string ControlPlane::ServiceAccountKubeconfig(const std::string& server,
                                                    const std::string& account) {
   const std::string token =
       MustKubectl({"create", "token", account, "-n", name_space, "--duration=4h"});
-  static int count = 0;
+  static std::atomic<int> count = 0;  // lanes ask side by side
   const std::string file = folder_ + "/kubeconfig-" + std::to_string(++count);
   const json cluster = {{"server", server}, {"certificate-authority", keys_folder_ + "/ca.crt"}};
   const json config = {
