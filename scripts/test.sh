@@ -8,10 +8,10 @@
 # minutes what the gate shows in seconds (NAME_full of ctest), and there are `tidy` (clang-tidy on every source; the gate
 # reads what has changed since it last found nothing, as one of its tests), `build` has the benchmarks, `simulator` (20,000 seeds), `chaos` (local jobs),
 # `cluster` (waits until clusters can be made) and `chaos-nodes` (jobs on a cluster's nodes) too.
-# HETERO_SKIP="lint cuda sanitize fuzz cluster e2e python storage" leaves layers out and says so. What the clusters need is built, and
-# PyTorch is installed, beside the other layers, at low priority; tests without a cluster do not wait for it. A test that
-# fails is run once more; the last lines name those that passed only then, and are ctest's summary. Prints the time of each
-# layer.
+# HETERO_SKIP="lint cuda sanitize fuzz cluster e2e python storage" leaves layers out and says so. What the clusters and
+# the stores' tests need is built, and PyTorch is installed, beside the other layers, at low priority, but not so low that
+# the longest tests would wait for it at the end; tests without a cluster do not wait for it. A test that fails is run
+# once more; the last lines name those that passed only then, and are ctest's summary. Prints the time of each layer.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 started=$SECONDS
@@ -49,7 +49,9 @@ layer() {  # name, command...
   times+=("$name $((SECONDS - begin)) s")
 }
 
-clusters() { tests/cluster/build && { skipped e2e || tests/cluster/kind/build; }; }
+clusters() {
+  tests/cluster/build && { skipped e2e || tests/cluster/kind/build; } && { skipped storage || tests/integration/storage/server/build; }
+}
 simulator() { HETERO_SIMULATOR_SEEDS=20000 build/release/tests/simulator_test --gtest_brief=1; }
 # The gate fuzzes from the seeds alone, with the same random numbers each time.
 sanitizers=--gate fuzzing=(--seconds 10 --seed 1 --fresh)
@@ -63,7 +65,7 @@ skipped cuda || options+=(--cuda)  # one download of LibTorch, not two
 layer setup scripts/setup.sh "${options[@]}"
 mkdir -p build
 if { chosen cluster || chosen tests; } && ! skipped cluster; then
-  (renice -n 10 "$BASHPID" >/dev/null && clusters) >build/cluster.log 2>&1 &
+  clusters >build/cluster.log 2>&1 &
   cluster=$!
 fi
 if chosen python && ! skipped python; then
