@@ -321,7 +321,8 @@ TEST_F(Disturbed, TheReportTellsWhatBefellAJobAndElseWhatItTellsOfAnother) {
   const double took = SecondsBetween(job.Get()["metadata"]["creationTimestamp"],
                                      status.value("completionTime", ""));
   EXPECT_EQ(SecondsTaken(told.output), took) << told.output;
-  EXPECT_NEAR(took, over, 5);
+  EXPECT_LE(took, over + 1);
+  EXPECT_GE(took, over - 15) << "seen late by the test, where all processors are busy";
 
   ExpectSucceededWithDigest(undisturbed_->job(), digest_);
   ExpectSameButForDisturbances(report, undisturbed_->Report());
