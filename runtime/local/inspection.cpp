@@ -6,8 +6,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "api/enums.h"
 #include "base/status_macros.h"
 #include "runtime/local/contact_sheet.h"
 #include "runtime/pipeline/decode.h"
@@ -123,28 +121,9 @@ class Inspector {
   std::vector<ContactSheetEntry> entries_;
 };
 
-// What the manifest's own check refuses.
-absl::Status CheckLabel(const api::Label& label) {
-  if (!label.numbers() && (!label.shape.empty() || !label.field.empty())) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--label-shape and --label-field are of labels of type Int64 and Float32; ",
-                     "give --label-type, or leave them out"));
-  }
-  int64_t numbers = 1;
-  for (const int32_t dimension : label.shape) {
-    numbers *= dimension;
-    if (dimension >= 1 && numbers <= api::kMaxLabelNumbers) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("--label-shape: ", absl::StrJoin(label.shape, ","), " is no shape of 1 to ",
-                     api::kMaxLabelNumbers, " numbers"));
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 absl::StatusOr<Inspection> InspectDataset(const InspectOptions& options) {
-  HETERO_RETURN_IF_ERROR(CheckLabel(options.label));
   api::DatasetSource source = options.source;
   HETERO_ASSIGN_OR_RETURN(source.format, source::DetectFormat(source));
   HETERO_ASSIGN_OR_RETURN(
@@ -152,7 +131,7 @@ absl::StatusOr<Inspection> InspectDataset(const InspectOptions& options) {
       source::OpenDataset(source, job::Split::kTrain, /*seed=*/0, options.label));
   Inspection inspection;
   inspection.uri = source.uri;
-  inspection.format = std::string(api::NameOf(source.format));
+  inspection.format = source.format;
   inspection.shards = dataset->shards();
   inspection.samples = dataset->size();
   inspection.classes = dataset->classes();

@@ -20,7 +20,7 @@ struct InspectOptions {
 
 struct Inspection {
   std::string uri;
-  std::string format;   // as in the manifest
+  api::DatasetFormat format = api::DatasetFormat::kAuto;
   int64_t shards = 0;   // 0: each sample, or each part of all, has a file of its own
   int64_t samples = 0;  // of the dataset
   int32_t classes = 0;  // 0: labels are no classes
@@ -39,8 +39,8 @@ struct Inspection {
 };
 
 // Opens the dataset and reads `options.samples` of its samples. Errors are those of OpenDataset(),
-// of the store, and of writing the sheet. A bad sample is none. kInvalidArgument: a label that no
-// manifest could have.
+// of the store, and of writing the sheet. A bad sample is none. The label is one that a manifest
+// could have.
 absl::StatusOr<Inspection> InspectDataset(const InspectOptions& options);
 
 // Several lines for a person, with a histogram of the pictures' sizes and the lines that go into

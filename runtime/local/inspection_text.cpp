@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "api/enums.h"
 #include "runtime/insight/figures.h"
+#include "runtime/local/dataset_lines.h"
 #include "runtime/local/inspection.h"
 
 namespace hetero::local {
@@ -59,7 +60,7 @@ std::string Histogram(const std::vector<int64_t>& bytes) {
 
 std::string Contents(const Inspection& inspection) {
   std::string text = absl::StrCat(inspection.uri, "\n");
-  absl::StrAppendFormat(&text, "  format   %s%s\n", inspection.format,
+  absl::StrAppendFormat(&text, "  format   %s%s\n", std::string(api::NameOf(inspection.format)),
                         inspection.shards == 0
                             ? ""
                             : absl::StrCat(", ", insight::CountText(inspection.shards),
@@ -87,29 +88,13 @@ std::string Looked(const Inspection& inspection) {
 }
 
 std::string Manifest(const Inspection& inspection) {
-  std::string text = absl::StrCat("\nIn the manifest\n  dataset:\n    uri: ", inspection.uri,
-                                  "\n    format: ", inspection.format,
-                                  "\n    samples: ", inspection.samples, "\n");
-  if (inspection.classes > 0) absl::StrAppend(&text, "    classes: ", inspection.classes, "\n");
-  const api::Label& label = inspection.label;
-  if (label.type != api::LabelType::kClass) {
-    absl::StrAppend(&text, "    label:\n      type: ", std::string(api::NameOf(label.type)), "\n");
-    if (!label.shape.empty()) {
-      absl::StrAppend(&text, "      shape: [", absl::StrJoin(label.shape, ", "), "]\n");
-    }
-    if (!label.field.empty()) absl::StrAppend(&text, "      field: ", label.field, "\n");
-  }
-  const api::SampleFields& fields = inspection.fields;
-  if (fields == api::SampleFields()) return text;
-  absl::StrAppend(&text, "    fields:\n");
-  if (!fields.image.empty()) absl::StrAppend(&text, "      image: ", fields.image, "\n");
-  if (fields.label == api::LabelField()) return text;
-  absl::StrAppend(&text, "      label:\n");
-  if (!fields.label.field.empty()) {
-    absl::StrAppend(&text, "        field: ", fields.label.field, "\n");
-  }
-  if (fields.label.offset) absl::StrAppend(&text, "        offset: ", *fields.label.offset, "\n");
-  return text;
+  api::DatasetSource source;
+  source.uri = inspection.uri;
+  source.format = inspection.format;
+  source.samples = inspection.samples;
+  if (inspection.classes > 0) source.classes = inspection.classes;
+  source.fields = inspection.fields;
+  return DatasetLines(source, inspection.label);
 }
 
 }  // namespace
@@ -135,7 +120,7 @@ std::string InspectionJson(const Inspection& inspection) {
   nlohmann::ordered_json labels = nlohmann::ordered_json::object();
   for (const auto& [label, count] : inspection.labels) labels[std::to_string(label)] = count;
   nlohmann::ordered_json json = {{"uri", inspection.uri},
-                                 {"format", inspection.format},
+                                 {"format", std::string(api::NameOf(inspection.format))},
                                  {"shards", inspection.shards},
                                  {"samples", inspection.samples},
                                  {"classes", inspection.classes},

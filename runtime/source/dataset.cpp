@@ -16,6 +16,7 @@
 #include "runtime/source/idx.h"
 #include "runtime/source/image_folder.h"
 #include "runtime/source/mds.h"
+#include "runtime/source/picture_listing.h"
 #include "runtime/source/place.h"
 #include "runtime/source/record_io.h"
 #include "runtime/source/synthetic.h"
@@ -63,6 +64,11 @@ absl::StatusOr<bool> HasFolders(const Place& place) {
   return std::any_of(place.folders.begin(), place.folders.end(), [](const std::string& name) {
     return !absl::StartsWith(name, ".") && name != "lost+found";
   });
+}
+
+bool HasPictures(const Place& place) {
+  return std::any_of(place.files.begin(), place.files.end(),
+                     [](const std::string& name) { return IsPictureName(name); });
 }
 
 template <bool (*is_name)(std::string_view)>
@@ -147,6 +153,8 @@ absl::StatusOr<const Format*> Detect(const Place& place) {
     folders = &format;
   }
   if (folders != nullptr) return folders;
+  // All of one folder, for labels that are no classes; of classes it says what is missing.
+  if (HasPictures(place)) return FormatOf(DatasetFormat::kImageFolder);
   const std::string& where = place.folder.empty() ? place.uri : place.folder;
   const std::string message =
       absl::StrCat("dataset ", where, ": no known format; looked for ",

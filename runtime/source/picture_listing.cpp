@@ -23,12 +23,6 @@ absl::Status Failed(const fs::path& path, const std::error_code& error) {
   return absl::ErrnoToStatus(error.value(), absl::StrCat(path.string(), ": cannot list"));
 }
 
-bool IsPictureName(const std::string& name) {
-  const std::string lower = absl::AsciiStrToLower(name);
-  return absl::EndsWith(lower, ".jpg") || absl::EndsWith(lower, ".jpeg") ||
-         absl::EndsWith(lower, ".png");
-}
-
 // Of the root.
 bool IsHidden(const std::string& name) {
   return absl::StartsWith(name, ".") || name == "lost+found";
@@ -128,6 +122,12 @@ absl::Status Finish(const std::string& root, PictureListing* listing) {
 }
 
 }  // namespace
+
+bool IsPictureName(const std::string& name) {
+  const std::string lower = absl::AsciiStrToLower(name);
+  return absl::EndsWith(lower, ".jpg") || absl::EndsWith(lower, ".jpeg") ||
+         absl::EndsWith(lower, ".png");
+}
 
 absl::StatusOr<PictureListing> ListPictures(const std::string& root, bool by_class) {
   PictureListing listing;

@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "runtime/source/shard_source.h"
 
-// The files of an ImageFolder. Internal to image_folder.
+// The files of an ImageFolder. Internal to this folder.
 namespace hetero::source {
 
 struct PictureFile {
@@ -28,6 +28,9 @@ struct PictureListing {
   std::vector<PictureClass> classes;  // by name, or one without a name
   int64_t ignored = 0;                // files that are no pictures, and hidden folders
 };
+
+// Whether a file of this name is a picture: .jpg, .jpeg or .png, in any case.
+bool IsPictureName(const std::string& name);
 
 // Lists the folder `root`, or what a store holds: with `by_class` the pictures in its sub-folders,
 // else all. Links are followed. kInvalidArgument: no class folder, one without pictures, or those

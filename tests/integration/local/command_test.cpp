@@ -18,8 +18,8 @@ using testing::TemporaryFolder;
 using testing::WriteFile;
 
 TEST(Command, HelpIsEverywhere) {
-  for (const char* command : {"local", "validate", "preview", "inspect", "make-dataset", "report",
-                              "head", "cpu-worker", "consumer", "agent", "install"}) {
+  for (const char* command : {"local", "validate", "preview", "inspect", "pack", "make-dataset",
+                              "report", "head", "cpu-worker", "consumer", "agent", "install"}) {
     const ProgramResult result = RunProgram("hetero-runtime", {command, "--help"});
     EXPECT_EQ(result.exit_code, 0) << command;
     EXPECT_NE(result.output.find("Usage:"), std::string::npos) << result.output;
@@ -204,10 +204,10 @@ TEST(Command, InspectKnowsLabelsThatAreNoClasses) {
   for (const char* shape : {"-1", "0", "70000", "60000,60000,60000,60000"}) {
     const ProgramResult refused =
         inspect({"--label-type", "Float32", std::string("--label-shape=") + shape});
-    EXPECT_EQ(refused.exit_code, 1) << refused.output;
+    EXPECT_EQ(refused.exit_code, 2) << refused.output;
     EXPECT_NE(refused.output.find("--label-shape"), std::string::npos) << refused.output;
   }
-  EXPECT_EQ(inspect({"--label-shape", "2"}).exit_code, 1);
+  EXPECT_EQ(inspect({"--label-shape", "2"}).exit_code, 2);
 }
 
 TEST(Command, InspectDrawsPicturesOfAFolderAndNamesTheBadOne) {

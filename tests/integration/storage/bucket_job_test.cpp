@@ -122,6 +122,21 @@ TEST_F(BucketJob, ItsDatasetIsInspected) {
   EXPECT_EQ(found["samples"], 12);
 }
 
+TEST_F(BucketJob, AFolderPackedIntoABucketHasItsDigest) {
+  const std::string pictures = absl::StrCat("file://", kDatasets, "image_folder");
+  testing::ProgramRun run("hetero-runtime", {"pack", pictures, "s3://bucket/packed"},
+                          Access(S3Server::kSecret));
+  const ProgramResult packed = run.Wait(kDeadline);
+  ASSERT_EQ(packed.exit_code, 0) << packed.output;
+  EXPECT_THAT(packed.output, HasSubstr("uri: s3://bucket/packed"));
+  LocalRun folder(ManifestOf(pictures), {"--input-only"});
+  ASSERT_EQ(folder.Wait(kDeadline).exit_code, 0);
+  LocalRun bucket(ManifestOf("s3://bucket/packed"), {"--input-only"}, Access(S3Server::kSecret));
+  const ProgramResult result = bucket.Wait(kDeadline);
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_EQ(bucket.report()["streamDigest"], folder.report()["streamDigest"]);
+}
+
 TEST_F(BucketJob, WhatIsWrongWithItsAccessIsNamedAndNoSecretIsShown) {
   LocalRun run(ManifestOf("s3://bucket/web_dataset"), {"--input-only"}, Access("a wrong secret"));
   const ProgramResult result = run.Wait(kDeadline);

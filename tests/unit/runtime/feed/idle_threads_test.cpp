@@ -129,7 +129,7 @@ TEST(IdleThreadsTest, WorkThatIsUnderwayWhenTheyEndIsDropped) {
   struct Work {
     std::atomic<bool> taken{false};
   };
-  std::atomic<int> runs = 0;
+  int runs = 0;  // guarded by mutex
   base::Mutex mutex;
   base::CondVar changed;
   auto threads = std::make_unique<IdleThreads<Work>>(
@@ -138,8 +138,9 @@ TEST(IdleThreadsTest, WorkThatIsUnderwayWhenTheyEndIsDropped) {
                                .run =
                                    [&](Work* work, const std::stop_token& stop) {
                                      if (work->taken.exchange(true)) return false;
-                                     ++runs;
                                      const base::MutexLock lock(mutex);
+                                     ++runs;
+                                     changed.NotifyAll();
                                      changed.Wait(mutex, stop, [] { return false; });
                                      return true;
                                    }});
@@ -149,9 +150,11 @@ TEST(IdleThreadsTest, WorkThatIsUnderwayWhenTheyEndIsDropped) {
     given.emplace_back(work);
     threads->Give(work);
   }
-  EXPECT_TRUE(threads->AwaitRoom({}));  // both are taken
+  {
+    const base::MutexLock lock(mutex);
+    changed.Wait(mutex, [&] { return runs == 2; });
+  }
   threads.reset();
-  EXPECT_EQ(runs, 2);
   for (const auto& work : given) EXPECT_TRUE(work.expired());
 }
 

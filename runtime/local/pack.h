@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <stop_token>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "api/hetero_training_job.h"
+
+// What `hetero-runtime pack` does: puts the samples of a dataset into shards.
+namespace hetero::local {
+
+struct PackProgress {
+  int64_t shards = 0;   // that are whole
+  int64_t samples = 0;  // in them and in the one that is written
+  int64_t bytes = 0;    // of both
+  int64_t kept = 0;     // samples in shards that were there already
+};
+
+// "packed 1,200 of 4,000 samples, 3 shards, 2.81 MB, 912 samples/s, 3.07 s left"; `seconds` since
+// the packing began.
+std::string ProgressText(const PackProgress& progress, int64_t samples, double seconds);
+
+struct PackOptions {
+  api::DatasetSource source;
+  api::Label label;
+  std::string destination;                   // URI of a folder or a bucket's prefix
+  int64_t shard_bytes = int64_t{256} << 20;  // of one shard; more only where one sample has more
+  bool verify = true;                        // each shard is read back and compared
+  // Called on this thread, a few times a second.
+  std::function<void(const PackProgress& progress, int64_t samples)> on_progress;
+  std::stop_token stop;
+};
+
+// A destination's own record of what is in it, which makes an interrupted packing go on.
+inline constexpr char kPackRecord[] = "_pack.json";
+
+struct Packed {
+  PackProgress progress;
+  api::DatasetSource source;  // the shards, as a manifest names them
+  api::Label label;
+};
+
+// Writes shard-000000.tar and so on (WebDataset) with all samples in the order of their ids, so a
+// job reads the same stream from them as from the source: 000000000.jpg or .png with the stored
+// bytes (pictures stored as bare pixels become PNG), beside it 000000000.cls with the class, or
+// 000000000.json with other labels. The same source gives the same bytes. What is complete in the
+// destination already, by its record, stays.
+//
+// kCancelled: stopped; the same call goes on. kFailedPrecondition: the destination holds something
+// else, or a shard that was read back is not what was written. Other errors are the stores', and
+// those of a sample that cannot be read, with its name.
+absl::StatusOr<Packed> PackDataset(const PackOptions& options);
+
+}  // namespace hetero::local

@@ -1,0 +1,103 @@
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <iostream>
+#include <memory>
+#include <string>
+
+#include "base/log.h"
+#include "base/signals.h"
+#include "runtime/local/dataset_lines.h"
+#include "runtime/local/pack.h"
+#include "runtime/program/commands.h"
+#include "runtime/program/source_options.h"
+
+namespace hetero::commands {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct PackArguments {
+  local::PackOptions options;
+  bool no_verify = false;
+};
+
+// One line that is written over on a terminal, and a line every ten seconds elsewhere.
+class ProgressLine {
+ public:
+  void Show(const local::PackProgress& progress, int64_t samples) {
+    const Clock::time_point now = Clock::now();
+    const bool last = progress.samples == samples;
+    if (!terminal_ && !last && now - shown_ < std::chrono::seconds(10)) return;
+    shown_ = now;
+    const double seconds = std::chrono::duration<double>(now - begin_).count();
+    const std::string line = local::ProgressText(progress, samples, seconds);
+    std::cerr << (terminal_ ? "\r\033[K" : "") << line << (terminal_ ? "" : "\n") << std::flush;
+    open_ = terminal_;
+  }
+  // What comes next begins a line.
+  void End() {
+    if (open_) std::cerr << "\n";
+    open_ = false;
+  }
+
+ private:
+  const bool terminal_ = isatty(STDERR_FILENO) == 1;
+  const Clock::time_point begin_ = Clock::now();
+  Clock::time_point shown_ = begin_ - std::chrono::hours(1);
+  bool open_ = false;
+};
+
+int RunPack(const PackArguments& arguments) {
+  const base::SignalStop signals;
+  log::Init("pack", log::Level::kWarning);
+  local::PackOptions options = arguments.options;
+  options.source.uri = UriOf(options.source.uri);
+  options.destination = UriOf(options.destination);
+  options.verify = !arguments.no_verify;
+  options.stop = signals.first();
+  ProgressLine line;
+  options.on_progress = [&line](const auto& progress, int64_t samples) {
+    line.Show(progress, samples);
+  };
+  if (const absl::Status status = CheckLabelOptions(options.label); !status.ok()) {
+    std::cerr << status.message() << "\n";
+    return kExitUsage;
+  }
+  const absl::StatusOr<local::Packed> packed = local::PackDataset(options);
+  line.End();
+  if (!packed.ok()) {
+    std::cerr << packed.status().message() << "\n";
+    return absl::IsCancelled(packed.status()) ? kExitStopped : kExitFailed;
+  }
+  if (packed->progress.kept > 0) {
+    std::cout << packed->progress.kept << " samples were packed already\n";
+  }
+  std::cout << local::DatasetLines(packed->source, packed->label) << std::flush;
+  return std::cout ? kExitSucceeded : kExitFailed;
+}
+
+}  // namespace
+
+void AddPack(CLI::App& app, int* exit_code) {
+  CLI::App* command = app.add_subcommand(
+      "pack", "Put a dataset's samples into shards (WebDataset); goes on where it was stopped");
+  auto arguments = std::make_shared<PackArguments>();
+  local::PackOptions& options = arguments->options;
+  command->add_option("SOURCE", options.source.uri, "dataset.uri of a manifest, or a folder")
+      ->required();
+  command
+      ->add_option("DESTINATION", options.destination,
+                   "file:///folder, s3://bucket/prefix, or a folder; empty, or packed in part")
+      ->required();
+  command->add_option("--shard-size", options.shard_bytes, "Most bytes of a shard, as 256MB")
+      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true))
+      ->check(CLI::Range(int64_t{1} << 20, int64_t{1} << 40))
+      ->default_str("256MB");
+  AddSourceOptions(command, "--source-format", &options.source, &options.label);
+  command->add_flag("--no-verify", arguments->no_verify, "Do not read each shard back");
+  command->callback([arguments, exit_code] { *exit_code = RunPack(*arguments); });
+}
+
+}  // namespace hetero::commands

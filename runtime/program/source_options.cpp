@@ -1,0 +1,62 @@
+#include "runtime/program/source_options.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "api/enums.h"
+
+namespace hetero::commands {
+namespace {
+
+template <typename Type>
+std::map<std::string, Type> NamesOf() {
+  std::map<std::string, Type> names;
+  for (const auto& [value, name] : api::EnumNames<Type>::Values()) names[std::string(name)] = value;
+  return names;
+}
+
+}  // namespace
+
+void AddSourceOptions(CLI::App* command, const char* format, api::DatasetSource* source,
+                      api::Label* label) {
+  command->add_option(format, source->format, "dataset.format; default: told by what is found")
+      ->transform(CLI::CheckedTransformer(NamesOf<api::DatasetFormat>(), CLI::ignore_case));
+  command->add_option("--image", source->fields.image, "dataset.fields.image");
+  command->add_option("--label", source->fields.label.field, "dataset.fields.label.field");
+  command->add_option("--label-offset", source->fields.label.offset, "dataset.fields.label.offset");
+  command->add_option("--label-type", label->type, "dataset.label.type")
+      ->transform(CLI::CheckedTransformer(NamesOf<api::LabelType>(), CLI::ignore_case));
+  command->add_option("--label-field", label->field, "dataset.label.field");
+  command->add_option("--label-shape", label->shape, "dataset.label.shape, as 2,3")->delimiter(',');
+}
+
+absl::Status CheckLabelOptions(const api::Label& label) {
+  if (!label.numbers() && (!label.shape.empty() || !label.field.empty())) {
+    return absl::InvalidArgumentError(
+        "--label-shape and --label-field are of labels of type Int64 and Float32; give "
+        "--label-type, or leave them out");
+  }
+  int64_t numbers = 1;
+  for (const int32_t dimension : label.shape) {
+    numbers *= dimension;
+    if (dimension >= 1 && numbers <= api::kMaxLabelNumbers) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("--label-shape: ", absl::StrJoin(label.shape, ","), " is no shape of 1 to ",
+                     api::kMaxLabelNumbers, " numbers"));
+  }
+  return absl::OkStatus();
+}
+
+std::string UriOf(const std::string& given) {
+  if (given.find("://") != std::string::npos) return given;
+  std::error_code ignored;
+  const std::filesystem::path path = std::filesystem::absolute(given, ignored);
+  return "file://" + path.lexically_normal().string();
+}
+
+}  // namespace hetero::commands

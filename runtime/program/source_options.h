@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "api/hetero_training_job.h"
+
+namespace CLI {
+class App;
+}
+
+// Options of commands that read a dataset without a manifest.
+namespace hetero::commands {
+
+// Declares --image, --label and so on, what a manifest's dataset.fields and dataset.label say.
+// `format` is the name of the option for dataset.format. Both outlive the command.
+void AddSourceOptions(CLI::App* command, const char* format, api::DatasetSource* source,
+                      api::Label* label);
+
+// kInvalidArgument: a label that the manifest's own check would refuse.
+absl::Status CheckLabelOptions(const api::Label& label);
+
+// A path of this machine is taken for the folder that it is.
+std::string UriOf(const std::string& given);
+
+}  // namespace hetero::commands

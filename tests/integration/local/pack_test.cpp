@@ -1,0 +1,206 @@
+// hetero-runtime pack: the shards are read by tar, and give the job's own stream.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <chrono>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/integration/support/program_run.h"
+
+namespace hetero {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using testing::LocalRun;
+using testing::ProgramResult;
+using testing::ProgramRun;
+using testing::ReadFileOrDie;
+using testing::RunProgram;
+using testing::TemporaryFolder;
+using testing::WriteFile;
+
+namespace fs = std::filesystem;
+
+constexpr char kPictures[] = HETERO_SOURCE_DIR "/tests/golden/datasets/image_folder";
+constexpr std::chrono::seconds kDeadline(60);
+
+std::string DigestOf(const std::string& dataset) {
+  LocalRun run(R"(
+apiVersion: training.hetero.dev/v1alpha1
+kind: HeteroTrainingJob
+metadata: {name: packed}
+spec:
+  dataset: )" + dataset +
+                   R"(
+  pipeline: [{op: Decode}, {op: Resize, size: {height: 8, width: 8}}, {op: HorizontalFlip}, {op: Normalize}]
+  training: {model: {name: mlp}, batchSizePerWorker: 4, epochs: 2, seed: 7}
+  roles:
+  - {name: head, type: Head}
+  - {name: cpu, type: CPUWorker, replicas: 1}
+  - {name: gpu, type: GPUWorker, replicas: 1, gpusPerReplica: 0}
+)",
+               {"--input-only"});
+  const ProgramResult result = run.Wait(kDeadline);
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  return run.report().value("streamDigest", "");
+}
+
+// Relative path and bytes of every file, without what a killed writer left under a hidden name.
+std::map<std::string, std::string> FilesOf(const std::string& folder) {
+  std::map<std::string, std::string> files;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    const bool hidden = entry.path().filename().string().front() == '.';
+    if (!entry.is_regular_file() || hidden) continue;
+    files[entry.path().lexically_relative(folder).string()] = ReadFileOrDie(entry.path().string());
+  }
+  return files;
+}
+
+std::map<std::string, std::string> Unpacked(const std::string& folder) {
+  TemporaryFolder out;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.path().extension() != ".tar") continue;
+    const std::string command = "tar -x -C '" + out.path() + "' -f '" + entry.path().string() + "'";
+    EXPECT_EQ(std::system(command.c_str()), 0) << command;
+  }
+  return FilesOf(out.path());
+}
+
+TEST(Pack, ShardsHoldWhatTheFilesHeldAndGiveTheSameStream) {
+  TemporaryFolder folder;
+  const ProgramResult result = RunProgram("hetero-runtime", {"pack", kPictures, folder / "set"});
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_THAT(result.output,
+              AllOf(HasSubstr("uri: file://" + (folder / "set")), HasSubstr("format: WebDataset"),
+                    HasSubstr("samples: 12"), HasSubstr("classes: 3")));
+  // In the order of an ImageFolder: classes by name, then files by name.
+  std::map<std::string, std::string> expected;
+  std::string last;
+  int id = 0, label = -1;
+  for (const auto& [path, bytes] : FilesOf(kPictures)) {
+    const std::string of = path.substr(0, path.find('/'));
+    if (of != last) ++label;
+    last = of;
+    char key[16];
+    std::snprintf(key, sizeof key, "%09d.", id++);
+    expected[key + (fs::path(path).extension() == ".png" ? std::string("png") : "jpg")] = bytes;
+    expected[std::string(key) + "cls"] = std::to_string(label);
+  }
+  ASSERT_EQ(expected.size(), 24u);
+  EXPECT_EQ(Unpacked(folder / "set"), expected);
+  const std::string digest = DigestOf(std::string("{uri: \"file://") + kPictures + "\"}");
+  EXPECT_EQ(digest.size(), 32u);
+  EXPECT_EQ(DigestOf("{uri: \"file://" + (folder / "set") + "\"}"), digest);
+}
+
+TEST(Pack, LabelsThatAreNoClassesStayNumbers) {
+  TemporaryFolder folder;
+  fs::copy(std::string(kPictures) + "/cat", folder / "data");
+  std::string lines;
+  for (const auto& [name, bytes] : FilesOf(folder / "data")) {
+    lines += R"({"file_name": ")" + name +
+             R"(", "label": [[0.1, -2], [3e-7, 4]]})"
+             "\n";
+  }
+  WriteFile(folder / "data/metadata.jsonl", lines);
+  const ProgramResult result = RunProgram(
+      "hetero-runtime",
+      {"pack", folder / "data", folder / "set", "--label-type", "Float32", "--label-shape", "2,2"});
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_THAT(result.output, AllOf(HasSubstr("type: Float32"), HasSubstr("shape: [2, 2]"),
+                                   HasSubstr("field: json")));
+  const nlohmann::json label = nlohmann::json::parse(Unpacked(folder / "set")["000000001.json"]);
+  const nlohmann::json given = {{0.1, -2}, {3e-7, 4}};
+  for (size_t row = 0; row < 2; ++row) {
+    for (size_t column = 0; column < 2; ++column) {
+      EXPECT_EQ(label[row][column].get<float>(), given[row][column].get<float>());
+    }
+  }
+  const ProgramResult read =
+      RunProgram("hetero-runtime", {"inspect", folder / "set", "--label-type", "Float32",
+                                    "--label-shape", "2,2", "--label", "json", "--json"});
+  EXPECT_EQ(read.exit_code, 0) << read.output;
+}
+
+TEST(Pack, GoesOnWhereItWasStoppedWithTheSameBytes) {
+  TemporaryFolder folder;
+  const ProgramResult drawn =
+      RunProgram("hetero-runtime", {"make-dataset", folder / "data", "--samples", "4000",
+                                    "--validation-samples", "0", "--size", "48"});
+  ASSERT_EQ(drawn.exit_code, 0) << drawn.output;
+  const std::string data = folder / "data/train";
+  const auto arguments = [&](const std::string& destination) {
+    return std::vector<std::string>{"pack", data, destination, "--shard-size", "1MiB"};
+  };
+  ASSERT_EQ(RunProgram("hetero-runtime", arguments(folder / "whole")).exit_code, 0);
+  const auto whole = FilesOf(folder / "whole");
+  ASSERT_GE(whole.size(), 5u) << "shards and a record";
+
+  const std::string destination = folder / "stopped";
+  std::string kept;
+  for (const int signal : {SIGINT, SIGKILL}) {
+    ProgramRun run("hetero-runtime", arguments(destination));
+    const std::string second =
+        destination + (signal == SIGINT ? "/shard-000001.tar" : "/shard-000003.tar");
+    const auto begin = std::chrono::steady_clock::now();
+    while (!fs::exists(second) && run.running() &&
+           std::chrono::steady_clock::now() - begin < kDeadline) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    run.Signal(signal);
+    const ProgramResult stopped = run.Wait(kDeadline);
+    if (signal == SIGKILL || stopped.exit_code == 0) continue;
+    EXPECT_EQ(stopped.exit_code, 130);
+    EXPECT_THAT(stopped.output, HasSubstr("the same command goes on"));
+    kept = stopped.output;
+  }
+  EXPECT_NE(kept, "") << "it was done before it was stopped";
+  const ProgramResult last = RunProgram("hetero-runtime", arguments(destination));
+  EXPECT_EQ(last.exit_code, 0) << last.output;
+  EXPECT_THAT(last.output, HasSubstr("samples were packed already"));
+  auto stopped = FilesOf(destination);
+  EXPECT_EQ(stopped.size(), whole.size());
+  for (const auto& [name, bytes] : whole) {
+    if (name != "_pack.json") EXPECT_TRUE(stopped[name] == bytes) << name;
+  }
+}
+
+TEST(Pack, ADestinationThatHoldsSomethingElseIsRefused) {
+  TemporaryFolder folder;
+  WriteFile(folder / "notes.txt", "mine");
+  const ProgramResult other = RunProgram("hetero-runtime", {"pack", kPictures, folder.path()});
+  EXPECT_EQ(other.exit_code, 1);
+  EXPECT_THAT(other.output, AllOf(HasSubstr(folder.path()), HasSubstr("notes.txt"),
+                                  HasSubstr("another destination")));
+  ASSERT_EQ(RunProgram("hetero-runtime", {"pack", kPictures, folder / "set"}).exit_code, 0);
+  const ProgramResult resized =
+      RunProgram("hetero-runtime", {"pack", kPictures, folder / "set", "--shard-size", "2MB"});
+  EXPECT_EQ(resized.exit_code, 1);
+  EXPECT_THAT(resized.output, HasSubstr("another --shard-size"));
+  WriteFile(folder / "set/_pack.json", "{");
+  const ProgramResult broken = RunProgram("hetero-runtime", {"pack", kPictures, folder / "set"});
+  EXPECT_EQ(broken.exit_code, 1);
+  EXPECT_THAT(broken.output, HasSubstr("no record of a packing"));
+  const ProgramResult tiny =
+      RunProgram("hetero-runtime", {"pack", kPictures, folder / "tiny", "--shard-size", "1KB"});
+  EXPECT_EQ(tiny.exit_code, 2) << tiny.output;
+}
+
+TEST(Pack, ABadSampleIsNamed) {
+  TemporaryFolder folder;
+  fs::copy(kPictures, folder / "data", fs::copy_options::recursive);
+  WriteFile(folder / "data/cat/bad.jpg", "no picture");
+  const ProgramResult result =
+      RunProgram("hetero-runtime", {"pack", folder / "data", folder / "set"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.output, HasSubstr("data/cat/bad.jpg"));
+}
+
+}  // namespace
+}  // namespace hetero
