@@ -27,6 +27,11 @@ std::string DatasetLines(const api::DatasetSource& source, const api::Label& lab
                                   "\n    format: ", std::string(api::NameOf(source.format)), "\n");
   if (source.samples) absl::StrAppend(&text, "    samples: ", *source.samples, "\n");
   if (source.classes) absl::StrAppend(&text, "    classes: ", *source.classes, "\n");
+  if (source.image) {
+    absl::StrAppend(&text, "    image: {height: ", source.image->height,
+                    ", width: ", source.image->width, ", channels: ", source.image->channels,
+                    "}\n");
+  }
   if (label.type != api::LabelType::kClass) {
     absl::StrAppend(&text, "    label:\n      type: ", std::string(api::NameOf(label.type)), "\n");
     if (!label.shape.empty()) {

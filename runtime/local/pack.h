@@ -25,9 +25,9 @@ std::string ProgressText(const PackProgress& progress, int64_t samples, double s
 struct PackOptions {
   api::DatasetSource source;
   api::Label label;
-  std::string destination;                   // URI of a folder or a bucket's prefix
-  int64_t shard_bytes = int64_t{256} << 20;  // of one shard; more only where one sample has more
-  bool verify = true;                        // each shard is read back and compared
+  std::string destination;            // URI of a folder or a bucket's prefix
+  int64_t shard_bytes = 256'000'000;  // of one shard; more only where one sample has more
+  bool verify = true;                 // each shard is read back and compared
   // Called on this thread, a few times a second.
   std::function<void(const PackProgress& progress, int64_t samples)> on_progress;
   std::stop_token stop;
@@ -43,14 +43,16 @@ struct Packed {
 };
 
 // Writes shard-000000.tar and so on (WebDataset) with all samples in the order of their ids, so a
-// job reads the same stream from them as from the source: 000000000.jpg or .png with the stored
+// job reads the same stream from them as from the source (where it has two splits, of that for
+// training): 000000000.jpg or .png with the stored
 // bytes (pictures stored as bare pixels become PNG), beside it 000000000.cls with the class, or
 // 000000000.json with other labels. The same source gives the same bytes. What is complete in the
 // destination already, by its record, stays.
 //
 // kCancelled: stopped; the same call goes on. kFailedPrecondition: the destination holds something
-// else, or a shard that was read back is not what was written. Other errors are the stores', and
-// those of a sample that cannot be read, with its name.
+// else, or a shard that was read back is not what was written. kInvalidArgument: the destination is
+// the source or lies in it; more than a million shards; a label that no file can hold. Other errors
+// are the stores', and those of a sample that cannot be read, with its name.
 absl::StatusOr<Packed> PackDataset(const PackOptions& options);
 
 }  // namespace hetero::local

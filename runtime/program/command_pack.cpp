@@ -1,9 +1,11 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <atomic>
 #include <chrono>
 #include <iostream>
 #include <memory>
+#include <stop_token>
 #include <string>
 
 #include "base/log.h"
@@ -58,9 +60,17 @@ int RunPack(const PackArguments& arguments) {
   options.verify = !arguments.no_verify;
   options.stop = signals.first();
   ProgressLine line;
-  options.on_progress = [&line](const auto& progress, int64_t samples) {
+  std::atomic<bool> begun = false;
+  options.on_progress = [&](const auto& progress, int64_t samples) {
+    begun = true;
     line.Show(progress, samples);
   };
+  // What is not begun has nothing to leave in order, and a store may keep it waiting for minutes.
+  const auto at_once = [] { _exit(kExitStopped); };
+  const std::stop_callback before_it_began(signals.first(), [&begun, at_once] {
+    if (!begun) at_once();
+  });
+  const std::stop_callback asked_twice(signals.second(), at_once);
   if (const absl::Status status = CheckLabelOptions(options.label); !status.ok()) {
     std::cerr << status.message() << "\n";
     return kExitUsage;
@@ -93,7 +103,7 @@ void AddPack(CLI::App& app, int* exit_code) {
       ->required();
   command->add_option("--shard-size", options.shard_bytes, "Most bytes of a shard, as 256MB")
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true))
-      ->check(CLI::Range(int64_t{1} << 20, int64_t{1} << 40))
+      ->check(CLI::Range(int64_t{1} << 16, int64_t{100'000'000'000}))
       ->default_str("256MB");
   AddSourceOptions(command, "--source-format", &options.source, &options.label);
   command->add_flag("--no-verify", arguments->no_verify, "Do not read each shard back");

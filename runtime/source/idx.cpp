@@ -48,14 +48,14 @@ absl::Status CheckMagic(const IdxFile& file, const FileKind& kind) {
       absl::Hex(kind.magic, absl::kZeroPad8), " of an IDX ", kind.noun, " file"));
 }
 
-absl::StatusOr<IdxFile> Load(const std::string& folder, job::Split split, const FileKind& kind) {
+absl::StatusOr<IdxFile> Load(const IdxFolder& folder, job::Split split, const FileKind& kind) {
   const std::array<std::string, 4> names =
       IdxSpellings(split, kind.noun, kind.magic & 0xff, "ubyte");
   HETERO_ASSIGN_OR_RETURN(IdxFile file, LoadIdx(folder, names));
   if (file.path.empty()) {
     return absl::NotFoundError(absl::StrCat("no IDX ", kind.noun, " for ",
                                             split == job::Split::kTrain ? "training" : "validation",
-                                            " in ", folder, ": looked for ", names[0], ", ",
+                                            " in ", folder.name, ": looked for ", names[0], ", ",
                                             names[2], ", ", names[1], " and ", names[3]));
   }
   HETERO_RETURN_IF_ERROR(CheckMagic(file, kind));
@@ -160,9 +160,11 @@ bool IsIdxImagesName(std::string_view name) {
   return absl::EndsWith(stem, "-images-idx3-ubyte") || absl::EndsWith(stem, "-images.idx3-ubyte");
 }
 
-absl::StatusOr<std::unique_ptr<Dataset>> OpenIdx(const std::string& folder,
+absl::StatusOr<std::unique_ptr<Dataset>> OpenIdx(const std::string& root,
+                                                 const storage::Store* store,
                                                  const api::DatasetSource& source, job::Split split,
                                                  const api::Label& label) {
+  const IdxFolder folder = {root, store};
   absl::StatusOr<IdxFile> images = Load(folder, split, kImages);
   if (!images.ok()) return NameAllFiles(images.status());
   absl::StatusOr<IdxFile> labels = IdxFile();

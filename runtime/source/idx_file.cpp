@@ -9,6 +9,7 @@
 #include "base/status_macros.h"
 #include "runtime/source/file.h"
 #include "runtime/source/gzip.h"
+#include "runtime/source/read_object.h"
 
 namespace hetero::source {
 namespace {
@@ -16,9 +17,11 @@ namespace {
 // Of one file, unpacked: every process holds the whole set in memory.
 constexpr int64_t kMaxFileBytes = int64_t{8} << 30;
 
-absl::Status LoadBytes(IdxFile* file) {
+absl::Status LoadBytes(const storage::Store* store, const storage::Object& object, IdxFile* file) {
   try {
-    HETERO_RETURN_IF_ERROR(ReadFile(file->path, kMaxFileBytes, &file->bytes));
+    HETERO_RETURN_IF_ERROR(store == nullptr
+                               ? ReadFile(file->path, kMaxFileBytes, &file->bytes)
+                               : ReadObject(*store, object, kMaxFileBytes, &file->bytes));
     if (!IsGzip(file->bytes)) return absl::OkStatus();
     std::vector<uint8_t> packed = std::move(file->bytes);
     file->bytes = {};
@@ -42,13 +45,20 @@ std::array<std::string, 4> IdxSpellings(job::Split split, std::string_view noun,
   return {dashed, dotted, dashed + ".gz", dotted + ".gz"};
 }
 
-absl::StatusOr<IdxFile> LoadIdx(const std::string& folder,
-                                const std::array<std::string, 4>& names) {
+absl::StatusOr<IdxFile> LoadIdx(const IdxFolder& folder, const std::array<std::string, 4>& names) {
   for (const std::string& name : names) {
-    IdxFile file{absl::StrCat(folder, "/", name), {}};
+    IdxFile file{absl::StrCat(folder.name, "/", name), {}};
+    storage::Object object;
     std::error_code ignored;
-    if (!std::filesystem::exists(file.path, ignored)) continue;
-    HETERO_RETURN_IF_ERROR(LoadBytes(&file));
+    if (folder.store == nullptr) {
+      if (!std::filesystem::exists(file.path, ignored)) continue;
+    } else {
+      absl::StatusOr<storage::Object> found = folder.store->Head(name);
+      if (absl::IsNotFound(found.status())) continue;
+      HETERO_RETURN_IF_ERROR(found.status());
+      object = *std::move(found);
+    }
+    HETERO_RETURN_IF_ERROR(LoadBytes(folder.store, object, &file));
     return file;
   }
   return IdxFile{};

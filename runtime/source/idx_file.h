@@ -10,9 +10,16 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "runtime/job/schedule.h"
+#include "runtime/storage/store.h"
 
 // Files of the IDX format, whatever they hold. Internal to idx.
 namespace hetero::source {
+
+// Where the files are.
+struct IdxFolder {
+  std::string name;                       // a path, or the URI of a store
+  const storage::Store* store = nullptr;  // null: a folder of this machine
+};
 
 struct IdxFile {
   std::string path;
@@ -31,7 +38,7 @@ std::array<std::string, 4> IdxSpellings(job::Split split, std::string_view noun,
 
 // The first of `names` that is in `folder`; an empty path when none is. kDataLoss,
 // kResourceExhausted or the storage's error name the file.
-absl::StatusOr<IdxFile> LoadIdx(const std::string& folder, const std::array<std::string, 4>& names);
+absl::StatusOr<IdxFile> LoadIdx(const IdxFolder& folder, const std::array<std::string, 4>& names);
 
 // Whether `expected` bytes follow a header of so many.
 absl::Status CheckIdxBody(const IdxFile& file, std::string_view noun, size_t header,

@@ -32,7 +32,7 @@ std::string ShapeText(const std::vector<uint32_t>& shape) {
 
 }  // namespace
 
-absl::StatusOr<IdxNumbers> IdxNumbers::Open(const std::string& folder, job::Split split,
+absl::StatusOr<IdxNumbers> IdxNumbers::Open(const IdxFolder& folder, job::Split split,
                                             const api::Label& label) {
   const std::string noun = label.field.empty() ? kUsualField : label.field;
   const size_t dimensions = 1 + label.shape.size();
@@ -48,7 +48,7 @@ absl::StatusOr<IdxNumbers> IdxNumbers::Open(const std::string& folder, job::Spli
   }
   const IdxFile& file = numbers.file_;
   if (file.path.empty()) {
-    return absl::NotFoundError(absl::StrCat("no IDX file of dataset.label in ", folder,
+    return absl::NotFoundError(absl::StrCat("no IDX file of dataset.label in ", folder.name,
                                             ": looked for ", absl::StrJoin(looked_for, ", "),
                                             ", each with .gz and with a dot before idx, too"));
   }

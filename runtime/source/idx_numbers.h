@@ -18,7 +18,7 @@ class IdxNumbers {
  public:
   // kNotFound names what was looked for; a wrong type, shape or size gives kInvalidArgument or
   // kDataLoss with file and byte offset.
-  static absl::StatusOr<IdxNumbers> Open(const std::string& folder, job::Split split,
+  static absl::StatusOr<IdxNumbers> Open(const IdxFolder& folder, job::Split split,
                                          const api::Label& label);
 
   const IdxFile& file() const { return file_; }

@@ -1,11 +1,18 @@
 #include "runtime/source/read_object.h"
 
+#include <algorithm>
 #include <cstddef>
 
 #include "absl/strings/str_cat.h"
-#include "absl/types/span.h"
+#include "base/status_macros.h"
 
 namespace hetero::source {
+namespace {
+
+// A transfer that fails begins once more.
+constexpr size_t kAtOnce = size_t{64} << 20;
+
+}  // namespace
 
 absl::Status ReadObject(const storage::Store& store, const storage::Object& object, int64_t limit,
                         std::vector<uint8_t>* bytes) {
@@ -15,7 +22,12 @@ absl::Status ReadObject(const storage::Store& store, const storage::Object& obje
                                             " bytes are not read"));
   }
   bytes->resize(static_cast<size_t>(object.size));
-  return store.Read(object, 0, absl::MakeSpan(*bytes));
+  for (size_t at = 0; at < bytes->size(); at += kAtOnce) {
+    const size_t size = std::min(kAtOnce, bytes->size() - at);
+    HETERO_RETURN_IF_ERROR(
+        store.Read(object, static_cast<int64_t>(at), {bytes->data() + at, size}));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace hetero::source

@@ -50,7 +50,7 @@ absl::StatusOr<std::unique_ptr<Dataset>> Open(const testing::TemporaryFolder& fo
                                               std::span<const uint8_t> labels) {
   folder.Write("train-images-idx3-ubyte", TextOf(images));
   folder.Write("train-labels-idx1-ubyte", TextOf(labels));
-  return OpenIdx(folder.path(), {}, job::Split::kTrain);
+  return OpenIdx(folder.path(), nullptr, {}, job::Split::kTrain);
 }
 
 }  // namespace

@@ -1,17 +1,22 @@
 #include "runtime/storage/http/persistent_client.h"
 
 #include <algorithm>
+#include <chrono>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/log.h"
 
 namespace hetero::storage {
 namespace {
 
 using Verdict = Judgement::Verdict;
+
+// Who waits longer than this is told why.
+constexpr base::Duration kPatience = std::chrono::seconds(5);
 
 // Of an exchange that gave no reply, or a request that could not be made.
 Judgement JudgeError(const absl::Status& status) {
@@ -80,6 +85,7 @@ absl::StatusOr<PersistentClient::Answer> PersistentClient::Send(const HttpCall& 
   std::optional<base::Backoff> backoff;
   Judgement judgement;
   int attempts = 0;
+  bool told = false;
   while (true) {
     base::Duration wait{};
     if (absl::StatusOr<HttpRequest> request = call.prepare(); !request.ok()) {
@@ -107,6 +113,14 @@ absl::StatusOr<PersistentClient::Answer> PersistentClient::Send(const HttpCall& 
     if (!backoff.has_value()) backoff.emplace(options_.backoff);
     wait = std::max(wait, backoff->Next());
     if (clock_.Now() + wait >= end) break;
+    if (!told && clock_.Now() - begin >= kPatience) {
+      told = true;
+      log::Warning("a store does not do what it is asked; it is asked again",
+                   {{"request", call.what},
+                    {"reason", judgement.reason},
+                    {"attempts", attempts},
+                    {"forSeconds", base::ToSeconds(end - clock_.Now())}});
+    }
     clock_.SleepFor(wait);
   }
   return absl::Status(judgement.code,

@@ -192,6 +192,49 @@ TEST(Pack, ADestinationThatHoldsSomethingElseIsRefused) {
   EXPECT_EQ(tiny.exit_code, 2) << tiny.output;
 }
 
+TEST(Pack, BarePixelsBecomePicturesWithTheSamePixels) {
+  TemporaryFolder folder;
+  const std::string cifar = HETERO_SOURCE_DIR "/tests/golden/datasets/cifar10";
+  const ProgramResult result = RunProgram("hetero-runtime", {"pack", cifar, folder / "set"});
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_THAT(result.output, HasSubstr("image: {height: 32, width: 32, channels: 3}"));
+  EXPECT_EQ(DigestOf("{uri: \"file://" + (folder / "set") + "\"}"),
+            DigestOf("{uri: \"file://" + cifar + "\"}"));
+}
+
+TEST(Pack, ADestinationInTheDatasetIsRefused) {
+  TemporaryFolder folder;
+  fs::copy(kPictures, folder / "data", fs::copy_options::recursive);
+  for (const std::string& destination :
+       {folder / "data", folder / "data/", folder / "data/packed", folder / "set/../data/cat"}) {
+    const ProgramResult result =
+        RunProgram("hetero-runtime", {"pack", folder / "data", destination});
+    EXPECT_EQ(result.exit_code, 1) << destination;
+    EXPECT_THAT(result.output, HasSubstr("choose another destination")) << destination;
+  }
+  EXPECT_EQ(FilesOf(folder / "data"), FilesOf(kPictures));
+  EXPECT_EQ(RunProgram("hetero-runtime", {"pack", folder / "data", folder / "data-2"}).exit_code,
+            0);
+}
+
+TEST(Pack, WhatSomebodyElsePutThereIsFound) {
+  TemporaryFolder folder;
+  const std::vector<std::string> arguments = {"pack", kPictures, folder / "set"};
+  ASSERT_EQ(RunProgram("hetero-runtime", arguments).exit_code, 0);
+  WriteFile(folder / "set/shard-000009.tar", "more");
+  const ProgramResult more = RunProgram("hetero-runtime", arguments);
+  EXPECT_EQ(more.exit_code, 1);
+  EXPECT_THAT(more.output, HasSubstr("shard-000009.tar"));
+  fs::remove(folder / "set/shard-000009.tar");
+  std::string record = ReadFileOrDie(folder / "set/_pack.json");
+  const size_t at = record.find("\"samples\": 12");
+  ASSERT_NE(at, std::string::npos) << record;
+  WriteFile(folder / "set/_pack.json", record.replace(at, 13, "\"samples\": 13"));
+  const ProgramResult wrong = RunProgram("hetero-runtime", arguments);
+  EXPECT_EQ(wrong.exit_code, 1);
+  EXPECT_THAT(wrong.output, HasSubstr("wrong about shard-000000.tar"));
+}
+
 TEST(Pack, ABadSampleIsNamed) {
   TemporaryFolder folder;
   fs::copy(kPictures, folder / "data", fs::copy_options::recursive);

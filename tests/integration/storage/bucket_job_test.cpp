@@ -137,6 +137,45 @@ TEST_F(BucketJob, AFolderPackedIntoABucketHasItsDigest) {
   EXPECT_EQ(bucket.report()["streamDigest"], folder.report()["streamDigest"]);
 }
 
+// Small pictures in 1,281 shards, read by the example's own pipeline.
+TEST_F(BucketJob, TheExampleReadsAsManyShardsAsImageNetHas) {
+  testing::TemporaryFolder folder;
+  const ProgramResult drawn =
+      testing::RunProgram("hetero-runtime", {"make-dataset", folder / "set", "--samples", "34000",
+                                             "--validation-samples", "500", "--size", "24"});
+  ASSERT_EQ(drawn.exit_code, 0) << drawn.output;
+  for (const char* split : {"train", "val"}) {
+    testing::ProgramRun run("hetero-runtime",
+                            {"pack", (folder / "set/") + split,
+                             absl::StrCat("s3://bucket/imagenet/", split), "--shard-size", "64KiB"},
+                            Access(S3Server::kSecret));
+    const ProgramResult packed = run.Wait(kDeadline);
+    ASSERT_EQ(packed.exit_code, 0) << packed.output;
+  }
+  testing::ProgramRun inspect("hetero-runtime", {"inspect", "s3://bucket/imagenet/train", "--json"},
+                              Access(S3Server::kSecret));
+  const ProgramResult inspected = inspect.Wait(kDeadline);
+  ASSERT_EQ(inspected.exit_code, 0) << inspected.output;
+  EXPECT_GE(nlohmann::json::parse(inspected.output)["shards"], 1281);
+  const std::string example =
+      testing::ReadFileOrDie(HETERO_SOURCE_DIR "/examples/imagenet-resnet50.yaml");
+  const std::vector<std::string> changes = {"dataset.uri=s3://bucket/imagenet/train",
+                                            "dataset.classes=10",
+                                            "dataset.validation.uri=s3://bucket/imagenet/val",
+                                            "dataset.validation.classes=10",
+                                            "training.batchSizePerWorker=32",
+                                            "training.maxSteps=10"};
+  std::vector<std::string> arguments = {"--input-only"};
+  for (const std::string& change : changes) {
+    arguments.insert(arguments.end(), {"--set", change});
+  }
+  LocalRun run(example, arguments, Access(S3Server::kSecret));
+  const ProgramResult result = run.Wait(kDeadline);
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_EQ(run.report()["steps"], 10);
+  RecordProperty("startupSeconds", std::to_string(run.report().value("startupSeconds", -1.0)));
+}
+
 TEST_F(BucketJob, WhatIsWrongWithItsAccessIsNamedAndNoSecretIsShown) {
   LocalRun run(ManifestOf("s3://bucket/web_dataset"), {"--input-only"}, Access("a wrong secret"));
   const ProgramResult result = run.Wait(kDeadline);
