@@ -203,6 +203,11 @@ TEST_F(ManifestTest, ClassesAreNumbersOrNamesAsTheFirstOneIs) {
   ASSERT_TRUE(names.ok()) << names.status();
   EXPECT_THAT(Labels(**names), ElementsAre(2, 1, 0, 2));
   EXPECT_EQ((*names)->ClassName(1), "cat");
+  // In the order of their bytes "10" would come first.
+  const auto numbers = stores_.OpenText(lines({"\"10\"", "9", "\"0\""}));
+  ASSERT_TRUE(numbers.ok()) << numbers.status();
+  EXPECT_THAT(Labels(**numbers), ElementsAre(10, 9, 0));
+  EXPECT_EQ((*numbers)->classes(), 11);
   EXPECT_THAT(stores_.ErrorOf(lines({"3", "\"cat\""})),
               AllOf(HasSubstr("line 2"), HasSubstr("\"cat\""), HasSubstr("no whole number")));
   EXPECT_THAT(stores_.ErrorOf(lines({"18446744073709551615"})), HasSubstr("too many digits"));
