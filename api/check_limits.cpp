@@ -27,7 +27,8 @@ std::string Interval(const Limits& limits) {
 std::string Meaning(const std::string& pattern) {
   static const std::map<std::string, std::string> kMeanings = {
       {kDatasetUri,
-       "synthetic://, file:///path or s3://bucket/prefix (a bucket has 3 characters or more)"},
+       "synthetic://, file:///path or s3://bucket/prefix (a bucket has 3 characters or more), or "
+       "https://host/path of a manifest, without a query"},
       {kStorageUri, "file:///path or s3://bucket/prefix (a bucket has 3 characters or more)"},
       {kRfc1035Label,
        "lower-case letters, digits and '-', beginning with a letter and ending with a "

@@ -9,8 +9,9 @@
 // validate.cpp. Internal to api.
 namespace hetero::api {
 
+// A web server's has no user and no query: those would be secrets.
 inline constexpr char kDatasetUri[] =
-    "^(synthetic://|file:///.+|s3://[a-z0-9][a-z0-9.-]+[a-z0-9](/.*)?)$";
+    "^(synthetic://|file:///.+|s3://[a-z0-9][a-z0-9.-]+[a-z0-9](/.*)?|https://[^/?#@]+/[^?#]+)$";
 inline constexpr char kStorageUri[] = "^(file:///.+|s3://[a-z0-9][a-z0-9.-]+[a-z0-9](/.*)?)$";
 inline constexpr char kRfc1035Label[] = "^[a-z]([-a-z0-9]*[a-z0-9])?$";
 inline constexpr char kAbsolutePath[] = "^/.+$";

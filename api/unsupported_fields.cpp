@@ -29,36 +29,12 @@ std::string Unsupported(std::string_view what, std::string_view remedy) {
 
 bool IsS3(std::string_view uri) { return uri.starts_with("s3://"); }
 
-// Whether runtime/source reads it; its tests hold the two to each other.
-bool IsReadable(DatasetFormat format) {
-  switch (format) {
-    case DatasetFormat::kAuto:
-    case DatasetFormat::kSynthetic:
-    case DatasetFormat::kIdx:
-    case DatasetFormat::kCifar10:
-    case DatasetFormat::kCifar100:
-    case DatasetFormat::kImageFolder:
-    case DatasetFormat::kMds:
-    case DatasetFormat::kRecordIo:
-    case DatasetFormat::kTfRecord:
-    case DatasetFormat::kWebDataset:
-      return true;
-    case DatasetFormat::kManifest:
-      return false;
-  }
-  __builtin_unreachable();
-}
-
 void CheckSource(const DatasetSource& source, const std::string& path, Refusals* refusals) {
   if (IsS3(source.uri) && source.format == DatasetFormat::kIdx) {
     refusals->Add(path + ".uri",
                   Unsupported("reading IDX from S3",
                               "mount the data as a volume and give file:///path, or keep it as "
                               "pictures or in shards (ImageFolder, WebDataset, TFRecord, MDS)"));
-  }
-  if (!IsReadable(source.format)) {
-    refusals->Add(path + ".format",
-                  Unsupported(NameOf(source.format), "convert the data to ImageFolder or IDX"));
   }
 }
 

@@ -30,6 +30,11 @@ void CheckSource(const DatasetSource& source, const std::string& path, Findings&
     findings.Add(path + ".format", absl::StrCat("must be Auto or Synthetic for synthetic://, got ",
                                                 std::string(NameOf(source.format))));
   }
+  if (source.uri.starts_with("https://") && source.format != DatasetFormat::kManifest &&
+      source.format != DatasetFormat::kAuto) {
+    findings.Add(path + ".format", absl::StrCat("must be Auto or Manifest for https://, got ",
+                                                std::string(NameOf(source.format))));
+  }
   if (source.fields != SampleFields() && !NamesItsFields(source)) {
     findings.Add(path + ".fields",
                  absl::StrCat("is not taken by ", std::string(NameOf(source.format)),

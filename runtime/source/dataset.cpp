@@ -15,6 +15,7 @@
 #include "runtime/source/cifar.h"
 #include "runtime/source/idx.h"
 #include "runtime/source/image_folder.h"
+#include "runtime/source/manifest.h"
 #include "runtime/source/mds.h"
 #include "runtime/source/picture_listing.h"
 #include "runtime/source/place.h"
@@ -166,17 +167,14 @@ absl::Status WrongScheme(const std::string& uri, absl::string_view format) {
   return absl::InvalidArgumentError(
       absl::StrCat("dataset.uri \"", uri, "\" does not go with dataset.format ", format,
                    "; Synthetic takes \"synthetic://\", every other format file:///absolute/path, "
-                   "and all of those but IDX s3://bucket/prefix, too"));
+                   "and all of those but IDX s3://bucket/prefix, too, and Manifest "
+                   "https://host/path"));
 }
 
-// Where the manifest's parser knows a format that nothing here reads.
-absl::Status NotReadable(const std::string& path) {
-  const std::string readable = absl::StrJoin(
-      kFormats, ", ",
-      [](std::string* text, const Format& format) { absl::StrAppend(text, format.name); });
-  return absl::UnimplementedError(
-      absl::StrCat("dataset ", path, ": this version reads Synthetic, ", readable,
-                   "; data of another format must be converted to one of these"));
+// A manifest is one object, and no place where others lie.
+absl::StatusOr<bool> IsManifest(const std::string& uri, const api::DatasetSource& source) {
+  if (source.format == DatasetFormat::kAuto) return HasManifest(uri, OpenUsualStore, source);
+  return source.format == DatasetFormat::kManifest;
 }
 
 absl::Status CheckStore(const api::DatasetSource& source, const Format& format) {
@@ -199,7 +197,16 @@ absl::Status CheckFields(const api::DatasetSource& source, const Format& format)
 absl::StatusOr<std::unique_ptr<Dataset>> OpenPlaced(const std::string& uri,
                                                     const api::DatasetSource& source,
                                                     job::Split split, const api::Label& label) {
+  HETERO_ASSIGN_OR_RETURN(const bool is_manifest, IsManifest(uri, source));
+  if (is_manifest) return OpenManifest(uri, OpenUsualStore, source, label);
   const Format* format = FormatOf(source.format);
+  if (IsWebUri(uri)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("dataset.uri: https:// does not go with dataset.format ",
+                     format == nullptr ? "Synthetic" : format->name,
+                     ": a web server lists nothing. Name a manifest there (Manifest), or s3:// "
+                     "and file://"));
+  }
   const bool in_folder = absl::StartsWith(uri, "file://");
   if (!in_folder && format != nullptr) HETERO_RETURN_IF_ERROR(CheckStore(source, *format));
   const absl::StatusOr<Place> place =
@@ -212,7 +219,6 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenPlaced(const std::string& uri,
   if (source.format == DatasetFormat::kAuto) {
     HETERO_ASSIGN_OR_RETURN(format, Detect(*place));
   }
-  if (format == nullptr) return NotReadable(uri);
   if (!in_folder) HETERO_RETURN_IF_ERROR(CheckStore(source, *format));
   HETERO_RETURN_IF_ERROR(CheckFields(source, *format));
   if (format->open_shards != nullptr) {
@@ -250,6 +256,8 @@ absl::StatusOr<api::DatasetFormat> DetectFormat(const api::DatasetSource& source
   if (source.format != DatasetFormat::kAuto) return source.format;
   HETERO_ASSIGN_OR_RETURN(const Location location, ParseUri(source.uri));
   if (location.scheme == Scheme::kSynthetic) return DatasetFormat::kSynthetic;
+  HETERO_ASSIGN_OR_RETURN(const bool is_manifest, IsManifest(UriOf(location, source), source));
+  if (is_manifest) return DatasetFormat::kManifest;
   HETERO_ASSIGN_OR_RETURN(const Place place, OpenPlace(UriOf(location, source), /*look=*/true));
   HETERO_ASSIGN_OR_RETURN(const Format* const format, Detect(place));
   return format->format;

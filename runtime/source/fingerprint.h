@@ -21,10 +21,11 @@ class Fingerprint {
     for (int shift = 0; shift < 64; shift += 8) Byte(static_cast<uint8_t>(number >> shift));
   }
 
+  uint64_t value() const { return Mix64(hash_); }
   // 16 lower-case hex digits.
   std::string ToHex() const {
     char text[17];
-    std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(Mix64(hash_)));
+    std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(value()));
     return text;
   }
 

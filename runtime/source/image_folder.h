@@ -5,7 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "runtime/source/dataset.h"
-#include "runtime/storage/store.h"
+#include "runtime/source/shard_source.h"
 
 namespace hetero::source {
 

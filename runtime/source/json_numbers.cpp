@@ -1,5 +1,6 @@
 #include "runtime/source/json_numbers.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstring>
@@ -50,6 +51,24 @@ absl::Status Flatten(const nlohmann::json& value, const api::Label& label, size_
 
 absl::Status FlattenNumbers(const nlohmann::json& value, const api::Label& label, uint8_t* out) {
   return Flatten(value, label, 0, &out);
+}
+
+absl::StatusOr<nlohmann::json> ParseShallowJson(std::string_view text) {
+  constexpr int kMostDepth = 16;
+  int deepest = 0;
+  nlohmann::json value = nlohmann::json::parse(
+      text,
+      [&deepest](int depth, nlohmann::json::parse_event_t, nlohmann::json&) {
+        deepest = std::max(deepest, depth);
+        return depth <= kMostDepth;  // or it is dropped at once
+      },
+      /*allow_exceptions=*/false);
+  if (deepest > kMostDepth) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("is nested deeper than ", kMostDepth, " levels"));
+  }
+  if (value.is_discarded()) return absl::InvalidArgumentError("is no JSON");
+  return value;
 }
 
 }  // namespace hetero::source

@@ -9,7 +9,6 @@
 #include <tuple>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -76,24 +75,15 @@ absl::StatusOr<std::vector<std::string>> ClassFolders(const fs::path& root, int6
   return names;
 }
 
-// A folder with train/ and val/ in it would open as a set with two classes, "train" and "val".
-bool LooksLikeSplits(const std::vector<PictureClass>& classes) {
-  static constexpr std::string_view kSplits[] = {"test", "train", "val", "valid", "validation"};
-  const auto is_split = [](const PictureClass& one) {
-    return std::find(std::begin(kSplits), std::end(kSplits), one.name) != std::end(kSplits);
-  };
-  return std::all_of(classes.begin(), classes.end(), is_split) &&
-         std::any_of(classes.begin(), classes.end(),
-                     [](const PictureClass& one) { return one.name == "train"; });
-}
-
 absl::Status CheckClasses(const std::string& root, const std::string& uri,
                           const std::vector<PictureClass>& classes) {
   if (classes.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
         root, ": no class folders; an ImageFolder has one sub-folder of pictures per class"));
   }
-  if (LooksLikeSplits(classes)) {
+  std::vector<std::string> names;
+  for (const PictureClass& one : classes) names.push_back(one.name);
+  if (AreSplits(names)) {
     return absl::InvalidArgumentError(
         absl::StrCat(root, ": holds splits, not classes; write dataset.uri ", uri,
                      "/train and give the other split under dataset.validation.uri"));
@@ -123,10 +113,20 @@ absl::Status Finish(const std::string& root, PictureListing* listing) {
 
 }  // namespace
 
-bool IsPictureName(const std::string& name) {
-  const std::string lower = absl::AsciiStrToLower(name);
-  return absl::EndsWith(lower, ".jpg") || absl::EndsWith(lower, ".jpeg") ||
-         absl::EndsWith(lower, ".png");
+bool IsPictureName(std::string_view name) {
+  for (const char* ending : {".jpg", ".jpeg", ".png"}) {
+    if (absl::EndsWithIgnoreCase(absl::string_view(name.data(), name.size()), ending)) return true;
+  }
+  return false;
+}
+
+bool AreSplits(const std::vector<std::string>& folders) {
+  static constexpr std::string_view kSplits[] = {"test", "train", "val", "valid", "validation"};
+  const auto is_split = [](const std::string& name) {
+    return std::find(std::begin(kSplits), std::end(kSplits), name) != std::end(kSplits);
+  };
+  return std::all_of(folders.begin(), folders.end(), is_split) &&
+         std::find(folders.begin(), folders.end(), "train") != folders.end();
 }
 
 absl::StatusOr<PictureListing> ListPictures(const std::string& root, bool by_class) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -10,6 +11,13 @@
 
 // The files of an ImageFolder. Internal to this folder.
 namespace hetero::source {
+
+// Whether a file of this name is a picture: .jpg, .jpeg or .png, in any case.
+bool IsPictureName(std::string_view name);
+
+// Whether folders are those of splits, train and val, where classes are looked for: they would open
+// as a set of as many classes.
+bool AreSplits(const std::vector<std::string>& folders);
 
 struct PictureFile {
   std::string folder;  // relative to the root, without a slash at the end; "" is the root
@@ -28,9 +36,6 @@ struct PictureListing {
   std::vector<PictureClass> classes;  // by name, or one without a name
   int64_t ignored = 0;                // files that are no pictures, and hidden folders
 };
-
-// Whether a file of this name is a picture: .jpg, .jpeg or .png, in any case.
-bool IsPictureName(const std::string& name);
 
 // Lists the folder `root`, or what a store holds: with `by_class` the pictures in its sub-folders,
 // else all. Links are followed. kInvalidArgument: no class folder, one without pictures, or those

@@ -34,8 +34,10 @@ absl::Status ListFolder(Place* place) {
                : absl::NotFoundError(absl::StrCat(message, ": no such folder"));
   }
   if (!fs::is_directory(status)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("dataset ", path, ": is a file; dataset.uri names the folder that holds it"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "dataset ", path,
+        ": is a file; dataset.uri names the folder that holds it, or a manifest: JSON lines, "
+        "a JSON list or a table of pictures' paths (format: Manifest)"));
   }
   fs::directory_iterator entry(path, error);
   for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {

@@ -28,10 +28,15 @@ absl::StatusOr<Location> ParseUri(const std::string& uri) {
     }
     return Location{Scheme::kFile, std::string(rest)};
   }
-  if (absl::StartsWith(uri, "s3://")) return Location{Scheme::kStore, ""};
+  if (absl::StartsWith(uri, "s3://") || IsWebUri(uri)) return Location{Scheme::kStore, ""};
   return absl::InvalidArgumentError(absl::StrCat(
       "dataset.uri \"", uri,
-      "\": not a known address; write file:///absolute/path, s3://bucket/prefix or synthetic://"));
+      "\": not a known address; write file:///absolute/path, s3://bucket/prefix, synthetic://, or ",
+      "https://host/path of a manifest"));
+}
+
+bool IsWebUri(const std::string& uri) {
+  return absl::StartsWith(uri, "https://") || absl::StartsWith(uri, "http://");
 }
 
 }  // namespace hetero::source

@@ -15,7 +15,11 @@ struct Location {
 };
 
 // Reads a `dataset.uri`: `synthetic://`, `file:///absolute/path` (taken as it stands, no
-// percent-decoding) or `s3://bucket/prefix`. Anything else is kInvalidArgument with the remedy.
+// percent-decoding), `s3://bucket/prefix` or `https://host/path`. Anything else is kInvalidArgument
+// with the remedy.
 absl::StatusOr<Location> ParseUri(const std::string& uri);
+
+// Whether a web server is asked: nothing is listed there, so a manifest lists what there is.
+bool IsWebUri(const std::string& uri);
 
 }  // namespace hetero::source

@@ -97,6 +97,23 @@ class HttpStore : public Store {
         .status();
   }
 
+  absl::StatusOr<Object> ReadAll(std::string_view name, int64_t limit,
+                                 std::vector<uint8_t>* bytes) const override {
+    HETERO_RETURN_IF_ERROR(CheckName(uri_, name));
+    const HttpRequest request{
+        .url = UrlOf(name), .most_body_bytes = limit, .most_redirects = kMostRedirects};
+    HETERO_ASSIGN_OR_RETURN(const PersistentClient::Answer answer,
+                            client_.Send({.what = absl::StrCat("cannot read ", request.url),
+                                          .prepare = [&] { return request; },
+                                          .judge =
+                                              [limit](const HttpResponse& response) {
+                                                return JudgeWhole(response, limit, Judge);
+                                              }}));
+    const std::string& body = answer.response.body;
+    bytes->assign(body.begin(), body.end());
+    return Object{std::string(name), static_cast<int64_t>(body.size()), VersionOf(answer.response)};
+  }
+
  private:
   std::string UrlOf(std::string_view name) const {
     return absl::StrCat(uri_, "/", EscapeUrl(name, /*keep_slashes=*/true));

@@ -58,6 +58,11 @@ class StoreOfProcess : public Store {
     HETERO_ASSIGN_OR_RETURN(const Store* const store, Own());
     return store->Read(object, offset, out);
   }
+  absl::StatusOr<Object> ReadAll(std::string_view name, int64_t limit,
+                                 std::vector<uint8_t>* bytes) const override {
+    HETERO_ASSIGN_OR_RETURN(const Store* const store, Own());
+    return store->ReadAll(name, limit, bytes);
+  }
 
  private:
   absl::StatusOr<const Store*> Own() const {

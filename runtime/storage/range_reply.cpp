@@ -95,4 +95,24 @@ Judgement JudgeRange(const HttpResponse& response, const Object& object, int64_t
   return {};
 }
 
+Judgement JudgeWhole(const HttpResponse& response, int64_t limit,
+                     const std::function<Judgement(const HttpResponse&)>& judge) {
+  if (response.status != 200) {
+    Judgement judgement = judge(response);
+    if (judgement.verdict != Verdict::kDone) return judgement;
+    return {Verdict::kFailed, absl::StatusCode::kInternal,
+            absl::StrCat("HTTP ", response.status, " in answer to a request for all of it")};
+  }
+  if (response.overflow) {
+    return {Verdict::kFailed, absl::StatusCode::kOutOfRange,
+            absl::StrCat("it has more than ", limit, " bytes")};
+  }
+  int64_t length = 0;
+  if (ReadNumber(response.Header("content-length"), &length) &&
+      length != static_cast<int64_t>(response.body.size())) {
+    return Wrong(absl::StrCat("only ", response.body.size(), " of ", length, " bytes came"));
+  }
+  return {};
+}
+
 }  // namespace hetero::storage

@@ -29,4 +29,9 @@ Judgement JudgeRange(const HttpResponse& response, const Object& object, int64_t
                      int64_t length, const std::function<Judgement(const HttpResponse&)>& judge,
                      const std::string& version);
 
+// The same of a reply to a request for all of an object, whatever its size: a 200 whose body, at
+// most `limit` bytes, is in HttpResponse::body. kOutOfRange: it has more.
+Judgement JudgeWhole(const HttpResponse& response, int64_t limit,
+                     const std::function<Judgement(const HttpResponse&)>& judge);
+
 }  // namespace hetero::storage

@@ -34,6 +34,8 @@ class S3Store : public WritableStore {
     return HeadS3(connection_, name);
   }
   absl::Status Read(const Object& object, int64_t offset, absl::Span<uint8_t> out) const override;
+  absl::StatusOr<Object> ReadAll(std::string_view name, int64_t limit,
+                                 std::vector<uint8_t>* bytes) const override;
 
   absl::StatusOr<std::unique_ptr<ObjectWriter>> Create(std::string_view name) override {
     HETERO_RETURN_IF_ERROR(CheckKey(name));
@@ -138,6 +140,21 @@ absl::Status S3Store::Read(const Object& object, int64_t offset, absl::Span<uint
                                 WithoutQuotes(response.Header("etag")));
             })
       .status();
+}
+
+absl::StatusOr<Object> S3Store::ReadAll(std::string_view name, int64_t limit,
+                                        std::vector<uint8_t>* bytes) const {
+  HETERO_RETURN_IF_ERROR(CheckKey(name));
+  HETERO_ASSIGN_OR_RETURN(
+      const PersistentClient::Answer answer,
+      connection_.Send(
+          absl::StrCat("cannot read ", connection_.UriOf(name)),
+          {.key = connection_.address().Key(name), .most_body_bytes = limit},
+          [limit](const HttpResponse& response) { return JudgeWhole(response, limit, JudgeS3); }));
+  const std::string& body = answer.response.body;
+  bytes->assign(body.begin(), body.end());
+  return Object{std::string(name), static_cast<int64_t>(body.size()),
+                WithoutQuotes(answer.response.Header("etag"))};
 }
 
 }  // namespace

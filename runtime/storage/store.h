@@ -40,6 +40,11 @@ class Store {
   // errors are the store's. After an error `out` holds anything. For no bytes nothing is asked.
   virtual absl::Status Read(const Object& object, int64_t offset,
                             absl::Span<uint8_t> out) const = 0;
+  // Reads the whole of the object that has this name now into `*bytes`, reusing its memory, and
+  // says which one it was: by one request where the others need two. kNotFound: there is none;
+  // kOutOfRange: it has more than `limit` bytes. After an error `*bytes` holds anything.
+  virtual absl::StatusOr<Object> ReadAll(std::string_view name, int64_t limit,
+                                         std::vector<uint8_t>* bytes) const;
 };
 
 }  // namespace hetero::storage

@@ -1,18 +1,26 @@
-// Jobs whose dataset lies in a bucket, by the programs as a user runs them, against a real server.
+// Jobs whose dataset lies in a bucket, or is a manifest there or on a web server, by the programs
+// as a user runs them, against a real server.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
+#include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/storage/open_store.h"
+#include "tests/integration/kube/scripted_server.h"
 #include "tests/integration/storage/s3_server.h"
 #include "tests/integration/support/program_run.h"
+#include "tests/support/temporary_folder.h"
 
 namespace hetero::storage {
 namespace {
@@ -44,6 +52,64 @@ spec:
 )");
 }
 
+// Of the folder of pictures, as an ImageFolder has them: "class/name", sorted.
+std::vector<std::string> Pictures() {
+  const fs::path root = absl::StrCat(kDatasets, "image_folder");
+  std::vector<std::string> names;
+  for (const auto& entry : fs::recursive_directory_iterator(root)) {
+    if (entry.is_regular_file()) names.push_back(entry.path().lexically_relative(root).string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::string ListOfPictures(const std::string& prefix) {
+  nlohmann::json list = {{{"prefix", prefix}}};
+  for (const std::string& name : Pictures()) list.push_back(name);
+  return list.dump();
+}
+
+std::string TableOfPictures(const std::string& prefix) {
+  std::string table = "path,label\r\n";
+  for (const std::string& name : Pictures()) {
+    absl::StrAppend(&table, prefix, name, ",", name.substr(0, name.find('/')), "\r\n");
+  }
+  return table;
+}
+
+// A web server with objects, to the extent that a store needs it; it asks for no credentials.
+class WebServer {
+ public:
+  explicit WebServer(std::map<std::string, std::string> objects)
+      : objects_(std::move(objects)),
+        server_([this](const auto& request, auto& connection) { Answer(request, connection); }) {}
+
+  std::string url() const { return server_.url(); }
+  std::string ca_pem() const { return server_.ca_pem(); }
+
+ private:
+  void Answer(const kube::ScriptedServer::Request& request,
+              kube::ScriptedServer::Connection& connection) const {
+    const auto found = objects_.find(request.target);
+    if (found == objects_.end()) return connection.Respond(404, "not here");
+    const std::string& bytes = found->second;
+    if (request.method == "HEAD") {
+      return connection.Write(absl::StrCat(
+          "HTTP/1.1 200 OK\r\nETag: \"v\"\r\nContent-Length: ", bytes.size(), "\r\n\r\n"));
+    }
+    const auto range = request.headers.find("range");
+    if (range == request.headers.end()) return connection.Respond(200, bytes, "ETag: \"v\"\r\n");
+    size_t first = 0, last = 0;
+    sscanf(range->second.c_str(), "bytes=%zu-%zu", &first, &last);
+    connection.Respond(206, bytes.substr(first, last - first + 1),
+                       absl::StrCat("ETag: \"v\"\r\nContent-Range: bytes ", first, "-", last, "/",
+                                    bytes.size(), "\r\n"));
+  }
+
+  const std::map<std::string, std::string> objects_;
+  kube::ScriptedServer server_;
+};
+
 class BucketJob : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -56,13 +122,17 @@ class BucketJob : public ::testing::Test {
       }
     }
     Upload(absl::StrCat(kDatasets, "image_folder/cat/0.png"), "web_dataset/preview/0.png");
+    Put("lists/list.manifest", ListOfPictures("s3://bucket/image_folder/"));
+    Put("lists/train.csv", TableOfPictures("s3://bucket/image_folder/"));
   }
   static void Upload(const fs::path& path, const std::string& name) {
+    std::ifstream file(path, std::ios::binary);
+    Put(name, {std::istreambuf_iterator<char>(file), {}});
+  }
+  static void Put(const std::string& name, const std::string& bytes) {
+    ASSERT_FALSE(bytes.empty()) << name;
     const auto store = OpenWritableStore("s3://bucket", server_->Options());
     ASSERT_TRUE(store.ok()) << store.status();
-    std::ifstream file(path, std::ios::binary);
-    const std::string bytes{std::istreambuf_iterator<char>(file), {}};
-    ASSERT_FALSE(bytes.empty()) << path;
     auto writer = (*store)->Create(name);
     ASSERT_TRUE(writer.ok()) << writer.status();
     ASSERT_TRUE(
@@ -108,6 +178,54 @@ TEST_F(BucketJob, HasTheDigestOfTheSameFilesInAFolder) {
     EXPECT_EQ(bucket.report()["samplesConsumed"], 24) << format;
     EXPECT_THAT(result.output + AllFilesOf(bucket.output()), Not(HasSubstr(S3Server::kSecret)));
   }
+}
+
+// What SageMaker calls a ManifestFile, and a table; in the order of the folder.
+TEST_F(BucketJob, HasTheDigestOfTheFolderThatItsManifestLists) {
+  LocalRun folder(ManifestOf(absl::StrCat("file://", kDatasets, "image_folder")), {"--input-only"});
+  ASSERT_EQ(folder.Wait(kDeadline).exit_code, 0);
+  for (const char* name : {"list.manifest", "train.csv"}) {
+    LocalRun listed(ManifestOf(absl::StrCat("s3://bucket/lists/", name)), {"--input-only"},
+                    Access(S3Server::kSecret));
+    const ProgramResult result = listed.Wait(kDeadline);
+    ASSERT_EQ(result.exit_code, 0) << result.output;
+    EXPECT_EQ(listed.report()["streamDigest"], folder.report()["streamDigest"]) << name;
+    EXPECT_EQ(listed.report()["samplesConsumed"], 24) << name;
+  }
+}
+
+TEST_F(BucketJob, OfAWebServerHasTheDigestOfTheFolder) {
+  LocalRun folder(ManifestOf(absl::StrCat("file://", kDatasets, "image_folder")), {"--input-only"});
+  ASSERT_EQ(folder.Wait(kDeadline).exit_code, 0);
+  std::map<std::string, std::string> objects = {{"/a%20set/train.csv", TableOfPictures("")}};
+  for (const std::string& name : Pictures()) {
+    objects["/a%20set/" + name] =
+        testing::ReadFileOrDie(absl::StrCat(kDatasets, "image_folder/", name));
+  }
+  const WebServer server(std::move(objects));
+  const testing::TemporaryFolder authority;
+  const std::string ca = authority.Write("ca.pem", server.ca_pem());
+  LocalRun web(ManifestOf(server.url() + "/a%20set/train.csv"), {"--input-only"},
+               {"AWS_CA_BUNDLE=" + ca});
+  const ProgramResult result = web.Wait(kDeadline);
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_EQ(web.report()["streamDigest"], folder.report()["streamDigest"]);
+  EXPECT_EQ(web.report()["samplesConsumed"], 24);
+
+  LocalRun strange(ManifestOf(server.url() + "/a%20set/train.csv"), {"--input-only"});
+  const ProgramResult refused = strange.Wait(kDeadline);
+  EXPECT_EQ(refused.exit_code, 2) << "nobody vouches for the server";
+  EXPECT_THAT(refused.output, HasSubstr("train.csv"));
+}
+
+TEST_F(BucketJob, ItsManifestIsInspected) {
+  testing::ProgramRun run("hetero-runtime", {"inspect", "s3://bucket/lists/train.csv"},
+                          Access(S3Server::kSecret));
+  const ProgramResult result = run.Wait(kDeadline);
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_THAT(result.output, HasSubstr("  format   Manifest\n  samples  12\n  classes  3\n"));
+  EXPECT_THAT(result.output, HasSubstr("    uri: s3://bucket/lists/train.csv\n"
+                                       "    format: Manifest\n    samples: 12\n    classes: 3\n"));
 }
 
 // A folder of pictures beside them makes shards no ImageFolder.

@@ -44,9 +44,6 @@ TEST(UnsupportedFieldsTest, EachFieldIsNamed) {
          s.dataset.uri = "s3://bucket/train";
          s.dataset.format = DatasetFormat::kIdx;
        }},
-      {"spec.dataset.format", [](Spec& s) { s.dataset.format = DatasetFormat::kManifest; }},
-      {"spec.dataset.validation.format",
-       [](Spec& s) { s.dataset.validation->format = DatasetFormat::kManifest; }},
       {"spec.dataset.validation.uri",
        [](Spec& s) {
          s.dataset.validation->uri = "s3://bucket/test";
@@ -91,7 +88,7 @@ TEST(UnsupportedFieldsTest, AllButIdxMayLieInABucket) {
   for (const DatasetFormat format :
        {DatasetFormat::kAuto, DatasetFormat::kImageFolder, DatasetFormat::kWebDataset,
         DatasetFormat::kTfRecord, DatasetFormat::kMds, DatasetFormat::kRecordIo,
-        DatasetFormat::kCifar10, DatasetFormat::kCifar100}) {
+        DatasetFormat::kCifar10, DatasetFormat::kCifar100, DatasetFormat::kManifest}) {
     job.spec.dataset.uri = "s3://bucket/train";
     job.spec.dataset.format = format;
     EXPECT_TRUE(UnsupportedFields(job).empty());
@@ -109,13 +106,14 @@ TEST(UnsupportedFieldsTest, NothingForAScript) {
 
 TEST(UnsupportedFieldsTest, ReportsAllInManifestOrder) {
   HeteroTrainingJob job = Runnable();
-  job.spec.dataset.format = DatasetFormat::kManifest;
+  job.spec.dataset.uri = "s3://bucket/train";
   job.spec.training.parallelism.partitions = 2;
   job.spec.training.model.name = "resnet18";
-  EXPECT_THAT(Paths(job),
-              ElementsAre("spec.dataset.format", "spec.training.parallelism.partitions"));
+  EXPECT_THAT(Paths(job), ElementsAre("spec.dataset.uri", "spec.training.parallelism.partitions"));
   EXPECT_EQ(UnsupportedFields(job).front().reason,
-            "Manifest is not supported yet; convert the data to ImageFolder or IDX");
+            "reading IDX from S3 is not supported yet; mount the data as a volume and give "
+            "file:///path, or keep it as pictures or in shards (ImageFolder, WebDataset, TFRecord, "
+            "MDS)");
 }
 
 // Training on the CPU (gpusPerReplica 0) or on GPUs is decided by the build, not here.

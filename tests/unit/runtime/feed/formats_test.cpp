@@ -9,6 +9,7 @@
 #include "base/fake_clock.h"
 #include "runtime/feed/digest.h"
 #include "runtime/feed/sample_producer.h"
+#include "tests/support/temporary_folder.h"
 
 namespace hetero::feed {
 namespace {
@@ -57,6 +58,23 @@ TEST(FormatsTest, TheSamePicturesHaveTheSameDigest) {
   EXPECT_EQ(DigestOf(JobOn("record_io")), digest);
   // Its pixels were decoded by another program than ours.
   EXPECT_EQ(DigestOf(JobOn("cifar10")), digest);
+}
+
+// A manifest in the order of the folder's listing.
+TEST(FormatsTest, AManifestOfAFolderHasTheFoldersDigest) {
+  api::HeteroTrainingJob job = JobOn("image_folder");
+  const std::string digest = DigestOf(job);
+  const auto folder = source::OpenDataset(job.spec.dataset, job::Split::kTrain, 11);
+  ASSERT_TRUE(folder.ok()) << folder.status();
+  std::string lines = "path,label\n";
+  source::RawSample sample;
+  for (int64_t id = 0; id < (*folder)->size(); ++id) {
+    ASSERT_TRUE((*folder)->Read(id, &sample).ok());
+    absl::StrAppend(&lines, (*folder)->Describe(id), ",", (*folder)->ClassName(sample.label), "\n");
+  }
+  const testing::TemporaryFolder manifest;
+  job.spec.dataset.uri = "file://" + manifest.Write("train.csv", lines);
+  EXPECT_EQ(DigestOf(job), digest);
 }
 
 TEST(FormatsTest, OtherLabelsAreSeen) {

@@ -119,6 +119,19 @@ TEST_F(FileStoreTest, ReadsTheBytesThatWereAskedFor) {
   EXPECT_TRUE(absl::IsNotFound(Read({"y", 10, ""}, 0, 1).status()));
 }
 
+TEST_F(FileStoreTest, AllOfAFileIsReadUpToALimit) {
+  folder_.Write("a/b", "0123456789");
+  std::vector<uint8_t> bytes(100);
+  const auto object = store_->ReadAll("a/b", 10, &bytes);
+  ASSERT_TRUE(object.ok()) << object.status();
+  EXPECT_EQ(*object, *store_->Head("a/b"));
+  EXPECT_EQ(std::string(bytes.begin(), bytes.end()), "0123456789");
+  const absl::Status large = store_->ReadAll("a/b", 9, &bytes).status();
+  EXPECT_TRUE(absl::IsOutOfRange(large)) << large;
+  EXPECT_THAT(std::string(large.message()), HasSubstr("/a/b: it has 10 bytes, more than 9"));
+  EXPECT_TRUE(absl::IsNotFound(store_->ReadAll("a/c", 10, &bytes).status()));
+}
+
 TEST_F(FileStoreTest, AFileThatChangedIsNamedAndNotRead) {
   folder_.Write("x", "0123456789");
   const Object object = *store_->Head("x");

@@ -76,6 +76,24 @@ TEST_F(HttpStoreTest, ReadsPartsOfTheVersionThatItFound) {
   EXPECT_THAT(std::string(missing.message()), HasSubstr("/data/c: HTTP 404"));
 }
 
+TEST_F(HttpStoreTest, AllOfAnObjectIsOneRequestOfAnyServer) {
+  Serve([](const auto& request, auto& connection) {
+    if (request.target == "/data/none") return connection.Respond(404, "");
+    connection.Respond(200, kBytes, "ETag: W/\"v1\"\r\n");
+  });
+  std::vector<uint8_t> bytes;
+  const auto object = store_->ReadAll("a b", 10, &bytes);
+  ASSERT_TRUE(object.ok()) << object.status();
+  EXPECT_EQ(*object, (Object{"a b", 10, "W/\"v1\""}));
+  EXPECT_EQ(std::string(bytes.begin(), bytes.end()), kBytes);
+  EXPECT_EQ(server_->requests().size(), 1u);
+  const absl::Status large = store_->ReadAll("a b", 9, &bytes).status();
+  EXPECT_TRUE(absl::IsOutOfRange(large)) << large;
+  EXPECT_THAT(std::string(large.message()), HasSubstr("/data/a%20b: it has more than 9 bytes"));
+  EXPECT_TRUE(absl::IsNotFound(store_->ReadAll("none", 10, &bytes).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(store_->ReadAll("../x", 10, &bytes).status()));
+}
+
 TEST_F(HttpStoreTest, ListingIsRefusedWithTheRemedy) {
   Serve(ServeObject);
   const absl::Status status = store_->List("").status();

@@ -147,6 +147,32 @@ TEST_F(S3StoreTest, ReadsTheVersionThatWasFound) {
   EXPECT_THAT(std::string(changed.message()), HasSubstr("s3://bucket/p/a \xc3\xa9, bytes 7 to 9"));
 }
 
+TEST_F(S3StoreTest, AllOfAnObjectIsOneRequest) {
+  options_.retries.most_attempts = 3;
+  Store& store = Open(
+      {{.status = 200, .headers = {{"content-length", "3"}}, .body = "xy"},
+       {.status = 200, .headers = {{"content-length", "3"}, {"etag", "\"abc\""}}, .body = "xyz"},
+       {.status = 200, .headers = {{"content-length", "9"}}, .body = "xyz", .overflow = true},
+       {.status = 206, .body = "xyz"},
+       {.status = 404, .body = Error("NoSuchKey")}});
+  std::vector<uint8_t> bytes(100);
+  const auto object = store.ReadAll("a b", 3, &bytes);
+  ASSERT_TRUE(object.ok()) << object.status();
+  EXPECT_EQ(*object, (Object{"a b", 3, "abc"}));
+  EXPECT_EQ(bytes, (std::vector<uint8_t>{'x', 'y', 'z'}));
+  ASSERT_EQ(http_->requests.size(), 2u) << "the first reply was too short";
+  EXPECT_EQ(http_->requests[1].method, "GET");
+  EXPECT_EQ(http_->requests[1].most_body_bytes, 3);
+  EXPECT_EQ(HeaderOf(http_->requests[1], "range"), "");
+  EXPECT_EQ(HeaderOf(http_->requests[1], "if-match"), "");
+  const absl::Status large = store.ReadAll("k", 3, &bytes).status();
+  EXPECT_TRUE(absl::IsOutOfRange(large)) << large;
+  EXPECT_THAT(std::string(large.message()),
+              AllOf(HasSubstr("cannot read s3://bucket/p/k"), HasSubstr("more than 3 bytes")));
+  EXPECT_TRUE(absl::IsInternal(store.ReadAll("k", 3, &bytes).status())) << "a part was not asked";
+  EXPECT_TRUE(absl::IsNotFound(store.ReadAll("k", 3, &bytes).status()));
+}
+
 TEST_F(S3StoreTest, ErrorsHaveObjectRangeCodeRequestAndAttempts) {
   options_.retries.most_attempts = 4;
   Store& store = Open({{.status = 503,
