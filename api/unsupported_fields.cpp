@@ -54,7 +54,6 @@ void CheckModel(const Model& model, Refusals* refusals) {
                                               "give your own as torchScript or plugin"));
   }
   CheckModelFile(model.torch_script, path + ".torchScript", refusals);
-  CheckModelFile(model.weights, path + ".weights", refusals);
 }
 
 // Of a plugin only the trainer knows whether its model has cut points.
@@ -90,9 +89,6 @@ std::vector<FieldError> UnsupportedFields(const HeteroTrainingJob& job) {
     CheckSource(*spec.dataset.validation, "spec.dataset.validation", &refusals);
   }
   CheckTraining(spec.training, &refusals);
-  if (spec.output && IsS3(spec.output->uri)) {
-    refusals.Add("spec.output.uri", Unsupported("writing to S3", "give file:///path on a volume"));
-  }
   return refusals.Take();
 }
 

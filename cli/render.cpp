@@ -195,9 +195,11 @@ std::string RenderReport(const JobView& view, const Style& style) {
   if (file.starts_with("file://")) {
     where = absl::StrCat("The report is on a volume of the pods; kubectl hetero report ", view.name,
                          " --save FOLDER fetches it");
-  } else if (file.empty() && view.output_uri.empty()) {
+  } else if (!file.empty()) {
+    where = "The report is " + Plain(file);
+  } else if (view.output_uri.empty()) {
     where = "No report file: the job names no output.uri";
-  } else if (file.empty()) {
+  } else {
     where = "No report file was written to " + Plain(view.output_uri);
   }
   if (!where.empty()) {

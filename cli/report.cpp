@@ -16,6 +16,12 @@ namespace {
 using nlohmann::json;
 
 absl::Status NoFiles(const JobView& view) {
+  const std::string uri = view.status.result ? view.status.result->report_uri : "";
+  if (!uri.empty()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "heterotrainingjob ", view.name_space, "/", view.name, " has its report at ", uri,
+        ", with report.html beside it; read it there with your store's own tools"));
+  }
   return absl::FailedPreconditionError(absl::StrCat(
       "heterotrainingjob ", view.name_space, "/", view.name,
       " has no report on a volume of its own", view.output_uri.empty() ? " (no output.uri)" : "",

@@ -2,6 +2,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "api/job_resource.h"
 #include "api/ports.h"
 #include "base/json_access.h"
@@ -37,9 +38,9 @@ json HeadArguments(const api::HeteroTrainingJob& job, const PodSlot& slot) {
                     "--created-unix-ns",
                     absl::StrCat(slot.job_created > 0 ? slot.job_created : slot.incarnation),
                     "--leave-on-stop"};
-  if (job.spec.output && absl::StartsWith(job.spec.output->uri, kFileScheme)) {
+  if (job.spec.output) {
     arguments.push_back("--output");
-    arguments.push_back(job.spec.output->uri.substr(sizeof(kFileScheme) - 1));
+    arguments.push_back(std::string(absl::StripPrefix(job.spec.output->uri, kFileScheme)));
   }
   return arguments;
 }

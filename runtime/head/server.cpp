@@ -54,6 +54,14 @@ v1::History TakeHistory(const Server::HistoryOptions& options) {
   return {};
 }
 
+// Null: there is to be no report.
+std::shared_ptr<ReportPlace> PlaceOf(const Server::Options& options) {
+  if (options.report_place != nullptr || options.output_folder.empty()) {
+    return options.report_place;
+  }
+  return ReportFolder(options.output_folder);
+}
+
 State::Options MakeStateOptions(const Server::Options& options) {
   return {.job = options.job,
           .job_json = api::ToJson(options.job),
@@ -86,7 +94,8 @@ class GrpcServer : public Server {
             {.stop = [this](const v1::StopRequest& r) { Stop(r.reason(), r.failure()); },
              .report_exit = [this](const v1::ExitReport& report) { OnExit(report); }},
             clock),
-        claim_(options_.output_folder, options_.job_uid, options_.incarnation) {}
+        report_place_(PlaceOf(options_)),
+        claim_(report_place_.get(), options_.job_uid, options_.incarnation) {}
 
   ~GrpcServer() override {
     ticker_ = {};
@@ -288,14 +297,15 @@ class GrpcServer : public Server {
     const insight::Report report = BuildReport(record, Now(clock_));
     status.set_summary(insight::ToSummary(report));
     *status.mutable_result() = BuildResult(report);
-    if (options_.output_folder.empty()) return;
+    if (report_place_ == nullptr) return;
     absl::Status written = claim_.Check();
-    if (written.ok()) written = insight::WriteReport(report, options_.output_folder);
     if (written.ok()) {
-      std::error_code error;
-      const std::filesystem::path folder = std::filesystem::absolute(options_.output_folder, error);
-      status.set_report_uri(
-          absl::StrCat("file://", (folder / "report.json").lexically_normal().string()));
+      written = insight::WriteReport(report, [this](const auto& file, const auto& bytes) {
+        return report_place_->Write(file, bytes);
+      });
+    }
+    if (written.ok()) {
+      status.set_report_uri(report_place_->UriOf("report.json"));
       status.mutable_result()->set_report_uri(status.report_uri());
       return;
     }
@@ -321,6 +331,7 @@ class GrpcServer : public Server {
   MembershipService membership_;
   RendezvousService rendezvous_;
   StatusService status_service_;
+  const std::shared_ptr<ReportPlace> report_place_;
   ReportClaim claim_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<grpc::Server> status_server_;

@@ -10,6 +10,7 @@
 #include "base/tls.h"
 #include "hetero/v1/status.pb.h"
 #include "runtime/head/history_restore.h"
+#include "runtime/head/report_place.h"
 #include "runtime/insight/report.h"
 
 namespace hetero::head {
@@ -36,6 +37,8 @@ class Server {
     std::string job_uid;        // with incarnation: who may write the report
     int64_t incarnation = 0;    // of this process; 0: not known, and nobody is newer
     std::string output_folder;  // empty: no report files
+    // In the place of the folder.
+    std::shared_ptr<ReportPlace> report_place;
     base::WallTime created;     // when the job was started; startupSeconds counts from here
     base::Duration stop_grace = std::chrono::seconds(2);  // for members to finish after Stop()
     HistoryOptions history;

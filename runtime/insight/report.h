@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -140,8 +141,14 @@ std::string ToHtml(const Report& report);
 // A few lines for a terminal: state, steps, samples/s, accuracy, waits, where the report is.
 std::string ToSummary(const Report& report);
 
-// Writes report.json and report.html into `folder` (created), each under a temporary name, fsynced,
-// then renamed. Errors name the file and the reason (for example no space left on device).
+// Gives report.json and report.html to `write`, one after the other, by name and bytes. Errors are
+// its own, with a remedy.
+absl::Status WriteReport(
+    const Report& report,
+    const std::function<absl::Status(const std::string& file, const std::string& bytes)>& write);
+
+// Into `folder` (created), each under a temporary name, fsynced, then renamed. Errors name the file
+// and the reason (for example no space left on device).
 absl::Status WriteReport(const Report& report, const std::string& folder);
 
 }  // namespace hetero::insight

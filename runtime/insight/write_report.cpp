@@ -32,6 +32,14 @@ absl::Status Explained(const absl::Status& status) {
 
 }  // namespace
 
+absl::Status WriteReport(
+    const Report& report,
+    const std::function<absl::Status(const std::string& file, const std::string& bytes)>& write) {
+  absl::Status status = write("report.json", ToJson(report));
+  if (status.ok()) status = write("report.html", ToHtml(report));
+  return Explained(status);
+}
+
 absl::Status WriteReport(const Report& report, const std::string& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
@@ -39,10 +47,9 @@ absl::Status WriteReport(const Report& report, const std::string& folder) {
     return Explained(
         absl::ErrnoToStatus(error.value(), absl::StrCat("cannot create folder ", folder)));
   }
-  const std::filesystem::path path(folder);
-  absl::Status status = base::WriteFileAtomically(path / "report.json", ToJson(report));
-  if (status.ok()) status = base::WriteFileAtomically(path / "report.html", ToHtml(report));
-  return Explained(status);
+  return WriteReport(report, [&folder](const std::string& file, const std::string& bytes) {
+    return base::WriteFileAtomically(folder + "/" + file, bytes);
+  });
 }
 
 }  // namespace hetero::insight

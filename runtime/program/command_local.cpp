@@ -21,6 +21,7 @@
 #include "runtime/local/launcher.h"
 #include "runtime/local/output_lock.h"
 #include "runtime/local/preflight.h"
+#include "runtime/process/output_store.h"
 #include "runtime/program/commands.h"
 #include "runtime/program/load_manifest.h"
 
@@ -44,10 +45,31 @@ constexpr char kSetHelp[] =
 
 std::string OutputFolder(const LocalArguments& arguments, const api::HeteroTrainingJob& job) {
   if (!arguments.output.empty()) return arguments.output;
-  if (job.spec.output) {
+  if (job.spec.output && !process::IsStoreUri(job.spec.output->uri)) {
     return std::string(absl::StripPrefix(job.spec.output->uri, "file://"));
   }
   return "hetero-output/" + job.metadata.name;
+}
+
+// Where results go when the run is over, beside the folder of this machine; empty: nowhere.
+std::string StoreOf(const LocalArguments& arguments, const api::HeteroTrainingJob& job) {
+  const bool in_store = arguments.output.empty() && job.spec.output.has_value() &&
+                        process::IsStoreUri(job.spec.output->uri);
+  return in_store ? job.spec.output->uri : "";
+}
+
+// What a job on a cluster leaves there.
+bool CopyResults(const std::string& folder, const std::string& store) {
+  if (store.empty()) return true;
+  const absl::Status copied = process::CopyOutput(
+      folder, {"report.json", "report.html", "model.safetensors", "tensorboard"}, store);
+  if (copied.ok()) {
+    std::cout << "results are in " << store << ", too" << std::endl;
+  } else {
+    std::cerr << "spec.output.uri: " << copied.message() << "; what was to be copied is in "
+              << folder << std::endl;
+  }
+  return copied.ok();
 }
 
 void PrintHeading(const api::HeteroTrainingJob& job, const std::string& output,
@@ -168,9 +190,10 @@ int RunLocalCommand(const LocalArguments& arguments) {
     std::cerr << outcome.status().message() << "\n";
     return kExitFailed;
   }
+  const bool copied = CopyResults(output, StoreOf(arguments, *job));
   switch (*outcome) {
     case local::Outcome::kSucceeded:
-      return kExitSucceeded;
+      return copied ? kExitSucceeded : kExitFailed;
     case local::Outcome::kFailed:
       return kExitFailed;
     case local::Outcome::kStopped:
@@ -195,9 +218,10 @@ void AddLocal(CLI::App& app, int* exit_code) {
   CLI::App* command = app.add_subcommand("local", "Run a job as processes of this machine");
   auto arguments = std::make_shared<LocalArguments>();
   command->add_option("JOB", arguments->manifest, "Manifest (YAML)")->required();
-  command->add_option("--output", arguments->output,
-                      "Folder for report, logs and results; default: the manifest's output.uri, "
-                      "else hetero-output/<job name>");
+  command->add_option(
+      "--output", arguments->output,
+      "Folder for report, logs and results; default: the manifest's output.uri, if it is a folder, "
+      "else hetero-output/<job name>");
   command->add_option("--set", arguments->overrides, kSetHelp)->allow_extra_args(false);
   command->add_flag("--input-only", arguments->input_only,
                     "Run the data path into a consumer that discards, to measure it");

@@ -12,6 +12,7 @@
 #include "runtime/process/cpu_worker.h"
 #include "runtime/process/head.h"
 #include "runtime/process/identity.h"
+#include "runtime/process/output_store.h"
 #include "runtime/process/role_process.h"
 #include "runtime/program/commands.h"
 #include "runtime/program/load_manifest.h"
@@ -72,7 +73,16 @@ int RunHeadCommand(const HeadArguments& arguments) {
   options.server.tls = std::move(tls->members);
   options.server.status_tls = std::move(tls->status);
   options.server.input_only = arguments.input_only;
-  options.server.output_folder = arguments.output;
+  if (process::IsStoreUri(arguments.output)) {
+    auto place = process::ReportInStore(arguments.output);
+    if (!place.ok()) {
+      std::cerr << "head: --output: " << place.status().message() << "\n";
+      return kExitUsage;
+    }
+    options.server.report_place = *std::move(place);
+  } else {
+    options.server.output_folder = arguments.output;
+  }
   options.server.created = created;
   options.server.history = process::HeadHistoryFromEnvironment(created);
   options.server.history.file = arguments.history_file;
@@ -143,7 +153,8 @@ void AddHead(CLI::App& app, int* exit_code) {
       "Serve the status of the job on HOST:PORT; default: on the address of --listen");
   command->add_option("--page-listen", arguments->page_listen,
                       "Serve the report so far as a page on HOST:PORT; default: do not");
-  command->add_option("--output", arguments->output, "Folder for report.json and report.html");
+  command->add_option("--output", arguments->output,
+                      "Folder for report.json and report.html, or s3://bucket/prefix");
   command->add_option("--created-unix-ns", arguments->created_unix_ns,
                       "When the job was created; all times count from here; default: now");
   command->add_option("--history", arguments->history_file,

@@ -2,22 +2,30 @@
 
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <string>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "api/role_type.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "runtime/head/rendezvous_client.h"
+#include "runtime/process/output_store.h"
+#include "runtime/train/checkpoint/state_tensors.h"
 #include "runtime/train/progress/training_curves.h"
 #include "runtime/train/trainer.h"
 
 namespace hetero::train {
 namespace {
+
+constexpr char kCurvesFolder[] = "tensorboard";
 
 // Passes what the loop says on to the head and the console.
 class SessionObserver : public Observer {
@@ -159,6 +167,80 @@ class SessionGenerations : public Generations {
   base::Clock& clock_;
 };
 
+// A folder that goes with this object.
+class PassingFolder {
+ public:
+  PassingFolder() {
+    std::error_code error;
+    std::string path = (std::filesystem::temp_directory_path(error) / "hetero-XXXXXX").string();
+    if (mkdtemp(path.data()) != nullptr) path_ = std::move(path);
+  }
+  ~PassingFolder() {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  }
+  PassingFolder(const PassingFolder&) = delete;
+  PassingFolder& operator=(const PassingFolder&) = delete;
+
+  const std::string& path() const { return path_; }  // empty: it could not be made
+
+ private:
+  std::string path_;
+};
+
+// Where what is for a store lies until it is copied there.
+class CopiedFolder {
+ public:
+  explicit CopiedFolder(std::string uri) : uri_(std::move(uri)) {}
+
+  const std::string& path() const { return folder_.path(); }
+  absl::Status Copy() const {
+    HETERO_RETURN_IF_ERROR(process::CopyOutput(path(), {kModelFile, kCurvesFolder}, uri_));
+    log::Info("copied the trained weights and the curves", {{"to", uri_}});
+    return absl::OkStatus();
+  }
+
+ private:
+  const std::string uri_;
+  const PassingFolder folder_;
+};
+
+// The job with its weights in a file of this machine, where they are in a store.
+absl::StatusOr<api::HeteroTrainingJob> WithFetchedWeights(api::HeteroTrainingJob job,
+                                                          const PassingFolder& folder) {
+  std::string& weights = job.spec.training.model.weights;
+  if (!process::IsStoreUri(weights)) return job;
+  if (folder.path().empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("spec.training.model.weights: there is no place for ", weights,
+                     "; give the GPU workers a writable TMPDIR"));
+  }
+  const std::string path = absl::StrCat(folder.path(), "/weights.safetensors");
+  const absl::Status fetched = process::FetchObject(weights, path);
+  if (!fetched.ok()) {
+    return absl::Status(fetched.code(),
+                        absl::StrCat("spec.training.model.weights: ", fetched.message()));
+  }
+  weights = absl::StrCat("file://", path);
+  return job;
+}
+
+// Of rank 0, where the job's output is in a store and nothing else was asked for.
+std::unique_ptr<CopiedFolder> FolderForStore(const process::RankSession& session,
+                                             const TrainerProcessOptions& options) {
+  const std::optional<api::Output>& output = session.job().spec.output;
+  if (session.rank() != 0 || !options.output_folder.empty() || !output ||
+      !process::IsStoreUri(output->uri)) {
+    return nullptr;
+  }
+  auto folder = std::make_unique<CopiedFolder>(output->uri);
+  if (!folder->path().empty()) return folder;
+  log::Warning(
+      "the trained weights will not be kept: there is no place for them until they are copied",
+      {{"to", output->uri}, {"remedy", "give the GPU workers a writable TMPDIR"}});
+  return nullptr;
+}
+
 // Where this rank may leave results; empty for all but rank 0 and when there is no such folder.
 std::string OutputFolder(const process::RankSession& session,
                          const TrainerProcessOptions& options) {
@@ -185,7 +267,7 @@ std::unique_ptr<TrainingCurves> MakeCurves(const process::RankSession& session,
   const api::Training& training = session.job().spec.training;
   const job::StepPlan& plan = session.schedule().training();
   return std::make_unique<TrainingCurves>(
-      output_folder + "/tensorboard",
+      absl::StrCat(output_folder, "/", kCurvesFolder),
       LearningRateOptions{.schedule = training.schedule,
                           .learning_rate = training.optimizer.learning_rate,
                           .world_size = session.world_size(),
@@ -199,14 +281,19 @@ absl::Status Train(process::RankSession& session, const TrainerProcessOptions& o
   const feed::SampleProducer& producer = session.producer();
   const source::Dataset& dataset = producer.dataset(job::Split::kTrain);
   const pipeline::Pipeline& pipeline = producer.pipeline(job::Split::kTrain);
-  const std::string output_folder = OutputFolder(session, options);
-  const std::unique_ptr<TrainingCurves> curves = MakeCurves(session, output_folder, clock);
+  const std::unique_ptr<CopiedFolder> copied = FolderForStore(session, options);
+  const std::string output_folder =
+      copied != nullptr ? copied->path() : OutputFolder(session, options);
+  std::unique_ptr<TrainingCurves> curves = MakeCurves(session, output_folder, clock);
   SessionObserver observer(session, options, curves.get());
   SessionBatches batches(session);
   SessionGenerations generations(session, options.session, clock);
   session.report().OnStart();
-  return RunTrainer(
-      {.job = session.job(),
+  const PassingFolder fetched;
+  HETERO_ASSIGN_OR_RETURN(const api::HeteroTrainingJob job,
+                          WithFetchedWeights(session.job(), fetched));
+  const absl::Status trained = RunTrainer(
+      {.job = job,
        .rank = session.rank(),
        .world_size = session.world_size(),
        .run = session.run(),
@@ -222,6 +309,9 @@ absl::Status Train(process::RankSession& session, const TrainerProcessOptions& o
        .output_folder = output_folder},
       session.schedule(), batches, generations, observer, clock,
       {.stop = session.stop_token(), .leave = session.leave_token()});
+  curves.reset();  // writes what is left of them
+  if (copied == nullptr || !trained.ok()) return trained;
+  return copied->Copy();
 }
 
 }  // namespace

@@ -37,13 +37,16 @@ const json& RuntimeOf(const json& pod) {
 
 }  // namespace
 
-LocalPods::LocalPods(api::HeteroTrainingJob job)
+LocalPods::LocalPods(api::HeteroTrainingJob job, std::vector<std::string> environment)
     : job_(std::move(job)),
+      environment_(std::move(environment)),
       trust_(ValueOrDie(reconcile::IssueJobTrust(kJobUid, base::Clock::Real().WallNow()))),
       operator_(ValueOrDie(reconcile::IssueOperatorIdentity(base::Clock::Real().WallNow()))) {
   job_.metadata.uid = kJobUid;
   job_.metadata.name_space = "team-a";
-  job_.spec.output.emplace().uri = absl::StrCat("file://", output_folder());
+  if (!job_.spec.output || !absl::StartsWith(job_.spec.output->uri, "s3://")) {
+    job_.spec.output.emplace().uri = absl::StrCat("file://", output_folder());
+  }
   const bool tls = job_.spec.network.tls == api::Switch::kEnabled;
   const json config =
       children::ConfigMap(job_, tls ? trust_.ca_pem : "", tls ? operator_.ca_pem : "");
@@ -134,7 +137,7 @@ void LocalPods::StartPod(const json& object) {
   MountSecret(object["spec"], pod);
   std::vector<std::string> arguments;
   for (const json& argument : container["args"]) arguments.push_back(Here(argument, pod));
-  std::vector<std::string> environment;
+  std::vector<std::string> environment = environment_;
   for (const json& variable : container["env"]) {
     environment.push_back(
         absl::StrCat(variable["name"].get<std::string>(), "=", ValueOf(variable, container, pod)));

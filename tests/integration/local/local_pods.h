@@ -20,7 +20,9 @@ namespace hetero::testing {
 // are folders.
 class LocalPods {
  public:
-  explicit LocalPods(api::HeteroTrainingJob job);
+  // `environment`: variables of every container, "NAME=value". A job whose output is in no store
+  // gets a folder for it.
+  explicit LocalPods(api::HeteroTrainingJob job, std::vector<std::string> environment = {});
 
   // Starts the pod of a role's replica; again: as the operator creates it again.
   void Start(const std::string& role, int index = 0);
@@ -59,6 +61,7 @@ class LocalPods {
   void MountSecret(const nlohmann::json& spec, const std::string& pod);
 
   api::HeteroTrainingJob job_;
+  const std::vector<std::string> environment_;
   reconcile::JobTrust trust_;
   reconcile::OperatorIdentity operator_;
   TemporaryFolder folder_;

@@ -52,11 +52,8 @@ TEST(UnsupportedFieldsTest, EachFieldIsNamed) {
       {"spec.training.model.name", [](Spec& s) { s.training.model.name = "resnet99"; }},
       {"spec.training.model.torchScript",
        [](Spec& s) { s.training.model = {.torch_script = "s3://bucket/m.pt"}; }},
-      {"spec.training.model.weights",
-       [](Spec& s) { s.training.model.weights = "s3://bucket/w.safetensors"; }},
       {"spec.training.checkpoint.uri",
        [](Spec& s) { s.training.checkpoint = Checkpoint{.uri = "s3://bucket/x"}; }},
-      {"spec.output.uri", [](Spec& s) { s.output->uri = "s3://bucket/out"; }},
   };
   for (const auto& [path, change] : cases) {
     HeteroTrainingJob job = Runnable();
@@ -93,6 +90,13 @@ TEST(UnsupportedFieldsTest, AllButIdxMayLieInABucket) {
     job.spec.dataset.format = format;
     EXPECT_TRUE(UnsupportedFields(job).empty());
   }
+}
+
+TEST(UnsupportedFieldsTest, OutputAndWeightsMayLieInABucket) {
+  HeteroTrainingJob job = Runnable();
+  job.spec.output->uri = "s3://bucket/out";
+  job.spec.training.model.weights = "s3://bucket/w.safetensors";
+  EXPECT_TRUE(UnsupportedFields(job).empty());
 }
 
 // It has no model of ours, and its checkpoints are its own.

@@ -112,18 +112,20 @@ TEST_F(SupersededServerTest, AStatusNamesItsHead) {
 }
 
 TEST_F(SupersededServerTest, AClaimIsTheNewestHeadsOfTheJob) {
-  EXPECT_TRUE(ReportClaim(folder, "job-1", kNewer).Take().ok());
-  const absl::Status refused = ReportClaim(folder, "job-1", kOlder).Take();
+  const std::unique_ptr<ReportPlace> place = ReportFolder(folder);
+  EXPECT_TRUE(ReportClaim(place.get(), "job-1", kNewer).Take().ok());
+  const absl::Status refused = ReportClaim(place.get(), "job-1", kOlder).Take();
   EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
   EXPECT_THAT(std::string(refused.message()), HasSubstr(folder));
-  ReportClaim same(folder, "job-1", kNewer);
+  ReportClaim same(place.get(), "job-1", kNewer);
   EXPECT_TRUE(same.Take().ok());
   EXPECT_TRUE(same.Check().ok());
-  EXPECT_TRUE(ReportClaim(folder, "job-2", kOlder).Take().ok()) << "the next job in the folder";
+  EXPECT_TRUE(ReportClaim(place.get(), "job-2", kOlder).Take().ok())
+      << "the next job in the folder";
   EXPECT_TRUE(absl::IsFailedPrecondition(same.Check()));
   std::ofstream(folder + "/.head") << "no claim at all";
-  EXPECT_TRUE(ReportClaim(folder, "job-1", kOlder).Take().ok());
-  EXPECT_TRUE(ReportClaim("", "job-1", kOlder).Take().ok());
+  EXPECT_TRUE(ReportClaim(place.get(), "job-1", kOlder).Take().ok());
+  EXPECT_TRUE(ReportClaim(nullptr, "job-1", kOlder).Take().ok());
 }
 
 }  // namespace

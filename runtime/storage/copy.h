@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "runtime/storage/writable_store.h"
+
+namespace hetero::storage {
+
+// Writes the file `folder/name`, or every file below it where it is a folder, into the store under
+// the same name; what is not there is none. Errors name the file or the object.
+absl::Status CopyIntoStore(const std::string& folder, const std::string& name,
+                           WritableStore& store);
+
+// Writes the object at `uri`, "s3://bucket/prefix/name", into the file `path`, whole or not at all.
+// Errors name the object or the file.
+absl::Status CopyIntoFile(const std::string& uri, const std::string& path);
+
+}  // namespace hetero::storage
