@@ -29,15 +29,6 @@ std::string Unsupported(std::string_view what, std::string_view remedy) {
 
 bool IsS3(std::string_view uri) { return uri.starts_with("s3://"); }
 
-void CheckSource(const DatasetSource& source, const std::string& path, Refusals* refusals) {
-  if (IsS3(source.uri) && source.format == DatasetFormat::kIdx) {
-    refusals->Add(path + ".uri",
-                  Unsupported("reading IDX from S3",
-                              "mount the data as a volume and give file:///path, or keep it as "
-                              "pictures or in shards (ImageFolder, WebDataset, TFRecord, MDS)"));
-  }
-}
-
 void CheckModelFile(const std::string& uri, const std::string& path, Refusals* refusals) {
   if (!IsS3(uri)) return;
   refusals->Add(path,
@@ -84,10 +75,6 @@ void CheckTraining(const Training& training, Refusals* refusals) {
 std::vector<FieldError> UnsupportedFields(const HeteroTrainingJob& job) {
   const Spec& spec = job.spec;
   Refusals refusals;
-  CheckSource(spec.dataset, "spec.dataset", &refusals);
-  if (spec.dataset.validation) {
-    CheckSource(*spec.dataset.validation, "spec.dataset.validation", &refusals);
-  }
   CheckTraining(spec.training, &refusals);
   return refusals.Take();
 }

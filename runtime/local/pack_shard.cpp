@@ -18,7 +18,7 @@
 namespace hetero::local {
 namespace {
 
-absl::Span<const uint8_t> BytesOf(std::string_view text) {
+absl::Span<const uint8_t> SpanOf(std::string_view text) {
   return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
 }
 
@@ -118,13 +118,13 @@ absl::Status PackShard::Add(int64_t id, const source::RawSample& sample, const a
   const char* extension = sample.encoding == source::Encoding::kJpeg ? "jpg" : "png";
   HETERO_RETURN_IF_ERROR(Member(key + extension, sample.bytes));
   const auto [field, text] = LabelMember(sample, label);
-  if (!field.empty()) HETERO_RETURN_IF_ERROR(Member(key + field, BytesOf(text)));
+  if (!field.empty()) HETERO_RETURN_IF_ERROR(Member(key + field, SpanOf(text)));
   ++shard_.samples;
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::pair<PackedShard, storage::Object>> PackShard::Close() {
-  HETERO_RETURN_IF_ERROR(Append(BytesOf(std::string(source::kTarEnd, '\0'))));
+  HETERO_RETURN_IF_ERROR(Append(SpanOf(std::string(source::kTarEnd, '\0'))));
   HETERO_ASSIGN_OR_RETURN(const storage::Object object, writer_->Close());
   shard_.version = object.version;
   return std::make_pair(shard_, object);
@@ -132,9 +132,9 @@ absl::StatusOr<std::pair<PackedShard, storage::Object>> PackShard::Close() {
 
 absl::Status PackShard::Member(const std::string& name, absl::Span<const uint8_t> bytes) {
   const auto size = static_cast<int64_t>(bytes.size());
-  HETERO_RETURN_IF_ERROR(Append(BytesOf(source::TarHeader(name, size))));
+  HETERO_RETURN_IF_ERROR(Append(SpanOf(source::TarHeader(name, size))));
   HETERO_RETURN_IF_ERROR(Append(bytes));
-  return Append(BytesOf(std::string(source::TarPadding(size), '\0')));
+  return Append(SpanOf(std::string(source::TarPadding(size), '\0')));
 }
 
 absl::Status PackShard::Append(absl::Span<const uint8_t> bytes) {

@@ -41,18 +41,15 @@ struct Format {
   absl::StatusOr<bool> (*matches)(const Place& place);
   const char* looked_for;  // what `matches` looks at, for messages
   const char* contents;    // what must be there, where a missing folder needs more words; or null
-  // Of a folder of this machine; or of files wherever they are, by a function for all or one beside
-  // that for folders.
-  absl::StatusOr<std::unique_ptr<Dataset>> (*open_folder)(const std::string& folder,
-                                                          const api::DatasetSource& source,
-                                                          job::Split split,
-                                                          const api::Label& label);
+  // Of what lies under `root`, a folder's path with no store in `files`, or a store's URI; or of
+  // shards, which are read from folders as from stores.
+  absl::StatusOr<std::unique_ptr<Dataset>> (*open_files)(const std::string& root,
+                                                         const ShardSource& files,
+                                                         const api::DatasetSource& source,
+                                                         job::Split split, const api::Label& label);
   absl::StatusOr<std::unique_ptr<Dataset>> (*open_shards)(const ShardSource& shards,
                                                           const api::DatasetSource& source,
                                                           job::Split split,
-                                                          const api::Label& label);
-  absl::StatusOr<std::unique_ptr<Dataset>> (*open_stored)(const ShardSource& files,
-                                                          const api::DatasetSource& source,
                                                           const api::Label& label);
 };
 
@@ -106,26 +103,28 @@ absl::StatusOr<bool> HasRecordIo(const Place& place) {
   return FileBegins<BeginsRecordIo>(place);
 }
 
-absl::StatusOr<std::unique_ptr<Dataset>> OpenPictures(const std::string& folder,
+absl::StatusOr<std::unique_ptr<Dataset>> OpenPictures(const std::string& root,
+                                                      const ShardSource& files,
                                                       const api::DatasetSource& source, job::Split,
                                                       const api::Label& label) {
-  return OpenImageFolder(folder, {}, source, label);
+  return OpenImageFolder(root, files, source, label);
 }
 
-absl::StatusOr<std::unique_ptr<Dataset>> OpenStoredPictures(const ShardSource& files,
-                                                            const api::DatasetSource& source,
-                                                            const api::Label& label) {
-  return OpenImageFolder(files.store->uri(), files, source, label);
+absl::StatusOr<std::unique_ptr<Dataset>> OpenIdxFiles(const std::string& root,
+                                                      const ShardSource& files,
+                                                      const api::DatasetSource& source,
+                                                      job::Split split, const api::Label& label) {
+  return OpenIdx(root, files.store.get(), source, split, label);
 }
 
 // What was an ImageFolder before there were formats of shards is one still: they stand behind it,
 // but for the one that an index tells. In stores, which no ImageFolder was read from then, it is
 // the last one: shards may have folders of other things beside them (Detect()).
 constexpr Format kFormats[] = {
-    {DatasetFormat::kIdx, "IDX", HasIdxImages, "*-images-idx3-ubyte[.gz]", kIdxFiles, OpenIdx},
+    {DatasetFormat::kIdx, "IDX", HasIdxImages, "*-images-idx3-ubyte[.gz]", kIdxFiles, OpenIdxFiles},
     {DatasetFormat::kMds, "MDS", HasMdsIndex, "index.json with shards", nullptr, nullptr, OpenMds},
     {DatasetFormat::kImageFolder, "ImageFolder", HasFolders,
-     "sub-folders of pictures, one per class", nullptr, OpenPictures, nullptr, OpenStoredPictures},
+     "sub-folders of pictures, one per class", nullptr, OpenPictures},
     {DatasetFormat::kCifar10, "CIFAR10", HasFile<IsCifar10Name>, "data_batch_1.bin", nullptr,
      nullptr, OpenCifar10},
     {DatasetFormat::kCifar100, "CIFAR100", HasFile<IsCifar100Name>, "train.bin", nullptr, nullptr,
@@ -167,22 +166,13 @@ absl::Status WrongScheme(const std::string& uri, absl::string_view format) {
   return absl::InvalidArgumentError(
       absl::StrCat("dataset.uri \"", uri, "\" does not go with dataset.format ", format,
                    "; Synthetic takes \"synthetic://\", every other format file:///absolute/path, "
-                   "and all of those but IDX s3://bucket/prefix, too, and Manifest "
-                   "https://host/path"));
+                   "or s3://bucket/prefix, and Manifest https://host/path, too"));
 }
 
 // A manifest is one object, and no place where others lie.
 absl::StatusOr<bool> IsManifest(const std::string& uri, const api::DatasetSource& source) {
   if (source.format == DatasetFormat::kAuto) return HasManifest(uri, OpenUsualStore, source);
   return source.format == DatasetFormat::kManifest;
-}
-
-absl::Status CheckStore(const api::DatasetSource& source, const Format& format) {
-  if (format.open_shards != nullptr || format.open_stored != nullptr) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("dataset.uri \"", source.uri, "\": ", format.name,
-                   " is read from folders alone; mount the bucket as a volume and write "
-                   "file:///mount/path, or keep the samples in shards"));
 }
 
 absl::Status CheckFields(const api::DatasetSource& source, const Format& format) {
@@ -207,8 +197,6 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenPlaced(const std::string& uri,
                      ": a web server lists nothing. Name a manifest there (Manifest), or s3:// "
                      "and file://"));
   }
-  const bool in_folder = absl::StartsWith(uri, "file://");
-  if (!in_folder && format != nullptr) HETERO_RETURN_IF_ERROR(CheckStore(source, *format));
   const absl::StatusOr<Place> place =
       OpenPlace(uri, /*look=*/source.format == DatasetFormat::kAuto);
   if (absl::IsNotFound(place.status()) && format != nullptr && format->contents != nullptr) {
@@ -219,7 +207,6 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenPlaced(const std::string& uri,
   if (source.format == DatasetFormat::kAuto) {
     HETERO_ASSIGN_OR_RETURN(format, Detect(*place));
   }
-  if (!in_folder) HETERO_RETURN_IF_ERROR(CheckStore(source, *format));
   HETERO_RETURN_IF_ERROR(CheckFields(source, *format));
   if (format->open_shards != nullptr) {
     return format->open_shards(place->shards, source, split, label);
@@ -229,8 +216,8 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenPlaced(const std::string& uri,
                                                    "\": ", format->name,
                                                    " is a folder; name it without ranges"));
   }
-  if (!in_folder) return format->open_stored(place->shards, source, label);
-  return format->open_folder(place->folder, source, split, label);
+  if (!place->folder.empty()) return format->open_files(place->folder, {}, source, split, label);
+  return format->open_files(place->shards.store->uri(), place->shards, source, split, label);
 }
 
 std::string UriOf(const Location& location, const api::DatasetSource& source) {

@@ -46,6 +46,7 @@ std::array<std::string, 4> IdxSpellings(job::Split split, std::string_view noun,
 }
 
 absl::StatusOr<IdxFile> LoadIdx(const IdxFolder& folder, const std::array<std::string, 4>& names) {
+  absl::Status refused;
   for (const std::string& name : names) {
     IdxFile file{absl::StrCat(folder.name, "/", name), {}};
     storage::Object object;
@@ -54,13 +55,16 @@ absl::StatusOr<IdxFile> LoadIdx(const IdxFolder& folder, const std::array<std::s
       if (!std::filesystem::exists(file.path, ignored)) continue;
     } else {
       absl::StatusOr<storage::Object> found = folder.store->Head(name);
-      if (absl::IsNotFound(found.status())) continue;
+      // Who may not list a bucket is not told that an object is not there.
+      if (absl::IsPermissionDenied(found.status())) refused.Update(found.status());
+      if (absl::IsNotFound(found.status()) || absl::IsPermissionDenied(found.status())) continue;
       HETERO_RETURN_IF_ERROR(found.status());
       object = *std::move(found);
     }
     HETERO_RETURN_IF_ERROR(LoadBytes(folder.store, object, &file));
     return file;
   }
+  HETERO_RETURN_IF_ERROR(refused);
   return IdxFile{};
 }
 

@@ -18,7 +18,6 @@
 #include "base/status_macros.h"
 #include "runtime/head/rendezvous_client.h"
 #include "runtime/process/output_store.h"
-#include "runtime/train/checkpoint/state_tensors.h"
 #include "runtime/train/progress/training_curves.h"
 #include "runtime/train/trainer.h"
 
@@ -26,6 +25,7 @@ namespace hetero::train {
 namespace {
 
 constexpr char kCurvesFolder[] = "tensorboard";
+constexpr char kWeightsFile[] = "model.safetensors";  // as RunTrainer() leaves it
 
 // Passes what the loop says on to the head and the console.
 class SessionObserver : public Observer {
@@ -195,7 +195,7 @@ class CopiedFolder {
 
   const std::string& path() const { return folder_.path(); }
   absl::Status Copy() const {
-    HETERO_RETURN_IF_ERROR(process::CopyOutput(path(), {kModelFile, kCurvesFolder}, uri_));
+    HETERO_RETURN_IF_ERROR(process::CopyOutput(path(), {kWeightsFile, kCurvesFolder}, uri_));
     log::Info("copied the trained weights and the curves", {{"to", uri_}});
     return absl::OkStatus();
   }

@@ -39,16 +39,6 @@ TEST(UnsupportedFieldsTest, NothingForAPlainJob) {
 TEST(UnsupportedFieldsTest, EachFieldIsNamed) {
   using Change = std::function<void(Spec&)>;
   const std::vector<std::pair<std::string, Change>> cases = {
-      {"spec.dataset.uri",
-       [](Spec& s) {
-         s.dataset.uri = "s3://bucket/train";
-         s.dataset.format = DatasetFormat::kIdx;
-       }},
-      {"spec.dataset.validation.uri",
-       [](Spec& s) {
-         s.dataset.validation->uri = "s3://bucket/test";
-         s.dataset.validation->format = DatasetFormat::kIdx;
-       }},
       {"spec.training.model.name", [](Spec& s) { s.training.model.name = "resnet99"; }},
       {"spec.training.model.torchScript",
        [](Spec& s) { s.training.model = {.torch_script = "s3://bucket/m.pt"}; }},
@@ -80,12 +70,13 @@ TEST(UnsupportedFieldsTest, PartitionsNeedCutPoints) {
   EXPECT_TRUE(UnsupportedFields(job).empty());
 }
 
-TEST(UnsupportedFieldsTest, AllButIdxMayLieInABucket) {
+TEST(UnsupportedFieldsTest, EveryFormatMayLieInABucket) {
   HeteroTrainingJob job = Runnable();
   for (const DatasetFormat format :
-       {DatasetFormat::kAuto, DatasetFormat::kImageFolder, DatasetFormat::kWebDataset,
-        DatasetFormat::kTfRecord, DatasetFormat::kMds, DatasetFormat::kRecordIo,
-        DatasetFormat::kCifar10, DatasetFormat::kCifar100, DatasetFormat::kManifest}) {
+       {DatasetFormat::kAuto, DatasetFormat::kIdx, DatasetFormat::kImageFolder,
+        DatasetFormat::kWebDataset, DatasetFormat::kTfRecord, DatasetFormat::kMds,
+        DatasetFormat::kRecordIo, DatasetFormat::kCifar10, DatasetFormat::kCifar100,
+        DatasetFormat::kManifest}) {
     job.spec.dataset.uri = "s3://bucket/train";
     job.spec.dataset.format = format;
     EXPECT_TRUE(UnsupportedFields(job).empty());
@@ -110,14 +101,13 @@ TEST(UnsupportedFieldsTest, NothingForAScript) {
 
 TEST(UnsupportedFieldsTest, ReportsAllInManifestOrder) {
   HeteroTrainingJob job = Runnable();
-  job.spec.dataset.uri = "s3://bucket/train";
+  job.spec.training.checkpoint = Checkpoint{.uri = "s3://bucket/checkpoints"};
   job.spec.training.parallelism.partitions = 2;
   job.spec.training.model.name = "resnet18";
-  EXPECT_THAT(Paths(job), ElementsAre("spec.dataset.uri", "spec.training.parallelism.partitions"));
+  EXPECT_THAT(Paths(job),
+              ElementsAre("spec.training.checkpoint.uri", "spec.training.parallelism.partitions"));
   EXPECT_EQ(UnsupportedFields(job).front().reason,
-            "reading IDX from S3 is not supported yet; mount the data as a volume and give "
-            "file:///path, or keep it as pictures or in shards (ImageFolder, WebDataset, TFRecord, "
-            "MDS)");
+            "a checkpoint folder on S3 is not supported yet; mount a volume and give file:///path");
 }
 
 // Training on the CPU (gpusPerReplica 0) or on GPUs is decided by the build, not here.

@@ -9,6 +9,7 @@
 
 #include "runtime/source/dataset.h"
 #include "runtime/source/gzip.h"
+#include "runtime/storage/open_store.h"
 #include "tests/unit/runtime/source/dataset_files.h"
 
 namespace hetero::source {
@@ -81,6 +82,19 @@ TEST_F(IdxTest, GzippedAndPlainCopiesAreTheSameDataset) {
   ASSERT_TRUE((*a)->Read(0, &sample).ok());
   EXPECT_EQ(sample.label, 7);
   EXPECT_THAT(sample.bytes, ElementsAre(10, 11, 12, 13, 14, 15));
+}
+
+TEST_F(IdxTest, AStoreWithTheSameFilesIsTheSameDataset) {
+  WriteTrain(StoredGzip(kImages), StoredGzip(kLabels), ".gz");
+  const auto store = *storage::OpenStore("file://" + folder_.path());
+  const auto files = Open(folder_.Source());
+  const auto objects = OpenIdx(store->uri(), store.get(), folder_.Source(), job::Split::kTrain);
+  ASSERT_TRUE(objects.ok()) << objects.status();
+  EXPECT_EQ((*objects)->fingerprint(), (*files)->fingerprint());
+  EXPECT_EQ((*objects)->Describe(2), "file://" + (*files)->Describe(2));
+  const auto none = OpenIdx(store->uri(), store.get(), folder_.Source(), job::Split::kValidation);
+  EXPECT_TRUE(absl::IsNotFound(none.status())) << none.status();
+  EXPECT_THAT(std::string(none.status().message()), ::testing::HasSubstr("t10k-images"));
 }
 
 TEST_F(IdxTest, ReadsGzipFilesOfSeveralMembers) {

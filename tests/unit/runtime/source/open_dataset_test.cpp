@@ -51,17 +51,6 @@ TEST(ParseUriTest, RefusesOthersWithTheRemedy) {
   }
 }
 
-TEST(OpenDatasetTest, IdxFilesAreNotReadFromABucket) {
-  EXPECT_EQ(ParseUri("s3://bucket/set")->scheme, Scheme::kStore);
-  api::DatasetSource source;
-  source.uri = "s3://bucket/set";
-  source.format = api::DatasetFormat::kIdx;
-  const absl::Status status = OpenDataset(source, job::Split::kTrain, 1).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(status.message()),
-              AllOf(HasSubstr("s3://bucket/set"), HasSubstr("mount the bucket")));
-}
-
 TEST(OpenDatasetTest, MissingFolderIsNamed) {
   const absl::Status status = OpenStatus("file:///no/such/folder");
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
