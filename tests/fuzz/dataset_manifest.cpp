@@ -30,7 +30,8 @@ absl::StatusOr<std::unique_ptr<source::Dataset>> OpenNamed(const source::ShardSo
                   "a root of no store");
     return absl::StatusOr<std::shared_ptr<const storage::Store>>(shards.store);
   };
-  source::HasManifest(absl::StrCat("s3://dataset/", name), open, source);
+  fuzz::Require(source::HasManifest(absl::StrCat("s3://dataset/", name), open, source).ok(),
+                "an object that is there and is not looked at");
   return source::OpenManifest(absl::StrCat("s3://dataset/", name), open, source, label);
 }
 
