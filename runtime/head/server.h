@@ -39,7 +39,7 @@ class Server {
     std::string output_folder;  // empty: no report files
     // In the place of the folder.
     std::shared_ptr<ReportPlace> report_place;
-    base::WallTime created;     // when the job was started; startupSeconds counts from here
+    base::WallTime created;  // when the job was started; startupSeconds counts from here
     base::Duration stop_grace = std::chrono::seconds(2);  // for members to finish after Stop()
     HistoryOptions history;
   };
