@@ -2,6 +2,7 @@
 // as a user runs them, against a real server.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -292,6 +293,33 @@ TEST_F(BucketJob, TheExampleReadsAsManyShardsAsImageNetHas) {
   ASSERT_EQ(result.exit_code, 0) << result.output;
   EXPECT_EQ(run.report()["steps"], 10);
   RecordProperty("startupSeconds", std::to_string(run.report().value("startupSeconds", -1.0)));
+}
+
+// Without --output, which would say where everything goes.
+TEST_F(BucketJob, ItsReportIsInTheBucketAndInTheFolderOfThisMachine) {
+  const std::string name = absl::StrCat("bucket-output-", getpid());
+  const std::string folder = "hetero-output/" + name;
+  testing::TemporaryFolder files;
+  std::string job = ManifestOf(absl::StrCat("file://", kDatasets, "image_folder"));
+  job.replace(job.find("name: bucket"), 12, "name: " + name);
+  job += "  output: {uri: \"s3://bucket/results\"}\n";
+  testing::WriteFile(files / "job.yaml", job);
+  testing::ProgramRun run("hetero-runtime", {"local", files / "job.yaml", "--input-only"},
+                          Access(S3Server::kSecret));
+  const ProgramResult result = run.Wait(kDeadline);
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_THAT(result.output, HasSubstr("results are in s3://bucket/results"));
+  const auto store = *OpenStore("s3://bucket/results", server_->Options());
+  for (const char* file : {"report.json", "report.html"}) {
+    const std::string here = testing::ReadFileOrDie(folder + "/" + file);
+    const absl::StatusOr<Object> object = store->Head(file);
+    ASSERT_TRUE(object.ok()) << object.status();
+    std::string there(static_cast<size_t>(object->size), '\0');
+    ASSERT_TRUE(
+        store->Read(*object, 0, {reinterpret_cast<uint8_t*>(there.data()), there.size()}).ok());
+    EXPECT_TRUE(there == here) << file;
+  }
+  fs::remove_all(folder);
 }
 
 TEST_F(BucketJob, WhatIsWrongWithItsAccessIsNamedAndNoSecretIsShown) {
