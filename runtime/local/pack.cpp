@@ -301,6 +301,11 @@ absl::StatusOr<Packed> PackDataset(const PackOptions& options) {
   packed.source.samples = dataset->size();
   if (dataset->classes() > 0) packed.source.classes = dataset->classes();
   if (dataset->image().height > 0) packed.source.image = dataset->image();
+  for (int32_t label = 0; label < dataset->classes(); ++label) {
+    std::string name = dataset->ClassName(label);
+    if (name == std::to_string(label)) break;
+    packed.class_names.push_back(std::move(name));
+  }
   packed.label = {options.label.type, options.label.shape};
   if (options.label.numbers()) packed.source.fields.label.field = "json";
   return packed;

@@ -4,6 +4,7 @@
 #include <functional>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "api/hetero_training_job.h"
@@ -40,6 +41,7 @@ struct Packed {
   PackProgress progress;
   api::DatasetSource source;  // the shards, as a manifest names them
   api::Label label;
+  std::vector<std::string> class_names;  // by number; empty where classes are numbers
 };
 
 // Writes shard-000000.tar and so on (WebDataset) with all samples in the order of their ids, so a

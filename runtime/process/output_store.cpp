@@ -16,6 +16,15 @@ namespace {
 constexpr base::Duration kPatience = std::chrono::seconds(30);
 constexpr int64_t kMostBytes = int64_t{64} << 20;  // of a file of the report
 
+constexpr char kProbe[] = ".hetero-probe";
+
+storage::StoreOptions WithPatience(base::Duration patience) {
+  storage::StoreOptions options;
+  options.retries.total = patience;
+  options.retries.most_attempts = 1'000'000;  // time alone counts
+  return options;
+}
+
 class InStore : public head::ReportPlace {
  public:
   explicit InStore(std::unique_ptr<storage::WritableStore> store) : store_(std::move(store)) {}
@@ -51,19 +60,29 @@ class InStore : public head::ReportPlace {
 bool IsStoreUri(std::string_view uri) { return uri.starts_with("s3://"); }
 
 absl::StatusOr<std::unique_ptr<head::ReportPlace>> ReportInStore(const std::string& uri) {
-  storage::StoreOptions options;
-  options.retries.total = kPatience;
   HETERO_ASSIGN_OR_RETURN(std::unique_ptr<storage::WritableStore> store,
-                          storage::OpenWritableStore(uri, options));
+                          storage::OpenWritableStore(uri, WithPatience(kPatience)));
   return std::make_unique<InStore>(std::move(store));
 }
 
-absl::Status CopyOutput(const std::string& folder, const std::vector<std::string>& names,
-                        const std::string& uri) {
+absl::Status CheckOutputStore(const std::string& uri) {
   HETERO_ASSIGN_OR_RETURN(const std::unique_ptr<storage::WritableStore> store,
-                          storage::OpenWritableStore(uri));
+                          storage::OpenWritableStore(uri, WithPatience(kPatience)));
+  HETERO_ASSIGN_OR_RETURN(const std::unique_ptr<storage::ObjectWriter> writer,
+                          store->Create(kProbe));
+  HETERO_RETURN_IF_ERROR(writer->Append({reinterpret_cast<const uint8_t*>(kProbe), 1}));
+  HETERO_RETURN_IF_ERROR(writer->Close().status());
+  store->Delete(kProbe).IgnoreError();
+  return absl::OkStatus();
+}
+
+absl::Status CopyOutput(const std::string& folder, const std::vector<std::string>& names,
+                        const std::string& uri, base::Duration patience,
+                        const std::stop_token& stop) {
+  HETERO_ASSIGN_OR_RETURN(const std::unique_ptr<storage::WritableStore> store,
+                          storage::OpenWritableStore(uri, WithPatience(patience)));
   for (const std::string& name : names) {
-    HETERO_RETURN_IF_ERROR(storage::CopyIntoStore(folder, name, *store));
+    HETERO_RETURN_IF_ERROR(storage::CopyIntoStore(folder, name, *store, stop));
   }
   return absl::OkStatus();
 }

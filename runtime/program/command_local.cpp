@@ -1,8 +1,12 @@
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -59,12 +63,16 @@ std::string StoreOf(const LocalArguments& arguments, const api::HeteroTrainingJo
 }
 
 // What a job on a cluster leaves there.
-bool CopyResults(const std::string& folder, const std::string& store) {
+bool CopyResults(const std::string& folder, const std::string& store, std::ostream& console,
+                 const base::SignalStop& signals) {
   if (store.empty()) return true;
+  // The first was the job's; a store may keep its copy waiting for minutes.
+  const std::stop_callback asked_again(signals.second(), [] { _exit(kExitStopped); });
   const absl::Status copied = process::CopyOutput(
-      folder, {"report.json", "report.html", "model.safetensors", "tensorboard"}, store);
+      folder, {"report.json", "report.html", "model.safetensors", "tensorboard"}, store,
+      std::chrono::minutes(2), signals.second());
   if (copied.ok()) {
-    std::cout << "results are in " << store << ", too" << std::endl;
+    console << "results are in " << store << ", too" << std::endl;
   } else {
     std::cerr << "spec.output.uri: " << copied.message() << "; what was to be copied is in "
               << folder << std::endl;
@@ -190,7 +198,8 @@ int RunLocalCommand(const LocalArguments& arguments) {
     std::cerr << outcome.status().message() << "\n";
     return kExitFailed;
   }
-  const bool copied = CopyResults(output, StoreOf(arguments, *job));
+  const bool copied = CopyResults(output, StoreOf(arguments, *job),
+                                  arguments.attach ? std::cerr : std::cout, signals);
   switch (*outcome) {
     case local::Outcome::kSucceeded:
       return copied ? kExitSucceeded : kExitFailed;

@@ -1,12 +1,14 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <iostream>
 #include <memory>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 #include "base/log.h"
 #include "base/signals.h"
@@ -51,6 +53,18 @@ class ProgressLine {
   bool open_ = false;
 };
 
+// Shards have numbers in the place of names, which must be the same for all splits of a job.
+void PrintClasses(const std::vector<std::string>& names) {
+  constexpr size_t kMostPrinted = 20;
+  if (names.empty()) return;
+  std::cout << "classes are numbers now, and must be the same ones in every split:";
+  for (size_t i = 0; i < std::min(names.size(), kMostPrinted); ++i) {
+    std::cout << (i == 0 ? " " : ", ") << i << " " << names[i];
+  }
+  if (names.size() > kMostPrinted) std::cout << " and " << names.size() - kMostPrinted << " more";
+  std::cout << "\n";
+}
+
 int RunPack(const PackArguments& arguments) {
   const base::SignalStop signals;
   log::Init("pack", log::Level::kWarning);
@@ -84,6 +98,7 @@ int RunPack(const PackArguments& arguments) {
   if (packed->progress.kept > 0) {
     std::cout << packed->progress.kept << " samples were packed already\n";
   }
+  PrintClasses(packed->class_names);
   std::cout << local::DatasetLines(packed->source, packed->label) << std::flush;
   return std::cout ? kExitSucceeded : kExitFailed;
 }

@@ -22,13 +22,15 @@ namespace fs = std::filesystem;
 constexpr size_t kBlock = size_t{1} << 20;
 constexpr size_t kRead = size_t{16} << 20;  // of an object, at once
 
-absl::Status CopyFile(const std::string& path, const std::string& name, WritableStore& store) {
+absl::Status CopyFile(const std::string& path, const std::string& name, WritableStore& store,
+                      const std::stop_token& stop) {
   std::FILE* const file = std::fopen(path.c_str(), "rbe");
   if (file == nullptr) return absl::ErrnoToStatus(errno, absl::StrCat(path, ": cannot be opened"));
   const auto close = absl::MakeCleanup([file] { std::fclose(file); });
   HETERO_ASSIGN_OR_RETURN(const std::unique_ptr<ObjectWriter> writer, store.Create(name));
   std::vector<uint8_t> block(kBlock);
   while (const size_t size = std::fread(block.data(), 1, block.size(), file)) {
+    if (stop.stop_requested()) return absl::CancelledError(absl::StrCat(path, ": stopped"));
     HETERO_RETURN_IF_ERROR(writer->Append({block.data(), size}));
   }
   if (std::ferror(file) != 0) {
@@ -39,12 +41,12 @@ absl::Status CopyFile(const std::string& path, const std::string& name, Writable
 
 }  // namespace
 
-absl::Status CopyIntoStore(const std::string& folder, const std::string& name,
-                           WritableStore& store) {
+absl::Status CopyIntoStore(const std::string& folder, const std::string& name, WritableStore& store,
+                           const std::stop_token& stop) {
   const fs::path root(folder);
   std::error_code error;
   if (fs::is_regular_file(root / name, error)) {
-    return CopyFile((root / name).string(), name, store);
+    return CopyFile((root / name).string(), name, store, stop);
   }
   std::vector<std::string> names;
   for (fs::recursive_directory_iterator entry(root / name, error);
@@ -55,7 +57,7 @@ absl::Status CopyIntoStore(const std::string& folder, const std::string& name,
   }
   std::sort(names.begin(), names.end());
   for (const std::string& one : names) {
-    HETERO_RETURN_IF_ERROR(CopyFile((root / one).string(), one, store));
+    HETERO_RETURN_IF_ERROR(CopyFile((root / one).string(), one, store, stop));
   }
   return absl::OkStatus();
 }

@@ -239,7 +239,9 @@ absl::Status RankTraining::SaveResult() {
     status = SaveWeights(state_->model(), path);
   }
   if (status.ok()) log::Info("wrote the trained weights", {{"path", path}});
-  return status;
+  if (!status.ok() || options_.deliver == nullptr) return status;
+  activity_ = "delivering the trained weights";
+  return options_.deliver();
 }
 
 }  // namespace hetero::train

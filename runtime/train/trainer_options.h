@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
+#include "absl/status/status.h"
 #include "api/hetero_training_job.h"
 #include "runtime/pipeline/pipeline.h"
 
@@ -27,6 +29,8 @@ struct TrainerOptions {
   bool gpu = false;  // train on the first GPU that this process sees
   // Rank 0 writes the trained weights there as model.safetensors; empty: nobody does.
   std::string output_folder;
+  // Called by rank 0 when they are written, while the other ranks wait; its error is the job's.
+  std::function<absl::Status()> deliver;
 };
 
 }  // namespace hetero::train

@@ -2,8 +2,10 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,6 +28,8 @@ namespace {
 
 constexpr char kCurvesFolder[] = "tensorboard";
 constexpr char kWeightsFile[] = "model.safetensors";  // as RunTrainer() leaves it
+// Of a copy at the end: days of training wait for it.
+constexpr base::Duration kCopyPatience = std::chrono::minutes(30);
 
 // Passes what the loop says on to the head and the console.
 class SessionObserver : public Observer {
@@ -194,13 +198,20 @@ class CopiedFolder {
   explicit CopiedFolder(std::string uri) : uri_(std::move(uri)) {}
 
   const std::string& path() const { return folder_.path(); }
-  absl::Status Copy() const {
-    HETERO_RETURN_IF_ERROR(process::CopyOutput(path(), {kWeightsFile, kCurvesFolder}, uri_));
+  absl::Status Check() const { return Named(process::CheckOutputStore(uri_)); }
+  absl::Status Copy(const std::stop_token& stop) const {
+    HETERO_RETURN_IF_ERROR(Named(
+        process::CopyOutput(path(), {kWeightsFile, kCurvesFolder}, uri_, kCopyPatience, stop)));
     log::Info("copied the trained weights and the curves", {{"to", uri_}});
     return absl::OkStatus();
   }
 
  private:
+  static absl::Status Named(const absl::Status& status) {
+    if (status.ok()) return status;
+    return absl::Status(status.code(), absl::StrCat("spec.output.uri: ", status.message()));
+  }
+
   const std::string uri_;
   const PassingFolder folder_;
 };
@@ -284,7 +295,8 @@ absl::Status Train(process::RankSession& session, const TrainerProcessOptions& o
   const std::unique_ptr<CopiedFolder> copied = FolderForStore(session, options);
   const std::string output_folder =
       copied != nullptr ? copied->path() : OutputFolder(session, options);
-  std::unique_ptr<TrainingCurves> curves = MakeCurves(session, output_folder, clock);
+  if (copied != nullptr) HETERO_RETURN_IF_ERROR(copied->Check());
+  const std::unique_ptr<TrainingCurves> curves = MakeCurves(session, output_folder, clock);
   SessionObserver observer(session, options, curves.get());
   SessionBatches batches(session);
   SessionGenerations generations(session, options.session, clock);
@@ -292,7 +304,11 @@ absl::Status Train(process::RankSession& session, const TrainerProcessOptions& o
   const PassingFolder fetched;
   HETERO_ASSIGN_OR_RETURN(const api::HeteroTrainingJob job,
                           WithFetchedWeights(session.job(), fetched));
-  const absl::Status trained = RunTrainer(
+  std::function<absl::Status()> deliver;
+  if (copied != nullptr) {
+    deliver = [&copied, &session] { return copied->Copy(session.stop_token()); };
+  }
+  return RunTrainer(
       {.job = job,
        .rank = session.rank(),
        .world_size = session.world_size(),
@@ -306,12 +322,10 @@ absl::Status Train(process::RankSession& session, const TrainerProcessOptions& o
        .conversion = pipeline.conversion(),
        .ceiling_probe_steps = options.ceiling_probe_steps,
        .gpu = options.gpu,
-       .output_folder = output_folder},
+       .output_folder = output_folder,
+       .deliver = deliver},
       session.schedule(), batches, generations, observer, clock,
       {.stop = session.stop_token(), .leave = session.leave_token()});
-  curves.reset();  // writes what is left of them
-  if (copied == nullptr || !trained.ok()) return trained;
-  return copied->Copy();
 }
 
 }  // namespace

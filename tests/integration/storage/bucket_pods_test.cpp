@@ -77,6 +77,15 @@ TEST_F(BucketPods, LeaveReportWeightsAndCurvesInIt) {
   EXPECT_TRUE(ReadOrFail("second/model.safetensors") == weights);
 }
 
+TEST_F(BucketPods, AnOutputThatCannotBeWrittenEndsTheJobBeforeItTrains) {
+  const std::vector<ProgramResult> results =
+      Run({"output.uri=s3://other-bucket/out", "runPolicy.maxRestarts=0"});
+  EXPECT_NE(results[0].exit_code, 0);
+  EXPECT_THAT(results[0].output,
+              AllOf(HasSubstr("spec.output.uri"), HasSubstr("s3://other-bucket/out"),
+                    HasSubstr("NoSuchBucket")));
+}
+
 TEST_F(BucketPods, WeightsThatAreNotThereAreNamed) {
   const std::vector<ProgramResult> results =
       Run({"training.model.weights=s3://bucket/none/model.safetensors", "runPolicy.maxRestarts=0"});
