@@ -137,13 +137,13 @@ TEST(LifeTest, InvalidSpecFailsBeforeAnythingIsCreated) {
 TEST(LifeTest, WhatThisVersionCannotDoFailsBeforeAnythingIsCreated) {
   ModelCluster cluster{Job()};
   cluster.Change([](ObservedJob& job) {
-    job.job.spec.dataset.uri = "s3://bucket/train";
-    job.job.spec.dataset.format = api::DatasetFormat::kIdx;
+    job.job.spec.training.checkpoint = api::Checkpoint{.uri = "s3://bucket/checkpoints"};
   });
   cluster.Settle();
   EXPECT_EQ(cluster.State(ConditionType::kFailed), "True/InvalidSpec");
-  EXPECT_THAT(cluster.Condition(ConditionType::kFailed).message,
-              HasSubstr("spec.dataset.uri: reading IDX from S3 is not supported yet; "));
+  EXPECT_THAT(
+      cluster.Condition(ConditionType::kFailed).message,
+      HasSubstr("spec.training.checkpoint.uri: a checkpoint folder on S3 is not supported yet; "));
   EXPECT_THAT(cluster.calls, ElementsAre("status"));
 }
 
