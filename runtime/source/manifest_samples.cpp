@@ -21,7 +21,7 @@ namespace {
 // Each has connections of its own.
 constexpr size_t kMostStores = 64;
 // More are no classes but what is another one in each line.
-constexpr size_t kMostClassNames = 1'000'000;
+constexpr size_t kMostClasses = 1'000'000;
 constexpr size_t kMostShownLabel = 64;  // bytes
 
 bool IsWhole(std::string_view text) {
@@ -142,14 +142,20 @@ absl::StatusOr<int32_t> ManifestSamples::TakeClass(const std::string& label, boo
           absl::StrCat("has the label ", label.substr(0, kMostShownLabel), ", which is no class: ",
                        found.status().message(), "; classes are numbers from 0 on, or names"));
     }
+    if (*found >= static_cast<int32_t>(kMostClasses)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("has the label ", label.substr(0, kMostShownLabel), ", and more than ",
+                       kMostClasses, " classes are none; name the label's column or attribute in ",
+                       "dataset.fields.label.field"));
+    }
     highest_class_ = std::max(highest_class_, *found);
     return *found;
   }
   const auto [found, is_new] = class_ids_.emplace(label, static_cast<int32_t>(class_names_.size()));
   if (is_new) class_names_.push_back(label);
-  if (class_names_.size() > kMostClassNames) {
+  if (class_names_.size() > kMostClasses) {
     return absl::InvalidArgumentError(
-        absl::StrCat("has one more than ", kMostClassNames,
+        absl::StrCat("has one more than ", kMostClasses,
                      " names of classes; name the label's column in dataset.fields.label.field"));
   }
   return found->second;

@@ -211,6 +211,9 @@ TEST_F(ManifestTest, ClassesAreNumbersOrNamesAsTheFirstOneIs) {
   EXPECT_THAT(stores_.ErrorOf(lines({"3", "\"cat\""})),
               AllOf(HasSubstr("line 2"), HasSubstr("\"cat\""), HasSubstr("no whole number")));
   EXPECT_THAT(stores_.ErrorOf(lines({"18446744073709551615"})), HasSubstr("too many digits"));
+  EXPECT_THAT(stores_.ErrorOf(lines({"7", "1000000"})),
+              AllOf(HasSubstr("line 2"), HasSubstr("more than 1000000 classes"),
+                    HasSubstr("dataset.fields.label.field")));
   EXPECT_THAT(stores_.ErrorOf(lines({"3.5"})), HasSubstr("class is a value of type number"));
   EXPECT_THAT(stores_.ErrorOf(lines({"\"\""})), HasSubstr("empty label"));
   EXPECT_THAT(stores_.ErrorOf(lines({"-1"})), HasSubstr("no sample has a class"));
