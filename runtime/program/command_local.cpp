@@ -66,6 +66,7 @@ std::string StoreOf(const LocalArguments& arguments, const api::HeteroTrainingJo
 bool CopyResults(const std::string& folder, const std::string& store, std::ostream& console,
                  const base::SignalStop& signals) {
   if (store.empty()) return true;
+  console << "copying results to " << store << std::endl;
   // The first was the job's; a store may keep its copy waiting for minutes.
   const std::stop_callback asked_again(signals.second(), [] { _exit(kExitStopped); });
   const absl::Status copied = process::CopyOutput(
@@ -177,6 +178,15 @@ int RunLocalCommand(const LocalArguments& arguments) {
   if (!lock.ok()) {
     std::cerr << lock.status().message() << "\n";
     return kExitFailed;
+  }
+  if (const std::string store = StoreOf(arguments, *job); !store.empty()) {
+    // Ctrl-C ends the wait for a store that is silent: nothing has begun.
+    const std::stop_callback stopped(signals.first(), [] { _exit(kExitStopped); });
+    if (const absl::Status writable = process::CheckOutputStore(store); !writable.ok()) {
+      std::cerr << "spec.output.uri: " << writable.message()
+                << "; correct it, or keep the results on this machine with --output FOLDER\n";
+      return kExitFailed;
+    }
   }
   PrintHeading(*job, output, arguments.attach ? std::cerr : std::cout);
   const absl::StatusOr<local::Outcome> outcome =

@@ -322,6 +322,23 @@ TEST_F(BucketJob, ItsReportIsInTheBucketAndInTheFolderOfThisMachine) {
   fs::remove_all(folder);
 }
 
+TEST_F(BucketJob, AnOutputThatCannotBeWrittenIsNamedBeforeAnythingStarts) {
+  const std::string name = absl::StrCat("no-output-", getpid());
+  testing::TemporaryFolder files;
+  std::string job = ManifestOf(absl::StrCat("file://", kDatasets, "image_folder"));
+  job.replace(job.find("name: bucket"), 12, "name: " + name);
+  job += "  output: {uri: \"s3://other-bucket/results\"}\n";
+  testing::WriteFile(files / "job.yaml", job);
+  testing::ProgramRun run("hetero-runtime", {"local", files / "job.yaml", "--input-only"},
+                          Access(S3Server::kSecret));
+  const ProgramResult result = run.Wait(kDeadline);
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.output, HasSubstr("spec.output.uri"));
+  EXPECT_THAT(result.output, HasSubstr("s3://other-bucket/results"));
+  EXPECT_THAT(result.output, Not(HasSubstr("1 x head"))) << "the heading of a run";
+  fs::remove_all("hetero-output/" + name);
+}
+
 TEST_F(BucketJob, WhatIsWrongWithItsAccessIsNamedAndNoSecretIsShown) {
   LocalRun run(ManifestOf("s3://bucket/web_dataset"), {"--input-only"}, Access("a wrong secret"));
   const ProgramResult result = run.Wait(kDeadline);
