@@ -91,6 +91,7 @@ TEST(Quickstart, FromApplyToGone) {
     RuntimeOf(manifest, role)["resources"]["requests"] = {{"cpu", "100m"}};
   }
   manifest["spec"]["output"]["uri"] = "file:///data/output";
+  manifest["spec"]["training"]["epochs"] = 2;  // the README's test has all of its epochs
   const json local = LocalReport(manifest, space.folder() + "/quickstart");
   ASSERT_TRUE(local.is_object());
 

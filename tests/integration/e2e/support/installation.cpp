@@ -198,7 +198,7 @@ json LocalReport(const json& job, const std::string& dataset_folder) {
       command.insert(command.end(), {"--set", set});
     }
   }
-  const CommandResult run = RunCommand(command, "", seconds(300));
+  const CommandResult run = RunCommand(command, "", seconds(600));
   EXPECT_EQ(run.exit_code, 0) << run.output;
   if (run.exit_code == 0) report = json::parse(ReadFileOrDie(folder / "out/report.json"));
   return report;
