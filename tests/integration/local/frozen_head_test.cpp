@@ -23,8 +23,9 @@ using testing::WaitForFirstStep;
 
 constexpr char kTrainers[][6] = {"gpu-0", "gpu-1"};
 
+// On a busy machine whoever lives may be silent for seconds.
 std::vector<std::string> Job(const std::vector<std::string>& more = {}) {
-  std::vector<std::string> settings = {"runPolicy.memberTimeoutSeconds=2"};
+  std::vector<std::string> settings = {"runPolicy.memberTimeoutSeconds=6"};
   settings.insert(settings.end(), more.begin(), more.end());
   return SlowJob(settings);
 }
@@ -87,7 +88,7 @@ TEST(FrozenHead, ALauncherThatWasStoppedItselfBlamesNoHead) {
   ASSERT_TRUE(WaitForFirstStep(run, "gpu-0"));
   const pid_t head = run.PidOf("head");
   run.program().Signal(SIGSTOP);
-  std::this_thread::sleep_for(seconds(7));
+  std::this_thread::sleep_for(seconds(9));
   run.program().Signal(SIGCONT);
   std::this_thread::sleep_for(seconds(1));
   EXPECT_EQ(run.PidOf("head"), head);
@@ -98,7 +99,7 @@ TEST(FrozenHead, WithoutRestartsItEndsTheJobWithAReport) {
   LocalRun run(SmallJobYaml(), Job({"training.epochs=100000", "runPolicy.maxRestarts=0"}));
   ASSERT_TRUE(WaitForFirstStep(run, "gpu-0"));
   Freeze(run);
-  const ProgramResult result = run.Wait(seconds(60));
+  const ProgramResult result = run.Wait(seconds(120));
   EXPECT_EQ(result.exit_code, 1) << result.output;
   EXPECT_NE(result.output.find("head hangs: its process lives"), std::string::npos)
       << result.output;
@@ -114,7 +115,7 @@ TEST(FrozenHead, CtrlCStillLeavesACheckpoint) {
   ASSERT_TRUE(WaitForFirstStep(run, "gpu-0"));
   Freeze(run);
   run.program().Signal(SIGINT);
-  const ProgramResult result = run.Wait(seconds(60));
+  const ProgramResult result = run.Wait(seconds(120));
   EXPECT_EQ(result.exit_code, 130) << result.output;
   EXPECT_EQ(run.report()["state"], "Stopped");
   EXPECT_NE(run.log("gpu-0").find("wrote a checkpoint"), std::string::npos) << run.log("gpu-0");

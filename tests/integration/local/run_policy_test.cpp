@@ -33,12 +33,12 @@ bool Says(const ProgramResult& result, const std::string& text) {
 TEST(RunPolicy, TheActiveDeadlineEndsALocalJobAsFailed) {
   TemporaryFolder checkpoints;
   LocalRun run(SmallJobYaml(),
-               SlowJob({kEndless, "runPolicy.activeDeadlineSeconds=20",
+               SlowJob({kEndless, "runPolicy.activeDeadlineSeconds=30",
                         "training.checkpoint={uri: 'file://" + checkpoints.path() + "'}"}));
-  const ProgramResult result = run.Wait(seconds(90));
+  const ProgramResult result = run.Wait(seconds(150));
   EXPECT_EQ(result.exit_code, 1) << result.output;
   const std::string why =
-      "runPolicy.activeDeadlineSeconds: the job has run for 20 s without finishing";
+      "runPolicy.activeDeadlineSeconds: the job has run for 30 s without finishing";
   EXPECT_TRUE(Says(result, why)) << result.output;
   const nlohmann::json report = run.report();
   EXPECT_EQ(report["state"], "Failed");
@@ -52,7 +52,7 @@ TEST(RunPolicy, AStallBeginsANewAttempt) {
   TemporaryFolder checkpoints;
   LocalRun run(
       SmallJobYaml(),
-      SlowJob({"runPolicy.memberTimeoutSeconds=600", "runPolicy.stallTimeoutSeconds=8",
+      SlowJob({"runPolicy.memberTimeoutSeconds=600", "runPolicy.stallTimeoutSeconds=15",
                "training.checkpoint={uri: 'file://" + checkpoints.path() + "', everySteps: 2}"}));
   ASSERT_TRUE(run.WaitForLog("gpu-0", "wrote a checkpoint", seconds(60)));
   kill(run.PidOf("gpu-1"), SIGSTOP);
@@ -63,13 +63,13 @@ TEST(RunPolicy, AStallBeginsANewAttempt) {
 TEST(RunPolicy, AStallWithoutRestartsFailsTheJob) {
   LocalRun run(SmallJobYaml(),
                SlowJob({kEndless, "runPolicy.memberTimeoutSeconds=600",
-                        "runPolicy.stallTimeoutSeconds=8", "runPolicy.maxRestarts=0"}));
+                        "runPolicy.stallTimeoutSeconds=15", "runPolicy.maxRestarts=0"}));
   ASSERT_TRUE(WaitForFirstStep(run, "gpu-0"));
   kill(run.PidOf("gpu-1"), SIGSTOP);
-  const ProgramResult result = run.Wait(seconds(60));
+  const ProgramResult result = run.Wait(seconds(120));
   EXPECT_EQ(result.exit_code, 1) << result.output;
   EXPECT_TRUE(Says(result,
-                   "runPolicy.stallTimeoutSeconds: no step for 8 s; runPolicy.maxRestarts allows "
+                   "runPolicy.stallTimeoutSeconds: no step for 15 s; runPolicy.maxRestarts allows "
                    "0 restarts"))
       << result.output;
   EXPECT_EQ(run.report()["state"], "Failed");
@@ -79,7 +79,7 @@ TEST(RunPolicy, AFailureRuleFailsTheJob) {
   LocalRun run(SmallJobYaml(), SlowJob({kEndless, Rule("cpu", "FailJob", 137)}));
   ASSERT_TRUE(WaitForFirstStep(run, "gpu-0"));
   kill(run.PidOf("cpu-1"), SIGKILL);
-  const ProgramResult result = run.Wait(seconds(60));
+  const ProgramResult result = run.Wait(seconds(120));
   EXPECT_EQ(result.exit_code, 1) << result.output;
   const std::string why =
       "cpu-1 failed: Error, exit code 137; failureRules[0] of role cpu says FailJob";

@@ -78,10 +78,12 @@ int FaultsWith(const nlohmann::json& report, const std::string& what) {
 // No head that was replaced has taken any of it away.
 void ExpectWholeHistory(const nlohmann::json& report) {
   EXPECT_GT(report.value("startupSeconds", -1.0), 0) << report;
-  // The first step is in both parts; on a busy machine it takes a while.
-  const double longest_step = 5;
+  // In both parts: the first step, which takes a while on a busy machine, and what the trainers did
+  // while there was no head that could hear of it.
+  double overlap = 5;
+  for (const auto& fault : report["faults"]) overlap += fault.value("recoverySeconds", 0.0);
   EXPECT_GE(report.value("wallSeconds", -1.0),
-            report.value("startupSeconds", 0.0) + report.value("trainSeconds", 0.0) - longest_step)
+            report.value("startupSeconds", 0.0) + report.value("trainSeconds", 0.0) - overlap)
       << report;
   EXPECT_GE(report.value("wallSeconds", -1.0), report.value("startupSeconds", 0.0)) << report;
   EXPECT_GE(report.value("wallSeconds", -1.0), report.value("trainSeconds", 0.0)) << report;
@@ -310,7 +312,7 @@ TEST(Survival, TheBudgetOfRestartsIsOneForAll) {
   const pid_t first = run.PidOf("gpu-1");
   kill(first, SIGKILL);
   kill(WaitForReplacement(run, "gpu-1", first), SIGKILL);
-  const ProgramResult result = run.Wait(std::chrono::seconds(60));
+  const ProgramResult result = run.Wait(std::chrono::seconds(120));
   EXPECT_EQ(result.exit_code, 1) << result.output;
   EXPECT_NE(result.output.find("runPolicy.maxRestarts (1) is used up"), std::string::npos)
       << result.output;
