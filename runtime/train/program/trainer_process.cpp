@@ -216,17 +216,19 @@ class CopiedFolder {
   const PassingFolder folder_;
 };
 
-// The job with its weights in a file of this machine, where they are in a store.
+// The job with its weights in a file of this machine, where they are in a store; `*folder`, which
+// is made only then, holds it.
 absl::StatusOr<api::HeteroTrainingJob> WithFetchedWeights(api::HeteroTrainingJob job,
-                                                          const PassingFolder& folder) {
+                                                          std::optional<PassingFolder>* folder) {
   std::string& weights = job.spec.training.model.weights;
   if (!process::IsStoreUri(weights)) return job;
-  if (folder.path().empty()) {
+  folder->emplace();
+  if ((*folder)->path().empty()) {
     return absl::FailedPreconditionError(
         absl::StrCat("spec.training.model.weights: there is no place for ", weights,
                      "; give the GPU workers a writable TMPDIR"));
   }
-  const std::string path = absl::StrCat(folder.path(), "/weights.safetensors");
+  const std::string path = absl::StrCat((*folder)->path(), "/weights.safetensors");
   const absl::Status fetched = process::FetchObject(weights, path);
   if (!fetched.ok()) {
     return absl::Status(fetched.code(),
@@ -301,9 +303,9 @@ absl::Status Train(process::RankSession& session, const TrainerProcessOptions& o
   SessionBatches batches(session);
   SessionGenerations generations(session, options.session, clock);
   session.report().OnStart();
-  const PassingFolder fetched;
+  std::optional<PassingFolder> fetched;
   HETERO_ASSIGN_OR_RETURN(const api::HeteroTrainingJob job,
-                          WithFetchedWeights(session.job(), fetched));
+                          WithFetchedWeights(session.job(), &fetched));
   std::function<absl::Status()> deliver;
   if (copied != nullptr) {
     deliver = [&copied, &session] { return copied->Copy(session.stop_token()); };

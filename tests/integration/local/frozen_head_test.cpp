@@ -30,6 +30,10 @@ std::vector<std::string> Job(const std::vector<std::string>& more = {}) {
   return SlowJob(settings);
 }
 
+// The job outlasts the absence of its head or launcher.
+constexpr char kLong[] =
+    "pipeline=[{op: Delay, milliseconds: 50}, {op: HorizontalFlip}, {op: Normalize}]";
+
 // It has said at least one word before it freezes: the launcher shows the status.
 void Freeze(LocalRun& run) { ASSERT_EQ(kill(run.PidOf("head"), SIGSTOP), 0); }
 
@@ -51,7 +55,7 @@ TEST(FrozenHead, BeforeTheFirstStepItIsReplaced) {
 }
 
 TEST(FrozenHead, InTheMiddleItIsReplacedAndNoStepIsLost) {
-  LocalRun run(SmallJobYaml(), Job());
+  LocalRun run(SmallJobYaml(), Job({kLong}));
   ASSERT_TRUE(WaitForFirstStep(run, "gpu-0"));
   Freeze(run);
   ExpectReplacedAtNoCost(run);
@@ -80,11 +84,8 @@ TEST(FrozenHead, OneThatGoesOnInTimeIsNotReplaced) {
   ExpectReplacedAtNoCost(run);
 }
 
-// The job outlasts the launcher's absence.
 TEST(FrozenHead, ALauncherThatWasStoppedItselfBlamesNoHead) {
-  LocalRun run(SmallJobYaml(),
-               Job({"pipeline=[{op: Delay, milliseconds: 50}, {op: HorizontalFlip}, "
-                    "{op: Normalize}]"}));
+  LocalRun run(SmallJobYaml(), Job({kLong}));
   ASSERT_TRUE(WaitForFirstStep(run, "gpu-0"));
   const pid_t head = run.PidOf("head");
   run.program().Signal(SIGSTOP);

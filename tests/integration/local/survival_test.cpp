@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <iostream>
 #include <thread>
 
@@ -93,9 +94,11 @@ void ExpectWholeHistory(const nlohmann::json& report) {
 }
 
 void StrikeOne(const std::string& victim, int ranks, int signal) {
+  const TemporaryFolder temporary;
   LocalRun run(SmallJobYaml(),
                SlowJob({"roles.gpu.replicas=" + std::to_string(ranks),
-                        "training.batchSizePerWorker=" + std::to_string(64 / ranks)}));
+                        "training.batchSizePerWorker=" + std::to_string(64 / ranks)}),
+               {"TMPDIR=" + temporary.path()});
   std::vector<std::string> survivors = Trainers(ranks);
   std::erase(survivors, victim);
   ASSERT_TRUE(WaitForFirstStep(run, survivors.front()));
@@ -113,6 +116,7 @@ void StrikeOne(const std::string& victim, int ranks, int signal) {
   EXPECT_GE(report["faults"].size(), 1u);
   for (const std::string& name : survivors) EXPECT_EQ(Starts(run, name), 1) << run.log(name);
   if (report.value("generations", 0) == 2) ExpectNoStepRedone(run, survivors);
+  EXPECT_TRUE(std::filesystem::is_empty(temporary.path())) << "what the victim left there";
 }
 
 TEST(Survival, ATrainerOfTwoIsKilled) { StrikeOne("gpu-1", 2, SIGKILL); }
