@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 
 import pytest
 from conftest import JOB, SOURCE
@@ -48,7 +49,12 @@ def kubectl(*arguments):
 @pytest.fixture(scope="module", autouse=INSIDE)
 def definition():
     kubectl("create", "-f", next((SOURCE / "crds").glob("*.yaml")))
-    kubectl("wait", "--for=condition=Established", "crd/heterotrainingjobs.training.hetero.dev", "--timeout=30s")
+    wait = ["wait", "--for=condition=Established", "crd/heterotrainingjobs.training.hetero.dev", "--timeout=30s"]
+    for _ in range(20):  # kubectl does not wait for a definition that has no status yet: it fails
+        if subprocess.run(["kubectl", *wait], check=False).returncode == 0:
+            return
+        time.sleep(0.5)
+    kubectl(*wait)
 
 
 def job(name):
