@@ -34,6 +34,7 @@ HETERO_ENUM(LearningRateScaling, 2, {kNone, "None"}, {kLinearWithWorldSize, "Lin
 HETERO_ENUM(Precision, 2, {kFp32, "FP32"}, {kBf16, "BF16"});
 HETERO_ENUM(NonFiniteAction, 2, {kFail, "Fail"}, {kSkip, "Skip"});
 HETERO_ENUM(ResumeMode, 2, {kAuto, "Auto"}, {kNever, "Never"});
+HETERO_ENUM(CheckpointLocking, 2, {kExclusive, "Exclusive"}, {kNone, "None"});
 HETERO_ENUM(RoleType, 3, {kHead, kHeadType}, {kCpuWorker, kCpuWorkerType},
             {kGpuWorker, kGpuWorkerType});
 HETERO_ENUM(RestartScope, 2, {kPod, "Pod"}, {kGang, "Gang"});

@@ -179,7 +179,8 @@ constexpr auto FieldsOf(const Checkpoint*) {
                          F("everySteps", &Checkpoint::every_steps, AtLeast(1)),
                          F("everySeconds", &Checkpoint::every_seconds, AtLeast(1)),
                          F("keep", &Checkpoint::keep, Counted(Presence::kDefaulted, 1, 1000)),
-                         F("resume", &Checkpoint::resume, kDefaultedField));
+                         F("resume", &Checkpoint::resume, kDefaultedField),
+                         F("lock", &Checkpoint::lock, kDefaultedField));
 }
 
 constexpr auto FieldsOf(const Parallelism*) {

@@ -200,6 +200,7 @@ struct Schedule {
 enum class Precision { kFp32, kBf16 };
 enum class NonFiniteAction { kFail, kSkip };
 enum class ResumeMode { kAuto, kNever };
+enum class CheckpointLocking { kExclusive, kNone };
 
 struct Evaluation {
   std::optional<int64_t> every_epochs;
@@ -212,6 +213,7 @@ struct Checkpoint {
   std::optional<int64_t> every_seconds;
   int32_t keep = 2;
   ResumeMode resume = ResumeMode::kAuto;
+  CheckpointLocking lock = CheckpointLocking::kExclusive;
 };
 
 struct Parallelism {

@@ -62,11 +62,6 @@ void CheckParallelism(const Training& training, Refusals* refusals) {
 void CheckTraining(const Training& training, Refusals* refusals) {
   const std::string path = "spec.training";
   if (!training.script) CheckModel(training.model, refusals);
-  // A script reads and writes its checkpoints itself.
-  if (!training.script && training.checkpoint && IsS3(training.checkpoint->uri)) {
-    refusals->Add(path + ".checkpoint.uri",
-                  Unsupported("a checkpoint folder on S3", "mount a volume and give file:///path"));
-  }
   if (!training.script) CheckParallelism(training, refusals);
 }
 

@@ -37,6 +37,7 @@ void CheckTraining(const Training& training, Findings& findings) {
   const Checkpoint usual;
   refuse(training.checkpoint->keep != usual.keep, "checkpoint.keep", "which saves itself");
   refuse(training.checkpoint->resume != usual.resume, "checkpoint.resume", "which loads itself");
+  refuse(training.checkpoint->lock != usual.lock, "checkpoint.lock", "which saves itself");
 }
 
 // The container of the user's image runs the agent, and that the script.

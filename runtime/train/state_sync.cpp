@@ -129,7 +129,7 @@ absl::Status StateSync::Begin(TrainingState& state) {
   std::vector<StatePart> parts;
   Standing standing;
   if (checkpointer != nullptr) {
-    absl::StatusOr<std::optional<CheckpointFolder::Loaded>> loaded = checkpointer->Load();
+    absl::StatusOr<std::optional<CheckpointPlace::Loaded>> loaded = checkpointer->Load();
     word.error = loaded.status();
     if (loaded.ok() && loaded->has_value()) {
       absl::StatusOr<std::vector<StatePart>> split = SplitState(**loaded, layout, place.partitions);

@@ -9,8 +9,9 @@
 
 namespace hetero::train {
 
-CheckpointWriter::CheckpointWriter(CheckpointFolder folder, Options options, base::Clock& clock)
-    : folder_(std::move(folder)), options_(std::move(options)), clock_(clock) {
+CheckpointWriter::CheckpointWriter(const CheckpointPlace& place, Options options,
+                                   base::Clock& clock)
+    : place_(place), options_(std::move(options)), clock_(clock) {
   thread_ = std::jthread([this](std::stop_token stop) {
     base::SetThreadName("checkpoint");
     WriteOrders(stop);
@@ -39,11 +40,11 @@ CheckpointWriter::Result CheckpointWriter::Write(const CheckpointManifest& manif
   Result result{.step = manifest.step};
   try {
     absl::StatusOr<std::string> folder =
-        folder_.Write(manifest, source(), !options_.prune_run.empty());
+        place_.Write(manifest, source(), !options_.prune_run.empty());
     result.status = folder.status();
     if (folder.ok()) {
       result.folder = *std::move(folder);
-      const absl::Status pruned = folder_.Prune(options_.keep, options_.prune_run, result.folder);
+      const absl::Status pruned = place_.Prune(options_.keep, options_.prune_run, result.folder);
       if (!pruned.ok()) log::Warning("old checkpoints stay", {{"reason", pruned.message()}});
     }
   } catch (const std::exception& error) {  // no memory, or LibTorch's

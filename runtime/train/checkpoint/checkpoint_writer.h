@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "base/clock.h"
 #include "base/mutex.h"
-#include "runtime/train/checkpoint/checkpoint_folder.h"
+#include "runtime/train/checkpoint/checkpoint_place.h"
 
 namespace hetero::train {
 
@@ -20,19 +20,20 @@ class CheckpointWriter {
  public:
   struct Options {
     int keep = 2;
-    // As CheckpointFolder::Prune; where it is set, checkpoints of other runs are left alone.
+    // As CheckpointPlace::Prune; where it is set, checkpoints of other runs are left alone.
     std::string prune_run;
   };
   struct Result {
     absl::Status status;
     int64_t step = 0;
-    std::string folder;  // when OK
+    std::string folder;  // where it is, when OK
     double seconds = 0;
   };
   // Makes the bytes; called on the writer's thread.
   using Source = std::function<CheckpointFiles()>;
 
-  CheckpointWriter(CheckpointFolder folder, Options options, base::Clock& clock);
+  // `place` and `clock` outlive this.
+  CheckpointWriter(const CheckpointPlace& place, Options options, base::Clock& clock);
   ~CheckpointWriter();
 
   // A write is under way, or its result has not been taken.
@@ -48,7 +49,7 @@ class CheckpointWriter {
   void WriteOrders(const std::stop_token& stop);
   Result Write(const CheckpointManifest& manifest, const Source& source) const;
 
-  const CheckpointFolder folder_;
+  const CheckpointPlace& place_;
   const Options options_;
   base::Clock& clock_;
 

@@ -4,18 +4,22 @@
 
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "runtime/storage/open_store.h"
+#include "runtime/train/checkpoint/checkpoint_bucket.h"
+#include "runtime/train/checkpoint/checkpoint_folder.h"
 #include "runtime/train/checkpoint/state_tensors.h"
 
 namespace hetero::train {
 namespace {
 
-std::string FolderOf(const api::Checkpoint& spec) {
-  return std::string(absl::StripPrefix(spec.uri, "file://"));
-}
+constexpr char kFileScheme[] = "file://";
+// Of a call that renews the lease: several of them fit into one.
+constexpr base::Duration kLeasePatience = std::chrono::seconds(8);
 
 const char* NameOf(api::OptimizerKind kind) {
   switch (kind) {
@@ -35,30 +39,58 @@ absl::StatusOr<std::unique_ptr<Checkpointer>> Checkpointer::Open(Options options
                                                                  const job::StepPlan& plan,
                                                                  base::Clock& clock,
                                                                  std::stop_token stop) {
-  const std::string folder = FolderOf(*options.job.spec.training.checkpoint);
-  HETERO_RETURN_IF_ERROR(CheckpointFolder(folder).Create());
-  HETERO_ASSIGN_OR_RETURN(
-      std::unique_ptr<CheckpointLock> lock,
-      CheckpointLock::Take(folder,
-                           {.run = options.run,
-                            .job = options.job.metadata.name,
-                            .host = ThisHost(),
-                            .process = absl::StrCat(options.member, ", process ", getpid())},
-                           clock, std::move(stop)));
+  HETERO_ASSIGN_OR_RETURN(Opened opened, OpenPlace(options, clock, std::move(stop)));
   return std::unique_ptr<Checkpointer>(
-      new Checkpointer(std::move(options), plan, clock, std::move(lock)));
+      new Checkpointer(std::move(options), plan, clock, std::move(opened)));
+}
+
+absl::StatusOr<Checkpointer::Opened> Checkpointer::OpenPlace(const Options& options,
+                                                             base::Clock& clock,
+                                                             std::stop_token stop) {
+  const api::Checkpoint& spec = *options.job.spec.training.checkpoint;
+  const bool locked = spec.lock == api::CheckpointLocking::kExclusive;
+  const CheckpointLock::Owner owner{
+      .run = options.run,
+      .job = options.job.metadata.name,
+      .host = ThisHost(),
+      .process = absl::StrCat(options.member, ", process ", getpid())};
+  Opened opened;
+  if (absl::StartsWith(spec.uri, kFileScheme)) {
+    auto folder =
+        std::make_unique<CheckpointFolder>(std::string(absl::StripPrefix(spec.uri, kFileScheme)));
+    HETERO_RETURN_IF_ERROR(folder->Create());
+    if (locked) {
+      HETERO_ASSIGN_OR_RETURN(opened.lock,
+                              CheckpointLock::Take(folder->path(), owner, clock, std::move(stop)));
+    }
+    opened.place = std::move(folder);
+    return opened;
+  }
+  HETERO_ASSIGN_OR_RETURN(std::unique_ptr<storage::WritableStore> store,
+                          storage::OpenWritableStore(spec.uri));
+  CheckpointBucket::MayWrite may_write = [] { return absl::OkStatus(); };
+  if (locked) {
+    storage::StoreOptions impatient;
+    impatient.retries.total = kLeasePatience;
+    HETERO_ASSIGN_OR_RETURN(std::unique_ptr<storage::WritableStore> lock_store,
+                            storage::OpenWritableStore(spec.uri, impatient));
+    HETERO_ASSIGN_OR_RETURN(
+        opened.lease, CheckpointLease::Take(std::move(lock_store), owner, clock, std::move(stop)));
+    may_write = [lease = opened.lease.get()] { return lease->Check(); };
+  }
+  opened.place = std::make_unique<CheckpointBucket>(std::move(store), std::move(may_write));
+  return opened;
 }
 
 Checkpointer::Checkpointer(Options options, const job::StepPlan& plan, base::Clock& clock,
-                           std::unique_ptr<CheckpointLock> lock)
+                           Opened opened)
     : options_(std::move(options)),
       spec_(*options_.job.spec.training.checkpoint),
       plan_(plan),
       clock_(clock),
-      folder_(FolderOf(spec_)),
-      lock_(std::move(lock)),
+      opened_(std::move(opened)),
       started_at_(clock.Now()),
-      writer_(folder_, {.keep = spec_.keep, .prune_run = run_filter()}, clock) {}
+      writer_(*opened_.place, {.keep = spec_.keep, .prune_run = run_filter()}, clock) {}
 
 // With resume: Never, what other runs left is neither used nor touched.
 std::string Checkpointer::run_filter() const {
@@ -130,9 +162,10 @@ absl::Status Checkpointer::CheckGoesOn(const CheckpointManifest& manifest) const
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::optional<CheckpointFolder::Loaded>> Checkpointer::Load() {
+absl::StatusOr<std::optional<CheckpointPlace::Loaded>> Checkpointer::Load() {
   writer_.Wait();  // what is being written may be the newest
-  absl::StatusOr<CheckpointFolder::Loaded> loaded = folder_.LoadNewest(Describe(), run_filter());
+  absl::StatusOr<CheckpointPlace::Loaded> loaded =
+      opened_.place->LoadNewest(Describe(), run_filter());
   if (absl::IsNotFound(loaded.status())) return std::nullopt;
   HETERO_RETURN_IF_ERROR(loaded.status());
   const CheckpointManifest& manifest = loaded->manifest;
@@ -222,7 +255,7 @@ void Checkpointer::Report(const std::optional<CheckpointWriter::Result>& result,
   written_step_ = result->step;
   log::Info("wrote a checkpoint",
             {{"step", result->step}, {"folder", result->folder}, {"seconds", result->seconds}});
-  observer.OnCheckpoint(absl::StrCat("file://", result->folder), result->step);
+  observer.OnCheckpoint(opened_.place->UriOf(result->folder), result->step);
 }
 
 }  // namespace hetero::train

@@ -9,7 +9,9 @@
 #include "api/hetero_training_job.h"
 #include "base/clock.h"
 #include "runtime/job/step_plan.h"
+#include "runtime/train/checkpoint/checkpoint_lease.h"
 #include "runtime/train/checkpoint/checkpoint_lock.h"
+#include "runtime/train/checkpoint/checkpoint_place.h"
 #include "runtime/train/checkpoint/checkpoint_writer.h"
 #include "runtime/train/checkpoint/training_state.h"
 #include "runtime/train/progress/observer.h"
@@ -31,16 +33,16 @@ class Checkpointer {
     int64_t samples = 0;    // of the training split
     std::string dataset_fingerprint;
   };
-  // Opens the folder of options.job.spec.training.checkpoint, which must be set, and locks it.
-  // Errors as CheckpointLock::Take. `plan` and `clock` outlive this.
+  // Opens the place that options.job.spec.training.checkpoint names, which must be set, and locks
+  // it. Errors as CheckpointLock::Take and CheckpointLease::Take. `plan` and `clock` outlive this.
   static absl::StatusOr<std::unique_ptr<Checkpointer>> Open(Options options,
                                                             const job::StepPlan& plan,
                                                             base::Clock& clock,
                                                             std::stop_token stop);
 
   // The newest checkpoint that may be used; nothing when there is none. Errors as
-  // CheckpointFolder::LoadNewest.
-  absl::StatusOr<std::optional<CheckpointFolder::Loaded>> Load();
+  // CheckpointPlace::LoadNewest.
+  absl::StatusOr<std::optional<CheckpointPlace::Loaded>> Load();
   // Where the job stood then.
   static Standing StandingOf(const CheckpointManifest& manifest);
 
@@ -62,8 +64,15 @@ class Checkpointer {
               Observer& observer);
 
  private:
-  Checkpointer(Options options, const job::StepPlan& plan, base::Clock& clock,
-               std::unique_ptr<CheckpointLock> lock);
+  // Where the checkpoints are, and what keeps others from there. One lock at most.
+  struct Opened {
+    std::unique_ptr<CheckpointLock> lock;
+    std::unique_ptr<CheckpointLease> lease;
+    std::unique_ptr<CheckpointPlace> place;
+  };
+  static absl::StatusOr<Opened> OpenPlace(const Options& options, base::Clock& clock,
+                                          std::stop_token stop);
+  Checkpointer(Options options, const job::StepPlan& plan, base::Clock& clock, Opened opened);
   struct Place {
     int64_t epoch = 0;
     int64_t slot = 0;
@@ -81,10 +90,9 @@ class Checkpointer {
   const api::Checkpoint& spec_;
   const job::StepPlan& plan_;
   base::Clock& clock_;
-  const CheckpointFolder folder_;
-  std::unique_ptr<CheckpointLock> lock_;  // outlives the writer
-  int64_t started_step_ = -1;             // of the last write begun
-  int64_t written_step_ = -1;             // of the last that succeeded, or was loaded
+  const Opened opened_;        // outlives the writer
+  int64_t started_step_ = -1;  // of the last write begun
+  int64_t written_step_ = -1;  // of the last that succeeded, or was loaded
   base::Instant started_at_;
   bool overdue_ = false;  // the writer was busy when one was due
   CheckpointWriter writer_;

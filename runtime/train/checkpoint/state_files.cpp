@@ -88,7 +88,7 @@ absl::Status RestorePart(const StatePart& part, TrainingState& state) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<StatePart>> SplitState(const CheckpointFolder::Loaded& checkpoint,
+absl::StatusOr<std::vector<StatePart>> SplitState(const CheckpointPlace::Loaded& checkpoint,
                                                   const PartitionLayout* layout,
                                                   int32_t partitions) {
   const std::string& model = checkpoint.files.at(kModelFile);

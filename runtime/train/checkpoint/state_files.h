@@ -22,7 +22,7 @@ struct StatePart {
 
 // One part per partition. `layout` is null without partitions. kFailedPrecondition names a tensor
 // that this model has not.
-absl::StatusOr<std::vector<StatePart>> SplitState(const CheckpointFolder::Loaded& checkpoint,
+absl::StatusOr<std::vector<StatePart>> SplitState(const CheckpointPlace::Loaded& checkpoint,
                                                   const PartitionLayout* layout,
                                                   int32_t partitions);
 // Called by all ranks of the first pipeline; gives each its part of `parts`, which are rank 0's.

@@ -204,6 +204,8 @@ TEST(RulesTest, BesideAScriptWhatItDecidesIsRefusedByName) {
           "spec.training.checkpoint.keep: is not taken beside script, which saves itself"},
          {WithScript({checkpoint + "resume: Never}"}),
           "spec.training.checkpoint.resume: is not taken beside script, which loads itself"},
+         {WithScript({checkpoint + "lock: None}"}),
+          "spec.training.checkpoint.lock: is not taken beside script, which saves itself"},
          {WithScript({"training.model={}"}), "spec.training.model: has no fields"}});
 }
 

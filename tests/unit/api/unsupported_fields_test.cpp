@@ -42,8 +42,6 @@ TEST(UnsupportedFieldsTest, EachFieldIsNamed) {
       {"spec.training.model.name", [](Spec& s) { s.training.model.name = "resnet99"; }},
       {"spec.training.model.torchScript",
        [](Spec& s) { s.training.model = {.torch_script = "s3://bucket/m.pt"}; }},
-      {"spec.training.checkpoint.uri",
-       [](Spec& s) { s.training.checkpoint = Checkpoint{.uri = "s3://bucket/x"}; }},
   };
   for (const auto& [path, change] : cases) {
     HeteroTrainingJob job = Runnable();
@@ -83,10 +81,11 @@ TEST(UnsupportedFieldsTest, EveryFormatMayLieInABucket) {
   }
 }
 
-TEST(UnsupportedFieldsTest, OutputAndWeightsMayLieInABucket) {
+TEST(UnsupportedFieldsTest, OutputCheckpointsAndWeightsMayLieInABucket) {
   HeteroTrainingJob job = Runnable();
   job.spec.output->uri = "s3://bucket/out";
   job.spec.training.model.weights = "s3://bucket/w.safetensors";
+  job.spec.training.checkpoint = Checkpoint{.uri = "s3://bucket/checkpoints"};
   EXPECT_TRUE(UnsupportedFields(job).empty());
 }
 
@@ -101,13 +100,13 @@ TEST(UnsupportedFieldsTest, NothingForAScript) {
 
 TEST(UnsupportedFieldsTest, ReportsAllInManifestOrder) {
   HeteroTrainingJob job = Runnable();
-  job.spec.training.checkpoint = Checkpoint{.uri = "s3://bucket/checkpoints"};
   job.spec.training.parallelism.partitions = 2;
-  job.spec.training.model.name = "resnet18";
-  EXPECT_THAT(Paths(job),
-              ElementsAre("spec.training.checkpoint.uri", "spec.training.parallelism.partitions"));
+  job.spec.training.model = {.torch_script = "s3://bucket/m.pt"};
+  EXPECT_THAT(Paths(job), ElementsAre("spec.training.model.torchScript",
+                                      "spec.training.parallelism.partitions"));
   EXPECT_EQ(UnsupportedFields(job).front().reason,
-            "a checkpoint folder on S3 is not supported yet; mount a volume and give file:///path");
+            "reading from S3 is not supported yet; mount the file as a volume and give "
+            "file:///path");
 }
 
 // Training on the CPU (gpusPerReplica 0) or on GPUs is decided by the build, not here.

@@ -137,13 +137,12 @@ TEST(LifeTest, InvalidSpecFailsBeforeAnythingIsCreated) {
 TEST(LifeTest, WhatThisVersionCannotDoFailsBeforeAnythingIsCreated) {
   ModelCluster cluster{Job()};
   cluster.Change([](ObservedJob& job) {
-    job.job.spec.training.checkpoint = api::Checkpoint{.uri = "s3://bucket/checkpoints"};
+    job.job.spec.training.model = {.torch_script = "s3://bucket/net.pt"};
   });
   cluster.Settle();
   EXPECT_EQ(cluster.State(ConditionType::kFailed), "True/InvalidSpec");
-  EXPECT_THAT(
-      cluster.Condition(ConditionType::kFailed).message,
-      HasSubstr("spec.training.checkpoint.uri: a checkpoint folder on S3 is not supported yet; "));
+  EXPECT_THAT(cluster.Condition(ConditionType::kFailed).message,
+              HasSubstr("spec.training.model.torchScript: reading from S3 is not supported yet; "));
   EXPECT_THAT(cluster.calls, ElementsAre("status"));
 }
 

@@ -1,0 +1,95 @@
+#include "runtime/train/checkpoint/checkpoint_bucket.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "base/status_macros.h"
+
+namespace hetero::train {
+namespace {
+
+constexpr size_t kBlock = size_t{16} << 20;  // of an object that is read, at once
+
+std::string ObjectName(const std::string& checkpoint, const std::string& file) {
+  return absl::StrCat(checkpoint, "/", file);
+}
+
+}  // namespace
+
+std::string CheckpointBucket::Where(const std::string& checkpoint) const {
+  return absl::StrCat(store_->uri(), "/", checkpoint);
+}
+
+bool CheckpointBucket::IsOfPlace(const absl::Status& status) const {
+  return !status.ok() && !absl::IsNotFound(status) && !absl::IsDataLoss(status) &&
+         !absl::IsOutOfRange(status) && !absl::IsFailedPrecondition(status);
+}
+
+absl::StatusOr<std::vector<std::string>> CheckpointBucket::Names() const {
+  HETERO_ASSIGN_OR_RETURN(const std::vector<storage::Object> objects,
+                          store_->List(kCheckpointPrefix));
+  std::vector<std::string> names;  // sorted, as the objects are
+  for (const storage::Object& object : objects) {
+    std::string name = object.name.substr(0, object.name.find('/'));
+    if (names.empty() || names.back() != name) names.push_back(std::move(name));
+  }
+  return names;
+}
+
+absl::StatusOr<int64_t> CheckpointBucket::SizeOf(const std::string& checkpoint,
+                                                 const std::string& file) const {
+  HETERO_ASSIGN_OR_RETURN(const storage::Object object, store_->Head(ObjectName(checkpoint, file)));
+  return object.size;
+}
+
+absl::StatusOr<std::string> CheckpointBucket::Read(const std::string& checkpoint,
+                                                   const std::string& file, int64_t most) const {
+  HETERO_ASSIGN_OR_RETURN(const storage::Object object, store_->Head(ObjectName(checkpoint, file)));
+  if (object.size > most) {
+    return absl::OutOfRangeError(
+        absl::StrCat(Where(object.name), " has ", object.size, " bytes, more than ", most));
+  }
+  std::string bytes(static_cast<size_t>(object.size), '\0');
+  const absl::Span<uint8_t> all(reinterpret_cast<uint8_t*>(bytes.data()), bytes.size());
+  for (size_t at = 0; at < all.size(); at += kBlock) {
+    HETERO_RETURN_IF_ERROR(store_->Read(object, static_cast<int64_t>(at), all.subspan(at, kBlock)));
+  }
+  return bytes;
+}
+
+absl::Status CheckpointBucket::WriteObject(const std::string& name,
+                                           const std::string& bytes) const {
+  HETERO_RETURN_IF_ERROR(may_write_());
+  HETERO_ASSIGN_OR_RETURN(const std::unique_ptr<storage::ObjectWriter> writer,
+                          store_->Create(name));
+  HETERO_RETURN_IF_ERROR(
+      writer->Append({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}));
+  HETERO_RETURN_IF_ERROR(may_write_());
+  return writer->Close().status();
+}
+
+absl::Status CheckpointBucket::WriteAll(const std::string& checkpoint,
+                                        const CheckpointFiles& files) const {
+  for (const auto& [file, bytes] : files) {
+    const absl::Status written = WriteObject(ObjectName(checkpoint, file), bytes);
+    if (written.ok()) continue;
+    if (may_write_().ok()) Remove(checkpoint).IgnoreError();  // else it may be another's by now
+    return written;
+  }
+  return absl::OkStatus();
+}
+
+// DONE first: what is removed in part is none.
+absl::Status CheckpointBucket::Remove(const std::string& checkpoint) const {
+  HETERO_RETURN_IF_ERROR(may_write_());
+  HETERO_RETURN_IF_ERROR(store_->Delete(ObjectName(checkpoint, kCheckpointDone)));
+  HETERO_ASSIGN_OR_RETURN(const std::vector<storage::Object> objects,
+                          store_->List(ObjectName(checkpoint, "")));
+  for (const storage::Object& object : objects) {
+    HETERO_RETURN_IF_ERROR(store_->Delete(object.name));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace hetero::train

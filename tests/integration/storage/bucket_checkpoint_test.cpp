@@ -1,0 +1,158 @@
+// Jobs whose checkpoints lie in a bucket, by the programs as a user runs them, against a real
+// server.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/storage/open_store.h"
+#include "tests/integration/local/slow_job.h"
+#include "tests/integration/storage/s3_server.h"
+#include "tests/integration/support/jobs.h"
+#include "tests/integration/support/program_run.h"
+
+namespace hetero::storage {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::ElementsAre;
+using ::testing::EndsWith;
+using testing::ExpectUndisturbedResult;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::LocalRun;
+using ::testing::Not;
+using testing::ProgramResult;
+using testing::SlowJob;
+using testing::SmallJobYaml;
+using testing::WaitForFirstStep;
+
+constexpr char kFolder[] = "s3://bucket/checkpoints";
+constexpr char kEndless[] = "training.epochs=100000";
+
+std::vector<std::string> Job(std::vector<std::string> more = {}) {
+  more.push_back(absl::StrCat("training.checkpoint={uri: '", kFolder, "', everySteps: 2}"));
+  return SlowJob(more);
+}
+
+class BucketCheckpoint : public ::testing::Test {
+ protected:
+  BucketCheckpoint() { server_.MakeBucket("bucket"); }
+
+  std::vector<std::string> Access() const {
+    return {absl::StrCat("AWS_ENDPOINT_URL=", server_.endpoint()),
+            absl::StrCat("AWS_REGION=", S3Server::kRegion),
+            absl::StrCat("AWS_ACCESS_KEY_ID=", S3Server::kKey),
+            absl::StrCat("AWS_SECRET_ACCESS_KEY=", S3Server::kSecret)};
+  }
+  std::unique_ptr<WritableStore> Store() const {
+    return *OpenWritableStore(kFolder, server_.Options());
+  }
+  std::vector<std::string> Names() const {
+    std::vector<std::string> names;
+    for (const Object& object : *Store()->List("")) names.push_back(object.name);
+    return names;
+  }
+  bool WaitForCheckpoint(LocalRun& run) {
+    return run.WaitForLog("gpu-0", "wrote a checkpoint", seconds(90));
+  }
+
+  S3Server server_;
+};
+
+TEST_F(BucketCheckpoint, TrainersThatAreKilledGoOnFromIt) {
+  LocalRun run(SmallJobYaml(), Job(), Access());
+  ASSERT_TRUE(WaitForCheckpoint(run));
+  for (const char* name : {"gpu-0", "gpu-1"}) kill(run.PidOf(name), SIGKILL);
+  const nlohmann::json report = ExpectUndisturbedResult(run);
+  EXPECT_GT(report.value("resumedFromStep", 0), 0);
+  EXPECT_THAT(report.value("checkpoint", nlohmann::json()).dump(), Not(HasSubstr("file://")));
+  // The newest two, each whole, and the lock, which nobody holds any more.
+  const std::vector<std::string> last = {"DONE", "manifest.json", "model.safetensors",
+                                         "optimizer.safetensors"};
+  std::vector<std::string> expected = {".lock"};
+  for (const int step : {testing::kSlowJobSteps - 2, testing::kSlowJobSteps}) {
+    for (const std::string& file : last) {
+      expected.push_back(absl::StrCat("step-", absl::Dec(step, absl::kZeroPad12), "/", file));
+    }
+  }
+  EXPECT_EQ(Names(), expected);
+  std::vector<uint8_t> lock;
+  ASSERT_TRUE(Store()->ReadAll(".lock", 1000, &lock).ok());
+  EXPECT_THAT(std::string(lock.begin(), lock.end()), HasSubstr("released"));
+}
+
+TEST_F(BucketCheckpoint, AJobThatIsKilledIsGoneOnWithAtOnceOnItsMachine) {
+  {
+    LocalRun run(SmallJobYaml(), Job(), Access());
+    ASSERT_TRUE(WaitForCheckpoint(run));
+    const std::vector<pid_t> ranks = {run.PidOf("gpu-0"), run.PidOf("gpu-1")};
+    kill(run.program().pid(), SIGKILL);
+    for (const pid_t rank : ranks) kill(rank, SIGKILL);
+    run.Wait();
+  }
+  // A piece of one that was being written.
+  const auto writer = *Store()->Create("step-000000000099/model.safetensors");
+  ASSERT_TRUE(writer->Append(std::vector<uint8_t>(10)).ok());
+  ASSERT_TRUE(writer->Close().ok());
+
+  LocalRun next(SmallJobYaml(), Job(), Access());
+  const nlohmann::json report = ExpectUndisturbedResult(next);
+  EXPECT_GT(report.value("resumedFromStep", 0), 0);
+  EXPECT_THAT(next.log("gpu-0"), HasSubstr("step-000000000099: it was not written to its end"));
+  for (const std::string& name : Names()) EXPECT_THAT(name, Not(HasSubstr("step-000000000099")));
+}
+
+TEST_F(BucketCheckpoint, ASecondJobIsRefusedAndTheFirstNamed) {
+  LocalRun first(SmallJobYaml(), Job({kEndless}), Access());
+  ASSERT_TRUE(WaitForCheckpoint(first));
+  LocalRun second(SmallJobYaml(), Job({"runPolicy.maxRestarts=0"}), Access());
+  const ProgramResult result = second.Wait(seconds(120));
+  EXPECT_EQ(result.exit_code, 1) << result.output;
+  EXPECT_THAT(result.output, HasSubstr(absl::StrCat("the checkpoints in ", kFolder,
+                                                    " are in use by job small (gpu-0, process ")));
+  first.program().Signal(SIGINT);
+  EXPECT_EQ(first.Wait(seconds(60)).exit_code, 130);
+}
+
+// As a job of another machine does that could not see this one.
+TEST_F(BucketCheckpoint, WhoLosesTheLockWritesNoneAnyMoreAndSaysWhoHasIt) {
+  LocalRun run(SmallJobYaml(), Job({kEndless}), Access());
+  ASSERT_TRUE(WaitForCheckpoint(run));
+  const auto store = Store();
+  const auto writer = *store->Create(".lock");
+  const std::string theirs = R"({"run":"r","job":"theirs","host":"node-7","process":"gpu-0"})";
+  ASSERT_TRUE(
+      writer->Append({reinterpret_cast<const uint8_t*>(theirs.data()), theirs.size()}).ok());
+  ASSERT_TRUE(writer->Close().ok());
+  EXPECT_TRUE(run.WaitForLog("gpu-0", "job theirs (gpu-0 on node-7) has taken the checkpoints over",
+                             seconds(60)));
+  const std::vector<std::string> names = Names();
+  run.program().Signal(SIGINT);
+  EXPECT_EQ(run.Wait(seconds(60)).exit_code, 130);
+  EXPECT_EQ(Names(), names) << "its end wrote none";
+  std::vector<uint8_t> lock;
+  ASSERT_TRUE(store->ReadAll(".lock", 1000, &lock).ok());
+  EXPECT_EQ(std::string(lock.begin(), lock.end()), theirs);
+}
+
+TEST_F(BucketCheckpoint, ABucketThatIsNotThereEndsTheJobAtOnce) {
+  LocalRun run(SmallJobYaml(),
+               SlowJob({"training.checkpoint={uri: 's3://other-bucket/checkpoints'}",
+                        "runPolicy.maxRestarts=0"}),
+               Access());
+  const ProgramResult result = run.Wait(seconds(90));
+  EXPECT_EQ(result.exit_code, 1) << result.output;
+  EXPECT_THAT(result.output, HasSubstr("s3://other-bucket/checkpoints"));
+  EXPECT_THAT(result.output, HasSubstr("NoSuchBucket"));
+}
+
+}  // namespace
+}  // namespace hetero::storage
