@@ -23,10 +23,10 @@ namespace {
 
 constexpr char kLockName[] = ".lock";
 constexpr int64_t kMostLockBytes = 64 << 10;
-constexpr base::Duration kBeat = std::chrono::seconds(5);
+constexpr base::Duration kLeaseBeat = std::chrono::seconds(5);
 // With an owner that is seen to live: two beats.
-constexpr base::Duration kPatience = std::chrono::seconds(12);
-constexpr base::Duration kPoll = std::chrono::seconds(1);
+constexpr base::Duration kLeasePatience = std::chrono::seconds(12);
+constexpr base::Duration kLeasePoll = std::chrono::seconds(1);
 // Before the end of a lease that could not be renewed, for the write that has begun.
 constexpr base::Duration kMargin = std::chrono::seconds(10);
 
@@ -45,7 +45,7 @@ std::string NewToken() {
   return absl::StrCat(absl::Hex(random(), absl::kZeroPad8), absl::Hex(random(), absl::kZeroPad8));
 }
 
-struct Holder {
+struct LeaseHolder {
   storage::Object object;
   CheckpointLock::Owner owner;
   std::string machine;
@@ -54,12 +54,12 @@ struct Holder {
   bool released = false;
 };
 
-absl::StatusOr<std::optional<Holder>> ReadHolder(const storage::Store& store) {
+absl::StatusOr<std::optional<LeaseHolder>> ReadLeaseHolder(const storage::Store& store) {
   std::vector<uint8_t> bytes;
   absl::StatusOr<storage::Object> object = store.ReadAll(kLockName, kMostLockBytes, &bytes);
   if (absl::IsNotFound(object.status())) return std::nullopt;
   HETERO_RETURN_IF_ERROR(object.status());
-  Holder holder{.object = *std::move(object)};
+  LeaseHolder holder{.object = *std::move(object)};
   const auto json = nlohmann::json::parse(bytes, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) return holder;
   const auto field = [&json](const char* name) {
@@ -73,12 +73,12 @@ absl::StatusOr<std::optional<Holder>> ReadHolder(const storage::Store& store) {
   return holder;
 }
 
-bool IsDeadHere(const Holder& holder) {
+bool IsDeadHere(const LeaseHolder& holder) {
   return !holder.machine.empty() && holder.machine == ThisMachine() && holder.process > 0 &&
          kill(static_cast<pid_t>(holder.process), 0) != 0 && errno == ESRCH;
 }
 
-std::string Named(const std::optional<Holder>& holder) {
+std::string Named(const std::optional<LeaseHolder>& holder) {
   if (!holder || holder->owner.job.empty()) return "another job";
   return absl::StrCat("job ", holder->owner.job, " (", holder->owner.process, " on ",
                       holder->owner.host, ")");
@@ -97,7 +97,8 @@ absl::StatusOr<std::unique_ptr<CheckpointLease>> CheckpointLease::Take(
   bool alive = false;
   bool told = false;
   while (true) {
-    HETERO_ASSIGN_OR_RETURN(const std::optional<Holder> holder, ReadHolder(*lease->store_));
+    HETERO_ASSIGN_OR_RETURN(const std::optional<LeaseHolder> holder,
+                            ReadLeaseHolder(*lease->store_));
     const base::Instant now = clock.Now();
     if (holder && holder->object.version != version) {
       alive = !version.empty();
@@ -110,7 +111,7 @@ absl::StatusOr<std::unique_ptr<CheckpointLease>> CheckpointLease::Take(
       if (taken.ok()) break;
       const bool another = absl::IsFailedPrecondition(taken) || absl::IsAlreadyExists(taken);
       if (!another) return taken;
-    } else if (alive && now - began >= kPatience) {
+    } else if (alive && now - began >= kLeasePatience) {
       return absl::FailedPreconditionError(absl::StrCat(
           "the checkpoints in ", uri, " are in use by ", Named(holder),
           "; give this job another spec.training.checkpoint.uri, or wait for that one"));
@@ -118,14 +119,14 @@ absl::StatusOr<std::unique_ptr<CheckpointLease>> CheckpointLease::Take(
     if (!std::exchange(told, true)) {
       log::Info("waits for the lock of the checkpoints", {{"in", uri}, {"of", Named(holder)}});
     }
-    if (!clock.SleepFor(kPoll, stop)) {
+    if (!clock.SleepFor(kLeasePoll, stop)) {
       return absl::CancelledError("stopped while waiting for the lock of the checkpoints");
     }
   }
   HETERO_RETURN_IF_ERROR(lease->CheckConditions());
   lease->beater_ = std::jthread([&lease = *lease](std::stop_token stopped) {
     base::SetThreadName("ckpt-lease");
-    while (lease.clock_.SleepFor(kBeat, stopped)) lease.Renew();
+    while (lease.clock_.SleepFor(kLeaseBeat, stopped)) lease.Renew();
   });
   return lease;
 }
@@ -184,13 +185,13 @@ void CheckpointLease::Renew() {
   }
   absl::Status renewed = Write(&object_);
   if (!absl::IsFailedPrecondition(renewed)) return;  // what failed may succeed at the next beat
-  absl::StatusOr<std::optional<Holder>> holder = ReadHolder(*store_);
+  absl::StatusOr<std::optional<LeaseHolder>> holder = ReadLeaseHolder(*store_);
   if (!holder.ok()) return;
   if (*holder && (*holder)->token == token_) {  // an earlier write whose reply got lost
     object_ = (*holder)->object;
     renewed = Write(&object_);
     if (!absl::IsFailedPrecondition(renewed)) return;
-    holder = ReadHolder(*store_);
+    holder = ReadLeaseHolder(*store_);
   }
   held_ = false;
   const std::string by = holder.ok() && !*holder

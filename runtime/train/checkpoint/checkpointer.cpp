@@ -19,7 +19,7 @@ namespace {
 
 constexpr char kFileScheme[] = "file://";
 // Of a call that renews the lease: several of them fit into one.
-constexpr base::Duration kLeasePatience = std::chrono::seconds(8);
+constexpr base::Duration kRenewalPatience = std::chrono::seconds(8);
 
 const char* NameOf(api::OptimizerKind kind) {
   switch (kind) {
@@ -71,7 +71,7 @@ absl::StatusOr<Checkpointer::Opened> Checkpointer::OpenPlace(const Options& opti
   CheckpointBucket::MayWrite may_write = [] { return absl::OkStatus(); };
   if (locked) {
     storage::StoreOptions impatient;
-    impatient.retries.total = kLeasePatience;
+    impatient.retries.total = kRenewalPatience;
     HETERO_ASSIGN_OR_RETURN(std::unique_ptr<storage::WritableStore> lock_store,
                             storage::OpenWritableStore(spec.uri, impatient));
     HETERO_ASSIGN_OR_RETURN(

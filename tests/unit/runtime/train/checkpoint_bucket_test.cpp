@@ -69,9 +69,7 @@ class FaultyStore : public WritableStore {
   absl::StatusOr<Object> Write(std::string_view name, std::string_view bytes) {
     auto writer = store_->Create(name);
     if (!writer.ok()) return writer.status();
-    (*writer)
-        ->Append({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()})
-        .IgnoreError();
+    (*writer)->Append({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}).IgnoreError();
     return (*writer)->Close();
   }
 
@@ -114,7 +112,8 @@ class CheckpointBucketTest : public ::testing::Test {
   // Names of the checkpoints of which anything is there.
   std::vector<std::string> Names() const {
     std::vector<std::string> names;
-    for (const Object& object : *store_->List("")) {
+    const absl::StatusOr<std::vector<Object>> objects = store_->List("");
+    for (const Object& object : *objects) {
       const std::string name = object.name.substr(0, object.name.find('/'));
       if (names.empty() || names.back() != name) names.push_back(name);
     }
@@ -143,7 +142,8 @@ TEST_F(CheckpointBucketTest, WhatIsNotWholeIsPassedOverAndGoesWithTheOldOnes) {
     EXPECT_THAT(Names(), ElementsAre("step-000000000010"));
     ASSERT_TRUE(bucket_.Write(OfStep(20), FilesOfStep(20)).ok());
   }
-  ASSERT_TRUE(store_->Write("step-000000000020/optimizer.safetensors", std::string(1000, 'x')).ok());
+  ASSERT_TRUE(
+      store_->Write("step-000000000020/optimizer.safetensors", std::string(1000, 'x')).ok());
   EXPECT_EQ(LoadedStep(), 10) << "its CRC is another";
 }
 
