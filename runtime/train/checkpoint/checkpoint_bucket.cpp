@@ -1,6 +1,6 @@
 #include "runtime/train/checkpoint/checkpoint_bucket.h"
 
-#include <algorithm>
+#include <map>
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
@@ -26,15 +26,33 @@ bool CheckpointBucket::IsOfPlace(const absl::Status& status) const {
          !absl::IsOutOfRange(status) && !absl::IsFailedPrecondition(status);
 }
 
-absl::StatusOr<std::vector<std::string>> CheckpointBucket::Names() const {
+absl::StatusOr<std::vector<std::string>> CheckpointBucket::NamesOf(bool whole) const {
   HETERO_ASSIGN_OR_RETURN(const std::vector<storage::Object> objects,
                           store_->List(kCheckpointPrefix));
-  std::vector<std::string> names;  // sorted, as the objects are
+  std::map<std::string, bool> found;  // whether DONE is there, by name
   for (const storage::Object& object : objects) {
-    std::string name = object.name.substr(0, object.name.find('/'));
-    if (names.empty() || names.back() != name) names.push_back(std::move(name));
+    const size_t slash = object.name.find('/');
+    const std::string name = object.name.substr(0, slash);
+    if (slash == std::string::npos || StepOfCheckpoint(name) < 0) continue;
+    found[name] |= object.name.substr(slash + 1) == kCheckpointDone;
+  }
+  std::vector<std::string> names;
+  for (const auto& [name, done] : found) {
+    if (done == whole) names.push_back(name);
   }
   return names;
+}
+
+absl::StatusOr<std::vector<std::string>> CheckpointBucket::Names() const {
+  return NamesOf(/*whole=*/true);
+}
+
+absl::Status CheckpointBucket::RemoveLeftovers() const {
+  if (!alone_) return absl::OkStatus();
+  HETERO_ASSIGN_OR_RETURN(const std::vector<std::string> names, NamesOf(/*whole=*/false));
+  absl::Status first_error;
+  for (const std::string& name : names) first_error.Update(Remove(name));
+  return first_error;
 }
 
 absl::StatusOr<int64_t> CheckpointBucket::SizeOf(const std::string& checkpoint,

@@ -10,15 +10,16 @@
 
 namespace hetero::train {
 
-// Checkpoints below a store's root, "s3://bucket/prefix". No object is ever written over: what has
-// no DONE yet is passed over as damaged, and goes with the damaged ones.
+// Checkpoints below a store's root, "s3://bucket/prefix". No object is ever written over. What has
+// no DONE is none yet, or one that is being removed.
 class CheckpointBucket : public CheckpointPlace {
  public:
   // Asked before each object; after an error nothing is written any more.
   using MayWrite = std::function<absl::Status()>;
 
-  CheckpointBucket(std::unique_ptr<storage::WritableStore> store, MayWrite may_write)
-      : store_(std::move(store)), may_write_(std::move(may_write)) {}
+  // `alone`: nobody else writes there, so what has no DONE is left over.
+  CheckpointBucket(std::unique_ptr<storage::WritableStore> store, MayWrite may_write, bool alone)
+      : store_(std::move(store)), may_write_(std::move(may_write)), alone_(alone) {}
 
   std::string UriOf(const std::string& checkpoint) const override { return checkpoint; }
 
@@ -34,13 +35,16 @@ class CheckpointBucket : public CheckpointPlace {
                                    int64_t most) const override;
   absl::Status WriteAll(const std::string& checkpoint, const CheckpointFiles& files) const override;
   absl::Status Remove(const std::string& checkpoint) const override;
-  absl::Status RemoveLeftovers() const override { return absl::OkStatus(); }
+  absl::Status RemoveLeftovers() const override;
 
  private:
+  // Those with DONE, or those without.
+  absl::StatusOr<std::vector<std::string>> NamesOf(bool whole) const;
   absl::Status WriteObject(const std::string& name, const std::string& bytes) const;
 
   const std::unique_ptr<storage::WritableStore> store_;
   const MayWrite may_write_;
+  const bool alone_;
 };
 
 }  // namespace hetero::train

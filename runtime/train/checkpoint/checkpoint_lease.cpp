@@ -26,6 +26,8 @@ constexpr int64_t kMostLockBytes = 64 << 10;
 constexpr base::Duration kLeaseBeat = std::chrono::seconds(5);
 // With an owner that is seen to live: two beats.
 constexpr base::Duration kLeasePatience = std::chrono::seconds(12);
+// With a store whose reads and writes contradict each other.
+constexpr base::Duration kMostWait = 3 * CheckpointLease::kLease;
 constexpr base::Duration kLeasePoll = std::chrono::seconds(1);
 // Before the end of a lease that could not be renewed, for the write that has begun.
 constexpr base::Duration kMargin = std::chrono::seconds(10);
@@ -78,6 +80,18 @@ bool IsDeadHere(const LeaseHolder& holder) {
          kill(static_cast<pid_t>(holder.process), 0) != 0 && errno == ESRCH;
 }
 
+// What may be the answer of a server to conditions that it does not know.
+absl::Status WithRemedy(const absl::Status& status) {
+  const bool strange =
+      absl::IsInternal(status) || absl::IsUnimplemented(status) || absl::IsInvalidArgument(status);
+  if (!strange) return status;
+  return absl::Status(
+      status.code(), absl::StrCat(status.message(),
+                                  "; if the server knows no conditional writes, see to it yourself "
+                                  "that no other job writes there, and set "
+                                  "spec.training.checkpoint.lock: None"));
+}
+
 std::string Named(const std::optional<LeaseHolder>& holder) {
   if (!holder || holder->owner.job.empty()) return "another job";
   return absl::StrCat("job ", holder->owner.job, " (", holder->owner.process, " on ",
@@ -110,7 +124,11 @@ absl::StatusOr<std::unique_ptr<CheckpointLease>> CheckpointLease::Take(
       const absl::Status taken = lease->Write(holder ? &holder->object : nullptr);
       if (taken.ok()) break;
       const bool another = absl::IsFailedPrecondition(taken) || absl::IsAlreadyExists(taken);
-      if (!another) return taken;
+      if (!another) return WithRemedy(taken);
+      if (now - began >= kMostWait) {
+        return absl::DeadlineExceededError(
+            absl::StrCat("the lock of the checkpoints could not be taken: ", taken.message()));
+      }
     } else if (alive && now - began >= kLeasePatience) {
       return absl::FailedPreconditionError(absl::StrCat(
           "the checkpoints in ", uri, " are in use by ", Named(holder),
@@ -167,7 +185,7 @@ absl::Status CheckpointLease::CheckConditions() {
     if (absl::IsAlreadyExists(written.status()) || absl::IsFailedPrecondition(written.status())) {
       continue;
     }
-    if (!written.ok() && !absl::IsUnimplemented(written.status())) return written.status();
+    if (!written.ok()) return WithRemedy(written.status());
     held_ = false;  // whoever holds it: this server cannot tell
     store_->Delete(kLockName).IgnoreError();
     return absl::FailedPreconditionError(absl::StrCat(

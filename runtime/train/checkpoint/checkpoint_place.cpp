@@ -92,7 +92,7 @@ std::string CheckpointPlace::NameBeside(const std::vector<Found>& found, const s
 }
 
 absl::StatusOr<std::string> CheckpointPlace::Write(CheckpointManifest manifest,
-                                                   const CheckpointFiles& files,
+                                                   CheckpointFiles files,
                                                    bool beside_others) const {
   HETERO_ASSIGN_OR_RETURN(const std::vector<Found> found, List());
   for (const Found& other : found) {
@@ -108,16 +108,15 @@ absl::StatusOr<std::string> CheckpointPlace::Write(CheckpointManifest manifest,
                  [&](const Found& other) { return !Replaces() || is_others(other); });
 
   manifest.files.clear();
-  CheckpointFiles all = files;
   for (const auto& [file, bytes] : files) {
     manifest.files.push_back(
         {.name = file, .bytes = static_cast<int64_t>(bytes.size()), .crc32c = CrcOf(bytes)});
   }
   std::string text = ToJson(manifest);
   std::string done = absl::StrFormat("%08x\n", CrcOf(text));
-  all.emplace_back(kManifest, std::move(text));
-  all.emplace_back(kCheckpointDone, std::move(done));
-  HETERO_RETURN_IF_ERROR(WriteAll(checkpoint, all));
+  files.emplace_back(kManifest, std::move(text));
+  files.emplace_back(kCheckpointDone, std::move(done));
+  HETERO_RETURN_IF_ERROR(WriteAll(checkpoint, files));
   for (const Found& other : found) {
     const bool gives_way =
         StepOfCheckpoint(other.name) == manifest.step && other.name != checkpoint;

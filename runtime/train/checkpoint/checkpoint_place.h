@@ -31,7 +31,7 @@ class CheckpointPlace {
   // that are there, whatever the clock says. What was there under the same step gives way; with
   // `beside_others` only what manifest.run itself has written. On an error nothing is left behind,
   // and older checkpoints are as before.
-  absl::StatusOr<std::string> Write(CheckpointManifest manifest, const CheckpointFiles& files,
+  absl::StatusOr<std::string> Write(CheckpointManifest manifest, CheckpointFiles files,
                                     bool beside_others = false) const;
 
   // Removes all but the newest `keep`, damaged ones, and what interrupted writers left. With a

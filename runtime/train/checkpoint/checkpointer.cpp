@@ -78,7 +78,7 @@ absl::StatusOr<Checkpointer::Opened> Checkpointer::OpenPlace(const Options& opti
         opened.lease, CheckpointLease::Take(std::move(lock_store), owner, clock, std::move(stop)));
     may_write = [lease = opened.lease.get()] { return lease->Check(); };
   }
-  opened.place = std::make_unique<CheckpointBucket>(std::move(store), std::move(may_write));
+  opened.place = std::make_unique<CheckpointBucket>(std::move(store), std::move(may_write), locked);
   return opened;
 }
 

@@ -123,7 +123,8 @@ class CheckpointBucketTest : public ::testing::Test {
   TemporaryFolder folder_;
   FaultyStore* const store_ = new FaultyStore(folder_.path());  // the bucket's
   absl::Status may_write_;
-  CheckpointBucket bucket_{std::unique_ptr<WritableStore>(store_), [this] { return may_write_; }};
+  CheckpointBucket bucket_{std::unique_ptr<WritableStore>(store_), [this] { return may_write_; },
+                           /*alone=*/true};
 };
 
 TEST_F(CheckpointBucketTest, LoadsTheNewestWithItsFiles) {
@@ -135,16 +136,26 @@ TEST_F(CheckpointBucketTest, LoadsTheNewestWithItsFiles) {
 }
 
 TEST_F(CheckpointBucketTest, WhatIsNotWholeIsPassedOverAndGoesWithTheOldOnes) {
-  for (const char* file : {"DONE", "manifest.json", "model.safetensors"}) {
+  for (const char* file : {"DONE", "manifest.json"}) {
     ASSERT_TRUE(store_->Delete(absl::StrCat("step-000000000020/", file)).ok());
     EXPECT_EQ(LoadedStep(), 10) << file;
     ASSERT_TRUE(bucket_.Prune(2, "").ok());
     EXPECT_THAT(Names(), ElementsAre("step-000000000010"));
     ASSERT_TRUE(bucket_.Write(OfStep(20), FilesOfStep(20)).ok());
+    EXPECT_EQ(LoadedStep(), 20);
   }
-  ASSERT_TRUE(
-      store_->Write("step-000000000020/optimizer.safetensors", std::string(1000, 'x')).ok());
+  const std::string file = "step-000000000020/optimizer.safetensors";
+  ASSERT_TRUE(store_->Write(file, std::string(1000, 'x')).ok());
   EXPECT_EQ(LoadedStep(), 10) << "its CRC is another";
+  ASSERT_TRUE(store_->Delete(file).ok());
+  EXPECT_EQ(LoadedStep(), 10);
+}
+
+TEST_F(CheckpointBucketTest, WhereNoneIsWholeAJobBeginsAnew) {
+  for (const char* step : {"step-000000000010", "step-000000000020"}) {
+    ASSERT_TRUE(store_->Delete(absl::StrCat(step, "/DONE")).ok());
+  }
+  EXPECT_TRUE(absl::IsNotFound(bucket_.LoadNewest(OfStep(0), "").status()));
 }
 
 TEST_F(CheckpointBucketTest, KeepsTheNewest) {
@@ -162,7 +173,7 @@ TEST_F(CheckpointBucketTest, OfTheSameStepTheLaterOneGetsANameOfItsOwn) {
             FilesOfStep(21)[0].second);
   ASSERT_TRUE(bucket_.Write(OfStep(20, "run-2"), FilesOfStep(22), /*beside_others=*/true).ok());
   EXPECT_THAT(Names(),
-              ElementsAre("step-000000000010", "step-000000000020", "step-000000000020-2"));
+              ElementsAre("step-000000000010", "step-000000000020-2", "step-000000000020"));
   EXPECT_EQ(bucket_.LoadNewest(OfStep(0), "run-1")->files.at("model.safetensors"),
             FilesOfStep(21)[0].second);
 }
@@ -202,6 +213,16 @@ class LeapingClock : public base::Clock {
   std::function<void()> asleep_;
   std::atomic<int64_t> elapsed_ = 0;
 };
+
+// Another job may be about to write it.
+TEST_F(CheckpointBucketTest, WhatIsNotWholeStaysWhereNoLockKeepsOthersOut) {
+  ASSERT_TRUE(store_->Delete("step-000000000020/DONE").ok());
+  const CheckpointBucket unlocked(
+      *OpenWritableStore("file://" + folder_.path()), [] { return absl::OkStatus(); },
+      /*alone=*/false);
+  ASSERT_TRUE(unlocked.Prune(2, "").ok());
+  EXPECT_THAT(Names(), ElementsAre("step-000000000010", "step-000000000020"));
+}
 
 class CheckpointLeaseTest : public ::testing::Test {
  protected:
