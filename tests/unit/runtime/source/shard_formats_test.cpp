@@ -22,6 +22,7 @@ const Golden kFormatGoldens[] = {
     {DatasetFormat::kTfRecord, "tf_record", {.label = {.offset = -1}}},
     {DatasetFormat::kMds, "mds", {}},
     {DatasetFormat::kRecordIo, "record_io", {}},
+    {DatasetFormat::kParquet, "parquet", {}},
 };
 
 api::DatasetSource SourceOf(const char* folder) {
