@@ -131,14 +131,15 @@ def mds():
     import numpy as np
     from streaming import MDSWriter
 
-    folder = empty("mds")
     columns = {"class": "int", "image": "bytes", "name": "str", "box": "ndarray:float32:4", "weight": "float32"}
-    with MDSWriter(out=str(folder), columns=columns, size_limit=3000) as writer:
-        for label, file in samples():
-            writer.write({
-                "class": label, "image": file.read_bytes(), "name": file.name, "weight": np.float32(label / 4),
-                "box": np.array([label, -label, 0.25, 1e9], np.float32)
-            })
+    for name, compression in (("mds", None), ("mds_zstd", "zstd:7")):
+        folder = empty(name)
+        with MDSWriter(out=str(folder), columns=columns, size_limit=3000, compression=compression) as writer:
+            for label, file in samples():
+                writer.write({
+                    "class": label, "image": file.read_bytes(), "name": file.name, "weight": np.float32(label / 4),
+                    "box": np.array([label, -label, 0.25, 1e9], np.float32)
+                })
 
 
 def record_io():
@@ -220,6 +221,7 @@ def parquet():
     codecs = {"image": "none", "tag": "none", "half": "none", "count": "none"}
     dictionary = ["label", "tag", "half", "count"]
     write("label_dictionary", use_dictionary=dictionary, write_statistics=True)
+    write("pages", use_dictionary=["label"], write_batch_size=1, data_page_size=1, write_page_index=True)
     write("label_snappy", use_dictionary=dictionary, compression={**codecs, "label": "snappy"})
     write("label_zstd", use_dictionary=dictionary, compression={**codecs, "label": "zstd"}, data_page_version="2.0")
     write("label_gzip", compression={**codecs, "label": "gzip"})

@@ -55,6 +55,7 @@ TEST(FormatsTest, TheSamePicturesHaveTheSameDigest) {
   EXPECT_EQ(DigestOf(JobOn("web_dataset")), digest);
   EXPECT_EQ(DigestOf(JobOn("tf_record", {.label = {.offset = -1}})), digest);
   EXPECT_EQ(DigestOf(JobOn("mds")), digest);
+  EXPECT_EQ(DigestOf(JobOn("mds_zstd")), digest);
   EXPECT_EQ(DigestOf(JobOn("record_io")), digest);
   EXPECT_EQ(DigestOf(JobOn("parquet")), digest);
   // Its pixels were decoded by another program than ours.

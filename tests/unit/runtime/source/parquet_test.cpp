@@ -111,8 +111,8 @@ TEST_F(ParquetTest, FilesThatNameOtherClassesAreNoDataset) {
 }
 
 TEST_F(ParquetTest, LabelsOfEverySettingThatIsRead) {
-  for (const char* setting :
-       {"plain", "rewritten", "page_v2", "label_dictionary", "label_snappy", "label_zstd"}) {
+  for (const char* setting : {"plain", "rewritten", "page_v2", "pages", "label_dictionary",
+                              "label_snappy", "label_zstd"}) {
     EXPECT_THAT(LabelsOf(setting), ElementsAre("2", "0", "2", HasSubstr("its label is null")))
         << setting;
   }
@@ -120,7 +120,7 @@ TEST_F(ParquetTest, LabelsOfEverySettingThatIsRead) {
 }
 
 TEST_F(ParquetTest, APictureLiesWhereItsFileHasIt) {
-  for (const char* setting : {"plain", "page_v2", "label_zstd"}) {
+  for (const char* setting : {"plain", "page_v2", "pages", "label_zstd"}) {
     const std::string content = Setting(setting);
     const auto dataset = Open(content);
     ASSERT_TRUE(dataset.ok()) << dataset.status();
@@ -158,7 +158,7 @@ TEST_F(ParquetTest, ABadSampleIsNamedWithItsRowGroupAndRow) {
 }
 
 TEST_F(ParquetTest, NumbersAreLabels) {
-  for (const char* setting : {"plain", "page_v2", "label_dictionary"}) {
+  for (const char* setting : {"plain", "page_v2", "pages", "label_dictionary"}) {
     source_.fields.label.field = "tag";
     auto dataset = Open(Setting(setting), {api::LabelType::kInt64, {}});
     ASSERT_TRUE(dataset.ok()) << dataset.status();
