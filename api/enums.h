@@ -17,10 +17,10 @@ using NamedValues = std::array<std::pair<E, std::string_view>, N>;
     static constexpr NamedValues<Type, count> Values() { return {{__VA_ARGS__}}; } \
   }
 
-HETERO_ENUM(DatasetFormat, 11, {kAuto, "Auto"}, {kSynthetic, "Synthetic"}, {kIdx, "IDX"},
+HETERO_ENUM(DatasetFormat, 12, {kAuto, "Auto"}, {kSynthetic, "Synthetic"}, {kIdx, "IDX"},
             {kCifar10, "CIFAR10"}, {kCifar100, "CIFAR100"}, {kImageFolder, "ImageFolder"},
             {kTfRecord, "TFRecord"}, {kRecordIo, "RecordIO"}, {kWebDataset, "WebDataset"},
-            {kMds, "MDS"}, {kManifest, "Manifest"});
+            {kMds, "MDS"}, {kParquet, "Parquet"}, {kManifest, "Manifest"});
 HETERO_ENUM(LabelType, 4, {kClass, "Class"}, {kInt64, "Int64"}, {kFloat32, "Float32"},
             {kNone, "None"});
 HETERO_ENUM(ShuffleMode, 3, {kFull, "Full"}, {kBlock, "Block"}, {kNone, "None"});

@@ -43,6 +43,7 @@ enum class DatasetFormat {
   kRecordIo,
   kWebDataset,
   kMds,
+  kParquet,
   kManifest
 };
 

@@ -42,11 +42,13 @@ if ((build_first)); then
 fi
 
 # What a target may need: the longest input, and the largest piece of memory in MiB. Nothing of a few kilobytes needs
-# more; a feed frame's tensor is taken whole, at most 2 GiB, and its pages only as its bytes come.
+# more; a feed frame's tensor is taken whole, at most 2 GiB, and its pages only as its bytes come;
+# a compressed shard of MDS has the size that its index says, at most 256 MiB.
 limits() {
   case $1 in
     feed) echo "-max_len=4096 -malloc_limit_mb=2100" ;;
     manifest | custom_resource | web_dataset) echo "-max_len=8192 -malloc_limit_mb=64" ;;
+    mds) echo "-max_len=4096 -malloc_limit_mb=300" ;;
     data_connection | idx) echo "-max_len=1024 -malloc_limit_mb=64" ;;
     *) echo "-max_len=4096 -malloc_limit_mb=64" ;;
   esac

@@ -12,6 +12,7 @@ packages=(
   clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev llvm-14
   libabsl-dev libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
   libopencv-core-dev libopencv-imgproc-dev libjpeg62-turbo-dev libpng-dev zlib1g-dev
+  libsnappy-dev libzstd-dev
   libcurl4-openssl-dev libexpat1-dev
   libhwy-dev
   libyaml-cpp-dev nlohmann-json3-dev libssl-dev libspdlog-dev libcli11-dev libcpp-httplib-dev

@@ -22,6 +22,7 @@ class BlockReader {
       : store_(store), object_(object) {}
 
   int64_t size() const { return object_.size; }
+  const std::string& name() const { return object_.name; }
   // For messages: "file:///data/a.tar".
   std::string where() const;
 

@@ -17,6 +17,7 @@
 #include "runtime/source/image_folder.h"
 #include "runtime/source/manifest.h"
 #include "runtime/source/mds.h"
+#include "runtime/source/parquet.h"
 #include "runtime/source/picture_listing.h"
 #include "runtime/source/place.h"
 #include "runtime/source/record_io.h"
@@ -117,6 +118,12 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenIdxFiles(const std::string& root,
   return OpenIdx(root, files.store.get(), source, split, label);
 }
 
+absl::StatusOr<bool> HasParquet(const Place& place) {
+  HETERO_ASSIGN_OR_RETURN(const bool named, HasFile<IsParquetName>(place));
+  if (!named) return false;
+  return FileBegins<BeginsParquet>(place);
+}
+
 // What was an ImageFolder before there were formats of shards is one still: they stand behind it,
 // but for the one that an index tells. In stores, which no ImageFolder was read from then, it is
 // the last one: shards may have folders of other things beside them (Detect()).
@@ -132,6 +139,7 @@ constexpr Format kFormats[] = {
     {DatasetFormat::kWebDataset, "WebDataset", HasFile<IsWebDatasetName>, "*.tar", nullptr, nullptr,
      OpenWebDataset},
     {DatasetFormat::kRecordIo, "RecordIO", HasRecordIo, "*.rec", nullptr, nullptr, OpenRecordIo},
+    {DatasetFormat::kParquet, "Parquet", HasParquet, "*.parquet", nullptr, nullptr, OpenParquet},
     {DatasetFormat::kTfRecord, "TFRecord", FileBegins<BeginsTfRecord>,
      "files that begin with a record", nullptr, nullptr, OpenTfRecord},
 };

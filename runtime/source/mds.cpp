@@ -1,5 +1,6 @@
 #include "runtime/source/mds.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "runtime/source/picture_encoding.h"
 #include "runtime/source/sample_rule.h"
 #include "runtime/source/sharded_dataset.h"
+#include "runtime/source/unpacked_shards.h"
 
 namespace hetero::source {
 namespace {
@@ -118,6 +120,29 @@ absl::StatusOr<std::vector<storage::Object>> FindMdsShards(const storage::Store&
   return shards;
 }
 
+// Shards that are compressed, as if they were not.
+absl::StatusOr<std::shared_ptr<const storage::Store>> UnpackStore(
+    std::shared_ptr<const storage::Store> store, const MdsIndex& index,
+    std::vector<storage::Object>* shards) {
+  std::vector<UnpackedShards::Shard> packed;
+  for (size_t i = 0; i < shards->size(); ++i) {
+    const int64_t bytes = std::max(index.shards[i].unpacked, index.shards[i].bytes);
+    if (bytes > UnpackedShards::kMostBytes) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(store->uri(), "/", index.shards[i].name, ": a compressed shard of ", bytes,
+                       " bytes; ", UnpackedShards::kMostBytes,
+                       " at most are read, for it has to be held whole. Write the dataset with "
+                       "compression=None: pictures are compressed already"));
+    }
+    packed.push_back({(*shards)[i], index.shards[i].unpacked});
+  }
+  auto unpacked = std::make_shared<const UnpackedShards>(std::move(store), std::move(packed));
+  for (storage::Object& shard : *shards) {
+    HETERO_ASSIGN_OR_RETURN(shard, unpacked->Head(shard.name));
+  }
+  return unpacked;
+}
+
 absl::Status CheckCounts(const MdsIndex& index, const ShardedDataset::Contents& contents) {
   std::vector<int64_t> counts(index.shards.size());
   for (const SampleLocation& sample : contents.samples) ++counts[sample.shard];
@@ -154,9 +179,12 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenMds(const ShardSource& shards,
   ShardedDataset::Contents contents;
   contents.store = shards.store;
   HETERO_ASSIGN_OR_RETURN(contents.shards, FindMdsShards(*shards.store, index));
+  if (index.shards.front().unpacked > 0) {
+    HETERO_ASSIGN_OR_RETURN(contents.store, UnpackStore(shards.store, index, &contents.shards));
+  }
   HETERO_ASSIGN_OR_RETURN(
       contents.samples,
-      ScanShards(*shards.store, contents.shards, TableScan(count_classes ? &*columns : nullptr)));
+      ScanShards(*contents.store, contents.shards, TableScan(count_classes ? &*columns : nullptr)));
   HETERO_RETURN_IF_ERROR(CheckCounts(index, contents));
   contents.rule = rule.Text();
   auto dataset = std::make_unique<Mds>(rule, *std::move(columns));

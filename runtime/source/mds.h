@@ -23,10 +23,11 @@ inline constexpr char kMdsIndex[] = "index.json";
 // Whether an index.json is one of this format.
 bool IsMdsIndex(std::string_view text);
 
-// Reads the index and each shard's table. kInvalidArgument: compressed shards, columns of encodings
-// that are not read (pkl runs code), columns that differ between shards; kDataLoss: a shard that is
-// damaged or not the index's. Where the manifest does not declare `classes`, the samples are looked
-// into for the highest label.
+// Reads the index and each shard's table. Shards that are compressed with Zstandard are read whole
+// (UnpackedShards). kInvalidArgument: other compression, compressed shards of more than 256 MiB,
+// columns of encodings that are not read (pkl runs code) or that differ between shards; kDataLoss:
+// a shard that is damaged or not the index's. Where the manifest does not declare `classes`, the
+// samples are looked into for the highest label.
 absl::StatusOr<std::unique_ptr<Dataset>> OpenMds(const ShardSource& shards,
                                                  const api::DatasetSource& source, job::Split split,
                                                  const api::Label& label);

@@ -68,22 +68,42 @@ absl::Status CheckKind(const json& shard) {
     return Wrong(absl::StrCat("the format ", TextOf(format), " in version ", TextOf(version),
                               "; mds in version 2 is read"));
   }
+  return absl::OkStatus();
+}
+
+// Whether the shard is compressed, in the way that is read: "zstd", or "zstd:7".
+absl::StatusOr<bool> IsPacked(const json& shard) {
   const json& compression = Member(shard, "compression");
-  if (compression.is_null() || compression == "") return absl::OkStatus();
+  if (compression.is_null() || compression == "") return false;
+  if (compression.is_string()) {
+    const std::string_view name = compression.get_ref<const std::string&>();
+    if (name.substr(0, name.find(':')) == "zstd") return true;
+  }
   return Wrong(absl::StrCat("the compression ", TextOf(compression),
-                            "; samples inside cannot be read one by one. Write the dataset with "
-                            "compression=None: pictures are compressed already"));
+                            "; zstd is read. Better write the dataset with compression=None: "
+                            "pictures are compressed already"));
+}
+
+absl::Status ReadFilePart(const json& object, const char* part, std::string* name, int64_t* bytes) {
+  const json& file = Member(object, part);
+  if (!file.is_object() || !Member(file, "basename").is_string()) {
+    return Wrong(absl::StrCat("no ", part, " with a basename"));
+  }
+  *name = Member(file, "basename").get<std::string>();
+  HETERO_ASSIGN_OR_RETURN(*bytes, CountIn(file, "bytes"));
+  return absl::OkStatus();
 }
 
 absl::StatusOr<MdsShard> ParseShard(const json& object) {
   HETERO_RETURN_IF_ERROR(CheckKind(object));
-  const json& raw = Member(object, "raw_data");
+  HETERO_ASSIGN_OR_RETURN(const bool packed, IsPacked(object));
   MdsShard shard;
-  if (!raw.is_object() || !Member(raw, "basename").is_string()) {
-    return Wrong("no raw_data with a basename");
+  HETERO_RETURN_IF_ERROR(ReadFilePart(object, "raw_data", &shard.name, &shard.bytes));
+  if (packed) {
+    shard.unpacked = shard.bytes;
+    HETERO_RETURN_IF_ERROR(ReadFilePart(object, "zip_data", &shard.name, &shard.bytes));
+    if (shard.unpacked == 0) return Wrong("no bytes in raw_data");
   }
-  shard.name = Member(raw, "basename").get<std::string>();
-  HETERO_ASSIGN_OR_RETURN(shard.bytes, CountIn(raw, "bytes"));
   HETERO_ASSIGN_OR_RETURN(shard.samples, CountIn(object, "samples"));
   return shard;
 }
@@ -110,6 +130,9 @@ absl::StatusOr<MdsIndex> ParseMdsIndex(const std::string& where, std::string_vie
     if (!columns.ok()) return failed(columns.status());
     if (index.shards.empty()) index.columns = *columns;
     if (*columns != index.columns) return failed(Wrong("other columns than the first one"));
+    if (!index.shards.empty() && (index.shards[0].unpacked == 0) != (shard->unpacked == 0)) {
+      return failed(Wrong("another compression than the first one"));
+    }
     index.shards.push_back(*std::move(shard));
   }
   return index;

@@ -18,8 +18,9 @@ struct MdsColumn {
 };
 
 struct MdsShard {
-  std::string name;  // relative to the index
+  std::string name;  // of the file that there is, relative to the index
   int64_t bytes = 0;
+  int64_t unpacked = 0;  // bytes of a shard that is compressed, once it is not; 0: it is not
   int64_t samples = 0;
 };
 

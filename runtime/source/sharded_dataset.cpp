@@ -67,14 +67,14 @@ absl::Status ShardedDataset::Fill(std::string_view format, Contents contents,
   return absl::OkStatus();
 }
 
-std::string ShardedDataset::Where(const SampleLocation& location) const {
-  return absl::StrCat(contents_.store->uri(), "/", contents_.shards[location.shard].name, ": byte ",
-                      location.offset);
+std::string ShardedDataset::ShardOf(int64_t id) const {
+  const SampleLocation& location = contents_.samples[static_cast<size_t>(id)];
+  return absl::StrCat(contents_.store->uri(), "/", contents_.shards[location.shard].name);
 }
 
 std::string ShardedDataset::Describe(int64_t id) const {
   if (id < 0 || id >= size()) return absl::StrCat(contents_.store->uri(), ": sample ", id);
-  return Where(contents_.samples[static_cast<size_t>(id)]);
+  return absl::StrCat(ShardOf(id), ": byte ", contents_.samples[static_cast<size_t>(id)].offset);
 }
 
 absl::Status ShardedDataset::ReadBytes(const SampleLocation& location, int64_t offset,
@@ -88,7 +88,7 @@ absl::Status ShardedDataset::Read(int64_t id, RawSample* sample) const {
   }
   const SampleLocation& location = contents_.samples[static_cast<size_t>(id)];
   if (location.length > kMaxPictureBytes) {
-    return absl::DataLossError(absl::StrCat(Where(location), ": ", location.length,
+    return absl::DataLossError(absl::StrCat(Describe(id), ": ", location.length,
                                             " bytes; samples of more than ", kMaxPictureBytes,
                                             " bytes are not read"));
   }
@@ -100,7 +100,7 @@ absl::Status ShardedDataset::Read(int64_t id, RawSample* sample) const {
   absl::Status status = Unpack(location, sample);
   if (status.ok() && labels_are_classes()) status = CheckLabel(sample->label, classes_);
   if (!absl::IsDataLoss(status)) return status;
-  return absl::DataLossError(absl::StrCat(Where(location), ": ", status.message()));
+  return absl::DataLossError(absl::StrCat(Describe(id), ": ", status.message()));
 }
 
 absl::Status CheckLabel(int64_t label, int32_t classes) {

@@ -36,7 +36,7 @@ class ShardedDataset : public Dataset {
   int32_t classes() const override { return classes_; }
   api::ImageShape image() const override { return image_; }
   std::string fingerprint() const override { return fingerprint_; }
-  // "file:///data/a.tar: byte 1536".
+  // "file:///data/a.tar: byte 1536"; it stands in the messages of Read().
   std::string Describe(int64_t id) const override;
   absl::Status Read(int64_t id, RawSample* sample) const override;
 
@@ -50,7 +50,8 @@ class ShardedDataset : public Dataset {
   // More bytes of a sample's shard.
   absl::Status ReadBytes(const SampleLocation& location, int64_t offset,
                          absl::Span<uint8_t> out) const;
-  std::string Where(const SampleLocation& location) const;
+  // The file that a sample lies in: "file:///data/a.tar". There is such a sample.
+  std::string ShardOf(int64_t id) const;
   void SetImage(const api::ImageShape& image) { image_ = image; }
 
  private:

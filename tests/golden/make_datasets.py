@@ -7,6 +7,7 @@
     python make_datasets.py mds            # pip install mosaicml-streaming==0.13.0
     python make_datasets.py record_io      # pip install mxnet==1.9.1 "numpy<1.24"
     python make_datasets.py cifar          # pip install pillow==13.0.0
+    python make_datasets.py parquet        # pip install datasets==5.2.0 pyarrow==26.0.1 pillow==13.0.0
 
 `pictures` is an ImageFolder of three classes, which the others read; each library wants an environment of
 its own. Samples stand in the ImageFolder's order everywhere, and their labels are its classes; TFRecord's
@@ -130,14 +131,15 @@ def mds():
     import numpy as np
     from streaming import MDSWriter
 
-    folder = empty("mds")
     columns = {"class": "int", "image": "bytes", "name": "str", "box": "ndarray:float32:4", "weight": "float32"}
-    with MDSWriter(out=str(folder), columns=columns, size_limit=3000) as writer:
-        for label, file in samples():
-            writer.write({
-                "class": label, "image": file.read_bytes(), "name": file.name, "weight": np.float32(label / 4),
-                "box": np.array([label, -label, 0.25, 1e9], np.float32)
-            })
+    for name, compression in (("mds", None), ("mds_zstd", "zstd:7")):
+        folder = empty(name)
+        with MDSWriter(out=str(folder), columns=columns, size_limit=3000, compression=compression) as writer:
+            for label, file in samples():
+                writer.write({
+                    "class": label, "image": file.read_bytes(), "name": file.name, "weight": np.float32(label / 4),
+                    "box": np.array([label, -label, 0.25, 1e9], np.float32)
+                })
 
 
 def record_io():
@@ -169,5 +171,72 @@ def cifar():
     (folder / "batches.meta.txt").write_text("".join(name + "\n" for name in CLASSES) + "\n")
 
 
+def parquet():
+    import datasets
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    # As load_dataset(...).to_parquet(...) writes pictures and classes.
+    columns = {"image": [], "label": [], "weight": []}
+    for label, file in samples():
+        columns["image"].append({"path": file.name, "bytes": file.read_bytes()})
+        columns["label"].append(label)
+        columns["weight"].append(label / 4)
+    features = datasets.Features({
+        "image": datasets.Image(), "label": datasets.ClassLabel(names=list(CLASSES)), "weight": datasets.Value("float32")
+    })
+    whole = datasets.Dataset.from_dict(columns, features=features)
+    folder = empty("parquet")
+    whole.select(range(7)).to_parquet(str(folder / "train-00000-of-00002.parquet"))
+    whole.select(range(7, 12)).to_parquet(str(folder / "train-00001-of-00002.parquet"))
+
+    # Other writers' settings, each on a file of four small pictures; the label of the last one is null.
+    folder = empty("parquet_settings")
+    pictures = [file.read_bytes()[:20] + bytes([index]) for index, (_, file) in enumerate(samples())][:4]
+    tags = [(-1) ** i * (i << 40) for i in range(4)]
+
+    def write(name, nulls=True, label=pa.int64(), path=None, **settings):
+        labels = pa.array([2, 0, 2, None if nulls else 1], label if label != pa.string() else pa.int64())
+        rows = {
+            "image": pa.array(pictures, pa.binary()), "label": labels.cast(label), "tag": pa.array(tags, pa.int64()),
+            "half": pa.array([0.5, float("nan"), -1.5, None], pa.float64()), "count": pa.array([1, 2, 3, 2**32 - 1], pa.uint32())
+        }
+        table = pa.table(rows)
+        if path == "nested":
+            table = table.set_column(0, "image", pa.array([None, {"bytes": None}, {"bytes": pictures[2]}, {"bytes": b""}],
+                                                          pa.struct([("bytes", pa.binary())])))
+        if path == "list":
+            table = table.set_column(0, "image", pa.array([[picture] for picture in pictures], pa.list_(pa.binary())))
+        if path == "text":
+            table = table.set_column(1, "label", pa.array(["a", "b", "a", "c"]))
+        if path == "required":
+            fields = [pa.field("image", pa.binary(), False), pa.field("label", label, False)]
+            table = table.select(["image", "label"]).cast(pa.schema(fields))
+        plain = {"compression": "none", "use_dictionary": False, "store_schema": False, "write_statistics": False}
+        pq.write_table(table, folder / f"{name}.parquet", **{**plain, **settings})
+
+    write("plain")
+    write("required", nulls=False, label=pa.int32(), path="required")
+    write("page_v2", data_page_version="2.0", row_group_size=3)
+    codecs = {"image": "none", "tag": "none", "half": "none", "count": "none"}
+    dictionary = ["label", "tag", "half", "count"]
+    write("label_dictionary", use_dictionary=dictionary, write_statistics=True)
+    write("pages", use_dictionary=["label"], write_batch_size=1, data_page_size=1, write_page_index=True)
+    write("label_snappy", use_dictionary=dictionary, compression={**codecs, "label": "snappy"})
+    write("label_zstd", use_dictionary=dictionary, compression={**codecs, "label": "zstd"}, data_page_version="2.0")
+    write("label_gzip", compression={**codecs, "label": "gzip"})
+    write("label_delta", column_encoding={"label": "DELTA_BINARY_PACKED"})
+    write("label_text", path="text")
+    write("nested_nulls", path="nested")
+    write("list", path="list")
+    write("usual")
+    pq.write_table(pq.read_table(folder / "usual.parquet"), folder / "usual.parquet")
+    # What the error of a file like the last one says.
+    pq.write_table(pq.read_table(folder / "usual.parquet"), folder / "rewritten.parquet", compression="none",
+                   use_dictionary=False)
+    write("dictionary", use_dictionary=["image"])
+    write("delta", column_encoding={"image": "DELTA_LENGTH_BYTE_ARRAY"})
+
+
 if __name__ == "__main__":
-    {f.__name__: f for f in (pictures, web_dataset, tf_record, mds, record_io, cifar)}[sys.argv[1]]()
+    {f.__name__: f for f in (pictures, web_dataset, tf_record, mds, record_io, cifar, parquet)}[sys.argv[1]]()

@@ -139,6 +139,8 @@ TEST(Command, InspectSaysWhatADatasetHolds) {
       {"tf_record", "TFRecord", 2},
       {"record_io", "RecordIO", 1},
       {"mds", "MDS", 3},
+      {"mds_zstd", "MDS", 3},
+      {"parquet", "Parquet", 2},
   };
   for (const auto& [name, format, shards] : cases) {
     std::vector<std::string> arguments = {"inspect", golden + name, "--json"};

@@ -161,7 +161,8 @@ class BucketJob : public ::testing::Test {
             absl::StrCat("AWS_ENDPOINT_URL=", server_->endpoint())};
   }
 
-  static constexpr const char* kFormats[] = {"web_dataset", "tf_record", "mds", "image_folder"};
+  static constexpr const char* kFormats[] = {"web_dataset", "tf_record", "mds",
+                                             "mds_zstd",    "parquet",   "image_folder"};
   static S3Server* server_;
 };
 

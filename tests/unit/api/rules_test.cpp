@@ -81,6 +81,7 @@ TEST(RulesTest, FieldsOfADataset) {
   };
   Check({{with("{image: 'jpg;png', label: {field: json/label}}", "WebDataset"), ""},
          {with("{label: {offset: -1}}", "TFRecord"), ""},
+         {with("{image: image.bytes, label: {field: fine_label}}", "Parquet"), ""},
          {with("{label: {offset: -1}}", "Auto"), ""},
          {with("{label: {offset: -1}}", "IDX"), "spec.dataset.fields: is not taken by IDX"},
          {with("{image: x}", "ImageFolder"), "spec.dataset.fields: is not taken by ImageFolder"},

@@ -73,8 +73,8 @@ TEST(UnsupportedFieldsTest, EveryFormatMayLieInABucket) {
   for (const DatasetFormat format :
        {DatasetFormat::kAuto, DatasetFormat::kIdx, DatasetFormat::kImageFolder,
         DatasetFormat::kWebDataset, DatasetFormat::kTfRecord, DatasetFormat::kMds,
-        DatasetFormat::kRecordIo, DatasetFormat::kCifar10, DatasetFormat::kCifar100,
-        DatasetFormat::kManifest}) {
+        DatasetFormat::kParquet, DatasetFormat::kRecordIo, DatasetFormat::kCifar10,
+        DatasetFormat::kCifar100, DatasetFormat::kManifest}) {
     job.spec.dataset.uri = "s3://bucket/train";
     job.spec.dataset.format = format;
     EXPECT_TRUE(UnsupportedFields(job).empty());

@@ -55,7 +55,9 @@ TEST(FormatsTest, TheSamePicturesHaveTheSameDigest) {
   EXPECT_EQ(DigestOf(JobOn("web_dataset")), digest);
   EXPECT_EQ(DigestOf(JobOn("tf_record", {.label = {.offset = -1}})), digest);
   EXPECT_EQ(DigestOf(JobOn("mds")), digest);
+  EXPECT_EQ(DigestOf(JobOn("mds_zstd")), digest);
   EXPECT_EQ(DigestOf(JobOn("record_io")), digest);
+  EXPECT_EQ(DigestOf(JobOn("parquet")), digest);
   // Its pixels were decoded by another program than ours.
   EXPECT_EQ(DigestOf(JobOn("cifar10")), digest);
 }

@@ -91,8 +91,9 @@ TEST_F(MdsTest, ColumnsAreNamed) {
 }
 
 TEST_F(MdsTest, WhatIsNotReadIsRefused) {
-  EXPECT_THAT(ErrorWith("compression", "zstd:3"),
-              AllOf(HasSubstr("shard 0"), HasSubstr("zstd:3"), HasSubstr("compression=None")));
+  EXPECT_THAT(ErrorWith("compression", "br:3"),
+              AllOf(HasSubstr("shard 0"), HasSubstr("br:3"), HasSubstr("compression=None")));
+  EXPECT_THAT(ErrorWith("compression", "zstd:3"), HasSubstr("shard 0 has no zip_data"));
   EXPECT_THAT(ErrorWith("format", "json"), HasSubstr("the format \"json\""));
   EXPECT_THAT(ErrorWith("version", 1), HasSubstr("version 1"));
   EXPECT_THAT(ErrorWith("column_sizes", {1, 2}), HasSubstr("of one length"));

@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "api/enums.h"
 #include "runtime/source/dataset.h"
 
 namespace hetero::source {
@@ -21,7 +20,9 @@ const Golden kFormatGoldens[] = {
     {DatasetFormat::kWebDataset, "web_dataset", {}},
     {DatasetFormat::kTfRecord, "tf_record", {.label = {.offset = -1}}},
     {DatasetFormat::kMds, "mds", {}},
+    {DatasetFormat::kMds, "mds_zstd", {}},
     {DatasetFormat::kRecordIo, "record_io", {}},
+    {DatasetFormat::kParquet, "parquet", {}},
 };
 
 api::DatasetSource SourceOf(const char* folder) {
@@ -57,7 +58,7 @@ TEST_P(ShardFormatsTest, HoldTheSamplesOfTheImageFolder) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Every, ShardFormatsTest, ::testing::ValuesIn(kFormatGoldens),
-                         [](const auto& info) { return std::string(NameOf(info.param.format)); });
+                         [](const auto& info) { return std::string(info.param.folder); });
 
 }  // namespace
 }  // namespace hetero::source
