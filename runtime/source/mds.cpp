@@ -52,9 +52,13 @@ class Mds : public ShardedDataset {
 class TableScan {
  public:
   // With `columns` the highest class is looked for.
-  explicit TableScan(const MdsColumns* columns) : columns_(columns) {}
+  TableScan(const MdsColumns* columns, bool packed) : columns_(columns), packed_(packed) {}
 
   absl::Status operator()(BlockReader& shard, std::vector<SampleLocation>* samples) const {
+    // Each block of a packed shard may unpack all of it, so it is taken as one.
+    if (packed_ && columns_ != nullptr) {
+      HETERO_RETURN_IF_ERROR(shard.At(0, static_cast<size_t>(shard.size()), "the shard").status());
+    }
     HETERO_ASSIGN_OR_RETURN(std::span<const uint8_t> bytes, shard.At(0, 4, "the table's length"));
     const uint32_t count = WordAt(bytes, 0);
     const size_t table = 4 * (size_t{count} + 2);
@@ -91,6 +95,7 @@ class TableScan {
   }
 
   const MdsColumns* columns_;
+  const bool packed_;
 };
 
 absl::StatusOr<MdsIndex> ReadIndex(const storage::Store& store, const std::string& where) {
@@ -182,9 +187,10 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenMds(const ShardSource& shards,
   if (index.shards.front().unpacked > 0) {
     HETERO_ASSIGN_OR_RETURN(contents.store, UnpackStore(shards.store, index, &contents.shards));
   }
-  HETERO_ASSIGN_OR_RETURN(
-      contents.samples,
-      ScanShards(*contents.store, contents.shards, TableScan(count_classes ? &*columns : nullptr)));
+  HETERO_ASSIGN_OR_RETURN(contents.samples,
+                          ScanShards(*contents.store, contents.shards,
+                                     TableScan(count_classes ? &*columns : nullptr,
+                                               index.shards.front().unpacked > 0)));
   HETERO_RETURN_IF_ERROR(CheckCounts(index, contents));
   contents.rule = rule.Text();
   auto dataset = std::make_unique<Mds>(rule, *std::move(columns));

@@ -263,7 +263,11 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenParquet(const ShardSource& shards,
   contents.store = shards.store;
   HETERO_ASSIGN_OR_RETURN(contents.shards, FindShards(shards, IsParquetName, "*.parquet"));
   ParquetFiles files;
-  for (const storage::Object& shard : contents.shards) files[shard.name];
+  for (const storage::Object& shard : contents.shards) {
+    if (files.try_emplace(shard.name).second) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(shards.store->uri(), "/", shard.name, ": is named twice"));
+  }
   HETERO_ASSIGN_OR_RETURN(contents.samples,
                           ScanShards(*shards.store, contents.shards, ParquetScan(rule, &files)));
   HETERO_RETURN_IF_ERROR(CheckClassNames(shards, contents.shards, files));

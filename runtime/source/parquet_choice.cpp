@@ -68,6 +68,10 @@ absl::Status CheckLabelColumn(const ParquetColumn& column, const SampleRule& rul
     return absl::InvalidArgumentError(
         absl::StrCat("column ", column.path, " holds lists, and a label is one number"));
   }
+  if (column.scaled) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(found, " of a DECIMAL, which is not read; make it a DOUBLE"));
+  }
   switch (column.type) {
     case ParquetType::kInt32:
     case ParquetType::kInt64:

@@ -176,7 +176,7 @@ class NumberReader {
     if (page.values < 0 || static_cast<uint64_t>(page.values) > bytes.size() / size) {
       return DamagedParquetPage(page, "its dictionary ends too early");
     }
-    dictionary_.clear();
+    if (!dictionary_.empty()) return DamagedParquetPage(page, "it is a second dictionary");
     for (size_t i = 0; i < static_cast<size_t>(page.values); ++i) {
       dictionary_.push_back(NumberAt(bytes, i * size, column_));
     }

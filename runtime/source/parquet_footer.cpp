@@ -36,6 +36,7 @@ struct SchemaElement {
   int64_t repetition = 0;
   int64_t children = 0;
   int64_t converted = -1;
+  int64_t scale = 0;  // of a DECIMAL
   std::string_view name;
 };
 
@@ -47,6 +48,7 @@ bool ReadElement(const ThriftValue& value, SchemaElement* element) {
     if (field == 4) element->name = TextOfThrift(part);
     if (field == 5) element->children = part.number;
     if (field == 6) element->converted = part.number;
+    if (field == 7) element->scale = part.number;
     return true;
   };
   return WalkThriftStruct(value.bytes, read).has_value();
@@ -80,7 +82,7 @@ class SchemaTree {
     if (element.type < 0) return true;
     if (element.type > static_cast<int64_t>(ParquetType::kFixedLengthByteArray)) return false;
     columns_.push_back({std::move(here.path), static_cast<ParquetType>(element.type), here.repeated,
-                        here.definition, element.converted == kUint32});
+                        here.definition, element.converted == kUint32, element.scale != 0});
     return true;
   }
 
@@ -290,6 +292,7 @@ absl::StatusOr<std::vector<ParquetRowGroup>> ParquetFooter::RowGroups(
   std::vector<ParquetRowGroup> groups;
   absl::Status status;
   int64_t rows = 0;
+  std::vector<int64_t> bytes(columns.size());  // of each column, in all row groups
   const auto read_group = [&](const ThriftValue& value) {
     ParquetRowGroup group;
     group.rows = -1;
@@ -321,6 +324,9 @@ absl::StatusOr<std::vector<ParquetRowGroup>> ParquetFooter::RowGroups(
         status = chunk.status();
         return false;
       }
+      // Chunks do not overlap, so what is read is bounded by the file.
+      bytes[i] += chunk->end - chunk->begin;
+      if (bytes[i] > begin_) return false;
       group.chunks.push_back(*chunk);
     }
     groups.push_back(std::move(group));

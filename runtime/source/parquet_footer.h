@@ -39,6 +39,7 @@ struct ParquetColumn {
   bool repeated = false;       // it, or a group that it is in
   int definition = 0;          // the level of a value that is there: how many of these may be null
   bool unsigned_word = false;  // an INT32 that holds uint32
+  bool scaled = false;         // a DECIMAL with digits behind its point
 };
 
 // A column's part of a row group.

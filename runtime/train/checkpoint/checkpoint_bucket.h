@@ -10,8 +10,9 @@
 
 namespace hetero::train {
 
-// Checkpoints below a store's root, "s3://bucket/prefix". No object is ever written over. What has
-// no DONE is none yet, or one that is being removed.
+// Checkpoints below a store's root, "s3://bucket/prefix". Each has a name that nobody else picks,
+// so a writer that has lost its place and does not know yet writes over none. What has no DONE is
+// none yet, or one that is being removed.
 class CheckpointBucket : public CheckpointPlace {
  public:
   // Asked before each object; after an error nothing is written any more.
@@ -27,6 +28,7 @@ class CheckpointBucket : public CheckpointPlace {
   const std::string& name() const override { return store_->uri(); }
   std::string Where(const std::string& checkpoint) const override;
   bool Replaces() const override { return false; }
+  std::string Suffix() const override;
   bool IsOfPlace(const absl::Status& status) const override;
   absl::StatusOr<std::vector<std::string>> Names() const override;
   absl::StatusOr<int64_t> SizeOf(const std::string& checkpoint,
@@ -40,6 +42,8 @@ class CheckpointBucket : public CheckpointPlace {
  private:
   // Those with DONE, or those without.
   absl::StatusOr<std::vector<std::string>> NamesOf(bool whole) const;
+  absl::StatusOr<storage::Object> HeadOf(const std::string& checkpoint,
+                                         const std::string& file) const;
   absl::Status WriteObject(const std::string& name, const std::string& bytes) const;
 
   const std::unique_ptr<storage::WritableStore> store_;

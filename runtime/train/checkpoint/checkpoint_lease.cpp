@@ -205,6 +205,12 @@ void CheckpointLease::Renew() {
   if (!absl::IsFailedPrecondition(renewed)) return;  // what failed may succeed at the next beat
   absl::StatusOr<std::optional<LeaseHolder>> holder = ReadLeaseHolder(*store_);
   if (!holder.ok()) return;
+  if (!*holder) {  // somebody removed it, and nobody has it
+    renewed = Write(nullptr);
+    if (!absl::IsAlreadyExists(renewed)) return;
+    holder = ReadLeaseHolder(*store_);
+    if (!holder.ok()) return;
+  }
   if (*holder && (*holder)->token == token_) {  // an earlier write whose reply got lost
     object_ = (*holder)->object;
     renewed = Write(&object_);
@@ -212,13 +218,10 @@ void CheckpointLease::Renew() {
     holder = ReadLeaseHolder(*store_);
   }
   held_ = false;
-  const std::string by = holder.ok() && !*holder
-                             ? "it was removed"
-                             : absl::StrCat(Named(holder.ok() ? *holder : std::nullopt),
-                                            " has taken the checkpoints over");
   const base::MutexLock lock(mutex_);
-  lost_ = absl::AbortedError(absl::StrCat(store_->uri(), "/", kLockName, ": ", by,
-                                          "; this job writes no checkpoints any more"));
+  lost_ = absl::AbortedError(
+      absl::StrCat(store_->uri(), "/", kLockName, ": ", Named(holder.ok() ? *holder : std::nullopt),
+                   " has taken the checkpoints over; this job writes none any more"));
 }
 
 absl::Status CheckpointLease::Check() const {

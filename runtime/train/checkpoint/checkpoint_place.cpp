@@ -104,7 +104,7 @@ absl::StatusOr<std::string> CheckpointPlace::Write(CheckpointManifest manifest,
     return beside_others && (!other.manifest.ok() || other.manifest->run != manifest.run);
   };
   const std::string checkpoint =
-      NameBeside(found, absl::StrFormat("%s%012d", kCheckpointPrefix, manifest.step),
+      NameBeside(found, absl::StrFormat("%s%012d%s", kCheckpointPrefix, manifest.step, Suffix()),
                  [&](const Found& other) { return !Replaces() || is_others(other); });
 
   manifest.files.clear();

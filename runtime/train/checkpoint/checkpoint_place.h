@@ -59,6 +59,8 @@ class CheckpointPlace {
   // Whether WriteAll() puts a checkpoint in the place of another at once. Where it does not, a new
   // one gets a name of its own, and the other goes when it is whole.
   virtual bool Replaces() const = 0;
+  // Behind the step in the name of a new one: "" or "-NUMBER".
+  virtual std::string Suffix() const { return ""; }
   // Whether an error says nothing of the checkpoint that was looked at, but of the place.
   virtual bool IsOfPlace(const absl::Status& status) const = 0;
 

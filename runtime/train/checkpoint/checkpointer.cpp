@@ -163,7 +163,12 @@ absl::Status Checkpointer::CheckGoesOn(const CheckpointManifest& manifest) const
 }
 
 absl::StatusOr<std::optional<CheckpointPlace::Loaded>> Checkpointer::Load() {
-  writer_.Wait();  // what is being written may be the newest
+  writer_.Wait();                  // what is being written may be the newest
+  if (opened_.lease != nullptr) {  // what is there may be another job's by now
+    if (const absl::Status held = opened_.lease->Check(); !held.ok()) {
+      return absl::FailedPreconditionError(absl::StrCat("cannot resume: ", held.message()));
+    }
+  }
   absl::StatusOr<CheckpointPlace::Loaded> loaded =
       opened_.place->LoadNewest(Describe(), run_filter());
   if (absl::IsNotFound(loaded.status())) return std::nullopt;

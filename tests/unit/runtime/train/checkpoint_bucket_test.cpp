@@ -35,10 +35,12 @@ class FaultyStore : public WritableStore {
 
   std::atomic<bool> unreachable = false;
   bool knows_conditions = true;
+  absl::Status listed;
 
   const std::string& uri() const override { return store_->uri(); }
   absl::StatusOr<std::vector<Object>> List(std::string_view prefix) const override {
     if (unreachable) return Unreachable();
+    if (!listed.ok()) return listed;
     return store_->List(prefix);
   }
   absl::StatusOr<Object> Head(std::string_view name) const override {
@@ -109,8 +111,20 @@ class CheckpointBucketTest : public ::testing::Test {
     const auto loaded = bucket_.LoadNewest(OfStep(0), run);
     return loaded.ok() ? loaded->manifest.step : -1;
   }
-  // Names of the checkpoints of which anything is there.
-  std::vector<std::string> Names() const {
+  // Of that step, whatever its number.
+  std::string NameOf(int64_t step) const {
+    for (const std::string& name : AllNames()) {
+      if (StepOfCheckpoint(name) == step) return name;
+    }
+    return "none";
+  }
+  std::vector<int64_t> Steps() const {
+    std::vector<int64_t> steps;
+    for (const std::string& name : AllNames()) steps.push_back(StepOfCheckpoint(name));
+    return steps;
+  }
+  // Of the checkpoints of which anything is there.
+  std::vector<std::string> AllNames() const {
     std::vector<std::string> names;
     const absl::StatusOr<std::vector<Object>> objects = store_->List("");
     for (const Object& object : *objects) {
@@ -131,20 +145,20 @@ TEST_F(CheckpointBucketTest, LoadsTheNewestWithItsFiles) {
   const auto loaded = bucket_.LoadNewest(OfStep(0), "");
   ASSERT_TRUE(loaded.ok()) << loaded.status();
   EXPECT_EQ(loaded->manifest.step, 20);
-  EXPECT_EQ(loaded->folder, absl::StrCat("file://", folder_.path(), "/step-000000000020"));
+  EXPECT_EQ(loaded->folder, absl::StrCat("file://", folder_.path(), "/", NameOf(20)));
   for (const auto& [name, bytes] : FilesOfStep(20)) EXPECT_EQ(loaded->files.at(name), bytes);
 }
 
 TEST_F(CheckpointBucketTest, WhatIsNotWholeIsPassedOverAndGoesWithTheOldOnes) {
   for (const char* file : {"DONE", "manifest.json"}) {
-    ASSERT_TRUE(store_->Delete(absl::StrCat("step-000000000020/", file)).ok());
+    ASSERT_TRUE(store_->Delete(absl::StrCat(NameOf(20), "/", file)).ok());
     EXPECT_EQ(LoadedStep(), 10) << file;
     ASSERT_TRUE(bucket_.Prune(2, "").ok());
-    EXPECT_THAT(Names(), ElementsAre("step-000000000010"));
+    EXPECT_THAT(Steps(), ElementsAre(10));
     ASSERT_TRUE(bucket_.Write(OfStep(20), FilesOfStep(20)).ok());
     EXPECT_EQ(LoadedStep(), 20);
   }
-  const std::string file = "step-000000000020/optimizer.safetensors";
+  const std::string file = NameOf(20) + "/optimizer.safetensors";
   ASSERT_TRUE(store_->Write(file, std::string(1000, 'x')).ok());
   EXPECT_EQ(LoadedStep(), 10) << "its CRC is another";
   ASSERT_TRUE(store_->Delete(file).ok());
@@ -152,9 +166,7 @@ TEST_F(CheckpointBucketTest, WhatIsNotWholeIsPassedOverAndGoesWithTheOldOnes) {
 }
 
 TEST_F(CheckpointBucketTest, WhereNoneIsWholeAJobBeginsAnew) {
-  for (const char* step : {"step-000000000010", "step-000000000020"}) {
-    ASSERT_TRUE(store_->Delete(absl::StrCat(step, "/DONE")).ok());
-  }
+  for (const std::string& name : AllNames()) ASSERT_TRUE(store_->Delete(name + "/DONE").ok());
   EXPECT_TRUE(absl::IsNotFound(bucket_.LoadNewest(OfStep(0), "").status()));
 }
 
@@ -162,18 +174,18 @@ TEST_F(CheckpointBucketTest, KeepsTheNewest) {
   const auto written = bucket_.Write(OfStep(30), FilesOfStep(30));
   ASSERT_TRUE(written.ok()) << written.status();
   ASSERT_TRUE(bucket_.Prune(2, "", *written).ok());
-  EXPECT_THAT(Names(), ElementsAre("step-000000000020", "step-000000000030"));
+  EXPECT_THAT(Steps(), ElementsAre(20, 30));
 }
 
-// Nothing is written over, so the one before is whole until the other is.
-TEST_F(CheckpointBucketTest, OfTheSameStepTheLaterOneGetsANameOfItsOwn) {
+TEST_F(CheckpointBucketTest, OfTheSameStepTheLaterOneTakesThePlaceOfItsOwnRunsAlone) {
+  const std::string first = NameOf(20);
   ASSERT_TRUE(bucket_.Write(OfStep(20), FilesOfStep(21)).ok());
-  EXPECT_THAT(Names(), ElementsAre("step-000000000010", "step-000000000020-2"));
+  EXPECT_THAT(Steps(), ElementsAre(10, 20));
+  EXPECT_NE(NameOf(20), first) << "nothing is written over";
   EXPECT_EQ(bucket_.LoadNewest(OfStep(0), "")->files.at("model.safetensors"),
             FilesOfStep(21)[0].second);
   ASSERT_TRUE(bucket_.Write(OfStep(20, "run-2"), FilesOfStep(22), /*beside_others=*/true).ok());
-  EXPECT_THAT(Names(),
-              ElementsAre("step-000000000010", "step-000000000020-2", "step-000000000020"));
+  EXPECT_THAT(Steps(), ElementsAre(10, 20, 20));
   EXPECT_EQ(bucket_.LoadNewest(OfStep(0), "run-1")->files.at("model.safetensors"),
             FilesOfStep(21)[0].second);
 }
@@ -182,7 +194,7 @@ TEST_F(CheckpointBucketTest, WhoMayNotWriteLeavesNothingAndRemovesNothing) {
   may_write_ = absl::AbortedError("another has it");
   EXPECT_EQ(bucket_.Write(OfStep(30), FilesOfStep(30)).status(), may_write_);
   EXPECT_THAT(bucket_.Prune(1, "").message(), HasSubstr("another has it"));
-  EXPECT_THAT(Names(), ElementsAre("step-000000000010", "step-000000000020"));
+  EXPECT_THAT(Steps(), ElementsAre(10, 20));
   EXPECT_EQ(LoadedStep(), 20) << "it may read";
 }
 
@@ -193,6 +205,8 @@ TEST_F(CheckpointBucketTest, AStoreThatCannotBeReachedHasNotLostItsCheckpoints) 
   EXPECT_TRUE(absl::IsUnavailable(bucket_.Prune(1, "")));
   store_->unreachable = false;
   EXPECT_EQ(LoadedStep(), 20);
+  store_->listed = absl::NotFoundError("HTTP 404 of a gateway");
+  EXPECT_TRUE(absl::IsUnavailable(bucket_.LoadNewest(OfStep(0), "").status())) << "no new start";
 }
 
 // Time passes when somebody sleeps, at once; `asleep` runs meanwhile.
@@ -216,12 +230,12 @@ class LeapingClock : public base::Clock {
 
 // Another job may be about to write it.
 TEST_F(CheckpointBucketTest, WhatIsNotWholeStaysWhereNoLockKeepsOthersOut) {
-  ASSERT_TRUE(store_->Delete("step-000000000020/DONE").ok());
+  ASSERT_TRUE(store_->Delete(NameOf(20) + "/DONE").ok());
   const CheckpointBucket unlocked(
       *OpenWritableStore("file://" + folder_.path()), [] { return absl::OkStatus(); },
       /*alone=*/false);
   ASSERT_TRUE(unlocked.Prune(2, "").ok());
-  EXPECT_THAT(Names(), ElementsAre("step-000000000010", "step-000000000020"));
+  EXPECT_THAT(Steps(), ElementsAre(10, 20));
 }
 
 class CheckpointLeaseTest : public ::testing::Test {
@@ -258,7 +272,10 @@ class CheckpointLeaseTest : public ::testing::Test {
 TEST_F(CheckpointLeaseTest, AnOwnerThatBeatsIsNamed) {
   int beat = 1;
   WriteTheirs(beat);
-  LeapingClock clock([&] { WriteTheirs(++beat); });
+  LeapingClock clock([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // for another time in its version
+    WriteTheirs(++beat);
+  });
   const absl::Status refused = Take("a", clock).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
   EXPECT_THAT(refused.message(), HasSubstr("theirs (gpu-0, process 12 on node-7)"));
@@ -336,6 +353,18 @@ TEST_F(CheckpointLeaseTest, WhoLosesItIsToldByWhomAndLeavesIt) {
                 HasSubstr("job theirs (gpu-0, process 12 on node-7) has taken"));
   }
   EXPECT_THAT(Lock(), HasSubstr("theirs"));
+}
+
+TEST_F(CheckpointLeaseTest, OneThatWasRemovedIsWrittenAgain) {
+  base::FakeClock clock;
+  const auto lease = Take("a", clock);
+  ASSERT_TRUE(lease.ok()) << lease.status();
+  ASSERT_TRUE(FaultyStore(folder_.path()).Delete(".lock").ok());
+  ASSERT_TRUE(clock.WaitForSleepers(1));
+  clock.Advance(seconds(5));
+  ASSERT_TRUE(clock.WaitForSleepers(1));
+  EXPECT_TRUE((*lease)->Check().ok());
+  EXPECT_THAT(Lock(), HasSubstr("job-of-a"));
 }
 
 TEST_F(CheckpointLeaseTest, AfterASilenceItMayBeAnothersUntilItIsWrittenAgain) {
