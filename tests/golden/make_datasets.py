@@ -209,6 +209,8 @@ def parquet():
             table = table.set_column(0, "image", pa.array([[picture] for picture in pictures], pa.list_(pa.binary())))
         if path == "text":
             table = table.set_column(1, "label", pa.array(["a", "b", "a", "c"]))
+        if path == "decimal":
+            table = table.set_column(1, "label", labels.cast(pa.int32()).cast(pa.decimal128(18, 1)))
         if path == "required":
             fields = [pa.field("image", pa.binary(), False), pa.field("label", label, False)]
             table = table.select(["image", "label"]).cast(pa.schema(fields))
@@ -227,6 +229,7 @@ def parquet():
     write("label_gzip", compression={**codecs, "label": "gzip"})
     write("label_delta", column_encoding={"label": "DELTA_BINARY_PACKED"})
     write("label_text", path="text")
+    write("label_decimal", path="decimal", store_decimal_as_integer=True)
     write("nested_nulls", path="nested")
     write("list", path="list")
     write("usual")

@@ -213,6 +213,7 @@ TEST_F(ParquetTest, LabelsThatAreNoNumbersAreRefused) {
   EXPECT_THAT(Error(Setting("label_delta")), HasSubstr("column label is DELTA_BINARY_PACKED"));
   EXPECT_THAT(Error(Setting("label_text")), AllOf(HasSubstr("column label is BYTE_ARRAY: text"),
                                                   HasSubstr("class_encode_column()")));
+  EXPECT_THAT(Error(Setting("label_decimal")), HasSubstr("of a DECIMAL, which is not read"));
   EXPECT_THAT(Error(Setting("plain"), {api::LabelType::kFloat32, {2}}),
               HasSubstr("wants 2 numbers"));
   source_.fields.label.field = "half";
