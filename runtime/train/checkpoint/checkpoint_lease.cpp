@@ -49,7 +49,7 @@ std::string NewToken() {
 
 struct LeaseHolder {
   storage::Object object;
-  CheckpointLock::Owner owner;
+  CheckpointOwner owner;
   std::string machine;
   std::string token;
   int64_t process = 0;
@@ -64,12 +64,9 @@ absl::StatusOr<std::optional<LeaseHolder>> ReadLeaseHolder(const storage::Store&
   LeaseHolder holder{.object = *std::move(object)};
   const auto json = nlohmann::json::parse(bytes, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) return holder;
-  const auto field = [&json](const char* name) {
-    return json.contains(name) && json[name].is_string() ? json[name].get<std::string>() : "";
-  };
-  holder.owner = {field("run"), field("job"), field("host"), field("process")};
-  holder.machine = field("machine");
-  holder.token = field("token");
+  holder.owner = ReadCheckpointOwner(json);
+  holder.machine = TextField(json, "machine");
+  holder.token = TextField(json, "token");
   if (json.contains("pid") && json["pid"].is_number_integer()) holder.process = json["pid"];
   holder.released = json.contains("released");
   return holder;
@@ -92,17 +89,15 @@ absl::Status WithRemedy(const absl::Status& status) {
                                   "spec.training.checkpoint.lock: None"));
 }
 
-std::string Named(const std::optional<LeaseHolder>& holder) {
-  if (!holder || holder->owner.job.empty()) return "another job";
-  return absl::StrCat("job ", holder->owner.job, " (", holder->owner.process, " on ",
-                      holder->owner.host, ")");
+std::string NameOfHolder(const std::optional<LeaseHolder>& holder) {
+  return Named(holder ? holder->owner : CheckpointOwner());
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<CheckpointLease>> CheckpointLease::Take(
-    std::unique_ptr<storage::WritableStore> store, const CheckpointLock::Owner& owner,
-    base::Clock& clock, std::stop_token stop) {
+    std::unique_ptr<storage::WritableStore> store, const CheckpointOwner& owner, base::Clock& clock,
+    std::stop_token stop) {
   std::unique_ptr<CheckpointLease> lease(new CheckpointLease(std::move(store), owner, clock));
   const std::string& uri = lease->store_->uri();
   const base::Instant began = clock.Now();
@@ -131,11 +126,12 @@ absl::StatusOr<std::unique_ptr<CheckpointLease>> CheckpointLease::Take(
       }
     } else if (alive && now - began >= kLeasePatience) {
       return absl::FailedPreconditionError(absl::StrCat(
-          "the checkpoints in ", uri, " are in use by ", Named(holder),
+          "the checkpoints in ", uri, " are in use by ", NameOfHolder(holder),
           "; give this job another spec.training.checkpoint.uri, or wait for that one"));
     }
     if (!std::exchange(told, true)) {
-      log::Info("waits for the lock of the checkpoints", {{"in", uri}, {"of", Named(holder)}});
+      log::Info("waits for the lock of the checkpoints",
+                {{"in", uri}, {"of", NameOfHolder(holder)}});
     }
     if (!clock.SleepFor(kLeasePoll, stop)) {
       return absl::CancelledError("stopped while waiting for the lock of the checkpoints");
@@ -150,7 +146,7 @@ absl::StatusOr<std::unique_ptr<CheckpointLease>> CheckpointLease::Take(
 }
 
 CheckpointLease::CheckpointLease(std::unique_ptr<storage::WritableStore> store,
-                                 CheckpointLock::Owner owner, base::Clock& clock)
+                                 CheckpointOwner owner, base::Clock& clock)
     : store_(std::move(store)), owner_(std::move(owner)), token_(NewToken()), clock_(clock) {}
 
 CheckpointLease::~CheckpointLease() {
@@ -219,9 +215,9 @@ void CheckpointLease::Renew() {
   }
   held_ = false;
   const base::MutexLock lock(mutex_);
-  lost_ = absl::AbortedError(
-      absl::StrCat(store_->uri(), "/", kLockName, ": ", Named(holder.ok() ? *holder : std::nullopt),
-                   " has taken the checkpoints over; this job writes none any more"));
+  lost_ = absl::AbortedError(absl::StrCat(
+      store_->uri(), "/", kLockName, ": ", NameOfHolder(holder.ok() ? *holder : std::nullopt),
+      " has taken the checkpoints over; this job writes none any more"));
 }
 
 absl::Status CheckpointLease::Check() const {
@@ -235,10 +231,11 @@ absl::Status CheckpointLease::Check() const {
 }
 
 std::string CheckpointLease::Text(int64_t beat) const {
-  const nlohmann::ordered_json json = {{"run", owner_.run},        {"job", owner_.job},
-                                       {"host", owner_.host},      {"process", owner_.process},
-                                       {"machine", ThisMachine()}, {"pid", getpid()},
-                                       {"token", token_},          {"beat", beat}};
+  nlohmann::ordered_json json = ToJson(owner_);
+  json["machine"] = ThisMachine();
+  json["pid"] = getpid();
+  json["token"] = token_;
+  json["beat"] = beat;
   return json.dump() + "\n";
 }
 

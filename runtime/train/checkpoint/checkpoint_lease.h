@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "runtime/storage/writable_store.h"
-#include "runtime/train/checkpoint/checkpoint_lock.h"
+#include "runtime/train/checkpoint/checkpoint_owner.h"
 
 namespace hetero::train {
 
@@ -27,7 +27,7 @@ class CheckpointLease {
   // that the server writes whatever the condition; kCancelled on `stop`; other errors are the
   // store's. Each call of `store` ends well within kLease.
   static absl::StatusOr<std::unique_ptr<CheckpointLease>> Take(
-      std::unique_ptr<storage::WritableStore> store, const CheckpointLock::Owner& owner,
+      std::unique_ptr<storage::WritableStore> store, const CheckpointOwner& owner,
       base::Clock& clock, std::stop_token stop);
   ~CheckpointLease();
   CheckpointLease(const CheckpointLease&) = delete;
@@ -38,7 +38,7 @@ class CheckpointLease {
   absl::Status Check() const;
 
  private:
-  CheckpointLease(std::unique_ptr<storage::WritableStore> store, CheckpointLock::Owner owner,
+  CheckpointLease(std::unique_ptr<storage::WritableStore> store, CheckpointOwner owner,
                   base::Clock& clock);
   // In the place of `old`; null: of nothing.
   absl::Status Write(const storage::Object* old);
@@ -47,7 +47,7 @@ class CheckpointLease {
   std::string Text(int64_t beat) const;
 
   const std::unique_ptr<storage::WritableStore> store_;
-  const CheckpointLock::Owner owner_;
+  const CheckpointOwner owner_;
   const std::string token_;  // of this lease alone
   base::Clock& clock_;
   int64_t beat_ = 0;        // of the beater, once it runs

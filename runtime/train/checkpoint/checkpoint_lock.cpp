@@ -34,22 +34,11 @@ absl::StatusOr<std::optional<Holder>> ReadHolder(const std::string& path) {
   HETERO_ASSIGN_OR_RETURN(std::string text, base::ReadFile(path));
   if (text.empty()) return std::nullopt;
   const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
-  Holder holder;
-  if (json.is_object()) {
-    const auto field = [&json](const char* name) {
-      return json.contains(name) && json[name].is_string() ? json[name].get<std::string>() : "";
-    };
-    holder.owner = {field("run"), field("job"), field("host"), field("process")};
-  }
-  holder.text = std::move(text);
-  return holder;
+  return Holder{.owner = ReadCheckpointOwner(json), .text = std::move(text)};
 }
 
 absl::Status Refusal(const std::string& folder, const std::optional<Holder>& holder) {
-  const std::string who = holder
-                              ? absl::StrCat("job ", holder->owner.job, " (", holder->owner.process,
-                                             " on ", holder->owner.host, ")")
-                              : "another job";
+  const std::string who = Named(holder ? holder->owner : CheckpointOwner());
   return absl::FailedPreconditionError(
       absl::StrCat("the checkpoint folder ", folder, " is in use by ", who,
                    "; give this job another spec.training.checkpoint.uri, or wait for that one"));
@@ -118,11 +107,8 @@ CheckpointLock::~CheckpointLock() {
 
 // Always of the same length once the counter has its digits, so that a reader never sees a mixture.
 void CheckpointLock::Write(int64_t beat) {
-  const nlohmann::ordered_json json = {{"run", owner_.run},
-                                       {"job", owner_.job},
-                                       {"host", owner_.host},
-                                       {"process", owner_.process},
-                                       {"beat", 1'000'000'000 + beat}};
+  nlohmann::ordered_json json = ToJson(owner_);
+  json["beat"] = 1'000'000'000 + beat;
   const std::string text = json.dump() + "\n";
   // What cannot be written now may be at the next beat; a full disk does not end training.
   if (pwrite(file_, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()) &&

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "runtime/train/checkpoint/checkpoint_owner.h"
 
 namespace hetero::train {
 
@@ -16,12 +17,7 @@ namespace hetero::train {
 // process dies. Thread-safe.
 class CheckpointLock {
  public:
-  struct Owner {
-    std::string run;      // a process of the same run may take over from a dead one at once
-    std::string job;      // for messages
-    std::string host;     // of this machine
-    std::string process;  // "gpu-0, process 4711"
-  };
+  using Owner = CheckpointOwner;
 
   // Waits up to ten seconds for another owner to go, and thirty for one of this machine that shows
   // no sign of life. kFailedPrecondition names it; kCancelled on `stop`; other errors name the file
