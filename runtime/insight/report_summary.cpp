@@ -144,6 +144,7 @@ std::string ToSummary(const Report& report) {
           Known(report.cost_dollars) ? absl::StrCat("$", FixedText(*report.cost_dollars, 4)) : "");
   AddLine(text, "verdict", report.verdict.value_or(""));
   AddLine(text, "checkpoint", report.checkpoint_uri.value_or(""));
+  AddLine(text, "warning", report.checkpoint_problem.value_or(""));
   return text;
 }
 

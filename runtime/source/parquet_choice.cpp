@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
+#include "base/utf8.h"
 #include "runtime/source/json_numbers.h"
 
 namespace hetero::source {
@@ -19,7 +20,7 @@ constexpr size_t kMaxHuggingFaceBytes = size_t{4} << 20;
 std::string ColumnsOf(const std::vector<ParquetColumn>& columns) {
   std::vector<std::string> names;
   for (size_t i = 0; i < std::min(columns.size(), kColumnsInMessages); ++i) {
-    names.push_back(absl::StrCat(columns[i].path.substr(0, kNameInMessages), " (",
+    names.push_back(absl::StrCat(base::ToUtf8(columns[i].path, kNameInMessages), " (",
                                  NameOf(columns[i].type), ")"));
   }
   if (columns.empty()) return "none";

@@ -58,6 +58,17 @@ TEST(ReportSummary, SaysWhatScriptsAdd) {
 )");
 }
 
+// A job may succeed without leaving a checkpoint.
+TEST(ReportSummary, SaysThatACheckpointIsMissing) {
+  Report report;
+  report.job = "quickstart";
+  report.state = "Succeeded";
+  report.checkpoint_problem = "the checkpoint of step 32 could not be written: no space";
+  EXPECT_EQ(ToSummary(report), R"(quickstart: Succeeded
+  warning     the checkpoint of step 32 could not be written: no space
+)");
+}
+
 TEST(ReportSummary, LeavesOutNumbersThatAreNotFinite) {
   Report report = FullReport();
   report.loss = std::numeric_limits<double>::quiet_NaN();

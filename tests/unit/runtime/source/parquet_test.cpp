@@ -233,6 +233,16 @@ TEST_F(ParquetTest, AColumnOfAnotherNameMayBeAStruct) {
   EXPECT_THAT(LabelOf(**dataset, 0), HasSubstr("not a JPEG or PNG file"));
 }
 
+// A message whose bytes are no UTF-8 reaches nobody.
+TEST_F(ParquetTest, NamesOfColumnsAreShownAsUtf8) {
+  std::string content = Setting("plain");
+  for (size_t at = 0; (at = content.find("half", at)) != std::string::npos; ++at) {
+    content[at + 1] = static_cast<char>(0xff);
+  }
+  source_.fields.label.field = "age";
+  EXPECT_THAT(Error(content), HasSubstr("h\uFFFDlf (DOUBLE)"));
+}
+
 TEST_F(ParquetTest, AFileThatIsCutShortOrNone) {
   const std::string content = Setting("plain");
   EXPECT_THAT(Error(content.substr(0, content.size() - 1)), HasSubstr("does not end as a Parquet"));
