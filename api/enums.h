@@ -21,6 +21,7 @@ HETERO_ENUM(DatasetFormat, 12, {kAuto, "Auto"}, {kSynthetic, "Synthetic"}, {kIdx
             {kCifar10, "CIFAR10"}, {kCifar100, "CIFAR100"}, {kImageFolder, "ImageFolder"},
             {kTfRecord, "TFRecord"}, {kRecordIo, "RecordIO"}, {kWebDataset, "WebDataset"},
             {kMds, "MDS"}, {kParquet, "Parquet"}, {kManifest, "Manifest"});
+HETERO_ENUM(IndexBuild, 3, {kAuto, "Auto"}, {kAlways, "Always"}, {kNever, "Never"});
 HETERO_ENUM(LabelType, 4, {kClass, "Class"}, {kInt64, "Int64"}, {kFloat32, "Float32"},
             {kNone, "None"});
 HETERO_ENUM(ShuffleMode, 3, {kFull, "Full"}, {kBlock, "Block"}, {kNone, "None"});

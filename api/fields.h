@@ -74,13 +74,18 @@ constexpr auto FieldsOf(const SampleFields*) {
       F("label", &SampleFields::label));
 }
 
+constexpr auto FieldsOf(const DatasetIndex*) {
+  return std::make_tuple(F("uri", &DatasetIndex::uri, Uri(kStorageUri)),
+                         F("build", &DatasetIndex::build, kDefaultedField));
+}
+
 constexpr auto FieldsOf(const DatasetSource*) {
   return std::make_tuple(
       F("uri", &DatasetSource::uri, Uri(kDatasetUri, Presence::kRequired)),
       F("format", &DatasetSource::format, kDefaultedField),
       F("samples", &DatasetSource::samples, AtLeast(1)),
       F("classes", &DatasetSource::classes, AtLeast(1)), F("image", &DatasetSource::image),
-      F("fields", &DatasetSource::fields),
+      F("fields", &DatasetSource::fields), F("index", &DatasetSource::index),
       F("maxBadSamples", &DatasetSource::max_bad_samples, AtLeast(0, Presence::kDefaulted)));
 }
 

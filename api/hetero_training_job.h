@@ -69,6 +69,15 @@ struct SampleFields {
   bool operator==(const SampleFields&) const = default;
 };
 
+enum class IndexBuild { kAuto, kAlways, kNever };
+
+// Where the samples lie in a format's shards, as an index has it.
+struct DatasetIndex {
+  std::string uri;                       // of the index; empty: there is none, and none is written
+  IndexBuild build = IndexBuild::kAuto;  // whether a job makes one that is missing
+  bool operator==(const DatasetIndex&) const = default;
+};
+
 // Where samples come from. `samples`, `classes` and `image` are required for Synthetic and are
 // otherwise checked against the data.
 struct DatasetSource {
@@ -78,6 +87,7 @@ struct DatasetSource {
   std::optional<int32_t> classes;
   std::optional<ImageShape> image;
   SampleFields fields;
+  std::optional<DatasetIndex> index;
   int32_t max_bad_samples = 100;
 };
 

@@ -20,6 +20,13 @@ bool NamesItsFields(const DatasetSource& source) {
          source.format != DatasetFormat::kImageFolder;
 }
 
+// What Auto stands for, is found out when the data is.
+bool MayNeedIndex(const DatasetSource& source) {
+  if (IsSynthetic(source)) return false;
+  return source.format == DatasetFormat::kAuto || source.format == DatasetFormat::kWebDataset ||
+         source.format == DatasetFormat::kTfRecord || source.format == DatasetFormat::kRecordIo;
+}
+
 void CheckSource(const DatasetSource& source, const std::string& path, Findings& findings) {
   const bool synthetic_uri = source.uri.starts_with("synthetic://");
   if (source.format == DatasetFormat::kSynthetic && !synthetic_uri) {
@@ -39,6 +46,11 @@ void CheckSource(const DatasetSource& source, const std::string& path, Findings&
     findings.Add(path + ".fields",
                  absl::StrCat("is not taken by ", std::string(NameOf(source.format)),
                               ", whose samples have no fields with names"));
+  }
+  if (source.index && !MayNeedIndex(source)) {
+    findings.Add(path + ".index", absl::StrCat("is taken only by WebDataset, TFRecord, RecordIO; ",
+                                               std::string(NameOf(source.format)),
+                                               " says itself where its samples lie"));
   }
   if (!IsSynthetic(source)) return;
   if (!source.samples) findings.Add(path + ".samples", "is required for synthetic data");

@@ -39,7 +39,11 @@ std::string DatasetLines(const api::DatasetSource& source, const api::Label& lab
     }
     if (!label.field.empty()) absl::StrAppend(&text, "      field: ", label.field, "\n");
   }
-  return text + FieldLines(source.fields);
+  text += FieldLines(source.fields);
+  if (source.index && !source.index->uri.empty()) {
+    absl::StrAppend(&text, "    index: {uri: ", source.index->uri, "}\n");
+  }
+  return text;
 }
 
 }  // namespace hetero::local

@@ -12,6 +12,13 @@ v1::Ready MakeReady(const feed::SampleProducer& producer) {
     ready.set_validation_fingerprint(validation.fingerprint());
     ready.set_validation_samples(validation.size());
   }
+  const auto add = [&ready](const char* key, const std::string& value) {
+    if (!value.empty()) (*ready.mutable_environment())[key] = value;
+  };
+  add("places of training samples", train.places());
+  if (producer.has_validation()) {
+    add("places of validation samples", producer.dataset(job::Split::kValidation).places());
+  }
   for (const auto& [key, value] : producer.environment()) {
     (*ready.mutable_environment())[key] = value;
   }

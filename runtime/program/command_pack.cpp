@@ -3,7 +3,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <iostream>
 #include <memory>
 #include <stop_token>
@@ -15,42 +14,15 @@
 #include "runtime/local/dataset_lines.h"
 #include "runtime/local/pack.h"
 #include "runtime/program/commands.h"
+#include "runtime/program/progress_line.h"
 #include "runtime/program/source_options.h"
 
 namespace hetero::commands {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 struct PackArguments {
   local::PackOptions options;
   bool no_verify = false;
-};
-
-// One line that is written over on a terminal, and a line every ten seconds elsewhere.
-class ProgressLine {
- public:
-  void Show(const local::PackProgress& progress, int64_t samples) {
-    const Clock::time_point now = Clock::now();
-    const bool last = progress.samples == samples;
-    if (!terminal_ && !last && now - shown_ < std::chrono::seconds(10)) return;
-    shown_ = now;
-    const double seconds = std::chrono::duration<double>(now - begin_).count();
-    const std::string line = local::ProgressText(progress, samples, seconds);
-    std::cerr << (terminal_ ? "\r\033[K" : "") << line << (terminal_ ? "" : "\n") << std::flush;
-    open_ = terminal_;
-  }
-  // What comes next begins a line.
-  void End() {
-    if (open_) std::cerr << "\n";
-    open_ = false;
-  }
-
- private:
-  const bool terminal_ = isatty(STDERR_FILENO) == 1;
-  const Clock::time_point begin_ = Clock::now();
-  Clock::time_point shown_ = begin_ - std::chrono::hours(1);
-  bool open_ = false;
 };
 
 // Shards have numbers in the place of names, which must be the same for all splits of a job.
@@ -77,7 +49,7 @@ int RunPack(const PackArguments& arguments) {
   std::atomic<bool> begun = false;
   options.on_progress = [&](const auto& progress, int64_t samples) {
     begun = true;
-    line.Show(progress, samples);
+    line.Show(local::ProgressText(progress, samples, line.seconds()), progress.samples == samples);
   };
   // What is not begun has nothing to leave in order, and a store may keep it waiting for minutes.
   const auto at_once = [] { _exit(kExitStopped); };

@@ -18,6 +18,7 @@ void AddLocal(CLI::App& app, int* exit_code);
 void AddValidate(CLI::App& app, int* exit_code);
 void AddPreview(CLI::App& app, int* exit_code);
 void AddInspect(CLI::App& app, int* exit_code);
+void AddIndex(CLI::App& app, int* exit_code);
 void AddPack(CLI::App& app, int* exit_code);
 void AddMakeDataset(CLI::App& app, int* exit_code);
 void AddReport(CLI::App& app, int* exit_code);

@@ -17,6 +17,7 @@ int main(int argc, char** argv) {
   commands::AddValidate(app, &exit_code);
   commands::AddPreview(app, &exit_code);
   commands::AddInspect(app, &exit_code);
+  commands::AddIndex(app, &exit_code);
   commands::AddPack(app, &exit_code);
   commands::AddMakeDataset(app, &exit_code);
   commands::AddReport(app, &exit_code);

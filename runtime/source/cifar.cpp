@@ -123,6 +123,7 @@ absl::StatusOr<std::unique_ptr<Dataset>> Open(const Kind& kind, const ShardSourc
   HETERO_ASSIGN_OR_RETURN(contents.shards,
                           FindShards(shards, train ? kind.train : kind.validation,
                                      train ? kind.train_files : kind.validation_file));
+  std::vector<SampleLocation> samples;
   for (size_t shard = 0; shard < contents.shards.size(); ++shard) {
     const storage::Object& file = contents.shards[shard];
     if (file.size % kind.record() != 0) {
@@ -131,11 +132,12 @@ absl::StatusOr<std::unique_ptr<Dataset>> Open(const Kind& kind, const ShardSourc
           kind.record(), ", a record of ", kind.name, "; it is cut short or of another format"));
     }
     for (int64_t offset = 0; offset < file.size; offset += kind.record()) {
-      contents.samples.push_back({.offset = offset,
-                                  .length = static_cast<uint32_t>(kind.record()),
-                                  .shard = static_cast<uint32_t>(shard)});
+      samples.push_back({.offset = offset,
+                         .length = static_cast<uint32_t>(kind.record()),
+                         .shard = static_cast<uint32_t>(shard)});
     }
   }
+  contents.samples = SampleTable(std::move(samples));
   HETERO_RETURN_IF_ERROR(CheckImage(shards.store->uri(), source, kShape));
   contents.rule = kind.names_file;
   const bool labels = label.type == api::LabelType::kClass;

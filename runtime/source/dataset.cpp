@@ -21,6 +21,7 @@
 #include "runtime/source/picture_listing.h"
 #include "runtime/source/place.h"
 #include "runtime/source/record_io.h"
+#include "runtime/source/sample_finder.h"
 #include "runtime/source/synthetic.h"
 #include "runtime/source/tf_record.h"
 #include "runtime/source/uri.h"
@@ -52,6 +53,7 @@ struct Format {
                                                           const api::DatasetSource& source,
                                                           job::Split split,
                                                           const api::Label& label);
+  bool indexed = false;  // where its samples lie is found by a SampleFinder
 };
 
 absl::StatusOr<bool> HasIdxImages(const Place& place) {
@@ -137,11 +139,12 @@ constexpr Format kFormats[] = {
     {DatasetFormat::kCifar100, "CIFAR100", HasFile<IsCifar100Name>, "train.bin", nullptr, nullptr,
      OpenCifar100},
     {DatasetFormat::kWebDataset, "WebDataset", HasFile<IsWebDatasetName>, "*.tar", nullptr, nullptr,
-     OpenWebDataset},
-    {DatasetFormat::kRecordIo, "RecordIO", HasRecordIo, "*.rec", nullptr, nullptr, OpenRecordIo},
+     OpenWebDataset, true},
+    {DatasetFormat::kRecordIo, "RecordIO", HasRecordIo, "*.rec", nullptr, nullptr, OpenRecordIo,
+     true},
     {DatasetFormat::kParquet, "Parquet", HasParquet, "*.parquet", nullptr, nullptr, OpenParquet},
     {DatasetFormat::kTfRecord, "TFRecord", FileBegins<BeginsTfRecord>,
-     "files that begin with a record", nullptr, nullptr, OpenTfRecord},
+     "files that begin with a record", nullptr, nullptr, OpenTfRecord, true},
 };
 
 const Format* FormatOf(DatasetFormat wanted) {
@@ -183,6 +186,12 @@ absl::StatusOr<bool> IsManifest(const std::string& uri, const api::DatasetSource
   return source.format == DatasetFormat::kManifest;
 }
 
+absl::Status NoIndex(const api::DatasetSource& source, absl::string_view format) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("dataset ", source.uri, ": ", format,
+                   " needs no index, it says itself where its samples lie; remove dataset.index"));
+}
+
 absl::Status CheckFields(const api::DatasetSource& source, const Format& format) {
   if (format.open_shards != nullptr || source.fields == api::SampleFields()) {
     return absl::OkStatus();
@@ -194,8 +203,10 @@ absl::Status CheckFields(const api::DatasetSource& source, const Format& format)
 
 absl::StatusOr<std::unique_ptr<Dataset>> OpenPlaced(const std::string& uri,
                                                     const api::DatasetSource& source,
-                                                    job::Split split, const api::Label& label) {
+                                                    job::Split split, const api::Label& label,
+                                                    std::shared_ptr<const SampleFinder> finder) {
   HETERO_ASSIGN_OR_RETURN(const bool is_manifest, IsManifest(uri, source));
+  if (is_manifest && source.index) return NoIndex(source, "Manifest");
   if (is_manifest) return OpenManifest(uri, OpenUsualStore, source, label);
   const Format* format = FormatOf(source.format);
   if (IsWebUri(uri)) {
@@ -216,8 +227,11 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenPlaced(const std::string& uri,
     HETERO_ASSIGN_OR_RETURN(format, Detect(*place));
   }
   HETERO_RETURN_IF_ERROR(CheckFields(source, *format));
+  if (source.index && !format->indexed) return NoIndex(source, format->name);
   if (format->open_shards != nullptr) {
-    return format->open_shards(place->shards, source, split, label);
+    ShardSource shards = place->shards;
+    shards.finder = std::move(finder);
+    return format->open_shards(shards, source, split, label);
   }
   if (!place->shards.names.empty()) {
     return absl::InvalidArgumentError(absl::StrCat("dataset.uri \"", source.uri,
@@ -236,11 +250,14 @@ std::string UriOf(const Location& location, const api::DatasetSource& source) {
 
 absl::StatusOr<std::unique_ptr<Dataset>> OpenDataset(const api::DatasetSource& source,
                                                      job::Split split, uint64_t seed,
-                                                     const api::Label& label) {
+                                                     const api::Label& label,
+                                                     std::shared_ptr<const SampleFinder> finder) {
   HETERO_ASSIGN_OR_RETURN(const Location location, ParseUri(source.uri));
   if (location.scheme != Scheme::kSynthetic) {
-    return OpenPlaced(UriOf(location, source), source, split, label);
+    if (finder == nullptr) finder = FinderOf(source);
+    return OpenPlaced(UriOf(location, source), source, split, label, std::move(finder));
   }
+  if (source.index) return NoIndex(source, "Synthetic");
   if (source.format == DatasetFormat::kAuto || source.format == DatasetFormat::kSynthetic) {
     return OpenSynthetic(source, split, seed, label);
   }

@@ -13,6 +13,8 @@
 
 namespace hetero::source {
 
+class SampleFinder;
+
 enum class Encoding { kRaw, kJpeg, kPng };
 
 // One stored sample. `bytes` is an encoded picture, or uint8 [height, width, channels] when kRaw
@@ -52,16 +54,19 @@ class Dataset {
   virtual std::string ClassName(int32_t label) const { return std::to_string(label); }
   // Hash of what identifies the data (names, sizes), 16 hex digits.
   virtual std::string fingerprint() const = 0;
+  // Hash of where each sample lies, which may be read from an index instead of the data itself;
+  // empty where the fingerprint says it all.
+  virtual std::string places() const { return ""; }
 };
 
 // Opens and checks a dataset: existence, headers, counts, `samples`/`classes`/`image` of the
 // manifest. `split` chooses the files of a format that keeps both splits in one folder (IDX:
 // train-* or t10k-*) and keeps Synthetic's validation samples apart from its training samples.
-// `label` says what Read() is to find beside the pictures. Errors name the path, what was looked
-// for and the remedy.
-absl::StatusOr<std::unique_ptr<Dataset>> OpenDataset(const api::DatasetSource& source,
-                                                     job::Split split, uint64_t seed,
-                                                     const api::Label& label = {});
+// `label` says what Read() is to find beside the pictures. `finder` finds the samples of shards in
+// the place of what dataset.index says. Errors name the path, what was looked for and the remedy.
+absl::StatusOr<std::unique_ptr<Dataset>> OpenDataset(
+    const api::DatasetSource& source, job::Split split, uint64_t seed, const api::Label& label = {},
+    std::shared_ptr<const SampleFinder> finder = {});
 
 // The format that OpenDataset() reads: the manifest's, or for Auto what is found there.
 absl::StatusOr<api::DatasetFormat> DetectFormat(const api::DatasetSource& source);

@@ -15,6 +15,7 @@
 #include "runtime/source/mds_sample.h"
 #include "runtime/source/picture_encoding.h"
 #include "runtime/source/sample_rule.h"
+#include "runtime/source/shard_scan.h"
 #include "runtime/source/sharded_dataset.h"
 #include "runtime/source/unpacked_shards.h"
 
@@ -150,7 +151,7 @@ absl::StatusOr<std::shared_ptr<const storage::Store>> UnpackStore(
 
 absl::Status CheckCounts(const MdsIndex& index, const ShardedDataset::Contents& contents) {
   std::vector<int64_t> counts(index.shards.size());
-  for (const SampleLocation& sample : contents.samples) ++counts[sample.shard];
+  for (const SampleLocation& sample : contents.samples.in_memory()) ++counts[sample.shard];
   for (size_t i = 0; i < counts.size(); ++i) {
     if (counts[i] == index.shards[i].samples) continue;
     return absl::DataLossError(absl::StrCat(contents.store->uri(), "/", index.shards[i].name, ": ",
@@ -187,10 +188,11 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenMds(const ShardSource& shards,
   if (index.shards.front().unpacked > 0) {
     HETERO_ASSIGN_OR_RETURN(contents.store, UnpackStore(shards.store, index, &contents.shards));
   }
-  HETERO_ASSIGN_OR_RETURN(contents.samples,
+  HETERO_ASSIGN_OR_RETURN(std::vector<SampleLocation> samples,
                           ScanShards(*contents.store, contents.shards,
                                      TableScan(count_classes ? &*columns : nullptr,
                                                index.shards.front().unpacked > 0)));
+  contents.samples = SampleTable(std::move(samples));
   HETERO_RETURN_IF_ERROR(CheckCounts(index, contents));
   contents.rule = rule.Text();
   auto dataset = std::make_unique<Mds>(rule, *std::move(columns));

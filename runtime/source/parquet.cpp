@@ -22,6 +22,7 @@
 #include "runtime/source/parquet_footer.h"
 #include "runtime/source/picture_encoding.h"
 #include "runtime/source/sample_rule.h"
+#include "runtime/source/shard_scan.h"
 #include "runtime/source/sharded_dataset.h"
 
 namespace hetero::source {
@@ -268,8 +269,9 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenParquet(const ShardSource& shards,
     return absl::InvalidArgumentError(
         absl::StrCat(shards.store->uri(), "/", shard.name, ": is named twice"));
   }
-  HETERO_ASSIGN_OR_RETURN(contents.samples,
+  HETERO_ASSIGN_OR_RETURN(std::vector<SampleLocation> samples,
                           ScanShards(*shards.store, contents.shards, ParquetScan(rule, &files)));
+  contents.samples = SampleTable(std::move(samples));
   HETERO_RETURN_IF_ERROR(CheckClassNames(shards, contents.shards, files));
   contents.rule = rule.Text();
   auto dataset = std::make_unique<Parquet>(rule);

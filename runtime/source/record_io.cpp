@@ -14,7 +14,9 @@
 #include "runtime/source/file.h"
 #include "runtime/source/little_endian.h"
 #include "runtime/source/picture_encoding.h"
+#include "runtime/source/sample_finder.h"
 #include "runtime/source/sample_rule.h"
+#include "runtime/source/shard_scan.h"
 #include "runtime/source/sharded_dataset.h"
 
 namespace hetero::source {
@@ -158,12 +160,12 @@ absl::StatusOr<SampleLocation> NextRecord(BlockReader& shard, int64_t* offset) {
   return location;
 }
 
-absl::Status ScanRecords(const SampleRule& rule, BlockReader& shard,
+absl::Status ScanRecords(const SampleRule& rule, bool count_classes, BlockReader& shard,
                          std::vector<SampleLocation>* samples) {
   for (int64_t offset = 0; offset < shard.size();) {
     HETERO_ASSIGN_OR_RETURN(SampleLocation location, NextRecord(shard, &offset));
     location.label = -1;
-    if (rule.classes() && location.length <= kMaxPictureBytes) {
+    if (count_classes && location.length <= kMaxPictureBytes) {
       HETERO_ASSIGN_OR_RETURN(const Bytes bytes,
                               shard.At(location.offset, location.length, "a record"));
       std::vector<uint8_t> record(bytes.begin(), bytes.end());
@@ -201,19 +203,22 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenRecordIo(const ShardSource& shards,
                                                       const api::Label& label) {
   HETERO_RETURN_IF_ERROR(CheckRule(source, label));
   const SampleRule rule = RuleOf(source, label, {"picture", "labels", "labels"});
-  const bool count_classes = rule.classes() && !source.classes;
-  SampleRule counted = rule;
-  if (!count_classes) counted.kind.type = api::LabelType::kNone;
+  IndexedShards records{.format = "RecordIO", .rule = rule.Text()};
+  HETERO_ASSIGN_OR_RETURN(records.shards,
+                          FindShards(shards, IsRecordIoName, "files of records, *.rec"));
   ShardedDataset::Contents contents;
   contents.store = shards.store;
-  HETERO_ASSIGN_OR_RETURN(contents.shards,
-                          FindShards(shards, IsRecordIoName, "files of records, *.rec"));
-  HETERO_ASSIGN_OR_RETURN(contents.samples,
-                          ScanShards(*shards.store, contents.shards,
-                                     [&](BlockReader& shard, std::vector<SampleLocation>* samples) {
-                                       return ScanRecords(counted, shard, samples);
-                                     }));
-  contents.rule = rule.Text();
+  HETERO_ASSIGN_OR_RETURN(
+      contents.samples,
+      FindSamples(shards, {*shards.store, records, rule.classes() && !source.classes,
+                           [&rule](bool count_classes) -> ShardScan {
+                             return [&rule, count = rule.classes() && count_classes](
+                                        BlockReader& shard, std::vector<SampleLocation>* samples) {
+                               return ScanRecords(rule, count, shard, samples);
+                             };
+                           }}));
+  contents.shards = std::move(records.shards);
+  contents.rule = std::move(records.rule);
   auto dataset = std::make_unique<RecordIo>(rule);
   HETERO_RETURN_IF_ERROR(dataset->Fill("RecordIO", std::move(contents), source,
                                        rule.classes() ? ShardedDataset::kCountClasses : 0));

@@ -10,6 +10,8 @@
 
 namespace hetero::source {
 
+class SampleFinder;
+
 // Where the files of a dataset are.
 struct ShardSource {
   std::shared_ptr<const storage::Store> store;
@@ -18,6 +20,8 @@ struct ShardSource {
   // What lies there, where it was listed already; null: it was not. A listing takes a request for
   // a thousand objects.
   std::shared_ptr<const std::vector<storage::Object>> listed;
+  // Finds the samples for formats without an index of their own; null: by going through the shards.
+  std::shared_ptr<const SampleFinder> finder;
 
   // List("") of the store, once.
   absl::StatusOr<std::vector<storage::Object>> List() const;

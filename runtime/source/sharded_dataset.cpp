@@ -34,7 +34,7 @@ absl::Status ShardedDataset::Fill(std::string_view format, Contents contents,
                                   const api::DatasetSource& declared, int32_t classes) {
   const std::string& uri = contents.store->uri();
   contents_ = std::move(contents);
-  if (contents_.samples.empty()) {
+  if (contents_.samples.size() == 0) {
     return absl::InvalidArgumentError(absl::StrCat(uri, ": the ", contents_.shards.size(),
                                                    " files of this dataset hold no samples"));
   }
@@ -47,10 +47,7 @@ absl::Status ShardedDataset::Fill(std::string_view format, Contents contents,
   } else if (declared.classes) {
     classes_ = *declared.classes;
   } else {
-    int32_t highest = -1;
-    for (const SampleLocation& sample : contents_.samples) {
-      highest = std::max(highest, sample.label);
-    }
+    const int32_t highest = contents_.samples.highest_label();
     if (highest < 0) {
       return absl::InvalidArgumentError(absl::StrCat(
           uri, ": no sample has a label; say how many classes there are in dataset.classes"));
@@ -67,14 +64,21 @@ absl::Status ShardedDataset::Fill(std::string_view format, Contents contents,
   return absl::OkStatus();
 }
 
+std::string ShardedDataset::places() const {
+  return absl::StrCat(absl::Hex(contents_.samples.checksum(), absl::kZeroPad8));
+}
+
 std::string ShardedDataset::ShardOf(int64_t id) const {
-  const SampleLocation& location = contents_.samples[static_cast<size_t>(id)];
-  return absl::StrCat(contents_.store->uri(), "/", contents_.shards[location.shard].name);
+  const absl::StatusOr<SampleLocation> location = contents_.samples.At(id);
+  if (!location.ok()) return contents_.store->uri();
+  return absl::StrCat(contents_.store->uri(), "/", contents_.shards[location->shard].name);
 }
 
 std::string ShardedDataset::Describe(int64_t id) const {
-  if (id < 0 || id >= size()) return absl::StrCat(contents_.store->uri(), ": sample ", id);
-  return absl::StrCat(ShardOf(id), ": byte ", contents_.samples[static_cast<size_t>(id)].offset);
+  const absl::StatusOr<SampleLocation> location =
+      id < 0 || id >= size() ? absl::OutOfRangeError("") : contents_.samples.At(id);
+  if (!location.ok()) return absl::StrCat(contents_.store->uri(), ": sample ", id);
+  return absl::StrCat(ShardOf(id), ": byte ", location->offset);
 }
 
 absl::Status ShardedDataset::ReadBytes(const SampleLocation& location, int64_t offset,
@@ -86,7 +90,7 @@ absl::Status ShardedDataset::Read(int64_t id, RawSample* sample) const {
   if (id < 0 || id >= size()) {
     return absl::OutOfRangeError(absl::StrCat(Describe(id), ": ids end at ", size() - 1));
   }
-  const SampleLocation& location = contents_.samples[static_cast<size_t>(id)];
+  HETERO_ASSIGN_OR_RETURN(const SampleLocation location, contents_.samples.At(id));
   if (location.length > kMaxPictureBytes) {
     return absl::DataLossError(absl::StrCat(Describe(id), ": ", location.length,
                                             " bytes; samples of more than ", kMaxPictureBytes,

@@ -8,19 +8,19 @@
 
 #include "absl/status/status.h"
 #include "runtime/source/dataset.h"
-#include "runtime/source/shard_scan.h"
+#include "runtime/source/sample_table.h"
 #include "runtime/storage/store.h"
 
 namespace hetero::source {
 
 // A dataset of shards: files in which many samples lie one behind the other. The samples' places
-// are a table in memory, and reading one is reading its bytes. What they mean is the format's.
+// are a table, and reading one is reading its bytes. What they mean is the format's.
 class ShardedDataset : public Dataset {
  public:
   struct Contents {
     std::shared_ptr<const storage::Store> store;
     std::vector<storage::Object> shards;
-    std::vector<SampleLocation> samples;
+    SampleTable samples;
     std::string rule;  // how the format finds a sample's parts: part of what the data is
   };
   // How many classes there are where the manifest does not say: one more than the highest label.
@@ -31,11 +31,12 @@ class ShardedDataset : public Dataset {
   absl::Status Fill(std::string_view format, Contents contents, const api::DatasetSource& declared,
                     int32_t classes);
 
-  int64_t size() const override { return static_cast<int64_t>(contents_.samples.size()); }
+  int64_t size() const override { return contents_.samples.size(); }
   int64_t shards() const override { return static_cast<int64_t>(contents_.shards.size()); }
   int32_t classes() const override { return classes_; }
   api::ImageShape image() const override { return image_; }
   std::string fingerprint() const override { return fingerprint_; }
+  std::string places() const override;
   // "file:///data/a.tar: byte 1536"; it stands in the messages of Read().
   std::string Describe(int64_t id) const override;
   absl::Status Read(int64_t id, RawSample* sample) const override;

@@ -16,7 +16,9 @@
 #include "runtime/source/gzip.h"
 #include "runtime/source/little_endian.h"
 #include "runtime/source/picture_encoding.h"
+#include "runtime/source/sample_finder.h"
 #include "runtime/source/sample_rule.h"
+#include "runtime/source/shard_scan.h"
 #include "runtime/source/sharded_dataset.h"
 #include "runtime/source/tf_example.h"
 
@@ -253,13 +255,18 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenTfRecord(const ShardSource& shards,
                                                       const api::DatasetSource& source, job::Split,
                                                       const api::Label& label) {
   const SampleRule rule = RuleOf(source, label, kUsual);
-  const bool count_classes = rule.classes() && !source.classes;
+  IndexedShards records{.format = "TFRecord", .rule = rule.Text()};
+  HETERO_ASSIGN_OR_RETURN(records.shards, FindRecords(shards));
   ShardedDataset::Contents contents;
   contents.store = shards.store;
-  HETERO_ASSIGN_OR_RETURN(contents.shards, FindRecords(shards));
-  HETERO_ASSIGN_OR_RETURN(contents.samples, ScanShards(*shards.store, contents.shards,
-                                                       RecordScan(rule, count_classes)));
-  contents.rule = rule.Text();
+  HETERO_ASSIGN_OR_RETURN(
+      contents.samples,
+      FindSamples(shards, {*shards.store, records, rule.classes() && !source.classes,
+                           [&rule](bool count_classes) {
+                             return RecordScan(rule, rule.classes() && count_classes);
+                           }}));
+  contents.shards = std::move(records.shards);
+  contents.rule = std::move(records.rule);
   auto dataset = std::make_unique<TfRecord>(rule);
   HETERO_RETURN_IF_ERROR(dataset->Fill("TFRecord", std::move(contents), source,
                                        rule.classes() ? ShardedDataset::kCountClasses : 0));

@@ -8,7 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "runtime/source/picture_encoding.h"
+#include "runtime/source/sample_finder.h"
 #include "runtime/source/sample_rule.h"
+#include "runtime/source/shard_scan.h"
 #include "runtime/source/sharded_dataset.h"
 #include "runtime/source/tar.h"
 #include "runtime/source/web_dataset_sample.h"
@@ -66,6 +68,21 @@ absl::Status CheckUnpacked(const storage::Store& store,
   return absl::OkStatus();
 }
 
+// Finds the samples of an archive; the files that hold classes are read, whatever they are wanted
+// for, to find those that are none.
+ShardScan ArchiveScan(const SampleRule& rule) {
+  return [&rule](BlockReader& archive, std::vector<SampleLocation>* samples) -> absl::Status {
+    TarReader tar(archive);
+    SampleBuilder builder(archive, rule);
+    TarMember member;
+    while (true) {
+      HETERO_ASSIGN_OR_RETURN(const bool found, tar.Next(&member));
+      if (!found) return builder.Finish(samples);
+      HETERO_RETURN_IF_ERROR(builder.Add(member, samples));
+    }
+  };
+}
+
 }  // namespace
 
 bool IsWebDatasetName(std::string_view name) {
@@ -78,25 +95,18 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenWebDataset(const ShardSource& shard
                                                         job::Split, const api::Label& label) {
   SampleRule rule = RuleOf(source, label, kUsual);
   for (std::string& name : rule.image) absl::AsciiStrToLower(&name);  // as the fields are
+  IndexedShards archives{.format = "WebDataset", .rule = rule.Text()};
+  HETERO_ASSIGN_OR_RETURN(archives.shards,
+                          FindShards(shards, IsWebDatasetName, "archives of samples, *.tar"));
+  HETERO_RETURN_IF_ERROR(CheckUnpacked(*shards.store, archives.shards));
   ShardedDataset::Contents contents;
   contents.store = shards.store;
-  HETERO_ASSIGN_OR_RETURN(contents.shards,
-                          FindShards(shards, IsWebDatasetName, "archives of samples, *.tar"));
-  HETERO_RETURN_IF_ERROR(CheckUnpacked(*shards.store, contents.shards));
   HETERO_ASSIGN_OR_RETURN(
       contents.samples,
-      ScanShards(*shards.store, contents.shards,
-                 [&](BlockReader& archive, std::vector<SampleLocation>* samples) -> absl::Status {
-                   TarReader tar(archive);
-                   SampleBuilder builder(archive, rule);
-                   TarMember member;
-                   while (true) {
-                     HETERO_ASSIGN_OR_RETURN(const bool found, tar.Next(&member));
-                     if (!found) return builder.Finish(samples);
-                     HETERO_RETURN_IF_ERROR(builder.Add(member, samples));
-                   }
-                 }));
-  contents.rule = rule.Text();
+      FindSamples(shards, {*shards.store, archives, rule.classes() && !source.classes,
+                           [&rule](bool) { return ArchiveScan(rule); }}));
+  contents.shards = std::move(archives.shards);
+  contents.rule = std::move(archives.rule);
   auto dataset = std::make_unique<WebDataset>(rule);
   HETERO_RETURN_IF_ERROR(dataset->Fill("WebDataset", std::move(contents), source,
                                        rule.classes() ? ShardedDataset::kCountClasses : 0));

@@ -15,7 +15,6 @@ namespace hetero::source {
 namespace {
 
 // Of a field with labels, whatever else it holds.
-constexpr int64_t kMaxLabelBytes = 16 << 20;
 constexpr size_t kMaxShownText = 32;
 
 absl::string_view View(std::string_view text) { return {text.data(), text.size()}; }

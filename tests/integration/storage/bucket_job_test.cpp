@@ -257,6 +257,65 @@ TEST_F(BucketJob, AFolderPackedIntoABucketHasItsDigest) {
   EXPECT_EQ(bucket.report()["streamDigest"], folder.report()["streamDigest"]);
 }
 
+TEST_F(BucketJob, ItsIndexGivesTheSameDigestOrANamedError) {
+  const auto index = [](const std::string& data) {
+    testing::ProgramRun run("hetero-runtime", {"index", data, data + "/_index.hetero"},
+                            Access(S3Server::kSecret));
+    return run.Wait(kDeadline);
+  };
+  const auto job = [](const std::string& data) {
+    LocalRun run(ManifestOf(data),
+                 {"--input-only", "--set",
+                  absl::StrCat("dataset.index={uri: ", data, "/_index.hetero, build: Never}")},
+                 Access(S3Server::kSecret));
+    ProgramResult result = run.Wait(kDeadline);
+    return std::pair(result, result.exit_code == 0 ? run.report() : nlohmann::json());
+  };
+  for (const char* format : {"web_dataset", "tf_record"}) {
+    const std::string data = absl::StrCat("s3://bucket/", format);
+    const ProgramResult indexed = index(data);
+    ASSERT_EQ(indexed.exit_code, 0) << indexed.output;
+    EXPECT_THAT(indexed.output, HasSubstr("12 samples in "));
+    EXPECT_THAT(indexed.output, HasSubstr(absl::StrCat("index: {uri: ", data, "/_index.hetero}")));
+    LocalRun folder(ManifestOf(absl::StrCat("file://", kDatasets, format)), {"--input-only"});
+    ASSERT_EQ(folder.Wait(kDeadline).exit_code, 0) << format;
+    const auto [result, report] = job(data);
+    ASSERT_EQ(result.exit_code, 0) << result.output;
+    EXPECT_EQ(report["streamDigest"], folder.report()["streamDigest"]) << format;
+  }
+
+  for (const char* shard : {"pictures-000000.tar", "pictures-000001.tar", "pictures-000002.tar"}) {
+    Upload(absl::StrCat(kDatasets, "web_dataset/", shard), absl::StrCat("changing/", shard));
+  }
+  ASSERT_EQ(index("s3://bucket/changing").exit_code, 0);
+  Upload(absl::StrCat(kDatasets, "web_dataset/pictures-000002.tar"),
+         "changing/pictures-000001.tar");
+  const std::string command =
+      "hetero-runtime index s3://bucket/changing "
+      "s3://bucket/changing/_index.hetero";
+  ProgramResult stale = job("s3://bucket/changing").first;
+  EXPECT_EQ(stale.exit_code, 2);
+  EXPECT_THAT(stale.output, HasSubstr("pictures-000001.tar was changed or copied"));
+  EXPECT_THAT(stale.output, HasSubstr(command));
+  EXPECT_THAT(index("s3://bucket/changing").output, Not(HasSubstr("was there already")));
+  EXPECT_THAT(index("s3://bucket/changing").output, HasSubstr("was there already"));
+  EXPECT_EQ(job("s3://bucket/changing").first.exit_code, 0);
+
+  std::string bytes;
+  {
+    const auto store = *OpenStore("s3://bucket/changing", server_->Options());
+    std::vector<uint8_t> content;
+    ASSERT_TRUE(store->ReadAll("_index.hetero", 1 << 20, &content).ok());
+    bytes.assign(content.begin(), content.end());
+  }
+  bytes[bytes.size() - 20] ^= 1;
+  Put("changing/_index.hetero", bytes);
+  stale = job("s3://bucket/changing").first;
+  EXPECT_EQ(stale.exit_code, 2);
+  EXPECT_THAT(stale.output, HasSubstr("s3://bucket/changing/_index.hetero: the index is damaged"));
+  EXPECT_THAT(stale.output, HasSubstr(command));
+}
+
 // Small pictures in 1,281 shards, read by the example's own pipeline.
 TEST_F(BucketJob, TheExampleReadsAsManyShardsAsImageNetHas) {
   testing::TemporaryFolder folder;
@@ -277,14 +336,23 @@ TEST_F(BucketJob, TheExampleReadsAsManyShardsAsImageNetHas) {
   const ProgramResult inspected = inspect.Wait(kDeadline);
   ASSERT_EQ(inspected.exit_code, 0) << inspected.output;
   EXPECT_GE(nlohmann::json::parse(inspected.output)["shards"], 1281);
+  testing::ProgramRun index(
+      "hetero-runtime",
+      {"index", "s3://bucket/imagenet/train", "s3://bucket/imagenet/train/_index.hetero"},
+      Access(S3Server::kSecret));
+  const ProgramResult indexed = index.Wait(kDeadline);
+  ASSERT_EQ(indexed.exit_code, 0) << indexed.output;
   const std::string example =
       testing::ReadFileOrDie(HETERO_SOURCE_DIR "/examples/imagenet-resnet50.yaml");
-  const std::vector<std::string> changes = {"dataset.uri=s3://bucket/imagenet/train",
-                                            "dataset.classes=10",
-                                            "dataset.validation.uri=s3://bucket/imagenet/val",
-                                            "dataset.validation.classes=10",
-                                            "training.batchSizePerWorker=32",
-                                            "training.maxSteps=10"};
+  const std::vector<std::string> changes = {
+      "dataset.uri=s3://bucket/imagenet/train",
+      "dataset.index.uri=s3://bucket/imagenet/train/_index.hetero",
+      "dataset.index.build=Never",
+      "dataset.classes=10",
+      "dataset.validation.uri=s3://bucket/imagenet/val",
+      "dataset.validation.classes=10",
+      "training.batchSizePerWorker=32",
+      "training.maxSteps=10"};
   std::vector<std::string> arguments = {"--input-only"};
   for (const std::string& change : changes) {
     arguments.insert(arguments.end(), {"--set", change});

@@ -94,6 +94,22 @@ TEST(RulesTest, FieldsOfADataset) {
          {{"dataset.fields={image: x}"}, "spec.dataset.fields: is not taken by"}});
 }
 
+TEST(RulesTest, IndexOfADataset) {
+  const auto with = [](const char* index, const char* format) {
+    return std::vector<std::string>{"dataset.uri=file:///data",
+                                    std::string("dataset.format=") + format,
+                                    std::string("dataset.index=") + index};
+  };
+  Check({{with("{uri: 's3://bucket/index'}", "TFRecord"), ""},
+         {with("{uri: 'file:///data/_index.hetero', build: Never}", "Auto"), ""},
+         {with("{build: Always}", "WebDataset"), ""},
+         {with("{build: Sometimes}", "RecordIO"), "spec.dataset.index.build: must be one of"},
+         {with("{uri: 'https://host/index'}", "RecordIO"), "spec.dataset.index.uri: must be"},
+         {with("{build: Always}", "MDS"), "spec.dataset.index: is taken only by WebDataset"},
+         {with("{}", "ImageFolder"), "spec.dataset.index: is taken only by WebDataset"},
+         {{"dataset.index={}"}, "spec.dataset.index: is taken only by WebDataset"}});
+}
+
 TEST(RulesTest, Training) {
   Check(
       {{{"training.maxSteps="}, "spec.training: needs epochs, maxSteps or both"},
