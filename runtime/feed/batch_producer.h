@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,6 +32,14 @@ class BatchProducer {
   // that a bad sample is returned in `*bad` (has_value) for the caller to append.
   virtual absl::Status Produce(Batch* batch, int64_t index,
                                std::optional<BadSample>* bad) const = 0;
+  // What is kept as long as a ticket waits and is served.
+  class Expected {
+   public:
+    virtual ~Expected() = default;
+  };
+  // The entries of `ticket`, which need not be checked, will be produced: what takes waiting may
+  // begin. Null: nothing does. It ends before the producer does.
+  virtual std::unique_ptr<Expected> Expect(const Ticket& /*ticket*/) const { return nullptr; }
   // Bytes of the largest sample of any split.
   virtual int64_t sample_bytes() const = 0;
 

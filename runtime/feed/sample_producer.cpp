@@ -127,6 +127,14 @@ absl::StatusOr<std::unique_ptr<SampleProducer>> SampleProducer::Create(
     producer->validation_ = std::move(validation);
     producer->validation_pipeline_ = *std::move(pipeline);
   }
+  if (producer->train_->is_remote() ||
+      (producer->validation_ != nullptr && producer->validation_->is_remote())) {
+    producer->ahead_ = std::make_unique<ReadAhead>(
+        ReadAhead::Options(),
+        [one = producer.get()](job::Split split, int64_t id, source::RawSample* sample) {
+          return one->dataset(split).Read(id, sample);
+        });
+  }
   return producer;
 }
 
@@ -212,7 +220,7 @@ absl::Status SampleProducer::ProduceNoted(Batch* batch, int64_t index,
       return absl::DataLossError(*why);
     }
     if (touched != nullptr) *touched = sample;
-    return ProduceFrom(batch, index, sample);
+    return ProduceFrom(batch, index, sample, /*alone=*/touched != nullptr);
   };
   const absl::Status first = produce_from(id);
   if (!absl::IsDataLoss(first)) return first;
@@ -228,9 +236,24 @@ absl::Status SampleProducer::ProduceNoted(Batch* batch, int64_t index,
                                           " replacements are all bad; first: ", first.message()));
 }
 
-absl::Status SampleProducer::ReadWithRetries(job::Split split, int64_t id,
+std::unique_ptr<BatchProducer::Expected> SampleProducer::Expect(const Ticket& ticket) const {
+  if (ahead_ == nullptr || !Check(ticket).ok() || !dataset(ticket.split).is_remote()) {
+    return nullptr;
+  }
+  const job::Permutation order = OrderOf(ticket);
+  std::vector<int64_t> ids;
+  for (int64_t i = 0; i < ticket.slots.count; ++i) {
+    const int64_t id = order.At(ticket.slots.first + i);
+    if (fatal_.Find(ticket.split, id) == nullptr) ids.push_back(id);
+  }
+  return ahead_->Expect(ticket.split, ids);
+}
+
+absl::Status SampleProducer::ReadWithRetries(job::Split split, int64_t id, bool alone,
                                              source::RawSample* sample) const {
-  absl::Status status = dataset(split).Read(id, sample);
+  std::optional<absl::Status> ahead;
+  if (ahead_ != nullptr && !alone) ahead = ahead_->Take(split, id, sample);
+  absl::Status status = ahead ? *std::move(ahead) : dataset(split).Read(id, sample);
   for (const base::Duration pause : kRetryPauses) {
     if (status.ok() || absl::IsDataLoss(status)) return status;
     clock_.SleepFor(pause);
@@ -241,10 +264,11 @@ absl::Status SampleProducer::ReadWithRetries(job::Split split, int64_t id,
   return status;
 }
 
-absl::Status SampleProducer::ProduceFrom(Batch* batch, int64_t index, int64_t id) const {
+absl::Status SampleProducer::ProduceFrom(Batch* batch, int64_t index, int64_t id,
+                                         bool alone) const {
   absl::Status status;
   try {
-    status = ReadAndTransform(batch, index, id);
+    status = ReadAndTransform(batch, index, id, alone);
   } catch (...) {
     status = StatusOfThrown();
   }
@@ -253,10 +277,11 @@ absl::Status SampleProducer::ProduceFrom(Batch* batch, int64_t index, int64_t id
   return absl::Status(status.code(), absl::StrCat(name, ": ", status.message()));
 }
 
-absl::Status SampleProducer::ReadAndTransform(Batch* batch, int64_t index, int64_t id) const {
+absl::Status SampleProducer::ReadAndTransform(Batch* batch, int64_t index, int64_t id,
+                                              bool alone) const {
   thread_local source::RawSample sample;  // keeps its buffer from one sample to the next
   const Ticket& ticket = batch->ticket;
-  HETERO_RETURN_IF_ERROR(ReadWithRetries(ticket.split, id, &sample));
+  HETERO_RETURN_IF_ERROR(ReadWithRetries(ticket.split, id, alone, &sample));
   // The model has as many outputs as the training set has classes, so that is validation's limit
   // too.
   if (!fields_ && (sample.label < 0 || sample.label >= train_->classes())) {

@@ -15,6 +15,7 @@
 #include "runtime/feed/batch_producer.h"
 #include "runtime/feed/cut_pipeline.h"
 #include "runtime/feed/fatal_samples.h"
+#include "runtime/feed/read_ahead.h"
 #include "runtime/feed/wire/batch.h"
 #include "runtime/job/field_set.h"
 #include "runtime/job/permutation.h"
@@ -46,6 +47,8 @@ class SampleProducer : public BatchProducer {
   // something was thrown.
   absl::Status Produce(Batch* batch, int64_t index, std::optional<BadSample>* bad) const override;
   int64_t sample_bytes() const override;
+  // Where the data is behind a network: its samples are read ahead.
+  std::unique_ptr<Expected> Expect(const Ticket& ticket) const override;
 
   absl::Status ProduceNoted(Batch* batch, int64_t index, std::optional<BadSample>* bad,
                             std::atomic<int64_t>* touched) const override;
@@ -82,9 +85,11 @@ class SampleProducer : public BatchProducer {
   int64_t ReplacementOf(const Ticket& ticket, int64_t slot, int32_t attempt) const;
   absl::Status CheckClass(int32_t label) const;
   absl::Status CheckSample(const Batch& batch, int64_t index, int64_t own) const;
-  absl::Status ReadWithRetries(job::Split split, int64_t id, source::RawSample* sample) const;
-  absl::Status ProduceFrom(Batch* batch, int64_t index, int64_t id) const;
-  absl::Status ReadAndTransform(Batch* batch, int64_t index, int64_t id) const;
+  // `alone`: in a child of fork(), where nobody reads ahead.
+  absl::Status ReadWithRetries(job::Split split, int64_t id, bool alone,
+                               source::RawSample* sample) const;
+  absl::Status ProduceFrom(Batch* batch, int64_t index, int64_t id, bool alone) const;
+  absl::Status ReadAndTransform(Batch* batch, int64_t index, int64_t id, bool alone) const;
 
   base::Clock& clock_;
   uint64_t seed_ = 0;
@@ -97,6 +102,7 @@ class SampleProducer : public BatchProducer {
   std::unique_ptr<CutPipeline> validation_pipeline_;
   // What has been found out about the job's data, not what the job is.
   mutable FatalSamples fatal_;
+  std::unique_ptr<ReadAhead> ahead_;  // null: reads do not wait
 };
 
 }  // namespace hetero::feed

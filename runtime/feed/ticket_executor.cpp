@@ -38,6 +38,7 @@ struct TicketExecutor::Work {
   Handle handle = 0;
   Ticket ticket;
   Callbacks callbacks;
+  std::unique_ptr<BatchProducer::Expected> expected;
 
   // Written before any other thread sees the work as ready.
   std::unique_ptr<Batch> batch;
@@ -87,6 +88,7 @@ void TicketExecutor::SetProducer(const BatchProducer* producer) {
   const base::MutexLock lock(mutex_);
   producer_ = producer;
   for (const FatalSample& sample : std::exchange(avoided_, {})) producer->Avoid(sample);
+  for (Queued& queued : queue_) queued.work->expected = ExpectedOf(producer, queued.work->ticket);
   changed_.NotifyAll();
 }
 
@@ -101,12 +103,26 @@ void TicketExecutor::Avoid(const std::vector<FatalSample>& samples) {
   }
 }
 
+// Threads at idle priority may hold no lock that others wait for, and children of fork() take none.
+std::unique_ptr<BatchProducer::Expected> TicketExecutor::ExpectedOf(const BatchProducer* producer,
+                                                                    const Ticket& ticket) const {
+  if (options_.low_priority || ticket.guarded) return nullptr;
+  return producer->Expect(ticket);
+}
+
 TicketExecutor::Handle TicketExecutor::Submit(const Ticket& ticket, Callbacks callbacks) {
   auto work = std::make_shared<Work>();
   work->ticket = ticket;
   work->callbacks = std::move(callbacks);
   busy_.OnAccepted();
+  const BatchProducer* producer = nullptr;
+  {
+    const base::MutexLock lock(mutex_);
+    producer = producer_;
+  }
+  if (producer != nullptr) work->expected = ExpectedOf(producer, ticket);
   const base::MutexLock lock(mutex_);
+  if (producer == nullptr && producer_ != nullptr) work->expected = ExpectedOf(producer_, ticket);
   work->handle = next_handle_++;
   queue_.push_back({.work = work});
   changed_.NotifyAll();  // the thread that one would wake may not serve it

@@ -72,6 +72,8 @@ class TicketExecutor {
   void FeedIdleThreads(const std::stop_token& stop);
   void FinishForIdleThreads(const std::stop_token& stop);
   std::shared_ptr<Work> TakeWork(Serves serves, const std::stop_token& stop, bool* first);
+  std::unique_ptr<BatchProducer::Expected> ExpectedOf(const BatchProducer* producer,
+                                                      const Ticket& ticket) const;
   void Prepare(Work* work);
   absl::Status Allocate(Work* work);
   static absl::Status ProduceHere(Work* work, int64_t index, GuardedSamples* made);

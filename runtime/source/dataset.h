@@ -48,6 +48,8 @@ class Dataset {
   // label or shape): a bad sample, replaced and counted. Any other error: storage failed; the
   // caller retries.
   virtual absl::Status Read(int64_t id, RawSample* sample) const = 0;
+  // Whether Read() waits for a network, and many calls at a time are best.
+  virtual bool is_remote() const { return false; }
   // Where sample `id` is stored, for messages: a path, "file.gz: record 17".
   virtual std::string Describe(int64_t id) const = 0;
   // Class name for label in [0, classes()); the number as text when the format has no names.

@@ -51,6 +51,7 @@ class ImageFolder : public Dataset {
   api::ImageShape image() const override { return image_; }
   std::string ClassName(int32_t label) const override { return class_names_[label]; }
   std::string fingerprint() const override { return print_.ToHex(); }
+  bool is_remote() const override { return store_ != nullptr && store_->is_remote(); }
 
   absl::Status Read(int64_t id, RawSample* sample) const override {
     if (id < 0 || id >= size()) {

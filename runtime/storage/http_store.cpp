@@ -43,6 +43,7 @@ class HttpStore : public Store {
         client_(*http_, *options.clock, limit_, options.retries, options.deadlines) {}
 
   const std::string& uri() const override { return uri_; }
+  bool is_remote() const override { return true; }
 
   absl::StatusOr<std::vector<Object>> List(std::string_view) const override {
     return absl::UnimplementedError(

@@ -46,6 +46,7 @@ class StoreOfProcess : public Store {
   StoreOfProcess(std::unique_ptr<Store> store, Open open)
       : process_(getpid()), store_(std::move(store)), open_(std::move(open)) {}
   const std::string& uri() const override { return store_->uri(); }
+  bool is_remote() const override { return store_->is_remote(); }
   absl::StatusOr<std::vector<Object>> List(std::string_view prefix) const override {
     HETERO_ASSIGN_OR_RETURN(const Store* const store, Own());
     return store->List(prefix);

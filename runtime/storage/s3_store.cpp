@@ -27,6 +27,7 @@ class S3Store : public WritableStore {
         connection_(std::move(address), options, std::move(http), std::move(credentials)) {}
 
   const std::string& uri() const override { return connection_.address().uri; }
+  bool is_remote() const override { return true; }
 
   absl::StatusOr<std::vector<Object>> List(std::string_view prefix) const override;
   absl::StatusOr<Object> Head(std::string_view name) const override {

@@ -29,6 +29,8 @@ class Store {
 
   // Of the root, for messages: "file:///data", "s3://bucket/prefix".
   virtual const std::string& uri() const = 0;
+  // Whether a read waits for a network, so that many at a time are best.
+  virtual bool is_remote() const { return false; }
 
   // All objects whose names begin with `prefix`, sorted by name, byte by byte. None is no error.
   // kUnimplemented where the store cannot list (https).

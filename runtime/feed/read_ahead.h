@@ -1,0 +1,92 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "base/mutex.h"
+#include "runtime/feed/batch_producer.h"
+#include "runtime/job/schedule.h"
+#include "runtime/source/dataset.h"
+
+namespace hetero::feed {
+
+// Reads samples before they are taken, as many at a time as it takes for nobody to wait: a few more
+// each time somebody did. Where each read waits for a network, threads that decode would wait
+// longer than they work; these wait for them. Thread-safe, but not for children that fork() made.
+class ReadAhead {
+ public:
+  struct Options {
+    int first_reads = 8;  // underway at a time, each on a thread of its own
+    int most_reads = 256;
+    int64_t most_bytes = 128 << 20;  // of samples that nobody has taken yet
+  };
+  using Read = std::function<absl::Status(job::Split, int64_t id, source::RawSample*)>;
+
+  // `read` is called on threads of this object.
+  ReadAhead(const Options& options, Read read);
+  // Waits for the reads that are underway.
+  ~ReadAhead();
+
+  // Samples that are expected as long as this lives. It ends before the ReadAhead does.
+  class Expected : public BatchProducer::Expected {
+   public:
+    ~Expected() override;
+    Expected(const Expected&) = delete;
+    Expected& operator=(const Expected&) = delete;
+
+   private:
+    friend class ReadAhead;
+    explicit Expected(ReadAhead* owner) : owner_(owner) {}
+    ReadAhead* const owner_;
+    std::vector<std::pair<job::Split, int64_t>> samples_;
+  };
+  // They are read in this order, after those that are expected already.
+  std::unique_ptr<Expected> Expect(job::Split split, const std::vector<int64_t>& ids);
+
+  // What reading the sample gave, for which this waits where it is being read; none where nobody
+  // has begun to read it, which the caller does then. A sample is given once.
+  std::optional<absl::Status> Take(job::Split split, int64_t id, source::RawSample* sample);
+
+ private:
+  using Key = std::pair<job::Split, int64_t>;
+  struct Entry {
+    enum class State { kWaiting, kReading, kRead, kGone };
+    State state = State::kWaiting;
+    bool awaited = false;
+    absl::Status status;
+    source::RawSample sample;
+  };
+
+  void Loop(const std::stop_token& stop);
+  void StartThreads() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void OnStall() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool MayRead() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Drop(const std::vector<Key>& samples);
+
+  const Options options_;
+  const Read read_;
+  std::atomic<bool> used_ = false;  // something was expected
+  base::Mutex mutex_;
+  base::CondVar wanted_;  // there may be something to read
+  base::CondVar read_done_;
+  std::map<Key, std::shared_ptr<Entry>> entries_ ABSL_GUARDED_BY(mutex_);
+  std::deque<std::pair<Key, std::shared_ptr<Entry>>> waiting_ ABSL_GUARDED_BY(mutex_);
+  int64_t held_bytes_ ABSL_GUARDED_BY(mutex_) = 0;           // of entries that were read
+  int64_t usual_bytes_ ABSL_GUARDED_BY(mutex_) = 512 << 10;  // of a sample, as far as is known
+  int limit_ ABSL_GUARDED_BY(mutex_);                        // of reads that are underway
+  int reading_ ABSL_GUARDED_BY(mutex_) = 0;
+  int idle_ ABSL_GUARDED_BY(mutex_) = 0;  // threads
+  std::vector<std::jthread> threads_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace hetero::feed

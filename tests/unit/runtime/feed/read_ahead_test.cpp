@@ -1,0 +1,253 @@
+#include "runtime/feed/read_ahead.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <numeric>
+#include <string>
+#include <thread>
+
+#include "base/clock.h"
+#include "runtime/feed/sample_producer.h"
+#include "runtime/feed/ticket_executor.h"
+
+namespace hetero::feed {
+namespace {
+
+constexpr std::chrono::seconds kPatience(60);
+
+// A storage whose reads wait until so many are underway, or until it is opened for all.
+class SlowStorage {
+ public:
+  explicit SlowStorage(int wanted) : wanted_(wanted) {}
+
+  absl::Status Read(int64_t id, source::RawSample* sample) {
+    std::unique_lock lock(mutex_);
+    ++counts_[id];
+    most_ = std::max(most_, ++underway_);
+    changed_.notify_all();
+    const bool together =
+        changed_.wait_for(lock, kPatience, [this] { return open_ || most_ >= wanted_; });
+    --underway_;
+    if (!together) return absl::DeadlineExceededError("nobody else reads");
+    if (id == bad_) return absl::DataLossError("damaged");
+    if (id == thrown_) throw std::runtime_error("a library's own words");
+    sample->encoding = source::Encoding::kRaw;
+    sample->shape = {2, 2, 1};
+    sample->bytes.assign(bytes_, static_cast<uint8_t>(id));
+    sample->label = static_cast<int32_t>(id % 4);
+    return absl::OkStatus();
+  }
+  void Open() {
+    const std::lock_guard lock(mutex_);
+    open_ = true;
+    changed_.notify_all();
+  }
+  // Until so many reads have begun.
+  bool WaitForReads(int count) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, kPatience, [&] { return Total() >= count; });
+  }
+  int reads() {
+    const std::lock_guard lock(mutex_);
+    return Total();
+  }
+  int reads_of(int64_t id) {
+    const std::lock_guard lock(mutex_);
+    return counts_[id];
+  }
+
+  int64_t bad_ = -1;
+  int64_t thrown_ = -1;
+  size_t bytes_ = 4;
+
+ private:
+  int Total() const {
+    int total = 0;
+    for (const auto& [id, count] : counts_) total += count;
+    return total;
+  }
+
+  const int wanted_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<int64_t, int> counts_;
+  int underway_ = 0;
+  int most_ = 0;
+  bool open_ = false;
+};
+
+std::vector<int64_t> Ids(int64_t count) {
+  std::vector<int64_t> ids(static_cast<size_t>(count));
+  std::iota(ids.begin(), ids.end(), 0);
+  return ids;
+}
+
+class ReadAheadTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<ReadAhead> Make(SlowStorage* storage, ReadAhead::Options options = {}) {
+    return std::make_unique<ReadAhead>(
+        options, [storage](job::Split, int64_t id, source::RawSample* sample) {
+          return storage->Read(id, sample);
+        });
+  }
+  // Of the training set; "none" where nobody has begun.
+  std::string Take(ReadAhead& ahead, int64_t id) {
+    const std::optional<absl::Status> status = ahead.Take(job::Split::kTrain, id, &sample_);
+    return status ? std::string(status->ok() ? "read" : status->message()) : "none";
+  }
+
+  source::RawSample sample_;
+};
+
+TEST_F(ReadAheadTest, ReadsManyAtATime) {
+  SlowStorage storage(16);
+  const auto ahead = Make(&storage, {.first_reads = 16});
+  const auto expected = ahead->Expect(job::Split::kTrain, Ids(16));
+  ASSERT_TRUE(storage.WaitForReads(16));
+  for (int64_t id = 0; id < 16; ++id) {
+    ASSERT_EQ(Take(*ahead, id), "read");
+    EXPECT_EQ(sample_.bytes, std::vector<uint8_t>(4, static_cast<uint8_t>(id)));
+    EXPECT_EQ(sample_.label, id % 4);
+  }
+}
+
+TEST_F(ReadAheadTest, ReadsMoreAtATimeWhereSomebodyHadToWait) {
+  SlowStorage storage(4);
+  const auto ahead = Make(&storage, {.first_reads = 1});
+  const auto expected = ahead->Expect(job::Split::kTrain, Ids(16));
+  std::vector<std::jthread> takers;
+  for (int64_t first = 0; first < 4; ++first) {
+    takers.emplace_back([&, first] {
+      for (int64_t id = first; id < 16; id += 4) {
+        source::RawSample sample;
+        const auto taken = ahead->Take(job::Split::kTrain, id, &sample);
+        EXPECT_TRUE(taken ? taken->ok() : storage.Read(id, &sample).ok());
+      }
+    });
+  }
+}
+
+TEST_F(ReadAheadTest, GivesEachSampleOnceAndOfItsSplit) {
+  SlowStorage storage(1);
+  const auto ahead = Make(&storage);
+  EXPECT_EQ(Take(*ahead, 0), "none");
+  const auto expected = ahead->Expect(job::Split::kTrain, {7});
+  ASSERT_TRUE(storage.WaitForReads(1));
+  EXPECT_EQ(ahead->Take(job::Split::kValidation, 7, &sample_), std::nullopt);
+  EXPECT_EQ(Take(*ahead, 7), "read");
+  EXPECT_EQ(Take(*ahead, 7), "none");
+}
+
+TEST_F(ReadAheadTest, OfASampleThatTwoTicketsExpectReadsOnce) {
+  SlowStorage storage(1);
+  const auto ahead = Make(&storage);
+  const auto first = ahead->Expect(job::Split::kTrain, {7});
+  const auto second = ahead->Expect(job::Split::kTrain, {7, 8});
+  ASSERT_TRUE(storage.WaitForReads(2));
+  EXPECT_EQ(Take(*ahead, 8), "read");
+  EXPECT_EQ(Take(*ahead, 7), "read");
+  EXPECT_EQ(Take(*ahead, 7), "none");
+  EXPECT_EQ(storage.reads(), 2);
+}
+
+TEST_F(ReadAheadTest, GivesErrorsAndWhatWasThrown) {
+  SlowStorage storage(1);
+  storage.bad_ = 1;
+  storage.thrown_ = 2;
+  const auto ahead = Make(&storage);
+  const auto expected = ahead->Expect(job::Split::kTrain, Ids(3));
+  ASSERT_TRUE(storage.WaitForReads(3));
+  EXPECT_EQ(Take(*ahead, 1), "damaged");
+  EXPECT_NE(Take(*ahead, 2).find("a library's own words"), std::string::npos);
+  EXPECT_EQ(Take(*ahead, 0), "read");
+}
+
+TEST_F(ReadAheadTest, WhatIsNotBegunIsLeftToTheCaller) {
+  SlowStorage storage(1000);
+  const auto ahead = Make(&storage, {.first_reads = 2, .most_reads = 2});
+  const auto expected = ahead->Expect(job::Split::kTrain, Ids(10));
+  ASSERT_TRUE(storage.WaitForReads(2));
+  EXPECT_EQ(Take(*ahead, 5), "none");
+  storage.Open();
+  for (const int64_t id : {0, 1}) EXPECT_EQ(Take(*ahead, id), "read");
+  ASSERT_TRUE(storage.WaitForReads(9));
+  EXPECT_EQ(storage.reads_of(5), 0);
+}
+
+TEST_F(ReadAheadTest, WhatNobodyExpectsAnyMoreIsNotRead) {
+  SlowStorage storage(1000);
+  const auto ahead = Make(&storage, {.first_reads = 2, .most_reads = 2});
+  auto expected = ahead->Expect(job::Split::kTrain, Ids(100));
+  ASSERT_TRUE(storage.WaitForReads(2));
+  expected.reset();
+  EXPECT_EQ(Take(*ahead, 0), "none");
+  const auto others = ahead->Expect(job::Split::kTrain, {200});
+  storage.Open();
+  ASSERT_TRUE(storage.WaitForReads(3));
+  EXPECT_EQ(Take(*ahead, 200), "read");
+  EXPECT_EQ(storage.reads(), 3);
+}
+
+TEST_F(ReadAheadTest, HoldsNoMoreThanIsAllowed) {
+  SlowStorage storage(1);
+  storage.bytes_ = 1 << 20;
+  const auto ahead = Make(&storage, {.first_reads = 1, .most_reads = 1, .most_bytes = 4 << 20});
+  const auto expected = ahead->Expect(job::Split::kTrain, Ids(40));
+  for (int64_t id = 0; id < 40; ++id) {
+    // One that it may not read yet is the caller's.
+    const std::string taken = Take(*ahead, id);
+    EXPECT_TRUE(taken == "read" || taken == "none") << taken;
+    // What lies here, and the one that is being read.
+    EXPECT_LE(storage.reads(), id + 1 + 4 + 1);
+  }
+}
+
+// Pictures behind a network.
+class RemoteDataset : public source::Dataset {
+ public:
+  explicit RemoteDataset(SlowStorage* storage) : storage_(*storage) {}
+  int64_t size() const override { return 64; }
+  int32_t classes() const override { return 4; }
+  api::ImageShape image() const override { return {2, 2, 1}; }
+  absl::Status Read(int64_t id, source::RawSample* sample) const override {
+    return storage_.Read(id, sample);
+  }
+  bool is_remote() const override { return true; }
+  std::string Describe(int64_t id) const override { return "sample " + std::to_string(id); }
+  std::string fingerprint() const override { return "0123456789abcdef"; }
+
+ private:
+  SlowStorage& storage_;
+};
+
+TEST_F(ReadAheadTest, OneThreadMakesABatchWhoseReadsWaitTogether) {
+  SlowStorage storage(8);
+  api::HeteroTrainingJob job;
+  const auto producer =
+      *SampleProducer::Create(job, std::make_unique<RemoteDataset>(&storage), nullptr);
+  std::atomic<int> done = 0;
+  TicketExecutor executor({.name = "one"}, base::Clock::Real());
+  // One comes before the producer does, one behind it.
+  const auto submit = [&](uint64_t id, int64_t first) {
+    executor.Submit(Ticket{.id = id, .slots = {first, 16}},
+                    {.on_started = [](const Ticket&) {},
+                     .on_done =
+                         [&](const Ticket&, absl::StatusOr<std::unique_ptr<Batch>> batch) {
+                           EXPECT_TRUE(batch.ok()) << batch.status();
+                           ++done;
+                           done.notify_all();
+                         }});
+  };
+  submit(1, 0);
+  executor.SetProducer(producer.get());
+  submit(2, 16);
+  for (int count = done; count < 2; count = done) done.wait(count);
+  EXPECT_EQ(storage.reads(), 32);
+}
+
+}  // namespace
+}  // namespace hetero::feed
