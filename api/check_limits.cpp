@@ -30,6 +30,7 @@ std::string Meaning(const std::string& pattern) {
        "synthetic://, file:///path or s3://bucket/prefix (a bucket has 3 characters or more), or "
        "https://host/path of a manifest, without a query"},
       {kStorageUri, "file:///path or s3://bucket/prefix (a bucket has 3 characters or more)"},
+      {kObjectUri, "file:///path or s3://bucket/key, without a \"/\" at its end"},
       {kRfc1035Label,
        "lower-case letters, digits and '-', beginning with a letter and ending with a "
        "letter or digit"},

@@ -13,6 +13,8 @@ namespace hetero::api {
 inline constexpr char kDatasetUri[] =
     "^(synthetic://|file:///.+|s3://[a-z0-9][a-z0-9.-]+[a-z0-9](/.*)?|https://[^/?#@]+/[^?#]+)$";
 inline constexpr char kStorageUri[] = "^(file:///.+|s3://[a-z0-9][a-z0-9.-]+[a-z0-9](/.*)?)$";
+inline constexpr char kObjectUri[] =
+    "^(file:///(.*[^/])|s3://[a-z0-9][a-z0-9.-]+[a-z0-9]/(.*[^/]))$";
 inline constexpr char kRfc1035Label[] = "^[a-z]([-a-z0-9]*[a-z0-9])?$";
 inline constexpr char kAbsolutePath[] = "^/.+$";
 inline constexpr char kIdentifier[] = "^[A-Za-z0-9][A-Za-z0-9_.-]*$";
@@ -75,7 +77,7 @@ constexpr auto FieldsOf(const SampleFields*) {
 }
 
 constexpr auto FieldsOf(const DatasetIndex*) {
-  return std::make_tuple(F("uri", &DatasetIndex::uri, Uri(kStorageUri)),
+  return std::make_tuple(F("uri", &DatasetIndex::uri, Uri(kObjectUri)),
                          F("build", &DatasetIndex::build, kDefaultedField));
 }
 

@@ -58,6 +58,14 @@ void CheckSource(const DatasetSource& source, const std::string& path, Findings&
   if (!source.image) findings.Add(path + ".image", "is required for synthetic data");
 }
 
+void CheckIndexes(const Dataset& dataset, Findings& findings) {
+  if (!dataset.index || !dataset.validation || !dataset.validation->index) return;
+  const std::string& uri = dataset.validation->index->uri;
+  if (uri.empty() || uri != dataset.index->uri || dataset.uri == dataset.validation->uri) return;
+  findings.Add("spec.dataset.validation.index.uri",
+               "names the index of the training set; validation needs its own");
+}
+
 void CheckLabel(const Spec& spec, Findings& findings) {
   const std::string path = "spec.dataset.label";
   if (findings.Broken(path) || !spec.dataset.label) return;
@@ -99,6 +107,7 @@ void CheckDataset(const Dataset& dataset, Findings& findings) {
     return;
   }
   CheckSource(dataset, path, findings);
+  CheckIndexes(dataset, findings);
 }
 
 void CheckModel(const Training& training, Findings& findings) {

@@ -8,16 +8,13 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "base/mutex.h"
 #include "base/status_macros.h"
 #include "runtime/insight/figures.h"
 #include "runtime/source/dataset.h"
-#include "runtime/source/local_copy.h"
+#include "runtime/source/index_place.h"
 #include "runtime/source/sample_finder.h"
-#include "runtime/source/shard_source.h"
 
 namespace hetero::local {
 namespace {
@@ -74,6 +71,10 @@ class IndexWriter : public source::SampleFinder {
   explicit IndexWriter(const IndexOptions& options) : options_(options) {}
 
   absl::StatusOr<source::SampleTable> Find(const source::SampleSearch& search) const override {
+    HETERO_RETURN_IF_ERROR(source::CheckIndexUri(options_.source, options_.destination));
+    // Whether it can be written, is not to show after hours of reading.
+    HETERO_ASSIGN_OR_RETURN(source::IndexOutput output,
+                            source::IndexOutput::Create(options_.destination));
     HETERO_ASSIGN_OR_RETURN(std::optional<source::SampleTable> there, There(search));
     if (there) return *std::move(there);
     int64_t bytes = 0;
@@ -82,7 +83,12 @@ class IndexWriter : public source::SampleFinder {
     HETERO_ASSIGN_OR_RETURN(
         std::vector<source::SampleLocation> samples,
         source::ScanShards(store, search.shards.shards, search.scan(/*count_classes=*/true)));
-    HETERO_RETURN_IF_ERROR(source::StoreIndex(options_.destination, search.shards, samples));
+    // What is no dataset, has no index; whoever opens it says so.
+    const auto labelled = [](const source::SampleLocation& sample) { return sample.label >= 0; };
+    if (search.count_classes ? std::any_of(samples.begin(), samples.end(), labelled)
+                             : !samples.empty()) {
+      HETERO_RETURN_IF_ERROR(output.Write(search.shards, samples));
+    }
     if (options_.on_progress != nullptr) options_.on_progress({bytes, bytes});
     return source::SampleTable(std::move(samples));
   }
@@ -93,11 +99,12 @@ class IndexWriter : public source::SampleFinder {
   // The index that is there already; none where it is to be made.
   absl::StatusOr<std::optional<source::SampleTable>> There(
       const source::SampleSearch& search) const {
-    absl::StatusOr<storage::FileDescriptor> file = source::OpenLocally(options_.destination);
+    absl::StatusOr<storage::FileDescriptor> file = source::OpenIndex(options_.destination);
     if (absl::IsNotFound(file.status())) return std::nullopt;
-    HETERO_RETURN_IF_ERROR(file.status());
-    absl::StatusOr<source::SampleTable> table = source::ReadIndex(
-        *std::move(file), options_.destination, search.store.uri(), search.shards);
+    absl::StatusOr<source::SampleTable> table =
+        file.ok() ? source::ReadIndex(*std::move(file), options_.destination, "this command",
+                                      search.store.uri(), search.shards)
+                  : file.status();
     if (table.ok()) {
       was_there_ = true;
       return *std::move(table);
@@ -105,6 +112,7 @@ class IndexWriter : public source::SampleFinder {
     if (absl::IsFailedPrecondition(table.status()) || absl::IsDataLoss(table.status())) {
       return std::nullopt;
     }
+    if (!absl::IsInvalidArgument(table.status())) return table.status();
     return absl::InvalidArgumentError(
         absl::StrCat(options_.destination,
                      ": is something else than an index; choose another name "
@@ -114,24 +122,6 @@ class IndexWriter : public source::SampleFinder {
   const IndexOptions& options_;
   mutable bool was_there_ = false;
 };
-
-// In the dataset an index has to have a name that is passed over.
-absl::Status CheckPlace(const IndexOptions& options) {
-  HETERO_ASSIGN_OR_RETURN(const source::NamedFiles named, source::ExpandRanges(options.source.uri));
-  std::string root = named.folder;
-  while (absl::EndsWith(root, "/")) root.pop_back();
-  root += "/";
-  if (!absl::StartsWith(options.destination, root)) return absl::OkStatus();
-  const std::string name = options.destination.substr(root.size());
-  for (const absl::string_view part : absl::StrSplit(name, '/')) {
-    if (absl::StartsWith(part, "_") || absl::StartsWith(part, ".")) return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat(options.destination,
-                   ": lies in the dataset, where it would be taken for one of "
-                   "its files; name it ",
-                   root, "_index.hetero"));
-}
 
 }  // namespace
 
@@ -155,7 +145,6 @@ std::string SummaryText(const Indexed& indexed) {
 }
 
 absl::StatusOr<Indexed> IndexDataset(const IndexOptions& options) {
-  HETERO_RETURN_IF_ERROR(CheckPlace(options));
   Indexed indexed{.source = options.source, .label = options.label};
   indexed.source.index = api::DatasetIndex{.uri = options.destination};
   HETERO_ASSIGN_OR_RETURN(indexed.source.format, source::DetectFormat(options.source));

@@ -11,6 +11,7 @@
 #include "runtime/pipeline/decode.h"
 #include "runtime/pipeline/resize.h"
 #include "runtime/source/dataset.h"
+#include "runtime/source/sample_finder.h"
 
 namespace hetero::local {
 namespace {
@@ -126,9 +127,9 @@ class Inspector {
 absl::StatusOr<Inspection> InspectDataset(const InspectOptions& options) {
   api::DatasetSource source = options.source;
   HETERO_ASSIGN_OR_RETURN(source.format, source::DetectFormat(source));
-  HETERO_ASSIGN_OR_RETURN(
-      const std::unique_ptr<source::Dataset> dataset,
-      source::OpenDataset(source, job::Split::kTrain, /*seed=*/0, options.label));
+  HETERO_ASSIGN_OR_RETURN(const std::unique_ptr<source::Dataset> dataset,
+                          source::OpenDataset(source, job::Split::kTrain, /*seed=*/0, options.label,
+                                              source::ScanningFinder()));
   Inspection inspection;
   inspection.uri = source.uri;
   inspection.format = source.format;

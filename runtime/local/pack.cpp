@@ -22,6 +22,7 @@
 #include "runtime/local/pack_shard.h"
 #include "runtime/source/dataset.h"
 #include "runtime/source/in_parallel.h"
+#include "runtime/source/sample_finder.h"
 #include "runtime/source/tar_writer.h"
 #include "runtime/storage/open_store.h"
 
@@ -280,9 +281,9 @@ absl::StatusOr<Packed> PackDataset(const PackOptions& options) {
         absl::StrCat(options.destination, ": lies in the dataset, ", options.source.uri,
                      ", and would become a part of it; choose another destination"));
   }
-  HETERO_ASSIGN_OR_RETURN(
-      const std::unique_ptr<source::Dataset> dataset,
-      source::OpenDataset(options.source, job::Split::kTrain, /*seed=*/0, options.label));
+  HETERO_ASSIGN_OR_RETURN(const std::unique_ptr<source::Dataset> dataset,
+                          source::OpenDataset(options.source, job::Split::kTrain, /*seed=*/0,
+                                              options.label, source::ScanningFinder()));
   absl::string_view folder = options.destination;
   if (absl::ConsumePrefix(&folder, kFile)) {
     std::error_code error;

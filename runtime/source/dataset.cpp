@@ -254,7 +254,7 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenDataset(const api::DatasetSource& s
                                                      std::shared_ptr<const SampleFinder> finder) {
   HETERO_ASSIGN_OR_RETURN(const Location location, ParseUri(source.uri));
   if (location.scheme != Scheme::kSynthetic) {
-    if (finder == nullptr) finder = FinderOf(source);
+    if (finder == nullptr) finder = FinderOf(source, label);
     return OpenPlaced(UriOf(location, source), source, split, label, std::move(finder));
   }
   if (source.index) return NoIndex(source, "Synthetic");

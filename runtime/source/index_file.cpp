@@ -22,8 +22,9 @@ using nlohmann::json;
 
 constexpr char kMagic[] = "heteroix";
 constexpr uint32_t kVersion = 1;
-constexpr size_t kHead = 32;
+constexpr size_t kHead = kIndexHead;
 constexpr uint32_t kMaxDescription = 512u << 20;
+constexpr size_t kMostDifference = size_t{1} << 16;
 constexpr size_t kWriteAtOnce = size_t{1} << 16;  // locations
 
 struct Head {
@@ -71,11 +72,33 @@ absl::Span<const uint8_t> BytesOf(const void* bytes, size_t size) {
   return {static_cast<const uint8_t*>(bytes), size};
 }
 
+bool IsIndex(const Head& head) {
+  return std::memcmp(head.magic.data(), kMagic, head.magic.size()) == 0;
+}
+
+// Whether `size` bytes are what the head says.
+bool HasLength(const Head& head, int64_t size) {
+  const int64_t table = size - TableAfter(head.description);
+  constexpr int64_t kEach = sizeof(SampleLocation);
+  return head.description <= kMaxDescription && table >= 0 && table % kEach == 0 &&
+         table / kEach == head.samples;
+}
+
+absl::Status NoIndex(const std::string& where) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      where, ": is no index; dataset.index.uri names what `hetero-runtime index` wrote"));
+}
+
 class IndexReader {
  public:
-  IndexReader(storage::FileDescriptor file, const std::string& where, const std::string& dataset,
-              const IndexedShards& shards)
-      : file_(std::move(file)), where_(where), dataset_(dataset), shards_(shards) {}
+  IndexReader(storage::FileDescriptor file, const std::string& where, const std::string& command,
+              const std::string& dataset, const IndexedShards& shards)
+      : file_(std::move(file)),
+        where_(where),
+        command_(command),
+        dataset_(dataset),
+        shards_(shards),
+        wanted_(Describe(shards)) {}
 
   absl::StatusOr<SampleTable> Read() {
     HETERO_RETURN_IF_ERROR(ReadHead());
@@ -99,20 +122,20 @@ class IndexReader {
     if (fstat(file_.get(), &status) != 0) {
       return absl::ErrnoToStatus(errno, absl::StrCat(where_, ": cannot be read"));
     }
-    if (!S_ISREG(status.st_mode) || status.st_size < int64_t{kHead}) return NoIndex();
+    if (!S_ISREG(status.st_mode) || status.st_size < kIndexHead) return NoIndex(where_);
     HETERO_RETURN_IF_ERROR(ReadAt(0, &head_, kHead));
-    if (std::memcmp(head_.magic.data(), kMagic, head_.magic.size()) != 0) return NoIndex();
+    if (!IsIndex(head_)) return NoIndex(where_);
     if (head_.version != kVersion) {
       return absl::FailedPreconditionError(absl::StrCat(where_, ": an index of version ",
                                                         head_.version, ", and this program reads ",
                                                         kVersion, "; ", Remedy()));
     }
-    if (head_.description > kMaxDescription || head_.description > status.st_size) {
-      return Damaged();
+    if (!HasLength(head_, status.st_size)) return Damaged();
+    // What is so much longer is parsed for no message.
+    if (head_.description > 2 * wanted_.size() + kMostDifference) {
+      return Other(absl::StrCat("it lists far more shards than the ", shards_.shards.size(), " of ",
+                                dataset_));
     }
-    const int64_t table = status.st_size - TableAfter(head_.description);
-    constexpr int64_t kEach = sizeof(SampleLocation);
-    if (table < 0 || table % kEach != 0 || table / kEach != head_.samples) return Damaged();
     return absl::OkStatus();
   }
 
@@ -130,10 +153,9 @@ class IndexReader {
 
   // Of what the description says and what there is.
   absl::Status Compare(const std::string& description) const {
-    const std::string wanted = Describe(shards_);
-    if (description == wanted) return absl::OkStatus();
+    if (description == wanted_) return absl::OkStatus();
     const json there = json::parse(description, nullptr, /*allow_exceptions=*/false);
-    const json here = json::parse(wanted, nullptr, /*allow_exceptions=*/false);
+    const json here = json::parse(wanted_, nullptr, /*allow_exceptions=*/false);
     if (!there.is_object() || !there.contains("shards") || !there["shards"].is_array()) {
       return Damaged();
     }
@@ -179,15 +201,9 @@ class IndexReader {
     return absl::OkStatus();
   }
 
-  std::string Remedy() const {
-    return absl::StrCat("make it again: hetero-runtime index ", dataset_, " ", where_);
-  }
+  std::string Remedy() const { return absl::StrCat("make it again: ", command_); }
   absl::Status Damaged(const std::string& how = "") const {
     return absl::DataLossError(absl::StrCat(where_, ": the index is damaged", how, "; ", Remedy()));
-  }
-  absl::Status NoIndex() const {
-    return absl::InvalidArgumentError(absl::StrCat(
-        where_, ": is no index; dataset.index.uri names what `hetero-runtime index` wrote"));
   }
   absl::Status Other(const std::string& what) const {
     return absl::FailedPreconditionError(
@@ -196,8 +212,10 @@ class IndexReader {
 
   storage::FileDescriptor file_;
   const std::string& where_;
+  const std::string& command_;
   const std::string& dataset_;
   const IndexedShards& shards_;
+  const std::string wanted_;  // the description
   Head head_ = {};
 };
 
@@ -230,9 +248,19 @@ absl::Status WriteIndex(const IndexedShards& shards, absl::Span<const SampleLoca
   return absl::OkStatus();
 }
 
+absl::Status CheckIndexHead(absl::Span<const uint8_t> head, int64_t size,
+                            const std::string& where) {
+  Head found = {};
+  if (head.size() < kHead) return NoIndex(where);
+  std::memcpy(&found, head.data(), kHead);
+  return IsIndex(found) && (found.version != kVersion || HasLength(found, size)) ? absl::OkStatus()
+                                                                                 : NoIndex(where);
+}
+
 absl::StatusOr<SampleTable> ReadIndex(storage::FileDescriptor file, const std::string& where,
-                                      const std::string& dataset, const IndexedShards& shards) {
-  return IndexReader(std::move(file), where, dataset, shards).Read();
+                                      const std::string& command, const std::string& dataset,
+                                      const IndexedShards& shards) {
+  return IndexReader(std::move(file), where, command, dataset, shards).Read();
 }
 
 }  // namespace hetero::source

@@ -37,11 +37,20 @@ struct IndexedShards {
 absl::Status WriteIndex(const IndexedShards& shards, absl::Span<const SampleLocation> samples,
                         storage::ObjectWriter& out);
 
+inline constexpr int64_t kIndexHead = 32;  // bytes
+
+// Whether an object of `size` bytes that begins with `head` can be an index: by the first bytes, of
+// which there are kIndexHead where it has so many, and by the lengths that they say.
+// kInvalidArgument with `where`: it is none.
+absl::Status CheckIndexHead(absl::Span<const uint8_t> head, int64_t size, const std::string& where);
+
 // The table of the index in `file`. `where` names it in messages, `dataset` the dataset that
-// `shards` are of. kInvalidArgument: it is no index; kDataLoss: it is damaged;
-// kFailedPrecondition: it was made of other shards, of other versions of them, for other fields, or
-// by another version of this program; the message says which, and how to make another one.
+// `shards` are of, and `command` makes it again. kInvalidArgument: it is no index; kDataLoss: it is
+// damaged; kFailedPrecondition: it was made of other shards, of other versions of them, for other
+// fields, or by another version of this program; the message says which, and how to make another
+// one.
 absl::StatusOr<SampleTable> ReadIndex(storage::FileDescriptor file, const std::string& where,
-                                      const std::string& dataset, const IndexedShards& shards);
+                                      const std::string& command, const std::string& dataset,
+                                      const IndexedShards& shards);
 
 }  // namespace hetero::source

@@ -2,53 +2,50 @@
 
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/status_macros.h"
-#include "runtime/source/local_copy.h"
-#include "runtime/storage/object_uri.h"
-#include "runtime/storage/open_store.h"
+#include "runtime/source/index_place.h"
 
 namespace hetero::source {
 namespace {
 
-std::string Quoted(const std::string& text) { return absl::StrCat("'", text, "'"); }
-
-// The command that makes the index of a dataset.
-std::string IndexCommand(const api::DatasetSource& source, const std::string& dataset) {
-  std::string command = absl::StrCat("hetero-runtime index ", source.uri, " ");
-  absl::StrAppend(&command, source.index && !source.index->uri.empty()
-                                ? source.index->uri
-                                : absl::StrCat(dataset, "/_index.hetero"));
-  const api::SampleFields& fields = source.fields;
-  if (!fields.image.empty()) absl::StrAppend(&command, " --image ", Quoted(fields.image));
-  if (!fields.label.field.empty()) {
-    absl::StrAppend(&command, " --label ", Quoted(fields.label.field));
-  }
-  if (fields.label.offset) absl::StrAppend(&command, " --label-offset ", *fields.label.offset);
-  return command;
+absl::StatusOr<SampleTable> ScanFor(const SampleSearch& search) {
+  HETERO_ASSIGN_OR_RETURN(
+      std::vector<SampleLocation> samples,
+      ScanShards(search.store, search.shards.shards, search.scan(search.count_classes)));
+  return SampleTable(std::move(samples));
 }
+
+class Scanner : public SampleFinder {
+ public:
+  absl::StatusOr<SampleTable> Find(const SampleSearch& search) const override {
+    return ScanFor(search);
+  }
+};
 
 class JobFinder : public SampleFinder {
  public:
-  explicit JobFinder(const api::DatasetSource& source)
-      : source_(source), index_(source.index.value_or(api::DatasetIndex())) {}
+  JobFinder(const api::DatasetSource& source, const api::Label& label)
+      : source_(source), label_(label), index_(source.index.value_or(api::DatasetIndex())) {}
 
   absl::StatusOr<SampleTable> Find(const SampleSearch& search) const override {
-    if (!index_.uri.empty()) {
-      absl::StatusOr<storage::FileDescriptor> file = OpenLocally(index_.uri);
-      if (file.ok()) {
-        return ReadIndex(*std::move(file), index_.uri, search.store.uri(), search.shards);
-      }
-      if (!absl::IsNotFound(file.status())) return file.status();
+    if (index_.uri.empty()) {
+      HETERO_RETURN_IF_ERROR(CheckMayScan(search));
+      return ScanFor(search);
     }
+    HETERO_RETURN_IF_ERROR(CheckIndexUri(source_, index_.uri));
+    absl::StatusOr<storage::FileDescriptor> file = OpenIndex(index_.uri);
+    if (file.ok()) {
+      return ReadIndex(*std::move(file), index_.uri, Command(), search.store.uri(), search.shards);
+    }
+    if (!absl::IsNotFound(file.status())) return file.status();
     HETERO_RETURN_IF_ERROR(CheckMayScan(search));
     // An index has what any job wants to know, so that it is the same whoever makes it.
-    const bool count = search.count_classes || !index_.uri.empty();
-    HETERO_ASSIGN_OR_RETURN(std::vector<SampleLocation> samples,
-                            ScanShards(search.store, search.shards.shards, search.scan(count)));
-    if (!index_.uri.empty()) Keep(search.shards, samples);
+    HETERO_ASSIGN_OR_RETURN(
+        std::vector<SampleLocation> samples,
+        ScanShards(search.store, search.shards.shards, search.scan(/*count_classes=*/true)));
+    if (!samples.empty()) Keep(search.shards, samples);
     return SampleTable(std::move(samples));
   }
 
@@ -68,13 +65,16 @@ class JobFinder : public SampleFinder {
                            kMostUnindexedBytes, " at most with dataset.index.build: Auto)");
     return absl::InvalidArgumentError(
         absl::StrCat("dataset ", search.store.uri(), ": has no index (", missing, "), and ", why,
-                     "; make one with `", IndexCommand(source_, search.store.uri()),
+                     "; make one with `", Command(),
                      "` and name it in dataset.index.uri, or set dataset.index.build to Always"));
   }
 
+  std::string Command() const { return IndexCommand(source_, label_, index_.uri); }
+
   // A job goes on without.
   void Keep(const IndexedShards& shards, absl::Span<const SampleLocation> samples) const {
-    const absl::Status kept = StoreIndex(index_.uri, shards, samples);
+    absl::StatusOr<IndexOutput> output = IndexOutput::Create(index_.uri);
+    const absl::Status kept = output.ok() ? output->Write(shards, samples) : output.status();
     if (kept.ok()) {
       log::Info("index written",
                 {{"uri", index_.uri}, {"samples", static_cast<int64_t>(samples.size())}});
@@ -85,32 +85,21 @@ class JobFinder : public SampleFinder {
   }
 
   const api::DatasetSource source_;
+  const api::Label label_;
   const api::DatasetIndex index_;
 };
 
 }  // namespace
 
 absl::StatusOr<SampleTable> FindSamples(const ShardSource& shards, const SampleSearch& search) {
-  if (shards.finder != nullptr) return shards.finder->Find(search);
-  HETERO_ASSIGN_OR_RETURN(
-      std::vector<SampleLocation> samples,
-      ScanShards(search.store, search.shards.shards, search.scan(search.count_classes)));
-  return SampleTable(std::move(samples));
+  return shards.finder != nullptr ? shards.finder->Find(search) : ScanFor(search);
 }
 
-std::unique_ptr<const SampleFinder> FinderOf(const api::DatasetSource& source) {
-  return std::make_unique<JobFinder>(source);
+std::unique_ptr<const SampleFinder> FinderOf(const api::DatasetSource& source,
+                                             const api::Label& label) {
+  return std::make_unique<JobFinder>(source, label);
 }
 
-absl::Status StoreIndex(const std::string& uri, const IndexedShards& shards,
-                        absl::Span<const SampleLocation> samples) {
-  HETERO_ASSIGN_OR_RETURN(const storage::ObjectUri named, storage::ParseObjectUri(uri));
-  HETERO_ASSIGN_OR_RETURN(const std::unique_ptr<storage::WritableStore> store,
-                          storage::OpenWritableStore(named.root));
-  HETERO_ASSIGN_OR_RETURN(const std::unique_ptr<storage::ObjectWriter> out,
-                          store->Create(named.name));
-  HETERO_RETURN_IF_ERROR(WriteIndex(shards, samples, *out));
-  return out->Close().status();
-}
+std::unique_ptr<const SampleFinder> ScanningFinder() { return std::make_unique<Scanner>(); }
 
 }  // namespace hetero::source

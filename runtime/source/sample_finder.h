@@ -31,20 +31,21 @@ class SampleFinder {
   virtual absl::StatusOr<SampleTable> Find(const SampleSearch& search) const = 0;
 };
 
-// By the finder of `shards`.
+// By the finder of `shards`; where there is none, by going through them.
 absl::StatusOr<SampleTable> FindSamples(const ShardSource& shards, const SampleSearch& search);
 
 // As a job does: from the index that `source` names; where there is none, by going through the
-// shards, and the index is written for the next one. kInvalidArgument: there is none, and
-// dataset.index.build does not allow to go through so many bytes; the message has the command that
-// makes one. Other errors are those of ReadIndex(), of the scan and of the stores.
-std::unique_ptr<const SampleFinder> FinderOf(const api::DatasetSource& source);
+// shards, and the index is written for the next one. kInvalidArgument: dataset.index.uri cannot be
+// an index's; or there is none, and dataset.index.build does not allow to go through so many bytes;
+// the message has the command that makes one. Other errors are those of ReadIndex(), of the scan
+// and of the stores.
+std::unique_ptr<const SampleFinder> FinderOf(const api::DatasetSource& source,
+                                             const api::Label& label);
 
 // Most bytes of shards that are gone through without being asked to (dataset.index.build: Auto).
 inline constexpr int64_t kMostUnindexedBytes = 10'000'000'000;
 
-// Writes an index of `shards` to `uri`, whole or not at all.
-absl::Status StoreIndex(const std::string& uri, const IndexedShards& shards,
-                        absl::Span<const SampleLocation> samples);
+// By going through the shards, however large they are.
+std::unique_ptr<const SampleFinder> ScanningFinder();
 
 }  // namespace hetero::source

@@ -1,5 +1,6 @@
 #include "runtime/source/sample_table.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +15,11 @@
 namespace hetero::source {
 namespace {
 
+absl::Status WrittenOver(const std::string& where) {
+  return absl::FailedPreconditionError(absl::StrCat(
+      where, ": was written over while it was used; start the job again with an index that stays"));
+}
+
 constexpr int64_t kBlock = 1 << 16;  // locations
 
 absl::Status ReadFile(int file, const std::string& where, int64_t offset, void* out, size_t size) {
@@ -22,17 +28,26 @@ absl::Status ReadFile(int file, const std::string& where, int64_t offset, void* 
                                 offset + static_cast<int64_t>(done));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return absl::ErrnoToStatus(errno, absl::StrCat(where, ": cannot be read"));
-    if (count == 0) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          where, ": byte ", offset + static_cast<int64_t>(done),
-          ": the file ends here now; was it written over while it was used? Make the index again"));
-    }
+    if (count == 0) return WrittenOver(where);
     done += static_cast<size_t>(count);
   }
   return absl::OkStatus();
 }
 
 }  // namespace
+
+absl::StatusOr<SampleTable::FileState> SampleTable::StateOf(int file, const std::string& where) {
+  struct stat info;
+  if (fstat(file, &info) != 0) {
+    return absl::ErrnoToStatus(errno, absl::StrCat(where, ": cannot be read"));
+  }
+  return FileState{info.st_size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec};
+}
+
+absl::Status SampleTable::CheckUnchanged() const {
+  HETERO_ASSIGN_OR_RETURN(const FileState now, StateOf(file_->descriptor.get(), file_->where));
+  return now == file_->state ? absl::OkStatus() : WrittenOver(file_->where);
+}
 
 SampleTable::SampleTable(std::vector<SampleLocation> samples)
     : size_(static_cast<int64_t>(samples.size())), samples_(std::move(samples)) {
@@ -50,6 +65,7 @@ absl::StatusOr<SampleTable> SampleTable::InFile(storage::FileDescriptor file, st
                                                 int64_t offset, int64_t size,
                                                 const BlockCheck& check) {
   SampleTable table;
+  HETERO_ASSIGN_OR_RETURN(const FileState state, StateOf(file.get(), where));
   std::vector<SampleLocation> block;
   for (int64_t first = 0; first < size; first += kBlock) {
     block.resize(static_cast<size_t>(std::min(kBlock, size - first)));
@@ -60,7 +76,9 @@ absl::StatusOr<SampleTable> SampleTable::InFile(storage::FileDescriptor file, st
     table.Take(block);
   }
   table.size_ = size;
-  table.file_ = std::make_unique<const File>(File{std::move(file), std::move(where), offset});
+  table.file_ =
+      std::make_unique<const File>(File{std::move(file), std::move(where), offset, state});
+  HETERO_RETURN_IF_ERROR(table.CheckUnchanged());
   return table;
 }
 
@@ -70,6 +88,8 @@ absl::StatusOr<SampleLocation> SampleTable::At(int64_t id) const {
   HETERO_RETURN_IF_ERROR(ReadFile(file_->descriptor.get(), file_->where,
                                   file_->offset + id * int64_t{sizeof(SampleLocation)}, &location,
                                   sizeof location));
+  // Behind the read, so that what was read is of that state.
+  HETERO_RETURN_IF_ERROR(CheckUnchanged());
   return location;
 }
 

@@ -24,7 +24,8 @@ class SampleTable {
 
   // `size` locations of `file`, a regular file, from byte `offset` on. Each is read once: `check`
   // gets all of them, in blocks, with the id of each block's first. `where` names the file in
-  // messages. kFailedPrecondition: the file ends before them, now or in a later At().
+  // messages. kFailedPrecondition: the file ends before them, or is written over later: the At()
+  // behind that says so.
   using BlockCheck =
       std::function<absl::Status(int64_t first, absl::Span<const SampleLocation> block)>;
   static absl::StatusOr<SampleTable> InFile(storage::FileDescriptor file, std::string where,
@@ -41,12 +42,22 @@ class SampleTable {
   absl::Span<const SampleLocation> in_memory() const { return samples_; }
 
  private:
+  // Changes with the bytes.
+  struct FileState {
+    int64_t size;
+    int64_t seconds;
+    int64_t nanoseconds;
+    bool operator==(const FileState&) const = default;
+  };
   struct File {
     storage::FileDescriptor descriptor;
     std::string where;
     int64_t offset;
+    FileState state;  // as it was opened
   };
 
+  static absl::StatusOr<FileState> StateOf(int file, const std::string& where);
+  absl::Status CheckUnchanged() const;
   void Take(absl::Span<const SampleLocation> block);
 
   int64_t size_ = 0;

@@ -68,15 +68,23 @@ std::string ShardedDataset::places() const {
   return absl::StrCat(absl::Hex(contents_.samples.checksum(), absl::kZeroPad8));
 }
 
+absl::StatusOr<SampleLocation> ShardedDataset::LocationOf(int64_t id) const {
+  HETERO_ASSIGN_OR_RETURN(const SampleLocation location, contents_.samples.At(id));
+  if (location.shard < contents_.shards.size()) return location;
+  return absl::FailedPreconditionError(
+      absl::StrCat(contents_.store->uri(), ": sample ", id,
+                   " lies in none of the shards; make its index again"));
+}
+
 std::string ShardedDataset::ShardOf(int64_t id) const {
-  const absl::StatusOr<SampleLocation> location = contents_.samples.At(id);
+  const absl::StatusOr<SampleLocation> location = LocationOf(id);
   if (!location.ok()) return contents_.store->uri();
   return absl::StrCat(contents_.store->uri(), "/", contents_.shards[location->shard].name);
 }
 
 std::string ShardedDataset::Describe(int64_t id) const {
   const absl::StatusOr<SampleLocation> location =
-      id < 0 || id >= size() ? absl::OutOfRangeError("") : contents_.samples.At(id);
+      id < 0 || id >= size() ? absl::OutOfRangeError("") : LocationOf(id);
   if (!location.ok()) return absl::StrCat(contents_.store->uri(), ": sample ", id);
   return absl::StrCat(ShardOf(id), ": byte ", location->offset);
 }
@@ -90,7 +98,7 @@ absl::Status ShardedDataset::Read(int64_t id, RawSample* sample) const {
   if (id < 0 || id >= size()) {
     return absl::OutOfRangeError(absl::StrCat(Describe(id), ": ids end at ", size() - 1));
   }
-  HETERO_ASSIGN_OR_RETURN(const SampleLocation location, contents_.samples.At(id));
+  HETERO_ASSIGN_OR_RETURN(const SampleLocation location, LocationOf(id));
   if (location.length > kMaxPictureBytes) {
     return absl::DataLossError(absl::StrCat(Describe(id), ": ", location.length,
                                             " bytes; samples of more than ", kMaxPictureBytes,

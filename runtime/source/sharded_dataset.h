@@ -52,6 +52,8 @@ class ShardedDataset : public Dataset {
   // More bytes of a sample's shard.
   absl::Status ReadBytes(const SampleLocation& location, int64_t offset,
                          absl::Span<uint8_t> out) const;
+  // Where a sample lies. kFailedPrecondition: in none of the shards.
+  absl::StatusOr<SampleLocation> LocationOf(int64_t id) const;
   // The file that a sample lies in: "file:///data/a.tar". There is such a sample.
   std::string ShardOf(int64_t id) const;
   void SetImage(const api::ImageShape& image) { image_ = image; }

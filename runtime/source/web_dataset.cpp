@@ -30,6 +30,9 @@ class WebDataset : public ShardedDataset {
   absl::Status Unpack(const SampleLocation& location, RawSample* sample) const override {
     HETERO_RETURN_IF_ERROR(FindEncoding("the picture", sample->bytes, &sample->encoding));
     if (location.label_length == 0) return absl::OkStatus();
+    if (location.label_length > kMaxLabelBytes) {
+      return absl::FailedPreconditionError("a label beyond all limits; make the index again");
+    }
     std::string text(location.label_length, '\0');
     HETERO_RETURN_IF_ERROR(
         ReadBytes(location, location.offset + location.label,

@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "runtime/job/permutation.h"
 #include "runtime/source/dataset.h"
+#include "runtime/source/index_place.h"
 #include "runtime/source/make_dataset.h"
 #include "runtime/source/sample_finder.h"
 #include "runtime/storage/open_store.h"
@@ -70,7 +71,8 @@ class Repeat : public source::SampleFinder {
       all[i].shard = static_cast<uint32_t>(static_cast<int64_t>(i) * kShards / samples_);
     }
     if (index_.empty()) return source::SampleTable(std::move(all));
-    const absl::Status stored = source::StoreIndex(index_, search.shards, all);
+    auto output = OrDie(source::IndexOutput::Create(index_));
+    const absl::Status stored = output.Write(search.shards, all);
     if (!stored.ok()) return stored;
     return source::SampleTable(one);
   }

@@ -51,7 +51,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const source::IndexedShards shards = {
       "TFRecord", "image a, label b + 0", {{"a", kShardBytes, "1"}, {"b", kShardBytes, "2"}}};
   const absl::StatusOr<source::SampleTable> table =
-      source::ReadIndex(FileOf(index), kWhere, "memory://dataset", shards);
+      source::ReadIndex(FileOf(index), kWhere, "the command", "memory://dataset", shards);
   if (!table.ok()) {
     fuzz::Require(absl::StrContains(table.status().message(), kWhere), "no place");
     fuzz::Require(absl::IsDataLoss(table.status()) || absl::IsInvalidArgument(table.status()) ||

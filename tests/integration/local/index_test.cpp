@@ -15,6 +15,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using testing::LocalRun;
+using ::testing::Not;
 using testing::ProgramResult;
 using testing::ProgramRun;
 using testing::ReadFileOrDie;
@@ -101,6 +102,35 @@ TEST_F(Index, WritesOverNothingElseAndNotAmongTheShards) {
   const ProgramResult among = Run(data(), data() + "/index");
   EXPECT_EQ(among.exit_code, 1);
   EXPECT_THAT(among.output, HasSubstr("name it file://" + data() + "/_index.hetero"));
+}
+
+TEST_F(Index, SaysBeforeItReadsThatItCannotBeWritten) {
+  for (const char* place :
+       {"file:///proc/none/index", "https://host.invalid/index", "s3://bucket"}) {
+    const ProgramResult result = Run(data(), place);
+    EXPECT_EQ(result.exit_code, 1);
+    EXPECT_THAT(result.output, Not(HasSubstr("indexed"))) << place;
+  }
+}
+
+TEST_F(Index, OfNothingIsNone) {
+  WriteFile(folder_ / "empty/a.tar", std::string(10240, '\0'));
+  const ProgramResult result =
+      RunProgram("hetero-runtime", {"index", folder_ / "empty", folder_ / "index"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.output, HasSubstr("hold no samples"));
+  EXPECT_FALSE(fs::exists(folder_ / "index"));
+}
+
+// Whoever packs or inspects them, does not run a job.
+TEST_F(Index, IsNotNeededToLookAtLargeShards) {
+  WriteFile(data() + "/zz-00000-of-00001", "");
+  fs::resize_file(data() + "/zz-00000-of-00001", 11'000'000'000);
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"inspect", data()}, {"pack", data(), folder_ / "packed"}}) {
+    const ProgramResult result = RunProgram("hetero-runtime", command);
+    EXPECT_THAT(result.output, HasSubstr("begins no record")) << "it has been gone through";
+  }
 }
 
 TEST_F(Index, OfAFormatWithItsOwnIsRefusedByName) {

@@ -103,6 +103,14 @@ TEST(RulesTest, IndexOfADataset) {
   Check({{with("{uri: 's3://bucket/index'}", "TFRecord"), ""},
          {with("{uri: 'file:///data/_index.hetero', build: Never}", "Auto"), ""},
          {with("{build: Always}", "WebDataset"), ""},
+         {with("{uri: 's3://bucket'}", "TFRecord"), "spec.dataset.index.uri: must be"},
+         {with("{uri: 's3://bucket/a/'}", "TFRecord"), "spec.dataset.index.uri: must be"},
+         {{"dataset={uri: 'file:///a', index: {uri: 'file:///i'}, "
+           "validation: {uri: 'file:///b', index: {uri: 'file:///i'}}}"},
+          "spec.dataset.validation.index.uri: names the index of the training set"},
+         {{"dataset={uri: 'file:///a', index: {uri: 'file:///i'}, "
+           "validation: {uri: 'file:///b', index: {uri: 'file:///j'}}}"},
+          ""},
          {with("{build: Sometimes}", "RecordIO"), "spec.dataset.index.build: must be one of"},
          {with("{uri: 'https://host/index'}", "RecordIO"), "spec.dataset.index.uri: must be"},
          {with("{build: Always}", "MDS"), "spec.dataset.index: is taken only by WebDataset"},

@@ -1,13 +1,17 @@
 // Datasets whose samples are found by an index: the same ones, or a named error.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <filesystem>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/source/dataset.h"
+#include "runtime/source/index_place.h"
 #include "tests/unit/runtime/source/dataset_files.h"
 
 namespace hetero::source {
@@ -100,8 +104,9 @@ TEST_P(DatasetIndexTest, FindsTheSamplesThatTheShardsHold) {
 TEST_P(DatasetIndexTest, IsRefusedWhenAShardIsAnotherOne) {
   const IndexedDataset data(GetParam());
   ASSERT_NE(data.Open(api::IndexBuild::kAuto), nullptr);
-  const std::string command = absl::StrCat("make it again: hetero-runtime index file://",
-                                           data.path("data"), " file://", data.index());
+  const std::string command =
+      absl::StrCat("make it again: hetero-runtime index file://", data.path("data"), " file://",
+                   data.index(), GetParam().fields.label.offset ? " --label-offset -1" : "");
   fs::last_write_time(data.shard(), fs::last_write_time(data.shard()) - std::chrono::hours(1));
   EXPECT_THAT(data.Error(), AllOf(HasSubstr("file://" + data.index()), HasSubstr(GetParam().shard),
                                   HasSubstr("was changed or copied"), HasSubstr(command)));
@@ -158,6 +163,22 @@ TEST(IndexFileTest, IsReadOnceAndMayGoThen) {
 }
 
 // It is written under another name and renamed, but not by everybody.
+TEST(IndexFileTest, ThatIsWrittenOverWhileItIsUsedEndsTheReadAndIsNoBadSample) {
+  const IndexedDataset data(kIndexedFormats[0]);
+  ASSERT_NE(data.Open(api::IndexBuild::kAuto), nullptr);
+  const auto dataset = data.Open(api::IndexBuild::kNever);
+  ASSERT_NE(dataset, nullptr);
+  // Of the same size, in place.
+  std::string content = testing::ReadFileOrDie(data.index());
+  std::fill(content.end() - 200, content.end(), '\x7f');
+  testing::WriteFile(data.index(), content);
+  RawSample sample;
+  const absl::Status read = dataset->Read(11, &sample);
+  EXPECT_TRUE(absl::IsFailedPrecondition(read)) << read;
+  EXPECT_THAT(std::string(read.message()), HasSubstr("was written over"));
+  EXPECT_THAT(dataset->Describe(11), HasSubstr("sample 11"));
+}
+
 TEST(IndexFileTest, ThatIsCutShortWhileItIsUsedEndsTheReadAndIsNoBadSample) {
   const IndexedDataset data(kIndexedFormats[0]);
   ASSERT_NE(data.Open(api::IndexBuild::kAuto), nullptr);
@@ -187,6 +208,48 @@ TEST(IndexFileTest, ThatIsMissingIsAnErrorWithTheCommandThatMakesIt) {
                                           HasSubstr("hetero-runtime index file://")));
   }
   EXPECT_THAT(data.Error(data.Source(api::IndexBuild::kAlways)), HasSubstr("begins no record"));
+}
+
+TEST(IndexFileTest, ThatIsAPipeIsNotWaitedFor) {
+  const IndexedDataset data(kIndexedFormats[0]);
+  ASSERT_EQ(mkfifo(data.index().c_str(), 0600), 0);
+  EXPECT_THAT(data.Error(), HasSubstr("is no index"));
+}
+
+TEST(IndexFileTest, ThatListsFarMoreShardsIsNotParsed) {
+  const IndexedDataset data(kIndexedFormats[0]);
+  ASSERT_NE(data.Open(api::IndexBuild::kAuto), nullptr);
+  std::string content = testing::ReadFileOrDie(data.index()).substr(0, 32);
+  const uint32_t description = 8 << 20;
+  const uint64_t samples = 0;
+  std::memcpy(content.data() + 12, &description, sizeof description);
+  std::memcpy(content.data() + 16, &samples, sizeof samples);
+  testing::WriteFile(data.index(), content + std::string(description, '['));
+  EXPECT_THAT(data.Error(), HasSubstr("lists far more shards"));
+}
+
+TEST(IndexFileTest, AmongTheShardsIsRefusedBeforeItIsWritten) {
+  const IndexedDataset data(kIndexedFormats[1]);
+  api::DatasetSource source = data.Source();
+  source.index = api::DatasetIndex{.uri = "file://" + data.path("data/index")};
+  EXPECT_THAT(data.Error(source), AllOf(HasSubstr("taken for one of the files"),
+                                        HasSubstr(data.path("data/_index.hetero"))));
+  EXPECT_FALSE(fs::exists(data.path("data/index")));
+  // Named files have no neighbours.
+  source.uri += "/pictures-0000{0..1}-of-00002";
+  EXPECT_EQ(data.Error(source), "");
+}
+
+// As a shell takes it.
+TEST(IndexFileTest, TheCommandThatMakesItIsToBePasted) {
+  api::DatasetSource source;
+  source.uri = "s3://bucket/it's {0..1}.tar";
+  source.format = api::DatasetFormat::kWebDataset;
+  source.fields.image = "jpg;png";
+  EXPECT_EQ(IndexCommand(source, {api::LabelType::kFloat32, {2, 3}, "json/box"}, ""),
+            "hetero-runtime index 's3://bucket/it'\\''s {0..1}.tar' s3://bucket/_index.hetero "
+            "--format WebDataset --image 'jpg;png' --label-type Float32 --label-field json/box "
+            "--label-shape 2,3");
 }
 
 TEST(IndexFileTest, IsNotTakenByFormatsThatHaveTheirOwn) {
