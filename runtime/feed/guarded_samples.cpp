@@ -26,6 +26,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/process_usage.h"
 #include "base/status_macros.h"
+#include "runtime/feed/oom_score.h"
 #include "runtime/feed/thrown.h"
 
 namespace hetero::feed {
@@ -161,13 +162,7 @@ void PrepareChild(pid_t parent, int64_t memory_bytes, Board* board) {
   sigprocmask(SIG_SETMASK, &none, nullptr);
   const rlimit no_core{};
   setrlimit(RLIMIT_CORE, &no_core);
-  // When memory runs out, it shall be this process that is ended.
-  const int score = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-  if (score >= 0) {
-    constexpr std::string_view kFirst = "1000";
-    [[maybe_unused]] const ssize_t written = write(score, kFirst.data(), kFirst.size());
-    close(score);
-  }
+  EndThisProcessFirst();
   const auto [mapped, resident] = OwnMemory();
   board->bytes_before = resident;
   if (mapped > 0) LimitMemory(mapped + memory_bytes);

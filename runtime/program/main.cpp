@@ -1,10 +1,12 @@
 #include <CLI/CLI.hpp>
 
 #include "base/version.h"
+#include "runtime/process/secret_variables.h"
 #include "runtime/program/commands.h"
 
 int main(int argc, char** argv) {
   using namespace hetero;
+  process::ProtectSecretVariables();
   CLI::App app{
       "hetero-runtime runs HeteroTrainingJobs: CPU workers preprocess and stream batches to "
       "trainers.\n"

@@ -7,6 +7,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/non_dumpable.h"
 #include "base/status_macros.h"
 #include "runtime/storage/aws/credential_chain.h"
 #include "runtime/storage/file_store.h"
@@ -87,6 +88,8 @@ class StoreOfProcess : public Store {
 
 absl::StatusOr<std::unique_ptr<WritableStore>> OpenS3(const std::string& uri,
                                                       const StoreOptions& options) {
+  // Also of an anonymous one: its region may stand beside keys, in the profile.
+  base::MakeNonDumpable();
   std::unique_ptr<CredentialSource> credentials;
   if (options.anonymous) {
     credentials = AnonymousCredentials();

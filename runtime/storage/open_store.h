@@ -11,7 +11,7 @@ namespace hetero::storage {
 
 // The store at `uri`: file:///folder, s3://bucket/prefix, https://host/path. Errors name the URI,
 // and the schemes where it has none of them. file:// looks whether the folder is there; the others
-// ask nothing yet.
+// ask nothing yet. s3:// makes this process non-dumpable (base/non_dumpable.h), for good.
 absl::StatusOr<std::unique_ptr<Store>> OpenStore(const std::string& uri,
                                                  const StoreOptions& options = {});
 

@@ -10,12 +10,15 @@
 
 namespace hetero::testing {
 
+bool KeepsFolders() { return getenv("HETERO_TEST_KEEP_FOLDERS") != nullptr; }
+
 TemporaryFolder::TemporaryFolder() {
   path_ = (std::filesystem::temp_directory_path() / "hetero-test-XXXXXX").string();
   if (mkdtemp(path_.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
 }
 
 TemporaryFolder::~TemporaryFolder() {
+  if (KeepsFolders()) return;
   std::error_code ignored;
   std::filesystem::remove_all(path_, ignored);
 }

@@ -5,8 +5,11 @@
 
 namespace hetero::testing {
 
+// Whether somebody searches what tests leave and removes it then: HETERO_TEST_KEEP_FOLDERS is set.
+bool KeepsFolders();
+
 // A folder of its own under the system's temporary folder, removed with everything in it at the
-// end.
+// end, unless it is kept.
 class TemporaryFolder {
  public:
   TemporaryFolder();

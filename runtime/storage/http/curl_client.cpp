@@ -40,6 +40,16 @@ void StartLibrary() {
   static_cast<void>(once);
 }
 
+// What libcurl says, without the address of a proxy: it repeats one that it does not understand
+// with the password in it.
+std::string WithoutProxy(absl::string_view text) {
+  const size_t quote = text.find('\'');
+  if (quote == absl::string_view::npos || !absl::StrContains(text.substr(0, quote), "proxy")) {
+    return std::string(text);
+  }
+  return absl::StrCat(text.substr(0, quote), "https_proxy or http_proxy; correct the variable");
+}
+
 absl::StatusCode CodeOf(CURLcode code) {
   switch (code) {
     case CURLE_OPERATION_TIMEDOUT:
@@ -298,7 +308,7 @@ absl::StatusOr<HttpResponse> CurlClient::Session::Outcome(std::optional<CURLcode
         absl::StrCat(url.authority, " sent more than ", kMostHeaderBytes, " bytes of headers"));
   }
   const char* text = error_[0] != '\0' ? error_ : curl_easy_strerror(*code);
-  return absl::Status(CodeOf(*code), absl::StrCat(url.authority, ": ", text));
+  return absl::Status(CodeOf(*code), absl::StrCat(url.authority, ": ", WithoutProxy(text)));
 }
 
 CurlClient::CurlClient() : CurlClient(Options()) {}

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/version.h"
 #include "runtime/process/role_process.h"
+#include "runtime/process/secret_variables.h"
 #include "runtime/train/program/local_ranks.h"
 #include "runtime/train/program/trainer_process.h"
 
@@ -47,6 +48,7 @@ hetero::train::LocalRankOptions LocalRanks(const std::vector<std::string>& argum
 // hetero-trainer: one GPU worker (one rank on the CPU when it has no GPU).
 int main(int argc, char** argv) {
   using namespace hetero;
+  process::ProtectSecretVariables();
   CLI::App app{
       "hetero-trainer trains one rank of a HeteroTrainingJob. The operator or `hetero-runtime "
       "local` "

@@ -13,9 +13,13 @@ namespace hetero::storage {
 // this object.
 class S3Server {
  public:
-  static constexpr char kKey[] = "hetero-key";
-  static constexpr char kSecret[] = "hetero-secret";
+  // As long as AWS's, with what is escaped in places. `without_secrets` reads them here.
+  static constexpr char kKey[] = "HETEROTESTSKEYID0001";
+  static constexpr char kSecret[] = "hetero/Tests+Secret/Key/0123456789abcdef";
+  static constexpr char kWrongSecret[] = "hetero/Wrong+Secret/Key/0123456789abcdef";
+  static constexpr char kSessionToken[] = "hetero/Tests+Session/Token/0123456789ABCDEF+/w==";
   static constexpr char kRegion[] = "eu-test-1";
+  static constexpr char kOtherRegion[] = "us-east-1";
 
   // With `tls` it shows a certificate of an authority of its own. Throws when it does not answer
   // within 20 s.

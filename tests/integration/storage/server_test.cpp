@@ -217,11 +217,11 @@ TEST_F(ServerTest, WhatIsWrongIsNamed) {
   EXPECT_TRUE(absl::IsNotFound(bucket)) << bucket;
   EXPECT_THAT(std::string(bucket.message()), HasSubstr("NoSuchBucket"));
 
-  options.environment = KeysOnly(S3Server::kKey, "another-secret");
+  options.environment = KeysOnly(S3Server::kKey, S3Server::kWrongSecret);
   const absl::Status secret = Open(options)->List("").status();
   EXPECT_TRUE(absl::IsPermissionDenied(secret)) << secret;
   EXPECT_THAT(std::string(secret.message()),
-              AllOf(HasSubstr("SignatureDoesNotMatch"), Not(HasSubstr("another-secret"))));
+              AllOf(HasSubstr("SignatureDoesNotMatch"), Not(HasSubstr(S3Server::kWrongSecret))));
 
   // A HEAD's reply has no body that would say so.
   EXPECT_THAT(std::string(Open(options)->Head("x").status().message()),
@@ -232,7 +232,7 @@ TEST_F(ServerTest, WhatIsWrongIsNamed) {
   EXPECT_TRUE(absl::IsPermissionDenied(Open(options)->List("").status()));
 
   options = server_->Options();
-  options.region = "us-east-1";
+  options.region = S3Server::kOtherRegion;
   const absl::Status region = Open(options)->List("").status();
   EXPECT_FALSE(region.ok());
   EXPECT_THAT(std::string(region.message()),

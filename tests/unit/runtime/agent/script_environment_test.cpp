@@ -125,6 +125,15 @@ TEST(ScriptEnvironmentTest, TakesOutWhatIsForTheAgentAlone) {
   }
 }
 
+// A script reaches the bucket of its checkpoints by itself.
+TEST(ScriptEnvironmentTest, LeavesTheCredentialsOfBuckets) {
+  const auto variables = Variables(MakeEnvironment(
+      {"AWS_ACCESS_KEY_ID=AKID", "AWS_SECRET_ACCESS_KEY=S", "AWS_SESSION_TOKEN=T"}, Script()));
+  EXPECT_EQ(variables.at("AWS_ACCESS_KEY_ID"), "AKID");
+  EXPECT_EQ(variables.at("AWS_SECRET_ACCESS_KEY"), "S");
+  EXPECT_EQ(variables.at("AWS_SESSION_TOKEN"), "T");
+}
+
 TEST(ScriptEnvironmentTest, LeavesWhatTheUserHasSet) {
   const auto variables = Variables(MakeEnvironment(
       {"OMP_NUM_THREADS=2", "PYTHONUNBUFFERED=", "A=1", "A=2", "EMPTY="}, Script()));

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include <string>
 #include <thread>
 
+#include "base/non_dumpable.h"
 #include "runtime/agent/process_tree.h"
 #include "tests/support/temporary_folder.h"
 
@@ -98,6 +100,27 @@ TEST_F(ScriptProcessTest, GetsItsEnvironmentFolderAndNothingToRead) {
                   .ok());
   EXPECT_TRUE(Exit().ok());
   EXPECT_EQ(Output(), "b = c\n/\nnone\n");
+}
+
+// Debuggers may watch it, whatever its agent holds.
+TEST(ScriptProcess, OfANonDumpableAgentIsDumpable) {
+  base::MakeNonDumpable();
+  const auto forked = ScriptProcess::ForkKeepers(1);
+  prctl(PR_SET_DUMPABLE, 1);  // for the tests behind this one
+  ASSERT_TRUE(forked.ok()) << forked.status();
+  ScriptProcess& script = *(*forked)[0];
+  constexpr char kAsk[] = "import ctypes; raise SystemExit(ctypes.CDLL(None).prctl(3))";
+  ASSERT_TRUE(script
+                  .Start({.arguments = {"python3", "-c", kAsk},
+                          .environment = {"PATH=/bin:/usr/bin:/usr/local/bin"}})
+                  .ok());
+  std::optional<ScriptExit> exit;
+  ASSERT_TRUE(Await([&] {
+    const auto polled = script.AwaitExit({});
+    if (polled.ok()) exit = *polled;
+    return exit.has_value();
+  }));
+  EXPECT_EQ(exit->code, 1);
 }
 
 TEST_F(ScriptProcessTest, SaysWhatCannotBeStarted) {

@@ -1,9 +1,12 @@
 #include "runtime/feed/guarded_samples.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -15,6 +18,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/non_dumpable.h"
 #include "harmful_dataset.h"
 #include "runtime/feed/ticket_executor.h"
 #include "runtime/job/permutation.h"
@@ -151,6 +155,49 @@ TEST(GuardedSamples, AChildThatWasKilledFromOutsideCondemnsNoSample) {
   EXPECT_THAT(made->bad_samples, IsEmpty());
   for (int64_t i = 0; i < batch.count(); ++i) EXPECT_EQ(batch.sample_ids[i], IdAt(5 + i));
   EXPECT_EQ((*done).load(), 2);
+}
+
+// Raw pictures. Of the process that reads them it counts whether it is ended first where there is
+// no memory, and whether it can be dumped.
+class WatchingDataset : public HarmfulDataset {
+ public:
+  WatchingDataset(SharedCount* first, SharedCount* dumpable)
+      : HarmfulDataset(kSamples, /*harmful=*/-1, Harm::kBadBytes),
+        first_(first),
+        dumpable_(dumpable) {}
+  absl::Status Read(int64_t id, source::RawSample* sample) const override {
+    char score[8] = {};
+    const int file = open("/proc/self/oom_score_adj", O_RDONLY | O_CLOEXEC);
+    if (read(file, score, sizeof score - 1) > 0 && std::string(score) == "1000\n") ++**first_;
+    close(file);
+    if (prctl(PR_GET_DUMPABLE) != 0) ++**dumpable_;
+    return HarmfulDataset::Read(id, sample);
+  }
+
+ private:
+  SharedCount* const first_;
+  SharedCount* const dumpable_;
+};
+
+// Then the file that says so is root's alone.
+TEST(GuardedSamples, AChildIsEndedFirstAlsoWhereItsProcessIsNonDumpable) {
+  SharedCount first, dumpable;
+  const pid_t process = fork();
+  if (process == 0) {
+    // Root may open it all the same. A namespace without other users has nobody else.
+    if (geteuid() == 0 && setuid(65534) != 0 && errno != EINVAL) _exit(1);
+    base::MakeNonDumpable();
+    const auto producer = *SampleProducer::Create(
+        Job(), std::make_unique<WatchingDataset>(&first, &dumpable), nullptr);
+    Batch batch = producer->Allocate(kTicket, NewSlab);
+    _exit(Guard(*producer, &batch).ok() ? 0 : 2);
+  }
+  int status = -1;
+  waitpid(process, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_EQ((*first).load(), kTicket.slots.count);
+  EXPECT_EQ((*dumpable).load(), 0);
 }
 
 TEST(GuardedSamples, AnAvoidedSampleIsNotTouchedAgain) {

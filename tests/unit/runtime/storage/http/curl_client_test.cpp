@@ -15,7 +15,9 @@ namespace {
 using kube::ScriptedServer;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr ScriptedServer::Options kPlain = {.tls = false};
 
@@ -248,6 +250,20 @@ TEST(CurlClientTest, ManyThreadsAtOnceHaveAConnectionEach) {
   }
   threads.clear();
   EXPECT_LE(server.connections(), 8);
+}
+
+TEST(CurlClientTest, DoesNotShowThePasswordOfAProxy) {
+  for (const char* proxy :
+       {"http://user:PASSWORD@[bad", "other://user:PASSWORD@127.0.0.1:1", "http://user:PASSWORD",
+        "http://user:PASSWORD@127.0.0.1:1", "http://user:PASSWORD@no-such-host.invalid:1"}) {
+    setenv("http_proxy", proxy, 1);
+    CurlClient client;
+    const absl::Status status = client.Send({.url = "http://objects.example.invalid/x"}).status();
+    unsetenv("http_proxy");
+    EXPECT_FALSE(status.ok()) << proxy;
+    EXPECT_THAT(std::string(status.message()),
+                AllOf(HasSubstr("objects.example.invalid: "), Not(HasSubstr("PASSWORD"))));
+  }
 }
 
 TEST(CurlClientTest, GoesThroughTheProxyOfTheEnvironmentUnlessItIsLoopback) {
