@@ -178,8 +178,9 @@ absl::Status WrongScheme(const std::string& uri, absl::string_view format) {
 }
 
 // A manifest is one object, and no place where others lie.
-absl::StatusOr<bool> IsManifest(const std::string& uri, const api::DatasetSource& source) {
-  if (source.format == DatasetFormat::kAuto) return HasManifest(uri, OpenUsualStore, source);
+absl::StatusOr<bool> IsManifest(const std::string& uri, const StoreOpener& open,
+                                const api::DatasetSource& source) {
+  if (source.format == DatasetFormat::kAuto) return HasManifest(uri, open, source);
   return source.format == DatasetFormat::kManifest;
 }
 
@@ -193,10 +194,12 @@ absl::Status CheckFields(const api::DatasetSource& source, const Format& format)
 }
 
 absl::StatusOr<std::unique_ptr<Dataset>> OpenPlaced(const std::string& uri,
+                                                    const storage::Stores& stores,
                                                     const api::DatasetSource& source,
                                                     job::Split split, const api::Label& label) {
-  HETERO_ASSIGN_OR_RETURN(const bool is_manifest, IsManifest(uri, source));
-  if (is_manifest) return OpenManifest(uri, OpenUsualStore, source, label);
+  const StoreOpener open = OpenerOf(stores);
+  HETERO_ASSIGN_OR_RETURN(const bool is_manifest, IsManifest(uri, open, source));
+  if (is_manifest) return OpenManifest(uri, open, source, label);
   const Format* format = FormatOf(source.format);
   if (IsWebUri(uri)) {
     return absl::InvalidArgumentError(
@@ -206,7 +209,7 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenPlaced(const std::string& uri,
                      "and file://"));
   }
   const absl::StatusOr<Place> place =
-      OpenPlace(uri, /*look=*/source.format == DatasetFormat::kAuto);
+      OpenPlace(uri, stores, /*look=*/source.format == DatasetFormat::kAuto);
   if (absl::IsNotFound(place.status()) && format != nullptr && format->contents != nullptr) {
     return absl::NotFoundError(absl::StrCat(place.status().message(), "; ", format->contents));
   }
@@ -234,12 +237,12 @@ std::string UriOf(const Location& location, const api::DatasetSource& source) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Dataset>> OpenDataset(const api::DatasetSource& source,
-                                                     job::Split split, uint64_t seed,
-                                                     const api::Label& label) {
+absl::StatusOr<std::unique_ptr<Dataset>> OpenDataset(
+    const api::DatasetSource& source, job::Split split, uint64_t seed, const api::Label& label,
+    const std::vector<api::StorageAccess>& storage) {
   HETERO_ASSIGN_OR_RETURN(const Location location, ParseUri(source.uri));
   if (location.scheme != Scheme::kSynthetic) {
-    return OpenPlaced(UriOf(location, source), source, split, label);
+    return OpenPlaced(UriOf(location, source), storage::Stores(storage), source, split, label);
   }
   if (source.format == DatasetFormat::kAuto || source.format == DatasetFormat::kSynthetic) {
     return OpenSynthetic(source, split, seed, label);
@@ -251,9 +254,11 @@ absl::StatusOr<api::DatasetFormat> DetectFormat(const api::DatasetSource& source
   if (source.format != DatasetFormat::kAuto) return source.format;
   HETERO_ASSIGN_OR_RETURN(const Location location, ParseUri(source.uri));
   if (location.scheme == Scheme::kSynthetic) return DatasetFormat::kSynthetic;
-  HETERO_ASSIGN_OR_RETURN(const bool is_manifest, IsManifest(UriOf(location, source), source));
+  const std::string uri = UriOf(location, source);
+  const storage::Stores stores;
+  HETERO_ASSIGN_OR_RETURN(const bool is_manifest, IsManifest(uri, OpenerOf(stores), source));
   if (is_manifest) return DatasetFormat::kManifest;
-  HETERO_ASSIGN_OR_RETURN(const Place place, OpenPlace(UriOf(location, source), /*look=*/true));
+  HETERO_ASSIGN_OR_RETURN(const Place place, OpenPlace(uri, stores, /*look=*/true));
   HETERO_ASSIGN_OR_RETURN(const Format* const format, Detect(place));
   return format->format;
 }

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "runtime/storage/aws/credential_chain.h"
+#include "runtime/storage/aws/credential_variables.h"
 #include "runtime/storage/file_store.h"
 #include "runtime/storage/http/curl_client.h"
 #include "runtime/storage/http_store.h"
@@ -89,6 +90,8 @@ absl::StatusOr<std::unique_ptr<WritableStore>> OpenS3(const std::string& uri,
   std::unique_ptr<CredentialSource> credentials;
   if (options.anonymous) {
     credentials = AnonymousCredentials();
+  } else if (options.keys) {
+    credentials = VariableCredentials(options.environment, *options.keys);
   } else {
     credentials = std::make_unique<UsualWithClient>(options);
   }
