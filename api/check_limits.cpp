@@ -31,6 +31,12 @@ std::string Meaning(const std::string& pattern) {
        "https://host/path of a manifest, without a query"},
       {kStorageUri, "file:///path or s3://bucket/prefix (a bucket has 3 characters or more)"},
       {kObjectUri, "file:///path or s3://bucket/key, without a \"/\" at its end"},
+      {kStoragePrefix,
+       "s3://bucket, s3://bucket/prefix (a bucket has 3 characters or more) or https://host/path, "
+       "without a slash at its end"},
+      {kEndpoint, "http://host, https://host or either with :port, and nothing behind it"},
+      {kSubdomain,
+       "lower-case letters, digits, '-' and '.', beginning and ending with a letter or digit"},
       {kRfc1035Label,
        "lower-case letters, digits and '-', beginning with a letter and ending with a "
        "letter or digit"},

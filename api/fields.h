@@ -15,6 +15,12 @@ inline constexpr char kDatasetUri[] =
 inline constexpr char kStorageUri[] = "^(file:///.+|s3://[a-z0-9][a-z0-9.-]+[a-z0-9](/.*)?)$";
 inline constexpr char kObjectUri[] =
     "^(file:///(.*[^/])|s3://[a-z0-9][a-z0-9.-]+[a-z0-9]/(.*[^/]))$";
+// No slash ends it, or one place would have two names.
+inline constexpr char kStoragePrefix[] =
+    "^(s3://[a-z0-9][a-z0-9.-]+[a-z0-9](/.*[^/])?|https://[^/?#@]+(/[^?#]*[^/?#])?)$";
+inline constexpr char kEndpoint[] =
+    "^https?://([A-Za-z0-9.-]+|\\[[0-9A-Fa-f:.]+\\])(:[0-9]{1,5})?$";
+inline constexpr char kSubdomain[] = "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$";
 inline constexpr char kRfc1035Label[] = "^[a-z]([-a-z0-9]*[a-z0-9])?$";
 inline constexpr char kAbsolutePath[] = "^/.+$";
 inline constexpr char kIdentifier[] = "^[A-Za-z0-9][A-Za-z0-9_.-]*$";
@@ -230,6 +236,22 @@ constexpr auto FieldsOf(const Output*) {
   return std::make_tuple(F("uri", &Output::uri, Uri(kStorageUri, Presence::kRequired)));
 }
 
+constexpr auto FieldsOf(const SecretReference*) {
+  return std::make_tuple(
+      F("name", &SecretReference::name,
+        {.presence = Presence::kRequired, .max_length = 253, .pattern = kSubdomain}));
+}
+
+constexpr auto FieldsOf(const StorageAccess*) {
+  return std::make_tuple(
+      F("prefix", &StorageAccess::prefix, Uri(kStoragePrefix, Presence::kRequired)),
+      F("endpoint", &StorageAccess::endpoint, {.max_length = 300, .pattern = kEndpoint}),
+      F("region", &StorageAccess::region, {.max_length = 63, .pattern = kIdentifier}),
+      F("pathStyle", &StorageAccess::path_style), F("anonymous", &StorageAccess::anonymous),
+      F("caBundle", &StorageAccess::ca_bundle, {.max_length = 1024, .pattern = kAbsolutePath}),
+      F("secretRef", &StorageAccess::secret_ref));
+}
+
 constexpr auto FieldsOf(const ExitCodes*) {
   return std::make_tuple(
       F("operator", &ExitCodes::op, kRequiredField),
@@ -285,6 +307,7 @@ constexpr auto FieldsOf(const Spec*) {
       F("dataset", &Spec::dataset, kRequiredField),
       F("pipeline", &Spec::pipeline, {.max_items = 32}),
       F("training", &Spec::training, kRequiredField), F("output", &Spec::output),
+      F("storage", &Spec::storage, {.max_items = 16}),
       F("roles", &Spec::roles, {.presence = Presence::kRequired, .min_items = 2, .max_items = 8}),
       F("runPolicy", &Spec::run_policy, kDefaultedField),
       F("network", &Spec::network, kDefaultedField),

@@ -264,6 +264,21 @@ struct Output {
   std::string uri;
 };
 
+struct SecretReference {
+  std::string name;
+};
+
+// How what lies below a prefix is reached. What is empty is found as AWS's own tools find it.
+struct StorageAccess {
+  std::string prefix;  // s3://bucket, s3://bucket/a, https://host/a: whole parts of a path
+  std::string endpoint;
+  std::string region;
+  std::optional<bool> path_style;
+  std::optional<bool> anonymous;
+  std::string ca_bundle;                      // a PEM file's path where the process runs
+  std::optional<SecretReference> secret_ref;  // in the job's namespace; storage_keys.h
+};
+
 enum class RoleType { kHead, kCpuWorker, kGpuWorker };
 enum class RestartScope { kPod, kGang };
 enum class FailureAction { kFailJob, kRestartGang, kRestartPod, kIgnore };
@@ -328,6 +343,7 @@ struct Spec {
   std::vector<OperatorSpec> pipeline;
   Training training;
   std::optional<Output> output;
+  std::vector<StorageAccess> storage;  // of several that match, the longest prefix counts
   std::vector<Role> roles;
   RunPolicy run_policy;
   Network network;

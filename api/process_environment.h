@@ -57,6 +57,11 @@ inline constexpr char kTlsKey[] = "HETERO_TLS_KEY";
 // File in PEM: the only authority that the status port trusts. Operator; head.
 inline constexpr char kTlsOperatorCa[] = "HETERO_TLS_OPERATOR_CA";
 
+// With an entry's number and a key behind it, HETERO_STORAGE_0_ACCESS_KEY_ID and so on: what the
+// Secret of spec.storage[0].secretRef has (storage_keys.h); unset: the Secret has no such key.
+// Operator; members.
+inline constexpr char kStorage[] = "HETERO_STORAGE_";
+
 // File for the pod's termination message. Operator; head and rank 0
 // (runtime/process/termination_message.h).
 inline constexpr char kTerminationLog[] = "HETERO_TERMINATION_LOG";

@@ -1,10 +1,13 @@
 #include "operator/children/environment.h"
 
+#include <optional>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "api/job_resource.h"
 #include "api/process_environment.h"
 #include "api/role_type.h"
+#include "api/storage_keys.h"
 #include "base/json_access.h"
 #include "base/utf8.h"
 #include "operator/children/role_type.h"
@@ -60,6 +63,21 @@ void AddTrust(const api::HeteroTrainingJob& job, const PodSlot& slot, json& vari
   }
 }
 
+// Keys of stores. Optional, so that a pod starts without them and its program can say what is
+// missing, and where.
+void AddStorageKeys(const api::HeteroTrainingJob& job, json& variables) {
+  for (size_t i = 0; i < job.spec.storage.size(); ++i) {
+    const std::optional<api::SecretReference>& secret = job.spec.storage[i].secret_ref;
+    if (!secret) continue;
+    for (const char* key : api::kStorageKeys) {
+      variables.push_back(
+          {{"name", api::StorageVariable(i, key)},
+           {"valueFrom",
+            {{"secretKeyRef", {{"name", secret->name}, {"key", key}, {"optional", true}}}}}});
+    }
+  }
+}
+
 // What only a head reads: the past of the job.
 void AddPast(const PodSlot& slot, json& variables) {
   const auto add = [&variables](const char* name, const std::string& value) {
@@ -75,6 +93,7 @@ void SetEnvironment(const api::HeteroTrainingJob& job, const PodSlot& slot, json
   json variables = json::array();
   AddIdentity(job, slot, variables);
   AddTrust(job, slot, variables);
+  AddStorageKeys(job, variables);
   AddPast(slot, variables);
   // Without a CPU limit the process sees all cores of its node; the request says what is its own.
   variables.push_back({{"name", environment::kCpuRequestMillicores},

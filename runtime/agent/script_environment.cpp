@@ -14,7 +14,8 @@ namespace {
 
 namespace environment = api::environment;
 
-// A script is no member of the job: it knows neither where the head is nor who may talk to it.
+// A script is no member of the job: it knows neither where the head is nor who may talk to it, and
+// the keys of stores are for reading its samples, which the agent does.
 bool IsForAgentAlone(std::string_view name) {
   static constexpr const char* kNames[] = {
       environment::kRole,        environment::kRoleType,     environment::kIndex,
@@ -22,7 +23,7 @@ bool IsForAgentAlone(std::string_view name) {
       environment::kHeadAddress, environment::kPodIp,        environment::kNodeName,
       environment::kHistory,     environment::kLastWords,    environment::kTerminationLog,
       environment::kParentPid,   environment::kAttemptCause, environment::kCpuRequestMillicores};
-  return name.starts_with(environment::kTls) ||
+  return name.starts_with(environment::kTls) || name.starts_with(environment::kStorage) ||
          std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
 }
 

@@ -88,12 +88,13 @@ absl::Status TakeFields(const source::RawSample& sample, int64_t index, Batch* b
 absl::StatusOr<std::unique_ptr<SampleProducer>> SampleProducer::Create(
     const api::HeteroTrainingJob& job, base::Clock& clock) {
   const auto seed = static_cast<uint64_t>(job.spec.training.seed);
-  auto train = source::OpenDataset(job.spec.dataset, job::Split::kTrain, seed, LabelOf(job));
+  auto train = source::OpenDataset(job.spec.dataset, job::Split::kTrain, seed, LabelOf(job),
+                                   job.spec.storage);
   if (!train.ok()) return train.status();
   std::unique_ptr<source::Dataset> validation;
   if (job.spec.dataset.validation.has_value()) {
     auto opened = source::OpenDataset(*job.spec.dataset.validation, job::Split::kValidation, seed,
-                                      LabelOf(job));
+                                      LabelOf(job), job.spec.storage);
     if (!opened.ok()) return opened.status();
     validation = *std::move(opened);
   }

@@ -15,6 +15,9 @@ std::vector<std::string> IgnoredFields(const api::HeteroTrainingJob& job) {
   const auto add = [&ignored](bool set, const std::string& path) {
     if (set) ignored.push_back("spec." + path);
   };
+  for (size_t i = 0; i < job.spec.storage.size(); ++i) {
+    add(job.spec.storage[i].secret_ref.has_value(), absl::StrCat("storage[", i, "].secretRef"));
+  }
   for (size_t i = 0; i < job.spec.roles.size(); ++i) {
     const api::Role& role = job.spec.roles[i];
     for (size_t k = 0; k < role.failure_rules.size(); ++k) {
@@ -31,6 +34,11 @@ std::vector<std::string> IgnoredFields(const api::HeteroTrainingJob& job) {
   add(job.spec.network.network_policy != api::Switch::kEnabled, "network.networkPolicy");
   add(job.spec.network.tls != api::Switch::kEnabled, "network.tls");
   return ignored;
+}
+
+api::HeteroTrainingJob WithoutSecrets(api::HeteroTrainingJob job) {
+  for (api::StorageAccess& access : job.spec.storage) access.secret_ref.reset();
+  return job;
 }
 
 }  // namespace hetero::local

@@ -11,4 +11,8 @@ namespace hetero::local {
 // on one machine: "spec.runPolicy.suspend", "spec.roles[1].template". In the manifest's order.
 std::vector<std::string> IgnoredFields(const api::HeteroTrainingJob& job);
 
+// The job as it runs on one machine: nobody hands out Secrets there, so access keys are found as
+// without a secretRef.
+api::HeteroTrainingJob WithoutSecrets(api::HeteroTrainingJob job);
+
 }  // namespace hetero::local

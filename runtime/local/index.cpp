@@ -74,7 +74,7 @@ class IndexWriter : public source::SampleFinder {
     HETERO_RETURN_IF_ERROR(source::CheckIndexUri(options_.source, options_.destination));
     // Whether it can be written, is not to show after hours of reading.
     HETERO_ASSIGN_OR_RETURN(source::IndexOutput output,
-                            source::IndexOutput::Create(options_.destination));
+                            source::IndexOutput::Create(options_.destination, storage::Stores()));
     HETERO_ASSIGN_OR_RETURN(std::optional<source::SampleTable> there, There(search));
     if (there) return *std::move(there);
     int64_t bytes = 0;
@@ -99,7 +99,8 @@ class IndexWriter : public source::SampleFinder {
   // The index that is there already; none where it is to be made.
   absl::StatusOr<std::optional<source::SampleTable>> There(
       const source::SampleSearch& search) const {
-    absl::StatusOr<storage::FileDescriptor> file = source::OpenIndex(options_.destination);
+    absl::StatusOr<storage::FileDescriptor> file =
+        source::OpenIndex(options_.destination, storage::Stores());
     if (absl::IsNotFound(file.status())) return std::nullopt;
     absl::StatusOr<source::SampleTable> table =
         file.ok() ? source::ReadIndex(*std::move(file), options_.destination, "this command",
@@ -149,9 +150,9 @@ absl::StatusOr<Indexed> IndexDataset(const IndexOptions& options) {
   indexed.source.index = api::DatasetIndex{.uri = options.destination};
   HETERO_ASSIGN_OR_RETURN(indexed.source.format, source::DetectFormat(options.source));
   auto writer = std::make_shared<const IndexWriter>(options);
-  HETERO_ASSIGN_OR_RETURN(
-      const std::unique_ptr<source::Dataset> dataset,
-      source::OpenDataset(indexed.source, job::Split::kTrain, /*seed=*/0, options.label, writer));
+  HETERO_ASSIGN_OR_RETURN(const std::unique_ptr<source::Dataset> dataset,
+                          source::OpenDataset(indexed.source, job::Split::kTrain, /*seed=*/0,
+                                              options.label, {}, writer));
   indexed.shards = dataset->shards();
   indexed.was_there = writer->was_there();
   indexed.source.samples = dataset->size();

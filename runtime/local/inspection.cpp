@@ -129,7 +129,7 @@ absl::StatusOr<Inspection> InspectDataset(const InspectOptions& options) {
   HETERO_ASSIGN_OR_RETURN(source.format, source::DetectFormat(source));
   HETERO_ASSIGN_OR_RETURN(const std::unique_ptr<source::Dataset> dataset,
                           source::OpenDataset(source, job::Split::kTrain, /*seed=*/0, options.label,
-                                              source::ScanningFinder()));
+                                              {}, source::ScanningFinder()));
   Inspection inspection;
   inspection.uri = source.uri;
   inspection.format = source.format;

@@ -283,7 +283,7 @@ absl::StatusOr<Packed> PackDataset(const PackOptions& options) {
   }
   HETERO_ASSIGN_OR_RETURN(const std::unique_ptr<source::Dataset> dataset,
                           source::OpenDataset(options.source, job::Split::kTrain, /*seed=*/0,
-                                              options.label, source::ScanningFinder()));
+                                              options.label, {}, source::ScanningFinder()));
   absl::string_view folder = options.destination;
   if (absl::ConsumePrefix(&folder, kFile)) {
     std::error_code error;

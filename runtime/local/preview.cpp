@@ -14,6 +14,7 @@
 #include "base/status_macros.h"
 #include "runtime/feed/sample_producer.h"
 #include "runtime/local/contact_sheet.h"
+#include "runtime/local/ignored_fields.h"
 
 namespace hetero::local {
 namespace {
@@ -50,7 +51,7 @@ std::string LabelText(const source::Dataset& dataset, const feed::Batch& batch, 
 absl::Status WritePreview(const api::HeteroTrainingJob& given, int64_t samples,
                           const std::string& file) {
   // Nothing of the validation data is shown, so it need not be there.
-  api::HeteroTrainingJob job = given;
+  api::HeteroTrainingJob job = WithoutSecrets(given);
   job.spec.dataset.validation.reset();
   const std::vector<api::FieldError> unsupported = api::UnsupportedFields(job);
   if (!unsupported.empty()) return absl::InvalidArgumentError(api::FormatErrors(unsupported));

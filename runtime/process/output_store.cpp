@@ -8,7 +8,7 @@
 #include "absl/types/span.h"
 #include "base/status_macros.h"
 #include "runtime/storage/copy.h"
-#include "runtime/storage/open_store.h"
+#include "runtime/storage/stores.h"
 
 namespace hetero::process {
 namespace {
@@ -18,11 +18,12 @@ constexpr int64_t kMostBytes = int64_t{64} << 20;  // of a file of the report
 
 constexpr char kProbe[] = ".hetero-probe";
 
-storage::StoreOptions WithPatience(base::Duration patience) {
-  storage::StoreOptions options;
-  options.retries.total = patience;
-  options.retries.most_attempts = 1'000'000;  // time alone counts
-  return options;
+// Each call is tried again for `patience`; time alone counts.
+absl::StatusOr<std::unique_ptr<storage::WritableStore>> OpenPatiently(
+    const std::string& uri, const std::vector<api::StorageAccess>& storage,
+    base::Duration patience) {
+  return storage::Stores(storage).OpenWritable(uri,
+                                               {.most_attempts = 1'000'000, .total = patience});
 }
 
 class InStore : public head::ReportPlace {
@@ -59,15 +60,17 @@ class InStore : public head::ReportPlace {
 
 bool IsStoreUri(std::string_view uri) { return uri.starts_with("s3://"); }
 
-absl::StatusOr<std::unique_ptr<head::ReportPlace>> ReportInStore(const std::string& uri) {
+absl::StatusOr<std::unique_ptr<head::ReportPlace>> ReportInStore(
+    const std::string& uri, const std::vector<api::StorageAccess>& storage) {
   HETERO_ASSIGN_OR_RETURN(std::unique_ptr<storage::WritableStore> store,
-                          storage::OpenWritableStore(uri, WithPatience(kPatience)));
+                          OpenPatiently(uri, storage, kPatience));
   return std::make_unique<InStore>(std::move(store));
 }
 
-absl::Status CheckOutputStore(const std::string& uri) {
+absl::Status CheckOutputStore(const std::string& uri,
+                              const std::vector<api::StorageAccess>& storage) {
   HETERO_ASSIGN_OR_RETURN(const std::unique_ptr<storage::WritableStore> store,
-                          storage::OpenWritableStore(uri, WithPatience(kPatience)));
+                          OpenPatiently(uri, storage, kPatience));
   HETERO_ASSIGN_OR_RETURN(const std::unique_ptr<storage::ObjectWriter> writer,
                           store->Create(kProbe));
   HETERO_RETURN_IF_ERROR(writer->Append({reinterpret_cast<const uint8_t*>(kProbe), 1}));
@@ -77,18 +80,19 @@ absl::Status CheckOutputStore(const std::string& uri) {
 }
 
 absl::Status CopyOutput(const std::string& folder, const std::vector<std::string>& names,
-                        const std::string& uri, base::Duration patience,
-                        const std::stop_token& stop) {
+                        const std::string& uri, const std::vector<api::StorageAccess>& storage,
+                        base::Duration patience, const std::stop_token& stop) {
   HETERO_ASSIGN_OR_RETURN(const std::unique_ptr<storage::WritableStore> store,
-                          storage::OpenWritableStore(uri, WithPatience(patience)));
+                          OpenPatiently(uri, storage, patience));
   for (const std::string& name : names) {
     HETERO_RETURN_IF_ERROR(storage::CopyIntoStore(folder, name, *store, stop));
   }
   return absl::OkStatus();
 }
 
-absl::Status FetchObject(const std::string& uri, const std::string& path) {
-  return storage::CopyIntoFile(uri, path);
+absl::Status FetchObject(const std::string& uri, const std::vector<api::StorageAccess>& storage,
+                         const std::string& path) {
+  return storage::CopyIntoFile(uri, storage::Stores(storage), path);
 }
 
 }  // namespace hetero::process

@@ -63,14 +63,15 @@ std::string StoreOf(const LocalArguments& arguments, const api::HeteroTrainingJo
 }
 
 // What a job on a cluster leaves there.
-bool CopyResults(const std::string& folder, const std::string& store, std::ostream& console,
+bool CopyResults(const std::string& folder, const std::string& store,
+                 const std::vector<api::StorageAccess>& storage, std::ostream& console,
                  const base::SignalStop& signals) {
   if (store.empty()) return true;
   console << "copying results to " << store << std::endl;
   // The first was the job's; a store may keep its copy waiting for minutes.
   const std::stop_callback asked_again(signals.second(), [] { _exit(kExitStopped); });
   const absl::Status copied = process::CopyOutput(
-      folder, {"report.json", "report.html", "model.safetensors", "tensorboard"}, store,
+      folder, {"report.json", "report.html", "model.safetensors", "tensorboard"}, store, storage,
       std::chrono::minutes(2), signals.second());
   if (copied.ok()) {
     console << "results are in " << store << ", too" << std::endl;
@@ -81,8 +82,8 @@ bool CopyResults(const std::string& folder, const std::string& store, std::ostre
   return copied.ok();
 }
 
-void PrintHeading(const api::HeteroTrainingJob& job, const std::string& output,
-                  std::ostream& console) {
+void PrintHeading(const api::HeteroTrainingJob& job, const std::vector<std::string>& ignored,
+                  const std::string& output, std::ostream& console) {
   console << job.metadata.name << ":";
   const char* separator = " ";
   for (const api::Role& role : job.spec.roles) {
@@ -90,7 +91,6 @@ void PrintHeading(const api::HeteroTrainingJob& job, const std::string& output,
     separator = ", ";
   }
   console << "; output in " << output << std::endl;
-  const std::vector<std::string> ignored = local::IgnoredFields(job);
   if (!ignored.empty()) {
     console << "ignored on one machine: " << absl::StrJoin(ignored, ", ") << std::endl;
   }
@@ -128,6 +128,8 @@ int RunLocalCommand(const LocalArguments& arguments) {
   log::Init("local", log::Level::kWarning);
   std::optional<api::HeteroTrainingJob> job = LoadManifest(arguments.manifest, arguments.overrides);
   if (!job) return kExitUsage;
+  const std::vector<std::string> ignored_fields = local::IgnoredFields(*job);
+  job = local::WithoutSecrets(*std::move(job));
   if (const absl::Status attached = arguments.attach ? Attach(*job) : absl::OkStatus();
       !attached.ok()) {
     std::cerr << attached.message() << "\n";
@@ -182,13 +184,14 @@ int RunLocalCommand(const LocalArguments& arguments) {
   if (const std::string store = StoreOf(arguments, *job); !store.empty()) {
     // Ctrl-C ends the wait for a store that is silent: nothing has begun.
     const std::stop_callback stopped(signals.first(), [] { _exit(kExitStopped); });
-    if (const absl::Status writable = process::CheckOutputStore(store); !writable.ok()) {
+    if (const absl::Status writable = process::CheckOutputStore(store, job->spec.storage);
+        !writable.ok()) {
       std::cerr << "spec.output.uri: " << writable.message()
                 << "; correct it, or keep the results on this machine with --output FOLDER\n";
       return kExitFailed;
     }
   }
-  PrintHeading(*job, output, arguments.attach ? std::cerr : std::cout);
+  PrintHeading(*job, ignored_fields, output, arguments.attach ? std::cerr : std::cout);
   const absl::StatusOr<local::Outcome> outcome =
       local::RunLocal({.job = *job,
                        .runtime_program = runtime,
@@ -208,7 +211,7 @@ int RunLocalCommand(const LocalArguments& arguments) {
     std::cerr << outcome.status().message() << "\n";
     return kExitFailed;
   }
-  const bool copied = CopyResults(output, StoreOf(arguments, *job),
+  const bool copied = CopyResults(output, StoreOf(arguments, *job), job->spec.storage,
                                   arguments.attach ? std::cerr : std::cout, signals);
   switch (*outcome) {
     case local::Outcome::kSucceeded:

@@ -74,7 +74,7 @@ int RunHeadCommand(const HeadArguments& arguments) {
   options.server.status_tls = std::move(tls->status);
   options.server.input_only = arguments.input_only;
   if (process::IsStoreUri(arguments.output)) {
-    auto place = process::ReportInStore(arguments.output);
+    auto place = process::ReportInStore(arguments.output, job->spec.storage);
     if (!place.ok()) {
       std::cerr << "head: --output: " << place.status().message() << "\n";
       return kExitUsage;

@@ -181,8 +181,9 @@ absl::Status WrongScheme(const std::string& uri, absl::string_view format) {
 }
 
 // A manifest is one object, and no place where others lie.
-absl::StatusOr<bool> IsManifest(const std::string& uri, const api::DatasetSource& source) {
-  if (source.format == DatasetFormat::kAuto) return HasManifest(uri, OpenUsualStore, source);
+absl::StatusOr<bool> IsManifest(const std::string& uri, const StoreOpener& open,
+                                const api::DatasetSource& source) {
+  if (source.format == DatasetFormat::kAuto) return HasManifest(uri, open, source);
   return source.format == DatasetFormat::kManifest;
 }
 
@@ -202,12 +203,14 @@ absl::Status CheckFields(const api::DatasetSource& source, const Format& format)
 }
 
 absl::StatusOr<std::unique_ptr<Dataset>> OpenPlaced(const std::string& uri,
+                                                    const storage::Stores& stores,
                                                     const api::DatasetSource& source,
                                                     job::Split split, const api::Label& label,
                                                     std::shared_ptr<const SampleFinder> finder) {
-  HETERO_ASSIGN_OR_RETURN(const bool is_manifest, IsManifest(uri, source));
+  const StoreOpener open = OpenerOf(stores);
+  HETERO_ASSIGN_OR_RETURN(const bool is_manifest, IsManifest(uri, open, source));
   if (is_manifest && source.index) return NoIndex(source, "Manifest");
-  if (is_manifest) return OpenManifest(uri, OpenUsualStore, source, label);
+  if (is_manifest) return OpenManifest(uri, open, source, label);
   const Format* format = FormatOf(source.format);
   if (IsWebUri(uri)) {
     return absl::InvalidArgumentError(
@@ -217,7 +220,7 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenPlaced(const std::string& uri,
                      "and file://"));
   }
   const absl::StatusOr<Place> place =
-      OpenPlace(uri, /*look=*/source.format == DatasetFormat::kAuto);
+      OpenPlace(uri, stores, /*look=*/source.format == DatasetFormat::kAuto);
   if (absl::IsNotFound(place.status()) && format != nullptr && format->contents != nullptr) {
     return absl::NotFoundError(absl::StrCat(place.status().message(), "; ", format->contents));
   }
@@ -251,11 +254,13 @@ std::string UriOf(const Location& location, const api::DatasetSource& source) {
 absl::StatusOr<std::unique_ptr<Dataset>> OpenDataset(const api::DatasetSource& source,
                                                      job::Split split, uint64_t seed,
                                                      const api::Label& label,
+                                                     const std::vector<api::StorageAccess>& storage,
                                                      std::shared_ptr<const SampleFinder> finder) {
   HETERO_ASSIGN_OR_RETURN(const Location location, ParseUri(source.uri));
   if (location.scheme != Scheme::kSynthetic) {
-    if (finder == nullptr) finder = FinderOf(source, label);
-    return OpenPlaced(UriOf(location, source), source, split, label, std::move(finder));
+    const storage::Stores stores(storage);
+    if (finder == nullptr) finder = FinderOf(source, label, stores);
+    return OpenPlaced(UriOf(location, source), stores, source, split, label, std::move(finder));
   }
   if (source.index) return NoIndex(source, "Synthetic");
   if (source.format == DatasetFormat::kAuto || source.format == DatasetFormat::kSynthetic) {
@@ -268,9 +273,11 @@ absl::StatusOr<api::DatasetFormat> DetectFormat(const api::DatasetSource& source
   if (source.format != DatasetFormat::kAuto) return source.format;
   HETERO_ASSIGN_OR_RETURN(const Location location, ParseUri(source.uri));
   if (location.scheme == Scheme::kSynthetic) return DatasetFormat::kSynthetic;
-  HETERO_ASSIGN_OR_RETURN(const bool is_manifest, IsManifest(UriOf(location, source), source));
+  const std::string uri = UriOf(location, source);
+  const storage::Stores stores;
+  HETERO_ASSIGN_OR_RETURN(const bool is_manifest, IsManifest(uri, OpenerOf(stores), source));
   if (is_manifest) return DatasetFormat::kManifest;
-  HETERO_ASSIGN_OR_RETURN(const Place place, OpenPlace(UriOf(location, source), /*look=*/true));
+  HETERO_ASSIGN_OR_RETURN(const Place place, OpenPlace(uri, stores, /*look=*/true));
   HETERO_ASSIGN_OR_RETURN(const Format* const format, Detect(place));
   return format->format;
 }

@@ -64,10 +64,12 @@ class Dataset {
 // Opens and checks a dataset: existence, headers, counts, `samples`/`classes`/`image` of the
 // manifest. `split` chooses the files of a format that keeps both splits in one folder (IDX:
 // train-* or t10k-*) and keeps Synthetic's validation samples apart from its training samples.
-// `label` says what Read() is to find beside the pictures. `finder` finds the samples of shards in
-// the place of what dataset.index says. Errors name the path, what was looked for and the remedy.
+// `label` says what Read() is to find beside the pictures, `storage` how stores are reached
+// (spec.storage). `finder` finds the samples of shards in the place of what dataset.index says.
+// Errors name the path, what was looked for and the remedy.
 absl::StatusOr<std::unique_ptr<Dataset>> OpenDataset(
     const api::DatasetSource& source, job::Split split, uint64_t seed, const api::Label& label = {},
+    const std::vector<api::StorageAccess>& storage = {},
     std::shared_ptr<const SampleFinder> finder = {});
 
 // The format that OpenDataset() reads: the manifest's, or for Auto what is found there.

@@ -22,7 +22,6 @@
 #include "runtime/source/in_parallel.h"
 #include "runtime/source/shard_source.h"
 #include "runtime/storage/object_uri.h"
-#include "runtime/storage/open_store.h"
 
 namespace hetero::source {
 namespace {
@@ -134,7 +133,8 @@ absl::Status CheckIndexUri(const api::DatasetSource& source, const std::string& 
                    "for one of the files; name it ", absl::StripSuffix(root, "/"), kUsualName));
 }
 
-absl::StatusOr<storage::FileDescriptor> OpenIndex(const std::string& uri) {
+absl::StatusOr<storage::FileDescriptor> OpenIndex(const std::string& uri,
+                                                  const storage::Stores& stores) {
   absl::string_view path = uri;
   if (absl::ConsumePrefix(&path, "file://")) {
     // Without waiting: it may be a pipe to which nobody writes.
@@ -144,8 +144,7 @@ absl::StatusOr<storage::FileDescriptor> OpenIndex(const std::string& uri) {
     return absl::ErrnoToStatus(errno, absl::StrCat(uri, ": cannot be opened"));
   }
   HETERO_ASSIGN_OR_RETURN(const storage::ObjectUri named, storage::ParseObjectUri(uri));
-  HETERO_ASSIGN_OR_RETURN(const std::unique_ptr<storage::Store> store,
-                          storage::OpenStore(named.root));
+  HETERO_ASSIGN_OR_RETURN(const std::unique_ptr<storage::Store> store, stores.OpenRootOf(named));
   for (int tries = 1;; ++tries) {
     absl::StatusOr<storage::FileDescriptor> file = Fetch(*store, named.name);
     // Others may write the same index at this moment.
@@ -153,10 +152,11 @@ absl::StatusOr<storage::FileDescriptor> OpenIndex(const std::string& uri) {
   }
 }
 
-absl::StatusOr<IndexOutput> IndexOutput::Create(const std::string& uri) {
+absl::StatusOr<IndexOutput> IndexOutput::Create(const std::string& uri,
+                                                const storage::Stores& stores) {
   IndexOutput output;
   HETERO_ASSIGN_OR_RETURN(const storage::ObjectUri named, storage::ParseObjectUri(uri));
-  HETERO_ASSIGN_OR_RETURN(output.store_, storage::OpenWritableStore(named.root));
+  HETERO_ASSIGN_OR_RETURN(output.store_, stores.OpenWritableRootOf(named));
   HETERO_ASSIGN_OR_RETURN(output.writer_, output.store_->Create(named.name));
   return output;
 }

@@ -9,6 +9,7 @@
 #include "runtime/source/index_file.h"
 #include "runtime/source/sample_table.h"
 #include "runtime/storage/file_descriptor.h"
+#include "runtime/storage/stores.h"
 #include "runtime/storage/writable_store.h"
 
 // Where the index of a dataset is: found, fetched, made.
@@ -27,13 +28,14 @@ absl::Status CheckIndexUri(const api::DatasetSource& source, const std::string& 
 // one version of it in TMPDIR, which has no name and goes with the last descriptor. kNotFound:
 // there is none; kInvalidArgument: it is no index, which is told before it is copied. Errors name
 // the index, or TMPDIR.
-absl::StatusOr<storage::FileDescriptor> OpenIndex(const std::string& uri);
+absl::StatusOr<storage::FileDescriptor> OpenIndex(const std::string& uri,
+                                                  const storage::Stores& stores);
 
 // An index on its way to its place.
 class IndexOutput {
  public:
   // Errors are the store's: it cannot be written to.
-  static absl::StatusOr<IndexOutput> Create(const std::string& uri);
+  static absl::StatusOr<IndexOutput> Create(const std::string& uri, const storage::Stores& stores);
   // Whole or not at all, as the destructor without it. Once.
   absl::Status Write(const IndexedShards& shards, absl::Span<const SampleLocation> samples);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
+#include <map>
 #include <new>
 #include <utility>
 #include <vector>
@@ -16,7 +17,6 @@
 #include "runtime/source/picture_encoding.h"
 #include "runtime/source/sharded_dataset.h"
 #include "runtime/source/uri.h"
-#include "runtime/storage/open_store.h"
 
 namespace hetero::source {
 namespace {
@@ -142,7 +142,7 @@ struct Opened {
 absl::StatusOr<Opened> FindManifest(const std::string& uri, const StoreOpener& open) {
   Opened found;
   HETERO_ASSIGN_OR_RETURN(found.uri, storage::ParseObjectUri(uri));
-  HETERO_ASSIGN_OR_RETURN(found.store, open(found.uri.root));
+  HETERO_ASSIGN_OR_RETURN(found.store, open(found.uri));
   HETERO_ASSIGN_OR_RETURN(found.object, found.store->Head(found.uri.name));
   return found;
 }
@@ -207,8 +207,18 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenManifest(const std::string& uri,
   }
 }
 
-absl::StatusOr<std::shared_ptr<const storage::Store>> OpenUsualStore(const std::string& root) {
-  return storage::OpenStore(root);
+StoreOpener OpenerOf(storage::Stores stores) {
+  // Of a root and an entry of spec.storage; copies of the opener share it.
+  using Opened = std::map<std::pair<std::string, int>, std::shared_ptr<const storage::Store>>;
+  return [stores = std::move(stores),
+          opened = std::make_shared<Opened>()](const storage::ObjectUri& object)
+             -> absl::StatusOr<std::shared_ptr<const storage::Store>> {
+    std::shared_ptr<const storage::Store>& store = (*opened)[{object.root, stores.EntryOf(object)}];
+    if (store == nullptr) {
+      HETERO_ASSIGN_OR_RETURN(store, stores.OpenRootOf(object));
+    }
+    return store;
+  };
 }
 
 absl::StatusOr<bool> HasManifest(const std::string& uri, const StoreOpener& open,

@@ -6,6 +6,7 @@
 #include "absl/status/statusor.h"
 #include "runtime/source/dataset.h"
 #include "runtime/source/manifest_samples.h"
+#include "runtime/storage/stores.h"
 
 namespace hetero::source {
 
@@ -15,15 +16,15 @@ namespace hetero::source {
 // are first read: from then on another size or version is an error that names the object. The
 // fingerprint is of the paths and the labels.
 //
-// `open` opens the stores, storage::OpenStore() in earnest. kInvalidArgument names the line or byte
+// `open` opens the stores, OpenerOf() in earnest. kInvalidArgument names the line or byte
 // that cannot be, and the remedy; kNotFound: there is no such manifest.
 absl::StatusOr<std::unique_ptr<Dataset>> OpenManifest(const std::string& uri,
                                                       const StoreOpener& open,
                                                       const api::DatasetSource& source,
                                                       const api::Label& label);
 
-// Opens a store by storage::OpenStore().
-absl::StatusOr<std::shared_ptr<const storage::Store>> OpenUsualStore(const std::string& root);
+// Opens stores as `stores` does, each once.
+StoreOpener OpenerOf(storage::Stores stores);
 
 // Whether a manifest, as far as its beginning shows, is at `uri`: what a web server has, can be
 // nothing else; in a folder or a bucket it is an object, no prefix. Errors are the store's.

@@ -84,8 +84,8 @@ absl::StatusOr<uint32_t> ManifestSamples::Resolve(std::string_view path, std::st
     absl::StatusOr<storage::ObjectUri> object = storage::ParseObjectUri(
         absl::StartsWith(text, "/") ? absl::StrCat("file://", text) : std::string(text));
     if (!object.ok()) return wrong(object.status());
-    *rest = std::move(object->name);
-    return BaseOf(object->root);
+    *rest = object->name;
+    return BaseOf(*object);
   }
   while (absl::ConsumePrefix(&text, "./")) {
   }
@@ -100,23 +100,20 @@ absl::StatusOr<uint32_t> ManifestSamples::Resolve(std::string_view path, std::st
   return 0;
 }
 
-absl::StatusOr<uint32_t> ManifestSamples::BaseOf(const std::string& root) {
-  const auto found = std::find_if(bases_.begin(), bases_.end(), [&root](const Base& base) {
-    return base.root == root && base.folder.empty();
+absl::StatusOr<uint32_t> ManifestSamples::BaseOf(const storage::ObjectUri& object) {
+  const Base& own = bases_.front();
+  HETERO_RETURN_IF_ERROR(CheckAllowed(own.root, object.root));
+  HETERO_ASSIGN_OR_RETURN(std::shared_ptr<const storage::Store> store, open_(object));
+  const auto found = std::find_if(bases_.begin(), bases_.end(), [&](const Base& base) {
+    return base.store == store && base.root == object.root && base.folder.empty();
   });
   if (found != bases_.end()) return static_cast<uint32_t>(found - bases_.begin());
   if (bases_.size() > kMostStores) {
     return absl::InvalidArgumentError(
-        absl::StrCat("names an object at ", root, ", besides ", kMostStores,
+        absl::StrCat("names an object at ", object.root, ", besides ", kMostStores,
                      " other buckets and servers; copy them together"));
   }
-  const Base& own = bases_.front();
-  HETERO_RETURN_IF_ERROR(CheckAllowed(own.root, root));
-  std::shared_ptr<const storage::Store> store = own.store;
-  if (root != own.root) {
-    HETERO_ASSIGN_OR_RETURN(store, open_(root));
-  }
-  bases_.push_back({root, std::move(store), ""});
+  bases_.push_back({object.root, std::move(store), ""});
   return static_cast<uint32_t>(bases_.size() - 1);
 }
 
@@ -204,10 +201,13 @@ std::vector<uint8_t> ManifestSamples::NumbersOf(int64_t id) const {
 }
 
 void ManifestSamples::AddTo(Fingerprint* print) const {
+  const Base& own = bases_.front();
   for (int64_t id = 0; id < size(); ++id) {
     const Row& row = rows_[id];
+    const Base& base = bases_[row.base];
     // Where its own folder lies differs from copy to copy.
-    print->Add(row.base == 0 ? "" : bases_[row.base].root);
+    const bool is_own = base.root == own.root && base.folder == own.folder;
+    print->Add(is_own ? "" : base.root);
     print->Add(PathOf(id));
     print->Add(static_cast<uint64_t>(int64_t{row.label}));
   }

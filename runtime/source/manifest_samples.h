@@ -18,9 +18,10 @@
 
 namespace hetero::source {
 
-// Opens the store at a root: "s3://bucket", "https://host", "file:///".
-using StoreOpener =
-    std::function<absl::StatusOr<std::shared_ptr<const storage::Store>>(const std::string& root)>;
+// Opens the store of an object, at the object's root: "s3://bucket", "https://host", "file:///".
+// Objects that one store reaches get the same one each time.
+using StoreOpener = std::function<absl::StatusOr<std::shared_ptr<const storage::Store>>(
+    const storage::ObjectUri& object)>;
 
 // The samples that a manifest lists: which object each is, and its label. 24 bytes a sample, its
 // path and its numbers. Internal to manifest.
@@ -65,7 +66,7 @@ class ManifestSamples {
 
   // Below which base an object is, and its path from there.
   absl::StatusOr<uint32_t> Resolve(std::string_view path, std::string* rest);
-  absl::StatusOr<uint32_t> BaseOf(const std::string& root);
+  absl::StatusOr<uint32_t> BaseOf(const storage::ObjectUri& object);
   absl::StatusOr<int32_t> TakeClass(const std::string& label, bool is_folder);
   std::string_view PathOf(int64_t id) const;
 

@@ -11,7 +11,6 @@
 #include "absl/strings/strip.h"
 #include "absl/types/span.h"
 #include "base/status_macros.h"
-#include "runtime/storage/open_store.h"
 
 namespace hetero::source {
 namespace {
@@ -81,7 +80,7 @@ absl::StatusOr<std::vector<uint8_t>> Place::FirstBytesOf(const std::string& file
   return bytes;
 }
 
-absl::StatusOr<Place> OpenPlace(const std::string& uri, bool look) {
+absl::StatusOr<Place> OpenPlace(const std::string& uri, const storage::Stores& stores, bool look) {
   HETERO_ASSIGN_OR_RETURN(NamedFiles named, ExpandRanges(uri));
   Place place;
   place.uri = named.folder;
@@ -91,9 +90,8 @@ absl::StatusOr<Place> OpenPlace(const std::string& uri, bool look) {
     place.folder = path.empty() ? "/" : std::string(path);
     HETERO_RETURN_IF_ERROR(ListFolder(&place));
   }
-  HETERO_ASSIGN_OR_RETURN(
-      place.shards.store,
-      storage::OpenStore(place.folder.empty() ? place.uri : "file://" + place.folder));
+  HETERO_ASSIGN_OR_RETURN(place.shards.store,
+                          stores.Open(place.folder.empty() ? place.uri : "file://" + place.folder));
   if (!named.names.empty()) {
     place.files = named.names;
     place.folders.clear();

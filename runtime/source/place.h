@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "runtime/source/shard_source.h"
+#include "runtime/storage/stores.h"
 
 namespace hetero::source {
 
@@ -25,6 +26,6 @@ struct Place {
 
 // Opens the place that `uri` names. `look`: what lies in a store is listed, too; a folder of this
 // machine always is. kNotFound: there is no such folder; kInvalidArgument: it is a file.
-absl::StatusOr<Place> OpenPlace(const std::string& uri, bool look);
+absl::StatusOr<Place> OpenPlace(const std::string& uri, const storage::Stores& stores, bool look);
 
 }  // namespace hetero::source

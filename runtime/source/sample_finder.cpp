@@ -26,8 +26,12 @@ class Scanner : public SampleFinder {
 
 class JobFinder : public SampleFinder {
  public:
-  JobFinder(const api::DatasetSource& source, const api::Label& label)
-      : source_(source), label_(label), index_(source.index.value_or(api::DatasetIndex())) {}
+  JobFinder(const api::DatasetSource& source, const api::Label& label,
+            const storage::Stores& stores)
+      : source_(source),
+        label_(label),
+        stores_(stores),
+        index_(source.index.value_or(api::DatasetIndex())) {}
 
   absl::StatusOr<SampleTable> Find(const SampleSearch& search) const override {
     if (index_.uri.empty()) {
@@ -35,7 +39,7 @@ class JobFinder : public SampleFinder {
       return ScanFor(search);
     }
     HETERO_RETURN_IF_ERROR(CheckIndexUri(source_, index_.uri));
-    absl::StatusOr<storage::FileDescriptor> file = OpenIndex(index_.uri);
+    absl::StatusOr<storage::FileDescriptor> file = OpenIndex(index_.uri, stores_);
     if (file.ok()) {
       return ReadIndex(*std::move(file), index_.uri, Command(), search.store.uri(), search.shards);
     }
@@ -73,7 +77,7 @@ class JobFinder : public SampleFinder {
 
   // A job goes on without.
   void Keep(const IndexedShards& shards, absl::Span<const SampleLocation> samples) const {
-    absl::StatusOr<IndexOutput> output = IndexOutput::Create(index_.uri);
+    absl::StatusOr<IndexOutput> output = IndexOutput::Create(index_.uri, stores_);
     const absl::Status kept = output.ok() ? output->Write(shards, samples) : output.status();
     if (kept.ok()) {
       log::Info("index written",
@@ -86,6 +90,7 @@ class JobFinder : public SampleFinder {
 
   const api::DatasetSource source_;
   const api::Label label_;
+  const storage::Stores stores_;
   const api::DatasetIndex index_;
 };
 
@@ -96,8 +101,9 @@ absl::StatusOr<SampleTable> FindSamples(const ShardSource& shards, const SampleS
 }
 
 std::unique_ptr<const SampleFinder> FinderOf(const api::DatasetSource& source,
-                                             const api::Label& label) {
-  return std::make_unique<JobFinder>(source, label);
+                                             const api::Label& label,
+                                             const storage::Stores& stores) {
+  return std::make_unique<JobFinder>(source, label, stores);
 }
 
 std::unique_ptr<const SampleFinder> ScanningFinder() { return std::make_unique<Scanner>(); }

@@ -12,6 +12,7 @@
 #include "runtime/source/shard_scan.h"
 #include "runtime/source/shard_source.h"
 #include "runtime/storage/store.h"
+#include "runtime/storage/stores.h"
 
 namespace hetero::source {
 
@@ -40,7 +41,8 @@ absl::StatusOr<SampleTable> FindSamples(const ShardSource& shards, const SampleS
 // the message has the command that makes one. Other errors are those of ReadIndex(), of the scan
 // and of the stores.
 std::unique_ptr<const SampleFinder> FinderOf(const api::DatasetSource& source,
-                                             const api::Label& label);
+                                             const api::Label& label,
+                                             const storage::Stores& stores);
 
 // Most bytes of shards that are gone through without being asked to (dataset.index.build: Auto).
 inline constexpr int64_t kMostUnindexedBytes = 10'000'000'000;

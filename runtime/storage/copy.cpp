@@ -62,9 +62,9 @@ absl::Status CopyIntoStore(const std::string& folder, const std::string& name, W
   return absl::OkStatus();
 }
 
-absl::Status CopyIntoFile(const std::string& uri, const std::string& path) {
+absl::Status CopyIntoFile(const std::string& uri, const Stores& stores, const std::string& path) {
   HETERO_ASSIGN_OR_RETURN(const ObjectUri named, ParseObjectUri(uri));
-  HETERO_ASSIGN_OR_RETURN(const std::unique_ptr<Store> from, OpenStore(named.root));
+  HETERO_ASSIGN_OR_RETURN(const std::unique_ptr<Store> from, stores.OpenRootOf(named));
   HETERO_ASSIGN_OR_RETURN(const Object object, from->Head(named.name));
   const fs::path file(path);
   HETERO_ASSIGN_OR_RETURN(const std::unique_ptr<WritableStore> to,

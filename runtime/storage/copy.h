@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "runtime/storage/stores.h"
 #include "runtime/storage/writable_store.h"
 
 namespace hetero::storage {
@@ -16,6 +17,6 @@ absl::Status CopyIntoStore(const std::string& folder, const std::string& name, W
 
 // Writes the object at `uri`, "s3://bucket/prefix/name", into the file `path`, whole or not at all.
 // Errors name the object or the file.
-absl::Status CopyIntoFile(const std::string& uri, const std::string& path);
+absl::Status CopyIntoFile(const std::string& uri, const Stores& stores, const std::string& path);
 
 }  // namespace hetero::storage

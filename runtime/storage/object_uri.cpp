@@ -38,7 +38,9 @@ absl::StatusOr<ObjectUri> ParseUrlOfObject(std::string_view uri) {
   return object;
 }
 
-absl::StatusOr<ObjectUri> Split(std::string_view uri) {
+}  // namespace
+
+absl::StatusOr<ObjectUri> SplitUri(std::string_view uri) {
   absl::string_view rest(uri.data(), uri.size());
   if (absl::ConsumePrefix(&rest, "file:///")) return ObjectUri{"file:///", std::string(rest)};
   if (absl::ConsumePrefix(&rest, "s3://")) {
@@ -54,10 +56,8 @@ absl::StatusOr<ObjectUri> Split(std::string_view uri) {
       "\" is at no store that is known; write file:///path, s3://bucket/key or https://host/path"));
 }
 
-}  // namespace
-
 absl::StatusOr<ObjectUri> ParseObjectUri(std::string_view uri) {
-  HETERO_ASSIGN_OR_RETURN(ObjectUri object, Split(uri));
+  HETERO_ASSIGN_OR_RETURN(ObjectUri object, SplitUri(uri));
   HETERO_RETURN_IF_ERROR(CheckObjectName(object.root, object.name));
   return object;
 }

@@ -20,6 +20,9 @@ struct ObjectUri {
 // query or a fragment, which is not repeated in the message.
 absl::StatusOr<ObjectUri> ParseObjectUri(std::string_view uri);
 
+// As ParseObjectUri(), of any place: the name may be empty, or of a folder, and is not checked.
+absl::StatusOr<ObjectUri> SplitUri(std::string_view uri);
+
 // Whether `name` can be an object's below `root`, before its store is asked. kInvalidArgument: it
 // is empty or too long, or a part of it is "." or ".."; but for buckets, whose names are any bytes,
 // what CheckName() says, too.

@@ -10,6 +10,7 @@
 #include "base/non_dumpable.h"
 #include "base/status_macros.h"
 #include "runtime/storage/aws/credential_chain.h"
+#include "runtime/storage/aws/credential_variables.h"
 #include "runtime/storage/file_store.h"
 #include "runtime/storage/http/curl_client.h"
 #include "runtime/storage/http_store.h"
@@ -93,6 +94,8 @@ absl::StatusOr<std::unique_ptr<WritableStore>> OpenS3(const std::string& uri,
   std::unique_ptr<CredentialSource> credentials;
   if (options.anonymous) {
     credentials = AnonymousCredentials();
+  } else if (options.keys) {
+    credentials = VariableCredentials(options.environment, *options.keys);
   } else {
     credentials = std::make_unique<UsualWithClient>(options);
   }

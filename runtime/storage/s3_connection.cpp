@@ -56,7 +56,7 @@ Judgement JudgeS3(const HttpResponse& response) {
       !region.empty()) {
     judgement.code = absl::StatusCode::kFailedPrecondition;
     absl::StrAppend(&judgement.reason, "; the bucket is in the region ", region,
-                    ": set AWS_REGION or the store's region to it");
+                    ": set AWS_REGION or the region of its entry in spec.storage to it");
   }
   return judgement;
 }

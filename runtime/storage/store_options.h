@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/clock.h"
+#include "runtime/storage/aws/credential_variables.h"
 #include "runtime/storage/aws/credentials.h"
 #include "runtime/storage/http/concurrency_limit.h"
 #include "runtime/storage/http/persistent_client.h"
@@ -20,7 +21,9 @@ struct StoreOptions {
   // buckets with dots.
   std::optional<bool> path_style;
   bool anonymous = false;  // requests are not signed
-  int list_page = 1000;    // keys in a page of a listing, 1..1000
+  // The access keys' variables, and nowhere else is looked for them; else as AWS's tools look.
+  std::optional<KeyVariables> keys;
+  int list_page = 1000;  // keys in a page of a listing, 1..1000
 
   // A PEM file with the authorities to trust; else AWS_CA_BUNDLE, the system's.
   std::string ca_bundle;

@@ -71,7 +71,7 @@ class Repeat : public source::SampleFinder {
       all[i].shard = static_cast<uint32_t>(static_cast<int64_t>(i) * kShards / samples_);
     }
     if (index_.empty()) return source::SampleTable(std::move(all));
-    auto output = OrDie(source::IndexOutput::Create(index_));
+    auto output = OrDie(source::IndexOutput::Create(index_, {}));
     const absl::Status stored = output.Write(search.shards, all);
     if (!stored.ok()) return stored;
     return source::SampleTable(one);
@@ -92,7 +92,7 @@ class Folder {
     const std::string first = Shard(0);
     fs::copy_file(golden, first);
     for (int64_t i = 1; i < kShards; ++i) fs::create_hard_link(first, Shard(i));
-    OrDie(source::OpenDataset(Source(), job::Split::kTrain, 0, {},
+    OrDie(source::OpenDataset(Source(), job::Split::kTrain, 0, {}, {},
                               std::make_shared<const Repeat>(samples, index())));
   }
   ~Folder() { fs::remove_all(root_); }
@@ -150,7 +150,7 @@ int main(int argc, char** argv) {
   const double each = ReadAll(*dataset, kReads);
   std::printf("after %lld reads in order Full: %.0f MiB resident, %.2f us of a thread for a read\n",
               static_cast<long long>(kReads), Resident(), each);
-  const auto in_memory = OrDie(source::OpenDataset(folder.Source(), job::Split::kTrain, 0, {},
+  const auto in_memory = OrDie(source::OpenDataset(folder.Source(), job::Split::kTrain, 0, {}, {},
                                                    std::make_shared<const Repeat>(samples / 10)));
   const double usual = ReadAll(*in_memory, kReads / 5);
   std::printf("with a table of %lld samples in memory: %.2f us; ratio %.3f\n",

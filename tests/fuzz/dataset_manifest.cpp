@@ -25,7 +25,8 @@ const char* name = kNames[0];
 absl::StatusOr<std::unique_ptr<source::Dataset>> OpenNamed(const source::ShardSource& shards,
                                                            const api::DatasetSource& source,
                                                            job::Split, const api::Label& label) {
-  const source::StoreOpener open = [&shards](const std::string& root) {
+  const source::StoreOpener open = [&shards](const storage::ObjectUri& object) {
+    const std::string& root = object.root;
     fuzz::Require(root == "file:///" || root.starts_with("s3://") || root.starts_with("http"),
                   "a root of no store");
     return absl::StatusOr<std::shared_ptr<const storage::Store>>(shards.store);

@@ -38,7 +38,8 @@ class Chain : public CredentialSource {
     }
     return absl::UnauthenticatedError(
         absl::StrCat("no credentials were found (", looked,
-                     "); set one of these up, or say that the bucket is read anonymously"));
+                     "); set one of these up, or give anonymous: true in spec.storage for a bucket "
+                     "that is open to all"));
   }
 
  private:

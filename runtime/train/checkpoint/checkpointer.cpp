@@ -9,7 +9,7 @@
 #include "absl/strings/strip.h"
 #include "base/log.h"
 #include "base/status_macros.h"
-#include "runtime/storage/open_store.h"
+#include "runtime/storage/stores.h"
 #include "runtime/train/checkpoint/checkpoint_bucket.h"
 #include "runtime/train/checkpoint/checkpoint_folder.h"
 #include "runtime/train/checkpoint/state_tensors.h"
@@ -66,14 +66,13 @@ absl::StatusOr<Checkpointer::Opened> Checkpointer::OpenPlace(const Options& opti
     opened.place = std::move(folder);
     return opened;
   }
+  const storage::Stores stores(options.job.spec.storage);
   HETERO_ASSIGN_OR_RETURN(std::unique_ptr<storage::WritableStore> store,
-                          storage::OpenWritableStore(spec.uri));
+                          stores.OpenWritable(spec.uri));
   CheckpointBucket::MayWrite may_write = [] { return absl::OkStatus(); };
   if (locked) {
-    storage::StoreOptions impatient;
-    impatient.retries.total = kRenewalPatience;
     HETERO_ASSIGN_OR_RETURN(std::unique_ptr<storage::WritableStore> lock_store,
-                            storage::OpenWritableStore(spec.uri, impatient));
+                            stores.OpenWritable(spec.uri, {.total = kRenewalPatience}));
     HETERO_ASSIGN_OR_RETURN(
         opened.lease, CheckpointLease::Take(std::move(lock_store), owner, clock, std::move(stop)));
     may_write = [lease = opened.lease.get()] { return lease->Check(); };

@@ -11,6 +11,7 @@
 #include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -195,13 +196,14 @@ class PassingFolder {
 // Where what is for a store lies until it is copied there.
 class CopiedFolder {
  public:
-  explicit CopiedFolder(std::string uri) : uri_(std::move(uri)) {}
+  CopiedFolder(std::string uri, std::vector<api::StorageAccess> storage)
+      : uri_(std::move(uri)), storage_(std::move(storage)) {}
 
   const std::string& path() const { return folder_.path(); }
-  absl::Status Check() const { return Named(process::CheckOutputStore(uri_)); }
+  absl::Status Check() const { return Named(process::CheckOutputStore(uri_, storage_)); }
   absl::Status Copy(const std::stop_token& stop) const {
-    HETERO_RETURN_IF_ERROR(Named(
-        process::CopyOutput(path(), {kWeightsFile, kCurvesFolder}, uri_, kCopyPatience, stop)));
+    HETERO_RETURN_IF_ERROR(Named(process::CopyOutput(path(), {kWeightsFile, kCurvesFolder}, uri_,
+                                                     storage_, kCopyPatience, stop)));
     log::Info("copied the trained weights and the curves", {{"to", uri_}});
     return absl::OkStatus();
   }
@@ -213,6 +215,7 @@ class CopiedFolder {
   }
 
   const std::string uri_;
+  const std::vector<api::StorageAccess> storage_;
   const PassingFolder folder_;
 };
 
@@ -229,7 +232,7 @@ absl::StatusOr<api::HeteroTrainingJob> WithFetchedWeights(api::HeteroTrainingJob
                      "; give the GPU workers a writable TMPDIR"));
   }
   const std::string path = absl::StrCat((*folder)->path(), "/weights.safetensors");
-  const absl::Status fetched = process::FetchObject(weights, path);
+  const absl::Status fetched = process::FetchObject(weights, job.spec.storage, path);
   if (!fetched.ok()) {
     return absl::Status(fetched.code(),
                         absl::StrCat("spec.training.model.weights: ", fetched.message()));
@@ -246,7 +249,7 @@ std::unique_ptr<CopiedFolder> FolderForStore(const process::RankSession& session
       !process::IsStoreUri(output->uri)) {
     return nullptr;
   }
-  auto folder = std::make_unique<CopiedFolder>(output->uri);
+  auto folder = std::make_unique<CopiedFolder>(output->uri, session.job().spec.storage);
   if (!folder->path().empty()) return folder;
   log::Warning(
       "the trained weights will not be kept: there is no place for them until they are copied",

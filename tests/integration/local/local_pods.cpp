@@ -76,12 +76,20 @@ std::string LocalPods::Here(std::string text, const std::string& pod) const {
                                     {"0.0.0.0:", absl::StrCat(pods_.at(pod).address, ":")}});
 }
 
-std::string LocalPods::ValueOf(const json& variable, const json& container,
-                               const std::string& pod) const {
+std::optional<std::string> LocalPods::ValueOf(const json& variable, const json& container,
+                                              const std::string& pod) const {
   if (variable.contains("value")) return Here(variable["value"], pod);
   const json& from = variable["valueFrom"];
   if (from.contains("fieldRef")) {
     return from["fieldRef"]["fieldPath"] == "status.podIP" ? pods_.at(pod).address : "node-1";
+  }
+  if (from.contains("secretKeyRef")) {
+    const json& wanted = from["secretKeyRef"];
+    EXPECT_EQ(wanted["optional"], true) << "else the kubelet would wait for it";
+    const auto secret = secrets_.find(wanted["name"]);
+    if (secret == secrets_.end()) return std::nullopt;
+    const auto key = secret->second.find(wanted["key"]);
+    return key == secret->second.end() ? std::nullopt : std::optional(key->second);
   }
   EXPECT_EQ(from["resourceFieldRef"]["resource"], "requests.cpu");
   EXPECT_EQ(from["resourceFieldRef"]["divisor"], "1m");
@@ -139,8 +147,9 @@ void LocalPods::StartPod(const json& object) {
   for (const json& argument : container["args"]) arguments.push_back(Here(argument, pod));
   std::vector<std::string> environment = environment_;
   for (const json& variable : container["env"]) {
-    environment.push_back(
-        absl::StrCat(variable["name"].get<std::string>(), "=", ValueOf(variable, container, pod)));
+    const std::optional<std::string> value = ValueOf(variable, container, pod);
+    if (!value) continue;
+    environment.push_back(absl::StrCat(variable["name"].get<std::string>(), "=", *value));
   }
   pods_[pod].run = std::make_unique<ProgramRun>(container["command"][0], arguments, environment);
 }

@@ -3,7 +3,9 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "api/hetero_training_job.h"
@@ -24,6 +26,10 @@ class LocalPods {
   // gets a folder for it.
   explicit LocalPods(api::HeteroTrainingJob job, std::vector<std::string> environment = {});
 
+  // A Secret of the namespace, for pods that start later.
+  void AddSecret(const std::string& name, std::map<std::string, std::string> keys) {
+    secrets_[name] = std::move(keys);
+  }
   // Starts the pod of a role's replica; again: as the operator creates it again.
   void Start(const std::string& role, int index = 0);
   // Starts this very pod, which names its role, index and the head's address.
@@ -56,8 +62,9 @@ class LocalPods {
   std::string AddressFor(const std::string& pod);
   // Paths of a pod as they are on this machine, and its address for "any address".
   std::string Here(std::string text, const std::string& pod) const;
-  std::string ValueOf(const nlohmann::json& variable, const nlohmann::json& container,
-                      const std::string& pod) const;
+  // Nothing: the variable is not set.
+  std::optional<std::string> ValueOf(const nlohmann::json& variable,
+                                     const nlohmann::json& container, const std::string& pod) const;
   void MountSecret(const nlohmann::json& spec, const std::string& pod);
 
   api::HeteroTrainingJob job_;
@@ -65,6 +72,7 @@ class LocalPods {
   reconcile::JobTrust trust_;
   reconcile::OperatorIdentity operator_;
   TemporaryFolder folder_;
+  std::map<std::string, std::map<std::string, std::string>> secrets_;
   std::map<std::string, Pod> pods_;
   int64_t incarnation_ = 0;
 };

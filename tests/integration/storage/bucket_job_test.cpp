@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/storage/copy.h"
 #include "runtime/storage/open_store.h"
 #include "tests/integration/kube/scripted_server.h"
 #include "tests/integration/storage/s3_server.h"
@@ -389,6 +390,49 @@ TEST_F(BucketJob, ItsReportIsInTheBucketAndInTheFolderOfThisMachine) {
     EXPECT_TRUE(there == here) << file;
   }
   if (!testing::KeepsFolders()) fs::remove_all(folder);
+}
+
+// A list here, its pictures and the results on another server, and nothing of it in variables.
+TEST_F(BucketJob, EachStoreIsReachedAsItsEntrySays) {
+  LocalRun folder(ManifestOf(absl::StrCat("file://", kDatasets, "image_folder")), {"--input-only"});
+  ASSERT_EQ(folder.Wait(kDeadline).exit_code, 0);
+  const S3Server other(/*tls=*/true);
+  other.MakeBucket("bucket-2");
+  const auto store = *OpenWritableStore("s3://bucket-2/set", other.Options());
+  for (const std::string& name : Pictures()) {
+    ASSERT_TRUE(CopyIntoStore(absl::StrCat(kDatasets, "image_folder"), name, *store).ok());
+  }
+  Put("lists/elsewhere.csv", TableOfPictures("s3://bucket-2/set/"));
+
+  const std::string name = absl::StrCat("bucket-entries-", getpid());
+  const std::string output = "hetero-output/" + name;
+  testing::TemporaryFolder files;
+  std::string job = ManifestOf("s3://bucket/lists/elsewhere.csv");
+  job.replace(job.find("name: bucket"), 12, "name: " + name);
+  const auto entry = [](const std::string& prefix, const std::string& endpoint) {
+    return absl::StrCat("  - {prefix: \"", prefix, "\", endpoint: \"", endpoint,
+                        "\", region: ", S3Server::kRegion, ", secretRef: {name: keys}");
+  };
+  absl::StrAppend(&job, "  output: {uri: \"s3://bucket-2/results\"}\n  storage:\n",
+                  entry("s3://bucket", server_->endpoint()), "}\n",
+                  entry("s3://bucket-2", other.endpoint()), ", caBundle: \"", other.ca_bundle(),
+                  "\"}\n");
+  testing::WriteFile(files / "job.yaml", job);
+  testing::ProgramRun run("hetero-runtime", {"local", files / "job.yaml", "--input-only"},
+                          {absl::StrCat("AWS_ACCESS_KEY_ID=", S3Server::kKey),
+                           absl::StrCat("AWS_SECRET_ACCESS_KEY=", S3Server::kSecret)});
+  const ProgramResult result = run.Wait(kDeadline);
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_THAT(result.output, HasSubstr("ignored on one machine: spec.storage[0].secretRef, "
+                                       "spec.storage[1].secretRef\n"));
+  const std::string report = testing::ReadFileOrDie(output + "/report.json");
+  EXPECT_EQ(nlohmann::json::parse(report)["streamDigest"], folder.report()["streamDigest"]);
+  EXPECT_THAT(result.output + AllFilesOf(output), Not(HasSubstr(S3Server::kSecret)));
+  std::vector<uint8_t> there;
+  const auto results = *OpenStore("s3://bucket-2/results", other.Options());
+  ASSERT_TRUE(results->ReadAll("report.json", 1 << 24, &there).ok());
+  EXPECT_TRUE(std::string(there.begin(), there.end()) == report);
+  fs::remove_all(output);
 }
 
 TEST_F(BucketJob, AnOutputThatCannotBeWrittenIsNamedBeforeAnythingStarts) {

@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/storage/copy.h"
 #include "runtime/storage/open_store.h"
 #include "tests/integration/local/local_pods.h"
 #include "tests/integration/storage/s3_server.h"
@@ -18,6 +20,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using testing::LocalPods;
+using ::testing::Not;
 using testing::ProgramResult;
 
 constexpr std::chrono::seconds kDeadline(120);
@@ -93,6 +96,96 @@ TEST_F(BucketPods, WeightsThatAreNotThereAreNamed) {
   EXPECT_THAT(results[0].output,
               AllOf(HasSubstr("spec.training.model.weights"),
                     HasSubstr("s3://bucket/none/model.safetensors"), HasSubstr("404")));
+}
+
+// Pictures from one owner, results to another, by two Secrets: no template names a variable.
+class PodsOfTwoOwners : public ::testing::Test {
+ protected:
+  PodsOfTwoOwners() {
+    data_.MakeBucket("data");
+    results_.MakeBucket("results");
+    const std::string shards = HETERO_SOURCE_DIR "/tests/golden/datasets/web_dataset";
+    const auto store = *OpenWritableStore("s3://data/set", data_.Options());
+    for (const auto& entry : std::filesystem::directory_iterator(shards)) {
+      const absl::Status copied = CopyIntoStore(shards, entry.path().filename().string(), *store);
+      EXPECT_TRUE(copied.ok()) << copied;
+    }
+  }
+
+  static std::vector<std::string> JobOf(const std::string& uri) {
+    return {absl::StrCat("dataset={uri: \"", uri, "\", format: WebDataset}"),
+            "pipeline=[{op: Decode}, {op: Resize, size: {height: 8, width: 8}}, {op: Normalize}]",
+            "training.batchSizePerWorker=3", "runPolicy.maxRestarts=0"};
+  }
+  std::string Storage() const {
+    return absl::StrCat("storage=[{prefix: \"s3://data\", endpoint: \"", data_.endpoint(),
+                        "\", region: ", S3Server::kRegion,
+                        ", secretRef: {name: readers}}, {prefix: \"s3://results\", endpoint: \"",
+                        results_.endpoint(), "\", region: ", S3Server::kRegion, ", caBundle: \"",
+                        results_.ca_bundle(), "\", secretRef: {name: writers}}]");
+  }
+  std::vector<ProgramResult> Run(LocalPods& pods) {
+    pods.StartAll();
+    std::vector<ProgramResult> all;
+    for (const char* pod : {"gpu-0", "gpu-1", "cpu-0", "head-0"}) {
+      all.push_back(pods.Run(pod).Wait(kDeadline));
+    }
+    return all;
+  }
+  static void AddSecrets(LocalPods& pods) {
+    pods.AddSecret("readers", {{"AWS_ACCESS_KEY_ID", S3Server::kKey},
+                               {"AWS_SECRET_ACCESS_KEY", S3Server::kSecret}});
+    pods.AddSecret("writers", {{"AWS_ACCESS_KEY_ID", S3Server::kOtherKey},
+                               {"AWS_SECRET_ACCESS_KEY", S3Server::kOtherSecret}});
+  }
+  // The other one ends so, too.
+  static auto HasNoSecret() { return Not(HasSubstr(S3Server::kSecret)); }
+
+  S3Server data_;
+  S3Server results_{/*tls=*/true, S3Server::kOtherKey, S3Server::kOtherSecret};
+};
+
+TEST_F(PodsOfTwoOwners, HaveTheDigestOfTheFolderAndLeaveTheirResults) {
+  LocalPods folder(
+      testing::SmallJob(JobOf("file://" HETERO_SOURCE_DIR "/tests/golden/datasets/web_dataset")));
+  for (const ProgramResult& result : Run(folder)) ASSERT_EQ(result.exit_code, 0) << result.output;
+  const nlohmann::json expected =
+      nlohmann::json::parse(testing::ReadFileOrDie(folder.output_folder() + "/report.json"));
+
+  std::vector<std::string> changes = JobOf("s3://data/set");
+  changes.push_back(Storage());
+  changes.push_back("output.uri=s3://results/run");
+  changes.push_back("training.checkpoint={uri: \"s3://results/checkpoints\", everySteps: 4}");
+  LocalPods pods(testing::SmallJob(changes));
+  AddSecrets(pods);
+  for (const ProgramResult& result : Run(pods)) {
+    EXPECT_EQ(result.exit_code, 0) << result.output;
+    EXPECT_THAT(result.output, HasNoSecret());
+  }
+  const auto store = *OpenStore("s3://results", results_.Options());
+  std::vector<uint8_t> report;
+  ASSERT_TRUE(store->ReadAll("run/report.json", 1 << 24, &report).ok());
+  const std::string text(report.begin(), report.end());
+  EXPECT_EQ(nlohmann::json::parse(text)["streamDigest"], expected["streamDigest"]);
+  EXPECT_THAT(text, HasNoSecret());
+  EXPECT_TRUE(store->Head("run/model.safetensors").ok());
+  EXPECT_FALSE(store->List("checkpoints/step-").value_or(std::vector<Object>()).empty());
+}
+
+TEST_F(PodsOfTwoOwners, AKeyThatIsMissingIsNamed) {
+  std::vector<std::string> changes = JobOf("s3://data/set");
+  changes.push_back(Storage());
+  // Somebody's credentials that would be let in.
+  LocalPods pods(testing::SmallJob(changes),
+                 {absl::StrCat("AWS_ACCESS_KEY_ID=", S3Server::kKey),
+                  absl::StrCat("AWS_SECRET_ACCESS_KEY=", S3Server::kSecret)});
+  pods.AddSecret("readers", {{"AWS_ACCESS_KEY_ID", S3Server::kKey}});
+  pods.Start("head");
+  pods.Start("cpu");
+  const ProgramResult result = pods.Run("cpu-0").Wait(kDeadline);
+  EXPECT_NE(result.exit_code, 0);
+  EXPECT_THAT(result.output, AllOf(HasSubstr("spec.storage[0].secretRef"), HasSubstr("readers"),
+                                   HasSubstr("no key AWS_SECRET_ACCESS_KEY"), HasNoSecret()));
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <initializer_list>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -55,7 +56,8 @@ std::string Program() {
 
 }  // namespace
 
-S3Server::S3Server(bool tls) : tls_(tls), port_(FreePort()) {
+S3Server::S3Server(bool tls, std::string key, std::string secret)
+    : tls_(tls), key_(std::move(key)), secret_(std::move(secret)), port_(FreePort()) {
   if (access(Program().c_str(), X_OK) != 0) {
     throw std::runtime_error(Program() +
                              " is not there: run tests/integration/storage/server/build");
@@ -63,7 +65,7 @@ S3Server::S3Server(bool tls) : tls_(tls), port_(FreePort()) {
   const std::string buckets = folder_ / "buckets";
   std::filesystem::create_directories(buckets);
   std::vector<std::string> words = {Program(), "--port",       address(), "--access",
-                                    kKey,      "--secret",     kSecret,   "--region",
+                                    key_,      "--secret",     secret_,   "--region",
                                     kRegion,   "--keep-alive", "--quiet"};
   const auto add = [&words](std::initializer_list<std::string> more) {
     words.insert(words.end(), more);
@@ -120,8 +122,8 @@ StoreOptions S3Server::Options() const {
   StoreOptions options;
   options.endpoint = endpoint();
   options.region = kRegion;
-  if (tls_) options.ca_bundle = folder_ / "ca.pem";
-  options.environment = KeysOnly(kKey, kSecret);
+  if (tls_) options.ca_bundle = ca_bundle();
+  options.environment = KeysOnly(key_, secret_);
   return options;
 }
 

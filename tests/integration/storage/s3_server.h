@@ -18,12 +18,15 @@ class S3Server {
   static constexpr char kSecret[] = "hetero/Tests+Secret/Key/0123456789abcdef";
   static constexpr char kWrongSecret[] = "hetero/Wrong+Secret/Key/0123456789abcdef";
   static constexpr char kSessionToken[] = "hetero/Tests+Session/Token/0123456789ABCDEF+/w==";
+  // Of somebody else, whom a server takes in their place.
+  static constexpr char kOtherKey[] = "HETEROTESTSKEYID0002";
+  static constexpr char kOtherSecret[] = "hetero/Other+Secret/Key/0123456789abcdef";
   static constexpr char kRegion[] = "eu-test-1";
   static constexpr char kOtherRegion[] = "us-east-1";
 
-  // With `tls` it shows a certificate of an authority of its own. Throws when it does not answer
-  // within 20 s.
-  explicit S3Server(bool tls = false);
+  // With `tls` it shows a certificate of an authority of its own. Nobody but the owner of these
+  // keys is let in. Throws when it does not answer within 20 s.
+  explicit S3Server(bool tls = false, std::string key = kKey, std::string secret = kSecret);
   ~S3Server();
   S3Server(const S3Server&) = delete;
   S3Server& operator=(const S3Server&) = delete;
@@ -32,11 +35,15 @@ class S3Server {
   std::string endpoint() const { return (tls_ ? "https://" : "http://") + address(); }
   std::string port() const { return std::to_string(port_); }
   std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+  // The PEM file of its authority; only with `tls`.
+  std::string ca_bundle() const { return folder_ / "ca.pem"; }
   // Of a store at this server, with its keys and its authority.
   StoreOptions Options() const;
 
  private:
   const bool tls_;
+  const std::string key_;
+  const std::string secret_;
   testing::TemporaryFolder folder_;
   int port_ = 0;
   pid_t pid_ = -1;

@@ -59,6 +59,9 @@ spec:
     stopOnNonFinite: Skip
     parallelism: {partitions: 2, microbatches: 4}
   output: {uri: "file:///o"}
+  storage:
+  - {prefix: "s3://bucket", endpoint: "http://minio:9000", region: r, pathStyle: true, caBundle: /ca.pem, secretRef: {name: s}}
+  - {prefix: "s3://bucket/public", anonymous: true}
   roles:
   - {name: head, type: Head, restartScope: Gang}
   - {name: cpu, type: CPUWorker, replicas: 2, minReplicas: 1, maxReplicas: 3, pricePerHour: "0.20"}
@@ -129,6 +132,9 @@ TEST(RoundTripTest, EveryGivenValueIsInTheJson) {
   EXPECT_EQ(spec["training"]["schedule"], json::parse(R"({"name": "Step", "warmupSteps": 3,
       "stepEpochs": 4, "gamma": 0.5, "minLearningRate": 0.01,
       "scaleLearningRate": "LinearWithWorldSize"})"));
+  EXPECT_EQ(spec["storage"], json::parse(R"([{"prefix": "s3://bucket",
+      "endpoint": "http://minio:9000", "region": "r", "pathStyle": true, "caBundle": "/ca.pem",
+      "secretRef": {"name": "s"}}, {"prefix": "s3://bucket/public", "anonymous": true}])"));
   EXPECT_EQ(spec["roles"][2], json::parse(R"({"name": "gpu", "type": "GPUWorker", "replicas": 4,
       "gpusPerReplica": 8, "restartScope": "Pod", "failureRules": [
         {"action": "FailJob", "onExitCodes": {"operator": "NotIn", "values": [137, 143]}},
@@ -156,6 +162,7 @@ TEST(RoundTripTest, AScriptKeepsItsWordsAndGetsNoModel) {
 TEST(RoundTripTest, AbsentFieldsStayAbsent) {
   const json spec = json::parse(ToJson(ParseManifest(kSmallest).job))["spec"];
   EXPECT_FALSE(spec.contains("output"));
+  EXPECT_FALSE(spec.contains("storage"));
   EXPECT_FALSE(spec["training"].contains("epochs"));
   EXPECT_FALSE(spec["training"].contains("script"));
   EXPECT_FALSE(spec["dataset"].contains("label"));

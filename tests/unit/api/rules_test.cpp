@@ -71,6 +71,52 @@ TEST(RulesTest, Dataset) {
         "validation.shuffle: unknown field"}});
 }
 
+TEST(RulesTest, Storage) {
+  const auto with = [](const std::string& entries) {
+    return std::vector<std::string>{"storage=" + entries};
+  };
+  std::string many;
+  for (int i = 0; i < 17; ++i) many += "{prefix: 's3://bucket/" + std::to_string(i) + "'},";
+  Check(
+      {{with("[]"), ""},
+       {with("[{prefix: 's3://bucket'}, {prefix: 's3://bucket/a b'}, {prefix: 'https://host'}]"),
+        ""},
+       {with("[{prefix: 's3://bucket', endpoint: 'https://minio.example:9000', region: us-east-1, "
+             "pathStyle: false, caBundle: /etc/ca.pem, secretRef: {name: keys.of-minio}}]"),
+        ""},
+       {with("[{prefix: 's3://bucket', endpoint: 'http://[::1]:9000', anonymous: true}]"), ""},
+       {with("[{prefix: 's3://bucket', anonymous: false, secretRef: {name: keys}}]"), ""},
+       {with("[{prefix: 'https://host/a%20b', caBundle: /etc/ca.pem}]"), ""},
+       {with("[" + many + "]"), "spec.storage: has 17 entries; at most 16 are allowed"},
+       {with("[{}]"), "spec.storage[0].prefix: is required"},
+       {with("[{prefix: 's3://b'}]"), "spec.storage[0].prefix: must be s3://bucket, s3://"},
+       {with("[{prefix: 's3://bucket'}, {prefix: 's3://bucket/'}]"),
+        "spec.storage[1].prefix: must be s3://bucket, s3://bucket/prefix (a bucket has 3 "
+        "characters "
+        "or more) or https://host/path, without a slash at its end, got 's3://bucket/'"},
+       {with("[{prefix: 'http://host'}]"), "spec.storage[0].prefix: must be s3://"},
+       {with("[{prefix: 'https://host/a?b'}]"), "spec.storage[0].prefix: must be s3://"},
+       {with("[{prefix: 's3://bucket/a'}, {prefix: 's3://bucket'}, {prefix: 's3://bucket/a'}]"),
+        "spec.storage[2].prefix: 's3://bucket/a' is the prefix of spec.storage[0] too; remove one"},
+       {with("[{prefix: 's3://bucket', endpoint: 'https://host/path'}]"),
+        "spec.storage[0].endpoint: must be http://host, https://host or either with :port"},
+       {with("[{prefix: 's3://bucket', caBundle: ca.pem}]"),
+        "spec.storage[0].caBundle: must be an absolute path"},
+       {with("[{prefix: 's3://bucket', secretRef: {}}]"),
+        "spec.storage[0].secretRef.name: is required"},
+       {with("[{prefix: 's3://bucket', secretRef: {name: Keys}}]"),
+        "spec.storage[0].secretRef.name: must be lower-case letters, digits, '-' and '.'"},
+       {with("[{prefix: 's3://bucket', anonymous: true, secretRef: {name: keys}}]"),
+        "spec.storage[0].secretRef: is not taken beside anonymous: true, which signs no request; "
+        "remove one of them"},
+       {with("[{prefix: 'https://host', region: eu}]"),
+        "spec.storage[0].region: is taken only with a prefix of s3://; leave it out"},
+       {with("[{prefix: 'https://host', secretRef: {name: keys}}]"),
+        "spec.storage[0].secretRef: is taken only with a prefix of s3://; leave it out"},
+       {with("[{prefix: 's3://bucket', prices: {perThousandGets: '0.1'}}]"),
+        "spec.storage[0].prices: unknown field"}});
+}
+
 TEST(RulesTest, FieldsOfADataset) {
   const auto with = [](const char* fields, const char* format, const char* label = "") {
     std::vector<std::string> overrides = {"dataset.uri=file:///data",

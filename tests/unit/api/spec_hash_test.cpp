@@ -49,6 +49,8 @@ TEST(SpecHashTest, WhatPodsAreMadeFromChangesIt) {
       {"pipeline=[{op: Normalize}]"},
       {"network.tls=Disabled"},
       {"output={uri: 'file:///out'}"},
+      {"storage=[{prefix: 's3://bucket'}]"},
+      {"storage=[{prefix: 's3://bucket', secretRef: {name: keys}}]"},
       {"roles.gpu.replicas=2"},
       {"roles.gpu.gpusPerReplica=0"},
       {"training.model=", "training.optimizer=", "training.script={command: [a]}"},

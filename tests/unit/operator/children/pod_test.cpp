@@ -106,6 +106,34 @@ TEST(PodTest, WithoutTlsNothingOfItIsThere) {
   EXPECT_TRUE(Named(RuntimeOf(pod)["volumeMounts"], "hetero-tls").is_null());
 }
 
+// The operator reads no Secret: a kubelet gives the keys to the container, those that there are.
+TEST(PodTest, KeysOfStoresComeFromTheirSecrets) {
+  const std::string storage =
+      "storage=[{prefix: 's3://bucket', secretRef: {name: a}}, {prefix: 's3://public', anonymous: "
+      "true}, {prefix: 's3://bucket/out', secretRef: {name: b.c}}]";
+  const json sidecar = {
+      {"spec", {{"containers", json::array({{{"name", "runtime"}}, {{"name", "sidecar"}}})}}}};
+  for (const RoleType type : {RoleType::kHead, RoleType::kCpuWorker, RoleType::kGpuWorker}) {
+    const json pod = PodWith(type, sidecar, {}, QuickstartJob({storage}));
+    std::vector<std::string> found;
+    for (const json& variable : RuntimeOf(pod)["env"]) {
+      const std::string name = variable["name"];
+      if (!name.starts_with("HETERO_STORAGE_")) continue;
+      const json& key = variable["valueFrom"]["secretKeyRef"];
+      EXPECT_EQ(key["optional"], true) << name;
+      found.push_back(name + "=" + key["name"].get<std::string>() + "/" +
+                      key["key"].get<std::string>());
+    }
+    EXPECT_THAT(found, ElementsAre("HETERO_STORAGE_0_ACCESS_KEY_ID=a/AWS_ACCESS_KEY_ID",
+                                   "HETERO_STORAGE_0_SECRET_ACCESS_KEY=a/AWS_SECRET_ACCESS_KEY",
+                                   "HETERO_STORAGE_0_SESSION_TOKEN=a/AWS_SESSION_TOKEN",
+                                   "HETERO_STORAGE_2_ACCESS_KEY_ID=b.c/AWS_ACCESS_KEY_ID",
+                                   "HETERO_STORAGE_2_SECRET_ACCESS_KEY=b.c/AWS_SECRET_ACCESS_KEY",
+                                   "HETERO_STORAGE_2_SESSION_TOKEN=b.c/AWS_SESSION_TOKEN"));
+    EXPECT_FALSE(Named(pod["spec"]["containers"], "sidecar").contains("env"));
+  }
+}
+
 TEST(PodTest, CommandsOfTheRoles) {
   const json head = RuntimeOf(
       PodWith(RoleType::kHead, nullptr, {}, QuickstartJob({"output.uri=file:///results/run"})));

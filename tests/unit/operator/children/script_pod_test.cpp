@@ -87,6 +87,16 @@ TEST(ScriptPod, HasTimeToSave) {
   EXPECT_EQ(grace(job, given), 600);
 }
 
+// The agent in the user's image reads samples, too; what fills its volume reads nothing.
+TEST(ScriptPod, KeysOfStoresAreTheAgents) {
+  api::HeteroTrainingJob job = ScriptJob();
+  job.spec.storage = {{.prefix = "s3://bucket", .secret_ref = api::SecretReference{"keys"}}};
+  const json pod = PodWith(RoleType::kGpuWorker, UsersTemplate(), {}, job);
+  const json key = Named(RuntimeOf(pod)["env"], "HETERO_STORAGE_0_ACCESS_KEY_ID");
+  EXPECT_EQ(key["valueFrom"]["secretKeyRef"]["name"], "keys");
+  EXPECT_FALSE(pod["spec"]["initContainers"][0].contains("env"));
+}
+
 TEST(ScriptPod, OthersOfTheJobAreAsEver) {
   for (const RoleType type : {RoleType::kHead, RoleType::kCpuWorker}) {
     EXPECT_EQ(PodWith(type, nullptr, {}, ScriptJob()), PodWith(type, nullptr));

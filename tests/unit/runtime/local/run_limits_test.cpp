@@ -67,11 +67,13 @@ TEST(RunLimitsTest, ATrainingThatGoesOnFromACheckpointDoesNotStall) {
 
 TEST(IgnoredFieldsTest, OnlyWhatIsSetAndHasNoMeaningHere) {
   api::HeteroTrainingJob job;
+  job.spec.storage.resize(2);
   job.spec.roles.resize(2);
   job.spec.run_policy = Policy(60, 10);
   job.spec.roles[0].failure_rules.resize(1);
   job.spec.roles[0].failure_rules[0].on_exit_codes.emplace();
   EXPECT_THAT(IgnoredFields(job), IsEmpty());
+  job.spec.storage[1].secret_ref.emplace().name = "keys";
   job.spec.roles[1].failure_rules.resize(2);
   job.spec.roles[1].failure_rules[1].on_reason = api::FailureReason::kEvicted;
   job.spec.roles[1].pod_template = "{}";
@@ -80,11 +82,13 @@ TEST(IgnoredFieldsTest, OnlyWhatIsSetAndHasNoMeaningHere) {
   job.spec.run_policy.clean_pod_policy = api::CleanPodPolicy::kNone;
   job.spec.run_policy.ttl_seconds_after_finished = 0;
   job.spec.network.tls = job.spec.network.network_policy = api::Switch::kDisabled;
-  EXPECT_THAT(IgnoredFields(job),
-              ElementsAre("spec.roles[1].failureRules[1].onReason", "spec.roles[1].template",
-                          "spec.runPolicy.suspend", "spec.runPolicy.managedBy",
-                          "spec.runPolicy.cleanPodPolicy", "spec.runPolicy.ttlSecondsAfterFinished",
-                          "spec.network.networkPolicy", "spec.network.tls"));
+  EXPECT_THAT(
+      IgnoredFields(job),
+      ElementsAre("spec.storage[1].secretRef", "spec.roles[1].failureRules[1].onReason",
+                  "spec.roles[1].template", "spec.runPolicy.suspend", "spec.runPolicy.managedBy",
+                  "spec.runPolicy.cleanPodPolicy", "spec.runPolicy.ttlSecondsAfterFinished",
+                  "spec.network.networkPolicy", "spec.network.tls"));
+  EXPECT_FALSE(WithoutSecrets(job).spec.storage[1].secret_ref.has_value());
 }
 
 }  // namespace

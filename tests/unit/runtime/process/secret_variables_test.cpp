@@ -11,7 +11,8 @@ namespace hetero::process {
 namespace {
 
 constexpr const char* kSecretVariables[] = {"AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN",
-                                            "AWS_CONTAINER_AUTHORIZATION_TOKEN"};
+                                            "AWS_CONTAINER_AUTHORIZATION_TOKEN",
+                                            "HETERO_STORAGE_0_SECRET_ACCESS_KEY"};
 
 // Of a child with this variable alone, once it has protected what it has.
 bool IsDumpableWith(const char* variable) {

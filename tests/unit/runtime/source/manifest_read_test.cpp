@@ -44,6 +44,44 @@ TEST_F(ManifestReadTest, ASampleIsOneRequest) {
   EXPECT_TRUE(absl::IsOutOfRange(dataset->Read(2, &sample_)));
 }
 
+// Parts of a bucket may be reached in other ways than the rest of it (spec.storage).
+TEST_F(ManifestReadTest, APictureIsReadAsItsOwnPrefixIsReached) {
+  const auto other = std::make_shared<HeldStore>("s3://bucket");
+  other->Put("private/b.jpg", kListedPicture);
+  bucket_.Put("private/b.jpg", "not a picture");
+  bucket_.Put("m.csv", "s3://bucket/private/b.jpg,1\ns3://bucket/c.jpg,0\n");
+  const StoreOpener usual = stores_.Opener();
+  const StoreOpener by_prefix = [&](const storage::ObjectUri& object)
+      -> absl::StatusOr<std::shared_ptr<const storage::Store>> {
+    if (object.name.starts_with("private/")) return other;
+    return usual(object);
+  };
+  const auto dataset = OpenManifest("s3://bucket/m.csv", by_prefix, {}, {});
+  ASSERT_TRUE(dataset.ok()) << dataset.status();
+  ASSERT_TRUE((*dataset)->Read(0, &sample_).ok());
+  EXPECT_EQ(std::string(sample_.bytes.begin(), sample_.bytes.end()), kListedPicture);
+  EXPECT_EQ((*dataset)->fingerprint(),
+            (*OpenManifest("s3://bucket/m.csv", usual, {}, {}))->fingerprint())
+      << "how it is reached says nothing of what it is";
+}
+
+TEST(OpenerOfTest, OpensOneStoreForEachEntryAndRoot) {
+  std::vector<api::StorageAccess> storage(2);
+  storage[0].prefix = "s3://bucket/a";
+  storage[1].prefix = "s3://bucket/b";
+  const StoreOpener open = OpenerOf(storage::Stores(storage));
+  const StoreOpener copy = open;
+  const auto at = [&](const StoreOpener& opener, const char* root, const char* name) {
+    const auto store = opener({root, name});
+    EXPECT_TRUE(store.ok()) << store.status();
+    return store.value_or(nullptr);
+  };
+  EXPECT_EQ(at(open, "s3://bucket", "a/1"), at(copy, "s3://bucket", "a/2"));
+  EXPECT_NE(at(open, "s3://bucket", "a/1"), at(open, "s3://bucket", "b/1"));
+  EXPECT_EQ(at(open, "s3://bucket", "c"), at(open, "s3://bucket", "d"));
+  EXPECT_NE(at(open, "s3://bucket", "c"), at(open, "s3://other", "c"));
+}
+
 // Nobody says beforehand which object is meant: the first read does.
 TEST_F(ManifestReadTest, AnObjectThatWasReplacedSinceItWasReadIsNamed) {
   const auto dataset = OpenTwo();

@@ -88,11 +88,11 @@ class ManifestStores {
     return OpenManifest(uri, Opener(), source, label);
   }
   StoreOpener Opener() {
-    return
-        [this](const std::string& root) -> absl::StatusOr<std::shared_ptr<const storage::Store>> {
-          At(root);
-          return stores_[root];
-        };
+    return [this](const storage::ObjectUri& object)
+               -> absl::StatusOr<std::shared_ptr<const storage::Store>> {
+      At(object.root);
+      return stores_[object.root];
+    };
   }
   // Of a manifest s3://bucket/lists/NAME with this text.
   absl::StatusOr<std::unique_ptr<Dataset>> OpenText(std::string_view text,

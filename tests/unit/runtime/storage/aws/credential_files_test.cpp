@@ -116,8 +116,9 @@ TEST(CredentialChainTest, TheFirstThatIsSetUpDecides) {
   EXPECT_EQ(broken.message(), "credentials of source 1: broken");
   const absl::Status nowhere = chain({none, none})->Fetch().status();
   EXPECT_TRUE(absl::IsUnauthenticated(nowhere));
-  EXPECT_THAT(std::string(nowhere.message()),
-              AllOf(HasSubstr("source 0: not set; source 1: not set"), HasSubstr("anonymously")));
+  EXPECT_THAT(
+      std::string(nowhere.message()),
+      AllOf(HasSubstr("source 0: not set; source 1: not set"), HasSubstr("anonymous: true")));
 }
 
 }  // namespace
