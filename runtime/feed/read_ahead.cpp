@@ -1,6 +1,7 @@
 #include "runtime/feed/read_ahead.h"
 
-#include <system_error>
+#include <algorithm>
+#include <exception>
 
 #include "base/thread.h"
 #include "runtime/feed/thrown.h"
@@ -8,14 +9,28 @@
 namespace hetero::feed {
 namespace {
 
-int64_t BytesIn(const source::RawSample& sample) {
-  return static_cast<int64_t>(sample.bytes.size() + sample.fields.size());
+constexpr size_t kMostExpected = 4096;  // of a ticket
+constexpr int kMostStretch = 4;         // of a read, by those beside it
+constexpr int kMeasuredReads = 8;       // until there is a usual time
+
+// What it holds, which is more than it has where a format has cut a picture out of its record.
+int64_t BytesOf(const source::RawSample& sample) {
+  return static_cast<int64_t>(sample.bytes.capacity() + sample.fields.capacity());
 }
 
 }  // namespace
 
-ReadAhead::ReadAhead(const Options& options, Read read)
-    : options_(options), read_(std::move(read)), limit_(options.first_reads) {}
+struct ReadAhead::Entry {
+  enum class State { kWaiting, kReading, kRead, kGone };
+  State state = State::kWaiting;
+  bool awaited = false;
+  absl::Status status;
+  source::RawSample sample;
+  int64_t bytes = 0;  // that it holds, once it is read
+};
+
+ReadAhead::ReadAhead(const Options& options, Read read, base::Clock& clock)
+    : options_(options), read_(std::move(read)), clock_(clock), limit_(options.first_reads) {}
 
 ReadAhead::~ReadAhead() {
   std::vector<std::jthread> threads;
@@ -34,36 +49,50 @@ std::unique_ptr<ReadAhead::Expected> ReadAhead::Expect(job::Split split,
   std::unique_ptr<Expected> expected(new Expected(this));
   used_ = true;
   const base::MutexLock lock(mutex_);
-  for (const int64_t id : ids) {
-    const Key key(split, id);
-    const auto [entry, is_new] = entries_.try_emplace(key);
-    if (!is_new) continue;  // of another ticket, which takes it
-    entry->second = std::make_shared<Entry>();
-    waiting_.emplace_back(key, entry->second);
-    expected->samples_.push_back(key);
+  if (threads_.empty() && !StartThread()) return nullptr;
+  for (size_t i = 0; i < std::min(ids.size(), kMostExpected); ++i) {
+    const Key key(split, ids[i]);
+    auto entry = std::make_shared<Entry>();
+    if (!entries_.try_emplace(key, entry).second) continue;  // of another ticket, which takes it
+    expected->samples_.emplace_back(key, entry);
+    waiting_.emplace_back(key, std::move(entry));
   }
   StartThreads();
   wanted_.NotifyAll();
   return expected;
 }
 
+bool ReadAhead::StartThread() {
+  try {
+    threads_.emplace_back([this](const std::stop_token& stop) { Loop(stop); });
+    return true;
+  } catch (const std::exception&) {
+    return false;  // no more threads are allowed here; those that there are do it
+  }
+}
+
 void ReadAhead::StartThreads() {
   const auto wanted = static_cast<int>(waiting_.size()) - idle_;
   for (int i = 0; i < wanted && static_cast<int>(threads_.size()) < limit_; ++i) {
-    try {
-      threads_.emplace_back([this](const std::stop_token& stop) { Loop(stop); });
-    } catch (const std::system_error&) {
-      return;  // no more threads are allowed here; those that there are do it
-    }
+    if (!StartThread()) return;
   }
 }
 
 // By Little's law what has to be underway is the rate at which samples are taken times how long a
-// read takes; as long as that is more than there is, they are waited for.
+// read takes; as long as that is more than there is, they are waited for. Where the network is
+// full, more reads only take longer (as TCP Vegas has it), and the first of them comes later.
 void ReadAhead::OnStall() {
-  if (limit_ < options_.most_reads) ++limit_;
+  const bool longer = usual_time_ > kMostStretch * least_time_;
+  if (reading_ < limit_ || limit_ == options_.most_reads || longer) return;
+  ++limit_;
   StartThreads();
-  if (!waiting_.empty()) wanted_.NotifyAll();
+  wanted_.NotifyOne();
+}
+
+void ReadAhead::Measure(base::Duration time) {
+  usual_time_ = ++measured_ == 1 ? time : (7 * usual_time_ + time) / 8;
+  if (measured_ == kMeasuredReads) least_time_ = usual_time_;
+  if (measured_ > kMeasuredReads) least_time_ = std::min(least_time_, usual_time_);
 }
 
 // A sample that is being read counts with what others had.
@@ -87,23 +116,26 @@ void ReadAhead::Loop(const std::stop_token& stop) {
     entry->state = Entry::State::kReading;
     ++reading_;
     lock.Unlock();
+    const base::Instant begin = clock_.Now();
     absl::Status status;
     try {
       status = read_(key.first, key.second, &entry->sample);
     } catch (...) {
       status = StatusOfThrown();
     }
+    const base::Duration time = clock_.Now() - begin;
     lock.Lock();
     --reading_;
+    Measure(time);
     if (entry->state == Entry::State::kGone) {
       entry->sample = {};
       continue;
     }
     entry->status = std::move(status);
     entry->state = Entry::State::kRead;
-    const int64_t bytes = BytesIn(entry->sample);
-    held_bytes_ += bytes;
-    usual_bytes_ = (7 * usual_bytes_ + bytes) / 8;
+    entry->bytes = BytesOf(entry->sample);
+    held_bytes_ += entry->bytes;
+    usual_bytes_ = (7 * usual_bytes_ + entry->bytes) / 8;
     if (entry->awaited) read_done_.NotifyAll();
   }
 }
@@ -123,21 +155,19 @@ std::optional<absl::Status> ReadAhead::Take(job::Split split, int64_t id,
   }
   entry->awaited = true;
   read_done_.Wait(mutex_, [&entry] { return entry->state == Entry::State::kRead; });
-  held_bytes_ -= BytesIn(entry->sample);
+  held_bytes_ -= entry->bytes;
   std::swap(*sample, entry->sample);
   if (!waiting_.empty()) wanted_.NotifyOne();
   return std::move(entry->status);
 }
 
-void ReadAhead::Drop(const std::vector<Key>& samples) {
+void ReadAhead::Drop(const std::vector<std::pair<Key, std::shared_ptr<Entry>>>& samples) {
   const base::MutexLock lock(mutex_);
-  for (const Key& key : samples) {
+  for (const auto& [key, entry] : samples) {
     const auto found = entries_.find(key);
-    if (found == entries_.end()) continue;
-    if (found->second->state == Entry::State::kRead) {
-      held_bytes_ -= BytesIn(found->second->sample);
-    }
-    found->second->state = Entry::State::kGone;
+    if (found == entries_.end() || found->second != entry) continue;  // taken
+    if (entry->state == Entry::State::kRead) held_bytes_ -= entry->bytes;
+    entry->state = Entry::State::kGone;
     entries_.erase(found);
   }
   if (!waiting_.empty()) wanted_.NotifyAll();

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "base/clock.h"
 #include "base/mutex.h"
 #include "runtime/feed/batch_producer.h"
 #include "runtime/job/schedule.h"
@@ -24,6 +25,9 @@ namespace hetero::feed {
 // each time somebody did. Where each read waits for a network, threads that decode would wait
 // longer than they work; these wait for them. Thread-safe, but not for children that fork() made.
 class ReadAhead {
+  struct Entry;
+  using Key = std::pair<job::Split, int64_t>;
+
  public:
   struct Options {
     int first_reads = 8;  // underway at a time, each on a thread of its own
@@ -32,8 +36,8 @@ class ReadAhead {
   };
   using Read = std::function<absl::Status(job::Split, int64_t id, source::RawSample*)>;
 
-  // `read` is called on threads of this object.
-  ReadAhead(const Options& options, Read read);
+  // `read` is called on threads of this object, which are timed by `clock`.
+  ReadAhead(const Options& options, Read read, base::Clock& clock = base::Clock::Real());
   // Waits for the reads that are underway.
   ~ReadAhead();
 
@@ -48,9 +52,10 @@ class ReadAhead {
     friend class ReadAhead;
     explicit Expected(ReadAhead* owner) : owner_(owner) {}
     ReadAhead* const owner_;
-    std::vector<std::pair<job::Split, int64_t>> samples_;
+    std::vector<std::pair<Key, std::shared_ptr<Entry>>> samples_;
   };
-  // They are read in this order, after those that are expected already.
+  // They are read in this order, after those that are expected already; of very many the first
+  // ones. Null: there are no threads to be had.
   std::unique_ptr<Expected> Expect(job::Split split, const std::vector<int64_t>& ids);
 
   // What reading the sample gave, for which this waits where it is being read; none where nobody
@@ -58,23 +63,17 @@ class ReadAhead {
   std::optional<absl::Status> Take(job::Split split, int64_t id, source::RawSample* sample);
 
  private:
-  using Key = std::pair<job::Split, int64_t>;
-  struct Entry {
-    enum class State { kWaiting, kReading, kRead, kGone };
-    State state = State::kWaiting;
-    bool awaited = false;
-    absl::Status status;
-    source::RawSample sample;
-  };
-
   void Loop(const std::stop_token& stop);
+  bool StartThread() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void StartThreads() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OnStall() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool MayRead() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Drop(const std::vector<Key>& samples);
+  void Drop(const std::vector<std::pair<Key, std::shared_ptr<Entry>>>& samples);
+  void Measure(base::Duration time) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
   const Read read_;
+  base::Clock& clock_;
   std::atomic<bool> used_ = false;  // something was expected
   base::Mutex mutex_;
   base::CondVar wanted_;  // there may be something to read
@@ -84,6 +83,9 @@ class ReadAhead {
   int64_t held_bytes_ ABSL_GUARDED_BY(mutex_) = 0;           // of entries that were read
   int64_t usual_bytes_ ABSL_GUARDED_BY(mutex_) = 512 << 10;  // of a sample, as far as is known
   int limit_ ABSL_GUARDED_BY(mutex_);                        // of reads that are underway
+  int64_t measured_ ABSL_GUARDED_BY(mutex_) = 0;             // reads
+  base::Duration usual_time_ ABSL_GUARDED_BY(mutex_){};      // of a read
+  base::Duration least_time_ ABSL_GUARDED_BY(mutex_){base::Duration::max() / 8};  // that was usual
   int reading_ ABSL_GUARDED_BY(mutex_) = 0;
   int idle_ ABSL_GUARDED_BY(mutex_) = 0;  // threads
   std::vector<std::jthread> threads_ ABSL_GUARDED_BY(mutex_);

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/atomic_file.h"
 #include "base/crc32c.h"
+#include "base/process_usage.h"
 #include "base/status_macros.h"
 #include "runtime/feed/thrown.h"
 #include "runtime/job/permutation.h"
@@ -130,11 +131,17 @@ absl::StatusOr<std::unique_ptr<SampleProducer>> SampleProducer::Create(
   }
   if (producer->train_->is_remote() ||
       (producer->validation_ != nullptr && producer->validation_->is_remote())) {
+    ReadAhead::Options options;
+    // The container's memory is for batches.
+    if (const std::optional<int64_t> memory = base::CgroupMemoryLimit()) {
+      options.most_bytes = std::min(options.most_bytes, *memory / 8);
+    }
     producer->ahead_ = std::make_unique<ReadAhead>(
-        ReadAhead::Options(),
+        options,
         [one = producer.get()](job::Split split, int64_t id, source::RawSample* sample) {
           return one->dataset(split).Read(id, sample);
-        });
+        },
+        clock);
   }
   return producer;
 }

@@ -107,7 +107,11 @@ void TicketExecutor::Avoid(const std::vector<FatalSample>& samples) {
 std::unique_ptr<BatchProducer::Expected> TicketExecutor::ExpectedOf(const BatchProducer* producer,
                                                                     const Ticket& ticket) const {
   if (options_.low_priority || ticket.guarded) return nullptr;
-  return producer->Expect(ticket);
+  try {
+    return producer->Expect(ticket);
+  } catch (...) {
+    return nullptr;  // it is served all the same
+  }
 }
 
 TicketExecutor::Handle TicketExecutor::Submit(const Ticket& ticket, Callbacks callbacks) {

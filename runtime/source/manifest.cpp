@@ -59,7 +59,7 @@ class Manifest : public Dataset {
   int32_t classes() const override { return classes_; }
   api::ImageShape image() const override { return image_; }
   std::string fingerprint() const override { return fingerprint_; }
-  bool is_remote() const override { return samples_->StoreOf(0).is_remote(); }
+  bool is_remote() const override { return samples_->any_is_remote(); }
   std::string ClassName(int32_t label) const override {
     const std::vector<std::string>& names = samples_->class_names();
     return names.empty() ? std::to_string(label) : names[label];

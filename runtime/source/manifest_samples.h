@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -39,6 +40,10 @@ class ManifestSamples {
 
   int64_t size() const { return static_cast<int64_t>(rows_.size()); }
   const storage::Store& StoreOf(int64_t id) const { return *bases_[rows_[id].base].store; }
+  bool any_is_remote() const {
+    return std::any_of(bases_.begin(), bases_.end(),
+                       [](const Base& base) { return base.store->is_remote(); });
+  }
   std::string NameOf(int64_t id) const;  // below that store's root
   int64_t LineOf(int64_t id) const { return rows_[id].line; }
   int32_t ClassOf(int64_t id) const { return rows_[id].label; }

@@ -38,6 +38,8 @@ class UnpackedShards : public storage::Store {
                  int64_t kept_bytes = kKeptBytes);
 
   const std::string& uri() const override { return packed_->uri(); }
+  // Wherever they lie: of many reads at a time each would hold a shard.
+  bool is_remote() const override { return false; }
   // The shards, by the names of their compressed files and with the sizes that they have once they
   // are decompressed.
   absl::StatusOr<std::vector<storage::Object>> List(std::string_view prefix) const override;

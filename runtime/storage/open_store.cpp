@@ -25,11 +25,17 @@ std::unique_ptr<HttpClient> Client(const StoreOptions& options) {
   return std::make_unique<CurlClient>(CurlClient::Options{.ca_bundle = std::move(ca_bundle)});
 }
 
+// An entry's authorities vouch for its store, and not for who gives credentials.
+StoreOptions WithUsualAuthorities(StoreOptions options) {
+  options.ca_bundle.clear();
+  return options;
+}
+
 // Credentials whose services are asked by a client of their own, which they keep.
 class UsualWithClient : public CredentialSource {
  public:
   explicit UsualWithClient(const StoreOptions& options)
-      : http_(Client(options)),
+      : http_(Client(WithUsualAuthorities(options))),
         source_(UsualCredentials({*http_, *options.clock, options.environment})) {}
   std::string name() const override { return source_->name(); }
   absl::StatusOr<AwsCredentials> Fetch() override { return source_->Fetch(); }

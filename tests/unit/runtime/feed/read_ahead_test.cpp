@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "base/clock.h"
+#include "base/fake_clock.h"
 #include "runtime/feed/sample_producer.h"
 #include "runtime/feed/ticket_executor.h"
 
@@ -190,6 +191,61 @@ TEST_F(ReadAheadTest, WhatNobodyExpectsAnyMoreIsNotRead) {
   ASSERT_TRUE(storage.WaitForReads(3));
   EXPECT_EQ(Take(*ahead, 200), "read");
   EXPECT_EQ(storage.reads(), 3);
+}
+
+// Of the next epoch, of a small dataset.
+TEST_F(ReadAheadTest, ATicketThatEndsLeavesTheSampleOfAnotherOne) {
+  SlowStorage storage(1);
+  const auto ahead = Make(&storage);
+  auto first = ahead->Expect(job::Split::kTrain, {7});
+  ASSERT_TRUE(storage.WaitForReads(1));
+  EXPECT_EQ(Take(*ahead, 7), "read");
+  const auto second = ahead->Expect(job::Split::kTrain, {7});
+  first.reset();
+  ASSERT_TRUE(storage.WaitForReads(2));
+  EXPECT_EQ(Take(*ahead, 7), "read");
+}
+
+// As formats do that cut a picture out of its record.
+TEST_F(ReadAheadTest, CountsWhatSamplesHoldAndNotWhatTheyHave) {
+  std::atomic<int> reads = 0;
+  ReadAhead ahead({.first_reads = 1, .most_reads = 1, .most_bytes = 4 << 20},
+                  [&reads](job::Split, int64_t, source::RawSample* sample) {
+                    ++reads;
+                    sample->bytes.resize(1 << 20);
+                    sample->bytes.resize(10);
+                    return absl::OkStatus();
+                  });
+  const auto expected = ahead.Expect(job::Split::kTrain, Ids(40));
+  for (int64_t id = 0; id < 40; ++id) {
+    Take(ahead, id);
+    EXPECT_LE(reads, id + 1 + 4 + 1);
+  }
+}
+
+// Reads that take longer the more of them there are: the network is full.
+TEST_F(ReadAheadTest, ReadsNoMoreAtATimeWhereThatTakesLonger) {
+  base::FakeClock clock;
+  std::mutex mutex;
+  int underway = 0;
+  int most = 0;
+  ReadAhead ahead(
+      {.first_reads = 1},
+      [&](job::Split, int64_t, source::RawSample*) {
+        std::unique_lock lock(mutex);
+        most = std::max(most, ++underway);
+        const int now = underway;
+        lock.unlock();
+        clock.Advance(now * now * std::chrono::milliseconds(10));
+        std::this_thread::yield();
+        lock.lock();
+        --underway;
+        return absl::OkStatus();
+      },
+      clock);
+  const auto expected = ahead.Expect(job::Split::kTrain, Ids(2000));
+  for (int64_t id = 0; id < 2000; ++id) Take(ahead, id);
+  EXPECT_LT(most, 64);
 }
 
 TEST_F(ReadAheadTest, HoldsNoMoreThanIsAllowed) {
