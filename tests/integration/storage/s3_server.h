@@ -19,7 +19,7 @@ class S3Server {
   static constexpr char kWrongSecret[] = "hetero/Wrong+Secret/Key/0123456789abcdef";
   static constexpr char kSessionToken[] = "hetero/Tests+Session/Token/0123456789ABCDEF+/w==";
   // Of somebody else, whom a server takes in their place.
-  static constexpr char kOtherKey[] = "HETEROTESTSKEYID0002";
+  static constexpr char kOtherKey[] = "OTHERKEYOFHETEROTEST";
   static constexpr char kOtherSecret[] = "hetero/Other+Secret/Key/0123456789abcdef";
   static constexpr char kRegion[] = "eu-test-1";
   static constexpr char kOtherRegion[] = "us-east-1";
