@@ -29,7 +29,7 @@ changed_sources() {
     if [[ $file == *.h && -f ${file%.h}.cpp ]]; then
       echo "${file%.h}.cpp"
     elif [[ $file == *.h ]]; then
-      git grep -lF "#include \"$file\"" -- '*.cpp' | grep -v '^tests/' | head -1
+      { git grep -lF "#include \"$file\"" -- '*.cpp' | grep -v '^tests/' || true; } | sed -n 1p  # to the end: no SIGPIPE
     else
       echo "$file"
     fi
