@@ -288,7 +288,7 @@ TEST_F(ReadAheadTest, OneThreadMakesABatchWhoseReadsWaitTogether) {
   std::atomic<int> done = 0;
   TicketExecutor executor({.name = "one"}, base::Clock::Real());
   // One comes before the producer does, one behind it.
-  const auto submit = [&](uint64_t id, int64_t first) {
+  const auto submit = [&](int64_t id, int64_t first) {
     executor.Submit(Ticket{.id = id, .slots = {first, 16}},
                     {.on_started = [](const Ticket&) {},
                      .on_done =
