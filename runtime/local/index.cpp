@@ -72,11 +72,9 @@ class IndexWriter : public source::SampleFinder {
 
   absl::StatusOr<source::SampleTable> Find(const source::SampleSearch& search) const override {
     HETERO_RETURN_IF_ERROR(source::CheckIndexUri(options_.source, options_.destination));
-    // Whether it can be written, is not to show after hours of reading.
-    HETERO_ASSIGN_OR_RETURN(source::IndexOutput output,
-                            source::IndexOutput::Create(options_.destination, storage::Stores()));
     HETERO_ASSIGN_OR_RETURN(std::optional<source::SampleTable> there, There(search));
     if (there) return *std::move(there);
+    HETERO_RETURN_IF_ERROR(source::CheckIndexOutput(options_.destination, storage::Stores()));
     int64_t bytes = 0;
     for (const storage::Object& shard : search.shards.shards) bytes += shard.size;
     const WatchedStore store(search.store, bytes, options_);
@@ -87,6 +85,9 @@ class IndexWriter : public source::SampleFinder {
     const auto labelled = [](const source::SampleLocation& sample) { return sample.label >= 0; };
     if (search.count_classes ? std::any_of(samples.begin(), samples.end(), labelled)
                              : !samples.empty()) {
+      // Only now: who is killed while it reads leaves nothing.
+      HETERO_ASSIGN_OR_RETURN(source::IndexOutput output,
+                              source::IndexOutput::Create(options_.destination, storage::Stores()));
       HETERO_RETURN_IF_ERROR(output.Write(search.shards, samples));
     }
     if (options_.on_progress != nullptr) options_.on_progress({bytes, bytes});

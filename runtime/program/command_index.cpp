@@ -1,42 +1,31 @@
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
-#include <atomic>
 #include <iostream>
 #include <memory>
-#include <stop_token>
 #include <string>
 
 #include "base/log.h"
-#include "base/signals.h"
 #include "runtime/local/dataset_lines.h"
 #include "runtime/local/index.h"
 #include "runtime/program/commands.h"
 #include "runtime/program/progress_line.h"
 #include "runtime/program/source_options.h"
+#include "runtime/program/stoppable_command.h"
 
 namespace hetero::commands {
 namespace {
 
 int RunIndex(const local::IndexOptions& given) {
-  const base::SignalStop signals;
+  StoppableCommand command;
   log::Init("index", log::Level::kWarning);
   local::IndexOptions options = given;
   options.source.uri = UriOf(options.source.uri);
   options.destination = UriOf(options.destination);
-  options.stop = signals.first();
+  options.stop = command.stop();
   ProgressLine line;
-  std::atomic<bool> begun = false;
   options.on_progress = [&](const local::IndexProgress& progress) {
-    begun = true;
+    command.Begin();
     line.Show(local::ProgressText(progress, line.seconds()), progress.bytes == progress.all_bytes);
   };
-  // What is not begun has nothing to leave in order, and a store may keep it waiting for minutes.
-  const auto at_once = [] { _exit(kExitStopped); };
-  const std::stop_callback before_it_began(signals.first(), [&begun, at_once] {
-    if (!begun) at_once();
-  });
-  const std::stop_callback asked_twice(signals.second(), at_once);
   if (const absl::Status status = CheckLabelOptions(options.label); !status.ok()) {
     std::cerr << status.message() << "\n";
     return kExitUsage;

@@ -1,21 +1,17 @@
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <atomic>
 #include <iostream>
 #include <memory>
-#include <stop_token>
 #include <string>
 #include <vector>
 
 #include "base/log.h"
-#include "base/signals.h"
 #include "runtime/local/dataset_lines.h"
 #include "runtime/local/pack.h"
 #include "runtime/program/commands.h"
 #include "runtime/program/progress_line.h"
 #include "runtime/program/source_options.h"
+#include "runtime/program/stoppable_command.h"
 
 namespace hetero::commands {
 namespace {
@@ -38,25 +34,18 @@ void PrintClasses(const std::vector<std::string>& names) {
 }
 
 int RunPack(const PackArguments& arguments) {
-  const base::SignalStop signals;
+  StoppableCommand command;
   log::Init("pack", log::Level::kWarning);
   local::PackOptions options = arguments.options;
   options.source.uri = UriOf(options.source.uri);
   options.destination = UriOf(options.destination);
   options.verify = !arguments.no_verify;
-  options.stop = signals.first();
+  options.stop = command.stop();
   ProgressLine line;
-  std::atomic<bool> begun = false;
   options.on_progress = [&](const auto& progress, int64_t samples) {
-    begun = true;
+    command.Begin();
     line.Show(local::ProgressText(progress, samples, line.seconds()), progress.samples == samples);
   };
-  // What is not begun has nothing to leave in order, and a store may keep it waiting for minutes.
-  const auto at_once = [] { _exit(kExitStopped); };
-  const std::stop_callback before_it_began(signals.first(), [&begun, at_once] {
-    if (!begun) at_once();
-  });
-  const std::stop_callback asked_twice(signals.second(), at_once);
   if (const absl::Status status = CheckLabelOptions(options.label); !status.ok()) {
     std::cerr << status.message() << "\n";
     return kExitUsage;

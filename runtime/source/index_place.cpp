@@ -152,6 +152,20 @@ absl::StatusOr<storage::FileDescriptor> OpenIndex(const std::string& uri,
   }
 }
 
+absl::Status CheckIndexOutput(const std::string& uri, const storage::Stores& stores) {
+  HETERO_ASSIGN_OR_RETURN(const storage::ObjectUri named, storage::ParseObjectUri(uri));
+  HETERO_ASSIGN_OR_RETURN(const std::unique_ptr<storage::WritableStore> store,
+                          stores.OpenWritableRootOf(named));
+  const std::string probe = absl::StrCat(named.name, ".probe");
+  HETERO_ASSIGN_OR_RETURN(const std::unique_ptr<storage::ObjectWriter> writer,
+                          store->Create(probe));
+  const uint8_t byte = 0;
+  HETERO_RETURN_IF_ERROR(writer->Append({&byte, 1}));
+  HETERO_RETURN_IF_ERROR(writer->Close().status());
+  store->Delete(probe).IgnoreError();
+  return absl::OkStatus();
+}
+
 absl::StatusOr<IndexOutput> IndexOutput::Create(const std::string& uri,
                                                 const storage::Stores& stores) {
   IndexOutput output;

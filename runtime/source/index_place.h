@@ -31,6 +31,10 @@ absl::Status CheckIndexUri(const api::DatasetSource& source, const std::string& 
 absl::StatusOr<storage::FileDescriptor> OpenIndex(const std::string& uri,
                                                   const storage::Stores& stores);
 
+// Whether something can be written beside `uri`, which is to show before hours of reading: a byte
+// is written there, and removed. Errors are the store's.
+absl::Status CheckIndexOutput(const std::string& uri, const storage::Stores& stores);
+
 // An index on its way to its place.
 class IndexOutput {
  public:
