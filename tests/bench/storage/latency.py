@@ -68,7 +68,11 @@ class Delay:
         self._loop.run_until_complete(serve())
 
     async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        up_reader, up_writer = await asyncio.open_connection("127.0.0.1", self._port)
+        try:
+            up_reader, up_writer = await asyncio.open_connection("127.0.0.1", self._port)
+        except OSError:
+            writer.close()
+            return
 
         async def requests() -> None:
             while data := await reader.read(1 << 16):
