@@ -7,7 +7,8 @@ second run, and ctest's own summary as the last lines.
 The output of ctest is passed on as it comes; the exit code is ctest's. A test that passed only at its second run is a
 fault to be found, not a pass. What is recorded in FILE by one run is listed by the next with the same file too, so that
 the last of several has them all; NAME tells apart tests of one name. TEXT is the time of what ran before ("build 9 s"),
-shown with that of this run.
+shown with that of this run. A test that is a program of many may run those that failed once more by itself, and say so in
+the file that HETERO_SECOND_RUNS names.
 """
 import argparse
 import json
@@ -15,6 +16,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import time
 
 RESULT = re.compile(r"^\s*(?:\d+/\d+ )?\s*Test\s+#\d+: (\S+) \.+\s*(.*?)\s+([0-9.]+) sec\s*$")
@@ -57,7 +59,10 @@ def main():
     parser.add_argument("--layers")
     ours, arguments = parser.parse_known_args()
     begin = time.monotonic()
-    status, summary, tests = run(arguments, ours.layer)
+    with tempfile.NamedTemporaryFile("r") as again:
+        os.environ["HETERO_SECOND_RUNS"] = again.name
+        status, summary, tests = run(arguments, ours.layer)
+        tests += [[name, 0.0, True] for name in again.read().split()]
     if ours.record:
         if os.path.exists(ours.record):
             with open(ours.record) as file:
