@@ -170,4 +170,19 @@ api::FirstFailure Evidence(const Failure& failure) {
   return evidence;
 }
 
+void CompleteEvidence(Pass& pass) {
+  std::optional<api::FirstFailure>& first = pass.status.first_failure;
+  if (!first || first->reason != api::failure::kLost || first->exit_code || !first->time) return;
+  for (const auto& pod : pass.seen.pods) {
+    if (pod->name != first->pod || !pass.Counted(*pod)) continue;
+    if (!pod->failed() || !pod->finished || *pod->finished > *first->time) continue;
+    first->exit_code = pod->exit_code;
+    if (pod->signal != 0) first->signal = pod->signal;
+    first->reason = pod->reason.empty() ? api::failure::kError : pod->reason;
+    if (!pod->message.empty()) first->message = Ending(pod->message);
+    first->time = std::chrono::floor<std::chrono::seconds>(*pod->finished);
+    return;
+  }
+}
+
 }  // namespace hetero::plan

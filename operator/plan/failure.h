@@ -42,4 +42,9 @@ std::optional<Failure> FailureOf(Pass& pass, const Slot& slot);
 // The evidence that status.firstFailure keeps; at most 3 KiB of the last words.
 api::FirstFailure Evidence(const Failure& failure);
 
+// When the first to fail was found silent, and its kubelet says only now how it had ended before
+// that (a busy node, a killed process): the evidence is of that end. One after it was found may be
+// the deletion's.
+void CompleteEvidence(Pass& pass);
+
 }  // namespace hetero::plan

@@ -182,6 +182,7 @@ bool RestartGang(Pass& pass, int32_t cost, const std::string& reason, const std:
 void CountFailures(Pass& pass) {
   ForgetGone(pass);
   ForgetOldBackoff(pass);
+  CompleteEvidence(pass);
   const std::vector<Judged> failures = NewFailures(pass);
   const bool collapsed = Collapsed(pass, failures);
   if (failures.empty() && !collapsed) return;

@@ -9,14 +9,18 @@ using State = HeadReport::State;
 
 constexpr base::Duration kAskAgain = std::chrono::seconds(1);
 
-// Whether the head works on a training. One that is not heard may: its stream is dialled anew, or
-// this process has only just begun to listen.
+// Whether the head works on a training, or has not been heard to its end. One that is not heard
+// may: its stream is dialled anew, or this process has only just begun to listen.
 bool MayTrain(const Pass& pass) {
   const ObservedPod* head = pass.HeadPod();
-  if (head == nullptr || head->deletion_time || head->runtime != ObservedPod::Runtime::kRunning) {
+  if (head == nullptr || head->deletion_time || head->runtime == ObservedPod::Runtime::kWaiting) {
     return false;
   }
   const HeadReport* report = pass.Report();
+  if (head->runtime == ObservedPod::Runtime::kTerminated) {
+    // Its stream ends behind its last words, which the next attempt begins with.
+    return report != nullptr && report->connected && report->state == State::kRunning;
+  }
   if (report == nullptr) return true;
   switch (report->state) {
     case State::kUnknown:

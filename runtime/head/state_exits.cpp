@@ -1,5 +1,7 @@
 // State, continued: what those who start the processes ask for, and say of ends that they have
 // seen.
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "runtime/head/fault_log.h"
 #include "runtime/head/state.h"
@@ -88,6 +90,9 @@ void State::TakeWordOfUnmet(const ProcessEnded& event) {
     return;
   }
   if (event.last_word->has_last()) TakeHeartbeat(*member, event.last_word->last());
+  if (member->trainer()) {  // the head before may have frozen before it could write it down
+    record_.past.generation = std::max(record_.past.generation, event.last_word->generation());
+  }
   member->finished = event.last_word;
   outbox_.AddNote(false, "had finished", event.member);
 }

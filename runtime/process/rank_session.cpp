@@ -98,6 +98,7 @@ absl::StatusOr<Membership::OpenGeneration> RankSession::NextGeneration(int64_t a
   HETERO_ASSIGN_OR_RETURN(Membership::OpenGeneration opened,
                           membership_.WaitForGeneration(after, deadline));
   const base::MutexLock lock(mutex_);
+  newest_generation_ = opened.generation.number();
   if (opened.generation.number() > broken_generation_) {
     broken_generation_ = 0;
     script_failure_.reset();
@@ -211,6 +212,10 @@ absl::Status RankSession::Finish(absl::Status result) {
   last.set_leaving(absl::IsAborted(result));
   last.set_message(
       base::ToUtf8({result.message().data(), result.message().size()}, head::kMaxText));
+  {
+    const base::MutexLock lock(mutex_);
+    last.set_generation(newest_generation_);
+  }
   *last.mutable_last() = TakeHeartbeat();
   last = member_->Complete(std::move(last));
   WriteLastWord(LastWordFolderFromEnvironment(), options_.identity.member, last);

@@ -143,6 +143,7 @@ class RankSession {
 
   base::Mutex mutex_;  // heartbeats and rosters come at any time
   std::vector<feed::WorkerAddress> roster_ ABSL_GUARDED_BY(mutex_);
+  int64_t newest_generation_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t broken_generation_ ABSL_GUARDED_BY(mutex_) = 0;
   std::optional<v1::ScriptFailure> script_failure_ ABSL_GUARDED_BY(mutex_);  // of that generation
   std::unique_ptr<RankReport> report_ ABSL_GUARDED_BY(mutex_);

@@ -32,6 +32,41 @@ TEST(RestartLostTest, LostTrainerIsReplacedAtTheCostOfOne) {
   EXPECT_EQ(cluster.status().restarts, 1);
 }
 
+// A busy node's kubelet tells late how it ended.
+TEST(RestartLostTest, HowALostTrainerHadEndedIsTheEvidence) {
+  ModelCluster cluster{Job()};
+  cluster.RunJob();
+  const auto killed = cluster.now;
+  cluster.Freeze("vit-gpu-0");
+  cluster.HeadSays(HeadReport::State::kWaiting);
+  cluster.Advance(seconds(5));
+  cluster.Pass();
+  EXPECT_EQ(cluster.status().first_failure->reason, "Lost");
+  cluster.Advance(seconds(2));
+  cluster.Exit("vit-gpu-0", 137, "OOMKilled", "last words");
+  cluster.Change("vit-gpu-0", [&](ObservedPod& pod) { pod.finished = killed; });
+  cluster.Pass();
+  EXPECT_EQ(cluster.status().first_failure->reason, "OOMKilled");
+  EXPECT_EQ(cluster.status().first_failure->exit_code, 137);
+  EXPECT_EQ(cluster.status().first_failure->message, "last words");
+  EXPECT_EQ(cluster.status().first_failure->time, killed);
+  EXPECT_EQ(cluster.status().restarts, 1);
+}
+
+TEST(RestartLostTest, TheEndThatItsDeletionBroughtIsNoEvidence) {
+  ModelCluster cluster{Job()};
+  cluster.RunJob();
+  cluster.Freeze("vit-gpu-0");
+  cluster.HeadSays(HeadReport::State::kWaiting);
+  cluster.Pass();
+  cluster.Pass();
+  cluster.Advance(seconds(5));
+  cluster.Exit("vit-gpu-0", 137);
+  cluster.Settle();
+  EXPECT_EQ(cluster.status().first_failure->reason, "Lost");
+  EXPECT_EQ(cluster.status().first_failure->exit_code, std::nullopt);
+}
+
 // Times have whole seconds, and an API server that is away keeps a replacement from being met: only
 // the incarnation tells it from the one that was lost.
 TEST(RestartLostTest, ReplacementMadeInTheSecondOfTheLossIsNotTheLostOne) {

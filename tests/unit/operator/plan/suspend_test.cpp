@@ -77,6 +77,31 @@ TEST(SuspendTest, PodsWereDeletedBeforeTheCheckpointWasWritten) {
   EXPECT_EQ(cluster.CountOf("delete pods"), 1u);
 }
 
+// On a busy machine the kubelet's word of its end comes before what the head itself said last.
+TEST(SuspendTest, AHeadThatHasEndedIsHeardToItsEnd) {
+  ModelCluster cluster{Job()};
+  cluster.RunJob();
+  Suspend(cluster);
+  cluster.Settle();
+  cluster.Exit("vit-head-0", 130);
+  cluster.Settle();
+  EXPECT_EQ(cluster.CountOf("delete pods"), 0u);
+  cluster.report().state = State::kStopped;
+  cluster.report().history = "all of it";
+  cluster.Settle();
+  EXPECT_EQ(cluster.CountOf("delete pods"), 1u);
+  EXPECT_EQ(cluster.status().history, "all of it");
+
+  ModelCluster broken{Job()};
+  broken.RunJob();
+  Suspend(broken);
+  broken.Settle();
+  broken.Exit("vit-head-0", 137);
+  broken.report().connected = false;  // nothing more will come
+  broken.Settle();
+  EXPECT_EQ(broken.CountOf("delete pods"), 1u);
+}
+
 // Its ranks hold the state while they wait for the one that is missing.
 TEST(SuspendTest, ATrainingThatWaitsForARankIsStoppedInOrderToo) {
   ModelCluster cluster{Job()};

@@ -240,6 +240,18 @@ TEST(StateSurvivalTest, ARestartedHeadHearsOfThoseWhoHadLeft) {
   EXPECT_EQ(drive.state.record().state, v1::JobStatus::SUCCEEDED);
 }
 
+// The head before froze before it had written down that the generation opened.
+TEST(StateSurvivalTest, LastWordsTellWhichGenerationTrained) {
+  Drive drive;
+  drive.Hello(10, MakeHello("cpu", 0));
+  v1::Finished word = LastWord(40);
+  word.set_generation(3);
+  for (const char* member : {"gpu-0.0", "gpu-0.1", "big-0"}) {
+    drive.Apply(ProcessEnded{.member = member, .ok = true, .incarnation = 1, .last_word = word});
+  }
+  EXPECT_EQ(drive.state.record().past.generation, 3);
+}
+
 // A rank and the head were killed when all had said their last word: the rank's successor, which
 // had never trained, failed the job.
 TEST(StateSurvivalTest, ANewProcessIsNotNeededWhenARestartedHeadHearsThatTheJobIsDone) {
