@@ -23,16 +23,18 @@
 namespace hetero::storage {
 namespace {
 
-sockaddr_in LoopbackAddress(int port) {
-  return {.sin_family = AF_INET,
-          .sin_port = htons(static_cast<uint16_t>(port)),
-          .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
+sockaddr_in AddressOf(const std::string& host, int port) {
+  sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(static_cast<uint16_t>(port))};
+  if (inet_pton(AF_INET, host.c_str(), &address.sin_addr) != 1) {
+    throw std::runtime_error("not an IPv4 address: " + host);
+  }
+  return address;
 }
 
 // One that was free a moment ago.
-int FreePort() {
+int FreePort(const std::string& host) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address = LoopbackAddress(0);
+  sockaddr_in address = AddressOf(host, 0);
   socklen_t size = sizeof address;
   bind(fd, reinterpret_cast<sockaddr*>(&address), size);
   getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
@@ -40,9 +42,9 @@ int FreePort() {
   return ntohs(address.sin_port);
 }
 
-bool Answers(int port) {
+bool Answers(const std::string& host, int port) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const sockaddr_in address = LoopbackAddress(port);
+  const sockaddr_in address = AddressOf(host, port);
   const bool open = connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
   close(fd);
   return open;
@@ -56,8 +58,12 @@ std::string Program() {
 
 }  // namespace
 
-S3Server::S3Server(bool tls, std::string key, std::string secret)
-    : tls_(tls), key_(std::move(key)), secret_(std::move(secret)), port_(FreePort()) {
+S3Server::S3Server(bool tls, std::string key, std::string secret, std::string host)
+    : tls_(tls),
+      key_(std::move(key)),
+      secret_(std::move(secret)),
+      host_(std::move(host)),
+      port_(FreePort(host_)) {
   if (access(Program().c_str(), X_OK) != 0) {
     throw std::runtime_error(Program() +
                              " is not there: run tests/integration/storage/server/build");
@@ -101,7 +107,7 @@ S3Server::S3Server(bool tls, std::string key, std::string secret)
   close(log);
   base::Clock& clock = base::Clock::Real();
   const base::Instant end = clock.Now() + std::chrono::seconds(20);
-  while (!Answers(port_)) {
+  while (!Answers(host_, port_)) {
     if (clock.Now() > end || waitpid(pid_, nullptr, WNOHANG) != 0) {
       throw std::runtime_error("the S3 server: " + testing::ReadFileOrDie(folder_ / "log"));
     }

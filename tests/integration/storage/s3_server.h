@@ -9,8 +9,7 @@
 
 namespace hetero::storage {
 
-// A real S3 server on loopback (server/build): versitygw, where a folder is a bucket. Ends with
-// this object.
+// A real S3 server (server/build): versitygw, where a folder is a bucket. Ends with this object.
 class S3Server {
  public:
   // As long as AWS's, with what is escaped in places. `without_secrets` reads them here.
@@ -25,8 +24,10 @@ class S3Server {
   static constexpr char kOtherRegion[] = "us-east-1";
 
   // With `tls` it shows a certificate of an authority of its own. Nobody but the owner of these
-  // keys is let in. Throws when it does not answer within 20 s.
-  explicit S3Server(bool tls = false, std::string key = kKey, std::string secret = kSecret);
+  // keys is let in. `host`: an IPv4 address of this machine. Throws when it does not answer within
+  // 20 s.
+  explicit S3Server(bool tls = false, std::string key = kKey, std::string secret = kSecret,
+                    std::string host = "127.0.0.1");
   ~S3Server();
   S3Server(const S3Server&) = delete;
   S3Server& operator=(const S3Server&) = delete;
@@ -34,7 +35,7 @@ class S3Server {
   void MakeBucket(const std::string& name) const;
   std::string endpoint() const { return (tls_ ? "https://" : "http://") + address(); }
   std::string port() const { return std::to_string(port_); }
-  std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+  std::string address() const { return host_ + ":" + port(); }
   // The PEM file of its authority; only with `tls`.
   std::string ca_bundle() const { return folder_ / "ca.pem"; }
   // Of a store at this server, with its keys and its authority.
@@ -44,6 +45,7 @@ class S3Server {
   const bool tls_;
   const std::string key_;
   const std::string secret_;
+  const std::string host_;
   testing::TemporaryFolder folder_;
   int port_ = 0;
   pid_t pid_ = -1;

@@ -79,7 +79,7 @@ def marked(mark):
     return found
 
 
-def wait_for(condition, what, seconds=60.0, while_running=None):
+def wait_for(condition, what, seconds=240.0, while_running=None):
     """What `condition` gives once it is true."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
