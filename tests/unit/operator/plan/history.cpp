@@ -27,6 +27,12 @@ bool Suspends(const api::JobStatus& status) {
           condition->reason == "SpecChanged");
 }
 
+// How the same pod had ended before it was found silent, told late by its kubelet.
+bool Completes(const std::optional<api::FirstFailure>& is, const api::FirstFailure& was) {
+  return was.reason == "Lost" && !was.exit_code && is && is->exit_code && is->pod == was.pod &&
+         is->node == was.node && is->time <= was.time;
+}
+
 std::string Describe(const Effect& effect) {
   struct Words {
     std::string operator()(const CreateChild& e) const { return "create " + e.name; }
@@ -145,7 +151,8 @@ void History::CheckWrite(const Plan& plan) {
   for (const ConditionType type : {ConditionType::kSucceeded, ConditionType::kFailed}) {
     if (was.Is(type) && !is.Is(type)) Break("a verdict was taken back");
   }
-  if (was.first_failure && is.first_failure != was.first_failure) {
+  if (was.first_failure && is.first_failure != was.first_failure &&
+      !Completes(is.first_failure, *was.first_failure)) {
     Break("the first failure was overwritten");
   }
   if (is.conditions.size() != static_cast<size_t>(api::kConditionTypes)) Break("conditions");
