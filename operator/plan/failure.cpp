@@ -175,7 +175,8 @@ void CompleteEvidence(Pass& pass) {
   if (!first || first->reason != api::failure::kLost || first->exit_code || !first->time) return;
   for (const auto& pod : pass.seen.pods) {
     if (pod->name != first->pod || !pass.Counted(*pod)) continue;
-    if (!pod->failed() || !pod->finished || *pod->finished > *first->time) continue;
+    if (!pod->failed() || !pod->finished) continue;
+    if (*pod->finished < pod->created || *pod->finished >= *first->time) continue;
     first->exit_code = pod->exit_code;
     if (pod->signal != 0) first->signal = pod->signal;
     first->reason = pod->reason.empty() ? api::failure::kError : pod->reason;

@@ -8,6 +8,7 @@
 #include "operator/plan/clean_up.h"
 #include "operator/plan/conditions.h"
 #include "operator/plan/deadline.h"
+#include "operator/plan/failure.h"
 #include "operator/plan/follow.h"
 #include "operator/plan/history.h"
 #include "operator/plan/last_report.h"
@@ -35,6 +36,7 @@ using Step = void (*)(Pass&);
 
 void RunFinished(Pass& pass) {
   ForceStuckPods(pass);
+  CompleteEvidence(pass);
   const bool awaited = AwaitLastReport(pass);
   if (!awaited) CleanUp(pass);
   if (!awaited) ExpireJob(pass);

@@ -40,6 +40,7 @@ void FollowAndAsk(Pass& pass) {
   FollowHead(pass);
   const HeadReport* report = pass.Report();
   if (report == nullptr || !report->connected || report->told_to_end) return;
+  if (pass.HeadPod()->runtime != ObservedPod::Runtime::kRunning) return;  // it only is heard out
   pass.AddStage({StopHead{.reason = "the job is suspended"}});
   pass.WakeAt(pass.now + kAskAgain);
 }

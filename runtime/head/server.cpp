@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "api/manifest.h"
 #include "base/atomic_file.h"
+#include "base/await_space.h"
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/status_macros.h"
@@ -36,6 +37,8 @@ namespace {
 
 constexpr base::Duration kTick = std::chrono::milliseconds(100);
 constexpr base::Duration kPublishInterval = std::chrono::milliseconds(500);
+// Longer than a disk is full by chance, while everybody waits for the head's last word.
+constexpr base::Duration kPatienceForSpace = std::chrono::seconds(10);
 constexpr base::Duration kLastWrites = std::chrono::milliseconds(500);
 
 Moment Now(base::Clock& clock) { return {clock.Now(), clock.WallNow()}; }
@@ -260,7 +263,7 @@ class GrpcServer : public Server {
     // The last words of the members are in no other: a suspended job is resumed with it.
     status.set_history(history_.Look(record, Now(clock_)));
     lock.Unlock();
-    WriteReport(record, status);
+    WriteReport(record, status, stop);
     lock.Lock();
     final_ = status;
     status_service_.Publish(status, /*last=*/true);
@@ -293,16 +296,20 @@ class GrpcServer : public Server {
   }
 
   // What a full disk costs is the report, never the result of the training.
-  void WriteReport(const JobRecord& record, v1::JobStatus& status) const {
+  void WriteReport(const JobRecord& record, v1::JobStatus& status,
+                   const std::stop_token& stop) const {
     const insight::Report report = BuildReport(record, Now(clock_));
     status.set_summary(insight::ToSummary(report));
     *status.mutable_result() = BuildResult(report);
     if (report_place_ == nullptr) return;
     absl::Status written = claim_.Check();
     if (written.ok()) {
-      written = insight::WriteReport(report, [this](const auto& file, const auto& bytes) {
-        return report_place_->Write(file, bytes);
-      });
+      const auto write = [&] {
+        return insight::WriteReport(report, [this](const auto& file, const auto& bytes) {
+          return report_place_->Write(file, bytes);
+        });
+      };
+      written = base::WriteWhenThereIsSpace("the report", kPatienceForSpace, clock_, write, stop);
     }
     if (written.ok()) {
       status.set_report_uri(report_place_->UriOf("report.json"));

@@ -9,6 +9,8 @@
 namespace hetero::head {
 namespace {
 
+constexpr int64_t kMaxGeneration = 1'000'000'000;
+
 bool ProvesCompletion(const ProcessEnded& event) {
   return event.ok && event.last_word && event.last_word->ok() && !event.last_word->stopped();
 }
@@ -39,6 +41,8 @@ void State::On(const FailureReported& event) {
     if (member.name != event.member) continue;
     member.process_gone = true;
     last_word_heard = member.finished.has_value();
+    // It has the result, or was let go since another has it.
+    if (last_word_heard && member.finished->ok() && !member.finished->stopped()) return;
   }
   const std::string refusal = WhyRefused(record_, event.member);
   const std::string message = refusal.empty()
@@ -90,7 +94,8 @@ void State::TakeWordOfUnmet(const ProcessEnded& event) {
     return;
   }
   if (event.last_word->has_last()) TakeHeartbeat(*member, event.last_word->last());
-  if (member->trainer()) {  // the head before may have frozen before it could write it down
+  // The head before may have frozen before it could write it down. Only a launcher has last words.
+  if (member->trainer() && event.last_word->generation() < kMaxGeneration) {
     record_.past.generation = std::max(record_.past.generation, event.last_word->generation());
   }
   member->finished = event.last_word;

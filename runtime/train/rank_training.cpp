@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/atomic_file.h"
+#include "base/await_space.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "runtime/train/ceiling_probe.h"
@@ -18,6 +19,12 @@
 #include "runtime/train/state_sync.h"
 
 namespace hetero::train {
+namespace {
+
+// Nothing is dearer than what hours have trained.
+constexpr base::Duration kPatienceForSpace = std::chrono::seconds(60);
+
+}  // namespace
 
 RankTraining::RankTraining(const TrainerOptions& options, const Collaborators& collaborators)
     : options_(options),
@@ -230,14 +237,16 @@ absl::Status RankTraining::SaveResult() {
   if (options_.rank != 0 || options_.output_folder.empty()) return absl::OkStatus();
   activity_ = "writing the trained weights";
   const std::string path = absl::StrCat(options_.output_folder, "/", kModelFile);
-  absl::Status status;
-  if (partitioned()) {
-    for (const auto& [name, bytes] : whole_()) {
-      if (name == kModelFile) status = base::WriteFileAtomically(path, bytes);
-    }
-  } else {
-    status = SaveWeights(state_->model(), path);
-  }
+  const absl::Status status = base::WriteWhenThereIsSpace(
+      "the trained weights", kPatienceForSpace, clock_,
+      [&]() -> absl::Status {
+        if (!partitioned()) return SaveWeights(state_->model(), path);
+        for (const auto& [name, bytes] : whole_()) {
+          if (name == kModelFile) return base::WriteFileAtomically(path, bytes);
+        }
+        return absl::OkStatus();
+      },
+      interrupts_.stop);
   if (status.ok()) log::Info("wrote the trained weights", {{"path", path}});
   if (!status.ok() || options_.deliver == nullptr) return status;
   activity_ = "delivering the trained weights";

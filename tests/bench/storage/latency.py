@@ -12,20 +12,13 @@ second. The target is 0.95.
 import argparse
 import asyncio
 import json
-import os
 import pathlib
-import socket
 import statistics
-import subprocess
-import sys
 import tempfile
 import threading
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
-RUNTIME = ROOT / "build/release/bin/hetero-runtime"
-SERVER = ROOT / ".deps/storage/bin/versitygw"
-KEY, SECRET, REGION = "hetero-key", "hetero-secret", "eu-test-1"
+import server
 
 JOB = """
 apiVersion: training.hetero.dev/v1alpha1
@@ -91,34 +84,12 @@ class Delay:
             writer.close()
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def environment(port: int) -> dict[str, str]:
-    return {
-        **os.environ,
-        "AWS_ACCESS_KEY_ID": KEY,
-        "AWS_SECRET_ACCESS_KEY": SECRET,
-        "AWS_REGION": REGION,
-        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
-    }
-
-
-def run(arguments: list[str], env: dict[str, str]) -> None:
-    done = subprocess.run([str(RUNTIME), *arguments], env=env, capture_output=True, text=True, timeout=600)
-    if done.returncode != 0:
-        sys.exit(f"latency: hetero-runtime {' '.join(arguments)} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
-
-
 def measure(folder: str, steps: int, port: int) -> tuple[float, float]:
     """Samples per second, and CPU milliseconds of the worker for each."""
     manifest = pathlib.Path(folder, "job.yaml")
     manifest.write_text(JOB.replace("STEPS", str(steps)))
     out = pathlib.Path(folder, f"out-{time.monotonic_ns()}")
-    run(["local", str(manifest), "--input-only", "--output", str(out)], environment(port))
+    server.run(["local", str(manifest), "--input-only", "--output", str(out)], server.environment(port))
     report = json.loads((out / "report.json").read_text())
     worker = next(one for one in report["workers"] if one["role"] == "cpu")
     return report["samplesConsumed"] / report["trainSeconds"], 1000 * worker["cpuSeconds"] / worker["samples"]
@@ -131,18 +102,11 @@ def main() -> None:
     parser.add_argument("--delay", type=float, default=0.035, help="seconds")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        pathlib.Path(folder, "buckets/bucket").mkdir(parents=True)
-        port = free_port()
-        server = subprocess.Popen(
-            [SERVER, "--access", KEY, "--secret", SECRET, "--region", REGION, "--port", f"127.0.0.1:{port}", "posix",
-             f"{folder}/buckets"],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
-        try:
+        with server.serving(folder) as port:
             proxy = Delay(port)
-            run(["make-dataset", f"{folder}/set", "--samples", "4000", "--validation-samples", "100", "--size", "256"],
-                environment(port))  # fmt: skip
-            run(["pack", f"{folder}/set/train", "s3://bucket/set", "--shard-size", "8MB"], environment(port))
+            server.run(["make-dataset", f"{folder}/set", "--samples", "4000", "--validation-samples", "100", "--size", "256"],
+                server.environment(port))  # fmt: skip
+            server.run(["pack", f"{folder}/set/train", "s3://bucket/set", "--shard-size", "8MB"], server.environment(port))
             ratios = []
             for _ in range(arguments.pairs):
                 proxy.seconds = 0.0
@@ -155,9 +119,6 @@ def main() -> None:
                 f"samples/s with {1000 * arguments.delay:.0f} ms to the store over those without: "
                 f"{statistics.median(ratios):.3f} [{min(ratios):.3f}, {max(ratios):.3f}], {arguments.pairs} pairs; target 0.95"
             )
-        finally:
-            server.kill()
-            server.wait()
 
 
 if __name__ == "__main__":

@@ -42,10 +42,11 @@ void MustRun(std::vector<std::string> command, const S3Server& server) {
   ASSERT_EQ(result.exit_code, 0) << result.output;
 }
 
-// 96 steps of 16 pictures, in about 10 s.
+// 288 steps of 16 pictures, in about 30 s.
 json PicturesJob(const std::string& folder) {
   json job = SlowJob("bucket");
   json& spec = job["spec"];
+  spec["training"]["epochs"] = 6;
   spec["dataset"] = {{"uri", "file://" + folder}, {"format", "ImageFolder"}, {"classes", 10}};
   spec["pipeline"].insert(
       spec["pipeline"].begin(),
@@ -78,7 +79,18 @@ bool WaitReplaced(const JobUnderTest& job, const std::string& role, int index,
       seconds(120), [&] { return job.Describe(); });
 }
 
-// Killed are a worker that reads the bucket and the rank that writes checkpoints into it.
+json ReadJson(const storage::Store& store, const std::string& name) {
+  const absl::StatusOr<storage::Object> object = store.Head(name);
+  EXPECT_TRUE(object.ok()) << object.status();
+  if (!object.ok()) return json::object();
+  std::string bytes(static_cast<size_t>(object->size), '\0');
+  const absl::Status read =
+      store.Read(*object, 0, {reinterpret_cast<uint8_t*>(bytes.data()), bytes.size()});
+  EXPECT_TRUE(read.ok()) << read;
+  return json::parse(bytes, nullptr, /*allow_exceptions=*/false);
+}
+
+// A worker that reads the bucket is killed, then all ranks, which go on from a checkpoint in it.
 TEST(Bucket, HasTheStreamOfTheFolderOnNodesWhateverDies) {
   Installation::Get();
   if (!Nodes::reachable()) GTEST_SKIP() << "nodes are out of reach";
@@ -108,12 +120,14 @@ TEST(Bucket, HasTheStreamOfTheFolderOnNodesWhateverDies) {
   ControlPlane::Get().MustKubectl({"apply", "-f", "-"}, secret.dump());
   const JobUnderTest job(space.name(), BucketJob(local, server));
   ASSERT_TRUE(WaitStep(job, 5)) << Logs(job, "cpu", 0) << Logs(job, "gpu", 0);
-  const std::string worker = job.PodUid("cpu", 0), rank = job.PodUid("gpu", 0);
   EXPECT_THAT(Logs(job, "cpu", 0), Not(HasSubstr(S3Server::kSecret)));
+  const std::string worker = job.PodUid("cpu", 0);
   Nodes::KillRuntime(space.name(), job.PodKey("cpu", 0).name);
   ASSERT_TRUE(WaitReplaced(job, "cpu", 0, worker));
-  Nodes::KillRuntime(space.name(), job.PodKey("gpu", 0).name);
-  ASSERT_TRUE(WaitReplaced(job, "gpu", 0, rank));
+  ASSERT_TRUE(WaitStep(job, 45));
+  const std::string ranks[] = {job.PodUid("gpu", 0), job.PodUid("gpu", 1)};
+  for (const int rank : {0, 1}) Nodes::KillRuntime(space.name(), job.PodKey("gpu", rank).name);
+  for (const int rank : {0, 1}) ASSERT_TRUE(WaitReplaced(job, "gpu", rank, ranks[rank]));
   ExpectSucceededWithDigest(job, digest);
 
   const auto store = *storage::OpenStore("s3://bucket", server.Options());
@@ -124,7 +138,8 @@ TEST(Bucket, HasTheStreamOfTheFolderOnNodesWhateverDies) {
   EXPECT_THAT(names, IsSupersetOf(
                          {"output/report.json", "output/report.html", "output/model.safetensors"}));
   EXPECT_THAT(names,
-              Contains(AllOf(StartsWith("checkpoints/step-000000000096"), EndsWith("/DONE"))));
+              Contains(AllOf(StartsWith("checkpoints/step-000000000288"), EndsWith("/DONE"))));
+  EXPECT_GE(ReadJson(*store, "output/report.json").value("resumedFromStep", 0), 40);
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ bool Suspends(const api::JobStatus& status) {
 // How the same pod had ended before it was found silent, told late by its kubelet.
 bool Completes(const std::optional<api::FirstFailure>& is, const api::FirstFailure& was) {
   return was.reason == "Lost" && !was.exit_code && is && is->exit_code && is->pod == was.pod &&
-         is->node == was.node && is->time <= was.time;
+         is->node == was.node && is->time < was.time;
 }
 
 std::string Describe(const Effect& effect) {

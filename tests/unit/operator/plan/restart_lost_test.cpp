@@ -53,6 +53,21 @@ TEST(RestartLostTest, HowALostTrainerHadEndedIsTheEvidence) {
   EXPECT_EQ(cluster.status().restarts, 1);
 }
 
+TEST(RestartLostTest, HowItHadEndedIsTheEvidenceOfAJobThatFailedForItToo) {
+  ModelCluster cluster{Job().MaxRestarts(0)};
+  cluster.RunJob();
+  const auto killed = cluster.now;
+  cluster.Freeze("vit-gpu-0");
+  cluster.HeadSays(HeadReport::State::kWaiting);
+  cluster.Advance(seconds(5));
+  cluster.Pass();
+  ASSERT_EQ(cluster.State(ConditionType::kFailed), "True/MaxRestartsExceeded");
+  cluster.Exit("vit-gpu-0", 137, "OOMKilled");
+  cluster.Change("vit-gpu-0", [&](ObservedPod& pod) { pod.finished = killed; });
+  cluster.Pass();
+  EXPECT_EQ(cluster.status().first_failure->reason, "OOMKilled");
+}
+
 TEST(RestartLostTest, TheEndThatItsDeletionBroughtIsNoEvidence) {
   ModelCluster cluster{Job()};
   cluster.RunJob();

@@ -268,6 +268,23 @@ TEST(StateSurvivalTest, ANewProcessIsNotNeededWhenARestartedHeadHearsThatTheJobI
   EXPECT_EQ(drive.state.record().state, v1::JobStatus::SUCCEEDED);
 }
 
+// A frozen head was replaced when two ranks had left with the result. The successor of a third,
+// which was killed in that moment, was let go, ended with the code of a stop, and failed the job.
+TEST(StateSurvivalTest, TheEndOfOneThatWasLetGoIsNoFailure) {
+  Drive drive;
+  drive.Hello(10, MakeHello("cpu", 0));
+  drive.Apply(
+      ProcessEnded{.member = "big-0", .ok = true, .incarnation = 1, .last_word = LastWord(40)});
+  drive.Hello(21, MakeHello("gpu", 0, 1, 2));
+  drive.Apply(FailureReported{.member = "gpu-0.1", .message = "exit code 130"});
+  EXPECT_NE(drive.state.record().state, v1::JobStatus::FAILED);
+  drive.Apply(
+      ProcessEnded{.member = "gpu-0.0", .ok = true, .incarnation = 1, .last_word = LastWord(40)});
+  drive.Finish(10, true, true);
+  drive.Pass(std::chrono::seconds(3), {21});
+  EXPECT_EQ(drive.state.record().state, v1::JobStatus::SUCCEEDED);
+}
+
 // An exit report once made a success of a job that nobody had joined.
 TEST(StateSurvivalTest, AnExitCodeOfZeroAloneIsNoSuccess) {
   Drive drive;
