@@ -174,7 +174,8 @@ void CompleteEvidence(Pass& pass) {
   std::optional<api::FirstFailure>& first = pass.status.first_failure;
   if (!first || first->reason != api::failure::kLost || first->exit_code || !first->time) return;
   for (const auto& pod : pass.seen.pods) {
-    if (pod->name != first->pod || !pass.Counted(*pod)) continue;
+    const bool given_up = pass.before.finished() || pass.Counted(*pod);
+    if (pod->name != first->pod || !given_up) continue;
     if (!pod->failed() || !pod->finished) continue;
     if (*pod->finished < pod->created || *pod->finished >= *first->time) continue;
     first->exit_code = pod->exit_code;

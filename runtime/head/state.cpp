@@ -176,8 +176,11 @@ void State::On(const FinishedReceived& event) {
   members_.Hear(*member, now_);
   if (event.finished.has_last()) TakeHeartbeat(*member, event.finished.last());
   const bool repeated = member->finished.has_value();
-  member->finished = event.finished;
-  LimitText(kMaxText, *member->finished->mutable_message());
+  // One that was let go, since others have the result, is told to stop and says that it was.
+  if (!repeated || !LeftWithResult(*member->finished)) {
+    member->finished = event.finished;
+    LimitText(kMaxText, *member->finished->mutable_message());
+  }
   v1::HeadMessage ack;
   ack.mutable_finish_ack();
   outbox_.Add(Send{event.stream, std::move(ack)});

@@ -276,6 +276,7 @@ TEST(StateSurvivalTest, TheEndOfOneThatWasLetGoIsNoFailure) {
   drive.Apply(
       ProcessEnded{.member = "big-0", .ok = true, .incarnation = 1, .last_word = LastWord(40)});
   drive.Hello(21, MakeHello("gpu", 0, 1, 2));
+  drive.Finish(21, false, true);
   drive.Apply(FailureReported{.member = "gpu-0.1", .message = "exit code 130"});
   EXPECT_NE(drive.state.record().state, v1::JobStatus::FAILED);
   drive.Apply(
