@@ -49,6 +49,21 @@ RankTotals SumOfRanks(const JobRecord& record) {
   return sum;
 }
 
+// Rank 0; or, when the process that trained is gone with its word, who has come furthest: ranks
+// step together, and a digest that covers the job is the same for all.
+const MemberRecord* FirstToTell(const JobRecord& record) {
+  const MemberRecord* teller = FindRank(record, 0);
+  if (teller != nullptr && teller->progress.step() > 0) return teller;
+  int64_t furthest = 0;
+  for (const auto& [key, member] : record.members) {
+    const v1::Progress& progress = member.progress;
+    if (!member.trainer() || !progress.digest_covers_job() || progress.step() <= furthest) continue;
+    furthest = progress.step();
+    teller = &member;
+  }
+  return teller;
+}
+
 }  // namespace
 
 double AgeAt(const JobRecord& record, base::Instant now) {
@@ -107,7 +122,7 @@ const MemberRecord* SlowestRank(const JobRecord& record) {
 
 v1::Progress JobProgress(const JobRecord& record) {
   v1::Progress total;
-  const MemberRecord* first = FindRank(record, 0);
+  const MemberRecord* first = FirstToTell(record);
   if (first != nullptr) total = first->progress;
   const MemberRecord* slowest = SlowestRank(record);
   int64_t steps_in_time = 0;

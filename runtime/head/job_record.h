@@ -160,8 +160,9 @@ std::vector<const MemberRecord*> TimedRanks(const JobRecord& record);
 // The timed rank that waited most for data, for that one holds up the others; nullptr before any
 // has trained.
 const MemberRecord* SlowestRank(const JobRecord& record);
-// Of rank 0; sums over the ranks where the field is a sum; times, phases and waits of the slowest
-// rank, and with them the samples that came before those times.
+// Of rank 0, or of another that has trained when its process is gone unheard; sums over the ranks
+// where the field is a sum; times, phases and waits of the slowest rank, and with them the samples
+// that came before those times.
 v1::Progress JobProgress(const JobRecord& record);
 // nullptr before this rank has joined.
 const MemberRecord* FindRank(const JobRecord& record, int32_t rank);

@@ -286,6 +286,24 @@ TEST(StateSurvivalTest, TheEndOfOneThatWasLetGoIsNoFailure) {
   EXPECT_EQ(drive.state.record().state, v1::JobStatus::SUCCEEDED);
 }
 
+// Rank 0 was killed under a frozen head when it had trained to the end: the report said nothing.
+TEST(StateSurvivalTest, AnotherRankTellsWhatRank0CannotAnyMore) {
+  Drive drive;
+  drive.Hello(10, MakeHello("cpu", 0));
+  v1::Finished word = LastWord(40);
+  word.mutable_last()->mutable_progress()->set_digest_covers_job(true);
+  word.mutable_last()->mutable_progress()->set_samples_consumed(640);
+  drive.Apply(ProcessEnded{.member = "big-0", .ok = true, .incarnation = 1, .last_word = word});
+  drive.Hello(20, MakeHello("gpu", 0, 0, 2));
+  drive.Hello(21, MakeHello("gpu", 0, 1, 2));
+  drive.Finish(20, false, true);
+  drive.Finish(21, false, true);
+  drive.Finish(10, true, true);
+  EXPECT_EQ(drive.state.record().state, v1::JobStatus::SUCCEEDED);
+  EXPECT_EQ(JobProgress(drive.state.record()).step(), 40);
+  EXPECT_EQ(JobProgress(drive.state.record()).samples_consumed(), 640);
+}
+
 // An exit report once made a success of a job that nobody had joined.
 TEST(StateSurvivalTest, AnExitCodeOfZeroAloneIsNoSuccess) {
   Drive drive;
