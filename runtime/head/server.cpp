@@ -309,7 +309,12 @@ class GrpcServer : public Server {
           return report_place_->Write(file, bytes);
         });
       };
-      written = base::WriteWhenThereIsSpace("the report", kPatienceForSpace, clock_, write, stop);
+      const auto on_wait = [](const absl::Status& full) {
+        log::Warning("the report cannot be written yet",
+                     {{"reason", std::string(full.message())},
+                      {"waitsSeconds", base::ToSeconds(kPatienceForSpace)}});
+      };
+      written = base::WriteWhenThereIsSpace(write, kPatienceForSpace, clock_, on_wait, stop);
     }
     if (written.ok()) {
       status.set_report_uri(report_place_->UriOf("report.json"));

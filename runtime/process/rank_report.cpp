@@ -262,6 +262,11 @@ void RankReport::OnCheckpointProblem(const std::string& problem) {
   progress_.set_checkpoint_problem(base::ToUtf8(problem, head::kMaxText));
 }
 
+void RankReport::OnNotice(const std::string& line) {
+  const base::MutexLock lock(mutex_);
+  if (options_.print) options_.print(absl::StrFormat("rank=%d %s", options_.rank, line));
+}
+
 void RankReport::OnPhases(const v1::PhaseSeconds& phases, double train_seconds) {
   const base::MutexLock lock(mutex_);
   *progress_.mutable_phases() = phases;

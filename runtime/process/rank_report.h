@@ -58,6 +58,7 @@ class RankReport {
   void OnBreak(const std::string& why);
   void OnCheckpoint(const std::string& uri, int64_t step);
   void OnCheckpointProblem(const std::string& problem);
+  void OnNotice(const std::string& line);  // printed
   void OnPhases(const v1::PhaseSeconds& phases, double train_seconds);
   // The whole job's rate without input, as probed.
   void OnCeiling(double samples_per_second);

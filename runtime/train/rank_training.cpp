@@ -237,16 +237,26 @@ absl::Status RankTraining::SaveResult() {
   if (options_.rank != 0 || options_.output_folder.empty()) return absl::OkStatus();
   activity_ = "writing the trained weights";
   const std::string path = absl::StrCat(options_.output_folder, "/", kModelFile);
-  const absl::Status status = base::WriteWhenThereIsSpace(
-      "the trained weights", kPatienceForSpace, clock_,
-      [&]() -> absl::Status {
-        if (!partitioned()) return SaveWeights(state_->model(), path);
-        for (const auto& [name, bytes] : whole_()) {
-          if (name == kModelFile) return base::WriteFileAtomically(path, bytes);
-        }
-        return absl::OkStatus();
-      },
-      interrupts_.stop);
+  const auto write = [&]() -> absl::Status {
+    if (!partitioned()) return SaveWeights(state_->model(), path);
+    for (const auto& [name, bytes] : whole_()) {
+      if (name == kModelFile) return base::WriteFileAtomically(path, bytes);
+    }
+    return absl::OkStatus();
+  };
+  const auto on_wait = [&](const absl::Status& full) {
+    const std::string problem =
+        absl::StrCat(full.message(), "; free some space there: it is tried again for ",
+                     base::ToSeconds(kPatienceForSpace), " s");
+    log::Warning(problem);
+    observer_.OnNotice(problem);
+  };
+  const absl::Status status =
+      base::WriteWhenThereIsSpace(write, kPatienceForSpace, clock_, on_wait, interrupts_.stop);
+  if (absl::IsResourceExhausted(status)) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(status.message(), "; free some space there or choose another output folder"));
+  }
   if (status.ok()) log::Info("wrote the trained weights", {{"path", path}});
   if (!status.ok() || options_.deliver == nullptr) return status;
   activity_ = "delivering the trained weights";

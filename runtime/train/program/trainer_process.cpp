@@ -63,6 +63,7 @@ class SessionObserver : public Observer {
   void OnCheckpoint(const std::string& uri, int64_t step) override {
     session_.report().OnCheckpoint(uri, step);
   }
+  void OnNotice(const std::string& line) override { session_.report().OnNotice(line); }
   void OnCheckpointProblem(const std::string& problem) override {
     session_.report().OnCheckpointProblem(problem);
   }

@@ -50,6 +50,8 @@ class Observer {
   // Rank 0: a checkpoint is complete, or could not be written and training goes on.
   virtual void OnCheckpoint(const std::string& uri, int64_t step) = 0;
   virtual void OnCheckpointProblem(const std::string& problem) = 0;
+  // What people who watch the job should read at once: one line.
+  virtual void OnNotice(const std::string& line) { (void)line; }
   // The rate of all ranks without input, once, before the first step; only when it is probed.
   virtual void OnCeiling(double samples_per_second) = 0;
 };

@@ -67,18 +67,6 @@ json BucketJob(const json& pictures, const S3Server& server) {
   return job;
 }
 
-bool WaitReplaced(const JobUnderTest& job, const std::string& role, int index,
-                  const std::string& old_uid) {
-  return WaitFor(
-      "another pod " + job.PodKey(role, index).name,
-      [&] {
-        const json pod = job.Pod(role, index);
-        return pod.is_object() && pod["metadata"]["uid"] != old_uid &&
-               pod["status"].value("phase", "") == "Running";
-      },
-      seconds(120), [&] { return job.Describe(); });
-}
-
 json ReadJson(const storage::Store& store, const std::string& name) {
   const absl::StatusOr<storage::Object> object = store.Head(name);
   EXPECT_TRUE(object.ok()) << object.status();

@@ -71,7 +71,6 @@ class Training {
   void Resume() const { job_.PatchSpec({{"runPolicy", {{"suspend", false}}}}); }
   // As a drain of the pod's node does.
   void Evict(const std::string& role, int index) const;
-  bool WaitReplaced(const std::string& role, int index, const std::string& old_uid) const;
 
  private:
   const Clock::time_point applied_ = Clock::now();
@@ -109,17 +108,6 @@ void Training::Evict(const std::string& role, int index) const {
       {"create", "--raw",
        "/api/v1/namespaces/" + pod.name_space + "/pods/" + pod.name + "/eviction", "-f", "-"},
       eviction.dump());
-}
-
-bool Training::WaitReplaced(const std::string& role, int index, const std::string& old_uid) const {
-  return WaitFor(
-      "another pod " + job_.PodKey(role, index).name,
-      [&] {
-        const json pod = job_.Pod(role, index);
-        return pod.is_object() && pod["metadata"]["uid"] != old_uid &&
-               pod["status"].value("phase", "") == "Running";
-      },
-      kPatience, [&] { return job_.Describe(); });
 }
 
 // Every figure of a report by its path; steps of a curve and members by name, not by place.
@@ -260,13 +248,13 @@ TEST_F(Disturbed, TheReportTellsWhatBefellAJobAndElseWhatItTellsOfAnother) {
   training.Evict("gpu", 1);
   training.Evict("cpu", 1);
   Nodes::KillRuntime(training.name_space(), job.PodKey("cpu", 0).name);
-  ASSERT_TRUE(training.WaitReplaced("gpu", 1, trainer));
-  ASSERT_TRUE(training.WaitReplaced("cpu", 1, evicted));
-  ASSERT_TRUE(training.WaitReplaced("cpu", 0, killed));
+  ASSERT_TRUE(WaitReplaced(job, "gpu", 1, trainer));
+  ASSERT_TRUE(WaitReplaced(job, "cpu", 1, evicted));
+  ASSERT_TRUE(WaitReplaced(job, "cpu", 0, killed));
   ASSERT_TRUE(WaitStep(job, StepOf(job) + 5));
   const std::string head = job.PodUid("head", 0);
   Nodes::KillRuntime(training.name_space(), job.PodKey("head", 0).name);
-  ASSERT_TRUE(training.WaitReplaced("head", 0, head));
+  ASSERT_TRUE(WaitReplaced(job, "head", 0, head));
   ASSERT_TRUE(job.WaitIs("Succeeded", seconds(300)));
   const double over = training.Seconds();
   const json status = job.Status(), report = training.Report();

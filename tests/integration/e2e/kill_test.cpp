@@ -9,20 +9,7 @@ namespace hetero::testing {
 namespace {
 
 // Each role is struck twice: `kubectl delete pod`, and later kill -9 inside another's container.
-class Kill : public ::testing::TestWithParam<const char*> {
- protected:
-  static bool WaitReplaced(const JobUnderTest& job, const std::string& role, int index,
-                           const std::string& old_uid) {
-    return WaitFor(
-        "another pod " + job.PodKey(role, index).name,
-        [&] {
-          const json pod = job.Pod(role, index);
-          return pod.is_object() && pod["metadata"]["uid"] != old_uid &&
-                 pod["status"].value("phase", "") == "Running";
-        },
-        std::chrono::seconds(120), [&] { return job.Describe(); });
-  }
-};
+class Kill : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(Kill, CostsNothingOfTheStream) {
   Installation::Get();

@@ -74,17 +74,6 @@ void ExpectEachSampleOnceAnEpoch(const JobNamespace& space, int ranks, int epoch
   }
 }
 
-bool WaitReplaced(const JobUnderTest& job, int index, const std::string& old_uid) {
-  return WaitFor(
-      "another pod " + job.PodKey("gpu", index).name,
-      [&] {
-        const json pod = job.Pod("gpu", index);
-        return pod.is_object() && pod["metadata"]["uid"] != old_uid &&
-               pod["status"].value("phase", "") == "Running";
-      },
-      seconds(120), [&] { return job.Describe(); });
-}
-
 // One script is killed, a pod is deleted, an agent is killed: the stream is that of the C++ job
 // which nothing disturbed, and each sample was there once.
 TEST(Script, HasTheUndisturbedStreamWhateverDies) {
@@ -106,14 +95,14 @@ TEST(Script, HasTheUndisturbedStreamWhateverDies) {
   const std::string deleted = job.PodUid("gpu", 0);
   ControlPlane::Get().MustKubectl(
       {"delete", "pod", job.PodKey("gpu", 0).name, "-n", space.name(), "--wait=false"});
-  ASSERT_TRUE(WaitReplaced(job, 0, deleted));
+  ASSERT_TRUE(WaitReplaced(job, "gpu", 0, deleted));
   ASSERT_TRUE(WaitStep(job, StepOf(job) + 4));
   EXPECT_EQ(job.Status().value("restarts", 0), 1) << "a deletion is nobody's failure";
 
   if (Nodes::reachable()) {
     const std::string killed = job.PodUid("gpu", 1);
     Nodes::KillRuntime(space.name(), job.PodKey("gpu", 1).name);
-    ASSERT_TRUE(WaitReplaced(job, 1, killed));
+    ASSERT_TRUE(WaitReplaced(job, "gpu", 1, killed));
   }
   ExpectSucceededWithDigest(job, digest);
   EXPECT_EQ(job.Status().value("restarts", 0), Nodes::reachable() ? 2 : 1) << job.Describe();

@@ -18,8 +18,8 @@ class Writing {
  public:
   explicit Writing(std::function<absl::Status(int attempt)> write) {
     thread_ = std::jthread([this, write = std::move(write)](std::stop_token stop) {
-      status_ = WriteWhenThereIsSpace(
-          "it", seconds(3), clock_, [&] { return write(++attempts_); }, std::move(stop));
+      status_ = WriteWhenThereIsSpace([&] { return write(++attempts_); }, seconds(3), clock_,
+                                      [this](const absl::Status&) { ++told_; }, std::move(stop));
     });
   }
   // Passes this many waits, and gives the status.
@@ -37,10 +37,12 @@ class Writing {
     thread_.join();
   }
   int attempts() const { return attempts_; }
+  int told() const { return told_; }
 
  private:
   FakeClock clock_;
   int attempts_ = 0;
+  int told_ = 0;
   absl::Status status_;
   std::jthread thread_;
 };
@@ -49,6 +51,7 @@ TEST(AwaitSpaceTest, WritesAgainUntilThereIsSpace) {
   Writing writing([](int attempt) { return attempt < 3 ? Full() : absl::OkStatus(); });
   EXPECT_TRUE(writing.After(2).ok());
   EXPECT_EQ(writing.attempts(), 3);
+  EXPECT_EQ(writing.told(), 1);
 }
 
 TEST(AwaitSpaceTest, GivesUpAfterItsPatience) {
@@ -60,6 +63,7 @@ TEST(AwaitSpaceTest, GivesUpAfterItsPatience) {
 TEST(AwaitSpaceTest, WaitsForNothingElse) {
   Writing writing([](int) { return absl::PermissionDeniedError("no"); });
   EXPECT_TRUE(absl::IsPermissionDenied(writing.After(0)));
+  EXPECT_EQ(writing.told(), 0);
   EXPECT_EQ(writing.attempts(), 1);
 }
 

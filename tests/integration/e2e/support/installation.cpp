@@ -214,6 +214,18 @@ bool WaitStep(const JobUnderTest& job, int64_t step) {
       [&] { return StepOf(job) >= step; }, seconds(180), [&] { return job.Describe(); });
 }
 
+bool WaitReplaced(const JobUnderTest& job, const std::string& role, int index,
+                  const std::string& old_uid) {
+  return WaitFor(
+      "another pod " + job.PodKey(role, index).name,
+      [&] {
+        const json pod = job.Pod(role, index);
+        return pod.is_object() && pod["metadata"]["uid"] != old_uid &&
+               pod["status"].value("phase", "") == "Running";
+      },
+      seconds(120), [&] { return job.Describe(); });
+}
+
 void ExpectSucceededWithDigest(const JobUnderTest& job, const std::string& digest) {
   const auto over = [&] { return job.Is("Succeeded") || job.Is("Failed"); };
   if (!WaitFor(job.key().ToString() + " is over", over, seconds(300),

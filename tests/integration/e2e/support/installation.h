@@ -57,6 +57,9 @@ json LocalReport(const json& job, const std::string& dataset_folder = "");
 int64_t StepOf(const JobUnderTest& job);
 // Training has begun and this step is reached.
 bool WaitStep(const JobUnderTest& job, int64_t step);
+// Another pod than `old_uid` is there in its place, and runs.
+bool WaitReplaced(const JobUnderTest& job, const std::string& role, int index,
+                  const std::string& old_uid);
 // Succeeded, with the stream of the undisturbed job; and then all its children gone.
 void ExpectSucceededWithDigest(const JobUnderTest& job, const std::string& digest);
 // `kubectl logs` of every pod of the job, for failed tests and for what a log must say.
