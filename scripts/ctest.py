@@ -8,7 +8,7 @@ The output of ctest is passed on as it comes; the exit code is ctest's. A test t
 fault to be found, not a pass. What is recorded in FILE by one run is listed by the next with the same file too, so that
 the last of several has them all; NAME tells apart tests of one name. TEXT is the time of what ran before ("build 9 s"),
 shown with that of this run. A test that is a program of many may run those that failed once more by itself, and say so in
-the file that HETERO_SECOND_RUNS names.
+the file that GATE_SECOND_RUNS names.
 """
 import argparse
 import json
@@ -60,7 +60,7 @@ def main():
     ours, arguments = parser.parse_known_args()
     begin = time.monotonic()
     with tempfile.NamedTemporaryFile("r") as again:
-        os.environ["HETERO_SECOND_RUNS"] = again.name
+        os.environ["GATE_SECOND_RUNS"] = again.name
         status, summary, tests = run(arguments, ours.layer)
         tests += [[f"{ours.layer}/{name}" if ours.layer else name, None, True] for name in again.read().split()]
     if ours.record:
