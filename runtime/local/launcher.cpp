@@ -102,7 +102,8 @@ ProcessPlanOptions Launcher::MakePlan() const {
           .input_only = options_.input_only,
           .ceiling_probe = options_.ceiling_probe,
           .attach = options_.attach,
-          .cores = base::UsableCores()};
+          .cores = base::UsableCores(),
+          .usable_gpus = options_.usable_gpus};
 }
 
 absl::Status Launcher::PrepareFolder() {

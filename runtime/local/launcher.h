@@ -2,6 +2,7 @@
 
 #include <stop_token>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "api/hetero_training_job.h"
@@ -17,6 +18,7 @@ struct LaunchOptions {
   std::string dump_stream_folder;  // empty: no dump
   std::string working_directory;   // of scripts
   std::string python_path;         // PYTHONPATH of scripts; empty: this process's
+  std::vector<std::string> usable_gpus;  // see gpus.h
   bool input_only = false;
   // The one rank's script is started by somebody else (attachment.h): where its stream is goes to
   // standard output as {"socket": PATH}, all else to standard error, and the job is stopped when

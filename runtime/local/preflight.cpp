@@ -15,20 +15,10 @@
 #include "base/atomic_file.h"
 #include "runtime/feed/placement.h"
 #include "runtime/feed/sample_producer.h"
+#include "runtime/local/gpus.h"
 
 namespace hetero::local {
 namespace {
-
-void CheckRoles(const api::HeteroTrainingJob& job, std::vector<api::FieldError>* errors) {
-  if (job.spec.training.script) return;  // whether it needs GPUs only the script knows
-  for (size_t i = 0; i < job.spec.roles.size(); ++i) {
-    const api::Role& role = job.spec.roles[i];
-    if (role.type != api::RoleType::kGpuWorker || role.gpus_per_replica.value_or(1) == 0) continue;
-    errors->push_back({absl::StrCat("spec.roles[", i, "].gpusPerReplica"),
-                       absl::StrCat("this build trains on the CPU; run with --set roles.",
-                                    role.name, ".gpusPerReplica=0")});
-  }
-}
 
 void CheckData(const api::HeteroTrainingJob& job, std::vector<api::FieldError>* errors) {
   absl::StatusOr<std::unique_ptr<feed::SampleProducer>> producer =
@@ -64,9 +54,12 @@ void CheckData(const api::HeteroTrainingJob& job, std::vector<api::FieldError>* 
 
 }  // namespace
 
-std::vector<api::FieldError> CheckLocalJob(const api::HeteroTrainingJob& job, bool input_only) {
+std::vector<api::FieldError> CheckLocalJob(const api::HeteroTrainingJob& job, bool input_only,
+                                           const std::vector<std::string>& usable_gpus) {
   std::vector<api::FieldError> errors = api::UnsupportedFields(job);
-  if (!input_only) CheckRoles(job, &errors);
+  if (!input_only) {
+    for (api::FieldError& error : CheckGpus(job, usable_gpus)) errors.push_back(std::move(error));
+  }
   if (errors.empty()) CheckData(job, &errors);
   return errors;
 }

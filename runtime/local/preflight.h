@@ -10,10 +10,11 @@
 namespace hetero::local {
 
 // What can be known to be wrong before any process starts: fields that this version cannot honour,
-// GPUs that a local job does not have, a dataset or pipeline that does not open, a global batch
-// larger than the dataset. Reads only headers and folders. Every problem is reported, with its
-// field.
-std::vector<api::FieldError> CheckLocalJob(const api::HeteroTrainingJob& job, bool input_only);
+// more GPUs than the `usable_gpus` (gpus.h), a dataset or pipeline that does not open, a global
+// batch larger than the dataset. Reads only headers and folders. Every problem is reported, with
+// its field.
+std::vector<api::FieldError> CheckLocalJob(const api::HeteroTrainingJob& job, bool input_only,
+                                           const std::vector<std::string>& usable_gpus);
 
 // Where the scripts of `job` run: the manifest's folder, or script.workingDirectory, seen from
 // there.

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "api/process_environment.h"
 #include "api/role_type.h"
+#include "runtime/local/gpus.h"
 
 namespace hetero::local {
 namespace {
@@ -62,6 +63,9 @@ std::vector<std::string> RankCommand(const api::HeteroTrainingJob& job,
     // The trainers' cores are the CPU workers' here: there is nothing to share.
     command = {options.trainer_program, "--threads",     threads,     "--output",
                options.output_folder,   "--local-share", "LastResort"};
+    if (const int gpus = role.gpus_per_replica.value_or(1); gpus > 0) {
+      command.insert(command.end(), {"--gpus", absl::StrCat(gpus)});
+    }
     if (options.ceiling_probe) {
       command.insert(command.end(), {"--ceiling-probe", kCeilingProbeSteps});
     }
@@ -137,12 +141,16 @@ ProcessPlan PlanCpuWorker(const api::HeteroTrainingJob& job, const ProcessPlanOp
 std::vector<ProcessPlan> PlanProcesses(const api::HeteroTrainingJob& job,
                                        const ProcessPlanOptions& options) {
   std::vector<ProcessPlan> plans;
+  GpuShares shares(options.usable_gpus);
   for (const api::RoleType type :
        {api::RoleType::kHead, api::RoleType::kCpuWorker, api::RoleType::kGpuWorker}) {
     for (const api::Role& role : job.spec.roles) {
       if (role.type != type) continue;
       for (int32_t index = 0; index < role.replicas; ++index) {
         plans.push_back(PlanOne(job, options, role, index));
+        if (type != api::RoleType::kGpuWorker) continue;
+        const std::string gpus = shares.Next(role.gpus_per_replica.value_or(1));
+        if (!gpus.empty()) plans.back().environment.emplace_back("CUDA_VISIBLE_DEVICES", gpus);
       }
     }
   }

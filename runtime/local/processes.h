@@ -34,6 +34,7 @@ struct ProcessPlanOptions {
   bool ceiling_probe = false;
   bool attach = false;  // the script is started by somebody else
   int32_t cores = 1;    // of this machine, shared by all processes
+  std::vector<std::string> usable_gpus;  // see gpus.h; replicas get theirs in the order of roles
 };
 
 // The processes of `job` in start order: head, CPU workers, trainers. Pure.

@@ -21,6 +21,7 @@
 #include "runtime/install/program_path.h"
 #include "runtime/install/python_package.h"
 #include "runtime/local/attachment.h"
+#include "runtime/local/gpus.h"
 #include "runtime/local/ignored_fields.h"
 #include "runtime/local/launcher.h"
 #include "runtime/local/output_lock.h"
@@ -104,6 +105,11 @@ std::string PythonPath(const std::string& runtime) {
   return package.empty() ? own : absl::StrCat(own, ":", package);
 }
 
+std::string DefaultTrainer(const api::HeteroTrainingJob& job, const std::string& runtime) {
+  const std::filesystem::path folder = std::filesystem::path(runtime).parent_path();
+  return (local::TrainsOnGpus(job) ? folder / "cuda" : folder) / "hetero-trainer";
+}
+
 // The job around a script that somebody else starts.
 absl::Status Attach(api::HeteroTrainingJob& job) {
   if (!job.spec.training.script) {
@@ -135,7 +141,8 @@ int RunLocalCommand(const LocalArguments& arguments) {
     std::cerr << attached.message() << "\n";
     return kExitUsage;
   }
-  std::vector<api::FieldError> errors = local::CheckLocalJob(*job, arguments.input_only);
+  const std::vector<std::string> gpus = local::GpusOfThisMachine();
+  std::vector<api::FieldError> errors = local::CheckLocalJob(*job, arguments.input_only, gpus);
   const bool script = job->spec.training.script && !arguments.input_only;
   const std::string working_directory = local::WorkingDirectory(*job, arguments.manifest);
   if (script && !arguments.attach) {
@@ -152,12 +159,13 @@ int RunLocalCommand(const LocalArguments& arguments) {
 
   const std::string runtime = install::ProgramPath();
   const std::string trainer =
-      arguments.trainer.empty()
-          ? (std::filesystem::path(runtime).parent_path() / "hetero-trainer").string()
-          : arguments.trainer;
+      arguments.trainer.empty() ? DefaultTrainer(*job, runtime) : arguments.trainer;
   if (!arguments.input_only && !script) {
-    const absl::Status found =
-        local::CheckProgram(trainer, "build it with `make build`, or name it with --trainer PATH");
+    const absl::Status found = local::CheckProgram(
+        trainer, local::TrainsOnGpus(*job)
+                     ? "for GPUs build it with scripts/cuda.sh, or name it with --trainer PATH; to "
+                       "train on the CPU set gpusPerReplica: 0"
+                     : "build it with `make build`, or name it with --trainer PATH");
     if (!found.ok()) {
       std::cerr << "trainer program not found: " << found.message() << "\n";
       return kExitUsage;
@@ -203,6 +211,7 @@ int RunLocalCommand(const LocalArguments& arguments) {
                                : std::filesystem::absolute(arguments.dump_stream, ignored).string(),
                        .working_directory = working_directory,
                        .python_path = PythonPath(runtime),
+                       .usable_gpus = gpus,
                        .input_only = arguments.input_only,
                        .attach = arguments.attach,
                        .ceiling_probe = arguments.ceiling_probe},
@@ -261,7 +270,8 @@ void AddLocal(CLI::App& app, int* exit_code) {
   command->add_option("--dump-stream", arguments->dump_stream,
                       "Write every consumed batch into this folder as safetensors");
   command->add_option("--trainer", arguments->trainer,
-                      "hetero-trainer to use; default: the one beside this program");
+                      "hetero-trainer to use; default: the one beside this program, for GPUs the one "
+                      "in the folder cuda there");
   command->footer(
       "Exit code: 0 succeeded, 1 failed, 2 invalid manifest or usage, 130 stopped by Ctrl-C.\n"
       "Ctrl-C stops the job and writes the report; a second Ctrl-C kills it.");

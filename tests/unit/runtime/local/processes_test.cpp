@@ -89,6 +89,27 @@ TEST(PlanProcesses, AnAttachedAgentListensWhereTheLauncherSays) {
                           "/tmp/s/stream.sock"));
 }
 
+TEST(PlanProcesses, ReplicasGetGpusOfTheirOwn) {
+  ProcessPlanOptions options = Options();
+  options.usable_gpus = {"0", "1", "2", "3"};
+  api::HeteroTrainingJob job = Job();
+  EXPECT_THAT(PlanProcesses(job, options)[2].environment,
+              Not(Contains(Pair("CUDA_VISIBLE_DEVICES", ::testing::_))));
+  job.spec.roles[0].gpus_per_replica = 2;
+  const std::vector<ProcessPlan> plans = PlanProcesses(job, options);
+  EXPECT_THAT(plans[2].command, ElementsAre("/bin/hetero-trainer", "--threads", "1", "--output",
+                                            "/out", "--local-share", "LastResort", "--gpus", "2"));
+  EXPECT_THAT(plans[2].environment, Contains(Pair("CUDA_VISIBLE_DEVICES", "0,1")));
+  EXPECT_THAT(plans[3].environment, Contains(Pair("CUDA_VISIBLE_DEVICES", "2,3")));
+  // A script may do with fewer: what each of them uses it decides.
+  options.usable_gpus = {"0", "1", "2"};
+  job.spec.training.script = api::Script{.command = {"python3", "train.py"}};
+  EXPECT_THAT(PlanProcesses(job, options)[2].environment,
+              Contains(Pair("CUDA_VISIBLE_DEVICES", "0,1")));
+  EXPECT_THAT(PlanProcesses(job, options)[3].environment,
+              Not(Contains(Pair("CUDA_VISIBLE_DEVICES", ::testing::_))));
+}
+
 TEST(PlanProcesses, InputOnlyNeedsNoTrainer) {
   ProcessPlanOptions options = Options();
   options.input_only = true;
