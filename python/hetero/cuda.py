@@ -45,10 +45,12 @@ class CudaViews:
             finished = torch.cuda.Event()
             finished.record(self._copies)
 
+        handed = list(tensors.values())  # the ids too, which the batch takes out of the dictionary
+
         def hand_over() -> None:
             computing = torch.cuda.current_stream(self._device)
             computing.wait_event(finished)
-            for tensor in tensors.values():
+            for tensor in handed:
                 tensor.record_stream(computing)  # its memory is not the copying stream's again before it was used
 
         return tensors, hand_over

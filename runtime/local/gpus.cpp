@@ -64,8 +64,8 @@ std::vector<api::FieldError> CheckGpus(const api::HeteroTrainingJob& job,
     wanted += static_cast<size_t>(role.replicas) * static_cast<size_t>(GpusOf(role));
     if (wanted <= usable.size()) continue;
     return {{absl::StrCat("spec.roles[", i, "].gpusPerReplica"),
-             absl::StrCat("the ranks take ", wanted, wanted == 1 ? " GPU" : " GPUs", ", and this machine has ",
-                          Count(usable.size()),
+             absl::StrCat("the ranks take ", wanted, wanted == 1 ? " GPU" : " GPUs",
+                          ", and this machine has ", Count(usable.size()),
                           " that may be used (driver, CUDA_VISIBLE_DEVICES); to train on the CPU "
                           "run with --set roles.",
                           role.name, ".gpusPerReplica=0")}};

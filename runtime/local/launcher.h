@@ -11,13 +11,13 @@
 namespace hetero::local {
 
 struct LaunchOptions {
-  api::HeteroTrainingJob job;      // valid, see CheckLocalJob()
-  std::string runtime_program;     // path of hetero-runtime
-  std::string trainer_program;     // path of hetero-trainer
-  std::string output_folder;       // prepared, see PrepareOutputFolder()
-  std::string dump_stream_folder;  // empty: no dump
-  std::string working_directory;   // of scripts
-  std::string python_path;         // PYTHONPATH of scripts; empty: this process's
+  api::HeteroTrainingJob job;            // valid, see CheckLocalJob()
+  std::string runtime_program;           // path of hetero-runtime
+  std::string trainer_program;           // path of hetero-trainer
+  std::string output_folder;             // prepared, see PrepareOutputFolder()
+  std::string dump_stream_folder;        // empty: no dump
+  std::string working_directory;         // of scripts
+  std::string python_path;               // PYTHONPATH of scripts; empty: this process's
   std::vector<std::string> usable_gpus;  // see gpus.h
   bool input_only = false;
   // The one rank's script is started by somebody else (attachment.h): where its stream is goes to

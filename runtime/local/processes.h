@@ -32,8 +32,8 @@ struct ProcessPlanOptions {
   int64_t created_unix_ns = 0;     // when the job was started
   bool input_only = false;
   bool ceiling_probe = false;
-  bool attach = false;  // the script is started by somebody else
-  int32_t cores = 1;    // of this machine, shared by all processes
+  bool attach = false;                   // the script is started by somebody else
+  int32_t cores = 1;                     // of this machine, shared by all processes
   std::vector<std::string> usable_gpus;  // see gpus.h; replicas get theirs in the order of roles
 };
 

@@ -269,9 +269,10 @@ void AddLocal(CLI::App& app, int* exit_code) {
       ->excludes("--attach");
   command->add_option("--dump-stream", arguments->dump_stream,
                       "Write every consumed batch into this folder as safetensors");
-  command->add_option("--trainer", arguments->trainer,
-                      "hetero-trainer to use; default: the one beside this program, for GPUs the one "
-                      "in the folder cuda there");
+  command->add_option(
+      "--trainer", arguments->trainer,
+      "hetero-trainer to use; default: the one beside this program, for GPUs the one "
+      "in the folder cuda there");
   command->footer(
       "Exit code: 0 succeeded, 1 failed, 2 invalid manifest or usage, 130 stopped by Ctrl-C.\n"
       "Ctrl-C stops the job and writes the report; a second Ctrl-C kills it.");

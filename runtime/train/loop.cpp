@@ -258,6 +258,7 @@ absl::Status TrainingLoop::UpdateParameters(int64_t step) {
   if (training_.gradient_clip_norm) {
     optimizer_.ClipGradients(norm, *training_.gradient_clip_norm);
   }
+  phases_.Charge(&Phases::optimizer);
   // Whoever survives this step holds the job's buffers, and not what its own samples made of them.
   runner_.BroadcastBuffers();
   phases_.Charge(&Phases::all_reduce);

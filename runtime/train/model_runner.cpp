@@ -19,10 +19,12 @@ bool MayLeaveUnused(const api::Model& model) {
 }
 
 std::unique_ptr<DataParallel> MakeDataParallel(Model& model, Optimizer& optimizer, GlooGroup* group,
-                                               const api::Model& spec, base::Clock& clock) {
+                                               const api::Model& spec, base::Clock& clock,
+                                               Device& device) {
   optimizer.DropGradients();  // they may lie in the buckets of a group that is gone
   if (group == nullptr || !group->gradients()) return nullptr;
-  return std::make_unique<DataParallel>(model, *group, clock, MayLeaveUnused(spec));
+  return std::make_unique<DataParallel>(model, *group, clock, MayLeaveUnused(spec),
+                                        [&device] { device.Note(Device::Moment::kGradients); });
 }
 
 }  // namespace
@@ -36,10 +38,12 @@ ModelRunner::ModelRunner(const TrainerOptions& options, const Collaborators& col
       optimizer_(collaborators.optimizer),
       agreement_(collaborators.agreement),
       phases_(collaborators.phases),
+      clock_(clock),
+      device_(collaborators.device),
       input_(options.conversion, options.input.channels, model_.channels_last(),
              collaborators.device),
-      data_parallel_(
-          MakeDataParallel(model_, optimizer_, collaborators.group, training_.model, clock)) {
+      data_parallel_(MakeDataParallel(model_, optimizer_, collaborators.group, training_.model,
+                                      clock, device_)) {
   if (!place_.partitioned()) return;
   stage_ = std::make_unique<PipelineStage>(
       PipelineStage::Collaborators{.model = model_,
@@ -112,6 +116,7 @@ double ModelRunner::RunPiece(const Piece& piece, double scale, bool reduce) {
     for (const torch::Tensor& buffer : model_.buffers()) saved.push_back(buffer.clone());
   }
   reduce = reduce && data_parallel_ != nullptr;
+  device_.Note(Device::Moment::kBegin);
   if (reduce) data_parallel_->BeforeForward();
   torch::Tensor logits;
   {
@@ -121,19 +126,32 @@ double ModelRunner::RunPiece(const Piece& piece, double scale, bool reduce) {
   const torch::Tensor loss =
       (LossPerSample(training_.loss, logits, piece.labels) * piece.ownership).sum();
   if (reduce) data_parallel_->BeforeBackward(loss);
-  phases_.Charge(&Phases::forward);
+  device_.Note(Device::Moment::kForward);
+  const base::Instant after_forward = clock_.Now();
   (loss * scale).backward();
-  if (reduce) {
-    phases_.ChargeUntil(&Phases::backward, data_parallel_->gradients_ready());
-    phases_.Charge(&Phases::all_reduce);
-  }
   if (piece.padded) {
     torch::NoGradGuard no_grad;
     const std::vector<torch::Tensor> buffers = model_.buffers();
     for (size_t i = 0; i < buffers.size(); ++i) buffers[i].copy_(saved[i]);
   }
-  phases_.Charge(&Phases::backward);
-  return loss.item<double>();
+  const auto sum = loss.item<double>();  // a GPU has done all of it now
+  ChargePiece(after_forward, reduce);
+  return sum;
+}
+
+// Forward, backward, and what the reduction of gradients took beyond it.
+void ModelRunner::ChargePiece(base::Instant after_forward, bool reduce) {
+  const auto moment = [this, now = clock_.Now()](Device::Moment which, base::Instant on_host) {
+    const std::optional<double> ago = device_.SecondsSince(which);
+    return ago ? now - base::FromSeconds(*ago) : on_host;
+  };
+  // What a GPU still had to do of the step before.
+  phases_.ChargeUntil(&Phases::optimizer, moment(Device::Moment::kBegin, base::Instant{}));
+  phases_.ChargeUntil(&Phases::forward, moment(Device::Moment::kForward, after_forward));
+  if (!reduce) return phases_.Charge(&Phases::backward);
+  phases_.ChargeUntil(&Phases::backward,
+                      moment(Device::Moment::kGradients, data_parallel_->gradients_ready()));
+  phases_.Charge(&Phases::all_reduce);
 }
 
 double ModelRunner::GradientNorm() {

@@ -61,6 +61,7 @@ class ModelRunner {
   double AddGradients(const feed::Batch& batch, double scale);
   Piece MakePiece(const feed::Batch& batch, int64_t first, int64_t count) const;
   double RunPiece(const Piece& piece, double scale, bool reduce);
+  void ChargePiece(base::Instant after_forward, bool reduce);
 
   const api::Training& training_;
   const api::ImageShape picture_;
@@ -69,6 +70,8 @@ class ModelRunner {
   Optimizer& optimizer_;
   Agreement& agreement_;
   PhaseClock& phases_;
+  base::Clock& clock_;
+  Device& device_;
   InputConverter input_;
   std::unique_ptr<DataParallel> data_parallel_;  // null when nobody else trains these parameters
   std::unique_ptr<PipelineStage> stage_;         // null without partitions

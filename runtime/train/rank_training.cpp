@@ -180,6 +180,7 @@ void RankTraining::Probe(GlooGroup* group, Agreement& agreement) {
   } else {
     log::Warning("no ceiling was probed", {{"reason", ceiling.status().message()}});
   }
+  phases_->LeaveOut();
 }
 
 // The last checkpoint. Where the model is cut, rank 0 has the whole of it afterwards.

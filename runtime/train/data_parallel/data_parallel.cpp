@@ -92,13 +92,15 @@ void CheckSameShapes(GlooGroup& group, const Model& model) {
 }
 
 DataParallel::DataParallel(Model& model, GlooGroup& group, base::Clock& clock,
-                           bool may_leave_unused)
+                           bool may_leave_unused, std::function<void()> on_gradient)
     : group_(group), clock_(clock), buffers_(model.buffers()) {
   const std::vector<torch::Tensor> trained = Trained(model);
   reducer_ = std::make_unique<Reducer>(trained, NamesOfTrained(model), group, may_leave_unused);
   for (const torch::Tensor& parameter : trained) {
-    const unsigned hook =
-        parameter.register_hook([this](torch::Tensor) { gradients_ready_ = clock_.Now(); });
+    const unsigned hook = parameter.register_hook([this, on_gradient](torch::Tensor) {
+      gradients_ready_ = clock_.Now();
+      if (on_gradient) on_gradient();
+    });
     hooks_.emplace_back(parameter, hook);
   }
 }

@@ -2,6 +2,7 @@
 
 #include <torch/torch.h>
 
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -28,7 +29,10 @@ class DataParallel {
   // All ranks hold the same parameters and buffers. Parameters that need no gradient are left out;
   // with `may_leave_unused` there may also be some that a loss does not depend on: where that is so
   // on all ranks they keep no gradient, and otherwise those that do not use them count as zero.
-  DataParallel(Model& model, GlooGroup& group, base::Clock& clock, bool may_leave_unused = false);
+  // `on_gradient`, where given, is called when work on a gradient was asked for, one after the
+  // other on whichever thread runs backward.
+  DataParallel(Model& model, GlooGroup& group, base::Clock& clock, bool may_leave_unused = false,
+               std::function<void()> on_gradient = nullptr);
   ~DataParallel();
 
   // Gives all ranks rank 0's buffers. Before a step is committed: then every survivor holds those

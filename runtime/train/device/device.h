@@ -3,6 +3,7 @@
 #include <torch/torch.h>
 
 #include <memory>
+#include <optional>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <vector>
@@ -27,6 +28,17 @@ class Device {
 
   // Where parameters, gradients and the optimiser's state live.
   virtual torch::Device place() const = 0;
+
+  // A GPU does later what it is asked to do now, so that the host's clock says little of what takes
+  // its time. These are the moments that a step's phases are told apart by.
+  enum class Moment { kBegin, kForward, kGradients, kCount };
+  // Notes when the device will have done all that this thread's stream has asked of it so far;
+  // again later overwrites it.
+  virtual void Note(Moment) {}
+  // How many seconds ago it was. Only after the device has done all of it, as it has once a value
+  // was read back; nullopt on the CPU, whose moments are those of the host's clock, and for what
+  // was not noted.
+  virtual std::optional<double> SecondsSince(Moment) { return std::nullopt; }
 
   // float32 [count, C, H, W] on the device from uint8 [count, H, W, C] of this process, which may
   // be freed when the call returns.

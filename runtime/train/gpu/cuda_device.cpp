@@ -87,6 +87,18 @@ class CudaDevice : public Device {
     return values;
   }
 
+  void Note(Moment moment) override {
+    moments_[static_cast<size_t>(moment)].record(c10::cuda::getCurrentCUDAStream(index_));
+  }
+
+  std::optional<double> SecondsSince(Moment moment) override {
+    const at::cuda::CUDAEvent& then = moments_[static_cast<size_t>(moment)];
+    if (!then.isCreated()) return std::nullopt;
+    now_.record(c10::cuda::getCurrentCUDAStream(index_));
+    now_.synchronize();
+    return then.elapsed_time(now_) / 1e3;
+  }
+
   c10::intrusive_ptr<c10d::Backend> ConnectGradients(const c10::intrusive_ptr<c10d::Store>& store,
                                                      int32_t rank, int32_t world_size) override {
     auto options = c10d::ProcessGroupNCCL::Options::create(/*is_high_priority_stream=*/true);
@@ -102,7 +114,13 @@ class CudaDevice : public Device {
   }
 
  private:
+  // LibTorch's own default is events without a time.
+  static at::cuda::CUDAEvent Timed() { return at::cuda::CUDAEvent(cudaEventDefault); }
+
   const c10::DeviceIndex index_;
+  std::array<at::cuda::CUDAEvent, static_cast<size_t>(Moment::kCount)> moments_ = {Timed(), Timed(),
+                                                                                   Timed()};
+  at::cuda::CUDAEvent now_ = Timed();
   Uploader uploader_;
   base::Mutex mutex_;
   c10::intrusive_ptr<c10d::ProcessGroupNCCL> nccl_ ABSL_GUARDED_BY(mutex_);

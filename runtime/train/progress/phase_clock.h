@@ -5,8 +5,8 @@
 
 namespace hetero::train {
 
-// Gives every moment since its construction to exactly one phase, so that the phases sum to the
-// whole.
+// Gives every moment since its construction that is not left out to exactly one phase, so that the
+// phases sum to the whole.
 class PhaseClock {
  public:
   explicit PhaseClock(base::Clock& clock) : clock_(clock), start_(clock.Now()), last_(start_) {}
@@ -18,6 +18,12 @@ class PhaseClock {
     if (until <= last_) return;
     phases_.*phase += base::ToSeconds(until - last_);
     last_ = until;
+  }
+  // The time since the last call belongs to none.
+  void LeaveOut() {
+    const base::Instant now = clock_.Now();
+    start_ += now - last_;
+    last_ = now;
   }
 
   const Phases& phases() const { return phases_; }

@@ -24,9 +24,11 @@ TEST(UsableGpus, AreTheDriversUnlessTheVariableNamesSome) {
 
 api::HeteroTrainingJob JobWithGpus(std::optional<int32_t> gpus) {
   api::HeteroTrainingJob job;
-  job.spec.roles = {
-      {.name = "head", .type = api::RoleType::kHead},
-      {.name = "trainer", .type = api::RoleType::kGpuWorker, .replicas = 2, .gpus_per_replica = gpus}};
+  job.spec.roles = {{.name = "head", .type = api::RoleType::kHead},
+                    {.name = "trainer",
+                     .type = api::RoleType::kGpuWorker,
+                     .replicas = 2,
+                     .gpus_per_replica = gpus}};
   return job;
 }
 

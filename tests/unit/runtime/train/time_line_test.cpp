@@ -93,6 +93,24 @@ TEST(CeilingProbeTest, ADatasetWithoutAFullStepIsTrainedAllTheSame) {
   }
 }
 
+TEST(CeilingProbeTest, TrainingsTimeIsWithoutIt) {
+  TestJob job;
+  job.training = MakeTraining("mlp", 4, 8);
+  job.samples = 64;
+  job.ceiling_probe_steps = 4;
+  base::FakeClock clock;
+  job.clock = &clock;
+  // The first batch is the probe's.
+  job.before_batch = [&clock](int32_t, int64_t index, std::vector<std::stop_source>&) {
+    clock.Advance(index == 0 ? std::chrono::seconds(100) : std::chrono::seconds(1));
+    return absl::OkStatus();
+  };
+  const RankRecord record = RunRanks(job, 1)[0];
+  ASSERT_TRUE(record.status.ok()) << record.status;
+  EXPECT_THAT(record.train_seconds, DoubleNear(7, 1e-6));
+  EXPECT_THAT(record.phases.Sum(), DoubleNear(7, 1e-6));
+}
+
 TEST(CeilingProbeTest, InputThatFailsEndsAllRanks) {
   TestJob job;
   job.training = MakeTraining("mlp", 4, 4);
