@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "api/reasons.h"
-#include "operator/plan/hanging_head.h"
+#include "operator/plan/hanging.h"
 #include "operator/plan/members.h"
 #include "operator/plan/node_loss.h"
 
@@ -144,6 +144,12 @@ std::optional<Failure> FailureOf(Pass& pass, const Slot& slot) {
     failure.reason = api::failure::kLost;
     failure.message =
         "the head hangs: it does not report to the operator, nor answer its node's kubelet";
+    return failure;
+  }
+  if (HangsUnmet(pass, slot)) {
+    failure.reason = api::failure::kLost;
+    failure.message =
+        "it hangs: it has not joined this head, nor does it answer its node's kubelet";
     return failure;
   }
   if (HeadLostIt(pass, slot)) {

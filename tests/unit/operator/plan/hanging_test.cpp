@@ -1,4 +1,4 @@
-// A head whose process lives and does nothing: two witnesses, or it stays.
+// Processes that live and do nothing: two witnesses, or they stay.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -108,6 +108,95 @@ TEST_F(HangingHead, AHeadOfAnEarlierAttemptIsNoWitness) {
   cluster.report() = HeadReport{.silent_since = cluster.now, .attempt = 0};
   cluster.Advance(seconds(300));
   cluster.Settle();
+  EXPECT_EQ(cluster.status().restarts, 0);
+}
+
+// Head and workers froze before the job had begun; the head was replaced, and waits for workers
+// that it has never met.
+class HangingUnmet : public ::testing::Test {
+ protected:
+  HangingUnmet() {
+    cluster.Settle();
+    cluster.StartAll();
+    cluster.Settle();
+    cluster.head = HeadReport{.state = HeadReport::State::kWaiting,
+                              .connected = true,
+                              .last_heard = cluster.now,
+                              .silent_since = cluster.now,
+                              .attempt = 1,
+                              .head_incarnation = cluster.Pod(kHead).incarnation};
+  }
+  void BecomeUnready() {
+    cluster.Change(kWorker, [this](ObservedPod& pod) {
+      pod.ready = false;
+      pod.unready_since = cluster.now;
+    });
+  }
+  bool Deleted() const {
+    return !cluster.Has(kWorker) || cluster.Pod(kWorker).deletion_time.has_value();
+  }
+  void ExpectKept() {
+    cluster.Advance(seconds(60));
+    cluster.Pass();
+    cluster.Pass();
+    EXPECT_EQ(cluster.status().restarts, 0);
+    EXPECT_FALSE(Deleted());
+  }
+
+  static constexpr char kWorker[] = "vit-cpu-0";
+  ModelCluster cluster{Job()};
+};
+
+TEST_F(HangingUnmet, AFrozenWorkerIsReplaced) {
+  BecomeUnready();
+  const Plan waiting = cluster.Pass();
+  EXPECT_EQ(cluster.status().restarts, 0);
+  ASSERT_TRUE(waiting.requeue_after.has_value());
+  EXPECT_LE(*waiting.requeue_after, seconds(15));
+  const std::string uid = cluster.Pod(kWorker).uid;
+  cluster.Advance(seconds(15));
+  cluster.Pass();
+  EXPECT_EQ(cluster.status().restarts, 1);
+  EXPECT_EQ(cluster.status().first_failure->pod, kWorker);
+  EXPECT_EQ(cluster.status().first_failure->reason, "Lost");
+  EXPECT_THAT(cluster.status().first_failure->message, HasSubstr("it hangs"));
+  cluster.Pass();
+  cluster.Vanish(kWorker);
+  cluster.Pass();
+  cluster.Pass();
+  ASSERT_TRUE(cluster.Has(kWorker));
+  EXPECT_NE(cluster.Pod(kWorker).uid, uid);
+  EXPECT_EQ(cluster.status().attempt, 1);
+}
+
+// As where the network lets nobody through: whoever has not joined a head is not ready.
+TEST_F(HangingUnmet, AWorkerThatNeverWasReadyIsKept) { ExpectKept(); }
+
+TEST_F(HangingUnmet, AWorkerThatTheHeadHasMetIsTheHeadsToMiss) {
+  BecomeUnready();
+  const int64_t incarnation = cluster.Pod(kWorker).incarnation;
+  cluster.report().members["cpu-0"] = {incarnation, /*connected=*/true, /*lost=*/false};
+  ExpectKept();
+}
+
+TEST_F(HangingUnmet, AHeadThatIsNotHeardIsNoWitness) {
+  BecomeUnready();
+  cluster.report().connected = false;
+  ExpectKept();
+}
+
+TEST_F(HangingUnmet, TheHeadBeforeThisOneIsNoWitness) {
+  BecomeUnready();
+  --cluster.report().head_incarnation;
+  ExpectKept();
+}
+
+TEST_F(HangingUnmet, ANodeThatIsSilentItselfIsNoWitness) {
+  BecomeUnready();
+  cluster.Change(kWorker, [](ObservedPod& pod) { pod.node = "n1"; });
+  cluster.nodes["n1"] = {.name = "n1", .ready = false, .since = cluster.now};
+  cluster.Advance(seconds(20));
+  cluster.Pass();
   EXPECT_EQ(cluster.status().restarts, 0);
 }
 
