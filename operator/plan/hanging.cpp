@@ -38,7 +38,9 @@ bool HangsUnmet(Pass& pass, const Slot& slot) {
     return false;
   }
   const HeadReport::Member* member = MemberOf(pass, slot);
-  if (member != nullptr && member->incarnation >= pod.incarnation) return false;  // it has met it
+  // One that is lost may be known from the history of an earlier head alone.
+  const bool lost = member != nullptr && member->lost && !member->connected;
+  if (member != nullptr && member->incarnation >= pod.incarnation && !lost) return false;
   const base::WallTime deadline = std::max(head->created, *pod.unready_since) + kLongestSilence;
   pass.WakeAt(deadline);
   return pass.now >= deadline;

@@ -13,9 +13,9 @@ bool HeadHangs(Pass& pass, const Slot& slot);
 
 // Whether `slot` is a worker's and its process hangs while the head waits for it: the head, which
 // could have met it long ago, has not, and the kubelet of its own node finds it unready, which it
-// once was. A head that has met a process misses it itself when it falls silent; a head that took
-// over from another cannot miss whom it never met. Never on a node that is silent itself, and never
-// of a process that has not been ready yet: who cannot reach any head never is.
+// once was. A head that took over from another knows whom it never met at most by name, as lost.
+// Never on a node that is silent itself, and never of a process that has not been ready yet: who
+// cannot reach any head never is.
 bool HangsUnmet(Pass& pass, const Slot& slot);
 
 }  // namespace hetero::plan

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include <algorithm>
 #include <memory>
 #include <span>
 
@@ -74,8 +75,8 @@ std::vector<api::FieldError> CheckGpus(const api::HeteroTrainingJob& job,
 }
 
 std::string GpuShares::Next(int count) {
-  const size_t taken = static_cast<size_t>(count);
-  if (count <= 0 || usable_.size() - given_ < taken) return "";
+  if (count <= 0) return "";
+  const size_t taken = std::min(static_cast<size_t>(count), usable_.size() - given_);
   const std::span<const std::string> share = std::span(usable_).subspan(given_, taken);
   given_ += taken;
   return absl::StrJoin(share, ",");

@@ -10,7 +10,7 @@ namespace hetero::local {
 
 // The GPUs that programs started by this process may use, as values of CUDA_VISIBLE_DEVICES: those
 // that `variable`, this process's own value of it, names (null: all) of the `driver_gpus` that the
-// driver has. As CUDA does, names end at the first index that there is no GPU for; GPUs may be
+// driver has. Names end at the first index that there is no GPU for; GPUs may be
 // named by UUID too, which is believed. Pure.
 std::vector<std::string> UsableGpus(const char* variable, int driver_gpus);
 
@@ -30,7 +30,8 @@ class GpuShares {
  public:
   explicit GpuShares(std::vector<std::string> usable) : usable_(std::move(usable)) {}
 
-  // CUDA_VISIBLE_DEVICES of the next replica, which has `count` GPUs; empty when fewer are left.
+  // CUDA_VISIBLE_DEVICES of the next replica, which has `count` GPUs; fewer where no more are
+  // left, empty for none.
   std::string Next(int count);
 
  private:

@@ -32,12 +32,14 @@ std::vector<std::string> EnvironmentOf(int rank) {
   std::vector<std::string> environment;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     if (absl::StartsWith(*entry, "CUDA_VISIBLE_DEVICES=") ||
-        absl::StartsWith(*entry, absl::StrCat(environment::kLocalRank, "="))) {
+        absl::StartsWith(*entry, absl::StrCat(environment::kLocalRank, "=")) ||
+        absl::StartsWith(*entry, absl::StrCat(environment::kParentPid, "="))) {
       continue;
     }
     environment.emplace_back(*entry);
   }
   environment.push_back(absl::StrCat(environment::kLocalRank, "=", rank));
+  environment.push_back(absl::StrCat(environment::kParentPid, "=", getpid()));
   environment.push_back(
       absl::StrCat("CUDA_VISIBLE_DEVICES=", VisibleGpu(visible != nullptr ? visible : "", rank)));
   return environment;

@@ -11,6 +11,7 @@ namespace hetero::train {
 // One process per GPU of this pod. Rank i of the pod is the same program with the environment of
 // this one and
 //   HETERO_LOCAL_RANK=i      its place among the pod's ranks
+//   HETERO_PARENT_PID=p      this process, with which it ends
 //   CUDA_VISIBLE_DEVICES=g   the i-th of the GPUs that this process sees
 struct LocalRankOptions {
   int count = 1;

@@ -179,6 +179,15 @@ TEST_F(HangingUnmet, AWorkerThatTheHeadHasMetIsTheHeadsToMiss) {
   ExpectKept();
 }
 
+// As the head knows it from the history of the one before.
+TEST_F(HangingUnmet, AWorkerThatIsKnownAsLostAloneIsReplaced) {
+  BecomeUnready();
+  cluster.head->members["cpu-0"] = {cluster.Pod(kWorker).incarnation, false, /*lost=*/true};
+  cluster.Advance(seconds(15));
+  cluster.Pass();
+  EXPECT_EQ(cluster.status().restarts, 1);
+}
+
 TEST_F(HangingUnmet, AHeadThatIsNotHeardIsNoWitness) {
   BecomeUnready();
   cluster.report().connected = false;

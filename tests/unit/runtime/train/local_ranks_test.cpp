@@ -25,6 +25,13 @@ TEST(LocalRanksTest, EachRankKnowsItsPlaceAndItsGpu) {
   EXPECT_EQ(VisibleGpu("GPU-a,GPU-b", 1), "GPU-b");
 }
 
+// A rank whose parent is not the one that it is told of ends at once.
+TEST(LocalRanksTest, ARanksParentIsWhoStartedIt) {
+  setenv("HETERO_PARENT_PID", "1", 1);
+  EXPECT_EQ(RunLines({"test $HETERO_PARENT_PID = $PPID"}), 0);
+  unsetenv("HETERO_PARENT_PID");
+}
+
 TEST(LocalRanksTest, OneFailureEndsThePodWithItsCode) {
   EXPECT_EQ(RunLines({"exec sleep 600", "exit 7"}), 7);
   EXPECT_EQ(RunLines({"kill -9 $$", "exec sleep 600"}), 128 + 9);
