@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import collections
+import contextlib
+import os
 import sys
+import weakref
 from typing import Any, Deque, Dict, List, Optional, Tuple
 
 from .arena import Arena, Owners
@@ -69,16 +72,37 @@ class CudaViews:
             self._under_way.popleft()
 
     def _pin(self, arena: Arena) -> None:
-        """Without it the copies are slower and wait for the GPU, but right."""
+        """Without it the copies are slower and wait for the GPU, but right. Undone before the arena is unmapped."""
         import torch
 
         torch.cuda.init()
         with torch.cuda.device(self._device):
             result = torch.cuda.cudart().cudaHostRegister(arena.address(), arena.size, 0)
-        if int(result) != 0:
+        if int(result) == 0:
+            self._arena = arena
+            weakref.finalize(self, _unpin, arena.address(), self._copies, os.getpid()).atexit = False
+        else:
+            _forget_error(self._device)
             print(
                 f"hetero: the batches' {arena.size} bytes could not be pinned (cudaHostRegister: {int(result)}); "
                 "copies to the GPU are slower. Is the locked memory limited (ulimit -l)?",
                 file=sys.stderr,
                 flush=True,
             )
+
+
+def _unpin(address: int, copies: Any, pid: int) -> None:
+    if os.getpid() != pid:
+        return  # a child process has no use of its parent's GPU
+    import torch
+
+    copies.synchronize()
+    torch.cuda.cudart().cudaHostUnregister(address)
+
+
+def _forget_error(device: Any) -> None:
+    """CUDA keeps the last error, and PyTorch would take it for that of its next kernel."""
+    import torch
+
+    with contextlib.suppress(RuntimeError):
+        torch.zeros(1, device=device).add_(1)

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "base/atomic_file.h"
 #include "base/await_space.h"
@@ -167,6 +168,9 @@ void RankTraining::Probe(GlooGroup* group, Agreement& agreement) {
   absl::StatusOr<feed::BatchStream*> stream = batches_.From(schedule_.IndexOfStep(0));
   using Taken = absl::StatusOr<std::unique_ptr<feed::Batch>>;
   Taken first = stream.ok() ? (*stream)->Next(interrupts_.wait) : Taken(stream.status());
+  phases_->Charge(&Phases::wait);
+  // A rank that is lost meanwhile ends it by an exception.
+  const absl::Cleanup left_out = [this] { phases_->LeaveOut(); };
   const JobState job =
       agreement.Exchange({.stop = interrupts_.stop.stop_requested(), .error = first.status()});
   const absl::StatusOr<double> ceiling =
@@ -180,7 +184,6 @@ void RankTraining::Probe(GlooGroup* group, Agreement& agreement) {
   } else {
     log::Warning("no ceiling was probed", {{"reason", ceiling.status().message()}});
   }
-  phases_->LeaveOut();
 }
 
 // The last checkpoint. Where the model is cut, rank 0 has the whole of it afterwards.

@@ -22,7 +22,7 @@ BIN = pathlib.Path(os.environ.get("HETERO_BIN_DIR", SOURCE / "build/release/bin"
 JOB = SOURCE / "examples/vit-blur.yaml"
 
 
-def run(folder, cores, workers, precision, options, probe):
+def run(folder, cores, workers, precision, options):
     sets = {
         "roles.cpu.replicas": workers,
         "roles.gpu.gpusPerReplica": 1,
@@ -33,8 +33,7 @@ def run(folder, cores, workers, precision, options, probe):
     command += [word for name, value in sets.items() for word in ("--set", f"{name}={value}")]
     if options.trainer:
         command += ["--trainer", options.trainer]
-    if probe:
-        command.append("--ceiling-probe")
+    command.append("--ceiling-probe")
     done = subprocess.run(
         command,
         stdout=subprocess.PIPE,
@@ -65,7 +64,7 @@ def main():
                 sides.append(("together", every, 1))
                 for label, cores, workers in sides if pair % 2 == 0 else sides[::-1]:
                     folder = pathlib.Path(name) / f"{precision}-{label}-{pair}".replace(" ", "-")
-                    report = run(folder, cores, workers, precision, options, probe=workers > 0)
+                    report = run(folder, cores, workers, precision, options)
                     rate = report["samplesPerSecond"]
                     rates.setdefault(label, []).append(rate)
                     line = f"{precision} {label}: {rate:.0f} samples/s, {report['dataWaitPercent']:.1f} % waiting"

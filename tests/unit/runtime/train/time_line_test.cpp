@@ -93,22 +93,37 @@ TEST(CeilingProbeTest, ADatasetWithoutAFullStepIsTrainedAllTheSame) {
   }
 }
 
+// Many more steps than training has.
 TEST(CeilingProbeTest, TrainingsTimeIsWithoutIt) {
+  TestJob job;
+  job.image = {32, 32, 3};
+  job.training = MakeTraining("resnet18", 4, 2);
+  job.samples = 8;
+  job.ceiling_probe_steps = 40;
+  const base::Instant begin = base::Clock::Real().Now();
+  const RankRecord record = RunRanks(job, 1)[0];
+  const double whole = base::ToSeconds(base::Clock::Real().Now() - begin);
+  ASSERT_TRUE(record.status.ok()) << record.status;
+  EXPECT_LT(record.train_seconds, whole / 2);
+  EXPECT_THAT(record.phases.Sum(), DoubleNear(record.train_seconds, 1e-6));
+}
+
+// The probe's batch is that of the first step, which somebody has to wait for.
+TEST(CeilingProbeTest, TheFirstBatchIsWaitedForAllTheSame) {
   TestJob job;
   job.training = MakeTraining("mlp", 4, 8);
   job.samples = 64;
   job.ceiling_probe_steps = 4;
   base::FakeClock clock;
   job.clock = &clock;
-  // The first batch is the probe's.
   job.before_batch = [&clock](int32_t, int64_t index, std::vector<std::stop_source>&) {
     clock.Advance(index == 0 ? std::chrono::seconds(100) : std::chrono::seconds(1));
     return absl::OkStatus();
   };
   const RankRecord record = RunRanks(job, 1)[0];
   ASSERT_TRUE(record.status.ok()) << record.status;
-  EXPECT_THAT(record.train_seconds, DoubleNear(7, 1e-6));
-  EXPECT_THAT(record.phases.Sum(), DoubleNear(7, 1e-6));
+  EXPECT_THAT(record.phases.wait, DoubleNear(107, 1e-6));
+  EXPECT_THAT(record.train_seconds, DoubleNear(107, 1e-6));
 }
 
 TEST(CeilingProbeTest, InputThatFailsEndsAllRanks) {
