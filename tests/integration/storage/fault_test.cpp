@@ -131,6 +131,10 @@ TEST_F(FaultTest, AnObjectThatIsReplacedBetweenAttemptsIsNeverMixed) {
 // As samples are read that might end a process (runtime/feed/guarded_samples.cpp): in children of a
 // process whose threads read on. They have the parent's connections, and its locks as they were.
 TEST_F(FaultTest, ChildrenReadBesideTheirParentsThreads) {
+#ifdef __SANITIZE_ADDRESS__
+  // Its allocator's locks stay locked in a child when another thread has them at the fork (GCC 12).
+  GTEST_SKIP() << "AddressSanitizer's own allocator does not survive fork() beside threads";
+#endif
   const auto store = *OpenStore("s3://bucket", server_.Options());
   const Object object = *store->Head("object");
   const auto reads = [&](int reader) {
