@@ -35,7 +35,11 @@ std::vector<std::string> UsableGpus(const char* variable, int driver_gpus) {
   const std::vector<std::string> names = absl::StrSplit(variable, ',', absl::SkipEmpty());
   for (const std::string& name : names) {
     int index = 0;
-    if (absl::SimpleAtoi(name, &index) && (index < 0 || index >= driver_gpus)) break;
+    const bool there = absl::SimpleAtoi(name, &index)
+                           ? index >= 0 && index < driver_gpus
+                           : name.starts_with("GPU-") || name.starts_with("MIG-");
+    if (!there) break;
+    if (std::find(usable.begin(), usable.end(), name) != usable.end()) return {};
     usable.push_back(name);
   }
   return usable;
@@ -43,8 +47,7 @@ std::vector<std::string> UsableGpus(const char* variable, int driver_gpus) {
 
 std::vector<std::string> GpusOfThisMachine() {
   const std::unique_ptr<process::GpuReadings> driver = process::GpuReadings::Open();
-  return UsableGpus(getenv("CUDA_VISIBLE_DEVICES"),
-                    driver == nullptr ? 0 : static_cast<int>(driver->Take().size()));
+  return UsableGpus(getenv("CUDA_VISIBLE_DEVICES"), driver == nullptr ? 0 : driver->Count());
 }
 
 bool TrainsOnGpus(const api::HeteroTrainingJob& job) {

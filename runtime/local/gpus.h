@@ -10,8 +10,8 @@ namespace hetero::local {
 
 // The GPUs that programs started by this process may use, as values of CUDA_VISIBLE_DEVICES: those
 // that `variable`, this process's own value of it, names (null: all) of the `driver_gpus` that the
-// driver has. Names end at the first index that there is no GPU for; GPUs may be
-// named by UUID too, which is believed. Pure.
+// driver has. As for CUDA, the list ends at the first name that is no GPU's, and a name that stands
+// there twice leaves none. Names by UUID ("GPU-...", "MIG-...") are believed. Pure.
 std::vector<std::string> UsableGpus(const char* variable, int driver_gpus);
 
 // UsableGpus() of this machine; empty without a driver.

@@ -78,10 +78,14 @@ GpuReadings::GpuReadings(std::unique_ptr<Functions> functions) : functions_(std:
 
 GpuReadings::~GpuReadings() { functions_->shutdown(); }
 
-std::vector<GpuReading> GpuReadings::Take() const {
+int GpuReadings::Count() const {
   unsigned count = 0;
+  return functions_->count(&count) == kSuccess ? static_cast<int>(count) : 0;
+}
+
+std::vector<GpuReading> GpuReadings::Take() const {
   std::vector<GpuReading> readings;
-  if (functions_->count(&count) != kSuccess) return readings;
+  const auto count = static_cast<unsigned>(Count());
   for (unsigned i = 0; i < count; ++i) {
     if (auto reading = functions_->Read(i)) readings.push_back(*std::move(reading));
   }

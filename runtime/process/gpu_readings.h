@@ -28,6 +28,8 @@ class GpuReadings {
   static std::unique_ptr<GpuReadings> Open(const char* library = kLibrary);
   ~GpuReadings();
 
+  // Of the driver's GPUs, whether they answer or not.
+  int Count() const;
   // One entry per GPU; a GPU that does not answer is left out.
   std::vector<GpuReading> Take() const;
 

@@ -19,6 +19,9 @@ TEST(UsableGpus, AreTheDriversUnlessTheVariableNamesSome) {
   EXPECT_THAT(UsableGpus("GPU-8932f937,1", 2), ElementsAre("GPU-8932f937", "1"));
   EXPECT_THAT(UsableGpus("1,2,0", 2), ElementsAre("1"));  // as CUDA reads it
   EXPECT_THAT(UsableGpus("-1", 2), IsEmpty());
+  EXPECT_THAT(UsableGpus("NoDevFiles", 2), IsEmpty());
+  EXPECT_THAT(UsableGpus("MIG-1a,MIG-2b", 1), ElementsAre("MIG-1a", "MIG-2b"));
+  EXPECT_THAT(UsableGpus("0,1,0", 2), IsEmpty());
   EXPECT_THAT(UsableGpus("0", 0), IsEmpty());
 }
 

@@ -1,5 +1,5 @@
-// Two GPUs of which the second does not tell its power, with the functions of nvml.h that
-// GpuReadings calls.
+// Three GPUs, of which the second does not tell its power and the third nothing of its memory, with
+// the functions of nvml.h that GpuReadings calls.
 #include <cstdio>
 
 namespace {
@@ -9,7 +9,7 @@ struct Utilization {
 struct Memory {
   unsigned long long total, free, used;
 };
-char devices[2];
+char devices[3];
 constexpr int kNotSupported = 3;
 }  // namespace
 
@@ -17,7 +17,7 @@ extern "C" {
 int nvmlInit_v2() { return 0; }
 int nvmlShutdown() { return 0; }
 int nvmlDeviceGetCount_v2(unsigned* count) {
-  *count = 2;
+  *count = 3;
   return 0;
 }
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** device) {
@@ -32,9 +32,9 @@ int nvmlDeviceGetUtilizationRates(void*, Utilization* out) {
   *out = {75, 10};
   return 0;
 }
-int nvmlDeviceGetMemoryInfo(void*, Memory* out) {
+int nvmlDeviceGetMemoryInfo(void* device, Memory* out) {  // the last has none of its own
   *out = {80, 20, 60};
-  return 0;
+  return device == &devices[2] ? kNotSupported : 0;
 }
 int nvmlDeviceGetPowerUsage(void* device, unsigned* milliwatts) {
   *milliwatts = 350500;
