@@ -68,13 +68,13 @@ class WatchedStore : public storage::Store {
 
 class IndexWriter : public source::SampleFinder {
  public:
-  explicit IndexWriter(const IndexOptions& options) : options_(options) {}
+  explicit IndexWriter(const IndexOptions& options) : options_(options), stores_(options.storage) {}
 
   absl::StatusOr<source::SampleTable> Find(const source::SampleSearch& search) const override {
     HETERO_RETURN_IF_ERROR(source::CheckIndexUri(options_.source, options_.destination));
     HETERO_ASSIGN_OR_RETURN(std::optional<source::SampleTable> there, There(search));
     if (there) return *std::move(there);
-    HETERO_RETURN_IF_ERROR(source::CheckIndexOutput(options_.destination, storage::Stores()));
+    HETERO_RETURN_IF_ERROR(source::CheckIndexOutput(options_.destination, stores_));
     int64_t bytes = 0;
     for (const storage::Object& shard : search.shards.shards) bytes += shard.size;
     const WatchedStore store(search.store, bytes, options_);
@@ -87,7 +87,7 @@ class IndexWriter : public source::SampleFinder {
                              : !samples.empty()) {
       // Only now: who is killed while it reads leaves nothing.
       HETERO_ASSIGN_OR_RETURN(source::IndexOutput output,
-                              source::IndexOutput::Create(options_.destination, storage::Stores()));
+                              source::IndexOutput::Create(options_.destination, stores_));
       HETERO_RETURN_IF_ERROR(output.Write(search.shards, samples));
     }
     if (options_.on_progress != nullptr) options_.on_progress({bytes, bytes});
@@ -100,8 +100,7 @@ class IndexWriter : public source::SampleFinder {
   // The index that is there already; none where it is to be made.
   absl::StatusOr<std::optional<source::SampleTable>> There(
       const source::SampleSearch& search) const {
-    absl::StatusOr<storage::FileDescriptor> file =
-        source::OpenIndex(options_.destination, storage::Stores());
+    absl::StatusOr<storage::FileDescriptor> file = source::OpenIndex(options_.destination, stores_);
     if (absl::IsNotFound(file.status())) return std::nullopt;
     absl::StatusOr<source::SampleTable> table =
         file.ok() ? source::ReadIndex(*std::move(file), options_.destination, "this command",
@@ -122,6 +121,7 @@ class IndexWriter : public source::SampleFinder {
   }
 
   const IndexOptions& options_;
+  const storage::Stores stores_;
   mutable bool was_there_ = false;
 };
 
@@ -149,11 +149,12 @@ std::string SummaryText(const Indexed& indexed) {
 absl::StatusOr<Indexed> IndexDataset(const IndexOptions& options) {
   Indexed indexed{.source = options.source, .label = options.label};
   indexed.source.index = api::DatasetIndex{.uri = options.destination};
-  HETERO_ASSIGN_OR_RETURN(indexed.source.format, source::DetectFormat(options.source));
+  HETERO_ASSIGN_OR_RETURN(indexed.source.format,
+                          source::DetectFormat(options.source, options.storage));
   auto writer = std::make_shared<const IndexWriter>(options);
   HETERO_ASSIGN_OR_RETURN(const std::unique_ptr<source::Dataset> dataset,
                           source::OpenDataset(indexed.source, job::Split::kTrain, /*seed=*/0,
-                                              options.label, {}, writer));
+                                              options.label, options.storage, writer));
   indexed.shards = dataset->shards();
   indexed.was_there = writer->was_there();
   indexed.source.samples = dataset->size();

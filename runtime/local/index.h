@@ -4,6 +4,7 @@
 #include <functional>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "api/hetero_training_job.h"
@@ -22,7 +23,8 @@ std::string ProgressText(const IndexProgress& progress, double seconds);
 struct IndexOptions {
   api::DatasetSource source;
   api::Label label;
-  std::string destination;  // URI of the index
+  std::vector<api::StorageAccess> storage;  // spec.storage, of all stores
+  std::string destination;                  // URI of the index
   // Called a few times a second, by one thread at a time.
   std::function<void(const IndexProgress& progress)> on_progress;
   std::stop_token stop;

@@ -126,10 +126,10 @@ class Inspector {
 
 absl::StatusOr<Inspection> InspectDataset(const InspectOptions& options) {
   api::DatasetSource source = options.source;
-  HETERO_ASSIGN_OR_RETURN(source.format, source::DetectFormat(source));
+  HETERO_ASSIGN_OR_RETURN(source.format, source::DetectFormat(source, options.storage));
   HETERO_ASSIGN_OR_RETURN(const std::unique_ptr<source::Dataset> dataset,
                           source::OpenDataset(source, job::Split::kTrain, /*seed=*/0, options.label,
-                                              {}, source::ScanningFinder()));
+                                              options.storage, source::ScanningFinder()));
   Inspection inspection;
   inspection.uri = source.uri;
   inspection.format = source.format;

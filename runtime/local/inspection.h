@@ -14,8 +14,9 @@ namespace hetero::local {
 struct InspectOptions {
   api::DatasetSource source;
   api::Label label;
-  int64_t samples = 100;  // to read and decode, evenly spread over the dataset
-  std::string sheet;      // a file for a contact sheet of some of them; empty: none
+  std::vector<api::StorageAccess> storage;  // spec.storage, of all stores
+  int64_t samples = 100;                    // to read and decode, evenly spread over the dataset
+  std::string sheet;  // a file for a contact sheet of some of them; empty: none
 };
 
 struct Inspection {

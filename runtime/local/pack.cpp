@@ -24,7 +24,7 @@
 #include "runtime/source/in_parallel.h"
 #include "runtime/source/sample_finder.h"
 #include "runtime/source/tar_writer.h"
-#include "runtime/storage/open_store.h"
+#include "runtime/storage/stores.h"
 
 namespace hetero::local {
 namespace {
@@ -281,9 +281,10 @@ absl::StatusOr<Packed> PackDataset(const PackOptions& options) {
         absl::StrCat(options.destination, ": lies in the dataset, ", options.source.uri,
                      ", and would become a part of it; choose another destination"));
   }
-  HETERO_ASSIGN_OR_RETURN(const std::unique_ptr<source::Dataset> dataset,
-                          source::OpenDataset(options.source, job::Split::kTrain, /*seed=*/0,
-                                              options.label, {}, source::ScanningFinder()));
+  HETERO_ASSIGN_OR_RETURN(
+      const std::unique_ptr<source::Dataset> dataset,
+      source::OpenDataset(options.source, job::Split::kTrain, /*seed=*/0, options.label,
+                          options.storage, source::ScanningFinder()));
   absl::string_view folder = options.destination;
   if (absl::ConsumePrefix(&folder, kFile)) {
     std::error_code error;
@@ -294,7 +295,7 @@ absl::StatusOr<Packed> PackDataset(const PackOptions& options) {
     }
   }
   HETERO_ASSIGN_OR_RETURN(const std::unique_ptr<storage::WritableStore> destination,
-                          storage::OpenWritableStore(options.destination));
+                          storage::Stores(options.storage).OpenWritable(options.destination));
   Packed packed;
   HETERO_ASSIGN_OR_RETURN(packed.progress, Packer(options, *dataset, *destination).Pack());
   packed.source.uri = options.destination;

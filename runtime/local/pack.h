@@ -26,9 +26,10 @@ std::string ProgressText(const PackProgress& progress, int64_t samples, double s
 struct PackOptions {
   api::DatasetSource source;
   api::Label label;
-  std::string destination;            // URI of a folder or a bucket's prefix
-  int64_t shard_bytes = 256'000'000;  // of one shard; more only where one sample has more
-  bool verify = true;                 // each shard is read back and compared
+  std::vector<api::StorageAccess> storage;  // spec.storage, of all stores
+  std::string destination;                  // URI of a folder or a bucket's prefix
+  int64_t shard_bytes = 256'000'000;        // of one shard; more only where one sample has more
+  bool verify = true;                       // each shard is read back and compared
   // Called on this thread, a few times a second.
   std::function<void(const PackProgress& progress, int64_t samples)> on_progress;
   std::stop_token stop;

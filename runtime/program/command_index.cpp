@@ -1,7 +1,10 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/log.h"
 #include "runtime/local/dataset_lines.h"
@@ -14,10 +17,15 @@
 namespace hetero::commands {
 namespace {
 
-int RunIndex(const local::IndexOptions& given) {
+struct IndexArguments {
+  local::IndexOptions options;
+  std::string storage;  // a manifest
+};
+
+int RunIndex(const IndexArguments& arguments) {
   StoppableCommand command;
   log::Init("index", log::Level::kWarning);
-  local::IndexOptions options = given;
+  local::IndexOptions options = arguments.options;
   options.source.uri = UriOf(options.source.uri);
   options.destination = UriOf(options.destination);
   options.stop = command.stop();
@@ -30,6 +38,9 @@ int RunIndex(const local::IndexOptions& given) {
     std::cerr << status.message() << "\n";
     return kExitUsage;
   }
+  std::optional<std::vector<api::StorageAccess>> storage = LoadStorage(arguments.storage);
+  if (!storage) return kExitUsage;
+  options.storage = *std::move(storage);
   const absl::StatusOr<local::Indexed> indexed = local::IndexDataset(options);
   line.End();
   if (!indexed.ok()) {
@@ -46,16 +57,18 @@ int RunIndex(const local::IndexOptions& given) {
 void AddIndex(CLI::App& app, int* exit_code) {
   CLI::App* command = app.add_subcommand(
       "index", "Write down where the samples of a dataset's shards lie, for dataset.index.uri");
-  auto options = std::make_shared<local::IndexOptions>();
-  command->add_option("SOURCE", options->source.uri, "dataset.uri of a manifest, or a folder")
+  auto arguments = std::make_shared<IndexArguments>();
+  local::IndexOptions& options = arguments->options;
+  command->add_option("SOURCE", options.source.uri, "dataset.uri of a manifest, or a folder")
       ->required();
   command
-      ->add_option("INDEX", options->destination,
+      ->add_option("INDEX", options.destination,
                    "file:///folder/name, s3://bucket/key, or a path; in the dataset itself a name "
                    "that begins with _")
       ->required();
-  AddSourceOptions(command, "--format", &options->source, &options->label);
-  command->callback([options, exit_code] { *exit_code = RunIndex(*options); });
+  AddSourceOptions(command, "--format", &options.source, &options.label);
+  AddStorageOption(command, &arguments->storage);
+  command->callback([arguments, exit_code] { *exit_code = RunIndex(*arguments); });
 }
 
 }  // namespace hetero::commands

@@ -1,7 +1,10 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/log.h"
 #include "runtime/local/inspection.h"
@@ -13,6 +16,7 @@ namespace {
 
 struct InspectArguments {
   local::InspectOptions options;
+  std::string storage;  // a manifest
   bool json = false;
 };
 
@@ -24,6 +28,9 @@ int RunInspect(const InspectArguments& arguments) {
     std::cerr << status.message() << "\n";
     return kExitUsage;
   }
+  std::optional<std::vector<api::StorageAccess>> storage = LoadStorage(arguments.storage);
+  if (!storage) return kExitUsage;
+  options.storage = *std::move(storage);
   const absl::StatusOr<local::Inspection> inspection = local::InspectDataset(options);
   if (!inspection.ok()) {
     std::cerr << inspection.status().message() << "\n";
@@ -47,6 +54,7 @@ void AddInspect(CLI::App& app, int* exit_code) {
   api::DatasetSource& source = arguments->options.source;
   command->add_option("URI", source.uri, "dataset.uri of a manifest, or a folder")->required();
   AddSourceOptions(command, "--format", &source, &arguments->options.label);
+  AddStorageOption(command, &arguments->storage);
   command->add_option("--samples", arguments->options.samples, "Samples to read and decode")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();

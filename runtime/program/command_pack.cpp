@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/log.h"
@@ -18,6 +20,7 @@ namespace {
 
 struct PackArguments {
   local::PackOptions options;
+  std::string storage;  // a manifest
   bool no_verify = false;
 };
 
@@ -50,6 +53,9 @@ int RunPack(const PackArguments& arguments) {
     std::cerr << status.message() << "\n";
     return kExitUsage;
   }
+  std::optional<std::vector<api::StorageAccess>> storage = LoadStorage(arguments.storage);
+  if (!storage) return kExitUsage;
+  options.storage = *std::move(storage);
   const absl::StatusOr<local::Packed> packed = local::PackDataset(options);
   line.End();
   if (!packed.ok()) {
@@ -82,6 +88,7 @@ void AddPack(CLI::App& app, int* exit_code) {
       ->check(CLI::Range(int64_t{1} << 16, int64_t{100'000'000'000}))
       ->default_str("256MB");
   AddSourceOptions(command, "--source-format", &options.source, &options.label);
+  AddStorageOption(command, &arguments->storage);
   command->add_flag("--no-verify", arguments->no_verify, "Do not read each shard back");
   command->callback([arguments, exit_code] { *exit_code = RunPack(*arguments); });
 }

@@ -9,6 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "api/enums.h"
+#include "runtime/local/ignored_fields.h"
+#include "runtime/program/load_manifest.h"
 
 namespace hetero::commands {
 namespace {
@@ -50,6 +52,21 @@ absl::Status CheckLabelOptions(const api::Label& label) {
                      api::kMaxLabelNumbers, " numbers"));
   }
   return absl::OkStatus();
+}
+
+void AddStorageOption(CLI::App* command, std::string* file) {
+  command
+      ->add_option("--storage", *file,
+                   "A job's manifest, whose spec.storage says how stores are reached; keys are "
+                   "found as without secretRef")
+      ->type_name("JOB.yaml");
+}
+
+std::optional<std::vector<api::StorageAccess>> LoadStorage(const std::string& file) {
+  if (file.empty()) return std::vector<api::StorageAccess>();
+  std::optional<api::HeteroTrainingJob> job = LoadManifest(file, {});
+  if (!job) return std::nullopt;
+  return local::WithoutSecrets(*std::move(job)).spec.storage;
 }
 
 std::string UriOf(const std::string& given) {

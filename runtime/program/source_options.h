@@ -1,6 +1,8 @@
 #pragma once
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "api/hetero_training_job.h"
@@ -19,6 +21,14 @@ void AddSourceOptions(CLI::App* command, const char* format, api::DatasetSource*
 
 // kInvalidArgument: a label that the manifest's own check would refuse.
 absl::Status CheckLabelOptions(const api::Label& label);
+
+// Declares --storage, which names a manifest for LoadStorage(). `file` outlives the command.
+void AddStorageOption(CLI::App* command, std::string* file);
+
+// How stores are reached by the manifest `file` (spec.storage) on this machine, where secretRefs
+// are ignored; as without a manifest where `file` is empty. Where it is none or has errors, they
+// are printed to standard error and nothing is returned; the caller exits with kExitUsage.
+std::optional<std::vector<api::StorageAccess>> LoadStorage(const std::string& file);
 
 // A path of this machine is taken for the folder that it is.
 std::string UriOf(const std::string& given);

@@ -269,12 +269,13 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenDataset(const api::DatasetSource& s
   return WrongScheme(source.uri, "other than Synthetic");
 }
 
-absl::StatusOr<api::DatasetFormat> DetectFormat(const api::DatasetSource& source) {
+absl::StatusOr<api::DatasetFormat> DetectFormat(const api::DatasetSource& source,
+                                                const std::vector<api::StorageAccess>& storage) {
   if (source.format != DatasetFormat::kAuto) return source.format;
   HETERO_ASSIGN_OR_RETURN(const Location location, ParseUri(source.uri));
   if (location.scheme == Scheme::kSynthetic) return DatasetFormat::kSynthetic;
   const std::string uri = UriOf(location, source);
-  const storage::Stores stores;
+  const storage::Stores stores(storage);
   HETERO_ASSIGN_OR_RETURN(const bool is_manifest, IsManifest(uri, OpenerOf(stores), source));
   if (is_manifest) return DatasetFormat::kManifest;
   HETERO_ASSIGN_OR_RETURN(const Place place, OpenPlace(uri, stores, /*look=*/true));

@@ -73,6 +73,7 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenDataset(
     std::shared_ptr<const SampleFinder> finder = {});
 
 // The format that OpenDataset() reads: the manifest's, or for Auto what is found there.
-absl::StatusOr<api::DatasetFormat> DetectFormat(const api::DatasetSource& source);
+absl::StatusOr<api::DatasetFormat> DetectFormat(
+    const api::DatasetSource& source, const std::vector<api::StorageAccess>& storage = {});
 
 }  // namespace hetero::source

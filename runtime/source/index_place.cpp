@@ -89,7 +89,7 @@ absl::StatusOr<storage::FileDescriptor> Fetch(const storage::Store& store,
 }  // namespace
 
 std::string IndexCommand(const api::DatasetSource& source, const api::Label& label,
-                         const std::string& uri) {
+                         const std::string& uri, bool as_the_job) {
   std::string command = absl::StrCat("hetero-runtime index ", Word(source.uri));
   const auto add = [&command](const std::string& option, const std::string& value) {
     absl::StrAppend(&command, " ", option, " ", Word(value));
@@ -113,6 +113,7 @@ std::string IndexCommand(const api::DatasetSource& source, const api::Label& lab
   }
   if (!label.field.empty()) add("--label-field", label.field);
   if (!label.shape.empty()) add("--label-shape", absl::StrJoin(label.shape, ","));
+  if (as_the_job) absl::StrAppend(&command, " --storage JOB.yaml");
   return command;
 }
 

@@ -16,9 +16,9 @@
 namespace hetero::source {
 
 // The command of a shell that makes the index of a dataset at `uri`, or at a place of its own where
-// `uri` is empty.
+// `uri` is empty. `as_the_job`: stores are reached as spec.storage says.
 std::string IndexCommand(const api::DatasetSource& source, const api::Label& label,
-                         const std::string& uri);
+                         const std::string& uri, bool as_the_job);
 
 // kInvalidArgument: nothing can be written at `uri`, by its scheme or its name; or it lies in the
 // dataset's folder and would be taken for one of its files. Asks no store.

@@ -73,7 +73,9 @@ class JobFinder : public SampleFinder {
                      "` and name it in dataset.index.uri, or set dataset.index.build to Always"));
   }
 
-  std::string Command() const { return IndexCommand(source_, label_, index_.uri); }
+  std::string Command() const {
+    return IndexCommand(source_, label_, index_.uri, !stores_.empty());
+  }
 
   // A job goes on without.
   void Keep(const IndexedShards& shards, absl::Span<const SampleLocation> samples) const {

@@ -36,6 +36,8 @@ class Stores {
   // root with the same entry are reached alike.
   int EntryOf(const ObjectUri& object) const;
 
+  bool empty() const { return entries_.empty(); }
+
   // By which the store at this URI is opened; of what is no URI, those without an entry.
   StoreOptions OptionsFor(std::string_view uri) const;
 

@@ -317,6 +317,43 @@ TEST_F(BucketJob, ItsIndexGivesTheSameDigestOrANamedError) {
   EXPECT_THAT(stale.output, HasSubstr(command));
 }
 
+// A server that only the manifest names.
+TEST_F(BucketJob, ItsStorageIsThatOfTheCommandsForDatasets) {
+  const std::vector<std::string> keys = {absl::StrCat("AWS_ACCESS_KEY_ID=", S3Server::kKey),
+                                         absl::StrCat("AWS_SECRET_ACCESS_KEY=", S3Server::kSecret)};
+  const std::string at_server =
+      absl::StrCat(ManifestOf("s3://bucket/web_dataset"), "  storage: [{prefix: \"s3://bucket\", ",
+                   "endpoint: \"", server_->endpoint(), "\", region: ", S3Server::kRegion,
+                   ", secretRef: {name: ignored-here}}]\n");
+  testing::TemporaryFolder folder;
+  std::ofstream(folder / "job.yaml") << at_server;
+  const auto run = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), {"--storage", folder / "job.yaml"});
+    testing::ProgramRun program("hetero-runtime", arguments, keys);
+    return program.Wait(kDeadline);
+  };
+  const ProgramResult inspected = run({"inspect", "s3://bucket/web_dataset", "--json"});
+  ASSERT_EQ(inspected.exit_code, 0) << inspected.output;
+  EXPECT_THAT(inspected.output, HasSubstr("WebDataset"));
+  const ProgramResult indexed =
+      run({"index", "s3://bucket/tf_record", "s3://bucket/tf_record/_by_job.hetero"});
+  ASSERT_EQ(indexed.exit_code, 0) << indexed.output;
+  const ProgramResult packed = run({"pack", "s3://bucket/web_dataset", "s3://bucket/packed"});
+  ASSERT_EQ(packed.exit_code, 0) << packed.output;
+
+  LocalRun job(
+      at_server,
+      {"--input-only", "--set", "dataset.index={uri: s3://bucket/none.hetero, build: Never}"},
+      keys);
+  EXPECT_THAT(job.Wait(kDeadline).output,
+              HasSubstr("hetero-runtime index s3://bucket/web_dataset s3://bucket/none.hetero "
+                        "--storage JOB.yaml`"));
+  std::ofstream(folder / "job.yaml") << "spec: {}\n";
+  const ProgramResult refused = run({"inspect", "s3://bucket/web_dataset"});
+  EXPECT_EQ(refused.exit_code, 2) << refused.output;
+  EXPECT_THAT(refused.output, HasSubstr("job.yaml: "));
+}
+
 // Small pictures in 1,281 shards, read by the example's own pipeline.
 TEST_F(BucketJob, TheExampleReadsAsManyShardsAsImageNetHas) {
   testing::TemporaryFolder folder;

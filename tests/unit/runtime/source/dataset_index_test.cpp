@@ -246,10 +246,10 @@ TEST(IndexFileTest, TheCommandThatMakesItIsToBePasted) {
   source.uri = "s3://bucket/it's {0..1}.tar";
   source.format = api::DatasetFormat::kWebDataset;
   source.fields.image = "jpg;png";
-  EXPECT_EQ(IndexCommand(source, {api::LabelType::kFloat32, {2, 3}, "json/box"}, ""),
+  EXPECT_EQ(IndexCommand(source, {api::LabelType::kFloat32, {2, 3}, "json/box"}, "", true),
             "hetero-runtime index 's3://bucket/it'\\''s {0..1}.tar' s3://bucket/_index.hetero "
             "--format WebDataset --image 'jpg;png' --label-type Float32 --label-field json/box "
-            "--label-shape 2,3");
+            "--label-shape 2,3 --storage JOB.yaml");
 }
 
 TEST(IndexFileTest, IsNotTakenByFormatsThatHaveTheirOwn) {
