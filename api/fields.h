@@ -242,6 +242,13 @@ constexpr auto FieldsOf(const SecretReference*) {
         {.presence = Presence::kRequired, .max_length = 253, .pattern = kSubdomain}));
 }
 
+constexpr auto FieldsOf(const StoragePrices*) {
+  return std::make_tuple(
+      F("perThousandGets", &StoragePrices::per_thousand_gets,
+        {.max_length = 20, .pattern = kDecimal}),
+      F("perGBEgress", &StoragePrices::per_gb_egress, {.max_length = 20, .pattern = kDecimal}));
+}
+
 constexpr auto FieldsOf(const StorageAccess*) {
   return std::make_tuple(
       F("prefix", &StorageAccess::prefix, Uri(kStoragePrefix, Presence::kRequired)),
@@ -249,7 +256,7 @@ constexpr auto FieldsOf(const StorageAccess*) {
       F("region", &StorageAccess::region, {.max_length = 63, .pattern = kIdentifier}),
       F("pathStyle", &StorageAccess::path_style), F("anonymous", &StorageAccess::anonymous),
       F("caBundle", &StorageAccess::ca_bundle, {.max_length = 1024, .pattern = kAbsolutePath}),
-      F("secretRef", &StorageAccess::secret_ref));
+      F("secretRef", &StorageAccess::secret_ref), F("prices", &StorageAccess::prices));
 }
 
 constexpr auto FieldsOf(const ExitCodes*) {

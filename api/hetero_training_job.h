@@ -268,6 +268,12 @@ struct SecretReference {
   std::string name;
 };
 
+// What the owner of a store takes, in dollars.
+struct StoragePrices {
+  std::string per_thousand_gets;  // decimal
+  std::string per_gb_egress;      // decimal; of 10^9 bytes
+};
+
 // How what lies below a prefix is reached. What is empty is found as AWS's own tools find it.
 struct StorageAccess {
   std::string prefix;  // s3://bucket, s3://bucket/a, https://host/a: whole parts of a path
@@ -277,6 +283,7 @@ struct StorageAccess {
   std::optional<bool> anonymous;
   std::string ca_bundle;                      // a PEM file's path where the process runs
   std::optional<SecretReference> secret_ref;  // in the job's namespace; storage_keys.h
+  std::optional<StoragePrices> prices;
 };
 
 enum class RoleType { kHead, kCpuWorker, kGpuWorker };

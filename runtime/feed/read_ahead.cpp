@@ -44,18 +44,25 @@ ReadAhead::~ReadAhead() {
 
 ReadAhead::Expected::~Expected() { owner_->Drop(samples_); }
 
-std::unique_ptr<ReadAhead::Expected> ReadAhead::Expect(job::Split split,
-                                                       const std::vector<int64_t>& ids) {
+std::unique_ptr<ReadAhead::Expected> ReadAhead::Expect(
+    job::Split split, const std::vector<std::vector<int64_t>>& runs) {
   std::unique_ptr<Expected> expected(new Expected(this));
   used_ = true;
   const base::MutexLock lock(mutex_);
   if (threads_.empty() && !StartThread()) return nullptr;
-  for (size_t i = 0; i < std::min(ids.size(), kMostExpected); ++i) {
-    const Key key(split, ids[i]);
-    auto entry = std::make_shared<Entry>();
-    if (!entries_.try_emplace(key, entry).second) continue;  // of another ticket, which takes it
-    expected->samples_.emplace_back(key, entry);
-    waiting_.emplace_back(key, std::move(entry));
+  size_t count = 0;
+  for (const std::vector<int64_t>& ids : runs) {
+    if (count >= kMostExpected) break;
+    count += ids.size();
+    Run run;
+    for (const int64_t id : ids) {
+      const Key key(split, id);
+      auto entry = std::make_shared<Entry>();
+      if (!entries_.try_emplace(key, entry).second) continue;  // of another ticket, which takes it
+      expected->samples_.emplace_back(key, entry);
+      run.emplace_back(key, std::move(entry));
+    }
+    if (!run.empty()) waiting_.push_back(std::move(run));
   }
   StartThreads();
   wanted_.NotifyAll();
@@ -95,7 +102,7 @@ void ReadAhead::Measure(base::Duration time) {
   if (measured_ > kMeasuredReads) least_time_ = std::min(least_time_, usual_time_);
 }
 
-// A sample that is being read counts with what others had.
+// A run that is being read counts with what others had.
 bool ReadAhead::MayRead() const {
   return !waiting_.empty() && reading_ < limit_ &&
          held_bytes_ + reading_ * usual_bytes_ < options_.most_bytes;
@@ -110,34 +117,51 @@ void ReadAhead::Loop(const std::stop_token& stop) {
         mutex_, stop, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return MayRead(); });
     --idle_;
     if (!more) return;
-    const auto [key, entry] = waiting_.front();
+    Run run = std::move(waiting_.front());
     waiting_.pop_front();
-    if (entry->state != Entry::State::kWaiting) continue;
-    entry->state = Entry::State::kReading;
+    std::erase_if(run, [](const auto& of) { return of.second->state != Entry::State::kWaiting; });
+    if (run.empty()) continue;
+    for (const auto& [key, entry] : run) entry->state = Entry::State::kReading;
     ++reading_;
     lock.Unlock();
     const base::Instant begin = clock_.Now();
-    absl::Status status;
-    try {
-      status = read_(key.first, key.second, &entry->sample);
-    } catch (...) {
-      status = StatusOfThrown();
-    }
+    ReadSamples read = ReadOf(run);
     const base::Duration time = clock_.Now() - begin;
     lock.Lock();
     --reading_;
     Measure(time);
-    if (entry->state == Entry::State::kGone) {
-      entry->sample = {};
-      continue;
-    }
-    entry->status = std::move(status);
-    entry->state = Entry::State::kRead;
-    entry->bytes = BytesOf(entry->sample);
-    held_bytes_ += entry->bytes;
-    usual_bytes_ = (7 * usual_bytes_ + entry->bytes) / 8;
-    if (entry->awaited) read_done_.NotifyAll();
+    Keep(run, std::move(read));
   }
+}
+
+ReadAhead::ReadSamples ReadAhead::ReadOf(const Run& run) const {
+  std::vector<int64_t> ids;
+  for (const auto& [key, entry] : run) ids.push_back(key.second);
+  ReadSamples read{.samples = std::vector<source::RawSample>(run.size()), .statuses = {}};
+  try {
+    read.statuses = read_(run.front().first.first, ids, absl::MakeSpan(read.samples));
+  } catch (...) {
+    read.statuses.assign(run.size(), StatusOfThrown());
+  }
+  return read;
+}
+
+void ReadAhead::Keep(const Run& run, ReadSamples read) {
+  int64_t bytes = 0;
+  bool awaited = false;
+  for (size_t i = 0; i < run.size(); ++i) {
+    Entry& entry = *run[i].second;
+    if (entry.state == Entry::State::kGone) continue;
+    entry.sample = std::move(read.samples[i]);
+    entry.status = std::move(read.statuses[i]);
+    entry.state = Entry::State::kRead;
+    entry.bytes = BytesOf(entry.sample);
+    bytes += entry.bytes;
+    awaited = awaited || entry.awaited;
+  }
+  held_bytes_ += bytes;
+  if (bytes > 0) usual_bytes_ = (7 * usual_bytes_ + bytes) / 8;
+  if (awaited) read_done_.NotifyAll();
 }
 
 std::optional<absl::Status> ReadAhead::Take(job::Split split, int64_t id,
@@ -161,7 +185,7 @@ std::optional<absl::Status> ReadAhead::Take(job::Split split, int64_t id,
   return std::move(entry->status);
 }
 
-void ReadAhead::Drop(const std::vector<std::pair<Key, std::shared_ptr<Entry>>>& samples) {
+void ReadAhead::Drop(const Run& samples) {
   const base::MutexLock lock(mutex_);
   for (const auto& [key, entry] : samples) {
     const auto found = entries_.find(key);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/types/span.h"
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "runtime/feed/batch_producer.h"
@@ -21,12 +22,18 @@
 
 namespace hetero::feed {
 
-// Reads samples before they are taken, as many at a time as it takes for nobody to wait: a few more
-// each time somebody did. Where each read waits for a network, threads that decode would wait
-// longer than they work; these wait for them. Thread-safe, but not for children that fork() made.
+// Reads samples before they are taken, with as many reads at a time as it takes for nobody to wait:
+// a few more each time somebody did. Where each read waits for a network, threads that decode would
+// wait longer than they work; these wait for them. Thread-safe, but not for children that fork()
+// made.
 class ReadAhead {
   struct Entry;
   using Key = std::pair<job::Split, int64_t>;
+  using Run = std::vector<std::pair<Key, std::shared_ptr<Entry>>>;
+  struct ReadSamples {
+    std::vector<source::RawSample> samples;
+    std::vector<absl::Status> statuses;
+  };
 
  public:
   struct Options {
@@ -34,7 +41,9 @@ class ReadAhead {
     int most_reads = 256;
     int64_t most_bytes = 128 << 20;  // of samples that nobody has taken yet
   };
-  using Read = std::function<absl::Status(job::Split, int64_t id, source::RawSample*)>;
+  // Reads some samples of a run, as Dataset::ReadRun() does.
+  using Read = std::function<std::vector<absl::Status>(job::Split, absl::Span<const int64_t> ids,
+                                                       absl::Span<source::RawSample> samples)>;
 
   // `read` is called on threads of this object, which are timed by `clock`.
   ReadAhead(const Options& options, Read read, base::Clock& clock = base::Clock::Real());
@@ -52,11 +61,11 @@ class ReadAhead {
     friend class ReadAhead;
     explicit Expected(ReadAhead* owner) : owner_(owner) {}
     ReadAhead* const owner_;
-    std::vector<std::pair<Key, std::shared_ptr<Entry>>> samples_;
+    Run samples_;
   };
-  // They are read in this order, after those that are expected already; of very many the first
-  // ones. Null: there are no threads to be had.
-  std::unique_ptr<Expected> Expect(job::Split split, const std::vector<int64_t>& ids);
+  // Runs of samples, each of which is read at once. They are read in this order, after those that
+  // are expected already; of very many the first ones. Null: there are no threads to be had.
+  std::unique_ptr<Expected> Expect(job::Split split, const std::vector<std::vector<int64_t>>& runs);
 
   // What reading the sample gave, for which this waits where it is being read; none where nobody
   // has begun to read it, which the caller does then. A sample is given once.
@@ -68,7 +77,9 @@ class ReadAhead {
   void StartThreads() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OnStall() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool MayRead() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Drop(const std::vector<std::pair<Key, std::shared_ptr<Entry>>>& samples);
+  ReadSamples ReadOf(const Run& run) const;
+  void Keep(const Run& run, ReadSamples read) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Drop(const Run& samples);
   void Measure(base::Duration time) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
@@ -79,9 +90,9 @@ class ReadAhead {
   base::CondVar wanted_;  // there may be something to read
   base::CondVar read_done_;
   std::map<Key, std::shared_ptr<Entry>> entries_ ABSL_GUARDED_BY(mutex_);
-  std::deque<std::pair<Key, std::shared_ptr<Entry>>> waiting_ ABSL_GUARDED_BY(mutex_);
+  std::deque<Run> waiting_ ABSL_GUARDED_BY(mutex_);
   int64_t held_bytes_ ABSL_GUARDED_BY(mutex_) = 0;           // of entries that were read
-  int64_t usual_bytes_ ABSL_GUARDED_BY(mutex_) = 512 << 10;  // of a sample, as far as is known
+  int64_t usual_bytes_ ABSL_GUARDED_BY(mutex_) = 512 << 10;  // of a run, as far as is known
   int limit_ ABSL_GUARDED_BY(mutex_);                        // of reads that are underway
   int64_t measured_ ABSL_GUARDED_BY(mutex_) = 0;             // reads
   base::Duration usual_time_ ABSL_GUARDED_BY(mutex_){};      // of a read

@@ -138,8 +138,9 @@ absl::StatusOr<std::unique_ptr<SampleProducer>> SampleProducer::Create(
     }
     producer->ahead_ = std::make_unique<ReadAhead>(
         options,
-        [one = producer.get()](job::Split split, int64_t id, source::RawSample* sample) {
-          return one->dataset(split).Read(id, sample);
+        [one = producer.get()](job::Split split, absl::Span<const int64_t> ids,
+                               absl::Span<source::RawSample> samples) {
+          return one->dataset(split).ReadRun(ids, samples);
         },
         clock);
   }
@@ -254,7 +255,7 @@ std::unique_ptr<BatchProducer::Expected> SampleProducer::Expect(const Ticket& ti
     const int64_t id = order.At(ticket.slots.first + i);
     if (fatal_.Find(ticket.split, id) == nullptr) ids.push_back(id);
   }
-  return ahead_->Expect(ticket.split, ids);
+  return ahead_->Expect(ticket.split, dataset(ticket.split).RunsOf(ids));
 }
 
 absl::Status SampleProducer::ReadWithRetries(job::Split split, int64_t id, bool alone,

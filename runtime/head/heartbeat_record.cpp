@@ -36,6 +36,10 @@ v1::Counters Plausible(const v1::Counters& told) {
   counters.set_peak_rss_bytes(count(told.peak_rss_bytes()));
   counters.set_cpu_seconds(seconds(told.cpu_seconds()));
   counters.set_busy_seconds(seconds(told.busy_seconds()));
+  counters.set_storage_requests(count(told.storage_requests()));
+  counters.set_storage_retries(count(told.storage_retries()));
+  counters.set_storage_bytes(count(told.storage_bytes()));
+  counters.set_storage_dollars(seconds(told.storage_dollars()));
   return counters;
 }
 

@@ -42,8 +42,10 @@ bool NoneNegative(std::initializer_list<Integer> values) {
 
 bool Sound(const v1::Counters& counters) {
   return NoneNegative({counters.batches(), counters.samples(), counters.bytes(),
-                       counters.peak_rss_bytes()}) &&
-         Sound(counters.cpu_seconds()) && Sound(counters.busy_seconds());
+                       counters.peak_rss_bytes(), counters.storage_requests(),
+                       counters.storage_retries(), counters.storage_bytes()}) &&
+         Sound(counters.cpu_seconds()) && Sound(counters.busy_seconds()) &&
+         Sound(counters.storage_dollars());
 }
 
 bool Sound(const v1::RankHistory& rank) {

@@ -28,6 +28,10 @@ void AddCounters(const v1::Counters& from, v1::Counters& to) {
   to.set_bytes(Sum(to.bytes(), from.bytes()));
   to.set_cpu_seconds(to.cpu_seconds() + from.cpu_seconds());
   to.set_busy_seconds(to.busy_seconds() + from.busy_seconds());
+  to.set_storage_requests(Sum(to.storage_requests(), from.storage_requests()));
+  to.set_storage_retries(Sum(to.storage_retries(), from.storage_retries()));
+  to.set_storage_bytes(Sum(to.storage_bytes(), from.storage_bytes()));
+  to.set_storage_dollars(to.storage_dollars() + from.storage_dollars());
   to.set_peak_rss_bytes(std::max(to.peak_rss_bytes(), from.peak_rss_bytes()));
 }
 

@@ -183,7 +183,9 @@ insight::ReportWorker MakeWorker(const std::string& name, const MemberKey& key,
           .bytes = sum.bytes(),
           .cpu_seconds = sum.cpu_seconds(),
           .peak_rss_bytes = sum.peak_rss_bytes(),
-          .restarts = restarts};
+          .restarts = restarts,
+          .storage_requests = sum.storage_requests(),
+          .storage_bytes = sum.storage_bytes()};
 }
 
 // Who has not come back since an earlier head.
@@ -229,6 +231,31 @@ void AddWorkers(const JobRecord& record, insight::Report& report) {
   }
 }
 
+bool StoragePriced(const api::Spec& spec) {
+  return std::any_of(spec.storage.begin(), spec.storage.end(),
+                     [](const api::StorageAccess& access) { return access.prices.has_value(); });
+}
+
+// Of all processes that there are and were.
+void AddStorage(const JobRecord& record, insight::Report& report) {
+  v1::Counters sum;
+  for (const auto& [key, member] : record.members) {
+    AddCounters(member.counters, sum);
+    AddCounters(member.earlier, sum);
+  }
+  for (const auto& [key, member] : record.past.members) {
+    AddCounters(member.now(), sum);
+    AddCounters(member.earlier(), sum);
+  }
+  for (const v1::RoleHistory& role : record.past.roles) AddCounters(role.sum(), sum);
+  if (sum.storage_requests() == 0) return;
+  report.storage = insight::ReportStorage{.requests = sum.storage_requests(),
+                                          .retries = sum.storage_retries(),
+                                          .bytes = sum.storage_bytes(),
+                                          .dollars = {}};
+  if (StoragePriced(record.job.spec)) report.storage->dollars = sum.storage_dollars();
+}
+
 void AddCost(const JobRecord& record, double seconds, insight::Report& report) {
   double per_hour = 0;
   bool priced = false;
@@ -269,6 +296,7 @@ insight::Report BuildReport(const JobRecord& record, Moment now) {
   AddPlacement(record, report);
   AddWorkers(record, report);
   AddCost(record, SecondsOfAttempts(record, age), report);
+  AddStorage(record, report);
   for (const Fault& fault : record.faults) {
     report.faults.push_back({.time = Rfc3339(fault.time),
                              .what = fault.what,

@@ -110,6 +110,16 @@ std::string StreamHtml(const Report& report) {
     cpu_times.push_back(absl::StrCat(role, " ", DurationText(seconds)));
   }
   if (!cpu_times.empty()) entries += Entry("CPU time per sample", absl::StrJoin(cpu_times, ", "));
+  if (report.storage) {
+    const ReportStorage& storage = *report.storage;
+    std::string text = absl::StrCat(CountText(storage.requests), " requests");
+    if (storage.retries > 0) {
+      absl::StrAppend(&text, ", ", CountText(storage.retries), " of them again");
+    }
+    absl::StrAppend(&text, "; ", BytesText(static_cast<double>(storage.bytes)));
+    if (storage.dollars) absl::StrAppend(&text, "; $", NumberText(*storage.dollars));
+    entries += Entry("object stores", text);
+  }
   entries += Entry("seed", absl::StrCat(report.seed));
   if (report.stream_digest.has_value()) {
     entries += Entry("stream digest", *report.stream_digest, "mono");

@@ -63,6 +63,12 @@ struct ReportLoss {
   double loss = 0, seconds_per_step = 0;
 };
 
+// What stores behind a network were asked for by all processes.
+struct ReportStorage {
+  int64_t requests = 0, retries = 0, bytes = 0;
+  std::optional<double> dollars;  // where an entry of spec.storage has prices
+};
+
 struct ReportWorker {
   std::string name;  // "cpu-0"
   std::string role;
@@ -72,6 +78,7 @@ struct ReportWorker {
   double cpu_seconds = 0;
   int64_t peak_rss_bytes = 0;
   int64_t restarts = 0;
+  int64_t storage_requests = 0, storage_bytes = 0;
 };
 
 // From the first process asked for until the last one's end, or as long as it is known to have run.
@@ -125,6 +132,7 @@ struct Report {
   std::map<std::string, double> cpu_seconds_per_sample;  // by role
   std::vector<ReportFault> faults;
   std::optional<double> cost_dollars, cost_per_million_samples;
+  std::optional<ReportStorage> storage;  // none where nothing was asked
   std::optional<std::string> verdict, checkpoint_uri, checkpoint_problem;
   std::optional<int64_t> resumed_from_step;     // by rank 0's process, from a checkpoint or a peer
   std::string config_json;                      // the manifest as run

@@ -132,6 +132,19 @@ Json ToJson(const ReportWorker& worker) {
   // No process has a peak of zero bytes: it was lost before it reported one.
   if (worker.peak_rss_bytes > 0) Put(object, "peakRssBytes", worker.peak_rss_bytes);
   Put(object, "restarts", worker.restarts);
+  if (worker.storage_requests > 0) {
+    Put(object, "storageRequests", worker.storage_requests);
+    Put(object, "storageBytes", worker.storage_bytes);
+  }
+  return object;
+}
+
+Json ToJson(const ReportStorage& storage) {
+  Json object = Json::object();
+  Put(object, "requests", storage.requests);
+  Put(object, "retries", storage.retries);
+  Put(object, "bytes", storage.bytes);
+  Put(object, "dollars", storage.dollars);
   return object;
 }
 
@@ -239,6 +252,7 @@ std::string ToJson(const Report& report) {
   object["faults"] = List(report.faults, [](const ReportFault& f) { return ToJson(f); });
   Put(object, "costDollars", report.cost_dollars);
   Put(object, "costPerMillionSamples", report.cost_per_million_samples);
+  if (report.storage) object["storage"] = ToJson(*report.storage);
   Put(object, "verdict", report.verdict);
   object["predictions"] =
       List(report.predictions, [](const ReportPrediction& p) { return ToJson(p); });

@@ -6,7 +6,6 @@
 #include "api/manifest.h"
 #include "api/role_type.h"
 #include "base/log.h"
-#include "base/process_usage.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "runtime/feed/sample_producer.h"
@@ -16,6 +15,7 @@
 #include "runtime/process/last_word.h"
 #include "runtime/process/membership.h"
 #include "runtime/process/metrics_port.h"
+#include "runtime/process/process_costs.h"
 #include "runtime/process/ready.h"
 
 namespace hetero::process {
@@ -33,9 +33,7 @@ v1::Heartbeat CountersOf(const feed::WorkerServer& server) {
   out.set_samples(counters.samples);
   out.set_bytes(counters.bytes);
   out.set_busy_seconds(counters.busy_seconds);
-  const base::ProcessUsage usage = base::ReadProcessUsage();
-  out.set_cpu_seconds(usage.cpu_seconds);
-  out.set_peak_rss_bytes(usage.peak_resident_bytes);
+  SetProcessCosts(out);
   return heartbeat;
 }
 

@@ -5,10 +5,10 @@
 #include <limits>
 
 #include "absl/strings/str_format.h"
-#include "base/process_usage.h"
 #include "base/utf8.h"
 #include "runtime/feed/digest.h"
 #include "runtime/head/text_limits.h"
+#include "runtime/process/process_costs.h"
 
 namespace hetero::process {
 namespace {
@@ -294,9 +294,7 @@ v1::Heartbeat RankReport::Take() {
   progress_.set_tickets_reissued(stats_.tickets_reissued);
   progress_.set_duplicates_dropped(stats_.duplicates_dropped);
   AddWaits();
-  const base::ProcessUsage usage = base::ReadProcessUsage();
-  counters_.set_cpu_seconds(usage.cpu_seconds);
-  counters_.set_peak_rss_bytes(usage.peak_resident_bytes);
+  SetProcessCosts(counters_);
   *heartbeat.mutable_counters() = counters_;
   *heartbeat.mutable_progress() = progress_;
   for (v1::LossPoint& point : losses_) heartbeat.add_losses()->Swap(&point);

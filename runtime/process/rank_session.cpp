@@ -9,11 +9,11 @@
 #include "api/process_environment.h"
 #include "api/role_type.h"
 #include "base/log.h"
-#include "base/process_usage.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "runtime/head/text_limits.h"
 #include "runtime/process/last_word.h"
+#include "runtime/process/process_costs.h"
 #include "runtime/process/rank_streams.h"
 #include "runtime/process/ready.h"
 #include "runtime/process/termination_message.h"
@@ -188,10 +188,7 @@ v1::Heartbeat RankSession::TakeHeartbeat() {
   const base::MutexLock lock(mutex_);
   if (report_ == nullptr) return {};
   v1::Heartbeat heartbeat = report_->Take();
-  if (options_.costs_told_by_another) {
-    heartbeat.mutable_counters()->set_cpu_seconds(0);
-    heartbeat.mutable_counters()->set_peak_rss_bytes(0);
-  }
+  if (options_.costs_told_by_another) ClearProcessCosts(*heartbeat.mutable_counters());
   if (options_.other_cpu_seconds) {
     v1::Counters& counters = *heartbeat.mutable_counters();
     counters.set_cpu_seconds(counters.cpu_seconds() + options_.other_cpu_seconds());

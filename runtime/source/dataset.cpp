@@ -251,6 +251,21 @@ std::string UriOf(const Location& location, const api::DatasetSource& source) {
 
 }  // namespace
 
+std::vector<std::vector<int64_t>> Dataset::RunsOf(const std::vector<int64_t>& ids) const {
+  std::vector<std::vector<int64_t>> runs;
+  runs.reserve(ids.size());
+  for (const int64_t id : ids) runs.push_back({id});
+  return runs;
+}
+
+std::vector<absl::Status> Dataset::ReadRun(absl::Span<const int64_t> ids,
+                                           absl::Span<RawSample> samples) const {
+  std::vector<absl::Status> statuses;
+  statuses.reserve(ids.size());
+  for (size_t i = 0; i < ids.size(); ++i) statuses.push_back(Read(ids[i], &samples[i]));
+  return statuses;
+}
+
 absl::StatusOr<std::unique_ptr<Dataset>> OpenDataset(const api::DatasetSource& source,
                                                      job::Split split, uint64_t seed,
                                                      const api::Label& label,

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "api/hetero_training_job.h"
 #include "runtime/job/schedule.h"
 
@@ -50,6 +51,13 @@ class Dataset {
   virtual absl::Status Read(int64_t id, RawSample* sample) const = 0;
   // Whether Read() waits for a network, and many calls at a time are best.
   virtual bool is_remote() const { return false; }
+  // Parts of `ids`, each of which ReadRun() reads at once, in the order of their first samples in
+  // `ids`. Here each sample is by itself.
+  virtual std::vector<std::vector<int64_t>> RunsOf(const std::vector<int64_t>& ids) const;
+  // Fills `samples`, as many as there are `ids`, which are some of a run in its order. The statuses
+  // are those of Read() of each; where the run could not be read they all say so.
+  virtual std::vector<absl::Status> ReadRun(absl::Span<const int64_t> ids,
+                                            absl::Span<RawSample> samples) const;
   // Where sample `id` is stored, for messages: a path, "file.gz: record 17".
   virtual std::string Describe(int64_t id) const = 0;
   // Class name for label in [0, classes()); the number as text when the format has no names.

@@ -28,6 +28,40 @@ std::string FingerprintOf(std::string_view format, const ShardedDataset::Content
   return print.ToHex();
 }
 
+// Bytes of a shard that one request reads.
+class RunOfBytes {
+ public:
+  RunOfBytes() = default;
+  explicit RunOfBytes(const SampleLocation& location)
+      : first_(location.offset),
+        end_(location.offset + location.length),
+        wanted_(location.length) {}
+
+  // Whether the sample, which begins behind where the last one does, is better read by the same
+  // request; then it is.
+  bool Add(const SampleLocation& location) {
+    const int64_t end = location.offset + location.length;
+    const int64_t between = location.offset - end_;
+    if (between < 0 || end - first_ > ShardedDataset::kMostRunBytes) return false;
+    if (between > std::max(kFreeBytes, (wanted_ + location.length) / kWastedShare - wasted_)) {
+      return false;
+    }
+    end_ = end;
+    wanted_ += location.length;
+    if (between > kFreeBytes) wasted_ += between;
+    return true;
+  }
+
+ private:
+  static constexpr int64_t kFreeBytes = 4096;  // heads of records; less than a request costs
+  static constexpr int64_t kWastedShare = 16;
+
+  int64_t first_ = 0;
+  int64_t end_ = 0;
+  int64_t wanted_ = 0;
+  int64_t wasted_ = 0;
+};
+
 }  // namespace
 
 absl::Status ShardedDataset::Fill(std::string_view format, Contents contents,
@@ -105,14 +139,83 @@ absl::Status ShardedDataset::Read(int64_t id, RawSample* sample) const {
                                             " bytes are not read"));
   }
   sample->bytes.resize(location.length);
+  HETERO_RETURN_IF_ERROR(ReadBytes(location, location.offset, absl::MakeSpan(sample->bytes)));
+  return Finish(id, location, sample);
+}
+
+// What is left to do with a sample whose bytes were read.
+absl::Status ShardedDataset::Finish(int64_t id, const SampleLocation& location,
+                                    RawSample* sample) const {
   sample->shape = {};
   sample->fields.clear();
   sample->label = labels_are_classes() ? location.label : 0;
-  HETERO_RETURN_IF_ERROR(ReadBytes(location, location.offset, absl::MakeSpan(sample->bytes)));
   absl::Status status = Unpack(location, sample);
   if (status.ok() && labels_are_classes()) status = CheckLabel(sample->label, classes_);
   if (!absl::IsDataLoss(status)) return status;
   return absl::DataLossError(absl::StrCat(Describe(id), ": ", status.message()));
+}
+
+std::vector<std::vector<int64_t>> ShardedDataset::RunsOf(const std::vector<int64_t>& ids) const {
+  if (!is_remote()) return Dataset::RunsOf(ids);
+  struct Wanted {
+    size_t place;  // in `ids`
+    SampleLocation location;
+  };
+  std::vector<Wanted> wanted;
+  std::vector<std::pair<size_t, std::vector<int64_t>>> runs;  // by the place of the first one
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const bool is_there = ids[i] >= 0 && ids[i] < size();
+    const absl::StatusOr<SampleLocation> location =
+        is_there ? LocationOf(ids[i]) : absl::OutOfRangeError("");
+    if (location.ok() && location->length <= kMaxPictureBytes) {
+      wanted.push_back({i, *location});
+    } else {
+      runs.push_back({i, {ids[i]}});  // Read() says what is wrong with it
+    }
+  }
+  std::sort(wanted.begin(), wanted.end(), [](const Wanted& a, const Wanted& b) {
+    return std::pair(a.location.shard, a.location.offset) <
+           std::pair(b.location.shard, b.location.offset);
+  });
+  RunOfBytes bytes;
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    const auto& [place, location] = wanted[i];
+    if (i > 0 && location.shard == wanted[i - 1].location.shard && bytes.Add(location)) {
+      runs.back().first = std::min(runs.back().first, place);
+      runs.back().second.push_back(ids[place]);
+    } else {
+      bytes = RunOfBytes(location);
+      runs.push_back({place, {ids[place]}});
+    }
+  }
+  std::sort(runs.begin(), runs.end());
+  std::vector<std::vector<int64_t>> ordered;
+  ordered.reserve(runs.size());
+  for (auto& run : runs) ordered.push_back(std::move(run.second));
+  return ordered;
+}
+
+std::vector<absl::Status> ShardedDataset::ReadRun(absl::Span<const int64_t> ids,
+                                                  absl::Span<RawSample> samples) const {
+  if (ids.size() < 2) return Dataset::ReadRun(ids, samples);
+  std::vector<SampleLocation> locations;
+  for (const int64_t id : ids) {
+    const absl::StatusOr<SampleLocation> location = LocationOf(id);
+    if (!location.ok()) return Dataset::ReadRun(ids, samples);
+    locations.push_back(*location);
+  }
+  const int64_t first = locations.front().offset;
+  std::vector<uint8_t> bytes(
+      static_cast<size_t>(locations.back().offset + locations.back().length - first));
+  const absl::Status read = ReadBytes(locations.front(), first, absl::MakeSpan(bytes));
+  std::vector<absl::Status> statuses(ids.size(), read);
+  if (!read.ok()) return statuses;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const auto begin = bytes.begin() + static_cast<std::ptrdiff_t>(locations[i].offset - first);
+    samples[i].bytes.assign(begin, begin + static_cast<std::ptrdiff_t>(locations[i].length));
+    statuses[i] = Finish(ids[i], locations[i], &samples[i]);
+  }
+  return statuses;
 }
 
 absl::Status CheckLabel(int64_t label, int32_t classes) {

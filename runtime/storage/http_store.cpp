@@ -40,7 +40,8 @@ class HttpStore : public Store {
       : uri_(std::move(uri)),
         http_(std::move(http)),
         limit_(options.concurrency),
-        client_(*http_, *options.clock, limit_, options.retries, options.deadlines) {}
+        meter_(options.prices),
+        client_(*http_, *options.clock, limit_, options.retries, options.deadlines, &meter_) {}
 
   const std::string& uri() const override { return uri_; }
   bool is_remote() const override { return true; }
@@ -123,6 +124,7 @@ class HttpStore : public Store {
   const std::string uri_;
   const std::unique_ptr<HttpClient> http_;
   mutable ConcurrencyLimit limit_;
+  const RequestMeter meter_;
   mutable PersistentClient client_;  // thread-safe
 };
 

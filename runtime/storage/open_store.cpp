@@ -129,6 +129,8 @@ absl::StatusOr<std::unique_ptr<WritableStore>> OpenWritableStore(const std::stri
                    "https://host/path"));
 }
 
+RequestFigures RequestsOfProcess() { return RequestMeter::OfProcess(); }
+
 absl::StatusOr<std::unique_ptr<Store>> OpenStore(const std::string& uri,
                                                  const StoreOptions& options) {
   const auto open = [uri, options]() -> absl::StatusOr<std::unique_ptr<Store>> {

@@ -19,4 +19,7 @@ absl::StatusOr<std::unique_ptr<Store>> OpenStore(const std::string& uri,
 absl::StatusOr<std::unique_ptr<WritableStore>> OpenWritableStore(const std::string& uri,
                                                                  const StoreOptions& options = {});
 
+// What the stores of this process that lie behind a network were asked for since it began.
+RequestFigures RequestsOfProcess();
+
 }  // namespace hetero::storage

@@ -69,7 +69,8 @@ S3Connection::S3Connection(S3Address address, const StoreOptions& options,
       http_(std::move(http)),
       credentials_(clock_, std::move(credentials)),
       limit_(options.concurrency),
-      client_(*http_, clock_, limit_, options.retries, options.deadlines) {}
+      meter_(options.prices),
+      client_(*http_, clock_, limit_, options.retries, options.deadlines, &meter_) {}
 
 std::string S3Connection::UriOf(std::string_view name) const {
   return absl::StrCat(address_.uri, "/", base::ToUtf8(name, 1024));

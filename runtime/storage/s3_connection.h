@@ -50,6 +50,7 @@ class S3Connection {
   const std::unique_ptr<HttpClient> http_;
   RenewedCredentials credentials_;
   ConcurrencyLimit limit_;
+  const RequestMeter meter_;
   PersistentClient client_;
 };
 

@@ -8,6 +8,7 @@
 #include "runtime/storage/aws/credentials.h"
 #include "runtime/storage/http/concurrency_limit.h"
 #include "runtime/storage/http/persistent_client.h"
+#include "runtime/storage/http/request_meter.h"
 
 namespace hetero::storage {
 
@@ -30,6 +31,7 @@ struct StoreOptions {
   HttpDeadlines deadlines;
   RetryOptions retries;
   ConcurrencyLimit::Options concurrency;
+  RequestPrices prices;           // for RequestMeter::OfProcess()
   int64_t part_bytes = 16 << 20;  // of an upload in parts; S3 takes 5 MiB and more, 10,000 parts
 
   base::Clock* clock = &base::Clock::Real();

@@ -2,12 +2,19 @@
 
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "api/storage_keys.h"
 #include "runtime/storage/open_store.h"
 
 namespace hetero::storage {
 namespace {
+
+// Of a decimal that was checked; empty is nothing.
+double Number(const std::string& decimal) {
+  double number = 0;
+  return absl::SimpleAtod(decimal, &number) ? number : 0;
+}
 
 StoreOptions OptionsOfEntry(const api::StorageAccess& access, size_t index,
                             const Environment& environment) {
@@ -17,6 +24,10 @@ StoreOptions OptionsOfEntry(const api::StorageAccess& access, size_t index,
   options.path_style = access.path_style;
   options.anonymous = access.anonymous.value_or(false);
   options.ca_bundle = access.ca_bundle;
+  if (access.prices) {
+    options.prices.per_request = Number(access.prices->per_thousand_gets) / 1e3;
+    options.prices.per_byte = Number(access.prices->per_gb_egress) / 1e9;
+  }
   options.environment = environment;
   if (access.secret_ref) {
     options.keys = {.secret = absl::StrCat("spec.storage[", index, "].secretRef: the Secret \"",

@@ -104,6 +104,7 @@ absl::StatusOr<PersistentClient::Answer> PersistentClient::Send(const HttpCall& 
       request->deadlines = deadlines_;
       request->deadlines.total = std::min(deadlines_.total + extra, end - clock_.Now());
       absl::StatusOr<HttpResponse> response = http_.Send(*request);
+      if (meter_ != nullptr) meter_->Count(*request, response, /*again=*/attempts > 1);
       judgement = response.ok() ? call.judge(*response) : JudgeError(response.status());
       slot.End(OutcomeOf(judgement.verdict));
       if (judgement.verdict == Verdict::kDone) return Answer{*std::move(response), attempts};

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "runtime/storage/http/concurrency_limit.h"
 #include "runtime/storage/http/http_client.h"
+#include "runtime/storage/http/request_meter.h"
 
 namespace hetero::storage {
 
@@ -53,10 +54,16 @@ struct HttpCall {
 // wait (Retry-After) is waited for. Thread-safe.
 class PersistentClient {
  public:
-  // All outlive it. Sets the deadlines of requests.
+  // All outlive it. Sets the deadlines of requests. Those that no `meter` counts are in no figure.
   PersistentClient(HttpClient& http, base::Clock& clock, ConcurrencyLimit& limit,
-                   const RetryOptions& options, const HttpDeadlines& deadlines)
-      : http_(http), clock_(clock), limit_(limit), options_(options), deadlines_(deadlines) {}
+                   const RetryOptions& options, const HttpDeadlines& deadlines,
+                   const RequestMeter* meter = nullptr)
+      : http_(http),
+        clock_(clock),
+        limit_(limit),
+        options_(options),
+        deadlines_(deadlines),
+        meter_(meter) {}
 
   struct Answer {
     HttpResponse response;
@@ -71,6 +78,7 @@ class PersistentClient {
   ConcurrencyLimit& limit_;
   const RetryOptions options_;
   const HttpDeadlines deadlines_;
+  const RequestMeter* const meter_;
 };
 
 }  // namespace hetero::storage

@@ -60,6 +60,12 @@ class Delay:
 
         self._loop.run_until_complete(serve())
 
+    def on_request(self, data: bytes) -> None:
+        """For those who count."""
+
+    def on_reply(self, data: bytes) -> None:
+        """Likewise."""
+
     async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             up_reader, up_writer = await asyncio.open_connection("127.0.0.1", self._port)
@@ -69,12 +75,14 @@ class Delay:
 
         async def requests() -> None:
             while data := await reader.read(1 << 16):
+                self.on_request(data)
                 up_writer.write(data)
                 await up_writer.drain()
             up_writer.close()
 
         async def replies() -> None:
             while data := await up_reader.read(1 << 20):
+                self.on_reply(data)
                 self._loop.call_later(self.seconds, writer.write, data)
             self._loop.call_later(self.seconds + 0.1, writer.close)
 

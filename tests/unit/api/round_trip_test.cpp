@@ -60,7 +60,7 @@ spec:
     parallelism: {partitions: 2, microbatches: 4}
   output: {uri: "file:///o"}
   storage:
-  - {prefix: "s3://bucket", endpoint: "http://minio:9000", region: r, pathStyle: true, caBundle: /ca.pem, secretRef: {name: s}}
+  - {prefix: "s3://bucket", endpoint: "http://minio:9000", region: r, pathStyle: true, caBundle: /ca.pem, secretRef: {name: s}, prices: {perThousandGets: "0.1", perGBEgress: "0.2"}}
   - {prefix: "s3://bucket/public", anonymous: true}
   roles:
   - {name: head, type: Head, restartScope: Gang}
@@ -134,7 +134,8 @@ TEST(RoundTripTest, EveryGivenValueIsInTheJson) {
       "scaleLearningRate": "LinearWithWorldSize"})"));
   EXPECT_EQ(spec["storage"], json::parse(R"([{"prefix": "s3://bucket",
       "endpoint": "http://minio:9000", "region": "r", "pathStyle": true, "caBundle": "/ca.pem",
-      "secretRef": {"name": "s"}}, {"prefix": "s3://bucket/public", "anonymous": true}])"));
+      "secretRef": {"name": "s"},
+      "prices": {"perThousandGets": "0.1", "perGBEgress": "0.2"}}, {"prefix": "s3://bucket/public", "anonymous": true}])"));
   EXPECT_EQ(spec["roles"][2], json::parse(R"({"name": "gpu", "type": "GPUWorker", "replicas": 4,
       "gpusPerReplica": 8, "restartScope": "Pod", "failureRules": [
         {"action": "FailJob", "onExitCodes": {"operator": "NotIn", "values": [137, 143]}},

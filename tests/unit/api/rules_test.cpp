@@ -113,8 +113,13 @@ TEST(RulesTest, Storage) {
         "spec.storage[0].region: is taken only with a prefix of s3://; leave it out"},
        {with("[{prefix: 'https://host', secretRef: {name: keys}}]"),
         "spec.storage[0].secretRef: is taken only with a prefix of s3://; leave it out"},
-       {with("[{prefix: 's3://bucket', prices: {perThousandGets: '0.1'}}]"),
-        "spec.storage[0].prices: unknown field"}});
+       {with("[{prefix: 's3://bucket', prices: {perThousandGets: '0.0004', perGBEgress: '0.09'}}]"),
+        ""},
+       {with("[{prefix: 'https://host', prices: {perGBEgress: '0.09'}}]"), ""},
+       {with("[{prefix: 's3://bucket', prices: {perThousandGets: '$0.1'}}]"),
+        "spec.storage[0].prices.perThousandGets: must be a decimal number such as"},
+       {with("[{prefix: 's3://bucket', prices: {perGigabyte: '0.1'}}]"),
+        "spec.storage[0].prices.perGigabyte: unknown field"}});
 }
 
 TEST(RulesTest, FieldsOfADataset) {

@@ -6,7 +6,6 @@
 #include <condition_variable>
 #include <map>
 #include <mutex>
-#include <numeric>
 #include <string>
 #include <thread>
 
@@ -81,19 +80,26 @@ class SlowStorage {
   bool open_ = false;
 };
 
-std::vector<int64_t> Ids(int64_t count) {
-  std::vector<int64_t> ids(static_cast<size_t>(count));
-  std::iota(ids.begin(), ids.end(), 0);
-  return ids;
+using Runs = std::vector<std::vector<int64_t>>;
+
+// Each by itself.
+Runs Ids(int64_t count) {
+  Runs runs;
+  for (int64_t id = 0; id < count; ++id) runs.push_back({id});
+  return runs;
 }
 
 class ReadAheadTest : public ::testing::Test {
  protected:
   std::unique_ptr<ReadAhead> Make(SlowStorage* storage, ReadAhead::Options options = {}) {
-    return std::make_unique<ReadAhead>(
-        options, [storage](job::Split, int64_t id, source::RawSample* sample) {
-          return storage->Read(id, sample);
-        });
+    return std::make_unique<ReadAhead>(options, [storage](job::Split, absl::Span<const int64_t> ids,
+                                                          absl::Span<source::RawSample> samples) {
+      std::vector<absl::Status> statuses;
+      for (size_t i = 0; i < ids.size(); ++i) {
+        statuses.push_back(storage->Read(ids[i], &samples[i]));
+      }
+      return statuses;
+    });
   }
   // Of the training set; "none" where nobody has begun.
   std::string Take(ReadAhead& ahead, int64_t id) {
@@ -136,7 +142,7 @@ TEST_F(ReadAheadTest, GivesEachSampleOnceAndOfItsSplit) {
   SlowStorage storage(1);
   const auto ahead = Make(&storage);
   EXPECT_EQ(Take(*ahead, 0), "none");
-  const auto expected = ahead->Expect(job::Split::kTrain, {7});
+  const auto expected = ahead->Expect(job::Split::kTrain, {{7}});
   ASSERT_TRUE(storage.WaitForReads(1));
   EXPECT_EQ(ahead->Take(job::Split::kValidation, 7, &sample_), std::nullopt);
   EXPECT_EQ(Take(*ahead, 7), "read");
@@ -146,8 +152,8 @@ TEST_F(ReadAheadTest, GivesEachSampleOnceAndOfItsSplit) {
 TEST_F(ReadAheadTest, OfASampleThatTwoTicketsExpectReadsOnce) {
   SlowStorage storage(1);
   const auto ahead = Make(&storage);
-  const auto first = ahead->Expect(job::Split::kTrain, {7});
-  const auto second = ahead->Expect(job::Split::kTrain, {7, 8});
+  const auto first = ahead->Expect(job::Split::kTrain, {{7}});
+  const auto second = ahead->Expect(job::Split::kTrain, {{7}, {8}});
   ASSERT_TRUE(storage.WaitForReads(2));
   EXPECT_EQ(Take(*ahead, 8), "read");
   EXPECT_EQ(Take(*ahead, 7), "read");
@@ -186,7 +192,7 @@ TEST_F(ReadAheadTest, WhatNobodyExpectsAnyMoreIsNotRead) {
   ASSERT_TRUE(storage.WaitForReads(2));
   expected.reset();
   EXPECT_EQ(Take(*ahead, 0), "none");
-  const auto others = ahead->Expect(job::Split::kTrain, {200});
+  const auto others = ahead->Expect(job::Split::kTrain, {{200}});
   storage.Open();
   ASSERT_TRUE(storage.WaitForReads(3));
   EXPECT_EQ(Take(*ahead, 200), "read");
@@ -197,10 +203,10 @@ TEST_F(ReadAheadTest, WhatNobodyExpectsAnyMoreIsNotRead) {
 TEST_F(ReadAheadTest, ATicketThatEndsLeavesTheSampleOfAnotherOne) {
   SlowStorage storage(1);
   const auto ahead = Make(&storage);
-  auto first = ahead->Expect(job::Split::kTrain, {7});
+  auto first = ahead->Expect(job::Split::kTrain, {{7}});
   ASSERT_TRUE(storage.WaitForReads(1));
   EXPECT_EQ(Take(*ahead, 7), "read");
-  const auto second = ahead->Expect(job::Split::kTrain, {7});
+  const auto second = ahead->Expect(job::Split::kTrain, {{7}});
   first.reset();
   ASSERT_TRUE(storage.WaitForReads(2));
   EXPECT_EQ(Take(*ahead, 7), "read");
@@ -209,13 +215,14 @@ TEST_F(ReadAheadTest, ATicketThatEndsLeavesTheSampleOfAnotherOne) {
 // As formats do that cut a picture out of its record.
 TEST_F(ReadAheadTest, CountsWhatSamplesHoldAndNotWhatTheyHave) {
   std::atomic<int> reads = 0;
-  ReadAhead ahead({.first_reads = 1, .most_reads = 1, .most_bytes = 4 << 20},
-                  [&reads](job::Split, int64_t, source::RawSample* sample) {
-                    ++reads;
-                    sample->bytes.resize(1 << 20);
-                    sample->bytes.resize(10);
-                    return absl::OkStatus();
-                  });
+  ReadAhead ahead(
+      {.first_reads = 1, .most_reads = 1, .most_bytes = 4 << 20},
+      [&reads](job::Split, absl::Span<const int64_t> ids, absl::Span<source::RawSample> samples) {
+        ++reads;
+        samples[0].bytes.resize(1 << 20);
+        samples[0].bytes.resize(10);
+        return std::vector<absl::Status>(ids.size());
+      });
   const auto expected = ahead.Expect(job::Split::kTrain, Ids(40));
   for (int64_t id = 0; id < 40; ++id) {
     Take(ahead, id);
@@ -231,7 +238,7 @@ TEST_F(ReadAheadTest, ReadsNoMoreAtATimeWhereThatTakesLonger) {
   int most = 0;
   ReadAhead ahead(
       {.first_reads = 1},
-      [&](job::Split, int64_t, source::RawSample*) {
+      [&](job::Split, absl::Span<const int64_t> ids, absl::Span<source::RawSample>) {
         std::unique_lock lock(mutex);
         most = std::max(most, ++underway);
         const int now = underway;
@@ -240,12 +247,53 @@ TEST_F(ReadAheadTest, ReadsNoMoreAtATimeWhereThatTakesLonger) {
         std::this_thread::yield();
         lock.lock();
         --underway;
-        return absl::OkStatus();
+        return std::vector<absl::Status>(ids.size());
       },
       clock);
   const auto expected = ahead.Expect(job::Split::kTrain, Ids(2000));
   for (int64_t id = 0; id < 2000; ++id) Take(ahead, id);
   EXPECT_LT(most, 64);
+}
+
+// Until a run is begun the caller may read some of it, and nobody reads that again.
+TEST_F(ReadAheadTest, ARunIsReadAtOnceButForWhatWasTaken) {
+  std::mutex mutex;
+  std::condition_variable opened;
+  bool open = false;
+  Runs reads;
+  ReadAhead ahead(
+      {.first_reads = 1, .most_reads = 1},
+      [&](job::Split, absl::Span<const int64_t> ids, absl::Span<source::RawSample> samples) {
+        std::unique_lock lock(mutex);
+        reads.emplace_back(ids.begin(), ids.end());
+        for (size_t i = 0; i < ids.size(); ++i) {
+          samples[i].label = static_cast<int32_t>(ids[i]);
+        }
+        opened.notify_all();
+        opened.wait_for(lock, kPatience, [&] { return open; });
+        std::vector<absl::Status> statuses(ids.size());
+        if (ids.size() > 2) statuses[1] = absl::DataLossError("damaged");
+        return statuses;
+      });
+  const auto begun = [&](size_t count) {
+    std::unique_lock lock(mutex);
+    return opened.wait_for(lock, kPatience, [&] { return reads.size() == count; });
+  };
+  const auto expected = ahead.Expect(job::Split::kTrain, {{9, 8}, {1, 2, 3, 4}, {5, 6}, {7}});
+  ASSERT_TRUE(begun(1));
+  for (const int64_t id : {2, 5, 6}) EXPECT_EQ(Take(ahead, id), "none");
+  {
+    const std::lock_guard lock(mutex);
+    open = true;
+    opened.notify_all();
+  }
+  ASSERT_TRUE(begun(3));
+  EXPECT_EQ(reads, Runs({{9, 8}, {1, 3, 4}, {7}}));
+  EXPECT_EQ(Take(ahead, 3), "damaged");
+  for (const int64_t id : {1, 4, 7, 8, 9}) {
+    EXPECT_EQ(Take(ahead, id), "read");
+    EXPECT_EQ(sample_.label, id);
+  }
 }
 
 TEST_F(ReadAheadTest, HoldsNoMoreThanIsAllowed) {

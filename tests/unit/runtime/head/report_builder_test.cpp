@@ -126,6 +126,36 @@ TEST(ReportBuilderTest, SumsOverRanksAndRoles) {
   EXPECT_EQ(report.workers[2].name, "gpu-0.0");
 }
 
+TEST(ReportBuilderTest, SumsWhatStoresWereAskedForByAllProcesses) {
+  api::HeteroTrainingJob job = MakeJob();
+  job.spec.storage = {{.prefix = "s3://bucket"}};
+  const auto asked = [](int64_t requests, double dollars) {
+    v1::Heartbeat heartbeat;
+    v1::Counters& counters = *heartbeat.mutable_counters();
+    counters.set_storage_requests(requests);
+    counters.set_storage_retries(1);
+    counters.set_storage_bytes(100 * requests);
+    counters.set_storage_dollars(dollars);
+    return heartbeat;
+  };
+  for (const bool priced : {false, true}) {
+    if (priced) job.spec.storage[0].prices = api::StoragePrices{.per_thousand_gets = "0.0004"};
+    Drive drive(job);
+    drive.JoinAll();
+    EXPECT_FALSE(BuildReport(drive.state.record(), drive.Time()).storage.has_value());
+    drive.Apply(HeartbeatReceived{10, asked(40, 2)});
+    drive.Apply(HeartbeatReceived{10, asked(50, 2.5)});  // totals of the process
+    drive.Apply(HeartbeatReceived{20, asked(3, 0.25)});
+    drive.Apply(HeartbeatReceived{21, asked(-7, 0)});  // nobody takes that off the sum
+    const insight::Report report = BuildReport(drive.state.record(), drive.Time());
+    ASSERT_TRUE(report.storage.has_value());
+    EXPECT_EQ(report.storage->requests, 53);
+    EXPECT_EQ(report.storage->retries, 3);
+    EXPECT_EQ(report.storage->bytes, 5300);
+    EXPECT_EQ(report.storage->dollars, priced ? std::optional(2.75) : std::nullopt);
+  }
+}
+
 TEST(ReportBuilderTest, NamesTheCommitsThatTheProgramsWereBuiltFrom) {
   Drive drive;
   v1::Hello hello = MakeHello("cpu", 0);

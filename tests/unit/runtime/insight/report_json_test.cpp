@@ -74,6 +74,27 @@ TEST(ReportJson, EveryFieldIsDocumented) {
   }
 }
 
+TEST(ReportJson, WritesWhatStoresWereAskedForAndDocumentsIt) {
+  Report report = FullReport();
+  report.storage = ReportStorage{.requests = 12, .retries = 2, .bytes = 4096, .dollars = 0.5};
+  report.workers[0].storage_requests = 7;
+  report.workers[0].storage_bytes = 2048;
+  const Json json = Json::parse(ToJson(report));
+  EXPECT_EQ(json["storage"],
+            Json({{"requests", 12}, {"retries", 2}, {"bytes", 4096}, {"dollars", 0.5}}));
+  EXPECT_EQ(json["workers"][0]["storageRequests"], 7);
+  EXPECT_EQ(json["workers"][0]["storageBytes"], 2048);
+  EXPECT_FALSE(json["workers"][1].contains("storageRequests"));
+  report.storage->dollars.reset();
+  EXPECT_FALSE(Json::parse(ToJson(report))["storage"].contains("dollars"));
+  std::ifstream file(HETERO_SOURCE_DIR "/docs/report.md");
+  std::stringstream page;
+  page << file.rdbuf();
+  for (const char* key : {"`storage`", "`storageRequests`", "`storageBytes`"}) {
+    EXPECT_THAT(page.str(), HasSubstr(key));
+  }
+}
+
 TEST(ReportJson, WritesWhatScriptsAddAndDocumentsIt) {
   Report report = FullReport();
   report.script_restarts = 0;

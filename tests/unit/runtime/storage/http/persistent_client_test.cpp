@@ -56,6 +56,34 @@ TEST_F(PersistentClientTest, TriesAgainWithLongerWaitsUntilItIsDone) {
   }
 }
 
+// Of all stores of the process, which other tests use too: what is new counts.
+TEST_F(PersistentClientTest, WhatItAskedForIsCountedAndPriced) {
+  const RequestMeter meter({.per_request = 0.25, .per_byte = 0.125});
+  const RequestFigures before = RequestMeter::OfProcess();
+  std::vector<uint8_t> bytes(8);
+  const auto send = [&](const char* method, absl::Span<uint8_t> into,
+                        std::vector<absl::StatusOr<HttpResponse>> replies) {
+    size_t next = 0;
+    http_.emplace([&](const HttpRequest&) { return replies[next++]; });
+    PersistentClient client(*http_, clock_, limit_, options_, deadlines_, &meter);
+    return client
+        .Send({.what = "read",
+               .prepare = [&] { return HttpRequest{.method = method, .into = into}; }})
+        .ok();
+  };
+  const HttpResponse eight = {.status = 206, .body = "12345678"};
+  EXPECT_TRUE(
+      send("GET", absl::MakeSpan(bytes), {absl::UnavailableError("reset"), Reply(503), eight}));
+  EXPECT_TRUE(send("PUT", {}, {Reply(200)}));
+  EXPECT_FALSE(send("HEAD", {}, {Reply(404)}));
+  Send([](const HttpRequest&) { return Reply(200); }).IgnoreError();  // by a client without one
+  const RequestFigures after = RequestMeter::OfProcess();
+  EXPECT_EQ(after.requests - before.requests, 5);
+  EXPECT_EQ(after.retries - before.retries, 2);
+  EXPECT_EQ(after.bytes - before.bytes, 8);
+  EXPECT_DOUBLE_EQ(after.dollars - before.dollars, 4 * 0.25 + 8 * 0.125);
+}
+
 TEST_F(PersistentClientTest, GivesUpAfterSoManyAttemptsAndSaysHowMany) {
   options_.most_attempts = 3;
   const auto answer = Send([&](const HttpRequest&) { return Reply(503); });

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "runtime/storage/http/http_client.h"
+
+namespace hetero::storage {
+
+// What was asked of servers.
+struct RequestFigures {
+  int64_t requests = 0;  // all that were sent, those that were sent again among them
+  int64_t retries = 0;   // of them, sent again because the one before had failed
+  int64_t bytes = 0;     // of replies' bodies that arrived whole
+  double dollars = 0;    // where prices are known
+};
+
+// What a server's owner takes, in dollars. Requests are GET and HEAD; what is written is not
+// priced.
+struct RequestPrices {
+  double per_request = 0;
+  double per_byte = 0;  // that is read
+};
+
+// Counts the requests to one store. Thread-safe.
+class RequestMeter {
+ public:
+  explicit RequestMeter(const RequestPrices& prices = {}) : prices_(prices) {}
+
+  // An exchange that has ended. `again`: not the first of its call.
+  void Count(const HttpRequest& request, const absl::StatusOr<HttpResponse>& response,
+             bool again) const;
+
+  // Of all meters of this process, since it began.
+  static RequestFigures OfProcess();
+
+ private:
+  const RequestPrices prices_;
+};
+
+}  // namespace hetero::storage
