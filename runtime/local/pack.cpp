@@ -5,25 +5,27 @@
 #include <cstddef>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <set>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "absl/types/span.h"
 #include "api/enums.h"
 #include "base/crc32c.h"
 #include "base/status_macros.h"
 #include "runtime/local/pack_record.h"
+#include "runtime/local/pack_sample.h"
 #include "runtime/local/pack_shard.h"
 #include "runtime/source/dataset.h"
 #include "runtime/source/in_parallel.h"
 #include "runtime/source/sample_finder.h"
-#include "runtime/source/tar_writer.h"
 #include "runtime/storage/stores.h"
 
 namespace hetero::local {
@@ -36,7 +38,6 @@ using Clock = std::chrono::steady_clock;
 constexpr int64_t kReadAtOnce = 32;  // samples
 constexpr size_t kReadBack = size_t{1} << 20;
 constexpr int64_t kMostRecordBytes = int64_t{256} << 20;
-constexpr size_t kMostShards = 1'000'000;  // whose names are in the order of their numbers
 constexpr auto kBetweenRecords = std::chrono::seconds(1);
 constexpr auto kBetweenProgress = std::chrono::milliseconds(250);
 
@@ -44,10 +45,17 @@ absl::Span<const uint8_t> BytesOf(std::string_view text) {
   return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
 }
 
-std::string NameOf(size_t shard) { return absl::StrFormat("shard-%06d.tar", shard); }
+bool Has(const std::vector<storage::Object>& objects, const storage::Object& wanted) {
+  return std::find(objects.begin(), objects.end(), wanted) != objects.end();
+}
 
-bool IsShard(absl::string_view name) {
-  return absl::StartsWith(name, "shard-") && absl::EndsWith(name, ".tar");
+// Empty: there is none.
+std::optional<storage::Object> Find(const std::vector<storage::Object>& objects,
+                                    const std::string& name) {
+  const auto found =
+      std::find_if(objects.begin(), objects.end(),
+                   [&name](const storage::Object& object) { return object.name == name; });
+  return found == objects.end() ? std::nullopt : std::optional(*found);
 }
 
 // Whether `destination` is the dataset's own place or lies in it, where a job would read the shards
@@ -69,7 +77,10 @@ class Packer {
  public:
   Packer(const PackOptions& options, const source::Dataset& dataset,
          storage::WritableStore& destination)
-      : options_(options), dataset_(dataset), destination_(destination) {}
+      : options_(options),
+        dataset_(dataset),
+        destination_(destination),
+        format_(PackFormatOf(options)) {}
 
   absl::StatusOr<PackProgress> Pack() {
     HETERO_RETURN_IF_ERROR(GoOn());
@@ -79,6 +90,8 @@ class Packer {
     status.Update(WriteRecord());
     HETERO_RETURN_IF_ERROR(status);
     HETERO_RETURN_IF_ERROR(CheckWhole());
+    // Last, so that what is not whole is no dataset.
+    HETERO_RETURN_IF_ERROR(WriteIndex());
     return progress_;
   }
 
@@ -86,8 +99,12 @@ class Packer {
   // What decides the bytes of all shards.
   std::string Source() const {
     const api::Label& label = options_.label;
-    return absl::StrCat(dataset_.fingerprint(), " ", dataset_.size(), " WebDataset ",
-                        options_.shard_bytes, " ", std::string(api::NameOf(label.type)));
+    std::string source =
+        absl::StrCat(dataset_.fingerprint(), " ", dataset_.size(), " ",
+                     std::string(api::NameOf(options_.format)), " ", options_.shard_bytes, " ",
+                     std::string(api::NameOf(label.type)));
+    if (!label.shape.empty()) absl::StrAppend(&source, " ", absl::StrJoin(label.shape, ","));
+    return source;
   }
   absl::Status HoldsOther(const std::string& what) const {
     return absl::FailedPreconditionError(
@@ -105,41 +122,60 @@ class Packer {
     record_.source = Source();
     HETERO_ASSIGN_OR_RETURN(const std::vector<storage::Object> objects, destination_.List(""));
     if (objects.empty()) return Begin();
-    const auto record =
-        std::find_if(objects.begin(), objects.end(),
-                     [](const storage::Object& object) { return object.name == kPackRecord; });
-    if (record == objects.end()) {
-      return HoldsOther(absl::StrCat("holds ", objects.front().name));
-    }
+    const std::optional<storage::Object> record = Find(objects, kPackRecord);
+    if (!record) return HoldsOther(absl::StrCat("holds ", objects.front().name));
     if (record->size > kMostRecordBytes) return HoldsOther("its _pack.json is too large");
-    std::string text(static_cast<size_t>(record->size), '\0');
-    HETERO_RETURN_IF_ERROR(
-        destination_.Read(*record, 0, {reinterpret_cast<uint8_t*>(text.data()), text.size()}));
+    HETERO_ASSIGN_OR_RETURN(const std::string text, TextOf(*record));
     absl::StatusOr<PackRecord> there = ReadPackRecord(text);
     if (!there.ok()) return HoldsOther(absl::StrCat("its _pack.json ", there.status().message()));
     if (there->source != record_.source) {
       return HoldsOther(
-          "holds shards of another dataset, with other labels, or of another --shard-size");
+          "holds shards of another dataset, with other labels, in another --format, or of another "
+          "--shard-size");
     }
     for (const storage::Object& object : objects) {
-      if (object.name != kPackRecord && !IsShard(object.name)) {
+      if (object.name != kPackRecord && object.name != format_->index_name() &&
+          !format_->IsShard(object.name)) {
         return HoldsOther(absl::StrCat("holds ", object.name));
       }
     }
+    const std::optional<storage::Object> index = Find(objects, format_->index_name());
+    if (index) HETERO_RETURN_IF_ERROR(CheckIndex(*index, there->shards));
     for (PackedShard& shard : there->shards) {
-      const storage::Object wanted = {shard.name, shard.bytes, shard.version};
-      if (shard.name != NameOf(record_.shards.size()) || shard.samples < 1 ||
+      if (shard.name != format_->ShardName(record_.shards.size()) || shard.samples < 1 ||
           shard.samples > dataset_.size() - progress_.samples) {
         return HoldsOther(absl::StrCat("its _pack.json is wrong about ", shard.name));
       }
-      if (std::find(objects.begin(), objects.end(), wanted) == objects.end()) break;
-      progress_.bytes += shard.bytes;
+      if (!Has(objects, {shard.name, shard.bytes, shard.version})) break;
+      whole_bytes_ += shard.bytes;
       progress_.samples += shard.samples;
       record_.shards.push_back(std::move(shard));
     }
     progress_.shards = static_cast<int64_t>(record_.shards.size());
+    progress_.bytes = whole_bytes_;
     progress_.kept = progress_.samples;
+    has_index_ = index.has_value() && progress_.samples == dataset_.size();
+    // It says that shards are there which no longer are.
+    if (index && !has_index_) return destination_.Delete(index->name);
     return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::string> TextOf(const storage::Object& object) const {
+    std::string text(static_cast<size_t>(object.size), '\0');
+    HETERO_RETURN_IF_ERROR(
+        destination_.Read(object, 0, {reinterpret_cast<uint8_t*>(text.data()), text.size()}));
+    return text;
+  }
+
+  // That `there` is what this wrote behind the last one of `shards`.
+  absl::Status CheckIndex(const storage::Object& there,
+                          const std::vector<PackedShard>& shards) const {
+    const std::string wanted = format_->Index(shards);
+    if (there.size == static_cast<int64_t>(wanted.size())) {
+      HETERO_ASSIGN_OR_RETURN(const std::string text, TextOf(there));
+      if (text == wanted) return absl::OkStatus();
+    }
+    return HoldsOther(absl::StrCat("its ", there.name, " is not that of its shards"));
   }
 
   // Says whose shards these are, before there is any, to others who begin at the same time.
@@ -155,13 +191,13 @@ class Packer {
     std::set<std::string> names;
     for (const storage::Object& object : objects) names.insert(object.name);
     for (const PackedShard& shard : record_.shards) {
-      const storage::Object wanted = {shard.name, shard.bytes, shard.version};
-      if (std::find(objects.begin(), objects.end(), wanted) == objects.end()) {
+      if (!Has(objects, {shard.name, shard.bytes, shard.version})) {
         return HoldsOther(absl::StrCat(shard.name, " was changed while this packed"));
       }
       names.erase(shard.name);
     }
     names.erase(kPackRecord);
+    if (has_index_) names.erase(format_->index_name());
     if (names.empty()) return absl::OkStatus();
     return HoldsOther(absl::StrCat("holds ", *names.begin(), ", which this has not packed"));
   }
@@ -194,40 +230,62 @@ class Packer {
   }
 
   absl::Status Add(int64_t id, const source::RawSample& sample) {
-    const int64_t size = PackedBytes(sample, options_.label);
-    if (shard_ != nullptr &&
-        shard_->bytes() + size + static_cast<int64_t>(source::kTarEnd) > options_.shard_bytes) {
+    const int64_t size = format_->BytesOf(sample);
+    if (shard_ != nullptr && shard_->bytes() + size > options_.shard_bytes) {
       HETERO_RETURN_IF_ERROR(CloseShard());
     }
-    if (shard_ == nullptr) {
-      if (record_.shards.size() == kMostShards) {
-        return absl::InvalidArgumentError(
-            absl::StrCat(destination_.uri(), ": has ", kMostShards,
-                         " shards already; give a larger --shard-size and another destination"));
-      }
-      std::string name = NameOf(record_.shards.size());
-      HETERO_ASSIGN_OR_RETURN(std::unique_ptr<storage::ObjectWriter> writer,
-                              destination_.Create(name));
-      shard_ = std::make_unique<PackShard>(std::move(name), std::move(writer));
+    if (shard_ == nullptr) HETERO_RETURN_IF_ERROR(BeginShard());
+    if (shard_->bytes() + size > format_->most_shard_bytes()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          dataset_.Describe(id), ": takes ", size, " bytes, and a shard of ",
+          std::string(api::NameOf(options_.format)), " has ", format_->most_shard_bytes(),
+          " at most; take the sample out, or pack with --format WebDataset"));
     }
-    HETERO_RETURN_IF_ERROR(shard_->Add(id, sample, options_.label));
+    HETERO_RETURN_IF_ERROR(shard_->Add(id, sample));
     ++progress_.samples;
-    progress_.bytes += size;
+    progress_.bytes = whole_bytes_ + shard_->bytes();
     Tell(/*now=*/false);
+    return absl::OkStatus();
+  }
+
+  absl::Status BeginShard() {
+    if (record_.shards.size() == format_->most_shards()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(destination_.uri(), ": has ", format_->most_shards(),
+                       " shards already; give a larger --shard-size and another destination"));
+    }
+    std::string name = format_->ShardName(record_.shards.size());
+    HETERO_ASSIGN_OR_RETURN(std::unique_ptr<storage::ObjectWriter> writer,
+                            destination_.Create(name));
+    shard_ = format_->Begin(std::move(name), std::move(writer));
     return absl::OkStatus();
   }
 
   absl::Status CloseShard() {
     if (shard_ == nullptr) return absl::OkStatus();
-    HETERO_ASSIGN_OR_RETURN(auto written, shard_->Close());
+    auto written = shard_->Close(options_.stop);
     shard_.reset();
-    auto& [shard, object] = written;
+    if (absl::IsCancelled(written.status())) return Stopped();
+    HETERO_RETURN_IF_ERROR(written.status());
+    auto& [shard, object] = *written;
     if (options_.verify) HETERO_RETURN_IF_ERROR(Verify(shard, object));
-    progress_.bytes += static_cast<int64_t>(source::kTarEnd);
+    whole_bytes_ += shard.bytes;
     record_.shards.push_back(std::move(shard));
     ++progress_.shards;
     if (Clock::now() - recorded_ < kBetweenRecords) return absl::OkStatus();
     return WriteRecord();
+  }
+
+  absl::Status WriteIndex() {
+    const std::string name = format_->index_name();
+    if (name.empty() || has_index_) return absl::OkStatus();
+    const std::string text = format_->Index(record_.shards);
+    HETERO_ASSIGN_OR_RETURN(const storage::Object object, Write(name, text));
+    if (!options_.verify) return absl::OkStatus();
+    return Verify({.name = name,
+                   .bytes = static_cast<int64_t>(text.size()),
+                   .crc = base::Crc32c(BytesOf(text).data(), text.size())},
+                  object);
   }
 
   absl::Status Verify(const PackedShard& shard, const storage::Object& object) const {
@@ -247,12 +305,16 @@ class Packer {
   }
 
   absl::Status WriteRecord() {
-    HETERO_ASSIGN_OR_RETURN(const std::unique_ptr<storage::ObjectWriter> writer,
-                            destination_.Create(kPackRecord));
-    HETERO_RETURN_IF_ERROR(writer->Append(BytesOf(ToJson(record_))));
-    HETERO_RETURN_IF_ERROR(writer->Close().status());
+    HETERO_RETURN_IF_ERROR(Write(kPackRecord, ToJson(record_)).status());
     recorded_ = Clock::now();
     return absl::OkStatus();
+  }
+
+  absl::StatusOr<storage::Object> Write(const std::string& name, std::string_view text) {
+    HETERO_ASSIGN_OR_RETURN(const std::unique_ptr<storage::ObjectWriter> writer,
+                            destination_.Create(name));
+    HETERO_RETURN_IF_ERROR(writer->Append(BytesOf(text)));
+    return writer->Close();
   }
 
   void Tell(bool now) {
@@ -265,8 +327,11 @@ class Packer {
   const PackOptions& options_;
   const source::Dataset& dataset_;
   storage::WritableStore& destination_;
+  const std::unique_ptr<const PackFormat> format_;
   PackRecord record_;
   PackProgress progress_;
+  int64_t whole_bytes_ = 0;  // of shards in the record
+  bool has_index_ = false;   // that of all shards was there already
   std::unique_ptr<PackShard> shard_;
   std::vector<source::RawSample> samples_ = std::vector<source::RawSample>(kReadAtOnce);
   Clock::time_point recorded_;
@@ -276,6 +341,7 @@ class Packer {
 }  // namespace
 
 absl::StatusOr<Packed> PackDataset(const PackOptions& options) {
+  HETERO_RETURN_IF_ERROR(CheckPackOptions(options));
   if (LiesIn(options.destination, options.source.uri)) {
     return absl::InvalidArgumentError(
         absl::StrCat(options.destination, ": lies in the dataset, ", options.source.uri,
@@ -299,7 +365,7 @@ absl::StatusOr<Packed> PackDataset(const PackOptions& options) {
   Packed packed;
   HETERO_ASSIGN_OR_RETURN(packed.progress, Packer(options, *dataset, *destination).Pack());
   packed.source.uri = options.destination;
-  packed.source.format = api::DatasetFormat::kWebDataset;
+  packed.source.format = options.format;
   packed.source.samples = dataset->size();
   if (dataset->classes() > 0) packed.source.classes = dataset->classes();
   if (dataset->image().height > 0) packed.source.image = dataset->image();
@@ -309,7 +375,10 @@ absl::StatusOr<Packed> PackDataset(const PackOptions& options) {
     packed.class_names.push_back(std::move(name));
   }
   packed.label = {options.label.type, options.label.shape};
-  if (options.label.numbers()) packed.source.fields.label.field = "json";
+  // In MDS they are found without being named.
+  if (options.label.numbers() && options.format == api::DatasetFormat::kWebDataset) {
+    packed.source.fields.label.field = "json";
+  }
   return packed;
 }
 

@@ -1,6 +1,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -49,8 +50,10 @@ int RunPack(const PackArguments& arguments) {
     command.Begin();
     line.Show(local::ProgressText(progress, samples, line.seconds()), progress.samples == samples);
   };
-  if (const absl::Status status = CheckLabelOptions(options.label); !status.ok()) {
-    std::cerr << status.message() << "\n";
+  absl::Status usable = CheckLabelOptions(options.label);
+  usable.Update(local::CheckPackOptions(options));
+  if (!usable.ok()) {
+    std::cerr << usable.message() << "\n";
     return kExitUsage;
   }
   std::optional<std::vector<api::StorageAccess>> storage = LoadStorage(arguments.storage);
@@ -74,7 +77,8 @@ int RunPack(const PackArguments& arguments) {
 
 void AddPack(CLI::App& app, int* exit_code) {
   CLI::App* command = app.add_subcommand(
-      "pack", "Put a dataset's samples into shards (WebDataset); goes on where it was stopped");
+      "pack",
+      "Put a dataset's samples into shards (WebDataset or MDS); goes on where it was stopped");
   auto arguments = std::make_shared<PackArguments>();
   local::PackOptions& options = arguments->options;
   command->add_option("SOURCE", options.source.uri, "dataset.uri of a manifest, or a folder")
@@ -83,7 +87,20 @@ void AddPack(CLI::App& app, int* exit_code) {
       ->add_option("DESTINATION", options.destination,
                    "file:///folder, s3://bucket/prefix, or a folder; empty, or packed in part")
       ->required();
-  command->add_option("--shard-size", options.shard_bytes, "Most bytes of a shard, as 256MB")
+  command
+      ->add_option(
+          "--format", options.format,
+          "WebDataset, or MDS of MosaicML's streaming: columns image and label, index.json "
+          "at the end")
+      ->transform(CLI::CheckedTransformer(
+          std::map<std::string, api::DatasetFormat>{{"WebDataset", api::DatasetFormat::kWebDataset},
+                                                    {"MDS", api::DatasetFormat::kMds}},
+          CLI::ignore_case))
+      ->default_str("WebDataset");
+  command
+      ->add_option("--shard-size", options.shard_bytes,
+                   "Most bytes of a shard, as 256MB; one of MDS is held in memory while it is "
+                   "packed, and has less than 4GiB")
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true))
       ->check(CLI::Range(int64_t{1} << 16, int64_t{100'000'000'000}))
       ->default_str("256MB");

@@ -10,14 +10,17 @@
 #include <thread>
 #include <vector>
 
+#include "tests/integration/local/packed.h"
 #include "tests/integration/support/program_run.h"
 
 namespace hetero {
 namespace {
 
 using ::testing::AllOf;
+using testing::FilesOf;
 using ::testing::HasSubstr;
-using testing::LocalRun;
+using testing::InputDigest;
+using testing::kPictures;
 using testing::ProgramResult;
 using testing::ProgramRun;
 using testing::ReadFileOrDie;
@@ -27,40 +30,7 @@ using testing::WriteFile;
 
 namespace fs = std::filesystem;
 
-constexpr char kPictures[] = HETERO_SOURCE_DIR "/tests/golden/datasets/image_folder";
 constexpr std::chrono::seconds kDeadline(60);
-
-std::string DigestOf(const std::string& dataset) {
-  LocalRun run(R"(
-apiVersion: training.hetero.dev/v1alpha1
-kind: HeteroTrainingJob
-metadata: {name: packed}
-spec:
-  dataset: )" + dataset +
-                   R"(
-  pipeline: [{op: Decode}, {op: Resize, size: {height: 8, width: 8}}, {op: HorizontalFlip}, {op: Normalize}]
-  training: {model: {name: mlp}, batchSizePerWorker: 4, epochs: 2, seed: 7}
-  roles:
-  - {name: head, type: Head}
-  - {name: cpu, type: CPUWorker, replicas: 1}
-  - {name: gpu, type: GPUWorker, replicas: 1, gpusPerReplica: 0}
-)",
-               {"--input-only"});
-  const ProgramResult result = run.Wait(kDeadline);
-  EXPECT_EQ(result.exit_code, 0) << result.output;
-  return run.report().value("streamDigest", "");
-}
-
-// Relative path and bytes of every file, without what a killed writer left under a hidden name.
-std::map<std::string, std::string> FilesOf(const std::string& folder) {
-  std::map<std::string, std::string> files;
-  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-    const bool hidden = entry.path().filename().string().front() == '.';
-    if (!entry.is_regular_file() || hidden) continue;
-    files[entry.path().lexically_relative(folder).string()] = ReadFileOrDie(entry.path().string());
-  }
-  return files;
-}
 
 std::map<std::string, std::string> Unpacked(const std::string& folder) {
   TemporaryFolder out;
@@ -94,9 +64,9 @@ TEST(Pack, ShardsHoldWhatTheFilesHeldAndGiveTheSameStream) {
   }
   ASSERT_EQ(expected.size(), 24u);
   EXPECT_EQ(Unpacked(folder / "set"), expected);
-  const std::string digest = DigestOf(std::string("{uri: \"file://") + kPictures + "\"}");
+  const std::string digest = InputDigest(std::string("{uri: \"file://") + kPictures + "\"}");
   EXPECT_EQ(digest.size(), 32u);
-  EXPECT_EQ(DigestOf("{uri: \"file://" + (folder / "set") + "\"}"), digest);
+  EXPECT_EQ(InputDigest("{uri: \"file://" + (folder / "set") + "\"}"), digest);
 }
 
 TEST(Pack, LabelsThatAreNoClassesStayNumbers) {
@@ -128,7 +98,14 @@ TEST(Pack, LabelsThatAreNoClassesStayNumbers) {
   EXPECT_EQ(read.exit_code, 0) << read.output;
 }
 
-TEST(Pack, GoesOnWhereItWasStoppedWithTheSameBytes) {
+struct Shards {
+  std::string format, size, second, fourth, index;
+};
+
+class PackStopped : public ::testing::TestWithParam<Shards> {};
+
+TEST_P(PackStopped, GoesOnWithTheSameBytes) {
+  const Shards& shards = GetParam();
   TemporaryFolder folder;
   const ProgramResult drawn =
       RunProgram("hetero-runtime", {"make-dataset", folder / "data", "--samples", "4000",
@@ -136,20 +113,22 @@ TEST(Pack, GoesOnWhereItWasStoppedWithTheSameBytes) {
   ASSERT_EQ(drawn.exit_code, 0) << drawn.output;
   const std::string data = folder / "data/train";
   const auto arguments = [&](const std::string& destination) {
-    return std::vector<std::string>{"pack", data, destination, "--shard-size", "1MiB"};
+    return std::vector<std::string>{"pack",        data,           destination, "--format",
+                                    shards.format, "--shard-size", shards.size};
   };
   ASSERT_EQ(RunProgram("hetero-runtime", arguments(folder / "whole")).exit_code, 0);
   const auto whole = FilesOf(folder / "whole");
-  ASSERT_GE(whole.size(), 5u) << "shards and a record";
+  ASSERT_TRUE(whole.contains(shards.fourth)) << whole.size();
+  EXPECT_EQ(whole.contains("index.json"), !shards.index.empty());
 
   const std::string destination = folder / "stopped";
   std::string kept;
   for (const int signal : {SIGINT, SIGKILL}) {
     ProgramRun run("hetero-runtime", arguments(destination));
-    const std::string second =
-        destination + (signal == SIGINT ? "/shard-000001.tar" : "/shard-000003.tar");
+    const std::string awaited =
+        destination + "/" + (signal == SIGINT ? shards.second : shards.fourth);
     const auto begin = std::chrono::steady_clock::now();
-    while (!fs::exists(second) && run.running() &&
+    while (!fs::exists(awaited) && run.running() &&
            std::chrono::steady_clock::now() - begin < kDeadline) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
@@ -158,6 +137,7 @@ TEST(Pack, GoesOnWhereItWasStoppedWithTheSameBytes) {
     if (signal == SIGKILL || stopped.exit_code == 0) continue;
     EXPECT_EQ(stopped.exit_code, 130);
     EXPECT_THAT(stopped.output, HasSubstr("the same command goes on"));
+    EXPECT_FALSE(fs::exists(destination + "/index.json")) << "it is no dataset yet";
     kept = stopped.output;
   }
   EXPECT_NE(kept, "") << "it was done before it was stopped";
@@ -167,9 +147,16 @@ TEST(Pack, GoesOnWhereItWasStoppedWithTheSameBytes) {
   auto stopped = FilesOf(destination);
   EXPECT_EQ(stopped.size(), whole.size());
   for (const auto& [name, bytes] : whole) {
-    if (name != "_pack.json") EXPECT_TRUE(stopped[name] == bytes) << name;
+    if (name == "_pack.json") continue;
+    EXPECT_TRUE(stopped[name] == bytes) << name;
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(
+    All, PackStopped,
+    ::testing::Values(Shards{"WebDataset", "1MiB", "shard-000001.tar", "shard-000003.tar", ""},
+                      Shards{"MDS", "512KiB", "shard.00001.mds", "shard.00003.mds", "index.json"}),
+    [](const auto& shards) { return shards.param.format; });
 
 TEST(Pack, ADestinationThatHoldsSomethingElseIsRefused) {
   TemporaryFolder folder;
@@ -198,8 +185,8 @@ TEST(Pack, BarePixelsBecomePicturesWithTheSamePixels) {
   const ProgramResult result = RunProgram("hetero-runtime", {"pack", cifar, folder / "set"});
   ASSERT_EQ(result.exit_code, 0) << result.output;
   EXPECT_THAT(result.output, HasSubstr("image: {height: 32, width: 32, channels: 3}"));
-  EXPECT_EQ(DigestOf("{uri: \"file://" + (folder / "set") + "\"}"),
-            DigestOf("{uri: \"file://" + cifar + "\"}"));
+  EXPECT_EQ(InputDigest("{uri: \"file://" + (folder / "set") + "\"}"),
+            InputDigest("{uri: \"file://" + cifar + "\"}"));
 }
 
 TEST(Pack, ADestinationInTheDatasetIsRefused) {

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <map>
+#include <string>
+
+// What tests of `hetero-runtime pack` compare.
+namespace hetero::testing {
+
+// Twelve pictures of three classes.
+inline constexpr char kPictures[] = HETERO_SOURCE_DIR "/tests/golden/datasets/image_folder";
+
+// The digest of the stream that a job reads from what its `dataset` says, 32 hex digits.
+std::string InputDigest(const std::string& dataset);
+
+// Relative path and bytes of every file, without what a killed writer left under a hidden name.
+std::map<std::string, std::string> FilesOf(const std::string& folder);
+
+}  // namespace hetero::testing
