@@ -14,6 +14,7 @@
 #include "runtime/source/declared.h"
 #include "runtime/source/sample_rule.h"
 #include "runtime/source/sharded_dataset.h"
+#include "runtime/source/unpacked_archive.h"
 
 namespace hetero::source {
 namespace {
@@ -46,6 +47,8 @@ bool IsBatch(std::string_view name) {
 bool IsTestBatch(std::string_view name) { return LastPart(name) == "test_batch.bin"; }
 bool IsTrain(std::string_view name) { return LastPart(name) == "train.bin"; }
 bool IsTest(std::string_view name) { return LastPart(name) == "test.bin"; }
+
+bool IsPacked(std::string_view name) { return name.ends_with(".tar.gz") || name.ends_with(".tgz"); }
 
 constexpr Kind kCifar10 = {
     "CIFAR10",        10, 1, 0, "batches.meta.txt", IsBatch, IsTestBatch, "data_batch_*.bin",
@@ -109,6 +112,33 @@ std::vector<std::string> ReadNames(const storage::Store& store, const std::strin
   return names;
 }
 
+// The files of a split: unpacked ones, else those in the only archive that is there.
+absl::Status FindFiles(const ShardSource& given, const Kind& kind, bool train,
+                       ShardedDataset::Contents* contents) {
+  const IsShardName is_file = train ? kind.train : kind.validation;
+  const char* const looked_for = train ? kind.train_files : kind.validation_file;
+  const auto find = [&](const ShardSource& shards) -> absl::Status {
+    HETERO_ASSIGN_OR_RETURN(contents->shards, FindShards(shards, is_file, looked_for));
+    contents->store = shards.store;
+    return absl::OkStatus();
+  };
+  const bool names_archive = given.names.size() == 1 && IsPacked(given.names[0]);
+  const absl::Status unpacked = names_archive ? absl::NotFoundError("") : find(given);
+  if (!absl::IsNotFound(unpacked)) return unpacked;
+  const absl::StatusOr<std::vector<storage::Object>> archives =
+      FindShards(given, IsPacked, "an archive");
+  if (absl::IsNotFound(archives.status())) return unpacked;
+  HETERO_RETURN_IF_ERROR(archives.status());
+  if (archives->size() > 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        given.store->uri(), ": has ", archives->size(), " archives, ", (*archives)[0].name, " and ",
+        (*archives)[1].name, " among them; leave one of them there, or unpack it"));
+  }
+  HETERO_ASSIGN_OR_RETURN(std::shared_ptr<const storage::Store> archive,
+                          UnpackedArchive::Open(*given.store, archives->front()));
+  return find({.store = std::move(archive)});
+}
+
 absl::StatusOr<std::unique_ptr<Dataset>> Open(const Kind& kind, const ShardSource& shards,
                                               const api::DatasetSource& source, job::Split split,
                                               const api::Label& label) {
@@ -119,17 +149,15 @@ absl::StatusOr<std::unique_ptr<Dataset>> Open(const Kind& kind, const ShardSourc
   }
   const bool train = split == job::Split::kTrain;
   ShardedDataset::Contents contents;
-  contents.store = shards.store;
-  HETERO_ASSIGN_OR_RETURN(contents.shards,
-                          FindShards(shards, train ? kind.train : kind.validation,
-                                     train ? kind.train_files : kind.validation_file));
+  HETERO_RETURN_IF_ERROR(FindFiles(shards, kind, train, &contents));
+  const std::string& uri = contents.store->uri();
   std::vector<SampleLocation> samples;
   for (size_t shard = 0; shard < contents.shards.size(); ++shard) {
     const storage::Object& file = contents.shards[shard];
     if (file.size % kind.record() != 0) {
       return absl::InvalidArgumentError(absl::StrCat(
-          shards.store->uri(), "/", file.name, ": ", file.size, " bytes are no whole number of ",
-          kind.record(), ", a record of ", kind.name, "; it is cut short or of another format"));
+          uri, "/", file.name, ": ", file.size, " bytes are no whole number of ", kind.record(),
+          ", a record of ", kind.name, "; it is cut short or of another format"));
     }
     for (int64_t offset = 0; offset < file.size; offset += kind.record()) {
       samples.push_back({.offset = offset,
@@ -138,11 +166,11 @@ absl::StatusOr<std::unique_ptr<Dataset>> Open(const Kind& kind, const ShardSourc
     }
   }
   contents.samples = SampleTable(std::move(samples));
-  HETERO_RETURN_IF_ERROR(CheckImage(shards.store->uri(), source, kShape));
+  HETERO_RETURN_IF_ERROR(CheckImage(uri, source, kShape));
   contents.rule = kind.names_file;
   const bool labels = label.type == api::LabelType::kClass;
   auto dataset = std::make_unique<Cifar>(
-      kind, labels, ReadNames(*shards.store, contents.shards.front().name, kind));
+      kind, labels, ReadNames(*contents.store, contents.shards.front().name, kind));
   HETERO_RETURN_IF_ERROR(
       dataset->Fill(kind.name, std::move(contents), source, labels ? kind.classes : 0));
   return dataset;
@@ -155,8 +183,12 @@ absl::Status NoField(const api::DatasetSource& source, const Kind& kind, absl::s
 
 }  // namespace
 
-bool IsCifar10Name(std::string_view name) { return IsBatch(name) || IsTestBatch(name); }
-bool IsCifar100Name(std::string_view name) { return IsTrain(name) || IsTest(name); }
+bool IsCifar10Name(std::string_view name) {
+  return IsBatch(name) || IsTestBatch(name) || LastPart(name) == "cifar-10-binary.tar.gz";
+}
+bool IsCifar100Name(std::string_view name) {
+  return IsTrain(name) || IsTest(name) || LastPart(name) == "cifar-100-binary.tar.gz";
+}
 
 absl::StatusOr<std::unique_ptr<Dataset>> OpenCifar10(const ShardSource& shards,
                                                      const api::DatasetSource& source,

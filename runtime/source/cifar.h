@@ -10,8 +10,9 @@
 namespace hetero::source {
 
 // The binary versions of CIFAR-10 and CIFAR-100 (https://www.cs.toronto.edu/~kriz/cifar.html),
-// unpacked: records of a label (CIFAR-100: a coarse and a fine one) and 32x32 pixels in three
-// planes, which become raw [32, 32, 3].
+// unpacked, or in the archive that they are published as (unpacked_archive.h), which is read where
+// no unpacked files are: records of a label (CIFAR-100: a coarse and a fine one) and 32x32 pixels
+// in three planes, which become raw [32, 32, 3].
 //
 // CIFAR-10 trains on data_batch_1.bin and so on and validates on test_batch.bin, with the classes'
 // names in batches.meta.txt; CIFAR-100 has train.bin, test.bin and names in fine_label_names.txt.

@@ -1,12 +1,10 @@
 #include "runtime/source/index_place.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
-#include <cstdlib>
 #include <utility>
 #include <vector>
 
@@ -20,6 +18,7 @@
 #include "api/enums.h"
 #include "base/status_macros.h"
 #include "runtime/source/in_parallel.h"
+#include "runtime/source/nameless_file.h"
 #include "runtime/source/shard_source.h"
 #include "runtime/storage/object_uri.h"
 
@@ -30,17 +29,6 @@ constexpr int64_t kPiece = int64_t{8} << 20;
 constexpr int kTries = 3;
 constexpr char kUsualName[] = "/_index.hetero";
 
-absl::Status WriteAt(int file, int64_t offset, absl::Span<const uint8_t> bytes) {
-  for (size_t done = 0; done < bytes.size();) {
-    const ssize_t count =
-        pwrite(file, bytes.data() + done, bytes.size() - done, offset + static_cast<int64_t>(done));
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return absl::ErrnoToStatus(errno, "cannot write");
-    done += static_cast<size_t>(count);
-  }
-  return absl::OkStatus();
-}
-
 // As a shell takes it for one word.
 std::string Word(const std::string& text) {
   const auto plain = [](char c) {
@@ -50,40 +38,25 @@ std::string Word(const std::string& text) {
   return absl::StrCat("'", absl::StrReplaceAll(text, {{"'", "'\\''"}}), "'");
 }
 
-absl::StatusOr<storage::FileDescriptor> NamelessFile(const std::string& folder) {
-  storage::FileDescriptor file(open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
-  if (file.ok()) return file;
-  // Not every file system has nameless files.
-  std::string path = folder + "/hetero-XXXXXX";
-  file = storage::FileDescriptor(mkostemp(path.data(), O_CLOEXEC));
-  if (!file.ok()) {
-    return absl::ErrnoToStatus(errno, absl::StrCat("TMPDIR ", folder, ": cannot make a file"));
-  }
-  unlink(path.c_str());
-  return file;
-}
-
 absl::StatusOr<storage::FileDescriptor> Fetch(const storage::Store& store,
                                               const std::string& name) {
   HETERO_ASSIGN_OR_RETURN(const storage::Object object, store.Head(name));
   std::vector<uint8_t> head(static_cast<size_t>(std::min(object.size, kIndexHead)));
   HETERO_RETURN_IF_ERROR(store.Read(object, 0, absl::MakeSpan(head)));
   HETERO_RETURN_IF_ERROR(CheckIndexHead(head, object.size, absl::StrCat(store.uri(), "/", name)));
-  const char* given = std::getenv("TMPDIR");
-  const std::string folder = given == nullptr || *given == '\0' ? "/tmp" : given;
-  HETERO_ASSIGN_OR_RETURN(storage::FileDescriptor file, NamelessFile(folder));
+  HETERO_ASSIGN_OR_RETURN(NamelessFile file, NamelessFile::Create());
   const auto pieces = static_cast<size_t>((object.size + kPiece - 1) / kPiece);
   HETERO_RETURN_IF_ERROR(InParallel(pieces, [&](size_t i) -> absl::Status {
     const int64_t at = static_cast<int64_t>(i) * kPiece;
     std::vector<uint8_t> piece(static_cast<size_t>(std::min(kPiece, object.size - at)));
     HETERO_RETURN_IF_ERROR(store.Read(object, at, absl::MakeSpan(piece)));
-    const absl::Status written = WriteAt(file.get(), at, piece);
+    const absl::Status written = file.WriteAt(at, piece);
     if (written.ok()) return written;
-    return absl::Status(written.code(), absl::StrCat("TMPDIR ", folder, ": ", written.message(),
-                                                     "; a copy of ", store.uri(), "/", name,
-                                                     " takes ", object.size, " bytes there"));
+    return absl::Status(written.code(),
+                        absl::StrCat(written.message(), "; a copy of ", store.uri(), "/", name,
+                                     " takes ", object.size, " bytes there"));
   }));
-  return file;
+  return std::move(file).Release();
 }
 
 }  // namespace

@@ -247,14 +247,14 @@ TEST_F(BucketJob, ItsDatasetIsInspected) {
 
 TEST_F(BucketJob, AFolderPackedIntoABucketHasItsDigest) {
   const std::string pictures = absl::StrCat("file://", kDatasets, "image_folder");
-  testing::ProgramRun run("hetero-runtime", {"pack", pictures, "s3://bucket/packed-by-job"},
+  testing::ProgramRun run("hetero-runtime", {"pack", pictures, "s3://bucket/packed"},
                           Access(S3Server::kSecret));
   const ProgramResult packed = run.Wait(kDeadline);
   ASSERT_EQ(packed.exit_code, 0) << packed.output;
   EXPECT_THAT(packed.output, HasSubstr("uri: s3://bucket/packed"));
   LocalRun folder(ManifestOf(pictures), {"--input-only"});
   ASSERT_EQ(folder.Wait(kDeadline).exit_code, 0);
-  LocalRun bucket(ManifestOf("s3://bucket/packed-by-job"), {"--input-only"}, Access(S3Server::kSecret));
+  LocalRun bucket(ManifestOf("s3://bucket/packed"), {"--input-only"}, Access(S3Server::kSecret));
   const ProgramResult result = bucket.Wait(kDeadline);
   ASSERT_EQ(result.exit_code, 0) << result.output;
   EXPECT_EQ(bucket.report()["streamDigest"], folder.report()["streamDigest"]);
@@ -340,7 +340,8 @@ TEST_F(BucketJob, ItsStorageIsThatOfTheCommandsForDatasets) {
   const ProgramResult indexed =
       run({"index", "s3://bucket/tf_record", "s3://bucket/tf_record/_by_job.hetero"});
   ASSERT_EQ(indexed.exit_code, 0) << indexed.output;
-  const ProgramResult packed = run({"pack", "s3://bucket/web_dataset", "s3://bucket/packed-by-job"});
+  const ProgramResult packed =
+      run({"pack", "s3://bucket/web_dataset", "s3://bucket/packed-by-job"});
   ASSERT_EQ(packed.exit_code, 0) << packed.output;
 
   LocalRun job(

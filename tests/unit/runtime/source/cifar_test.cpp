@@ -3,6 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/source/unpacked_archive.h"
+#include "runtime/storage/file_store.h"
 #include "tests/unit/runtime/source/dataset_files.h"
 
 namespace hetero::source {
@@ -114,6 +120,102 @@ TEST_F(CifarTest, WhatDoesNotFitIsNamed) {
   source_ = {};
   folder_.Write("data_batch_2.bin", std::string_view(Record("\x03").substr(1)));
   EXPECT_THAT(Error(), AllOf(HasSubstr("data_batch_2.bin: 3072 bytes"), HasSubstr("3073")));
+}
+
+// As they are published, packed by the system's tar.
+class CifarArchiveTest : public CifarTest {
+ protected:
+  static constexpr char kGolden[] = HETERO_SOURCE_DIR "/tests/golden/datasets/cifar10";
+
+  // The golden files below cifar-10-batches-bin, named as `tar` is told.
+  void Pack(const std::string& archive, const std::string& what = "cifar-10-batches-bin") {
+    const std::string folder = packing_ / "cifar-10-batches-bin";
+    std::filesystem::remove_all(folder);
+    std::filesystem::copy(kGolden, folder);
+    const std::string command =
+        absl::StrCat("tar -C ", packing_.path(), " -czf ", folder_ / archive, " ", what);
+    ASSERT_EQ(std::system(command.c_str()), 0) << command;
+  }
+  static std::unique_ptr<Dataset> Golden(job::Split split) {
+    api::DatasetSource source;
+    source.uri = absl::StrCat("file://", kGolden);
+    return *OpenDataset(source, split, 0);
+  }
+  static void ExpectSame(const Dataset& dataset, const Dataset& golden) {
+    ASSERT_EQ(dataset.size(), golden.size());
+    EXPECT_EQ(dataset.ClassName(2), golden.ClassName(2));
+    RawSample sample, wanted;
+    for (int64_t id = 0; id < golden.size(); ++id) {
+      ASSERT_TRUE(dataset.Read(id, &sample).ok());
+      ASSERT_TRUE(golden.Read(id, &wanted).ok());
+      EXPECT_EQ(sample.bytes, wanted.bytes);
+      EXPECT_EQ(sample.label, wanted.label);
+    }
+  }
+
+  DatasetFolder packing_;
+};
+
+TEST_F(CifarArchiveTest, HasTheSamplesOfItsFiles) {
+  for (const char* what : {"cifar-10-batches-bin", "./cifar-10-batches-bin"}) {
+    ASSERT_NO_FATAL_FAILURE(Pack("cifar-10-binary.tar.gz", what));
+    for (const job::Split split : {job::Split::kTrain, job::Split::kValidation}) {
+      const auto dataset = Open(split);
+      ASSERT_TRUE(dataset.ok()) << dataset.status();
+      ExpectSame(**dataset, *Golden(split));
+      EXPECT_FALSE((*dataset)->is_remote());
+      EXPECT_THAT((*dataset)->Describe(0),
+                  HasSubstr("cifar-10-binary.tar.gz/cifar-10-batches-bin/"));
+    }
+  }
+}
+
+TEST_F(CifarArchiveTest, OfAnotherNameIsReadWhereTheFormatIsGivenAndIsTheOnlyOne) {
+  ASSERT_NO_FATAL_FAILURE(Pack("mine.tgz"));
+  EXPECT_THAT(Error(), HasSubstr("a compressed archive"));
+  source_.format = api::DatasetFormat::kCifar10;
+  const auto dataset = Open();
+  ASSERT_TRUE(dataset.ok()) << dataset.status();
+  ExpectSame(**dataset, *Golden(job::Split::kTrain));
+  ASSERT_NO_FATAL_FAILURE(Pack("other.tar.gz"));
+  EXPECT_THAT(Error(), AllOf(HasSubstr("2 archives"), HasSubstr("mine.tgz")));
+  // Unpacked files are what is meant where there are some.
+  folder_.Write("data_batch_1.bin", std::string_view(Record(std::string(1, '\x03'))));
+  EXPECT_EQ((*Open())->size(), 1);
+}
+
+TEST_F(CifarArchiveTest, ThatIsDamagedIsNamedWithTheByte) {
+  ASSERT_NO_FATAL_FAILURE(Pack("cifar-10-binary.tar.gz"));
+  const std::string path = folder_ / "cifar-10-binary.tar.gz";
+  const std::string whole = testing::ReadFileOrDie(path);
+  testing::WriteFile(path, whole.substr(0, whole.size() - 20));
+  EXPECT_THAT(Error(), AllOf(HasSubstr("cifar-10-binary.tar.gz"), HasSubstr("cut short at byte ")));
+  std::string damaged = whole;
+  for (size_t i = whole.size() / 2; i < whole.size() / 2 + 40; ++i) damaged[i] = '\x55';
+  testing::WriteFile(path, damaged);
+  EXPECT_THAT(Error(), HasSubstr("cifar-10-binary.tar.gz"));
+  testing::WriteFile(path, "no archive");
+  EXPECT_THAT(Error(), HasSubstr("damaged gzip data near byte"));
+  // Two members of gzip, one behind the other, are one file.
+  const std::string second = packing_ / "second";
+  ASSERT_EQ(
+      std::system(absl::StrCat("cd ", folder_.path(), " && printf '' | gzip > ", second).c_str()),
+      0);
+  testing::WriteFile(path, testing::ReadFileOrDie(second) + whole);
+  const auto dataset = Open();
+  ASSERT_TRUE(dataset.ok()) << dataset.status();
+  EXPECT_EQ((*dataset)->size(), 12);
+}
+
+TEST_F(CifarArchiveTest, ThatUnpacksToMoreThanIsAllowedIsRefused) {
+  ASSERT_NO_FATAL_FAILURE(Pack("cifar-10-binary.tar.gz"));
+  const auto store = *storage::OpenFileStore(folder_.path());
+  const storage::Object archive = *store->Head("cifar-10-binary.tar.gz");
+  const auto opened = UnpackedArchive::Open(*store, archive, archive.size + 1000);
+  EXPECT_TRUE(absl::IsDataLoss(opened.status())) << opened.status();
+  EXPECT_THAT(std::string(opened.status().message()), HasSubstr("holds more than the"));
+  const auto refused = UnpackedArchive::Open(*store, archive, archive.size - 1);
+  EXPECT_TRUE(absl::IsInvalidArgument(refused.status())) << refused.status();
 }
 
 }  // namespace
