@@ -9,9 +9,8 @@
 namespace hetero::feed {
 namespace {
 
-constexpr size_t kMostExpected = 4096;  // of a ticket
-constexpr int kMostStretch = 4;         // of a read, by those beside it
-constexpr int kMeasuredReads = 8;       // until there is a usual time
+constexpr int kMostStretch = 4;    // of a read, by those beside it
+constexpr int kMeasuredReads = 8;  // until there is a usual time
 
 // What it holds, which is more than it has where a format has cut a picture out of its record.
 int64_t BytesOf(const source::RawSample& sample) {
@@ -45,24 +44,25 @@ ReadAhead::~ReadAhead() {
 ReadAhead::Expected::~Expected() { owner_->Drop(samples_); }
 
 std::unique_ptr<ReadAhead::Expected> ReadAhead::Expect(
-    job::Split split, const std::vector<std::vector<int64_t>>& runs) {
+    job::Split split, const std::vector<source::Dataset::Run>& runs) {
   std::unique_ptr<Expected> expected(new Expected(this));
   used_ = true;
   const base::MutexLock lock(mutex_);
   if (threads_.empty() && !StartThread()) return nullptr;
-  size_t count = 0;
-  for (const std::vector<int64_t>& ids : runs) {
-    if (count >= kMostExpected) break;
-    count += ids.size();
-    Run run;
-    for (const int64_t id : ids) {
+  for (const source::Dataset::Run& given : runs) {
+    Run run{.samples = {}, .bytes = given.bytes};
+    for (const int64_t id : given.ids) {
       const Key key(split, id);
       auto entry = std::make_shared<Entry>();
       if (!entries_.try_emplace(key, entry).second) continue;  // of another ticket, which takes it
       expected->samples_.emplace_back(key, entry);
-      run.emplace_back(key, std::move(entry));
+      run.samples.emplace_back(key, std::move(entry));
     }
-    if (!run.empty()) waiting_.push_back(std::move(run));
+    if (run.samples.size() == given.ids.size()) {
+      waiting_.push_back(std::move(run));
+    } else {
+      for (auto& sample : run.samples) waiting_.push_back({.samples = {std::move(sample)}});
+    }
   }
   StartThreads();
   wanted_.NotifyAll();
@@ -102,10 +102,38 @@ void ReadAhead::Measure(base::Duration time) {
   if (measured_ > kMeasuredReads) least_time_ = std::min(least_time_, usual_time_);
 }
 
-// A run that is being read counts with what others had.
 bool ReadAhead::MayRead() const {
   return !waiting_.empty() && reading_ < limit_ &&
-         held_bytes_ + reading_ * usual_bytes_ < options_.most_bytes;
+         held_bytes_ + reading_bytes_ < options_.most_bytes;
+}
+
+// What is not known is what others had. The bytes of several samples lie there twice, while they
+// are cut out.
+int64_t ReadAhead::MemoryFor(const Run& run) const {
+  if (run.samples.size() > 1) return std::max(2 * run.bytes, usual_bytes_);
+  return std::max(run.bytes, usual_bytes_);
+}
+
+// Takes the first run that waits. False: there is nothing to be read in it any more, or it has a
+// hole and waits in parts.
+bool ReadAhead::StartNext(Run* run) {
+  *run = std::move(waiting_.front());
+  waiting_.pop_front();
+  const size_t gone = std::erase_if(run->samples, [](const auto& sample) {
+    return sample.second->state != Entry::State::kWaiting;
+  });
+  if (run->samples.empty()) return false;
+  if (gone > 0 && run->samples.size() > 1) {
+    for (auto sample = run->samples.rbegin(); sample != run->samples.rend(); ++sample) {
+      waiting_.push_front({.samples = {std::move(*sample)}});
+    }
+    StartThreads();
+    wanted_.NotifyAll();
+    return false;
+  }
+  if (gone > 0) run->bytes = 0;
+  for (const auto& [key, entry] : run->samples) entry->state = Entry::State::kReading;
+  return true;
 }
 
 void ReadAhead::Loop(const std::stop_token& stop) {
@@ -117,50 +145,50 @@ void ReadAhead::Loop(const std::stop_token& stop) {
         mutex_, stop, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return MayRead(); });
     --idle_;
     if (!more) return;
-    Run run = std::move(waiting_.front());
-    waiting_.pop_front();
-    std::erase_if(run, [](const auto& of) { return of.second->state != Entry::State::kWaiting; });
-    if (run.empty()) continue;
-    for (const auto& [key, entry] : run) entry->state = Entry::State::kReading;
+    Run run;
+    if (!StartNext(&run)) continue;
+    const int64_t memory = MemoryFor(run);
     ++reading_;
+    reading_bytes_ += memory;
     lock.Unlock();
     const base::Instant begin = clock_.Now();
     ReadSamples read = ReadOf(run);
     const base::Duration time = clock_.Now() - begin;
     lock.Lock();
     --reading_;
-    Measure(time);
+    reading_bytes_ -= memory;
+    if (run.samples.size() == 1) Measure(time);  // of others it says how large they are
     Keep(run, std::move(read));
   }
 }
 
 ReadAhead::ReadSamples ReadAhead::ReadOf(const Run& run) const {
-  std::vector<int64_t> ids;
-  for (const auto& [key, entry] : run) ids.push_back(key.second);
-  ReadSamples read{.samples = std::vector<source::RawSample>(run.size()), .statuses = {}};
+  ReadSamples read;
   try {
-    read.statuses = read_(run.front().first.first, ids, absl::MakeSpan(read.samples));
+    std::vector<int64_t> ids;
+    for (const auto& [key, entry] : run.samples) ids.push_back(key.second);
+    read.samples.resize(ids.size());
+    read.statuses = read_(run.samples.front().first.first, ids, absl::MakeSpan(read.samples));
   } catch (...) {
-    read.statuses.assign(run.size(), StatusOfThrown());
+    read = {.samples = {}, .statuses = {}, .thrown = StatusOfThrown()};
   }
   return read;
 }
 
 void ReadAhead::Keep(const Run& run, ReadSamples read) {
-  int64_t bytes = 0;
+  const bool whole = read.statuses.size() == run.samples.size();
   bool awaited = false;
-  for (size_t i = 0; i < run.size(); ++i) {
-    Entry& entry = *run[i].second;
+  for (size_t i = 0; i < run.samples.size(); ++i) {
+    Entry& entry = *run.samples[i].second;
     if (entry.state == Entry::State::kGone) continue;
-    entry.sample = std::move(read.samples[i]);
-    entry.status = std::move(read.statuses[i]);
+    entry.status = whole ? std::move(read.statuses[i]) : read.thrown;
+    if (whole) entry.sample = std::move(read.samples[i]);
     entry.state = Entry::State::kRead;
     entry.bytes = BytesOf(entry.sample);
-    bytes += entry.bytes;
+    held_bytes_ += entry.bytes;
+    usual_bytes_ = (7 * usual_bytes_ + entry.bytes) / 8;
     awaited = awaited || entry.awaited;
   }
-  held_bytes_ += bytes;
-  if (bytes > 0) usual_bytes_ = (7 * usual_bytes_ + bytes) / 8;
   if (awaited) read_done_.NotifyAll();
 }
 
@@ -185,7 +213,7 @@ std::optional<absl::Status> ReadAhead::Take(job::Split split, int64_t id,
   return std::move(entry->status);
 }
 
-void ReadAhead::Drop(const Run& samples) {
+void ReadAhead::Drop(const Samples& samples) {
   const base::MutexLock lock(mutex_);
   for (const auto& [key, entry] : samples) {
     const auto found = entries_.find(key);

@@ -29,19 +29,26 @@ namespace hetero::feed {
 class ReadAhead {
   struct Entry;
   using Key = std::pair<job::Split, int64_t>;
-  using Run = std::vector<std::pair<Key, std::shared_ptr<Entry>>>;
+  using Samples = std::vector<std::pair<Key, std::shared_ptr<Entry>>>;
+  struct Run {
+    Samples samples;
+    int64_t bytes = 0;  // as Dataset::Run
+  };
   struct ReadSamples {
     std::vector<source::RawSample> samples;
     std::vector<absl::Status> statuses;
+    absl::Status thrown;  // where there are no statuses
   };
 
  public:
   struct Options {
     int first_reads = 8;  // underway at a time, each on a thread of its own
     int most_reads = 256;
-    int64_t most_bytes = 128 << 20;  // of samples that nobody has taken yet
+    int64_t most_bytes = 128 << 20;  // of samples that nobody has taken yet, and one run more
   };
-  // Reads some samples of a run, as Dataset::ReadRun() does.
+  // Of a ticket, more are not read ahead.
+  static constexpr size_t kMostExpected = 4096;
+  // Reads the samples of a run, as Dataset::ReadRun() does.
   using Read = std::function<std::vector<absl::Status>(job::Split, absl::Span<const int64_t> ids,
                                                        absl::Span<source::RawSample> samples)>;
 
@@ -61,11 +68,12 @@ class ReadAhead {
     friend class ReadAhead;
     explicit Expected(ReadAhead* owner) : owner_(owner) {}
     ReadAhead* const owner_;
-    Run samples_;
+    Samples samples_;
   };
   // Runs of samples, each of which is read at once. They are read in this order, after those that
-  // are expected already; of very many the first ones. Null: there are no threads to be had.
-  std::unique_ptr<Expected> Expect(job::Split split, const std::vector<std::vector<int64_t>>& runs);
+  // are expected already; what is left of a run of which something was taken, sample by sample.
+  // Null: there are no threads to be had.
+  std::unique_ptr<Expected> Expect(job::Split split, const std::vector<source::Dataset::Run>& runs);
 
   // What reading the sample gave, for which this waits where it is being read; none where nobody
   // has begun to read it, which the caller does then. A sample is given once.
@@ -77,9 +85,11 @@ class ReadAhead {
   void StartThreads() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OnStall() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool MayRead() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool StartNext(Run* run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  int64_t MemoryFor(const Run& run) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   ReadSamples ReadOf(const Run& run) const;
   void Keep(const Run& run, ReadSamples read) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Drop(const Run& samples);
+  void Drop(const Samples& samples);
   void Measure(base::Duration time) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
@@ -92,7 +102,8 @@ class ReadAhead {
   std::map<Key, std::shared_ptr<Entry>> entries_ ABSL_GUARDED_BY(mutex_);
   std::deque<Run> waiting_ ABSL_GUARDED_BY(mutex_);
   int64_t held_bytes_ ABSL_GUARDED_BY(mutex_) = 0;           // of entries that were read
-  int64_t usual_bytes_ ABSL_GUARDED_BY(mutex_) = 512 << 10;  // of a run, as far as is known
+  int64_t reading_bytes_ ABSL_GUARDED_BY(mutex_) = 0;        // that reads underway may hold
+  int64_t usual_bytes_ ABSL_GUARDED_BY(mutex_) = 512 << 10;  // of a sample, as far as is known
   int limit_ ABSL_GUARDED_BY(mutex_);                        // of reads that are underway
   int64_t measured_ ABSL_GUARDED_BY(mutex_) = 0;             // reads
   base::Duration usual_time_ ABSL_GUARDED_BY(mutex_){};      // of a read

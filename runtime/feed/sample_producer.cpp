@@ -251,7 +251,8 @@ std::unique_ptr<BatchProducer::Expected> SampleProducer::Expect(const Ticket& ti
   }
   const job::Permutation order = OrderOf(ticket);
   std::vector<int64_t> ids;
-  for (int64_t i = 0; i < ticket.slots.count; ++i) {
+  const auto most = static_cast<int64_t>(ReadAhead::kMostExpected);
+  for (int64_t i = 0; i < std::min(ticket.slots.count, most); ++i) {
     const int64_t id = order.At(ticket.slots.first + i);
     if (fatal_.Find(ticket.split, id) == nullptr) ids.push_back(id);
   }

@@ -251,10 +251,10 @@ std::string UriOf(const Location& location, const api::DatasetSource& source) {
 
 }  // namespace
 
-std::vector<std::vector<int64_t>> Dataset::RunsOf(const std::vector<int64_t>& ids) const {
-  std::vector<std::vector<int64_t>> runs;
+std::vector<Dataset::Run> Dataset::RunsOf(const std::vector<int64_t>& ids) const {
+  std::vector<Run> runs;
   runs.reserve(ids.size());
-  for (const int64_t id : ids) runs.push_back({id});
+  for (const int64_t id : ids) runs.push_back({.ids = {id}});
   return runs;
 }
 

@@ -51,11 +51,15 @@ class Dataset {
   virtual absl::Status Read(int64_t id, RawSample* sample) const = 0;
   // Whether Read() waits for a network, and many calls at a time are best.
   virtual bool is_remote() const { return false; }
-  // Parts of `ids`, each of which ReadRun() reads at once, in the order of their first samples in
-  // `ids`. Here each sample is by itself.
-  virtual std::vector<std::vector<int64_t>> RunsOf(const std::vector<int64_t>& ids) const;
-  // Fills `samples`, as many as there are `ids`, which are some of a run in its order. The statuses
-  // are those of Read() of each; where the run could not be read they all say so.
+  // Samples that ReadRun() reads at once.
+  struct Run {
+    std::vector<int64_t> ids;
+    int64_t bytes = 0;  // that are read; 0: not known
+  };
+  // Parts of `ids`, in the order of their first samples in `ids`. Here each sample is by itself.
+  virtual std::vector<Run> RunsOf(const std::vector<int64_t>& ids) const;
+  // Fills `samples`, as many as there are `ids`, which are a run's. The statuses are those of
+  // Read() of each; where the run could not be read they all say so.
   virtual std::vector<absl::Status> ReadRun(absl::Span<const int64_t> ids,
                                             absl::Span<RawSample> samples) const;
   // Where sample `id` is stored, for messages: a path, "file.gz: record 17".

@@ -16,7 +16,8 @@
 namespace hetero::source {
 
 // The command of a shell that makes the index of a dataset at `uri`, or at a place of its own where
-// `uri` is empty. `as_the_job`: stores are reached as spec.storage says.
+// `uri` is empty. `as_the_job`: stores are reached as spec.storage says, of a
+// manifest whose name is left to the user (JOB.yaml).
 std::string IndexCommand(const api::DatasetSource& source, const api::Label& label,
                          const std::string& uri, bool as_the_job);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -28,36 +29,46 @@ std::string FingerprintOf(std::string_view format, const ShardedDataset::Content
   return print.ToHex();
 }
 
+struct Wanted {
+  int64_t id = 0;
+  size_t place = 0;  // in what is asked for
+  SampleLocation location;
+
+  int64_t end() const { return location.offset + location.length; }
+};
+
 // Bytes of a shard that one request reads.
 class RunOfBytes {
  public:
-  RunOfBytes() = default;
-  explicit RunOfBytes(const SampleLocation& location)
-      : first_(location.offset),
-        end_(location.offset + location.length),
-        wanted_(location.length) {}
+  explicit RunOfBytes(const Wanted& first) : last_(first), begin_(first.location.offset) {
+    wanted_ = first.location.length;
+  }
 
+  int64_t size() const { return last_.end() - begin_; }
   // Whether the sample, which begins behind where the last one does, is better read by the same
   // request; then it is.
-  bool Add(const SampleLocation& location) {
-    const int64_t end = location.offset + location.length;
-    const int64_t between = location.offset - end_;
-    if (between < 0 || end - first_ > ShardedDataset::kMostRunBytes) return false;
-    if (between > std::max(kFreeBytes, (wanted_ + location.length) / kWastedShare - wasted_)) {
+  bool Add(const Wanted& next) {
+    const int64_t between = next.location.offset - last_.end();
+    if (next.location.shard != last_.location.shard || between < 0 ||
+        next.end() - begin_ > ShardedDataset::kMostRunBytes) {
       return false;
     }
-    end_ = end;
-    wanted_ += location.length;
-    if (between > kFreeBytes) wasted_ += between;
+    const bool neighbours = next.id == last_.id + 1 && between <= kMostHeads;
+    const int64_t wanted = wanted_ + next.location.length;
+    if (!neighbours && wasted_ + between > wanted / kWastedShare) return false;
+    if (!neighbours) wasted_ += between;
+    wanted_ = wanted;
+    last_ = next;
     return true;
   }
 
  private:
-  static constexpr int64_t kFreeBytes = 4096;  // heads of records; less than a request costs
+  static constexpr int64_t kMostHeads =
+      4096;  // bytes between neighbours: less than a request costs
   static constexpr int64_t kWastedShare = 16;
 
-  int64_t first_ = 0;
-  int64_t end_ = 0;
+  Wanted last_;
+  int64_t begin_ = 0;
   int64_t wanted_ = 0;
   int64_t wasted_ = 0;
 };
@@ -155,41 +166,38 @@ absl::Status ShardedDataset::Finish(int64_t id, const SampleLocation& location,
   return absl::DataLossError(absl::StrCat(Describe(id), ": ", status.message()));
 }
 
-std::vector<std::vector<int64_t>> ShardedDataset::RunsOf(const std::vector<int64_t>& ids) const {
+std::vector<Dataset::Run> ShardedDataset::RunsOf(const std::vector<int64_t>& ids) const {
   if (!is_remote()) return Dataset::RunsOf(ids);
-  struct Wanted {
-    size_t place;  // in `ids`
-    SampleLocation location;
-  };
   std::vector<Wanted> wanted;
-  std::vector<std::pair<size_t, std::vector<int64_t>>> runs;  // by the place of the first one
+  std::vector<std::pair<size_t, Run>> runs;  // by the place of the first one
   for (size_t i = 0; i < ids.size(); ++i) {
     const bool is_there = ids[i] >= 0 && ids[i] < size();
     const absl::StatusOr<SampleLocation> location =
         is_there ? LocationOf(ids[i]) : absl::OutOfRangeError("");
-    if (location.ok() && location->length <= kMaxPictureBytes) {
-      wanted.push_back({i, *location});
+    if (location.ok() && location->length <= kMaxPictureBytes && location->label_length == 0) {
+      wanted.push_back({ids[i], i, *location});
     } else {
-      runs.push_back({i, {ids[i]}});  // Read() says what is wrong with it
+      runs.push_back({i, {.ids = {ids[i]}}});  // where it is none, Read() says so
     }
   }
   std::sort(wanted.begin(), wanted.end(), [](const Wanted& a, const Wanted& b) {
     return std::pair(a.location.shard, a.location.offset) <
            std::pair(b.location.shard, b.location.offset);
   });
-  RunOfBytes bytes;
-  for (size_t i = 0; i < wanted.size(); ++i) {
-    const auto& [place, location] = wanted[i];
-    if (i > 0 && location.shard == wanted[i - 1].location.shard && bytes.Add(location)) {
-      runs.back().first = std::min(runs.back().first, place);
-      runs.back().second.push_back(ids[place]);
+  std::optional<RunOfBytes> bytes;
+  for (const Wanted& sample : wanted) {
+    if (bytes && bytes->Add(sample)) {
+      runs.back().first = std::min(runs.back().first, sample.place);
+      runs.back().second.ids.push_back(sample.id);
     } else {
-      bytes = RunOfBytes(location);
-      runs.push_back({place, {ids[place]}});
+      bytes.emplace(sample);
+      runs.push_back({sample.place, {.ids = {sample.id}}});
     }
+    runs.back().second.bytes = bytes->size();
   }
-  std::sort(runs.begin(), runs.end());
-  std::vector<std::vector<int64_t>> ordered;
+  std::sort(runs.begin(), runs.end(),
+            [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<Run> ordered;
   ordered.reserve(runs.size());
   for (auto& run : runs) ordered.push_back(std::move(run.second));
   return ordered;

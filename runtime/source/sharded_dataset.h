@@ -41,11 +41,12 @@ class ShardedDataset : public Dataset {
   // "file:///data/a.tar: byte 1536"; it stands in the messages of Read().
   std::string Describe(int64_t id) const override;
   absl::Status Read(int64_t id, RawSample* sample) const override;
-  // In a store behind a network, what lies close behind each other is read by one request: where
-  // 4 KiB at most lie between two samples, or a sixteenth of what is wanted, and up to
-  // kMostRunBytes.
+  // In a store behind a network, samples that lie behind each other in a shard are read by one
+  // request of up to kMostRunBytes: neighbours, between which only heads of records lie, and others
+  // where a sixteenth of what is wanted is read for nothing at most. Samples whose labels lie apart
+  // are by themselves.
   static constexpr int64_t kMostRunBytes = 4 << 20;
-  std::vector<std::vector<int64_t>> RunsOf(const std::vector<int64_t>& ids) const override;
+  std::vector<Run> RunsOf(const std::vector<int64_t>& ids) const override;
   std::vector<absl::Status> ReadRun(absl::Span<const int64_t> ids,
                                     absl::Span<RawSample> samples) const override;
 

@@ -86,6 +86,7 @@ absl::StatusOr<PersistentClient::Answer> PersistentClient::Send(const HttpCall& 
   Judgement judgement;
   int attempts = 0;
   bool told = false;
+  bool sent = false;
   while (true) {
     base::Duration wait{};
     if (absl::StatusOr<HttpRequest> request = call.prepare(); !request.ok()) {
@@ -104,7 +105,8 @@ absl::StatusOr<PersistentClient::Answer> PersistentClient::Send(const HttpCall& 
       request->deadlines = deadlines_;
       request->deadlines.total = std::min(deadlines_.total + extra, end - clock_.Now());
       absl::StatusOr<HttpResponse> response = http_.Send(*request);
-      if (meter_ != nullptr) meter_->Count(*request, response, /*again=*/attempts > 1);
+      if (meter_ != nullptr) meter_->Count(*request, response, /*again=*/sent);
+      sent = true;
       judgement = response.ok() ? call.judge(*response) : JudgeError(response.status());
       slot.End(OutcomeOf(judgement.verdict));
       if (judgement.verdict == Verdict::kDone) return Answer{*std::move(response), attempts};

@@ -20,7 +20,10 @@ void RequestMeter::Count(const HttpRequest& request, const absl::StatusOr<HttpRe
   if (again) g_retries.fetch_add(1, std::memory_order_relaxed);
   g_bytes.fetch_add(bytes, std::memory_order_relaxed);
   double dollars = prices_.per_byte * static_cast<double>(bytes);
-  if (request.method == "GET" || request.method == "HEAD") dollars += prices_.per_request;
+  const bool answered = response.ok() && response->status < 500;
+  if (answered && (request.method == "GET" || request.method == "HEAD")) {
+    dollars += prices_.per_request;
+  }
   if (dollars > 0) g_dollars.fetch_add(dollars, std::memory_order_relaxed);
 }
 

@@ -9,14 +9,14 @@ namespace hetero::storage {
 
 // What was asked of servers.
 struct RequestFigures {
-  int64_t requests = 0;  // all that were sent, those that were sent again among them
+  int64_t requests = 0;  // that were sent, or could not be; redirects are followed uncounted
   int64_t retries = 0;   // of them, sent again because the one before had failed
   int64_t bytes = 0;     // of replies' bodies that arrived whole
   double dollars = 0;    // where prices are known
 };
 
-// What a server's owner takes, in dollars. Requests are GET and HEAD; what is written is not
-// priced.
+// What a server's owner takes, in dollars: of GET and HEAD that it did not fail to answer, listings
+// among them; what is written is not priced.
 struct RequestPrices {
   double per_request = 0;
   double per_byte = 0;  // that is read

@@ -7,6 +7,9 @@
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/source/mds.h"
+#include "runtime/source/parquet.h"
+#include "runtime/source/record_io.h"
 #include "runtime/source/tf_record.h"
 #include "runtime/source/web_dataset.h"
 #include "runtime/storage/file_store.h"
@@ -22,7 +25,13 @@ using ::testing::ElementsAre;
 using ::testing::Ge;
 using ::testing::Lt;
 using ::testing::SizeIs;
-using Runs = std::vector<std::vector<int64_t>>;
+using Lists = std::vector<std::vector<int64_t>>;
+
+Lists RunsOf(const Dataset& dataset, const std::vector<int64_t>& ids) {
+  Lists lists;
+  for (const Dataset::Run& run : dataset.RunsOf(ids)) lists.push_back(run.ids);
+  return lists;
+}
 
 // A folder that counts its reads as if they went through a network.
 class FarStore : public storage::Store {
@@ -86,7 +95,7 @@ class RunTest : public ::testing::Test {
 
 TEST_F(RunTest, NeighboursAreReadTogetherAndAreWhatTheyAre) {
   std::vector<int64_t> ids = {150, 30, 31, 29, 151, 90};
-  const Runs runs = dataset_->RunsOf(ids);
+  const Lists runs = RunsOf(*dataset_, ids);
   EXPECT_THAT(runs, ElementsAre(ElementsAre(150, 151), ElementsAre(29, 30, 31), ElementsAre(90)));
   std::vector<RawSample> samples(3);
   for (const absl::Status& status : dataset_->ReadRun(runs[1], absl::MakeSpan(samples))) {
@@ -103,7 +112,7 @@ TEST_F(RunTest, NeighboursAreReadTogetherAndAreWhatTheyAre) {
 }
 
 TEST_F(RunTest, OfAllIsAboutTheSizeOfTheDatasetInFewRequests) {
-  const Runs runs = dataset_->RunsOf(IdsOf(*dataset_));
+  const Lists runs = RunsOf(*dataset_, IdsOf(*dataset_));
   EXPECT_THAT(runs, SizeIs(2));
   for (const auto& ids : runs) {
     std::vector<RawSample> samples(ids.size());
@@ -115,12 +124,12 @@ TEST_F(RunTest, OfAllIsAboutTheSizeOfTheDatasetInFewRequests) {
 
 // One is left out of four: more than a sixteenth would be read for nothing.
 TEST_F(RunTest, DoesNotReadWhatNobodyWants) {
-  EXPECT_THAT(dataset_->RunsOf({0, 1, 3, 4}), ElementsAre(ElementsAre(0, 1), ElementsAre(3, 4)));
+  EXPECT_THAT(RunsOf(*dataset_, {0, 1, 3, 4}), ElementsAre(ElementsAre(0, 1), ElementsAre(3, 4)));
   std::vector<int64_t> ids = IdsOf(*dataset_);
   ids.resize(100);
   ids.erase(ids.begin() + 50);  // and one of many
-  EXPECT_THAT(dataset_->RunsOf(ids), ElementsAre(SizeIs(99)));
-  const Runs every_third = dataset_->RunsOf({0, 3, 6, 9, 12, 15, 18, 21, 24, 27, 30, 33});
+  EXPECT_THAT(RunsOf(*dataset_, ids), ElementsAre(SizeIs(99)));
+  const Lists every_third = RunsOf(*dataset_, {0, 3, 6, 9, 12, 15, 18, 21, 24, 27, 30, 33});
   EXPECT_THAT(every_third, AllOf(SizeIs(12), Each(SizeIs(1))));
 }
 
@@ -135,25 +144,71 @@ TEST_F(RunTest, ThatCannotBeReadIsAnErrorOfEachSample) {
 
 // Ids that are none are left to Read(), which names them.
 TEST_F(RunTest, HasNoSamplesThatAreNone) {
-  const Runs runs = dataset_->RunsOf({1'000, 5, -1, 6});
+  const Lists runs = RunsOf(*dataset_, {1'000, 5, -1, 6});
   EXPECT_THAT(runs, ElementsAre(ElementsAre(1'000), ElementsAre(5, 6), ElementsAre(-1)));
 }
 
+TEST_F(RunTest, SayHowManyBytesTheyRead) {
+  for (const Dataset::Run& run : dataset_->RunsOf({3, 4, 5, 70})) {
+    store_->bytes = 0;
+    std::vector<RawSample> samples(run.ids.size());
+    dataset_->ReadRun(run.ids, absl::MakeSpan(samples));
+    EXPECT_EQ(store_->bytes, run.bytes);
+  }
+}
+
+// Small samples, of which every other one is wanted: a request for all would read twice as much.
+TEST(RunsOfSmallSamplesTest, AreThoseOfNeighbours) {
+  const DatasetFolder folder;
+  std::vector<std::pair<std::string, std::string>> members;
+  for (int i = 0; i < 40; ++i) {
+    members.emplace_back(absl::StrCat(i, ".png"), "\x89PNG\r\n\x1a\n" + std::string(300, 'x'));
+    members.emplace_back(absl::StrCat(i, ".cls"), "1");
+  }
+  folder.Write("a.tar", std::string_view(TarOf(members)));
+  auto store = std::make_shared<FarStore>(folder.path());
+  const auto dataset = *OpenWebDataset({.store = store}, {}, job::Split::kTrain, {});
+  EXPECT_THAT(RunsOf(*dataset, IdsOf(*dataset)), SizeIs(1));
+  EXPECT_THAT(RunsOf(*dataset, {0, 2, 4, 6}), SizeIs(4));
+}
+
+// They take a request each, one behind the other: together they would come late.
+TEST(RunsOfLabelsThatLieApartTest, AreOneSample) {
+  auto store = std::make_shared<FarStore>(HETERO_SOURCE_DIR "/tests/golden/datasets/web_dataset");
+  const api::Label label{.type = api::LabelType::kFloat32, .shape = {}, .field = "cls"};
+  const auto dataset = OpenWebDataset({.store = store}, {}, job::Split::kTrain, label);
+  ASSERT_TRUE(dataset.ok()) << dataset.status();
+  EXPECT_THAT(RunsOf(**dataset, IdsOf(**dataset)), AllOf(SizeIs(12), Each(SizeIs(1))));
+}
+
+struct GoldenFormat {
+  const char* folder;
+  absl::StatusOr<std::unique_ptr<Dataset>> (*open)(const ShardSource&, const api::DatasetSource&,
+                                                   job::Split, const api::Label&);
+};
+
 TEST(RunsOfGoldenTest, HaveTheSamplesOfTheFormatsOwnLibraries) {
-  for (const char* format : {"web_dataset", "tf_record"}) {
+  const GoldenFormat kFormats[] = {{"web_dataset", OpenWebDataset},
+                                   {"tf_record", OpenTfRecord},
+                                   {"record_io", OpenRecordIo},
+                                   {"mds", OpenMds},
+                                   {"parquet", OpenParquet}};
+  for (const auto& [folder, open] : kFormats) {
     auto store = std::make_shared<FarStore>(
-        absl::StrCat(HETERO_SOURCE_DIR "/tests/golden/datasets/", format));
-    const bool is_tar = std::string(format) == "web_dataset";
-    const auto dataset =
-        *(is_tar ? OpenWebDataset : OpenTfRecord)({.store = store}, {}, job::Split::kTrain, {});
-    const Runs runs = dataset->RunsOf(IdsOf(*dataset));
-    EXPECT_EQ(static_cast<int64_t>(runs.size()), dataset->shards()) << format;
+        absl::StrCat(HETERO_SOURCE_DIR "/tests/golden/datasets/", folder));
+    const auto opened = open({.store = store}, {}, job::Split::kTrain, {});
+    ASSERT_TRUE(opened.ok()) << opened.status();
+    const Dataset& dataset = **opened;
+    const Lists runs = RunsOf(dataset, IdsOf(dataset));
+    EXPECT_EQ(static_cast<int64_t>(runs.size()), dataset.shards()) << folder;
     for (const auto& ids : runs) {
       std::vector<RawSample> samples(ids.size());
-      const auto statuses = dataset->ReadRun(ids, absl::MakeSpan(samples));
+      store->reads = 0;
+      const auto statuses = dataset.ReadRun(ids, absl::MakeSpan(samples));
+      EXPECT_EQ(store->reads, 1) << folder;
       for (size_t i = 0; i < ids.size(); ++i) {
         RawSample alone;
-        EXPECT_EQ(dataset->Read(ids[i], &alone), statuses[i]);
+        EXPECT_EQ(dataset.Read(ids[i], &alone), statuses[i]);
         EXPECT_EQ(alone.bytes, samples[i].bytes);
         EXPECT_EQ(alone.label, samples[i].label);
       }
