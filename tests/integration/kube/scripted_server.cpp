@@ -66,10 +66,11 @@ Context MakeContext(const base::TestAuthority& authority, const ScriptedServer::
   return context;
 }
 
-// A free port of the loopback address; negative: there is none.
-int Bind(bool ipv6) {
+// A free port of an IPv4 address, or of ::1; negative: there is none.
+int Bind(bool ipv6, const std::string& host = "127.0.0.1") {
+  sockaddr_in v4{.sin_family = AF_INET};
+  if (inet_pton(AF_INET, host.c_str(), &v4.sin_addr) != 1) return -1;
   const int fd = socket(ipv6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in v4{.sin_family = AF_INET, .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
   sockaddr_in6 v6{.sin6_family = AF_INET6, .sin6_addr = in6addr_loopback};
   const auto* address = ipv6 ? reinterpret_cast<sockaddr*>(&v6) : reinterpret_cast<sockaddr*>(&v4);
   if (fd < 0 || bind(fd, address, ipv6 ? sizeof v6 : sizeof v4) == 0) return fd;
@@ -267,7 +268,7 @@ ScriptedServer::ScriptedServer(Script script, Options options)
     : impl_(std::make_unique<Impl>(std::move(script), options)) {
   std::signal(SIGPIPE, SIG_IGN);  // OpenSSL writes without MSG_NOSIGNAL
   if (options.tls) impl_->context = MakeContext(impl_->authority, options);
-  impl_->listener = Bind(options.ipv6);
+  impl_->listener = Bind(options.ipv6, options.host);
   Check(impl_->listener >= 0, "bind");
   Check(listen(impl_->listener, 128) == 0, "listen");
   impl_->port = PortOf(impl_->listener);
@@ -292,7 +293,7 @@ int ScriptedServer::port() const { return impl_->port; }
 
 std::string ScriptedServer::url() const {
   return std::string(impl_->options.tls ? "https://" : "http://") +
-         (impl_->options.ipv6 ? "[::1]:" : "127.0.0.1:") + std::to_string(impl_->port);
+         (impl_->options.ipv6 ? "[::1]" : impl_->options.host) + ":" + std::to_string(impl_->port);
 }
 
 bool ScriptedServer::HasIpv6() {

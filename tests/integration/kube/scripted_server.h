@@ -11,9 +11,9 @@
 
 namespace hetero::kube {
 
-// An HTTPS server on 127.0.0.1 that does to each request exactly what a test says, byte for byte.
-// One thread per connection; connections are kept alive as long as the script lets them. Its
-// certificate is for "localhost", 127.0.0.1 and ::1, of an authority of its own.
+// An HTTPS server on 127.0.0.1, or where it is told, that does to each request exactly what a test
+// says, byte for byte. One thread per connection; connections are kept alive as long as the script
+// lets them. Its certificate is for "localhost", 127.0.0.1 and ::1, of an authority of its own.
 class ScriptedServer {
  public:
   struct Request {
@@ -50,7 +50,8 @@ class ScriptedServer {
     // Clients without a certificate of the server's own authority are refused.
     bool require_client_certificate = false;
     bool only_tls_1_1 = false;
-    bool ipv6 = false;  // listens on ::1 instead
+    bool ipv6 = false;               // listens on ::1 instead
+    std::string host = "127.0.0.1";  // an IPv4 address of this machine
   };
   // This machine has a ::1.
   static bool HasIpv6();
