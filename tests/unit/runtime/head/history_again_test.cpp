@@ -34,6 +34,8 @@ class RolesTest : public ::testing::Test {
       job_.Apply(ReadyReceived{stream_, MakeReady(100)});
       v1::Heartbeat heartbeat;
       heartbeat.mutable_counters()->set_cpu_seconds(seconds_of_each);
+      heartbeat.mutable_counters()->set_storage_requests(
+          static_cast<int64_t>(10 * seconds_of_each));
       job_.Tell(stream_, heartbeat);
     }
   }
@@ -49,6 +51,10 @@ class RolesTest : public ::testing::Test {
   }
   // Of the role, over all processes and heads.
   double CpuSeconds() const { return 1000 * job_.Report().cpu_seconds_per_sample.at("cpu"); }
+  // Those of the role, ten for each of these seconds.
+  int64_t Requests() const {
+    return job_.Report().storage.value_or(insight::ReportStorage()).requests;
+  }
 
   LongJob job_{ManyWorkers()};
   StreamId stream_ = 1000;
@@ -59,12 +65,14 @@ TEST_F(RolesTest, WorkersThatTheHistoryDoesNotNameCountOnceWhateverHeadsCome) {
   Ranks(1);
   Workers(1, 1, 5);
   ASSERT_DOUBLE_EQ(CpuSeconds(), 5 * kWorkers);
+  EXPECT_EQ(Requests(), 50 * kWorkers);
   for (int heads = 0; heads < 2; ++heads) {
     job_.ReplaceHead();
     ASSERT_LT(job_.state->record().past.members.size(), size_t{kWorkers}) << "some are not named";
     Ranks(1, 1);
     Workers(1, 1, 5);
     EXPECT_DOUBLE_EQ(CpuSeconds(), 5 * kWorkers);
+    EXPECT_EQ(Requests(), 50 * kWorkers);
   }
 }
 
@@ -73,10 +81,12 @@ TEST_F(RolesTest, WhatEndedProcessesDidStaysInTheSum) {
   Workers(1, 1, 5);
   Workers(2, 1, 3);  // each was replaced
   ASSERT_DOUBLE_EQ(CpuSeconds(), 8 * kWorkers);
+  EXPECT_EQ(Requests(), 80 * kWorkers);
   job_.ReplaceHead();
   Ranks(1, 1);
   Workers(2, 1, 4);
   EXPECT_DOUBLE_EQ(CpuSeconds(), 9 * kWorkers);
+  EXPECT_EQ(Requests(), 90 * kWorkers);
 }
 
 TEST_F(RolesTest, ANewAttemptAddsWhatTheProcessesOfTheLastHadDone) {
@@ -89,10 +99,12 @@ TEST_F(RolesTest, ANewAttemptAddsWhatTheProcessesOfTheLastHadDone) {
   Ranks(3);
   Workers(3, 2, 2);
   EXPECT_DOUBLE_EQ(CpuSeconds(), 8 * kWorkers);
+  EXPECT_EQ(Requests(), 80 * kWorkers);
   job_.ReplaceHead();
   Ranks(3, 2);
   Workers(3, 2, 2);
   EXPECT_DOUBLE_EQ(CpuSeconds(), 8 * kWorkers);
+  EXPECT_EQ(Requests(), 80 * kWorkers);
 }
 
 // A rank tells its faults to each head in full; the history has what there was space for.

@@ -117,6 +117,17 @@ TEST(ReportHtml, ShowsTheFigures) {
   }
 }
 
+TEST(ReportHtml, SaysWhatStoresWereAskedFor) {
+  Report report = FullReport();
+  EXPECT_THAT(ToHtml(report), Not(HasSubstr("object stores")));
+  report.storage =
+      ReportStorage{.requests = 1234, .retries = 2, .bytes = 5'000'000, .dollars = 0.25};
+  EXPECT_THAT(ToHtml(report),
+              HasSubstr("<dt>object stores</dt><dd>1,234 requests, 2 of them again; "
+                        "5.00 MB; $0.250</dd>"));
+  EXPECT_EQ(FirstFlaw(ToHtml(report)), "");
+}
+
 TEST(ReportHtml, GivesTheReasonOfTheState) {
   Report report = FullReport();
   EXPECT_THAT(ToHtml(report), Not(HasSubstr("class=\"reason")));
