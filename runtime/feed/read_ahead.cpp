@@ -9,8 +9,9 @@
 namespace hetero::feed {
 namespace {
 
-constexpr int kMostStretch = 4;    // of a read, by those beside it
-constexpr int kMeasuredReads = 8;  // until there is a usual time
+constexpr size_t kWastedShare = 16;  // of a run, which may have been taken before it is read
+constexpr int kMostStretch = 4;      // of a read, by those beside it
+constexpr int kMeasuredReads = 8;    // until there is a usual time
 
 // What it holds, which is more than it has where a format has cut a picture out of its record.
 int64_t BytesOf(const source::RawSample& sample) {
@@ -119,11 +120,12 @@ int64_t ReadAhead::MemoryFor(const Run& run) const {
 bool ReadAhead::StartNext(Run* run) {
   *run = std::move(waiting_.front());
   waiting_.pop_front();
+  const size_t all = run->samples.size();
   const size_t gone = std::erase_if(run->samples, [](const auto& sample) {
     return sample.second->state != Entry::State::kWaiting;
   });
   if (run->samples.empty()) return false;
-  if (gone > 0 && run->samples.size() > 1) {
+  if (run->samples.size() > 1 && gone * kWastedShare > all) {
     for (auto sample = run->samples.rbegin(); sample != run->samples.rend(); ++sample) {
       waiting_.push_front({.samples = {std::move(*sample)}});
     }
@@ -131,7 +133,7 @@ bool ReadAhead::StartNext(Run* run) {
     wanted_.NotifyAll();
     return false;
   }
-  if (gone > 0) run->bytes = 0;
+  if (gone > 0 && run->samples.size() == 1) run->bytes = 0;
   for (const auto& [key, entry] : run->samples) entry->state = Entry::State::kReading;
   return true;
 }

@@ -71,8 +71,8 @@ class ReadAhead {
     Samples samples_;
   };
   // Runs of samples, each of which is read at once. They are read in this order, after those that
-  // are expected already; what is left of a run of which something was taken, sample by sample.
-  // Null: there are no threads to be had.
+  // are expected already; what is left of a run of which more than a sixteenth was taken, sample by
+  // sample. Null: there are no threads to be had.
   std::unique_ptr<Expected> Expect(job::Split split, const std::vector<source::Dataset::Run>& runs);
 
   // What reading the sample gave, for which this waits where it is being read; none where nobody

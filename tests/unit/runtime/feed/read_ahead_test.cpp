@@ -319,6 +319,19 @@ TEST_F(ReadAheadTest, ARunIsReadAtOnceAndOneWithAHoleSampleBySample) {
   }
 }
 
+// Hardly anything is read for nothing.
+TEST_F(ReadAheadTest, ALongRunOfWhichOneWasTakenIsReadAtOnce) {
+  HeldRuns runs({.first_reads = 1, .most_reads = 1});
+  std::vector<int64_t> ids;
+  for (int64_t id = 0; id < 16; ++id) ids.push_back(id);
+  const auto expected = runs.ahead().Expect(job::Split::kTrain, RunsOf({{100}, ids}, 1000));
+  runs.Begun(1);
+  EXPECT_EQ(Take(runs.ahead(), 7), "none");
+  ids.erase(ids.begin() + 7);
+  runs.Open();
+  EXPECT_EQ(runs.Begun(2), Lists({{100}, ids}));
+}
+
 // The bytes of runs, not those that others had: small samples come before.
 TEST_F(ReadAheadTest, BeginsNoMoreRunsThanThereIsMemoryFor) {
   HeldRuns runs({.first_reads = 64, .most_reads = 64, .most_bytes = 64 << 20});
