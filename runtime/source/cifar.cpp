@@ -127,7 +127,7 @@ absl::Status FindFiles(const ShardSource& given, const Kind& kind, bool train,
   if (!absl::IsNotFound(unpacked)) return unpacked;
   const absl::StatusOr<std::vector<storage::Object>> archives =
       FindShards(given, IsPacked, "an archive");
-  if (absl::IsNotFound(archives.status())) return unpacked;
+  if (absl::IsNotFound(archives.status()) && !names_archive) return unpacked;
   HETERO_RETURN_IF_ERROR(archives.status());
   if (archives->size() > 1) {
     return absl::InvalidArgumentError(absl::StrCat(

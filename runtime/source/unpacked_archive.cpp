@@ -8,8 +8,6 @@
 #include <cstddef>
 #include <utility>
 
-#include "absl/cleanup/cleanup.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "runtime/source/block_reader.h"
@@ -76,9 +74,8 @@ class Inflater {
         inflateReset(&stream_);
         ended_ = false;
       }
-      HETERO_RETURN_IF_ERROR(Step(static_cast<int64_t>(bytes.size()) - stream_.avail_in));
+      HETERO_RETURN_IF_ERROR(Step());
     }
-    consumed_ += static_cast<int64_t>(bytes.size());
     return absl::OkStatus();
   }
 
@@ -89,12 +86,14 @@ class Inflater {
   }
 
  private:
-  absl::Status Step(int64_t in_piece) {
+  absl::Status Step() {
     int result = Z_OK;
     do {
       stream_.next_out = out_.data();
       stream_.avail_out = static_cast<uInt>(out_.size());
+      const uInt left = stream_.avail_in;
       result = inflate(&stream_, Z_NO_FLUSH);
+      consumed_ += left - stream_.avail_in;
       const size_t count = out_.size() - stream_.avail_out;
       if (produced_ + static_cast<int64_t>(count) > most_bytes_) {
         return absl::DataLossError(absl::StrCat(where_, ": holds more than the ", most_bytes_,
@@ -107,7 +106,7 @@ class Inflater {
     ended_ = result == Z_STREAM_END;
     if (ended_ || result == Z_OK || result == Z_BUF_ERROR) return absl::OkStatus();
     return absl::DataLossError(
-        absl::StrCat(where_, ": damaged gzip data near byte ", consumed_ + in_piece, " (",
+        absl::StrCat(where_, ": damaged gzip data near byte ", consumed_, " (",
                      stream_.msg != nullptr ? stream_.msg : "no detail", "); copy the file again"));
   }
 
@@ -117,7 +116,7 @@ class Inflater {
   std::vector<uint8_t> out_;
   z_stream stream_{};
   bool ended_ = false;
-  int64_t consumed_ = 0;  // of pieces before this one
+  int64_t consumed_ = 0;
   int64_t produced_ = 0;
 };
 
@@ -158,6 +157,7 @@ absl::Status UnpackedArchive::FindMembers(int64_t size) {
     if (!more) return absl::OkStatus();
     std::string_view name = member.name;
     while (name.starts_with("./")) name.remove_prefix(2);
+    if (name.empty()) continue;  // nobody can ask for it
     if (!members_.try_emplace(std::string(name), Member{member.offset, member.size}).second) {
       return absl::InvalidArgumentError(absl::StrCat(uri_, ": has two files ", std::string(name),
                                                      "; which one is meant, nobody can tell"));

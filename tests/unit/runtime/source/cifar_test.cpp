@@ -184,6 +184,60 @@ TEST_F(CifarArchiveTest, OfAnotherNameIsReadWhereTheFormatIsGivenAndIsTheOnlyOne
   EXPECT_EQ((*Open())->size(), 1);
 }
 
+TEST_F(CifarArchiveTest, OfCifar100HasBothSplitsAndBothLabels) {
+  packing_.Write("cifar-100-binary/train.bin", std::string_view(Record("\x07\x63")));
+  packing_.Write("cifar-100-binary/test.bin", std::string_view(Record("\x13\x05")));
+  packing_.Write("cifar-100-binary/fine_label_names.txt", std::string_view("apple\nbear\n"));
+  packing_.Write("cifar-100-binary/coarse_label_names.txt", std::string_view("fish\nflowers\n"));
+  const std::string command = absl::StrCat("tar -C ", packing_.path(), " -czf ",
+                                           folder_ / "cifar-100-binary.tar.gz", " ./");
+  ASSERT_EQ(std::system(command.c_str()), 0) << command;
+  RawSample sample;
+  for (const bool train : {true, false}) {
+    const job::Split split = train ? job::Split::kTrain : job::Split::kValidation;
+    source_.fields = {};
+    const auto fine = Open(split);
+    ASSERT_TRUE(fine.ok()) << fine.status();
+    EXPECT_EQ((*fine)->size(), 1);
+    EXPECT_EQ((*fine)->classes(), 100);
+    EXPECT_EQ((*fine)->ClassName(1), "bear");
+    ASSERT_TRUE((*fine)->Read(0, &sample).ok());
+    EXPECT_EQ(sample.label, train ? 99 : 5);
+    EXPECT_EQ(sample.bytes[3 * 7 + 2], 7 + 170);
+    source_.fields.label.field = "coarse";
+    const auto coarse = Open(split);
+    ASSERT_TRUE(coarse.ok()) << coarse.status();
+    EXPECT_EQ((*coarse)->ClassName(1), "flowers");
+    ASSERT_TRUE((*coarse)->Read(0, &sample).ok());
+    EXPECT_EQ(sample.label, train ? 7 : 19);
+  }
+}
+
+TEST_F(CifarArchiveTest, IsNamedByARange) {
+  ASSERT_NO_FATAL_FAILURE(Pack("cifar-10-binary.tar.gz"));
+  api::DatasetSource source = folder_.Source("cifar-{10..10}-binary.tar.gz");
+  const auto dataset = OpenDataset(source, job::Split::kTrain, 0);
+  ASSERT_TRUE(dataset.ok()) << dataset.status();
+  ExpectSame(**dataset, *Golden(job::Split::kTrain));
+  // One that is not there has its name in the error.
+  source = folder_.Source("cifar-{11..11}-binary.tar.gz");
+  source.format = api::DatasetFormat::kCifar10;
+  const absl::Status missing = OpenDataset(source, job::Split::kTrain, 0).status();
+  EXPECT_TRUE(absl::IsNotFound(missing));
+  EXPECT_THAT(std::string(missing.message()), HasSubstr("cifar-11-binary.tar.gz"));
+}
+
+TEST_F(CifarArchiveTest, WithoutASplitSaysWhatItHas) {
+  packing_.Write("one/data_batch_1.bin", std::string_view(Record(std::string(1, '\x03'))));
+  const std::string command = absl::StrCat("tar -C ", packing_.path(), " -czf ",
+                                           folder_ / "cifar-10-binary.tar.gz", " one");
+  ASSERT_EQ(std::system(command.c_str()), 0) << command;
+  EXPECT_TRUE(Open().ok());
+  EXPECT_THAT(Error(job::Split::kValidation),
+              AllOf(HasSubstr("cifar-10-binary.tar.gz: looked for test_batch.bin"),
+                    HasSubstr("one/data_batch_1.bin")));
+}
+
 TEST_F(CifarArchiveTest, ThatIsDamagedIsNamedWithTheByte) {
   ASSERT_NO_FATAL_FAILURE(Pack("cifar-10-binary.tar.gz"));
   const std::string path = folder_ / "cifar-10-binary.tar.gz";
