@@ -1,9 +1,8 @@
 #include "runtime/source/idx.h"
 
-#include <zlib.h>
-
 #include "runtime/source/gzip.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/gzip.h"
 #include "tests/support/temporary_folder.h"
 
 // The two files of an IDX dataset: how they are packed, the length of the first, and both. Packing
@@ -13,21 +12,6 @@ namespace {
 
 std::string TextOf(std::span<const uint8_t> bytes) {
   return std::string(fuzz::TextOf(bytes.data(), bytes.size()));
-}
-
-std::vector<uint8_t> Gzip(std::span<const uint8_t> bytes) {
-  z_stream stream{};
-  constexpr int kGzip = 15 + 16;
-  fuzz::Require(deflateInit2(&stream, 1, Z_DEFLATED, kGzip, 9, Z_DEFAULT_STRATEGY) == Z_OK, "zlib");
-  std::vector<uint8_t> packed(deflateBound(&stream, bytes.size()));
-  stream.next_in = const_cast<uint8_t*>(bytes.data());
-  stream.avail_in = static_cast<uInt>(bytes.size());
-  stream.next_out = packed.data();
-  stream.avail_out = static_cast<uInt>(packed.size());
-  fuzz::Require(deflate(&stream, Z_FINISH) == Z_STREAM_END, "zlib");
-  packed.resize(stream.total_out);
-  deflateEnd(&stream);
-  return packed;
 }
 
 void CheckSamples(const Dataset& dataset) {
@@ -65,8 +49,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::span<const uint8_t> labels = input.Rest();
   static const hetero::testing::TemporaryFolder folder;
 
-  const auto dataset =
-      packed ? Open(folder, Gzip(images), Gzip(labels)) : Open(folder, images, labels);
+  const auto dataset = packed ? Open(folder, hetero::fuzz::Gzip(images), hetero::fuzz::Gzip(labels))
+                              : Open(folder, images, labels);
   if (!dataset.ok()) {
     Require(dataset.status().message().find(folder.path()) != absl::string_view::npos,
             "an error that does not name the file");
