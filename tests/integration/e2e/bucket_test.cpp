@@ -1,36 +1,36 @@
-// Data, checkpoints and results in a bucket that every node reaches, with keys from a Secret.
+// Data, checkpoints and results in a bucket that every node reaches, with keys from a Secret, or
+// for the token of a service account.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdio>
-#include <filesystem>
-#include <map>
-#include <mutex>
-#include <set>
+#include <optional>
 #include <sstream>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
-#include "runtime/storage/http/url.h"
 #include "runtime/storage/open_store.h"
 #include "tests/integration/e2e/support/installation.h"
 #include "tests/integration/e2e/support/nodes.h"
-#include "tests/integration/kube/scripted_server.h"
 #include "tests/integration/storage/s3_server.h"
+#include "tests/integration/storage/web_identity.h"
 #include "tests/support/temporary_folder.h"
 
 namespace hetero::testing {
 namespace {
 
 using std::chrono::seconds;
+using storage::BucketForTemporaryKeys;
 using storage::S3Server;
+using storage::TokenService;
 using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::IsSupersetOf;
 using ::testing::Not;
 using ::testing::StartsWith;
+using ::testing::UnorderedElementsAre;
 
 // This machine, as pods of that node see it.
 std::string GatewayOf(const std::string& node) {
@@ -150,126 +150,27 @@ TEST(Bucket, HasTheStreamOfTheFolderOnNodesWhateverDies) {
   EXPECT_GE(ReadJson(*store, "output/report.json").value("resumedFromStep", 0), 40);
 }
 
-// A bucket, to be read with temporary keys alone; the real server of these tests takes none.
-class BucketForTemporaryKeys {
- public:
-  BucketForTemporaryKeys(const std::string& folder, const std::string& host)
-      : server_([this](const auto& request, auto& connection) { Answer(request, connection); },
-                {.tls = false, .host = host}) {
-    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-      const std::string name = entry.path().filename().string();
-      if (name.front() != '_') objects_[name] = ReadFileOrDie(entry.path().string());
-    }
+// Whose token it is, by the cluster itself: issuer, signature, audience and end are its matter.
+std::optional<TokenService::Owner> ReviewToken(const std::string& token,
+                                               const std::string& audience) {
+  const json review = {{"apiVersion", "authentication.k8s.io/v1"},
+                       {"kind", "TokenReview"},
+                       {"spec", {{"token", token}, {"audiences", json::array({audience})}}}};
+  const absl::StatusOr<json> reply = ControlPlane::Get().client().Create(
+      {"authentication.k8s.io", "v1", "tokenreviews", /*namespaced=*/false}, "", review);
+  EXPECT_TRUE(reply.ok()) << reply.status();
+  if (!reply.ok()) return std::nullopt;
+  const json status = reply->value("status", json::object());
+  const std::vector<std::string> audiences = status.value("audiences", std::vector<std::string>());
+  if (!status.value("authenticated", false) || audiences != std::vector{audience}) {
+    return std::nullopt;
   }
-  std::string url() const { return server_.url(); }
-
- private:
-  static std::string HeaderOf(const kube::ScriptedServer::Request& request,
-                              const std::string& name) {
-    const auto found = request.headers.find(name);
-    return found == request.headers.end() ? "" : found->second;
-  }
-
-  void Answer(const kube::ScriptedServer::Request& request,
-              kube::ScriptedServer::Connection& connection) const {
-    if (HeaderOf(request, "x-amz-security-token") != S3Server::kSessionToken ||
-        HeaderOf(request, "authorization").find(S3Server::kKey) == std::string::npos) {
-      return connection.Respond(403, "<Error><Code>InvalidAccessKeyId</Code></Error>");
-    }
-    const std::string folder = "/bucket/set/";
-    if (request.target.find("list-type=2") != std::string::npos) {
-      std::string list = "<ListBucketResult><IsTruncated>false</IsTruncated>";
-      for (const auto& [name, bytes] : objects_) {
-        absl::StrAppend(&list, "<Contents><Key>set/", name, "</Key><Size>", bytes.size(),
-                        "</Size><ETag>&quot;v&quot;</ETag></Contents>");
-      }
-      return connection.Respond(200, absl::StrCat(list, "</ListBucketResult>"));
-    }
-    const auto found = request.target.rfind(folder, 0) == 0
-                           ? objects_.find(request.target.substr(folder.size()))
-                           : objects_.end();
-    size_t first = 0, last = 0;
-    if (found == objects_.end() ||
-        sscanf(HeaderOf(request, "range").c_str(), "bytes=%zu-%zu", &first, &last) != 2) {
-      return connection.Respond(404, "<Error><Code>NoSuchKey</Code></Error>");
-    }
-    connection.Respond(206, found->second.substr(first, last - first + 1),
-                       absl::StrCat("ETag: \"v\"\r\nContent-Range: bytes ", first, "-", last, "/",
-                                    found->second.size(), "\r\n"));
-  }
-
-  std::map<std::string, std::string> objects_;
-  kube::ScriptedServer server_;
-};
-
-// Stands in for AWS STS: keys for a role, to one service account, by its token for this audience.
-class TokenService {
- public:
-  static constexpr char kAudience[] = "sts.amazonaws.com";
-  static constexpr char kRole[] = "arn:aws:iam::123456789012:role/reader";
-
-  TokenService(const std::string& host, std::string account)
-      : account_(std::move(account)),
-        server_([this](const auto& request, auto& connection) { Answer(request, connection); },
-                {.tls = false, .host = host}) {}
-  std::string url() const { return server_.url(); }
-  // Names of the pods that were given keys.
-  std::set<std::string> pods() const {
-    const std::lock_guard lock(mutex_);
-    return pods_;
-  }
-
- private:
-  static std::string FieldOf(const std::string& form, const std::string& name) {
-    for (const absl::string_view pair : absl::StrSplit(form, '&')) {
-      const std::pair<std::string, std::string> field =
-          absl::StrSplit(pair, absl::MaxSplits('=', 1));
-      if (field.first == name) return storage::UnescapeForm(field.second).value_or("");
-    }
-    return "";
-  }
-
-  // Whose token it is, by the cluster itself.
-  void Answer(const kube::ScriptedServer::Request& request,
-              kube::ScriptedServer::Connection& connection) {
-    const json review = {{"apiVersion", "authentication.k8s.io/v1"},
-                         {"kind", "TokenReview"},
-                         {"spec",
-                          {{"token", FieldOf(request.body, "WebIdentityToken")},
-                           {"audiences", json::array({kAudience})}}}};
-    const CommandResult reviewed =
-        ControlPlane::Get().Kubectl({"create", "-f", "-", "-o", "json"}, review.dump());
-    const json reply = json::parse(reviewed.output, nullptr, /*allow_exceptions=*/false);
-    if (reviewed.exit_code != 0 || !reply.is_object()) return connection.Respond(500, "no review");
-    const json status = reply.value("status", json::object());
-    const json user = status.value("user", json::object());
-    if (!status.value("authenticated", false) || user.value("username", "") != account_ ||
-        FieldOf(request.body, "RoleArn") != kRole) {
-      return connection.Respond(
-          403,
-          "<ErrorResponse><Error><Code>AccessDenied</Code><Message>Not authorized to perform "
-          "sts:AssumeRoleWithWebIdentity</Message></Error></ErrorResponse>");
-    }
-    for (const json& pod : user.value("extra", json::object())
-                               .value("authentication.kubernetes.io/pod-name", json::array())) {
-      const std::lock_guard lock(mutex_);
-      pods_.insert(pod.get<std::string>());
-    }
-    connection.Respond(
-        200, absl::StrCat("<AssumeRoleWithWebIdentityResponse><AssumeRoleWithWebIdentityResult>"
-                          "<Credentials><AccessKeyId>",
-                          S3Server::kKey, "</AccessKeyId><SecretAccessKey>", S3Server::kSecret,
-                          "</SecretAccessKey><SessionToken>", S3Server::kSessionToken,
-                          "</SessionToken><Expiration>2099-01-01T00:00:00Z</Expiration>"
-                          "</Credentials></AssumeRoleWithWebIdentityResult>"
-                          "</AssumeRoleWithWebIdentityResponse>"));
-  }
-
-  const std::string account_;
-  mutable std::mutex mutex_;
-  std::set<std::string> pods_;
-  kube::ScriptedServer server_;
-};
+  const json user = status.value("user", json::object());
+  const std::vector<std::string> pods =
+      user.value("extra", json::object())
+          .value("authentication.kubernetes.io/pod-name", std::vector<std::string>());
+  return TokenService::Owner{user.value("username", ""), pods.empty() ? "" : pods.front()};
+}
 
 // What EKS puts into the pods of a service account that is annotated with a role.
 void AssumeRole(json& job, const std::string& account, const TokenService& service) {
@@ -289,11 +190,48 @@ void AssumeRole(json& job, const std::string& account, const TokenService& servi
     runtime["env"] =
         json::array({{{"name", "AWS_ROLE_ARN"}, {"value", TokenService::kRole}},
                      {{"name", "AWS_WEB_IDENTITY_TOKEN_FILE"}, {"value", folder + "/token"}},
+                     {{"name", "AWS_REGION"}, {"value", S3Server::kRegion}},
                      {{"name", "AWS_ENDPOINT_URL_STS"}, {"value", service.url()}}});
   }
 }
 
-// No key stands anywhere: pods show who they are, and get keys for it.
+// Of all pods of PicturesJob().
+std::vector<json> PodsOf(const JobUnderTest& job) {
+  return {job.Pod("head", 0), job.Pod("cpu", 0), job.Pod("cpu", 1), job.Pod("gpu", 0),
+          job.Pod("gpu", 1)};
+}
+
+// Nor is there a token for the cluster itself.
+void ExpectNoKeys(const JobUnderTest& job) {
+  for (const json& pod : PodsOf(job)) {
+    ASSERT_TRUE(pod.is_object()) << job.Describe();
+    const std::string text = pod.dump();
+    for (const char* key : {S3Server::kKey, S3Server::kSecret, S3Server::kSessionToken,
+                            "AWS_SECRET_ACCESS_KEY", "secretKeyRef"}) {
+      EXPECT_THAT(text, Not(HasSubstr(key)));
+    }
+    EXPECT_FALSE(pod["spec"].value("automountServiceAccountToken", true)) << text;
+    EXPECT_THAT(text, Not(HasSubstr("/var/run/secrets/kubernetes.io"))) << text;
+  }
+}
+
+// What every account may do, and nothing else.
+void ExpectNoRights(const std::string& name_space, const std::string& account) {
+  ControlPlane& plane = ControlPlane::Get();
+  EXPECT_THAT(plane.Objects({"rbac.authorization.k8s.io", "v1", "rolebindings"}, name_space),
+              IsEmpty());
+  for (const char* what : {"pods", "secrets", "configmaps", "heterotrainingjobs"}) {
+    EXPECT_THAT(plane
+                    .Kubectl({"auth", "can-i", "get", what, "--namespace", name_space, "--as",
+                              absl::StrCat("system:serviceaccount:", name_space, ":", account)})
+                    .output,
+                StartsWith("no"))
+        << what;
+  }
+}
+
+// No key stands anywhere: pods show who they are, and get keys for it, which end before the job
+// does. Whom the cluster does not know for this account, gets none.
 TEST(Bucket, IsOpenToPodsByTheRoleOfTheirServiceAccount) {
   Installation::Get();
   if (!Nodes::reachable()) GTEST_SKIP() << "nodes are out of reach";
@@ -307,32 +245,59 @@ TEST(Bucket, IsOpenToPodsByTheRoleOfTheirServiceAccount) {
     const CommandResult result = RunCommand(command, "", seconds(120));
     ASSERT_EQ(result.exit_code, 0) << result.output;
   }
-  const BucketForTemporaryKeys bucket(folder / "set", host);
   json local = PicturesJob(folder / "pictures/train");
   local["metadata"]["name"] = "role";
-  local["spec"]["training"]["epochs"] = 1;
   const std::string digest = LocalReport(local).value("streamDigest", "");
   ASSERT_FALSE(digest.empty());
 
   JobNamespace space("role");
+  ControlPlane& plane = ControlPlane::Get();
   for (const char* account : {"reader", "stranger"}) {
-    ControlPlane::Get().MustKubectl(
-        {"create", "serviceaccount", account, "--namespace", space.name()});
+    plane.MustKubectl({"create", "serviceaccount", account, "--namespace", space.name()});
   }
-  const TokenService service(host, absl::StrCat("system:serviceaccount:", space.name(), ":reader"));
+  // Keys are taken for ended ten seconds before they are (renewed_credentials.cpp).
+  TokenService service({.host = host,
+                        .account = absl::StrCat("system:serviceaccount:", space.name(), ":reader"),
+                        .review = ReviewToken,
+                        .lifetime = seconds(15)});
+  const auto show_token = [&](const std::string& account, const std::string& audience) {
+    std::string token = plane.MustKubectl(
+        {"create", "token", account, "--namespace", space.name(), "--audience", audience});
+    absl::StripAsciiWhitespace(&token);
+    return service.AssumeRole(token, TokenService::kRole).first;
+  };
+  ASSERT_EQ(show_token("reader", TokenService::kAudience), 200);
+  EXPECT_EQ(show_token("stranger", TokenService::kAudience), 403);
+  EXPECT_EQ(show_token("reader", "https://kubernetes.default.svc.cluster.local"), 400);
+  EXPECT_EQ(service.AssumeRole("gibberish", TokenService::kRole).first, 400);
+
+  BucketForTemporaryKeys bucket(service, host);
+  bucket.Fill(folder / "set", "set");
   json in_bucket = local;
   in_bucket["spec"]["dataset"] = {
       {"uri", "s3://bucket/set"}, {"format", "WebDataset"}, {"classes", 10}};
   in_bucket["spec"]["storage"] =
       json::array({{{"prefix", "s3://bucket"}, {"endpoint", bucket.url()}}});
+  in_bucket["spec"]["output"]["uri"] = "s3://bucket/output";
   {
     json job_of_reader = in_bucket;
     AssumeRole(job_of_reader, "reader", service);
     const JobUnderTest job(space.name(), job_of_reader);
+    ASSERT_TRUE(WaitStep(job, 5)) << Logs(job, "cpu", 0) << Logs(job, "gpu", 0);
+    ExpectNoKeys(job);
+    ExpectNoRights(space.name(), "reader");
     ExpectSucceededWithDigest(job, digest);
     EXPECT_THAT(service.pods(),
-                IsSupersetOf({job.PodKey("cpu", 0).name, job.PodKey("cpu", 1).name,
-                              job.PodKey("gpu", 0).name, job.PodKey("gpu", 1).name}));
+                UnorderedElementsAre(job.PodKey("head", 0).name, job.PodKey("cpu", 0).name,
+                                     job.PodKey("cpu", 1).name, job.PodKey("gpu", 0).name,
+                                     job.PodKey("gpu", 1).name));
+    for (const int worker : {0, 1}) {
+      EXPECT_TRUE(service.OutlivedItsKeys(job.PodKey("cpu", worker).name)) << service.Describe();
+    }
+    const json report = json::parse(bucket.Get("output/report.json"), nullptr,
+                                    /*allow_exceptions=*/false);
+    ASSERT_TRUE(report.is_object());
+    EXPECT_EQ(report.value("streamDigest", ""), digest);
   }
   json job_of_stranger = in_bucket;
   job_of_stranger["metadata"]["name"] = "stranger";
