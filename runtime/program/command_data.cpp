@@ -10,6 +10,7 @@
 #include "runtime/local/preview.h"
 #include "runtime/program/commands.h"
 #include "runtime/program/load_manifest.h"
+#include "runtime/program/one_of.h"
 #include "runtime/source/make_dataset.h"
 
 namespace hetero::commands {
@@ -107,10 +108,8 @@ void AddMakeDataset(CLI::App& app, int* exit_code) {
   source::MakeDatasetOptions& options = arguments->options;
   command->add_option("FOLDER", options.folder, "Folder to create")->required();
   command->add_option("--format", options.format, "ImageFolder (JPEG files) or IDX (gzipped)")
-      ->transform(CLI::CheckedTransformer(
-          std::map<std::string, api::DatasetFormat>{
-              {"ImageFolder", api::DatasetFormat::kImageFolder}, {"IDX", api::DatasetFormat::kIdx}},
-          CLI::ignore_case))
+      ->transform(OneOf<api::DatasetFormat>(
+          {{"ImageFolder", api::DatasetFormat::kImageFolder}, {"IDX", api::DatasetFormat::kIdx}}))
       ->default_str("ImageFolder");
   command->add_option("--classes", options.classes, "Classes")->capture_default_str();
   command->add_option("--samples", options.samples, "Training pictures")->capture_default_str();

@@ -1,7 +1,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,6 +11,7 @@
 #include "runtime/local/dataset_lines.h"
 #include "runtime/local/pack.h"
 #include "runtime/program/commands.h"
+#include "runtime/program/one_of.h"
 #include "runtime/program/progress_line.h"
 #include "runtime/program/source_options.h"
 #include "runtime/program/stoppable_command.h"
@@ -92,10 +92,8 @@ void AddPack(CLI::App& app, int* exit_code) {
           "--format", options.format,
           "WebDataset, or MDS of MosaicML's streaming: columns image and label, index.json "
           "at the end")
-      ->transform(CLI::CheckedTransformer(
-          std::map<std::string, api::DatasetFormat>{{"WebDataset", api::DatasetFormat::kWebDataset},
-                                                    {"MDS", api::DatasetFormat::kMds}},
-          CLI::ignore_case))
+      ->transform(OneOf<api::DatasetFormat>(
+          {{"WebDataset", api::DatasetFormat::kWebDataset}, {"MDS", api::DatasetFormat::kMds}}))
       ->default_str("WebDataset");
   command
       ->add_option("--shard-size", options.shard_bytes,

@@ -11,6 +11,7 @@
 #include "api/enums.h"
 #include "runtime/local/ignored_fields.h"
 #include "runtime/program/load_manifest.h"
+#include "runtime/program/one_of.h"
 
 namespace hetero::commands {
 namespace {
@@ -27,12 +28,12 @@ std::map<std::string, Type> NamesOf() {
 void AddSourceOptions(CLI::App* command, const char* format, api::DatasetSource* source,
                       api::Label* label) {
   command->add_option(format, source->format, "dataset.format; default: told by what is found")
-      ->transform(CLI::CheckedTransformer(NamesOf<api::DatasetFormat>(), CLI::ignore_case));
+      ->transform(OneOf(NamesOf<api::DatasetFormat>()));
   command->add_option("--image", source->fields.image, "dataset.fields.image");
   command->add_option("--label", source->fields.label.field, "dataset.fields.label.field");
   command->add_option("--label-offset", source->fields.label.offset, "dataset.fields.label.offset");
   command->add_option("--label-type", label->type, "dataset.label.type")
-      ->transform(CLI::CheckedTransformer(NamesOf<api::LabelType>(), CLI::ignore_case));
+      ->transform(OneOf(NamesOf<api::LabelType>()));
   command->add_option("--label-field", label->field, "dataset.label.field");
   command->add_option("--label-shape", label->shape, "dataset.label.shape, as 2,3")->delimiter(',');
 }

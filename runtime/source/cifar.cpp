@@ -24,6 +24,9 @@ constexpr size_t kPlane = size_t{32} * 32;
 constexpr size_t kPixels = 3 * kPlane;
 constexpr int64_t kMaxNamesBytes = 1 << 16;
 
+constexpr char kArchive10[] = "cifar-10-binary.tar.gz";
+constexpr char kArchive100[] = "cifar-100-binary.tar.gz";
+
 struct Kind {
   const char* name;
   int32_t classes;
@@ -34,6 +37,7 @@ struct Kind {
   IsShardName validation;
   const char* train_files;
   const char* validation_file;
+  const char* archive;  // that it is published as
 
   int64_t record() const { return static_cast<int64_t>(labels + kPixels); }
 };
@@ -51,14 +55,17 @@ bool IsTest(std::string_view name) { return LastPart(name) == "test.bin"; }
 bool IsPacked(std::string_view name) { return name.ends_with(".tar.gz") || name.ends_with(".tgz"); }
 
 constexpr Kind kCifar10 = {
-    "CIFAR10",        10, 1, 0, "batches.meta.txt", IsBatch, IsTestBatch, "data_batch_*.bin",
-    "test_batch.bin",
+    "CIFAR10",          10,         1,           0,
+    "batches.meta.txt", IsBatch,    IsTestBatch, "data_batch_*.bin",
+    "test_batch.bin",   kArchive10,
 };
 constexpr Kind kFine = {
-    "CIFAR100", 100, 2, 1, "fine_label_names.txt", IsTrain, IsTest, "train.bin", "test.bin",
+    "CIFAR100", 100,    2,           1,          "fine_label_names.txt",
+    IsTrain,    IsTest, "train.bin", "test.bin", kArchive100,
 };
 constexpr Kind kCoarse = {
-    "CIFAR100", 20, 2, 0, "coarse_label_names.txt", IsTrain, IsTest, "train.bin", "test.bin",
+    "CIFAR100", 20,     2,           0,          "coarse_label_names.txt",
+    IsTrain,    IsTest, "train.bin", "test.bin", kArchive100,
 };
 
 class Cifar : public ShardedDataset {
@@ -112,7 +119,8 @@ std::vector<std::string> ReadNames(const storage::Store& store, const std::strin
   return names;
 }
 
-// The files of a split: unpacked ones, else those in the only archive that is there.
+// The files of a split: unpacked ones, else those in the archive that is published, else those in
+// the only one that is there.
 absl::Status FindFiles(const ShardSource& given, const Kind& kind, bool train,
                        ShardedDataset::Contents* contents) {
   const IsShardName is_file = train ? kind.train : kind.validation;
@@ -129,13 +137,18 @@ absl::Status FindFiles(const ShardSource& given, const Kind& kind, bool train,
       FindShards(given, IsPacked, "an archive");
   if (absl::IsNotFound(archives.status()) && !names_archive) return unpacked;
   HETERO_RETURN_IF_ERROR(archives.status());
-  if (archives->size() > 1) {
+  const auto published = std::find_if(
+      archives->begin(), archives->end(),
+      [&](const storage::Object& object) { return LastPart(object.name) == kind.archive; });
+  if (published == archives->end() && archives->size() > 1) {
     return absl::InvalidArgumentError(absl::StrCat(
         given.store->uri(), ": has ", archives->size(), " archives, ", (*archives)[0].name, " and ",
         (*archives)[1].name, " among them; leave one of them there, or unpack it"));
   }
-  HETERO_ASSIGN_OR_RETURN(std::shared_ptr<const storage::Store> archive,
-                          UnpackedArchive::Open(*given.store, archives->front()));
+  HETERO_ASSIGN_OR_RETURN(
+      std::shared_ptr<const storage::Store> archive,
+      UnpackedArchive::OpenShared(*given.store,
+                                  published == archives->end() ? archives->front() : *published));
   return find({.store = std::move(archive)});
 }
 
@@ -184,10 +197,10 @@ absl::Status NoField(const api::DatasetSource& source, const Kind& kind, absl::s
 }  // namespace
 
 bool IsCifar10Name(std::string_view name) {
-  return IsBatch(name) || IsTestBatch(name) || LastPart(name) == "cifar-10-binary.tar.gz";
+  return IsBatch(name) || IsTestBatch(name) || LastPart(name) == kArchive10;
 }
 bool IsCifar100Name(std::string_view name) {
-  return IsTrain(name) || IsTest(name) || LastPart(name) == "cifar-100-binary.tar.gz";
+  return IsTrain(name) || IsTest(name) || LastPart(name) == kArchive100;
 }
 
 absl::StatusOr<std::unique_ptr<Dataset>> OpenCifar10(const ShardSource& shards,

@@ -140,15 +140,9 @@ class IndexReader {
   }
 
   absl::Status ReadAt(size_t offset, void* out, size_t size) {
-    for (size_t done = 0; done < size;) {
-      const ssize_t count = pread(file_.get(), static_cast<char*>(out) + done, size - done,
-                                  static_cast<off_t>(offset + done));
-      if (count < 0 && errno == EINTR) continue;
-      if (count < 0) return absl::ErrnoToStatus(errno, absl::StrCat(where_, ": cannot be read"));
-      if (count == 0) return Damaged();
-      done += static_cast<size_t>(count);
-    }
-    return absl::OkStatus();
+    const ssize_t count = storage::ReadAt(file_.get(), static_cast<int64_t>(offset), out, size);
+    if (count < 0) return absl::ErrnoToStatus(errno, absl::StrCat(where_, ": cannot be read"));
+    return count < static_cast<ssize_t>(size) ? Damaged() : absl::OkStatus();
   }
 
   // Of what the description says and what there is.

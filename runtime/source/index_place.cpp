@@ -62,7 +62,7 @@ absl::StatusOr<storage::FileDescriptor> Fetch(const storage::Store& store,
 }  // namespace
 
 std::string IndexCommand(const api::DatasetSource& source, const api::Label& label,
-                         const std::string& uri, bool as_the_job) {
+                         const std::string& uri, bool with_storage) {
   std::string command = absl::StrCat("hetero-runtime index ", Word(source.uri));
   const auto add = [&command](const std::string& option, const std::string& value) {
     absl::StrAppend(&command, " ", option, " ", Word(value));
@@ -86,7 +86,7 @@ std::string IndexCommand(const api::DatasetSource& source, const api::Label& lab
   }
   if (!label.field.empty()) add("--label-field", label.field);
   if (!label.shape.empty()) add("--label-shape", absl::StrJoin(label.shape, ","));
-  if (as_the_job) absl::StrAppend(&command, " --storage JOB.yaml");
+  if (with_storage) absl::StrAppend(&command, " --storage JOB.yaml");
   return command;
 }
 

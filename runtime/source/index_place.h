@@ -16,10 +16,10 @@
 namespace hetero::source {
 
 // The command of a shell that makes the index of a dataset at `uri`, or at a place of its own where
-// `uri` is empty. `as_the_job`: stores are reached as spec.storage says, of a
-// manifest whose name is left to the user (JOB.yaml).
+// `uri` is empty. `with_storage`: the job has a spec.storage, which the command
+// takes from its manifest, whose name is left to the user (JOB.yaml).
 std::string IndexCommand(const api::DatasetSource& source, const api::Label& label,
-                         const std::string& uri, bool as_the_job);
+                         const std::string& uri, bool with_storage);
 
 // kInvalidArgument: nothing can be written at `uri`, by its scheme or its name; or it lies in the
 // dataset's folder and would be taken for one of its files. Asks no store.

@@ -27,16 +27,20 @@ absl::StatusOr<NamelessFile> NamelessFile::Create() {
 }
 
 absl::Status NamelessFile::WriteAt(int64_t offset, absl::Span<const uint8_t> bytes) const {
-  for (size_t done = 0; done < bytes.size();) {
-    const ssize_t count = pwrite(file_.get(), bytes.data() + done, bytes.size() - done,
-                                 offset + static_cast<int64_t>(done));
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) {
-      return absl::ErrnoToStatus(errno, absl::StrCat("TMPDIR ", folder_, ": cannot write"));
-    }
-    done += static_cast<size_t>(count);
-  }
-  return absl::OkStatus();
+  if (storage::WriteAt(file_.get(), offset, bytes.data(), bytes.size())) return absl::OkStatus();
+  const int error = errno;
+  return absl::ErrnoToStatus(
+      error,
+      absl::StrCat("TMPDIR ", folder_, ": cannot write",
+                   error == ENOSPC || error == EDQUOT ? "; name a folder with more room" : ""));
+}
+
+absl::Status NamelessFile::ReadAt(int64_t offset, absl::Span<uint8_t> out) const {
+  const ssize_t count = storage::ReadAt(file_.get(), offset, out.data(), out.size());
+  if (count == static_cast<ssize_t>(out.size())) return absl::OkStatus();
+  if (count < 0)
+    return absl::ErrnoToStatus(errno, absl::StrCat("TMPDIR ", folder_, ": cannot read"));
+  return absl::OutOfRangeError(absl::StrCat("TMPDIR ", folder_, ": a file ends before"));
 }
 
 }  // namespace hetero::source

@@ -16,8 +16,10 @@ class NamelessFile {
   // In TMPDIR, else in /tmp. Errors name the folder.
   static absl::StatusOr<NamelessFile> Create();
 
-  // Errors name TMPDIR and the folder. Safe from several threads, as are reads of the descriptor.
+  // Both are safe from several threads. Errors name TMPDIR and the folder, and where the disk is
+  // full say what to do. kOutOfRange: the file has not so many bytes.
   absl::Status WriteAt(int64_t offset, absl::Span<const uint8_t> bytes) const;
+  absl::Status ReadAt(int64_t offset, absl::Span<uint8_t> out) const;
   int get() const { return file_.get(); }
   storage::FileDescriptor Release() && { return std::move(file_); }
 

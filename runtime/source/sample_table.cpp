@@ -23,15 +23,9 @@ absl::Status WrittenOver(const std::string& where) {
 constexpr int64_t kBlock = 1 << 16;  // locations
 
 absl::Status ReadFile(int file, const std::string& where, int64_t offset, void* out, size_t size) {
-  for (size_t done = 0; done < size;) {
-    const ssize_t count = pread(file, static_cast<char*>(out) + done, size - done,
-                                offset + static_cast<int64_t>(done));
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return absl::ErrnoToStatus(errno, absl::StrCat(where, ": cannot be read"));
-    if (count == 0) return WrittenOver(where);
-    done += static_cast<size_t>(count);
-  }
-  return absl::OkStatus();
+  const ssize_t count = storage::ReadAt(file, offset, out, size);
+  if (count < 0) return absl::ErrnoToStatus(errno, absl::StrCat(where, ": cannot be read"));
+  return count < static_cast<ssize_t>(size) ? WrittenOver(where) : absl::OkStatus();
 }
 
 }  // namespace

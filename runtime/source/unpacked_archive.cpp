@@ -1,40 +1,25 @@
 #include "runtime/source/unpacked_archive.h"
 
-#include <unistd.h>
-#include <zlib.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstddef>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/mutex.h"
 #include "base/status_macros.h"
 #include "runtime/source/block_reader.h"
+#include "runtime/source/gzip.h"
 #include "runtime/source/tar.h"
 
 namespace hetero::source {
 namespace {
 
-constexpr int kGzipWindowBits = 15 + 16;  // zlib.h: 16 asks for a gzip header and trailer
-constexpr int64_t kPiece = int64_t{4} << 20;
-
-absl::Status ReadAt(int file, int64_t offset, absl::Span<uint8_t> out, const std::string& where) {
-  for (size_t done = 0; done < out.size();) {
-    const ssize_t count =
-        pread(file, out.data() + done, out.size() - done, offset + static_cast<int64_t>(done));
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return absl::ErrnoToStatus(errno, absl::StrCat(where, ": cannot be read"));
-    if (count == 0) return absl::OutOfRangeError(absl::StrCat(where, ": ends before"));
-    done += static_cast<size_t>(count);
-  }
-  return absl::OkStatus();
-}
+constexpr int64_t kArchivePiece = int64_t{4} << 20;
 
 // The tar as one object, to be gone through.
 class WholeTar : public storage::Store {
  public:
-  WholeTar(const std::string& uri, int file) : uri_(uri), file_(file) {}
+  WholeTar(const std::string& uri, const NamelessFile& file) : uri_(uri), file_(file) {}
   const std::string& uri() const override { return uri_; }
   absl::StatusOr<std::vector<storage::Object>> List(std::string_view) const override {
     return absl::UnimplementedError(uri_);
@@ -44,110 +29,64 @@ class WholeTar : public storage::Store {
   }
   absl::Status Read(const storage::Object&, int64_t offset,
                     absl::Span<uint8_t> out) const override {
-    return ReadAt(file_, offset, out, uri_);
+    return file_.ReadAt(offset, out);
   }
 
  private:
   const std::string& uri_;
-  const int file_;
-};
-
-// Decompresses the members of a gzip file piece by piece.
-class Inflater {
- public:
-  Inflater(const std::string& where, const NamelessFile& file, int64_t most_bytes)
-      : where_(where), file_(file), most_bytes_(most_bytes), out_(kPiece) {}
-  Inflater(const Inflater&) = delete;
-  Inflater& operator=(const Inflater&) = delete;
-  ~Inflater() { inflateEnd(&stream_); }
-
-  absl::Status Begin() {
-    if (inflateInit2(&stream_, kGzipWindowBits) == Z_OK) return absl::OkStatus();
-    return absl::ResourceExhaustedError(absl::StrCat(where_, ": no memory to decompress"));
-  }
-
-  absl::Status Add(absl::Span<uint8_t> bytes) {
-    stream_.next_in = bytes.data();
-    stream_.avail_in = static_cast<uInt>(bytes.size());
-    while (stream_.avail_in > 0) {
-      if (ended_) {  // another member follows
-        inflateReset(&stream_);
-        ended_ = false;
-      }
-      HETERO_RETURN_IF_ERROR(Step());
-    }
-    return absl::OkStatus();
-  }
-
-  absl::StatusOr<int64_t> End() const {
-    if (ended_) return produced_;
-    return absl::DataLossError(absl::StrCat(where_, ": the gzip data is cut short at byte ",
-                                            consumed_, "; copy the file again"));
-  }
-
- private:
-  absl::Status Step() {
-    int result = Z_OK;
-    do {
-      stream_.next_out = out_.data();
-      stream_.avail_out = static_cast<uInt>(out_.size());
-      const uInt left = stream_.avail_in;
-      result = inflate(&stream_, Z_NO_FLUSH);
-      consumed_ += left - stream_.avail_in;
-      const size_t count = out_.size() - stream_.avail_out;
-      if (produced_ + static_cast<int64_t>(count) > most_bytes_) {
-        return absl::DataLossError(absl::StrCat(where_, ": holds more than the ", most_bytes_,
-                                                " bytes that are unpacked; unpack it yourself"));
-      }
-      HETERO_RETURN_IF_ERROR(file_.WriteAt(produced_, {out_.data(), count}));
-      produced_ += static_cast<int64_t>(count);
-      // Z_BUF_ERROR: it wants more than this piece has.
-    } while (result == Z_OK && stream_.avail_out == 0);
-    ended_ = result == Z_STREAM_END;
-    if (ended_ || result == Z_OK || result == Z_BUF_ERROR) return absl::OkStatus();
-    return absl::DataLossError(
-        absl::StrCat(where_, ": damaged gzip data near byte ", consumed_, " (",
-                     stream_.msg != nullptr ? stream_.msg : "no detail", "); copy the file again"));
-  }
-
-  const std::string& where_;
   const NamelessFile& file_;
-  const int64_t most_bytes_;
-  std::vector<uint8_t> out_;
-  z_stream stream_{};
-  bool ended_ = false;
-  int64_t consumed_ = 0;
-  int64_t produced_ = 0;
 };
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<UnpackedArchive>> UnpackedArchive::Open(
-    const storage::Store& packed, const storage::Object& archive, int64_t most_bytes) {
+    const storage::Store& packed, const storage::Object& archive, const Limits& limits) {
   std::string uri = absl::StrCat(packed.uri(), "/", archive.name);
-  if (archive.size > most_bytes) {
+  if (archive.size > limits.bytes) {
     return absl::InvalidArgumentError(absl::StrCat(uri, ": has ", archive.size,
-                                                   " bytes, and archives of up to ", most_bytes,
+                                                   " bytes, and archives of up to ", limits.bytes,
                                                    " are read as they are; unpack it"));
   }
   HETERO_ASSIGN_OR_RETURN(NamelessFile file, NamelessFile::Create());
-  Inflater inflater(uri, file, most_bytes);
-  HETERO_RETURN_IF_ERROR(inflater.Begin());
+  int64_t written = 0;
+  const auto write = [&](std::span<const uint8_t> bytes) -> absl::Status {
+    const absl::Status wrote = file.WriteAt(written, bytes);
+    written += static_cast<int64_t>(bytes.size());
+    if (wrote.ok()) return wrote;
+    return absl::Status(wrote.code(),
+                        absl::StrCat(wrote.message(), "; ", uri, " is decompressed there"));
+  };
+  GzipReader reader(uri, archive.size, limits.bytes, write);
   std::vector<uint8_t> piece;
-  for (int64_t at = 0; at < archive.size; at += kPiece) {
-    piece.resize(static_cast<size_t>(std::min(kPiece, archive.size - at)));
+  for (int64_t at = 0; at < archive.size; at += kArchivePiece) {
+    piece.resize(static_cast<size_t>(std::min(kArchivePiece, archive.size - at)));
     HETERO_RETURN_IF_ERROR(packed.Read(archive, at, absl::MakeSpan(piece)));
-    HETERO_RETURN_IF_ERROR(inflater.Add(absl::MakeSpan(piece)));
+    HETERO_RETURN_IF_ERROR(reader.Add(piece));
   }
-  HETERO_ASSIGN_OR_RETURN(const int64_t size, inflater.End());
+  HETERO_ASSIGN_OR_RETURN(const int64_t size, reader.End());
   std::unique_ptr<UnpackedArchive> unpacked(
       new UnpackedArchive(std::move(uri), archive.version, std::move(file)));
-  HETERO_RETURN_IF_ERROR(unpacked->FindMembers(size));
+  HETERO_RETURN_IF_ERROR(unpacked->FindMembers(size, limits.files));
   return unpacked;
 }
 
-absl::Status UnpackedArchive::FindMembers(int64_t size) {
-  const WholeTar tar(uri_, file_.get());
+absl::StatusOr<std::shared_ptr<const UnpackedArchive>> UnpackedArchive::OpenShared(
+    const storage::Store& packed, const storage::Object& archive) {
+  static base::Mutex mutex;
+  static auto& opened = *new std::map<std::string, std::weak_ptr<const UnpackedArchive>>;
+  const std::string key = absl::StrCat(packed.uri(), "/", archive.name, " ", archive.version);
+  const base::MutexLock lock(mutex);
+  if (!archive.version.empty()) {
+    if (std::shared_ptr<const UnpackedArchive> there = opened[key].lock()) return there;
+  }
+  HETERO_ASSIGN_OR_RETURN(std::shared_ptr<const UnpackedArchive> unpacked,
+                          Open(packed, archive, Limits()));
+  opened[key] = unpacked;
+  return unpacked;
+}
+
+absl::Status UnpackedArchive::FindMembers(int64_t size, size_t most) {
+  const WholeTar tar(uri_, file_);
   const storage::Object whole = {.name = "its tar", .size = size};
   BlockReader blocks(tar, whole);
   TarReader reader(blocks);
@@ -158,6 +97,10 @@ absl::Status UnpackedArchive::FindMembers(int64_t size) {
     std::string_view name = member.name;
     while (name.starts_with("./")) name.remove_prefix(2);
     if (name.empty()) continue;  // nobody can ask for it
+    if (members_.size() == most) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(uri_, ": has more than ", most, " files; unpack it"));
+    }
     if (!members_.try_emplace(std::string(name), Member{member.offset, member.size}).second) {
       return absl::InvalidArgumentError(absl::StrCat(uri_, ": has two files ", std::string(name),
                                                      "; which one is meant, nobody can tell"));
@@ -190,7 +133,7 @@ absl::Status UnpackedArchive::Read(const storage::Object& object, int64_t offset
     return absl::OutOfRangeError(
         absl::StrCat(uri_, "/", object.name, ": has not so many bytes as are read"));
   }
-  return ReadAt(file_.get(), found->second.offset + offset, out, uri_);
+  return file_.ReadAt(found->second.offset + offset, out);
 }
 
 }  // namespace hetero::source

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -19,15 +20,22 @@ namespace hetero::source {
 // is read and decompressed once, into a nameless file of this machine, whose bytes are the tar's.
 class UnpackedArchive : public storage::Store {
  public:
-  static constexpr int64_t kMostBytes = int64_t{1} << 30;  // of the archive, either way
+  struct Limits {
+    int64_t bytes = int64_t{1} << 30;  // of the archive, packed and not
+    size_t files = 10'000;
+  };
 
-  // `archive` is an object of `packed`, of one version. kInvalidArgument: it is larger than
-  // kMostBytes; it is no such archive, or has two files of one name. kDataLoss with a byte: it is
-  // damaged, cut short, or decompresses to more than kMostBytes. Other errors are the store's, and
+  // `archive` is an object of `packed`, of one version. kInvalidArgument: it is larger than the
+  // limits, or has more files; it is no such archive, or has two files of one name. kDataLoss with
+  // a byte: it is damaged, cut short, or decompresses to more. Other errors are the store's, and
   // TMPDIR's.
   static absl::StatusOr<std::unique_ptr<UnpackedArchive>> Open(const storage::Store& packed,
                                                                const storage::Object& archive,
-                                                               int64_t most_bytes = kMostBytes);
+                                                               const Limits& limits);
+  // The same within the usual limits, decompressed once for all in this process who have it at a
+  // time: both splits of a dataset lie in one archive.
+  static absl::StatusOr<std::shared_ptr<const UnpackedArchive>> OpenShared(
+      const storage::Store& packed, const storage::Object& archive);
 
   // "file:///data/cifar-10-binary.tar.gz"
   const std::string& uri() const override { return uri_; }
@@ -45,7 +53,7 @@ class UnpackedArchive : public storage::Store {
   UnpackedArchive(std::string uri, std::string version, NamelessFile file)
       : uri_(std::move(uri)), version_(std::move(version)), file_(std::move(file)) {}
 
-  absl::Status FindMembers(int64_t size);
+  absl::Status FindMembers(int64_t size, size_t most);
 
   const std::string uri_;
   const std::string version_;

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <sys/types.h>
 #include <unistd.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <utility>
 
 namespace hetero::storage {
@@ -30,5 +33,11 @@ class FileDescriptor {
  private:
   int fd_;
 };
+
+// Reads from `offset` on until `size` bytes are there or the file ends. How many they are; -1 with
+// errno set. Leaves the file's position alone, as WriteAt() does.
+ssize_t ReadAt(int file, int64_t offset, void* out, size_t size);
+// False with errno set: not all bytes were written.
+bool WriteAt(int file, int64_t offset, const void* bytes, size_t size);
 
 }  // namespace hetero::storage

@@ -46,14 +46,10 @@ class FileStore : public WritableStore {
     const FileDescriptor file(open(Path(object.name).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (!file.ok()) return Failed(errno, "read", object.name);
     HETERO_RETURN_IF_ERROR(CheckUnchanged(file, object));
-    for (size_t done = 0; done < out.size();) {
-      const ssize_t count = pread(file.get(), out.data() + done, out.size() - done,
-                                  offset + static_cast<int64_t>(done));
-      if (count < 0 && errno == EINTR) continue;
-      if (count < 0) return Failed(errno, "read", object.name);
-      if (count == 0) break;  // it is shorter now, which is found next
-      done += static_cast<size_t>(count);
+    if (ReadAt(file.get(), offset, out.data(), out.size()) < 0) {
+      return Failed(errno, "read", object.name);
     }
+    // Where it is shorter now, this finds it.
     return CheckUnchanged(file, object);
   }
 

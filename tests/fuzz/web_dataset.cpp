@@ -45,7 +45,8 @@ void CheckArchive(std::span<const uint8_t> bytes, bool packed) {
   } else {
     store.Add("a.tar.gz", fuzz::Gzip(bytes));
   }
-  const auto archive = source::UnpackedArchive::Open(store, *store.Head("a.tar.gz"), kMostBytes);
+  const auto archive =
+      source::UnpackedArchive::Open(store, *store.Head("a.tar.gz"), {.bytes = kMostBytes});
   if (!archive.ok()) {
     fuzz::Require(absl::IsDataLoss(archive.status()) || absl::IsInvalidArgument(archive.status()),
                   "an archive that is refused as something else");

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <string>
 
-#include "tests/integration/local/packed.h"
+#include "tests/integration/local/datasets.h"
 #include "tests/integration/support/program_run.h"
 
 namespace hetero {

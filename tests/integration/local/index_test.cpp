@@ -2,11 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <filesystem>
 #include <string>
 #include <vector>
 
+#include "tests/integration/local/datasets.h"
 #include "tests/integration/support/program_run.h"
 
 namespace hetero {
@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using testing::LocalRun;
+using testing::InputDigest;
 using ::testing::Not;
 using testing::ProgramResult;
 using testing::ProgramRun;
@@ -26,27 +26,6 @@ using testing::WriteFile;
 namespace fs = std::filesystem;
 
 constexpr char kShards[] = HETERO_SOURCE_DIR "/tests/golden/datasets/tf_record";
-
-std::string DigestOfJob(const std::string& dataset) {
-  LocalRun run(R"(
-apiVersion: training.hetero.dev/v1alpha1
-kind: HeteroTrainingJob
-metadata: {name: indexed}
-spec:
-  dataset: )" + dataset +
-                   R"(
-  pipeline: [{op: Decode}, {op: Resize, size: {height: 8, width: 8}}, {op: HorizontalFlip}, {op: Normalize}]
-  training: {model: {name: mlp}, batchSizePerWorker: 4, epochs: 2, seed: 7}
-  roles:
-  - {name: head, type: Head}
-  - {name: cpu, type: CPUWorker, replicas: 2}
-  - {name: gpu, type: GPUWorker, replicas: 1, gpusPerReplica: 0}
-)",
-               {"--input-only"});
-  const ProgramResult result = run.Wait(std::chrono::seconds(120));
-  EXPECT_EQ(result.exit_code, 0) << result.output;
-  return result.exit_code == 0 ? run.report().value("streamDigest", "none") : "failed";
-}
 
 class Index : public ::testing::Test {
  protected:
@@ -70,8 +49,8 @@ TEST_F(Index, SaysWhatAManifestNeedsAndGivesTheSameStream) {
             HasSubstr("offset: -1"), HasSubstr("index: {uri: file://" + index() + "}")));
   const std::string fields = ", fields: {label: {offset: -1}}";
   const std::string plain = "{uri: \"file://" + data() + "\"" + fields;
-  EXPECT_EQ(DigestOfJob(plain + ", index: {build: Never, uri: \"file://" + index() + "\"}}"),
-            DigestOfJob(plain + "}"));
+  EXPECT_EQ(InputDigest(plain + ", index: {build: Never, uri: \"file://" + index() + "\"}}"),
+            InputDigest(plain + "}"));
 }
 
 TEST_F(Index, IsTheSameEachTime) {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/integration/local/packed.h"
+#include "tests/integration/local/datasets.h"
 #include "tests/integration/support/program_run.h"
 
 namespace hetero {

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/integration/local/packed.h"
+#include "tests/integration/local/datasets.h"
 #include "tests/integration/support/program_run.h"
 
 namespace hetero {
@@ -230,6 +230,13 @@ TEST(Pack, ABadSampleIsNamed) {
       RunProgram("hetero-runtime", {"pack", folder / "data", folder / "set"});
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_THAT(result.output, HasSubstr("data/cat/bad.jpg"));
+}
+
+TEST(Pack, AFormatThatIsNoneIsToldTheOnesThatAre) {
+  const ProgramResult result =
+      RunProgram("hetero-runtime", {"pack", kPictures, "somewhere", "--format", "TFRecord"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.output, HasSubstr("--format: \"TFRecord\" is none of MDS, WebDataset"));
 }
 
 }  // namespace

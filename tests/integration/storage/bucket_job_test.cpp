@@ -1,5 +1,7 @@
 // Jobs whose dataset lies in a bucket, or is a manifest there or on a web server, by the programs
 // as a user runs them, against a real server.
+#include "tests/integration/storage/bucket_job.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -34,51 +36,6 @@ using testing::ProgramResult;
 
 namespace fs = std::filesystem;
 
-constexpr std::chrono::seconds kDeadline(120);
-constexpr char kDatasets[] = HETERO_SOURCE_DIR "/tests/golden/datasets/";
-
-std::string ManifestOf(const std::string& uri) {
-  return absl::StrCat(R"(
-apiVersion: training.hetero.dev/v1alpha1
-kind: HeteroTrainingJob
-metadata: {name: bucket}
-spec:
-  dataset: {uri: ")",
-                      uri, R"("}
-  pipeline: [{op: Decode}, {op: Resize, size: {height: 8, width: 8}}, {op: HorizontalFlip}, {op: Normalize}]
-  training: {model: {name: mlp}, batchSizePerWorker: 4, epochs: 2, seed: 7}
-  roles:
-  - {name: head, type: Head}
-  - {name: cpu, type: CPUWorker, replicas: 2}
-  - {name: gpu, type: GPUWorker, replicas: 1, gpusPerReplica: 0}
-)");
-}
-
-// Of the folder of pictures, as an ImageFolder has them: "class/name", sorted.
-std::vector<std::string> Pictures() {
-  const fs::path root = absl::StrCat(kDatasets, "image_folder");
-  std::vector<std::string> names;
-  for (const auto& entry : fs::recursive_directory_iterator(root)) {
-    if (entry.is_regular_file()) names.push_back(entry.path().lexically_relative(root).string());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-std::string ListOfPictures(const std::string& prefix) {
-  nlohmann::json list = {{{"prefix", prefix}}};
-  for (const std::string& name : Pictures()) list.push_back(name);
-  return list.dump();
-}
-
-std::string TableOfPictures(const std::string& prefix) {
-  std::string table = "path,label\r\n";
-  for (const std::string& name : Pictures()) {
-    absl::StrAppend(&table, prefix, name, ",", name.substr(0, name.find('/')), "\r\n");
-  }
-  return table;
-}
-
 // A web server with objects, to the extent that a store needs it; it asks for no credentials.
 class WebServer {
  public:
@@ -112,70 +69,13 @@ class WebServer {
   kube::ScriptedServer server_;
 };
 
-class BucketJob : public ::testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    server_ = new S3Server;
-    server_->MakeBucket("bucket");
-    for (const char* format : kFormats) {
-      for (const auto& entry : fs::recursive_directory_iterator(absl::StrCat(kDatasets, format))) {
-        if (!entry.is_regular_file()) continue;
-        Upload(entry.path(), entry.path().lexically_relative(kDatasets).string());
-      }
-    }
-    Upload(absl::StrCat(kDatasets, "image_folder/cat/0.png"), "web_dataset/preview/0.png");
-    Put("lists/list.manifest", ListOfPictures("s3://bucket/image_folder/"));
-    Put("lists/train.csv", TableOfPictures("s3://bucket/image_folder/"));
-  }
-  static void Upload(const fs::path& path, const std::string& name) {
-    std::ifstream file(path, std::ios::binary);
-    Put(name, {std::istreambuf_iterator<char>(file), {}});
-  }
-  static void Put(const std::string& name, const std::string& bytes) {
-    ASSERT_FALSE(bytes.empty()) << name;
-    const auto store = OpenWritableStore("s3://bucket", server_->Options());
-    ASSERT_TRUE(store.ok()) << store.status();
-    auto writer = (*store)->Create(name);
-    ASSERT_TRUE(writer.ok()) << writer.status();
-    ASSERT_TRUE(
-        (*writer)->Append({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}).ok());
-    ASSERT_TRUE((*writer)->Close().ok());
-  }
-  static void TearDownTestSuite() {
-    delete server_;
-    server_ = nullptr;
-  }
-
-  static std::string AllFilesOf(const std::string& folder) {
-    std::string all;
-    for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-      if (!entry.is_regular_file()) continue;
-      std::ifstream file(entry.path(), std::ios::binary);
-      all.append(std::istreambuf_iterator<char>(file), {});
-    }
-    return all;
-  }
-  static std::vector<std::string> Access(const std::string& secret) {
-    return {absl::StrCat("AWS_ACCESS_KEY_ID=", S3Server::kKey),
-            absl::StrCat("AWS_SECRET_ACCESS_KEY=", secret),
-            absl::StrCat("AWS_REGION=", S3Server::kRegion),
-            absl::StrCat("AWS_ENDPOINT_URL=", server_->endpoint())};
-  }
-
-  static constexpr const char* kFormats[] = {"web_dataset", "tf_record", "mds",
-                                             "mds_zstd",    "parquet",   "image_folder"};
-  static S3Server* server_;
-};
-
-S3Server* BucketJob::server_ = nullptr;
-
 TEST_F(BucketJob, HasTheDigestOfTheSameFilesInAFolder) {
   for (const char* format : kFormats) {
     LocalRun folder(ManifestOf(absl::StrCat("file://", kDatasets, format)), {"--input-only"});
-    ASSERT_EQ(folder.Wait(kDeadline).exit_code, 0) << format;
+    ASSERT_EQ(folder.Wait(kJobDeadline).exit_code, 0) << format;
     LocalRun bucket(ManifestOf(absl::StrCat("s3://bucket/", format)), {"--input-only"},
                     Access(S3Server::kSecret));
-    const ProgramResult result = bucket.Wait(kDeadline);
+    const ProgramResult result = bucket.Wait(kJobDeadline);
     ASSERT_EQ(result.exit_code, 0) << result.output;
     EXPECT_EQ(bucket.report()["streamDigest"], folder.report()["streamDigest"]) << format;
     EXPECT_EQ(bucket.report()["samplesConsumed"], 24) << format;
@@ -188,11 +88,11 @@ TEST_F(BucketJob, HasTheDigestOfTheSameFilesInAFolder) {
 // What SageMaker calls a ManifestFile, and a table; in the order of the folder.
 TEST_F(BucketJob, HasTheDigestOfTheFolderThatItsManifestLists) {
   LocalRun folder(ManifestOf(absl::StrCat("file://", kDatasets, "image_folder")), {"--input-only"});
-  ASSERT_EQ(folder.Wait(kDeadline).exit_code, 0);
+  ASSERT_EQ(folder.Wait(kJobDeadline).exit_code, 0);
   for (const char* name : {"list.manifest", "train.csv"}) {
     LocalRun listed(ManifestOf(absl::StrCat("s3://bucket/lists/", name)), {"--input-only"},
                     Access(S3Server::kSecret));
-    const ProgramResult result = listed.Wait(kDeadline);
+    const ProgramResult result = listed.Wait(kJobDeadline);
     ASSERT_EQ(result.exit_code, 0) << result.output;
     EXPECT_EQ(listed.report()["streamDigest"], folder.report()["streamDigest"]) << name;
     EXPECT_EQ(listed.report()["samplesConsumed"], 24) << name;
@@ -201,7 +101,7 @@ TEST_F(BucketJob, HasTheDigestOfTheFolderThatItsManifestLists) {
 
 TEST_F(BucketJob, OfAWebServerHasTheDigestOfTheFolder) {
   LocalRun folder(ManifestOf(absl::StrCat("file://", kDatasets, "image_folder")), {"--input-only"});
-  ASSERT_EQ(folder.Wait(kDeadline).exit_code, 0);
+  ASSERT_EQ(folder.Wait(kJobDeadline).exit_code, 0);
   std::map<std::string, std::string> objects = {{"/a%20set/train.csv", TableOfPictures("")}};
   for (const std::string& name : Pictures()) {
     objects["/a%20set/" + name] =
@@ -212,13 +112,13 @@ TEST_F(BucketJob, OfAWebServerHasTheDigestOfTheFolder) {
   const std::string ca = authority.Write("ca.pem", server.ca_pem());
   LocalRun web(ManifestOf(server.url() + "/a%20set/train.csv"), {"--input-only"},
                {"AWS_CA_BUNDLE=" + ca});
-  const ProgramResult result = web.Wait(kDeadline);
+  const ProgramResult result = web.Wait(kJobDeadline);
   ASSERT_EQ(result.exit_code, 0) << result.output;
   EXPECT_EQ(web.report()["streamDigest"], folder.report()["streamDigest"]);
   EXPECT_EQ(web.report()["samplesConsumed"], 24);
 
   LocalRun strange(ManifestOf(server.url() + "/a%20set/train.csv"), {"--input-only"});
-  const ProgramResult refused = strange.Wait(kDeadline);
+  const ProgramResult refused = strange.Wait(kJobDeadline);
   EXPECT_EQ(refused.exit_code, 2) << "nobody vouches for the server";
   EXPECT_THAT(refused.output, HasSubstr("train.csv"));
 }
@@ -226,7 +126,7 @@ TEST_F(BucketJob, OfAWebServerHasTheDigestOfTheFolder) {
 TEST_F(BucketJob, ItsManifestIsInspected) {
   testing::ProgramRun run("hetero-runtime", {"inspect", "s3://bucket/lists/train.csv"},
                           Access(S3Server::kSecret));
-  const ProgramResult result = run.Wait(kDeadline);
+  const ProgramResult result = run.Wait(kJobDeadline);
   ASSERT_EQ(result.exit_code, 0) << result.output;
   EXPECT_THAT(result.output, HasSubstr("  format   Manifest\n  samples  12\n  classes  3\n"));
   EXPECT_THAT(result.output, HasSubstr("    uri: s3://bucket/lists/train.csv\n"
@@ -237,7 +137,7 @@ TEST_F(BucketJob, ItsManifestIsInspected) {
 TEST_F(BucketJob, ItsDatasetIsInspected) {
   testing::ProgramRun run("hetero-runtime", {"inspect", "s3://bucket/web_dataset", "--json"},
                           Access(S3Server::kSecret));
-  const ProgramResult result = run.Wait(kDeadline);
+  const ProgramResult result = run.Wait(kJobDeadline);
   ASSERT_EQ(result.exit_code, 0) << result.output;
   const nlohmann::json found = nlohmann::json::parse(result.output);
   EXPECT_EQ(found["format"], "WebDataset");
@@ -249,160 +149,15 @@ TEST_F(BucketJob, AFolderPackedIntoABucketHasItsDigest) {
   const std::string pictures = absl::StrCat("file://", kDatasets, "image_folder");
   testing::ProgramRun run("hetero-runtime", {"pack", pictures, "s3://bucket/packed"},
                           Access(S3Server::kSecret));
-  const ProgramResult packed = run.Wait(kDeadline);
+  const ProgramResult packed = run.Wait(kJobDeadline);
   ASSERT_EQ(packed.exit_code, 0) << packed.output;
   EXPECT_THAT(packed.output, HasSubstr("uri: s3://bucket/packed"));
   LocalRun folder(ManifestOf(pictures), {"--input-only"});
-  ASSERT_EQ(folder.Wait(kDeadline).exit_code, 0);
+  ASSERT_EQ(folder.Wait(kJobDeadline).exit_code, 0);
   LocalRun bucket(ManifestOf("s3://bucket/packed"), {"--input-only"}, Access(S3Server::kSecret));
-  const ProgramResult result = bucket.Wait(kDeadline);
+  const ProgramResult result = bucket.Wait(kJobDeadline);
   ASSERT_EQ(result.exit_code, 0) << result.output;
   EXPECT_EQ(bucket.report()["streamDigest"], folder.report()["streamDigest"]);
-}
-
-TEST_F(BucketJob, ItsIndexGivesTheSameDigestOrANamedError) {
-  const auto index = [](const std::string& data) {
-    testing::ProgramRun run("hetero-runtime", {"index", data, data + "/_index.hetero"},
-                            Access(S3Server::kSecret));
-    return run.Wait(kDeadline);
-  };
-  const auto job = [](const std::string& data) {
-    LocalRun run(ManifestOf(data),
-                 {"--input-only", "--set",
-                  absl::StrCat("dataset.index={uri: ", data, "/_index.hetero, build: Never}")},
-                 Access(S3Server::kSecret));
-    ProgramResult result = run.Wait(kDeadline);
-    return std::pair(result, result.exit_code == 0 ? run.report() : nlohmann::json());
-  };
-  for (const char* format : {"web_dataset", "tf_record"}) {
-    const std::string data = absl::StrCat("s3://bucket/", format);
-    const ProgramResult indexed = index(data);
-    ASSERT_EQ(indexed.exit_code, 0) << indexed.output;
-    EXPECT_THAT(indexed.output, HasSubstr("12 samples in "));
-    EXPECT_THAT(indexed.output, HasSubstr(absl::StrCat("index: {uri: ", data, "/_index.hetero}")));
-    LocalRun folder(ManifestOf(absl::StrCat("file://", kDatasets, format)), {"--input-only"});
-    ASSERT_EQ(folder.Wait(kDeadline).exit_code, 0) << format;
-    const auto [result, report] = job(data);
-    ASSERT_EQ(result.exit_code, 0) << result.output;
-    EXPECT_EQ(report["streamDigest"], folder.report()["streamDigest"]) << format;
-  }
-
-  for (const char* shard : {"pictures-000000.tar", "pictures-000001.tar", "pictures-000002.tar"}) {
-    Upload(absl::StrCat(kDatasets, "web_dataset/", shard), absl::StrCat("changing/", shard));
-  }
-  ASSERT_EQ(index("s3://bucket/changing").exit_code, 0);
-  Upload(absl::StrCat(kDatasets, "web_dataset/pictures-000002.tar"),
-         "changing/pictures-000001.tar");
-  const std::string command =
-      "hetero-runtime index s3://bucket/changing "
-      "s3://bucket/changing/_index.hetero";
-  ProgramResult stale = job("s3://bucket/changing").first;
-  EXPECT_EQ(stale.exit_code, 2);
-  EXPECT_THAT(stale.output, HasSubstr("pictures-000001.tar was changed or copied"));
-  EXPECT_THAT(stale.output, HasSubstr(command));
-  EXPECT_THAT(index("s3://bucket/changing").output, Not(HasSubstr("was there already")));
-  EXPECT_THAT(index("s3://bucket/changing").output, HasSubstr("was there already"));
-  EXPECT_EQ(job("s3://bucket/changing").first.exit_code, 0);
-
-  std::string bytes;
-  {
-    const auto store = *OpenStore("s3://bucket/changing", server_->Options());
-    std::vector<uint8_t> content;
-    ASSERT_TRUE(store->ReadAll("_index.hetero", 1 << 20, &content).ok());
-    bytes.assign(content.begin(), content.end());
-  }
-  bytes[bytes.size() - 20] ^= 1;
-  Put("changing/_index.hetero", bytes);
-  stale = job("s3://bucket/changing").first;
-  EXPECT_EQ(stale.exit_code, 2);
-  EXPECT_THAT(stale.output, HasSubstr("s3://bucket/changing/_index.hetero: the index is damaged"));
-  EXPECT_THAT(stale.output, HasSubstr(command));
-}
-
-// A server that only the manifest names.
-TEST_F(BucketJob, ItsStorageIsThatOfTheCommandsForDatasets) {
-  const std::vector<std::string> keys = {absl::StrCat("AWS_ACCESS_KEY_ID=", S3Server::kKey),
-                                         absl::StrCat("AWS_SECRET_ACCESS_KEY=", S3Server::kSecret)};
-  const std::string at_server =
-      absl::StrCat(ManifestOf("s3://bucket/web_dataset"), "  storage: [{prefix: \"s3://bucket\", ",
-                   "endpoint: \"", server_->endpoint(), "\", region: ", S3Server::kRegion,
-                   ", secretRef: {name: ignored-here}}]\n");
-  testing::TemporaryFolder folder;
-  std::ofstream(folder / "job.yaml") << at_server;
-  const auto run = [&](std::vector<std::string> arguments) {
-    arguments.insert(arguments.end(), {"--storage", folder / "job.yaml"});
-    testing::ProgramRun program("hetero-runtime", arguments, keys);
-    return program.Wait(kDeadline);
-  };
-  const ProgramResult inspected = run({"inspect", "s3://bucket/web_dataset", "--json"});
-  ASSERT_EQ(inspected.exit_code, 0) << inspected.output;
-  EXPECT_THAT(inspected.output, HasSubstr("WebDataset"));
-  const ProgramResult indexed =
-      run({"index", "s3://bucket/tf_record", "s3://bucket/tf_record/_by_job.hetero"});
-  ASSERT_EQ(indexed.exit_code, 0) << indexed.output;
-  const ProgramResult packed =
-      run({"pack", "s3://bucket/web_dataset", "s3://bucket/packed-by-job"});
-  ASSERT_EQ(packed.exit_code, 0) << packed.output;
-
-  LocalRun job(
-      at_server,
-      {"--input-only", "--set", "dataset.index={uri: s3://bucket/none.hetero, build: Never}"},
-      keys);
-  EXPECT_THAT(job.Wait(kDeadline).output,
-              HasSubstr("hetero-runtime index s3://bucket/web_dataset s3://bucket/none.hetero "
-                        "--storage JOB.yaml`"));
-  std::ofstream(folder / "job.yaml") << "spec: {}\n";
-  const ProgramResult refused = run({"inspect", "s3://bucket/web_dataset"});
-  EXPECT_EQ(refused.exit_code, 2) << refused.output;
-  EXPECT_THAT(refused.output, HasSubstr("job.yaml: "));
-}
-
-// Small pictures in 1,281 shards, read by the example's own pipeline.
-TEST_F(BucketJob, TheExampleReadsAsManyShardsAsImageNetHas) {
-  testing::TemporaryFolder folder;
-  const ProgramResult drawn =
-      testing::RunProgram("hetero-runtime", {"make-dataset", folder / "set", "--samples", "34000",
-                                             "--validation-samples", "500", "--size", "24"});
-  ASSERT_EQ(drawn.exit_code, 0) << drawn.output;
-  for (const char* split : {"train", "val"}) {
-    testing::ProgramRun run("hetero-runtime",
-                            {"pack", (folder / "set/") + split,
-                             absl::StrCat("s3://bucket/imagenet/", split), "--shard-size", "64KiB"},
-                            Access(S3Server::kSecret));
-    const ProgramResult packed = run.Wait(kDeadline);
-    ASSERT_EQ(packed.exit_code, 0) << packed.output;
-  }
-  testing::ProgramRun inspect("hetero-runtime", {"inspect", "s3://bucket/imagenet/train", "--json"},
-                              Access(S3Server::kSecret));
-  const ProgramResult inspected = inspect.Wait(kDeadline);
-  ASSERT_EQ(inspected.exit_code, 0) << inspected.output;
-  EXPECT_GE(nlohmann::json::parse(inspected.output)["shards"], 1281);
-  testing::ProgramRun index(
-      "hetero-runtime",
-      {"index", "s3://bucket/imagenet/train", "s3://bucket/imagenet/train/_index.hetero"},
-      Access(S3Server::kSecret));
-  const ProgramResult indexed = index.Wait(kDeadline);
-  ASSERT_EQ(indexed.exit_code, 0) << indexed.output;
-  const std::string example =
-      testing::ReadFileOrDie(HETERO_SOURCE_DIR "/examples/imagenet-resnet50.yaml");
-  const std::vector<std::string> changes = {
-      "dataset.uri=s3://bucket/imagenet/train",
-      "dataset.index.uri=s3://bucket/imagenet/train/_index.hetero",
-      "dataset.index.build=Never",
-      "dataset.classes=10",
-      "dataset.validation.uri=s3://bucket/imagenet/val",
-      "dataset.validation.classes=10",
-      "training.batchSizePerWorker=32",
-      "training.maxSteps=10"};
-  std::vector<std::string> arguments = {"--input-only"};
-  for (const std::string& change : changes) {
-    arguments.insert(arguments.end(), {"--set", change});
-  }
-  LocalRun run(example, arguments, Access(S3Server::kSecret));
-  const ProgramResult result = run.Wait(kDeadline);
-  ASSERT_EQ(result.exit_code, 0) << result.output;
-  EXPECT_EQ(run.report()["steps"], 10);
-  RecordProperty("startupSeconds", std::to_string(run.report().value("startupSeconds", -1.0)));
 }
 
 // Without --output, which would say where everything goes.
@@ -416,7 +171,7 @@ TEST_F(BucketJob, ItsReportIsInTheBucketAndInTheFolderOfThisMachine) {
   testing::WriteFile(files / "job.yaml", job);
   testing::ProgramRun run("hetero-runtime", {"local", files / "job.yaml", "--input-only"},
                           Access(S3Server::kSecret));
-  const ProgramResult result = run.Wait(kDeadline);
+  const ProgramResult result = run.Wait(kJobDeadline);
   EXPECT_EQ(result.exit_code, 0) << result.output;
   EXPECT_THAT(result.output, HasSubstr("results are in s3://bucket/results"));
   const auto store = *OpenStore("s3://bucket/results", server_->Options());
@@ -435,7 +190,7 @@ TEST_F(BucketJob, ItsReportIsInTheBucketAndInTheFolderOfThisMachine) {
 // A list here, its pictures and the results on another server, and nothing of it in variables.
 TEST_F(BucketJob, EachStoreIsReachedAsItsEntrySays) {
   LocalRun folder(ManifestOf(absl::StrCat("file://", kDatasets, "image_folder")), {"--input-only"});
-  ASSERT_EQ(folder.Wait(kDeadline).exit_code, 0);
+  ASSERT_EQ(folder.Wait(kJobDeadline).exit_code, 0);
   const S3Server other(/*tls=*/true);
   other.MakeBucket("bucket-2");
   const auto store = *OpenWritableStore("s3://bucket-2/set", other.Options());
@@ -461,7 +216,7 @@ TEST_F(BucketJob, EachStoreIsReachedAsItsEntrySays) {
   testing::ProgramRun run("hetero-runtime", {"local", files / "job.yaml", "--input-only"},
                           {absl::StrCat("AWS_ACCESS_KEY_ID=", S3Server::kKey),
                            absl::StrCat("AWS_SECRET_ACCESS_KEY=", S3Server::kSecret)});
-  const ProgramResult result = run.Wait(kDeadline);
+  const ProgramResult result = run.Wait(kJobDeadline);
   ASSERT_EQ(result.exit_code, 0) << result.output;
   EXPECT_THAT(result.output, HasSubstr("ignored on one machine: spec.storage[0].secretRef, "
                                        "spec.storage[1].secretRef\n"));
@@ -484,7 +239,7 @@ TEST_F(BucketJob, AnOutputThatCannotBeWrittenIsNamedBeforeAnythingStarts) {
   testing::WriteFile(files / "job.yaml", job);
   testing::ProgramRun run("hetero-runtime", {"local", files / "job.yaml", "--input-only"},
                           Access(S3Server::kSecret));
-  const ProgramResult result = run.Wait(kDeadline);
+  const ProgramResult result = run.Wait(kJobDeadline);
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_THAT(result.output, HasSubstr("spec.output.uri"));
   EXPECT_THAT(result.output, HasSubstr("s3://other-bucket/results"));
@@ -495,7 +250,7 @@ TEST_F(BucketJob, AnOutputThatCannotBeWrittenIsNamedBeforeAnythingStarts) {
 TEST_F(BucketJob, WhatIsWrongWithItsAccessIsNamedAndNoSecretIsShown) {
   LocalRun run(ManifestOf("s3://bucket/web_dataset"), {"--input-only"},
                Access(S3Server::kWrongSecret));
-  const ProgramResult result = run.Wait(kDeadline);
+  const ProgramResult result = run.Wait(kJobDeadline);
   EXPECT_EQ(result.exit_code, 2) << "nothing was started";
   EXPECT_THAT(result.output, HasSubstr("s3://bucket/web_dataset"));
   EXPECT_THAT(result.output, HasSubstr("SignatureDoesNotMatch"));
@@ -505,7 +260,7 @@ TEST_F(BucketJob, WhatIsWrongWithItsAccessIsNamedAndNoSecretIsShown) {
 TEST_F(BucketJob, ABucketThatIsNotThereIsNamed) {
   LocalRun run(ManifestOf("s3://other-bucket/web_dataset"), {"--input-only"},
                Access(S3Server::kSecret));
-  const ProgramResult result = run.Wait(kDeadline);
+  const ProgramResult result = run.Wait(kJobDeadline);
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_THAT(result.output, HasSubstr("s3://other-bucket/web_dataset"));
 }

@@ -13,81 +13,10 @@
 #include "base/fake_clock.h"
 #include "runtime/feed/sample_producer.h"
 #include "runtime/feed/ticket_executor.h"
+#include "tests/unit/runtime/feed/slow_storage.h"
 
 namespace hetero::feed {
 namespace {
-
-constexpr std::chrono::seconds kPatience(60);
-
-// A storage whose reads wait until so many are underway, or until it is opened for all.
-class SlowStorage {
- public:
-  explicit SlowStorage(int wanted) : wanted_(wanted) {}
-
-  absl::Status Read(int64_t id, source::RawSample* sample) {
-    std::unique_lock lock(mutex_);
-    ++counts_[id];
-    most_ = std::max(most_, ++underway_);
-    changed_.notify_all();
-    const bool together =
-        changed_.wait_for(lock, kPatience, [this] { return open_ || most_ >= wanted_; });
-    --underway_;
-    if (!together) return absl::DeadlineExceededError("nobody else reads");
-    if (id == bad_) return absl::DataLossError("damaged");
-    if (id == thrown_) throw std::runtime_error("a library's own words");
-    sample->encoding = source::Encoding::kRaw;
-    sample->shape = {2, 2, 1};
-    sample->bytes.assign(bytes_, static_cast<uint8_t>(id));
-    sample->label = static_cast<int32_t>(id % 4);
-    return absl::OkStatus();
-  }
-  void Open() {
-    const std::lock_guard lock(mutex_);
-    open_ = true;
-    changed_.notify_all();
-  }
-  // Until so many reads have begun.
-  bool WaitForReads(int count) {
-    std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, kPatience, [&] { return Total() >= count; });
-  }
-  int reads() {
-    const std::lock_guard lock(mutex_);
-    return Total();
-  }
-  int reads_of(int64_t id) {
-    const std::lock_guard lock(mutex_);
-    return counts_[id];
-  }
-
-  int64_t bad_ = -1;
-  int64_t thrown_ = -1;
-  size_t bytes_ = 4;
-
- private:
-  int Total() const {
-    int total = 0;
-    for (const auto& [id, count] : counts_) total += count;
-    return total;
-  }
-
-  const int wanted_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::map<int64_t, int> counts_;
-  int underway_ = 0;
-  int most_ = 0;
-  bool open_ = false;
-};
-
-using Runs = std::vector<source::Dataset::Run>;
-using Lists = std::vector<std::vector<int64_t>>;
-
-Runs RunsOf(const Lists& lists, int64_t bytes = 0) {
-  Runs runs;
-  for (const std::vector<int64_t>& ids : lists) runs.push_back({.ids = ids, .bytes = bytes});
-  return runs;
-}
 
 // Each by itself.
 Runs Ids(int64_t count) {
@@ -109,10 +38,7 @@ class ReadAheadTest : public ::testing::Test {
     });
   }
   // Of the training set; "none" where nobody has begun.
-  std::string Take(ReadAhead& ahead, int64_t id) {
-    const std::optional<absl::Status> status = ahead.Take(job::Split::kTrain, id, &sample_);
-    return status ? std::string(status->ok() ? "read" : status->message()) : "none";
-  }
+  std::string Take(ReadAhead& ahead, int64_t id) { return TakeFrom(ahead, id, &sample_); }
 
   source::RawSample sample_;
 };
@@ -149,7 +75,7 @@ TEST_F(ReadAheadTest, GivesEachSampleOnceAndOfItsSplit) {
   SlowStorage storage(1);
   const auto ahead = Make(&storage);
   EXPECT_EQ(Take(*ahead, 0), "none");
-  const auto expected = ahead->Expect(job::Split::kTrain, RunsOf({{7}}));
+  const auto expected = ahead->Expect(job::Split::kTrain, {{.ids = {7}}});
   ASSERT_TRUE(storage.WaitForReads(1));
   EXPECT_EQ(ahead->Take(job::Split::kValidation, 7, &sample_), std::nullopt);
   EXPECT_EQ(Take(*ahead, 7), "read");
@@ -159,8 +85,8 @@ TEST_F(ReadAheadTest, GivesEachSampleOnceAndOfItsSplit) {
 TEST_F(ReadAheadTest, OfASampleThatTwoTicketsExpectReadsOnce) {
   SlowStorage storage(1);
   const auto ahead = Make(&storage);
-  const auto first = ahead->Expect(job::Split::kTrain, RunsOf({{7}}));
-  const auto second = ahead->Expect(job::Split::kTrain, RunsOf({{7}, {8}}));
+  const auto first = ahead->Expect(job::Split::kTrain, {{.ids = {7}}});
+  const auto second = ahead->Expect(job::Split::kTrain, {{.ids = {7}}, {.ids = {8}}});
   ASSERT_TRUE(storage.WaitForReads(2));
   EXPECT_EQ(Take(*ahead, 8), "read");
   EXPECT_EQ(Take(*ahead, 7), "read");
@@ -199,7 +125,7 @@ TEST_F(ReadAheadTest, WhatNobodyExpectsAnyMoreIsNotRead) {
   ASSERT_TRUE(storage.WaitForReads(2));
   expected.reset();
   EXPECT_EQ(Take(*ahead, 0), "none");
-  const auto others = ahead->Expect(job::Split::kTrain, RunsOf({{200}}));
+  const auto others = ahead->Expect(job::Split::kTrain, {{.ids = {200}}});
   storage.Open();
   ASSERT_TRUE(storage.WaitForReads(3));
   EXPECT_EQ(Take(*ahead, 200), "read");
@@ -210,10 +136,10 @@ TEST_F(ReadAheadTest, WhatNobodyExpectsAnyMoreIsNotRead) {
 TEST_F(ReadAheadTest, ATicketThatEndsLeavesTheSampleOfAnotherOne) {
   SlowStorage storage(1);
   const auto ahead = Make(&storage);
-  auto first = ahead->Expect(job::Split::kTrain, RunsOf({{7}}));
+  auto first = ahead->Expect(job::Split::kTrain, {{.ids = {7}}});
   ASSERT_TRUE(storage.WaitForReads(1));
   EXPECT_EQ(Take(*ahead, 7), "read");
-  const auto second = ahead->Expect(job::Split::kTrain, RunsOf({{7}}));
+  const auto second = ahead->Expect(job::Split::kTrain, {{.ids = {7}}});
   first.reset();
   ASSERT_TRUE(storage.WaitForReads(2));
   EXPECT_EQ(Take(*ahead, 7), "read");
@@ -262,89 +188,6 @@ TEST_F(ReadAheadTest, ReadsNoMoreAtATimeWhereThatTakesLonger) {
   EXPECT_LT(most, 64);
 }
 
-// Of one thread, whose first read lasts until it is let go on.
-class HeldRuns {
- public:
-  explicit HeldRuns(const ReadAhead::Options& options)
-      : ahead_(options, [this](job::Split, absl::Span<const int64_t> ids,
-                               absl::Span<source::RawSample> samples) {
-          std::unique_lock lock(mutex_);
-          reads_.emplace_back(ids.begin(), ids.end());
-          for (size_t i = 0; i < ids.size(); ++i) samples[i].label = static_cast<int32_t>(ids[i]);
-          changed_.notify_all();
-          changed_.wait_for(lock, kPatience, [&] { return open_; });
-          std::vector<absl::Status> statuses(ids.size());
-          if (ids.size() > 2) statuses[1] = absl::DataLossError("damaged");
-          if (ids.front() == 66) throw std::runtime_error("a library's own words");
-          return statuses;
-        }) {}
-  ReadAhead& ahead() { return ahead_; }
-  void Open() {
-    const std::lock_guard lock(mutex_);
-    open_ = true;
-    changed_.notify_all();
-  }
-  // Once so many were begun.
-  Lists Begun(size_t count) {
-    std::unique_lock lock(mutex_);
-    EXPECT_TRUE(changed_.wait_for(lock, kPatience, [&] { return reads_.size() >= count; }));
-    return reads_;
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool open_ = false;
-  Lists reads_;
-  ReadAhead ahead_;
-};
-
-// Until a run is begun the caller may read some of it, and nobody reads that again.
-TEST_F(ReadAheadTest, ARunIsReadAtOnceAndOneWithAHoleSampleBySample) {
-  HeldRuns runs({.first_reads = 1, .most_reads = 1});
-  ReadAhead& ahead = runs.ahead();
-  const auto expected = ahead.Expect(
-      job::Split::kTrain, RunsOf({{9, 8}, {10, 11, 12}, {1, 2, 3, 4}, {5, 6}, {66, 67}, {7}}));
-  runs.Begun(1);
-  for (const int64_t id : {2, 5, 6}) EXPECT_EQ(Take(ahead, id), "none");
-  runs.Open();
-  EXPECT_EQ(runs.Begun(7), Lists({{9, 8}, {10, 11, 12}, {1}, {3}, {4}, {66, 67}, {7}}));
-  EXPECT_EQ(Take(ahead, 11), "damaged");
-  for (const int64_t id : {66, 67}) {
-    EXPECT_NE(Take(ahead, id).find("a library's own words"), std::string::npos);
-  }
-  for (const int64_t id : {1, 3, 4, 7, 8, 9, 10, 12}) {
-    EXPECT_EQ(Take(ahead, id), "read");
-    EXPECT_EQ(sample_.label, id);
-  }
-}
-
-// Hardly anything is read for nothing.
-TEST_F(ReadAheadTest, ALongRunOfWhichOneWasTakenIsReadAtOnce) {
-  HeldRuns runs({.first_reads = 1, .most_reads = 1});
-  std::vector<int64_t> ids;
-  for (int64_t id = 0; id < 16; ++id) ids.push_back(id);
-  const auto expected = runs.ahead().Expect(job::Split::kTrain, RunsOf({{100}, ids}, 1000));
-  runs.Begun(1);
-  EXPECT_EQ(Take(runs.ahead(), 7), "none");
-  ids.erase(ids.begin() + 7);
-  runs.Open();
-  EXPECT_EQ(runs.Begun(2), Lists({{100}, ids}));
-}
-
-// The bytes of runs, not those that others had: small samples come before.
-TEST_F(ReadAheadTest, BeginsNoMoreRunsThanThereIsMemoryFor) {
-  HeldRuns runs({.first_reads = 64, .most_reads = 64, .most_bytes = 64 << 20});
-  Lists lists;
-  for (int64_t first = 0; first < 120; first += 2) lists.push_back({first, first + 1});
-  const auto expected = runs.ahead().Expect(job::Split::kTrain, RunsOf(lists, 4 << 20));
-  runs.Begun(8);  // 8 MiB each
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  EXPECT_EQ(runs.Begun(8).size(), 8U);
-  runs.Open();
-  runs.Begun(60);
-}
-
 TEST_F(ReadAheadTest, HoldsNoMoreThanIsAllowed) {
   SlowStorage storage(1);
   storage.bytes_ = 1 << 20;
@@ -357,53 +200,6 @@ TEST_F(ReadAheadTest, HoldsNoMoreThanIsAllowed) {
     // What lies here, and the one that is being read.
     EXPECT_LE(storage.reads(), id + 1 + 4 + 1);
   }
-}
-
-// Pictures behind a network.
-class RemoteDataset : public source::Dataset {
- public:
-  explicit RemoteDataset(SlowStorage* storage) : storage_(*storage) {}
-  int64_t size() const override { return 64; }
-  int32_t classes() const override { return 4; }
-  api::ImageShape image() const override { return {2, 2, 1}; }
-  absl::Status Read(int64_t id, source::RawSample* sample) const override {
-    return storage_.Read(id, sample);
-  }
-  bool is_remote() const override { return true; }
-  std::string Describe(int64_t id) const override { return "sample " + std::to_string(id); }
-  std::string fingerprint() const override { return "0123456789abcdef"; }
-
- private:
-  SlowStorage& storage_;
-};
-
-// Samples lie beside each other, and cannot be read together.
-class UnreadableRuns : public RemoteDataset {
- public:
-  using RemoteDataset::RemoteDataset;
-  std::vector<Run> RunsOf(const std::vector<int64_t>& ids) const override {
-    return {{.ids = ids, .bytes = 1000}};
-  }
-  std::vector<absl::Status> ReadRun(absl::Span<const int64_t> ids,
-                                    absl::Span<source::RawSample>) const override {
-    return std::vector<absl::Status>(ids.size(), absl::UnavailableError("503"));
-  }
-};
-
-TEST_F(ReadAheadTest, WhatCannotBeReadTogetherIsReadOneByOne) {
-  SlowStorage storage(1);
-  const auto producer = *SampleProducer::Create(
-      api::HeteroTrainingJob(), std::make_unique<UnreadableRuns>(&storage), nullptr);
-  const Ticket ticket{.id = 1, .slots = {0, 16}};
-  const auto expected = producer->Expect(ticket);
-  Batch batch = producer->Allocate(ticket, NewSlab);
-  std::optional<BadSample> bad;
-  for (int64_t i = 0; i < 16; ++i) {
-    ASSERT_TRUE(producer->Produce(&batch, i, &bad).ok());
-    EXPECT_FALSE(bad.has_value());
-    EXPECT_EQ(batch.labels[static_cast<size_t>(i)], batch.sample_ids[static_cast<size_t>(i)] % 4);
-  }
-  EXPECT_EQ(storage.reads(), 16);
 }
 
 TEST_F(ReadAheadTest, OneThreadMakesABatchWhoseReadsWaitTogether) {

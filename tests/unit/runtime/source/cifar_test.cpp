@@ -179,6 +179,9 @@ TEST_F(CifarArchiveTest, OfAnotherNameIsReadWhereTheFormatIsGivenAndIsTheOnlyOne
   ExpectSame(**dataset, *Golden(job::Split::kTrain));
   ASSERT_NO_FATAL_FAILURE(Pack("other.tar.gz"));
   EXPECT_THAT(Error(), AllOf(HasSubstr("2 archives"), HasSubstr("mine.tgz")));
+  // The name that it is published by tells it from others.
+  ASSERT_NO_FATAL_FAILURE(Pack("cifar-10-binary.tar.gz"));
+  EXPECT_EQ((*Open())->size(), 12);
   // Unpacked files are what is meant where there are some.
   folder_.Write("data_batch_1.bin", std::string_view(Record(std::string(1, '\x03'))));
   EXPECT_EQ((*Open())->size(), 1);
@@ -265,10 +268,10 @@ TEST_F(CifarArchiveTest, ThatUnpacksToMoreThanIsAllowedIsRefused) {
   ASSERT_NO_FATAL_FAILURE(Pack("cifar-10-binary.tar.gz"));
   const auto store = *storage::OpenFileStore(folder_.path());
   const storage::Object archive = *store->Head("cifar-10-binary.tar.gz");
-  const auto opened = UnpackedArchive::Open(*store, archive, archive.size + 1000);
+  const auto opened = UnpackedArchive::Open(*store, archive, {.bytes = archive.size + 1000});
   EXPECT_TRUE(absl::IsDataLoss(opened.status())) << opened.status();
   EXPECT_THAT(std::string(opened.status().message()), HasSubstr("holds more than the"));
-  const auto refused = UnpackedArchive::Open(*store, archive, archive.size - 1);
+  const auto refused = UnpackedArchive::Open(*store, archive, {.bytes = archive.size - 1});
   EXPECT_TRUE(absl::IsInvalidArgument(refused.status())) << refused.status();
 }
 

@@ -205,6 +205,8 @@ TEST_F(IdxTest, DamagedGzipAndBytesAfterItAreErrors) {
   EXPECT_THAT(OpenError(absl::StatusCode::kDataLoss), HasSubstr("incorrect data check"));
   WriteTrain(Join(StoredGzip(kImages), {1, 2, 3}), StoredGzip(kLabels), ".gz");
   EXPECT_THAT(OpenError(absl::StatusCode::kDataLoss), HasSubstr("3 bytes after the gzip data"));
+  WriteTrain(Join(StoredGzip(kImages), {0x1f}), StoredGzip(kLabels), ".gz");
+  EXPECT_THAT(OpenError(absl::StatusCode::kDataLoss), HasSubstr("1 bytes after the gzip data"));
 }
 
 TEST_F(IdxTest, LabelOutsideTheDeclaredClassesIsABadSample) {

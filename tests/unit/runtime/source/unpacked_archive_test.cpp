@@ -23,7 +23,7 @@ class UnpackedArchiveTest : public ::testing::Test {
  protected:
   absl::StatusOr<std::unique_ptr<UnpackedArchive>> Open(const std::string& name = "a.tar.gz") {
     const auto store = *storage::OpenFileStore(folder_.path());
-    return UnpackedArchive::Open(*store, *store->Head(name));
+    return UnpackedArchive::Open(*store, *store->Head(name), UnpackedArchive::Limits());
   }
   absl::StatusOr<std::unique_ptr<UnpackedArchive>> OpenTar(const std::string& tar) {
     folder_.Write("a.tar.gz",
@@ -124,6 +124,39 @@ TEST_F(UnpackedArchiveTest, HasRegularFilesAlone) {
                       TarMemberOf("./", "a folder of old") +
                       TarOf({{"././b", "1"}, {"/root", "2"}, {"../up", "3"}, {".hidden", "4"}})),
               ElementsAre("../up", ".hidden", "/root", "b"));
+}
+
+TEST_F(UnpackedArchiveTest, IsDecompressedOnceForAllWhoHaveItAtATime) {
+  const auto store = *storage::OpenFileStore(folder_.path());
+  const auto open = [&] {
+    const auto archive = UnpackedArchive::OpenShared(*store, *store->Head("a.tar.gz"));
+    EXPECT_TRUE(archive.ok()) << archive.status();
+    return archive.value_or(nullptr);
+  };
+  Pack("one");
+  auto first = open();
+  EXPECT_EQ(open(), first);
+  // Another version is another archive; what has the first one goes on reading that.
+  Pack("another");
+  const auto second = open();
+  EXPECT_EQ(second->Head("random")->size, 7);
+  EXPECT_EQ(first->Head("random")->size, 3);
+  std::string bytes(3, '\0');
+  ASSERT_TRUE(first
+                  ->Read(*first->Head("random"), 0,
+                         absl::MakeSpan(reinterpret_cast<uint8_t*>(bytes.data()), 3))
+                  .ok());
+  EXPECT_EQ(bytes, "one");
+}
+
+TEST_F(UnpackedArchiveTest, OfTooManyFilesIsRefused) {
+  ASSERT_TRUE(OpenTar(TarOf({{"a", "1"}, {"b", "2"}, {"c", "3"}})).ok());
+  const auto store = *storage::OpenFileStore(folder_.path());
+  const auto open = [&](size_t files) {
+    return UnpackedArchive::Open(*store, *store->Head("a.tar.gz"), {.files = files}).status();
+  };
+  EXPECT_TRUE(open(3).ok()) << open(3);
+  EXPECT_THAT(std::string(open(2).message()), HasSubstr("has more than 2 files"));
 }
 
 TEST_F(UnpackedArchiveTest, WhatCannotBeReadRightIsRefused) {

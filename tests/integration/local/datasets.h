@@ -3,7 +3,7 @@
 #include <map>
 #include <string>
 
-// What tests of `hetero-runtime pack` compare.
+// What tests of the commands for datasets compare.
 namespace hetero::testing {
 
 // Twelve pictures of three classes.

@@ -1,4 +1,4 @@
-#include "tests/integration/local/packed.h"
+#include "tests/integration/local/datasets.h"
 
 #include <gtest/gtest.h>
 
