@@ -19,7 +19,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr ScriptedServer::Options kPlain = {.tls = false};
+const ScriptedServer::Options kPlain = {.tls = false};
 
 TEST(CurlClientTest, SendsWhatItIsGivenAsItStands) {
   ScriptedServer server(
