@@ -4,23 +4,6 @@
 #include <nlohmann/json.hpp>
 
 namespace hetero::storage {
-namespace {
-
-namespace fs = std::filesystem;
-
-// Of the folder of pictures, as an ImageFolder has them: "class/name", sorted.
-std::vector<std::string> Pictures() {
-  const fs::path root = absl::StrCat(kDatasets, "image_folder");
-  std::vector<std::string> names;
-  for (const auto& entry : fs::recursive_directory_iterator(root)) {
-    if (entry.is_regular_file()) names.push_back(entry.path().lexically_relative(root).string());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-}  // namespace
-
 std::string ManifestOf(const std::string& uri) {
   return absl::StrCat(R"(
 apiVersion: training.hetero.dev/v1alpha1
@@ -36,6 +19,16 @@ spec:
   - {name: cpu, type: CPUWorker, replicas: 2}
   - {name: gpu, type: GPUWorker, replicas: 1, gpusPerReplica: 0}
 )");
+}
+
+std::vector<std::string> Pictures() {
+  const std::filesystem::path root = absl::StrCat(kDatasets, "image_folder");
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(root)) {
+    if (entry.is_regular_file()) names.push_back(entry.path().lexically_relative(root).string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
 std::string ListOfPictures(const std::string& prefix) {

@@ -22,7 +22,9 @@ inline constexpr char kDatasets[] = HETERO_SOURCE_DIR "/tests/golden/datasets/";
 // A small job of what is at `uri`.
 std::string ManifestOf(const std::string& uri);
 
-// Lists of the golden pictures, as SageMaker's ManifestFile and as a table, each picture's address
+// The golden pictures, as an ImageFolder has them: "class/name", sorted.
+std::vector<std::string> Pictures();
+// Lists of them, as SageMaker's ManifestFile and as a table, each picture's address
 // behind `prefix`; in the order of the folder.
 std::string ListOfPictures(const std::string& prefix);
 std::string TableOfPictures(const std::string& prefix);
