@@ -27,14 +27,6 @@ std::string Unsupported(std::string_view what, std::string_view remedy) {
   return reason += remedy;
 }
 
-bool IsS3(std::string_view uri) { return uri.starts_with("s3://"); }
-
-void CheckModelFile(const std::string& uri, const std::string& path, Refusals* refusals) {
-  if (!IsS3(uri)) return;
-  refusals->Add(path,
-                Unsupported("reading from S3", "mount the file as a volume and give file:///path"));
-}
-
 void CheckModel(const Model& model, Refusals* refusals) {
   const std::string path = "spec.training.model";
   const bool built_in = model.torch_script.empty() && model.plugin.empty();
@@ -44,7 +36,6 @@ void CheckModel(const Model& model, Refusals* refusals) {
                                               "name one of mlp, resnet18, resnet50, vit_b_16, or "
                                               "give your own as torchScript or plugin"));
   }
-  CheckModelFile(model.torch_script, path + ".torchScript", refusals);
 }
 
 // Of a plugin only the trainer knows whether its model has cut points.

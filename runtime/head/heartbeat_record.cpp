@@ -15,7 +15,8 @@ namespace {
 
 constexpr int kNamedBadSamples = 5;
 constexpr int64_t kMostSteps = int64_t{1} << 48;
-constexpr double kMostSeconds = 1e12;
+constexpr double kMostTold = 1e12;  // seconds, dollars
+constexpr size_t kMostOrders = 8;
 
 std::string Excess(const BadSampleLog& log, bool validation, int32_t limit, const char* field) {
   const int64_t count = validation ? log.validation() : log.training();
@@ -28,7 +29,7 @@ std::string Excess(const BadSampleLog& log, bool validation, int32_t limit, cons
 // Whoever told them: sums of them have to stay numbers that a history may hold.
 v1::Counters Plausible(const v1::Counters& told) {
   const auto count = [](int64_t value) { return std::clamp<int64_t>(value, 0, kMostCounted); };
-  const auto seconds = [](double value) { return value > 0 ? std::min(value, kMostSeconds) : 0; };
+  const auto seconds = [](double value) { return value > 0 ? std::min(value, kMostTold) : 0; };
   v1::Counters counters;
   counters.set_batches(count(told.batches()));
   counters.set_samples(count(told.samples()));
@@ -97,6 +98,21 @@ void RecordReach(const v1::Progress& before, const v1::Progress& now, JobRecord&
   record.reached_step = std::max(record.reached_step, step + (step - from));
 }
 
+void RecordOrderCosts(const v1::Heartbeat& heartbeat, JobRecord& record) {
+  if (heartbeat.order_costs_size() == 0) return;
+  const auto plausible = [](double told) { return told > 0 ? std::min(told, kMostTold) : 0; };
+  record.order_costs.clear();
+  for (const v1::OrderCost& told : heartbeat.order_costs()) {
+    if (record.order_costs.size() == kMostOrders) return;
+    v1::OrderCost& cost = record.order_costs.emplace_back();
+    cost.set_shuffle(told.shuffle());
+    LimitText(kMaxListedText, *cost.mutable_shuffle());
+    cost.set_requests_per_sample(plausible(told.requests_per_sample()));
+    cost.set_bytes_per_sample(plausible(told.bytes_per_sample()));
+    cost.set_dollars_per_sample(plausible(told.dollars_per_sample()));
+  }
+}
+
 // The same text, or what a history kept of it (history_fit.h).
 bool OneIsCut(const std::string& a, const std::string& b) {
   const size_t both = std::min(a.size(), b.size());
@@ -161,6 +177,7 @@ void RecordHeartbeat(const v1::Heartbeat& heartbeat, MemberRecord& member, base:
   if (heartbeat.placement_size() > 0) {
     record.placement.assign(heartbeat.placement().begin(), heartbeat.placement().end());
   }
+  RecordOrderCosts(heartbeat, record);
   for (v1::BadSampleReport sample : heartbeat.bad_samples()) {
     LimitText(kMaxListedText, *sample.mutable_reason());
     record.bad_samples.Add(sample);

@@ -132,6 +132,7 @@ struct JobRecord {
   LossCurve loss_curve;
   BadSampleLog bad_samples;
   std::vector<v1::PlacementReport> placement;
+  std::vector<v1::OrderCost> order_costs;
   std::vector<v1::RoleSizing> sizing;
   std::vector<Fault> faults;
   // Why the head would not have a process of that name, which has not joined since.

@@ -1,6 +1,7 @@
 #include "runtime/head/report_builder.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <map>
 #include <set>
@@ -236,6 +237,8 @@ bool StoragePriced(const api::Spec& spec) {
                      [](const api::StorageAccess& access) { return access.prices.has_value(); });
 }
 
+int64_t Rounded(double count) { return std::llround(std::min(count, 9e18)); }
+
 // Of all processes that there are and were.
 void AddStorage(const JobRecord& record, insight::Report& report) {
   v1::Counters sum;
@@ -253,7 +256,18 @@ void AddStorage(const JobRecord& record, insight::Report& report) {
                                           .retries = sum.storage_retries(),
                                           .bytes = sum.storage_bytes(),
                                           .dollars = {}};
-  if (StoragePriced(record.job.spec)) report.storage->dollars = sum.storage_dollars();
+  const bool priced = StoragePriced(record.job.spec);
+  if (priced) report.storage->dollars = sum.storage_dollars();
+  const auto samples = static_cast<double>(report.samples_consumed.value_or(0));
+  for (const v1::OrderCost& cost : record.order_costs) {
+    insight::ReportOrder order{.shuffle = cost.shuffle(),
+                               .requests = Rounded(samples * cost.requests_per_sample()),
+                               .bytes = {},
+                               .dollars = {}};
+    if (cost.bytes_per_sample() > 0) order.bytes = Rounded(samples * cost.bytes_per_sample());
+    if (priced) order.dollars = samples * cost.dollars_per_sample();
+    report.storage->orders.push_back(std::move(order));
+  }
 }
 
 void AddCost(const JobRecord& record, double seconds, insight::Report& report) {

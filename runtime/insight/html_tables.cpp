@@ -119,6 +119,16 @@ std::string StreamHtml(const Report& report) {
     absl::StrAppend(&text, "; ", BytesText(static_cast<double>(storage.bytes)));
     if (storage.dollars) absl::StrAppend(&text, "; $", NumberText(*storage.dollars));
     entries += Entry("object stores", text);
+    for (const ReportOrder& order : storage.orders) {
+      std::string would = absl::StrCat(CountText(order.requests), " requests");
+      if (order.bytes) {
+        absl::StrAppend(&would, "; ", BytesText(static_cast<double>(*order.bytes)));
+      }
+      if (order.dollars) absl::StrAppend(&would, "; $", NumberText(*order.dollars));
+      const bool own = &order == &storage.orders.front();
+      entries +=
+          Entry(absl::StrCat("samples in order ", order.shuffle, own ? "" : " (not used)"), would);
+    }
   }
   entries += Entry("seed", absl::StrCat(report.seed));
   if (report.stream_digest.has_value()) {

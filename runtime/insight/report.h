@@ -63,10 +63,19 @@ struct ReportLoss {
   double loss = 0, seconds_per_step = 0;
 };
 
+// What reading the consumed samples takes in one order of them: an estimate.
+struct ReportOrder {
+  std::string shuffle;  // "Full", "Block of 64"
+  int64_t requests = 0;
+  std::optional<int64_t> bytes;
+  std::optional<double> dollars;
+};
+
 // What stores behind a network were asked for by all processes.
 struct ReportStorage {
   int64_t requests = 0, retries = 0, bytes = 0;
-  std::optional<double> dollars;  // where an entry of spec.storage has prices
+  std::optional<double> dollars;    // where an entry of spec.storage has prices
+  std::vector<ReportOrder> orders;  // the job's own first; none where it makes no difference
 };
 
 struct ReportWorker {

@@ -139,12 +139,24 @@ Json ToJson(const ReportWorker& worker) {
   return object;
 }
 
+Json ToJson(const ReportOrder& order) {
+  Json object = Json::object();
+  Put(object, "shuffle", order.shuffle);
+  Put(object, "requests", order.requests);
+  Put(object, "bytes", order.bytes);
+  Put(object, "dollars", order.dollars);
+  return object;
+}
+
 Json ToJson(const ReportStorage& storage) {
   Json object = Json::object();
   Put(object, "requests", storage.requests);
   Put(object, "retries", storage.retries);
   Put(object, "bytes", storage.bytes);
   Put(object, "dollars", storage.dollars);
+  if (!storage.orders.empty()) {
+    object["orders"] = List(storage.orders, [](const ReportOrder& order) { return ToJson(order); });
+  }
   return object;
 }
 

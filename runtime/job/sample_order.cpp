@@ -12,20 +12,6 @@
 namespace hetero::job {
 namespace {
 
-std::string Describe(const api::Shuffle& shuffle) {
-  switch (shuffle.mode) {
-    case api::ShuffleMode::kFull:
-      return "Full";
-    case api::ShuffleMode::kBlock:
-      return shuffle.window.value_or(1) == 1
-                 ? absl::StrCat("Block of ", shuffle.block_size)
-                 : absl::StrCat("Block of ", shuffle.block_size, ", ", *shuffle.window, " mixed");
-    case api::ShuffleMode::kNone:
-      return "None";
-  }
-  __builtin_unreachable();
-}
-
 // A hash of the length and of the bytes, eight to a word.
 std::string HashOf(const std::string& text) {
   std::vector<uint64_t> words = {text.size()};
@@ -49,9 +35,23 @@ std::string HashOfPipeline(const api::HeteroTrainingJob& job) {
 
 }  // namespace
 
+std::string ShuffleText(const api::Shuffle& shuffle) {
+  switch (shuffle.mode) {
+    case api::ShuffleMode::kFull:
+      return "Full";
+    case api::ShuffleMode::kBlock:
+      return shuffle.window.value_or(1) == 1
+                 ? absl::StrCat("Block of ", shuffle.block_size)
+                 : absl::StrCat("Block of ", shuffle.block_size, ", ", *shuffle.window, " mixed");
+    case api::ShuffleMode::kNone:
+      return "None";
+  }
+  __builtin_unreachable();
+}
+
 SampleOrder SampleOrderOf(const api::HeteroTrainingJob& job) {
   const bool keeps = job.spec.training.last_batch == api::LastBatch::kKeep;
-  return {.shuffle = Describe(job.spec.dataset.shuffle),
+  return {.shuffle = ShuffleText(job.spec.dataset.shuffle),
           .last_batch = keeps ? "Keep" : "Drop",
           .pipeline = HashOfPipeline(job)};
 }

@@ -17,6 +17,9 @@ struct SampleOrder {
   bool operator==(const SampleOrder&) const = default;
 };
 
+// As SampleOrder::shuffle.
+std::string ShuffleText(const api::Shuffle& shuffle);
+
 SampleOrder SampleOrderOf(const api::HeteroTrainingJob& job);
 
 }  // namespace hetero::job

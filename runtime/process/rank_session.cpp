@@ -135,6 +135,7 @@ absl::Status RankSession::OpenReport() {
   }
   schedule_ = std::make_unique<job::Schedule>(ScheduleOf(job_, *producer_), rank_);
   HETERO_ASSIGN_OR_RETURN(stream_options_, StreamOptions());
+  if (rank_ == 0) order_costs_ = OrderCosts();
   auto report = std::make_unique<RankReport>(
       RankReport::Options{.rank = rank_,
                           .seed = static_cast<uint64_t>(job_.spec.training.seed),
@@ -196,6 +197,7 @@ v1::Heartbeat RankSession::TakeHeartbeat() {
   heartbeat.set_broken_generation(broken_generation_);
   if (script_failure_) *heartbeat.mutable_script_failure() = *script_failure_;
   AddPlacement(&heartbeat);
+  heartbeat.mutable_order_costs()->Assign(order_costs_.begin(), order_costs_.end());
   AddFaults(&heartbeat);
   if (metrics_) metrics_->Update(heartbeat);
   return heartbeat;

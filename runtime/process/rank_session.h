@@ -122,6 +122,7 @@ class RankSession {
   int SpareCores() const;
   // Finds and measures the places where the pipeline may be cut.
   absl::Status PlaceOperators(int spare, bool shares, feed::TicketClient::Options* stream);
+  std::vector<v1::OrderCost> OrderCosts() const;
   void AddPlacement(v1::Heartbeat* heartbeat) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AddFaults(v1::Heartbeat* heartbeat) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OnRoster(const google::protobuf::RepeatedPtrField<v1::CpuWorker>& workers);
@@ -138,6 +139,7 @@ class RankSession {
   std::unique_ptr<feed::SampleProducer> producer_;
   std::unique_ptr<job::Schedule> schedule_;
   std::vector<feed::CutCost> cuts_;
+  std::vector<v1::OrderCost> order_costs_;  // rank 0; as it is told, from when there is a report
   feed::TicketClient::Options stream_options_;
   std::unique_ptr<feed::StreamDump> dump_;  // null without --dump-stream
 

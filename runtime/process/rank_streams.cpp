@@ -8,7 +8,10 @@
 #include "base/process_usage.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
+#include "runtime/feed/order_cost.h"
 #include "runtime/head/text_limits.h"
+#include "runtime/job/sample_order.h"
+#include "runtime/storage/stores.h"
 
 namespace hetero::process {
 namespace {
@@ -143,6 +146,22 @@ absl::Status RankSession::PlaceOperators(int spare, bool shares,
   if (!allowed.empty() && allowed.back() > 0) stream->finisher = producer_.get();
   stream->finisher_threads = std::max(spare, 1);
   return absl::OkStatus();
+}
+
+std::vector<v1::OrderCost> RankSession::OrderCosts() const {
+  const storage::RequestPrices prices =
+      storage::Stores(job_.spec.storage).OptionsFor(job_.spec.dataset.uri).prices;
+  std::vector<v1::OrderCost> costs;
+  for (const feed::OrderCost& cost :
+       feed::CostsOfOrders(producer_->dataset(job::Split::kTrain), job_)) {
+    v1::OrderCost& out = costs.emplace_back();
+    out.set_shuffle(job::ShuffleText(cost.shuffle));
+    out.set_requests_per_sample(cost.requests_per_sample);
+    out.set_bytes_per_sample(cost.bytes_per_sample);
+    out.set_dollars_per_sample(cost.requests_per_sample * prices.per_request +
+                               cost.bytes_per_sample * prices.per_byte);
+  }
+  return costs;
 }
 
 void RankSession::AddPlacement(v1::Heartbeat* heartbeat) const {

@@ -202,6 +202,8 @@ bool IsCifar10Name(std::string_view name) {
 bool IsCifar100Name(std::string_view name) {
   return IsTrain(name) || IsTest(name) || LastPart(name) == kArchive100;
 }
+bool IsCifar10Folder(std::string_view name) { return name == "cifar-10-batches-bin"; }
+bool IsCifar100Folder(std::string_view name) { return name == "cifar-100-binary"; }
 
 absl::StatusOr<std::unique_ptr<Dataset>> OpenCifar10(const ShardSource& shards,
                                                      const api::DatasetSource& source,

@@ -19,6 +19,9 @@ namespace hetero::source {
 // There `dataset.fields.label.field: coarse` takes the 20 superclasses.
 bool IsCifar10Name(std::string_view name);
 bool IsCifar100Name(std::string_view name);
+// The folders that the published archives unpack to.
+bool IsCifar10Folder(std::string_view name);
+bool IsCifar100Folder(std::string_view name);
 
 // A file whose size is no multiple of a record's gives kInvalidArgument with both, labels that are
 // no classes kUnimplemented.

@@ -63,7 +63,8 @@ absl::StatusOr<bool> HasIdxImages(const Place& place) {
 
 absl::StatusOr<bool> HasFolders(const Place& place) {
   return std::any_of(place.folders.begin(), place.folders.end(), [](const std::string& name) {
-    return !absl::StartsWith(name, ".") && name != "lost+found";
+    return !absl::StartsWith(name, ".") && name != "lost+found" && !IsCifar10Folder(name) &&
+           !IsCifar100Folder(name);
   });
 }
 
@@ -76,6 +77,14 @@ template <bool (*is_name)(std::string_view)>
 absl::StatusOr<bool> HasFile(const Place& place) {
   return std::any_of(place.files.begin(), place.files.end(),
                      [](const std::string& name) { return name.front() != '.' && is_name(name); });
+}
+
+// As they are published, or unpacked: that makes a folder.
+template <bool (*is_name)(std::string_view), bool (*is_folder)(std::string_view)>
+absl::StatusOr<bool> HasCifar(const Place& place) {
+  HETERO_ASSIGN_OR_RETURN(const bool has_file, HasFile<is_name>(place));
+  return has_file || std::any_of(place.folders.begin(), place.folders.end(),
+                                 [](const std::string& name) { return is_folder(name); });
 }
 
 absl::StatusOr<bool> HasMdsIndex(const Place& place) {
@@ -134,10 +143,10 @@ constexpr Format kFormats[] = {
     {DatasetFormat::kMds, "MDS", HasMdsIndex, "index.json with shards", nullptr, nullptr, OpenMds},
     {DatasetFormat::kImageFolder, "ImageFolder", HasFolders,
      "sub-folders of pictures, one per class", nullptr, OpenPictures},
-    {DatasetFormat::kCifar10, "CIFAR10", HasFile<IsCifar10Name>, "data_batch_1.bin", nullptr,
-     nullptr, OpenCifar10},
-    {DatasetFormat::kCifar100, "CIFAR100", HasFile<IsCifar100Name>, "train.bin", nullptr, nullptr,
-     OpenCifar100},
+    {DatasetFormat::kCifar10, "CIFAR10", HasCifar<IsCifar10Name, IsCifar10Folder>,
+     "data_batch_1.bin", nullptr, nullptr, OpenCifar10},
+    {DatasetFormat::kCifar100, "CIFAR100", HasCifar<IsCifar100Name, IsCifar100Folder>, "train.bin",
+     nullptr, nullptr, OpenCifar100},
     {DatasetFormat::kWebDataset, "WebDataset", HasFile<IsWebDatasetName>, "*.tar", nullptr, nullptr,
      OpenWebDataset, true},
     {DatasetFormat::kRecordIo, "RecordIO", HasRecordIo, "*.rec", nullptr, nullptr, OpenRecordIo,
@@ -237,9 +246,9 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenPlaced(const std::string& uri,
     return format->open_shards(shards, source, split, label);
   }
   if (!place->shards.names.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat("dataset.uri \"", source.uri,
-                                                   "\": ", format->name,
-                                                   " is a folder; name it without ranges"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("dataset.uri \"", source.uri, "\": ", format->name,
+                     " is a folder; name it without ranges and files"));
   }
   if (!place->folder.empty()) return format->open_files(place->folder, {}, source, split, label);
   return format->open_files(place->shards.store->uri(), place->shards, source, split, label);

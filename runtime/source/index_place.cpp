@@ -70,8 +70,8 @@ std::string IndexCommand(const api::DatasetSource& source, const api::Label& lab
   if (!uri.empty()) {
     absl::StrAppend(&command, " ", Word(uri));
   } else {
-    const std::string folder = source.uri.substr(
-        0, source.uri.find('{') == std::string::npos ? std::string::npos : source.uri.rfind('/'));
+    const absl::StatusOr<NamedFiles> named = ExpandRanges(source.uri);
+    const std::string& folder = named.ok() ? named->folder : source.uri;
     absl::StrAppend(&command, " ", Word(absl::StrCat(absl::StripSuffix(folder, "/"), kUsualName)));
   }
   if (source.format != api::DatasetFormat::kAuto) {

@@ -82,6 +82,11 @@ absl::StatusOr<std::vector<uint8_t>> Place::FirstBytesOf(const std::string& file
 
 absl::StatusOr<Place> OpenPlace(const std::string& uri, const storage::Stores& stores, bool look) {
   HETERO_ASSIGN_OR_RETURN(NamedFiles named, ExpandRanges(uri));
+  absl::string_view whole = uri;
+  if (!named.names.empty() && absl::ConsumePrefix(&whole, "file://")) {
+    std::error_code ignored;
+    if (fs::is_directory(std::string(whole), ignored)) named = {uri, {}};
+  }
   Place place;
   place.uri = named.folder;
   while (absl::EndsWith(place.uri, "/") && !absl::EndsWith(place.uri, "//")) place.uri.pop_back();

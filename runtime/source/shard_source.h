@@ -28,7 +28,7 @@ struct ShardSource {
 };
 
 // A URI whose last part names several files: "file:///data/train-{000000..000127}.tar" is
-// "file:///data" and 128 names.
+// "file:///data" and 128 names. Or one file, as its ending shows: "s3://bucket/photos.tar".
 struct NamedFiles {
   std::string folder;
   std::vector<std::string> names;  // empty: the URI names a folder, and `folder` is all of it

@@ -11,6 +11,7 @@
 #include "base/status_macros.h"
 #include "runtime/storage/aws/credential_chain.h"
 #include "runtime/storage/aws/credential_variables.h"
+#include "runtime/storage/aws/shared_credentials.h"
 #include "runtime/storage/file_store.h"
 #include "runtime/storage/http/curl_client.h"
 #include "runtime/storage/http_store.h"
@@ -93,19 +94,21 @@ class StoreOfProcess : public Store {
   mutable pid_t childs_process_ = 0;
 };
 
+std::shared_ptr<RenewedCredentials> CredentialsFor(const StoreOptions& options) {
+  if (!options.anonymous && !options.keys) {
+    return SharedCredentials(*options.clock, options.environment,
+                             [&options] { return std::make_unique<UsualWithClient>(options); });
+  }
+  return std::make_shared<RenewedCredentials>(
+      *options.clock, options.anonymous ? AnonymousCredentials()
+                                        : VariableCredentials(options.environment, *options.keys));
+}
+
 absl::StatusOr<std::unique_ptr<WritableStore>> OpenS3(const std::string& uri,
                                                       const StoreOptions& options) {
   // Also of an anonymous one: its region may stand beside keys, in the profile.
   base::MakeNonDumpable();
-  std::unique_ptr<CredentialSource> credentials;
-  if (options.anonymous) {
-    credentials = AnonymousCredentials();
-  } else if (options.keys) {
-    credentials = VariableCredentials(options.environment, *options.keys);
-  } else {
-    credentials = std::make_unique<UsualWithClient>(options);
-  }
-  return OpenS3Store(uri, options, Client(options), std::move(credentials));
+  return OpenS3Store(uri, options, Client(options), CredentialsFor(options));
 }
 
 }  // namespace

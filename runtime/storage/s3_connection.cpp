@@ -63,11 +63,11 @@ Judgement JudgeS3(const HttpResponse& response) {
 
 S3Connection::S3Connection(S3Address address, const StoreOptions& options,
                            std::unique_ptr<HttpClient> http,
-                           std::unique_ptr<CredentialSource> credentials)
+                           std::shared_ptr<RenewedCredentials> credentials)
     : address_(std::move(address)),
       clock_(*options.clock),
       http_(std::move(http)),
-      credentials_(clock_, std::move(credentials)),
+      credentials_(std::move(credentials)),
       limit_(options.concurrency),
       meter_(options.prices),
       client_(*http_, clock_, limit_, options.retries, options.deadlines, &meter_) {}
@@ -107,7 +107,7 @@ absl::StatusOr<PersistentClient::Answer> S3Connection::Send(
   bool renewed = false;
   HttpCall call{.what = what};
   call.prepare = [&]() -> absl::StatusOr<HttpRequest> {
-    HETERO_ASSIGN_OR_RETURN(credentials, credentials_.Get());
+    HETERO_ASSIGN_OR_RETURN(credentials, credentials_->Get());
     return Signed(request, *credentials, payload_hash);
   };
   call.judge = [&](const HttpResponse& response) {
@@ -115,7 +115,7 @@ absl::StatusOr<PersistentClient::Answer> S3Connection::Send(
     if (judgement.verdict == Verdict::kFailed && !renewed &&
         SaysExpired(request, response, *credentials)) {
       renewed = true;
-      credentials_.Expired(*credentials);
+      credentials_->Expired(*credentials);
       judgement.verdict = Verdict::kAgain;
     }
     return judgement;

@@ -28,9 +28,9 @@ Judgement JudgeS3(const HttpResponse& response);
 // Signed requests to one bucket. Thread-safe.
 class S3Connection {
  public:
-  // `clock` outlives it.
+  // `options.clock` outlives it.
   S3Connection(S3Address address, const StoreOptions& options, std::unique_ptr<HttpClient> http,
-               std::unique_ptr<CredentialSource> credentials);
+               std::shared_ptr<RenewedCredentials> credentials);
 
   const S3Address& address() const { return address_; }
   // "s3://bucket/prefix/name"
@@ -48,7 +48,7 @@ class S3Connection {
   const S3Address address_;
   base::Clock& clock_;
   const std::unique_ptr<HttpClient> http_;
-  RenewedCredentials credentials_;
+  const std::shared_ptr<RenewedCredentials> credentials_;
   ConcurrencyLimit limit_;
   const RequestMeter meter_;
   PersistentClient client_;

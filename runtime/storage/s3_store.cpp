@@ -21,7 +21,7 @@ constexpr int64_t kMostPageBytes = 8 << 20;
 class S3Store : public WritableStore {
  public:
   S3Store(S3Address address, const StoreOptions& options, std::unique_ptr<HttpClient> http,
-          std::unique_ptr<CredentialSource> credentials)
+          std::shared_ptr<RenewedCredentials> credentials)
       : list_page_(std::clamp(options.list_page, 1, 1000)),
         part_bytes_(options.part_bytes),
         connection_(std::move(address), options, std::move(http), std::move(credentials)) {}
@@ -162,7 +162,7 @@ absl::StatusOr<Object> S3Store::ReadAll(std::string_view name, int64_t limit,
 
 absl::StatusOr<std::unique_ptr<WritableStore>> OpenS3Store(
     const std::string& uri, const StoreOptions& options, std::unique_ptr<HttpClient> http,
-    std::unique_ptr<CredentialSource> credentials) {
+    std::shared_ptr<RenewedCredentials> credentials) {
   HETERO_ASSIGN_OR_RETURN(S3Address address, FindS3(uri, options));
   return std::make_unique<S3Store>(std::move(address), options, std::move(http),
                                    std::move(credentials));

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "runtime/storage/aws/credentials.h"
+#include "runtime/storage/aws/renewed_credentials.h"
 #include "runtime/storage/http/http_client.h"
 #include "runtime/storage/store_options.h"
 #include "runtime/storage/writable_store.h"
@@ -17,6 +17,6 @@ namespace hetero::storage {
 // server here.
 absl::StatusOr<std::unique_ptr<WritableStore>> OpenS3Store(
     const std::string& uri, const StoreOptions& options, std::unique_ptr<HttpClient> http,
-    std::unique_ptr<CredentialSource> credentials);
+    std::shared_ptr<RenewedCredentials> credentials);
 
 }  // namespace hetero::storage

@@ -126,11 +126,13 @@ absl::StatusOr<PersistentClient::Answer> PersistentClient::Send(const HttpCall& 
     }
     clock_.SleepFor(wait);
   }
-  return absl::Status(judgement.code,
-                      absl::StrCat(call.what, ": ", judgement.reason,
-                                   absl::StrFormat("; tried %d time%s in %.1f s", attempts,
-                                                   attempts == 1 ? "" : "s",
-                                                   base::ToSeconds(clock_.Now() - begin))));
+  std::string message = absl::StrCat(call.what, ": ", judgement.reason);
+  // What could not be asked at all says itself how often it was tried.
+  if (sent || attempts > 1) {
+    absl::StrAppendFormat(&message, "; tried %d time%s in %.1f s", attempts,
+                          attempts == 1 ? "" : "s", base::ToSeconds(clock_.Now() - begin));
+  }
+  return absl::Status(judgement.code, message);
 }
 
 }  // namespace hetero::storage

@@ -15,6 +15,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "api/role_type.h"
 #include "base/log.h"
@@ -220,27 +221,48 @@ class CopiedFolder {
   const PassingFolder folder_;
 };
 
-// The job with its weights in a file of this machine, where they are in a store; `*folder`, which
-// is made only then, holds it.
-absl::StatusOr<api::HeteroTrainingJob> WithFetchedWeights(api::HeteroTrainingJob job,
-                                                          std::optional<PassingFolder>* folder) {
-  std::string& weights = job.spec.training.model.weights;
-  if (!process::IsStoreUri(weights)) return job;
-  folder->emplace();
-  if ((*folder)->path().empty()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("spec.training.model.weights: there is no place for ", weights,
-                     "; give the GPU workers a writable TMPDIR"));
+// The files of a job's model, those in stores copied to this machine for as long as this lives.
+class ModelFiles {
+ public:
+  // Errors name the field and the object.
+  absl::StatusOr<api::HeteroTrainingJob> Fetch(api::HeteroTrainingJob job) {
+    api::Model& model = job.spec.training.model;
+    for (const auto& [field, uri] :
+         {std::pair("weights", &model.weights), std::pair("torchScript", &model.torch_script)}) {
+      if (!process::IsStoreUri(*uri)) continue;
+      const absl::Status fetched = FetchInto(field, job.spec.storage, uri);
+      if (!fetched.ok()) {
+        return absl::Status(fetched.code(),
+                            absl::StrCat("spec.training.model.", field, ": ", fetched.message()));
+      }
+    }
+    return job;
   }
-  const std::string path = absl::StrCat((*folder)->path(), "/weights.safetensors");
-  const absl::Status fetched = process::FetchObject(weights, job.spec.storage, path);
-  if (!fetched.ok()) {
-    return absl::Status(fetched.code(),
-                        absl::StrCat("spec.training.model.weights: ", fetched.message()));
+
+  // Says of the objects what `status` says of their copies.
+  absl::Status OfObjects(const absl::Status& status) const {
+    if (status.ok() || objects_.empty()) return status;
+    return absl::Status(status.code(), absl::StrReplaceAll(status.message(), objects_));
   }
-  weights = absl::StrCat("file://", path);
-  return job;
-}
+
+ private:
+  absl::Status FetchInto(const char* name, const std::vector<api::StorageAccess>& storage,
+                         std::string* uri) {
+    if (!folder_) folder_.emplace();
+    if (folder_->path().empty()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("there is no place for ", *uri, "; give the GPU workers a writable TMPDIR"));
+    }
+    const std::string path = absl::StrCat(folder_->path(), "/", name);
+    HETERO_RETURN_IF_ERROR(process::FetchObject(*uri, storage, path));
+    objects_.emplace_back(path, *uri);
+    *uri = absl::StrCat("file://", path);
+    return absl::OkStatus();
+  }
+
+  std::optional<PassingFolder> folder_;
+  std::vector<std::pair<std::string, std::string>> objects_;  // copies' paths, objects' addresses
+};
 
 // Of rank 0, where the job's output is in a store and nothing else was asked for.
 std::unique_ptr<CopiedFolder> FolderForStore(const process::RankSession& session,
@@ -307,14 +329,13 @@ absl::Status Train(process::RankSession& session, const TrainerProcessOptions& o
   SessionBatches batches(session);
   SessionGenerations generations(session, options.session, clock);
   session.report().OnStart();
-  std::optional<PassingFolder> fetched;
-  HETERO_ASSIGN_OR_RETURN(const api::HeteroTrainingJob job,
-                          WithFetchedWeights(session.job(), &fetched));
+  ModelFiles model_files;
+  HETERO_ASSIGN_OR_RETURN(const api::HeteroTrainingJob job, model_files.Fetch(session.job()));
   std::function<absl::Status()> deliver;
   if (copied != nullptr) {
     deliver = [&copied, &session] { return copied->Copy(session.stop_token()); };
   }
-  return RunTrainer(
+  return model_files.OfObjects(RunTrainer(
       {.job = job,
        .rank = session.rank(),
        .world_size = session.world_size(),
@@ -331,7 +352,7 @@ absl::Status Train(process::RankSession& session, const TrainerProcessOptions& o
        .output_folder = output_folder,
        .deliver = deliver},
       session.schedule(), batches, generations, observer, clock,
-      {.stop = session.stop_token(), .leave = session.leave_token()});
+      {.stop = session.stop_token(), .leave = session.leave_token()}));
 }
 
 }  // namespace

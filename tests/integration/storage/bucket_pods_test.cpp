@@ -1,4 +1,4 @@
-// The pods of a job whose results go to a bucket, and whose weights come from one.
+// The pods of a job whose results go to a bucket, and whose model's files come from one.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,6 +13,7 @@
 #include "tests/integration/local/local_pods.h"
 #include "tests/integration/storage/s3_server.h"
 #include "tests/integration/support/jobs.h"
+#include "tests/unit/runtime/train/script_file.h"
 
 namespace hetero::storage {
 namespace {
@@ -96,6 +97,34 @@ TEST_F(BucketPods, WeightsThatAreNotThereAreNamed) {
   EXPECT_THAT(results[0].output,
               AllOf(HasSubstr("spec.training.model.weights"),
                     HasSubstr("s3://bucket/none/model.safetensors"), HasSubstr("404")));
+}
+
+TEST_F(BucketPods, AModelOfTorchScriptIsTheOneOfTheSameFile) {
+  const testing::TemporaryFolder folder;
+  const std::string file = train::SaveScript(folder, R"(
+def forward(self, images):
+    x = torch.flatten(images, 1)
+    return torch.add(torch.matmul(x, torch.t(self.weight)), self.frozen)
+)",
+                                             12 * 12 * 3);
+  const auto models = *OpenWritableStore("s3://bucket/models", server_.Options());
+  const absl::Status copied = CopyIntoStore(folder.path(), "net.pt", *models);
+  ASSERT_TRUE(copied.ok()) << copied;
+  const auto job = [](const std::string& model, const std::string& output, int classes) {
+    return std::vector<std::string>{absl::StrCat("training.model={torchScript: \"", model, "\"}"),
+                                    absl::StrCat("output.uri=s3://bucket/", output),
+                                    absl::StrCat("dataset.classes=", classes),
+                                    "runPolicy.maxRestarts=0"};
+  };
+  ExpectGood(Run(job(file, "of-file", 10)));
+  ExpectGood(Run(job("s3://bucket/models/net.pt", "of-object", 10)));
+  EXPECT_TRUE(ReadOrFail("of-object/model.safetensors") == ReadOrFail("of-file/model.safetensors"));
+
+  const std::vector<ProgramResult> results = Run(job("s3://bucket/models/net.pt", "refused", 7));
+  EXPECT_NE(results[0].exit_code, 0);
+  EXPECT_THAT(
+      results[0].output,
+      HasSubstr("spec.training.model.torchScript: s3://bucket/models/net.pt: for 2 pictures"));
 }
 
 // Pictures from one owner, results to another, by two Secrets: no template names a variable.

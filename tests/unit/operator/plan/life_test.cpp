@@ -136,13 +136,11 @@ TEST(LifeTest, InvalidSpecFailsBeforeAnythingIsCreated) {
 
 TEST(LifeTest, WhatThisVersionCannotDoFailsBeforeAnythingIsCreated) {
   ModelCluster cluster{Job()};
-  cluster.Change([](ObservedJob& job) {
-    job.job.spec.training.model = {.torch_script = "s3://bucket/net.pt"};
-  });
+  cluster.Change([](ObservedJob& job) { job.job.spec.training.model = {.name = "resnet101"}; });
   cluster.Settle();
   EXPECT_EQ(cluster.State(ConditionType::kFailed), "True/InvalidSpec");
   EXPECT_THAT(cluster.Condition(ConditionType::kFailed).message,
-              HasSubstr("spec.training.model.torchScript: reading from S3 is not supported yet; "));
+              HasSubstr("spec.training.model.name: model \"resnet101\" is not supported yet; "));
   EXPECT_THAT(cluster.calls, ElementsAre("status"));
 }
 

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <vector>
+
 #include "base/version.h"
 #include "runtime/head/result.h"
 #include "runtime/head/status_builder.h"
@@ -154,6 +157,42 @@ TEST(ReportBuilderTest, SumsWhatStoresWereAskedForByAllProcesses) {
     EXPECT_EQ(report.storage->bytes, 5300);
     EXPECT_EQ(report.storage->dollars, priced ? std::optional(2.75) : std::nullopt);
   }
+}
+
+TEST(ReportBuilderTest, TellsWhatOrdersOfTheSamplesTake) {
+  api::HeteroTrainingJob job = MakeJob();
+  job.spec.storage = {
+      {.prefix = "s3://bucket", .prices = api::StoragePrices{.per_thousand_gets = "0.0004"}}};
+  Drive drive(job);
+  drive.JoinAll();
+  v1::Heartbeat heartbeat;
+  heartbeat.mutable_counters()->set_storage_requests(1);
+  heartbeat.mutable_progress()->set_step(1);
+  heartbeat.mutable_progress()->set_samples_consumed(1000);
+  const auto add = [&](const std::string& shuffle, double requests, double bytes, double dollars) {
+    v1::OrderCost& cost = *heartbeat.add_order_costs();
+    cost.set_shuffle(shuffle);
+    cost.set_requests_per_sample(requests);
+    cost.set_bytes_per_sample(bytes);
+    cost.set_dollars_per_sample(dollars);
+  };
+  add("Full", 1, 5000, 0.0002);
+  add("Block of 64", 0.0155, 0, 0);
+  add("Never", std::nan(""), 1e300, -1);  // none of it is believed
+  drive.Apply(HeartbeatReceived{20, heartbeat});
+  drive.Apply(HeartbeatReceived{20, heartbeat});  // each time the same, not more
+  const insight::Report report = BuildReport(drive.state.record(), drive.Time());
+  ASSERT_TRUE(report.storage.has_value());
+  const std::vector<insight::ReportOrder>& orders = report.storage->orders;
+  ASSERT_THAT(orders, SizeIs(3));
+  EXPECT_EQ(orders[0].shuffle, "Full");
+  EXPECT_EQ(orders[0].requests, 1000);
+  EXPECT_EQ(orders[0].bytes, 5'000'000);
+  EXPECT_DOUBLE_EQ(*orders[0].dollars, 0.2);
+  EXPECT_EQ(orders[1].requests, 16);
+  EXPECT_FALSE(orders[1].bytes.has_value());
+  EXPECT_EQ(orders[2].requests, 0);
+  EXPECT_EQ(orders[2].dollars, 0);
 }
 
 TEST(ReportBuilderTest, NamesTheCommitsThatTheProgramsWereBuiltFrom) {

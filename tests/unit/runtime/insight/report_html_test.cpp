@@ -125,6 +125,13 @@ TEST(ReportHtml, SaysWhatStoresWereAskedFor) {
   EXPECT_THAT(ToHtml(report),
               HasSubstr("<dt>object stores</dt><dd>1,234 requests, 2 of them again; "
                         "5.00 MB; $0.250</dd>"));
+  report.storage->orders = {
+      {.shuffle = "Full", .requests = 1'000, .bytes = 5'000'000, .dollars = 0.25},
+      {.shuffle = "Block of 64", .requests = 16, .bytes = {}, .dollars = {}}};
+  EXPECT_THAT(ToHtml(report),
+              HasSubstr("<dt>samples in order Full</dt><dd>1,000 requests; 5.00 MB; $0.250</dd>"));
+  EXPECT_THAT(ToHtml(report),
+              HasSubstr("<dt>samples in order Block of 64 (not used)</dt><dd>16 requests</dd>"));
   EXPECT_EQ(FirstFlaw(ToHtml(report)), "");
 }
 

@@ -85,12 +85,18 @@ TEST(ReportJson, WritesWhatStoresWereAskedForAndDocumentsIt) {
   EXPECT_EQ(json["workers"][0]["storageRequests"], 7);
   EXPECT_EQ(json["workers"][0]["storageBytes"], 2048);
   EXPECT_FALSE(json["workers"][1].contains("storageRequests"));
+  EXPECT_FALSE(json["storage"].contains("orders"));
   report.storage->dollars.reset();
-  EXPECT_FALSE(Json::parse(ToJson(report))["storage"].contains("dollars"));
+  report.storage->orders = {{.shuffle = "Full", .requests = 1000, .bytes = 9000, .dollars = 0.25},
+                            {.shuffle = "Block of 64", .requests = 16, .bytes = {}, .dollars = {}}};
+  EXPECT_EQ(Json::parse(ToJson(report))["storage"],
+            Json::parse(R"({"requests": 12, "retries": 2, "bytes": 4096, "orders": [
+              {"shuffle": "Full", "requests": 1000, "bytes": 9000, "dollars": 0.25},
+              {"shuffle": "Block of 64", "requests": 16}]})"));
   std::ifstream file(HETERO_SOURCE_DIR "/docs/report.md");
   std::stringstream page;
   page << file.rdbuf();
-  for (const char* key : {"`storage`", "`storageRequests`", "`storageBytes`"}) {
+  for (const char* key : {"`storage`", "`orders[]`", "`storageRequests`", "`storageBytes`"}) {
     EXPECT_THAT(page.str(), HasSubstr(key));
   }
 }

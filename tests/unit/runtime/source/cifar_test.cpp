@@ -16,6 +16,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class CifarTest : public ::testing::Test {
  protected:
@@ -228,6 +229,35 @@ TEST_F(CifarArchiveTest, IsNamedByARange) {
   const absl::Status missing = OpenDataset(source, job::Split::kTrain, 0).status();
   EXPECT_TRUE(absl::IsNotFound(missing));
   EXPECT_THAT(std::string(missing.message()), HasSubstr("cifar-11-binary.tar.gz"));
+}
+
+TEST_F(CifarArchiveTest, IsNamedAlone) {
+  ASSERT_NO_FATAL_FAILURE(Pack("cifar-10-binary.tar.gz"));
+  ASSERT_NO_FATAL_FAILURE(Pack("mine.tgz"));
+  for (const char* name : {"cifar-10-binary.tar.gz", "mine.tgz"}) {
+    api::DatasetSource source = folder_.Source(name);
+    if (std::string_view(name) == "mine.tgz") source.format = api::DatasetFormat::kCifar10;
+    const auto dataset = OpenDataset(source, job::Split::kTrain, 0);
+    ASSERT_TRUE(dataset.ok()) << dataset.status();
+    ExpectSame(**dataset, *Golden(job::Split::kTrain));
+  }
+}
+
+// As those have it who download and unpack it in one folder, which is no ImageFolder.
+TEST_F(CifarArchiveTest, UnpackedBesideItIsRecognised) {
+  ASSERT_NO_FATAL_FAILURE(Pack("cifar-10-binary.tar.gz"));
+  std::filesystem::copy(kGolden, folder_ / "cifar-10-batches-bin");
+  auto dataset = Open();
+  ASSERT_TRUE(dataset.ok()) << dataset.status();
+  ExpectSame(**dataset, *Golden(job::Split::kTrain));
+  EXPECT_THAT((*dataset)->Describe(0), Not(HasSubstr("tar.gz")));
+  std::filesystem::remove(folder_ / "cifar-10-binary.tar.gz");
+  dataset = Open();
+  ASSERT_TRUE(dataset.ok()) << dataset.status();
+  ExpectSame(**dataset, *Golden(job::Split::kTrain));
+  // Folders of pictures beside it are classes, as ever.
+  std::filesystem::create_directory(folder_ / "photos");
+  EXPECT_THAT(Error(), HasSubstr("class folder without"));
 }
 
 TEST_F(CifarArchiveTest, WithoutASplitSaysWhatItHas) {

@@ -79,8 +79,8 @@ TEST(OpenDatasetTest, UnknownContentsAreListed) {
 
 TEST(OpenDatasetTest, AFileInsteadOfAFolder) {
   const DatasetFolder folder;
-  folder.Write("set.tar", std::string_view("x"));
-  const absl::Status status = OpenStatus("file://" + folder / "set.tar");
+  folder.Write("set.zip", std::string_view("x"));
+  const absl::Status status = OpenStatus("file://" + folder / "set.zip");
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), HasSubstr("is a file"));
 }

@@ -151,7 +151,27 @@ TEST_F(WebDatasetTest, ARangeNamesTheArchives) {
   source_.uri = folder_.Source().uri + "/s-{09..12}.tar";
   EXPECT_THAT(Error(), HasSubstr("s-12.tar"));
   source_.format = api::DatasetFormat::kImageFolder;
-  EXPECT_THAT(Error(), HasSubstr("without ranges"));
+  EXPECT_THAT(Error(), HasSubstr("without ranges and files"));
+}
+
+TEST_F(WebDatasetTest, OneArchiveMayBeNamedAlone) {
+  Write("a.tar", {{"0.jpg", kJpegText}, {"0.cls", "1"}});
+  Write("b.tar", {{"0.jpg", kJpegText}, {"0.cls", "2"}});
+  source_.uri = folder_.Source().uri + "/b.tar";
+  for (const auto format : {api::DatasetFormat::kAuto, api::DatasetFormat::kWebDataset}) {
+    source_.format = format;
+    const auto dataset = Open();
+    ASSERT_TRUE(dataset.ok()) << dataset.status();
+    EXPECT_THAT(Samples(**dataset), ElementsAre("jpeg 2 one"));
+  }
+  source_.uri = folder_.Source().uri + "/c.tar";
+  EXPECT_THAT(Error(), HasSubstr("c.tar"));
+  // A folder of such a name is one.
+  std::filesystem::create_directory(folder_ / "c.tar");
+  std::filesystem::copy(folder_ / "a.tar", folder_ / "c.tar");
+  const auto dataset = Open();
+  ASSERT_TRUE(dataset.ok()) << dataset.status();
+  EXPECT_THAT(Samples(**dataset), ElementsAre("jpeg 1 one"));
 }
 
 TEST_F(WebDatasetTest, WhatTheManifestDeclaresIsChecked) {

@@ -60,7 +60,9 @@ class S3StoreTest : public ::testing::Test {
       return reply;
     });
     http_ = http.get();
-    store_ = *OpenS3Store(uri, options_, std::move(http), std::make_unique<CountedCredentials>());
+    store_ = *OpenS3Store(
+        uri, options_, std::move(http),
+        std::make_shared<RenewedCredentials>(clock_, std::make_unique<CountedCredentials>()));
     return *store_;
   }
   std::string Url(size_t request) const { return http_->requests.at(request).url; }

@@ -143,6 +143,18 @@ TEST_F(PersistentClientTest, WhatCannotSucceedIsNotTriedAgain) {
   EXPECT_TRUE(clock_.sleeps.empty());
 }
 
+// The credentials' error says how often their server was asked.
+TEST_F(PersistentClientTest, WhatCannotBeAskedGivesItsOwnReasonAlone) {
+  ScriptedClient http([](const HttpRequest&) { return Reply(200); });
+  PersistentClient client(http, clock_, limit_, options_, deadlines_);
+  const auto answer =
+      client.Send({.what = "cannot do it", .prepare = []() -> absl::StatusOr<HttpRequest> {
+                     return absl::PermissionDeniedError("no credentials; tried 1 time in 0.0 s");
+                   }});
+  EXPECT_EQ(answer.status().message(), "cannot do it: no credentials; tried 1 time in 0.0 s");
+  EXPECT_TRUE(http.requests.empty());
+}
+
 TEST_F(PersistentClientTest, WaitsAsLongAsTheServerSays) {
   int left = 1;
   const auto answer = Send([&](const HttpRequest&) {
