@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "hetero/v1/membership.grpc.pb.h"
+#include "hetero/v1/rendezvous.grpc.pb.h"
 #include "runtime/head/channel.h"
 
 namespace hetero::head {

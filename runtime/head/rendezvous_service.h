@@ -3,7 +3,7 @@
 #include <atomic>
 #include <utility>
 
-#include "hetero/v1/membership.grpc.pb.h"
+#include "hetero/v1/rendezvous.grpc.pb.h"
 #include "runtime/head/key_value_store.h"
 #include "runtime/head/peer_roles.h"
 

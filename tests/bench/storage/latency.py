@@ -6,7 +6,7 @@ The server is versitygw on this machine, behind a proxy of this program that hol
 and passes any number of bytes on. The same job is run with both delays, in turn; printed is the ratio of samples per
 second. The target is 0.95.
 
-    tests/bench/storage/latency.py [--pairs 5] [--delay 0.035]
+    tests/bench/storage/latency.py [--pairs 5] [--delay 0.035] [--shuffle "mode: Block, blockSize: 64"]
 """
 
 import argparse
@@ -25,7 +25,7 @@ apiVersion: training.hetero.dev/v1alpha1
 kind: HeteroTrainingJob
 metadata: {name: latency}
 spec:
-  dataset: {uri: "s3://bucket/set", format: WebDataset, classes: 10}
+  dataset: {uri: "s3://bucket/set", format: WebDataset, classes: 10, shuffle: {SHUFFLE}}
   pipeline:
   - {op: Decode}
   - {op: RandomResizedCrop, size: {height: 224, width: 224}}
@@ -92,10 +92,10 @@ class Delay:
             writer.close()
 
 
-def measure(folder: str, steps: int, port: int) -> tuple[float, float]:
+def measure(folder: str, steps: int, shuffle: str, port: int) -> tuple[float, float]:
     """Samples per second, and CPU milliseconds of the worker for each."""
     manifest = pathlib.Path(folder, "job.yaml")
-    manifest.write_text(JOB.replace("STEPS", str(steps)))
+    manifest.write_text(JOB.replace("STEPS", str(steps)).replace("SHUFFLE", shuffle))
     out = pathlib.Path(folder, f"out-{time.monotonic_ns()}")
     server.run(["local", str(manifest), "--input-only", "--output", str(out)], server.environment(port))
     report = json.loads((out / "report.json").read_text())
@@ -107,6 +107,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=5)
     parser.add_argument("--steps", type=int, default=100)
+    parser.add_argument("--shuffle", default="mode: Full", help="dataset.shuffle of the job")
     parser.add_argument("--delay", type=float, default=0.035, help="seconds")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -118,13 +119,13 @@ def main() -> None:
             ratios = []
             for _ in range(arguments.pairs):
                 proxy.seconds = 0.0
-                near, near_cpu = measure(folder, arguments.steps, proxy.port)
+                near, near_cpu = measure(folder, arguments.steps, arguments.shuffle, proxy.port)
                 proxy.seconds = arguments.delay
-                far, far_cpu = measure(folder, arguments.steps, proxy.port)
+                far, far_cpu = measure(folder, arguments.steps, arguments.shuffle, proxy.port)
                 ratios.append(far / near)
                 print(f"{near:.0f} samples/s ({near_cpu:.2f} ms of CPU each), {far:.0f} with the delay ({far_cpu:.2f} ms)", flush=True)
             print(
-                f"samples/s with {1000 * arguments.delay:.0f} ms to the store over those without: "
+                f"{arguments.shuffle}: samples/s with {1000 * arguments.delay:.0f} ms to the store over those without: "
                 f"{statistics.median(ratios):.3f} [{min(ratios):.3f}, {max(ratios):.3f}], {arguments.pairs} pairs; target 0.95"
             )
 

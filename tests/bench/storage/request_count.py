@@ -2,8 +2,9 @@
 """How many requests and bytes one epoch takes from an object store, by the order of the samples.
 
 The server is versitygw on this machine, behind a proxy that counts; eight CPU workers read WebDataset shards. Printed are,
-for each order, requests over samples, bytes over those of the dataset (the target is 1.1), and the workers' CPU time. With
-mode Block a batch is a block, where blockSize divides or is what a trainer takes at a time.
+for each order, requests over samples, counted and as report.json estimates them, bytes over those of the dataset (the target
+is 1.1), and the workers' CPU time. With mode Block a batch is a block, where blockSize divides or is what a trainer takes
+at a time.
 
     tests/bench/storage/request_count.py
 """
@@ -41,7 +42,7 @@ class Counting(latency.Delay):
 
 def manifest(order: str, workers: int) -> str:
     text = latency.JOB.replace("maxSteps: STEPS", "epochs: 1, lastBatch: Keep")
-    text = text.replace("classes: 10}", f"classes: 10, shuffle: {{{order}}}}}")
+    text = text.replace("SHUFFLE", order)
     return text.replace("type: CPUWorker, replicas: 1", f"type: CPUWorker, replicas: {workers}")
 
 
@@ -70,9 +71,10 @@ def main() -> None:
             server.run(["local", str(job), "--input-only", "--output", f"{out}-epoch"], environment)
             report = json.loads(pathlib.Path(f"{out}-epoch", "report.json").read_text())
             cpu = sum(one["cpuSeconds"] for one in report["workers"] if one["role"] == "cpu")
+            estimated = report["storage"]["orders"][0]["requests"] / samples
             print(
                 f"{name}: {proxy.requests} requests ({opening[0]} of a job of one step), "
-                f"{(proxy.requests - opening[0]) / samples:.3f} a sample; bytes over the dataset's "
+                f"{(proxy.requests - opening[0]) / samples:.3f} a sample ({estimated:.3f} by the report); bytes over the dataset's "
                 f"{(proxy.bytes - opening[1]) / size:.3f}; {1000 * cpu / samples:.2f} ms of CPU a sample",
                 flush=True,
             )

@@ -1,5 +1,6 @@
 #include "tests/integration/storage/web_identity.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 
@@ -102,6 +103,12 @@ std::set<std::string> TokenService::pods() const {
     if (!grant.pod.empty()) pods.insert(grant.pod);
   }
   return pods;
+}
+
+int64_t TokenService::GrantsOf(const std::string& pod) const {
+  const std::lock_guard lock(mutex_);
+  return std::count_if(grants_.begin(), grants_.end(),
+                       [&](const Grant& grant) { return grant.pod == pod; });
 }
 
 bool TokenService::OutlivedItsKeys(const std::string& pod) const {

@@ -47,6 +47,8 @@ class TokenService {
   std::set<std::string> pods() const;
   // The pod has used keys that it was given after its first ones had ended.
   bool OutlivedItsKeys(const std::string& pod) const;
+  // How often it was given keys.
+  int64_t GrantsOf(const std::string& pod) const;
   // Their pods, and how often their keys were used, for a failed test.
   std::string Describe() const;
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <filesystem>
 
 #include "tests/unit/runtime/source/dataset_files.h"
 #include "tests/unit/runtime/source/tar_files.h"
