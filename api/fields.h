@@ -144,9 +144,9 @@ constexpr auto FieldsOf(const OperatorSpec*) {
 
 constexpr auto FieldsOf(const Model*) {
   return std::make_tuple(F("name", &Model::name, {.max_length = 63, .pattern = kIdentifier}),
-                         F("torchScript", &Model::torch_script, Uri(kStorageUri)),
+                         F("torchScript", &Model::torch_script, Uri(kObjectUri)),
                          F("plugin", &Model::plugin, {.max_length = 1024}),
-                         F("weights", &Model::weights, Uri(kStorageUri)));
+                         F("weights", &Model::weights, Uri(kObjectUri)));
 }
 
 constexpr auto FieldsOf(const Loss*) {

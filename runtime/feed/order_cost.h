@@ -17,9 +17,10 @@ struct OrderCost {
 };
 
 // Of the job's own order, which comes first, and of those that it might have instead: Full, and
-// Block with blocks of a rank's batch. By a few batches of the first epoch. Empty where the order
-// makes no difference: no network lies between, or no samples lie behind each other.
+// Block with blocks of what a ticket asks for, `ticket` samples. By a few tickets of the first
+// epoch. Empty where the order makes no difference: no network lies between, or no samples lie
+// behind each other.
 std::vector<OrderCost> CostsOfOrders(const source::Dataset& dataset,
-                                     const api::HeteroTrainingJob& job);
+                                     const api::HeteroTrainingJob& job, int64_t ticket);
 
 }  // namespace hetero::feed

@@ -109,7 +109,9 @@ void RecordOrderCosts(const v1::Heartbeat& heartbeat, JobRecord& record) {
     LimitText(kMaxListedText, *cost.mutable_shuffle());
     cost.set_requests_per_sample(plausible(told.requests_per_sample()));
     cost.set_bytes_per_sample(plausible(told.bytes_per_sample()));
-    cost.set_dollars_per_sample(plausible(told.dollars_per_sample()));
+    if (told.has_dollars_per_sample()) {
+      cost.set_dollars_per_sample(plausible(told.dollars_per_sample()));
+    }
   }
 }
 

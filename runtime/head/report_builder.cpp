@@ -256,8 +256,7 @@ void AddStorage(const JobRecord& record, insight::Report& report) {
                                           .retries = sum.storage_retries(),
                                           .bytes = sum.storage_bytes(),
                                           .dollars = {}};
-  const bool priced = StoragePriced(record.job.spec);
-  if (priced) report.storage->dollars = sum.storage_dollars();
+  if (StoragePriced(record.job.spec)) report.storage->dollars = sum.storage_dollars();
   const auto samples = static_cast<double>(report.samples_consumed.value_or(0));
   for (const v1::OrderCost& cost : record.order_costs) {
     insight::ReportOrder order{.shuffle = cost.shuffle(),
@@ -265,7 +264,7 @@ void AddStorage(const JobRecord& record, insight::Report& report) {
                                .bytes = {},
                                .dollars = {}};
     if (cost.bytes_per_sample() > 0) order.bytes = Rounded(samples * cost.bytes_per_sample());
-    if (priced) order.dollars = samples * cost.dollars_per_sample();
+    if (cost.has_dollars_per_sample()) order.dollars = samples * cost.dollars_per_sample();
     report.storage->orders.push_back(std::move(order));
   }
 }

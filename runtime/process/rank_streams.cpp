@@ -149,15 +149,19 @@ absl::Status RankSession::PlaceOperators(int spare, bool shares,
 }
 
 std::vector<v1::OrderCost> RankSession::OrderCosts() const {
+  const job::StepPlan& plan = schedule_->training();
+  const int64_t ticket = plan.total_steps() == 0 ? 0 : plan.Share(0, rank_).count;
   const storage::RequestPrices prices =
       storage::Stores(job_.spec.storage).OptionsFor(job_.spec.dataset.uri).prices;
   std::vector<v1::OrderCost> costs;
   for (const feed::OrderCost& cost :
-       feed::CostsOfOrders(producer_->dataset(job::Split::kTrain), job_)) {
+       feed::CostsOfOrders(producer_->dataset(job::Split::kTrain), job_, ticket)) {
     v1::OrderCost& out = costs.emplace_back();
     out.set_shuffle(job::ShuffleText(cost.shuffle));
     out.set_requests_per_sample(cost.requests_per_sample);
     out.set_bytes_per_sample(cost.bytes_per_sample);
+    const bool priced = prices.per_request > 0 || prices.per_byte > 0;
+    if (!priced || (prices.per_byte > 0 && cost.bytes_per_sample == 0)) continue;
     out.set_dollars_per_sample(cost.requests_per_sample * prices.per_request +
                                cost.bytes_per_sample * prices.per_byte);
   }

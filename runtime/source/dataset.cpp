@@ -79,12 +79,21 @@ absl::StatusOr<bool> HasFile(const Place& place) {
                      [](const std::string& name) { return name.front() != '.' && is_name(name); });
 }
 
-// As they are published, or unpacked: that makes a folder.
-template <bool (*is_name)(std::string_view), bool (*is_folder)(std::string_view)>
-absl::StatusOr<bool> HasCifar(const Place& place) {
-  HETERO_ASSIGN_OR_RETURN(const bool has_file, HasFile<is_name>(place));
-  return has_file || std::any_of(place.folders.begin(), place.folders.end(),
-                                 [](const std::string& name) { return is_folder(name); });
+// The folder that a published archive unpacks to, beside no others.
+template <bool (*is_folder)(std::string_view)>
+absl::StatusOr<bool> HasCifarFolder(const Place& place) {
+  HETERO_ASSIGN_OR_RETURN(const bool has_others, HasFolders(place));
+  if (has_others) return false;
+  const auto has = [&](bool (*is_it)(std::string_view)) {
+    return std::any_of(place.folders.begin(), place.folders.end(),
+                       [&](const std::string& name) { return is_it(name); });
+  };
+  if (has(IsCifar10Folder) && has(IsCifar100Folder)) {
+    return absl::InvalidArgumentError(absl::StrCat("dataset ", place.uri,
+                                                   ": has both, CIFAR-10 and CIFAR-100; set ",
+                                                   "dataset.format to CIFAR10 or CIFAR100"));
+  }
+  return has(is_folder);
 }
 
 absl::StatusOr<bool> HasMdsIndex(const Place& place) {
@@ -143,10 +152,10 @@ constexpr Format kFormats[] = {
     {DatasetFormat::kMds, "MDS", HasMdsIndex, "index.json with shards", nullptr, nullptr, OpenMds},
     {DatasetFormat::kImageFolder, "ImageFolder", HasFolders,
      "sub-folders of pictures, one per class", nullptr, OpenPictures},
-    {DatasetFormat::kCifar10, "CIFAR10", HasCifar<IsCifar10Name, IsCifar10Folder>,
-     "data_batch_1.bin", nullptr, nullptr, OpenCifar10},
-    {DatasetFormat::kCifar100, "CIFAR100", HasCifar<IsCifar100Name, IsCifar100Folder>, "train.bin",
-     nullptr, nullptr, OpenCifar100},
+    {DatasetFormat::kCifar10, "CIFAR10", HasFile<IsCifar10Name>, "data_batch_1.bin", nullptr,
+     nullptr, OpenCifar10},
+    {DatasetFormat::kCifar100, "CIFAR100", HasFile<IsCifar100Name>, "train.bin", nullptr, nullptr,
+     OpenCifar100},
     {DatasetFormat::kWebDataset, "WebDataset", HasFile<IsWebDatasetName>, "*.tar", nullptr, nullptr,
      OpenWebDataset, true},
     {DatasetFormat::kRecordIo, "RecordIO", HasRecordIo, "*.rec", nullptr, nullptr, OpenRecordIo,
@@ -154,6 +163,10 @@ constexpr Format kFormats[] = {
     {DatasetFormat::kParquet, "Parquet", HasParquet, "*.parquet", nullptr, nullptr, OpenParquet},
     {DatasetFormat::kTfRecord, "TFRecord", FileBegins<BeginsTfRecord>,
      "files that begin with a record", nullptr, nullptr, OpenTfRecord, true},
+    {DatasetFormat::kCifar10, "CIFAR10", HasCifarFolder<IsCifar10Folder>, "cifar-10-batches-bin",
+     nullptr, nullptr, OpenCifar10},
+    {DatasetFormat::kCifar100, "CIFAR100", HasCifarFolder<IsCifar100Folder>, "cifar-100-binary",
+     nullptr, nullptr, OpenCifar100},
 };
 
 const Format* FormatOf(DatasetFormat wanted) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -36,6 +37,17 @@ std::string Word(const std::string& text) {
   };
   if (!text.empty() && std::all_of(text.begin(), text.end(), plain)) return text;
   return absl::StrCat("'", absl::StrReplaceAll(text, {{"'", "'\\''"}}), "'");
+}
+
+// Where an index of what this URI names is looked for first. That of one file stands beside it, and
+// beside those of other files.
+std::string UsualUri(const std::string& uri) {
+  if (const std::optional<NamedFiles> one = AsOneFile(uri)) {
+    return absl::StrCat(one->folder, "/_", one->names.front(), ".hetero");
+  }
+  const absl::StatusOr<NamedFiles> named = ExpandRanges(uri);
+  const std::string& folder = named.ok() ? named->folder : uri;
+  return absl::StrCat(absl::StripSuffix(folder, "/"), kUsualName);
 }
 
 absl::StatusOr<storage::FileDescriptor> Fetch(const storage::Store& store,
@@ -70,9 +82,7 @@ std::string IndexCommand(const api::DatasetSource& source, const api::Label& lab
   if (!uri.empty()) {
     absl::StrAppend(&command, " ", Word(uri));
   } else {
-    const absl::StatusOr<NamedFiles> named = ExpandRanges(source.uri);
-    const std::string& folder = named.ok() ? named->folder : source.uri;
-    absl::StrAppend(&command, " ", Word(absl::StrCat(absl::StripSuffix(folder, "/"), kUsualName)));
+    absl::StrAppend(&command, " ", Word(UsualUri(source.uri)));
   }
   if (source.format != api::DatasetFormat::kAuto) {
     add("--format", std::string(api::NameOf(source.format)));

@@ -192,6 +192,7 @@ class Parquet : public ShardedDataset {
 
  protected:
   bool labels_are_classes() const override { return rule_.classes(); }
+  bool LiesApart(const SampleLocation&) const override { return false; }  // KeepWhole()
 
   absl::Status Unpack(const SampleLocation& location, RawSample* sample) const override {
     if (location.offset < kFlaws) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <memory>
+#include <optional>
 #include <set>
 #include <system_error>
 #include <utility>
@@ -30,7 +32,7 @@ absl::Status ListFolder(Place* place) {
                      "on every worker");
     return error && error != std::errc::no_such_file_or_directory
                ? absl::ErrnoToStatus(error.value(), message)
-               : absl::NotFoundError(absl::StrCat(message, ": no such folder"));
+               : absl::NotFoundError(absl::StrCat(message, ": no such folder or file"));
   }
   if (!fs::is_directory(status)) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -68,6 +70,29 @@ absl::Status ListStore(Place* place) {
   return absl::OkStatus();
 }
 
+// What a URI names: files by a range, one file, or a folder.
+absl::StatusOr<NamedFiles> FilesOf(const std::string& uri, const storage::Stores& stores) {
+  HETERO_ASSIGN_OR_RETURN(NamedFiles named, ExpandRanges(uri));
+  if (!named.names.empty()) return named;
+  std::optional<NamedFiles> one = AsOneFile(uri);
+  if (!one) return named;
+  absl::string_view path = uri;
+  if (absl::ConsumePrefix(&path, "file://")) {
+    std::error_code ignored;
+    return fs::is_regular_file(std::string(path), ignored) ? *std::move(one) : named;
+  }
+  HETERO_ASSIGN_OR_RETURN(const std::unique_ptr<storage::Store> store, stores.Open(one->folder));
+  const absl::Status is_there = store->Head(one->names.front()).status();
+  if (is_there.ok()) return *std::move(one);
+  if (!absl::IsNotFound(is_there)) return is_there;
+  HETERO_ASSIGN_OR_RETURN(const std::unique_ptr<storage::Store> folder, stores.Open(uri));
+  HETERO_ASSIGN_OR_RETURN(const std::vector<storage::Object> objects, folder->List(""));
+  if (!objects.empty()) return named;
+  return absl::NotFoundError(absl::StrCat("dataset ", uri,
+                                          ": there is no such object, and nothing below it as a "
+                                          "folder; correct dataset.uri"));
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<uint8_t>> Place::FirstBytesOf(const std::string& file,
@@ -81,12 +106,7 @@ absl::StatusOr<std::vector<uint8_t>> Place::FirstBytesOf(const std::string& file
 }
 
 absl::StatusOr<Place> OpenPlace(const std::string& uri, const storage::Stores& stores, bool look) {
-  HETERO_ASSIGN_OR_RETURN(NamedFiles named, ExpandRanges(uri));
-  absl::string_view whole = uri;
-  if (!named.names.empty() && absl::ConsumePrefix(&whole, "file://")) {
-    std::error_code ignored;
-    if (fs::is_directory(std::string(whole), ignored)) named = {uri, {}};
-  }
+  HETERO_ASSIGN_OR_RETURN(const NamedFiles named, FilesOf(uri, stores));
   Place place;
   place.uri = named.folder;
   while (absl::EndsWith(place.uri, "/") && !absl::EndsWith(place.uri, "//")) place.uri.pop_back();
@@ -100,7 +120,7 @@ absl::StatusOr<Place> OpenPlace(const std::string& uri, const storage::Stores& s
   if (!named.names.empty()) {
     place.files = named.names;
     place.folders.clear();
-    place.shards.names = std::move(named.names);
+    place.shards.names = named.names;
   } else if (look && place.folder.empty()) {
     HETERO_RETURN_IF_ERROR(ListStore(&place));
   }

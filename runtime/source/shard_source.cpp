@@ -87,17 +87,6 @@ absl::StatusOr<std::vector<std::string>> Expand(const std::string& uri, std::str
   return names;
 }
 
-// Whether the last part is a file's name and not a folder's or a bucket's, as far as that shows.
-bool NamesShard(std::string_view uri) {
-  const size_t scheme = uri.find("://");
-  const size_t slash = uri.rfind('/');
-  if (scheme == std::string_view::npos || slash < scheme + 3) return false;
-  constexpr std::string_view kEndings[] = {".tar",      ".tar.gz", ".tgz",
-                                           ".tfrecord", ".rec",    ".parquet"};
-  return std::any_of(std::begin(kEndings), std::end(kEndings),
-                     [&](std::string_view ending) { return uri.ends_with(ending); });
-}
-
 bool IsHiddenPath(std::string_view name) {
   const auto hides = [](char c) { return c == '.' || c == '_'; };
   if (hides(name.front())) return true;
@@ -117,10 +106,7 @@ absl::StatusOr<std::vector<storage::Object>> ShardSource::List() const {
 absl::StatusOr<NamedFiles> ExpandRanges(const std::string& uri) {
   const size_t brace = uri.find('{');
   const size_t slash = uri.rfind('/');
-  if (brace == std::string::npos) {
-    if (!NamesShard(uri)) return NamedFiles{uri, {}};
-    return NamedFiles{uri.substr(0, slash), {uri.substr(slash + 1)}};
-  }
+  if (brace == std::string::npos) return NamedFiles{uri, {}};
   if (slash == std::string::npos || slash > brace) {
     return absl::InvalidArgumentError(absl::StrCat(
         "dataset.uri \"", uri, "\": a range stands in the last part, the files' names; name a ",
@@ -129,6 +115,20 @@ absl::StatusOr<NamedFiles> ExpandRanges(const std::string& uri) {
   HETERO_ASSIGN_OR_RETURN(std::vector<std::string> names,
                           Expand(uri, std::string_view(uri).substr(slash + 1)));
   return NamedFiles{uri.substr(0, slash), std::move(names)};
+}
+
+std::optional<NamedFiles> AsOneFile(const std::string& uri) {
+  const size_t scheme = uri.find("://");
+  const size_t slash = uri.rfind('/');
+  // Behind the bucket's name, or the root.
+  if (scheme == std::string::npos || slash < scheme + 3) return std::nullopt;
+  if (uri.find('{') != std::string::npos) return std::nullopt;
+  constexpr std::string_view kEndings[] = {".tar",      ".tar.gz", ".tgz",
+                                           ".tfrecord", ".rec",    ".parquet"};
+  const bool ends = std::any_of(std::begin(kEndings), std::end(kEndings),
+                                [&](std::string_view ending) { return uri.ends_with(ending); });
+  if (!ends) return std::nullopt;
+  return NamedFiles{uri.substr(0, slash), {uri.substr(slash + 1)}};
 }
 
 absl::StatusOr<std::vector<storage::Object>> FindShards(const ShardSource& source,

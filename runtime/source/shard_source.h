@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,7 +29,7 @@ struct ShardSource {
 };
 
 // A URI whose last part names several files: "file:///data/train-{000000..000127}.tar" is
-// "file:///data" and 128 names. Or one file, as its ending shows: "s3://bucket/photos.tar".
+// "file:///data" and 128 names.
 struct NamedFiles {
   std::string folder;
   std::vector<std::string> names;  // empty: the URI names a folder, and `folder` is all of it
@@ -38,6 +39,10 @@ struct NamedFiles {
 // have the same number of digits, or none has leading zeros. kInvalidArgument names the range that
 // is none, and a URI with more than a million files or with ranges elsewhere.
 absl::StatusOr<NamedFiles> ExpandRanges(const std::string& uri);
+
+// A URI whose last part ends as a shard's name does, "s3://bucket/photos.tar", as its folder and
+// that name; nothing where it does not. It may be a folder's all the same: "train.parquet".
+std::optional<NamedFiles> AsOneFile(const std::string& uri);
 
 // What is a shard by its name.
 using IsShardName = bool (*)(std::string_view name);

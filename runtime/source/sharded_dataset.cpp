@@ -174,7 +174,7 @@ std::vector<Dataset::Run> ShardedDataset::RunsOf(const std::vector<int64_t>& ids
     const bool is_there = ids[i] >= 0 && ids[i] < size();
     const absl::StatusOr<SampleLocation> location =
         is_there ? LocationOf(ids[i]) : absl::OutOfRangeError("");
-    if (location.ok() && location->length <= kMaxPictureBytes && location->label_length == 0) {
+    if (location.ok() && location->length <= kMaxPictureBytes && !LiesApart(*location)) {
       wanted.push_back({ids[i], i, *location});
     } else {
       runs.push_back({i, {.ids = {ids[i]}}});  // where it is none, Read() says so

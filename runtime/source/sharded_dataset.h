@@ -54,6 +54,10 @@ class ShardedDataset : public Dataset {
   // Makes a sample of its bytes, which lie in `sample->bytes`; its label is the location's. A
   // kDataLoss needs no word about where.
   virtual absl::Status Unpack(const SampleLocation& location, RawSample* sample) const = 0;
+  // Whether reading a sample takes more of its shard than `location`'s own bytes.
+  virtual bool LiesApart(const SampleLocation& location) const {
+    return location.label_length != 0;
+  }
   // Labels that no class has are bad samples.
   virtual bool labels_are_classes() const = 0;
 

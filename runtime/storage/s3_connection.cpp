@@ -19,12 +19,11 @@ bool IsPassing(const std::string& code) {
          code == "ConditionalRequestConflict";
 }
 
-bool SaysExpired(const S3Request& request, const HttpResponse& response,
-                 const AwsCredentials& credentials) {
+// Keys that are unknown were taken back: those who hand them out have others by then.
+bool SaysExpired(const HttpResponse& response) {
   if (response.status != 400 && response.status != 401 && response.status != 403) return false;
-  // A reply to HEAD has no body that would say so.
-  if (request.method == "HEAD") return !credentials.session_token.empty();
-  return absl::StartsWith(ReadS3Error(response.body).code, "ExpiredToken");
+  const std::string code = ReadS3Error(response.body).code;
+  return absl::StartsWith(code, "ExpiredToken") || code == "InvalidAccessKeyId";
 }
 
 }  // namespace
@@ -112,8 +111,7 @@ absl::StatusOr<PersistentClient::Answer> S3Connection::Send(
   };
   call.judge = [&](const HttpResponse& response) {
     Judgement judgement = judge(response);
-    if (judgement.verdict == Verdict::kFailed && !renewed &&
-        SaysExpired(request, response, *credentials)) {
+    if (judgement.verdict == Verdict::kFailed && !renewed && SaysExpired(response)) {
       renewed = true;
       credentials_->Expired(*credentials);
       judgement.verdict = Verdict::kAgain;

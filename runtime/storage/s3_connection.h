@@ -36,7 +36,8 @@ class S3Connection {
   // "s3://bucket/prefix/name"
   std::string UriOf(std::string_view name) const;
 
-  // `what` begins errors. Credentials that have ended are renewed once on the way.
+  // `what` begins errors. Credentials that the reply's body calls ended are renewed once on
+  // the way.
   absl::StatusOr<PersistentClient::Answer> Send(
       const std::string& what, const S3Request& request,
       const std::function<Judgement(const HttpResponse&)>& judge = JudgeS3);

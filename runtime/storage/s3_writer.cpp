@@ -171,12 +171,15 @@ bool IsOurs(S3Connection& connection, const std::string& name, std::string_view 
 absl::StatusOr<Object> HeadS3(S3Connection& connection, std::string_view name) {
   const std::string what = absl::StrCat("cannot find ", connection.UriOf(name));
   const std::string key = connection.address().Key(name);
-  const absl::StatusOr<PersistentClient::Answer> answer =
-      connection.Send(what, {.method = "HEAD", .key = key});
+  const S3Request head{.method = "HEAD", .key = key};
+  absl::StatusOr<PersistentClient::Answer> answer = connection.Send(what, head);
   if (absl::IsPermissionDenied(answer.status()) || absl::IsInternal(answer.status())) {
     // Why is in the body of a reply, and a HEAD's has none.
-    HETERO_RETURN_IF_ERROR(
-        connection.Send(what, {.key = key, .headers = {{"range", "bytes=0-0"}}}).status());
+    const absl::Status reason =
+        connection.Send(what, {.key = key, .headers = {{"range", "bytes=0-0"}}}).status();
+    // The first byte of an empty object is out of range.
+    if (!reason.ok() && !absl::IsOutOfRange(reason)) return reason;
+    answer = connection.Send(what, head);  // by other credentials, where those had ended
   }
   HETERO_RETURN_IF_ERROR(answer.status());
   const HttpResponse& response = answer->response;

@@ -24,16 +24,19 @@ bool RenewedCredentials::IsGoodLocked(base::Duration margin) const {
 
 absl::StatusOr<std::shared_ptr<const AwsCredentials>> RenewedCredentials::Get() {
   base::MutexLock lock(mutex_);
-  if (IsGoodLocked(kMargin)) return current_;
-  const bool usable = IsGoodLocked(kLeast);
-  if (usable && (renewing_ || clock_.Now() < next_try_)) return current_;
-  if (renewing_) {
+  const base::Instant deadline = base::Clock::Real().Now() + kPatience;
+  while (true) {
+    if (IsGoodLocked(kMargin)) return current_;
+    const bool usable = IsGoodLocked(kLeast);
+    if (usable && (renewing_ || clock_.Now() < next_try_)) return current_;
+    if (!renewing_) break;
     const bool ended =
-        renewed_.WaitUntil(mutex_, base::Clock::Real().Now() + kPatience, {},
+        renewed_.WaitUntil(mutex_, deadline, {},
                            [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !renewing_; });
     if (!ended) return absl::UnavailableError("renewing the credentials takes too long");
     if (IsGoodLocked(kLeast)) return current_;
-    return outcome_;
+    // Else somebody has called the new ones ended already: it is this thread's turn.
+    if (!outcome_.ok()) return outcome_;
   }
   renewing_ = true;
   lock.Unlock();

@@ -46,9 +46,10 @@ struct OfProcess {
 
 // A child of fork() begins anew: the lock may be held by a thread that it does not have.
 OfProcess& ThisProcess() {
-  static std::atomic<OfProcess*> current{new OfProcess};
+  // Not initialised when it is needed first: a fork() may come between.
+  static constinit std::atomic<OfProcess*> current{nullptr};
   OfProcess* mine = current.load();
-  while (mine->process != getpid()) {
+  while (mine == nullptr || mine->process != getpid()) {
     auto* const made = new OfProcess;
     if (current.compare_exchange_strong(mine, made)) return *made;  // the parent's is left as it is
     delete made;

@@ -127,8 +127,8 @@ absl::StatusOr<PersistentClient::Answer> PersistentClient::Send(const HttpCall& 
     clock_.SleepFor(wait);
   }
   std::string message = absl::StrCat(call.what, ": ", judgement.reason);
-  // What could not be asked at all says itself how often it was tried.
-  if (sent || attempts > 1) {
+  // Why a request could not be made says itself how often that was tried.
+  if (sent || attempts == 0) {
     absl::StrAppendFormat(&message, "; tried %d time%s in %.1f s", attempts,
                           attempts == 1 ? "" : "s", base::ToSeconds(clock_.Now() - begin));
   }

@@ -255,13 +255,16 @@ class ModelFiles {
     }
     const std::string path = absl::StrCat(folder_->path(), "/", name);
     HETERO_RETURN_IF_ERROR(process::FetchObject(*uri, storage, path));
+    const std::string copy = absl::StrCat("file://", path);
+    objects_.emplace_back(copy, *uri);
     objects_.emplace_back(path, *uri);
-    *uri = absl::StrCat("file://", path);
+    *uri = copy;
     return absl::OkStatus();
   }
 
   std::optional<PassingFolder> folder_;
-  std::vector<std::pair<std::string, std::string>> objects_;  // copies' paths, objects' addresses
+  std::vector<std::pair<std::string, std::string>>
+      objects_;  // copies' addresses and paths, objects' addresses
 };
 
 // Of rank 0, where the job's output is in a store and nothing else was asked for.

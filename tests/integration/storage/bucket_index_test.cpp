@@ -118,6 +118,49 @@ TEST_F(BucketJob, ItsStorageIsThatOfTheCommandsForDatasets) {
   EXPECT_THAT(refused.output, HasSubstr("job.yaml: "));
 }
 
+// A name that ends as a shard's may be a folder's, and what a bucket held before it held CIFAR too
+// is what it is.
+TEST_F(BucketJob, OneShardAFolderOfSuchANameAndCifarBesideOthersAreTold) {
+  const auto inspect = [](const std::string& uri) {
+    testing::ProgramRun run("hetero-runtime", {"inspect", uri, "--json"},
+                            Access(S3Server::kSecret));
+    return run.Wait(kJobDeadline);
+  };
+  const auto expect = [&](const std::string& uri, const std::string& format, int shards) {
+    const ProgramResult result = inspect(uri);
+    ASSERT_EQ(result.exit_code, 0) << uri << ": " << result.output;
+    const nlohmann::json found = nlohmann::json::parse(result.output);
+    EXPECT_EQ(found["format"], format) << uri;
+    EXPECT_EQ(found["shards"], shards) << uri;
+  };
+  const std::string golden = kDatasets;
+  for (const char* part : {"train-00000-of-00002.parquet", "train-00001-of-00002.parquet"}) {
+    Upload(golden + "parquet/" + part, absl::StrCat("exported/train.parquet/", part));
+  }
+  expect("s3://bucket/exported/train.parquet", "Parquet", 2);
+  expect("s3://bucket/exported/train.parquet/", "Parquet", 2);
+  expect("s3://bucket/exported/train.parquet/train-00001-of-00002.parquet", "Parquet", 1);
+  expect("s3://bucket/web_dataset/pictures-000001.tar", "WebDataset", 1);
+  for (const char* name : {"typo.parquet", "typo.rec", "typo.tfrecord", "typo.tar"}) {
+    const ProgramResult result = inspect(absl::StrCat("s3://bucket/exported/", name));
+    EXPECT_NE(result.exit_code, 0);
+    EXPECT_THAT(result.output, HasSubstr(absl::StrCat("s3://bucket/exported/", name,
+                                                      ": there is no such object")));
+  }
+  for (const char* file : {"data_batch_1.bin", "test_batch.bin"}) {
+    for (const char* place : {"cifar", "shards", "classes", "both"}) {
+      Upload(golden + "cifar10/" + file, absl::StrCat(place, "/cifar-10-batches-bin/", file));
+    }
+  }
+  Upload(golden + "web_dataset/pictures-000001.tar", "shards/pictures-000001.tar");
+  Upload(golden + "image_folder/cat/0.png", "classes/cat/0.png");
+  Put("both/cifar-100-binary/train.bin", std::string(3074, '\0'));
+  expect("s3://bucket/cifar", "CIFAR10", 1);
+  expect("s3://bucket/shards", "WebDataset", 1);
+  EXPECT_THAT(inspect("s3://bucket/classes").output, HasSubstr("class folder"));
+  EXPECT_THAT(inspect("s3://bucket/both").output, HasSubstr("has both, CIFAR-10 and CIFAR-100"));
+}
+
 // Small pictures in 1,281 shards, read by the example's own pipeline.
 TEST_F(BucketJob, TheExampleReadsAsManyShardsAsImageNetHas) {
   testing::TemporaryFolder folder;

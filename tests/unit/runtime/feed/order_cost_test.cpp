@@ -18,9 +18,9 @@ constexpr int64_t kBytes = 10;
 // Samples of ten bytes behind each other in one shard, of which what touches is read at once.
 class Neighbours : public RemoteDataset {
  public:
-  explicit Neighbours(SlowStorage* storage, bool remote = true)
-      : RemoteDataset(storage), remote_(remote) {}
-  int64_t size() const override { return kOrdered; }
+  explicit Neighbours(SlowStorage* storage, bool remote = true, int64_t size = kOrdered)
+      : RemoteDataset(storage), remote_(remote), size_(size) {}
+  int64_t size() const override { return size_; }
   bool is_remote() const override { return remote_; }
   std::vector<Run> RunsOf(const std::vector<int64_t>& ids) const override {
     std::vector<int64_t> sorted = ids;
@@ -36,12 +36,12 @@ class Neighbours : public RemoteDataset {
 
  private:
   const bool remote_;
+  const int64_t size_;
 };
 
 api::HeteroTrainingJob JobWith(const api::Shuffle& shuffle) {
   api::HeteroTrainingJob job;
   job.spec.dataset.shuffle = shuffle;
-  job.spec.training.batch_size_per_worker = kBatch;
   job.spec.training.seed = 7;
   return job;
 }
@@ -68,7 +68,7 @@ TEST(OrderCostTest, TheJobsOrderComesFirstAndOthersAreBesideIt) {
   const api::Shuffle blocks{.mode = api::ShuffleMode::kBlock, .block_size = 200};
   const api::Shuffle mixed{.mode = api::ShuffleMode::kBlock, .block_size = kBatch, .window = 3};
   const auto expect = [&](const api::Shuffle& own, const std::vector<api::Shuffle>& all) {
-    const std::vector<OrderCost> costs = CostsOfOrders(dataset, JobWith(own));
+    const std::vector<OrderCost> costs = CostsOfOrders(dataset, JobWith(own), kBatch);
     ASSERT_EQ(costs.size(), all.size());
     for (size_t i = 0; i < all.size(); ++i) {
       EXPECT_EQ(costs[i].shuffle.mode, all[i].mode);
@@ -88,16 +88,25 @@ TEST(OrderCostTest, TheJobsOrderComesFirstAndOthersAreBesideIt) {
 TEST(OrderCostTest, NothingIsSaidWhereTheOrderMakesNoDifference) {
   SlowStorage storage(1);
   const api::HeteroTrainingJob job = JobWith({.mode = api::ShuffleMode::kFull});
-  EXPECT_TRUE(CostsOfOrders(Neighbours(&storage, /*remote=*/false), job).empty());
+  EXPECT_TRUE(CostsOfOrders(Neighbours(&storage, /*remote=*/false), job, kBatch).empty());
   // Each in a file of its own.
-  EXPECT_TRUE(CostsOfOrders(RemoteDataset(&storage), job).empty());
+  EXPECT_TRUE(CostsOfOrders(RemoteDataset(&storage), job, kBatch).empty());
 }
 
-TEST(OrderCostTest, ABatchMayBeLargerThanTheDataset) {
+// Of a ticket no more is read ahead than its first 4,096 samples.
+TEST(OrderCostTest, TheEndOfALongTicketIsReadSampleBySample) {
   SlowStorage storage(1);
-  api::HeteroTrainingJob job = JobWith({.mode = api::ShuffleMode::kNone});
-  job.spec.training.batch_size_per_worker = 100'000;
-  const std::vector<OrderCost> costs = CostsOfOrders(Neighbours(&storage), job);
+  const api::HeteroTrainingJob job = JobWith({.mode = api::ShuffleMode::kNone});
+  const std::vector<OrderCost> costs =
+      CostsOfOrders(Neighbours(&storage, true, 10'000), job, 5'000);
+  ASSERT_EQ(costs.size(), 3);
+  EXPECT_DOUBLE_EQ(costs[0].requests_per_sample, (1.0 + 5'000 - 4'096) / 5'000);
+}
+
+TEST(OrderCostTest, ATicketMayBeLargerThanTheDataset) {
+  SlowStorage storage(1);
+  const api::HeteroTrainingJob job = JobWith({.mode = api::ShuffleMode::kNone});
+  const std::vector<OrderCost> costs = CostsOfOrders(Neighbours(&storage), job, 100'000);
   ASSERT_EQ(costs.size(), 3);
   EXPECT_DOUBLE_EQ(costs[0].requests_per_sample, 1.0 / kOrdered);
 }

@@ -174,7 +174,7 @@ TEST(ReportBuilderTest, TellsWhatOrdersOfTheSamplesTake) {
     cost.set_shuffle(shuffle);
     cost.set_requests_per_sample(requests);
     cost.set_bytes_per_sample(bytes);
-    cost.set_dollars_per_sample(dollars);
+    if (dollars != 0) cost.set_dollars_per_sample(dollars);
   };
   add("Full", 1, 5000, 0.0002);
   add("Block of 64", 0.0155, 0, 0);
@@ -191,6 +191,7 @@ TEST(ReportBuilderTest, TellsWhatOrdersOfTheSamplesTake) {
   EXPECT_DOUBLE_EQ(*orders[0].dollars, 0.2);
   EXPECT_EQ(orders[1].requests, 16);
   EXPECT_FALSE(orders[1].bytes.has_value());
+  EXPECT_FALSE(orders[1].dollars.has_value());
   EXPECT_EQ(orders[2].requests, 0);
   EXPECT_EQ(orders[2].dollars, 0);
 }

@@ -250,6 +250,14 @@ TEST(IndexFileTest, TheCommandThatMakesItIsToBePasted) {
             "hetero-runtime index 's3://bucket/it'\\''s {0..1}.tar' s3://bucket/_index.hetero "
             "--format WebDataset --image 'jpg;png' --label-type Float32 --label-field json/box "
             "--label-shape 2,3 --storage JOB.yaml");
+  // Files beside each other have indexes of their own.
+  for (const auto& [data, index] :
+       {std::pair("s3://bucket/a.tar", "s3://bucket/_a.tar.hetero"),
+        std::pair("file:///a.tar", "file:///_a.tar.hetero"),
+        std::pair("s3://bucket.tar", "s3://bucket.tar/_index.hetero")}) {
+    EXPECT_EQ(IndexCommand({.uri = data}, {}, "", false),
+              absl::StrCat("hetero-runtime index ", data, " ", index));
+  }
 }
 
 TEST(IndexFileTest, IsNotTakenByFormatsThatHaveTheirOwn) {

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "absl/strings/str_cat.h"
 #include "tests/unit/runtime/source/dataset_files.h"
 #include "tests/unit/runtime/source/tar_files.h"
 
@@ -165,8 +166,11 @@ TEST_F(WebDatasetTest, OneArchiveMayBeNamedAlone) {
     ASSERT_TRUE(dataset.ok()) << dataset.status();
     EXPECT_THAT(Samples(**dataset), ElementsAre("jpeg 2 one"));
   }
-  source_.uri = folder_.Source().uri + "/c.tar";
-  EXPECT_THAT(Error(), HasSubstr("c.tar"));
+  for (const char* typo : {"c.rec", "c.tfrecord", "c.parquet", "c.tar.gz", "c.tgz", "c.tar"}) {
+    source_.uri = absl::StrCat(folder_.Source().uri, "/", typo);
+    source_.format = api::DatasetFormat::kAuto;
+    EXPECT_THAT(Error(), AllOf(HasSubstr(typo), HasSubstr("no such folder or file")));
+  }
   // A folder of such a name is one.
   std::filesystem::create_directory(folder_ / "c.tar");
   std::filesystem::copy(folder_ / "a.tar", folder_ / "c.tar");

@@ -209,6 +209,41 @@ TEST_F(S3StoreTest, CredentialsThatHaveEndedAreRenewedOnce) {
               AllOf(HasSubstr("ExpiredToken"), Not(HasSubstr("token2")), Not(HasSubstr("secret"))));
 }
 
+// Whether they have ended only a body can say. Those that hold are not thrown away for an object
+// that nobody may see.
+TEST_F(S3StoreTest, OfAHeadThatIsRefusedAByteIsAskedFor) {
+  const HttpResponse refused = {.status = 403};
+  Store& ended = Open({refused,
+                       {.status = 400, .body = Error("ExpiredToken")},
+                       {.status = 206, .body = "x"},
+                       {.status = 200, .headers = {{"etag", "\"v\""}, {"content-length", "7"}}}});
+  EXPECT_TRUE(ended.Head("k").ok());
+  ASSERT_EQ(http_->requests.size(), 4);
+  EXPECT_EQ(http_->requests[1].method, "GET");
+  EXPECT_EQ(HeaderOf(http_->requests[1], "range"), "bytes=0-0");
+  EXPECT_EQ(HeaderOf(http_->requests[3], "x-amz-security-token"), "token2");
+
+  Store& closed = Open({refused,
+                        {.status = 403, .body = Error("AccessDenied")},
+                        refused,
+                        {.status = 206, .body = "x"},
+                        refused});
+  EXPECT_THAT(std::string(closed.Head("k").status().message()), HasSubstr("AccessDenied"));
+  EXPECT_TRUE(absl::IsPermissionDenied(closed.Head("k").status()));
+  ASSERT_EQ(http_->requests.size(), 5);
+  for (const HttpRequest& request : http_->requests) {
+    EXPECT_EQ(HeaderOf(request, "x-amz-security-token"), "token1");
+  }
+}
+
+// Somebody has put others in their place.
+TEST_F(S3StoreTest, KeysThatWereTakenBackAreRenewedOnce) {
+  Store& store = Open({{.status = 403, .body = Error("InvalidAccessKeyId")},
+                       {.status = 200, .body = Page({}, "")}});
+  EXPECT_TRUE(store.List("").ok());
+  EXPECT_EQ(HeaderOf(http_->requests[1], "x-amz-security-token"), "token2");
+}
+
 TEST_F(S3StoreTest, ALongWriteGoesInPartsAndAShortOneInOne) {
   options_.part_bytes = 5 << 20;
   WritableStore& store =

@@ -115,6 +115,20 @@ TEST_F(RenewedCredentialsTest, WhatTheServerCallsExpiredIsRenewedOnce) {
   EXPECT_EQ(Key(), "2");
 }
 
+// Of those who wait for the first renewal one may find that what it gave is refused already.
+TEST_F(RenewedCredentialsTest, WhatIsRefusedWhileOthersWaitIsRenewedByOneOfThem) {
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([this] {
+      for (int round = 0; round < 1000; ++round) {
+        const auto credentials = credentials_->Get();
+        ASSERT_TRUE(credentials.ok()) << credentials.status();
+        credentials_->Expired(**credentials);
+      }
+    });
+  }
+}
+
 TEST_F(RenewedCredentialsTest, ShortLivedOnesAreNotRenewedWithEachRequest) {
   source_->valid = minutes(2);
   EXPECT_EQ(Key(), "1");
