@@ -55,15 +55,11 @@ std::unique_ptr<ReadAhead::Expected> ReadAhead::Expect(
     for (const int64_t id : given.ids) {
       const Key key(split, id);
       auto entry = std::make_shared<Entry>();
-      if (!entries_.try_emplace(key, entry).second) continue;  // of another ticket, which takes it
+      entries_.emplace(key, entry);
       expected->samples_.emplace_back(key, entry);
       run.samples.emplace_back(key, std::move(entry));
     }
-    if (run.samples.size() == given.ids.size()) {
-      waiting_.push_back(std::move(run));
-    } else {
-      for (auto& sample : run.samples) waiting_.push_back({.samples = {std::move(sample)}});
-    }
+    waiting_.push_back(std::move(run));
   }
   StartThreads();
   wanted_.NotifyAll();
@@ -198,8 +194,9 @@ std::optional<absl::Status> ReadAhead::Take(job::Split split, int64_t id,
                                             source::RawSample* sample) {
   if (!used_) return std::nullopt;
   const base::MutexLock lock(mutex_);
-  const auto found = entries_.find(Key(split, id));
-  if (found == entries_.end()) return std::nullopt;
+  // The oldest of several is read first.
+  const auto found = entries_.lower_bound(Key(split, id));
+  if (found == entries_.end() || found->first != Key(split, id)) return std::nullopt;
   const std::shared_ptr<Entry> entry = found->second;
   entries_.erase(found);
   if (entry->state != Entry::State::kRead) OnStall();
@@ -218,8 +215,10 @@ std::optional<absl::Status> ReadAhead::Take(job::Split split, int64_t id,
 void ReadAhead::Drop(const Samples& samples) {
   const base::MutexLock lock(mutex_);
   for (const auto& [key, entry] : samples) {
-    const auto found = entries_.find(key);
-    if (found == entries_.end() || found->second != entry) continue;  // taken
+    const auto [first, last] = entries_.equal_range(key);
+    const auto found = std::find_if(
+        first, last, [&entry = entry](const auto& one) { return one.second == entry; });
+    if (found == last) continue;  // taken
     if (entry->state == Entry::State::kRead) held_bytes_ -= entry->bytes;
     entry->state = Entry::State::kGone;
     entries_.erase(found);

@@ -99,7 +99,8 @@ class ReadAhead {
   base::Mutex mutex_;
   base::CondVar wanted_;  // there may be something to read
   base::CondVar read_done_;
-  std::map<Key, std::shared_ptr<Entry>> entries_ ABSL_GUARDED_BY(mutex_);
+  // Tickets of two epochs may want the same sample, and have an entry each.
+  std::multimap<Key, std::shared_ptr<Entry>> entries_ ABSL_GUARDED_BY(mutex_);
   std::deque<Run> waiting_ ABSL_GUARDED_BY(mutex_);
   int64_t held_bytes_ ABSL_GUARDED_BY(mutex_) = 0;           // of entries that were read
   int64_t reading_bytes_ ABSL_GUARDED_BY(mutex_) = 0;        // that reads underway may hold

@@ -113,7 +113,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         with server.serving(folder) as port:
             proxy = Delay(port)
-            server.run(["make-dataset", f"{folder}/set", "--samples", "4000", "--validation-samples", "100", "--size", "256"],
+            server.run(["make-dataset", f"{folder}/set", "--samples", "4096", "--validation-samples", "100", "--size", "256"],
                 server.environment(port))  # fmt: skip
             server.run(["pack", f"{folder}/set/train", "s3://bucket/set", "--shard-size", "8MB"], server.environment(port))
             ratios = []

@@ -67,6 +67,27 @@ class HeldRuns {
   ReadAhead ahead_;
 };
 
+// Of the end of one epoch and the beginning of the next. The second was read sample by sample, by
+// those who decode.
+TEST(ReadAheadRunsTest, TicketsThatWantTheSameSamplesAreBothReadAhead) {
+  HeldRuns runs({.first_reads = 1, .most_reads = 1});
+  ReadAhead& ahead = runs.ahead();
+  const auto first = ahead.Expect(job::Split::kTrain, RunsOf({{1, 2, 3}}));
+  auto second = ahead.Expect(job::Split::kTrain, RunsOf({{3, 2, 4}}));
+  auto dropped = ahead.Expect(job::Split::kTrain, RunsOf({{2}, {5}}));
+  runs.Begun(1);
+  dropped.reset();  // its own alone
+  runs.Open();
+  EXPECT_EQ(runs.Begun(2), Lists({{1, 2, 3}, {3, 2, 4}}));
+  source::RawSample sample;
+  for (const int64_t id : {1, 2, 3, 3, 2, 4}) {
+    EXPECT_NE(TakeFrom(ahead, id, &sample), "none") << id;
+    EXPECT_EQ(sample.label, id);
+  }
+  EXPECT_EQ(TakeFrom(ahead, 2, &sample), "none");
+  EXPECT_EQ(TakeFrom(ahead, 5, &sample), "none");
+}
+
 // Until a run is begun the caller may read some of it, and nobody reads that again.
 TEST(ReadAheadRunsTest, ARunIsReadAtOnceAndOneWithAHoleSampleBySample) {
   HeldRuns runs({.first_reads = 1, .most_reads = 1});
