@@ -51,7 +51,7 @@ unity=ON
 [[ $mode == *.cpp ]] && unity=OFF
 cmake -S . -B build/tidy -G Ninja -DCMAKE_EXPORT_COMPILE_COMMANDS=ON -DHETERO_PCH=OFF -DCMAKE_UNITY_BUILD=$unity \
   -DCMAKE_UNITY_BUILD_BATCH_SIZE=24 -Wno-dev >/dev/null
-ninja -C build/tidy hetero_commit gen/hetero/v1/{feed,history,membership,status}.{pb,grpc.pb}.h >/dev/null
+ninja -C build/tidy hetero_commit gen/hetero/v1/{feed,history,membership,rendezvous,status}.{pb,grpc.pb}.h >/dev/null
 
 if [[ $mode == *.cpp ]]; then
   units=("$@")
