@@ -26,21 +26,22 @@ std::string Excess(const BadSampleLog& log, bool validation, int32_t limit, cons
                       "; repair the dataset or raise the limit");
 }
 
+double Plausible(double told) { return told > 0 ? std::min(told, kMostTold) : 0; }  // NaN is not
+
 // Whoever told them: sums of them have to stay numbers that a history may hold.
 v1::Counters Plausible(const v1::Counters& told) {
   const auto count = [](int64_t value) { return std::clamp<int64_t>(value, 0, kMostCounted); };
-  const auto seconds = [](double value) { return value > 0 ? std::min(value, kMostTold) : 0; };
   v1::Counters counters;
   counters.set_batches(count(told.batches()));
   counters.set_samples(count(told.samples()));
   counters.set_bytes(count(told.bytes()));
   counters.set_peak_rss_bytes(count(told.peak_rss_bytes()));
-  counters.set_cpu_seconds(seconds(told.cpu_seconds()));
-  counters.set_busy_seconds(seconds(told.busy_seconds()));
+  counters.set_cpu_seconds(Plausible(told.cpu_seconds()));
+  counters.set_busy_seconds(Plausible(told.busy_seconds()));
   counters.set_storage_requests(count(told.storage_requests()));
   counters.set_storage_retries(count(told.storage_retries()));
   counters.set_storage_bytes(count(told.storage_bytes()));
-  counters.set_storage_dollars(seconds(told.storage_dollars()));
+  counters.set_storage_dollars(Plausible(told.storage_dollars()));
   return counters;
 }
 
@@ -100,17 +101,16 @@ void RecordReach(const v1::Progress& before, const v1::Progress& now, JobRecord&
 
 void RecordOrderCosts(const v1::Heartbeat& heartbeat, JobRecord& record) {
   if (heartbeat.order_costs_size() == 0) return;
-  const auto plausible = [](double told) { return told > 0 ? std::min(told, kMostTold) : 0; };
   record.order_costs.clear();
   for (const v1::OrderCost& told : heartbeat.order_costs()) {
     if (record.order_costs.size() == kMostOrders) return;
     v1::OrderCost& cost = record.order_costs.emplace_back();
     cost.set_shuffle(told.shuffle());
     LimitText(kMaxListedText, *cost.mutable_shuffle());
-    cost.set_requests_per_sample(plausible(told.requests_per_sample()));
-    cost.set_bytes_per_sample(plausible(told.bytes_per_sample()));
+    cost.set_requests_per_sample(Plausible(told.requests_per_sample()));
+    cost.set_bytes_per_sample(Plausible(told.bytes_per_sample()));
     if (told.has_dollars_per_sample()) {
-      cost.set_dollars_per_sample(plausible(told.dollars_per_sample()));
+      cost.set_dollars_per_sample(Plausible(told.dollars_per_sample()));
     }
   }
 }

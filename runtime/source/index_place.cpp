@@ -39,8 +39,8 @@ std::string Word(const std::string& text) {
   return absl::StrCat("'", absl::StrReplaceAll(text, {{"'", "'\\''"}}), "'");
 }
 
-// Where an index of what this URI names is looked for first. That of one file stands beside it, and
-// beside those of other files.
+// Where an index of what this URI names is best put: a file's beside the file, under its name, so
+// that files of one folder do not share one.
 std::string UsualUri(const std::string& uri) {
   if (const std::optional<NamedFiles> one = AsOneFile(uri)) {
     return absl::StrCat(one->folder, "/_", one->names.front(), ".hetero");

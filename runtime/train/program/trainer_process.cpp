@@ -15,13 +15,14 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "api/role_type.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "runtime/head/rendezvous_client.h"
 #include "runtime/process/output_store.h"
+#include "runtime/train/program/model_files.h"
+#include "runtime/train/program/passing_folder.h"
 #include "runtime/train/progress/training_curves.h"
 #include "runtime/train/trainer.h"
 
@@ -174,27 +175,6 @@ class SessionGenerations : public Generations {
   base::Clock& clock_;
 };
 
-// A folder that goes with this object.
-class PassingFolder {
- public:
-  PassingFolder() {
-    std::error_code error;
-    std::string path = (std::filesystem::temp_directory_path(error) / "hetero-XXXXXX").string();
-    if (mkdtemp(path.data()) != nullptr) path_ = std::move(path);
-  }
-  ~PassingFolder() {
-    std::error_code ignored;
-    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
-  }
-  PassingFolder(const PassingFolder&) = delete;
-  PassingFolder& operator=(const PassingFolder&) = delete;
-
-  const std::string& path() const { return path_; }  // empty: it could not be made
-
- private:
-  std::string path_;
-};
-
 // Where what is for a store lies until it is copied there.
 class CopiedFolder {
  public:
@@ -219,52 +199,6 @@ class CopiedFolder {
   const std::string uri_;
   const std::vector<api::StorageAccess> storage_;
   const PassingFolder folder_;
-};
-
-// The files of a job's model, those in stores copied to this machine for as long as this lives.
-class ModelFiles {
- public:
-  // Errors name the field and the object.
-  absl::StatusOr<api::HeteroTrainingJob> Fetch(api::HeteroTrainingJob job) {
-    api::Model& model = job.spec.training.model;
-    for (const auto& [field, uri] :
-         {std::pair("weights", &model.weights), std::pair("torchScript", &model.torch_script)}) {
-      if (!process::IsStoreUri(*uri)) continue;
-      const absl::Status fetched = FetchInto(field, job.spec.storage, uri);
-      if (!fetched.ok()) {
-        return absl::Status(fetched.code(),
-                            absl::StrCat("spec.training.model.", field, ": ", fetched.message()));
-      }
-    }
-    return job;
-  }
-
-  // Says of the objects what `status` says of their copies.
-  absl::Status OfObjects(const absl::Status& status) const {
-    if (status.ok() || objects_.empty()) return status;
-    return absl::Status(status.code(), absl::StrReplaceAll(status.message(), objects_));
-  }
-
- private:
-  absl::Status FetchInto(const char* name, const std::vector<api::StorageAccess>& storage,
-                         std::string* uri) {
-    if (!folder_) folder_.emplace();
-    if (folder_->path().empty()) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("there is no place for ", *uri, "; give the GPU workers a writable TMPDIR"));
-    }
-    const std::string path = absl::StrCat(folder_->path(), "/", name);
-    HETERO_RETURN_IF_ERROR(process::FetchObject(*uri, storage, path));
-    const std::string copy = absl::StrCat("file://", path);
-    objects_.emplace_back(copy, *uri);
-    objects_.emplace_back(path, *uri);
-    *uri = copy;
-    return absl::OkStatus();
-  }
-
-  std::optional<PassingFolder> folder_;
-  std::vector<std::pair<std::string, std::string>>
-      objects_;  // copies' addresses and paths, objects' addresses
 };
 
 // Of rank 0, where the job's output is in a store and nothing else was asked for.
