@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,22 @@ class BatchProducer {
   // The entries of `ticket`, which need not be checked, will be produced: what takes waiting may
   // begin. Null: nothing does. It ends before the producer does.
   virtual std::unique_ptr<Expected> Expect(const Ticket& /*ticket*/) const { return nullptr; }
+  // Stored samples of a ticket that lie in memory.
+  class Gathered {
+   public:
+    virtual ~Gathered() = default;
+  };
+  // Waits for the samples of a checked `ticket`, for threads that must not (IdleThreads): what
+  // Expect() began, most often. Null: their reading takes no waiting, or `stop` was requested.
+  virtual std::unique_ptr<Gathered> Gather(const Ticket& /*ticket*/,
+                                           const std::stop_token& /*stop*/) const {
+    return nullptr;
+  }
+  // Produce() of a batch of whose ticket `gathered` is; takes no lock that reading ahead takes.
+  virtual absl::Status ProduceGathered(const Gathered& /*gathered*/, Batch* batch, int64_t index,
+                                       std::optional<BadSample>* bad) const {
+    return Produce(batch, index, bad);
+  }
   // Bytes of the largest sample of any split.
   virtual int64_t sample_bytes() const = 0;
 

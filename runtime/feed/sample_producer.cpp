@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <map>
 #include <span>
 #include <string>
 #include <utility>
@@ -211,14 +212,44 @@ int64_t SampleProducer::ReplacementOf(const Ticket& ticket, int64_t slot, int32_
   return job::Replacement(seed_, EpochOf(ticket), slot, attempt, dataset(ticket.split).size());
 }
 
+// By their place in the batch.
+class SampleProducer::GatheredSamples : public BatchProducer::Gathered {
+ public:
+  struct Sample {
+    int64_t id = 0;
+    absl::Status status;
+    source::RawSample sample;
+  };
+  void Add(int64_t index, Sample sample) { samples_.emplace(index, std::move(sample)); }
+  // Null: it is not among them, or another sample takes its place.
+  const Sample* Find(int64_t index, int64_t id) const {
+    const auto found = samples_.find(index);
+    return found != samples_.end() && found->second.id == id ? &found->second : nullptr;
+  }
+
+ private:
+  std::map<int64_t, Sample> samples_;
+};
+
 absl::Status SampleProducer::Produce(Batch* batch, int64_t index,
                                      std::optional<BadSample>* bad) const {
-  return ProduceNoted(batch, index, bad, nullptr);
+  return ProduceBy({}, batch, index, bad);
+}
+
+absl::Status SampleProducer::ProduceGathered(const Gathered& gathered, Batch* batch, int64_t index,
+                                             std::optional<BadSample>* bad) const {
+  return ProduceBy({.alone = true, .gathered = static_cast<const GatheredSamples*>(&gathered)},
+                   batch, index, bad);
 }
 
 absl::Status SampleProducer::ProduceNoted(Batch* batch, int64_t index,
                                           std::optional<BadSample>* bad,
                                           std::atomic<int64_t>* touched) const {
+  return ProduceBy({.alone = true, .touched = touched}, batch, index, bad);
+}
+
+absl::Status SampleProducer::ProduceBy(const Reading& reading, Batch* batch, int64_t index,
+                                       std::optional<BadSample>* bad) const {
   bad->reset();
   const Ticket& ticket = batch->ticket;
   const int64_t slot = ticket.slots.first + index;
@@ -228,8 +259,8 @@ absl::Status SampleProducer::ProduceNoted(Batch* batch, int64_t index,
     if (const std::string* why = fatal_.Find(ticket.split, sample)) {
       return absl::DataLossError(*why);
     }
-    if (touched != nullptr) *touched = sample;
-    return ProduceFrom(batch, index, sample, /*alone=*/touched != nullptr);
+    if (reading.touched != nullptr) *reading.touched = sample;
+    return ProduceFrom(reading, batch, index, sample);
   };
   const absl::Status first = produce_from(id);
   if (!absl::IsDataLoss(first)) return first;
@@ -259,6 +290,23 @@ std::unique_ptr<BatchProducer::Expected> SampleProducer::Expect(const Ticket& ti
   return ahead_->Expect(ticket.split, dataset(ticket.split).RunsOf(ids));
 }
 
+std::unique_ptr<BatchProducer::Gathered> SampleProducer::Gather(const Ticket& ticket,
+                                                                const std::stop_token& stop) const {
+  if (!dataset(ticket.split).is_remote()) return nullptr;
+  const job::Permutation order = OrderOf(ticket);
+  auto gathered = std::make_unique<GatheredSamples>();
+  int64_t bytes = 0;
+  for (int64_t i = 0; i < ticket.slots.count && bytes < kMostGatheredBytes; ++i) {
+    if (stop.stop_requested()) return nullptr;
+    GatheredSamples::Sample one{.id = order.At(ticket.slots.first + i), .status = {}, .sample = {}};
+    if (fatal_.Find(ticket.split, one.id) != nullptr) continue;
+    one.status = ReadWithRetries(ticket.split, one.id, /*alone=*/false, &one.sample);
+    bytes += static_cast<int64_t>(one.sample.bytes.capacity() + one.sample.fields.capacity());
+    gathered->Add(i, std::move(one));
+  }
+  return gathered;
+}
+
 absl::Status SampleProducer::ReadWithRetries(job::Split split, int64_t id, bool alone,
                                              source::RawSample* sample) const {
   std::optional<absl::Status> ahead;
@@ -274,11 +322,11 @@ absl::Status SampleProducer::ReadWithRetries(job::Split split, int64_t id, bool 
   return status;
 }
 
-absl::Status SampleProducer::ProduceFrom(Batch* batch, int64_t index, int64_t id,
-                                         bool alone) const {
+absl::Status SampleProducer::ProduceFrom(const Reading& reading, Batch* batch, int64_t index,
+                                         int64_t id) const {
   absl::Status status;
   try {
-    status = ReadAndTransform(batch, index, id, alone);
+    status = ReadAndTransform(reading, batch, index, id);
   } catch (...) {
     status = StatusOfThrown();
   }
@@ -287,11 +335,16 @@ absl::Status SampleProducer::ProduceFrom(Batch* batch, int64_t index, int64_t id
   return absl::Status(status.code(), absl::StrCat(name, ": ", status.message()));
 }
 
-absl::Status SampleProducer::ReadAndTransform(Batch* batch, int64_t index, int64_t id,
-                                              bool alone) const {
-  thread_local source::RawSample sample;  // keeps its buffer from one sample to the next
+absl::Status SampleProducer::ReadAndTransform(const Reading& reading, Batch* batch, int64_t index,
+                                              int64_t id) const {
+  thread_local source::RawSample buffer;  // keeps its memory from one sample to the next
   const Ticket& ticket = batch->ticket;
-  HETERO_RETURN_IF_ERROR(ReadWithRetries(ticket.split, id, alone, &sample));
+  const GatheredSamples::Sample* const gathered =
+      reading.gathered == nullptr ? nullptr : reading.gathered->Find(index, id);
+  HETERO_RETURN_IF_ERROR(gathered != nullptr
+                             ? gathered->status
+                             : ReadWithRetries(ticket.split, id, reading.alone, &buffer));
+  const source::RawSample& sample = gathered != nullptr ? gathered->sample : buffer;
   // The model has as many outputs as the training set has classes, so that is validation's limit
   // too.
   if (!fields_ && (sample.label < 0 || sample.label >= train_->classes())) {

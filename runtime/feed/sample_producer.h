@@ -49,6 +49,12 @@ class SampleProducer : public BatchProducer {
   int64_t sample_bytes() const override;
   // Where the data is behind a network: its samples are read ahead.
   std::unique_ptr<Expected> Expect(const Ticket& ticket) const override;
+  // The first kMostGatheredBytes of them; the rest is read when it is produced.
+  static constexpr int64_t kMostGatheredBytes = 64 << 20;
+  std::unique_ptr<Gathered> Gather(const Ticket& ticket,
+                                   const std::stop_token& stop) const override;
+  absl::Status ProduceGathered(const Gathered& gathered, Batch* batch, int64_t index,
+                               std::optional<BadSample>* bad) const override;
 
   absl::Status ProduceNoted(Batch* batch, int64_t index, std::optional<BadSample>* bad,
                             std::atomic<int64_t>* touched) const override;
@@ -85,11 +91,22 @@ class SampleProducer : public BatchProducer {
   int64_t ReplacementOf(const Ticket& ticket, int64_t slot, int32_t attempt) const;
   absl::Status CheckClass(int32_t label) const;
   absl::Status CheckSample(const Batch& batch, int64_t index, int64_t own) const;
-  // `alone`: in a child of fork(), where nobody reads ahead.
+  class GatheredSamples;
+  // Where samples come from besides the dataset.
+  struct Reading {
+    // Not from what is read ahead: in a child of fork(), where nobody does, and on threads that may
+    // not take its lock.
+    bool alone = false;
+    const GatheredSamples* gathered = nullptr;
+    std::atomic<int64_t>* touched = nullptr;  // as ProduceNoted() has it
+  };
+  absl::Status ProduceBy(const Reading& reading, Batch* batch, int64_t index,
+                         std::optional<BadSample>* bad) const;
   absl::Status ReadWithRetries(job::Split split, int64_t id, bool alone,
                                source::RawSample* sample) const;
-  absl::Status ProduceFrom(Batch* batch, int64_t index, int64_t id, bool alone) const;
-  absl::Status ReadAndTransform(Batch* batch, int64_t index, int64_t id, bool alone) const;
+  absl::Status ProduceFrom(const Reading& reading, Batch* batch, int64_t index, int64_t id) const;
+  absl::Status ReadAndTransform(const Reading& reading, Batch* batch, int64_t index,
+                                int64_t id) const;
 
   base::Clock& clock_;
   uint64_t seed_ = 0;

@@ -39,6 +39,7 @@ struct TicketExecutor::Work {
   Ticket ticket;
   Callbacks callbacks;
   std::unique_ptr<BatchProducer::Expected> expected;
+  std::unique_ptr<BatchProducer::Gathered> gathered;  // on threads of idle priority
 
   // Written before any other thread sees the work as ready.
   std::unique_ptr<Batch> batch;
@@ -103,12 +104,22 @@ void TicketExecutor::Avoid(const std::vector<FatalSample>& samples) {
   }
 }
 
-// Threads at idle priority may hold no lock that others wait for, and children of fork() take none.
+// Children of fork() take no lock.
 std::unique_ptr<BatchProducer::Expected> TicketExecutor::ExpectedOf(const BatchProducer* producer,
                                                                     const Ticket& ticket) const {
-  if (options_.low_priority || ticket.guarded) return nullptr;
+  if (ticket.guarded) return nullptr;
   try {
     return producer->Expect(ticket);
+  } catch (...) {
+    return nullptr;  // it is served all the same
+  }
+}
+
+// Threads of idle priority hold no lock that others wait for, and wait for no network.
+std::unique_ptr<BatchProducer::Gathered> TicketExecutor::GatheredFor(
+    const Work& work, const std::stop_token& stop) const {
+  try {
+    return work.producer->Gather(work.ticket, stop);
   } catch (...) {
     return nullptr;  // it is served all the same
   }
@@ -167,6 +178,8 @@ void TicketExecutor::FeedIdleThreads(const std::stop_token& stop) {
     if (work->count == 0) {
       Finish(work.get());
     } else {
+      work->gathered = GatheredFor(*work, stop);
+      if (stop.stop_requested()) return;
       idle_->Give(work);
     }
   }
@@ -249,7 +262,10 @@ void TicketExecutor::Prepare(Work* work) {
 absl::Status TicketExecutor::ProduceHere(Work* work, int64_t index, GuardedSamples* made) {
   try {
     std::optional<BadSample> bad;
-    absl::Status status = work->producer->Produce(work->batch.get(), index, &bad);
+    absl::Status status =
+        work->gathered == nullptr
+            ? work->producer->Produce(work->batch.get(), index, &bad)
+            : work->producer->ProduceGathered(*work->gathered, work->batch.get(), index, &bad);
     if (bad.has_value()) made->bad_samples.push_back(*std::move(bad));
     return status;
   } catch (...) {

@@ -74,6 +74,8 @@ class TicketExecutor {
   std::shared_ptr<Work> TakeWork(Serves serves, const std::stop_token& stop, bool* first);
   std::unique_ptr<BatchProducer::Expected> ExpectedOf(const BatchProducer* producer,
                                                       const Ticket& ticket) const;
+  std::unique_ptr<BatchProducer::Gathered> GatheredFor(const Work& work,
+                                                       const std::stop_token& stop) const;
   void Prepare(Work* work);
   absl::Status Allocate(Work* work);
   static absl::Status ProduceHere(Work* work, int64_t index, GuardedSamples* made);

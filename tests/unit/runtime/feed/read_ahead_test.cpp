@@ -203,29 +203,40 @@ TEST_F(ReadAheadTest, HoldsNoMoreThanIsAllowed) {
   }
 }
 
+// A CPU worker's thread, and one of a trainer, which must not wait for a network while it may hold
+// what others want.
 TEST_F(ReadAheadTest, OneThreadMakesABatchWhoseReadsWaitTogether) {
-  SlowStorage storage(8);
-  api::HeteroTrainingJob job;
-  const auto producer =
-      *SampleProducer::Create(job, std::make_unique<RemoteDataset>(&storage), nullptr);
-  std::atomic<int> done = 0;
-  TicketExecutor executor({.name = "one"}, base::Clock::Real());
-  // One comes before the producer does, one behind it.
-  const auto submit = [&](int64_t id, int64_t first) {
-    executor.Submit(Ticket{.id = id, .slots = {first, 16}},
-                    {.on_started = [](const Ticket&) {},
-                     .on_done =
-                         [&](const Ticket&, absl::StatusOr<std::unique_ptr<Batch>> batch) {
-                           EXPECT_TRUE(batch.ok()) << batch.status();
-                           ++done;
-                           done.notify_all();
-                         }});
-  };
-  submit(1, 0);
-  executor.SetProducer(producer.get());
-  submit(2, 16);
-  for (int count = done; count < 2; count = done) done.wait(count);
-  EXPECT_EQ(storage.reads(), 32);
+  for (const bool low_priority : {false, true}) {
+    SlowStorage storage(8);
+    storage.bad_ = 3;
+    api::HeteroTrainingJob job;
+    const auto producer =
+        *SampleProducer::Create(job, std::make_unique<RemoteDataset>(&storage), nullptr);
+    std::atomic<int> done = 0;
+    TicketExecutor executor({.name = "one", .low_priority = low_priority}, base::Clock::Real());
+    // One comes before the producer does, one behind it.
+    const auto submit = [&](int64_t id, int64_t first) {
+      executor.Submit(Ticket{.id = id, .slots = {first, 16}},
+                      {.on_started = [](const Ticket&) {},
+                       .on_done =
+                           [&](const Ticket&, absl::StatusOr<std::unique_ptr<Batch>> batch) {
+                             EXPECT_TRUE(batch.ok()) << batch.status();
+                             for (size_t i = 0; i < 16; ++i) {
+                               EXPECT_EQ((*batch)->labels[i], (*batch)->sample_ids[i] % 4);
+                             }
+                             ++done;
+                             done.notify_all();
+                           }});
+    };
+    submit(1, 0);
+    executor.SetProducer(producer.get());
+    submit(2, 16);
+    for (int count = done; count < 2; count = done) done.wait(count);
+    const int replaced = storage.reads_of(storage.bad_);
+    EXPECT_LE(storage.reads(), 32 + replaced);
+    // What takes the place of a bad sample nobody could know of.
+    EXPECT_LE(storage.idle_reads(), replaced);
+  }
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <chrono>
@@ -28,6 +29,7 @@ class SlowStorage {
 
   absl::Status Read(int64_t id, source::RawSample* sample) {
     std::unique_lock lock(mutex_);
+    if (sched_getscheduler(0) == SCHED_IDLE) ++idle_reads_;
     ++counts_[id];
     most_ = std::max(most_, ++underway_);
     changed_.notify_all();
@@ -62,6 +64,12 @@ class SlowStorage {
     return counts_[id];
   }
 
+  // By threads of idle priority.
+  int idle_reads() {
+    const std::lock_guard lock(mutex_);
+    return idle_reads_;
+  }
+
   int64_t bad_ = -1;
   int64_t thrown_ = -1;
   size_t bytes_ = 4;
@@ -77,6 +85,7 @@ class SlowStorage {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<int64_t, int> counts_;
+  int idle_reads_ = 0;
   int underway_ = 0;
   int most_ = 0;
   bool open_ = false;
