@@ -77,6 +77,32 @@ TEST(JpegHuffman, EveryKindOfFileHasLibjpegsPixels) {
   }
 }
 
+// Programs may write several bytes of ones where one is meant. Without them libjpeg itself is the
+// judge: with them it leaves coefficients of a first attempt in the block.
+TEST(JpegHuffman, BytesOfOnesBeforeAStuffedZeroAreOne) {
+  const std::vector<uint8_t> plain =
+      EncodeWithLibjpeg(NoiseImage({90, 120, 3}), Variants().front().choose);
+  Image theirs;
+  int code = 0;
+  ASSERT_TRUE(DecodeWithLibjpeg(plain, &theirs, &code));
+  for (const size_t more : {1, 2, 3}) {
+    std::vector<uint8_t> padded;
+    int places = 0;
+    for (size_t i = 0; i < plain.size(); ++i) {
+      const bool stuffed = i + 1 < plain.size() && plain[i] == 0xff && plain[i + 1] == 0;
+      // In tables before the scan they would be values.
+      if (stuffed && i > 700) padded.insert(padded.end(), more, 0xff), ++places;
+      padded.push_back(plain[i]);
+    }
+    ASSERT_GT(places, 10);
+    Image ours;
+    const absl::Status status = DecodeJpeg(padded, &ours);
+    ASSERT_TRUE(status.ok()) << status;
+    EXPECT_TRUE(ours.bytes == theirs.bytes) << more;
+    EXPECT_EQ(WithoutPadding(padded), plain) << more;
+  }
+}
+
 // Bits flipped, bytes overwritten, taken away or put in, anywhere behind the header.
 std::vector<uint8_t> Damage(std::vector<uint8_t> bytes, size_t header, job::RandomStream& random) {
   const uint32_t times = 1 + random.Below(3);

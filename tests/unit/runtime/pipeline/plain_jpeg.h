@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <csetjmp>
 #include <cstddef>
 #include <cstdint>
@@ -59,14 +61,19 @@ inline bool DecodeWithLibjpeg(std::span<const uint8_t> bytes, Image* out, int* c
   return true;
 }
 
-// Two bytes of ones before a stuffed zero count as one. libjpeg begins such a block twice and then
-// leaves coefficients of the first attempt in it.
+// Several bytes of ones before a stuffed zero count as one. libjpeg begins such a block twice and
+// then leaves coefficients of the first attempt in it, far from the end of a file. Only the scan is
+// changed: tables and comments may have such bytes too.
 inline std::vector<uint8_t> WithoutPadding(std::span<const uint8_t> bytes) {
-  std::vector<uint8_t> without;
-  for (size_t i = 0; i < bytes.size(); ++i) {
-    const bool padding =
-        i + 2 < bytes.size() && bytes[i] == 0xff && bytes[i + 1] == 0xff && bytes[i + 2] == 0;
-    if (!padding) without.push_back(bytes[i]);
+  constexpr std::array<uint8_t, 2> kStartOfScan = {0xff, 0xda};
+  auto next = std::search(bytes.begin(), bytes.end(), kStartOfScan.begin(), kStartOfScan.end());
+  std::vector<uint8_t> without(bytes.begin(), next);
+  while (next != bytes.end()) {
+    const auto after = std::find_if(next, bytes.end(), [](uint8_t byte) { return byte != 0xff; });
+    const bool stuffed = after != bytes.end() && after - next > 1 && *after == 0;
+    without.insert(without.end(), stuffed ? after - 1 : next, after);
+    if (after != bytes.end()) without.push_back(*after);
+    next = after == bytes.end() ? after : after + 1;
   }
   return without;
 }
