@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Builds the fuzz targets of tests/fuzz (preset fuzz: clang-14, libFuzzer, ASan, UBSan) and runs each for a while. Prints
 # a table; ends with 1 when one finds something, with the input's file and the command that repeats it.
-#   scripts/fuzz.sh [--minutes N | --seconds N] [--only NAME] [--seed N] [--fresh] [--no-build]
+#   scripts/fuzz.sh [--minutes N | --seconds N] [--stored N] [--only NAME] [--seed N] [--fresh] [--no-build]
 #   --minutes, --seconds  of each target; 1 minute when neither is given
+#   --stored N            seconds of each target that reads what stores hold: datasets, indexes, replies
 #   --only NAME           this target only; may be given several times
 #   --seed N              of libFuzzer's random numbers; another one each time when it is not given
 #   --fresh               begin with the seeds alone, and keep nothing for later runs (else: build/fuzz/corpus)
@@ -14,6 +15,7 @@ cd "$(dirname "$0")/.."
 
 build=$PWD/build/fuzz
 seconds=60
+stored=
 seed=$((1 + $(od -An -N3 -tu4 /dev/urandom)))
 fresh=0
 build_first=1
@@ -22,11 +24,12 @@ while (($#)); do
   case $1 in
     --minutes) seconds=$((60 * $2)); shift 2 ;;
     --seconds) seconds=$2; shift 2 ;;
+    --stored) stored=$2; shift 2 ;;
     --only) targets+=("$2"); shift 2 ;;
     --seed) seed=$2; shift 2 ;;
     --fresh) fresh=1; shift ;;
     --no-build) build_first=0; shift ;;
-    *) echo "fuzz: unknown option '$1': use --minutes, --seconds, --only, --seed, --fresh or --no-build" >&2; exit 2 ;;
+    *) echo "fuzz: unknown option '$1': use --minutes, --seconds, --stored, --only, --seed, --fresh or --no-build" >&2; exit 2 ;;
   esac
 done
 mapfile -t all < <(sed -n 's/^hetero_fuzzer(\([a-z_]*\).*/\1/p' tests/fuzz/CMakeLists.txt)
@@ -54,6 +57,14 @@ limits() {
   esac
 }
 
+length() {  # target: seconds
+  case $1 in
+    store_replies | web_dataset | tf_record | record_io | mds | parquet | dataset_index | dataset_manifest)
+      echo "${stored:-$seconds}" ;;
+    *) echo "$seconds" ;;
+  esac
+}
+
 run() {  # target; its report is in $build/logs
   local target=$1 corpus=$corpora/$1 options
   mkdir -p "$corpus" "$build/findings" "$build/logs" "$TMPDIR/$target"
@@ -63,7 +74,7 @@ run() {  # target; its report is in $build/logs
   [[ -d tests/fuzz/regressions/$target ]] && folders+=("tests/fuzz/regressions/$target")
   find "$corpus" -type f | wc -l >"$build/logs/$target.before"
   local status=0
-  TMPDIR=$TMPDIR/$target "$build/fuzz/$target" "${options[@]}" -max_total_time="$seconds" -seed="$seed" -timeout=10 \
+  TMPDIR=$TMPDIR/$target "$build/fuzz/$target" "${options[@]}" -max_total_time="$(length "$target")" -seed="$seed" -timeout=10 \
     -rss_limit_mb=2048 -print_final_stats=1 -artifact_prefix="$build/findings/$target-" \
     "${folders[@]}" >"$build/logs/$target.log" 2>&1 || status=$?
   echo "$status" >"$build/logs/$target.status"
@@ -81,7 +92,7 @@ corpora=$build/corpus
 ((fresh)) && corpora=$TMPDIR/corpus
 trap 'rm -rf "$TMPDIR"' EXIT
 
-echo "fuzz: ${#targets[@]} targets, $seconds s each, seed $seed"
+echo "fuzz: ${#targets[@]} targets, $seconds s each${stored:+, $stored s for what stores hold}, seed $seed"
 for target in "${targets[@]}"; do
   while (($(jobs -rp | wc -l) >= ${JOBS:-$(nproc)})); do wait -n || true; done
   run "$target" &
