@@ -42,6 +42,8 @@ std::string Meaning(const std::string& pattern) {
        "letter or digit"},
       {kAbsolutePath, "an absolute path"},
       {kIdentifier, "letters, digits, '.', '_' and '-', beginning with a letter or digit"},
+      {kTensorNames,
+       "a tensor's or a module's name such as layer1.0.bn1 or fc; \"*\" stands for any characters"},
       {kDomainPath, "a domain-prefixed path such as example.com/controller"},
       {kDecimal, "a decimal number such as \"2.48\""}};
   const auto found = kMeanings.find(pattern);

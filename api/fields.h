@@ -26,6 +26,8 @@ inline constexpr char kAbsolutePath[] = "^/.+$";
 inline constexpr char kIdentifier[] = "^[A-Za-z0-9][A-Za-z0-9_.-]*$";
 // As formats name fields: "jpg;png", "image/encoded", "json/label".
 inline constexpr char kSampleField[] = "^[A-Za-z0-9_][A-Za-z0-9_./;-]*$";
+// A tensor's or module's name, "layer1.0.bn1", or several: "layer*.bias".
+inline constexpr char kTensorNames[] = "^[A-Za-z0-9_*][A-Za-z0-9_.*-]*$";
 inline constexpr char kDomainPath[] =
     "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9][A-Za-z0-9/._~-]*$";
 inline constexpr char kDecimal[] = "^[0-9]+([.][0-9]+)?$";
@@ -143,10 +145,14 @@ constexpr auto FieldsOf(const OperatorSpec*) {
 }
 
 constexpr auto FieldsOf(const Model*) {
+  constexpr Limits kNames{
+      .min_items = 1, .max_items = 256, .max_length = 255, .pattern = kTensorNames};
   return std::make_tuple(F("name", &Model::name, {.max_length = 63, .pattern = kIdentifier}),
                          F("torchScript", &Model::torch_script, Uri(kObjectUri)),
                          F("plugin", &Model::plugin, {.max_length = 1024}),
-                         F("weights", &Model::weights, Uri(kObjectUri)));
+                         F("weights", &Model::weights, Uri(kObjectUri)),
+                         F("exclude", &Model::exclude, kNames),
+                         F("freeze", &Model::freeze, kNames));
 }
 
 constexpr auto FieldsOf(const Loss*) {

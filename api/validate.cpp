@@ -123,6 +123,16 @@ void CheckModel(const Training& training, Findings& findings) {
                               : "needs one of {name}, {torchScript} and {plugin, name}, or "
                                 "spec.training.script in its place");
   }
+  if (!model.exclude.empty() && model.weights.empty()) {
+    findings.Add(path + ".exclude", "is taken only with weights");
+  }
+  if (!model.freeze.empty() && script) {
+    findings.Add(path + ".freeze",
+                 "is not taken with torchScript; use a built-in model or a plugin");
+  }
+  if (!model.freeze.empty() && training.parallelism.partitions > 1) {
+    findings.Add(path + ".freeze", "is not taken with partitions above 1");
+  }
 }
 
 void CheckSchedule(const Training& training, Findings& findings) {

@@ -1,5 +1,8 @@
 #include "runtime/train/evaluation.h"
 
+#include <memory>
+#include <vector>
+
 #include "runtime/train/device/precision.h"
 #include "runtime/train/models/loss.h"
 
@@ -17,13 +20,40 @@ void AddBatch(Model& model, const InputConverter& input, const api::Loss& loss,
   sums.correct += logits.argmax(1).eq(labels).sum().item<int64_t>();
 }
 
+// Puts a model into evaluation mode, and at the end each layer into the mode it had.
+class EvaluationMode {
+ public:
+  explicit EvaluationMode(Model& model) : model_(model) {
+    for (const auto& layer : Layers()) modes_.push_back(layer->is_training());
+    model.eval();
+  }
+  ~EvaluationMode() {
+    model_.train();
+    // A module comes before those below it, which it sets too.
+    const std::vector<std::shared_ptr<torch::nn::Module>> layers = Layers();
+    for (size_t i = 0; i < layers.size(); ++i) {
+      if (!modes_[i]) layers[i]->eval();
+    }
+  }
+  EvaluationMode(const EvaluationMode&) = delete;
+  EvaluationMode& operator=(const EvaluationMode&) = delete;
+
+ private:
+  std::vector<std::shared_ptr<torch::nn::Module>> Layers() const {
+    return model_.modules(/*include_self=*/false);
+  }
+
+  Model& model_;
+  std::vector<bool> modes_;
+};
+
 }  // namespace
 
 RankState EvaluateShare(Model& model, const InputConverter& input, const api::Loss& loss,
                         api::Precision precision, int64_t batches, feed::BatchStream& stream,
                         Observer& observer, PhaseClock& phases, std::stop_token stop) {
   torch::NoGradGuard no_grad;
-  model.eval();
+  const EvaluationMode mode(model);
   RankState sums;
   for (int64_t i = 0; i < batches; ++i) {
     phases.Charge(&Phases::evaluation);
@@ -37,7 +67,6 @@ RankState EvaluateShare(Model& model, const InputConverter& input, const api::Lo
     observer.OnBatch(**batch);
     AddBatch(model, input, loss, precision, **batch, sums);
   }
-  model.train();
   phases.Charge(&Phases::evaluation);
   return sums;
 }

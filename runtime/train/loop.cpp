@@ -8,6 +8,7 @@
 #include "base/status_macros.h"
 #include "runtime/job/mix.h"
 #include "runtime/train/checkpoint/state_files.h"
+#include "runtime/train/models/frozen_layers.h"
 #include "runtime/train/models/parameter_crc.h"
 #include "runtime/train/rank_model.h"
 #include "runtime/train/step_batch.h"
@@ -68,7 +69,11 @@ std::string TrainingLoop::Where() const {
 absl::Status TrainingLoop::Run() {
   const job::StepPlan& plan = schedule_.training();
   const Standing& standing = state_.standing;
-  model_.train();
+  if (options_.job.spec.training.model.freeze.empty()) {
+    model_.train();
+  } else {
+    TrainUnfrozen(model_);
+  }
   HETERO_RETURN_IF_ERROR(Seek());
   if (EvaluationIsDue()) HETERO_RETURN_IF_ERROR(Evaluate(standing.step - 1));
   while (standing.step < plan.total_steps()) {

@@ -78,12 +78,21 @@ def undetermined(name):
     return name.endswith("in_proj_bias")
 
 
+def freeze(model, layers):
+    """Neither weights nor batch norm's statistics of these layers change."""
+    for name in layers:
+        layer = model.get_submodule(name).eval()
+        for parameter in layer.parameters():
+            parameter.requires_grad_(False)
+
+
 def train(model, case):
     """STEPS steps over the samples in order; a short last step of an epoch is taken as it is."""
     dtype = torch.float64 if case.get("float64") else torch.float32
     fill(model)
     model.to(dtype).train()
-    optimizer = make_optimizer(model.parameters(), case)
+    freeze(model, case.get("freeze", []))
+    optimizer = make_optimizer([p for p in model.parameters() if p.requires_grad], case)
     scheduler = schedule(optimizer, case)
     size, losses, step = case["batch"], [], 0
     pieces = case.get("accumulation", 1)
@@ -136,6 +145,9 @@ STEP_CASES = [
      "schedule": "Cosine", "warmup": 10},
     {"name": "resnet18_float64", "side": 64, "classes": 10, "samples": 40, "batch": 8, "optimizer": "SGD",
      "learning_rate": 0.001, "momentum": 0.9, "weight_decay": 1e-4, "float64": True, "steps": 30},
+    {"name": "resnet18_frozen_float64", "side": 64, "classes": 10, "samples": 40, "batch": 8, "optimizer": "SGD",
+     "learning_rate": 0.001, "momentum": 0.9, "weight_decay": 1e-4, "float64": True, "steps": 30,
+     "freeze": ["conv1", "bn1", "layer1", "layer2.0"]},
     {"name": "resnet50_float64", "side": 64, "classes": 10, "samples": 40, "batch": 8, "optimizer": "SGD",
      "learning_rate": 0.0005, "momentum": 0.9, "weight_decay": 1e-4, "float64": True, "steps": 5},
 ]

@@ -4,6 +4,7 @@
 #include "absl/strings/strip.h"
 #include "base/mutex.h"
 #include "base/status_macros.h"
+#include "runtime/train/models/frozen_layers.h"
 #include "runtime/train/models/mlp.h"
 #include "runtime/train/models/plugin_model.h"
 #include "runtime/train/models/resnet.h"
@@ -110,11 +111,13 @@ absl::StatusOr<std::shared_ptr<Model>> OpenModel(const api::Model& model, int32_
   if (!model.weights.empty()) {
     HETERO_ASSIGN_OR_RETURN(const std::string path,
                             LocalPath("spec.training.model.weights", model.weights));
-    if (absl::Status status = LoadWeights(*opened, path); !status.ok()) {
+    if (absl::Status status = LoadWeights(*opened, path, model.exclude); !status.ok()) {
+      if (absl::IsInvalidArgument(status)) return status;
       return absl::Status(status.code(),
                           absl::StrCat("spec.training.model.weights: ", status.message()));
     }
   }
+  if (!model.freeze.empty()) HETERO_RETURN_IF_ERROR(FreezeLayers(*opened, model.freeze));
   return opened;
 }
 

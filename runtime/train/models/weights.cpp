@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -10,6 +11,7 @@
 #include "base/status_macros.h"
 #include "runtime/feed/safetensors.h"
 #include "runtime/train/models/named_tensors.h"
+#include "runtime/train/models/tensor_names.h"
 
 namespace hetero::train {
 namespace {
@@ -23,6 +25,8 @@ constexpr std::pair<TensorType, torch::ScalarType> kElementTypes[] = {
     {TensorType::kBfloat16, torch::kBFloat16}, {TensorType::kBool, torch::kBool}};
 
 constexpr int64_t kWidestElement = 8;  // bytes
+// What a file may have beyond the model's own size: a last layer for many more classes.
+constexpr int64_t kMostExcluded = int64_t{1} << 30;
 
 std::string ShapeText(const std::vector<int64_t>& shape) {
   return absl::StrCat("[", absl::StrJoin(shape, ", "), "]");
@@ -42,7 +46,8 @@ class Differences {
         path, " does not fit the model: ", absl::StrJoin(texts_, "; "),
         hidden == 0 ? "" : absl::StrCat("; and ", hidden, " more"),
         ". Names and shapes must be those of the model; check spec.training.model.name, "
-        "spec.dataset.classes and the picture size"));
+        "spec.dataset.classes and the picture size, or name layers that are to begin anew, such as "
+        "the last one, in spec.training.model.exclude"));
   }
 
  private:
@@ -58,18 +63,37 @@ torch::Tensor ViewOf(const feed::Tensor& stored) {
   return torch::from_blob(const_cast<uint8_t*>(stored.data.data()), stored.shape, type->second);
 }
 
+// Of the model's tensors and the file's: either may have some that the other lacks.
+absl::StatusOr<std::set<std::string>> Excluded(const std::vector<std::string>& patterns,
+                                               const NamedTensors& tensors,
+                                               const feed::SafetensorsFile& file) {
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : tensors) names.push_back(name);
+  for (const auto& [name, stored] : file.tensors) names.push_back(name);
+  std::set<std::string> excluded;
+  HETERO_RETURN_IF_ERROR(ChooseTensors("spec.training.model.exclude", patterns, names,
+                                       [&](size_t i) { excluded.insert(names[i]); }));
+  return excluded;
+}
+
 }  // namespace
 
-absl::Status LoadWeights(Model& model, const std::string& path) {
+absl::Status LoadWeights(Model& model, const std::string& path,
+                         const std::vector<std::string>& exclude) {
   const NamedTensors tensors = ModelTensors(model);
   int64_t limit = feed::kMaxSafetensorsHeader;
   for (const auto& [name, tensor] : tensors) limit += tensor.numel() * kWidestElement;
+  if (!exclude.empty()) limit += kMostExcluded;
   HETERO_ASSIGN_OR_RETURN(const feed::SafetensorsFile file, feed::ReadSafetensors(path, limit));
+  HETERO_ASSIGN_OR_RETURN(const std::set<std::string> excluded, Excluded(exclude, tensors, file));
   Differences differences;
   std::map<std::string, const feed::Tensor*> unused;
-  for (const auto& [name, stored] : file.tensors) unused[name] = &stored;
+  for (const auto& [name, stored] : file.tensors) {
+    if (!excluded.contains(name)) unused[name] = &stored;
+  }
   std::vector<std::pair<torch::Tensor, const feed::Tensor*>> copies;
   for (const auto& [name, tensor] : tensors) {
+    if (excluded.contains(name)) continue;
     const auto found = unused.find(name);
     if (found == unused.end()) {
       if (!absl::EndsWith(name, "num_batches_tracked")) {

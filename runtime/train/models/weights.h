@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "hetero/model.h"
@@ -14,8 +15,11 @@ namespace hetero::train {
 
 // Replaces all parameters and buffers in place; the element type is converted to the model's.
 // kFailedPrecondition lists names and shapes that differ: nothing is replaced then. A buffer
-// `num_batches_tracked` may be missing, as in old files.
-absl::Status LoadWeights(Model& model, const std::string& path);
+// `num_batches_tracked` may be missing, as in old files. Tensors that a pattern of `exclude` names
+// (NamesTensor()) stay as they are, whatever the file has of them; kInvalidArgument begins with
+// the field when a pattern names none, in the model or in the file.
+absl::Status LoadWeights(Model& model, const std::string& path,
+                         const std::vector<std::string>& exclude = {});
 
 // Writes the file whole or not at all.
 absl::Status SaveWeights(const Model& model, const std::string& path);

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <filesystem>
 
+#include "runtime/feed/safetensors.h"
 #include "tests/integration/support/jobs.h"
 #include "tests/integration/support/program_run.h"
 
@@ -50,6 +51,37 @@ TEST(LocalWeights, AnotherModelsWeightsEndTheJobWithTheDifference) {
   EXPECT_NE(message.find("\"conv1.weight\" [64, 3, 7, 7] is missing in the file"),
             std::string::npos)
       << message;
+}
+
+// Begun from a model for four classes, with an evaluation after each step, which must not wake
+// batch norm of what is frozen.
+TEST(LocalWeights, FrozenLayersStayAsTheyWereAndTheLastOneIsAnother) {
+  LocalRun first(SmallJobYaml(),
+                 {"--set", "training.model.name=resnet18", "--set", "training.maxSteps=1"});
+  ASSERT_EQ(first.Wait(kDeadline).exit_code, 0);
+  LocalRun second(
+      SmallJobYaml(),
+      {"--set", "dataset.classes=6", "--set",
+       "dataset.validation={uri: 'synthetic://', samples: 32, image: {height: 16, width: 16, "
+       "channels: 3}}",
+       "--set", "training.maxSteps=3", "--set", "training.evaluation.everySteps=1", "--set",
+       "training.model={name: resnet18, exclude: [fc], freeze: [conv1, bn1, 'layer1.*'], weights: "
+       "'file://" +
+           first.output() + "/model.safetensors'}"});
+  const ProgramResult result = second.Wait(kDeadline);
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  const auto before = feed::ReadSafetensors(first.output() + "/model.safetensors");
+  const auto after = feed::ReadSafetensors(second.output() + "/model.safetensors");
+  ASSERT_TRUE(before.ok() && after.ok()) << before.status() << after.status();
+  int kept = 0;
+  for (const auto& [name, tensor] : after->tensors) {
+    const bool frozen =
+        name.starts_with("conv1.") || name.starts_with("bn1.") || name.starts_with("layer1.");
+    EXPECT_EQ(tensor.data == before->tensors.at(name).data, frozen) << name;
+    kept += frozen;
+  }
+  EXPECT_EQ(kept, 30);  // five convolutions, five batch norms of five tensors each
+  EXPECT_EQ(after->tensors.at("fc.weight").shape, (std::vector<int64_t>{6, 512}));
 }
 
 }  // namespace

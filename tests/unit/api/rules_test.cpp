@@ -219,17 +219,34 @@ TEST(RulesTest, Parallelism) {
 }
 
 TEST(RulesTest, Model) {
-  Check({{{"training.model={torchScript: 'file:///m.pt'}"}, ""},
-         {{"training.model={plugin: /p/libm.so, name: net}"}, ""},
-         {{"training.model={name: mlp, weights: 'file:///w.safetensors'}"}, ""},
-         {{"training.model={}"}, "spec.training.model: has no fields; give some, or leave it out"},
-         {{"training.model="},
-          "spec.training.model: needs one of {name}, {torchScript} and {plugin, name}, or "
-          "spec.training.script in its place"},
-         {{"training.model={plugin: /p}"}, "plugin needs name"},
-         {{"training.model={name: a, torchScript: 'file:///m.pt'}"}, "needs exactly one of"},
-         {{"training.model={name: ''}"}, "spec.training.model.name: must not be empty"},
-         {{"training.model=mlp"}, "spec.training.model: must be a map of fields, got the string"}});
+  Check(
+      {{{"training.model={torchScript: 'file:///m.pt'}"}, ""},
+       {{"training.model={plugin: /p/libm.so, name: net}"}, ""},
+       {{"training.model={name: mlp, weights: 'file:///w.safetensors'}"}, ""},
+       {{"training.model={name: resnet18, weights: 'file:///w', exclude: [fc], freeze: [layer1.*, "
+         "'*.bias']}"},
+        ""},
+       {{"training.model={name: resnet18, exclude: [fc]}"},
+        "spec.training.model.exclude: is taken only with weights"},
+       {{"training.model={torchScript: 'file:///m.pt', freeze: [fc]}"},
+        "spec.training.model.freeze: is not taken with torchScript; use a built-in model or a "
+        "plugin"},
+       {{"training.model={name: vit_b_16, freeze: [encoder]}", "roles.gpu.replicas=2",
+         "training.parallelism.partitions=2"},
+        "spec.training.model.freeze: is not taken with partitions above 1"},
+       {{"training.model={name: resnet18, freeze: ['layer[12]']}"},
+        "spec.training.model.freeze[0]: must be a tensor's or a module's name such as "
+        "layer1.0.bn1 or fc; \"*\" stands for any characters, got 'layer[12]'"},
+       {{"training.model={name: resnet18, freeze: []}"}, "freeze: has 0 entries; at least 1"},
+       {{"training.model={name: resnet18, freeze: fc}"}, "freeze: must be a list, got the string"},
+       {{"training.model={}"}, "spec.training.model: has no fields; give some, or leave it out"},
+       {{"training.model="},
+        "spec.training.model: needs one of {name}, {torchScript} and {plugin, name}, or "
+        "spec.training.script in its place"},
+       {{"training.model={plugin: /p}"}, "plugin needs name"},
+       {{"training.model={name: a, torchScript: 'file:///m.pt'}"}, "needs exactly one of"},
+       {{"training.model={name: ''}"}, "spec.training.model.name: must not be empty"},
+       {{"training.model=mlp"}, "spec.training.model: must be a map of fields, got the string"}});
 }
 
 // A script in the place of the model, and what the script decides in the place of the manifest.
