@@ -28,7 +28,7 @@ std::string Meaning(const std::string& pattern) {
   static const std::map<std::string, std::string> kMeanings = {
       {kDatasetUri,
        "synthetic://, file:///path or s3://bucket/prefix (a bucket has 3 characters or more), or "
-       "https://host/path of a manifest, without a query"},
+       "https://host/path of a manifest or of shards, without a query"},
       {kStorageUri, "file:///path or s3://bucket/prefix (a bucket has 3 characters or more)"},
       {kObjectUri, "file:///path or s3://bucket/key, without a \"/\" at its end"},
       {kStoragePrefix,

@@ -37,10 +37,13 @@ void CheckSource(const DatasetSource& source, const std::string& path, Findings&
     findings.Add(path + ".format", absl::StrCat("must be Auto or Synthetic for synthetic://, got ",
                                                 std::string(NameOf(source.format))));
   }
-  if (source.uri.starts_with("https://") && source.format != DatasetFormat::kManifest &&
-      source.format != DatasetFormat::kAuto) {
-    findings.Add(path + ".format", absl::StrCat("must be Auto or Manifest for https://, got ",
-                                                std::string(NameOf(source.format))));
+  const bool lists_folders =
+      source.format == DatasetFormat::kImageFolder || source.format == DatasetFormat::kIdx;
+  if (source.uri.starts_with("https://") && lists_folders) {
+    findings.Add(path + ".format",
+                 absl::StrCat("must not be ", std::string(NameOf(source.format)),
+                              " for https://: a web server lists no folders; name shards or a "
+                              "manifest there"));
   }
   if (source.fields != SampleFields() && !NamesItsFields(source)) {
     findings.Add(path + ".fields",

@@ -16,8 +16,11 @@ v1::Ready MakeReady(const feed::SampleProducer& producer) {
     if (!value.empty()) (*ready.mutable_environment())[key] = value;
   };
   add("places of training samples", train.places());
+  add("versions of training objects", train.versions());
   if (producer.has_validation()) {
-    add("places of validation samples", producer.dataset(job::Split::kValidation).places());
+    const source::Dataset& validation = producer.dataset(job::Split::kValidation);
+    add("places of validation samples", validation.places());
+    add("versions of validation objects", validation.versions());
   }
   for (const auto& [key, value] : producer.environment()) {
     (*ready.mutable_environment())[key] = value;

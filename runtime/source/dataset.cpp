@@ -11,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "api/enums.h"
 #include "base/status_macros.h"
 #include "runtime/source/cifar.h"
 #include "runtime/source/idx.h"
@@ -199,7 +200,7 @@ absl::Status WrongScheme(const std::string& uri, absl::string_view format) {
   return absl::InvalidArgumentError(
       absl::StrCat("dataset.uri \"", uri, "\" does not go with dataset.format ", format,
                    "; Synthetic takes \"synthetic://\", every other format file:///absolute/path, "
-                   "or s3://bucket/prefix, and Manifest https://host/path, too"));
+                   "or s3://bucket/prefix, and what has no folders https://host/path, too"));
 }
 
 // A manifest is one object, and no place where others lie.
@@ -224,23 +225,33 @@ absl::Status CheckFields(const api::DatasetSource& source, const Format& format)
                                                  "dataset.fields"));
 }
 
-absl::StatusOr<std::unique_ptr<Dataset>> OpenPlaced(const std::string& uri,
-                                                    const storage::Stores& stores,
-                                                    const api::DatasetSource& source,
-                                                    job::Split split, const api::Label& label,
-                                                    std::shared_ptr<const SampleFinder> finder) {
+// What a web server has is read where its files are named: it lists none.
+absl::Status CheckOnTheWeb(const api::DatasetSource& source, const Format* format) {
+  const bool by_index = source.format == DatasetFormat::kMds;
+  const bool of_shards = format == nullptr || format->open_shards != nullptr;
+  if (of_shards && NamesFiles(source.uri)) {
+    if (source.uri.find('%', source.uri.rfind('/')) == std::string::npos) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat("dataset.uri \"", source.uri,
+                     "\": write the files' names as they are, with no character escaped by \"%\""));
+  }
+  if (by_index) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("dataset.uri \"", source.uri,
+                   "\": a web server lists nothing. Name the files, as in "
+                   "https://host/train-{000..127}.tar, the folder of an MDS dataset (format: MDS) "
+                   "or a manifest"));
+}
+
+absl::StatusOr<std::unique_ptr<Dataset>> OpenAsDeclared(
+    const std::string& uri, const storage::Stores& stores, const api::DatasetSource& source,
+    job::Split split, const api::Label& label, std::shared_ptr<const SampleFinder> finder) {
   const StoreOpener open = OpenerOf(stores);
   HETERO_ASSIGN_OR_RETURN(const bool is_manifest, IsManifest(uri, open, source));
   if (is_manifest && source.index) return NoIndex(source, "Manifest");
   if (is_manifest) return OpenManifest(uri, open, source, label);
   const Format* format = FormatOf(source.format);
-  if (IsWebUri(uri)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("dataset.uri: https:// does not go with dataset.format ",
-                     format == nullptr ? "Synthetic" : format->name,
-                     ": a web server lists nothing. Name a manifest there (Manifest), or s3:// "
-                     "and file://"));
-  }
+  if (IsWebUri(uri)) HETERO_RETURN_IF_ERROR(CheckOnTheWeb(source, format));
   const absl::StatusOr<Place> place =
       OpenPlace(uri, stores, /*look=*/source.format == DatasetFormat::kAuto);
   if (absl::IsNotFound(place.status()) && format != nullptr && format->contents != nullptr) {
@@ -265,6 +276,37 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenPlaced(const std::string& uri,
   }
   if (!place->folder.empty()) return format->open_files(place->folder, {}, source, split, label);
   return format->open_files(place->shards.store->uri(), place->shards, source, split, label);
+}
+
+absl::StatusOr<DatasetFormat> FormatAt(const std::string& uri, const storage::Stores& stores,
+                                       const api::DatasetSource& source) {
+  HETERO_ASSIGN_OR_RETURN(const bool is_manifest, IsManifest(uri, OpenerOf(stores), source));
+  if (is_manifest) return DatasetFormat::kManifest;
+  HETERO_ASSIGN_OR_RETURN(const Place place, OpenPlace(uri, stores, /*look=*/true));
+  HETERO_ASSIGN_OR_RETURN(const Format* const format, Detect(place));
+  return format->format;
+}
+
+// A format that is none of what is there is told with the one that is.
+absl::StatusOr<std::unique_ptr<Dataset>> OpenPlaced(const std::string& uri,
+                                                    const storage::Stores& stores,
+                                                    const api::DatasetSource& source,
+                                                    job::Split split, const api::Label& label,
+                                                    std::shared_ptr<const SampleFinder> finder) {
+  absl::StatusOr<std::unique_ptr<Dataset>> opened =
+      OpenAsDeclared(uri, stores, source, split, label, std::move(finder));
+  const absl::Status& status = opened.status();
+  const bool may_be_another =
+      absl::IsInvalidArgument(status) || absl::IsNotFound(status) || absl::IsDataLoss(status);
+  if (!may_be_another || source.format == DatasetFormat::kAuto) return opened;
+  api::DatasetSource any = source;
+  any.format = DatasetFormat::kAuto;
+  const absl::StatusOr<DatasetFormat> found = FormatAt(uri, stores, any);
+  if (!found.ok() || *found == source.format) return opened;
+  const std::string name(api::NameOf(*found));
+  return absl::Status(status.code(),
+                      absl::StrCat(status.message(), "; what is there looks like ", name,
+                                   ": set dataset.format to ", name, ", or leave it out"));
 }
 
 std::string UriOf(const Location& location, const api::DatasetSource& source) {
@@ -312,12 +354,7 @@ absl::StatusOr<api::DatasetFormat> DetectFormat(const api::DatasetSource& source
   HETERO_ASSIGN_OR_RETURN(const Location location, ParseUri(source.uri));
   if (location.scheme == Scheme::kSynthetic) return DatasetFormat::kSynthetic;
   const std::string uri = UriOf(location, source);
-  const storage::Stores stores(storage);
-  HETERO_ASSIGN_OR_RETURN(const bool is_manifest, IsManifest(uri, OpenerOf(stores), source));
-  if (is_manifest) return DatasetFormat::kManifest;
-  HETERO_ASSIGN_OR_RETURN(const Place place, OpenPlace(uri, stores, /*look=*/true));
-  HETERO_ASSIGN_OR_RETURN(const Format* const format, Detect(place));
-  return format->format;
+  return FormatAt(uri, storage::Stores(storage), source);
 }
 
 }  // namespace hetero::source

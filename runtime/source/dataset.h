@@ -71,6 +71,10 @@ class Dataset {
   // Hash of where each sample lies, which may be read from an index instead of the data itself;
   // empty where the fingerprint says it all.
   virtual std::string places() const { return ""; }
+  // Hash of the objects that the data lie in behind a network, by name, size and version, as this
+  // process found them: one that was written over has another version. Empty of files of this
+  // machine, and where a manifest lists the objects.
+  virtual std::string versions() const { return ""; }
 };
 
 // Opens and checks a dataset: existence, headers, counts, `samples`/`classes`/`image` of the

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "runtime/source/counter_random.h"
+#include "runtime/storage/store.h"
 
 namespace hetero::source {
 
@@ -19,6 +20,12 @@ class Fingerprint {
   }
   void Add(uint64_t number) {
     for (int shift = 0; shift < 64; shift += 8) Byte(static_cast<uint8_t>(number >> shift));
+  }
+
+  void Add(const storage::Object& object) {
+    Add(object.name);
+    Add(static_cast<uint64_t>(object.size));
+    Add(object.version);
   }
 
   uint64_t value() const { return Mix64(hash_); }

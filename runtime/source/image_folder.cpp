@@ -51,6 +51,12 @@ class ImageFolder : public Dataset {
   api::ImageShape image() const override { return image_; }
   std::string ClassName(int32_t label) const override { return class_names_[label]; }
   std::string fingerprint() const override { return print_.ToHex(); }
+  std::string versions() const override {
+    if (store_ == nullptr || !store_->is_remote()) return "";
+    Fingerprint print;
+    for (int64_t id = 0; id < size(); ++id) print.Add(ObjectOf(id));
+    return print.ToHex();
+  }
   bool is_remote() const override { return store_ != nullptr && store_->is_remote(); }
 
   absl::Status Read(int64_t id, RawSample* sample) const override {

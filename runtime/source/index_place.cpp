@@ -21,6 +21,7 @@
 #include "runtime/source/in_parallel.h"
 #include "runtime/source/nameless_file.h"
 #include "runtime/source/shard_source.h"
+#include "runtime/source/uri.h"
 #include "runtime/storage/object_uri.h"
 
 namespace hetero::source {
@@ -40,8 +41,9 @@ std::string Word(const std::string& text) {
 }
 
 // Where an index of what this URI names is best put: a file's beside the file, under its name, so
-// that files of one folder do not share one.
+// that files of one folder do not share one. Nobody writes to a web server.
 std::string UsualUri(const std::string& uri) {
+  if (IsWebUri(uri)) return absl::StrCat("file:///FOLDER", kUsualName);
   if (const std::optional<NamedFiles> one = AsOneFile(uri)) {
     return absl::StrCat(one->folder, "/_", one->names.front(), ".hetero");
   }

@@ -15,6 +15,7 @@
 #include "runtime/source/declared.h"
 #include "runtime/source/manifest_kind.h"
 #include "runtime/source/picture_encoding.h"
+#include "runtime/source/shard_source.h"
 #include "runtime/source/sharded_dataset.h"
 #include "runtime/source/uri.h"
 
@@ -223,7 +224,7 @@ StoreOpener OpenerOf(storage::Stores stores) {
 
 absl::StatusOr<bool> HasManifest(const std::string& uri, const StoreOpener& open,
                                  const api::DatasetSource& source) {
-  if (IsWebUri(uri)) return true;
+  if (IsWebUri(uri)) return !NamesFiles(uri);
   // A bucket is asked about one object more only where its name says what it may be.
   if (!absl::StartsWith(uri, "file://") && !IsManifestName(uri)) return false;
   const absl::StatusOr<Opened> found = FindManifest(uri, open);

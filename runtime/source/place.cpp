@@ -13,6 +13,7 @@
 #include "absl/strings/strip.h"
 #include "absl/types/span.h"
 #include "base/status_macros.h"
+#include "runtime/source/uri.h"
 
 namespace hetero::source {
 namespace {
@@ -84,7 +85,7 @@ absl::StatusOr<NamedFiles> FilesOf(const std::string& uri, const storage::Stores
   HETERO_ASSIGN_OR_RETURN(const std::unique_ptr<storage::Store> store, stores.Open(one->folder));
   const absl::Status is_there = store->Head(one->names.front()).status();
   if (is_there.ok()) return *std::move(one);
-  if (!absl::IsNotFound(is_there)) return is_there;
+  if (!absl::IsNotFound(is_there) || IsWebUri(uri)) return is_there;
   HETERO_ASSIGN_OR_RETURN(const std::unique_ptr<storage::Store> folder, stores.Open(uri));
   HETERO_ASSIGN_OR_RETURN(const std::vector<storage::Object> objects, folder->List(""));
   if (!objects.empty()) return named;

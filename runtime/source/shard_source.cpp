@@ -131,6 +131,10 @@ std::optional<NamedFiles> AsOneFile(const std::string& uri) {
   return NamedFiles{uri.substr(0, slash), {uri.substr(slash + 1)}};
 }
 
+bool NamesFiles(const std::string& uri) {
+  return uri.find('{') != std::string::npos || AsOneFile(uri).has_value();
+}
+
 absl::StatusOr<std::vector<storage::Object>> FindShards(const ShardSource& source,
                                                         IsShardName is_shard,
                                                         std::string_view looked_for) {

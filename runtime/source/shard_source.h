@@ -44,6 +44,9 @@ absl::StatusOr<NamedFiles> ExpandRanges(const std::string& uri);
 // that name; nothing where it does not. It may be a folder's all the same: "train.parquet".
 std::optional<NamedFiles> AsOneFile(const std::string& uri);
 
+// Whether a URI names files, by ranges or as AsOneFile() takes it.
+bool NamesFiles(const std::string& uri);
+
 // What is a shard by its name.
 using IsShardName = bool (*)(std::string_view name);
 

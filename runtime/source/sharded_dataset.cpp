@@ -113,6 +113,13 @@ std::string ShardedDataset::places() const {
   return absl::StrCat(absl::Hex(contents_.samples.checksum(), absl::kZeroPad8));
 }
 
+std::string ShardedDataset::versions() const {
+  if (!is_remote()) return "";
+  Fingerprint print;
+  for (const storage::Object& shard : contents_.shards) print.Add(shard);
+  return print.ToHex();
+}
+
 absl::StatusOr<SampleLocation> ShardedDataset::LocationOf(int64_t id) const {
   HETERO_ASSIGN_OR_RETURN(const SampleLocation location, contents_.samples.At(id));
   if (location.shard < contents_.shards.size()) return location;

@@ -37,6 +37,7 @@ class ShardedDataset : public Dataset {
   api::ImageShape image() const override { return image_; }
   std::string fingerprint() const override { return fingerprint_; }
   std::string places() const override;
+  std::string versions() const override;
   bool is_remote() const override { return contents_.store->is_remote(); }
   // "file:///data/a.tar: byte 1536"; it stands in the messages of Read().
   std::string Describe(int64_t id) const override;

@@ -32,7 +32,7 @@ absl::StatusOr<Location> ParseUri(const std::string& uri) {
   return absl::InvalidArgumentError(absl::StrCat(
       "dataset.uri \"", uri,
       "\": not a known address; write file:///absolute/path, s3://bucket/prefix, synthetic://, or ",
-      "https://host/path of a manifest"));
+      "https://host/path of a manifest or of shards"));
 }
 
 bool IsWebUri(const std::string& uri) {

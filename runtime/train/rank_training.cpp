@@ -211,7 +211,8 @@ absl::StatusOr<std::unique_ptr<Checkpointer>> RankTraining::MakeCheckpointer() c
                              .classes = options_.classes,
                              .input = options_.input,
                              .samples = options_.samples,
-                             .dataset_fingerprint = options_.dataset_fingerprint},
+                             .dataset_fingerprint = options_.dataset_fingerprint,
+                             .dataset_versions = options_.dataset_versions},
                             schedule_.training(), clock_, interrupts_.stop);
 }
 
@@ -229,6 +230,9 @@ absl::Status RankTraining::TakeState(GlooGroup* group, Agreement& agreement) {
                               .Run(*state_)));
   if (first_time) {
     observer_.OnResume(state_->standing.step, state_->standing.samples_consumed);
+    if (checkpointer_ && !checkpointer_->notice().empty()) {
+      observer_.OnNotice(checkpointer_->notice());
+    }
     phases_.emplace(clock_);
   }
   observer_.OnDigest(state_->standing.digest.high(), state_->standing.digest.low(),

@@ -22,6 +22,7 @@ struct TrainerOptions {
   int32_t classes = 0;     // of the dataset
   int64_t samples = 0;     // of the training split
   std::string dataset_fingerprint;
+  std::string dataset_versions;  // of the objects it lies in; empty: none
   api::ImageShape input;  // of one sample on the wire, uint8 HWC
   pipeline::TensorConversion conversion;
   // Before training (ceiling_probe.h); 0: none. On all ranks alike.

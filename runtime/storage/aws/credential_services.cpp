@@ -195,6 +195,11 @@ class Instance : public Service {
     if (absl::IsUnavailable(token.status()) || absl::IsDeadlineExceeded(token.status())) {
       return absl::NotFoundError("nobody answers there");  // no EC2 instance
     }
+    // Other clouds answer at this address too, and an instance whose service is switched off.
+    if (absl::IsPermissionDenied(token.status()) || absl::IsNotFound(token.status()) ||
+        absl::IsInternal(token.status())) {
+      return absl::NotFoundError(absl::StrCat("no token is given there: ", token.status().message()));
+    }
     HETERO_RETURN_IF_ERROR(token.status());
     const std::string folder = server + "/latest/meta-data/iam/security-credentials/";
     const HttpRequest ask{.headers = {{"X-aws-ec2-metadata-token", *token}}, .use_proxy = false};

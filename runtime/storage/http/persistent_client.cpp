@@ -70,11 +70,14 @@ Judgement JudgeStatus(const HttpResponse& response) {
     case 503:
       return {Verdict::kAgainSlower, absl::StatusCode::kUnavailable, std::move(reason)};
     case 408:
-    case 500:
-    case 502:
-    case 504:
       return {Verdict::kAgain, absl::StatusCode::kUnavailable, std::move(reason)};
+    case 501:
+    case 505:
+      return {Verdict::kFailed, absl::StatusCode::kInternal, std::move(reason)};
     default:
+      if (status >= 500 && status < 600) {  // above 511 those of balancers and CDNs
+        return {Verdict::kAgain, absl::StatusCode::kUnavailable, std::move(reason)};
+      }
       return {Verdict::kFailed, absl::StatusCode::kInternal, std::move(reason)};
   }
 }

@@ -118,6 +118,7 @@ std::string ToJson(const CheckpointManifest& manifest) {
       {"optimizer", manifest.optimizer},
       {"samples", manifest.samples},
       {"datasetFingerprint", manifest.dataset_fingerprint},
+      {"datasetVersions", manifest.dataset_versions},
       {"seed", manifest.seed},
       {"globalBatch", manifest.global_batch},
       {"shuffle", manifest.order.shuffle},
@@ -155,6 +156,7 @@ absl::StatusOr<CheckpointManifest> ParseCheckpointManifest(const std::string& te
   reader.Read("optimizer", &manifest.optimizer);
   reader.Read("samples", &manifest.samples);
   reader.Read("datasetFingerprint", &manifest.dataset_fingerprint);
+  reader.ReadIfThere("datasetVersions", &manifest.dataset_versions);
   reader.Read("seed", &manifest.seed);
   reader.Read("globalBatch", &manifest.global_batch);
   reader.ReadIfThere("shuffle", &manifest.order.shuffle);

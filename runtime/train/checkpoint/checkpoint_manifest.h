@@ -38,6 +38,7 @@ struct CheckpointManifest {
   std::string optimizer;
   int64_t samples = 0;  // of one epoch
   std::string dataset_fingerprint;
+  std::string dataset_versions;  // of its objects, not compared; empty: none, or 0.2.0 wrote it
   int64_t seed = 0;
   int64_t global_batch = 0;  // samples of a full step over all ranks
   job::SampleOrder order;    // empty where 0.1.0 wrote it: such a field is not compared

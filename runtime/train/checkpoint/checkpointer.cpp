@@ -110,6 +110,7 @@ CheckpointManifest Checkpointer::Describe() const {
   manifest.optimizer = NameOf(training.optimizer.name);
   manifest.samples = options_.samples;
   manifest.dataset_fingerprint = options_.dataset_fingerprint;
+  manifest.dataset_versions = options_.dataset_versions;
   manifest.seed = training.seed;
   manifest.global_batch = plan_.global_batch();
   manifest.order = job::SampleOrderOf(options_.job);
@@ -186,6 +187,13 @@ absl::StatusOr<std::optional<CheckpointPlace::Loaded>> Checkpointer::Load() {
     }
   }
   started_step_ = written_step_ = manifest.step;
+  // The same names, sizes and counts: a copy has other versions too, so the job goes on.
+  if (!manifest.dataset_versions.empty() &&
+      manifest.dataset_versions != options_.dataset_versions) {
+    notice_ = absl::StrCat("the dataset's objects are other versions than when ", loaded->folder,
+                           " was written: if they are no copy, training goes on with other data");
+    log::Warning(notice_);
+  }
   log::Info("resumes from a checkpoint", {{"checkpoint", loaded->folder},
                                           {"step", manifest.step},
                                           {"ranksThen", manifest.world_size}});

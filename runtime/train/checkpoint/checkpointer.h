@@ -32,6 +32,7 @@ class Checkpointer {
     api::ImageShape input;  // of one sample
     int64_t samples = 0;    // of the training split
     std::string dataset_fingerprint;
+    std::string dataset_versions;  // of the objects it lies in; empty: none
   };
   // Opens the place that options.job.spec.training.checkpoint names, which must be set, and locks
   // it. Errors as CheckpointLock::Take and CheckpointLease::Take. `plan` and `clock` outlive this.
@@ -43,6 +44,8 @@ class Checkpointer {
   // The newest checkpoint that may be used; nothing when there is none. Errors as
   // CheckpointPlace::LoadNewest.
   absl::StatusOr<std::optional<CheckpointPlace::Loaded>> Load();
+  // What people should know of the checkpoint that was loaded last; empty: nothing.
+  const std::string& notice() const { return notice_; }
   // Where the job stood then.
   static Standing StandingOf(const CheckpointManifest& manifest);
 
@@ -91,6 +94,7 @@ class Checkpointer {
   const job::StepPlan& plan_;
   base::Clock& clock_;
   const Opened opened_;        // outlives the writer
+  std::string notice_;
   int64_t started_step_ = -1;  // of the last write begun
   int64_t written_step_ = -1;  // of the last that succeeded, or was loaded
   base::Instant started_at_;

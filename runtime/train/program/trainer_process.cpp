@@ -282,6 +282,7 @@ absl::Status Train(process::RankSession& session, const TrainerProcessOptions& o
        .classes = dataset.classes(),
        .samples = dataset.size(),
        .dataset_fingerprint = dataset.fingerprint(),
+       .dataset_versions = dataset.versions(),
        .input = pipeline.output(),
        .conversion = pipeline.conversion(),
        .ceiling_probe_steps = options.ceiling_probe_steps,

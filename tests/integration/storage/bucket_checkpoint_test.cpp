@@ -6,17 +6,20 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/storage/copy.h"
 #include "runtime/storage/open_store.h"
 #include "tests/integration/local/slow_job.h"
 #include "tests/integration/storage/s3_server.h"
 #include "tests/integration/support/jobs.h"
 #include "tests/integration/support/program_run.h"
+#include "tests/support/temporary_folder.h"
 
 namespace hetero::storage {
 namespace {
@@ -153,6 +156,38 @@ TEST_F(BucketCheckpoint, WhoLosesTheLockWritesNoneAnyMoreAndSaysWhoHasIt) {
   std::vector<uint8_t> lock;
   ASSERT_TRUE(store->ReadAll(".lock", 1000, &lock).ok());
   EXPECT_EQ(std::string(lock.begin(), lock.end()), theirs);
+}
+
+// A copy of the data has other versions, too: so the job goes on, and says so.
+TEST_F(BucketCheckpoint, DataThatWereWrittenOverSinceItAreNoticed) {
+  const auto store = *OpenWritableStore("s3://bucket/set", server_.Options());
+  const std::string pictures = HETERO_SOURCE_DIR "/tests/golden/datasets/image_folder";
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(pictures)) {
+    if (!entry.is_regular_file()) continue;
+    const std::string name = entry.path().lexically_relative(pictures);
+    ASSERT_TRUE(CopyIntoStore(pictures, name, *store).ok());
+  }
+  const auto run_to = [&](int steps) {
+    LocalRun run(SmallJobYaml(),
+                 Job({"dataset={uri: 's3://bucket/set'}", "training.batchSizePerWorker=3",
+                      "pipeline=[{op: Decode}, {op: Resize, size: {height: 12, width: 12}}, "
+                      "{op: Normalize}]",
+                      absl::StrCat("training.maxSteps=", steps), "training.epochs="}),
+                 Access());
+    const ProgramResult result = run.Wait(seconds(90));
+    EXPECT_EQ(result.exit_code, 0) << result.output;
+    EXPECT_EQ(run.report().value("resumedFromStep", 0), steps - 2);
+    return result.output;
+  };
+  constexpr char kNotice[] = "the dataset's objects are other versions than when s3://bucket/";
+  run_to(2);
+  EXPECT_THAT(run_to(4), Not(HasSubstr(kNotice)));
+  const testing::TemporaryFolder changed;
+  std::string same_size = testing::ReadFileOrDie(pictures + "/cat/1.png");
+  same_size.back() ^= 1;
+  changed.Write("cat/1.png", same_size);
+  ASSERT_TRUE(CopyIntoStore(changed.path(), "cat/1.png", *store).ok());
+  EXPECT_THAT(run_to(6), HasSubstr(kNotice));
 }
 
 TEST_F(BucketCheckpoint, ABucketThatIsNotThereEndsTheJobAtOnce) {

@@ -189,24 +189,38 @@ TEST_F(BucketJob, TheExampleReadsAsManyShardsAsImageNetHas) {
   ASSERT_EQ(indexed.exit_code, 0) << indexed.output;
   const std::string example =
       testing::ReadFileOrDie(HETERO_SOURCE_DIR "/examples/imagenet-resnet50.yaml");
+  const auto digest_of = [&](const std::vector<std::string>& changes) {
+    std::vector<std::string> arguments = {"--input-only"};
+    for (const char* change :
+         {"dataset.classes=10", "dataset.validation.classes=10", "training.maxSteps=10"}) {
+      arguments.insert(arguments.end(), {"--set", change});
+    }
+    for (const std::string& change : changes) {
+      arguments.insert(arguments.end(), {"--set", change});
+    }
+    LocalRun run(example, arguments, Access(S3Server::kSecret));
+    const ProgramResult result = run.Wait(kJobDeadline);
+    EXPECT_EQ(result.exit_code, 0) << result.output;
+    if (result.exit_code != 0) return std::string();
+    EXPECT_EQ(run.report()["steps"], 10);
+    EXPECT_EQ(run.report()["samplesConsumed"], 320);
+    RecordProperty("startupSeconds", std::to_string(run.report().value("startupSeconds", -1.0)));
+    return run.report()["streamDigest"].get<std::string>();
+  };
+  const std::string folder_digest =
+      digest_of({"dataset.uri=file://" + (folder / "set/train"), "dataset.format=ImageFolder",
+                 "dataset.index=", "dataset.validation.uri=file://" + (folder / "set/val"),
+                 "dataset.validation.format=ImageFolder", "training.batchSizePerWorker=32"});
   const std::vector<std::string> changes = {
       "dataset.uri=s3://bucket/imagenet/train",
-      "dataset.index.uri=s3://bucket/imagenet/train/_index.hetero",
-      "dataset.index.build=Never",
-      "dataset.classes=10",
-      "dataset.validation.uri=s3://bucket/imagenet/val",
-      "dataset.validation.classes=10",
-      "training.batchSizePerWorker=32",
-      "training.maxSteps=10"};
-  std::vector<std::string> arguments = {"--input-only"};
-  for (const std::string& change : changes) {
-    arguments.insert(arguments.end(), {"--set", change});
+      "dataset.index.uri=s3://bucket/imagenet/train/_index.hetero", "dataset.index.build=Never",
+      "dataset.validation.uri=s3://bucket/imagenet/val"};
+  for (const int ranks : {8, 1}) {
+    std::vector<std::string> all = changes;
+    all.push_back(absl::StrCat("roles.gpu.replicas=", ranks));
+    all.push_back(absl::StrCat("training.batchSizePerWorker=", 32 / ranks));
+    EXPECT_EQ(digest_of(all), folder_digest) << ranks << " ranks";
   }
-  LocalRun run(example, arguments, Access(S3Server::kSecret));
-  const ProgramResult result = run.Wait(kJobDeadline);
-  ASSERT_EQ(result.exit_code, 0) << result.output;
-  EXPECT_EQ(run.report()["steps"], 10);
-  RecordProperty("startupSeconds", std::to_string(run.report().value("startupSeconds", -1.0)));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Jobs whose dataset lies in a bucket, or is a manifest there or on a web server, by the programs
-// as a user runs them, against a real server.
+// Jobs whose dataset or output lies in a bucket, by the programs as a user runs them, against a
+// real server. Of which samples they get, stream_of_formats_test says more.
 #include "tests/integration/storage/bucket_job.h"
 
 #include <gmock/gmock.h>
@@ -8,20 +8,16 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/storage/copy.h"
 #include "runtime/storage/open_store.h"
-#include "tests/integration/kube/scripted_server.h"
 #include "tests/integration/storage/s3_server.h"
 #include "tests/integration/support/program_run.h"
 #include "tests/support/temporary_folder.h"
@@ -35,93 +31,6 @@ using ::testing::Not;
 using testing::ProgramResult;
 
 namespace fs = std::filesystem;
-
-// A web server with objects, to the extent that a store needs it; it asks for no credentials.
-class WebServer {
- public:
-  explicit WebServer(std::map<std::string, std::string> objects)
-      : objects_(std::move(objects)),
-        server_([this](const auto& request, auto& connection) { Answer(request, connection); }) {}
-
-  std::string url() const { return server_.url(); }
-  std::string ca_pem() const { return server_.ca_pem(); }
-
- private:
-  void Answer(const kube::ScriptedServer::Request& request,
-              kube::ScriptedServer::Connection& connection) const {
-    const auto found = objects_.find(request.target);
-    if (found == objects_.end()) return connection.Respond(404, "not here");
-    const std::string& bytes = found->second;
-    if (request.method == "HEAD") {
-      return connection.Write(absl::StrCat(
-          "HTTP/1.1 200 OK\r\nETag: \"v\"\r\nContent-Length: ", bytes.size(), "\r\n\r\n"));
-    }
-    const auto range = request.headers.find("range");
-    if (range == request.headers.end()) return connection.Respond(200, bytes, "ETag: \"v\"\r\n");
-    size_t first = 0, last = 0;
-    sscanf(range->second.c_str(), "bytes=%zu-%zu", &first, &last);
-    connection.Respond(206, bytes.substr(first, last - first + 1),
-                       absl::StrCat("ETag: \"v\"\r\nContent-Range: bytes ", first, "-", last, "/",
-                                    bytes.size(), "\r\n"));
-  }
-
-  const std::map<std::string, std::string> objects_;
-  kube::ScriptedServer server_;
-};
-
-TEST_F(BucketJob, HasTheDigestOfTheSameFilesInAFolder) {
-  for (const char* format : kFormats) {
-    LocalRun folder(ManifestOf(absl::StrCat("file://", kDatasets, format)), {"--input-only"});
-    ASSERT_EQ(folder.Wait(kJobDeadline).exit_code, 0) << format;
-    LocalRun bucket(ManifestOf(absl::StrCat("s3://bucket/", format)), {"--input-only"},
-                    Access(S3Server::kSecret));
-    const ProgramResult result = bucket.Wait(kJobDeadline);
-    ASSERT_EQ(result.exit_code, 0) << result.output;
-    EXPECT_EQ(bucket.report()["streamDigest"], folder.report()["streamDigest"]) << format;
-    EXPECT_EQ(bucket.report()["samplesConsumed"], 24) << format;
-    EXPECT_GT(bucket.report()["storage"]["requests"], 0) << format;
-    EXPECT_FALSE(folder.report().contains("storage")) << format;
-    EXPECT_THAT(result.output + AllFilesOf(bucket.output()), Not(HasSubstr(S3Server::kSecret)));
-  }
-}
-
-// What SageMaker calls a ManifestFile, and a table; in the order of the folder.
-TEST_F(BucketJob, HasTheDigestOfTheFolderThatItsManifestLists) {
-  LocalRun folder(ManifestOf(absl::StrCat("file://", kDatasets, "image_folder")), {"--input-only"});
-  ASSERT_EQ(folder.Wait(kJobDeadline).exit_code, 0);
-  for (const char* name : {"list.manifest", "train.csv"}) {
-    LocalRun listed(ManifestOf(absl::StrCat("s3://bucket/lists/", name)), {"--input-only"},
-                    Access(S3Server::kSecret));
-    const ProgramResult result = listed.Wait(kJobDeadline);
-    ASSERT_EQ(result.exit_code, 0) << result.output;
-    EXPECT_EQ(listed.report()["streamDigest"], folder.report()["streamDigest"]) << name;
-    EXPECT_EQ(listed.report()["samplesConsumed"], 24) << name;
-  }
-}
-
-TEST_F(BucketJob, OfAWebServerHasTheDigestOfTheFolder) {
-  LocalRun folder(ManifestOf(absl::StrCat("file://", kDatasets, "image_folder")), {"--input-only"});
-  ASSERT_EQ(folder.Wait(kJobDeadline).exit_code, 0);
-  std::map<std::string, std::string> objects = {{"/a%20set/train.csv", TableOfPictures("")}};
-  for (const std::string& name : Pictures()) {
-    objects["/a%20set/" + name] =
-        testing::ReadFileOrDie(absl::StrCat(kDatasets, "image_folder/", name));
-  }
-  const WebServer server(std::move(objects));
-  const testing::TemporaryFolder authority;
-  const std::string ca = authority.Write("ca.pem", server.ca_pem());
-  LocalRun web(ManifestOf(server.url() + "/a%20set/train.csv"), {"--input-only"},
-               {"AWS_CA_BUNDLE=" + ca});
-  const ProgramResult result = web.Wait(kJobDeadline);
-  ASSERT_EQ(result.exit_code, 0) << result.output;
-  EXPECT_EQ(web.report()["streamDigest"], folder.report()["streamDigest"]);
-  EXPECT_EQ(web.report()["samplesConsumed"], 24);
-
-  LocalRun strange(ManifestOf(server.url() + "/a%20set/train.csv"), {"--input-only"});
-  const ProgramResult refused = strange.Wait(kJobDeadline);
-  EXPECT_EQ(refused.exit_code, 2) << "nobody vouches for the server";
-  EXPECT_THAT(refused.output, HasSubstr("train.csv"));
-}
 
 TEST_F(BucketJob, ItsManifestIsInspected) {
   testing::ProgramRun run("hetero-runtime", {"inspect", "s3://bucket/lists/train.csv"},
@@ -227,7 +136,7 @@ TEST_F(BucketJob, EachStoreIsReachedAsItsEntrySays) {
   const auto results = *OpenStore("s3://bucket-2/results", other.Options());
   ASSERT_TRUE(results->ReadAll("report.json", 1 << 24, &there).ok());
   EXPECT_TRUE(std::string(there.begin(), there.end()) == report);
-  fs::remove_all(output);
+  if (!testing::KeepsFolders()) fs::remove_all(output);
 }
 
 TEST_F(BucketJob, AnOutputThatCannotBeWrittenIsNamedBeforeAnythingStarts) {

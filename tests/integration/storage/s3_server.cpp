@@ -124,6 +124,10 @@ void S3Server::MakeBucket(const std::string& name) const {
   std::filesystem::create_directories(folder_ / ("buckets/" + name));
 }
 
+void S3Server::RemoveBucket(const std::string& name) const {
+  std::filesystem::remove_all(folder_ / ("buckets/" + name));
+}
+
 StoreOptions S3Server::Options() const {
   StoreOptions options;
   options.endpoint = endpoint();

@@ -33,6 +33,8 @@ class S3Server {
   S3Server& operator=(const S3Server&) = delete;
 
   void MakeBucket(const std::string& name) const;
+  // With whatever is in it.
+  void RemoveBucket(const std::string& name) const;
   std::string endpoint() const { return (tls_ ? "https://" : "http://") + address(); }
   std::string port() const { return std::to_string(port_); }
   std::string address() const { return host_ + ":" + port(); }

@@ -158,7 +158,7 @@ spec:
       "spec.roles[1].replicas: must fit 32 bits, got 3000000000 (line 11)\n"
       "spec.pipeline[0].repeat: must be at least 1 and at most 100, got 0 (line 13)\n"
       "spec.dataset.uri: must be synthetic://, file:///path or s3://bucket/prefix (a bucket has 3 "
-      "characters or more), or https://host/path of a manifest, without a query, got "
+      "characters or more), or https://host/path of a manifest or of shards, without a query, got "
       "'http://x' (line 14)\n");
 }
 

@@ -232,11 +232,19 @@ TEST(ManifestDatasetTest, AFileThatIsNoManifestIsNoDataset) {
         << text;
   }
   api::DatasetSource web;
-  web.uri = "https://127.0.0.1:1/train.tar";
-  web.format = DatasetFormat::kWebDataset;
-  EXPECT_THAT(
-      std::string(OpenDataset(web, job::Split::kTrain, 0).status().message()),
-      AllOf(HasSubstr("does not go with dataset.format WebDataset"), HasSubstr("manifest")));
+  for (const auto& [uri, format] :
+       {std::pair("https://127.0.0.1:1/train", DatasetFormat::kWebDataset),
+        {"https://127.0.0.1:1/train/", DatasetFormat::kImageFolder},
+        {"https://127.0.0.1:1/train-{0..3}.tar", DatasetFormat::kIdx}}) {
+    web.uri = uri;
+    web.format = format;
+    EXPECT_THAT(std::string(OpenDataset(web, job::Split::kTrain, 0).status().message()),
+                AllOf(HasSubstr("a web server lists nothing"), HasSubstr("manifest")));
+  }
+  web.uri = "https://127.0.0.1:1/my%20train-{0..3}.tar";
+  web.format = DatasetFormat::kAuto;
+  EXPECT_THAT(std::string(OpenDataset(web, job::Split::kTrain, 0).status().message()),
+              HasSubstr("write the files' names as they are"));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/enums.h"
 #include "runtime/source/dataset.h"
 
 namespace hetero::source {
@@ -53,6 +54,36 @@ TEST_P(ShardFormatsTest, HoldTheSamplesOfTheImageFolder) {
       EXPECT_EQ(found.bytes, wanted.bytes) << id;
       EXPECT_EQ(found.encoding, wanted.encoding) << id;
       EXPECT_EQ(found.label, wanted.label) << id;
+    }
+  }
+}
+
+// Whatever the manifest says instead.
+TEST(WrongFormatTest, IsToldWithWhatIsThere) {
+  constexpr std::pair<const char*, const char*> kThere[] = {{"image_folder", "ImageFolder"},
+                                                            {"web_dataset", "WebDataset"},
+                                                            {"tf_record", "TFRecord"},
+                                                            {"mds", "MDS"},
+                                                            {"mds_zstd", "MDS"},
+                                                            {"record_io", "RecordIO"},
+                                                            {"parquet", "Parquet"},
+                                                            {"cifar10", "CIFAR10"}};
+  constexpr DatasetFormat kFormats[] = {
+      DatasetFormat::kImageFolder, DatasetFormat::kWebDataset, DatasetFormat::kTfRecord,
+      DatasetFormat::kMds,         DatasetFormat::kRecordIo,   DatasetFormat::kParquet,
+      DatasetFormat::kCifar10,     DatasetFormat::kCifar100,   DatasetFormat::kIdx,
+      DatasetFormat::kManifest,    DatasetFormat::kSynthetic};
+  for (const auto& [folder, name] : kThere) {
+    for (const DatasetFormat wrong : kFormats) {
+      if (api::NameOf(wrong) == name) continue;
+      api::DatasetSource source = SourceOf(folder);
+      source.format = wrong;
+      const auto opened = OpenDataset(source, job::Split::kTrain, 0);
+      ASSERT_FALSE(opened.ok()) << folder << " as " << api::NameOf(wrong);
+      EXPECT_THAT(std::string(opened.status().message()),
+                  ::testing::EndsWith(std::string("; what is there looks like ") + name +
+                                      ": set dataset.format to " + name + ", or leave it out"))
+          << api::NameOf(wrong);
     }
   }
 }

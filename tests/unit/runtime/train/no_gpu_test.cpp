@@ -11,8 +11,8 @@ TEST(NoGpuTest, TheMessageNamesTheImageThatIsNeeded) {
   const absl::StatusOr<std::unique_ptr<Device>> gpu = OpenGpu();
   ASSERT_FALSE(gpu.ok());
   EXPECT_THAT(std::string(gpu.status().message()),
-              testing::AllOf(testing::HasSubstr("hetero-trainer:<version>-cuda"),
-                             testing::HasSubstr("gpusPerReplica: 0")));
+              ::testing::AllOf(::testing::HasSubstr("hetero-trainer:<version>-cuda"),
+                               ::testing::HasSubstr("gpusPerReplica: 0")));
 }
 
 }  // namespace

@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <map>
+#include <string>
 
 #include "runtime/storage/http/curl_client.h"
 #include "runtime/storage/http/url.h"
@@ -159,6 +161,20 @@ TEST_F(CredentialServicesTest, WhereNobodyAnswersThereIsNoInstance) {
   const absl::Status status = InstanceCredentials(Services())->Fetch().status();
   EXPECT_TRUE(absl::IsNotFound(status));
   EXPECT_EQ(Text(status), "the instance has no role");
+}
+
+// Another cloud's service at the same address, and an instance's that is switched off.
+TEST_F(CredentialServicesTest, WhoeverGivesNoTokenIsNoInstance) {
+  std::atomic<int> answer = 0;
+  Serve([&answer](const auto&, auto& connection) { connection.Respond(answer, "not here"); });
+  variables_ = {{"AWS_EC2_METADATA_SERVICE_ENDPOINT", server_->url()}};
+  for (const int status : {400, 403, 404, 405, 501}) {
+    answer = status;
+    const absl::Status refused = InstanceCredentials(Services())->Fetch().status();
+    EXPECT_TRUE(absl::IsNotFound(refused)) << refused;
+    EXPECT_THAT(Text(refused), AllOf(HasSubstr("no token is given there"),
+                                     HasSubstr("HTTP " + std::to_string(status))));
+  }
 }
 
 }  // namespace

@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <thread>
+#include <utility>
 
 #include "tests/unit/runtime/storage/jumping_clock.h"
 #include "tests/unit/runtime/storage/scripted_client.h"
@@ -57,6 +59,17 @@ TEST_F(PersistentClientTest, TriesAgainWithLongerWaitsUntilItIsDone) {
 }
 
 // Of all stores of the process, which other tests use too: what is new counts.
+// 5xx of servers and of what stands before them.
+TEST_F(PersistentClientTest, WhatMaySucceedLaterIsTriedAgain) {
+  for (const int status : {408, 429, 500, 502, 503, 504, 507, 520, 524, 529, 599}) {
+    bool first = true;
+    const auto answer =
+        Send([&](const HttpRequest&) { return Reply(std::exchange(first, false) ? status : 200); });
+    EXPECT_TRUE(answer.ok()) << status << ": " << answer.status();
+    EXPECT_EQ(answer->attempts, 2) << status;
+  }
+}
+
 TEST_F(PersistentClientTest, WhatItAskedForIsCountedAndPriced) {
   const RequestMeter meter({.per_request = 0.25, .per_byte = 0.125});
   const RequestFigures before = RequestMeter::OfProcess();
@@ -128,6 +141,8 @@ TEST_F(PersistentClientTest, WhatCannotSucceedIsNotTriedAgain) {
                                                     {404, absl::StatusCode::kNotFound},
                                                     {412, absl::StatusCode::kFailedPrecondition},
                                                     {416, absl::StatusCode::kOutOfRange},
+                                                    {501, absl::StatusCode::kInternal},
+                                                    {505, absl::StatusCode::kInternal},
                                                     {301, absl::StatusCode::kInternal}};
   for (const auto& [status, code] : cases) {
     SCOPED_TRACE(status);
