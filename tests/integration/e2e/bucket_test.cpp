@@ -1,9 +1,11 @@
 // Data, checkpoints and results in a bucket that every node reaches, with keys from a Secret, or
-// for the token of a service account.
+// for the token of a service account; and neither keys nor tokens are found in anything that the
+// cluster shows of it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <optional>
+#include <set>
 #include <sstream>
 
 #include "absl/strings/ascii.h"
@@ -11,6 +13,7 @@
 #include "runtime/storage/open_store.h"
 #include "tests/integration/e2e/support/installation.h"
 #include "tests/integration/e2e/support/nodes.h"
+#include "tests/integration/e2e/support/traces.h"
 #include "tests/integration/storage/s3_server.h"
 #include "tests/integration/storage/web_identity.h"
 #include "tests/support/temporary_folder.h"
@@ -96,15 +99,25 @@ json BucketJob(const json& pictures, const S3Server& server) {
   return job;
 }
 
+std::string BytesOf(const storage::Store& store, const storage::Object& object) {
+  std::string bytes(static_cast<size_t>(object.size), '\0');
+  const absl::Status read =
+      store.Read(object, 0, {reinterpret_cast<uint8_t*>(bytes.data()), bytes.size()});
+  EXPECT_TRUE(read.ok()) << object.name << ": " << read;
+  return bytes;
+}
+
 json ReadJson(const storage::Store& store, const std::string& name) {
   const absl::StatusOr<storage::Object> object = store.Head(name);
   EXPECT_TRUE(object.ok()) << object.status();
   if (!object.ok()) return json::object();
-  std::string bytes(static_cast<size_t>(object->size), '\0');
-  const absl::Status read =
-      store.Read(*object, 0, {reinterpret_cast<uint8_t*>(bytes.data()), bytes.size()});
-  EXPECT_TRUE(read.ok()) << read;
-  return json::parse(bytes, nullptr, /*allow_exceptions=*/false);
+  return json::parse(BytesOf(store, *object), nullptr, /*allow_exceptions=*/false);
+}
+
+// Of all pods of PicturesJob().
+std::vector<kube::ObjectKey> PodKeysOf(const JobUnderTest& job) {
+  return {job.PodKey("head", 0), job.PodKey("cpu", 0), job.PodKey("cpu", 1), job.PodKey("gpu", 0),
+          job.PodKey("gpu", 1)};
 }
 
 // A worker that reads the bucket is killed, then all ranks, which go on from a checkpoint in it.
@@ -119,6 +132,7 @@ TEST(Bucket, HasTheStreamOfTheFolderOnNodesWhateverDies) {
   ASSERT_FALSE(digest.empty());
 
   JobNamespace space("bucket");
+  Traces traces(space.name());
   const json secret = {
       {"apiVersion", "v1"},
       {"kind", "Secret"},
@@ -128,7 +142,10 @@ TEST(Bucket, HasTheStreamOfTheFolderOnNodesWhateverDies) {
   ControlPlane::Get().MustKubectl({"apply", "-f", "-"}, secret.dump());
   const JobUnderTest job(space.name(), BucketJob(local, server));
   ASSERT_TRUE(WaitStep(job, 5)) << Logs(job, "cpu", 0) << Logs(job, "gpu", 0);
-  EXPECT_THAT(Logs(job, "cpu", 0), Not(HasSubstr(S3Server::kSecret)));
+  for (const kube::ObjectKey& pod : PodKeysOf(job)) {
+    EXPECT_TRUE(Nodes::RuntimeIsNonDumpable(pod.name_space, pod.name)) << pod.name;
+  }
+  traces.TakeObjects("in-training");
   const std::string worker = job.PodUid("cpu", 0);
   Nodes::KillRuntime(space.name(), job.PodKey("cpu", 0).name);
   ASSERT_TRUE(WaitReplaced(job, "cpu", 0, worker));
@@ -142,12 +159,16 @@ TEST(Bucket, HasTheStreamOfTheFolderOnNodesWhateverDies) {
   const absl::StatusOr<std::vector<storage::Object>> left = store->List("");
   ASSERT_TRUE(left.ok()) << left.status();
   std::vector<std::string> names;
-  for (const storage::Object& object : *left) names.push_back(object.name);
+  for (const storage::Object& object : *left) {
+    names.push_back(object.name);
+    if (object.size > 0) traces.Add("bucket/" + object.name, BytesOf(*store, object));
+  }
   EXPECT_THAT(names, IsSupersetOf(
                          {"output/report.json", "output/report.html", "output/model.safetensors"}));
   EXPECT_THAT(names,
               Contains(AllOf(StartsWith("checkpoints/step-000000000288"), EndsWith("/DONE"))));
   EXPECT_GE(ReadJson(*store, "output/report.json").value("resumedFromStep", 0), 40);
+  EXPECT_THAT(traces.Search(), IsEmpty());
 }
 
 // Whose token it is, by the cluster itself: issuer, signature, audience and end are its matter.
@@ -195,15 +216,10 @@ void AssumeRole(json& job, const std::string& account, const TokenService& servi
   }
 }
 
-// Of all pods of PicturesJob().
-std::vector<json> PodsOf(const JobUnderTest& job) {
-  return {job.Pod("head", 0), job.Pod("cpu", 0), job.Pod("cpu", 1), job.Pod("gpu", 0),
-          job.Pod("gpu", 1)};
-}
-
 // Nor is there a token for the cluster itself.
 void ExpectNoKeys(const JobUnderTest& job) {
-  for (const json& pod : PodsOf(job)) {
+  for (const kube::ObjectKey& name : PodKeysOf(job)) {
+    const json pod = ControlPlane::Get().Object(kube::kPods, name);
     ASSERT_TRUE(pod.is_object()) << job.Describe();
     const std::string text = pod.dump();
     for (const char* key : {S3Server::kKey, S3Server::kSecret, S3Server::kSessionToken,
@@ -251,6 +267,7 @@ TEST(Bucket, IsOpenToPodsByTheRoleOfTheirServiceAccount) {
   ASSERT_FALSE(digest.empty());
 
   JobNamespace space("role");
+  Traces traces(space.name());
   ControlPlane& plane = ControlPlane::Get();
   for (const char* account : {"reader", "stranger"}) {
     plane.MustKubectl({"create", "serviceaccount", account, "--namespace", space.name()});
@@ -285,6 +302,10 @@ TEST(Bucket, IsOpenToPodsByTheRoleOfTheirServiceAccount) {
     const JobUnderTest job(space.name(), job_of_reader);
     ASSERT_TRUE(WaitStep(job, 5)) << Logs(job, "cpu", 0) << Logs(job, "gpu", 0);
     ExpectNoKeys(job);
+    for (const int worker : {0, 1}) {  // they have opened the bucket
+      EXPECT_TRUE(Nodes::RuntimeIsNonDumpable(space.name(), job.PodKey("cpu", worker).name));
+    }
+    traces.TakeObjects("in-training");
     ExpectNoRights(space.name(), "reader");
     ExpectSucceededWithDigest(job, digest);
     EXPECT_THAT(service.pods(),
@@ -307,6 +328,13 @@ TEST(Bucket, IsOpenToPodsByTheRoleOfTheirServiceAccount) {
   ASSERT_TRUE(job.WaitIs("Failed", seconds(180))) << job.Describe();
   EXPECT_THAT(job.Describe(), AllOf(HasSubstr("cannot assume the role"), HasSubstr("AccessDenied"),
                                     HasSubstr(TokenService::kRole)));
+
+  for (const std::string& key : bucket.Keys()) {
+    if (key.starts_with("output/")) traces.Add("bucket/" + key, bucket.Get(key));
+  }
+  const std::set<std::string> tokens = service.tokens();
+  EXPECT_GE(tokens.size(), 7u) << "of two accounts, and of each of five pods";
+  EXPECT_THAT(traces.Search({tokens.begin(), tokens.end()}), IsEmpty());
 }
 
 }  // namespace

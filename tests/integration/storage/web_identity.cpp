@@ -75,6 +75,10 @@ std::pair<int, std::string> TokenService::AssumeRole(const std::string& token,
   if (!owner.has_value()) {
     return {400, Refusal("InvalidIdentityToken", "The token is not good, or not for this service")};
   }
+  {
+    const std::lock_guard lock(mutex_);
+    tokens_.insert(token);
+  }
   if (owner->account != options_.account || role != kRole) {
     return {403,
             Refusal("AccessDenied", "Not authorized to perform sts:AssumeRoleWithWebIdentity")};
@@ -94,6 +98,11 @@ std::pair<int, std::string> TokenService::AssumeRole(const std::string& token,
               absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", absl::FromChrono(end), absl::UTCTimeZone()),
               "</Expiration></Credentials></AssumeRoleWithWebIdentityResult>"
               "</AssumeRoleWithWebIdentityResponse>")};
+}
+
+std::set<std::string> TokenService::tokens() const {
+  const std::lock_guard lock(mutex_);
+  return tokens_;
 }
 
 std::set<std::string> TokenService::pods() const {
@@ -165,6 +174,13 @@ void BucketForTemporaryKeys::Fill(const std::string& folder, const std::string& 
 std::string BucketForTemporaryKeys::Get(const std::string& key) const {
   const std::optional<Object> object = Find(key);
   return object.has_value() ? object->bytes : "";
+}
+
+std::vector<std::string> BucketForTemporaryKeys::Keys() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string> keys;
+  for (const auto& [key, object] : objects_) keys.push_back(key);
+  return keys;
 }
 
 void BucketForTemporaryKeys::Put(const std::string& key, std::string bytes) {

@@ -43,6 +43,8 @@ class TokenService {
   std::string url() const { return server_.url(); }
   // STS's status and text for who shows this token and asks for this role.
   std::pair<int, std::string> AssumeRole(const std::string& token, const std::string& role);
+  // Tokens with which somebody who is known was here.
+  std::set<std::string> tokens() const;
   // Pods that were given keys.
   std::set<std::string> pods() const;
   // The pod has used keys that it was given after its first ones had ended.
@@ -69,6 +71,7 @@ class TokenService {
   const Options options_;
   mutable std::mutex mutex_;  // guards what follows
   std::vector<Grant> grants_;
+  std::set<std::string> tokens_;
   int uses_ = 0;
   kube::ScriptedServer server_;
 };
@@ -85,6 +88,8 @@ class BucketForTemporaryKeys {
   void Fill(const std::string& folder, const std::string& prefix);
   // Empty where there is none.
   std::string Get(const std::string& key) const;
+  // Keys of all objects.
+  std::vector<std::string> Keys() const;
 
  private:
   struct Object {

@@ -3,11 +3,13 @@
 import base64
 import importlib.machinery
 import importlib.util
+import os
 import pathlib
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import unittest
 
 SCRIPT = pathlib.Path(__file__).with_name("without_secrets")
@@ -22,6 +24,7 @@ def load():
 
 
 SEARCH = load()
+TOKEN = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJyZWFkZXIifQ.c2lnbmF0dXJlLW9mLWEtdG9rZW4_-Q"
 CONSTANTS = dict(SEARCH.CONSTANT.findall(SEARCH.HEADER.read_text()))
 SECRET = CONSTANTS["kSecret"]
 # It prints nothing of what it plants.
@@ -31,7 +34,7 @@ PLANT = "import os,sys; f=open('planted','wb'); f.write(b'x'*1000+bytes.fromhex(
 class WithoutSecrets(unittest.TestCase):
     def run_program(self, *command):
         done = subprocess.run([SCRIPT, *command], capture_output=True, check=False)
-        errors = done.stderr.decode()
+        errors = re.sub("without_secrets: core files ARE NOT SEARCHED.*\n", "", done.stderr.decode())
         for folder in set(re.findall(r"secret found: (\S*/hs-[^/]+)/", errors)):
             self.addCleanup(shutil.rmtree, folder)
         return done.returncode, done.stdout.decode(errors="replace"), errors
@@ -98,6 +101,54 @@ class WithoutSecrets(unittest.TestCase):
         code, _, errors = self.run_python("import os, sys; text = bytes.fromhex(sys.argv[1]); os.abort()", SECRET.encode().hex())
         self.assertEqual(code, 1)
         self.assertRegex(errors, r"/core\S*, offset \d+: kSecret\n")
+
+    def test_core_files_are_searched_where_the_kernel_writes_them(self):
+        with tempfile.TemporaryDirectory() as folder:
+            files = [pathlib.Path(folder) / name for name in ("core.program.7", "core.program.9", "other")]
+            for at, path in zip((100, 300, 300), files):
+                path.write_text("")
+                os.utime(path, (at, at))
+            self.assertEqual(list(SEARCH.core_files(f"{folder}/core.%e", 200)), [files[1]])
+            self.assertEqual(list(SEARCH.core_files(f"{folder}/core.%e.%p", 200)), [files[1]])
+        self.assertEqual(list(SEARCH.core_files("core", 0)), [])
+        self.assertEqual(list(SEARCH.core_files("|/usr/lib/systemd/systemd-coredump %P", 0)), [])
+
+
+class InAFolder(unittest.TestCase):
+    def search(self, files, *tokens):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, content in files.items():
+                path = pathlib.Path(folder) / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(content)
+            done = subprocess.run([SCRIPT, "--in", folder], input="\n".join(tokens), capture_output=True, check=False, text=True)
+            return done.returncode, done.stdout + done.stderr.replace(folder, "")
+
+    def test_secrets_of_the_server_are_found_in_each_file(self):
+        self.assertEqual(self.search({"pod/0.log": "nothing", "events": "nothing"}, TOKEN), (0, ""))
+        in_base64 = base64.b64encode(CONSTANTS["kKey"].encode()).decode()
+        self.assertEqual(
+            self.search({"pod/0.log": f"2026 stderr F {SECRET}\n", "watch/configmaps": f'"key": "{in_base64}"', "events": ""}),
+            (1, "secret found: /pod/0.log, offset 14: kSecret\n"
+                "secret found: /watch/configmaps, offset 8: kKey in base64\n"))
+
+    def test_tokens_are_found_whole_and_by_their_signature(self):
+        code, found = self.search({"whole": f"token={TOKEN}\n"}, "another.good.token-of-somebody", TOKEN)
+        self.assertEqual(code, 1)
+        self.assertIn("secret found: /whole, offset 6: token 2\n", found)
+        signature = TOKEN.rpartition(".")[2]
+        self.assertEqual(
+            self.search({"part": f"x.{signature}"}, TOKEN), (1, "secret found: /part, offset 2: the signature of token 1\n"))
+        code, found = self.search({"secret": base64.b64encode(f"a {TOKEN}".encode()).decode()}, TOKEN)
+        self.assertEqual(code, 1)
+        self.assertRegex(found, "secret found: /secret, offset 3: token 1 in base64\n")
+        # Whose token it is may be told.
+        self.assertEqual(self.search({"owner": TOKEN.rpartition(".")[0]}, TOKEN), (0, ""))
+
+    def test_a_folder_in_which_nothing_lies_is_no_success(self):
+        code, said = self.search({})
+        self.assertEqual(code, 2)
+        self.assertIn("there is nothing in", said)
 
 
 if __name__ == "__main__":

@@ -107,6 +107,22 @@ void Nodes::FreezeRuntime(const std::string& name_space, const std::string& pod)
   MustRun(container.node, {"ctr", "-n", "k8s.io", "task", "kill", "-s", "SIGSTOP", container.id});
 }
 
+bool Nodes::RuntimeIsNonDumpable(const std::string& name_space, const std::string& pod) {
+  const RunningContainer container = Runtime(name_space, pod);
+  for (const auto& [id, pid] : Tasks(container.node)) {
+    if (id != container.id) continue;
+    const std::string process = "/proc/" + pid;
+    std::istringstream owners(
+        MustRun(container.node, {"stat", "-c", "%u", process, process + "/environ"}));
+    int user = 0, reader = 0;
+    EXPECT_TRUE(owners >> user >> reader) << owners.str();
+    EXPECT_NE(user, 0) << pod << " is run by root, to whom everything is open";
+    return reader == 0;
+  }
+  ADD_FAILURE() << pod << " has no process";
+  return false;
+}
+
 std::vector<int> Nodes::ListeningPorts(const std::string& name_space, const std::string& pod) {
   const RunningContainer container = Runtime(name_space, pod);
   std::set<int> ports;

@@ -27,6 +27,10 @@ class Nodes {
   // A signal to process 1 of that container; false when there is none.
   static bool TrySignalRuntime(const std::string& name_space, const std::string& pod,
                                const std::string& signal);
+  // Whether only root may see the memory and the environment of process 1 of that container, which
+  // then leaves no core file either, wherever the kernel writes them (base/non_dumpable.h). The
+  // container's user must not be root.
+  static bool RuntimeIsNonDumpable(const std::string& name_space, const std::string& pod);
   // TCP ports on which something in the pod listens.
   static std::vector<int> ListeningPorts(const std::string& name_space, const std::string& pod);
   // What a reboot does to Kubernetes: the kubelet and the container runtime stop, all that runs in
