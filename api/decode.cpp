@@ -40,8 +40,9 @@ std::vector<std::string> FieldNames() {
 
 class Decoder {
  public:
-  explicit Decoder(Findings& findings, std::vector<std::string>* unknown = nullptr)
-      : findings_(findings), unknown_(unknown) {}
+  explicit Decoder(Findings& findings, std::vector<std::string>* unknown = nullptr,
+                   Author author = Author::kPerson)
+      : findings_(findings), unknown_(unknown), author_(author) {}
 
   // `strict`: fields the table does not know are errors. `limits` is handed down to a Range's ends.
   template <typename T>
@@ -63,6 +64,18 @@ class Decoder {
         findings_.AddBroken(child, "is required");
       }
     });
+  }
+
+  template <typename T>
+  void List(const json& value, const std::string& path, Limits limits, std::vector<T>& out) {
+    if (!value.is_array()) return WrongType(value, path, "a list");
+    if (author_ == Author::kOperator) limits.max_items += limits.max_added_items;
+    CheckCount(value.size(), path, limits, findings_);
+    out.clear();
+    if (value.size() > static_cast<size_t>(limits.max_items)) return;
+    for (size_t i = 0; i < value.size(); ++i) {
+      Read(value[i], Element(path, i), limits, out.emplace_back());
+    }
   }
 
  private:
@@ -168,17 +181,6 @@ class Decoder {
     }
   }
 
-  template <typename T>
-  void List(const json& value, const std::string& path, const Limits& limits, std::vector<T>& out) {
-    if (!value.is_array()) return WrongType(value, path, "a list");
-    CheckCount(value.size(), path, limits, findings_);
-    out.clear();
-    if (value.size() > static_cast<size_t>(limits.max_items)) return;
-    for (size_t i = 0; i < value.size(); ++i) {
-      Read(value[i], Element(path, i), limits, out.emplace_back());
-    }
-  }
-
   void Map(const json& value, const std::string& path, const Limits& limits, StringMap& out) {
     if (!value.is_object()) return WrongType(value, path, "a map of strings");
     CheckCount(value.size(), path, limits, findings_);
@@ -203,13 +205,19 @@ class Decoder {
 
   Findings& findings_;
   std::vector<std::string>* const unknown_;  // null: unknown fields are findings
+  const Author author_;
 };
 
 }  // namespace
 
 void DecodeSpec(const json& value, Spec& spec, Findings& findings,
-                std::vector<std::string>* unknown) {
-  Decoder(findings, unknown).Object(value, "spec", spec);
+                std::vector<std::string>* unknown, Author author) {
+  Decoder(findings, unknown, author).Object(value, "spec", spec);
+}
+
+void DecodeStorage(const json& value, const std::string& path, std::vector<StorageAccess>& storage,
+                   Findings& findings) {
+  Decoder(findings).List(value, path, kStorageEntries, storage);
 }
 
 void DecodeOperator(const json& value, OperatorSpec& op, Findings& findings) {

@@ -12,9 +12,16 @@
 // null is the same as absent.
 namespace hetero::api {
 
+// Whose text it is: an operator's may have more entries in some lists (Limits::max_added_items).
+enum class Author { kPerson, kOperator };
+
 // With `unknown`, the paths of fields that the tables do not have go there and are no findings.
 void DecodeSpec(const nlohmann::json& json, Spec& spec, Findings& findings,
-                std::vector<std::string>* unknown = nullptr);
+                std::vector<std::string>* unknown = nullptr, Author author = Author::kPerson);
+
+// A list as spec.storage is one, which stands at `path`.
+void DecodeStorage(const nlohmann::json& json, const std::string& path,
+                   std::vector<StorageAccess>& storage, Findings& findings);
 
 // One entry of spec.pipeline; paths begin at the entry.
 void DecodeOperator(const nlohmann::json& json, OperatorSpec& op, Findings& findings);

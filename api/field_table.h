@@ -25,7 +25,8 @@ enum class Presence {
 // What the OpenAPI schema says about one field, beyond its type. Numbers: `min` and `max`; they
 // hold for both ends of a Range and for every number of a list. Strings: `max_length`, `pattern`
 // (RE2 and ECMAScript alike), `only` (the single allowed value). Lists and maps: `min_items`,
-// `max_items`; `max_length` is that of each value of a map.
+// `max_items`; `max_length` is that of each value of a map. `max_added_items` is no part of the
+// schema: so many more may be in the document that the operator gives to a job's programs.
 struct Limits {
   Presence presence = Presence::kOptional;
   double min = -std::numeric_limits<double>::infinity();
@@ -34,6 +35,7 @@ struct Limits {
   bool below_max = false;  // max itself is excluded
   int min_items = 0;
   int max_items = 0;  // 0: not a list or map
+  int max_added_items = 0;
   int max_length = 0;
   const char* pattern = nullptr;
   const char* only = nullptr;

@@ -248,6 +248,9 @@ constexpr auto FieldsOf(const SecretReference*) {
         {.presence = Presence::kRequired, .max_length = 253, .pattern = kSubdomain}));
 }
 
+// The job's own, and as many that its operator adds (storage_defaults.h).
+inline constexpr Limits kStorageEntries{.max_items = 16, .max_added_items = 16};
+
 constexpr auto FieldsOf(const StoragePrices*) {
   return std::make_tuple(
       F("perThousandGets", &StoragePrices::per_thousand_gets,
@@ -320,7 +323,7 @@ constexpr auto FieldsOf(const Spec*) {
       F("dataset", &Spec::dataset, kRequiredField),
       F("pipeline", &Spec::pipeline, {.max_items = 32}),
       F("training", &Spec::training, kRequiredField), F("output", &Spec::output),
-      F("storage", &Spec::storage, {.max_items = 16}),
+      F("storage", &Spec::storage, kStorageEntries),
       F("roles", &Spec::roles, {.presence = Presence::kRequired, .min_items = 2, .max_items = 8}),
       F("runPolicy", &Spec::run_policy, kDefaultedField),
       F("network", &Spec::network, kDefaultedField),

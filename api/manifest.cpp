@@ -85,9 +85,8 @@ void PutInManifestOrder(const YamlDocument& document, std::vector<FieldError>& e
   for (auto& [order, error] : placed) errors.push_back(std::move(error));
 }
 
-}  // namespace
-
-ManifestResult ParseManifest(std::string_view yaml, const std::vector<std::string>& overrides) {
+ManifestResult ParseTextOf(Author author, std::string_view yaml,
+                           const std::vector<std::string>& overrides) {
   ManifestResult result;
   YamlDocument document = ReadYaml(yaml);
   if (!document.errors.empty()) {
@@ -101,7 +100,7 @@ ManifestResult ParseManifest(std::string_view yaml, const std::vector<std::strin
     DecodeMetadata(*metadata, result.job.metadata, findings);
   }
   if (const json* spec = Section(document.root, "spec", findings)) {
-    DecodeSpec(*spec, result.job.spec, findings);
+    DecodeSpec(*spec, result.job.spec, findings, /*unknown=*/nullptr, author);
     Validate(result.job, findings);
   }
   Default(result.job);
@@ -112,6 +111,16 @@ ManifestResult ParseManifest(std::string_view yaml, const std::vector<std::strin
     for (FieldError& error : result.errors) error.line = 0;
   }
   return result;
+}
+
+}  // namespace
+
+ManifestResult ParseManifest(std::string_view yaml, const std::vector<std::string>& overrides) {
+  return ParseTextOf(Author::kPerson, yaml, overrides);
+}
+
+ManifestResult ParseJobDocument(std::string_view text) {
+  return ParseTextOf(Author::kOperator, text, /*overrides=*/{});
 }
 
 StoredJob ReadStoredJob(std::string_view text) {

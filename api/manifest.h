@@ -29,6 +29,10 @@ struct ManifestResult {
 // document as a whole has the path "manifest". `status` is ignored.
 ManifestResult ParseManifest(std::string_view yaml, const std::vector<std::string>& overrides = {});
 
+// Reads the job that an operator gives to its programs, or a head to its members: as ParseManifest,
+// but spec.storage may have the operator's own entries besides (storage_defaults.h).
+ManifestResult ParseJobDocument(std::string_view text);
+
 // A job as an API server keeps it.
 struct StoredJob {
   HeteroTrainingJob job;           // defaults filled in; what could not be read is left at them

@@ -277,7 +277,7 @@ void Validate(const HeteroTrainingJob& job, Findings& findings) {
   ValidatePipeline(job.spec.pipeline, findings);
   CheckTraining(job.spec, findings);
   ValidateScript(job.spec, findings);
-  ValidateStorage(job.spec.storage, findings);
+  ValidateStorage(job.spec.storage, "spec.storage", findings);
   CheckRoles(job.spec.roles, findings);
 }
 

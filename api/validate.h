@@ -15,8 +15,9 @@ void Validate(const HeteroTrainingJob& job, Findings& findings);
 // What a job with spec.training.script may not say besides; part of Validate().
 void ValidateScript(const Spec& spec, Findings& findings);
 
-// Rules for spec.storage; part of Validate().
-void ValidateStorage(const std::vector<StorageAccess>& storage, Findings& findings);
+// Rules for a list of stores, which stands at the path `list`; part of Validate() for spec.storage.
+void ValidateStorage(const std::vector<StorageAccess>& storage, const std::string& list,
+                     Findings& findings);
 
 // Rules for spec.pipeline; part of Validate().
 void ValidatePipeline(const std::vector<OperatorSpec>& pipeline, Findings& findings);

@@ -23,16 +23,17 @@ void CheckWebAccess(const StorageAccess& access, const std::string& path, Findin
 
 }  // namespace
 
-void ValidateStorage(const std::vector<StorageAccess>& storage, Findings& findings) {
+void ValidateStorage(const std::vector<StorageAccess>& storage, const std::string& list,
+                     Findings& findings) {
   std::map<std::string, size_t> first_index;
   for (size_t i = 0; i < storage.size(); ++i) {
     const StorageAccess& access = storage[i];
-    const std::string path = Element("spec.storage", i);
+    const std::string path = Element(list, i);
     const auto [first, is_new] = first_index.emplace(access.prefix, i);
     if (!is_new && !access.prefix.empty()) {
-      findings.Add(Child(path, "prefix"), absl::StrCat("'", access.prefix, "' is the prefix of ",
-                                                       Element("spec.storage", first->second),
-                                                       " too; remove one of them"));
+      findings.Add(Child(path, "prefix"),
+                   absl::StrCat("'", access.prefix, "' is the prefix of ",
+                                Element(list, first->second), " too; remove one of them"));
     }
     if (findings.Broken(path)) continue;
     if (access.prefix.starts_with("https://")) {

@@ -15,11 +15,11 @@ namespace hetero::children {
 // ClusterIP, publishNotReadyAddresses, ports join, status and page, selecting the head's pod.
 nlohmann::json HeadService(const api::HeteroTrainingJob& job);
 
-// job.json (what head and workers read) and, with TLS, ca.crt (the job's own authority) and
-// operator-ca.crt (the operator's, trusted on the status port only). PEM texts are empty without
-// TLS.
-nlohmann::json ConfigMap(const api::HeteroTrainingJob& job, const std::string& job_ca_pem,
-                         const std::string& operator_ca_pem);
+// job.json (what head and workers read, with the entries of settings.storage_defaults) and, with
+// TLS, ca.crt (the job's own authority) and operator-ca.crt (the operator's, trusted on the status
+// port only). PEM texts are empty without TLS.
+nlohmann::json ConfigMap(const api::HeteroTrainingJob& job, const Settings& settings,
+                         const std::string& job_ca_pem, const std::string& operator_ca_pem);
 
 // Certificate and key of one role type.
 struct Leaf {

@@ -1,4 +1,5 @@
 #include "api/manifest.h"
+#include "api/storage_defaults.h"
 #include "operator/children/children.h"
 #include "operator/children/names.h"
 #include "operator/children/object_metadata.h"
@@ -11,10 +12,11 @@ using nlohmann::json;
 
 // What the processes of a job do not read stays out: templates may hold what only their own
 // containers should see, and annotations repeat the whole manifest after `kubectl apply`.
-std::string JobDocument(api::HeteroTrainingJob job) {
+std::string JobDocument(api::HeteroTrainingJob job, const Settings& settings) {
   job.metadata.labels.clear();
   job.metadata.annotations.clear();
   for (api::Role& role : job.spec.roles) role.pod_template.clear();
+  api::AddStorageDefaults(settings.storage_defaults, job.spec.storage);
   json document = json::parse(api::ToJson(job), nullptr, /*allow_exceptions=*/false);
   // The programs of 0.1.1 read this after a rollback and refuse fields that they do not know.
   json& policy = document["spec"]["runPolicy"];
@@ -26,9 +28,9 @@ std::string JobDocument(api::HeteroTrainingJob job) {
 
 }  // namespace
 
-json ConfigMap(const api::HeteroTrainingJob& job, const std::string& job_ca_pem,
-               const std::string& operator_ca_pem) {
-  json data = {{"job.json", JobDocument(job)}};
+json ConfigMap(const api::HeteroTrainingJob& job, const Settings& settings,
+               const std::string& job_ca_pem, const std::string& operator_ca_pem) {
+  json data = {{"job.json", JobDocument(job, settings)}};
   if (!job_ca_pem.empty()) data["ca.crt"] = job_ca_pem;
   if (!operator_ca_pem.empty()) data["operator-ca.crt"] = operator_ca_pem;
   return {{"apiVersion", "v1"},

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "api/hetero_training_job.h"
 #include "base/clock.h"
 
 // What the operator's own configuration (flags, chart values) says about the objects of a job.
@@ -24,6 +25,9 @@ struct Settings {
   std::string metrics_from;  // namespace whose pods may read port 9090; empty: none
 
   int32_t max_pods = 2000;  // of one job
+
+  // What jobs have in spec.storage besides their own entries (api/storage_defaults.h).
+  std::vector<api::StorageAccess> storage_defaults;
 
   // Between re-creations of a pod that ends soon, again and again: nothing after the first time,
   // this after the second, twice as much each time, up to the limit.

@@ -10,6 +10,7 @@
 #include <tuple>
 #include <utility>
 
+#include "api/storage_defaults.h"
 #include "base/version.h"
 #include "operator/program/option_values.h"
 
@@ -206,6 +207,11 @@ class Flags {
     app_.add_option("--max-pods-per-job", settings.max_pods, "Jobs that want more are refused")
         ->check(CLI::Range(2, 80000))
         ->capture_default_str()
+        ->group(group);
+    Parsed<std::vector<api::StorageAccess>>(
+        "--storage-defaults", settings.storage_defaults, api::ParseStorageDefaults, "[]",
+        "How jobs reach stores that their spec.storage does not name: a list in JSON or YAML of "
+        "entries as there, without secretRef")
         ->group(group);
     Duration("--pod-backoff", settings.pod_backoff,
              "Before a pod that ends soon is made for the third time; twice as long each time")

@@ -25,13 +25,13 @@ Outcome Failed(absl::Status status) {
 Outcome EffectRunner::Run(const plan::CreateTrust&, const plan::ObservedJob& job) {
   constexpr auto kConfigMap = plan::ChildKind::kConfigMap;
   if (job.job.spec.network.tls == api::Switch::kDisabled) {
-    return Create(kConfigMap, children::ConfigMap(job.job, "", ""), job);
+    return Create(kConfigMap, children::ConfigMap(job.job, settings_, "", ""), job);
   }
   const absl::StatusOr<JobTrust> trust = IssueJobTrust(job.job.metadata.uid, clock_.WallNow());
   if (!trust.ok()) return Failed(trust.status());
   if (std::optional<Outcome> ended = CreateSecret(*trust, job)) return *std::move(ended);
 
-  const json object = children::ConfigMap(job.job, trust->ca_pem, identity_.ca_pem);
+  const json object = children::ConfigMap(job.job, settings_, trust->ca_pem, identity_.ca_pem);
   Outcome outcome = Create(kConfigMap, object, job);
   if (outcome.object != nullptr && outcome.object->ca_pem != trust->ca_pem) {
     return ReplaceConfigMap(outcome.object->uid, object, job);

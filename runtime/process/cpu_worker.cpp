@@ -38,7 +38,7 @@ v1::Heartbeat CountersOf(const feed::WorkerServer& server) {
 }
 
 absl::StatusOr<std::unique_ptr<feed::SampleProducer>> MakeProducer(const v1::Welcome& welcome) {
-  const api::ManifestResult manifest = api::ParseManifest(welcome.job_json());
+  const api::ManifestResult manifest = api::ParseJobDocument(welcome.job_json());
   if (!manifest.errors.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("the head sent an invalid job:\n", api::FormatErrors(manifest.errors)));

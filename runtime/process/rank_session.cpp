@@ -75,7 +75,7 @@ RankSession::~RankSession() {
 
 absl::Status RankSession::WaitForJob() {
   HETERO_ASSIGN_OR_RETURN(const v1::Welcome welcome, membership_.WaitForWelcome(kWelcomeTimeout));
-  const api::ManifestResult manifest = api::ParseManifest(welcome.job_json());
+  const api::ManifestResult manifest = api::ParseJobDocument(welcome.job_json());
   if (!manifest.errors.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("the head sent an invalid job:\n", api::FormatErrors(manifest.errors)));

@@ -44,7 +44,7 @@ int ExitCodeOf(v1::JobStatus::State state) {
 int RunHeadCommand(const HeadArguments& arguments) {
   process::RoleProcess role;
   role.SetUp("head");
-  const std::optional<api::HeteroTrainingJob> job = LoadManifest(arguments.job_file, {});
+  const std::optional<api::HeteroTrainingJob> job = LoadJobDocument(arguments.job_file);
   if (!job) return kExitUsage;
   base::Clock& clock = base::Clock::Real();
   const base::WallTime created =

@@ -14,6 +14,10 @@ namespace hetero::commands {
 std::optional<api::HeteroTrainingJob> LoadManifest(const std::string& file,
                                                    const std::vector<std::string>& overrides);
 
+// The same of the file that an operator gives to a head, which may have entries of its own in
+// spec.storage.
+std::optional<api::HeteroTrainingJob> LoadJobDocument(const std::string& file);
+
 // Prints the errors of a manifest file, with their number, to standard error. Returns kExitUsage.
 int PrintErrors(const std::string& file, const std::vector<api::FieldError>& errors);
 

@@ -32,6 +32,7 @@ everything=(--set replicas=2,metrics.serviceMonitor.enabled=true,metrics.prometh
   --set metrics.grafanaDashboard.enabled=true,metrics.fromNamespace=monitoring,jobs.imagePullPolicy=Always
   --set 'jobs.imagePullSecrets={one,two},image.pullSecrets={one},commonLabels.team=a,podLabels.x=y'
   --set 'podAnnotations.a=b,nodeSelector.pool=system,priorityClassName=system-cluster-critical,extraArgs={--parallelism=10}'
+  --set-json "jobs.storage=[{\"prefix\": \"s3://datasets\", \"endpoint\": \"https://minio.example:9000\"}]"
   --set 'env[0].name=A,env[0].value=b,volumes[0].name=v,volumeMounts[0].name=v,volumeMounts[0].mountPath=/v')
 render default
 render namespaced --set 'watchNamespaces={team-a,team-b}'
@@ -75,6 +76,20 @@ render override --set 'extraArgs={--workers=3}'
 [[ $(grep -- '--workers=' "$work/override.yaml" | tail -1) == *'"--workers=3"'* ]] ||
   fail "override: a flag of the chart stands behind extraArgs"
 
+stores='[{"prefix": "s3://datasets", "endpoint": "https://minio.example:9000", "region": "eu", "pathStyle": true,
+  "caBundle": "/etc/minio/ca.pem", "prices": {"perThousandGets": "0.0004", "perGBEgress": "0.09"}},
+  {"prefix": "s3://open/$(POD_NAME)", "anonymous": true}, {"prefix": "https://mirror.example/sets"}]'
+render stores --set-json "jobs.storage=$stores"
+grep -- '--storage-defaults=' "$work/stores.yaml" >"$work/out" || fail "stores: jobs.storage has no effect"
+python3 - "$stores" "$work/out" <<'PYTHON' || fail "stores: the operator is told something else: $(<"$work/out")"
+import json, sys
+line = open(sys.argv[2]).read().strip().removeprefix("- ")
+name, _, value = json.loads(line).partition("=")  # quoted as JSON quotes
+assert "$$(POD_NAME)" in value, "the kubelet would put a variable there"
+assert json.loads(value.replace("$$", "$")) == json.loads(sys.argv[1])
+PYTHON
+! grep -q -- '--storage-defaults' "$work/default.yaml" || fail "default: stores that nobody named"
+
 # helm upgrade --reuse-values: the values alone of the oldest release that can be upgraded from so (docs/releases.md),
 # nothing of what this chart has added since.
 cp -r "$chart" "$work/reused"
@@ -100,6 +115,14 @@ refused 'level' --set logging.level=verbose
 refused 'enable' --set networkPolicy.enable=true
 refused 'maxPods' --set jobs.maxPods=0
 refused 'trainerCuda' --set jobs.trainerCuda=maybe
+store() { echo "jobs.storage=[{\"prefix\": \"$1\"${2:-}}]"; }
+refused 'secretRef' --set-json "$(store s3://datasets ', "secretRef": {"name": "keys"}')"
+refused 'endpoint' --set-json "$(store s3://datasets ', "endpoint": "minio.example:9000"')"
+refused 'prefix' --set-json "$(store s3://datasets/)"
+refused 'prefix' --set-json 'jobs.storage=[{"region": "eu"}]'
+refused 'caBundle' --set-json "$(store s3://datasets ', "caBundle": "ca.pem"')"
+refused 'perGBEgress' --set-json "$(store s3://datasets ', "prices": {"perGBEgress": 0.09}')"
+refused 'storage' --set jobs.storage=s3://datasets
 refused 'concurrency' --set concurrency=0
 refused 'metrics.service.enabled' --set metrics.serviceMonitor.enabled=true,metrics.service.enabled=false
 echo "chart_test: ok"

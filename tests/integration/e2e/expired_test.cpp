@@ -49,7 +49,7 @@ void CreateTrust(const api::HeteroTrainingJob& job, const TestAuthority& authori
   };
   const json secret = children::TlsSecret(job, leaf("Head"), leaf("CPUWorker"), leaf("GPUWorker"));
   const json config =
-      children::ConfigMap(job, authority.certificate_pem(), Loot::OperatorsAuthority());
+      children::ConfigMap(job, {}, authority.certificate_pem(), Loot::OperatorsAuthority());
   for (const json& object : {secret, config}) {
     ControlPlane::Get().MustKubectl({"create", "-n", job.metadata.name_space, "-f", "-"},
                                     object.dump());

@@ -49,7 +49,7 @@ LocalPods::LocalPods(api::HeteroTrainingJob job, std::vector<std::string> enviro
   }
   const bool tls = job_.spec.network.tls == api::Switch::kEnabled;
   const json config =
-      children::ConfigMap(job_, tls ? trust_.ca_pem : "", tls ? operator_.ca_pem : "");
+      children::ConfigMap(job_, {}, tls ? trust_.ca_pem : "", tls ? operator_.ca_pem : "");
   for (const auto& [name, text] : config["data"].items()) {
     WriteFile(folder_ / "config/" + name, text.get<std::string>());
   }

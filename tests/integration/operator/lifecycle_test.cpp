@@ -11,11 +11,14 @@ namespace {
 
 using std::chrono::seconds;
 
+constexpr char kStores[] =
+    R"([{"endpoint":"https://minio.example:9000","prefix":"s3://datasets"}])";
+
 class Lifecycle : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     World::Get();
-    operator_ = new OperatorProcess();
+    operator_ = new OperatorProcess({.arguments = {"--storage-defaults", kStores}});
     WaitFor("the operator is ready", [] { return operator_->ready(); });
   }
   static void TearDownTestSuite() {
@@ -56,6 +59,10 @@ TEST_F(Lifecycle, FromApplyToGone) {
   EXPECT_FALSE(pod["metadata"].contains("finalizers"));
   EXPECT_EQ(pod["metadata"]["ownerReferences"][0]["controller"], true);
   EXPECT_EQ(pod["metadata"]["ownerReferences"][0]["blockOwnerDeletion"], true);
+  const json config = plane_.Object(kube::kConfigMaps, {space.name(), "quick-config"});
+  const json document = json::parse(config["data"]["job.json"].get<std::string>());
+  EXPECT_EQ(document["spec"]["storage"], json::parse(kStores));
+  EXPECT_FALSE(job.Get()["spec"].contains("storage")) << "the job's own object stays the user's";
   // What a person sees while it runs.
   const std::string table = plane_.MustKubectl({"get", "htj", "-n", space.name()});
   EXPECT_NE(table.find("STATE"), std::string::npos) << table;

@@ -20,7 +20,7 @@ namespace {
 using nlohmann::json;
 
 std::vector<json> AllChildren(const api::HeteroTrainingJob& job) {
-  std::vector<json> children = {HeadService(job), ConfigMap(job, "a", "b"),
+  std::vector<json> children = {HeadService(job), ConfigMap(job, {}, "a", "b"),
                                 TlsSecret(job, {}, {}, {}), NetworkPolicy(job, {})};
   for (const api::Role& role : job.spec.roles) children.push_back(Pod(job, SlotOf(role), {}));
   return children;
@@ -66,7 +66,7 @@ TEST(ChildrenTest, AJobWithoutNewFieldsCanBeReadByTheLastRelease) {
   std::set<std::string> released;
   for (std::string path; std::getline(file, path);) released.insert(path);
   ASSERT_FALSE(released.empty());
-  const json config = ConfigMap(QuickstartJob(), "a", "b");
+  const json config = ConfigMap(QuickstartJob(), {}, "a", "b");
   const json document = json::parse(config["data"]["job.json"].get<std::string>());
   std::set<std::string> paths;
   CollectPaths(document["spec"], "spec", paths);
@@ -74,7 +74,7 @@ TEST(ChildrenTest, AJobWithoutNewFieldsCanBeReadByTheLastRelease) {
 }
 
 TEST(ChildrenTest, WhatDiffersFromItsDefaultIsInTheConfiguration) {
-  const json config = ConfigMap(QuickstartJob({"runPolicy.stopGraceSeconds=7"}), "a", "b");
+  const json config = ConfigMap(QuickstartJob({"runPolicy.stopGraceSeconds=7"}), {}, "a", "b");
   const json document = json::parse(config["data"]["job.json"].get<std::string>());
   EXPECT_EQ(document["spec"]["runPolicy"]["stopGraceSeconds"], 7);
 }
@@ -110,7 +110,7 @@ TEST(ChildrenTest, TheConfigMapHoldsTheSameJobWithoutWhatProcessesDoNotRead) {
   api::HeteroTrainingJob job = QuickstartJob();
   job.metadata.annotations["kubectl.kubernetes.io/last-applied-configuration"] = "secret words";
   RoleOf(job, api::RoleType::kGpuWorker).pod_template = R"({"metadata": {"x": "secret words"}})";
-  const json data = ConfigMap(job, "", "")["data"];
+  const json data = ConfigMap(job, {}, "", "")["data"];
   const std::string text = data["job.json"];
   EXPECT_EQ(text.find("secret words"), std::string::npos);
   EXPECT_FALSE(data.contains("ca.crt"));

@@ -34,7 +34,7 @@ TEST(GoldenTest, QuickstartJob) {
   settings.image_pull_secrets = {"registry"};
   settings.metrics_from = "monitoring";
   ExpectGolden("service", HeadService(job));
-  ExpectGolden("config_map", ConfigMap(job, "JOB CA\n", "OPERATOR CA\n"));
+  ExpectGolden("config_map", ConfigMap(job, settings, "JOB CA\n", "OPERATOR CA\n"));
   ExpectGolden("secret", TlsSecret(job, {"head.crt", "head.key"}, {"cpu.crt", "cpu.key"},
                                    {"gpu.crt", "gpu.key"}));
   ExpectGolden("network_policy", NetworkPolicy(job, settings));

@@ -69,6 +69,7 @@ TEST_F(OptionsTest, Defaults) {
   EXPECT_EQ(options_.settings.node_lost_grace, seconds(60));
   EXPECT_TRUE(options_.settings.trainer_has_cuda) << "not known to have none";
   EXPECT_EQ(options_.settings.max_pods, 2000);
+  EXPECT_TRUE(options_.settings.storage_defaults.empty());
   EXPECT_FALSE(options_.identity.empty());
 }
 
@@ -120,6 +121,7 @@ TEST_F(OptionsTest, EveryFlagOnTheCommandLine) {
                    "--metrics-from=monitoring",
                    "--trainer-image-without-cuda",
                    "--max-pods-per-job=77",
+                   "--storage-defaults=[{prefix: 's3://datasets'}]",
                    "--pod-backoff=2s",
                    "--pod-backoff-limit=20s",
                    "--node-lost-grace=2m",
@@ -154,6 +156,7 @@ TEST_F(OptionsTest, EveryFlagOnTheCommandLine) {
   EXPECT_EQ(options_.settings.metrics_from, "monitoring");
   EXPECT_FALSE(options_.settings.trainer_has_cuda);
   EXPECT_EQ(options_.settings.max_pods, 77);
+  ASSERT_EQ(options_.settings.storage_defaults.size(), 1u);
   EXPECT_EQ(options_.settings.pod_backoff, seconds(2));
   EXPECT_EQ(options_.settings.pod_backoff_limit, seconds(20));
   EXPECT_EQ(options_.settings.node_lost_grace, minutes(2));
@@ -190,6 +193,25 @@ TEST_F(OptionsTest, AMistakeInTheEnvironmentIsOneToo) {
   EXPECT_THAT(Mistake({}), HasSubstr("--lease-duration: 'soon' is not a positive duration"));
 }
 
+// As the chart writes it: a list in brackets is one value.
+TEST_F(OptionsTest, DefaultsOfStores) {
+  ASSERT_EQ(Parse({R"(--storage-defaults=[{"endpoint":"https://minio.example:9000",)"
+                   R"("prefix":"s3://datasets"},{"anonymous":true,"prefix":"s3://open"}])"}),
+            std::nullopt)
+      << err_.str();
+  ASSERT_EQ(options_.settings.storage_defaults.size(), 2u);
+  EXPECT_EQ(options_.settings.storage_defaults[0].prefix, "s3://datasets");
+  EXPECT_EQ(options_.settings.storage_defaults[0].endpoint, "https://minio.example:9000");
+  EXPECT_EQ(options_.settings.storage_defaults[1].anonymous, true);
+  ASSERT_EQ(Parse({R"(--storage-defaults=[{"prefix":"s3://datasets"}])", "--storage-defaults=[]"}),
+            std::nullopt)
+      << err_.str();
+  EXPECT_TRUE(options_.settings.storage_defaults.empty()) << "the last one counts";
+  SetEnv("HETERO_OPERATOR_STORAGE_DEFAULTS", "[{prefix: 's3://datasets'}]");
+  ASSERT_EQ(Parse({}), std::nullopt) << err_.str();
+  EXPECT_EQ(options_.settings.storage_defaults.size(), 1u);
+}
+
 TEST_F(OptionsTest, IdentitiesOfTwoProcessesDiffer) {
   ASSERT_EQ(Parse({}), std::nullopt);
   const std::string first = options_.identity;
@@ -217,6 +239,10 @@ TEST_F(OptionsTest, MistakesNameTheFlagAndTheRemedy) {
       {"--metrics-from=a_b", "--metrics-from"},
       {"--lease-name=Big", "--lease-name: 'Big' is not the name of an object"},
       {"--image-pull-secret=a/b", "--image-pull-secret"},
+      {"--storage-defaults=[{prefix: 's3://one'}, {prefix: 's3://two', endpoint: host}]",
+       "--storage-defaults: storage[1].endpoint: must be http://host"},
+      {"--storage-defaults=[{prefix: 's3://one', secretRef: {name: keys}}]",
+       "--storage-defaults: storage[0].secretRef: is not taken here"},
       {"--log-level=loud", "--log-level: 'loud' is not one of debug, info, warning, error"},
       {"--no-such-flag", "--no-such-flag"},
       {"stray", "stray"},

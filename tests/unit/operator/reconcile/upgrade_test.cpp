@@ -1,4 +1,4 @@
-// What an operator with other images, after an upgrade, makes of jobs that run.
+// What an operator with other settings, after an upgrade, makes of jobs that run.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -37,6 +37,23 @@ class UpgradeTest : public testing::Test {
     const json object = cluster_.api.Objects("pods").at("team/" + pod);
     return object["spec"]["containers"][0]["image"];
   }
+  void TakeStore(const std::string& prefix) {
+    cluster_.settings.storage_defaults.resize(1);
+    cluster_.settings.storage_defaults[0].prefix = prefix;
+  }
+  // Of the first entry of spec.storage, as the programs of the job read it.
+  std::string StoreOfJob() const {
+    const json object = cluster_.api.Objects("configmaps").at("team/vit-config");
+    const json job = json::parse(object["data"]["job.json"].get<std::string>());
+    return job["spec"]["storage"].at(0)["prefix"];
+  }
+  void SetSuspend(bool suspend, int generation) {
+    cluster_.api.Change("heterotrainingjobs", "team/vit", [&](json& job) {
+      job["spec"]["runPolicy"]["suspend"] = suspend;
+      job["metadata"]["generation"] = generation;
+    });
+    ASSERT_TRUE(cluster_.Settle("vit"));
+  }
 
   FakeCluster cluster_;
 };
@@ -70,6 +87,45 @@ TEST_F(UpgradeTest, AnAttemptWhoseImagesNobodyKeptHasThoseOfItsPods) {
   EXPECT_EQ(ImageOf("vit-cpu-1"), "runtime:old");
   EXPECT_EQ(cluster_.Status("vit").images,
             (api::AttemptImages{.runtime = "runtime:old", .trainer = "trainer:old"}));
+}
+
+TEST_F(UpgradeTest, OtherDefaultsOfStoresChangeNothingOfAJobThatRuns) {
+  TakeStore("s3://old");
+  Train(R"({"runPolicy": {"maxRestarts": 5}})");
+  ASSERT_EQ(StoreOfJob(), "s3://old");
+  const std::string trainer = cluster_.Pod("vit-gpu-0").uid;
+  TakeStore("s3://new");
+  cluster_.Restart();
+  ASSERT_TRUE(cluster_.Settle("vit"));
+  Lose("vit-cpu-1");
+  EXPECT_EQ(StoreOfJob(), "s3://old");
+  EXPECT_EQ(cluster_.Pod("vit-gpu-0").uid, trainer);
+  EXPECT_EQ(cluster_.Status("vit").attempt, 1);
+
+  // Its only trainer: another attempt of the same configuration.
+  cluster_.RunPods();
+  cluster_.EndContainer("vit-gpu-0", 1, "no such file");
+  ASSERT_TRUE(cluster_.Settle("vit"));
+  cluster_.FinishTerminating();
+  ASSERT_TRUE(cluster_.Settle("vit"));
+  ASSERT_EQ(cluster_.Status("vit").attempt, 2);
+  EXPECT_EQ(StoreOfJob(), "s3://old");
+}
+
+TEST_F(UpgradeTest, AResumedJobHasTheDefaultsOfStoresOfNow) {
+  TakeStore("s3://old");
+  Train();
+  TakeStore("s3://new");
+  cluster_.Restart();
+  SetSuspend(true, 2);
+  cluster_.HeadSays("vit", State::kStopped);
+  ASSERT_TRUE(cluster_.Settle("vit"));
+  cluster_.FinishTerminating();
+  cluster_.clock.Advance(Expectations::kPatience);
+  ASSERT_TRUE(cluster_.Settle("vit"));
+  SetSuspend(false, 3);
+  ASSERT_EQ(cluster_.Status("vit").attempt, 2);
+  EXPECT_EQ(StoreOfJob(), "s3://new");
 }
 
 }  // namespace
