@@ -2,6 +2,8 @@
 
 #include <fnmatch.h>
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
@@ -13,7 +15,9 @@ std::vector<std::string> ModulesOf(const std::vector<std::string>& names) {
   std::vector<std::string> modules;
   for (const std::string& name : names) {
     const std::string module = name.substr(0, name.find('.'));
-    if (modules.empty() || modules.back() != module) modules.push_back(module);
+    if (std::find(modules.begin(), modules.end(), module) == modules.end()) {
+      modules.push_back(module);
+    }
   }
   return modules;
 }

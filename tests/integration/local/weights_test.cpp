@@ -62,7 +62,8 @@ TEST(LocalWeights, FrozenLayersStayAsTheyWereAndTheLastOneIsAnother) {
   LocalRun second(
       SmallJobYaml(),
       {"--set", "dataset.classes=6", "--set",
-       "dataset.validation={uri: 'synthetic://', samples: 32, image: {height: 16, width: 16, "
+       "dataset.validation={uri: 'synthetic://', samples: 32, classes: 6, image: {height: 16, "
+       "width: 16, "
        "channels: 3}}",
        "--set", "training.maxSteps=3", "--set", "training.evaluation.everySteps=1", "--set",
        "training.model={name: resnet18, exclude: [fc], freeze: [conv1, bn1, 'layer1.*'], weights: "
