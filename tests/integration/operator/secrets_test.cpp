@@ -132,7 +132,8 @@ TEST_F(Secrets, OfStorageAreNamedInPodsAndFoundNowhere) {
   for (const auto& [role, index] :
        std::vector<std::pair<std::string, int>>{{"head", 0}, {"cpu", 0}, {"cpu", 1}, {"gpu", 0}}) {
     std::map<std::string, json> variables;
-    for (const json& variable : job.Pod(role, index)["spec"]["containers"][0]["env"]) {
+    const json pod = job.Pod(role, index);
+    for (const json& variable : pod["spec"]["containers"][0]["env"]) {
       variables[variable["name"]] = variable;
     }
     for (const auto& [name, value] : keys) {
