@@ -23,7 +23,7 @@ struct TrainerOptions {
   int64_t samples = 0;     // of the training split
   std::string dataset_fingerprint;
   std::string dataset_versions;  // of the objects it lies in; empty: none
-  api::ImageShape input;  // of one sample on the wire, uint8 HWC
+  api::ImageShape input;         // of one sample on the wire, uint8 HWC
   pipeline::TensorConversion conversion;
   // Before training (ceiling_probe.h); 0: none. On all ranks alike.
   int32_t ceiling_probe_steps = 0;

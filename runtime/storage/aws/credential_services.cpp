@@ -198,7 +198,8 @@ class Instance : public Service {
     // Other clouds answer at this address too, and an instance whose service is switched off.
     if (absl::IsPermissionDenied(token.status()) || absl::IsNotFound(token.status()) ||
         absl::IsInternal(token.status())) {
-      return absl::NotFoundError(absl::StrCat("no token is given there: ", token.status().message()));
+      return absl::NotFoundError(
+          absl::StrCat("no token is given there: ", token.status().message()));
     }
     HETERO_RETURN_IF_ERROR(token.status());
     const std::string folder = server + "/latest/meta-data/iam/security-credentials/";

@@ -93,7 +93,7 @@ class Checkpointer {
   const api::Checkpoint& spec_;
   const job::StepPlan& plan_;
   base::Clock& clock_;
-  const Opened opened_;        // outlives the writer
+  const Opened opened_;  // outlives the writer
   std::string notice_;
   int64_t started_step_ = -1;  // of the last write begun
   int64_t written_step_ = -1;  // of the last that succeeded, or was loaded
