@@ -49,6 +49,8 @@ fi
 # a compressed shard of MDS has the size that its index says, at most 256 MiB.
 limits() {
   case $1 in
+    # A page of Parquet has the size that it says, at most 64 MiB.
+    parquet) echo "-max_len=4096 -malloc_limit_mb=100" ;;
     feed) echo "-max_len=4096 -malloc_limit_mb=2100" ;;
     manifest | custom_resource | web_dataset) echo "-max_len=8192 -malloc_limit_mb=64" ;;
     mds) echo "-max_len=4096 -malloc_limit_mb=300" ;;

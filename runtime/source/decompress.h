@@ -14,5 +14,10 @@ namespace hetero::source {
 absl::Status DecompressSnappy(std::span<const uint8_t> bytes, size_t size,
                               std::vector<uint8_t>* out);
 absl::Status DecompressZstd(std::span<const uint8_t> bytes, size_t size, std::vector<uint8_t>* out);
+absl::Status DecompressGzip(std::span<const uint8_t> bytes, size_t size, std::vector<uint8_t>* out);
+
+enum class Compression { kNone, kSnappy, kZstd, kGzip };
+absl::Status Decompress(Compression compression, std::span<const uint8_t> bytes, size_t size,
+                        std::vector<uint8_t>* out);
 
 }  // namespace hetero::source

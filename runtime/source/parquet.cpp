@@ -15,6 +15,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/log.h"
 #include "base/status_macros.h"
 #include "runtime/job/field_set.h"
 #include "runtime/source/parquet_choice.h"
@@ -90,6 +91,7 @@ void KeepLabel(const ParquetNumber& number, bool real, const SampleRule& rule,
 struct ParquetFile {
   std::vector<int64_t> rows;  // of each row group
   std::vector<std::string> class_names;
+  PackedPieces pieces;  // of pictures that do not lie as they are
 };
 using ParquetFiles = std::map<std::string, ParquetFile, std::less<>>;
 
@@ -128,9 +130,9 @@ class ParquetScan {
       };
       const ParquetColumn& picture = footer->columns()[choice->picture];
       const size_t first = samples->size();
-      HETERO_RETURN_IF_ERROR(
-          At(FindParquetPictures(reader, picture, group.chunks[0], group.rows, samples), reader,
-             place(choice->picture)));
+      HETERO_RETURN_IF_ERROR(At(
+          FindParquetPictures(reader, picture, group.chunks[0], group.rows, &file.pieces, samples),
+          reader, place(choice->picture)));
       if (choice->label) {
         const absl::Status status =
             ReadLabels(reader, footer->columns()[*choice->label], group, samples->data() + first);
@@ -237,6 +239,24 @@ absl::Status CheckClassNames(const ShardSource& shards, const std::vector<storag
   return absl::OkStatus();
 }
 
+// A store that reads pictures in compressed pages and dictionaries; `store` itself where there are
+// none.
+std::shared_ptr<const storage::Store> StoreOf(std::shared_ptr<const storage::Store> store,
+                                              ParquetFiles* files) {
+  UnpackedPieces::Objects objects;
+  for (auto& [name, file] : *files) {
+    if (!file.pieces.empty()) objects.emplace(name, std::move(file.pieces));
+  }
+  if (objects.empty()) return store;
+  log::Warning(
+      "pictures in compressed pages or dictionaries of Parquet are read a page for each: in "
+      "another "
+      "order than the files' that takes many times the bytes. `hetero-runtime pack` makes shards "
+      "of them whose pictures are read by themselves",
+      {{"uri", store->uri()}, {"files", static_cast<int64_t>(objects.size())}});
+  return std::make_shared<const UnpackedPieces>(std::move(store), std::move(objects));
+}
+
 absl::Status CheckOneNumber(const std::string& uri, const SampleRule& rule) {
   if (!rule.kind.numbers()) return absl::OkStatus();
   const int64_t wanted = job::FieldsOf(rule.kind)->front().numbers();
@@ -273,6 +293,7 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenParquet(const ShardSource& shards,
   HETERO_ASSIGN_OR_RETURN(std::vector<SampleLocation> samples,
                           ScanShards(*shards.store, contents.shards, ParquetScan(rule, &files)));
   contents.samples = SampleTable(std::move(samples));
+  contents.store = StoreOf(shards.store, &files);
   HETERO_RETURN_IF_ERROR(CheckClassNames(shards, contents.shards, files));
   contents.rule = rule.Text();
   auto dataset = std::make_unique<Parquet>(rule);

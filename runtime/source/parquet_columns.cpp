@@ -5,34 +5,18 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "runtime/source/decompress.h"
 #include "runtime/source/little_endian.h"
 #include "runtime/source/parquet_page.h"
+#include "runtime/source/parquet_values.h"
 
 namespace hetero::source {
 namespace {
 
 constexpr int64_t kMaxPageBytes = int64_t{16} << 20;  // of levels and labels, which are held
-constexpr int64_t kSnappy = 1;
-constexpr int64_t kZstd = 6;
+// Of pictures that are not read where they lie.
+constexpr int64_t kMaxPackedBytes = int64_t{64} << 20;
 
 using PageBytes = std::span<const uint8_t>;
-
-absl::Status NotInPlace(const std::string& found) {
-  return absl::InvalidArgumentError(absl::StrCat(
-      "is ", found,
-      ", and pictures are read where they lie, PLAIN and uncompressed; write the file again: "
-      "datasets' to_parquet() with a column of the feature Image, or pyarrow's "
-      "write_table(read_table(FILE), NEW, compression=\"none\", use_dictionary=False)"));
-}
-
-absl::Status NotRead(const std::string& found) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("is ", found,
-                   ", and labels are read as PLAIN or RLE_DICTIONARY, uncompressed or with SNAPPY "
-                   "or ZSTD; write the file again: pyarrow's write_table(read_table(FILE), NEW, "
-                   "compression=\"none\", use_dictionary=False)"));
-}
 
 absl::Status TooLarge(const ParquetPage& page, int64_t bytes) {
   return absl::InvalidArgumentError(
@@ -114,96 +98,71 @@ ParquetNumber NumberAt(PageBytes bytes, size_t at, const ParquetColumn& column) 
   return number;
 }
 
+// The places in a dictionary that a page's values are.
+class DictionaryPlaces {
+ public:
+  explicit DictionaryPlaces(PageBytes values)
+      : width_(values.empty() ? 0 : values[0]),
+        runs_(values.empty() ? values : values.subspan(1), width_ > 32 ? 0 : width_) {}
+
+  // False: there is none, or not in a dictionary of so many entries.
+  bool Next(size_t entries, size_t* place) {
+    uint32_t number = 0;
+    if (width_ > 32 || !runs_.Next(&number) || number >= entries) return false;
+    *place = number;
+    return true;
+  }
+
+ private:
+  const int width_;
+  ParquetRuns runs_;
+};
+
+absl::Status CheckEncoding(const ParquetPage& page) {
+  if (page.is_dictionary_encoded() || page.encoding == kParquetPlain) return absl::OkStatus();
+  return ParquetNotRead(ParquetEncodingName(page.encoding));
+}
+
 // Reads one row group's part of a column of numbers.
 class NumberReader {
  public:
   NumberReader(BlockReader& file, const ParquetColumn& column, const ParquetChunk& chunk,
                absl::FunctionRef<void(const ParquetNumber&)> visit)
-      : file_(file), column_(column), codec_(chunk.codec), visit_(visit) {}
+      : column_(column), reader_(file, column, chunk.codec, kMaxPageBytes), visit_(visit) {}
 
   absl::Status ReadPage(const ParquetPage& page) {
     if (page.kind == ParquetPage::Kind::kIndex) return absl::OkStatus();
-    if (page.bytes > kMaxPageBytes) return TooLarge(page, page.bytes);
-    if (page.uncompressed > kMaxPageBytes) return TooLarge(page, page.uncompressed);
-    HETERO_ASSIGN_OR_RETURN(const PageBytes raw,
-                            file_.At(page.begin, static_cast<size_t>(page.bytes), "a page"));
-    if (page.kind == ParquetPage::Kind::kDictionary) return ReadDictionary(page, raw);
-    if (page.kind == ParquetPage::Kind::kData) {
-      HETERO_ASSIGN_OR_RETURN(const PageBytes bytes, Whole(page, raw, page.uncompressed));
-      HETERO_ASSIGN_OR_RETURN(const ParquetLevelPlace place,
-                              FindParquetLevels(page, column_, bytes));
-      const auto end = static_cast<uint64_t>(place.begin + place.size);
-      if (end > bytes.size()) return DamagedParquetPage(page, "its levels go beyond it");
-      ParquetLevels levels(
-          bytes.subspan(static_cast<size_t>(place.begin), static_cast<size_t>(place.size)),
-          column_);
-      return ReadValues(page, &levels, bytes.subspan(end));
-    }
-    HETERO_ASSIGN_OR_RETURN(const ParquetLevelPlace place, FindParquetLevels(page, column_, raw));
-    ParquetLevels levels(
-        raw.subspan(static_cast<size_t>(place.begin), static_cast<size_t>(place.size)), column_);
-    const int64_t end = place.begin + place.size;
-    if (page.uncompressed < end) return DamagedParquetPage(page, "its levels go beyond it");
-    PageBytes values = raw.subspan(static_cast<size_t>(end));
-    if (page.compressed_if_codec) {
-      HETERO_ASSIGN_OR_RETURN(values, Whole(page, values, page.uncompressed - end));
-    }
-    return ReadValues(page, &levels, values);
+    if (page.kind == ParquetPage::Kind::kDictionary) return ReadDictionary(page);
+    HETERO_RETURN_IF_ERROR(CheckEncoding(page));
+    HETERO_ASSIGN_OR_RETURN(ParquetPageReader::Values values, reader_.Data(page));
+    return ReadValues(page, &values.levels, values.bytes);
   }
 
  private:
-  // `bytes` without their compression.
-  absl::StatusOr<PageBytes> Whole(const ParquetPage& page, PageBytes bytes, int64_t size) {
-    if (codec_ == kParquetUncompressed) return bytes;
-    // A page of nulls alone may be compressed to nothing.
-    if (bytes.empty() && size == 0) return bytes;
-    const auto wanted = static_cast<size_t>(size);
-    absl::Status status;
-    if (codec_ == kSnappy) {
-      status = DecompressSnappy(bytes, wanted, &whole_);
-    } else if (codec_ == kZstd) {
-      status = DecompressZstd(bytes, wanted, &whole_);
-    } else {
-      return NotRead(absl::StrCat("compressed (", ParquetCodecName(codec_), ")"));
-    }
-    if (status.ok()) return PageBytes(whole_);
-    return DamagedParquetPage(page, {status.message().data(), status.message().size()});
-  }
-
-  absl::Status ReadDictionary(const ParquetPage& page, PageBytes raw) {
-    HETERO_ASSIGN_OR_RETURN(const PageBytes bytes, Whole(page, raw, page.uncompressed));
+  absl::Status ReadDictionary(const ParquetPage& page) {
+    HETERO_ASSIGN_OR_RETURN(const ParquetPageReader::Values values, reader_.Dictionary(page));
     const size_t size = BytesOf(column_.type);
-    if (page.values < 0 || static_cast<uint64_t>(page.values) > bytes.size() / size) {
+    if (page.values < 0 || static_cast<uint64_t>(page.values) > values.bytes.size() / size) {
       return DamagedParquetPage(page, "its dictionary ends too early");
     }
     if (!dictionary_.empty()) return DamagedParquetPage(page, "it is a second dictionary");
     for (size_t i = 0; i < static_cast<size_t>(page.values); ++i) {
-      dictionary_.push_back(NumberAt(bytes, i * size, column_));
+      dictionary_.push_back(NumberAt(values.bytes, i * size, column_));
     }
     return absl::OkStatus();
   }
 
   absl::Status ReadValues(const ParquetPage& page, ParquetLevels* levels, PageBytes values) {
-    const bool indices = page.is_dictionary_encoded();
-    if (!indices && page.encoding != kParquetPlain) {
-      return NotRead(ParquetEncodingName(page.encoding));
-    }
     const size_t size = BytesOf(column_.type);
-    int width = 0;
-    if (indices && !values.empty()) {
-      width = values[0];
-      if (width > 32) return DamagedParquetPage(page, "its places in the dictionary");
-      values = values.subspan(1);
-    }
-    ParquetRuns runs(values, width);
+    DictionaryPlaces places(page.is_dictionary_encoded() ? values : PageBytes());
     for (int64_t i = 0; i < page.values; ++i) {
       bool is_there = false;
       if (!levels->Next(&is_there)) return DamagedParquetPage(page, "its levels end too early");
       ParquetNumber number;
       number.is_null = !is_there;
-      if (is_there && indices) {
-        uint32_t place = 0;
-        if (!runs.Next(&place) || place >= dictionary_.size()) {
+      if (is_there && page.is_dictionary_encoded()) {
+        size_t place = 0;
+        if (!places.Next(dictionary_.size(), &place)) {
           return DamagedParquetPage(page, "its places in the dictionary");
         }
         number = dictionary_[place];
@@ -217,29 +176,130 @@ class NumberReader {
     return absl::OkStatus();
   }
 
+  const ParquetColumn& column_;
+  ParquetPageReader reader_;
+  const absl::FunctionRef<void(const ParquetNumber&)> visit_;
+  std::vector<ParquetNumber> dictionary_;
+};
+
+// Finds the pictures of one row group's part of a column: where they lie, or in the packed pieces
+// that hold them.
+class PictureFinder {
+ public:
+  PictureFinder(BlockReader& file, const ParquetColumn& column, const ParquetChunk& chunk,
+                PackedPieces* pieces, std::vector<SampleLocation>* pictures)
+      : file_(file),
+        column_(column),
+        codec_(chunk.codec),
+        reader_(file, column, chunk.codec, kMaxPackedBytes),
+        pieces_(*pieces),
+        pictures_(*pictures) {}
+
+  absl::Status ReadPage(const ParquetPage& page) {
+    if (page.kind == ParquetPage::Kind::kDictionary) {
+      if (dictionary_page_) return DamagedParquetPage(page, "it is a second dictionary");
+      dictionary_page_ = page;  // one that no page uses does no harm
+    }
+    if (!page.is_data()) return absl::OkStatus();
+    HETERO_RETURN_IF_ERROR(CheckEncoding(page));
+    if (page.is_dictionary_encoded()) return FindInDictionary(page);
+    const bool packed = page.kind == ParquetPage::Kind::kData || page.compressed_if_codec;
+    if (codec_ == kParquetUncompressed || !packed) {
+      return FindInPage(file_, column_, page, &pictures_);
+    }
+    return FindPacked(page);
+  }
+
+ private:
+  static SampleLocation At(int64_t address, const PageBytes& text, size_t begin) {
+    return {.offset = address + static_cast<int64_t>(begin), .length = WordAt(text, begin - 4)};
+  }
+
+  // Where the byte arrays of PLAIN values are, one after the other.
+  static bool NextText(PageBytes values, size_t* at) {
+    if (values.size() - *at < 4) return false;
+    const size_t length = WordAt(values, *at);
+    *at += 4;
+    if (length > values.size() - *at) return false;
+    *at += length;
+    return true;
+  }
+
+  absl::Status FindPacked(const ParquetPage& page) {
+    HETERO_ASSIGN_OR_RETURN(ParquetPageReader::Values values, reader_.Data(page));
+    const int64_t address = pieces_.Add(values.piece) + values.begin;
+    size_t at = 0;
+    for (int64_t i = 0; i < page.values; ++i) {
+      bool is_there = false;
+      if (!values.levels.Next(&is_there)) {
+        return DamagedParquetPage(page, "its levels end too early");
+      }
+      if (!is_there) {
+        pictures_.push_back({.offset = kNullPicture});
+        continue;
+      }
+      const size_t begin = at + 4;
+      if (!NextText(values.bytes, &at))
+        return DamagedParquetPage(page, "its pictures end too early");
+      pictures_.push_back(At(address, values.bytes, begin));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadDictionary(const ParquetPage& page) {
+    if (!dictionary_page_) return DamagedParquetPage(page, "it has no dictionary");
+    HETERO_ASSIGN_OR_RETURN(const ParquetPageReader::Values values,
+                            reader_.Dictionary(*dictionary_page_));
+    const int64_t address = pieces_.Add(values.piece);
+    size_t at = 0;
+    for (int64_t i = 0; i < dictionary_page_->values; ++i) {
+      const size_t begin = at + 4;
+      if (!NextText(values.bytes, &at)) {
+        return DamagedParquetPage(*dictionary_page_, "its dictionary ends too early");
+      }
+      dictionary_.push_back(At(address, values.bytes, begin));
+    }
+    is_read_ = true;
+    return absl::OkStatus();
+  }
+
+  absl::Status FindInDictionary(const ParquetPage& page) {
+    if (!is_read_) HETERO_RETURN_IF_ERROR(ReadDictionary(page));
+    HETERO_ASSIGN_OR_RETURN(ParquetPageReader::Values values, reader_.Data(page));
+    DictionaryPlaces places(values.bytes);
+    for (int64_t i = 0; i < page.values; ++i) {
+      bool is_there = false;
+      if (!values.levels.Next(&is_there)) {
+        return DamagedParquetPage(page, "its levels end too early");
+      }
+      size_t place = 0;
+      if (is_there && !places.Next(dictionary_.size(), &place)) {
+        return DamagedParquetPage(page, "its places in the dictionary");
+      }
+      pictures_.push_back(is_there ? dictionary_[place] : SampleLocation{.offset = kNullPicture});
+    }
+    return absl::OkStatus();
+  }
+
   BlockReader& file_;
   const ParquetColumn& column_;
   const int64_t codec_;
-  const absl::FunctionRef<void(const ParquetNumber&)> visit_;
-  std::vector<uint8_t> whole_;
-  std::vector<ParquetNumber> dictionary_;
+  ParquetPageReader reader_;
+  PackedPieces& pieces_;
+  std::vector<SampleLocation>& pictures_;
+  std::optional<ParquetPage> dictionary_page_;
+  bool is_read_ = false;  // the dictionary
+  std::vector<SampleLocation> dictionary_;
 };
 
 }  // namespace
 
 absl::Status FindParquetPictures(BlockReader& file, const ParquetColumn& column,
-                                 const ParquetChunk& chunk, int64_t rows,
+                                 const ParquetChunk& chunk, int64_t rows, PackedPieces* pieces,
                                  std::vector<SampleLocation>* pictures) {
-  if (chunk.codec != kParquetUncompressed) {
-    return NotInPlace(absl::StrCat("compressed (", ParquetCodecName(chunk.codec), ")"));
-  }
-  return WalkParquetPages(file, chunk, rows, [&](const ParquetPage& page) -> absl::Status {
-    // A dictionary that no page uses does no harm.
-    if (!page.is_data()) return absl::OkStatus();
-    if (page.is_dictionary_encoded()) return NotInPlace("encoded with a dictionary");
-    if (page.encoding != kParquetPlain) return NotInPlace(ParquetEncodingName(page.encoding));
-    return FindInPage(file, column, page, pictures);
-  });
+  PictureFinder finder(file, column, chunk, pieces, pictures);
+  return WalkParquetPages(file, chunk, rows,
+                          [&](const ParquetPage& page) { return finder.ReadPage(page); });
 }
 
 absl::Status ReadParquetNumbers(BlockReader& file, const ParquetColumn& column,

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/status_macros.h"
@@ -114,7 +115,8 @@ std::string ShardedDataset::places() const {
 }
 
 std::string ShardedDataset::versions() const {
-  if (!is_remote()) return "";
+  // Also of those that are read unpacked, which are not remote.
+  if (absl::StartsWith(contents_.store->uri(), "file://")) return "";
   Fingerprint print;
   for (const storage::Object& shard : contents_.shards) print.Add(shard);
   return print.ToHex();

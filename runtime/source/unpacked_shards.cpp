@@ -1,7 +1,5 @@
 #include "runtime/source/unpacked_shards.h"
 
-#include <unistd.h>
-
 #include <cstddef>
 #include <cstring>
 #include <utility>
@@ -21,7 +19,7 @@ storage::Object ObjectOf(const UnpackedShards::Shard& shard) {
 
 UnpackedShards::UnpackedShards(std::shared_ptr<const storage::Store> packed,
                                std::vector<Shard> shards, int64_t kept_bytes)
-    : process_(getpid()), packed_(std::move(packed)), most_kept_(kept_bytes) {
+    : packed_(std::move(packed)), kept_(kept_bytes) {
   for (Shard& shard : shards) {
     std::string name = shard.packed.name;
     shards_.emplace(std::move(name), std::move(shard));
@@ -54,12 +52,14 @@ absl::Status UnpackedShards::Read(const storage::Object& object, int64_t offset,
                                               " bytes, and ", out.size(), " from ", offset,
                                               " on are wanted"));
   }
-  HETERO_ASSIGN_OR_RETURN(const Bytes bytes, Find(found->first, found->second));
+  HETERO_ASSIGN_OR_RETURN(
+      const KeptBytes::Bytes bytes,
+      kept_.Find(found->first, [&, shard = &found->second] { return Unpack(*shard); }));
   std::memcpy(out.data(), bytes->data() + offset, out.size());
   return absl::OkStatus();
 }
 
-absl::StatusOr<UnpackedShards::Bytes> UnpackedShards::Unpack(const Shard& shard) const {
+absl::StatusOr<KeptBytes::Bytes> UnpackedShards::Unpack(const Shard& shard) const {
   std::vector<uint8_t> packed(static_cast<size_t>(shard.packed.size));
   HETERO_RETURN_IF_ERROR(packed_->Read(shard.packed, 0, absl::MakeSpan(packed)));
   auto bytes = std::make_shared<std::vector<uint8_t>>();
@@ -67,36 +67,6 @@ absl::StatusOr<UnpackedShards::Bytes> UnpackedShards::Unpack(const Shard& shard)
   if (status.ok()) return bytes;
   return absl::DataLossError(absl::StrCat(uri(), "/", shard.packed.name, ": ", status.message(),
                                           "; copy the dataset again"));
-}
-
-absl::StatusOr<UnpackedShards::Bytes> UnpackedShards::Find(const std::string& name,
-                                                           const Shard& shard) const {
-  if (getpid() != process_) return Unpack(shard);
-  {
-    base::MutexLock lock(mutex_);
-    for (auto kept = kept_.begin(); kept != kept_.end(); ++kept) {
-      if (kept->name != name) continue;
-      kept_.splice(kept_.begin(), kept_, kept);
-      return kept_.front().bytes;
-    }
-  }
-  // Without the lock: other shards are read and decompressed meanwhile. So may be this one.
-  HETERO_ASSIGN_OR_RETURN(const Bytes bytes, Unpack(shard));
-  base::MutexLock lock(mutex_);
-  Keep(name, bytes);
-  return bytes;
-}
-
-void UnpackedShards::Keep(const std::string& name, const Bytes& bytes) const {
-  for (const Kept& kept : kept_) {
-    if (kept.name == name) return;
-  }
-  kept_.push_front({name, bytes});
-  kept_bytes_ += static_cast<int64_t>(bytes->size());
-  while (kept_bytes_ > most_kept_) {
-    kept_bytes_ -= static_cast<int64_t>(kept_.back().bytes->size());
-    kept_.pop_back();
-  }
 }
 
 }  // namespace hetero::source

@@ -1,18 +1,16 @@
 #pragma once
 
 #include <cstdint>
-#include <list>
 #include <map>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "base/mutex.h"
+#include "runtime/source/kept_bytes.h"
 #include "runtime/storage/store.h"
 
 namespace hetero::source {
@@ -21,8 +19,6 @@ namespace hetero::source {
 // were not. A shard is read and decompressed whole, whatever is wanted of it; those that were used
 // last are kept, up to kKeptBytes in a process. Each thread that reads one which is not kept holds
 // it besides, compressed and not.
-//
-// A child that fork() made keeps nothing, and takes no lock of this class.
 class UnpackedShards : public storage::Store {
  public:
   static constexpr int64_t kMostBytes = int64_t{256} << 20;  // of a shard, either way
@@ -49,25 +45,11 @@ class UnpackedShards : public storage::Store {
                     absl::Span<uint8_t> out) const override;
 
  private:
-  using Bytes = std::shared_ptr<const std::vector<uint8_t>>;
-  struct Kept {
-    std::string name;
-    Bytes bytes;
-  };
+  absl::StatusOr<KeptBytes::Bytes> Unpack(const Shard& shard) const;
 
-  absl::StatusOr<Bytes> Unpack(const Shard& shard) const;
-  absl::StatusOr<Bytes> Find(const std::string& name, const Shard& shard) const
-      ABSL_LOCKS_EXCLUDED(mutex_);
-  void Keep(const std::string& name, const Bytes& bytes) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-
-  const int process_;
   const std::shared_ptr<const storage::Store> packed_;
-  const int64_t most_kept_;
   std::map<std::string, Shard, std::less<>> shards_;
-  mutable base::Mutex mutex_;
-  mutable std::list<Kept> kept_ ABSL_GUARDED_BY(mutex_);  // the one that was used last in front
-  mutable int64_t kept_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  mutable KeptBytes kept_;
 };
 
 }  // namespace hetero::source

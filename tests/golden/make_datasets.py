@@ -8,6 +8,7 @@
     python make_datasets.py record_io      # pip install mxnet==1.9.1 "numpy<1.24"
     python make_datasets.py cifar          # pip install pillow==13.0.0
     python make_datasets.py parquet        # pip install datasets==5.2.0 pyarrow==26.0.1 pillow==13.0.0
+    python make_datasets.py parquet_packed # pip install pyarrow==26.0.1
 
 `pictures` is an ImageFolder of three classes, which the others read; each library wants an environment of
 its own. Samples stand in the ImageFolder's order everywhere, and their labels are its classes; TFRecord's
@@ -252,5 +253,22 @@ def parquet():
     write("delta", column_encoding={"image": "DELTA_LENGTH_BYTE_ARRAY"})
 
 
+def parquet_packed():
+    """What `parquet` wrote, as pyarrow writes it again: pictures in compressed pages and dictionaries."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pa.concat_tables(pq.read_table(file) for file in sorted((OUTPUT / "parquet").iterdir()))
+    for name, settings in {
+        "usual": {},  # dictionaries and Snappy
+        "pages": {"compression": "zstd", "use_dictionary": False, "data_page_version": "2.0", "data_page_size": 1,
+                  "write_batch_size": 2, "row_group_size": 7},
+        # The dictionary is full after a few pictures; the others are PLAIN.
+        "gzip": {"compression": "gzip", "dictionary_pagesize_limit": 2000, "write_batch_size": 1},
+    }.items():
+        pq.write_table(table, empty(f"parquet_{name}") / "pictures.parquet", **settings)
+
+
 if __name__ == "__main__":
-    {f.__name__: f for f in (pictures, web_dataset, tf_record, mds, record_io, cifar, parquet)}[sys.argv[1]]()
+    {f.__name__: f for f in (pictures, web_dataset, tf_record, mds, record_io, cifar, parquet,
+                             parquet_packed)}[sys.argv[1]]()

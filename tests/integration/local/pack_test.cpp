@@ -69,6 +69,19 @@ TEST(Pack, ShardsHoldWhatTheFilesHeldAndGiveTheSameStream) {
   EXPECT_EQ(InputDigest("{uri: \"file://" + (folder / "set") + "\"}"), digest);
 }
 
+// From pages and dictionaries, as pyarrow writes them unless told otherwise.
+TEST(Pack, PicturesOfParquetBecomeTheSameShards) {
+  TemporaryFolder folder;
+  ASSERT_EQ(RunProgram("hetero-runtime", {"pack", kPictures, folder / "set"}).exit_code, 0);
+  for (const char* name : {"parquet", "parquet_usual", "parquet_pages", "parquet_gzip"}) {
+    const std::string from = std::string(HETERO_SOURCE_DIR "/tests/golden/datasets/") + name;
+    const std::string to = folder / (std::string("of_") + name);
+    const ProgramResult result = RunProgram("hetero-runtime", {"pack", from, to});
+    ASSERT_EQ(result.exit_code, 0) << result.output;
+    EXPECT_EQ(Unpacked(to), Unpacked(folder / "set")) << name;
+  }
+}
+
 TEST(Pack, LabelsThatAreNoClassesStayNumbers) {
   TemporaryFolder folder;
   fs::copy(std::string(kPictures) + "/cat", folder / "data");

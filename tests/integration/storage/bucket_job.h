@@ -81,8 +81,9 @@ class BucketJob : public ::testing::Test {
             absl::StrCat("AWS_ENDPOINT_URL=", server_->endpoint())};
   }
 
-  static constexpr const char* kFormats[] = {"web_dataset", "tf_record", "mds",     "mds_zstd",
-                                             "parquet",     "record_io", "cifar10", "image_folder"};
+  static constexpr const char* kFormats[] = {"web_dataset", "tf_record", "mds",
+                                             "mds_zstd",    "parquet",   "parquet_usual",
+                                             "record_io",   "cifar10",   "image_folder"};
   static inline S3Server* server_ = nullptr;
 };
 

@@ -167,6 +167,7 @@ INSTANTIATE_TEST_SUITE_P(
         FormatCase{"MDSWithZstd", "mds_zstd", "mds_zstd", {}, {"dataset.format=MDS"}},
         FormatCase{"RecordIO", "record_io", "record_io/pictures.rec"},
         FormatCase{"Parquet", "parquet", "parquet/train-{00000..00001}-of-00002.parquet"},
+        FormatCase{"PackedParquet", "parquet_usual", "parquet_usual/pictures.parquet"},
         FormatCase{"ManifestFile", "lists/list.manifest", "list.manifest"},
         FormatCase{"AugmentedManifest", "lists/train.jsonl", "train.jsonl"},
         FormatCase{"Table", "lists/train.csv", "train.csv"}),

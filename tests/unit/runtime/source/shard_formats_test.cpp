@@ -24,6 +24,9 @@ const Golden kFormatGoldens[] = {
     {DatasetFormat::kMds, "mds_zstd", {}},
     {DatasetFormat::kRecordIo, "record_io", {}},
     {DatasetFormat::kParquet, "parquet", {}},
+    {DatasetFormat::kParquet, "parquet_usual", {}},
+    {DatasetFormat::kParquet, "parquet_pages", {}},
+    {DatasetFormat::kParquet, "parquet_gzip", {}},
 };
 
 api::DatasetSource SourceOf(const char* folder) {
