@@ -176,10 +176,11 @@ struct Model {
   std::string torch_script;  // URI
   std::string plugin;        // path; `name` then names the model inside
   std::string weights;       // URI of a safetensors file
-  // Patterns of names: a tensor, or a module and all below it; `*` stands for any characters.
-  std::vector<std::string>
-      exclude;  // of tensors that keep their first values, whatever `weights` has
-  std::vector<std::string> freeze;  // of parameters that are not trained
+  // Names of tensors, or of modules with all below them; `*` stands for any characters. Tensors
+  // that keep the values that the model begins with, whatever `weights` has of them.
+  std::vector<std::string> exclude;
+  // Likewise: parameters that are not trained.
+  std::vector<std::string> freeze;
 };
 
 enum class LastBatch { kKeep, kDrop };

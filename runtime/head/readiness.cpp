@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/head/fault_log.h"
@@ -18,6 +19,16 @@ constexpr size_t kNamedDifferences = 8;
 std::string Shown(std::string value) {
   LimitText(kShown, value);
   return value;
+}
+
+// Of objects: MakeReady().
+constexpr char kVersionsOf[] = "versions of ";
+
+// What to do about `differences`.
+std::string RemedyOf(const std::string& differences) {
+  return absl::StrContains(differences, kVersionsOf)
+             ? "put the objects back, or suspend the job and let it go on with the new ones"
+             : "mount the same data and run the same image in every worker";
 }
 
 std::string ValueOf(const v1::Ready& ready, const std::string& key) {
@@ -54,6 +65,11 @@ std::string Differences(const v1::Ready& mine, const v1::Ready& theirs,
   for (const std::string& key : keys) {
     const std::string here = ValueOf(mine, key), there = ValueOf(theirs, key);
     if (here == there) continue;
+    if (absl::StartsWith(key, kVersionsOf)) {
+      differences.push_back(absl::StrCat("finds other ", Shown(key), " than ", their_name,
+                                         ": an object was written over since the job began"));
+      continue;
+    }
     differences.push_back(absl::StrCat("works with ", Shown(key), " ", Shown(here), ", ",
                                        their_name, " with ", Shown(there)));
   }
@@ -109,7 +125,7 @@ void Readiness::Judge(Moment now) {
     } else if (member.trainer()) {
       ending_.Fail(member.name,
                    absl::StrCat("does not see the data that ", other, " sees: it ", differences,
-                                "; mount the same data and run the same image in every worker"),
+                                "; ", RemedyOf(differences)),
                    now.steady);
       return;
     } else {
@@ -128,8 +144,7 @@ void Readiness::Refuse(MemberRecord& member, const std::string& reason, Moment n
   if (!member.connected()) return;
   v1::HeadMessage message;
   message.mutable_not_admitted()->set_reason(
-      absl::StrCat(member.name, " ", member.unfit,
-                   "; mount the same data, run the same image, and start it again"));
+      absl::StrCat(member.name, " ", member.unfit, "; ", RemedyOf(reason)));
   outbox_.Add(Send{*member.stream, std::move(message)});
 }
 

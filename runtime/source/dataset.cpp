@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -199,8 +200,8 @@ absl::StatusOr<const Format*> Detect(const Place& place) {
 absl::Status WrongScheme(const std::string& uri, absl::string_view format) {
   return absl::InvalidArgumentError(
       absl::StrCat("dataset.uri \"", uri, "\" does not go with dataset.format ", format,
-                   "; Synthetic takes \"synthetic://\", every other format file:///absolute/path, "
-                   "or s3://bucket/prefix, and what has no folders https://host/path, too"));
+                   "; Synthetic takes \"synthetic://\", every other format file:///absolute/path "
+                   "or s3://bucket/prefix, shards and manifests also https://host/path"));
 }
 
 // A manifest is one object, and no place where others lie.
@@ -278,16 +279,47 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenAsDeclared(
   return format->open_files(place->shards.store->uri(), place->shards, source, split, label);
 }
 
-absl::StatusOr<DatasetFormat> FormatAt(const std::string& uri, const storage::Stores& stores,
-                                       const api::DatasetSource& source) {
-  HETERO_ASSIGN_OR_RETURN(const bool is_manifest, IsManifest(uri, OpenerOf(stores), source));
-  if (is_manifest) return DatasetFormat::kManifest;
-  HETERO_ASSIGN_OR_RETURN(const Place place, OpenPlace(uri, stores, /*look=*/true));
-  HETERO_ASSIGN_OR_RETURN(const Format* const format, Detect(place));
-  return format->format;
+// Whether there are pictures in one of the first folders: other formats may have folders, too.
+bool HasPicturesInFolders(const Place& place) {
+  constexpr size_t kFoldersLookedAt = 8;
+  if (place.folder.empty()) {
+    const auto& objects = *place.shards.listed;
+    return std::any_of(objects.begin(), objects.end(), [](const storage::Object& object) {
+      return object.name.find('/') != std::string::npos && IsPictureName(object.name);
+    });
+  }
+  const size_t count = std::min(kFoldersLookedAt, place.folders.size());
+  return std::any_of(
+      place.folders.begin(), place.folders.begin() + static_cast<std::ptrdiff_t>(count),
+      [&](const std::string& name) { return FolderHasPictures(place.folder, name); });
 }
 
-// A format that is none of what is there is told with the one that is.
+// Which other format than the declared one is there; nothing where that is there, or none is.
+std::optional<DatasetFormat> OtherFormatAt(const std::string& uri, const storage::Stores& stores,
+                                           const api::DatasetSource& source) {
+  api::DatasetSource any = source;
+  any.format = DatasetFormat::kAuto;
+  const absl::StatusOr<bool> is_manifest = IsManifest(uri, OpenerOf(stores), any);
+  if (!is_manifest.ok() || (*is_manifest && source.format == DatasetFormat::kManifest)) {
+    return std::nullopt;
+  }
+  if (*is_manifest) return DatasetFormat::kManifest;
+  const absl::StatusOr<Place> place = OpenPlace(uri, stores, /*look=*/true);
+  if (!place.ok()) return std::nullopt;
+  for (const Format& format : kFormats) {
+    if (format.format != source.format) continue;
+    const absl::StatusOr<bool> matches = format.matches(*place);
+    if (!matches.ok() || *matches) return std::nullopt;
+  }
+  const absl::StatusOr<const Format*> found = Detect(*place);
+  if (!found.ok() || (*found)->format == source.format) return std::nullopt;
+  if ((*found)->format == DatasetFormat::kImageFolder && !HasPicturesInFolders(*place)) {
+    return std::nullopt;
+  }
+  return (*found)->format;
+}
+
+// A format that is not there is told with the one that is. A web server lists nothing.
 absl::StatusOr<std::unique_ptr<Dataset>> OpenPlaced(const std::string& uri,
                                                     const storage::Stores& stores,
                                                     const api::DatasetSource& source,
@@ -298,12 +330,10 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenPlaced(const std::string& uri,
   const absl::Status& status = opened.status();
   const bool may_be_another =
       absl::IsInvalidArgument(status) || absl::IsNotFound(status) || absl::IsDataLoss(status);
-  if (!may_be_another || source.format == DatasetFormat::kAuto) return opened;
-  api::DatasetSource any = source;
-  any.format = DatasetFormat::kAuto;
-  const absl::StatusOr<DatasetFormat> found = FormatAt(uri, stores, any);
-  if (!found.ok() || *found == source.format) return opened;
-  const std::string name(api::NameOf(*found));
+  if (!may_be_another || source.format == DatasetFormat::kAuto || IsWebUri(uri)) return opened;
+  const std::optional<DatasetFormat> other = OtherFormatAt(uri, stores, source);
+  if (!other) return opened;
+  const std::string name(api::NameOf(*other));
   return absl::Status(status.code(),
                       absl::StrCat(status.message(), "; what is there looks like ", name,
                                    ": set dataset.format to ", name, ", or leave it out"));
@@ -354,7 +384,12 @@ absl::StatusOr<api::DatasetFormat> DetectFormat(const api::DatasetSource& source
   HETERO_ASSIGN_OR_RETURN(const Location location, ParseUri(source.uri));
   if (location.scheme == Scheme::kSynthetic) return DatasetFormat::kSynthetic;
   const std::string uri = UriOf(location, source);
-  return FormatAt(uri, storage::Stores(storage), source);
+  const storage::Stores stores(storage);
+  HETERO_ASSIGN_OR_RETURN(const bool is_manifest, IsManifest(uri, OpenerOf(stores), source));
+  if (is_manifest) return DatasetFormat::kManifest;
+  HETERO_ASSIGN_OR_RETURN(const Place place, OpenPlace(uri, stores, /*look=*/true));
+  HETERO_ASSIGN_OR_RETURN(const Format* const format, Detect(place));
+  return format->format;
 }
 
 }  // namespace hetero::source

@@ -120,6 +120,17 @@ bool IsPictureName(std::string_view name) {
   return false;
 }
 
+bool FolderHasPictures(const std::string& root, const std::string& folder) {
+  constexpr int kEntriesLookedAt = 100;
+  std::error_code error;
+  fs::directory_iterator entry(fs::path(root) / folder, error);
+  for (int i = 0; !error && i < kEntriesLookedAt && entry != fs::directory_iterator();
+       ++i, entry.increment(error)) {
+    if (IsPictureName(entry->path().filename().string())) return true;
+  }
+  return false;
+}
+
 bool AreSplits(const std::vector<std::string>& folders) {
   static constexpr std::string_view kSplits[] = {"test", "train", "val", "valid", "validation"};
   const auto is_split = [](const std::string& name) {

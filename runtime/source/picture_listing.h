@@ -19,6 +19,9 @@ bool IsPictureName(std::string_view name);
 // as a set of as many classes.
 bool AreSplits(const std::vector<std::string>& folders);
 
+// Whether one of the first hundred entries of a folder in `root` is a picture.
+bool FolderHasPictures(const std::string& root, const std::string& folder);
+
 struct PictureFile {
   std::string folder;  // relative to the root, without a slash at the end; "" is the root
   std::string name;

@@ -132,7 +132,9 @@ std::optional<NamedFiles> AsOneFile(const std::string& uri) {
 }
 
 bool NamesFiles(const std::string& uri) {
-  return uri.find('{') != std::string::npos || AsOneFile(uri).has_value();
+  const size_t slash = uri.rfind('/');
+  const size_t last = slash == std::string::npos ? 0 : slash;
+  return uri.find('{', last) != std::string::npos || AsOneFile(uri).has_value();
 }
 
 absl::StatusOr<std::vector<storage::Object>> FindShards(const ShardSource& source,

@@ -31,20 +31,18 @@ class EvaluationMode {
     model_.train();
     // A module comes before those below it, which it sets too.
     const std::vector<std::shared_ptr<torch::nn::Module>> layers = Layers();
-    for (size_t i = 0; i < layers.size(); ++i) {
-      if (!modes_[i]) layers[i]->eval();
-    }
+    for (size_t i = 0; i < layers.size(); ++i) layers[i]->train(modes_[i]);
   }
-  EvaluationMode(const EvaluationMode&) = delete;
-  EvaluationMode& operator=(const EvaluationMode&) = delete;
+} EvaluationMode(const EvaluationMode&) = delete;
+EvaluationMode& operator=(const EvaluationMode&) = delete;
 
- private:
-  std::vector<std::shared_ptr<torch::nn::Module>> Layers() const {
-    return model_.modules(/*include_self=*/false);
-  }
+private:
+std::vector<std::shared_ptr<torch::nn::Module>> Layers() const {
+  return model_.modules(/*include_self=*/false);
+}
 
-  Model& model_;
-  std::vector<bool> modes_;
+Model& model_;
+std::vector<bool> modes_;
 };
 
 }  // namespace

@@ -29,8 +29,10 @@ class Chain : public CredentialSource {
         return credentials;
       }
       if (!absl::IsNotFound(credentials.status()) || found_ != nullptr) {
+        // Nobody may take what is missing here for an object that is.
+        const bool missing = absl::IsNotFound(credentials.status());
         return absl::Status(
-            credentials.status().code(),
+            missing ? absl::StatusCode::kUnauthenticated : credentials.status().code(),
             absl::StrCat("credentials of ", source->name(), ": ", credentials.status().message()));
       }
       absl::StrAppend(&looked, looked.empty() ? "" : "; ", source->name(), ": ",

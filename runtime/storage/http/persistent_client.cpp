@@ -73,6 +73,10 @@ Judgement JudgeStatus(const HttpResponse& response) {
       return {Verdict::kAgain, absl::StatusCode::kUnavailable, std::move(reason)};
     case 501:
     case 505:
+    case 507:  // a store that is full
+    case 508:
+    case 510:
+    case 511:
       return {Verdict::kFailed, absl::StatusCode::kInternal, std::move(reason)};
     default:
       if (status >= 500 && status < 600) {  // above 511 those of balancers and CDNs

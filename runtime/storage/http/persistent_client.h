@@ -27,8 +27,8 @@ struct Judgement {
       reason;  // "HTTP 503 SlowDown: reduce your request rate (request id 4442587FB7D0A2F9)"
 };
 
-// By the status alone: 2xx is done, 408, 429 and 5xx but 501 and 505 come again, 404 is kNotFound,
-// 412 kFailedPrecondition, 416 kOutOfRange, 401 and 403 kPermissionDenied.
+// By the status alone: 2xx is done, 408, 429 and 5xx but 501, 505, 507, 508, 510 and 511 come
+// again, 404 is kNotFound, 412 kFailedPrecondition, 416 kOutOfRange, 401 and 403 kPermissionDenied.
 Judgement JudgeStatus(const HttpResponse& response);
 
 struct RetryOptions {

@@ -188,9 +188,10 @@ absl::StatusOr<std::optional<CheckpointPlace::Loaded>> Checkpointer::Load() {
   }
   started_step_ = written_step_ = manifest.step;
   // The same names, sizes and counts: a copy has other versions too, so the job goes on.
+  notice_.clear();
   if (!manifest.dataset_versions.empty() &&
       manifest.dataset_versions != options_.dataset_versions) {
-    notice_ = absl::StrCat("the dataset's objects are other versions than when ", loaded->folder,
+    notice_ = absl::StrCat("the dataset's objects are others than when ", loaded->folder,
                            " was written: if they are no copy, training goes on with other data");
     log::Warning(notice_);
   }

@@ -13,7 +13,7 @@ namespace hetero::train {
 // field: a pattern names nothing, or nothing is left to train.
 absl::Status FreezeLayers(Model& model, const std::vector<std::string>& patterns);
 
-// model.train(), but layers that FreezeLayers() took whole stay in evaluation mode: batch norm
+// model.train(), but layers of which no parameter is trained stay in evaluation mode: batch norm
 // there uses the statistics it has and keeps them, and dropout leaves nothing out.
 void TrainUnfrozen(Model& model);
 

@@ -73,7 +73,11 @@ absl::StatusOr<std::set<std::string>> Excluded(const std::vector<std::string>& p
   std::set<std::string> excluded;
   HETERO_RETURN_IF_ERROR(ChooseTensors("spec.training.model.exclude", patterns, names,
                                        [&](size_t i) { excluded.insert(names[i]); }));
-  return excluded;
+  const bool all = std::all_of(tensors.begin(), tensors.end(),
+                               [&](const auto& entry) { return excluded.contains(entry.first); });
+  if (!all) return excluded;
+  return absl::InvalidArgumentError(
+      "spec.training.model.exclude: names all of the model's tensors; leave out weights instead");
 }
 
 }  // namespace

@@ -179,7 +179,7 @@ TEST_F(BucketCheckpoint, DataThatWereWrittenOverSinceItAreNoticed) {
     EXPECT_EQ(run.report().value("resumedFromStep", 0), steps - 2);
     return result.output;
   };
-  constexpr char kNotice[] = "the dataset's objects are other versions than when s3://bucket/";
+  constexpr char kNotice[] = "the dataset's objects are others than when s3://bucket/";
   run_to(2);
   EXPECT_THAT(run_to(4), Not(HasSubstr(kNotice)));
   const testing::TemporaryFolder changed;

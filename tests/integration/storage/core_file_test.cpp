@@ -57,8 +57,10 @@ class CoreFile : public ::testing::Test {
   void SetUp() override {
     // Else nobody sees whether a file of /proc is root's or the process's own.
     if (geteuid() == 0) {
-      ASSERT_EQ(setresgid(kGroupBesideRoot, kGroupBesideRoot, kGroupBesideRoot), 0)
-          << "root must be able to start processes of another group: " << strerror(errno);
+      if (setresgid(kGroupBesideRoot, kGroupBesideRoot, kGroupBesideRoot) != 0) {
+        GTEST_SKIP() << "NOT RUN: root of this machine cannot start processes of another group: "
+                     << strerror(errno);
+      }
     }
     if (!MachineWritesCoreFilesHere()) {
       std::cerr << "CoreFile: core files of this machine ARE NOT LOOKED FOR, because they are not "

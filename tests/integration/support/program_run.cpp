@@ -9,6 +9,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <memory>
 #include <thread>
 
@@ -106,7 +107,7 @@ pid_t LocalRun::PidOf(const std::string& name) {
     std::this_thread::sleep_for(kPoll);
   }
   ADD_FAILURE() << name << " never appeared in processes.json";
-  return -1;
+  return std::numeric_limits<pid_t>::max();
 }
 
 bool LocalRun::WaitForLog(const std::string& name, const std::string& text,

@@ -51,7 +51,8 @@ class LocalRun {
   ProgramResult Wait(std::chrono::seconds deadline = std::chrono::seconds(60)) {
     return program_->Wait(deadline);
   }
-  // Pid of a member ("cpu-0"), waiting until it runs; -1 (and a failed test) after ten seconds.
+  // Pid of a member ("cpu-0"), waiting until it runs; after ten seconds one that no process has
+  // (not -1, which kill() takes for all of them), and a failed test.
   pid_t PidOf(const std::string& name);
   // Waits until logs/<name>.log holds `text`; no longer than the program runs.
   bool WaitForLog(const std::string& name, const std::string& text,

@@ -32,6 +32,11 @@ TEST(Readiness, DifferencesNameWhatAndWithWhom) {
   EXPECT_EQ(Differences(mine, theirs, "gpu-0"),
             "works with libjpeg-turbo 2.1.2, gpu-0 with 2.1.5; "
             "works with plugin /a.so 7 bytes, gpu-0 with none");
+  mine = theirs;
+  (*mine.mutable_environment())["versions of training objects"] = "0123456789abcdef";
+  EXPECT_EQ(Differences(mine, theirs, "gpu-0"),
+            "finds other versions of training objects than gpu-0: an object was written over since "
+            "the job began");
 }
 
 TEST(Readiness, NoGenerationOpensBeforeEveryRankHasOpenedItsDataset) {

@@ -3,8 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "api/enums.h"
 #include "runtime/source/dataset.h"
+#include "tests/support/temporary_folder.h"
 
 namespace hetero::source {
 namespace {
@@ -88,6 +91,25 @@ TEST(WrongFormatTest, IsToldWithWhatIsThere) {
                                       ": set dataset.format to " + name + ", or leave it out"))
           << api::NameOf(wrong);
     }
+  }
+}
+
+// What is wrong is not the format.
+TEST(WrongFormatTest, IsNotSaidOfARightOne) {
+  const testing::TemporaryFolder folder;
+  std::filesystem::create_directories(folder / "set/val");
+  std::filesystem::copy(SourceOf("web_dataset").uri.substr(7), folder / "set/train",
+                        std::filesystem::copy_options::recursive);
+  for (const std::string& uri : {SourceOf("web_dataset").uri, "file://" + (folder / "set")}) {
+    api::DatasetSource source;
+    source.uri = uri;
+    source.format = DatasetFormat::kWebDataset;
+    source.samples = 13;
+    const absl::Status status = OpenDataset(source, job::Split::kTrain, 0).status();
+    EXPECT_THAT(std::string(status.message()),
+                ::testing::AllOf(::testing::HasSubstr("13"),
+                                 ::testing::Not(::testing::HasSubstr("looks like"))))
+        << uri;
   }
 }
 

@@ -121,5 +121,27 @@ TEST(CredentialChainTest, TheFirstThatIsSetUpDecides) {
       AllOf(HasSubstr("source 0: not set; source 1: not set"), HasSubstr("anonymous: true")));
 }
 
+// A store would say that its object is not there.
+TEST(CredentialChainTest, WhatIsGoneLaterIsNoMissingObject) {
+  class Once : public CredentialSource {
+   public:
+    std::string name() const override { return "once"; }
+    absl::StatusOr<AwsCredentials> Fetch() override {
+      if (std::exchange(first_, false)) return AwsCredentials{.access_key_id = "AKID"};
+      return absl::NotFoundError("the instance has no role");
+    }
+
+   private:
+    bool first_ = true;
+  };
+  std::vector<std::unique_ptr<CredentialSource>> sources;
+  sources.push_back(std::make_unique<Once>());
+  const auto chain = CredentialChain(std::move(sources));
+  ASSERT_TRUE(chain->Fetch().ok());
+  const absl::Status gone = chain->Fetch().status();
+  EXPECT_TRUE(absl::IsUnauthenticated(gone)) << gone;
+  EXPECT_EQ(gone.message(), "credentials of once: the instance has no role");
+}
+
 }  // namespace
 }  // namespace hetero::storage

@@ -58,10 +58,9 @@ TEST_F(PersistentClientTest, TriesAgainWithLongerWaitsUntilItIsDone) {
   }
 }
 
-// Of all stores of the process, which other tests use too: what is new counts.
 // 5xx of servers and of what stands before them.
 TEST_F(PersistentClientTest, WhatMaySucceedLaterIsTriedAgain) {
-  for (const int status : {408, 429, 500, 502, 503, 504, 507, 520, 524, 529, 599}) {
+  for (const int status : {408, 429, 500, 502, 503, 504, 520, 524, 529, 599}) {
     bool first = true;
     const auto answer =
         Send([&](const HttpRequest&) { return Reply(std::exchange(first, false) ? status : 200); });
@@ -70,6 +69,7 @@ TEST_F(PersistentClientTest, WhatMaySucceedLaterIsTriedAgain) {
   }
 }
 
+// Of all stores of the process, which other tests use too: what is new counts.
 TEST_F(PersistentClientTest, WhatItAskedForIsCountedAndPriced) {
   const RequestMeter meter({.per_request = 0.25, .per_byte = 0.125});
   const RequestFigures before = RequestMeter::OfProcess();
@@ -135,15 +135,12 @@ TEST_F(PersistentClientTest, MuchToMoveHasMoreTime) {
 }
 
 TEST_F(PersistentClientTest, WhatCannotSucceedIsNotTriedAgain) {
-  const std::pair<int, absl::StatusCode> cases[] = {{400, absl::StatusCode::kInternal},
-                                                    {401, absl::StatusCode::kPermissionDenied},
-                                                    {403, absl::StatusCode::kPermissionDenied},
-                                                    {404, absl::StatusCode::kNotFound},
-                                                    {412, absl::StatusCode::kFailedPrecondition},
-                                                    {416, absl::StatusCode::kOutOfRange},
-                                                    {501, absl::StatusCode::kInternal},
-                                                    {505, absl::StatusCode::kInternal},
-                                                    {301, absl::StatusCode::kInternal}};
+  const std::pair<int, absl::StatusCode> cases[] = {
+      {400, absl::StatusCode::kInternal},           {401, absl::StatusCode::kPermissionDenied},
+      {403, absl::StatusCode::kPermissionDenied},   {404, absl::StatusCode::kNotFound},
+      {412, absl::StatusCode::kFailedPrecondition}, {416, absl::StatusCode::kOutOfRange},
+      {501, absl::StatusCode::kInternal},           {505, absl::StatusCode::kInternal},
+      {507, absl::StatusCode::kInternal},           {301, absl::StatusCode::kInternal}};
   for (const auto& [status, code] : cases) {
     SCOPED_TRACE(status);
     const auto answer = Send([status = status](const HttpRequest&) { return Reply(status); });
