@@ -33,16 +33,16 @@ class EvaluationMode {
     const std::vector<std::shared_ptr<torch::nn::Module>> layers = Layers();
     for (size_t i = 0; i < layers.size(); ++i) layers[i]->train(modes_[i]);
   }
-} EvaluationMode(const EvaluationMode&) = delete;
-EvaluationMode& operator=(const EvaluationMode&) = delete;
+  EvaluationMode(const EvaluationMode&) = delete;
+  EvaluationMode& operator=(const EvaluationMode&) = delete;
 
-private:
-std::vector<std::shared_ptr<torch::nn::Module>> Layers() const {
-  return model_.modules(/*include_self=*/false);
-}
+ private:
+  std::vector<std::shared_ptr<torch::nn::Module>> Layers() const {
+    return model_.modules(/*include_self=*/false);
+  }
 
-Model& model_;
-std::vector<bool> modes_;
+  Model& model_;
+  std::vector<bool> modes_;
 };
 
 }  // namespace

@@ -55,7 +55,7 @@ class Bucket : public storage::Store {
   std::map<std::string, storage::Object, std::less<>> objects_;
 };
 
-std::unique_ptr<Dataset> Open(const std::string& folder, std::shared_ptr<Bucket> bucket) {
+std::unique_ptr<Dataset> OpenIn(const std::string& folder, std::shared_ptr<Bucket> bucket) {
   const ShardSource shards{.store = bucket};
   absl::StatusOr<std::unique_ptr<Dataset>> dataset = absl::NotFoundError(folder);
   if (folder == "image_folder") dataset = OpenImageFolder(bucket->uri(), shards, {}, {});
@@ -69,12 +69,12 @@ class VersionsTest : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(VersionsTest, AreOfTheObjectsThatWereFound) {
   const auto bucket = std::make_shared<Bucket>(GetParam());
-  const auto first = Open(GetParam(), bucket);
-  const auto copy = Open(GetParam(), std::make_shared<Bucket>(GetParam(), "s3://other/copy"));
+  const auto first = OpenIn(GetParam(), bucket);
+  const auto copy = OpenIn(GetParam(), std::make_shared<Bucket>(GetParam(), "s3://other/copy"));
   EXPECT_EQ(first->versions().size(), 16);
   EXPECT_EQ(copy->versions(), first->versions());
   bucket->SetVersion("\"2\"");
-  const auto later = Open(GetParam(), bucket);
+  const auto later = OpenIn(GetParam(), bucket);
   EXPECT_NE(later->versions(), first->versions());
   EXPECT_EQ(later->fingerprint(), first->fingerprint());
   EXPECT_EQ(later->places(), first->places());
@@ -83,15 +83,15 @@ TEST_P(VersionsTest, AreOfTheObjectsThatWereFound) {
 TEST_P(VersionsTest, WeakOnesSayNothing) {
   const auto bucket = std::make_shared<Bucket>(GetParam());
   bucket->SetVersion("W/\"1\"");
-  const auto first = Open(GetParam(), bucket);
+  const auto first = OpenIn(GetParam(), bucket);
   bucket->SetVersion("W/\"2\"");
-  EXPECT_EQ(Open(GetParam(), bucket)->versions(), first->versions());
+  EXPECT_EQ(OpenIn(GetParam(), bucket)->versions(), first->versions());
 }
 
 TEST_P(VersionsTest, OfAFolderAreNotCompared) {
   const auto folder = std::make_shared<Bucket>(GetParam(), "file:///data");
   if (GetParam() == "image_folder") return;  // which is read without a store
-  EXPECT_EQ(Open(GetParam(), folder)->versions(), "");
+  EXPECT_EQ(OpenIn(GetParam(), folder)->versions(), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Formats, VersionsTest,
