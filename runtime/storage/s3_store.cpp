@@ -82,17 +82,28 @@ absl::StatusOr<std::vector<Object>> S3Store::List(std::string_view prefix) const
                                 {"encoding-type", "url"}},
                       .most_body_bytes = kMostPageBytes};
     if (!token.empty()) request.query.emplace_back("continuation-token", token);
-    HETERO_ASSIGN_OR_RETURN(PersistentClient::Answer answer, connection_.Send(what, request));
-    absl::StatusOr<ListPage> page = ReadListPage(answer.response.body);
-    if (answer.response.overflow) page = absl::DataLossError("a page is too long");
-    if (!page.ok()) {
-      return absl::Status(page.status().code(), absl::StrCat(what, ": ", page.status().message()));
-    }
-    if (!token.empty() && page->next == token) {
+    // A page may be damaged on its way; one that stays so is no listing.
+    constexpr int kMostDamaged = 3;
+    int damaged = 0;
+    ListPage page;
+    const auto judge = [&](const HttpResponse& response) -> Judgement {
+      Judgement judgement = JudgeS3(response);
+      if (judgement.verdict != Verdict::kDone) return judgement;
+      absl::StatusOr<ListPage> read = absl::DataLossError("a page is too long");
+      if (!response.overflow) read = ReadListPage(response.body);
+      if (!read.ok()) {
+        return {++damaged < kMostDamaged ? Verdict::kAgain : Verdict::kFailed, read.status().code(),
+                std::string(read.status().message())};
+      }
+      page = *std::move(read);
+      return judgement;
+    };
+    HETERO_RETURN_IF_ERROR(connection_.Send(what, request, judge).status());
+    if (!token.empty() && page.next == token) {
       return absl::DataLossError(absl::StrCat(what, ": the server gives the same page again"));
     }
-    token = page->next;
-    HETERO_RETURN_IF_ERROR(Take(*std::move(page), begin, &objects));
+    token = page.next;
+    HETERO_RETURN_IF_ERROR(Take(std::move(page), begin, &objects));
   } while (!token.empty());
   const auto before = [](const Object& a, const Object& b) { return a.name < b.name; };
   // Not every server has S3's order.

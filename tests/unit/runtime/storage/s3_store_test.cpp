@@ -129,6 +129,20 @@ TEST_F(S3StoreTest, AListingThatIsNoneIsAnError) {
   EXPECT_THAT(std::string(html.message()), HasSubstr("cannot list s3://bucket/p/a: "));
 }
 
+// A page that was cut, or has too much, on its way.
+TEST_F(S3StoreTest, ADamagedPageIsAskedForAgain) {
+  const std::string page = Page({"p/a"}, "");
+  Store& store = Open({{.status = 200, .body = page.substr(0, page.size() / 2)},
+                       {.status = 200, .body = page + "more!"},
+                       {.status = 200, .body = page}});
+  const auto objects = store.List("");
+  ASSERT_TRUE(objects.ok()) << objects.status();
+  EXPECT_EQ(objects->size(), 1);
+  EXPECT_EQ(http_->requests.size(), 3);
+  EXPECT_TRUE(absl::IsDataLoss(Open({{.status = 200, .body = "<html>"}}).List("").status()));
+  EXPECT_EQ(http_->requests.size(), 3) << "and then it is none";
+}
+
 TEST_F(S3StoreTest, ReadsTheVersionThatWasFound) {
   Store& store = Open({{.status = 200, .headers = {{"content-length", "100"}, {"etag", "\"abc\""}}},
                        {.status = 206,
