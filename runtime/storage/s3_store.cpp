@@ -88,12 +88,12 @@ absl::StatusOr<std::vector<Object>> S3Store::List(std::string_view prefix) const
     ListPage page;
     const auto judge = [&](const HttpResponse& response) -> Judgement {
       Judgement judgement = JudgeS3(response);
-      if (judgement.verdict != Verdict::kDone) return judgement;
+      if (judgement.verdict != Judgement::Verdict::kDone) return judgement;
       absl::StatusOr<ListPage> read = absl::DataLossError("a page is too long");
       if (!response.overflow) read = ReadListPage(response.body);
       if (!read.ok()) {
-        return {++damaged < kMostDamaged ? Verdict::kAgain : Verdict::kFailed, read.status().code(),
-                std::string(read.status().message())};
+        return {++damaged < kMostDamaged ? Judgement::Verdict::kAgain : Judgement::Verdict::kFailed,
+                read.status().code(), std::string(read.status().message())};
       }
       page = *std::move(read);
       return judgement;
