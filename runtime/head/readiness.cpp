@@ -1,5 +1,6 @@
 #include "runtime/head/readiness.h"
 
+#include <algorithm>
 #include <set>
 #include <utility>
 #include <vector>
@@ -24,16 +25,22 @@ std::string Shown(std::string value) {
 // Of objects: MakeReady().
 constexpr char kVersionsOf[] = "versions of ";
 
-// What to do about `differences`.
-std::string RemedyOf(const std::string& differences) {
-  return absl::StrContains(differences, kVersionsOf)
-             ? "put the objects back, or suspend the job and let it go on with the new ones"
-             : "mount the same data and run the same image in every worker";
-}
-
 std::string ValueOf(const v1::Ready& ready, const std::string& key) {
   const auto found = ready.environment().find(key);
   return found == ready.environment().end() ? "none" : found->second;
+}
+
+bool FindOtherVersions(const v1::Ready& mine, const v1::Ready& theirs) {
+  return std::any_of(mine.environment().begin(), mine.environment().end(), [&](const auto& entry) {
+    return absl::StartsWith(entry.first, kVersionsOf) &&
+           entry.second != ValueOf(theirs, entry.first);
+  });
+}
+
+const char* RemedyOf(const v1::Ready& mine, const v1::Ready& theirs) {
+  return FindOtherVersions(mine, theirs)
+             ? "put the objects back, or suspend the job and let it go on with the new ones"
+             : "mount the same data and run the same image in every worker";
 }
 
 // Of one split: its number of samples says more than that its files differ.
@@ -125,7 +132,7 @@ void Readiness::Judge(Moment now) {
     } else if (member.trainer()) {
       ending_.Fail(member.name,
                    absl::StrCat("does not see the data that ", other, " sees: it ", differences,
-                                "; ", RemedyOf(differences)),
+                                "; ", RemedyOf(*member.ready, reference_->ready)),
                    now.steady);
       return;
     } else {
@@ -143,8 +150,8 @@ void Readiness::Refuse(MemberRecord& member, const std::string& reason, Moment n
   outbox_.AddNote(true, member.unfit, member.name);
   if (!member.connected()) return;
   v1::HeadMessage message;
-  message.mutable_not_admitted()->set_reason(
-      absl::StrCat(member.name, " ", member.unfit, "; ", RemedyOf(reason)));
+  message.mutable_not_admitted()->set_reason(absl::StrCat(
+      member.name, " ", member.unfit, "; ", RemedyOf(*member.ready, reference_->ready)));
   outbox_.Add(Send{*member.stream, std::move(message)});
 }
 

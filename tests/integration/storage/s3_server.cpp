@@ -1,15 +1,10 @@
 #include "tests/integration/storage/s3_server.h"
 
 #include <arpa/inet.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <initializer_list>
@@ -17,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/clock.h"
 #include "tests/unit/base/test_certificates.h"
 
 namespace hetero::storage {
@@ -92,32 +86,7 @@ S3Server::S3Server(bool tls, std::string key, std::string secret, std::string ho
     add({"--sidecar", folder_ / "metadata"});
   }
   add({buckets});
-  std::vector<char*> arguments;
-  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
-  const int log = open((folder_ / "log").c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
-  pid_ = fork();
-  if (pid_ == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    dup2(log, STDOUT_FILENO);
-    dup2(log, STDERR_FILENO);
-    execv(arguments[0], arguments.data());
-    _exit(127);
-  }
-  close(log);
-  base::Clock& clock = base::Clock::Real();
-  const base::Instant end = clock.Now() + std::chrono::seconds(20);
-  while (!Answers(host_, port_)) {
-    if (clock.Now() > end || waitpid(pid_, nullptr, WNOHANG) != 0) {
-      throw std::runtime_error("the S3 server: " + testing::ReadFileOrDie(folder_ / "log"));
-    }
-    clock.SleepFor(std::chrono::milliseconds(20));  // another process has no event for that
-  }
-}
-
-S3Server::~S3Server() {
-  kill(pid_, SIGKILL);
-  waitpid(pid_, nullptr, 0);
+  process_.emplace(words, folder_ / "log", [this] { return Answers(host_, port_); });
 }
 
 void S3Server::MakeBucket(const std::string& name) const {

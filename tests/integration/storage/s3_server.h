@@ -1,10 +1,10 @@
 #pragma once
 
-#include <sys/types.h>
-
+#include <optional>
 #include <string>
 
 #include "runtime/storage/store_options.h"
+#include "tests/integration/storage/server_process.h"
 #include "tests/support/temporary_folder.h"
 
 namespace hetero::storage {
@@ -28,9 +28,6 @@ class S3Server {
   // 20 s.
   explicit S3Server(bool tls = false, std::string key = kKey, std::string secret = kSecret,
                     std::string host = "127.0.0.1");
-  ~S3Server();
-  S3Server(const S3Server&) = delete;
-  S3Server& operator=(const S3Server&) = delete;
 
   void MakeBucket(const std::string& name) const;
   // With whatever is in it.
@@ -50,7 +47,7 @@ class S3Server {
   const std::string host_;
   testing::TemporaryFolder folder_;
   int port_ = 0;
-  pid_t pid_ = -1;
+  std::optional<ServerProcess> process_;
 };
 
 // An environment in which only these keys are set.

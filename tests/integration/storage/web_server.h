@@ -1,9 +1,9 @@
 #pragma once
 
-#include <sys/types.h>
-
+#include <optional>
 #include <string>
 
+#include "tests/integration/storage/server_process.h"
 #include "tests/support/temporary_folder.h"
 
 namespace hetero::storage {
@@ -13,9 +13,6 @@ class WebServer {
  public:
   // Serves `folder`, links in it too. Throws when it does not begin within 20 s.
   explicit WebServer(const std::string& folder);
-  ~WebServer();
-  WebServer(const WebServer&) = delete;
-  WebServer& operator=(const WebServer&) = delete;
 
   std::string url() const { return "https://127.0.0.1:" + port_; }
   // The PEM file of its authority.
@@ -24,7 +21,7 @@ class WebServer {
  private:
   testing::TemporaryFolder folder_;
   std::string port_;
-  pid_t pid_ = -1;
+  std::optional<ServerProcess> process_;
 };
 
 }  // namespace hetero::storage
