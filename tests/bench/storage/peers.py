@@ -143,7 +143,7 @@ def install() -> None:
     (packages / "torch.pth").write_text(f"{next(PYTHON.parents[1].glob('lib/python3*/site-packages')).resolve()}\n")
     (packages / "lazy_binding.pth").write_text("import os, sys; sys.setdlopenflags(os.RTLD_LAZY)\n")
     subprocess.run(
-        [sys.executable, "-m", "pip", "--python", PEERS / "bin/python", "install", "--quiet", "--no-deps", "--no-compile",
+        [sys._base_executable, "-m", "pip", "--python", PEERS / "bin/python", "install", "--quiet", "--no-deps", "--no-compile",
          "--disable-pip-version-check", "--root-user-action=ignore", "--require-hashes", "-r", REQUIREMENTS],
         check=True,
     )  # fmt: skip
