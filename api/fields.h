@@ -23,6 +23,8 @@ inline constexpr char kEndpoint[] =
 inline constexpr char kSubdomain[] = "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$";
 inline constexpr char kRfc1035Label[] = "^[a-z]([-a-z0-9]*[a-z0-9])?$";
 inline constexpr char kAbsolutePath[] = "^/.+$";
+inline constexpr char kPythonName[] = "^[A-Za-z_][A-Za-z0-9_]*$";
+inline constexpr char kPythonModule[] = "^[A-Za-z_][A-Za-z0-9_]*(\\.[A-Za-z_][A-Za-z0-9_]*)*$";
 inline constexpr char kIdentifier[] = "^[A-Za-z0-9][A-Za-z0-9_.-]*$";
 // As formats name fields: "jpg;png", "image/encoded", "json/label".
 inline constexpr char kSampleField[] = "^[A-Za-z0-9_][A-Za-z0-9_./;-]*$";
@@ -113,6 +115,17 @@ constexpr auto FieldsOf(const Dataset*) {
                       F("validation", &Dataset::validation)));
 }
 
+constexpr auto FieldsOf(const OperatorImage*) {
+  return std::make_tuple(
+      F("shape", &OperatorImage::shape,
+        {.presence = Presence::kRequired, .min = 1, .max = 16384, .min_items = 3, .max_items = 3}),
+      F("type", &OperatorImage::type));
+}
+
+constexpr auto FieldsOf(const OperatorOutputs*) {
+  return std::make_tuple(F("image", &OperatorOutputs::image, kRequiredField));
+}
+
 constexpr auto FieldsOf(const OperatorSpec*) {
   using Op = OperatorSpec;
   constexpr Limits kFactor = Counted(Presence::kOptional, 0, 100);
@@ -141,7 +154,10 @@ constexpr auto FieldsOf(const OperatorSpec*) {
       F("milliseconds", &Op::milliseconds, Counted(Presence::kOptional, 0, 60000)),
       F("path", &Op::path, {.max_length = 1024, .pattern = kAbsolutePath}),
       F("name", &Op::name, {.max_length = 63, .pattern = kIdentifier}),
-      F("parameters", &Op::parameters, {.min_items = 1, .max_items = 32, .max_length = 1024}));
+      F("parameters", &Op::parameters, {.min_items = 1, .max_items = 32, .max_length = 1024}),
+      F("module", &Op::module, {.max_length = 255, .pattern = kPythonModule}),
+      F("function", &Op::function, {.max_length = 127, .pattern = kPythonName}),
+      F("outputs", &Op::outputs));
 }
 
 constexpr auto FieldsOf(const Model*) {

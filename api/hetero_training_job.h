@@ -132,11 +132,23 @@ enum class OperatorKind {
   kNormalize,
   kCast,
   kDelay,
-  kPlugin
+  kPlugin,
+  kPython
 };
 
 enum class ElementType { kUint8, kFloat32 };
 enum class Interpolation { kNearest, kBilinear };
+
+// What a Python operator makes of each sample.
+struct OperatorImage {
+  std::vector<int32_t> shape;       // [height, width, channels]
+  std::optional<ElementType> type;  // Uint8
+  bool operator==(const OperatorImage&) const = default;
+};
+struct OperatorOutputs {
+  OperatorImage image;
+  bool operator==(const OperatorOutputs&) const = default;
+};
 
 // One entry of spec.pipeline. One flat schema: a parameter name has one type for every operator;
 // operators.h says which operators take it and what its absence means.
@@ -166,9 +178,12 @@ struct OperatorSpec {
   std::optional<int32_t> operations;
   std::optional<int32_t> magnitude;
   std::optional<int32_t> milliseconds;
-  std::string path;  // the plugin's shared library, absolute
+  std::string path;  // absolute: the plugin's shared library, or the folder of a Python module
   std::string name;  // which operator of the plugin
   std::map<std::string, std::string> parameters;
+  std::string module;  // of Python
+  std::string function;
+  std::optional<OperatorOutputs> outputs;
 };
 
 struct Model {

@@ -1,5 +1,6 @@
 #include "api/operators.h"
 
+#include <algorithm>
 #include <string_view>
 #include <utility>
 
@@ -31,6 +32,22 @@ void CheckGrayscale(const OperatorSpec& op, const std::string& path, Findings& f
   if (op.output_channels != 1 || op.probability.value_or(1.0) >= 1.0) return;
   findings.Add(Child(path, "outputChannels"),
                "must be 3 when probability is below 1, so that every sample has one shape");
+}
+
+void CheckPython(const OperatorSpec& op, const std::string& path, Findings& findings) {
+  if (op.placement == Placement::kTrainer) {
+    findings.Add(Child(path, "placement"),
+                 "Python operators run on CPU workers only; leave it out");
+  }
+  if (!op.outputs) return;
+  const std::string image = Child(Child(path, "outputs"), "image");
+  if (op.outputs->image.type.value_or(ElementType::kUint8) != ElementType::kUint8) {
+    findings.Add(Child(image, "type"),
+                 "is Uint8: numbers are made of pixels by Normalize, where the batch is used");
+  }
+  if (op.outputs->image.shape.size() == 3 && op.outputs->image.shape[2] > 64) {
+    findings.Add(Child(image, "shape"), "has more than 64 channels");
+  }
 }
 
 // Defaults are those of torchvision.transforms.v2's constructors.
@@ -117,6 +134,13 @@ std::vector<OperatorRow> MakeRows() {
        .required = {"path", "name"},
        .optional = {"parameters"},
        .meaning = "an operator from a shared library: [plugins.md](plugins.md)"},
+      {.kind = kPython,
+       .name = "Python",
+       .required = {"module", "function", "outputs"},
+       .optional = {"path"},
+       .check = CheckPython,
+       .meaning = "a function of yours, on the CPU workers: "
+                  "[operators.md](operators.md)"},
   };
 }
 
@@ -139,6 +163,11 @@ const std::vector<std::pair<OperatorKind, std::string_view>>& EnumNames<Operator
     return named;
   }();
   return values;
+}
+
+bool HasPython(const std::vector<OperatorSpec>& operators) {
+  return std::any_of(operators.begin(), operators.end(),
+                     [](const OperatorSpec& spec) { return spec.op == OperatorKind::kPython; });
 }
 
 void FillDefaults(OperatorSpec& spec) {

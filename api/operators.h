@@ -35,6 +35,9 @@ const OperatorRow& RowOf(OperatorKind kind);
 // The manifest's name of an operator ("RandomResizedCrop").
 const char* OperatorName(OperatorKind kind);
 
+// Whether one of them is a Python operator, which CPU workers alone run.
+bool HasPython(const std::vector<OperatorSpec>& operators);
+
 // Gives absent parameters their values. Given values stay. Idempotent.
 void FillDefaults(OperatorSpec& spec);
 

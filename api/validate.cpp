@@ -274,7 +274,7 @@ void CheckRoles(const std::vector<Role>& roles, Findings& findings) {
 void Validate(const HeteroTrainingJob& job, Findings& findings) {
   CheckDataset(job.spec.dataset, findings);
   CheckLabel(job.spec, findings);
-  ValidatePipeline(job.spec.pipeline, findings);
+  ValidatePipeline(job.spec, findings);
   CheckTraining(job.spec, findings);
   ValidateScript(job.spec, findings);
   ValidateStorage(job.spec.storage, "spec.storage", findings);

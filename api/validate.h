@@ -20,7 +20,7 @@ void ValidateStorage(const std::vector<StorageAccess>& storage, const std::strin
                      Findings& findings);
 
 // Rules for spec.pipeline; part of Validate().
-void ValidatePipeline(const std::vector<OperatorSpec>& pipeline, Findings& findings);
+void ValidatePipeline(const Spec& spec, Findings& findings);
 
 // Rules for one entry, which stands at `path`.
 void ValidateOperator(const OperatorSpec& op, const std::string& path, Findings& findings);

@@ -56,6 +56,14 @@ void CheckValues(const OperatorSpec& op, const std::string& path, Findings& find
   }
 }
 
+// Now, or when the job is scaled.
+bool HasCpuWorkers(const Spec& spec) {
+  return std::any_of(spec.roles.begin(), spec.roles.end(), [&](const Role& role) {
+    const bool grows = spec.autoscaling == Switch::kEnabled && role.max_replicas.value_or(0) > 0;
+    return role.type == RoleType::kCpuWorker && (role.replicas > 0 || grows);
+  });
+}
+
 }  // namespace
 
 void ValidateOperator(const OperatorSpec& op, const std::string& path, Findings& findings) {
@@ -66,10 +74,17 @@ void ValidateOperator(const OperatorSpec& op, const std::string& path, Findings&
   CheckValues(op, path, findings);
 }
 
-void ValidatePipeline(const std::vector<OperatorSpec>& pipeline, Findings& findings) {
-  for (size_t i = 0; i < pipeline.size(); ++i) {
+void ValidatePipeline(const Spec& spec, Findings& findings) {
+  const bool has_workers = HasCpuWorkers(spec) || findings.Broken("spec.roles");
+  for (size_t i = 0; i < spec.pipeline.size(); ++i) {
     const std::string path = Element("spec.pipeline", i);
-    if (!findings.Broken(path)) ValidateOperator(pipeline[i], path, findings);
+    if (findings.Broken(path)) continue;
+    ValidateOperator(spec.pipeline[i], path, findings);
+    if (spec.pipeline[i].op == OperatorKind::kPython && !has_workers) {
+      findings.Add(path,
+                   "Python operators run on CPU workers, and the job has none; give spec.roles one "
+                   "of type CPUWorker with replicas of at least 1");
+    }
   }
 }
 

@@ -20,14 +20,17 @@ using nlohmann::json;
 // The findings of one template.
 class Checker {
  public:
-  Checker(const api::Role& role, bool runs_script, std::string path,
+  Checker(const api::Role& role, bool own_image, std::string path,
           std::vector<TemplateError>& errors)
-      : role_(role), runs_script_(runs_script), path_(std::move(path)), errors_(errors) {}
+      : role_(role), own_image_(own_image), path_(std::move(path)), errors_(errors) {}
 
   void Check() {
-    if (runs_script_ && !NamesRuntimeImage(role_)) {
-      Add("", absl::StrCat("must name the image of training.script, as image of the container ",
-                           api::kRuntimeContainer, " in spec.containers"));
+    if (own_image_ && !NamesRuntimeImage(role_)) {
+      Add("",
+          absl::StrCat(
+              "must name the image of ",
+              role_.type == api::RoleType::kCpuWorker ? "the Python operators" : "training.script",
+              ", as image of the container ", api::kRuntimeContainer, " in spec.containers"));
     }
     if (role_.pod_template.empty()) return;
     const json parsed = json::parse(role_.pod_template, nullptr, /*allow_exceptions=*/false);
@@ -36,7 +39,7 @@ class Checker {
     const json* spec = Section(parsed, "", "spec", json::value_t::object);
     if (spec == nullptr) return;
     CheckPod(*spec);
-    if (runs_script_) CheckArchitecture(*spec);
+    if (own_image_) CheckArchitecture(*spec);
     CheckVolumes(*spec);
     CheckContainers(*spec);
   }
@@ -105,14 +108,14 @@ class Checker {
     const std::string given = selector == nullptr ? "" : TextOf(*selector, kArchitectureLabel);
     if (given.empty() || given == kArchitecture) return;
     Add(absl::StrCat(".spec.nodeSelector[", kArchitectureLabel, "]"),
-        absl::StrCat("must be ", kArchitecture, " or absent: the program that feeds the script is ",
+        absl::StrCat("must be ", kArchitecture, " or absent: our program in that image is ",
                      "built for nothing else"));
   }
 
   void CheckVolumes(const json& spec) {
     ForEach(spec, ".spec", "volumes", [this](const json& volume, const std::string& place) {
       const std::string name = TextOf(volume, "name");
-      bool ours = runs_script_ && name == kProgramVolume;
+      bool ours = own_image_ && name == kProgramVolume;
       for (const char* own : {kConfigVolume, kTlsVolume, kTemporaryVolume, kSharedMemoryVolume}) {
         ours = ours || name == own;
       }
@@ -139,8 +142,7 @@ class Checker {
     }
     ForEach(spec, ".spec", "initContainers", [&](const json& container, const std::string& place) {
       const std::string name = TextOf(container, "name");
-      const bool ours =
-          name == api::kRuntimeContainer || (runs_script_ && name == kInstallContainer);
+      const bool ours = name == api::kRuntimeContainer || (own_image_ && name == kInstallContainer);
       if (!ours) return;
       Add(place + ".name",
           absl::StrCat("\"", name, "\" is the operator's own container; rename it"));
@@ -162,7 +164,7 @@ class Checker {
     ForEach(container, place, "volumeMounts", [this](const json& mount, const std::string& at) {
       const std::string path = TextOf(mount, "mountPath");
       for (const std::string ours : {kConfigFolder, kTlsFolder, kProgramFolder}) {
-        if (ours == kProgramFolder && !runs_script_) continue;
+        if (ours == kProgramFolder && !own_image_) continue;
         if (path != ours && !absl::StartsWith(path, absl::StrCat(ours, "/"))) continue;
         Add(at + ".mountPath",
             absl::StrCat("\"", path, "\" is the operator's own; mount it elsewhere"));
@@ -182,7 +184,7 @@ class Checker {
   }
 
   const api::Role& role_;
-  const bool runs_script_;
+  const bool own_image_;
   const std::string path_;
   std::vector<TemplateError>& errors_;
 };
@@ -193,7 +195,7 @@ std::vector<TemplateError> CheckTemplates(const api::HeteroTrainingJob& job) {
   std::vector<TemplateError> errors;
   for (size_t i = 0; i < job.spec.roles.size(); ++i) {
     const api::Role& role = job.spec.roles[i];
-    Checker(role, RunsScript(job, role), absl::StrCat("spec.roles[", i, "].template"), errors)
+    Checker(role, BringsOwnImage(job, role), absl::StrCat("spec.roles[", i, "].template"), errors)
         .Check();
   }
   return errors;

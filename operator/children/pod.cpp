@@ -78,7 +78,7 @@ void AddVolumes(const api::HeteroTrainingJob& job, const PodSlot& slot, json& sp
     const std::string name = TextOf(given, "name");
     const bool ours = name == kConfigVolume || name == kTlsVolume || name == kTemporaryVolume ||
                       name == kSharedMemoryVolume ||
-                      (name == kProgramVolume && RunsScript(job, *slot.role));
+                      (name == kProgramVolume && BringsOwnImage(job, *slot.role));
     if (!ours) volumes.push_back(given);
   }
   const auto add = [&](const char* name, json source) {
@@ -96,7 +96,7 @@ void AddVolumes(const api::HeteroTrainingJob& job, const PodSlot& slot, json& sp
                      {"defaultMode", kGroupReadable},
                      {"items", std::move(keys)}}}});
   add(kTemporaryVolume, {{"emptyDir", json::object()}});
-  if (RunsScript(job, *slot.role)) add(kProgramVolume, {{"emptyDir", json::object()}});
+  if (BringsOwnImage(job, *slot.role)) add(kProgramVolume, {{"emptyDir", json::object()}});
   add(kSharedMemoryVolume,
       {{"emptyDir", {{"medium", "Memory"}, {"sizeLimit", SharedMemorySize(slot)}}}});
   spec["volumes"] = std::move(volumes);
@@ -160,7 +160,7 @@ json Pod(const api::HeteroTrainingJob& job, const PodSlot& slot, const Settings&
   const json given = TemplateOf(*slot.role);
   json spec = ObjectOf(given, "spec");
   SetContainers(job, slot, settings, spec);
-  if (RunsScript(job, *slot.role)) {
+  if (BringsOwnImage(job, *slot.role)) {
     AddInstallation(slot, settings, spec);
     SetNodeSelector(spec);
   }

@@ -49,7 +49,7 @@ json HeadArguments(const api::HeteroTrainingJob& job, const PodSlot& slot) {
 // the script to run.
 void SetCommand(const api::HeteroTrainingJob& job, const PodSlot& slot, json& container) {
   if (RunsScript(job, *slot.role)) {
-    container["command"] = AgentCommand();
+    container["command"] = InstalledCommand();
     container["args"] = AgentArguments(*slot.role, Listen(api::kMetricsPort));
     return;
   }
@@ -60,7 +60,8 @@ void SetCommand(const api::HeteroTrainingJob& job, const PodSlot& slot, json& co
       SetDefault(container, "args", HeadArguments(job, slot));
       return;
     case api::RoleType::kCpuWorker:
-      container["command"] = {"hetero-runtime"};
+      container["command"] =
+          BringsOwnImage(job, *slot.role) ? InstalledCommand() : json::array({"hetero-runtime"});
       SetDefault(container, "args",
                  {"cpu-worker", "--listen", Listen(api::kFeedPort), "--metrics-listen",
                   Listen(api::kMetricsPort)});
@@ -147,7 +148,7 @@ void AddMounts(const api::HeteroTrainingJob& job, const PodSlot& slot, json& con
   };
   add(kConfigVolume, kConfigFolder, true);
   if (job.spec.network.tls == api::Switch::kEnabled) add(kTlsVolume, kTlsFolder, true);
-  if (RunsScript(job, *slot.role)) add(kProgramVolume, kProgramFolder, true);
+  if (BringsOwnImage(job, *slot.role)) add(kProgramVolume, kProgramFolder, true);
   add(kTemporaryVolume, "/tmp", false);
   add(kSharedMemoryVolume, "/dev/shm", false);
 }
@@ -188,7 +189,7 @@ json RuntimeContainer(const api::HeteroTrainingJob& job, const PodSlot& slot,
   AddPorts(slot, container);
   SetDefault(container, "terminationMessagePolicy", "FallbackToLogsOnError");
   SetEnvironment(job, slot, container);
-  if (RunsScript(job, *slot.role)) SetScriptEnvironment(container);
+  if (BringsOwnImage(job, *slot.role)) SetScriptEnvironment(container);
   SetResources(slot, container);
   AddMounts(job, slot, container);
   SetProbes(container);

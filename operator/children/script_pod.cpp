@@ -3,6 +3,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "api/operators.h"
 #include "operator/children/template_json.h"
 
 namespace hetero::children {
@@ -11,6 +12,11 @@ using nlohmann::json;
 
 bool RunsScript(const api::HeteroTrainingJob& job, const api::Role& role) {
   return job.spec.training.script && role.type == api::RoleType::kGpuWorker;
+}
+
+bool BringsOwnImage(const api::HeteroTrainingJob& job, const api::Role& role) {
+  return RunsScript(job, role) ||
+         (role.type == api::RoleType::kCpuWorker && api::HasPython(job.spec.pipeline));
 }
 
 json InstallContainer(const PodSlot& slot, const Settings& settings) {
@@ -36,7 +42,7 @@ json InstallContainer(const PodSlot& slot, const Settings& settings) {
   return container;
 }
 
-json AgentCommand() { return {absl::StrCat(kProgramFolder, "/bin/hetero-runtime")}; }
+json InstalledCommand() { return {absl::StrCat(kProgramFolder, "/bin/hetero-runtime")}; }
 
 json AgentArguments(const api::Role& role, const std::string& metrics_address) {
   return {"agent", "--ranks", absl::StrCat(role.ranks_per_replica()), "--metrics-listen",

@@ -8,24 +8,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "api/process_environment.h"
+#include "runtime/process/foreign_environment.h"
 
 namespace hetero::agent {
 namespace {
 
 namespace environment = api::environment;
-
-// A script is no member of the job: it knows neither where the head is nor who may talk to it, and
-// the keys of stores are for reading its samples, which the agent does.
-bool IsForAgentAlone(std::string_view name) {
-  static constexpr const char* kNames[] = {
-      environment::kRole,        environment::kRoleType,     environment::kIndex,
-      environment::kAttempt,     environment::kIncarnation,  environment::kLocalRank,
-      environment::kHeadAddress, environment::kPodIp,        environment::kNodeName,
-      environment::kHistory,     environment::kLastWords,    environment::kTerminationLog,
-      environment::kParentPid,   environment::kAttemptCause, environment::kCpuRequestMillicores};
-  return name.starts_with(environment::kTls) || name.starts_with(environment::kStorage) ||
-         std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
-}
 
 std::string_view NameOf(std::string_view variable) {
   return variable.substr(0, variable.find('='));
@@ -83,7 +71,7 @@ std::vector<std::string> MakeEnvironment(const std::vector<std::string>& base,
   for (const std::string& variable : base) {
     const std::string_view name = NameOf(variable);
     if (name == environment::kScriptPreload) continue;
-    if (IsForAgentAlone(name) || set.contains(name) || name == environment::kCheckpointUri) {
+    if (process::IsForUsAlone(name) || set.contains(name) || name == environment::kCheckpointUri) {
       continue;
     }
     // Of two equal names getenv() takes the first, other languages the last.

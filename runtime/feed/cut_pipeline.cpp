@@ -13,19 +13,22 @@ bool Converts(const api::OperatorSpec& spec) {
 
 absl::StatusOr<std::unique_ptr<CutPipeline>> CutPipeline::Create(
     const std::vector<api::OperatorSpec>& operators, const api::ImageShape& input, job::Split split,
-    base::Clock& clock) {
-  auto whole = pipeline::Pipeline::Create(operators, input, split, clock);
+    base::Clock& clock, const pipeline::PythonFunctions* python) {
+  auto whole = pipeline::Pipeline::Create(operators, input, split, clock, 0, python);
   if (!whole.ok()) return whole.status();
   auto cut = std::make_unique<CutPipeline>();
   cut->whole_ = *std::move(whole);
   const auto end = std::find_if(operators.begin(), operators.end(), Converts);
+  bool needs_python = false;
   for (auto at = end; at != operators.begin();) {
     --at;
+    needs_python = needs_python || at->op == api::OperatorKind::kPython;
     Cut next;
     // Fails where the size still varies: no cut there.
-    auto front = pipeline::Pipeline::Create({operators.begin(), at}, input, split, clock);
+    auto front =
+        pipeline::Pipeline::Create({operators.begin(), at}, input, split, clock, 0, python);
     // Decoding is the worker's: it reads the stored bytes.
-    if (front.ok() && at->op != api::OperatorKind::kDecode) {
+    if (front.ok() && !needs_python && at->op != api::OperatorKind::kDecode) {
       int32_t position = 0;
       for (auto before = operators.begin(); before != at; ++before) position += before->repeat;
       auto rest = pipeline::Pipeline::Create({at, end}, (*front)->output(), split, clock, position);

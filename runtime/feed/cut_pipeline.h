@@ -16,10 +16,12 @@ namespace hetero::feed {
 // any thread.
 class CutPipeline {
  public:
-  // Errors as Pipeline::Create().
+  // Errors as Pipeline::Create(). A trainer has nobody who would call Python functions, so they are
+  // in no rest.
   static absl::StatusOr<std::unique_ptr<CutPipeline>> Create(
       const std::vector<api::OperatorSpec>& operators, const api::ImageShape& input,
-      job::Split split, base::Clock& clock = base::Clock::Real());
+      job::Split split, base::Clock& clock = base::Clock::Real(),
+      const pipeline::PythonFunctions* python = nullptr);
 
   const pipeline::Pipeline& whole() const { return *whole_; }
   // Entries before the first Normalize or Cast.

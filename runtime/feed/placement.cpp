@@ -92,6 +92,11 @@ absl::StatusOr<std::vector<int32_t>> AllowedCuts(const std::vector<api::Operator
       }
       most = entries - i - 1;
     } else if (spec.placement == api::Placement::kTrainer && IsUint8(spec) && least == 0) {
+      if (api::HasPython({operators.begin() + i, operators.end()})) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            place,
+            " cannot be Trainer: a Python operator comes after it, and runs on CPU workers only"));
+      }
       least = entries - i;
       const bool validates = producer.has_validation();
       if (!train.CanLeave(least) ||

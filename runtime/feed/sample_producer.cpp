@@ -88,7 +88,8 @@ absl::Status TakeFields(const source::RawSample& sample, int64_t index, Batch* b
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<SampleProducer>> SampleProducer::Create(
-    const api::HeteroTrainingJob& job, base::Clock& clock) {
+    const api::HeteroTrainingJob& job, base::Clock& clock,
+    const pipeline::PythonFunctions* python) {
   const auto seed = static_cast<uint64_t>(job.spec.training.seed);
   auto train = source::OpenDataset(job.spec.dataset, job::Split::kTrain, seed, LabelOf(job),
                                    job.spec.storage);
@@ -100,13 +101,17 @@ absl::StatusOr<std::unique_ptr<SampleProducer>> SampleProducer::Create(
     if (!opened.ok()) return opened.status();
     validation = *std::move(opened);
   }
-  return Create(job, *std::move(train), std::move(validation), clock);
+  return Create(job, *std::move(train), std::move(validation), clock, python);
 }
 
 absl::StatusOr<std::unique_ptr<SampleProducer>> SampleProducer::Create(
     const api::HeteroTrainingJob& job, std::unique_ptr<source::Dataset> train,
-    std::unique_ptr<source::Dataset> validation, base::Clock& clock) {
-  auto pipeline = CutPipeline::Create(job.spec.pipeline, train->image(), job::Split::kTrain);
+    std::unique_ptr<source::Dataset> validation, base::Clock& clock,
+    const pipeline::PythonFunctions* python) {
+  const auto cut = [&](const source::Dataset& data, job::Split split) {
+    return CutPipeline::Create(job.spec.pipeline, data.image(), split, base::Clock::Real(), python);
+  };
+  auto pipeline = cut(*train, job::Split::kTrain);
   if (!pipeline.ok()) return pipeline.status();
 
   std::unique_ptr<SampleProducer> producer(new SampleProducer(clock));
@@ -117,7 +122,7 @@ absl::StatusOr<std::unique_ptr<SampleProducer>> SampleProducer::Create(
   producer->train_ = std::move(train);
   producer->train_pipeline_ = *std::move(pipeline);
   if (validation != nullptr) {
-    pipeline = CutPipeline::Create(job.spec.pipeline, validation->image(), job::Split::kValidation);
+    pipeline = cut(*validation, job::Split::kValidation);
     if (!pipeline.ok()) return pipeline.status();
     if (!producer->fields_) {
       HETERO_RETURN_IF_ERROR(CheckSplitsAgree(*producer->train_, *validation));

@@ -31,13 +31,16 @@ class SampleProducer : public BatchProducer {
   static constexpr int32_t kMaxCandidates = 1000;  // to replace one bad sample
 
   // Opens the datasets of `job` and builds the pipelines. Errors as OpenDataset and
-  // Pipeline::Create. `clock` paces the retries of storage errors.
+  // Pipeline::Create. `clock` paces the retries of storage errors. Without `python`, which outlives
+  // the producer, that of a job with Python operators makes no samples, but knows what they are.
   static absl::StatusOr<std::unique_ptr<SampleProducer>> Create(
-      const api::HeteroTrainingJob& job, base::Clock& clock = base::Clock::Real());
+      const api::HeteroTrainingJob& job, base::Clock& clock = base::Clock::Real(),
+      const pipeline::PythonFunctions* python = nullptr);
   // The same over datasets that are open already; `validation` may be null.
   static absl::StatusOr<std::unique_ptr<SampleProducer>> Create(
       const api::HeteroTrainingJob& job, std::unique_ptr<source::Dataset> train,
-      std::unique_ptr<source::Dataset> validation, base::Clock& clock = base::Clock::Real());
+      std::unique_ptr<source::Dataset> validation, base::Clock& clock = base::Clock::Real(),
+      const pipeline::PythonFunctions* python = nullptr);
 
   absl::Status Check(const Ticket& ticket) const override;
   Batch Allocate(const Ticket& ticket, const SlabSource& slabs) const override;

@@ -25,15 +25,17 @@ std::string Shown(std::string value) {
 // Of objects: MakeReady().
 constexpr char kVersionsOf[] = "versions of ";
 
-std::string ValueOf(const v1::Ready& ready, const std::string& key) {
-  const auto found = ready.environment().find(key);
-  return found == ready.environment().end() ? "none" : found->second;
+using Values = google::protobuf::Map<std::string, std::string>;
+
+std::string ValueOf(const Values& values, const std::string& key) {
+  const auto found = values.find(key);
+  return found == values.end() ? "none" : found->second;
 }
 
 bool FindOtherVersions(const v1::Ready& mine, const v1::Ready& theirs) {
   return std::any_of(mine.environment().begin(), mine.environment().end(), [&](const auto& entry) {
     return absl::StartsWith(entry.first, kVersionsOf) &&
-           entry.second != ValueOf(theirs, entry.first);
+           entry.second != ValueOf(theirs.environment(), entry.first);
   });
 }
 
@@ -56,19 +58,11 @@ void CompareSplit(const char* split, int64_t mine, int64_t theirs, const std::st
   }
 }
 
-}  // namespace
-
-std::string Differences(const v1::Ready& mine, const v1::Ready& theirs,
-                        const std::string& their_name) {
-  std::vector<std::string> differences;
-  CompareSplit("training", mine.samples(), theirs.samples(), mine.fingerprint(),
-               theirs.fingerprint(), their_name, differences);
-  CompareSplit("validation", mine.validation_samples(), theirs.validation_samples(),
-               mine.validation_fingerprint(), theirs.validation_fingerprint(), their_name,
-               differences);
+void CompareValues(const Values& mine, const Values& theirs, const std::string& their_name,
+                   std::vector<std::string>& differences) {
   std::set<std::string> keys;
-  for (const auto& [key, value] : mine.environment()) keys.insert(key);
-  for (const auto& [key, value] : theirs.environment()) keys.insert(key);
+  for (const auto& [key, value] : mine) keys.insert(key);
+  for (const auto& [key, value] : theirs) keys.insert(key);
   for (const std::string& key : keys) {
     const std::string here = ValueOf(mine, key), there = ValueOf(theirs, key);
     if (here == there) continue;
@@ -80,6 +74,9 @@ std::string Differences(const v1::Ready& mine, const v1::Ready& theirs,
     differences.push_back(absl::StrCat("works with ", Shown(key), " ", Shown(here), ", ",
                                        their_name, " with ", Shown(there)));
   }
+}
+
+std::string Joined(std::vector<std::string> differences) {
   if (const size_t count = differences.size(); count > kNamedDifferences) {
     differences.resize(kNamedDifferences);
     differences.push_back(absl::StrCat("and ", count - kNamedDifferences, " more"));
@@ -87,9 +84,33 @@ std::string Differences(const v1::Ready& mine, const v1::Ready& theirs,
   return absl::StrJoin(differences, "; ");
 }
 
+}  // namespace
+
+std::string Differences(const v1::Ready& mine, const v1::Ready& theirs,
+                        const std::string& their_name) {
+  std::vector<std::string> differences;
+  CompareSplit("training", mine.samples(), theirs.samples(), mine.fingerprint(),
+               theirs.fingerprint(), their_name, differences);
+  CompareSplit("validation", mine.validation_samples(), theirs.validation_samples(),
+               mine.validation_fingerprint(), theirs.validation_fingerprint(), their_name,
+               differences);
+  CompareValues(mine.environment(), theirs.environment(), their_name, differences);
+  return Joined(std::move(differences));
+}
+
+std::string PythonDifferences(const v1::Ready& mine, const v1::Ready& theirs,
+                              const std::string& their_name) {
+  std::vector<std::string> differences;
+  CompareValues(mine.python(), theirs.python(), their_name, differences);
+  return Joined(std::move(differences));
+}
+
 void Readiness::Take(MemberRecord& member, const v1::Ready& ready) {
   if (!member.unfit.empty()) return;
-  if (member.ready && Differences(*member.ready, ready, "").empty()) return;
+  if (member.ready && Differences(*member.ready, ready, "").empty() &&
+      PythonDifferences(*member.ready, ready, "").empty()) {
+    return;
+  }
   member.ready = ready;
   member.fits = false;
 }
@@ -120,6 +141,27 @@ void Readiness::FindReference() {
   }
 }
 
+std::string Readiness::OtherPython(const MemberRecord& member, const MemberKey& key) {
+  if (member.ready->python().empty()) return "";
+  if (python_reference_ && record_.generation == 0) {  // as FindReference()
+    const auto found = record_.members.find(python_reference_->key);
+    if (found == record_.members.end() || !found->second.registered() ||
+        found->second.hello.identity().incarnation() != python_reference_->incarnation) {
+      python_reference_.reset();
+    }
+  }
+  if (!python_reference_) {
+    python_reference_ = {.key = key,
+                         .incarnation = member.hello.identity().incarnation(),
+                         .name = member.name,
+                         .ready = *member.ready};
+    return "";
+  }
+  const std::string other =
+      key == python_reference_->key ? "the process before it" : python_reference_->name;
+  return PythonDifferences(*member.ready, python_reference_->ready, other);
+}
+
 void Readiness::Judge(Moment now) {
   FindReference();
   if (!reference_) return;
@@ -127,7 +169,11 @@ void Readiness::Judge(Moment now) {
     if (!member.registered() || !member.ready || member.fits || !member.unfit.empty()) continue;
     const std::string other = key == reference_->key ? "the process before it" : reference_->name;
     const std::string differences = Differences(*member.ready, reference_->ready, other);
-    if (differences.empty()) {
+    const std::string python = differences.empty() ? OtherPython(member, key) : "";
+    if (!python.empty()) {
+      Refuse(member, absl::StrCat("would make other samples: it ", python),
+             "run the same image in every CPU worker", now);
+    } else if (differences.empty()) {
       member.fits = true;
     } else if (member.trainer()) {
       ending_.Fail(member.name,
@@ -136,13 +182,15 @@ void Readiness::Judge(Moment now) {
                    now.steady);
       return;
     } else {
-      Refuse(member, differences, now);
+      Refuse(member, absl::StrCat("does not see the job's data: it ", differences),
+             RemedyOf(*member.ready, reference_->ready), now);
     }
   }
 }
 
-void Readiness::Refuse(MemberRecord& member, const std::string& reason, Moment now) {
-  member.unfit = absl::StrCat("does not see the job's data: it ", reason);
+void Readiness::Refuse(MemberRecord& member, const std::string& reason, const char* remedy,
+                       Moment now) {
+  member.unfit = reason;
   const size_t fault = OpenFault(
       member.name, member.hello.identity().incarnation(),
       absl::StrCat(member.name, " ", member.unfit, "; the job goes on without it"), now, record_);
@@ -150,8 +198,8 @@ void Readiness::Refuse(MemberRecord& member, const std::string& reason, Moment n
   outbox_.AddNote(true, member.unfit, member.name);
   if (!member.connected()) return;
   v1::HeadMessage message;
-  message.mutable_not_admitted()->set_reason(absl::StrCat(
-      member.name, " ", member.unfit, "; ", RemedyOf(*member.ready, reference_->ready)));
+  message.mutable_not_admitted()->set_reason(
+      absl::StrCat(member.name, " ", member.unfit, "; ", remedy));
   outbox_.Add(Send{*member.stream, std::move(message)});
 }
 

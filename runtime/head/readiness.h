@@ -17,13 +17,18 @@ namespace hetero::head {
 std::string Differences(const v1::Ready& mine, const v1::Ready& theirs,
                         const std::string& their_name);
 
+// The same of what Python operators run with: "works with numpy 2.1.0, cpu-0 with 2.0.2".
+std::string PythonDifferences(const v1::Ready& mine, const v1::Ready& theirs,
+                              const std::string& their_name);
+
 // Whether the members of a job see the same data. A ticket is a place in the order of samples, and
 // each makes that order of what it sees itself: two who see different data make different batches
 // of one ticket, and two ranks who count different steps wait for each other without end.
 //
 // Everybody is compared with the first rank that had opened its dataset. A rank that differs fails
 // the job. A CPU worker that differs is told so and named in the report, and takes no part; the job
-// goes on without it. Keeps MemberRecord::fits and ::unfit. Not thread-safe.
+// goes on without it. What Python operators run with is compared with the first CPU worker that
+// fitted. Keeps MemberRecord::fits and ::unfit. Not thread-safe.
 class Readiness {
  public:
   Readiness(JobRecord& record, JobEnding& ending, Outbox& outbox)
@@ -44,12 +49,15 @@ class Readiness {
   };
 
   void FindReference();
-  void Refuse(MemberRecord& member, const std::string& reason, Moment now);
+  // What Python operators of `member` run with otherwise than elsewhere; in words, as above.
+  std::string OtherPython(const MemberRecord& member, const MemberKey& key);
+  void Refuse(MemberRecord& member, const std::string& reason, const char* remedy, Moment now);
 
   JobRecord& record_;
   JobEnding& ending_;
   Outbox& outbox_;
   std::optional<Reference> reference_;
+  std::optional<Reference> python_reference_;
 };
 
 }  // namespace hetero::head

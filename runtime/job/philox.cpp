@@ -29,7 +29,8 @@ std::array<uint32_t, 4> Philox4x32(std::array<uint32_t, 4> counter, std::array<u
 }
 
 RandomStream::RandomStream(uint64_t seed, int64_t epoch, int64_t sample_id, int32_t position)
-    : counter_{0, static_cast<uint32_t>(sample_id),
+    : origin_{seed, epoch, sample_id, position},
+      counter_{0, static_cast<uint32_t>(sample_id),
                (static_cast<uint32_t>(sample_id >> 32) & 0xFFFF) |
                    (static_cast<uint32_t>(position) << 16),
                static_cast<uint32_t>(epoch)},

@@ -16,6 +16,7 @@
 #include "runtime/feed/placement.h"
 #include "runtime/feed/sample_producer.h"
 #include "runtime/local/gpus.h"
+#include "runtime/process/python.h"
 
 namespace hetero::local {
 namespace {
@@ -62,6 +63,16 @@ std::vector<api::FieldError> CheckLocalJob(const api::HeteroTrainingJob& job, bo
   }
   if (errors.empty()) CheckData(job, &errors);
   return errors;
+}
+
+std::vector<api::FieldError> CheckPython(const api::HeteroTrainingJob& job,
+                                         const std::vector<std::string>& folders) {
+  const absl::Status started = process::StartPython(job.spec.pipeline, folders).status();
+  if (started.ok()) return {};
+  const std::string message(started.message());
+  const size_t space = message.find(' ');
+  if (!message.starts_with("spec.")) return {{"spec.pipeline", message}};
+  return {{message.substr(0, space), message.substr(space + 1)}};
 }
 
 std::string WorkingDirectory(const api::HeteroTrainingJob& job, const std::string& manifest) {

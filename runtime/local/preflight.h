@@ -20,6 +20,11 @@ std::vector<api::FieldError> CheckLocalJob(const api::HeteroTrainingJob& job, bo
 // there.
 std::string WorkingDirectory(const api::HeteroTrainingJob& job, const std::string& manifest);
 
+// Why the functions of Python operators cannot be had on this machine. Modules are looked for in
+// `folders`, too.
+std::vector<api::FieldError> CheckPython(const api::HeteroTrainingJob& job,
+                                         const std::vector<std::string>& folders);
+
 // What of `script` is not there on this machine, when it runs in `folder`.
 std::vector<api::FieldError> CheckScript(const api::Script& script, const std::string& folder);
 

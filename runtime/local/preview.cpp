@@ -15,6 +15,7 @@
 #include "runtime/feed/sample_producer.h"
 #include "runtime/local/contact_sheet.h"
 #include "runtime/local/ignored_fields.h"
+#include "runtime/process/python.h"
 
 namespace hetero::local {
 namespace {
@@ -49,14 +50,16 @@ std::string LabelText(const source::Dataset& dataset, const feed::Batch& batch, 
 }  // namespace
 
 absl::Status WritePreview(const api::HeteroTrainingJob& given, int64_t samples,
-                          const std::string& file) {
+                          const std::vector<std::string>& folders, const std::string& file) {
   // Nothing of the validation data is shown, so it need not be there.
   api::HeteroTrainingJob job = WithoutSecrets(given);
   job.spec.dataset.validation.reset();
   const std::vector<api::FieldError> unsupported = api::UnsupportedFields(job);
   if (!unsupported.empty()) return absl::InvalidArgumentError(api::FormatErrors(unsupported));
+  HETERO_ASSIGN_OR_RETURN(const std::unique_ptr<interpreter::Interpreters> python,
+                          process::StartPython(job.spec.pipeline, folders));
   HETERO_ASSIGN_OR_RETURN(std::unique_ptr<feed::SampleProducer> producer,
-                          feed::SampleProducer::Create(job));
+                          feed::SampleProducer::Create(job, base::Clock::Real(), python.get()));
   const source::Dataset& dataset = producer->dataset(job::Split::kTrain);
   const int64_t count = std::min(samples, dataset.size());
   feed::Batch batch = producer->Allocate({.slots = {.first = 0, .count = count}}, feed::NewSlab);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "api/operators.h"
 #include "api/process_environment.h"
 #include "api/role_type.h"
 #include "runtime/local/gpus.h"
@@ -89,6 +90,13 @@ ProcessPlan PlanOne(const api::HeteroTrainingJob& job, const ProcessPlanOptions&
       break;
     case api::RoleType::kCpuWorker:
       plan.command = WorkerCommand(options, plan.name);
+      if (api::HasPython(job.spec.pipeline)) {
+        // As for scripts, modules beside the manifest are found.
+        plan.environment.emplace_back(
+            "PYTHONPATH", options.python_path.empty()
+                              ? options.working_directory
+                              : absl::StrCat(options.working_directory, ":", options.python_path));
+      }
       break;
     case api::RoleType::kGpuWorker:
       plan.command = RankCommand(job, options, role);

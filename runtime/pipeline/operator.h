@@ -12,6 +12,7 @@
 #include "runtime/job/philox.h"
 #include "runtime/job/schedule.h"
 #include "runtime/pipeline/image.h"
+#include "runtime/pipeline/python_functions.h"
 
 namespace hetero::pipeline {
 
@@ -67,6 +68,8 @@ using Operators = std::vector<std::unique_ptr<Operator>>;
 struct OperatorContext {
   job::Split split = job::Split::kTrain;
   base::Clock& clock;  // outlives the operators
+  // Likewise. Null: Python operators are not run here.
+  const PythonFunctions* python = nullptr;
 };
 
 // Every operator has a function Make<name of the manifest>(spec, context) -> Operators for

@@ -8,6 +8,7 @@
 #include "runtime/pipeline/gaussian_blur.h"
 #include "runtime/pipeline/grayscale.h"
 #include "runtime/pipeline/plugin_operator.h"
+#include "runtime/pipeline/python_operator.h"
 #include "runtime/pipeline/rand_augment.h"
 #include "runtime/pipeline/resize.h"
 #include "runtime/pipeline/warp.h"
@@ -47,6 +48,8 @@ absl::StatusOr<Operators> MakeOperators(const api::OperatorSpec& spec,
       return MakeDelay(spec, context);
     case kPlugin:
       return MakePlugin(spec, context);
+    case kPython:
+      return MakePython(spec, context);
     case kDecode:
     case kNormalize:
     case kCast:

@@ -235,7 +235,7 @@ absl::Status OperatorPipeline::Run(const source::RawSample& sample, const Sample
 
 absl::StatusOr<std::unique_ptr<Pipeline>> Pipeline::Create(
     const std::vector<api::OperatorSpec>& operators, const api::ImageShape& input, job::Split split,
-    base::Clock& clock, int32_t first_position) {
+    base::Clock& clock, int32_t first_position, const PythonFunctions* python) {
   Plan plan;
   plan.input = input;
   if (input.height < 1 || input.width < 1) {
@@ -244,7 +244,7 @@ absl::StatusOr<std::unique_ptr<Pipeline>> Pipeline::Create(
   }
   plan.output = plan.input;
   ConversionBuilder conversion;
-  const OperatorContext context{split, clock};
+  const OperatorContext context{split, clock, python};
   int32_t position = first_position;
   for (size_t i = 0; i < operators.size(); ++i) {
     const api::OperatorSpec& spec = operators[i];

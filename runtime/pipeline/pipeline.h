@@ -10,6 +10,7 @@
 #include "api/hetero_training_job.h"
 #include "base/clock.h"
 #include "runtime/job/schedule.h"
+#include "runtime/pipeline/python_functions.h"
 #include "runtime/source/dataset.h"
 
 namespace hetero::pipeline {
@@ -39,10 +40,12 @@ class Pipeline {
   // absent parameter has its default, and entries that no parser saw are checked as it would.
   // Validation uses each operator's deterministic form (docs/decisions/0001). `clock`, for Delay,
   // must outlive the pipeline. `first_position`: operators, repeats counted, that come before these
-  // and are done elsewhere; random numbers depend on it.
+  // and are done elsewhere; random numbers depend on it. Nor may `python` end before it; without it
+  // a pipeline with Python operators has its shapes, and runs nothing.
   static absl::StatusOr<std::unique_ptr<Pipeline>> Create(
       const std::vector<api::OperatorSpec>& operators, const api::ImageShape& input,
-      job::Split split, base::Clock& clock = base::Clock::Real(), int32_t first_position = 0);
+      job::Split split, base::Clock& clock = base::Clock::Real(), int32_t first_position = 0,
+      const PythonFunctions* python = nullptr);
   virtual ~Pipeline() = default;
 
   // Shape of every produced sample, uint8 [height, width, channels].

@@ -16,6 +16,7 @@
 #include "runtime/process/membership.h"
 #include "runtime/process/metrics_port.h"
 #include "runtime/process/process_costs.h"
+#include "runtime/process/python.h"
 #include "runtime/process/ready.h"
 
 namespace hetero::process {
@@ -37,13 +38,23 @@ v1::Heartbeat CountersOf(const feed::WorkerServer& server) {
   return heartbeat;
 }
 
-absl::StatusOr<std::unique_ptr<feed::SampleProducer>> MakeProducer(const v1::Welcome& welcome) {
+// The samples of a job, and who calls its Python operators.
+struct Production {
+  std::unique_ptr<interpreter::Interpreters> python;  // null: there are none
+  std::unique_ptr<feed::SampleProducer> producer;
+};
+
+absl::StatusOr<Production> MakeProduction(const v1::Welcome& welcome) {
   const api::ManifestResult manifest = api::ParseJobDocument(welcome.job_json());
   if (!manifest.errors.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("the head sent an invalid job:\n", api::FormatErrors(manifest.errors)));
   }
-  return feed::SampleProducer::Create(manifest.job);
+  Production made;
+  HETERO_ASSIGN_OR_RETURN(made.python, StartPython(manifest.job.spec.pipeline));
+  HETERO_ASSIGN_OR_RETURN(made.producer, feed::SampleProducer::Create(
+                                             manifest.job, base::Clock::Real(), made.python.get()));
+  return made;
 }
 
 }  // namespace
@@ -53,7 +64,7 @@ absl::Status RunCpuWorker(const CpuWorkerOptions& options, base::Clock& clock,
   HETERO_ASSIGN_OR_RETURN(const std::unique_ptr<MetricsPort> metrics,
                           MetricsPort::Open(options.metrics_address));
   // Declared before the server, which serves from it until it is destroyed.
-  std::unique_ptr<feed::SampleProducer> producer;
+  Production production;
   HETERO_ASSIGN_OR_RETURN(
       std::unique_ptr<feed::WorkerServer> server,
       feed::WorkerServer::Start(
@@ -92,16 +103,23 @@ absl::Status RunCpuWorker(const CpuWorkerOptions& options, base::Clock& clock,
   absl::StatusOr<v1::Welcome> welcome = membership.WaitForWelcome(kWelcomeTimeout);
   if (absl::IsCancelled(welcome.status())) return absl::OkStatus();
   HETERO_RETURN_IF_ERROR(welcome.status());
-  absl::StatusOr<std::unique_ptr<feed::SampleProducer>> made = MakeProducer(*welcome);
+  absl::StatusOr<Production> made = MakeProduction(*welcome);
   if (!made.ok()) return finish(made.status());
-  producer = *std::move(made);
-  server->SetProducer(producer.get());
-  member->SetReady(MakeReady(*producer));
+  production = *std::move(made);
+  const feed::SampleProducer& producer = *production.producer;
+  server->SetProducer(&producer);
+  v1::Ready ready = MakeReady(producer);
+  if (production.python != nullptr) {
+    ready.mutable_python()->insert(production.python->environment().begin(),
+                                   production.python->environment().end());
+  }
+  member->SetReady(ready);
   if (metrics) metrics->SetReady();
   log::Info("serving", {{"address", server->address()},
-                        {"samples", producer->dataset(job::Split::kTrain).size()}});
+                        {"samples", producer.dataset(job::Split::kTrain).size()}});
 
   membership.WaitForStop();
+  if (production.python != nullptr) production.python->Stop();
   if (membership.superseded()) return absl::OkStatus();
   HETERO_RETURN_IF_ERROR(membership.refusal());
   return finish(absl::OkStatus());

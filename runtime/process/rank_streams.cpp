@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "api/operators.h"
 #include "api/role_type.h"
 #include "base/process_usage.h"
 #include "base/status_macros.h"
@@ -113,13 +114,18 @@ absl::StatusOr<feed::TicketClient::Options> RankSession::StreamOptions() {
   const int spare = options_.local_share == feed::LocalShare::kBalanced ? SpareCores() : 0;
   // Under a CPU quota even threads of idle priority take from training, so they are no more than
   // what it leaves over.
-  const bool shares = options_.local_share == feed::LocalShare::kBalanced && spare > 0;
+  const bool needs_python = api::HasPython(job_.spec.pipeline);
+  const bool shares =
+      options_.local_share == feed::LocalShare::kBalanced && spare > 0 && !needs_python;
   const int threads = shares ? spare : CoresFromEnvironment();
   feed::TicketClient::Options stream{
       .rank = rank_,
       .generation = first_generation_,
       .byte_budget = std::max(WithinMemory(options_.byte_budget), 2 * batch_bytes),
-      .local_threads = options_.local_threads > 0 ? options_.local_threads : threads,
+      // Python operators are the CPU workers' alone: the trainer's image may have no Python.
+      .local_threads = needs_python                 ? 0
+                       : options_.local_threads > 0 ? options_.local_threads
+                                                    : threads,
       .local_share = shares ? options_.local_share : feed::LocalShare::kLastResort,
       .expected = producer_.get(),
       .tls = options_.tls_to(api::kCpuWorkerType)};

@@ -7,6 +7,9 @@
 #include "absl/strings/str_cat.h"
 #include "base/atomic_file.h"
 #include "base/log.h"
+#include "runtime/install/program_path.h"
+#include "runtime/install/python_package.h"
+#include "runtime/local/preflight.h"
 #include "runtime/local/preview.h"
 #include "runtime/program/commands.h"
 #include "runtime/program/load_manifest.h"
@@ -35,7 +38,11 @@ int RunPreview(const PreviewArguments& arguments) {
   if (!job) return kExitUsage;
   const std::string file =
       arguments.output.empty() ? job->metadata.name + "-preview.png" : arguments.output;
-  const absl::Status status = local::WritePreview(*job, arguments.samples, file);
+  const absl::Status status =
+      local::WritePreview(*job, arguments.samples,
+                          {local::WorkingDirectory(*job, arguments.manifest),
+                           install::PackageOf(install::ProgramPath())},
+                          file);
   if (!status.ok()) {
     std::cerr << status.message() << "\n";
     return kExitFailed;

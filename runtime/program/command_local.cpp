@@ -150,6 +150,10 @@ int RunLocalCommand(const LocalArguments& arguments) {
       errors.push_back(std::move(e));
     }
   }
+  const std::string runtime = install::ProgramPath();
+  if (errors.empty()) {
+    errors = local::CheckPython(*job, {working_directory, install::PackageOf(runtime)});
+  }
   if (!errors.empty()) return PrintErrors(arguments.manifest, errors);
   if (script && arguments.ceiling_probe) {
     std::cerr << "--ceiling-probe measures training without its input, which of a script only the "
@@ -157,7 +161,6 @@ int RunLocalCommand(const LocalArguments& arguments) {
     return kExitUsage;
   }
 
-  const std::string runtime = install::ProgramPath();
   const std::string trainer =
       arguments.trainer.empty() ? DefaultTrainer(*job, runtime) : arguments.trainer;
   if (!arguments.input_only && !script) {

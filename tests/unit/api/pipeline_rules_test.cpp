@@ -31,7 +31,8 @@ TEST(PipelineRulesTest, AcceptedOperators) {
         "{op: RandomErasing, value: 127}", "{op: RandAugment}", "{op: Normalize}",
         "{op: Normalize, mean: [0.5], std: [0.25]}", "{op: Cast, type: Float32}",
         "{op: Delay, milliseconds: 20}",
-        "{op: Plugin, path: /opt/sharpen.so, name: sharpen, parameters: {amount: '2'}}"}) {
+        "{op: Plugin, path: /opt/sharpen.so, name: sharpen, parameters: {amount: '2'}}",
+        "{op: Python, module: my.augment, function: f, outputs: {image: {shape: [8, 8, 3]}}}"}) {
     EXPECT_EQ(ErrorsOfPipeline(op), "") << op;
   }
   EXPECT_EQ(ErrorsOf({"pipeline=[]"}), "");
@@ -73,6 +74,18 @@ TEST(PipelineRulesTest, RefusedOperators) {
       {"{op: Plugin, path: a.so, name: a}", "path: must be an absolute path, got 'a.so'"},
       {"{op: Plugin, path: /a.so, name: a, parameters: {n: 2}}",
        "parameters.n: must be a string: write \"2\""},
+      {"{op: Python, module: a, function: f}", "outputs: is required for Python"},
+      {"{op: Python, module: a-b, function: f, outputs: {image: {shape: [8, 8, 3]}}}",
+       "pipeline[0].module: "},
+      {"{op: Python, module: a, function: f, outputs: {image: {shape: [8, 8]}}}",
+       "outputs.image.shape: has 2 entries"},
+      {"{op: Python, module: a, function: f, outputs: {image: {shape: [8, 8, 65]}}}",
+       "outputs.image.shape: has more than 64 channels"},
+      {"{op: Python, module: a, function: f, outputs: {image: {shape: [8, 8, 3], type: Float32}}}",
+       "outputs.image.type: is Uint8"},
+      {"{op: Python, module: a, function: f, placement: Trainer, outputs: {image: {shape: [8, 8, "
+       "3]}}}",
+       "placement: Python operators run on CPU workers only"},
       {"{op: Normalize, repeat: 0}", "repeat: must be at least 1"},
       {"{op: Normalize, repeat: 101}", "repeat: must be at least 1 and at most 100"},
       {"{op: Normalize, placement: GPU}", "placement: must be one of Auto, CPUWorker, Trainer"},

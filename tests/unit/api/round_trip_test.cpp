@@ -39,6 +39,7 @@ spec:
   - {op: RandAugment, operations: 1, magnitude: 5}
   - {op: Delay, milliseconds: 12, placement: Trainer}
   - {op: Plugin, path: /opt/p.so, name: p, parameters: {k: "1"}}
+  - {op: Python, path: /app, module: a.b, function: f, outputs: {image: {shape: [8, 9, 3], type: Uint8}}}
   - {op: Normalize, mean: [0.1, 0.2, 0.3], std: [1, 2, 3]}
   - {op: Cast, type: Uint8}
   training:
@@ -124,7 +125,7 @@ TEST(RoundTripTest, EveryGivenValueIsInTheJson) {
       "samples": 10, "classes": 2, "image": {"height": 3, "width": 4, "channels": 1},
       "maxBadSamples": 7, "shuffle": {"mode": "Block", "blockSize": 16},
       "validation": {"uri": "s3://bucket/v", "format": "TFRecord", "maxBadSamples": 0}})"));
-  EXPECT_EQ(spec["pipeline"].size(), 13);
+  EXPECT_EQ(spec["pipeline"].size(), 14);
   EXPECT_EQ(spec["pipeline"][4], json::parse(R"({"op": "ColorJitter", "repeat": 1,
       "placement": "Auto", "brightness": {"min": 0.5, "max": 1.0},
       "contrast": {"min": 0.0, "max": 1.25}, "saturation": {"min": 1.0, "max": 1.0},

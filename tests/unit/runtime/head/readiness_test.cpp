@@ -88,6 +88,25 @@ TEST(Readiness, AWorkerThatJoinsLaterWithOtherDataIsNamedAndTheJobGoesOnWithoutI
   EXPECT_EQ(LastRoster(drive.Hello(13, MakeHello("cpu", 1, 0, 2))), "cpu-0 cpu-1");
 }
 
+// Trainers have no interpreters: what these run with is compared among CPU workers.
+TEST(Readiness, AWorkerWithAnotherPythonTakesNoPart) {
+  v1::Ready first = MakeReady(100), other = MakeReady(100);
+  (*first.mutable_python())["numpy"] = "2.0.2";
+  (*other.mutable_python())["numpy"] = "2.1.0";
+  Drive drive;
+  drive.Hello(10, MakeHello("cpu", 0), first);
+  drive.Hello(20, MakeHello("gpu", 0, 0));
+  drive.Hello(21, MakeHello("gpu", 0, 1));
+  drive.Hello(30, MakeHello("big", 0));
+  const auto sent = Only<Send>(drive.Hello(11, MakeHello("cpu", 1), other));
+  ASSERT_FALSE(sent.empty());
+  EXPECT_EQ(sent.back().message.not_admitted().reason(),
+            "cpu-1 would make other samples: it works with numpy 2.1.0, cpu-0 with 2.0.2; run the "
+            "same image in every CPU worker");
+  EXPECT_FALSE(drive.state.record().first_failure.has_value());
+  EXPECT_EQ(LastRoster(drive.Hello(13, MakeHello("cpu", 1, 0, 2), first)), "cpu-0 cpu-1");
+}
+
 // It may say anything, as often as it likes: its process was judged.
 TEST(Readiness, AWorkerThatKeepsSayingSomethingElseIsOneFault) {
   Drive drive;

@@ -1,0 +1,276 @@
+"""Runs the functions of a job's Python operators. A CPU worker starts it, and is what it talks to.
+
+One process imports numpy and the modules that the pipeline names, and stays free of threads. From it an interpreter is
+forked for each thread of the worker that wants one, so that all share the memory of what was imported. The worker has
+this file in itself, as it was when it was built; nothing else of the package is used.
+
+    python3 FILE FD
+
+FD is a Unix socket that keeps messages apart (SOCK_SEQPACKET). First comes one message of JSON, `{"path": [FOLDER...],
+"functions": [{"module", "function", "shape"}...]}`, answered by `{"environment": {...}}` or by `{"error": TEXT,
+"index": N}`. Each further message brings the socket of one interpreter to fork. When the other end is closed, all end.
+
+An interpreter says its process number, and then answers requests, one after the other. They are about memory that it
+shares with the worker, which comes with a request of the kind MEMORY: a picture at its beginning, and a place for the
+result.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import importlib
+import importlib.util
+import json
+import math
+import mmap
+import os
+import platform
+import signal
+import socket
+import struct
+import sys
+import traceback
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, NoReturn, Optional, Sequence, Tuple
+
+import numpy as np
+
+# As runtime/interpreter/messages.h has it.
+REQUEST = struct.Struct("<IIiiiIQQQQQQ")
+CALL, MEMORY = 1, 2
+REPLY = struct.Struct("<I")  # and text behind it, for who has to mend the function
+DONE, RAISED, RETRY, WRONG_RESULT = 0, 1, 2, 3
+MOST_TEXT = 1000  # bytes
+
+
+class Request(NamedTuple):
+    kind: int
+    function: int
+    height: int
+    width: int
+    channels: int
+    training: int
+    memory_bytes: int  # of MEMORY
+    result_at: int  # bytes from the beginning of the memory
+    # What random numbers are a function of. `position` is the operator's in the pipeline.
+    seed: int
+    epoch: int
+    sample: int
+    position: int
+
+
+PR_SET_PDEATHSIG = 1
+
+Function = Callable[[Dict[str, "np.ndarray[Any, Any]"], Optional[np.random.Generator]], Any]
+
+
+class Unusable(Exception):
+    """A function cannot be had; with its place among the functions."""
+
+    def __init__(self, index: int, text: str) -> None:
+        super().__init__(text)
+        self.index = index
+
+
+def reason(error: BaseException, module: str) -> str:
+    """Its last line, and the last place in the file of the user's module that led to it."""
+    text = "".join(traceback.format_exception_only(type(error), error)).strip().splitlines()[-1]
+    frames = traceback.extract_tb(error.__traceback__)
+    file = getattr(sys.modules.get(module), "__file__", None)
+    own = [frame for frame in frames if frame.filename == file] or frames[1:]
+    return f"{text} ({os.path.basename(own[-1].filename)}, line {own[-1].lineno})" if own else text
+
+
+def load(index: int, spec: Mapping[str, Any]) -> Function:
+    module, name = spec["module"], spec["function"]
+    try:
+        found = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is not None and (module == error.name or module.startswith(error.name + ".")):
+            folders = ", ".join(sys.path)
+            raise Unusable(
+                index,
+                f"there is no module {module!r} in {folders}; name its folder in `path` or in PYTHONPATH",
+            ) from None
+        why = reason(error, module)
+        raise Unusable(index, f"importing {module!r}: {why}; install it for {sys.executable}") from None
+    except BaseException as error:
+        raise Unusable(index, f"importing {module!r}: {reason(error, module)}") from None
+    function = getattr(found, name, None)
+    if function is None:
+        raise Unusable(index, f"module {module!r} ({getattr(found, '__file__', 'built in')}) has no function {name!r}")
+    if not callable(function):
+        raise Unusable(index, f"{module}.{name} is {type(function).__name__}, which cannot be called")
+    return function  # type: ignore[no-any-return]
+
+
+def hash_of(module: str) -> str:
+    file = getattr(sys.modules[module], "__file__", None)
+    if file is None or not os.path.isfile(file):
+        return "built in"
+    with open(file, "rb") as source:
+        return hashlib.sha256(source.read()).hexdigest()[:16]
+
+
+def environment(functions: Sequence[Mapping[str, Any]]) -> Dict[str, str]:
+    """What must be equal in all workers: results are a function of these, too."""
+    found = {"python": platform.python_version(), "numpy": np.__version__}
+    for name in ("torch", "torchvision", "albumentations", "cv2", "PIL"):
+        version = getattr(sys.modules.get(name), "__version__", None)
+        if version is not None:
+            found[name] = str(version)
+    for spec in functions:
+        found[f"module {spec['module']}"] = hash_of(spec["module"])
+    return found
+
+
+def use_one_thread() -> None:
+    """An interpreter is one of many: libraries that were imported must not start threads of their own."""
+    torch, cv2 = sys.modules.get("torch"), sys.modules.get("cv2")
+    if torch is not None:
+        torch.set_num_threads(1)
+    if cv2 is not None:
+        cv2.setNumThreads(0)
+
+
+class Numbers:
+    """Random numbers of one call: Philox whose key is (seed, epoch); its counter begins at (0, 0, sample, position)."""
+
+    def __init__(self) -> None:
+        self._bits = np.random.Philox(0)
+        self._state: Any = self._bits.state
+        self._generator = np.random.Generator(self._bits)
+
+    def begin(self, request: Request) -> np.random.Generator:
+        state = self._state
+        state["state"]["key"][:] = (request.seed, request.epoch)
+        state["state"]["counter"][:] = (0, 0, request.sample, request.position)
+        state["buffer_pos"], state["has_uint32"], state["uinteger"] = 4, 0, 0
+        self._bits.state = state
+        return self._generator
+
+
+def check_result(result: Any, shape: Sequence[int]) -> "np.ndarray[Any, Any]":
+    """Its picture. TypeError or ValueError say what is wrong with it."""
+    wanted = f"outputs says uint8 {list(shape)}"
+    if not isinstance(result, dict):
+        raise TypeError(f"returned {type(result).__name__} in the place of a dict with 'image'")
+    if set(result) != {"image"}:
+        names = sorted(map(str, result))
+        raise ValueError(f"returned {names}, but outputs names 'image' alone; leave the others out")
+    image = result["image"]
+    if not isinstance(image, np.ndarray):
+        kind = f"{type(image).__module__}.{type(image).__name__}"
+        raise TypeError(f"returned image as {kind}, not numpy.ndarray; {wanted}")
+    if image.dtype != np.uint8 or image.shape != tuple(shape):
+        raise ValueError(f"returned image as {image.dtype} {list(image.shape)}, but {wanted}")
+    return image
+
+
+class Interpreter:
+    """Answers the requests of one thread of the worker."""
+
+    def __init__(
+        self, connection: socket.socket, functions: List[Function], specs: Sequence[Mapping[str, Any]]
+    ) -> None:
+        self._connection = connection
+        self._functions = functions
+        self._specs = specs
+        self._numbers = Numbers()
+        self._memory: Optional[mmap.mmap] = None
+
+    def serve(self) -> NoReturn:
+        self._connection.send(struct.pack("<Q", os.getpid()))
+        while True:
+            message = self._connection.recv(REQUEST.size)
+            if len(message) != REQUEST.size:
+                os._exit(0)
+            request = Request(*REQUEST.unpack(message))
+            if request.kind == MEMORY:
+                _, files, _, _ = socket.recv_fds(self._connection, 1, 1)
+                # What a function may have kept of the earlier memory stays valid.
+                self._memory = mmap.mmap(files[0], request.memory_bytes)
+                os.close(files[0])
+                continue
+            code, text = self._call(request)
+            self._connection.send(REPLY.pack(code) + text.encode("utf-8", "replace")[:MOST_TEXT])
+
+    def _call(self, request: Request) -> Tuple[int, str]:
+        spec = self._specs[request.function]
+        module = spec["module"]
+        assert self._memory is not None
+        shape = (request.height, request.width, request.channels)
+        image: Any = np.frombuffer(self._memory, np.uint8, math.prod(shape)).reshape(shape)
+        random = self._numbers.begin(request) if request.training else None
+        try:
+            result = self._functions[request.function]({"image": image}, random)
+        except SystemExit as error:
+            os._exit(error.code if isinstance(error.code, int) else 1)
+        except (MemoryError, OSError) as error:
+            return RETRY, reason(error, module)
+        except BaseException as error:
+            text = reason(error, module)
+            return RAISED, text if request.training else f"{text}; of a validation sample, for which rng is None"
+        try:
+            made = check_result(result, spec["shape"])
+        except (TypeError, ValueError) as error:
+            return WRONG_RESULT, str(error)
+        place: Any = np.frombuffer(self._memory, np.uint8, made.size, request.result_at)
+        np.copyto(place.reshape(made.shape), made)
+        return DONE, ""
+
+
+def fork(connection: socket.socket, control: socket.socket, functions: List[Function], specs: Sequence[Any]) -> None:
+    parent = os.getpid()
+    if os.fork() != 0:
+        return
+    try:
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(0)
+        control.close()
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        # Where memory is short this process goes first: its sample is tried again.
+        with open("/proc/self/oom_score_adj", "w") as score:
+            score.write("1000")
+    except OSError:
+        pass
+    try:
+        Interpreter(connection, functions, specs).serve()
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(1)
+
+
+def main(control: socket.socket) -> int:
+    request = json.loads(control.recv(1 << 20))
+    specs = request["functions"]
+    sys.path[:1] = request["path"]  # in the place of this file's folder
+    try:
+        functions = [load(index, spec) for index, spec in enumerate(specs)]
+        use_one_thread()
+        answer = {"environment": environment(specs)}
+    except Unusable as error:
+        control.send(json.dumps({"error": str(error)[:4000], "index": error.index}).encode())
+        return 1
+    threads = len(os.listdir("/proc/self/task"))
+    if threads > 1:
+        print(
+            f"importing the Python operators started {threads - 1} threads, which no interpreter has", file=sys.stderr
+        )
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks how an interpreter ended
+    control.send(json.dumps(answer).encode())
+    while True:
+        message, files, _, _ = socket.recv_fds(control, 1, 1)
+        if not message:
+            return 0
+        for file in files:
+            with socket.socket(fileno=file) as connection:
+                fork(connection, control, functions, specs)
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for who started the job
+    os.dup2(2, 1)  # what functions print goes where the worker logs
+    raise SystemExit(main(socket.socket(fileno=int(sys.argv[1]))))

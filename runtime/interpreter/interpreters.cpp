@@ -1,0 +1,229 @@
+#include "runtime/interpreter/interpreters.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
+#include "base/process_usage.h"
+#include "base/status_macros.h"
+
+namespace hetero::interpreter {
+namespace {
+
+using Outcome = Interpreter::Outcome;
+
+// Calls of one interpreter from one look at its memory to the next; a look takes a millisecond.
+constexpr int64_t kCallsPerLook = 512;
+constexpr int64_t kFirstLook = 2;  // when it has what functions make at their first call
+constexpr base::Duration kRoomPause = std::chrono::milliseconds(200);
+
+std::string NameOf(const api::OperatorSpec& spec) {
+  return absl::StrCat("Python operator ", spec.module, ".", spec.function);
+}
+
+bool IsSame(const api::OperatorSpec& a, const api::OperatorSpec& b) {
+  return a.module == b.module && a.function == b.function && a.path == b.path &&
+         a.outputs == b.outputs;
+}
+
+int64_t DefaultMemory() {
+  const std::optional<int64_t> limit = base::CgroupMemoryLimit();
+  return limit ? *limit / 2 : std::numeric_limits<int64_t>::max();
+}
+
+}  // namespace
+
+Interpreters::Interpreters(std::vector<api::OperatorSpec> pipeline, Options options,
+                           base::Clock& clock)
+    : pipeline_(std::move(pipeline)),
+      options_(std::move(options)),
+      memory_bytes_(options_.memory_bytes.value_or(DefaultMemory())),
+      clock_(clock),
+      owner_(getpid()) {
+  for (const api::OperatorSpec& spec : pipeline_) {
+    if (spec.op == api::OperatorKind::kPython) functions_.push_back(spec);
+  }
+}
+
+Interpreters::~Interpreters() = default;
+
+absl::StatusOr<std::unique_ptr<Interpreters>> Interpreters::Start(
+    const std::vector<api::OperatorSpec>& pipeline, Options options, base::Clock& clock) {
+  std::unique_ptr<Interpreters> made(new Interpreters(pipeline, std::move(options), clock));
+  HETERO_ASSIGN_OR_RETURN(std::shared_ptr<InterpreterHost> host,
+                          InterpreterHost::Start(pipeline, made->options_.host, clock));
+  made->environment_ = host->environment();
+  made->host_of_child_ = host.get();
+  const base::MutexLock lock(made->host_mutex_);
+  made->host_ = std::move(host);
+  return made;
+}
+
+absl::StatusOr<int32_t> Interpreters::Find(const api::OperatorSpec& spec) const {
+  for (size_t i = 0; i < functions_.size(); ++i) {
+    if (IsSame(functions_[i], spec)) return static_cast<int32_t>(i);
+  }
+  return absl::InternalError(absl::StrCat(NameOf(spec), " was not imported"));
+}
+
+absl::Status Interpreters::Call(int32_t function, const job::StreamKey& key, bool training,
+                                const pipeline::ImageView& in, pipeline::Image* out) const {
+  const Request request{.function = static_cast<uint32_t>(function),
+                        .training = training ? 1u : 0u,
+                        .seed = key.seed,
+                        .epoch = static_cast<uint64_t>(key.epoch),
+                        .sample = static_cast<uint64_t>(key.sample_id),
+                        .position = static_cast<uint64_t>(key.position)};
+  const std::string name = NameOf(functions_[static_cast<size_t>(function)]);
+  bool raised = false;
+  for (int failures = 0;;) {
+    HETERO_ASSIGN_OR_RETURN(std::unique_ptr<Interpreter> interpreter,
+                            Take(/*fresh=*/raised || failures > 0));
+    const Interpreter::Answer answer =
+        interpreter->Call(request, in, out, options_.patience, clock_, stopping_);
+    switch (answer.outcome) {
+      case Outcome::kDone:
+        GiveBack(std::move(interpreter));
+        return absl::OkStatus();
+      case Outcome::kRaised:
+        // Its state may have come from other pictures: only a fresh one shows that it is this one.
+        Drop(std::move(interpreter));
+        if (raised) return absl::DataLossError(absl::StrCat(name, ": ", answer.text));
+        raised = true;
+        continue;
+      case Outcome::kWrongResult:
+        GiveBack(std::move(interpreter));
+        return absl::InternalError(absl::StrCat(name, " ", answer.text));
+      case Outcome::kStopped:
+        Drop(std::move(interpreter));
+        return absl::CancelledError("stopped");
+      case Outcome::kRetry:
+      case Outcome::kEnded:
+      case Outcome::kHung:
+        Drop(std::move(interpreter));
+        if (++failures < kTries) continue;
+        return absl::UnavailableError(
+            absl::StrCat(name, ": ", answer.text, ", ", kTries, " times in a row"));
+    }
+  }
+}
+
+absl::StatusOr<std::unique_ptr<Interpreter>> Interpreters::Fork() const {
+  if (getpid() != owner_) return host_of_child_.load()->Fork(clock_);
+  std::shared_ptr<InterpreterHost> host;
+  {
+    const base::MutexLock lock(host_mutex_);
+    host = host_;
+  }
+  absl::StatusOr<std::unique_ptr<Interpreter>> made = host->Fork(clock_);
+  if (!absl::IsUnavailable(made.status())) return made;
+  const base::MutexLock lock(host_mutex_);
+  if (host_ == host) {  // nobody else has started another one
+    log::Warning("Python is started again", {{"because", made.status().message()}});
+    HETERO_ASSIGN_OR_RETURN(std::shared_ptr<InterpreterHost> next,
+                            InterpreterHost::Start(pipeline_, options_.host, clock_));
+    if (next->environment() != environment_) {
+      return absl::FailedPreconditionError(
+          "Python, its packages or the modules of the Python operators have changed since this "
+          "worker began, and with them the samples; start the job again");
+    }
+    host_of_child_ = next.get();
+    host_ = std::move(next);
+  }
+  return host_->Fork(clock_);
+}
+
+bool Interpreters::HasRoom() const {
+  if (living_ == 0 || private_bytes_ == 0) return true;
+  const bool room = private_bytes_ <= memory_bytes_ / (living_ + 1);
+  if (!room && !told_of_room_) {
+    told_of_room_ = true;
+    log::Warning("fewer interpreters of Python than threads",
+                 {{"interpreters", living_},
+                  {"each MiB", private_bytes_ >> 20},
+                  {"memory for all MiB", memory_bytes_ >> 20}});
+  }
+  return room;
+}
+
+absl::StatusOr<std::unique_ptr<Interpreter>> Interpreters::Take(bool fresh) const {
+  if (getpid() != owner_) {
+    if (!fresh && of_child_ != nullptr) return std::move(of_child_);
+    return Fork();
+  }
+  {
+    const base::MutexLock lock(mutex_);
+    if (fresh) {
+      if (!idle_.empty() && !HasRoom()) {  // makes room
+        idle_.pop_back();
+        --living_;
+      }
+    } else {
+      while (idle_.empty() && !HasRoom()) {
+        if (stopping_) return absl::CancelledError("stopped");
+        given_back_.WaitUntil(mutex_, clock_.Now() + kRoomPause);
+      }
+      if (!idle_.empty()) {
+        std::unique_ptr<Interpreter> taken = std::move(idle_.back());
+        idle_.pop_back();
+        return taken;
+      }
+    }
+    ++living_;
+  }
+  absl::StatusOr<std::unique_ptr<Interpreter>> made = Fork();
+  if (!made.ok()) {
+    const base::MutexLock lock(mutex_);
+    --living_;
+  }
+  return made;
+}
+
+bool Interpreters::MayStay(const Interpreter& interpreter) const {
+  const int64_t calls = interpreter.calls();
+  if (calls != kFirstLook && calls % kCallsPerLook != 0) return true;
+  const int64_t bytes = interpreter.PrivateBytes();
+  const base::MutexLock lock(mutex_);
+  const int64_t share = memory_bytes_ / std::max<int64_t>(living_, 1);
+  const bool is_first = calls == kFirstLook;
+  if (is_first) private_bytes_ = std::max(private_bytes_, bytes);
+  // What one alone needs from its first calls on, another one would need too.
+  if (bytes <= share || (is_first && living_ == 1)) return true;
+  log::Warning("an interpreter of Python is replaced: it takes too much memory",
+               {{"MiB", bytes >> 20}, {"its share MiB", share >> 20}, {"calls", calls}});
+  return false;
+}
+
+void Interpreters::GiveBack(std::unique_ptr<Interpreter> interpreter) const {
+  if (getpid() != owner_) {
+    of_child_ = std::move(interpreter);
+    return;
+  }
+  if (!MayStay(*interpreter)) {
+    Drop(std::move(interpreter));
+    return;
+  }
+  const base::MutexLock lock(mutex_);
+  idle_.push_back(std::move(interpreter));
+  given_back_.NotifyOne();
+}
+
+void Interpreters::Drop(std::unique_ptr<Interpreter> interpreter) const {
+  interpreter.reset();
+  if (getpid() != owner_) return;
+  const base::MutexLock lock(mutex_);
+  --living_;
+  ++replaced_;
+  given_back_.NotifyOne();
+}
+
+Interpreters::Counters Interpreters::counters() const {
+  const base::MutexLock lock(mutex_);
+  return {.interpreters = living_, .private_bytes = private_bytes_, .replaced = replaced_};
+}
+
+}  // namespace hetero::interpreter

@@ -1,0 +1,96 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "api/hetero_training_job.h"
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "runtime/interpreter/interpreter.h"
+#include "runtime/interpreter/interpreter_host.h"
+#include "runtime/pipeline/python_functions.h"
+
+namespace hetero::interpreter {
+
+// The Python functions of one job's pipeline, in as many processes as threads call them at once, or
+// as the container's memory has room for. Safe from any thread, and in a child of fork(), which
+// gets an interpreter of its own. What a function does to its process (it ends, hangs, grows) costs
+// that process alone; the picture is tried again in another one.
+class Interpreters : public pipeline::PythonFunctions {
+ public:
+  static constexpr int kTries = 3;  // of one picture whose interpreters end or hang
+  struct Options {
+    HostOptions host;
+    base::Duration patience = std::chrono::seconds(30);  // with one call
+    // Of all interpreters together; half of the container's, if absent. An interpreter may take its
+    // share, and is replaced when it takes more.
+    std::optional<int64_t> memory_bytes;
+  };
+
+  // Errors as InterpreterHost::Start().
+  static absl::StatusOr<std::unique_ptr<Interpreters>> Start(
+      const std::vector<api::OperatorSpec>& pipeline, Options options,
+      base::Clock& clock = base::Clock::Real());
+  ~Interpreters() override;
+
+  absl::StatusOr<int32_t> Find(const api::OperatorSpec& spec) const override;
+  absl::Status Call(int32_t function, const job::StreamKey& key, bool training,
+                    const pipeline::ImageView& in, pipeline::Image* out) const override;
+  // Calls end with kCancelled, those that wait for a function too.
+  void Stop() { stopping_ = true; }
+
+  // As InterpreterHost has it.
+  const std::map<std::string, std::string>& environment() const { return environment_; }
+
+  struct Counters {
+    int64_t interpreters = 0;   // now
+    int64_t private_bytes = 0;  // of the largest that was looked at
+    int64_t replaced = 0;       // because they ended, hung, grew or raised an exception
+  };
+  Counters counters() const;
+
+ private:
+  Interpreters(std::vector<api::OperatorSpec> pipeline, Options options, base::Clock& clock);
+
+  absl::StatusOr<std::unique_ptr<Interpreter>> Take(bool fresh) const;
+  absl::StatusOr<std::unique_ptr<Interpreter>> Fork() const;
+  void GiveBack(std::unique_ptr<Interpreter> interpreter) const;
+  void Drop(std::unique_ptr<Interpreter> interpreter) const;
+  bool HasRoom() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether it may stay; looks now and then.
+  bool MayStay(const Interpreter& interpreter) const;
+
+  const std::vector<api::OperatorSpec> pipeline_;
+  const Options options_;
+  const int64_t memory_bytes_;
+  base::Clock& clock_;
+  const pid_t owner_;
+  std::vector<api::OperatorSpec> functions_;
+  std::map<std::string, std::string> environment_;
+  std::atomic<bool> stopping_ = false;
+
+  mutable base::Mutex host_mutex_;  // held while another host starts
+  mutable std::shared_ptr<InterpreterHost> host_ ABSL_GUARDED_BY(host_mutex_);
+  // The same, for children of fork(), which take no lock.
+  mutable std::atomic<InterpreterHost*> host_of_child_ = nullptr;
+  mutable std::unique_ptr<Interpreter> of_child_;  // in a child of fork() only
+
+  mutable base::Mutex mutex_;
+  mutable base::CondVar given_back_;
+  mutable std::vector<std::unique_ptr<Interpreter>> idle_ ABSL_GUARDED_BY(mutex_);
+  mutable int64_t living_ ABSL_GUARDED_BY(mutex_) = 0;
+  mutable int64_t private_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  mutable int64_t replaced_ ABSL_GUARDED_BY(mutex_) = 0;
+  mutable bool told_of_room_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace hetero::interpreter

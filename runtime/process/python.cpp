@@ -1,0 +1,29 @@
+#include "runtime/process/python.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "api/operators.h"
+#include "runtime/process/foreign_environment.h"
+
+namespace hetero::process {
+
+absl::StatusOr<std::unique_ptr<interpreter::Interpreters>> StartPython(
+    const std::vector<api::OperatorSpec>& pipeline, const std::vector<std::string>& folders) {
+  if (!api::HasPython(pipeline)) return nullptr;
+  interpreter::Interpreters::Options options;
+  std::vector<std::string>& environment = options.host.environment;
+  environment = ForeignEnvironment();
+  // There is an interpreter for each core: libraries of one must not take the others' cores.
+  for (const char* name : {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"}) {
+    const std::string setting = absl::StrCat(name, "=");
+    std::erase_if(environment, [&](const std::string& one) { return one.starts_with(setting); });
+    environment.push_back(absl::StrCat(setting, 1));
+  }
+  options.host.folders = folders;
+  return interpreter::Interpreters::Start(pipeline, std::move(options));
+}
+
+}  // namespace hetero::process
