@@ -237,12 +237,17 @@ def main():
         return 2
     for name in ("logs", "figures"):
         (options.output / name).mkdir(parents=True, exist_ok=True)
-    lock = open(options.output / "lock", "w")  # until this process ends
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        say(f"gpu_day: another one writes into {options.output}")
-        return 2
+    with open(options.output / "lock", "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            say(f"gpu_day: another one writes into {options.output}")
+            return 2
+        return spend(steps, wanted, options, gpu)
+
+
+def spend(steps, wanted, options, gpu):
+    """The exit code of a day."""
     day = {
         "commit": options.commit or commit_of(SOURCE),
         "gpu": gpu,

@@ -58,8 +58,8 @@ def same_digests(records):
     """A record that says whether all reference jobs of the same steps had the same stream; None without two of them."""
     digests = {}
     for record in records:
-        if record["step"].startswith("reference/") and record["state"] == PASSED:
-            figures = record["figures"]
+        figures = record.get("figures")
+        if record["step"].startswith("reference/") and record["state"] == PASSED and figures:
             digests.setdefault(figures["steps"], {}).setdefault(figures["streamDigest"], []).append(record["step"])
     if sum(len(steps) for found in digests.values() for steps in found.values()) < 2:
         return None

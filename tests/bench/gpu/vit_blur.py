@@ -102,7 +102,7 @@ def matrix(options, every, place):
                 }
                 for name in ("samplesPerSecond", "ceilingSamplesPerSecond", "dataWaitPercent", "streamDigest"):
                     figures[name] = report.get(name)  # absent: not measured
-                figures["phaseSeconds"] = report["phaseSeconds"]
+                figures["phaseSeconds"] = report.get("phaseSeconds", {})
                 figures["placement"] = {entry["op"]: entry["where"] for entry in report["placement"]}
                 found.append(figures)
                 words = [f"{name} {value}" for name, value in figures.items() if not isinstance(value, dict)]
