@@ -152,8 +152,8 @@ def _script(options, pipeline):
     return Step(
         f"script/{pipeline}",
         f"torchvision's ViT-B/16 in a script beside a DataLoader, {pipeline}",
-        wants=20 if options.rehearse else 90,
-        least=5 if options.rehearse else 40,
+        wants=60 if options.rehearse else 90,  # a rehearsal mostly imports PyTorch
+        least=10 if options.rehearse else 40,
         command=command,
         read=first_of,
         needs=_programs(options)[:1],

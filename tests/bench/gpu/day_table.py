@@ -20,7 +20,7 @@ def figures_of(record):
 
 def _tests(figures):
     passed = sum(test["state"] == "passed" for test in figures["tests"])
-    return f"{passed} of {len(figures['tests'])} passed"
+    return f"{passed} of {len(figures['tests'])} passed" if figures["tests"] else ""
 
 
 def _train_step(figures):

@@ -38,7 +38,7 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9)
 def train(batches):
     done = began = 0
     for images, labels in batches:
-        with torch.autocast(torch.device(device).type, torch.bfloat16):
+        with torch.autocast("cuda", torch.bfloat16, enabled=on_gpu):  # a CPU without bfloat16 is slow at it
             loss = torch.nn.functional.cross_entropy(model(images), labels)
         optimizer.zero_grad()
         loss.backward()
@@ -150,12 +150,14 @@ def main():
         environment = {
             **os.environ,
             **{f"BENCH_{name}": str(value) for name, value in sizes.items()},
+            **({"OMP_NUM_THREADS": "1"} if options.small else {}),
             "PYTHONPATH": str(SOURCE / "python"),
             "BENCH_RESULT": str(folder / "result"),
             "BENCH_STEPS": str(options.steps),
         }
 
         def rate(command):
+            print(f"begins: {pathlib.Path(command[1]).name}", flush=True)
             done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
             if done.returncode:
                 logs = [path.read_text(errors="replace")[-2000:] for path in sorted(folder.glob("out/logs/*"))]
