@@ -2,7 +2,7 @@
 # Installs what the tests of Python need into a virtual environment of this machine's python3: PyTorch of our LibTorch's
 # version, torchvision, pytest and more. Idempotent; a second run does nothing.
 # Versions and hashes: pytorch.txt, pytorch-full.txt. Usage: setup_python.sh [FOLDER] [--full]
-#   --full  Lightning, Transformers and torchdata too
+#   --full  Lightning, Transformers, torchdata and pandas too
 #
 # PyTorch's own wheel is the one with CUDA, and names 2.5 GB of libraries which no program without a GPU calls. Empty
 # libraries of their names stand in for them, and the environment's Python has the loader bind functions when they are first

@@ -13,6 +13,7 @@ from .errors import (
 )
 from .local import run_local
 from .loops import Epoch
+from .report_frames import frames
 from .stream import Stream
 from .version import __version__
 
@@ -31,6 +32,7 @@ __all__ = [
     "StreamFailed",
     "StreamTimeout",
     "__version__",
+    "frames",
     "logs",
     "report",
     "run_local",

@@ -47,6 +47,7 @@ def _libraries() -> Iterator[Finding]:
     if "torch" in sys.modules:
         yield from _gpu()
     yield _library("kubernetes", without="no submit, wait, status, logs, report: pip install kubernetes")
+    yield _library("pandas", without="no frames: pip install pandas")
 
 
 def _library(name: str, needed: str = "", without: str = "") -> Finding:

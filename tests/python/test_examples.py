@@ -54,6 +54,34 @@ def test_job_of_the_example(start, pictures, tmp_path):
     assert torch.load(tmp_path / "checkpoint.pt", weights_only=True)["stream"]["step"] == 10
 
 
+def job_of_numbers(name, folder):
+    """An example whose labels are no classes, on pictures that it has drawn itself."""
+    example = SOURCE / "examples" / name
+    subprocess.run([sys.executable, "-B", example / "make_data.py", folder, "--samples", "800"], check=True)
+    made = yaml.safe_load((example / "job.yaml").read_text().replace(f"/tmp/{name}", str(folder)))
+    made["spec"]["training"]["script"] = {"command": [sys.executable, "train.py"], "workingDirectory": str(example)}
+    return made
+
+
+def test_several_labels_at_once(start, tmp_path):
+    run = start(job_of_numbers("multilabel", tmp_path / "data"))
+    report = run.succeed()
+    assert report["samplesConsumed"] == 6 * 800
+    shares = [evaluation["accuracy"] for evaluation in report["evaluations"]]
+    assert len(shares) == 6 and "epoch 5: loss" in run.text()
+    # By chance half of the marks are right, and a sixteenth of the pictures.
+    assert shares[-1] > 0.95 and shares[-1] > shares[0]
+    assert report["reported"]["allMarksRight"] > 0.8
+
+
+def test_numbers_instead_of_a_class(start, tmp_path):
+    run = start(job_of_numbers("regression", tmp_path / "data"))
+    report = run.succeed()
+    assert report["samplesConsumed"] == 6 * 800 and "epoch 5: loss" in run.text()
+    assert report["reported"]["pixelsOff"] < 3  # 8.4 for whoever always says the middle of the picture
+    assert report["lossCurve"][-1]["loss"] < report["lossCurve"][0]["loss"] / 2
+
+
 @pytest.mark.full
 def test_nothing_is_left_to_train(start, pictures, tmp_path):
     """The same job again: its script goes on from its checkpoint at the end of the stream."""

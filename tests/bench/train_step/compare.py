@@ -14,11 +14,15 @@ Our programs keep the memory that they free; Python gives large pieces back to t
 every step. With --keep-memory Python's allocator is set as ours. What DDP costs is comparable only then: without it,
 Python's one process pays for fresh gradients, and each of its two keeps them in DDP's buckets.
 
+With --device cuda both train on this machine's first GPU and seconds are the clock's, of steps that the GPU has done; the
+program is build/*/tests/train_step_cuda. Both choose cuDNN's algorithms by trial and compute convolutions in float32.
+
 A process that has not taken its steps after --deadline seconds is killed, and the comparison fails.
 """
 
 import argparse
 import datetime
+import json
 import os
 import random
 import signal
@@ -34,6 +38,11 @@ CASES = {  # model: (batch, side, optimizer, steps per turn)
     "resnet50": (4, 224, "SGD", 1),
     "vit_b_16": (2, 224, "AdamW", 1),
 }
+ON_GPU = {
+    "resnet18": (128, 224, "SGD", 10),
+    "resnet50": (64, 224, "SGD", 10),
+    "vit_b_16": (64, 224, "AdamW", 5),
+}
 
 
 def second_rank():
@@ -46,20 +55,23 @@ def second_rank():
     return 0, os.fdopen(down[1], "w"), os.fdopen(up[0])
 
 
-def peer(model_name, batch, side, optimizer_name, fused, ranks, folder):
+def peer(model_name, batch, side, optimizer_name, fused, ranks, folder, device):
     """Takes steps on request, as train_step.cpp does."""
     rank, first, second = second_rank() if ranks == 2 else (0, None, None)
     import torch
     import torchvision
 
     torch.set_num_threads(1)
+    on_gpu = device == "cuda"
+    torch.backends.cudnn.benchmark = on_gpu  # as OpenGpu() in cuda_device.cpp
+    torch.backends.cudnn.allow_tf32 = not on_gpu
     shape = {"image_size": side} if model_name.startswith("vit") else {}
     model = getattr(torchvision.models, model_name)(**shape).train()
     images = torch.rand(batch, 3, side, side)
     if model_name.startswith("resnet"):
         model = model.to(memory_format=torch.channels_last)
         images = images.contiguous(memory_format=torch.channels_last)
-    labels = torch.arange(batch)
+    model, images, labels = model.to(device), images.to(device), torch.arange(batch).to(device)
     rate = {"lr": 1e-4, "weight_decay": 1e-4, "fused": fused or None}
     optimizer = (torch.optim.SGD(model.parameters(), momentum=0.9, **rate) if optimizer_name == "SGD"
                  else torch.optim.AdamW(model.parameters(), **rate))
@@ -70,14 +82,17 @@ def peer(model_name, batch, side, optimizer_name, fused, ranks, folder):
     for line in first if rank == 1 else sys.stdin:
         if ranks == 2 and rank == 0:
             print(line.strip(), file=first, flush=True)
-        begin = time.process_time()
+        clock = time.monotonic if on_gpu else time.process_time
+        begin = clock()
         for _ in range(int(line)):
             optimizer.zero_grad()
             loss = torch.nn.functional.cross_entropy(model(images), labels)
             loss.backward()
             last = loss.item()
             optimizer.step()
-        seconds = time.process_time() - begin
+        if on_gpu:
+            torch.cuda.synchronize()
+        seconds = clock() - begin
         if rank == 1:
             print(seconds, file=second, flush=True)
             continue
@@ -91,6 +106,7 @@ class Stepper:
 
     deadline = 300  # seconds for the steps of one call
     keep_memory = False  # of Python's processes
+    device = "cpu"
     started = []
 
     def __init__(self, command):
@@ -140,7 +156,7 @@ def interval(ratios, rounds=2000):
 
 
 def python_stepper(name, arguments, ranks=1, folder=""):
-    return Stepper([sys.executable, __file__, "--peer", name, str(ranks), folder, *arguments])
+    return Stepper([sys.executable, __file__, "--peer", name, str(ranks), folder, Stepper.device, *arguments])
 
 
 def faster_optimizer(arguments, count):
@@ -173,23 +189,27 @@ def with_interval(values):
     return f"{statistics.median(values):.3f} [{low:.3f}, {high:.3f}]"
 
 
-def compare(program, model, pairs, side):
-    batch, usual_side, optimizer, count = CASES[model]
-    side = side or usual_side
+def compare(program, model, pairs, side, batch):
+    usual_batch, usual_side, optimizer, count = (ON_GPU if Stepper.device == "cuda" else CASES)[model]
+    batch, side = batch or usual_batch, side or usual_side
     arguments = [model, str(batch), str(side), optimizer]
     fastest, other = faster_optimizer(arguments, count)
-    ours = Stepper([program, *arguments])
+    ours = Stepper([program, *arguments, *(["1", "cuda"] if Stepper.device == "cuda" else [])])
     ours.steps(3)
     seconds = in_turn([ours, other], pairs, count)
+    ratios = [a / b for a, b in seconds]
+    own, theirs = statistics.median(s[0] for s in seconds), statistics.median(s[1] for s in seconds)
     print(f"train_step {model} batch {batch} side {side} {optimizer}: ours / Python ({fastest} optimiser) = "
-          f"{with_interval([a / b for a, b in seconds])} over {pairs} pairs; "
-          f"{statistics.median(s[0] for s in seconds):.3f} and {statistics.median(s[1] for s in seconds):.3f} CPU s",
-          flush=True)
+          f"{with_interval(ratios)} over {pairs} pairs; {own:.4g} and {theirs:.4g} "
+          f"{'s' if Stepper.device == 'cuda' else 'CPU s'}", flush=True)
+    return {"model": model, "batch": batch, "side": side, "optimizer": optimizer, "device": Stepper.device,
+            "pairs": pairs, "ratio": statistics.median(ratios), "interval": interval(ratios),
+            "seconds": own, "pythonSeconds": theirs, "pythonOptimizer": fastest}
 
 
-def compare_ddp(program, model, pairs, side):
-    batch, usual_side, optimizer, count = CASES[model]
-    side = side or usual_side
+def compare_ddp(program, model, pairs, side, batch):
+    usual_batch, usual_side, optimizer, count = CASES[model]
+    batch, side = batch or usual_batch, side or usual_side
     arguments = [model, str(batch), str(side), optimizer]
     fastest, python_one = faster_optimizer(arguments, count)
     with tempfile.TemporaryDirectory(prefix="train-step-") as folder:
@@ -207,13 +227,16 @@ def compare_ddp(program, model, pairs, side):
 
 def main():
     if sys.argv[1:2] == ["--peer"]:
-        implementation, ranks, folder, model, batch, side, optimizer = sys.argv[2:]
-        return peer(model, int(batch), int(side), optimizer, implementation == "fused", int(ranks), folder)
+        implementation, ranks, folder, device, model, batch, side, optimizer = sys.argv[2:]
+        return peer(model, int(batch), int(side), optimizer, implementation == "fused", int(ranks), folder, device)
     parser = argparse.ArgumentParser()
     parser.add_argument("program")
     parser.add_argument("models", nargs="*", metavar="MODEL", help=f"default: {' '.join(CASES)}")
     parser.add_argument("--pairs", type=int, default=20)
     parser.add_argument("--side", type=int, help="of the pictures; default: 224")
+    parser.add_argument("--batch", type=int, help="default: another for each model")
+    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
+    parser.add_argument("--json", help="file for the figures, of one rank")
     parser.add_argument("--ranks", type=int, default=1, choices=(1, 2))
     parser.add_argument("--keep-memory", action="store_true", help="Python's allocator too keeps what is freed")
     parser.add_argument("--deadline", type=float, default=Stepper.deadline)
@@ -221,15 +244,21 @@ def main():
     arguments = parser.parse_intermixed_args()
     if unknown := set(arguments.models) - set(CASES):
         parser.error(f"no model {', '.join(sorted(unknown))}; there are {', '.join(CASES)}")
+    if arguments.ranks > 1 and (arguments.device == "cuda" or arguments.json):
+        parser.error("--device cuda and --json are for one rank")
     Stepper.deadline = arguments.deadline
+    Stepper.device = arguments.device
     Stepper.keep_memory = arguments.keep_memory
     run = compare if arguments.ranks == 1 else compare_ddp
     try:
-        for model in arguments.models or CASES:
-            run(arguments.program, model, arguments.pairs, arguments.side)
+        figures = [run(arguments.program, model, arguments.pairs, arguments.side, arguments.batch)
+                   for model in arguments.models or CASES]
     finally:
         for stepper in Stepper.started:
             stepper.kill()
+    if arguments.json:
+        with open(arguments.json, "w") as file:
+            json.dump(figures, file)
 
 
 if __name__ == "__main__":

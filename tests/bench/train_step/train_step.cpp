@@ -1,13 +1,16 @@
 // Our training step for tests/bench/train_step/compare.py: the parts of TrainingLoop's step on
 // pictures that are already there. Reads a number of steps per line from standard input, takes them
 // and prints the CPU seconds and the loss. With RANKS 2 a second process takes the same steps, with
-// DDP between them, and the seconds are those of both.
-//   train_step MODEL BATCH SIDE OPTIMIZER [RANKS]
+// DDP between them, and the seconds are those of both. With DEVICE cuda, which the build for GPUs
+// knows, the steps are the first GPU's, and the seconds those of the clock: the host's CPU time
+// says nothing of them.
+//   train_step MODEL BATCH SIDE OPTIMIZER [RANKS [DEVICE]]
 #include <malloc.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -17,6 +20,7 @@
 #include <string>
 
 #include "runtime/train/data_parallel/data_parallel.h"
+#include "runtime/train/device/device.h"
 #include "runtime/train/models/loss.h"
 #include "runtime/train/models/model.h"
 #include "runtime/train/optimizer/optimizer.h"
@@ -30,6 +34,11 @@ double CpuSeconds() {
   timespec now;
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+double ClockSeconds() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration<double>(now).count();
 }
 
 // As hetero-trainer's main().
@@ -54,14 +63,24 @@ struct Arguments {
   int32_t side = 224;
   std::string optimizer;
   int32_t ranks = 1;
+  bool gpu = false;
 };
+
+std::unique_ptr<Device> OpenDevice(const Arguments& arguments) {
+  if (!arguments.gpu) return MakeCpuDevice();
+  auto device = OpenGpu();
+  TORCH_CHECK(device.ok(), device.status().ToString());
+  return *std::move(device);
+}
 
 // One rank's model, and its steps.
 class Rank {
  public:
   Rank(const Arguments& arguments, int32_t rank, const std::string& folder)
       : batch_(arguments.batch),
-        model_(Open(arguments)),
+        gpu_(arguments.gpu),
+        device_(OpenDevice(arguments)),
+        model_(Open(arguments, device_->place())),
         optimizer_(OptimizerNamed(arguments.optimizer), model_->parameters()) {
     if (arguments.ranks > 1) {
       group_ = std::make_unique<GlooGroup>(
@@ -71,22 +90,26 @@ class Rank {
     }
     images_ = torch::rand({batch_, 3, arguments.side, arguments.side});
     if (model_->channels_last()) images_ = images_.contiguous(torch::MemoryFormat::ChannelsLast);
-    labels_ = torch::arange(batch_);
+    images_ = images_.to(device_->place());
+    labels_ = torch::arange(batch_).to(device_->place());
   }
 
-  // CPU seconds of this process.
+  // CPU seconds of this process, on a GPU those until it has done the last step.
   double TakeSteps(int64_t steps) {
-    const double begin = CpuSeconds();
+    const double begin = gpu_ ? ClockSeconds() : CpuSeconds();
     for (int64_t i = 0; i < steps; ++i) TakeStep();
-    return CpuSeconds() - begin;
+    // What is read back now was asked of the GPU after the last step.
+    if (gpu_) torch::zeros({1}, device_->place()).item<float>();
+    return (gpu_ ? ClockSeconds() : CpuSeconds()) - begin;
   }
   double loss() const { return loss_; }
 
  private:
-  static std::shared_ptr<Model> Open(const Arguments& arguments) {
+  static std::shared_ptr<Model> Open(const Arguments& arguments, torch::Device place) {
     const auto model = MakeModel({arguments.model, 1000, {arguments.side, arguments.side, 3}}, 1);
     TORCH_CHECK(model.ok(), model.status().ToString());
     (*model)->train();
+    (*model)->to(place);
     return *model;
   }
 
@@ -104,6 +127,8 @@ class Rank {
   }
 
   int64_t batch_;
+  bool gpu_;
+  std::unique_ptr<Device> device_;
   std::shared_ptr<Model> model_;
   Optimizer optimizer_;
   std::unique_ptr<GlooGroup> group_;
@@ -175,8 +200,11 @@ int Run(const Arguments& arguments) {
 }  // namespace hetero::train
 
 int main(int argc, char** argv) {
-  if (argc != 5 && argc != 6) {
-    std::cerr << "usage: train_step MODEL BATCH SIDE OPTIMIZER [RANKS]\n";
+  const bool gpu = argc == 7 && std::string(argv[6]) == "cuda";
+  const bool two_gpus = gpu && std::atoi(argv[5]) > 1;  // of two processes, each has the first one
+  if (argc < 5 || argc > 7 || two_gpus || (argc == 7 && !gpu && std::string(argv[6]) != "cpu")) {
+    std::cerr << "usage: train_step MODEL BATCH SIDE OPTIMIZER [RANKS [cpu|cuda]], on cuda one "
+                 "rank\n";
     return 2;
   }
   hetero::train::KeepMemory();
@@ -184,5 +212,6 @@ int main(int argc, char** argv) {
                              .batch = std::atoll(argv[2]),
                              .side = std::atoi(argv[3]),
                              .optimizer = argv[4],
-                             .ranks = argc == 6 ? std::atoi(argv[5]) : 1});
+                             .ranks = argc > 5 ? std::atoi(argv[5]) : 1,
+                             .gpu = gpu});
 }
