@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime/pipeline/views.h"
+
 namespace hetero::feed {
 namespace {
 
@@ -35,6 +37,18 @@ absl::StatusOr<std::unique_ptr<CutPipeline>> CutPipeline::Create(
     cut->cuts_.push_back(std::move(next));
   }
   return cut;
+}
+
+absl::StatusOr<std::unique_ptr<CutPipeline>> CutPipeline::CreateUncut(
+    const std::vector<api::OperatorSpec>& operators, const api::ImageShape& input, job::Split split,
+    int32_t views) {
+  auto one = pipeline::Pipeline::Create(operators, input, split);
+  if (!one.ok()) return one.status();
+  auto uncut = std::make_unique<CutPipeline>();
+  uncut->whole_ = pipeline::MakeViews(*std::move(one), /*view=*/0, views);
+  const auto end = std::find_if(operators.begin(), operators.end(), Converts);
+  uncut->cuts_.resize(static_cast<size_t>(end - operators.begin()));
+  return uncut;
 }
 
 bool CutPipeline::CanLeave(int32_t left) const {

@@ -8,14 +8,20 @@ namespace hetero::job {
 // One block of Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011).
 std::array<uint32_t, 4> Philox4x32(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key);
 
-// Random numbers of one operator on one sample: a function of (seed, epoch, sample id, operator
-// position) and of how many were drawn before, never of worker, thread or arrival. Not thread-safe;
-// make one where it is used.
+// Random numbers of one operator on one view of one sample: a function of (seed, epoch, sample id,
+// operator position, view) and of how many were drawn before, never of worker, thread or arrival.
+// Not thread-safe; make one where it is used.
+//
+// The counter, from its low word on: blocks drawn, the id's bits 0 to 31, the rest of it with the
+// view and the position, the epoch. In that third word the id has bits 0 to 15 where there is view
+// 0 alone, and with more views bits 0 to 5, the view bits 6 to 15, the position bits 16 to 31.
 class RandomStream {
  public:
-  // `position` counts operators with repeats unrolled; < 2^16. Streams are distinct for sample ids
-  // below 2^48 and epochs below 2^32; each has 2^34 numbers.
-  RandomStream(uint64_t seed, int64_t epoch, int64_t sample_id, int32_t position);
+  static constexpr int64_t kMostIdsWithViews = int64_t{1} << 38;
+  // `position` counts operators with repeats unrolled; < 2^16. `view` < 2^10. Streams are distinct
+  // for epochs below 2^32 and sample ids below 2^48, those of a job whose samples have other views
+  // than 0 below kMostIdsWithViews; each has 2^34 numbers.
+  RandomStream(uint64_t seed, int64_t epoch, int64_t sample_id, int32_t position, int32_t view = 0);
 
   uint32_t NextUint32();
   // Uniform in [0, 1) with 24 random bits (float) or 53 (double).

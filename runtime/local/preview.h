@@ -9,7 +9,8 @@
 namespace hetero::local {
 
 // Writes a contact sheet of the first `samples` training samples of epoch 0, as the pipeline yields
-// them, with sample id and class. The pictures are those that training would see.
+// them, with sample id and class, and behind each its further views. The pictures are those that
+// training would see.
 absl::Status WritePreview(const api::HeteroTrainingJob& job, int64_t samples,
                           const std::string& file);
 
