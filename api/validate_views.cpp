@@ -19,7 +19,7 @@ constexpr const char* kTaken[] = {"label",      "labels", "id",   "ids",   "imag
                                   "sample_ids", "slots",  "step", "epoch", "weight",
                                   "count",      "place",  "keys", "to"};
 
-void CheckNames(const std::vector<View>& views, Findings& findings) {
+void CheckViewNames(const std::vector<View>& views, Findings& findings) {
   std::map<std::string, size_t> first_index;
   for (size_t i = 0; i < views.size(); ++i) {
     const std::string path = Element("spec.views", i) + ".name";
@@ -37,7 +37,7 @@ void CheckNames(const std::vector<View>& views, Findings& findings) {
   }
 }
 
-void CheckOperators(const Spec& spec, Findings& findings) {
+void CheckViewsOfOperators(const Spec& spec, Findings& findings) {
   std::vector<std::string> known = {std::string(kImageView)};
   for (const View& view : FurtherViews(spec)) known.push_back(view.name);
   const bool several = HasSeveralViews(spec);
@@ -64,8 +64,8 @@ void CheckOperators(const Spec& spec, Findings& findings) {
 
 void ValidateViews(const Spec& spec, Findings& findings) {
   if (findings.Broken("spec.views")) return;
-  CheckNames(spec.views, findings);
-  if (!findings.Broken("spec.pipeline")) CheckOperators(spec, findings);
+  CheckViewNames(spec.views, findings);
+  if (!findings.Broken("spec.pipeline")) CheckViewsOfOperators(spec, findings);
   if (HasSeveralViews(spec) && !spec.training.script && !findings.Broken("spec.training.script")) {
     findings.Add("spec.views",
                  "models take one view of a picture; several are for spec.training.script alone");

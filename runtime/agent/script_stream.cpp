@@ -115,7 +115,7 @@ ScriptStream::Reply ScriptStream::Handle(const HelloRequest& hello, const std::s
   const feed::SampleProducer& producer = feed.producer();
   const source::Dataset& samples = producer.dataset(job::Split::kTrain);
   const pipeline::Pipeline& pipeline = producer.pipeline(job::Split::kTrain);
-  const bool converts = feed::Converts(feed.job().spec.pipeline, api::kImageView);
+  const bool converts = feed::IsConverted(feed.job().spec.pipeline, api::kImageView);
   const WelcomeAnswer welcome{
       .rank = feed.rank(),
       .world_size = feed.job().spec.world_size(),

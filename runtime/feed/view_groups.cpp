@@ -31,7 +31,7 @@ absl::StatusOr<ViewGroups> ViewGroups::Create(const api::Spec& spec, const sourc
     const api::ImageShape shape = (*one)->output();
     Group group{.spec = {view.name, job::FieldType::kUint8, {}},
                 .pipeline = pipeline::MakeViews(*std::move(one), ++place, view.count),
-                .converts = Converts(spec.pipeline, view.name)};
+                .converts = IsConverted(spec.pipeline, view.name)};
     if (view.count > 1) group.spec.shape = {view.count};
     for (const int32_t size : {shape.height, shape.width, shape.channels}) {
       group.spec.shape.push_back(size);
@@ -78,7 +78,7 @@ std::map<std::string, const pipeline::TensorConversion*> ViewGroups::conversions
   return conversions;
 }
 
-bool Converts(const std::vector<api::OperatorSpec>& operators, std::string_view view) {
+bool IsConverted(const std::vector<api::OperatorSpec>& operators, std::string_view view) {
   return std::any_of(operators.begin(), operators.end(), [view](const api::OperatorSpec& spec) {
     return api::IsFor(spec, view) &&
            (spec.op == api::OperatorKind::kNormalize ||

@@ -47,6 +47,6 @@ class ViewGroups {
 };
 
 // Whether an entry that is for `view` makes something else of its bytes.
-bool Converts(const std::vector<api::OperatorSpec>& operators, std::string_view view);
+bool IsConverted(const std::vector<api::OperatorSpec>& operators, std::string_view view);
 
 }  // namespace hetero::feed
