@@ -11,15 +11,15 @@ namespace {
 using ::testing::HasSubstr;
 
 // The smallest manifest with a script, which may have several views.
-ManifestResult WithScript(const std::vector<std::string>& more) {
+ManifestResult JobOfAScript(const std::vector<std::string>& more) {
   std::vector<std::string> overrides = {
       "training.model=", "training.optimizer=", "training.script={command: [python3, train.py]}"};
   overrides.insert(overrides.end(), more.begin(), more.end());
   return ParseManifest(kSmallest, overrides);
 }
 
-std::string ErrorsWithScript(const std::vector<std::string>& more) {
-  return FormatErrors(WithScript(more).errors);
+std::string ErrorsOfAScript(const std::vector<std::string>& more) {
+  return FormatErrors(JobOfAScript(more).errors);
 }
 
 TEST(ViewsTest, WithoutAnyThereIsOneImage) {
@@ -32,7 +32,7 @@ TEST(ViewsTest, WithoutAnyThereIsOneImage) {
 
 TEST(ViewsTest, KeepTheirOrderAndCounts) {
   const ManifestResult result =
-      WithScript({"views=[{name: local, count: 6}, {name: image, count: 2}, {name: alone}]",
+      JobOfAScript({"views=[{name: local, count: 6}, {name: image, count: 2}, {name: alone}]",
                   "pipeline.0.views=[local, image]"});
   ASSERT_EQ(FormatErrors(result.errors), "");
   const Spec& spec = result.job.spec;
@@ -63,9 +63,9 @@ TEST(ViewsTest, OneImageIsForModels) {
 
 TEST(ViewsTest, Rules) {
   const auto refused = [](const std::vector<std::string>& overrides, const std::string& says) {
-    EXPECT_THAT(ErrorsWithScript(overrides), HasSubstr(says)) << overrides[0];
+    EXPECT_THAT(ErrorsOfAScript(overrides), HasSubstr(says)) << overrides[0];
   };
-  EXPECT_EQ(ErrorsWithScript({"views=[{name: image, count: 64}, {name: a_1, count: 64}]"}), "");
+  EXPECT_EQ(ErrorsOfAScript({"views=[{name: image, count: 64}, {name: a_1, count: 64}]"}), "");
   refused({"views=[]"}, "spec.views: has 0 entries; at least 1");
   refused({"views=[{count: 2}]"}, "spec.views[0].name: is required");
   refused({"views=[{name: image, count: 0}]"}, "spec.views[0].count: must be at least 1");
@@ -86,7 +86,7 @@ TEST(ViewsTest, Rules) {
           "spec.pipeline[1].views[1]: 'lokal' is none of spec.views; known are image, local");
   refused({"views=[{name: local}]", "pipeline.0.placement=Trainer"},
           "spec.pipeline[0].placement: cannot be Trainer beside spec.views");
-  EXPECT_EQ(ErrorsWithScript({"views=[{name: local}]", "pipeline.1.placement=Trainer"}), "")
+  EXPECT_EQ(ErrorsOfAScript({"views=[{name: local}]", "pipeline.1.placement=Trainer"}), "")
       << "types are converted there anyway";
 }
 
