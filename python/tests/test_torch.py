@@ -127,5 +127,5 @@ def test_the_same_bits_as_numpy(open_stream):
     stream = open_stream()
     raw = open_stream(raw=True)
     for batch, bytes_of_it in zip(stream, raw):
-        again = stream._batches.views._arrays._conversion.with_numpy(np.asarray(bytes_of_it.image))
+        again = stream._batches.views._arrays._pictures["image"].with_numpy(np.asarray(bytes_of_it.image))
         assert np.array_equal(batch.image.numpy(), again)
