@@ -1,6 +1,6 @@
 """Takes every batch, whatever it has beside the pictures, and writes down what the digest is made of.
 
-fields.py [--class] [--pictures]: samples are a picture and its class alone; what is in every tensor is written down, too.
+fields.py [--class] [--pictures]: samples are a picture and its class alone; the pictures are written down, too.
 """
 
 import sys
