@@ -70,3 +70,24 @@ def test_validation_has_one_image(open_stream):
 
 def test_without_views(open_stream):
     assert open_stream().views == {"image": 1}
+
+
+def test_large_views_stay_where_the_worker_has_put_them(open_stream):
+    """The first view is the image of a job without views, wherever its bytes lie."""
+    large = {f"dataset.{of}image.{side}": 64 for of in ("", "validation.") for side in ("height", "width")}
+    large["dataset.samples"] = 2000
+    views = {"views": [{"name": "image", "count": 2}, {"name": "other"}]}
+    alone = open_stream(raw=True, overrides=large)
+    stream = open_stream(raw=True, overrides={**large, **views})
+    files = stream._batches.arena._files
+    for both, one in zip(iter(stream), iter(alone)):
+        assert np.array_equal(both.ids, one.ids) and both.image.shape == (8, 2, 64, 64, 3)
+        assert np.array_equal(both.image[:, 0], one.image)
+        flipped = np.flip(one.image, axis=2)
+        for view in (both.image[:, 1], both.other):
+            same = [np.array_equal(a, b) or np.array_equal(a, c) for a, b, c in zip(view, one.image, flipped)]
+            assert all(same)
+        del both, one
+        if files:
+            break
+    assert files

@@ -121,6 +121,9 @@ def test_the_conversion_for_devices():
         converted = conversion.with_torch(torch.from_numpy(pixels))
         assert converted.is_contiguous(memory_format=order)
         assert np.array_equal(converted.numpy(), conversion.with_numpy(pixels))
+        of_views = conversion.with_torch(torch.from_numpy(pixels.reshape(2, 2, 16, 12, 3)))
+        assert of_views.shape == (2, 2, 3, 16, 12)
+        assert np.array_equal(of_views.flatten(0, 1).numpy(), converted.numpy())
 
 
 def test_the_same_bits_as_numpy(open_stream):

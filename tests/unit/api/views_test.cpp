@@ -33,7 +33,7 @@ TEST(ViewsTest, WithoutAnyThereIsOneImage) {
 TEST(ViewsTest, KeepTheirOrderAndCounts) {
   const ManifestResult result =
       JobOfAScript({"views=[{name: local, count: 6}, {name: image, count: 2}, {name: alone}]",
-                  "pipeline.0.views=[local, image]"});
+                    "pipeline.0.views=[local, image]"});
   ASSERT_EQ(FormatErrors(result.errors), "");
   const Spec& spec = result.job.spec;
   EXPECT_EQ(ImageViews(spec), 2);
