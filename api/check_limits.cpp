@@ -44,6 +44,7 @@ std::string Meaning(const std::string& pattern) {
       {kIdentifier, "letters, digits, '.', '_' and '-', beginning with a letter or digit"},
       {kTensorNames,
        "a tensor's or a module's name such as layer1.0.bn1 or fc; \"*\" stands for any characters"},
+      {kViewName, "lower-case letters, digits and '_', beginning with a letter"},
       {kDomainPath, "a domain-prefixed path such as example.com/controller"},
       {kDecimal, "a decimal number such as \"2.48\""}};
   const auto found = kMeanings.find(pattern);

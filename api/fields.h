@@ -32,6 +32,8 @@ inline constexpr char kSampleField[] = "^[A-Za-z0-9_][A-Za-z0-9_./;-]*$";
 inline constexpr char kTensorNames[] = "^[A-Za-z0-9_*][A-Za-z0-9_.*-]*$";
 inline constexpr char kDomainPath[] =
     "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9][A-Za-z0-9/._~-]*$";
+// A tensor's name in a batch: what Python can write as batch.NAME.
+inline constexpr char kViewName[] = "^[a-z][a-z0-9_]*$";
 inline constexpr char kDecimal[] = "^[0-9]+([.][0-9]+)?$";
 
 inline constexpr Limits kRequiredField{.presence = Presence::kRequired};
@@ -136,7 +138,10 @@ constexpr auto FieldsOf(const OperatorSpec*) {
   return std::make_tuple(
       F("op", &Op::op, kRequiredField),
       F("repeat", &Op::repeat, Counted(Presence::kDefaulted, 1, 100)),
-      F("placement", &Op::placement, kDefaultedField), F("size", &Op::size),
+      F("placement", &Op::placement, kDefaultedField),
+      F("views", &Op::views,
+        {.min_items = 1, .max_items = 8, .max_length = 63, .pattern = kViewName}),
+      F("size", &Op::size),
       F("shorterSide", &Op::shorter_side, Counted(Presence::kOptional, 1, 16384)),
       F("interpolation", &Op::interpolation), F("scale", &Op::scale, kShare),
       F("ratio", &Op::ratio, kPositive),
@@ -158,6 +163,13 @@ constexpr auto FieldsOf(const OperatorSpec*) {
       F("module", &Op::module, {.max_length = 255, .pattern = kPythonModule}),
       F("function", &Op::function, {.max_length = 127, .pattern = kPythonName}),
       F("outputs", &Op::outputs));
+}
+
+constexpr auto FieldsOf(const View*) {
+  return std::make_tuple(
+      F("name", &View::name,
+        {.presence = Presence::kRequired, .max_length = 63, .pattern = kViewName}),
+      F("count", &View::count, Counted(Presence::kDefaulted, 1, 64)));
 }
 
 constexpr auto FieldsOf(const Model*) {
@@ -338,6 +350,7 @@ constexpr auto FieldsOf(const Spec*) {
   return std::make_tuple(
       F("dataset", &Spec::dataset, kRequiredField),
       F("pipeline", &Spec::pipeline, {.max_items = 32}),
+      F("views", &Spec::views, {.min_items = 1, .max_items = 8}),
       F("training", &Spec::training, kRequiredField), F("output", &Spec::output),
       F("storage", &Spec::storage, kStorageEntries),
       F("roles", &Spec::roles, {.presence = Presence::kRequired, .min_items = 2, .max_items = 8}),

@@ -156,6 +156,7 @@ struct OperatorSpec {
   OperatorKind op = OperatorKind::kDecode;
   int32_t repeat = 1;
   Placement placement = Placement::kAuto;
+  std::vector<std::string> views;  // that it is for, by name (View); empty: all
 
   std::optional<Size> size;
   std::optional<int32_t> shorter_side;  // keeps the aspect ratio; excludes size
@@ -184,6 +185,12 @@ struct OperatorSpec {
   std::string module;  // of Python
   std::string function;
   std::optional<OperatorOutputs> outputs;
+};
+
+// Pictures that are made of each training sample, each with random numbers of its own (views.h).
+struct View {
+  std::string name;   // of the tensor; "image" is there without being named, once
+  int32_t count = 1;  // so many, one behind the other
 };
 
 struct Model {
@@ -368,6 +375,7 @@ struct Network {
 struct Spec {
   Dataset dataset;
   std::vector<OperatorSpec> pipeline;
+  std::vector<View> views;
   Training training;
   std::optional<Output> output;
   std::vector<StorageAccess> storage;  // of several that match, the longest prefix counts

@@ -22,6 +22,9 @@ void ValidateStorage(const std::vector<StorageAccess>& storage, const std::strin
 // Rules for spec.pipeline; part of Validate().
 void ValidatePipeline(const Spec& spec, Findings& findings);
 
+// Rules for spec.views, and for what spec.pipeline says of them; part of Validate().
+void ValidateViews(const Spec& spec, Findings& findings);
+
 // Rules for one entry, which stands at `path`.
 void ValidateOperator(const OperatorSpec& op, const std::string& path, Findings& findings);
 

@@ -17,7 +17,7 @@ void CheckNames(const OperatorSpec& op, const OperatorRow& row, const std::strin
   taken.insert(taken.end(), row.optional.begin(), row.optional.end());
   const nlohmann::json given = EncodeObject(op);
   for (const auto& [key, unused] : given.items()) {
-    if (key == "op" || key == "repeat" || key == "placement") continue;
+    if (key == "op" || key == "repeat" || key == "placement" || key == "views") continue;
     if (std::find(taken.begin(), taken.end(), key) != taken.end()) continue;
     findings.Add(Child(path, key),
                  taken.empty()

@@ -10,7 +10,7 @@ from .batch import Batch, Place
 from .connection import DESCRIPTOR, Connection, Message
 from .conversion import Conversion
 from .errors import HeteroError, MisuseError, ProtocolError
-from .views import HandOver, NumpyViews, TorchViews, torch_is_imported
+from .views import HandOver, NumpyViews, Pictures, TorchViews, torch_is_imported
 
 _NEXT: Message = {"type": "next"}
 _NEXT_VALIDATION: Message = {"type": "next", "validation": True}
@@ -125,18 +125,14 @@ class Batches:
         )
 
     def _make_views(self, device: Any, raw: bool, channels_last: bool) -> Any:
-        conversion = None
-        given = self._welcome.get("conversion")
-        if given and not raw:
-            width = int(self._welcome["image"]["shape"][1])
-            conversion = Conversion(given["scale"], given["offset"], width, channels_last)
+        pictures = self._pictures(raw, channels_last)
         if device is None and not torch_is_imported():
-            return NumpyViews(conversion, raw)
+            return NumpyViews(pictures, raw)
         import torch
 
         place = torch.device(device) if device is not None else torch.device("cpu")
         if place.type == "cpu":
-            return TorchViews(conversion, raw)
+            return TorchViews(pictures, raw)
         if place.type != "cuda":
             raise MisuseError(
                 f"device {str(place)!r}: tensors can be on 'cpu' or 'cuda'; move others yourself (tensor.to)"
@@ -145,4 +141,15 @@ class Batches:
             place = torch.device("cuda", torch.cuda.current_device())
         from .cuda import CudaViews
 
-        return CudaViews(conversion, raw, place, self.arena)
+        return CudaViews(pictures, raw, place, self.arena)
+
+    def _pictures(self, raw: bool, channels_last: bool) -> Pictures:
+        """The image and the further views of a sample, which have Normalize and Cast of their own."""
+        shapes = {field["name"]: field["shape"] for field in self._welcome["fields"]}
+        pictures: Dict[str, Optional[Conversion]] = {}
+        for name, given in {"image": self._welcome.get("conversion"), **self._welcome.get("views", {})}.items():
+            pictures[name] = None
+            if given and not raw:
+                width = int(shapes[name][-2])
+                pictures[name] = Conversion(given["scale"], given["offset"], width, channels_last)
+        return pictures

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, List, Optional, Sequence
 
 import numpy as np
@@ -12,7 +13,7 @@ _CHUNK_VALUES = 64 << 10  # of a batch at once, so that they stay in the cache b
 
 
 class Conversion:
-    """From uint8 [n, H, W, C] to float32 [n, C, H, W]."""
+    """From uint8 [n, H, W, C] to float32 [n, C, H, W]; several views have a dimension behind the first one."""
 
     def __init__(
         self, scale: Sequence[float], offset: Sequence[float], row_pixels: int, channels_last: bool = False
@@ -28,6 +29,11 @@ class Conversion:
         self._on_device: Optional[List[Any]] = None
 
     def with_numpy(self, pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
+        *several, height, width, channels = pixels.shape
+        planes = self._planes(pixels.reshape(math.prod(several), height, width, channels))
+        return planes.reshape(*several, channels, height, width)  # a view: the first dimension is divided
+
+    def _planes(self, pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
         count, height, width, channels = pixels.shape
         order = (count, height, width, channels) if self._channels_last else (count, channels, height, width)
         out = np.empty(order, dtype=np.float32)
@@ -50,11 +56,11 @@ class Conversion:
         if self._on_device is None or self._on_device[0].device != pixels.device:
             self._on_device = [torch.from_numpy(numbers).to(pixels.device) for numbers in (self._scale, self._shift)]
         scale, shift = self._on_device
-        count, height, width, channels = pixels.shape
-        out = torch.empty((count, height, width, channels), dtype=torch.float32, device=pixels.device)
+        *_, width, channels = pixels.shape
+        out = torch.empty(pixels.shape, dtype=torch.float32, device=pixels.device)
         rows, values = pixels.reshape(-1, width * channels), out.view(-1, width * channels)
         values.copy_(rows)
         values.mul_(scale)
         values.add_(shift)
-        planes = out.permute(0, 3, 1, 2)
+        planes = out.movedim(-1, -3)
         return planes if self._channels_last else planes.contiguous()

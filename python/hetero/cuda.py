@@ -7,12 +7,11 @@ import contextlib
 import os
 import sys
 import weakref
-from typing import Any, Deque, Dict, List, Optional, Tuple
+from typing import Any, Deque, Dict, List, Tuple
 
 from .arena import Arena, Owners
 from .connection import Message
-from .conversion import Conversion
-from .views import HandOver, array_of
+from .views import HandOver, Pictures, array_of
 
 _COPIES_AT_ONCE = 2  # whose slots may still be taken
 
@@ -22,10 +21,10 @@ class CudaViews:
 
     ahead = 2
 
-    def __init__(self, conversion: Optional[Conversion], raw: bool, device: Any, arena: Arena) -> None:
+    def __init__(self, pictures: Pictures, raw: bool, device: Any, arena: Arena) -> None:
         import torch
 
-        self._conversion = conversion
+        self._pictures = pictures
         self._raw = raw
         self._device = device
         self._copies = torch.cuda.Stream(device)
@@ -59,11 +58,10 @@ class CudaViews:
         return tensors, hand_over
 
     def _finish(self, name: str, tensor: Any) -> Any:
-        if name != "image" or self._raw:
+        if name not in self._pictures or self._raw:
             return tensor
-        if self._conversion is not None:
-            return self._conversion.with_torch(tensor)
-        return tensor.permute(0, 3, 1, 2)
+        conversion = self._pictures[name]
+        return conversion.with_torch(tensor) if conversion is not None else tensor.movedim(-1, -3)
 
     def _let_go(self) -> None:
         while self._under_way and (len(self._under_way) >= _COPIES_AT_ONCE or self._under_way[0][0].query()):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Optional
+from typing import Dict, Optional
 
 from .connection import Message
 
@@ -54,6 +54,13 @@ class JobFacts:
     @property
     def classes(self) -> int:
         return int(self._welcome["classes"])
+
+    @property
+    def views(self) -> Dict[str, int]:
+        """How many pictures a training sample has by each name: {"image": 1} unless the manifest has `views`."""
+        shapes = {field["name"]: field["shape"] for field in self._welcome["fields"]}
+        names = ["image", *self._welcome.get("views", {})]
+        return {name: int(shapes[name][0]) if len(shapes[name]) > 3 else 1 for name in names}
 
     @property
     def validation_samples(self) -> int:

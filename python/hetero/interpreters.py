@@ -36,7 +36,7 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, NoReturn, Opt
 import numpy as np
 
 # As runtime/interpreter/messages.h has it.
-REQUEST = struct.Struct("<IIiiiIQQQQQQ")
+REQUEST = struct.Struct("<IIiiiIQQQQQQQ")
 CALL, MEMORY = 1, 2
 REPLY = struct.Struct("<I")  # and text behind it, for who has to mend the function
 DONE, RAISED, RETRY, WRONG_RESULT = 0, 1, 2, 3
@@ -52,11 +52,13 @@ class Request(NamedTuple):
     training: int
     memory_bytes: int  # of MEMORY
     result_at: int  # bytes from the beginning of the memory
-    # What random numbers are a function of. `position` is the operator's in the pipeline.
+    # What random numbers are a function of. `position` is the operator's in the pipeline; `view` is that of the picture
+    # among those which are made of one sample.
     seed: int
     epoch: int
     sample: int
     position: int
+    view: int
 
 
 PR_SET_PDEATHSIG = 1
@@ -134,7 +136,7 @@ def use_one_thread() -> None:
 
 
 class Numbers:
-    """Random numbers of one call: Philox whose key is (seed, epoch); its counter begins at (0, 0, sample, position)."""
+    """Of one call: Philox whose key is (seed, epoch), and whose counter begins at (0, view, sample, position)."""
 
     def __init__(self) -> None:
         self._bits = np.random.Philox(0)
@@ -144,7 +146,7 @@ class Numbers:
     def begin(self, request: Request) -> np.random.Generator:
         state = self._state
         state["state"]["key"][:] = (request.seed, request.epoch)
-        state["state"]["counter"][:] = (0, 0, request.sample, request.position)
+        state["state"]["counter"][:] = (0, request.view, request.sample, request.position)
         state["buffer_pos"], state["has_uint32"], state["uinteger"] = 4, 0, 0
         self._bits.state = state
         return self._generator

@@ -71,7 +71,8 @@ class Stream(JobFacts):
         ({"training.maxSteps": 10}) and the folder `output` are its alone. `device`: where tensors go (torch is imported
         for it); None leaves them in the agent's memory or, converted, on the CPU. `raw`: pictures as uint8
         [n, H, W, C], without Normalize and Cast. `channels_last`: converted pictures lie in memory as
-        torch.channels_last has them, for a model that does, too; the shape is [n, C, H, W] either way.
+        torch.channels_last has them, for a model that does, too; the shape is [n, C, H, W] either way. Of several views
+        of a sample, [n, views, ...], each is laid out so.
         """
         self._attached: Optional[Attached] = None
         path = os.environ.get(SOCKET)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 import numpy as np
 
@@ -21,6 +21,9 @@ def torch_is_imported() -> bool:
     return "torch" in sys.modules
 
 
+# The fields that are pictures, uint8 [n, H, W, C] or, of several views, [n, views, H, W, C], and what is made of them.
+Pictures = Mapping[str, Optional[Conversion]]
+
 # Called when a batch is handed to the script, on the thread that gets it.
 HandOver = Callable[[], None]
 
@@ -34,8 +37,8 @@ class NumpyViews:
 
     ahead = 0  # batches that are fetched before the script asks for them
 
-    def __init__(self, conversion: Optional[Conversion], raw: bool) -> None:
-        self._conversion = conversion
+    def __init__(self, pictures: Pictures, raw: bool) -> None:
+        self._pictures = pictures
         self._raw = raw
 
     def arrays(self, owners: Owners, fields: List[Message]) -> Tuple[Dict[str, Any], HandOver]:
@@ -43,11 +46,12 @@ class NumpyViews:
 
     def _array(self, owners: Owners, field: Message) -> Any:
         array = array_of(owners, field)
-        if field["name"] == "image" and self._conversion is not None:
-            return self._conversion.with_numpy(array)
-        if field["name"] != "image":
+        if field["name"] not in self._pictures:
             return array.copy() if array.nbytes <= _COPIED_BELOW else array
-        return array if self._raw else array.transpose(0, 3, 1, 2)
+        conversion = self._pictures[field["name"]]
+        if conversion is not None:
+            return conversion.with_numpy(array)
+        return array if self._raw else np.moveaxis(array, -1, -3)
 
 
 class TorchViews:
@@ -55,11 +59,11 @@ class TorchViews:
 
     ahead = 0
 
-    def __init__(self, conversion: Optional[Conversion], raw: bool) -> None:
+    def __init__(self, pictures: Pictures, raw: bool) -> None:
         import torch
 
         # By numpy: its view of a buffer costs a fraction of torch's, and its conversion half of the time.
-        self._arrays = NumpyViews(conversion, raw)
+        self._arrays = NumpyViews(pictures, raw)
         self._tensor = torch.from_numpy
 
     def arrays(self, owners: Owners, fields: List[Message]) -> Tuple[Dict[str, Any], HandOver]:

@@ -121,11 +121,14 @@ def test_the_conversion_for_devices():
         converted = conversion.with_torch(torch.from_numpy(pixels))
         assert converted.is_contiguous(memory_format=order)
         assert np.array_equal(converted.numpy(), conversion.with_numpy(pixels))
+        of_views = conversion.with_torch(torch.from_numpy(pixels.reshape(2, 2, 16, 12, 3)))
+        assert of_views.shape == (2, 2, 3, 16, 12)
+        assert np.array_equal(of_views.flatten(0, 1).numpy(), converted.numpy())
 
 
 def test_the_same_bits_as_numpy(open_stream):
     stream = open_stream()
     raw = open_stream(raw=True)
     for batch, bytes_of_it in zip(stream, raw):
-        again = stream._batches.views._arrays._conversion.with_numpy(np.asarray(bytes_of_it.image))
+        again = stream._batches.views._arrays._pictures["image"].with_numpy(np.asarray(bytes_of_it.image))
         assert np.array_equal(batch.image.numpy(), again)

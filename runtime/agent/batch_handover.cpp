@@ -7,7 +7,9 @@ namespace hetero::agent {
 BatchHandover::Handed BatchHandover::Hand(const BatchPart& part, Pictures pictures,
                                           feed::Batch* batch, BatchAnswer* answer) {
   BatchArena& arena = *options_.arena;
-  answer->fields = FieldsOf(options_.shape, options_.fields, part);
+  const SampleLayout& layout =
+      batch->ticket.split == job::Split::kTrain ? options_.training : options_.validation;
+  answer->fields = FieldsOf(layout, part);
   answer->forgotten = files_.Forget();
   Handed handed;
   std::shared_ptr<const feed::MemoryFile> file;
@@ -26,9 +28,8 @@ BatchHandover::Handed BatchHandover::Hand(const BatchPart& part, Pictures pictur
   } else if (pictures != Pictures::kCopyPart) {
     handed.slabs.push_back(arena.Give(std::move(batch->images)));
   } else {
-    handed.slabs.push_back(
-        arena.GiveCopy(batch->images.data() + ImageBytes(part.first, options_.shape),
-                       ImageBytes(part.count, options_.shape)));
+    handed.slabs.push_back(arena.GiveCopy(batch->images.data() + ImageBytes(part.first, layout),
+                                          ImageBytes(part.count, layout)));
   }
   answer->slot = *arena.SlotOf(handed.slabs.front());
   WriteFields(*batch, part, answer->fields, arena.slot(answer->slot));

@@ -5,13 +5,11 @@
 #include <utility>
 #include <vector>
 
-#include "api/hetero_training_job.h"
 #include "runtime/agent/batch_arena.h"
 #include "runtime/agent/batch_layout.h"
 #include "runtime/agent/passed_files.h"
 #include "runtime/agent/stream_protocol.h"
 #include "runtime/feed/wire/batch.h"
-#include "runtime/job/field_set.h"
 
 namespace hetero::agent {
 
@@ -22,8 +20,7 @@ class BatchHandover {
  public:
   struct Options {
     std::shared_ptr<BatchArena> arena;
-    api::ImageShape shape;  // of one picture
-    job::FieldSet fields;
+    SampleLayout training, validation;
   };
   explicit BatchHandover(Options options) : options_(std::move(options)) {}
 

@@ -26,31 +26,43 @@ void WriteIntegers(const auto& numbers, const BatchPart& part, uint8_t* out) {
 
 }  // namespace
 
-int64_t ImageBytes(int64_t samples, const api::ImageShape& shape) {
-  return samples * shape.height * shape.width * shape.channels;
+SampleLayout LayoutOf(const feed::SampleProducer& producer, job::Split split) {
+  if (split == job::Split::kValidation && !producer.has_validation()) return {};
+  const pipeline::Pipeline& pipeline = producer.pipeline(split);
+  return {pipeline.output(), pipeline.views(), producer.fields(split)};
 }
 
-int64_t SlotBytes(int64_t samples, const api::ImageShape& shape, const job::FieldSet& fields) {
-  const std::vector<FieldLayout> layout = FieldsOf(shape, fields, {.first = 0, .count = samples});
-  return Aligned(layout.back().offset + layout.back().bytes);
+int64_t ImageBytes(int64_t samples, const SampleLayout& layout) {
+  return samples * layout.views * layout.shape.height * layout.shape.width * layout.shape.channels;
 }
 
-std::vector<FieldLayout> FieldsOf(const api::ImageShape& shape, const job::FieldSet& fields) {
+int64_t SlotBytes(int64_t samples, const SampleLayout& layout) {
+  const std::vector<FieldLayout> fields = FieldsOf(layout, {.first = 0, .count = samples});
+  return Aligned(fields.back().offset + fields.back().bytes);
+}
+
+std::vector<FieldLayout> FieldsOf(const SampleLayout& of_sample) {
+  const api::ImageShape& shape = of_sample.shape;
   std::vector<FieldLayout> layout = {
       {.name = "image", .dtype = "uint8", .shape = {shape.height, shape.width, shape.channels}}};
-  if (!fields) layout.push_back({.name = "label", .dtype = "int64"});
-  for (const job::FieldSpec& field : fields.value_or(std::vector<job::FieldSpec>())) {
-    layout.push_back({.name = field.name,
-                      .dtype = std::string(job::NameOf(field.type)),
-                      .shape = {field.shape.begin(), field.shape.end()}});
+  if (of_sample.views > 1) {
+    layout.front().shape.insert(layout.front().shape.begin(), of_sample.views);
+  }
+  if (!of_sample.fields) layout.push_back({.name = "label", .dtype = "int64"});
+  for (const bool labels : {true, false}) {
+    for (const job::FieldSpec& field : of_sample.fields.value_or(std::vector<job::FieldSpec>())) {
+      if ((field.name == "label") != labels) continue;
+      layout.push_back({.name = field.name,
+                        .dtype = std::string(job::NameOf(field.type)),
+                        .shape = {field.shape.begin(), field.shape.end()}});
+    }
   }
   layout.push_back({.name = "id", .dtype = "int64"});
   return layout;
 }
 
-std::vector<FieldLayout> FieldsOf(const api::ImageShape& shape, const job::FieldSet& of_job,
-                                  const BatchPart& part) {
-  std::vector<FieldLayout> fields = FieldsOf(shape, of_job);
+std::vector<FieldLayout> FieldsOf(const SampleLayout& layout, const BatchPart& part) {
+  std::vector<FieldLayout> fields = FieldsOf(layout);
   int64_t offset = 0;
   for (FieldLayout& field : fields) {
     field.offset = offset;

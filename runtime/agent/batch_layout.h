@@ -5,6 +5,7 @@
 
 #include "api/hetero_training_job.h"
 #include "runtime/agent/stream_protocol.h"
+#include "runtime/feed/sample_producer.h"
 #include "runtime/feed/wire/batch.h"
 #include "runtime/job/field_set.h"
 
@@ -18,16 +19,24 @@ struct BatchPart {
   int64_t count = 0;
 };
 
-// Bytes that the images of so many samples take, and that all fields take.
-int64_t ImageBytes(int64_t samples, const api::ImageShape& shape);
-int64_t SlotBytes(int64_t samples, const api::ImageShape& shape, const job::FieldSet& fields);
+// What every sample of a split has.
+struct SampleLayout {
+  api::ImageShape shape;  // of one picture
+  int32_t views = 1;      // pictures of its image
+  job::FieldSet fields;   // beside its image
+};
+// Empty for validation where there is none.
+SampleLayout LayoutOf(const feed::SampleProducer& producer, job::Split split);
 
-// What a script is given for each sample: the image, what the job's samples have besides, and their
-// ids; the first dimension of each shape is left out.
-std::vector<FieldLayout> FieldsOf(const api::ImageShape& shape, const job::FieldSet& fields);
+// Bytes that the images of so many samples take, and that all fields take.
+int64_t ImageBytes(int64_t samples, const SampleLayout& layout);
+int64_t SlotBytes(int64_t samples, const SampleLayout& layout);
+
+// What a script is given for each sample: the image, the label, what else the job's samples have,
+// and their ids; the first dimension of each shape is left out.
+std::vector<FieldLayout> FieldsOf(const SampleLayout& layout);
 // The same for `part` of a batch: shapes, places and sizes.
-std::vector<FieldLayout> FieldsOf(const api::ImageShape& shape, const job::FieldSet& fields,
-                                  const BatchPart& part);
+std::vector<FieldLayout> FieldsOf(const SampleLayout& layout, const BatchPart& part);
 // Writes all fields but the images to where `fields` says.
 void WriteFields(const feed::Batch& batch, const BatchPart& part,
                  const std::vector<FieldLayout>& fields, uint8_t* slot);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "api/views.h"
 #include "base/log.h"
 #include "runtime/agent/stream_state.h"
 #include "runtime/feed/digest.h"
@@ -22,8 +23,8 @@ std::string TextOf(const absl::Status& status) {
 ScriptStream::ScriptStream(Context context)
     : context_(std::move(context)),
       handover_({.arena = context_.arena,
-                 .shape = context_.feed.producer().pipeline(job::Split::kTrain).output(),
-                 .fields = context_.feed.producer().fields()}),
+                 .training = LayoutOf(context_.feed.producer(), job::Split::kTrain),
+                 .validation = LayoutOf(context_.feed.producer(), job::Split::kValidation)}),
       held_({.most = context_.arena->may_hold(),
              .warning = context_.options.held_warning,
              .deadline = context_.options.held_deadline,
@@ -114,12 +115,7 @@ ScriptStream::Reply ScriptStream::Handle(const HelloRequest& hello, const std::s
   const feed::SampleProducer& producer = feed.producer();
   const source::Dataset& samples = producer.dataset(job::Split::kTrain);
   const pipeline::Pipeline& pipeline = producer.pipeline(job::Split::kTrain);
-  const bool converts = std::any_of(
-      feed.job().spec.pipeline.begin(), feed.job().spec.pipeline.end(),
-      [](const api::OperatorSpec& spec) {
-        return spec.op == api::OperatorKind::kNormalize ||
-               (spec.op == api::OperatorKind::kCast && spec.type == api::ElementType::kFloat32);
-      });
+  const bool converts = feed::IsConverted(feed.job().spec.pipeline, api::kImageView);
   const WelcomeAnswer welcome{
       .rank = feed.rank(),
       .world_size = feed.job().spec.world_size(),
@@ -136,7 +132,8 @@ ScriptStream::Reply ScriptStream::Handle(const HelloRequest& hello, const std::s
       .classes = samples.classes(),
       .image = pipeline.output(),
       .conversion = converts ? &pipeline.conversion() : nullptr,
-      .fields = FieldsOf(pipeline.output(), producer.fields()),
+      .views = producer.view_groups().conversions(),
+      .fields = FieldsOf(LayoutOf(producer, job::Split::kTrain)),
       .validation_samples =
           producer.has_validation() ? producer.dataset(job::Split::kValidation).size() : 0,
       .checkpoint = training.checkpoint,

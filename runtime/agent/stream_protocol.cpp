@@ -159,6 +159,14 @@ json ConversionToJson(const pipeline::TensorConversion& conversion, int32_t chan
   return {{"dtype", "float32"}, {"scale", std::move(scale)}, {"offset", std::move(offset)}};
 }
 
+// Of pictures, whose last dimension they are.
+int32_t ChannelsOf(const WelcomeAnswer& welcome, const std::string& name) {
+  for (const FieldLayout& field : welcome.fields) {
+    if (field.name == name) return static_cast<int32_t>(field.shape.back());
+  }
+  return 0;
+}
+
 json CheckpointToJson(const api::Checkpoint& checkpoint) {
   const auto number = [](const std::optional<int64_t>& value) {
     return value.has_value() ? json(*value) : json();
@@ -293,6 +301,13 @@ json ToJson(const WelcomeAnswer& welcome) {
   answer["conversion"] = welcome.conversion == nullptr
                              ? json()
                              : ConversionToJson(*welcome.conversion, welcome.image.channels);
+  if (!welcome.views.empty()) {
+    answer["views"] = json::object();
+    for (const auto& [name, conversion] : welcome.views) {
+      answer["views"][name] =
+          conversion == nullptr ? json() : ConversionToJson(*conversion, ChannelsOf(welcome, name));
+    }
+  }
   answer["checkpoint"] =
       welcome.checkpoint.has_value() ? CheckpointToJson(*welcome.checkpoint) : json();
   return answer;

@@ -154,9 +154,11 @@ struct WelcomeAnswer {
   int64_t total_steps = 0, steps_per_epoch = 0;
   int64_t samples = 0;  // of an epoch
   int64_t classes = 0;
-  api::ImageShape image;
+  api::ImageShape image;                                   // one picture
   const pipeline::TensorConversion* conversion = nullptr;  // null: the script gets bytes
-  std::vector<FieldLayout> fields;                         // offsets and sizes are left out
+  // The same of the views beside the image, by their names.
+  std::map<std::string, const pipeline::TensorConversion*> views;
+  std::vector<FieldLayout> fields;  // offsets and sizes are left out
   int64_t validation_samples = 0;
   std::optional<api::Checkpoint> checkpoint;
   // The arena: as many slots are in the memfd, one behind the other; a batch has one of its own.

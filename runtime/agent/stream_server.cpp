@@ -30,9 +30,10 @@ constexpr int64_t kFewestToHold =
 
 BatchArena::Options ArenaOptions(const RankFeed& feed) {
   const api::Training& training = feed.job().spec.training;
-  const api::ImageShape shape = feed.producer().pipeline(job::Split::kTrain).output();
+  // Validation samples have no more.
+  const SampleLayout layout = LayoutOf(feed.producer(), job::Split::kTrain);
   const int64_t samples = training.batch_size_per_worker;
-  const int64_t slot_bytes = SlotBytes(samples, shape, feed.producer().fields());
+  const int64_t slot_bytes = SlotBytes(samples, layout);
   const int64_t slots = feed.byte_budget() / std::max<int64_t>(slot_bytes, 1);
   // A step's samples come in one batch, but a script gets the parts of an accumulated one each in a
   // slot of its own.
@@ -40,7 +41,7 @@ BatchArena::Options ArenaOptions(const RankFeed& feed) {
   return {.slot_bytes = slot_bytes,
           .may_wait = parted ? 0 : std::clamp(slots, kFewestToWait, kMostSlots),
           .may_hold = std::clamp(slots, kFewestToHold, kMostSlots),
-          .image_bytes = ImageBytes(samples, shape)};
+          .image_bytes = ImageBytes(samples, layout)};
 }
 
 // What a GPU copies from is pinned once, so that all has to be in one file.

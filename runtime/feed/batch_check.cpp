@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "runtime/feed/sample_label.h"
 #include "runtime/feed/sample_producer.h"
 
 namespace hetero::feed {
@@ -49,10 +50,15 @@ absl::Status SampleProducer::CheckBatch(const Batch& batch) const {
         "pictures of ", batch.shape.height, "x", batch.shape.width, "x", batch.shape.channels,
         " where this job's are ", shape.height, "x", shape.width, "x", shape.channels));
   }
-  HETERO_RETURN_IF_ERROR(CheckFields(fields_, batch));
+  if (batch.views != cut(ticket.split).front(ticket.left_to_trainer).views()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(batch.views, " views of a sample where this job has ",
+                     cut(ticket.split).front(ticket.left_to_trainer).views()));
+  }
+  HETERO_RETURN_IF_ERROR(CheckFields(fields(ticket.split), batch));
   const job::Permutation order = OrderOf(ticket);
   for (int64_t i = 0; i < batch.count(); ++i) {
-    if (!fields_) HETERO_RETURN_IF_ERROR(CheckClass(batch.labels[static_cast<size_t>(i)]));
+    if (classes_) HETERO_RETURN_IF_ERROR(CheckClass(ClassOf(batch, i)));
     const int64_t own = order.At(ticket.slots.first + i);
     if (batch.sample_ids[static_cast<size_t>(i)] == own) continue;
     HETERO_RETURN_IF_ERROR(CheckSample(batch, i, own));
@@ -60,7 +66,7 @@ absl::Status SampleProducer::CheckBatch(const Batch& batch) const {
   return absl::OkStatus();
 }
 
-absl::Status SampleProducer::CheckClass(int32_t label) const {
+absl::Status SampleProducer::CheckClass(int64_t label) const {
   if (label >= 0 && label < train_->classes()) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat("label ", label, " where this job has ", train_->classes(), " classes"));

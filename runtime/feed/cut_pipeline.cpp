@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime/pipeline/views.h"
+
 namespace hetero::feed {
 namespace {
 
@@ -14,7 +16,8 @@ bool Converts(const api::OperatorSpec& spec) {
 absl::StatusOr<std::unique_ptr<CutPipeline>> CutPipeline::Create(
     const std::vector<api::OperatorSpec>& operators, const api::ImageShape& input, job::Split split,
     base::Clock& clock, const pipeline::PythonFunctions* python) {
-  auto whole = pipeline::Pipeline::Create(operators, input, split, clock, 0, python);
+  auto whole =
+      pipeline::Pipeline::Create(operators, input, split, clock, 0, api::kImageView, python);
   if (!whole.ok()) return whole.status();
   auto cut = std::make_unique<CutPipeline>();
   cut->whole_ = *std::move(whole);
@@ -25,8 +28,8 @@ absl::StatusOr<std::unique_ptr<CutPipeline>> CutPipeline::Create(
     needs_python = needs_python || at->op == api::OperatorKind::kPython;
     Cut next;
     // Fails where the size still varies: no cut there.
-    auto front =
-        pipeline::Pipeline::Create({operators.begin(), at}, input, split, clock, 0, python);
+    auto front = pipeline::Pipeline::Create({operators.begin(), at}, input, split, clock, 0,
+                                            api::kImageView, python);
     // Decoding is the worker's: it reads the stored bytes.
     if (front.ok() && !needs_python && at->op != api::OperatorKind::kDecode) {
       int32_t position = 0;
@@ -38,6 +41,19 @@ absl::StatusOr<std::unique_ptr<CutPipeline>> CutPipeline::Create(
     cut->cuts_.push_back(std::move(next));
   }
   return cut;
+}
+
+absl::StatusOr<std::unique_ptr<CutPipeline>> CutPipeline::CreateUncut(
+    const std::vector<api::OperatorSpec>& operators, const api::ImageShape& input, job::Split split,
+    int32_t views, const pipeline::PythonFunctions* python) {
+  auto one = pipeline::Pipeline::Create(operators, input, split, base::Clock::Real(), 0,
+                                        api::kImageView, python);
+  if (!one.ok()) return one.status();
+  auto uncut = std::make_unique<CutPipeline>();
+  uncut->whole_ = pipeline::MakeViews(*std::move(one), /*view=*/0, views);
+  const auto end = std::find_if(operators.begin(), operators.end(), Converts);
+  uncut->cuts_.resize(static_cast<size_t>(end - operators.begin()));
+  return uncut;
 }
 
 bool CutPipeline::CanLeave(int32_t left) const {

@@ -23,6 +23,12 @@ class CutPipeline {
       job::Split split, base::Clock& clock = base::Clock::Real(),
       const pipeline::PythonFunctions* python = nullptr);
 
+  // The same where nothing can be left, for `views` pictures of each sample: whoever makes the
+  // first of its views makes them all.
+  static absl::StatusOr<std::unique_ptr<CutPipeline>> CreateUncut(
+      const std::vector<api::OperatorSpec>& operators, const api::ImageShape& input,
+      job::Split split, int32_t views, const pipeline::PythonFunctions* python = nullptr);
+
   const pipeline::Pipeline& whole() const { return *whole_; }
   // Entries before the first Normalize or Cast.
   int32_t entries() const { return static_cast<int32_t>(cuts_.size()); }

@@ -1,7 +1,6 @@
 #include "runtime/feed/sample_producer.h"
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 #include <map>
 #include <span>
@@ -10,10 +9,12 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "api/views.h"
 #include "base/atomic_file.h"
 #include "base/crc32c.h"
 #include "base/process_usage.h"
 #include "base/status_macros.h"
+#include "runtime/feed/sample_label.h"
 #include "runtime/feed/thrown.h"
 #include "runtime/job/permutation.h"
 #include "runtime/job/replacement.h"
@@ -72,19 +73,6 @@ api::Label LabelOf(const api::HeteroTrainingJob& job) {
   return job.spec.dataset.label.value_or(api::Label());
 }
 
-absl::Status TakeFields(const source::RawSample& sample, int64_t index, Batch* batch) {
-  size_t taken = 0;
-  for (FieldTensor& field : *batch->fields) {
-    const auto size = static_cast<size_t>(field.spec.bytes());
-    if (sample.fields.size() - taken < size) {
-      return absl::InternalError(absl::StrCat("field ", field.spec.name, " was not read"));
-    }
-    std::memcpy(field.of(index), sample.fields.data() + taken, size);
-    taken += size;
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<SampleProducer>> SampleProducer::Create(
@@ -108,23 +96,30 @@ absl::StatusOr<std::unique_ptr<SampleProducer>> SampleProducer::Create(
     const api::HeteroTrainingJob& job, std::unique_ptr<source::Dataset> train,
     std::unique_ptr<source::Dataset> validation, base::Clock& clock,
     const pipeline::PythonFunctions* python) {
-  const auto cut = [&](const source::Dataset& data, job::Split split) {
-    return CutPipeline::Create(job.spec.pipeline, data.image(), split, base::Clock::Real(), python);
-  };
-  auto pipeline = cut(*train, job::Split::kTrain);
+  const std::vector<api::OperatorSpec>& operators = job.spec.pipeline;
+  HETERO_ASSIGN_OR_RETURN(ViewGroups groups, ViewGroups::Create(job.spec, *train, python));
+  auto pipeline = api::HasSeveralViews(job.spec)
+                      ? CutPipeline::CreateUncut(operators, train->image(), job::Split::kTrain,
+                                                 api::ImageViews(job.spec), python)
+                      : CutPipeline::Create(operators, train->image(), job::Split::kTrain,
+                                            base::Clock::Real(), python);
   if (!pipeline.ok()) return pipeline.status();
 
   std::unique_ptr<SampleProducer> producer(new SampleProducer(clock));
   producer->seed_ = static_cast<uint64_t>(job.spec.training.seed);
   producer->shuffle_ = job.spec.dataset.shuffle;
-  producer->fields_ = job::FieldsOf(LabelOf(job));
+  producer->classes_ = LabelOf(job).type == api::LabelType::kClass;
+  producer->fields_ = groups.With(LabelOf(job));
+  producer->validation_fields_ = job::FieldsOf(LabelOf(job));
+  producer->groups_ = std::move(groups);
   HETERO_ASSIGN_OR_RETURN(producer->environment_, Environment(job.spec.pipeline));
   producer->train_ = std::move(train);
   producer->train_pipeline_ = *std::move(pipeline);
   if (validation != nullptr) {
-    pipeline = cut(*validation, job::Split::kValidation);
+    pipeline = CutPipeline::Create(operators, validation->image(), job::Split::kValidation,
+                                   base::Clock::Real(), python);
     if (!pipeline.ok()) return pipeline.status();
-    if (!producer->fields_) {
+    if (producer->classes_) {
       HETERO_RETURN_IF_ERROR(CheckSplitsAgree(*producer->train_, *validation));
     }
     if ((*pipeline)->whole().output() != producer->train_pipeline_->whole().output()) {
@@ -162,7 +157,7 @@ const CutPipeline& SampleProducer::cut(job::Split split) const {
 }
 
 int64_t SampleProducer::sample_bytes() const {
-  const int64_t train = train_pipeline_->whole().output_bytes();
+  const int64_t train = train_pipeline_->whole().output_bytes() + groups_.bytes();
   return has_validation() ? std::max(train, validation_pipeline_->whole().output_bytes()) : train;
 }
 
@@ -184,7 +179,8 @@ absl::Status SampleProducer::Check(const Ticket& ticket) const {
         absl::StrCat("ticket ", ticket.id, " leaves ", ticket.left_to_trainer,
                      " operators to the trainer, where the pipeline cannot be cut"));
   }
-  const int64_t bytes = cut(ticket.split).front(ticket.left_to_trainer).output_bytes();
+  int64_t bytes = cut(ticket.split).front(ticket.left_to_trainer).output_bytes();
+  if (ticket.split == job::Split::kTrain) bytes += groups_.bytes();
   if (bytes > 0 && slots.count > kMaxBatchBytes / bytes) {
     return absl::InvalidArgumentError(absl::StrCat("ticket ", ticket.id, ": a batch of ",
                                                    slots.count, " samples of ", bytes,
@@ -199,9 +195,10 @@ Batch SampleProducer::Allocate(const Ticket& ticket, const SlabSource& slabs) co
   Batch batch;
   batch.ticket = ticket;
   batch.shape = pipe.output();
+  batch.views = pipe.views();
   batch.images = slabs(pipe.output_bytes() * ticket.slots.count);
-  if (!fields_) batch.labels.resize(count);
-  AllocateFields(fields_, &batch);
+  AllocateFields(fields(ticket.split), &batch);
+  if (!batch.fields) batch.labels.resize(count);
   batch.sample_ids.resize(count);
   batch.crcs.resize(count);
   return batch;
@@ -352,7 +349,7 @@ absl::Status SampleProducer::ReadAndTransform(const Reading& reading, Batch* bat
   const source::RawSample& sample = gathered != nullptr ? gathered->sample : buffer;
   // The model has as many outputs as the training set has classes, so that is validation's limit
   // too.
-  if (!fields_ && (sample.label < 0 || sample.label >= train_->classes())) {
+  if (classes_ && (sample.label < 0 || sample.label >= train_->classes())) {
     return absl::DataLossError(
         absl::StrCat("label ", sample.label, " is outside [0, ", train_->classes(), ")"));
   }
@@ -361,9 +358,12 @@ absl::Status SampleProducer::ReadAndTransform(const Reading& reading, Batch* bat
   const auto at = static_cast<size_t>(index);
   const std::span<uint8_t> out(batch->images.data() + at * bytes, bytes);
   const int64_t epoch = ticket.split == job::Split::kTrain ? ticket.epoch : 0;
-  HETERO_RETURN_IF_ERROR(pipe.Run(sample, {seed_, epoch, id}, out));
-  if (!fields_) batch->labels[at] = sample.label;
-  if (batch->fields) HETERO_RETURN_IF_ERROR(TakeFields(sample, index, batch));
+  const pipeline::SampleKey key{seed_, epoch, id};
+  HETERO_RETURN_IF_ERROR(pipe.Run(sample, key, out));
+  HETERO_RETURN_IF_ERROR(TakeLabel(sample, classes_, index, batch));
+  if (ticket.split == job::Split::kTrain) {
+    HETERO_RETURN_IF_ERROR(groups_.Run(sample, key, index, batch));
+  }
   batch->sample_ids[at] = id;
   batch->crcs[at] = SampleCrc(*batch, index);
   return absl::OkStatus();

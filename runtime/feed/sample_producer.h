@@ -16,6 +16,7 @@
 #include "runtime/feed/cut_pipeline.h"
 #include "runtime/feed/fatal_samples.h"
 #include "runtime/feed/read_ahead.h"
+#include "runtime/feed/view_groups.h"
 #include "runtime/feed/wire/batch.h"
 #include "runtime/job/field_set.h"
 #include "runtime/job/permutation.h"
@@ -72,7 +73,12 @@ class SampleProducer : public BatchProducer {
   bool has_validation() const { return validation_ != nullptr; }
   const pipeline::Pipeline& pipeline(job::Split split) const { return cut(split).whole(); }
   const CutPipeline& cut(job::Split split) const;
-  const job::FieldSet& fields() const { return fields_; }
+  // What a sample has beside its image.
+  const job::FieldSet& fields(job::Split split) const {
+    return split == job::Split::kTrain ? fields_ : validation_fields_;
+  }
+  // Views beside the image, of training samples.
+  const ViewGroups& view_groups() const { return groups_; }
   // What decides the pixels besides the job and the data: versions of the libraries that decode,
   // and the checksums of plugins. Where it differs, batches may.
   const std::map<std::string, std::string>& environment() const { return environment_; }
@@ -92,7 +98,7 @@ class SampleProducer : public BatchProducer {
   explicit SampleProducer(base::Clock& clock) : clock_(clock) {}
   job::Permutation OrderOf(const Ticket& ticket) const;
   int64_t ReplacementOf(const Ticket& ticket, int64_t slot, int32_t attempt) const;
-  absl::Status CheckClass(int32_t label) const;
+  absl::Status CheckClass(int64_t label) const;
   absl::Status CheckSample(const Batch& batch, int64_t index, int64_t own) const;
   class GatheredSamples;
   // Where samples come from besides the dataset.
@@ -113,7 +119,10 @@ class SampleProducer : public BatchProducer {
 
   base::Clock& clock_;
   uint64_t seed_ = 0;
+  bool classes_ = true;  // are what the labels are
   job::FieldSet fields_;
+  job::FieldSet validation_fields_;
+  ViewGroups groups_;
   std::map<std::string, std::string> environment_;
   api::Shuffle shuffle_;
   std::unique_ptr<source::Dataset> train_;

@@ -12,6 +12,21 @@
 #include "runtime/feed/safetensors.h"
 
 namespace hetero::feed {
+namespace {
+
+TensorType TypeOf(job::FieldType type) {
+  switch (type) {
+    case job::FieldType::kInt64:
+      return TensorType::kInt64;
+    case job::FieldType::kFloat32:
+      return TensorType::kFloat32;
+    case job::FieldType::kUint8:
+      return TensorType::kUint8;
+  }
+  __builtin_unreachable();
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<StreamDump>> StreamDump::Create(const std::string& folder) {
   std::error_code error;
@@ -29,11 +44,10 @@ absl::Status StreamDump::Write(const Batch& batch) const {
   if (ticket.split != job::Split::kTrain || count == 0) return absl::OkStatus();
   std::vector<int64_t> slots(static_cast<size_t>(count));
   std::iota(slots.begin(), slots.end(), ticket.slots.first);
+  std::vector<int64_t> image_shape = {count};
+  for (const int32_t size : batch.image_shape()) image_shape.push_back(size);
   std::vector<TensorView> tensors = {
-      {"images",
-       TensorType::kUint8,
-       {count, batch.shape.height, batch.shape.width, batch.shape.channels},
-       batch.images.data()},
+      {"images", TensorType::kUint8, std::move(image_shape), batch.images.data()},
       {"sample_ids", TensorType::kInt64, {count}, batch.sample_ids.data()},
       {"slots", TensorType::kInt64, {count}, slots.data()}};
   if (!batch.fields) {
@@ -42,9 +56,8 @@ absl::Status StreamDump::Write(const Batch& batch) const {
     for (const FieldTensor& field : *batch.fields) {
       std::vector<int64_t> shape = {count};
       shape.insert(shape.end(), field.spec.shape.begin(), field.spec.shape.end());
-      const bool whole = field.spec.type == job::FieldType::kInt64;
-      tensors.push_back({field.spec.name, whole ? TensorType::kInt64 : TensorType::kFloat32,
-                         std::move(shape), field.bytes.data()});
+      tensors.push_back(
+          {field.spec.name, TypeOf(field.spec.type), std::move(shape), field.bytes.data()});
     }
   }
   const std::map<std::string, std::string> metadata = {{"epoch", absl::StrCat(ticket.epoch)},

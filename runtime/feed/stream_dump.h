@@ -13,8 +13,9 @@ namespace hetero::feed {
 // `--dump-stream DIR`: the training batches a rank consumed, one safetensors file each, for
 // comparing them with another implementation. DIR/rank0-step000012.safetensors holds
 //   images uint8 [N, H, W, C], labels int32 [N], sample_ids int64 [N], slots int64 [N]
-// with the fields of samples that have some (Batch::fields), by their names, in the place of
-// labels, and epoch, step and rank as metadata. Safe from any thread.
+// with epoch, step and rank as metadata. Several views of the image are [N, views, H, W, C]; where
+// samples have fields (Batch::fields), these stand by their names in the place of labels. Safe from
+// any thread.
 class StreamDump {
  public:
   // Creates `folder` with its parents when it is absent.

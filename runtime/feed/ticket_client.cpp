@@ -127,7 +127,7 @@ absl::StatusOr<std::unique_ptr<Batch>> TicketClientImpl::TakeHead() {
   std::unique_ptr<Batch> batch;
   if (auto node = batches_.extract(id)) {
     batch = std::move(node.mapped());
-    stats_.bytes_waiting -= batch->images.size();
+    stats_.bytes_waiting -= batch->tensor_bytes();
   } else {
     batch = std::make_unique<Batch>();  // a share without samples
     batch->ticket = ticket;
@@ -135,7 +135,7 @@ absl::StatusOr<std::unique_ptr<Batch>> TicketClientImpl::TakeHead() {
   journal_.Forget(id);
   ++stats_.batches;
   stats_.samples += batch->count();
-  stats_.bytes += batch->images.size();
+  stats_.bytes += batch->tensor_bytes();
   Apply(Window::Consumed{});
   return batch;
 }

@@ -271,10 +271,10 @@ void TicketClientImpl::OnFrame(ProducerId id, Frame frame) {
   const double work_seconds = frame.batch->work_seconds;
   if (Apply(Window::Arrived{.producer = id,
                             .ticket = ticket.id,
-                            .bytes = frame.batch->images.size(),
+                            .bytes = frame.batch->tensor_bytes(),
                             .work = base::FromSeconds(work_seconds),
                             .fatal = fatal})) {
-    stats_.bytes_waiting += frame.batch->images.size();
+    stats_.bytes_waiting += frame.batch->tensor_bytes();
     if (!frame.transport.empty()) ++by_transport_[frame.transport];
     journal_.OnArrived(id, ticket.id, work_seconds, clock_.Now());
     batches_[ticket.id] = std::move(frame.batch);

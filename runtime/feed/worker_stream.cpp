@@ -88,7 +88,7 @@ void WorkerStream::SendResult(const Ticket& ticket, absl::StatusOr<std::unique_p
   }
   counters_.batches += 1;
   counters_.samples += (*batch)->count();
-  counters_.bytes += (*batch)->images.size();
+  counters_.bytes += (*batch)->tensor_bytes();
   const bool brisk = (*batch)->work_seconds < kBriskSeconds;
   Send(EncodeBatch(*std::move(batch)));
   const base::MutexLock lock(mutex_);

@@ -77,7 +77,8 @@ absl::Status Interpreters::Call(int32_t function, const job::StreamKey& key, boo
                         .seed = key.seed,
                         .epoch = static_cast<uint64_t>(key.epoch),
                         .sample = static_cast<uint64_t>(key.sample_id),
-                        .position = static_cast<uint64_t>(key.position)};
+                        .position = static_cast<uint64_t>(key.position),
+                        .view = static_cast<uint64_t>(key.view)};
   const std::string name = NameOf(functions_[static_cast<size_t>(function)]);
   bool raised = false;
   for (int failures = 0;;) {

@@ -27,8 +27,9 @@ struct Request {
   uint64_t epoch = 0;
   uint64_t sample = 0;
   uint64_t position = 0;
+  uint64_t view = 0;
 };
-static_assert(sizeof(Request) == 72, "as struct.Struct packs it");
+static_assert(sizeof(Request) == 80, "as struct.Struct packs it");
 
 // An answer begins with it; text for who has to mend the function follows.
 enum class ReplyCode : uint32_t {

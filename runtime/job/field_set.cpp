@@ -2,9 +2,29 @@
 
 namespace hetero::job {
 
-std::string_view NameOf(FieldType type) { return type == FieldType::kInt64 ? "int64" : "float32"; }
+std::string_view NameOf(FieldType type) {
+  switch (type) {
+    case FieldType::kInt64:
+      return "int64";
+    case FieldType::kFloat32:
+      return "float32";
+    case FieldType::kUint8:
+      return "uint8";
+  }
+  __builtin_unreachable();
+}
 
-int64_t BytesOf(FieldType type) { return type == FieldType::kInt64 ? 8 : 4; }
+int64_t BytesOf(FieldType type) {
+  switch (type) {
+    case FieldType::kInt64:
+      return 8;
+    case FieldType::kFloat32:
+      return 4;
+    case FieldType::kUint8:
+      return 1;
+  }
+  __builtin_unreachable();
+}
 
 int64_t FieldSpec::numbers() const {
   int64_t numbers = 1;

@@ -11,8 +11,8 @@
 // What each sample of a job has beside its picture.
 namespace hetero::job {
 
-enum class FieldType { kInt64, kFloat32 };
-// "int64", "float32": as numpy and safetensors have them.
+enum class FieldType { kInt64, kFloat32, kUint8 };
+// "int64", "float32", "uint8": as numpy and safetensors have them.
 std::string_view NameOf(FieldType type);
 int64_t BytesOf(FieldType type);
 

@@ -28,10 +28,12 @@ std::array<uint32_t, 4> Philox4x32(std::array<uint32_t, 4> counter, std::array<u
   return counter;
 }
 
-RandomStream::RandomStream(uint64_t seed, int64_t epoch, int64_t sample_id, int32_t position)
-    : origin_{seed, epoch, sample_id, position},
+RandomStream::RandomStream(uint64_t seed, int64_t epoch, int64_t sample_id, int32_t position,
+                           int32_t view)
+    : origin_{seed, epoch, sample_id, position, view},
       counter_{0, static_cast<uint32_t>(sample_id),
                (static_cast<uint32_t>(sample_id >> 32) & 0xFFFF) |
+                   ((static_cast<uint32_t>(view) & 0x3FF) << 6) |
                    (static_cast<uint32_t>(position) << 16),
                static_cast<uint32_t>(epoch)},
       key_{static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)} {}

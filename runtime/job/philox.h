@@ -14,16 +14,23 @@ struct StreamKey {
   int64_t epoch = 0;
   int64_t sample_id = 0;
   int32_t position = 0;  // of the operator in the pipeline, repeats unrolled
+  int32_t view = 0;
 };
 
-// Random numbers of one operator on one sample: a function of (seed, epoch, sample id, operator
-// position) and of how many were drawn before, never of worker, thread or arrival. Not thread-safe;
-// make one where it is used.
+// Random numbers of one operator on one view of one sample: a function of (seed, epoch, sample id,
+// operator position, view) and of how many were drawn before, never of worker, thread or arrival.
+// Not thread-safe; make one where it is used.
+//
+// The counter, from its low word on: blocks drawn, the id's bits 0 to 31, the rest of it with the
+// view and the position, the epoch. In that third word the id has bits 0 to 15 where there is view
+// 0 alone, and with more views bits 0 to 5, the view bits 6 to 15, the position bits 16 to 31.
 class RandomStream {
  public:
-  // `position` counts operators with repeats unrolled; < 2^16. Streams are distinct for sample ids
-  // below 2^48 and epochs below 2^32; each has 2^34 numbers.
-  RandomStream(uint64_t seed, int64_t epoch, int64_t sample_id, int32_t position);
+  static constexpr int64_t kMostIdsWithViews = int64_t{1} << 38;
+  // `position` counts operators with repeats unrolled; < 2^16. `view` < 2^10. Streams are distinct
+  // for epochs below 2^32 and sample ids below 2^48, those of a job whose samples have other views
+  // than 0 below kMostIdsWithViews; each has 2^34 numbers.
+  RandomStream(uint64_t seed, int64_t epoch, int64_t sample_id, int32_t position, int32_t view = 0);
 
   // For who draws numbers in another way.
   const StreamKey& key() const { return origin_; }

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "api/manifest.h"
+#include "api/views.h"
 #include "runtime/job/sip_hash.h"
 
 namespace hetero::job {
@@ -30,7 +31,9 @@ std::string HashOfPipeline(const api::HeteroTrainingJob& job) {
     entry.erase("placement");
     entry.erase("path");
   }
-  return HashOf(pipeline.dump());
+  // One view is what there was before there were several.
+  if (!api::HasSeveralViews(job.spec)) return HashOf(pipeline.dump());
+  return HashOf(pipeline.dump() + root["spec"]["views"].dump());
 }
 
 }  // namespace

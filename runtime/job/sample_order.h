@@ -11,8 +11,8 @@ namespace hetero::job {
 struct SampleOrder {
   std::string shuffle;     // "Full", "Block of 1024", "Block of 1024, 16 mixed", "None"
   std::string last_batch;  // "Keep", "Drop"
-  // 16 hex digits over the operators and their parameters, as filled with defaults. Where one runs
-  // does not count, nor the path of a plugin.
+  // 16 hex digits over the operators and their parameters, as filled with defaults, and the views.
+  // Where an operator runs does not count, nor the path of a plugin.
   std::string pipeline;
   bool operator==(const SampleOrder&) const = default;
 };

@@ -12,6 +12,7 @@
 #include "api/manifest.h"
 #include "api/unsupported_fields.h"
 #include "base/status_macros.h"
+#include "runtime/feed/sample_label.h"
 #include "runtime/feed/sample_producer.h"
 #include "runtime/local/contact_sheet.h"
 #include "runtime/local/ignored_fields.h"
@@ -35,16 +36,48 @@ std::string Numbers(const feed::FieldTensor& field, int64_t index) {
 }
 
 // " cat", or the first numbers of what is there in its place.
-std::string LabelText(const source::Dataset& dataset, const feed::Batch& batch, int64_t index) {
-  if (!batch.fields) {
-    return absl::StrCat(" ", dataset.ClassName(batch.labels[static_cast<size_t>(index)]));
+std::string LabelText(const source::Dataset& dataset, bool is_class, const feed::Batch& batch,
+                      int64_t index) {
+  if (is_class) {
+    return absl::StrCat(" ", dataset.ClassName(static_cast<int32_t>(feed::ClassOf(batch, index))));
   }
   std::string text;
   for (const feed::FieldTensor& field : *batch.fields) {
+    if (field.spec.type == job::FieldType::kUint8) continue;  // pictures
     text += field.spec.type == job::FieldType::kInt64 ? Numbers<int64_t>(field, index)
                                                       : Numbers<float>(field, index);
   }
   return text;
+}
+
+pipeline::Image CopyOf(const api::ImageShape& shape, const uint8_t* bytes) {
+  pipeline::Image image;
+  image.Reshape(shape);
+  std::copy_n(bytes, image.bytes.size(), image.bytes.data());
+  return image;
+}
+
+// All views of a sample, beginning with those of its image, the first of which has `name`.
+void AddPictures(const std::string& name, const feed::Batch& batch, int64_t index,
+                 std::vector<ContactSheetEntry>* entries) {
+  const int64_t bytes = batch.images.size() / batch.count() / batch.views;
+  for (int32_t view = 0; view < batch.views; ++view) {
+    const uint8_t* picture = batch.images.data() + (index * batch.views + view) * bytes;
+    entries->push_back(
+        {CopyOf(batch.shape, picture), view == 0 ? name : absl::StrCat("view ", view)});
+  }
+  if (!batch.fields) return;
+  for (const feed::FieldTensor& field : *batch.fields) {
+    if (field.spec.type != job::FieldType::kUint8) continue;
+    const std::vector<int32_t>& shape = field.spec.shape;
+    const int32_t count = shape.size() > 3 ? shape[0] : 1;
+    const auto* const of_picture = &shape[shape.size() - 3];
+    for (int32_t view = 0; view < count; ++view) {
+      entries->push_back({CopyOf({of_picture[0], of_picture[1], of_picture[2]},
+                                 field.of(index) + field.spec.bytes() / count * view),
+                          absl::StrCat(field.spec.name, " ", view)});
+    }
+  }
 }
 
 }  // namespace
@@ -61,18 +94,17 @@ absl::Status WritePreview(const api::HeteroTrainingJob& given, int64_t samples,
   HETERO_ASSIGN_OR_RETURN(std::unique_ptr<feed::SampleProducer> producer,
                           feed::SampleProducer::Create(job, base::Clock::Real(), python.get()));
   const source::Dataset& dataset = producer->dataset(job::Split::kTrain);
+  const bool is_class =
+      job.spec.dataset.label.value_or(api::Label()).type == api::LabelType::kClass;
   const int64_t count = std::min(samples, dataset.size());
   feed::Batch batch = producer->Allocate({.slots = {.first = 0, .count = count}}, feed::NewSlab);
-  const int64_t bytes = producer->pipeline(job::Split::kTrain).output_bytes();
   std::vector<ContactSheetEntry> entries;
   for (int64_t i = 0; i < count; ++i) {
     std::optional<feed::BadSample> bad;
     HETERO_RETURN_IF_ERROR(producer->Produce(&batch, i, &bad));
-    pipeline::Image image;
-    image.Reshape(batch.shape);
-    std::copy_n(batch.images.data() + i * bytes, bytes, image.bytes.data());
-    entries.push_back(
-        {std::move(image), absl::StrCat("#", batch.sample_ids[i], LabelText(dataset, batch, i))});
+    const std::string name = absl::StrCat("#", batch.sample_ids[static_cast<size_t>(i)],
+                                          LabelText(dataset, is_class, batch, i));
+    AddPictures(name, batch, i, &entries);
   }
   return WriteContactSheet(entries, file);
 }

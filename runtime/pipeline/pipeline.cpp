@@ -178,7 +178,7 @@ absl::Status OperatorPipeline::RunFirstOnRegion(const source::RawSample& sample,
   if (sample.encoding != source::Encoding::kJpeg || plan_.stages.empty()) return absl::OkStatus();
   const auto* first = dynamic_cast<const CroppingOperator*>(plan_.stages[0].op.get());
   if (first == nullptr) return absl::OkStatus();
-  job::RandomStream random(key.seed, key.epoch, key.sample_id, plan_.stages[0].position);
+  job::RandomStream random(key.seed, key.epoch, key.sample_id, plan_.stages[0].position, key.view);
   absl::Status fits;
   const auto choose = [&](const api::ImageShape& shape) {
     fits = CheckInput(shape);
@@ -214,7 +214,7 @@ absl::Status OperatorPipeline::Run(const source::RawSample& sample, const Sample
   }
   for (size_t i = first_done ? 1 : 0; i < plan_.stages.size(); ++i) {
     const Stage& stage = plan_.stages[i];
-    job::RandomStream random(key.seed, key.epoch, key.sample_id, stage.position);
+    job::RandomStream random(key.seed, key.epoch, key.sample_id, stage.position, key.view);
     const bool last = i + 1 == plan_.stages.size();
     if (last && stage.op->writes_anywhere() && view.shape == plan_.output) {
       return stage.op->ApplyTo(view, out.data(), random);
@@ -235,7 +235,8 @@ absl::Status OperatorPipeline::Run(const source::RawSample& sample, const Sample
 
 absl::StatusOr<std::unique_ptr<Pipeline>> Pipeline::Create(
     const std::vector<api::OperatorSpec>& operators, const api::ImageShape& input, job::Split split,
-    base::Clock& clock, int32_t first_position, const PythonFunctions* python) {
+    base::Clock& clock, int32_t first_position, std::string_view view,
+    const PythonFunctions* python) {
   Plan plan;
   plan.input = input;
   if (input.height < 1 || input.width < 1) {
@@ -248,8 +249,10 @@ absl::StatusOr<std::unique_ptr<Pipeline>> Pipeline::Create(
   int32_t position = first_position;
   for (size_t i = 0; i < operators.size(); ++i) {
     const api::OperatorSpec& spec = operators[i];
-    absl::Status status = AddOperator(spec, position, context, &conversion, &plan);
-    if (!status.ok()) return AtPlace(i, spec.op, status);
+    if (api::IsFor(spec, view)) {
+      absl::Status status = AddOperator(spec, position, context, &conversion, &plan);
+      if (!status.ok()) return AtPlace(i, spec.op, status);
+    }
     position += spec.repeat;
   }
   if (absl::Status status = CheckOutput(operators, plan); !status.ok()) return status;

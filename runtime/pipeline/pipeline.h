@@ -3,11 +3,13 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "api/hetero_training_job.h"
+#include "api/views.h"
 #include "base/clock.h"
 #include "runtime/job/schedule.h"
 #include "runtime/pipeline/python_functions.h"
@@ -28,6 +30,7 @@ struct SampleKey {
   uint64_t seed = 0;
   int64_t epoch = 0;
   int64_t sample_id = 0;
+  int32_t view = 0;  // KeyOfView()
 };
 
 // The operators of spec.pipeline between storage and the wire: everything up to the first Normalize
@@ -40,19 +43,22 @@ class Pipeline {
   // absent parameter has its default, and entries that no parser saw are checked as it would.
   // Validation uses each operator's deterministic form (docs/decisions/0001). `clock`, for Delay,
   // must outlive the pipeline. `first_position`: operators, repeats counted, that come before these
-  // and are done elsewhere; random numbers depend on it. Nor may `python` end before it; without it
-  // a pipeline with Python operators has its shapes, and runs nothing.
+  // and are done elsewhere; random numbers depend on it. Entries that are for other views than
+  // `view` are left out, and keep their positions. Nor may `python` end before it; without it a
+  // pipeline with Python operators has its shapes, and runs nothing.
   static absl::StatusOr<std::unique_ptr<Pipeline>> Create(
       const std::vector<api::OperatorSpec>& operators, const api::ImageShape& input,
       job::Split split, base::Clock& clock = base::Clock::Real(), int32_t first_position = 0,
-      const PythonFunctions* python = nullptr);
+      std::string_view view = api::kImageView, const PythonFunctions* python = nullptr);
   virtual ~Pipeline() = default;
 
-  // Shape of every produced sample, uint8 [height, width, channels].
+  // Shape of every produced picture, uint8 [height, width, channels].
   virtual api::ImageShape output() const = 0;
+  // Pictures that are made of a sample, one behind the other (views.h).
+  virtual int32_t views() const { return 1; }
   int64_t output_bytes() const {
     const api::ImageShape shape = output();
-    return int64_t{shape.height} * shape.width * shape.channels;
+    return int64_t{views()} * shape.height * shape.width * shape.channels;
   }
   virtual const TensorConversion& conversion() const = 0;
 

@@ -39,7 +39,7 @@ void RankReport::OnBatch(const feed::Batch& batch, const feed::StreamStats& stat
   stats_ = stats;
   counters_.set_batches(counters_.batches() + 1);
   counters_.set_samples(counters_.samples() + batch.count());
-  counters_.set_bytes(counters_.bytes() + batch.images.size());
+  counters_.set_bytes(counters_.bytes() + batch.tensor_bytes());
   const bool validation = batch.ticket.split == job::Split::kValidation;
   for (const feed::BadSample& bad : batch.bad_samples) {
     if (!bad_ids_.emplace(validation, bad.sample_id).second) continue;

@@ -108,9 +108,9 @@ std::unique_ptr<feed::TicketClient> RankSession::OpenStream(int64_t index) const
 
 absl::StatusOr<feed::TicketClient::Options> RankSession::StreamOptions() {
   const api::Training& training = job_.spec.training;
-  const int64_t batch_bytes =
-      int64_t{training.batch_size_per_worker} * training.gradient_accumulation_steps *
-      training.parallelism.partitions * producer_->pipeline(job::Split::kTrain).output_bytes();
+  const int64_t batch_bytes = int64_t{training.batch_size_per_worker} *
+                              training.gradient_accumulation_steps *
+                              training.parallelism.partitions * producer_->sample_bytes();
   const int spare = options_.local_share == feed::LocalShare::kBalanced ? SpareCores() : 0;
   // Under a CPU quota even threads of idle priority take from training, so they are no more than
   // what it leaves over.

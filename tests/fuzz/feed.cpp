@@ -112,14 +112,15 @@ bool HasRightChecksums(const Batch& batch) {
 
 void CheckBatch(std::unique_ptr<Batch> batch) {
   fuzz::Require(batch->count() == batch->ticket.slots.count, "another number of samples");
-  fuzz::Require(batch->images.size() == batch->count() * batch->shape.height * batch->shape.width *
-                                            batch->shape.channels,
+  fuzz::Require(batch->images.size() == batch->count() * batch->views * batch->shape.height *
+                                            batch->shape.width * batch->shape.channels,
                 "a tensor of another size than its shape");
   // The trainer computes them again of the bytes; what it sends on is its own.
   if (!HasRightChecksums(*batch)) return;
   const std::vector<int32_t> labels = batch->labels;
   const std::vector<int64_t> ids = batch->sample_ids;
   const size_t bad = batch->bad_samples.size();
+  const int32_t views = batch->views;
   const std::optional<std::vector<FieldTensor>> fields = batch->fields;
   const absl::StatusOr<Frame> again = DecodeFrame(EncodeBatch(std::move(batch)));
   fuzz::Require(again.ok() && again->kind == Frame::Kind::kBatch, "a batch does not come back");
@@ -129,7 +130,7 @@ void CheckBatch(std::unique_ptr<Batch> batch) {
     fuzz::Require(sent.spec == come.spec && sent.bytes == come.bytes, "a field changes on its way");
   }
   fuzz::Require(again->batch->labels == labels && again->batch->sample_ids == ids &&
-                    again->batch->bad_samples.size() == bad,
+                    again->batch->bad_samples.size() == bad && again->batch->views == views,
                 "a batch changes on its way");
 }
 

@@ -194,11 +194,11 @@ void Speak(std::string_view bytes, size_t piece) {
   static Feed feed;
   static Agreeable coordinator;
   static const std::shared_ptr<BatchArena> arena = [] {
-    const api::ImageShape shape = {2, 2, 1};
-    return *BatchArena::Create({.slot_bytes = SlotBytes(2, shape, job::FieldSet()),
+    const SampleLayout layout = {.shape = {2, 2, 1}};
+    return *BatchArena::Create({.slot_bytes = SlotBytes(2, layout),
                                 .may_wait = 2,
                                 .may_hold = 3,
-                                .image_bytes = ImageBytes(2, shape)});
+                                .image_bytes = ImageBytes(2, layout)});
   }();
   static const std::string fingerprint = "dataset:0 shuffle:Full last-batch:Keep pipeline:0";
   feed.UseMemory([](int64_t size) { return arena->Allocate(size); }, /*moves_shared=*/false);

@@ -12,6 +12,7 @@ import yaml
 from proof.job import PACKAGE, RUNTIME, SOURCE, LocalJob
 
 EXAMPLES = SOURCE / "examples/pytorch"
+SELF_SUPERVISED = {"simclr": 2, "dino": 2 + 4}  # and how many views of a picture
 
 
 @pytest.fixture(scope="module")
@@ -80,6 +81,43 @@ def test_numbers_instead_of_a_class(start, tmp_path):
     assert report["samplesConsumed"] == 6 * 800 and "epoch 5: loss" in run.text()
     assert report["reported"]["pixelsOff"] < 3  # 8.4 for whoever always says the middle of the picture
     assert report["lossCurve"][-1]["loss"] < report["lossCurve"][0]["loss"] / 2
+
+
+@pytest.mark.parametrize("name", SELF_SUPERVISED)
+def test_views_of_an_example(start, pictures, name):
+    folder = SOURCE / "examples" / name
+    made = yaml.safe_load((folder / "job.yaml").read_text().replace("/tmp/pictures", str(pictures)))
+    made["spec"]["training"]["script"] = {"command": [sys.executable, "train.py"], "workingDirectory": str(folder)}
+    made["spec"]["training"].update({"epochs": 2, "batchSizePerWorker": 16})
+    assert sum(view["count"] for view in made["spec"]["views"]) == SELF_SUPERVISED[name]
+    run = start(made)
+    report = run.succeed()
+    assert report["steps"] == 2 * (300 // 32)
+    assert "epoch 0: loss" in run.text() and "epoch 1: loss" in run.text() and "nan" not in run.text()
+    assert ("accuracy" in report) == (name == "simclr")
+    with LocalJob(run.folder / "again", made, "--input-only") as again:
+        assert again.succeed()["streamDigest"] == report["streamDigest"]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", SELF_SUPERVISED)
+def test_views_by_themselves(pictures, tmp_path, name):
+    """`python train.py`: one rank, whatever starts it."""
+    folder = tmp_path / name
+    folder.mkdir()
+    for file in ("train.py", "job.yaml"):
+        text = (SOURCE / "examples" / name / file).read_text().replace("/tmp/pictures", str(pictures))
+        (folder / file).write_text(text.replace("epochs: 10", "maxSteps: 3"))
+    done = subprocess.run(
+        [sys.executable, "train.py"],
+        cwd=folder,
+        env=dict(os.environ, PYTHONPATH=PACKAGE, HETERO_RUNTIME=str(RUNTIME), OMP_NUM_THREADS="1"),
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "epoch 0: loss" in done.stdout
 
 
 @pytest.mark.full

@@ -84,6 +84,20 @@ void Slab::Leave() {
   size_ = 0;
 }
 
+std::vector<int32_t> Batch::image_shape() const {
+  std::vector<int32_t> sizes;
+  if (views > 1) sizes.push_back(views);
+  sizes.insert(sizes.end(), {shape.height, shape.width, shape.channels});
+  return sizes;
+}
+
+int64_t Batch::tensor_bytes() const {
+  int64_t bytes = images.size();
+  if (!fields) return bytes;
+  for (const FieldTensor& field : *fields) bytes += static_cast<int64_t>(field.bytes.size());
+  return bytes;
+}
+
 void AllocateFields(const job::FieldSet& fields, Batch* batch) {
   batch->fields.reset();
   if (!fields) return;
@@ -111,9 +125,7 @@ uint32_t SampleCrc(const Batch& batch, int64_t index) {
     }
   };
   add_fields(true);
-  add(job::FieldHeading("image", "uint8",
-                        {batch.shape.height, batch.shape.width, batch.shape.channels}),
-      image, size);
+  add(job::FieldHeading("image", "uint8", batch.image_shape()), image, size);
   add_fields(false);
   return crc;
 }

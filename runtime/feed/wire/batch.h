@@ -100,8 +100,9 @@ struct FieldTensor {
 // A produced batch. Entry i is the sample at slot ticket.slots.first + i.
 struct Batch {
   Ticket ticket;
-  api::ImageShape shape;            // of one sample
-  Slab images;                      // uint8 [N, H, W, C]
+  api::ImageShape shape;            // of one picture
+  int32_t views = 1;                // pictures of a sample, one behind the other
+  Slab images;                      // uint8 [N, views, H, W, C]
   std::vector<int32_t> labels;      // [N]; none where there are `fields`
   std::vector<int64_t> sample_ids;  // [N]; the replacement's id where a sample was bad
   std::vector<uint32_t> crcs;       // [N]; CRC32C of each sample's bytes (SampleCrc)
@@ -113,6 +114,9 @@ struct Batch {
   double cpu_seconds = 0;          // CPU time spent on it
   std::string producer;            // "cpu/0", or "local"
 
+  // [H, W, C], or [views, H, W, C].
+  std::vector<int32_t> image_shape() const;
+  int64_t tensor_bytes() const;  // of the pictures and the fields
   int64_t count() const { return static_cast<int64_t>(fields ? sample_ids.size() : labels.size()); }
 };
 

@@ -102,6 +102,7 @@ v1::FrameHeader BatchHeader(const Batch& batch) {
   header.set_height(batch.shape.height);
   header.set_width(batch.shape.width);
   header.set_channels(batch.shape.channels);
+  if (batch.views > 1) header.set_views(batch.views);
   header.mutable_labels()->Assign(batch.labels.begin(), batch.labels.end());
   header.mutable_sample_ids()->Assign(batch.sample_ids.begin(), batch.sample_ids.end());
   header.mutable_sample_crc32c()->Assign(batch.crcs.begin(), batch.crcs.end());
@@ -119,6 +120,8 @@ v1::FrameHeader BatchHeader(const Batch& batch) {
   header.set_cpu_seconds(batch.cpu_seconds);
   return header;
 }
+
+int32_t ViewsOf(const v1::FrameHeader& header) { return header.views() == 0 ? 1 : header.views(); }
 
 // Bytes of the tensor that `header` announces, no more than `left`.
 absl::StatusOr<int64_t> TensorBytes(const v1::FrameHeader& header, size_t left) {
@@ -138,11 +141,11 @@ absl::StatusOr<int64_t> TensorBytes(const v1::FrameHeader& header, size_t left) 
                header.fatal_size(), " fatal ones");
   }
   int64_t bytes = 1;
-  for (const int64_t factor :
-       {int64_t{header.height()}, int64_t{header.width()}, int64_t{header.channels()}}) {
+  for (const int64_t factor : {int64_t{header.height()}, int64_t{header.width()},
+                               int64_t{header.channels()}, int64_t{ViewsOf(header)}}) {
     if (factor <= 0 || bytes > kMaxTensorBytes / factor) {
       return bad(": impossible sample shape ", header.height(), "x", header.width(), "x",
-                 header.channels());
+                 header.channels(), ", ", ViewsOf(header), " views");
     }
     bytes *= factor;
   }
@@ -161,6 +164,7 @@ absl::StatusOr<Frame> DecodeBatch(const v1::FrameHeader& header, Frame frame,
   auto batch = std::make_unique<Batch>();
   batch->ticket = frame.ticket;
   batch->shape = {header.height(), header.width(), header.channels()};
+  batch->views = ViewsOf(header);
   absl::StatusOr<NamedMemory> memory = open_memory(header, *bytes);
   if (!memory.ok()) return memory.status();
   batch->images = std::move(memory->slab);

@@ -1,4 +1,9 @@
-"""Takes every batch, whatever it has beside the pictures, and writes down what the digest is made of."""
+"""Takes every batch, whatever it has beside the pictures, and writes down what the digest is made of.
+
+fields.py [--class] [--pictures]: samples are a picture and its class alone; the pictures are written down, too.
+"""
+
+import sys
 
 import hetero
 import numpy as np
@@ -10,6 +15,8 @@ from proof.record import Journal
 def checked(batch):
     """The bytes that the checksum of each sample is of: of every field, in the order of the names, its heading and its
     numbers."""
+    if "--class" in sys.argv:
+        return np.asarray(batch["image"]).reshape(len(batch.ids), -1)
     rows = []
     for name in sorted(batch.keys()):
         array = np.ascontiguousarray(np.asarray(batch[name]))
@@ -22,6 +29,7 @@ def checked(batch):
 
 stream = hetero.Stream(raw=True)
 journal = Journal("fields", stream.rank)
+pictures = "--pictures" in sys.argv
 for epoch in stream.epochs():
     for batch in epoch:
         labels = np.asarray(batch["label"]) if "label" in batch.keys() else None
@@ -33,5 +41,7 @@ for epoch in stream.epochs():
             crcs=crc32c(checked(batch)).tolist() if len(batch.ids) else [],
             labels=None if labels is None else labels.tolist(),
             dtype=None if labels is None else str(labels.dtype),
+            names=list(batch.keys()),
+            pictures={name: np.asarray(batch[name]).tolist() for name in stream.views} if pictures else None,
         )
 stream.close()

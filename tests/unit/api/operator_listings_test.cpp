@@ -47,7 +47,7 @@ const SchemaNode& Entry() { return JobSchema().Find("spec")->Find("pipeline")->e
 
 // The fields of an entry that belong to some operator, in the order of the table.
 std::vector<const SchemaNode*> Parameters() {
-  const std::set<std::string> everybodys = {"op", "repeat", "placement"};
+  const std::set<std::string> everybodys = {"op", "repeat", "placement", "views"};
   std::vector<const SchemaNode*> nodes;
   for (const SchemaNode& node : Entry().fields) {
     if (!everybodys.contains(node.name)) nodes.push_back(&node);
@@ -210,7 +210,7 @@ TEST(OperatorListingsTest, DefaultsAreOfParametersThatTheOperatorTakes) {
     FillDefaults(spec);
     const nlohmann::json filled = EncodeObject(spec);
     for (const auto& [name, unused] : filled.items()) {
-      if (name == "op" || name == "repeat" || name == "placement") continue;
+      if (name == "op" || name == "repeat" || name == "placement" || name == "views") continue;
       EXPECT_TRUE(optional.contains(name)) << row.name << " " << name;
     }
     for (const FieldError& error : CheckOperator(spec)) {

@@ -48,6 +48,32 @@ TEST(RandomStreamTest, EveryArgumentSelectsAnotherStream) {
   EXPECT_EQ(seen.size(), 3u * 2 * 4 * 3);
 }
 
+// As the documentation has it: the view in bits 6 to 15 of the counter's third word.
+TEST(RandomStreamTest, AViewIsAPartOfTheCounter) {
+  RandomStream stream(0x0000000200000001, 3, 0x0000000500000004, 6, 1023);
+  for (uint32_t block = 0; block < 3; ++block) {
+    for (uint32_t word : Philox4x32({block, 4, 5 | 1023u << 6 | 6u << 16, 3}, {1, 2})) {
+      EXPECT_EQ(stream.NextUint32(), word);
+    }
+  }
+}
+
+TEST(RandomStreamTest, NoTwoViewsDrawTheSameNumbers) {
+  const auto first = [](RandomStream stream) {
+    return uint64_t{stream.NextUint32()} << 32 | stream.NextUint32();
+  };
+  std::set<uint64_t> seen;
+  const int64_t last = RandomStream::kMostIdsWithViews - 1;
+  for (int64_t sample : {int64_t{0}, int64_t{1} << 32, last}) {
+    for (int32_t position : {0, 1, 65535}) {
+      for (int32_t view = 0; view < 1024; ++view) {
+        seen.insert(first(RandomStream(7, 0, sample, position, view)));
+      }
+    }
+  }
+  EXPECT_EQ(seen.size(), 3u * 3 * 1024);
+}
+
 TEST(RandomStreamTest, FloatsAreUniformInTheUnitInterval) {
   RandomStream stream(1, 0, 0, 0);
   constexpr int kDraws = 200000;
