@@ -350,7 +350,7 @@ constexpr auto FieldsOf(const Spec*) {
   return std::make_tuple(
       F("dataset", &Spec::dataset, kRequiredField),
       F("pipeline", &Spec::pipeline, {.max_items = 32}),
-      F("views", &Spec::views, {.min_items = 1, .max_items = 8}),
+      F("views", &Spec::views, {.min_items = 1, .max_items = 8}), F("verify", &Spec::verify),
       F("training", &Spec::training, kRequiredField), F("output", &Spec::output),
       F("storage", &Spec::storage, kStorageEntries),
       F("roles", &Spec::roles, {.presence = Presence::kRequired, .min_items = 2, .max_items = 8}),

@@ -372,10 +372,14 @@ struct Network {
   Switch tls = Switch::kEnabled;
 };
 
+// What becomes of a job whose Python operators are found to be no functions of their arguments.
+enum class Verification { kWarn, kStrict, kOff };
+
 struct Spec {
   Dataset dataset;
   std::vector<OperatorSpec> pipeline;
   std::vector<View> views;
+  std::optional<Verification> verify;  // Warn
   Training training;
   std::optional<Output> output;
   std::vector<StorageAccess> storage;  // of several that match, the longest prefix counts

@@ -179,6 +179,10 @@ void RecordHeartbeat(const v1::Heartbeat& heartbeat, MemberRecord& member, base:
   if (heartbeat.placement_size() > 0) {
     record.placement.assign(heartbeat.placement().begin(), heartbeat.placement().end());
   }
+  if (record.irreproducible.empty() && !heartbeat.irreproducible().empty()) {
+    record.irreproducible = heartbeat.irreproducible();
+    LimitText(kMaxListedText, record.irreproducible);
+  }
   RecordOrderCosts(heartbeat, record);
   for (v1::BadSampleReport sample : heartbeat.bad_samples()) {
     LimitText(kMaxListedText, *sample.mutable_reason());

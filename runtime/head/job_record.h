@@ -131,6 +131,7 @@ struct JobRecord {
   std::vector<v1::EvaluationResult> evaluations;
   LossCurve loss_curve;
   BadSampleLog bad_samples;
+  std::string irreproducible;  // the first that a CPU worker has told of
   std::vector<v1::PlacementReport> placement;
   std::vector<v1::OrderCost> order_costs;
   std::vector<v1::RoleSizing> sizing;

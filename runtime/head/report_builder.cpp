@@ -127,7 +127,9 @@ void AddProgress(const JobRecord& record, insight::Report& report) {
   report.epochs = progress.epoch();
   report.steps = progress.step();
   report.samples_consumed = progress.samples_consumed();
-  if (progress.digest_unproven()) {
+  if (!record.irreproducible.empty()) {
+    report.digest_problem = record.irreproducible;
+  } else if (progress.digest_unproven()) {
     report.digest_problem =
         "the script went on from a state that knows no digest of the steps before it";
   } else {

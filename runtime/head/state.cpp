@@ -168,6 +168,11 @@ void State::TakeHeartbeat(MemberRecord& member, const v1::Heartbeat& heartbeat) 
   if (heartbeat.has_script_failure()) TakeScriptFailure(member, heartbeat.script_failure());
   const std::string too_many = TooManyBadSamples(record_);
   if (!too_many.empty()) ending_.Fail(member.name, too_many, now_.steady);
+  if (!record_.irreproducible.empty() && record_.job.spec.verify == api::Verification::kStrict) {
+    ending_.Fail(member.name,
+                 absl::StrCat(record_.irreproducible, "; spec.verify: Warn lets such jobs go on"),
+                 now_.steady);
+  }
 }
 
 void State::On(const FinishedReceived& event) {

@@ -47,6 +47,7 @@ Interpreters::Interpreters(std::vector<api::OperatorSpec> pipeline, Options opti
   for (const api::OperatorSpec& spec : pipeline_) {
     if (spec.op == api::OperatorKind::kPython) functions_.push_back(spec);
   }
+  calls_ = std::vector<std::atomic<int64_t>>(functions_.size());
 }
 
 Interpreters::~Interpreters() = default;
@@ -89,6 +90,7 @@ absl::Status Interpreters::Call(int32_t function, const job::StreamKey& key, boo
     switch (answer.outcome) {
       case Outcome::kDone:
         GiveBack(std::move(interpreter));
+        Verify(request, in, *out);
         return absl::OkStatus();
       case Outcome::kRaised:
         // Its state may have come from other pictures: only a fresh one shows that it is this one.
@@ -111,6 +113,39 @@ absl::Status Interpreters::Call(int32_t function, const job::StreamKey& key, boo
             absl::StrCat(name, ": ", answer.text, ", ", kTries, " times in a row"));
     }
   }
+}
+
+void Interpreters::Verify(const Request& request, const pipeline::ImageView& in,
+                          const pipeline::Image& made) const {
+  if (!options_.verifies || getpid() != owner_) return;
+  const int64_t call = ++calls_[request.function];
+  if (call != kFirstVerified && call % kVerifiedOneOf != 0) return;
+  absl::StatusOr<std::unique_ptr<Interpreter>> other = Fork();
+  if (!other.ok()) return;
+  pipeline::Image again;
+  again.Reshape(made.shape);
+  const Interpreter::Answer answer =
+      (*other)->Call(request, in, &again, options_.patience, clock_, stopping_);
+  std::string difference;
+  if (answer.outcome == Outcome::kDone && again.bytes != made.bytes) {
+    difference = "made other pixels";
+  } else if (answer.outcome == Outcome::kRaised || answer.outcome == Outcome::kWrongResult) {
+    difference = absl::StrCat("failed (", answer.text, ")");
+  }
+  if (difference.empty()) return;
+  const base::MutexLock lock(mutex_);
+  if (!irreproducible_.empty()) return;
+  irreproducible_ = absl::StrCat(
+      NameOf(functions_[request.function]), " ", difference, " when it was called a second time ",
+      "for sample ", request.sample, " of epoch ", request.epoch,
+      ": it is no function of its arguments, but takes random numbers from elsewhere than rng, ",
+      "or keeps something between calls");
+  log::Warning("not reproducible", {{"because", irreproducible_}});
+}
+
+std::string Interpreters::irreproducible() const {
+  const base::MutexLock lock(mutex_);
+  return irreproducible_;
 }
 
 absl::StatusOr<std::unique_ptr<Interpreter>> Interpreters::Fork() const {

@@ -34,7 +34,13 @@ class Interpreters : public pipeline::PythonFunctions {
     // Of all interpreters together; half of the container's, if absent. An interpreter may take its
     // share, and is replaced when it takes more.
     std::optional<int64_t> memory_bytes;
+    // Whether some pictures are made a second time, in an interpreter that has made no other.
+    bool verifies = true;
   };
+  // Of each function: of its calls, the tenth (functions that are none are soon found), and one of
+  // each thousand.
+  static constexpr int64_t kFirstVerified = 10;
+  static constexpr int64_t kVerifiedOneOf = 1000;
 
   // Errors as InterpreterHost::Start().
   static absl::StatusOr<std::unique_ptr<Interpreters>> Start(
@@ -57,10 +63,15 @@ class Interpreters : public pipeline::PythonFunctions {
     int64_t replaced = 0;       // because they ended, hung, grew or raised an exception
   };
   Counters counters() const;
+  // Which function made something else the second time, and of which sample; empty: none so far.
+  std::string irreproducible() const;
 
  private:
   Interpreters(std::vector<api::OperatorSpec> pipeline, Options options, base::Clock& clock);
 
+  // Calls it again, now and then, and compares with `made`.
+  void Verify(const Request& request, const pipeline::ImageView& in,
+              const pipeline::Image& made) const;
   absl::StatusOr<std::unique_ptr<Interpreter>> Take(bool fresh) const;
   absl::StatusOr<std::unique_ptr<Interpreter>> Fork() const;
   void GiveBack(std::unique_ptr<Interpreter> interpreter) const;
@@ -77,6 +88,7 @@ class Interpreters : public pipeline::PythonFunctions {
   std::vector<api::OperatorSpec> functions_;
   std::map<std::string, std::string> environment_;
   std::atomic<bool> stopping_ = false;
+  mutable std::vector<std::atomic<int64_t>> calls_;  // of each function
 
   mutable base::Mutex host_mutex_;  // held while another host starts
   mutable std::shared_ptr<InterpreterHost> host_ ABSL_GUARDED_BY(host_mutex_);
@@ -90,6 +102,7 @@ class Interpreters : public pipeline::PythonFunctions {
   mutable int64_t living_ ABSL_GUARDED_BY(mutex_) = 0;
   mutable int64_t private_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   mutable int64_t replaced_ ABSL_GUARDED_BY(mutex_) = 0;
+  mutable std::string irreproducible_ ABSL_GUARDED_BY(mutex_);
   mutable bool told_of_room_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

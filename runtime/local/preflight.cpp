@@ -67,7 +67,7 @@ std::vector<api::FieldError> CheckLocalJob(const api::HeteroTrainingJob& job, bo
 
 std::vector<api::FieldError> CheckPython(const api::HeteroTrainingJob& job,
                                          const std::vector<std::string>& folders) {
-  const absl::Status started = process::StartPython(job.spec.pipeline, folders).status();
+  const absl::Status started = process::StartPython(job.spec, folders).status();
   if (started.ok()) return {};
   const std::string message(started.message());
   const size_t space = message.find(' ');

@@ -90,7 +90,7 @@ absl::Status WritePreview(const api::HeteroTrainingJob& given, int64_t samples,
   const std::vector<api::FieldError> unsupported = api::UnsupportedFields(job);
   if (!unsupported.empty()) return absl::InvalidArgumentError(api::FormatErrors(unsupported));
   HETERO_ASSIGN_OR_RETURN(const std::unique_ptr<interpreter::Interpreters> python,
-                          process::StartPython(job.spec.pipeline, folders));
+                          process::StartPython(job.spec, folders));
   HETERO_ASSIGN_OR_RETURN(std::unique_ptr<feed::SampleProducer> producer,
                           feed::SampleProducer::Create(job, base::Clock::Real(), python.get()));
   const source::Dataset& dataset = producer->dataset(job::Split::kTrain);

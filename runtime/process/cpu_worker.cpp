@@ -1,5 +1,6 @@
 #include "runtime/process/cpu_worker.h"
 
+#include <atomic>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
@@ -26,7 +27,8 @@ namespace {
 constexpr base::Duration kWelcomeTimeout = std::chrono::hours(24);
 constexpr base::Duration kFinishTimeout = std::chrono::seconds(1);
 
-v1::Heartbeat CountersOf(const feed::WorkerServer& server) {
+v1::Heartbeat CountersOf(const feed::WorkerServer& server,
+                         const interpreter::Interpreters* python) {
   const feed::WorkerCounters counters = server.counters();
   v1::Heartbeat heartbeat;
   v1::Counters& out = *heartbeat.mutable_counters();
@@ -35,6 +37,7 @@ v1::Heartbeat CountersOf(const feed::WorkerServer& server) {
   out.set_bytes(counters.bytes);
   out.set_busy_seconds(counters.busy_seconds);
   SetProcessCosts(out);
+  if (python != nullptr) heartbeat.set_irreproducible(python->irreproducible());
   return heartbeat;
 }
 
@@ -51,7 +54,7 @@ absl::StatusOr<Production> MakeProduction(const v1::Welcome& welcome) {
         absl::StrCat("the head sent an invalid job:\n", api::FormatErrors(manifest.errors)));
   }
   Production made;
-  HETERO_ASSIGN_OR_RETURN(made.python, StartPython(manifest.job.spec.pipeline));
+  HETERO_ASSIGN_OR_RETURN(made.python, StartPython(manifest.job.spec));
   HETERO_ASSIGN_OR_RETURN(made.producer, feed::SampleProducer::Create(
                                              manifest.job, base::Clock::Real(), made.python.get()));
   return made;
@@ -65,6 +68,7 @@ absl::Status RunCpuWorker(const CpuWorkerOptions& options, base::Clock& clock,
                           MetricsPort::Open(options.metrics_address));
   // Declared before the server, which serves from it until it is destroyed.
   Production production;
+  std::atomic<const interpreter::Interpreters*> python = nullptr;
   HETERO_ASSIGN_OR_RETURN(
       std::unique_ptr<feed::WorkerServer> server,
       feed::WorkerServer::Start(
@@ -83,7 +87,7 @@ absl::Status RunCpuWorker(const CpuWorkerOptions& options, base::Clock& clock,
   std::unique_ptr<head::Member> member = head::Member::Start(
       std::move(join), membership.MakeCallbacks(),
       [&] {
-        v1::Heartbeat heartbeat = CountersOf(*server);
+        v1::Heartbeat heartbeat = CountersOf(*server, python);
         if (metrics) metrics->Update(heartbeat);
         return heartbeat;
       },
@@ -94,7 +98,7 @@ absl::Status RunCpuWorker(const CpuWorkerOptions& options, base::Clock& clock,
     last.set_ok(status.ok());
     last.set_message(
         base::ToUtf8({status.message().data(), status.message().size()}, head::kMaxText));
-    *last.mutable_last() = CountersOf(*server);
+    *last.mutable_last() = CountersOf(*server, python);
     WriteLastWord(LastWordFolderFromEnvironment(), options.identity.member, last);
     member->Finish(last, kFinishTimeout).IgnoreError();
     return status;
@@ -106,6 +110,7 @@ absl::Status RunCpuWorker(const CpuWorkerOptions& options, base::Clock& clock,
   absl::StatusOr<Production> made = MakeProduction(*welcome);
   if (!made.ok()) return finish(made.status());
   production = *std::move(made);
+  python = production.python.get();
   const feed::SampleProducer& producer = *production.producer;
   server->SetProducer(&producer);
   v1::Ready ready = MakeReady(producer);

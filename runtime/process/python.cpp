@@ -11,8 +11,8 @@
 namespace hetero::process {
 
 absl::StatusOr<std::unique_ptr<interpreter::Interpreters>> StartPython(
-    const std::vector<api::OperatorSpec>& pipeline, const std::vector<std::string>& folders) {
-  if (!api::HasPython(pipeline)) return nullptr;
+    const api::Spec& spec, const std::vector<std::string>& folders) {
+  if (!api::HasPython(spec.pipeline)) return nullptr;
   interpreter::Interpreters::Options options;
   std::vector<std::string>& environment = options.host.environment;
   environment = ForeignEnvironment();
@@ -23,7 +23,8 @@ absl::StatusOr<std::unique_ptr<interpreter::Interpreters>> StartPython(
     environment.push_back(absl::StrCat(setting, 1));
   }
   options.host.folders = folders;
-  return interpreter::Interpreters::Start(pipeline, std::move(options));
+  options.verifies = spec.verify != api::Verification::kOff;
+  return interpreter::Interpreters::Start(spec.pipeline, std::move(options));
 }
 
 }  // namespace hetero::process

@@ -10,11 +10,11 @@
 
 namespace hetero::process {
 
-// Who calls the Python operators of `pipeline`, by python3 of PATH, which sees none of this
+// Who calls the Python operators of a job, by python3 of PATH, which sees none of this
 // process's secrets and uses one core for each picture. Modules are looked for in `folders`,
 // too, of which some may be empty. Null where there are no such operators. Errors as
 // interpreter::InterpreterHost::Start().
 absl::StatusOr<std::unique_ptr<interpreter::Interpreters>> StartPython(
-    const std::vector<api::OperatorSpec>& pipeline, const std::vector<std::string>& folders = {});
+    const api::Spec& spec, const std::vector<std::string>& folders = {});
 
 }  // namespace hetero::process

@@ -46,8 +46,7 @@ def job(pictures, *pipeline, workers=2, script="fields.py", **changes):
         dataset={"uri": f"file://{pictures}", "format": "IDX", "classes": 4},
         pipeline=list(pipeline),
         training__seed=SEED,
-        training__epochs=2,
-        **changes,
+        **{"training__epochs": 2, **changes},
     )
     for role in made["spec"]["roles"]:
         if role["type"] == "CPUWorker":
@@ -167,6 +166,20 @@ def test_a_sample_that_kills(start, pictures):
 )
 def test_another_result(start, pictures, function, words):
     dumped(start, job(pictures, operator(function))).fail(f"operators.{function} {words}")
+
+
+@pytest.mark.parametrize("function", ["global_state", "other_numbers", "clock"])
+def test_functions_that_are_none(start, pictures, function):
+    """Some samples are made twice: what is not reproducible is not said to be, and with Strict the job fails."""
+    report = dumped(start, job(pictures, operator(function))).succeed()
+    assert report["streamDigest"] is None
+    words = f"Python operator operators.{function} made other pixels when it was called a second time for sample "
+    assert words in report["digestProblem"]
+    dumped(start, job(pictures, operator(function), verify="Strict", training__epochs=20)).fail(
+        words, "spec.verify: Warn"
+    )
+    report = dumped(start, job(pictures, operator(function), verify="Off")).succeed()
+    assert len(report["streamDigest"]) == 32 and "digestProblem" not in report
 
 
 @pytest.mark.parametrize(

@@ -98,6 +98,14 @@ def global_state(sample, rng):
     return {"image": np.full(SHAPE, calls % 251, np.uint8)}
 
 
+def other_numbers(sample, rng):
+    return {"image": np.random.default_rng().integers(0, 256, SHAPE, dtype=np.uint8)}
+
+
+def clock(sample, rng):
+    return {"image": np.full(SHAPE, time.monotonic_ns() // 1000 % 251, np.uint8)}
+
+
 def secrets(sample, rng):
     names = sorted(name for name in os.environ if name.startswith(("HETERO_TLS", "HETERO_STORAGE", "HETERO_HEAD")))
     assert not names, names
