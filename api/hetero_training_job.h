@@ -66,6 +66,7 @@ struct LabelField {
 struct SampleFields {
   std::string image;  // empty: the format's usual name
   LabelField label;
+  std::string mask;  // empty: samples have no mask
   bool operator==(const SampleFields&) const = default;
 };
 
@@ -107,8 +108,18 @@ struct Label {
   bool operator==(const Label&) const = default;
 };
 
+// A picture of classes beside each sample's own, where dataset.fields.mask says where it is.
+struct Mask {
+  std::string name;             // of the tensor; empty: "mask"
+  std::optional<int32_t> fill;  // where an operator looks beyond the picture; absent: 0
+};
+
 struct Dataset : DatasetSource {
   std::optional<Label> label;  // absent: a class
+  std::optional<Mask> mask;    // absent: as if it said nothing
+
+  bool has_mask() const { return !fields.mask.empty(); }
+  std::string mask_name() const { return mask && !mask->name.empty() ? mask->name : "mask"; }
   Shuffle shuffle;
   std::optional<DatasetSource> validation;
 };
@@ -169,6 +180,7 @@ struct OperatorSpec {
   std::string path;  // the plugin's shared library, absolute
   std::string name;  // which operator of the plugin
   std::map<std::string, std::string> parameters;
+  std::vector<std::string> also;  // fields that move as the picture does
 };
 
 struct Model {

@@ -35,6 +35,14 @@ const OperatorRow& RowOf(OperatorKind kind);
 // The manifest's name of an operator ("RandomResizedCrop").
 const char* OperatorName(OperatorKind kind);
 
+// What an operator does to where pixels are, for what goes with the picture.
+enum class Geometry {
+  kStays,    // colours alone change
+  kMoves,    // in a way that `also` repeats for a mask
+  kUnknown,  // in a way that nothing repeats
+};
+Geometry GeometryOf(OperatorKind kind);
+
 // Gives absent parameters their values. Given values stay. Idempotent.
 void FillDefaults(OperatorSpec& spec);
 

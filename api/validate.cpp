@@ -275,6 +275,7 @@ void Validate(const HeteroTrainingJob& job, Findings& findings) {
   CheckDataset(job.spec.dataset, findings);
   CheckLabel(job.spec, findings);
   ValidatePipeline(job.spec.pipeline, findings);
+  ValidateMask(job.spec, findings);
   CheckTraining(job.spec, findings);
   ValidateScript(job.spec, findings);
   ValidateStorage(job.spec.storage, "spec.storage", findings);

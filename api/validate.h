@@ -22,6 +22,9 @@ void ValidateStorage(const std::vector<StorageAccess>& storage, const std::strin
 // Rules for spec.pipeline; part of Validate().
 void ValidatePipeline(const std::vector<OperatorSpec>& pipeline, Findings& findings);
 
+// What a job with a mask says of it, and of each operator that moves pixels; part of Validate().
+void ValidateMask(const Spec& spec, Findings& findings);
+
 // Rules for one entry, which stands at `path`.
 void ValidateOperator(const OperatorSpec& op, const std::string& path, Findings& findings);
 

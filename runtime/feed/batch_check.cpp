@@ -1,5 +1,6 @@
 // What a trainer can tell of a batch that it did not make.
 #include <algorithm>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -52,7 +53,7 @@ absl::Status SampleProducer::CheckBatch(const Batch& batch) const {
   HETERO_RETURN_IF_ERROR(CheckFields(fields_, batch));
   const job::Permutation order = OrderOf(ticket);
   for (int64_t i = 0; i < batch.count(); ++i) {
-    if (!fields_) HETERO_RETURN_IF_ERROR(CheckClass(batch.labels[static_cast<size_t>(i)]));
+    if (labels_are_classes_) HETERO_RETURN_IF_ERROR(CheckClassOf(batch, i));
     const int64_t own = order.At(ticket.slots.first + i);
     if (batch.sample_ids[static_cast<size_t>(i)] == own) continue;
     HETERO_RETURN_IF_ERROR(CheckSample(batch, i, own));
@@ -60,7 +61,18 @@ absl::Status SampleProducer::CheckBatch(const Batch& batch) const {
   return absl::OkStatus();
 }
 
-absl::Status SampleProducer::CheckClass(int32_t label) const {
+absl::Status SampleProducer::CheckClassOf(const Batch& batch, int64_t index) const {
+  if (!batch.fields) return CheckClass(batch.labels[static_cast<size_t>(index)]);
+  for (const FieldTensor& field : *batch.fields) {
+    int64_t label = 0;
+    if (field.spec.name != "label") continue;
+    std::memcpy(&label, field.of(index), sizeof label);
+    return CheckClass(label);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SampleProducer::CheckClass(int64_t label) const {
   if (label >= 0 && label < train_->classes()) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat("label ", label, " where this job has ", train_->classes(), " classes"));

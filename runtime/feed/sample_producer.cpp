@@ -1,7 +1,6 @@
 #include "runtime/feed/sample_producer.h"
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 #include <map>
 #include <span>
@@ -72,19 +71,6 @@ api::Label LabelOf(const api::HeteroTrainingJob& job) {
   return job.spec.dataset.label.value_or(api::Label());
 }
 
-absl::Status TakeFields(const source::RawSample& sample, int64_t index, Batch* batch) {
-  size_t taken = 0;
-  for (FieldTensor& field : *batch->fields) {
-    const auto size = static_cast<size_t>(field.spec.bytes());
-    if (sample.fields.size() - taken < size) {
-      return absl::InternalError(absl::StrCat("field ", field.spec.name, " was not read"));
-    }
-    std::memcpy(field.of(index), sample.fields.data() + taken, size);
-    taken += size;
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<SampleProducer>> SampleProducer::Create(
@@ -113,6 +99,7 @@ absl::StatusOr<std::unique_ptr<SampleProducer>> SampleProducer::Create(
   producer->seed_ = static_cast<uint64_t>(job.spec.training.seed);
   producer->shuffle_ = job.spec.dataset.shuffle;
   producer->fields_ = job::FieldsOf(LabelOf(job));
+  producer->labels_are_classes_ = !producer->fields_;
   HETERO_ASSIGN_OR_RETURN(producer->environment_, Environment(job.spec.pipeline));
   producer->train_ = std::move(train);
   producer->train_pipeline_ = *std::move(pipeline);
@@ -130,6 +117,7 @@ absl::StatusOr<std::unique_ptr<SampleProducer>> SampleProducer::Create(
     producer->validation_ = std::move(validation);
     producer->validation_pipeline_ = *std::move(pipeline);
   }
+  if (job.spec.dataset.has_mask()) HETERO_RETURN_IF_ERROR(producer->AddMasks(job));
   if (producer->train_->is_remote() ||
       (producer->validation_ != nullptr && producer->validation_->is_remote())) {
     ReadAhead::Options options;
@@ -157,8 +145,11 @@ const CutPipeline& SampleProducer::cut(job::Split split) const {
 }
 
 int64_t SampleProducer::sample_bytes() const {
-  const int64_t train = train_pipeline_->whole().output_bytes();
-  return has_validation() ? std::max(train, validation_pipeline_->whole().output_bytes()) : train;
+  const auto bytes_of = [this](job::Split split) {
+    return cut(split).whole().output_bytes() + mask_bytes(split);
+  };
+  const int64_t train = bytes_of(job::Split::kTrain);
+  return has_validation() ? std::max(train, bytes_of(job::Split::kValidation)) : train;
 }
 
 absl::Status SampleProducer::Check(const Ticket& ticket) const {
@@ -179,7 +170,8 @@ absl::Status SampleProducer::Check(const Ticket& ticket) const {
         absl::StrCat("ticket ", ticket.id, " leaves ", ticket.left_to_trainer,
                      " operators to the trainer, where the pipeline cannot be cut"));
   }
-  const int64_t bytes = cut(ticket.split).front(ticket.left_to_trainer).output_bytes();
+  const int64_t bytes =
+      cut(ticket.split).front(ticket.left_to_trainer).output_bytes() + mask_bytes(ticket.split);
   if (bytes > 0 && slots.count > kMaxBatchBytes / bytes) {
     return absl::InvalidArgumentError(absl::StrCat("ticket ", ticket.id, ": a batch of ",
                                                    slots.count, " samples of ", bytes,
@@ -301,7 +293,8 @@ std::unique_ptr<BatchProducer::Gathered> SampleProducer::Gather(const Ticket& ti
     GatheredSamples::Sample one{.id = order.At(ticket.slots.first + i), .status = {}, .sample = {}};
     if (fatal_.Find(ticket.split, one.id) != nullptr) continue;
     one.status = ReadWithRetries(ticket.split, one.id, /*alone=*/false, &one.sample);
-    bytes += static_cast<int64_t>(one.sample.bytes.capacity() + one.sample.fields.capacity());
+    bytes += static_cast<int64_t>(one.sample.bytes.capacity() + one.sample.fields.capacity() +
+                                  one.sample.mask.capacity());
     gathered->Add(i, std::move(one));
   }
   return gathered;
@@ -347,7 +340,7 @@ absl::Status SampleProducer::ReadAndTransform(const Reading& reading, Batch* bat
   const source::RawSample& sample = gathered != nullptr ? gathered->sample : buffer;
   // The model has as many outputs as the training set has classes, so that is validation's limit
   // too.
-  if (!fields_ && (sample.label < 0 || sample.label >= train_->classes())) {
+  if (labels_are_classes_ && (sample.label < 0 || sample.label >= train_->classes())) {
     return absl::DataLossError(
         absl::StrCat("label ", sample.label, " is outside [0, ", train_->classes(), ")"));
   }
@@ -358,7 +351,7 @@ absl::Status SampleProducer::ReadAndTransform(const Reading& reading, Batch* bat
   const int64_t epoch = ticket.split == job::Split::kTrain ? ticket.epoch : 0;
   HETERO_RETURN_IF_ERROR(pipe.Run(sample, {seed_, epoch, id}, out));
   if (!fields_) batch->labels[at] = sample.label;
-  if (batch->fields) HETERO_RETURN_IF_ERROR(TakeFields(sample, index, batch));
+  if (batch->fields) HETERO_RETURN_IF_ERROR(TakeFields(sample, {seed_, epoch, id}, index, batch));
   batch->sample_ids[at] = id;
   batch->crcs[at] = SampleCrc(*batch, index);
   return absl::OkStatus();

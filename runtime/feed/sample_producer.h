@@ -19,6 +19,7 @@
 #include "runtime/feed/wire/batch.h"
 #include "runtime/job/field_set.h"
 #include "runtime/job/permutation.h"
+#include "runtime/pipeline/mask_pipeline.h"
 #include "runtime/pipeline/pipeline.h"
 #include "runtime/source/dataset.h"
 
@@ -89,7 +90,8 @@ class SampleProducer : public BatchProducer {
   explicit SampleProducer(base::Clock& clock) : clock_(clock) {}
   job::Permutation OrderOf(const Ticket& ticket) const;
   int64_t ReplacementOf(const Ticket& ticket, int64_t slot, int32_t attempt) const;
-  absl::Status CheckClass(int32_t label) const;
+  absl::Status CheckClass(int64_t label) const;
+  absl::Status CheckClassOf(const Batch& batch, int64_t index) const;
   absl::Status CheckSample(const Batch& batch, int64_t index, int64_t own) const;
   class GatheredSamples;
   // Where samples come from besides the dataset.
@@ -108,6 +110,14 @@ class SampleProducer : public BatchProducer {
   absl::Status ReadAndTransform(const Reading& reading, Batch* batch, int64_t index,
                                 int64_t id) const;
 
+  // For a job whose samples have a mask, once all else is set up (sample_fields.cpp).
+  absl::Status AddMasks(const api::HeteroTrainingJob& job);
+  const pipeline::MaskPipeline& mask(job::Split split) const;
+  int64_t mask_bytes(job::Split split) const;  // 0: samples have none
+  // What the sample has beside its picture, into `batch->fields`.
+  absl::Status TakeFields(const source::RawSample& sample, const pipeline::SampleKey& key,
+                          int64_t index, Batch* batch) const;
+
   base::Clock& clock_;
   uint64_t seed_ = 0;
   job::FieldSet fields_;
@@ -117,6 +127,10 @@ class SampleProducer : public BatchProducer {
   std::unique_ptr<source::Dataset> validation_;
   std::unique_ptr<CutPipeline> train_pipeline_;
   std::unique_ptr<CutPipeline> validation_pipeline_;
+  bool labels_are_classes_ = true;
+  std::string mask_name_;
+  std::unique_ptr<pipeline::MaskPipeline> train_mask_;  // null: samples have no mask
+  std::unique_ptr<pipeline::MaskPipeline> validation_mask_;
   // What has been found out about the job's data, not what the job is.
   mutable FatalSamples fatal_;
   std::unique_ptr<ReadAhead> ahead_;  // null: reads do not wait

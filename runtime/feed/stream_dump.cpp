@@ -12,6 +12,21 @@
 #include "runtime/feed/safetensors.h"
 
 namespace hetero::feed {
+namespace {
+
+TensorType TypeOf(job::FieldType type) {
+  switch (type) {
+    case job::FieldType::kInt64:
+      return TensorType::kInt64;
+    case job::FieldType::kFloat32:
+      return TensorType::kFloat32;
+    case job::FieldType::kUint8:
+      return TensorType::kUint8;
+  }
+  return TensorType::kUint8;
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<StreamDump>> StreamDump::Create(const std::string& folder) {
   std::error_code error;
@@ -42,9 +57,8 @@ absl::Status StreamDump::Write(const Batch& batch) const {
     for (const FieldTensor& field : *batch.fields) {
       std::vector<int64_t> shape = {count};
       shape.insert(shape.end(), field.spec.shape.begin(), field.spec.shape.end());
-      const bool whole = field.spec.type == job::FieldType::kInt64;
-      tensors.push_back({field.spec.name, whole ? TensorType::kInt64 : TensorType::kFloat32,
-                         std::move(shape), field.bytes.data()});
+      tensors.push_back(
+          {field.spec.name, TypeOf(field.spec.type), std::move(shape), field.bytes.data()});
     }
   }
   const std::map<std::string, std::string> metadata = {{"epoch", absl::StrCat(ticket.epoch)},

@@ -1,10 +1,32 @@
 #include "runtime/job/field_set.h"
 
+#include <algorithm>
+
 namespace hetero::job {
 
-std::string_view NameOf(FieldType type) { return type == FieldType::kInt64 ? "int64" : "float32"; }
+std::string_view NameOf(FieldType type) {
+  switch (type) {
+    case FieldType::kInt64:
+      return "int64";
+    case FieldType::kFloat32:
+      return "float32";
+    case FieldType::kUint8:
+      return "uint8";
+  }
+  return "";
+}
 
-int64_t BytesOf(FieldType type) { return type == FieldType::kInt64 ? 8 : 4; }
+int64_t BytesOf(FieldType type) {
+  switch (type) {
+    case FieldType::kInt64:
+      return 8;
+    case FieldType::kFloat32:
+      return 4;
+    case FieldType::kUint8:
+      return 1;
+  }
+  return 0;
+}
 
 int64_t FieldSpec::numbers() const {
   int64_t numbers = 1;
@@ -24,6 +46,16 @@ FieldSet FieldsOf(const api::Label& label) {
       return std::vector<FieldSpec>{{"label", FieldType::kFloat32, label.shape}};
   }
   return std::nullopt;
+}
+
+std::vector<FieldSpec> WithMask(const FieldSet& fields, const std::string& name,
+                                const api::Size& size) {
+  std::vector<FieldSpec> all =
+      fields.value_or(std::vector<FieldSpec>{{"label", FieldType::kInt64, {}}});
+  all.push_back({name, FieldType::kUint8, {size.height, size.width}});
+  std::sort(all.begin(), all.end(),
+            [](const FieldSpec& a, const FieldSpec& b) { return a.name < b.name; });
+  return all;
 }
 
 std::string FieldHeading(std::string_view name, std::string_view type,

@@ -11,8 +11,8 @@
 // What each sample of a job has beside its picture.
 namespace hetero::job {
 
-enum class FieldType { kInt64, kFloat32 };
-// "int64", "float32": as numpy and safetensors have them.
+enum class FieldType { kInt64, kFloat32, kUint8 };
+// "int64", "float32", "uint8": as numpy and safetensors have them.
 std::string_view NameOf(FieldType type);
 int64_t BytesOf(FieldType type);
 
@@ -31,6 +31,10 @@ struct FieldSpec {
 using FieldSet = std::optional<std::vector<FieldSpec>>;
 
 FieldSet FieldsOf(const api::Label& label);
+
+// With a mask beside them, uint8 [height, width]; a class is the number "label" then.
+std::vector<FieldSpec> WithMask(const FieldSet& fields, const std::string& name,
+                                const api::Size& size);
 
 // "image uint8 [32,32,3]\n", what a checksum over named tensors reads before each tensor's bytes.
 std::string FieldHeading(std::string_view name, std::string_view type,

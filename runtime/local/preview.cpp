@@ -40,8 +40,9 @@ std::string LabelText(const source::Dataset& dataset, const feed::Batch& batch, 
   }
   std::string text;
   for (const feed::FieldTensor& field : *batch.fields) {
-    text += field.spec.type == job::FieldType::kInt64 ? Numbers<int64_t>(field, index)
-                                                      : Numbers<float>(field, index);
+    // A picture's first numbers say nothing.
+    if (field.spec.type == job::FieldType::kInt64) text += Numbers<int64_t>(field, index);
+    if (field.spec.type == job::FieldType::kFloat32) text += Numbers<float>(field, index);
   }
   return text;
 }

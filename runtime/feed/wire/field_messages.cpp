@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -15,6 +16,27 @@ namespace {
 constexpr int kMaxFields = 64;
 constexpr size_t kMaxFieldName = 63;
 constexpr size_t kPartBytes = 1 << 20;
+
+v1::FieldType ToProto(job::FieldType type) {
+  switch (type) {
+    case job::FieldType::kInt64:
+      return v1::INT64;
+    case job::FieldType::kFloat32:
+      return v1::FLOAT32;
+    case job::FieldType::kUint8:
+      return v1::UINT8;
+  }
+  return v1::INT64;
+}
+
+// Nothing for what a later version of this program may send.
+std::optional<job::FieldType> FromProto(v1::FieldType type) {
+  for (const auto known :
+       {job::FieldType::kInt64, job::FieldType::kFloat32, job::FieldType::kUint8}) {
+    if (ToProto(known) == type) return known;
+  }
+  return std::nullopt;
+}
 
 // What `header` announces, where `left` bytes were sent.
 absl::StatusOr<std::vector<job::FieldSpec>> Announced(const v1::FrameHeader& header, size_t left) {
@@ -32,11 +54,9 @@ absl::StatusOr<std::vector<job::FieldSpec>> Announced(const v1::FrameHeader& hea
         (!specs.empty() && field.name() <= specs.back().name)) {
       return bad(": a field has no name of its own, or comes out of their order");
     }
-    if (field.type() != v1::INT64 && field.type() != v1::FLOAT32) {
-      return bad(": a field of unknown type ", static_cast<int>(field.type()));
-    }
-    const auto type = field.type() == v1::INT64 ? job::FieldType::kInt64 : job::FieldType::kFloat32;
-    int64_t bytes = job::BytesOf(type);  // of one sample
+    const std::optional<job::FieldType> type = FromProto(field.type());
+    if (!type) return bad(": a field of unknown type ", static_cast<int>(field.type()));
+    int64_t bytes = job::BytesOf(*type);  // of one sample
     for (const int64_t dimension : field.shape()) {
       if (dimension <= 0 || bytes > kMaxTensorBytes / dimension) {
         return bad(": a field of an impossible shape");
@@ -48,7 +68,7 @@ absl::StatusOr<std::vector<job::FieldSpec>> Announced(const v1::FrameHeader& hea
     if (announced > kMaxTensorBytes || static_cast<uint64_t>(announced) > left) {
       return bad(": ", announced, " bytes of fields announced, ", left, " bytes sent");
     }
-    specs.push_back({field.name(), type, {field.shape().begin(), field.shape().end()}});
+    specs.push_back({field.name(), *type, {field.shape().begin(), field.shape().end()}});
   }
   return specs;
 }
@@ -59,7 +79,7 @@ void ToProto(const std::vector<FieldTensor>& fields, v1::FieldSet* out) {
   for (const FieldTensor& field : fields) {
     v1::FieldSet::Field* to = out->add_fields();
     to->set_name(field.spec.name);
-    to->set_type(field.spec.type == job::FieldType::kInt64 ? v1::INT64 : v1::FLOAT32);
+    to->set_type(ToProto(field.spec.type));
     to->mutable_shape()->Assign(field.spec.shape.begin(), field.spec.shape.end());
   }
 }
