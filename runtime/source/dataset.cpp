@@ -56,7 +56,6 @@ struct Format {
                                                           job::Split split,
                                                           const api::Label& label);
   bool indexed = false;  // where its samples lie is found by a SampleFinder
-  bool masks = false;    // a sample may have one
 };
 
 absl::StatusOr<bool> HasIdxImages(const Place& place) {
@@ -152,8 +151,7 @@ absl::StatusOr<bool> HasParquet(const Place& place) {
 // the last one: shards may have folders of other things beside them (Detect()).
 constexpr Format kFormats[] = {
     {DatasetFormat::kIdx, "IDX", HasIdxImages, "*-images-idx3-ubyte[.gz]", kIdxFiles, OpenIdxFiles},
-    {DatasetFormat::kMds, "MDS", HasMdsIndex, "index.json with shards", nullptr, nullptr, OpenMds,
-     false, true},
+    {DatasetFormat::kMds, "MDS", HasMdsIndex, "index.json with shards", nullptr, nullptr, OpenMds},
     {DatasetFormat::kImageFolder, "ImageFolder", HasFolders,
      "sub-folders of pictures, one per class", nullptr, OpenPictures},
     {DatasetFormat::kCifar10, "CIFAR10", HasFile<IsCifar10Name>, "data_batch_1.bin", nullptr,
@@ -161,13 +159,12 @@ constexpr Format kFormats[] = {
     {DatasetFormat::kCifar100, "CIFAR100", HasFile<IsCifar100Name>, "train.bin", nullptr, nullptr,
      OpenCifar100},
     {DatasetFormat::kWebDataset, "WebDataset", HasFile<IsWebDatasetName>, "*.tar", nullptr, nullptr,
-     OpenWebDataset, true, true},
+     OpenWebDataset, true},
     {DatasetFormat::kRecordIo, "RecordIO", HasRecordIo, "*.rec", nullptr, nullptr, OpenRecordIo,
      true},
-    {DatasetFormat::kParquet, "Parquet", HasParquet, "*.parquet", nullptr, nullptr, OpenParquet,
-     false, true},
+    {DatasetFormat::kParquet, "Parquet", HasParquet, "*.parquet", nullptr, nullptr, OpenParquet},
     {DatasetFormat::kTfRecord, "TFRecord", FileBegins<BeginsTfRecord>,
-     "files that begin with a record", nullptr, nullptr, OpenTfRecord, true, true},
+     "files that begin with a record", nullptr, nullptr, OpenTfRecord, true},
     {DatasetFormat::kCifar10, "CIFAR10", HasCifarFolder<IsCifar10Folder>, "cifar-10-batches-bin",
      nullptr, nullptr, OpenCifar10},
     {DatasetFormat::kCifar100, "CIFAR100", HasCifarFolder<IsCifar100Folder>, "cifar-100-binary",
@@ -221,10 +218,6 @@ absl::Status NoIndex(const api::DatasetSource& source, absl::string_view format)
 }
 
 absl::Status CheckFields(const api::DatasetSource& source, const Format& format) {
-  if (!source.fields.mask.empty() && !format.masks) {
-    return absl::InvalidArgumentError(absl::StrCat("dataset ", source.uri, ": ", format.name,
-                                                   " has no masks; remove dataset.fields.mask"));
-  }
   if (format.open_shards != nullptr || source.fields == api::SampleFields()) {
     return absl::OkStatus();
   }
