@@ -10,12 +10,12 @@
 namespace hetero::api {
 namespace {
 
-constexpr char kFieldPath[] = "spec.dataset.fields.mask";
+constexpr char kMaskFieldPath[] = "spec.dataset.fields.mask";
 constexpr char kMaskPath[] = "spec.dataset.mask";
 
-void CheckDataset(const Dataset& dataset, Findings& findings) {
+void CheckMaskOf(const Dataset& dataset, Findings& findings) {
   if (dataset.mask && !dataset.has_mask()) {
-    findings.Add(kMaskPath, absl::StrCat("is taken only with ", kFieldPath,
+    findings.Add(kMaskPath, absl::StrCat("is taken only with ", kMaskFieldPath,
                                          ", which says what the dataset calls the masks"));
   }
   for (const char* taken : {"image", "label", "id"}) {
@@ -27,13 +27,13 @@ void CheckDataset(const Dataset& dataset, Findings& findings) {
   if (dataset.has_mask() == !dataset.validation->fields.mask.empty()) return;
   findings.Add("spec.dataset.validation.fields.mask",
                dataset.has_mask()
-                   ? absl::StrCat("is required beside ", kFieldPath, ": all samples have one")
-                   : absl::StrCat("is taken only with ", kFieldPath, ": no sample has one"));
+                   ? absl::StrCat("is required beside ", kMaskFieldPath, ": all samples have one")
+                   : absl::StrCat("is taken only with ", kMaskFieldPath, ": no sample has one"));
 }
 
 // Of an entry in a job whose samples have a mask.
-void CheckMoves(const OperatorSpec& op, const std::string& name, const std::string& path,
-                Findings& findings) {
+void CheckMaskMoves(const OperatorSpec& op, const std::string& name, const std::string& path,
+                    Findings& findings) {
   const char* const op_name = OperatorName(op.op);
   const bool also = std::find(op.also.begin(), op.also.end(), name) != op.also.end();
   const Geometry geometry = GeometryOf(op.op);
@@ -54,8 +54,8 @@ void CheckMoves(const OperatorSpec& op, const std::string& name, const std::stri
   }
 }
 
-void CheckNames(const OperatorSpec& op, const Dataset& dataset, const std::string& path,
-                Findings& findings) {
+void CheckMaskNames(const OperatorSpec& op, const Dataset& dataset, const std::string& path,
+                    Findings& findings) {
   for (size_t i = 0; i < op.also.size(); ++i) {
     const std::string entry = Element(Child(path, "also"), i);
     const auto before = op.also.begin() + static_cast<std::ptrdiff_t>(i);
@@ -63,7 +63,7 @@ void CheckNames(const OperatorSpec& op, const Dataset& dataset, const std::strin
       findings.Add(entry, absl::StrCat("there is no mask of the name ", op.also[i],
                                        dataset.has_mask()
                                            ? absl::StrCat("; there is ", dataset.mask_name())
-                                           : absl::StrCat("; name its field in ", kFieldPath)));
+                                           : absl::StrCat("; name its field in ", kMaskFieldPath)));
     } else if (std::find(op.also.begin(), before, op.also[i]) != before) {
       findings.Add(entry, absl::StrCat(op.also[i], " is given twice"));
     }
@@ -75,18 +75,19 @@ void CheckNames(const OperatorSpec& op, const Dataset& dataset, const std::strin
 void ValidateMask(const Spec& spec, Findings& findings) {
   const Dataset& dataset = spec.dataset;
   if (findings.Broken("spec.dataset.fields") || findings.Broken(kMaskPath)) return;
-  CheckDataset(dataset, findings);
+  CheckMaskOf(dataset, findings);
   for (size_t i = 0; i < spec.pipeline.size(); ++i) {
     const std::string path = Element("spec.pipeline", i);
     if (findings.Broken(path)) continue;
-    CheckNames(spec.pipeline[i], dataset, path, findings);
-    if (dataset.has_mask()) CheckMoves(spec.pipeline[i], dataset.mask_name(), path, findings);
+    CheckMaskNames(spec.pipeline[i], dataset, path, findings);
+    if (dataset.has_mask()) CheckMaskMoves(spec.pipeline[i], dataset.mask_name(), path, findings);
   }
   if (!dataset.has_mask() || spec.training.script || findings.Broken("spec.training.script")) {
     return;
   }
-  findings.Add(kFieldPath, absl::StrCat("models take picture and class, and the field ",
-                                        dataset.mask_name(), " is for spec.training.script alone"));
+  findings.Add(kMaskFieldPath,
+               absl::StrCat("models take picture and class, and the field ", dataset.mask_name(),
+                            " is for spec.training.script alone"));
 }
 
 }  // namespace hetero::api

@@ -139,7 +139,7 @@ absl::Status Decode(png_structp png, png_infop info, Reader* reader, const api::
   return ReadPixels(png, rows.data()) ? absl::OkStatus() : Failure(*reader);
 }
 
-absl::Status Read(Reader reader, const api::Size& size, Image* out) {
+absl::Status ReadPng(Reader reader, const api::Size& size, Image* out) {
   png_structp png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, &reader, OnError, OnWarning,
                                              &reader, OnMalloc, OnFree);
   if (png == nullptr) {
@@ -158,11 +158,11 @@ absl::Status Read(Reader reader, const api::Size& size, Image* out) {
 const char* PngVersion() { return png_get_libpng_ver(nullptr); }
 
 absl::Status DecodePng(std::span<const uint8_t> bytes, Image* out) {
-  return Read({.next = bytes.data(), .left = bytes.size()}, {}, out);
+  return ReadPng({.next = bytes.data(), .left = bytes.size()}, {}, out);
 }
 
 absl::Status DecodeMask(std::span<const uint8_t> bytes, const api::Size& size, Image* out) {
-  return Read({.next = bytes.data(), .left = bytes.size(), .is_mask = true}, size, out);
+  return ReadPng({.next = bytes.data(), .left = bytes.size(), .is_mask = true}, size, out);
 }
 
 absl::StatusOr<api::Size> PngSize(std::span<const uint8_t> bytes) {

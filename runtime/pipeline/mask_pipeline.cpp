@@ -33,12 +33,12 @@ void Exchange(uint8_t fill, std::span<uint8_t> values) {
   for (uint8_t& value : values) value ^= fill;
 }
 
-struct TwoImages {
+struct TwoMasks {
   Image images[2];
 };
 
-TwoImages& Scratch() {
-  static thread_local TwoImages scratch;
+TwoMasks& MaskScratch() {
+  static thread_local TwoMasks scratch;
   return scratch;
 }
 
@@ -94,7 +94,7 @@ absl::Status MaskPipeline::Run(const source::RawSample& sample, const SampleKey&
   }
   if (sample.mask.empty()) return absl::DataLossError(absl::StrCat(name_, ": is empty"));
   HETERO_ASSIGN_OR_RETURN(const api::Size size, PictureSize(sample));
-  Image* images = Scratch().images;
+  Image* images = MaskScratch().images;
   const absl::Status decoded = DecodeMask(sample.mask, size, &images[0]);
   if (!decoded.ok()) {
     return absl::Status(decoded.code(), absl::StrCat(name_, ": ", decoded.message()));

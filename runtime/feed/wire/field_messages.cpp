@@ -30,7 +30,7 @@ v1::FieldType ToProto(job::FieldType type) {
 }
 
 // Nothing for what a later version of this program may send.
-std::optional<job::FieldType> FromProto(v1::FieldType type) {
+std::optional<job::FieldType> KnownType(v1::FieldType type) {
   for (const auto known :
        {job::FieldType::kInt64, job::FieldType::kFloat32, job::FieldType::kUint8}) {
     if (ToProto(known) == type) return known;
@@ -54,7 +54,7 @@ absl::StatusOr<std::vector<job::FieldSpec>> Announced(const v1::FrameHeader& hea
         (!specs.empty() && field.name() <= specs.back().name)) {
       return bad(": a field has no name of its own, or comes out of their order");
     }
-    const std::optional<job::FieldType> type = FromProto(field.type());
+    const std::optional<job::FieldType> type = KnownType(field.type());
     if (!type) return bad(": a field of unknown type ", static_cast<int>(field.type()));
     int64_t bytes = job::BytesOf(*type);  // of one sample
     for (const int64_t dimension : field.shape()) {
