@@ -4,21 +4,7 @@ import hetero
 import numpy as np
 
 from proof.digest import crc32c
-from proof.record import Journal
-
-
-def checked(batch):
-    """The bytes that the checksum of each sample is of: of every field, in the order of the names, its heading and its
-    numbers."""
-    rows = []
-    for name in sorted(batch.keys()):
-        array = np.ascontiguousarray(np.asarray(batch[name]))
-        count = len(array)
-        heading = f"{name} {array.dtype} [{','.join(map(str, array.shape[1:]))}]\n".encode()
-        rows.append(np.broadcast_to(np.frombuffer(heading, np.uint8), (count, len(heading))))
-        rows.append(np.frombuffer(array.tobytes(), np.uint8).reshape(count, array.nbytes // count))
-    return np.concatenate(rows, axis=1)
-
+from proof.record import Journal, checked_bytes
 
 stream = hetero.Stream(raw=True)
 journal = Journal("fields", stream.rank)
@@ -30,7 +16,7 @@ for epoch in stream.epochs():
             step=batch.step,
             slot=batch.place.first_slot,
             ids=np.asarray(batch.ids).tolist(),
-            crcs=crc32c(checked(batch)).tolist() if len(batch.ids) else [],
+            crcs=crc32c(checked_bytes(batch)).tolist() if len(batch.ids) else [],
             labels=None if labels is None else labels.tolist(),
             dtype=None if labels is None else str(labels.dtype),
         )
