@@ -62,7 +62,7 @@ TEST(MaskRules, ItMayHaveAnotherName) {
 }
 
 TEST(MaskRules, OfDatasets) {
-  EXPECT_THAT(ErrorsWithMask("", {"dataset.fields.mask=", "dataset.mask={fill: 1}"}),
+  EXPECT_THAT(ErrorsWithMask("", {"dataset.fields=", "dataset.mask={fill: 1}"}),
               HasSubstr("spec.dataset.mask: is taken only with spec.dataset.fields.mask"));
   EXPECT_THAT(ErrorsWithMask("", {"dataset.validation={uri: 'file:///val'}"}),
               HasSubstr("spec.dataset.validation.fields.mask: is required beside"));
