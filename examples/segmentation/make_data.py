@@ -1,4 +1,4 @@
-"""Draws pictures of discs and striped squares with their masks, and packs them as WebDataset shards.
+"""Draws pictures of warm discs and cold squares with their masks, and packs them as WebDataset shards.
 
 pip install numpy pillow
 python make_data.py /tmp/shapes
@@ -28,10 +28,9 @@ def draw(rng):
             inside = (x - left) ** 2 + (y - top) ** 2 <= size**2
         else:
             inside = (abs(x - left) < size) & (abs(y - top) < size)
-        colours = (
-            rng.integers(120, 256, (SIDE, 1, 3)).repeat(SIDE, axis=1) if kind == SQUARE else rng.integers(120, 256, 3)
-        )
-        picture[inside] = (colours + rng.normal(0, 12, (SIDE, SIDE, 3)))[inside]
+        colour = rng.integers((180, 60, 20), (256, 160, 90))  # discs are warm, squares cold
+        colour = colour if kind == DISC else colour[::-1]
+        picture[inside] = colour + rng.normal(0, 25, (inside.sum(), 3))
         mask[inside] = kind
     return picture.clip(0, 255).astype(np.uint8), mask
 

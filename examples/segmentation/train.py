@@ -57,6 +57,7 @@ def mean_iou(model, batches):
 torch.manual_seed(7)
 model = SmallUNet()
 optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+schedule = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.6)  # a step for each epoch
 stream = hetero.Stream(pathlib.Path(__file__).with_name("job.yaml"))
 
 for epoch in stream.epochs():
@@ -66,6 +67,7 @@ for epoch in stream.epochs():
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+    schedule.step()
 
     model.eval()
     with torch.no_grad():
