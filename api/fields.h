@@ -85,7 +85,8 @@ constexpr auto FieldsOf(const LabelField*) {
 constexpr auto FieldsOf(const SampleFields*) {
   return std::make_tuple(
       F("image", &SampleFields::image, {.max_length = 127, .pattern = kSampleField}),
-      F("label", &SampleFields::label));
+      F("label", &SampleFields::label),
+      F("mask", &SampleFields::mask, {.max_length = 127, .pattern = kSampleField}));
 }
 
 constexpr auto FieldsOf(const DatasetIndex*) {
@@ -110,11 +111,16 @@ constexpr auto FieldsOf(const Label*) {
       F("field", &Label::field, {.max_length = 63, .pattern = kIdentifier}));
 }
 
+constexpr auto FieldsOf(const Mask*) {
+  return std::make_tuple(F("name", &Mask::name, {.max_length = 63, .pattern = kIdentifier}),
+                         F("fill", &Mask::fill, Counted(Presence::kOptional, 0, 255)));
+}
+
 constexpr auto FieldsOf(const Dataset*) {
-  return std::tuple_cat(
-      FieldsOf(static_cast<const DatasetSource*>(nullptr)),
-      std::make_tuple(F("label", &Dataset::label), F("shuffle", &Dataset::shuffle, kDefaultedField),
-                      F("validation", &Dataset::validation)));
+  return std::tuple_cat(FieldsOf(static_cast<const DatasetSource*>(nullptr)),
+                        std::make_tuple(F("label", &Dataset::label), F("mask", &Dataset::mask),
+                                        F("shuffle", &Dataset::shuffle, kDefaultedField),
+                                        F("validation", &Dataset::validation)));
 }
 
 constexpr auto FieldsOf(const OperatorImage*) {
@@ -162,7 +168,9 @@ constexpr auto FieldsOf(const OperatorSpec*) {
       F("parameters", &Op::parameters, {.min_items = 1, .max_items = 32, .max_length = 1024}),
       F("module", &Op::module, {.max_length = 255, .pattern = kPythonModule}),
       F("function", &Op::function, {.max_length = 127, .pattern = kPythonName}),
-      F("outputs", &Op::outputs));
+      F("outputs", &Op::outputs),
+      F("also", &Op::also,
+        {.min_items = 1, .max_items = 8, .max_length = 63, .pattern = kIdentifier}));
 }
 
 constexpr auto FieldsOf(const View*) {

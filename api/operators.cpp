@@ -57,36 +57,37 @@ std::vector<OperatorRow> MakeRows() {
       {.kind = kDecode, .name = "Decode", .meaning = "JPEG or PNG to pixels; first in the list"},
       {.kind = kResize,
        .name = "Resize",
-       .optional = {"size", "shorterSide", "interpolation"},
+       .optional = {"size", "shorterSide", "interpolation", "also"},
        .defaults = {.interpolation = Interpolation::kBilinear},
        .check = CheckResize,
        .meaning = "antialiased, to `size` or, with the aspect ratio kept, to `shorterSide`"},
       {.kind = kCenterCrop,
        .name = "CenterCrop",
        .required = {"size"},
+       .optional = {"also"},
        .meaning = "the middle; black where the picture is smaller"},
       {.kind = kRandomResizedCrop,
        .name = "RandomResizedCrop",
        .required = {"size"},
-       .optional = {"scale", "ratio", "interpolation"},
+       .optional = {"scale", "ratio", "interpolation", "also"},
        .defaults = {.interpolation = Interpolation::kBilinear,
                     .scale = Range{0.08, 1.0},
                     .ratio = Range{3.0 / 4.0, 4.0 / 3.0}},
        .meaning = "random share of the area and width/height ratio, resized to `size`"},
       {.kind = kHorizontalFlip,
        .name = "HorizontalFlip",
-       .optional = {"probability"},
+       .optional = {"probability", "also"},
        .defaults = {.probability = 0.5},
        .meaning = "left and right change places"},
       {.kind = kVerticalFlip,
        .name = "VerticalFlip",
-       .optional = {"probability"},
+       .optional = {"probability", "also"},
        .defaults = {.probability = 0.5},
        .meaning = "top and bottom change places"},
       {.kind = kRotate,
        .name = "Rotate",
        .required = {"degrees"},
-       .optional = {"interpolation"},
+       .optional = {"interpolation", "also"},
        .defaults = {.interpolation = Interpolation::kNearest},
        .meaning = "counter-clockwise by a random angle; black outside"},
       {.kind = kColorJitter,
@@ -169,6 +170,37 @@ bool HasPython(const std::vector<OperatorSpec>& operators) {
   return std::any_of(operators.begin(), operators.end(),
                      [](const OperatorSpec& spec) { return spec.op == OperatorKind::kPython; });
 }
+
+// An operator without an answer is an error of the compiler.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic error "-Wswitch"
+Geometry GeometryOf(OperatorKind kind) {
+  using enum OperatorKind;
+  switch (kind) {
+    case kDecode:
+    case kColorJitter:
+    case kGrayscale:
+    case kGaussianBlur:
+    case kRandomErasing:
+    case kNormalize:
+    case kCast:
+    case kDelay:
+      return Geometry::kStays;
+    case kResize:
+    case kCenterCrop:
+    case kRandomResizedCrop:
+    case kHorizontalFlip:
+    case kVerticalFlip:
+    case kRotate:
+      return Geometry::kMoves;
+    case kRandAugment:
+    case kPlugin:
+    case kPython:
+      return Geometry::kUnknown;
+  }
+  return Geometry::kUnknown;
+}
+#pragma GCC diagnostic pop
 
 void FillDefaults(OperatorSpec& spec) {
   const OperatorRow& row = RowOf(spec.op);

@@ -38,6 +38,14 @@ const char* OperatorName(OperatorKind kind);
 // Whether one of them is a Python operator, which CPU workers alone run.
 bool HasPython(const std::vector<OperatorSpec>& operators);
 
+// What an operator does to where pixels are, for what goes with the picture.
+enum class Geometry {
+  kStays,    // colours alone change
+  kMoves,    // in a way that `also` repeats for a mask
+  kUnknown,  // in a way that nothing repeats
+};
+Geometry GeometryOf(OperatorKind kind);
+
 // Gives absent parameters their values. Given values stay. Idempotent.
 void FillDefaults(OperatorSpec& spec);
 

@@ -276,6 +276,7 @@ void Validate(const HeteroTrainingJob& job, Findings& findings) {
   CheckLabel(job.spec, findings);
   ValidatePipeline(job.spec, findings);
   ValidateViews(job.spec, findings);
+  ValidateMask(job.spec, findings);
   CheckTraining(job.spec, findings);
   ValidateScript(job.spec, findings);
   ValidateStorage(job.spec.storage, "spec.storage", findings);

@@ -25,6 +25,9 @@ void ValidatePipeline(const Spec& spec, Findings& findings);
 // Rules for spec.views, and for what spec.pipeline says of them; part of Validate().
 void ValidateViews(const Spec& spec, Findings& findings);
 
+// What a job with a mask says of it, and of each operator that moves pixels; part of Validate().
+void ValidateMask(const Spec& spec, Findings& findings);
+
 // Rules for one entry, which stands at `path`.
 void ValidateOperator(const OperatorSpec& op, const std::string& path, Findings& findings);
 

@@ -66,6 +66,12 @@ void ValidateViews(const Spec& spec, Findings& findings) {
   if (findings.Broken("spec.views")) return;
   CheckViewNames(spec.views, findings);
   if (!findings.Broken("spec.pipeline")) CheckViewsOfOperators(spec, findings);
+  if (HasSeveralViews(spec) && spec.dataset.has_mask() && !findings.Broken("spec.dataset.fields")) {
+    findings.Add("spec.views",
+                 absl::StrCat("samples have the field ", spec.dataset.mask_name(),
+                              ", which goes with one view of a picture; leave out several views or "
+                              "spec.dataset.fields.mask"));
+  }
   if (HasSeveralViews(spec) && !spec.training.script && !findings.Broken("spec.training.script")) {
     findings.Add("spec.views",
                  "models take one view of a picture; several are for spec.training.script alone");

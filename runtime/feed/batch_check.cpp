@@ -58,7 +58,7 @@ absl::Status SampleProducer::CheckBatch(const Batch& batch) const {
   HETERO_RETURN_IF_ERROR(CheckFields(fields(ticket.split), batch));
   const job::Permutation order = OrderOf(ticket);
   for (int64_t i = 0; i < batch.count(); ++i) {
-    if (classes_) HETERO_RETURN_IF_ERROR(CheckClass(ClassOf(batch, i)));
+    if (labels_are_classes_) HETERO_RETURN_IF_ERROR(CheckClass(ClassOf(batch, i)));
     const int64_t own = order.At(ticket.slots.first + i);
     if (batch.sample_ids[static_cast<size_t>(i)] == own) continue;
     HETERO_RETURN_IF_ERROR(CheckSample(batch, i, own));

@@ -12,8 +12,8 @@ namespace hetero::feed {
 
 // The uint8 part of a pipeline, whole and cut in two wherever the size of the picture between two
 // entries is fixed: a CPU worker does the front, a trainer the rest. Both together yield the
-// whole's bytes, because an operator draws from its position in the manifest. Immutable, safe from
-// any thread.
+// whole's bytes, because an operator draws from its position in the manifest. Immutable once it
+// is set up, safe from any thread.
 class CutPipeline {
  public:
   // Errors as Pipeline::Create(). A trainer has nobody who would call Python functions, so they are
@@ -28,6 +28,11 @@ class CutPipeline {
   static absl::StatusOr<std::unique_ptr<CutPipeline>> CreateUncut(
       const std::vector<api::OperatorSpec>& operators, const api::ImageShape& input,
       job::Split split, int32_t views, const pipeline::PythonFunctions* python = nullptr);
+
+  // From now on nothing is left to a trainer.
+  void KeepWhole() {
+    for (Cut& cut : cuts_) cut = {};
+  }
 
   const pipeline::Pipeline& whole() const { return *whole_; }
   // Entries before the first Normalize or Cast.

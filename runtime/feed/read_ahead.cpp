@@ -15,7 +15,8 @@ constexpr int kMeasuredReads = 8;    // until there is a usual time
 
 // What it holds, which is more than it has where a format has cut a picture out of its record.
 int64_t BytesOf(const source::RawSample& sample) {
-  return static_cast<int64_t>(sample.bytes.capacity() + sample.fields.capacity());
+  return static_cast<int64_t>(sample.bytes.capacity() + sample.fields.capacity() +
+                              sample.mask.capacity());
 }
 
 }  // namespace

@@ -10,42 +10,25 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "api/views.h"
-#include "base/atomic_file.h"
-#include "base/crc32c.h"
 #include "base/process_usage.h"
 #include "base/status_macros.h"
+#include "runtime/feed/pixel_environment.h"
 #include "runtime/feed/sample_label.h"
 #include "runtime/feed/thrown.h"
 #include "runtime/job/permutation.h"
 #include "runtime/job/replacement.h"
-#include "runtime/pipeline/decode.h"
 
 namespace hetero::feed {
 namespace {
 
 using std::chrono::milliseconds;
 
-constexpr int64_t kMaxPluginBytes = int64_t{1} << 30;
 constexpr base::Duration kRetryPauses[] = {milliseconds(20), milliseconds(100), milliseconds(500)};
 constexpr int64_t kMaxBatchBytes = std::numeric_limits<int32_t>::max() - (int64_t{64} << 20);
 
 // The validation set has one order, whatever the epoch.
 int64_t EpochOf(const Ticket& ticket) {
   return ticket.split == job::Split::kTrain ? ticket.epoch : 0;
-}
-
-absl::StatusOr<std::map<std::string, std::string>> Environment(
-    const std::vector<api::OperatorSpec>& operators) {
-  std::map<std::string, std::string> environment = {{"libjpeg-turbo", pipeline::JpegVersion()},
-                                                    {"libpng", pipeline::PngVersion()}};
-  for (const api::OperatorSpec& op : operators) {
-    if (op.op != api::OperatorKind::kPlugin) continue;
-    HETERO_ASSIGN_OR_RETURN(const std::string bytes, base::ReadFile(op.path, kMaxPluginBytes));
-    environment[absl::StrCat("plugin ", op.path)] =
-        absl::StrCat(bytes.size(), " bytes, CRC32C ",
-                     absl::Hex(base::Crc32c(bytes.data(), bytes.size()), absl::kZeroPad8));
-  }
-  return environment;
 }
 
 // A label must mean the same class in both splits, or the accuracy means nothing.
@@ -108,18 +91,19 @@ absl::StatusOr<std::unique_ptr<SampleProducer>> SampleProducer::Create(
   std::unique_ptr<SampleProducer> producer(new SampleProducer(clock));
   producer->seed_ = static_cast<uint64_t>(job.spec.training.seed);
   producer->shuffle_ = job.spec.dataset.shuffle;
-  producer->classes_ = LabelOf(job).type == api::LabelType::kClass;
-  producer->fields_ = groups.With(LabelOf(job));
-  producer->validation_fields_ = job::FieldsOf(LabelOf(job));
+  producer->labels_are_classes_ = LabelOf(job).type == api::LabelType::kClass;
+  HETERO_ASSIGN_OR_RETURN(producer->masks_, SampleMasks::Create(job, *train, validation.get()));
+  producer->fields_ = producer->masks_.With(groups.With(LabelOf(job)));
+  producer->validation_fields_ = producer->masks_.With(job::FieldsOf(LabelOf(job)));
   producer->groups_ = std::move(groups);
-  HETERO_ASSIGN_OR_RETURN(producer->environment_, Environment(job.spec.pipeline));
+  HETERO_ASSIGN_OR_RETURN(producer->environment_, PixelEnvironment(job.spec.pipeline));
   producer->train_ = std::move(train);
   producer->train_pipeline_ = *std::move(pipeline);
   if (validation != nullptr) {
     pipeline = CutPipeline::Create(operators, validation->image(), job::Split::kValidation,
                                    base::Clock::Real(), python);
     if (!pipeline.ok()) return pipeline.status();
-    if (producer->classes_) {
+    if (producer->labels_are_classes_) {
       HETERO_RETURN_IF_ERROR(CheckSplitsAgree(*producer->train_, *validation));
     }
     if ((*pipeline)->whole().output() != producer->train_pipeline_->whole().output()) {
@@ -129,6 +113,11 @@ absl::StatusOr<std::unique_ptr<SampleProducer>> SampleProducer::Create(
     }
     producer->validation_ = std::move(validation);
     producer->validation_pipeline_ = *std::move(pipeline);
+  }
+  if (!producer->masks_.empty()) {
+    // A mask is moved where the sample is read; a trainer gets both done.
+    producer->train_pipeline_->KeepWhole();
+    if (producer->validation_pipeline_ != nullptr) producer->validation_pipeline_->KeepWhole();
   }
   if (producer->train_->is_remote() ||
       (producer->validation_ != nullptr && producer->validation_->is_remote())) {
@@ -156,9 +145,17 @@ const CutPipeline& SampleProducer::cut(job::Split split) const {
   return split == job::Split::kTrain ? *train_pipeline_ : *validation_pipeline_;
 }
 
+int64_t SampleProducer::fields_bytes(job::Split split) const {
+  const int64_t views = split == job::Split::kTrain ? groups_.bytes() : 0;
+  return views + masks_.bytes(split);
+}
+
 int64_t SampleProducer::sample_bytes() const {
-  const int64_t train = train_pipeline_->whole().output_bytes() + groups_.bytes();
-  return has_validation() ? std::max(train, validation_pipeline_->whole().output_bytes()) : train;
+  const auto bytes_of = [this](job::Split split) {
+    return cut(split).whole().output_bytes() + fields_bytes(split);
+  };
+  const int64_t train = bytes_of(job::Split::kTrain);
+  return has_validation() ? std::max(train, bytes_of(job::Split::kValidation)) : train;
 }
 
 absl::Status SampleProducer::Check(const Ticket& ticket) const {
@@ -179,8 +176,8 @@ absl::Status SampleProducer::Check(const Ticket& ticket) const {
         absl::StrCat("ticket ", ticket.id, " leaves ", ticket.left_to_trainer,
                      " operators to the trainer, where the pipeline cannot be cut"));
   }
-  int64_t bytes = cut(ticket.split).front(ticket.left_to_trainer).output_bytes();
-  if (ticket.split == job::Split::kTrain) bytes += groups_.bytes();
+  const int64_t bytes =
+      cut(ticket.split).front(ticket.left_to_trainer).output_bytes() + fields_bytes(ticket.split);
   if (bytes > 0 && slots.count > kMaxBatchBytes / bytes) {
     return absl::InvalidArgumentError(absl::StrCat("ticket ", ticket.id, ": a batch of ",
                                                    slots.count, " samples of ", bytes,
@@ -303,7 +300,8 @@ std::unique_ptr<BatchProducer::Gathered> SampleProducer::Gather(const Ticket& ti
     GatheredSamples::Sample one{.id = order.At(ticket.slots.first + i), .status = {}, .sample = {}};
     if (fatal_.Find(ticket.split, one.id) != nullptr) continue;
     one.status = ReadWithRetries(ticket.split, one.id, /*alone=*/false, &one.sample);
-    bytes += static_cast<int64_t>(one.sample.bytes.capacity() + one.sample.fields.capacity());
+    bytes += static_cast<int64_t>(one.sample.bytes.capacity() + one.sample.fields.capacity() +
+                                  one.sample.mask.capacity());
     gathered->Add(i, std::move(one));
   }
   return gathered;
@@ -349,7 +347,7 @@ absl::Status SampleProducer::ReadAndTransform(const Reading& reading, Batch* bat
   const source::RawSample& sample = gathered != nullptr ? gathered->sample : buffer;
   // The model has as many outputs as the training set has classes, so that is validation's limit
   // too.
-  if (classes_ && (sample.label < 0 || sample.label >= train_->classes())) {
+  if (labels_are_classes_ && (sample.label < 0 || sample.label >= train_->classes())) {
     return absl::DataLossError(
         absl::StrCat("label ", sample.label, " is outside [0, ", train_->classes(), ")"));
   }
@@ -360,7 +358,8 @@ absl::Status SampleProducer::ReadAndTransform(const Reading& reading, Batch* bat
   const int64_t epoch = ticket.split == job::Split::kTrain ? ticket.epoch : 0;
   const pipeline::SampleKey key{seed_, epoch, id};
   HETERO_RETURN_IF_ERROR(pipe.Run(sample, key, out));
-  HETERO_RETURN_IF_ERROR(TakeLabel(sample, classes_, index, batch));
+  HETERO_RETURN_IF_ERROR(TakeLabel(sample, labels_are_classes_, index, batch));
+  HETERO_RETURN_IF_ERROR(masks_.Run(sample, key, index, batch));
   if (ticket.split == job::Split::kTrain) {
     HETERO_RETURN_IF_ERROR(groups_.Run(sample, key, index, batch));
   }

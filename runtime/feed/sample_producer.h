@@ -16,6 +16,7 @@
 #include "runtime/feed/cut_pipeline.h"
 #include "runtime/feed/fatal_samples.h"
 #include "runtime/feed/read_ahead.h"
+#include "runtime/feed/sample_masks.h"
 #include "runtime/feed/view_groups.h"
 #include "runtime/feed/wire/batch.h"
 #include "runtime/job/field_set.h"
@@ -117,12 +118,16 @@ class SampleProducer : public BatchProducer {
   absl::Status ReadAndTransform(const Reading& reading, Batch* batch, int64_t index,
                                 int64_t id) const;
 
+  // Of what a sample has beside its image.
+  int64_t fields_bytes(job::Split split) const;
+
   base::Clock& clock_;
   uint64_t seed_ = 0;
-  bool classes_ = true;  // are what the labels are
+  bool labels_are_classes_ = true;
   job::FieldSet fields_;
   job::FieldSet validation_fields_;
   ViewGroups groups_;
+  SampleMasks masks_;
   std::map<std::string, std::string> environment_;
   api::Shuffle shuffle_;
   std::unique_ptr<source::Dataset> train_;

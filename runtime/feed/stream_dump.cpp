@@ -14,7 +14,7 @@
 namespace hetero::feed {
 namespace {
 
-TensorType TypeOf(job::FieldType type) {
+TensorType TensorTypeOf(job::FieldType type) {
   switch (type) {
     case job::FieldType::kInt64:
       return TensorType::kInt64;
@@ -57,7 +57,7 @@ absl::Status StreamDump::Write(const Batch& batch) const {
       std::vector<int64_t> shape = {count};
       shape.insert(shape.end(), field.spec.shape.begin(), field.spec.shape.end());
       tensors.push_back(
-          {field.spec.name, TypeOf(field.spec.type), std::move(shape), field.bytes.data()});
+          {field.spec.name, TensorTypeOf(field.spec.type), std::move(shape), field.bytes.data()});
     }
   }
   const std::map<std::string, std::string> metadata = {{"epoch", absl::StrCat(ticket.epoch)},

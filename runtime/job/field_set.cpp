@@ -1,5 +1,7 @@
 #include "runtime/job/field_set.h"
 
+#include <algorithm>
+
 namespace hetero::job {
 
 std::string_view NameOf(FieldType type) {
@@ -44,6 +46,16 @@ FieldSet FieldsOf(const api::Label& label) {
       return std::vector<FieldSpec>{{"label", FieldType::kFloat32, label.shape}};
   }
   return std::nullopt;
+}
+
+std::vector<FieldSpec> WithMask(const FieldSet& fields, const std::string& name,
+                                const api::Size& size) {
+  std::vector<FieldSpec> all =
+      fields.value_or(std::vector<FieldSpec>{{"label", FieldType::kInt64, {}}});
+  all.push_back({name, FieldType::kUint8, {size.height, size.width}});
+  std::sort(all.begin(), all.end(),
+            [](const FieldSpec& a, const FieldSpec& b) { return a.name < b.name; });
+  return all;
 }
 
 std::string FieldHeading(std::string_view name, std::string_view type,

@@ -32,6 +32,10 @@ using FieldSet = std::optional<std::vector<FieldSpec>>;
 
 FieldSet FieldsOf(const api::Label& label);
 
+// With a mask beside them, uint8 [height, width]; a class is the number "label" then.
+std::vector<FieldSpec> WithMask(const FieldSet& fields, const std::string& name,
+                                const api::Size& size);
+
 // "image uint8 [32,32,3]\n", what a checksum over named tensors reads before each tensor's bytes.
 std::string FieldHeading(std::string_view name, std::string_view type,
                          const std::vector<int32_t>& shape);

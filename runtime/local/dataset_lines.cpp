@@ -11,6 +11,7 @@ std::string FieldLines(const api::SampleFields& fields) {
   if (fields == api::SampleFields()) return "";
   std::string text = "    fields:\n";
   if (!fields.image.empty()) absl::StrAppend(&text, "      image: ", fields.image, "\n");
+  if (!fields.mask.empty()) absl::StrAppend(&text, "      mask: ", fields.mask, "\n");
   if (fields.label == api::LabelField()) return text;
   absl::StrAppend(&text, "      label:\n");
   if (!fields.label.field.empty()) {

@@ -91,6 +91,7 @@ class Inspector {
     absl::Status status = dataset_.Read(id, &sample_);
     if (status.ok()) {
       status = Decode(sample_, &image_);
+      if (status.ok()) status = LookAtMask();
       if (absl::IsDataLoss(status)) {
         status = absl::DataLossError(absl::StrCat(dataset_.Describe(id), ": ", status.message()));
       }
@@ -106,6 +107,7 @@ class Inspector {
     inspection_->widths.push_back(image_.shape.width);
     const bool is_class = options_.label.type == api::LabelType::kClass;
     if (is_class) ++inspection_->labels[sample_.label];
+    for (const uint8_t value : mask_.bytes) ++inspection_->mask_pixels[value];
     if (on_sheet) {
       entries_.push_back(
           {Shrunk(image_),
@@ -114,11 +116,19 @@ class Inspector {
     return absl::OkStatus();
   }
 
+  absl::Status LookAtMask() {
+    if (options_.source.fields.mask.empty()) return absl::OkStatus();
+    const api::Size size = {image_.shape.height, image_.shape.width};
+    const absl::Status status = pipeline::DecodeMask(sample_.mask, size, &mask_);
+    return absl::Status(status.code(), status.ok() ? "" : absl::StrCat("mask: ", status.message()));
+  }
+
   const source::Dataset& dataset_;
   const InspectOptions& options_;
   Inspection* const inspection_;
   source::RawSample sample_;
   pipeline::Image image_;
+  pipeline::Image mask_;  // empty where there are none
   std::vector<ContactSheetEntry> entries_;
 };
 

@@ -32,6 +32,7 @@ struct Inspection {
   int64_t looked_at = 0;  // samples that were read, good and bad; what follows is of the good ones
   std::map<std::string, int64_t> encodings;  // "JPEG", "PNG", "raw"
   std::map<int32_t, int64_t> labels;         // how many of each class
+  std::map<int32_t, int64_t> mask_pixels;    // how many of each value, where there are masks
   std::vector<int64_t> bytes;                // of the stored picture; sorted, as are the next two
   std::vector<int64_t> heights;              // pixels
   std::vector<int64_t> widths;

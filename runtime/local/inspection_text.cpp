@@ -70,6 +70,19 @@ std::string Contents(const Inspection& inspection) {
   return text;
 }
 
+// "0-2, 255"
+std::string Values(const std::map<int32_t, int64_t>& pixels) {
+  std::string text;
+  for (auto at = pixels.begin(); at != pixels.end();) {
+    const int32_t first = at->first;
+    int32_t last = first;
+    while (++at != pixels.end() && at->first == last + 1) last = at->first;
+    absl::StrAppend(&text, text.empty() ? "" : ", ", first);
+    if (last > first) absl::StrAppend(&text, "-", last);
+  }
+  return text;
+}
+
 std::string Looked(const Inspection& inspection) {
   std::string text = absl::StrCat(
       "\nOf ", inspection.looked_at, " samples, evenly spread: ",
@@ -84,6 +97,9 @@ std::string Looked(const Inspection& inspection) {
   text += Row("bytes", inspection.bytes, insight::BytesText);
   text += Row("height", inspection.heights, PixelsText);
   text += Row("width", inspection.widths, PixelsText);
+  if (!inspection.mask_pixels.empty()) {
+    absl::StrAppend(&text, "  masks    of the values ", Values(inspection.mask_pixels), "\n");
+  }
   return absl::StrCat(text, "\nBytes of a picture\n", Histogram(inspection.bytes));
 }
 
@@ -132,6 +148,9 @@ std::string InspectionJson(const Inspection& inspection) {
                                  {"heights", figures(inspection.heights)},
                                  {"widths", figures(inspection.widths)},
                                  {"badSamples", inspection.bad}};
+  for (const auto& [value, count] : inspection.mask_pixels) {
+    json["maskPixels"][std::to_string(value)] = count;
+  }
   if (inspection.bad > 0) json["firstBadSample"] = inspection.first_bad;
   // A path may be no UTF-8.
   return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";

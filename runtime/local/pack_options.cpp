@@ -15,6 +15,12 @@ std::unique_ptr<PackFormat> PackFormatOf(const PackOptions& options) {
 }
 
 absl::Status CheckPackOptions(const PackOptions& options) {
+  if (!options.source.fields.mask.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--mask ", options.source.fields.mask,
+                     ": masks are not packed; leave it out to pack pictures and labels, or write "
+                     "shards with the format's own library"));
+  }
   const std::string name(api::NameOf(options.format));
   const std::unique_ptr<PackFormat> format = PackFormatOf(options);
   if (format == nullptr) {

@@ -43,9 +43,9 @@ std::string LabelText(const source::Dataset& dataset, bool is_class, const feed:
   }
   std::string text;
   for (const feed::FieldTensor& field : *batch.fields) {
-    if (field.spec.type == job::FieldType::kUint8) continue;  // pictures
-    text += field.spec.type == job::FieldType::kInt64 ? Numbers<int64_t>(field, index)
-                                                      : Numbers<float>(field, index);
+    // A picture's first numbers say nothing.
+    if (field.spec.type == job::FieldType::kInt64) text += Numbers<int64_t>(field, index);
+    if (field.spec.type == job::FieldType::kFloat32) text += Numbers<float>(field, index);
   }
   return text;
 }

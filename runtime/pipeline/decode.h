@@ -5,6 +5,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "runtime/pipeline/image.h"
 
 namespace hetero::pipeline {
@@ -31,6 +32,15 @@ absl::Status DecodeJpeg(std::span<const uint8_t> bytes, Image* out);
 absl::Status DecodeJpegBox(std::span<const uint8_t> bytes,
                            absl::FunctionRef<Box(const api::ImageShape&)> choose, Image* out,
                            Box* inside);
+
+// Height and width that the first two give a file of whole headers, without its pixels.
+absl::StatusOr<api::Size> JpegSize(std::span<const uint8_t> bytes);
+absl::StatusOr<api::Size> PngSize(std::span<const uint8_t> bytes);
+
+// A mask, [height, width, 1]: a PNG of one channel with 8 bits, its values as they are, or of a
+// palette with at most 8 bits, the indices and not the colours. kDataLoss besides: any other PNG,
+// and one of another size than `size`.
+absl::Status DecodeMask(std::span<const uint8_t> bytes, const api::Size& size, Image* out);
 
 // libpng: palettes and grey expanded, 16 bit scaled to 8, alpha dropped.
 absl::Status DecodePng(std::span<const uint8_t> bytes, Image* out);

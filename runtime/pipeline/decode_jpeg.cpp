@@ -217,6 +217,17 @@ absl::Status DecodeJpegBox(std::span<const uint8_t> bytes,
   return status;
 }
 
+absl::StatusOr<api::Size> JpegSize(std::span<const uint8_t> bytes) {
+  jpeg_decompress_struct jpeg;
+  ErrorState errors;
+  StartDecompressor(&jpeg, &errors);
+  const absl::Status status = ReadCheckedHeader(&jpeg, &errors, bytes);
+  const api::Size size = {int32_t(jpeg.output_height), int32_t(jpeg.output_width)};
+  jpeg_destroy_decompress(&jpeg);
+  if (!status.ok()) return status;
+  return size;
+}
+
 // The library defines its version as it stands, without quotes.
 #define HETERO_QUOTE(text) #text
 #define HETERO_QUOTE_VALUE(name) HETERO_QUOTE(name)

@@ -32,6 +32,7 @@ void AddSourceOptions(CLI::App* command, const char* format, api::DatasetSource*
   command->add_option("--image", source->fields.image, "dataset.fields.image");
   command->add_option("--label", source->fields.label.field, "dataset.fields.label.field");
   command->add_option("--label-offset", source->fields.label.offset, "dataset.fields.label.offset");
+  command->add_option("--mask", source->fields.mask, "dataset.fields.mask");
   command->add_option("--label-type", label->type, "dataset.label.type")
       ->transform(OneOf(NamesOf<api::LabelType>()));
   command->add_option("--label-field", label->field, "dataset.label.field");

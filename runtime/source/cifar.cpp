@@ -218,7 +218,7 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenCifar100(const ShardSource& shards,
                                                       const api::DatasetSource& source,
                                                       job::Split split, const api::Label& label) {
   const std::string& field = source.fields.label.field;
-  if (!source.fields.image.empty() || source.fields.label.offset ||
+  if (!source.fields.image.empty() || !source.fields.mask.empty() || source.fields.label.offset ||
       (!field.empty() && field != "fine" && field != "coarse")) {
     return NoField(source, kFine, " has the labels fine and coarse");
   }

@@ -28,6 +28,8 @@ struct RawSample {
   // What the job's samples have in the place of a class (job::FieldsOf), one field's numbers behind
   // the other's, little-endian.
   std::vector<uint8_t> fields;
+  // The mask's file, where dataset.fields.mask wants one.
+  std::vector<uint8_t> mask;
 };
 
 // A finite set of pictures, most often labelled, with ids [0, size()). Read() may be called from

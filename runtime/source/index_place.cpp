@@ -93,6 +93,7 @@ std::string IndexCommand(const api::DatasetSource& source, const api::Label& lab
   if (!fields.image.empty()) add("--image", fields.image);
   if (!fields.label.field.empty()) add("--label", fields.label.field);
   if (fields.label.offset) add("--label-offset", absl::StrCat(*fields.label.offset));
+  if (!fields.mask.empty()) add("--mask", fields.mask);
   if (label.type != api::LabelType::kClass) {
     add("--label-type", std::string(api::NameOf(label.type)));
   }

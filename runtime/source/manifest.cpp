@@ -48,6 +48,9 @@ class Manifest : public Dataset {
     HETERO_RETURN_IF_ERROR(CountClasses(declared));
     image_ = declared.image.value_or(api::ImageShape{});
     seen_ = std::make_unique<std::atomic<uint64_t>[]>(static_cast<size_t>(size()));
+    if (rule_.masks()) {
+      seen_masks_ = std::make_unique<std::atomic<uint64_t>[]>(static_cast<size_t>(size()));
+    }
     Fingerprint print;
     print.Add("manifest");
     samples_->AddTo(&print);
@@ -82,11 +85,12 @@ class Manifest : public Dataset {
                                                               : object.status().code(),
                           absl::StrCat(object.status().message(), Named(id)));
     }
-    HETERO_RETURN_IF_ERROR(CheckUnchanged(id, *object));
+    HETERO_RETURN_IF_ERROR(CheckUnchanged(Describe(id), *object, &seen_[id]));
     HETERO_RETURN_IF_ERROR(FindEncoding(Describe(id), sample->bytes, &sample->encoding));
     sample->shape = {};
     sample->label = rule_.classes() ? samples_->ClassOf(id) : 0;
     sample->fields = samples_->NumbersOf(id);
+    if (rule_.masks()) HETERO_RETURN_IF_ERROR(ReadMask(id, &sample->mask));
     if (!rule_.classes()) return absl::OkStatus();
     const absl::Status status = CheckLabel(sample->label, classes_);
     if (status.ok()) return status;
@@ -105,23 +109,40 @@ class Manifest : public Dataset {
         where_, ": no sample has a class from 0 on; correct dataset.fields.label.offset"));
   }
 
+  // A mask that is not there is as bad as one that is damaged.
+  absl::Status ReadMask(int64_t id, std::vector<uint8_t>* mask) const {
+    const std::string name = samples_->NameOfMask(id);
+    if (name.empty()) {
+      return absl::DataLossError(absl::StrCat(Describe(id), ": has no mask", Named(id)));
+    }
+    const storage::Store& store = samples_->StoreOfMask(id);
+    const absl::StatusOr<storage::Object> object = store.ReadAll(name, kMaxPictureBytes, mask);
+    if (object.ok()) {
+      return CheckUnchanged(absl::StrCat(store.uri(), "/", name), *object, &seen_masks_[id]);
+    }
+    const bool is_bad = absl::IsOutOfRange(object.status()) || absl::IsNotFound(object.status());
+    return absl::Status(
+        is_bad ? absl::StatusCode::kDataLoss : object.status().code(),
+        absl::StrCat(Describe(id), ": its mask: ", object.status().message(), Named(id)));
+  }
+
   // "; line 17 of s3://bucket/a.csv names it"
   std::string Named(int64_t id) const {
     return absl::StrCat("; ", place_, " ", samples_->LineOf(id), " of ", where_, " names it");
   }
 
   // Every read is of what the first one found.
-  absl::Status CheckUnchanged(int64_t id, const storage::Object& object) const {
+  static absl::Status CheckUnchanged(const std::string& what, const storage::Object& object,
+                                     std::atomic<uint64_t>* known) {
     Fingerprint print;
     print.Add(static_cast<uint64_t>(object.size));
     print.Add(object.version);
     const uint64_t found = print.value() | 1;  // 0: not read yet
     uint64_t seen = 0;
-    if (seen_[id].compare_exchange_strong(seen, found) || seen == found) return absl::OkStatus();
+    if (known->compare_exchange_strong(seen, found) || seen == found) return absl::OkStatus();
     return absl::FailedPreconditionError(absl::StrCat(
-        "cannot read ", Describe(id), ": it was changed since it was first read: it has ",
-        object.size, " bytes now, version ", object.version,
-        "; put the object back or start a new job"));
+        "cannot read ", what, ": it was changed since it was first read: it has ", object.size,
+        " bytes now, version ", object.version, "; put the object back or start a new job"));
   }
 
   const std::string where_;
@@ -132,6 +153,7 @@ class Manifest : public Dataset {
   api::ImageShape image_;
   std::string fingerprint_;
   std::unique_ptr<std::atomic<uint64_t>[]> seen_;  // of each sample, which object it is
+  std::unique_ptr<std::atomic<uint64_t>[]> seen_masks_;
 };
 
 struct Opened {

@@ -118,6 +118,7 @@ class RecordTaker {
                                                      "; put what holds a separator into quotes"));
     }
     entry_.path = fields[path_];
+    if (mask_) entry_.mask = fields[*mask_];
     entry_.line = line;
     if (label_) HETERO_RETURN_IF_ERROR(TakeLabel(fields[*label_]));
     return sink_(entry_);
@@ -141,6 +142,14 @@ class RecordTaker {
     const std::optional<size_t> path = Find(first, rule_.image);
     if (path) {
       path_ = *path;
+      if (rule_.masks()) {
+        mask_ = Find(first, rule_.mask);
+        if (!mask_) {
+          return absl::InvalidArgumentError(absl::StrCat(
+              "is a header without a column ", absl::StrJoin(rule_.mask, ", "), "; has ",
+              SummaryOf(first), "; name that of the masks' paths in dataset.fields.mask"));
+        }
+      }
       if (!wanted) return true;
       label_ = Find(first, rule_.label);
       // Of two columns the other one.
@@ -186,6 +195,7 @@ class RecordTaker {
   size_t columns_ = 0;
   size_t path_ = 0;
   std::optional<size_t> label_;
+  std::optional<size_t> mask_;
   ManifestEntry entry_;
 };
 

@@ -16,6 +16,7 @@ namespace hetero::source {
 // What a manifest says of one sample.
 struct ManifestEntry {
   std::string path;              // as it stands there, behind the prefix where there is one
+  std::string mask;              // its path, where the rule wants one; may be empty
   std::string label;             // a class: its number or its name
   bool label_is_folder = false;  // then it is a name, if it looks like a number, too
   std::vector<uint8_t> numbers;  // of a label that is no class

@@ -58,6 +58,9 @@ class LineTaker {
                        "; name what holds the picture's path in dataset.fields.image"));
     }
     entry_.path = path->get_ref<const std::string&>();
+    // A sample without a mask is a bad one when it is read.
+    const json* mask = First(line, rule_.mask);
+    entry_.mask = mask != nullptr && mask->is_string() ? mask->get<std::string>() : "";
     if (rule_.kind.type != api::LabelType::kNone) HETERO_RETURN_IF_ERROR(TakeLabel(line));
     entry_.line = number;
     return sink_(entry_);
@@ -75,9 +78,11 @@ class LineTaker {
   absl::Status FindName(const json& line) {
     std::vector<std::string> names;
     for (const auto& [name, value] : line.items()) {
-      const bool is_image =
-          std::find(rule_.image.begin(), rule_.image.end(), name) != rule_.image.end();
-      if (!is_image && !absl::EndsWith(name, "-ref") && !absl::EndsWith(name, "-metadata")) {
+      const auto is_one_of = [&name = name](const std::vector<std::string>& parts) {
+        return std::find(parts.begin(), parts.end(), name) != parts.end();
+      };
+      if (!is_one_of(rule_.image) && !is_one_of(rule_.mask) && !absl::EndsWith(name, "-ref") &&
+          !absl::EndsWith(name, "-metadata")) {
         names.push_back(name);
       }
     }

@@ -65,10 +65,23 @@ absl::Status ManifestSamples::Add(const ManifestEntry& entry) {
   if (rule_.classes()) {
     HETERO_ASSIGN_OR_RETURN(row.label, TakeClass(entry.label, entry.label_is_folder));
   }
+  if (rule_.masks()) HETERO_RETURN_IF_ERROR(AddMask(entry.mask));
   paths_ += path;
   row.end = paths_.size();
   rows_.push_back(row);
   numbers_.insert(numbers_.end(), entry.numbers.begin(), entry.numbers.end());
+  return absl::OkStatus();
+}
+
+absl::Status ManifestSamples::AddMask(const std::string& path) {
+  MaskRow row;
+  if (!path.empty()) {
+    std::string name;
+    HETERO_ASSIGN_OR_RETURN(row.base, Resolve(path, &name));
+    mask_paths_ += name;
+  }
+  row.end = mask_paths_.size();
+  masks_.push_back(row);
   return absl::OkStatus();
 }
 
@@ -194,22 +207,36 @@ std::string ManifestSamples::NameOf(int64_t id) const {
   return bases_[rows_[id].base].folder + std::string(PathOf(id));
 }
 
+std::string_view ManifestSamples::MaskPathOf(int64_t id) const {
+  const uint64_t begin = id == 0 ? 0 : masks_[id - 1].end;
+  return std::string_view(mask_paths_).substr(begin, masks_[id].end - begin);
+}
+
+std::string ManifestSamples::NameOfMask(int64_t id) const {
+  const std::string_view path = MaskPathOf(id);
+  return path.empty() ? "" : bases_[masks_[id].base].folder + std::string(path);
+}
+
 std::vector<uint8_t> ManifestSamples::NumbersOf(int64_t id) const {
   const size_t bytes = numbers_.size() / rows_.size();
   const auto first = numbers_.begin() + static_cast<std::ptrdiff_t>(id * bytes);
   return {first, first + static_cast<std::ptrdiff_t>(bytes)};
 }
 
-void ManifestSamples::AddTo(Fingerprint* print) const {
+void ManifestSamples::AddPlace(uint32_t number, std::string_view path, Fingerprint* print) const {
   const Base& own = bases_.front();
+  const Base& base = bases_[number];
+  // Where its own folder lies differs from copy to copy.
+  const bool is_own = base.root == own.root && base.folder == own.folder;
+  print->Add(is_own ? "" : base.root);
+  print->Add(path);
+}
+
+void ManifestSamples::AddTo(Fingerprint* print) const {
   for (int64_t id = 0; id < size(); ++id) {
-    const Row& row = rows_[id];
-    const Base& base = bases_[row.base];
-    // Where its own folder lies differs from copy to copy.
-    const bool is_own = base.root == own.root && base.folder == own.folder;
-    print->Add(is_own ? "" : base.root);
-    print->Add(PathOf(id));
-    print->Add(static_cast<uint64_t>(int64_t{row.label}));
+    AddPlace(rows_[id].base, PathOf(id), print);
+    print->Add(static_cast<uint64_t>(int64_t{rows_[id].label}));
+    if (rule_.masks()) AddPlace(masks_[id].base, MaskPathOf(id), print);
   }
   for (const std::string& name : class_names_) print->Add(name);
   if (!numbers_.empty()) {

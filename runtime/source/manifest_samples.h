@@ -47,6 +47,9 @@ class ManifestSamples {
   std::string NameOf(int64_t id) const;  // below that store's root
   int64_t LineOf(int64_t id) const { return rows_[id].line; }
   int32_t ClassOf(int64_t id) const { return rows_[id].label; }
+  // Of the mask, as of the picture; an empty name where the manifest names none for this sample.
+  const storage::Store& StoreOfMask(int64_t id) const { return *bases_[masks_[id].base].store; }
+  std::string NameOfMask(int64_t id) const;
   // The label's numbers, as RawSample has them.
   std::vector<uint8_t> NumbersOf(int64_t id) const;
   int32_t highest_class() const { return highest_class_; }
@@ -62,6 +65,10 @@ class ManifestSamples {
     uint32_t base = 0;
     int32_t label = 0;
   };
+  struct MaskRow {
+    uint64_t end = 0;  // of its path, in mask_paths_
+    uint32_t base = 0;
+  };
   // Where paths begin.
   struct Base {
     std::string root;
@@ -73,13 +80,18 @@ class ManifestSamples {
   absl::StatusOr<uint32_t> Resolve(std::string_view path, std::string* rest);
   absl::StatusOr<uint32_t> BaseOf(const storage::ObjectUri& object);
   absl::StatusOr<int32_t> TakeClass(const std::string& label, bool is_folder);
+  absl::Status AddMask(const std::string& path);
   std::string_view PathOf(int64_t id) const;
+  std::string_view MaskPathOf(int64_t id) const;
+  void AddPlace(uint32_t base, std::string_view path, Fingerprint* print) const;
 
   const StoreOpener open_;
   const SampleRule& rule_;
   std::vector<Base> bases_;  // the first one is the manifest's folder
   std::string paths_;        // of all samples, one behind the other
   std::vector<Row> rows_;
+  std::string mask_paths_;
+  std::vector<MaskRow> masks_;  // of all samples, or none
   std::vector<uint8_t> numbers_;
   bool classes_are_names_ = false;
   bool classes_are_folders_ = false;

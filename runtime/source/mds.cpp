@@ -40,6 +40,7 @@ class Mds : public ShardedDataset {
       HETERO_RETURN_IF_ERROR(columns_.NumbersIn(parts.label, &sample->fields));
     }
     HETERO_RETURN_IF_ERROR(FindEncoding("the picture", parts.picture, &sample->encoding));
+    sample->mask.assign(parts.mask.begin(), parts.mask.end());
     KeepOnly(parts.picture, &sample->bytes);
     return absl::OkStatus();
   }

@@ -44,6 +44,13 @@ absl::Status CheckPicture(const MdsColumn& column) {
                    "; write them as jpeg, png or bytes of such files"));
 }
 
+absl::Status CheckMask(const MdsColumn& column) {
+  if (column.encoding == "png" || column.encoding == "bytes") return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("has masks of the encoding ", column.encoding,
+                                                 " in the column ", column.name,
+                                                 "; write them as png or bytes of such files"));
+}
+
 // A number of `bytes` bytes as it lies in a file.
 template <typename T>
 T As(const uint8_t* at) {
@@ -113,6 +120,11 @@ absl::StatusOr<MdsColumns> MdsColumns::Find(const MdsIndex& index, const SampleR
   HETERO_ASSIGN_OR_RETURN(found.picture_,
                           FindColumn(index.columns, rule.image, "picture", "dataset.fields.image"));
   HETERO_RETURN_IF_ERROR(CheckPicture(index.columns[found.picture_]));
+  if (rule.masks()) {
+    HETERO_ASSIGN_OR_RETURN(found.mask_,
+                            FindColumn(index.columns, rule.mask, "mask", "dataset.fields.mask"));
+    HETERO_RETURN_IF_ERROR(CheckMask(index.columns[found.mask_]));
+  }
   if (rule.label.empty()) return found;
   HETERO_ASSIGN_OR_RETURN(
       found.label_, FindColumn(index.columns, rule.label, "label", "dataset.fields.label.field"));
@@ -144,6 +156,7 @@ absl::StatusOr<MdsColumns::Parts> MdsColumns::Split(std::span<const uint8_t> sam
     if (size > sample.size() - at) return damaged;
     const Bytes bytes = sample.subspan(at, size);
     if (i == picture_) parts.picture = bytes;
+    if (i == mask_ && rule_.masks()) parts.mask = bytes;
     if (i == label_ && !rule_.label.empty()) parts.label = bytes;
     at += size;
   }

@@ -22,6 +22,7 @@ class MdsColumns {
   struct Parts {
     std::span<const uint8_t> picture;
     std::span<const uint8_t> label;  // empty where none is wanted
+    std::span<const uint8_t> mask;   // likewise
   };
   // kDataLoss: the columns' sizes are not the sample's.
   absl::StatusOr<Parts> Split(std::span<const uint8_t> sample) const;
@@ -41,6 +42,7 @@ class MdsColumns {
   SampleRule rule_;
   size_t picture_ = 0;
   size_t label_ = 0;
+  size_t mask_ = 0;
   Numbers numbers_;
 };
 

@@ -92,6 +92,7 @@ struct ParquetFile {
   std::vector<int64_t> rows;  // of each row group
   std::vector<std::string> class_names;
   PackedPieces pieces;  // of pictures that do not lie as they are
+  std::vector<SampleLocation> masks;
 };
 using ParquetFiles = std::map<std::string, ParquetFile, std::less<>>;
 
@@ -121,6 +122,7 @@ class ParquetScan {
     file.class_names = std::move(choice->class_names);
     std::vector<size_t> columns = {choice->picture};
     if (choice->label) columns.push_back(*choice->label);
+    if (choice->mask) columns.push_back(*choice->mask);
     const absl::StatusOr<std::vector<ParquetRowGroup>> groups = footer->RowGroups(columns);
     if (!groups.ok()) return At(groups.status(), reader, "");
     for (const ParquetRowGroup& group : *groups) {
@@ -137,6 +139,12 @@ class ParquetScan {
         const absl::Status status =
             ReadLabels(reader, footer->columns()[*choice->label], group, samples->data() + first);
         HETERO_RETURN_IF_ERROR(At(status, reader, place(*choice->label)));
+      }
+      if (choice->mask) {
+        const absl::Status status =
+            FindParquetPictures(reader, footer->columns()[*choice->mask], group.chunks.back(),
+                                group.rows, &file.pieces, &file.masks);
+        HETERO_RETURN_IF_ERROR(At(status, reader, place(*choice->mask)));
       }
       file.rows.push_back(group.rows);
     }
@@ -172,6 +180,12 @@ class Parquet : public ShardedDataset {
         first += file.rows[i];
       }
     }
+    for (size_t shard = 0; rule_.masks() && shard < shards.size(); ++shard) {
+      std::vector<SampleLocation>& masks = files->find(shards[shard].name)->second.masks;
+      for (SampleLocation& mask : masks) mask.shard = static_cast<uint32_t>(shard);
+      masks_.insert(masks_.end(), masks.begin(), masks.end());
+      masks = {};
+    }
     class_names_ = std::move(files->find(shards.front().name)->second.class_names);
   }
 
@@ -185,6 +199,18 @@ class Parquet : public ShardedDataset {
     return absl::StrCat(ShardOf(id), ": row ", id - group.file_first, " (row group ", group.number,
                         ")");
   }
+  absl::Status Read(int64_t id, RawSample* sample) const override {
+    HETERO_RETURN_IF_ERROR(ShardedDataset::Read(id, sample));
+    if (!rule_.masks()) return absl::OkStatus();
+    const SampleLocation& mask = masks_[static_cast<size_t>(id)];
+    if (mask.offset == kNullPicture || mask.length > kMaxPictureBytes) {
+      return absl::DataLossError(absl::StrCat(
+          Describe(id), mask.offset == kNullPicture ? ": its mask is null" : ": its mask is over ",
+          mask.offset == kNullPicture ? "" : absl::StrCat(kMaxPictureBytes, " bytes")));
+    }
+    sample->mask.resize(mask.length);
+    return ReadBytes(mask, mask.offset, absl::MakeSpan(sample->mask));
+  }
   std::string ClassName(int32_t label) const override {
     const auto index = static_cast<size_t>(label);
     return rule_.offset == 0 && label >= 0 && index < class_names_.size()
@@ -194,7 +220,8 @@ class Parquet : public ShardedDataset {
 
  protected:
   bool labels_are_classes() const override { return rule_.classes(); }
-  bool LiesApart(const SampleLocation&) const override { return false; }  // KeepWhole()
+  // Labels are in the locations (KeepWhole()), and masks are read one by one.
+  bool LiesApart(const SampleLocation&) const override { return rule_.masks(); }
 
   absl::Status Unpack(const SampleLocation& location, RawSample* sample) const override {
     if (location.offset < kFlaws) {
@@ -223,6 +250,7 @@ class Parquet : public ShardedDataset {
 
   const SampleRule rule_;
   std::vector<RowGroup> groups_;
+  std::vector<SampleLocation> masks_;  // of each sample, where they are wanted
   std::vector<std::string> class_names_;
 };
 

@@ -51,16 +51,17 @@ absl::Status NoColumn(const ParquetFooter& footer, const std::vector<std::string
                                                  "; name the ", part, "'s in ", field));
 }
 
-absl::Status CheckPictureColumn(const ParquetColumn& column) {
+// `part`: "picture", whose bytes are those of `files`.
+absl::Status CheckPictureColumn(const ParquetColumn& column, const char* part, const char* files) {
   if (column.repeated) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "column ", column.path, " holds lists; a sample has one picture, write one in each row"));
+    return absl::InvalidArgumentError(absl::StrCat("column ", column.path,
+                                                   " holds lists; a sample has one ", part,
+                                                   ", write one in each row"));
   }
   if (column.type == ParquetType::kByteArray) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("column ", column.path, " is ",
-                                                 NameOf(column.type),
-                                                 ", and a picture is a BYTE_ARRAY: the bytes of a "
-                                                 "JPEG or PNG file"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("column ", column.path, " is ", NameOf(column.type), ", and a ", part,
+                   " is a BYTE_ARRAY: the bytes of a ", files, " file"));
 }
 
 absl::Status CheckLabelColumn(const ParquetColumn& column, const SampleRule& rule) {
@@ -124,8 +125,13 @@ absl::StatusOr<ParquetChoice> ChooseParquetColumns(const ParquetFooter& footer,
   ParquetChoice choice;
   const std::optional<size_t> picture = FindParquetColumn(columns, rule.image, "bytes");
   if (!picture) return NoColumn(footer, rule.image, "picture", "dataset.fields.image");
-  HETERO_RETURN_IF_ERROR(CheckPictureColumn(columns[*picture]));
+  HETERO_RETURN_IF_ERROR(CheckPictureColumn(columns[*picture], "picture", "JPEG or PNG"));
   choice.picture = *picture;
+  if (rule.masks()) {
+    choice.mask = FindParquetColumn(columns, rule.mask, "bytes");
+    if (!choice.mask) return NoColumn(footer, rule.mask, "mask", "dataset.fields.mask");
+    HETERO_RETURN_IF_ERROR(CheckPictureColumn(columns[*choice.mask], "mask", "PNG"));
+  }
   if (rule.label.empty()) return choice;
   choice.label = FindParquetColumn(columns, rule.label, "");
   if (!choice.label) return NoColumn(footer, rule.label, "label", "dataset.fields.label.field");

@@ -17,6 +17,7 @@ struct ParquetChoice {
   // Numbers of the footer's columns.
   size_t picture = 0;
   std::optional<size_t> label;
+  std::optional<size_t> mask;
   // The classes' names, where the file has them (a ClassLabel of Hugging Face's datasets).
   std::vector<std::string> class_names;
 };

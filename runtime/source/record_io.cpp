@@ -180,7 +180,8 @@ absl::Status ScanRecords(const SampleRule& rule, bool count_classes, BlockReader
 }
 
 absl::Status CheckRule(const api::DatasetSource& source, const api::Label& label) {
-  if (!source.fields.image.empty() || !source.fields.label.field.empty() || !label.field.empty()) {
+  if (!source.fields.image.empty() || !source.fields.mask.empty() ||
+      !source.fields.label.field.empty() || !label.field.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "dataset ", source.uri, ": RecordIO has no names of fields; of dataset.fields it takes ",
         "label.offset alone"));

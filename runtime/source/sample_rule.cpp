@@ -18,6 +18,7 @@ std::vector<std::string> Names(std::string_view text) {
 
 std::string SampleRule::Text() const {
   std::string text = absl::StrCat("image ", absl::StrJoin(image, ";"));
+  if (masks()) absl::StrAppend(&text, ", mask ", absl::StrJoin(mask, ";"));
   if (label.empty()) return text;
   absl::StrAppend(&text, ", label ", absl::StrJoin(label, ";"));
   if (classes()) return absl::StrCat(text, " + ", offset);
@@ -31,6 +32,7 @@ SampleRule RuleOf(const api::DatasetSource& source, const api::Label& label,
   SampleRule rule;
   rule.kind = label;
   rule.image = Names(source.fields.image.empty() ? usual.image : source.fields.image);
+  rule.mask = Names(source.fields.mask);
   rule.offset = source.fields.label.offset.value_or(0);
   if (label.type == api::LabelType::kNone) return rule;
   if (!label.field.empty()) {

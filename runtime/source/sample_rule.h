@@ -16,9 +16,11 @@ struct SampleRule {
   // Names to look for, of which the first counts that a sample has.
   std::vector<std::string> image;
   std::vector<std::string> label;  // empty: no label is wanted
+  std::vector<std::string> mask;   // empty: no mask is wanted
   int32_t offset = 0;              // of classes
   api::Label kind;
 
+  bool masks() const { return !mask.empty(); }
   bool classes() const { return kind.type == api::LabelType::kClass; }
   // For messages and fingerprints: "image jpg;png;jpeg, label cls + 0".
   std::string Text() const;

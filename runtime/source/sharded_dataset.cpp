@@ -168,6 +168,7 @@ absl::Status ShardedDataset::Finish(int64_t id, const SampleLocation& location,
                                     RawSample* sample) const {
   sample->shape = {};
   sample->fields.clear();
+  sample->mask.clear();
   sample->label = labels_are_classes() ? location.label : 0;
   absl::Status status = Unpack(location, sample);
   if (status.ok() && labels_are_classes()) status = CheckLabel(sample->label, classes_);

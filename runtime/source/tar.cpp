@@ -69,8 +69,6 @@ bool HasItsChecksum(Header header) {
   return said == sum || said == signed_sum;
 }
 
-int64_t Padded(int64_t size) { return (size + kBlock - 1) / kBlock * kBlock; }
-
 std::string NameOf(Header header) {
   std::string name = TextAt(header, kName, kNameSize);
   // GNU's own format, "ustar  ", keeps times there.
@@ -93,6 +91,8 @@ absl::Status NoHeader(const std::string& where, int64_t offset, Header header) {
 }
 
 }  // namespace
+
+int64_t PaddedInTar(int64_t size) { return (size + kBlock - 1) / kBlock * kBlock; }
 
 absl::StatusOr<std::string> TarReader::ReadText(int64_t offset, int64_t size, const char* what) {
   if (size > kMaxExtended) {
@@ -157,14 +157,14 @@ absl::StatusOr<bool> TarReader::Next(TarMember* member) {
     const int64_t offset = next_ + kBlock;
     // Links and folders may name a size, and have no bytes all the same.
     const bool has_bytes = type < '1' || type > '6';
-    if (size < 0 || (has_bytes && Padded(size) > archive_.size() - offset)) {
+    if (size < 0 || (has_bytes && PaddedInTar(size) > archive_.size() - offset)) {
       return absl::DataLossError(absl::StrCat(
           archive_.where(), ": byte ", next_, ": a member of ", size < 0 ? "no size" : "",
           size < 0 ? "" : absl::StrCat(size, " bytes"), ", but the file ends after ",
           archive_.size(), "; it is cut short or damaged, copy it again"));
     }
     member->name = extended.name.empty() ? NameOf(header) : extended.name;
-    next_ = offset + (has_bytes ? Padded(size) : 0);
+    next_ = offset + (has_bytes ? PaddedInTar(size) : 0);
     switch (type) {
       case 'x': {
         HETERO_RETURN_IF_ERROR(ReadPax(offset, size, &extended));

@@ -17,6 +17,9 @@ struct TarMember {
   int64_t size = 0;
 };
 
+// What a member of so many bytes takes behind its header.
+int64_t PaddedInTar(int64_t size);
+
 // Goes through a tar archive (POSIX.1-1988 ustar, POSIX.1-2001 pax, GNU's long names and numbers)
 // without reading what is in its files. Of one thread.
 class TarReader {

@@ -36,6 +36,19 @@ uint32_t MaskedCrc(Bytes bytes) {
   return ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
 }
 
+// The bytes of a record's mask.
+absl::StatusOr<Bytes> FindMask(Bytes example, const SampleRule& rule) {
+  HETERO_ASSIGN_OR_RETURN(const std::vector<TfFeature> features, FindFeatures(example, rule.mask));
+  for (size_t i = 0; i < features.size(); ++i) {
+    if (features[i].kind == TfFeature::Kind::kMissing) continue;
+    if (features[i].kind == TfFeature::Kind::kBytes) return BytesOf(features[i]);
+    return absl::DataLossError(absl::StrCat(rule.mask[i], " is no mask: it has no bytes"));
+  }
+  return absl::DataLossError(absl::StrCat("has no feature ", absl::StrJoin(rule.mask, ", "),
+                                          "; has ", FeaturesOf(example),
+                                          "; name the mask's in dataset.fields.mask"));
+}
+
 // A record's picture and label.
 struct Parts {
   Bytes picture;
@@ -136,6 +149,10 @@ class TfRecord : public ShardedDataset {
     HETERO_ASSIGN_OR_RETURN(const Parts parts, FindParts(example, rule_));
     HETERO_RETURN_IF_ERROR(ReadLabel(parts, rule_, sample));
     HETERO_RETURN_IF_ERROR(FindEncoding("the picture", parts.picture, &sample->encoding));
+    if (rule_.masks()) {
+      HETERO_ASSIGN_OR_RETURN(const Bytes mask, FindMask(example, rule_));
+      sample->mask.assign(mask.begin(), mask.end());
+    }
     KeepOnly(parts.picture, &sample->bytes);
     return absl::OkStatus();
   }

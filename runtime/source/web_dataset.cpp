@@ -28,6 +28,7 @@ class WebDataset : public ShardedDataset {
   bool labels_are_classes() const override { return rule_.classes(); }
 
   absl::Status Unpack(const SampleLocation& location, RawSample* sample) const override {
+    if (rule_.masks()) HETERO_RETURN_IF_ERROR(UnpackMembers(rule_, &sample->bytes, &sample->mask));
     HETERO_RETURN_IF_ERROR(FindEncoding("the picture", sample->bytes, &sample->encoding));
     if (location.label_length == 0) return absl::OkStatus();
     if (location.label_length > kMaxLabelBytes) {
@@ -98,6 +99,7 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenWebDataset(const ShardSource& shard
                                                         job::Split, const api::Label& label) {
   SampleRule rule = RuleOf(source, label, kUsual);
   for (std::string& name : rule.image) absl::AsciiStrToLower(&name);  // as the fields are
+  for (std::string& name : rule.mask) absl::AsciiStrToLower(&name);
   IndexedShards archives{.format = "WebDataset", .rule = rule.Text()};
   HETERO_ASSIGN_OR_RETURN(archives.shards,
                           FindShards(shards, IsWebDatasetName, "archives of samples, *.tar"));

@@ -1,6 +1,9 @@
 #include "runtime/source/web_dataset_sample.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/ascii.h"
@@ -10,6 +13,8 @@
 #include "base/status_macros.h"
 #include "runtime/job/field_set.h"
 #include "runtime/source/json_numbers.h"
+#include "runtime/source/picture_encoding.h"
+#include "runtime/storage/store.h"
 
 namespace hetero::source {
 namespace {
@@ -62,7 +67,76 @@ absl::StatusOr<int64_t> ReadClass(std::string_view text, const LabelPath& path) 
       absl::StrCat("has no whole number at ", path.pointer.substr(1), ": ", Shown(text)));
 }
 
+// The files of one sample, as if they were an archive.
+class HeldMembers : public storage::Store {
+ public:
+  explicit HeldMembers(const std::vector<uint8_t>& bytes) : bytes_(bytes) {}
+
+  const std::string& uri() const override { return uri_; }
+  absl::StatusOr<std::vector<storage::Object>> List(std::string_view) const override {
+    return absl::UnimplementedError("one object");
+  }
+  absl::StatusOr<storage::Object> Head(std::string_view) const override {
+    return storage::Object{.name = "members", .size = static_cast<int64_t>(bytes_.size())};
+  }
+  absl::Status Read(const storage::Object&, int64_t offset,
+                    absl::Span<uint8_t> out) const override {
+    std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(offset), out.size(), out.begin());
+    return absl::OkStatus();
+  }
+
+ private:
+  const std::vector<uint8_t>& bytes_;
+  const std::string uri_ = "the sample";
+};
+
+using Members = std::map<std::string, std::span<const uint8_t>>;  // by their fields
+
+absl::StatusOr<Members> MembersOf(const std::vector<uint8_t>& bytes) {
+  const HeldMembers store(bytes);
+  const storage::Object object = *store.Head("");
+  BlockReader reader(store, object);
+  TarReader tar(reader);
+  TarMember member;
+  Members members;
+  while (true) {
+    const absl::StatusOr<bool> found = tar.Next(&member);
+    if (!found.ok()) return absl::DataLossError(found.status().message());
+    if (!*found) return members;
+    FieldName name = FieldOf(member.name);
+    if (name.sample.empty()) continue;
+    members[std::move(name.field)] = std::span(bytes).subspan(static_cast<size_t>(member.offset),
+                                                              static_cast<size_t>(member.size));
+  }
+}
+
+absl::StatusOr<std::span<const uint8_t>> FindMember(const Members& members,
+                                                    const std::vector<std::string>& names,
+                                                    const char* part, const char* remedy) {
+  for (const std::string& name : names) {
+    if (const auto found = members.find(name); found != members.end()) return found->second;
+  }
+  const std::string there = absl::StrJoin(
+      members, ", ", [](std::string* text, const auto& member) { *text += member.first; });
+  return absl::DataLossError(absl::StrCat("has no ", part, " under ", absl::StrJoin(names, ", "),
+                                          "; beside it are ", there, "; ", remedy));
+}
+
 }  // namespace
+
+absl::Status UnpackMembers(const SampleRule& rule, std::vector<uint8_t>* bytes,
+                           std::vector<uint8_t>* mask) {
+  HETERO_ASSIGN_OR_RETURN(const Members members, MembersOf(*bytes));
+  HETERO_ASSIGN_OR_RETURN(
+      const std::span<const uint8_t> picture,
+      FindMember(members, rule.image, "picture", "make the index again, if there is one"));
+  HETERO_ASSIGN_OR_RETURN(
+      const std::span<const uint8_t> found,
+      FindMember(members, rule.mask, "mask", "name its field in dataset.fields.mask"));
+  mask->assign(found.begin(), found.end());
+  KeepOnly(picture, bytes);
+  return absl::OkStatus();
+}
 
 FieldName FieldOf(std::string_view member) {
   if (member.starts_with("__") && member.ends_with("__")) return {};
@@ -104,7 +178,7 @@ absl::Status SampleBuilder::Add(const TarMember& member, std::vector<SampleLocat
         absl::StrCat("has the field ", name.field, " twice, again at byte ", member.header),
         "every sample needs a name of its own");
   }
-  parts_.push_back({std::move(name.field), member.offset, member.size});
+  parts_.push_back({std::move(name.field), member.header, member.offset, member.size});
   return absl::OkStatus();
 }
 
@@ -121,12 +195,33 @@ absl::Status SampleBuilder::Finish(std::vector<SampleLocation>* samples) {
         "name its field in dataset.fields.image");
   }
   SampleLocation location;
-  location.offset = picture->offset;
-  location.length = LengthOfLocation(picture->size);
+  if (rule_.masks()) {
+    location = WithMask(*picture);
+  } else {
+    location.offset = picture->offset;
+    location.length = LengthOfLocation(picture->size);
+  }
   if (!rule_.label.empty()) HETERO_RETURN_IF_ERROR(FindLabel(&location));
   samples->push_back(location);
   parts_.clear();
   return absl::OkStatus();
+}
+
+// A sample without a mask is a bad one when it is read.
+SampleLocation SampleBuilder::WithMask(const Part& picture) const {
+  const auto end_of = [](const Part& part) { return part.offset + PaddedInTar(part.size); };
+  int64_t begin = picture.header, end = end_of(picture);
+  for (const std::string& name : rule_.mask) {
+    const Part* mask = Find(name);
+    if (mask == nullptr) continue;
+    begin = std::min(begin, mask->header);
+    end = std::max(end, end_of(*mask));
+    break;
+  }
+  SampleLocation location;
+  location.offset = begin;
+  location.length = LengthOfLocation(end - begin);
+  return location;
 }
 
 absl::Status SampleBuilder::FindLabel(SampleLocation* location) {

@@ -35,6 +35,12 @@ LabelPath ParseLabelPath(const std::string& name);
 absl::Status ReadLabelNumbers(std::string_view text, const std::string& name,
                               const SampleRule& rule, std::vector<uint8_t>* numbers);
 
+// The picture and the mask in the members that lie in `*bytes`: the picture's bytes are left
+// there, and the mask's are copied into `*mask`. kDataLoss: one is missing, or these are no
+// members.
+absl::Status UnpackMembers(const SampleRule& rule, std::vector<uint8_t>* bytes,
+                           std::vector<uint8_t>* mask);
+
 // Gathers the files of a sample and finds its parts among them.
 class SampleBuilder {
  public:
@@ -42,18 +48,21 @@ class SampleBuilder {
 
   // Takes a file; appends the sample before when the file begins another one.
   absl::Status Add(const TarMember& member, std::vector<SampleLocation>* samples);
-  // Appends the last sample.
+  // Appends the last sample. With a mask, a location is of all bytes from the first part's header
+  // on to the last part's end, which UnpackMembers() takes apart.
   absl::Status Finish(std::vector<SampleLocation>* samples);
 
  private:
   struct Part {
     std::string field;
+    int64_t header = 0;
     int64_t offset = 0;
     int64_t size = 0;
   };
 
   const Part* Find(std::string_view field) const;
   absl::Status FindLabel(SampleLocation* location);
+  SampleLocation WithMask(const Part& picture) const;
   absl::Status Error(std::string_view what, std::string_view remedy) const;
   std::string Fields() const;
 

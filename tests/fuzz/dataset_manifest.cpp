@@ -51,6 +51,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if ((called & 4) != 0) fields.label.field = "class";
   if ((called & 8) != 0) fields.image = "path";
   if ((called & 16) != 0) fields.label.offset = -1;
+  if ((called & 32) != 0) fields.mask = "seg;path";
   fuzz::CheckShards(OpenNamed, store, choice, fields);
   return 0;
 }

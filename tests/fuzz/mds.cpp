@@ -50,6 +50,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     store->Add("a.mds", shard);
   }
   store->Add(source::kMdsIndex, {reinterpret_cast<const uint8_t*>(index.data()), index.size()});
-  fuzz::CheckShards(source::OpenMds, store, choice, {});
+  api::SampleFields fields;
+  if ((choice & 32) != 0) fields.mask = "mask;image";
+  fuzz::CheckShards(source::OpenMds, store, choice, fields);
   return 0;
 }

@@ -35,6 +35,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static constexpr const char* kLabels[] = {"", "tag", "half", "count", "weight"};
   api::SampleFields fields;
   fields.label.field = kLabels[input.Byte() % std::size(kLabels)];
+  if ((choice & 16) != 0) fields.mask = "mask;image.path;image";
   const std::span<const uint8_t> file = input.Rest();
   CheckThrift(file);
   auto store = std::make_shared<fuzz::HeldObjects>();

@@ -46,6 +46,31 @@ void CheckRoundTrip(const Image& image) {
                 "what was decoded and written comes back as something else");
 }
 
+// The same file as a mask. A grey picture of 8 bits is what its mask is.
+void CheckMask(const std::vector<uint8_t>& file, const Image* picture) {
+  constexpr size_t kBits = 24, kColours = 25;
+  const absl::StatusOr<hetero::api::Size> size = PngSize(file);
+  fuzz::Require(size.ok() == (file.size() >= 24), "a size of nothing");
+  if (!size.ok()) return;
+  Image mask;
+  const absl::Status status = DecodeMask(file, *size, &mask);
+  if (!status.ok()) {
+    fuzz::Require(status.message().substr(0, 5) == "PNG: ", "an error that names nothing");
+    return;
+  }
+  fuzz::Require(mask.shape == api::ImageShape{size->height, size->width, 1} &&
+                    int64_t(mask.bytes.size()) == ByteSize(mask.shape),
+                "a mask of another size");
+  fuzz::Require(file[kColours] == 3 || (file[kColours] == 0 && file[kBits] == 8),
+                "a mask of another kind");
+  fuzz::Require(picture != nullptr && picture->shape.height == size->height &&
+                    picture->shape.width == size->width,
+                "a mask of no picture");
+  for (size_t i = 0; file[kColours] == 0 && i < mask.bytes.size(); ++i) {
+    fuzz::Require(picture->bytes[3 * i] == mask.bytes[i], "a mask of other values");
+  }
+}
+
 }  // namespace
 }  // namespace hetero::pipeline
 
@@ -60,6 +85,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   Image image;
   const absl::Status status = DecodePng(file, &image);
+  CheckMask(file, status.ok() ? &image : nullptr);
   if (!status.ok()) {
     Require(status.message().substr(0, 5) == "PNG: ", "an error that names nothing");
     return 0;

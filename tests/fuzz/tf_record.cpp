@@ -46,6 +46,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   } else {
     store->Add("a.tfrecord", RecordsOf(input));
   }
-  fuzz::CheckShards(source::OpenTfRecord, store, choice, {});
+  api::SampleFields fields;
+  if ((choice & 32) != 0) fields.mask = "mask;image";
+  fuzz::CheckShards(source::OpenTfRecord, store, choice, fields);
   return 0;
 }

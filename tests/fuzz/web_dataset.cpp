@@ -9,8 +9,8 @@
 #include "tests/fuzz/shards.h"
 
 // A tar archive of a WebDataset, behind a byte that says which labels are wanted and whether they
-// are of a JSON field; or (32) what UnpackedArchive reads: the same packed by gzip, or (64) the
-// packed bytes themselves.
+// are of a JSON field, and (64) whether there are masks; or (32) what UnpackedArchive reads: the
+// same packed by gzip, or (64) the packed bytes themselves.
 namespace hetero {
 namespace {
 
@@ -79,6 +79,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   store->Add("a.tar", input.Rest());
   api::SampleFields fields;
   if ((choice & 16) != 0) fields.label.field = "json/label";
+  if ((choice & 64) != 0) fields.mask = "seg.png;mask";
   fuzz::CheckShards(source::OpenWebDataset, store, choice, fields);
   return 0;
 }

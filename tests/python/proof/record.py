@@ -36,6 +36,19 @@ def entry_of(batch, conversion=None):
     }
 
 
+def checked_bytes(batch):
+    """The bytes that the checksum of each sample is of: of every field, in the order of the names, its heading and its
+    numbers."""
+    rows = []
+    for name in sorted(batch.keys()):
+        array = np.ascontiguousarray(np.asarray(batch[name]))
+        count = len(array)
+        heading = f"{name} {array.dtype} [{','.join(map(str, array.shape[1:]))}]\n".encode()
+        rows.append(np.broadcast_to(np.frombuffer(heading, np.uint8), (count, len(heading))))
+        rows.append(np.frombuffer(array.tobytes(), np.uint8).reshape(count, array.nbytes // count))
+    return np.concatenate(rows, axis=1)
+
+
 def digest_of(seed, entries):
     return stream_digest(
         seed,

@@ -9,27 +9,17 @@ import hetero
 import numpy as np
 
 from proof.digest import crc32c
-from proof.record import Journal
-
-
-def checked(batch):
-    """The bytes that the checksum of each sample is of: of every field, in the order of the names, its heading and its
-    numbers."""
-    if "--class" in sys.argv:
-        return np.asarray(batch["image"]).reshape(len(batch.ids), -1)
-    rows = []
-    for name in sorted(batch.keys()):
-        array = np.ascontiguousarray(np.asarray(batch[name]))
-        count = len(array)
-        heading = f"{name} {array.dtype} [{','.join(map(str, array.shape[1:]))}]\n".encode()
-        rows.append(np.broadcast_to(np.frombuffer(heading, np.uint8), (count, len(heading))))
-        rows.append(np.frombuffer(array.tobytes(), np.uint8).reshape(count, array.nbytes // count))
-    return np.concatenate(rows, axis=1)
-
+from proof.record import Journal, checked_bytes, pixels_of
 
 stream = hetero.Stream(raw=True)
 journal = Journal("fields", stream.rank)
 pictures = "--pictures" in sys.argv
+
+
+def checked(batch):
+    return pixels_of(batch["image"]) if "--class" in sys.argv else checked_bytes(batch)
+
+
 for epoch in stream.epochs():
     for batch in epoch:
         labels = np.asarray(batch["label"]) if "label" in batch.keys() else None

@@ -171,10 +171,12 @@ std::pair<std::string, std::string> TypeAndLimits(const SchemaNode& node) {
       }
       return {absl::StrCat("{", absl::StrJoin(node.FieldNames(), ", "), "}"),
               "each " + Interval(node.fields[0].limits)};
-    case Kind::kList:
-      return {absl::StrCat("list of ", node.element[0].format),
+    case Kind::kList: {
+      const auto [type, limits] = TypeAndLimits(node.element[0]);
+      return {absl::StrCat("list of ", type),
               absl::StrCat(node.limits.min_items, " to ", node.limits.max_items, " entries, each ",
-                           Interval(node.element[0].limits))};
+                           limits)};
+    }
     case Kind::kStringMap:
       return {"map of strings",
               absl::StrCat(node.limits.min_items, " to ", node.limits.max_items,
