@@ -56,11 +56,9 @@ void CheckValues(const OperatorSpec& op, const std::string& path, Findings& find
   }
 }
 
-// Now, or when the job is scaled.
 bool HasCpuWorkers(const Spec& spec) {
   return std::any_of(spec.roles.begin(), spec.roles.end(), [&](const Role& role) {
-    const bool grows = spec.autoscaling == Switch::kEnabled && role.max_replicas.value_or(0) > 0;
-    return role.type == RoleType::kCpuWorker && (role.replicas > 0 || grows);
+    return role.type == RoleType::kCpuWorker && role.replicas > 0;
   });
 }
 
@@ -76,11 +74,20 @@ void ValidateOperator(const OperatorSpec& op, const std::string& path, Findings&
 
 void ValidatePipeline(const Spec& spec, Findings& findings) {
   const bool has_workers = HasCpuWorkers(spec) || findings.Broken("spec.roles");
+  const std::string* folder = nullptr;  // of the Python operator before
   for (size_t i = 0; i < spec.pipeline.size(); ++i) {
     const std::string path = Element("spec.pipeline", i);
     if (findings.Broken(path)) continue;
     ValidateOperator(spec.pipeline[i], path, findings);
-    if (spec.pipeline[i].op == OperatorKind::kPython && !has_workers) {
+    if (spec.pipeline[i].op != OperatorKind::kPython) continue;
+    // A process knows one module of a name.
+    const std::string* const first = folder;
+    folder = &spec.pipeline[i].path;
+    if (first != nullptr && *first != *folder) {
+      findings.Add(Child(path, "path"),
+                   "all Python operators have one; put their modules into one folder");
+    }
+    if (!has_workers) {
       findings.Add(path,
                    "Python operators run on CPU workers, and the job has none; give spec.roles one "
                    "of type CPUWorker with replicas of at least 1");

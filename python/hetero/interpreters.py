@@ -17,6 +17,11 @@ result.
 
 from __future__ import annotations
 
+import sys
+
+if __name__ == "__main__" and not getattr(sys.flags, "safe_path", False):
+    del sys.path[0]  # this file's folder, which is nobody's
+
 import ctypes
 import hashlib
 import importlib
@@ -26,24 +31,30 @@ import math
 import mmap
 import os
 import platform
+import random
 import signal
 import socket
 import struct
-import sys
+import time
 import traceback
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, NoReturn, Optional, Sequence, Tuple
 
 import numpy as np
 
 # As runtime/interpreter/messages.h has it.
-REQUEST = struct.Struct("<IIiiiIQQQQQQQ")
+REQUEST = struct.Struct("<QIIiiiIQQQQQQQ")
 CALL, MEMORY = 1, 2
-REPLY = struct.Struct("<I")  # and text behind it, for who has to mend the function
+REPLY = struct.Struct("<QQI")  # number of the request, CPU time, code; behind it text for who has to mend the function
 DONE, RAISED, RETRY, WRONG_RESULT = 0, 1, 2, 3
 MOST_TEXT = 1000  # bytes
 
 
+# What machines say in other words than MemoryError and OSError when they lack something.
+SHORTAGES = ("can't allocate", "cannot allocate", "out of memory", "insufficient memory", "can't start new thread")
+
+
 class Request(NamedTuple):
+    number: int
     kind: int
     function: int
     height: int
@@ -139,7 +150,7 @@ class Numbers:
     """Of one call: Philox whose key is (seed, epoch), and whose counter begins at (0, view, sample, position)."""
 
     def __init__(self) -> None:
-        self._bits = np.random.Philox(0)
+        self._bits = np.random.Philox(key=np.zeros(2, np.uint64))
         self._state: Any = self._bits.state
         self._generator = np.random.Generator(self._bits)
 
@@ -173,8 +184,10 @@ class Interpreter:
     """Answers the requests of one thread of the worker."""
 
     def __init__(
-        self, connection: socket.socket, functions: List[Function], specs: Sequence[Mapping[str, Any]]
+        self, connection: socket.socket, functions: List[Function], specs: Sequence[Mapping[str, Any]], patience: float
     ) -> None:
+        self._pid = os.getpid()
+        self._patience = patience
         self._connection = connection
         self._functions = functions
         self._specs = specs
@@ -190,12 +203,20 @@ class Interpreter:
             request = Request(*REQUEST.unpack(message))
             if request.kind == MEMORY:
                 _, files, _, _ = socket.recv_fds(self._connection, 1, 1)
+                os.set_inheritable(files[0], False)
                 # What a function may have kept of the earlier memory stays valid.
                 self._memory = mmap.mmap(files[0], request.memory_bytes)
                 os.close(files[0])
                 continue
+            began = time.process_time_ns()
+            # Nobody waits any more, and nobody may be left to end this process.
+            signal.setitimer(signal.ITIMER_REAL, self._patience)
             code, text = self._call(request)
-            self._connection.send(REPLY.pack(code) + text.encode("utf-8", "replace")[:MOST_TEXT])
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            if os.getpid() != self._pid:
+                os._exit(1)  # a process that the function has forked
+            reply = REPLY.pack(request.number, time.process_time_ns() - began, code)
+            self._connection.send(reply + text.encode("utf-8", "replace")[:MOST_TEXT])
 
     def _call(self, request: Request) -> Tuple[int, str]:
         spec = self._specs[request.function]
@@ -212,6 +233,10 @@ class Interpreter:
             return RETRY, reason(error, module)
         except BaseException as error:
             text = reason(error, module)
+            if isinstance(error, (RuntimeError, *_opencv_errors())) and any(
+                words in text.lower() for words in SHORTAGES
+            ):
+                return RETRY, text
             return RAISED, text if request.training else f"{text}; of a validation sample, for which rng is None"
         try:
             made = check_result(result, spec["shape"])
@@ -222,9 +247,20 @@ class Interpreter:
         return DONE, ""
 
 
-def fork(connection: socket.socket, control: socket.socket, functions: List[Function], specs: Sequence[Any]) -> None:
+def _opencv_errors() -> Tuple[Any, ...]:
+    error = getattr(sys.modules.get("cv2"), "error", None)
+    return () if error is None else (error,)
+
+
+def fork(
+    connection: socket.socket, control: socket.socket, functions: List[Function], request: Mapping[str, Any]
+) -> None:
     parent = os.getpid()
-    if os.fork() != 0:
+    try:
+        if os.fork() != 0:
+            return
+    except OSError as error:  # the worker sees that its end is closed
+        print(f"no interpreter: {error}", file=sys.stderr)
         return
     try:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -232,13 +268,15 @@ def fork(connection: socket.socket, control: socket.socket, functions: List[Func
             os._exit(0)
         control.close()
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        os.register_at_fork(after_in_child=connection.close)
         # Where memory is short this process goes first: its sample is tried again.
         with open("/proc/self/oom_score_adj", "w") as score:
             score.write("1000")
     except OSError:
         pass
     try:
-        Interpreter(connection, functions, specs).serve()
+        Interpreter(connection, functions, request["functions"], request["patience"]).serve()
     except BaseException:
         traceback.print_exc()
     finally:
@@ -247,8 +285,15 @@ def fork(connection: socket.socket, control: socket.socket, functions: List[Func
 
 def main(control: socket.socket) -> int:
     request = json.loads(control.recv(1 << 20))
+    if sys.version_info < (3, 9):  # noqa: UP036 (whoever runs it has not installed the package)
+        text = f"{sys.executable} is Python {platform.python_version()}, but 3.9 or newer is needed"
+        control.send(json.dumps({"error": text, "index": 0}).encode())
+        return 1
     specs = request["functions"]
-    sys.path[:1] = request["path"]  # in the place of this file's folder
+    sys.path[:0] = request["path"]
+    # Modules that draw numbers when they are imported have the same in all workers.
+    random.seed(0)
+    np.random.seed(0)
     try:
         functions = [load(index, spec) for index, spec in enumerate(specs)]
         use_one_thread()
@@ -266,13 +311,16 @@ def main(control: socket.socket) -> int:
     while True:
         message, files, _, _ = socket.recv_fds(control, 1, 1)
         if not message:
-            return 0
+            os.killpg(0, signal.SIGKILL)  # with all that functions have started
         for file in files:
+            os.set_inheritable(file, False)
             with socket.socket(fileno=file) as connection:
-                fork(connection, control, functions, specs)
+                fork(connection, control, functions, request)
 
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for who started the job
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    os.set_inheritable(int(sys.argv[1]), False)
     os.dup2(2, 1)  # what functions print goes where the worker logs
     raise SystemExit(main(socket.socket(fileno=int(sys.argv[1]))))

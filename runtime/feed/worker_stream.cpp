@@ -80,6 +80,8 @@ Slab WorkerStream::SlabFor(int64_t bytes) {
 }
 
 void WorkerStream::SendResult(const Ticket& ticket, absl::StatusOr<std::unique_ptr<Batch>> batch) {
+  // This worker ends: the ticket is no worse for it, and goes elsewhere when the stream does.
+  if (absl::IsCancelled(batch.status())) return;
   if (!batch.ok()) {
     log::Warning(
         "a ticket failed",

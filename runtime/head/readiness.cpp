@@ -148,6 +148,12 @@ std::string Readiness::OtherPython(const MemberRecord& member, const MemberKey& 
     if (found == record_.members.end() || !found->second.registered() ||
         found->second.hello.identity().incarnation() != python_reference_->incarnation) {
       python_reference_.reset();
+      // The others were measured by it.
+      for (auto& [other, worker] : record_.members) {
+        if (worker.trainer()) continue;
+        worker.fits = false;
+        worker.unfit.clear();
+      }
     }
   }
   if (!python_reference_) {

@@ -59,8 +59,8 @@ bool SendRequest(int socket, const Request& request) {
   return sent == sizeof request;
 }
 
-Interpreter::Outcome OutcomeOf(uint32_t code) {
-  switch (static_cast<ReplyCode>(code)) {
+Interpreter::Outcome OutcomeOf(ReplyCode code) {
+  switch (code) {
     case ReplyCode::kDone:
       return Interpreter::Outcome::kDone;
     case ReplyCode::kRaised:
@@ -76,7 +76,8 @@ Interpreter::Outcome OutcomeOf(uint32_t code) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Interpreter>> Interpreter::Fork(int control, base::Duration patience,
-                                                               base::Clock& clock) {
+                                                               base::Clock& clock,
+                                                               const std::atomic<bool>& stopping) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
     return SystemError("socketpair");
@@ -90,17 +91,17 @@ absl::StatusOr<std::unique_ptr<Interpreter>> Interpreter::Fork(int control, base
   // Ours would hide that theirs is closed.
   theirs = base::Socket();
   uint64_t pid = 0;
-  const ssize_t size =
-      made->Receive(&pid, sizeof pid, clock.Now() + patience, clock, /*stopping=*/nullptr);
+  const ssize_t size = made->Receive(&pid, sizeof pid, clock.Now() + patience, clock, stopping);
   if (size == sizeof pid) {
     made->pid_ = static_cast<pid_t>(pid);
     return made;
   }
+  if (size < 0 && stopping.load()) return absl::CancelledError("stopped");
   if (size < 0) {
     return absl::DeadlineExceededError(absl::StrCat("no interpreter of Python has begun within ",
                                                     base::ToSeconds(patience), " s"));
   }
-  return absl::UnavailableError("an interpreter of Python ended before it began");
+  return absl::AbortedError("an interpreter of Python ended before it began");
 }
 
 Interpreter::~Interpreter() {
@@ -108,12 +109,12 @@ Interpreter::~Interpreter() {
 }
 
 ssize_t Interpreter::Receive(void* buffer, size_t size, base::Instant deadline, base::Clock& clock,
-                             const std::atomic<bool>* stopping) {
+                             const std::atomic<bool>& stopping) {
   while (true) {
     const ssize_t received = recv(socket_.fd(), buffer, size, 0);
     if (received >= 0) return received;
     if (errno != EINTR && errno != EAGAIN) return 0;  // reset: as good as closed
-    if (stopping != nullptr && stopping->load()) return -1;
+    if (stopping.load()) return -1;
     if (clock.Now() >= deadline) return -1;
   }
 }
@@ -142,6 +143,7 @@ Interpreter::Answer Interpreter::Call(Request call, const pipeline::ImageView& i
                                       pipeline::Image* out, base::Duration patience,
                                       base::Clock& clock, const std::atomic<bool>& stopping) {
   const auto bytes = static_cast<size_t>(pipeline::ByteSize(in.shape));
+  call.number = static_cast<uint64_t>(++calls_);
   call.kind = RequestKind::kCall;
   call.height = in.shape.height;
   call.width = in.shape.width;
@@ -151,28 +153,31 @@ Interpreter::Answer Interpreter::Call(Request call, const pipeline::ImageView& i
     return {Outcome::kEnded, std::string(reserved.message())};
   }
   memcpy(memory_, in.data, bytes);
-  ++calls_;
   constexpr char kEnded[] =
       "its interpreter ended: it was killed, or the function ends its process";
   if (!SendRequest(socket_.fd(), call)) return {Outcome::kEnded, kEnded};
-  std::array<char, sizeof(uint32_t) + kMostText> reply;
-  const ssize_t size =
-      Receive(reply.data(), reply.size(), clock.Now() + patience, clock, &stopping);
+  std::array<char, sizeof(Reply) + kMostText> message;
+  const base::Instant deadline = clock.Now() + patience;
+  Reply reply;
+  ssize_t size = 0;
+  do {  // what a process of the function's said, which is none of ours
+    size = Receive(message.data(), message.size(), deadline, clock, stopping);
+    if (size >= static_cast<ssize_t>(sizeof reply)) memcpy(&reply, message.data(), sizeof reply);
+  } while (size >= static_cast<ssize_t>(sizeof reply) && reply.number != call.number);
   if (size < 0) {
-    kill(pid_, SIGKILL);  // it still has the other end, so its number is still its own
+    kill(pid_, SIGKILL);
     if (stopping.load()) return {Outcome::kStopped, "stopped"};
     return {Outcome::kHung, absl::StrCat("no result after ", base::ToSeconds(patience), " s")};
   }
-  uint32_t code = 0;
-  if (size < static_cast<ssize_t>(sizeof code)) return {Outcome::kEnded, kEnded};
-  memcpy(&code, reply.data(), sizeof code);
-  const Outcome outcome = OutcomeOf(code);
-  if (outcome == Outcome::kDone) {
+  if (size < static_cast<ssize_t>(sizeof reply)) return {Outcome::kEnded, kEnded};
+  Answer answer{
+      .outcome = OutcomeOf(reply.code),
+      .text = std::string(message.data() + sizeof reply, static_cast<size_t>(size) - sizeof reply),
+      .cpu = std::chrono::nanoseconds(reply.cpu_ns)};
+  if (answer.outcome == Outcome::kDone) {
     memcpy(out->bytes.data(), memory_ + call.result_at, out->bytes.size());
-    return {};
   }
-  return {outcome,
-          std::string(reply.data() + sizeof code, static_cast<size_t>(size) - sizeof code)};
+  return answer;
 }
 
 int64_t Interpreter::PrivateBytes() const {

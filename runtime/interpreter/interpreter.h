@@ -20,10 +20,12 @@ namespace hetero::interpreter {
 // one. It ends with this object. One thread uses it.
 class Interpreter {
  public:
-  // Forked by the process at the other end of `control`. kUnavailable: that has ended;
-  // kDeadlineExceeded: nothing has come of it within `patience`. Also in a child of fork().
+  // Forked by the process at the other end of `control`. kUnavailable: that has ended; kAborted:
+  // there is no new process, for want of something; kDeadlineExceeded: nothing has come of it
+  // within `patience`; kCancelled: `stopping` was set. Also in a child of fork().
   static absl::StatusOr<std::unique_ptr<Interpreter>> Fork(int control, base::Duration patience,
-                                                           base::Clock& clock);
+                                                           base::Clock& clock,
+                                                           const std::atomic<bool>& stopping);
   ~Interpreter();
 
   enum class Outcome {
@@ -38,6 +40,7 @@ class Interpreter {
   struct Answer {
     Outcome outcome = Outcome::kDone;
     std::string text;  // of what is not done
+    base::Duration cpu{};
   };
   // `call` without what Call() fills in itself: the shape of `in`, and where the result lies.
   // Writes the result into `*out`, which has its shape.
@@ -53,7 +56,7 @@ class Interpreter {
   absl::Status Reserve(size_t bytes);
   // Waits for a message. 0: the other end is closed; -1: errno.
   ssize_t Receive(void* buffer, size_t size, base::Instant deadline, base::Clock& clock,
-                  const std::atomic<bool>* stopping);
+                  const std::atomic<bool>& stopping);
 
   base::Socket socket_;
   pid_t pid_ = 0;

@@ -92,8 +92,7 @@ std::string HowItEnded(pid_t pid) {
                              : absl::StrCat("ended with exit code ", WEXITSTATUS(status));
 }
 
-json Describe(const std::vector<api::OperatorSpec>& pipeline,
-              const std::vector<std::string>& folders) {
+json Describe(const std::vector<api::OperatorSpec>& pipeline, const HostOptions& options) {
   json path = json::array(), functions = json::array();
   for (const api::OperatorSpec& spec : pipeline) {
     if (spec.op != api::OperatorKind::kPython) continue;
@@ -104,10 +103,12 @@ json Describe(const std::vector<api::OperatorSpec>& pipeline,
                          {"function", spec.function},
                          {"shape", spec.outputs->image.shape}});
   }
-  for (const std::string& folder : folders) {
+  for (const std::string& folder : options.folders) {
     if (!folder.empty()) path.push_back(folder);
   }
-  return {{"path", path}, {"functions", functions}};
+  return {{"path", path},
+          {"functions", functions},
+          {"patience", base::ToSeconds(options.longest_call)}};
 }
 
 // The entry of the pipeline whose function is the one at `index` among the functions.
@@ -121,8 +122,8 @@ size_t EntryOf(const std::vector<api::OperatorSpec>& pipeline, int64_t index) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<InterpreterHost>> InterpreterHost::Start(
-    const std::vector<api::OperatorSpec>& pipeline, const HostOptions& options,
-    base::Clock& clock) {
+    const std::vector<api::OperatorSpec>& pipeline, const HostOptions& options, base::Clock& clock,
+    const std::function<bool()>& stopping) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
     return absl::UnavailableError(absl::StrCat("socketpair: ", strerror(errno)));
@@ -136,13 +137,14 @@ absl::StatusOr<std::unique_ptr<InterpreterHost>> InterpreterHost::Start(
   theirs = base::Socket();
   std::unique_ptr<InterpreterHost> host(
       new InterpreterHost(std::move(control), pid, options.patience));
-  HETERO_RETURN_IF_ERROR(host->Prepare(pipeline, options, clock));
+  HETERO_RETURN_IF_ERROR(host->Prepare(pipeline, options, clock, stopping));
   return host;
 }
 
 absl::Status InterpreterHost::Prepare(const std::vector<api::OperatorSpec>& pipeline,
-                                      const HostOptions& options, base::Clock& clock) {
-  const std::string request = Describe(pipeline, options.folders).dump();
+                                      const HostOptions& options, base::Clock& clock,
+                                      const std::function<bool()>& stopping) {
+  const std::string request = Describe(pipeline, options).dump();
   if (send(control_.fd(), request.data(), request.size(), MSG_NOSIGNAL) < 0) {
     return absl::FailedPreconditionError(
         absl::StrCat(options.program, " ", HowItEnded(pid_), " before it was asked for anything"));
@@ -155,10 +157,12 @@ absl::Status InterpreterHost::Prepare(const std::vector<api::OperatorSpec>& pipe
     if (poll(&wanted, 1, 200) > 0) {
       size = recv(control_.fd(), answer.data(), answer.size(), 0);
       if (size < 0 && errno != EINTR) size = 0;
+    } else if (stopping()) {
+      return absl::CancelledError("stopped");
     } else if (clock.Now() >= deadline) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "importing the Python operators takes longer than ", base::ToSeconds(patience_),
-          " s; move what takes long into their first call"));
+      return absl::FailedPreconditionError(
+          absl::StrCat("importing the Python operators takes longer than ",
+                       base::ToSeconds(patience_), " s; import less in their modules"));
     }
   }
   answer.resize(static_cast<size_t>(size));
@@ -185,7 +189,7 @@ InterpreterHost::~InterpreterHost() {
   const base::Instant deadline = clock.Now() + kEndPatience;
   while (waitpid(pid_, nullptr, WNOHANG) == 0) {
     if (clock.Now() >= deadline) {
-      kill(pid_, SIGKILL);
+      kill(-pid_, SIGKILL);  // with all that functions have started
       waitpid(pid_, nullptr, 0);
       return;
     }

@@ -53,10 +53,13 @@ Interpreters::Interpreters(std::vector<api::OperatorSpec> pipeline, Options opti
 Interpreters::~Interpreters() = default;
 
 absl::StatusOr<std::unique_ptr<Interpreters>> Interpreters::Start(
-    const std::vector<api::OperatorSpec>& pipeline, Options options, base::Clock& clock) {
+    const std::vector<api::OperatorSpec>& pipeline, Options options, base::Clock& clock,
+    const std::stop_token& stop) {
+  options.host.longest_call = 2 * options.patience;
   std::unique_ptr<Interpreters> made(new Interpreters(pipeline, std::move(options), clock));
   HETERO_ASSIGN_OR_RETURN(std::shared_ptr<InterpreterHost> host,
-                          InterpreterHost::Start(pipeline, made->options_.host, clock));
+                          InterpreterHost::Start(pipeline, made->options_.host, clock,
+                                                 [&stop] { return stop.stop_requested(); }));
   made->environment_ = host->environment();
   made->host_of_child_ = host.get();
   const base::MutexLock lock(made->host_mutex_);
@@ -83,10 +86,14 @@ absl::Status Interpreters::Call(int32_t function, const job::StreamKey& key, boo
   const std::string name = NameOf(functions_[static_cast<size_t>(function)]);
   bool raised = false;
   for (int failures = 0;;) {
-    HETERO_ASSIGN_OR_RETURN(std::unique_ptr<Interpreter> interpreter,
-                            Take(/*fresh=*/raised || failures > 0));
+    absl::StatusOr<std::unique_ptr<Interpreter>> taken = Take(/*fresh=*/raised || failures > 0);
+    if (absl::IsAborted(taken.status()) && ++failures < kTries) continue;
+    if (absl::IsAborted(taken.status())) return absl::UnavailableError(taken.status().message());
+    HETERO_RETURN_IF_ERROR(taken.status());
+    std::unique_ptr<Interpreter> interpreter = *std::move(taken);
     const Interpreter::Answer answer =
         interpreter->Call(request, in, out, options_.patience, clock_, stopping_);
+    cpu_ns_ += answer.cpu.count();
     switch (answer.outcome) {
       case Outcome::kDone:
         GiveBack(std::move(interpreter));
@@ -120,12 +127,19 @@ void Interpreters::Verify(const Request& request, const pipeline::ImageView& in,
   if (!options_.verifies || getpid() != owner_) return;
   const int64_t call = ++calls_[request.function];
   if (call != kFirstVerified && call % kVerifiedOneOf != 0) return;
+  {
+    const base::MutexLock lock(mutex_);
+    if (!HasRoom()) return;
+    ++living_;
+  }
   absl::StatusOr<std::unique_ptr<Interpreter>> other = Fork();
-  if (!other.ok()) return;
   pipeline::Image again;
   again.Reshape(made.shape);
-  const Interpreter::Answer answer =
-      (*other)->Call(request, in, &again, options_.patience, clock_, stopping_);
+  Interpreter::Answer answer{.outcome = Outcome::kEnded};
+  if (other.ok()) {
+    answer = (*other)->Call(request, in, &again, options_.patience, clock_, stopping_);
+  }
+  Drop(other.ok() ? *std::move(other) : nullptr, /*counts=*/false);
   std::string difference;
   if (answer.outcome == Outcome::kDone && again.bytes != made.bytes) {
     difference = "made other pixels";
@@ -149,32 +163,45 @@ std::string Interpreters::irreproducible() const {
 }
 
 absl::StatusOr<std::unique_ptr<Interpreter>> Interpreters::Fork() const {
-  if (getpid() != owner_) return host_of_child_.load()->Fork(clock_);
-  std::shared_ptr<InterpreterHost> host;
-  {
-    const base::MutexLock lock(host_mutex_);
-    host = host_;
-  }
-  absl::StatusOr<std::unique_ptr<Interpreter>> made = host->Fork(clock_);
-  if (!absl::IsUnavailable(made.status())) return made;
-  const base::MutexLock lock(host_mutex_);
-  if (host_ == host) {  // nobody else has started another one
-    log::Warning("Python is started again", {{"because", made.status().message()}});
-    HETERO_ASSIGN_OR_RETURN(std::shared_ptr<InterpreterHost> next,
-                            InterpreterHost::Start(pipeline_, options_.host, clock_));
-    if (next->environment() != environment_) {
-      return absl::FailedPreconditionError(
-          "Python, its packages or the modules of the Python operators have changed since this "
-          "worker began, and with them the samples; start the job again");
+  if (getpid() != owner_) return host_of_child_.load()->Fork(clock_, stopping_);
+  for (bool again = false;; again = true) {
+    std::shared_ptr<InterpreterHost> host;
+    {
+      const base::MutexLock lock(host_mutex_);
+      host = host_;
     }
-    host_of_child_ = next.get();
-    host_ = std::move(next);
+    absl::StatusOr<std::unique_ptr<Interpreter>> made = host->Fork(clock_, stopping_);
+    const bool host_is_lost =
+        absl::IsUnavailable(made.status()) || absl::IsDeadlineExceeded(made.status());
+    if (!host_is_lost) return made;
+    if (again) return absl::UnavailableError(made.status().message());
+    HETERO_RETURN_IF_ERROR(StartHostAgain(host, made.status()));
   }
-  return host_->Fork(clock_);
+}
+
+absl::Status Interpreters::StartHostAgain(const std::shared_ptr<InterpreterHost>& ended,
+                                          const absl::Status& why) const {
+  const base::MutexLock lock(host_mutex_);
+  if (host_ != ended) return absl::OkStatus();  // somebody else has
+  log::Warning("Python is started again", {{"because", why.message()}});
+  const auto stopping = [this] { return stopping_.load(); };
+  absl::StatusOr<std::shared_ptr<InterpreterHost>> next =
+      InterpreterHost::Start(pipeline_, options_.host, clock_, stopping);
+  if (absl::IsCancelled(next.status())) return next.status();
+  if (!next.ok()) return absl::UnavailableError(next.status().message());
+  if ((*next)->environment() != environment_) {
+    return absl::FailedPreconditionError(
+        "Python, its packages or the modules of the Python operators have changed since this "
+        "worker began, and with them the samples; start the job again");
+  }
+  host_of_child_ = next->get();
+  host_ = *std::move(next);
+  return absl::OkStatus();
 }
 
 bool Interpreters::HasRoom() const {
-  if (living_ == 0 || private_bytes_ == 0) return true;
+  if (living_ == 0 || memory_bytes_ == std::numeric_limits<int64_t>::max()) return true;
+  if (private_bytes_ == 0) return false;  // the first one shows what one takes
   const bool room = private_bytes_ <= memory_bytes_ / (living_ + 1);
   if (!room && !told_of_room_) {
     told_of_room_ = true;
@@ -215,6 +242,7 @@ absl::StatusOr<std::unique_ptr<Interpreter>> Interpreters::Take(bool fresh) cons
   if (!made.ok()) {
     const base::MutexLock lock(mutex_);
     --living_;
+    given_back_.NotifyOne();
   }
   return made;
 }
@@ -226,7 +254,7 @@ bool Interpreters::MayStay(const Interpreter& interpreter) const {
   const base::MutexLock lock(mutex_);
   const int64_t share = memory_bytes_ / std::max<int64_t>(living_, 1);
   const bool is_first = calls == kFirstLook;
-  if (is_first) private_bytes_ = std::max(private_bytes_, bytes);
+  if (is_first) private_bytes_ = std::max({private_bytes_, bytes, int64_t{1}});
   // What one alone needs from its first calls on, another one would need too.
   if (bytes <= share || (is_first && living_ == 1)) return true;
   log::Warning("an interpreter of Python is replaced: it takes too much memory",
@@ -248,18 +276,21 @@ void Interpreters::GiveBack(std::unique_ptr<Interpreter> interpreter) const {
   given_back_.NotifyOne();
 }
 
-void Interpreters::Drop(std::unique_ptr<Interpreter> interpreter) const {
+void Interpreters::Drop(std::unique_ptr<Interpreter> interpreter, bool counts) const {
   interpreter.reset();
   if (getpid() != owner_) return;
   const base::MutexLock lock(mutex_);
   --living_;
-  ++replaced_;
+  if (counts) ++replaced_;
   given_back_.NotifyOne();
 }
 
 Interpreters::Counters Interpreters::counters() const {
   const base::MutexLock lock(mutex_);
-  return {.interpreters = living_, .private_bytes = private_bytes_, .replaced = replaced_};
+  return {.interpreters = living_,
+          .private_bytes = private_bytes_,
+          .replaced = replaced_,
+          .cpu_seconds = static_cast<double>(cpu_ns_.load()) * 1e-9};
 }
 
 }  // namespace hetero::interpreter

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -30,7 +31,8 @@ class Interpreters : public pipeline::PythonFunctions {
   static constexpr int kTries = 3;  // of one picture whose interpreters end or hang
   struct Options {
     HostOptions host;
-    base::Duration patience = std::chrono::seconds(30);  // with one call
+    // With one call; less than a trainer's with a worker that says nothing.
+    base::Duration patience = std::chrono::seconds(25);
     // Of all interpreters together; half of the container's, if absent. An interpreter may take its
     // share, and is replaced when it takes more.
     std::optional<int64_t> memory_bytes;
@@ -42,10 +44,10 @@ class Interpreters : public pipeline::PythonFunctions {
   static constexpr int64_t kFirstVerified = 10;
   static constexpr int64_t kVerifiedOneOf = 1000;
 
-  // Errors as InterpreterHost::Start().
+  // Errors as InterpreterHost::Start(); kCancelled: stop was requested.
   static absl::StatusOr<std::unique_ptr<Interpreters>> Start(
       const std::vector<api::OperatorSpec>& pipeline, Options options,
-      base::Clock& clock = base::Clock::Real());
+      base::Clock& clock = base::Clock::Real(), const std::stop_token& stop = {});
   ~Interpreters() override;
 
   absl::StatusOr<int32_t> Find(const api::OperatorSpec& spec) const override;
@@ -61,6 +63,7 @@ class Interpreters : public pipeline::PythonFunctions {
     int64_t interpreters = 0;   // now
     int64_t private_bytes = 0;  // of the largest that was looked at
     int64_t replaced = 0;       // because they ended, hung, grew or raised an exception
+    double cpu_seconds = 0;     // of all calls
   };
   Counters counters() const;
   // Which function made something else the second time, and of which sample; empty: none so far.
@@ -74,8 +77,10 @@ class Interpreters : public pipeline::PythonFunctions {
               const pipeline::Image& made) const;
   absl::StatusOr<std::unique_ptr<Interpreter>> Take(bool fresh) const;
   absl::StatusOr<std::unique_ptr<Interpreter>> Fork() const;
+  absl::Status StartHostAgain(const std::shared_ptr<InterpreterHost>& ended,
+                              const absl::Status& why) const;
   void GiveBack(std::unique_ptr<Interpreter> interpreter) const;
-  void Drop(std::unique_ptr<Interpreter> interpreter) const;
+  void Drop(std::unique_ptr<Interpreter> interpreter, bool counts = true) const;
   bool HasRoom() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether it may stay; looks now and then.
   bool MayStay(const Interpreter& interpreter) const;
@@ -88,6 +93,7 @@ class Interpreters : public pipeline::PythonFunctions {
   std::vector<api::OperatorSpec> functions_;
   std::map<std::string, std::string> environment_;
   std::atomic<bool> stopping_ = false;
+  mutable std::atomic<int64_t> cpu_ns_ = 0;
   mutable std::vector<std::atomic<int64_t>> calls_;  // of each function
 
   mutable base::Mutex host_mutex_;  // held while another host starts

@@ -13,6 +13,7 @@ enum class RequestKind : uint32_t {
 };
 
 struct Request {
+  uint64_t number = 0;  // of this interpreter's requests
   RequestKind kind = RequestKind::kCall;
   uint32_t function = 0;  // its place among those that were named at the start
   // Of the picture, uint8 at the beginning of the memory.
@@ -29,15 +30,22 @@ struct Request {
   uint64_t position = 0;
   uint64_t view = 0;
 };
-static_assert(sizeof(Request) == 80, "as struct.Struct packs it");
+static_assert(sizeof(Request) == 88, "as struct.Struct packs it");
 
-// An answer begins with it; text for who has to mend the function follows.
 enum class ReplyCode : uint32_t {
   kDone = 0,         // the result lies in the memory
   kRaised = 1,       // an exception
   kRetry = 2,        // one of the machine's: MemoryError, OSError
   kWrongResult = 3,  // not what the operator announced
 };
+
+// An answer begins with it; text for who has to mend the function follows.
+struct __attribute__((packed)) Reply {
+  uint64_t number = 0;  // of the request
+  uint64_t cpu_ns = 0;
+  ReplyCode code = ReplyCode::kDone;
+};
+static_assert(sizeof(Reply) == 20, "as struct.Struct packs it");
 
 inline constexpr uint32_t kMostText = 1000;  // bytes
 

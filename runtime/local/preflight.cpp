@@ -66,9 +66,10 @@ std::vector<api::FieldError> CheckLocalJob(const api::HeteroTrainingJob& job, bo
 }
 
 std::vector<api::FieldError> CheckPython(const api::HeteroTrainingJob& job,
-                                         const std::vector<std::string>& folders) {
-  const absl::Status started = process::StartPython(job.spec, folders).status();
-  if (started.ok()) return {};
+                                         const std::vector<std::string>& folders,
+                                         const std::stop_token& stop) {
+  const absl::Status started = process::StartPython(job.spec, folders, stop).status();
+  if (started.ok() || absl::IsCancelled(started)) return {};  // who stopped it will see
   const std::string message(started.message());
   const size_t space = message.find(' ');
   if (!message.starts_with("spec.")) return {{"spec.pipeline", message}};

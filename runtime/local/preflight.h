@@ -1,5 +1,6 @@
 #pragma once
 
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,8 @@ std::string WorkingDirectory(const api::HeteroTrainingJob& job, const std::strin
 // Why the functions of Python operators cannot be had on this machine. Modules are looked for in
 // `folders`, too.
 std::vector<api::FieldError> CheckPython(const api::HeteroTrainingJob& job,
-                                         const std::vector<std::string>& folders);
+                                         const std::vector<std::string>& folders,
+                                         const std::stop_token& stop);
 
 // What of `script` is not there on this machine, when it runs in `folder`.
 std::vector<api::FieldError> CheckScript(const api::Script& script, const std::string& folder);

@@ -37,7 +37,10 @@ v1::Heartbeat CountersOf(const feed::WorkerServer& server,
   out.set_bytes(counters.bytes);
   out.set_busy_seconds(counters.busy_seconds);
   SetProcessCosts(out);
-  if (python != nullptr) heartbeat.set_irreproducible(python->irreproducible());
+  if (python != nullptr) {
+    out.set_cpu_seconds(out.cpu_seconds() + python->counters().cpu_seconds);
+    heartbeat.set_irreproducible(base::ToUtf8(python->irreproducible(), head::kMaxListedText));
+  }
   return heartbeat;
 }
 
@@ -47,14 +50,14 @@ struct Production {
   std::unique_ptr<feed::SampleProducer> producer;
 };
 
-absl::StatusOr<Production> MakeProduction(const v1::Welcome& welcome) {
+absl::StatusOr<Production> MakeProduction(const v1::Welcome& welcome, const std::stop_token& stop) {
   const api::ManifestResult manifest = api::ParseJobDocument(welcome.job_json());
   if (!manifest.errors.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("the head sent an invalid job:\n", api::FormatErrors(manifest.errors)));
   }
   Production made;
-  HETERO_ASSIGN_OR_RETURN(made.python, StartPython(manifest.job.spec));
+  HETERO_ASSIGN_OR_RETURN(made.python, StartPython(manifest.job.spec, {}, stop));
   HETERO_ASSIGN_OR_RETURN(made.producer, feed::SampleProducer::Create(
                                              manifest.job, base::Clock::Real(), made.python.get()));
   return made;
@@ -107,7 +110,8 @@ absl::Status RunCpuWorker(const CpuWorkerOptions& options, base::Clock& clock,
   absl::StatusOr<v1::Welcome> welcome = membership.WaitForWelcome(kWelcomeTimeout);
   if (absl::IsCancelled(welcome.status())) return absl::OkStatus();
   HETERO_RETURN_IF_ERROR(welcome.status());
-  absl::StatusOr<Production> made = MakeProduction(*welcome);
+  absl::StatusOr<Production> made = MakeProduction(*welcome, stop);
+  if (absl::IsCancelled(made.status())) return finish(absl::OkStatus());
   if (!made.ok()) return finish(made.status());
   production = *std::move(made);
   python = production.python.get();

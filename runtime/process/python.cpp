@@ -11,20 +11,29 @@
 namespace hetero::process {
 
 absl::StatusOr<std::unique_ptr<interpreter::Interpreters>> StartPython(
-    const api::Spec& spec, const std::vector<std::string>& folders) {
+    const api::Spec& spec, const std::vector<std::string>& folders, const std::stop_token& stop) {
   if (!api::HasPython(spec.pipeline)) return nullptr;
   interpreter::Interpreters::Options options;
   std::vector<std::string>& environment = options.host.environment;
   environment = ForeignEnvironment();
-  // There is an interpreter for each core: libraries of one must not take the others' cores.
-  for (const char* name : {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"}) {
+  const auto set = [&environment](const char* name, const char* value) {
     const std::string setting = absl::StrCat(name, "=");
     std::erase_if(environment, [&](const std::string& one) { return one.starts_with(setting); });
-    environment.push_back(absl::StrCat(setting, 1));
+    if (value != nullptr) environment.push_back(absl::StrCat(setting, value));
+  };
+  // There is an interpreter for each core: libraries of one must not take the others' cores.
+  for (const char* name : {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"}) {
+    set(name, "1");
+  }
+  set("PYTHONHASHSEED", "0");  // sets have one order in all workers
+  for (const char* secret :
+       {"AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_CONTAINER_AUTHORIZATION_TOKEN"}) {
+    set(secret, nullptr);
   }
   options.host.folders = folders;
   options.verifies = spec.verify != api::Verification::kOff;
-  return interpreter::Interpreters::Start(spec.pipeline, std::move(options));
+  return interpreter::Interpreters::Start(spec.pipeline, std::move(options), base::Clock::Real(),
+                                          stop);
 }
 
 }  // namespace hetero::process

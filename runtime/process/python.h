@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@ namespace hetero::process {
 // too, of which some may be empty. Null where there are no such operators. Errors as
 // interpreter::InterpreterHost::Start().
 absl::StatusOr<std::unique_ptr<interpreter::Interpreters>> StartPython(
-    const api::Spec& spec, const std::vector<std::string>& folders = {});
+    const api::Spec& spec, const std::vector<std::string>& folders = {},
+    const std::stop_token& stop = {});
 
 }  // namespace hetero::process

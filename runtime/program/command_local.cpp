@@ -152,7 +152,9 @@ int RunLocalCommand(const LocalArguments& arguments) {
   }
   const std::string runtime = install::ProgramPath();
   if (errors.empty()) {
-    errors = local::CheckPython(*job, {working_directory, install::PackageOf(runtime)});
+    errors =
+        local::CheckPython(*job, {working_directory, install::PackageOf(runtime)}, signals.first());
+    if (signals.first().stop_requested()) return kExitStopped;
   }
   if (!errors.empty()) return PrintErrors(arguments.manifest, errors);
   if (script && arguments.ceiling_probe) {
