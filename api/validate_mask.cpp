@@ -6,6 +6,7 @@
 #include "api/encode.h"
 #include "api/operators.h"
 #include "api/validate.h"
+#include "api/views.h"
 
 namespace hetero::api {
 namespace {
@@ -18,10 +19,10 @@ void CheckMaskOf(const Dataset& dataset, Findings& findings) {
     findings.Add(kMaskPath, absl::StrCat("is taken only with ", kMaskFieldPath,
                                          ", which says what the dataset calls the masks"));
   }
-  for (const char* taken : {"image", "label", "id"}) {
-    if (dataset.mask_name() != taken) continue;
+  const std::string name = dataset.mask_name();
+  if (name == kImageView || IsTakenByBatches(name)) {
     findings.Add(Child(kMaskPath, "name"),
-                 absl::StrCat(taken, " is the name of another tensor; choose one of its own"));
+                 absl::StrCat(name, " names something else of a batch; choose another"));
   }
   if (!dataset.validation || findings.Broken("spec.dataset.validation")) return;
   if (dataset.has_mask() == !dataset.validation->fields.mask.empty()) return;

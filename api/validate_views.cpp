@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <string>
 #include <vector>
@@ -13,12 +12,6 @@
 namespace hetero::api {
 namespace {
 
-// What a batch or a dumped stream has by these names already (python/hetero/batch.py,
-// runtime/feed/stream_dump.cpp).
-constexpr const char* kTaken[] = {"label",      "labels", "id",   "ids",   "images",
-                                  "sample_ids", "slots",  "step", "epoch", "weight",
-                                  "count",      "place",  "keys", "to"};
-
 void CheckViewNames(const std::vector<View>& views, Findings& findings) {
   std::map<std::string, size_t> first_index;
   for (size_t i = 0; i < views.size(); ++i) {
@@ -30,7 +23,7 @@ void CheckViewNames(const std::vector<View>& views, Findings& findings) {
       findings.Add(path, absl::StrCat("'", name, "' is the name of ",
                                       Element("spec.views", first->second), " too"));
     }
-    if (std::find(std::begin(kTaken), std::end(kTaken), name) != std::end(kTaken)) {
+    if (IsTakenByBatches(name)) {
       findings.Add(path,
                    absl::StrCat("'", name, "' names something else of a batch; choose another"));
     }

@@ -1,6 +1,7 @@
 #include "api/views.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace hetero::api {
 
@@ -25,6 +26,13 @@ bool HasSeveralViews(const Spec& spec) {
 
 bool IsFor(const OperatorSpec& op, std::string_view view) {
   return op.views.empty() || std::find(op.views.begin(), op.views.end(), view) != op.views.end();
+}
+
+bool IsTakenByBatches(std::string_view name) {
+  constexpr std::string_view kTaken[] = {"label",      "labels", "id",   "ids",   "images",
+                                         "sample_ids", "slots",  "step", "epoch", "weight",
+                                         "count",      "place",  "keys", "to"};
+  return std::find(std::begin(kTaken), std::end(kTaken), name) != std::end(kTaken);
 }
 
 }  // namespace hetero::api

@@ -20,5 +20,8 @@ std::vector<View> FurtherViews(const Spec& spec);
 bool HasSeveralViews(const Spec& spec);
 // Whether an entry of spec.pipeline is for the view of this name.
 bool IsFor(const OperatorSpec& op, std::string_view view);
+// Whether a batch or a dumped stream has something else of this name, which no view or mask may
+// have then (python/hetero/batch.py, runtime/feed/stream_dump.cpp).
+bool IsTakenByBatches(std::string_view name);
 
 }  // namespace hetero::api

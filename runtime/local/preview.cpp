@@ -68,8 +68,9 @@ void AddPictures(const std::string& name, const feed::Batch& batch, int64_t inde
   }
   if (!batch.fields) return;
   for (const feed::FieldTensor& field : *batch.fields) {
-    if (field.spec.type != job::FieldType::kUint8) continue;
     const std::vector<int32_t>& shape = field.spec.shape;
+    // Those of two dimensions are masks, whose small numbers would all look black.
+    if (field.spec.type != job::FieldType::kUint8 || shape.size() < 3) continue;
     const int32_t count = shape.size() > 3 ? shape[0] : 1;
     const auto* const of_picture = &shape[shape.size() - 3];
     for (int32_t view = 0; view < count; ++view) {

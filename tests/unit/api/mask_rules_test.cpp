@@ -56,9 +56,9 @@ TEST(MaskRules, ItMayHaveAnotherName) {
       "");
   EXPECT_THAT(ErrorsWithMask("{op: HorizontalFlip, also: [mask]}", {"dataset.mask={name: seg}"}),
               HasSubstr("there is no mask of the name mask; there is seg"));
-  for (const std::string taken : {"image", "label", "id"}) {
+  for (const std::string taken : {"image", "label", "ids", "slots"}) {
     EXPECT_THAT(ErrorsWithMask("", {"dataset.mask={name: " + taken + "}"}),
-                HasSubstr("spec.dataset.mask.name: " + taken + " is the name of another tensor"));
+                HasSubstr("spec.dataset.mask.name: " + taken + " names something else of a batch"));
   }
   EXPECT_THAT(ErrorsWithMask("", {"dataset.mask={fill: 256}"}),
               HasSubstr("spec.dataset.mask.fill: must be at least 0 and at most 255"));
