@@ -147,7 +147,7 @@ void Interpreters::Verify(const Request& request, const pipeline::ImageView& in,
     difference = absl::StrCat("failed (", answer.text, ")");
   }
   if (difference.empty()) return;
-  const base::MutexLock lock(mutex_);
+  base::MutexLock lock(mutex_);
   if (!irreproducible_.empty()) return;
   irreproducible_ = absl::StrCat(
       NameOf(functions_[request.function]), " ", difference, " when it was called a second time ",
@@ -155,6 +155,8 @@ void Interpreters::Verify(const Request& request, const pipeline::ImageView& in,
       ": it is no function of its arguments, but takes random numbers from elsewhere than rng, ",
       "or keeps something between calls");
   log::Warning("not reproducible", {{"because", irreproducible_}});
+  lock.Unlock();
+  if (alarm_) alarm_();
 }
 
 std::string Interpreters::irreproducible() const {

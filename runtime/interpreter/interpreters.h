@@ -4,11 +4,13 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -66,6 +68,8 @@ class Interpreters : public pipeline::PythonFunctions {
     double cpu_seconds = 0;     // of all calls
   };
   Counters counters() const;
+  // Called once, when irreproducible() begins to say something. Before the first Call().
+  void SetAlarm(std::function<void()> alarm) { alarm_ = std::move(alarm); }
   // Which function made something else the second time, and of which sample; empty: none so far.
   std::string irreproducible() const;
 
@@ -93,6 +97,7 @@ class Interpreters : public pipeline::PythonFunctions {
   std::vector<api::OperatorSpec> functions_;
   std::map<std::string, std::string> environment_;
   std::atomic<bool> stopping_ = false;
+  std::function<void()> alarm_;
   mutable std::atomic<int64_t> cpu_ns_ = 0;
   mutable std::vector<std::atomic<int64_t>> calls_;  // of each function
 

@@ -115,6 +115,7 @@ absl::Status RunCpuWorker(const CpuWorkerOptions& options, base::Clock& clock,
   if (!made.ok()) return finish(made.status());
   production = *std::move(made);
   python = production.python.get();
+  if (production.python != nullptr) production.python->SetAlarm([&member] { member->Beat(); });
   const feed::SampleProducer& producer = *production.producer;
   server->SetProducer(&producer);
   v1::Ready ready = MakeReady(producer);
