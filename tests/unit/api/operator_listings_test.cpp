@@ -173,7 +173,7 @@ std::pair<std::string, std::string> TypeAndLimits(const SchemaNode& node) {
               "each " + Interval(node.fields[0].limits)};
     case Kind::kList: {
       const auto [type, limits] = TypeAndLimits(node.element[0]);
-      return {absl::StrCat("list of ", type),
+      return {absl::StrCat("list of ", type == "string" ? "strings" : type),
               absl::StrCat(node.limits.min_items, " to ", node.limits.max_items, " entries, each ",
                            limits)};
     }
