@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "api/operators.h"
 #include "runtime/head/member_totals.h"
 #include "runtime/head/text_limits.h"
 
@@ -140,11 +141,22 @@ void RecordFault(const v1::FaultReport& report, const std::string& member, base:
   record.faults.push_back(std::move(fault));
 }
 
+// A CPU worker's word about its Python operators, which can do no more than to take a digest away,
+// or to end a job that asks for that (spec.verify: Strict).
+void TakeDoubt(const std::string& text, JobRecord& record) {
+  if (text.empty() || !record.irreproducible.empty() || !api::HasPython(record.job.spec.pipeline)) {
+    return;
+  }
+  record.irreproducible = text;
+  LimitText(kMaxListedText, record.irreproducible);
+}
+
 }  // namespace
 
 void RecordHeartbeat(const v1::Heartbeat& heartbeat, MemberRecord& member, base::Instant now,
                      JobRecord& record) {
   if (heartbeat.has_counters()) member.counters = Plausible(heartbeat.counters());
+  if (!member.trainer()) TakeDoubt(heartbeat.irreproducible(), record);
   // What a CPU worker reads comes from outside. One that was taken over must not speak for ranks.
   if (!member.trainer()) return;
   if (heartbeat.has_progress()) {
@@ -178,10 +190,6 @@ void RecordHeartbeat(const v1::Heartbeat& heartbeat, MemberRecord& member, base:
   }
   if (heartbeat.placement_size() > 0) {
     record.placement.assign(heartbeat.placement().begin(), heartbeat.placement().end());
-  }
-  if (record.irreproducible.empty() && !heartbeat.irreproducible().empty()) {
-    record.irreproducible = heartbeat.irreproducible();
-    LimitText(kMaxListedText, record.irreproducible);
   }
   RecordOrderCosts(heartbeat, record);
   for (v1::BadSampleReport sample : heartbeat.bad_samples()) {

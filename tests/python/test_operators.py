@@ -171,14 +171,13 @@ def test_another_result(start, pictures, function, words):
 @pytest.mark.parametrize("function", ["global_state", "other_numbers", "clock"])
 def test_functions_that_are_none(start, pictures, function):
     """Some samples are made twice: what is not reproducible is not said to be, and with Strict the job fails."""
-    report = dumped(start, job(pictures, operator(function))).succeed()
+    pipeline = [{"op": "Delay", "milliseconds": 30}, operator(function)]  # so that the head hears of it before the end
+    report = dumped(start, job(pictures, *pipeline)).succeed()
     assert report["streamDigest"] is None
     words = f"Python operator operators.{function} made other pixels when it was called a second time for sample "
     assert words in report["digestProblem"]
-    dumped(start, job(pictures, operator(function), verify="Strict", training__epochs=20)).fail(
-        words, "spec.verify: Warn"
-    )
-    report = dumped(start, job(pictures, operator(function), verify="Off")).succeed()
+    dumped(start, job(pictures, *pipeline, verify="Strict", training__epochs=20)).fail(words, "spec.verify: Warn")
+    report = dumped(start, job(pictures, *pipeline, verify="Off")).succeed()
     assert len(report["streamDigest"]) == 32 and "digestProblem" not in report
 
 
