@@ -55,6 +55,19 @@ def test_job_of_the_example(start, pictures, tmp_path):
     assert torch.load(tmp_path / "checkpoint.pt", weights_only=True)["stream"]["step"] == 10
 
 
+def test_torchvision_on_the_workers(start, pictures, tmp_path):
+    """The digest is that of the input alone, and the validation transform leaves pictures as they are."""
+    made = job(pictures, tmp_path / "checkpoint.pt", epochs=1)
+    augmented = yaml.safe_load((EXAMPLES / "augment.yaml").read_text())["spec"]["pipeline"]
+    assert any(entry["op"] == "Python" for entry in augmented)
+    made["spec"]["pipeline"] = augmented
+    run = start(made)
+    report = run.succeed()
+    with LocalJob(run.folder / "again", made, "--input-only") as again:
+        assert again.succeed()["streamDigest"] == report["streamDigest"]
+    assert report.get("badSamples", 0) == 0
+
+
 def job_of_numbers(name, folder):
     """An example whose labels are no classes, on pictures that it has drawn itself."""
     example = SOURCE / "examples" / name
@@ -64,6 +77,7 @@ def job_of_numbers(name, folder):
     return made
 
 
+@pytest.mark.full
 def test_several_labels_at_once(start, tmp_path):
     run = start(job_of_numbers("multilabel", tmp_path / "data"))
     report = run.succeed()
@@ -75,6 +89,7 @@ def test_several_labels_at_once(start, tmp_path):
     assert report["reported"]["allMarksRight"] > 0.8
 
 
+@pytest.mark.full
 def test_numbers_instead_of_a_class(start, tmp_path):
     run = start(job_of_numbers("regression", tmp_path / "data"))
     report = run.succeed()
@@ -83,6 +98,7 @@ def test_numbers_instead_of_a_class(start, tmp_path):
     assert report["lossCurve"][-1]["loss"] < report["lossCurve"][0]["loss"] / 2
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", SELF_SUPERVISED)
 def test_views_of_an_example(start, pictures, name):
     folder = SOURCE / "examples" / name
@@ -167,6 +183,7 @@ def test_before_the_change(pictures, tmp_path):
     assert "epoch 0: loss" in done.stdout
 
 
+@pytest.mark.full
 def test_segmentation(start, tmp_path):
     """As it is, with its own pictures: the mean IoU rises far above that of a guess."""
     folder = SOURCE / "examples/segmentation"
