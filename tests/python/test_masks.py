@@ -215,3 +215,17 @@ def test_pack_takes_none(tmp_path):
     command = [RUNTIME, "pack", uri, tmp_path / "packed", "--mask", "seg.png"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode != 0 and "masks are not packed" in done.stdout + done.stderr
+
+
+def test_preview_shows_the_pictures_alone(tmp_path):
+    uri = write_shards(tmp_path / "train", 4)
+    sheets = []
+    for given in (dataset(uri), {"uri": uri, "format": "WebDataset"}):
+        masked = "fields" in given
+        pipeline = [entry if masked else {k: v for k, v in entry.items() if k != "also"} for entry in PIPELINE]
+        (tmp_path / "job.yaml").write_text(json.dumps(manifest(["true"], dataset=given, pipeline=pipeline)))
+        sheet = tmp_path / f"sheet-{masked}.png"
+        command = [RUNTIME, "preview", tmp_path / "job.yaml", "--samples", "4", "--output", sheet]
+        subprocess.run(command, check=True, timeout=60)
+        sheets.append(sheet.read_bytes())
+    assert sheets[0] == sheets[1]
