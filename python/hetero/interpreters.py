@@ -88,6 +88,8 @@ class Unusable(Exception):
 def reason(error: BaseException, module: str) -> str:
     """Its last line, and the last place in the file of the user's module that led to it."""
     text = "".join(traceback.format_exception_only(type(error), error)).strip().splitlines()[-1]
+    if isinstance(error, SyntaxError) and error.filename is not None:
+        return f"{text} ({os.path.basename(error.filename)}, line {error.lineno})"
     frames = traceback.extract_tb(error.__traceback__)
     file = getattr(sys.modules.get(module), "__file__", None)
     own = [frame for frame in frames if frame.filename == file] or frames[1:]
@@ -213,8 +215,6 @@ class Interpreter:
             signal.setitimer(signal.ITIMER_REAL, self._patience)
             code, text = self._call(request)
             signal.setitimer(signal.ITIMER_REAL, 0)
-            if os.getpid() != self._pid:
-                os._exit(1)  # a process that the function has forked
             reply = REPLY.pack(request.number, time.process_time_ns() - began, code)
             self._connection.send(reply + text.encode("utf-8", "replace")[:MOST_TEXT])
 
@@ -229,15 +229,10 @@ class Interpreter:
             result = self._functions[request.function]({"image": image}, random)
         except SystemExit as error:
             os._exit(error.code if isinstance(error.code, int) else 1)
-        except (MemoryError, OSError) as error:
-            return RETRY, reason(error, module)
         except BaseException as error:
-            text = reason(error, module)
-            if isinstance(error, (RuntimeError, *_opencv_errors())) and any(
-                words in text.lower() for words in SHORTAGES
-            ):
-                return RETRY, text
-            return RAISED, text if request.training else f"{text}; of a validation sample, for which rng is None"
+            self._end_if_forked()
+            return self._failure(error, request, module)
+        self._end_if_forked()
         try:
             made = check_result(result, spec["shape"])
         except (TypeError, ValueError) as error:
@@ -245,6 +240,18 @@ class Interpreter:
         place: Any = np.frombuffer(self._memory, np.uint8, made.size, request.result_at)
         np.copyto(place.reshape(made.shape), made)
         return DONE, ""
+
+    def _end_if_forked(self) -> None:
+        """A process that the function has forked came back from it: what is shared is not its own."""
+        if os.getpid() != self._pid:
+            os._exit(1)
+
+    def _failure(self, error: BaseException, request: Request, module: str) -> Tuple[int, str]:
+        text = reason(error, module)
+        short = isinstance(error, (RuntimeError, *_opencv_errors())) and any(w in text.lower() for w in SHORTAGES)
+        if short or isinstance(error, (MemoryError, OSError)):
+            return RETRY, text
+        return RAISED, text if request.training else f"{text}; of a validation sample, for which rng is None"
 
 
 def _opencv_errors() -> Tuple[Any, ...]:

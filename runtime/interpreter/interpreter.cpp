@@ -180,7 +180,17 @@ Interpreter::Answer Interpreter::Call(Request call, const pipeline::ImageView& i
   return answer;
 }
 
-int64_t Interpreter::PrivateBytes() const {
+int64_t Interpreter::OwnBytes() const {
+  std::ifstream file(absl::StrCat("/proc/", pid_, "/statm"));
+  int64_t mapped = 0, resident = 0, shared = 0;
+  if (!(file >> mapped >> resident >> shared)) return 0;
+  return (resident - shared) * sysconf(_SC_PAGESIZE);
+}
+
+int64_t Interpreter::GrownBytes() const { return OwnBytes() - own_before_; }
+
+int64_t Interpreter::PrivateBytes() {
+  own_before_ = OwnBytes();
   std::ifstream file(absl::StrCat("/proc/", pid_, "/smaps_rollup"));
   int64_t bytes = 0;
   for (std::string word; file >> word;) {

@@ -47,13 +47,16 @@ class Interpreter {
   Answer Call(Request call, const pipeline::ImageView& in, pipeline::Image* out,
               base::Duration patience, base::Clock& clock, const std::atomic<bool>& stopping);
 
-  // Bytes of memory that no other process has; 0: not known.
-  int64_t PrivateBytes() const;
+  // Bytes of memory that no other process has; 0: not known. Takes a millisecond.
+  int64_t PrivateBytes();
+  // By how much it has more than when PrivateBytes() was called. Takes microseconds.
+  int64_t GrownBytes() const;
   int64_t calls() const { return calls_; }
 
  private:
   explicit Interpreter(base::Socket socket) : socket_(std::move(socket)) {}
   absl::Status Reserve(size_t bytes);
+  int64_t OwnBytes() const;  // resident, and of no file
   // Waits for a message. 0: the other end is closed; -1: errno.
   ssize_t Receive(void* buffer, size_t size, base::Instant deadline, base::Clock& clock,
                   const std::atomic<bool>& stopping);
@@ -63,6 +66,7 @@ class Interpreter {
   uint8_t* memory_ = nullptr;
   size_t memory_bytes_ = 0;
   int64_t calls_ = 0;
+  int64_t own_before_ = 0;  // OwnBytes() when PrivateBytes() was called
 };
 
 }  // namespace hetero::interpreter

@@ -169,10 +169,10 @@ absl::Status InterpreterHost::Prepare(const std::vector<api::OperatorSpec>& pipe
   const json said = json::parse(answer, nullptr, /*allow_exceptions=*/false);
   if (!said.is_object()) {
     clock.SleepFor(kPollPause * 4);  // its end may be told a moment after that of its socket
-    return absl::FailedPreconditionError(
-        absl::StrCat(options.program, " ", HowItEnded(pid_),
-                     " while it imported the Python operators; what it printed is in the worker's "
-                     "log. It needs Python 3.9 or newer with numpy"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        options.program, " ", HowItEnded(pid_),
+        " while it imported the Python operators; what it printed is above, or in the worker's "
+        "log. It needs Python 3.9 or newer with numpy"));
   }
   if (said.contains("error")) {
     const size_t entry = EntryOf(pipeline, said.value("index", int64_t{0}));

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -16,8 +15,8 @@ namespace {
 
 using Outcome = Interpreter::Outcome;
 
-// Calls of one interpreter from one look at its memory to the next; a look takes a millisecond.
-constexpr int64_t kCallsPerLook = 512;
+// Calls of one interpreter from one look at its memory to the next, which takes microseconds.
+constexpr int64_t kCallsPerLook = 16;
 constexpr int64_t kFirstLook = 2;  // when it has what functions make at their first call
 constexpr base::Duration kRoomPause = std::chrono::milliseconds(200);
 
@@ -31,8 +30,8 @@ bool IsSame(const api::OperatorSpec& a, const api::OperatorSpec& b) {
 }
 
 int64_t DefaultMemory() {
-  const std::optional<int64_t> limit = base::CgroupMemoryLimit();
-  return limit ? *limit / 2 : std::numeric_limits<int64_t>::max();
+  const int64_t machine = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
+  return base::CgroupMemoryLimit().value_or(machine) / 2;
 }
 
 }  // namespace
@@ -47,7 +46,7 @@ Interpreters::Interpreters(std::vector<api::OperatorSpec> pipeline, Options opti
   for (const api::OperatorSpec& spec : pipeline_) {
     if (spec.op == api::OperatorKind::kPython) functions_.push_back(spec);
   }
-  calls_ = std::vector<std::atomic<int64_t>>(functions_.size());
+  calls_ = std::vector<Calls>(functions_.size());
 }
 
 Interpreters::~Interpreters() = default;
@@ -97,12 +96,12 @@ absl::Status Interpreters::Call(int32_t function, const job::StreamKey& key, boo
     switch (answer.outcome) {
       case Outcome::kDone:
         GiveBack(std::move(interpreter));
-        Verify(request, in, *out);
+        Verify(++calls_[request.function].done, request, in, *out);
         return absl::OkStatus();
       case Outcome::kRaised:
         // Its state may have come from other pictures: only a fresh one shows that it is this one.
         Drop(std::move(interpreter));
-        if (raised) return absl::DataLossError(absl::StrCat(name, ": ", answer.text));
+        if (raised) return Raised(request.function, absl::StrCat(name, ": ", answer.text));
         raised = true;
         continue;
       case Outcome::kWrongResult:
@@ -122,10 +121,26 @@ absl::Status Interpreters::Call(int32_t function, const job::StreamKey& key, boo
   }
 }
 
-void Interpreters::Verify(const Request& request, const pipeline::ImageView& in,
+absl::Status Interpreters::Raised(uint32_t function, const std::string& text) const {
+  const Calls& calls = calls_[function];
+  if (++calls_[function].raised < kNoneOfFirst || calls.done > 0) return absl::DataLossError(text);
+  return absl::InternalError(
+      absl::StrCat(text, "; so it is for each of the first ", kNoneOfFirst, " pictures"));
+}
+
+void Interpreters::SetAlarm(std::function<void()> alarm) {
+  const base::MutexLock lock(alarm_mutex_);
+  alarm_ = std::move(alarm);
+}
+
+void Interpreters::Stop() {
+  stopping_ = true;
+  SetAlarm(nullptr);
+}
+
+void Interpreters::Verify(int64_t call, const Request& request, const pipeline::ImageView& in,
                           const pipeline::Image& made) const {
   if (!options_.verifies || getpid() != owner_) return;
-  const int64_t call = ++calls_[request.function];
   if (call != kFirstVerified && call % kVerifiedOneOf != 0) return;
   {
     const base::MutexLock lock(mutex_);
@@ -156,6 +171,7 @@ void Interpreters::Verify(const Request& request, const pipeline::ImageView& in,
       "or keeps something between calls");
   log::Warning("not reproducible", {{"because", irreproducible_}});
   lock.Unlock();
+  const base::MutexLock alarm_lock(alarm_mutex_);
   if (alarm_) alarm_();
 }
 
@@ -202,7 +218,7 @@ absl::Status Interpreters::StartHostAgain(const std::shared_ptr<InterpreterHost>
 }
 
 bool Interpreters::HasRoom() const {
-  if (living_ == 0 || memory_bytes_ == std::numeric_limits<int64_t>::max()) return true;
+  if (living_ == 0) return true;
   if (private_bytes_ == 0) return false;  // the first one shows what one takes
   const bool room = private_bytes_ <= memory_bytes_ / (living_ + 1);
   if (!room && !told_of_room_) {
@@ -249,13 +265,13 @@ absl::StatusOr<std::unique_ptr<Interpreter>> Interpreters::Take(bool fresh) cons
   return made;
 }
 
-bool Interpreters::MayStay(const Interpreter& interpreter) const {
+bool Interpreters::MayStay(Interpreter& interpreter) const {
   const int64_t calls = interpreter.calls();
   if (calls != kFirstLook && calls % kCallsPerLook != 0) return true;
-  const int64_t bytes = interpreter.PrivateBytes();
+  const bool is_first = calls == kFirstLook;
+  const int64_t bytes = is_first ? interpreter.PrivateBytes() : interpreter.GrownBytes();
   const base::MutexLock lock(mutex_);
   const int64_t share = memory_bytes_ / std::max<int64_t>(living_, 1);
-  const bool is_first = calls == kFirstLook;
   if (is_first) private_bytes_ = std::max({private_bytes_, bytes, int64_t{1}});
   // What one alone needs from its first calls on, another one would need too.
   if (bytes <= share || (is_first && living_ == 1)) return true;

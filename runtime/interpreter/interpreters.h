@@ -31,12 +31,14 @@ namespace hetero::interpreter {
 class Interpreters : public pipeline::PythonFunctions {
  public:
   static constexpr int kTries = 3;  // of one picture whose interpreters end or hang
+  // A function that raises an exception for each of the first so many pictures does so for all.
+  static constexpr int64_t kNoneOfFirst = 20;
   struct Options {
     HostOptions host;
     // With one call; less than a trainer's with a worker that says nothing.
     base::Duration patience = std::chrono::seconds(25);
-    // Of all interpreters together; half of the container's, if absent. An interpreter may take its
-    // share, and is replaced when it takes more.
+    // Of all interpreters together; half of the container's or the machine's, if absent. An
+    // interpreter may take its share, and is replaced when it takes more.
     std::optional<int64_t> memory_bytes;
     // Whether some pictures are made a second time, in an interpreter that has made no other.
     bool verifies = true;
@@ -55,8 +57,8 @@ class Interpreters : public pipeline::PythonFunctions {
   absl::StatusOr<int32_t> Find(const api::OperatorSpec& spec) const override;
   absl::Status Call(int32_t function, const job::StreamKey& key, bool training,
                     const pipeline::ImageView& in, pipeline::Image* out) const override;
-  // Calls end with kCancelled, those that wait for a function too.
-  void Stop() { stopping_ = true; }
+  // Calls end with kCancelled, those that wait for a function too; there is no alarm any more.
+  void Stop();
 
   // As InterpreterHost has it.
   const std::map<std::string, std::string>& environment() const { return environment_; }
@@ -69,7 +71,7 @@ class Interpreters : public pipeline::PythonFunctions {
   };
   Counters counters() const;
   // Called once, when irreproducible() begins to say something. Before the first Call().
-  void SetAlarm(std::function<void()> alarm) { alarm_ = std::move(alarm); }
+  void SetAlarm(std::function<void()> alarm);
   // Which function made something else the second time, and of which sample; empty: none so far.
   std::string irreproducible() const;
 
@@ -77,7 +79,7 @@ class Interpreters : public pipeline::PythonFunctions {
   Interpreters(std::vector<api::OperatorSpec> pipeline, Options options, base::Clock& clock);
 
   // Calls it again, now and then, and compares with `made`.
-  void Verify(const Request& request, const pipeline::ImageView& in,
+  void Verify(int64_t call, const Request& request, const pipeline::ImageView& in,
               const pipeline::Image& made) const;
   absl::StatusOr<std::unique_ptr<Interpreter>> Take(bool fresh) const;
   absl::StatusOr<std::unique_ptr<Interpreter>> Fork() const;
@@ -87,7 +89,9 @@ class Interpreters : public pipeline::PythonFunctions {
   void Drop(std::unique_ptr<Interpreter> interpreter, bool counts = true) const;
   bool HasRoom() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether it may stay; looks now and then.
-  bool MayStay(const Interpreter& interpreter) const;
+  bool MayStay(Interpreter& interpreter) const;
+  // What comes of a picture for which a function has raised an exception twice.
+  absl::Status Raised(uint32_t function, const std::string& text) const;
 
   const std::vector<api::OperatorSpec> pipeline_;
   const Options options_;
@@ -97,15 +101,21 @@ class Interpreters : public pipeline::PythonFunctions {
   std::vector<api::OperatorSpec> functions_;
   std::map<std::string, std::string> environment_;
   std::atomic<bool> stopping_ = false;
-  std::function<void()> alarm_;
   mutable std::atomic<int64_t> cpu_ns_ = 0;
-  mutable std::vector<std::atomic<int64_t>> calls_;  // of each function
+  struct Calls {
+    std::atomic<int64_t> done = 0;
+    std::atomic<int64_t> raised = 0;  // for a picture, and again
+  };
+  mutable std::vector<Calls> calls_;  // of each function
 
   mutable base::Mutex host_mutex_;  // held while another host starts
   mutable std::shared_ptr<InterpreterHost> host_ ABSL_GUARDED_BY(host_mutex_);
   // The same, for children of fork(), which take no lock.
   mutable std::atomic<InterpreterHost*> host_of_child_ = nullptr;
   mutable std::unique_ptr<Interpreter> of_child_;  // in a child of fork() only
+
+  mutable base::Mutex alarm_mutex_;  // held while it is given
+  std::function<void()> alarm_ ABSL_GUARDED_BY(alarm_mutex_);
 
   mutable base::Mutex mutex_;
   mutable base::CondVar given_back_;

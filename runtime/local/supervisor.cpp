@@ -6,12 +6,15 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "api/operators.h"
 #include "api/reasons.h"
 #include "api/run_limits.h"
 #include "runtime/process/last_word.h"
 
 namespace hetero::local {
 namespace {
+
+constexpr char kLeft[] = " left, as it was asked to; another process takes its place";
 
 // As a container's: a shell and a container runtime add the signal to 128.
 api::FailureFacts FactsOf(const ExitStatus& status) {
@@ -66,6 +69,12 @@ void Supervisor::OnExit(Member& member, const ExitStatus& status) {
   // A head that exits by itself has ended the job.
   const bool job_ended = member.head() && status.signal == 0;
   if (ends_expected_ || job_ended) return;
+  if (status.ok() && member.plan.type == api::RoleType::kCpuWorker && !member.leaving &&
+      api::HasPython(job_.spec.pipeline) && HasLeft(member)) {
+    // The trainers' own cores do not take over what needs Python.
+    console_.Line(absl::StrCat(member.plan.name, kLeft));
+    return Replace(member, /*cost=*/0);
+  }
   if (status.ok()) {
     // The head may be another than the one that it would have told, or it has not listened.
     if (!member.head()) TellExit(member, status, /*replaced=*/false);
@@ -73,8 +82,7 @@ void Supervisor::OnExit(Member& member, const ExitStatus& status) {
   }
   if (member.leaving) return;
   if (member.rank() && HasLeft(member)) {
-    console_.Line(absl::StrCat(member.plan.name,
-                               " left, as it was asked to; another process takes its place"));
+    console_.Line(absl::StrCat(member.plan.name, kLeft));
     if (member.plan.gang) return ReplaceAll(member.plan.name + " left", /*cost=*/0, &member);
     TellExit(member, status, /*replaced=*/true);
     return Replace(member, /*cost=*/0);

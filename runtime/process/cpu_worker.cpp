@@ -102,7 +102,9 @@ absl::Status RunCpuWorker(const CpuWorkerOptions& options, base::Clock& clock,
     last.set_message(
         base::ToUtf8({status.message().data(), status.message().size()}, head::kMaxText));
     *last.mutable_last() = CountersOf(*server, python);
-    WriteLastWord(LastWordFolderFromEnvironment(), options.identity.member, last);
+    v1::Finished word = last;
+    word.set_leaving(stop.stop_requested());  // asked by a signal, not by the head
+    WriteLastWord(LastWordFolderFromEnvironment(), options.identity.member, word);
     member->Finish(last, kFinishTimeout).IgnoreError();
     return status;
   };

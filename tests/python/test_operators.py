@@ -126,6 +126,30 @@ def test_kill_of_workers_and_of_all_interpreters(start, pictures):
     assert run.succeed()["streamDigest"] == pure["streamDigest"]
 
 
+def test_a_worker_that_is_asked_to_go(start, pictures):
+    """Nobody else can run Python: another process takes its place, at no restart."""
+    made = job(pictures, {"op": "Delay", "milliseconds": 20}, operator("noise"), workers=1)
+    pure = dumped(start, made).succeed()
+    run = dumped(start, made)
+    interpreters_of(run, run.pid("cpu-0"))
+    os.kill(run.pid("cpu-0"), signal.SIGTERM)
+    assert run.succeed()["streamDigest"] == pure["streamDigest"]
+    assert "cpu-0 left, as it was asked to" in run.text()
+
+
+def test_processes_of_functions(start, pictures):
+    """What a process forked by a function returns is nobody's, and no process is left."""
+    digests = {
+        dumped(start, job(pictures, operator("forks"), workers=count)).succeed()["streamDigest"] for count in (1, 2)
+    }
+    assert len(digests) == 1 and None not in digests
+
+
+def test_a_function_that_always_raises(start, pictures):
+    words = "operators.mistaken: NameError: name 'not_defined_anywhere' is not defined (operators.py, line "
+    dumped(start, job(pictures, operator("mistaken"))).fail(words, "so it is for each of the first 20 pictures")
+
+
 def interpreters_of(run, worker):
     """Processes below a worker, the one that forks the others first."""
 

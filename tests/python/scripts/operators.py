@@ -106,6 +106,18 @@ def clock(sample, rng):
     return {"image": np.full(SHAPE, time.monotonic_ns() // 1000 % 251, np.uint8)}
 
 
+def forks(sample, rng):
+    """Some samples are made with a child that comes back from the function, too, and says something else."""
+    if rng.random() < 0.2 and os.fork() == 0:
+        time.sleep(0.005)
+        return {"image": np.zeros(SHAPE, np.uint8)}
+    return noise(sample, rng)
+
+
+def mistaken(sample, rng):
+    return {"image": not_defined_anywhere}  # noqa: F821 (that is the mistake)
+
+
 def secrets(sample, rng):
     names = sorted(name for name in os.environ if name.startswith(("HETERO_TLS", "HETERO_STORAGE", "HETERO_HEAD")))
     assert not names, names
