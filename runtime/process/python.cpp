@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "api/operators.h"
 #include "runtime/process/foreign_environment.h"
+#include "runtime/process/secret_variables.h"
 
 namespace hetero::process {
 
@@ -16,20 +18,19 @@ absl::StatusOr<std::unique_ptr<interpreter::Interpreters>> StartPython(
   interpreter::Interpreters::Options options;
   std::vector<std::string>& environment = options.host.environment;
   environment = ForeignEnvironment();
+  std::erase_if(environment, [](const std::string& one) {
+    return IsSecretVariable(std::string_view(one).substr(0, one.find('=')));
+  });
   const auto set = [&environment](const char* name, const char* value) {
     const std::string setting = absl::StrCat(name, "=");
     std::erase_if(environment, [&](const std::string& one) { return one.starts_with(setting); });
-    if (value != nullptr) environment.push_back(absl::StrCat(setting, value));
+    environment.push_back(absl::StrCat(setting, value));
   };
   // There is an interpreter for each core: libraries of one must not take the others' cores.
   for (const char* name : {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"}) {
     set(name, "1");
   }
   set("PYTHONHASHSEED", "0");  // sets have one order in all workers
-  for (const char* secret :
-       {"AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_CONTAINER_AUTHORIZATION_TOKEN"}) {
-    set(secret, nullptr);
-  }
   options.host.folders = folders;
   options.verifies = spec.verify != api::Verification::kOff;
   return interpreter::Interpreters::Start(spec.pipeline, std::move(options), base::Clock::Real(),

@@ -2,7 +2,8 @@
 
 #include <unistd.h>
 
-#include <cstdlib>
+#include <algorithm>
+#include <iterator>
 #include <string_view>
 
 #include "api/process_environment.h"
@@ -10,15 +11,17 @@
 
 namespace hetero::process {
 
+bool IsSecretVariable(std::string_view name) {
+  static constexpr std::string_view kOfStores[] = {"AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN",
+                                                   "AWS_CONTAINER_AUTHORIZATION_TOKEN"};
+  return name.starts_with(api::environment::kStorage) ||
+         std::find(std::begin(kOfStores), std::end(kOfStores), name) != std::end(kOfStores);
+}
+
 void ProtectSecretVariables() {
-  for (const char* name :
-       {"AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_CONTAINER_AUTHORIZATION_TOKEN"}) {
-    if (std::getenv(name) != nullptr) base::MakeNonDumpable();
-  }
   for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable) {
-    if (std::string_view(*variable).starts_with(api::environment::kStorage)) {
-      base::MakeNonDumpable();
-    }
+    const std::string_view text = *variable;
+    if (IsSecretVariable(text.substr(0, text.find('=')))) base::MakeNonDumpable();
   }
 }
 

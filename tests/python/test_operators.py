@@ -228,7 +228,8 @@ def test_validation_has_no_random_numbers(start, pictures):
 
 
 def test_functions_see_no_secrets(start, pictures):
-    report = dumped(start, job(pictures, operator("secrets"))).succeed()
+    secrets = {"AWS_SECRET_ACCESS_KEY": "secret", "AWS_SESSION_TOKEN": "token"}
+    report = dumped(start, job(pictures, operator("secrets")), environment=secrets).succeed()
     assert report.get("badSamples", 0) == 0
 
 
