@@ -116,7 +116,7 @@ def test_interpreters_that_end(start, pictures, tmp_path):
 
 
 def test_kill_of_workers_and_of_all_interpreters(start, pictures):
-    made = job(pictures, {"op": "Delay", "milliseconds": 20}, operator("noise"))
+    made = job(pictures, {"op": "Delay", "milliseconds": 150}, operator("noise"))
     pure = dumped(start, made).succeed()
     run = dumped(start, made)
     for strike in range(3):
