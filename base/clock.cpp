@@ -1,5 +1,7 @@
 #include "base/clock.h"
 
+#include <time.h>
+
 #include <algorithm>
 
 #include "base/mutex.h"
@@ -28,6 +30,12 @@ class RealClock : public Clock {
 Clock& Clock::Real() {
   static RealClock* const clock = new RealClock;
   return *clock;
+}
+
+Duration ThreadCpuTime() {
+  timespec t{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return std::chrono::seconds(t.tv_sec) + std::chrono::nanoseconds(t.tv_nsec);
 }
 
 }  // namespace hetero::base

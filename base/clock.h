@@ -27,4 +27,7 @@ class Clock {
   static Clock& Real();
 };
 
+// CPU time that the calling thread has taken. Reading it takes a fraction of a microsecond.
+Duration ThreadCpuTime();
+
 }  // namespace hetero::base

@@ -119,15 +119,44 @@ def load(index: int, spec: Mapping[str, Any]) -> Function:
     return function  # type: ignore[no-any-return]
 
 
-def hash_of(module: str) -> str:
+def file_of(module: str) -> Optional[str]:
     file = getattr(sys.modules[module], "__file__", None)
-    if file is None or not os.path.isfile(file):
+    return file if isinstance(file, str) and os.path.isfile(file) else None
+
+
+def hash_of(module: str) -> str:
+    file = file_of(module)
+    if file is None:
         return "built in"
     with open(file, "rb") as source:
         return hashlib.sha256(source.read()).hexdigest()[:16]
 
 
-def environment(functions: Sequence[Mapping[str, Any]]) -> Dict[str, str]:
+def hash_beside(folders: Sequence[str]) -> str:
+    """Of all modules that were imported from the user's folders, packages installed there left out."""
+    own = [os.path.realpath(folder) + os.sep for folder in folders if folder]
+    files = {}
+    for module in list(sys.modules.values()):
+        try:
+            named = module.__file__
+        except Exception:  # what stands for a module may run code when it is asked
+            continue
+        if not isinstance(named, str):
+            continue
+        file = os.path.realpath(named)
+        for folder in own:
+            inside = file[len(folder) :]
+            installed = {"site-packages", "dist-packages"}.intersection(inside.split(os.sep))
+            if file.startswith(folder) and not installed and os.path.isfile(file):
+                files[inside] = file
+    hashed = hashlib.sha256()
+    for name in sorted(files):
+        with open(files[name], "rb") as source:
+            hashed.update(f"{name}\n{hashlib.sha256(source.read()).hexdigest()}\n".encode("utf-8", "replace"))
+    return hashed.hexdigest()[:16]
+
+
+def environment(functions: Sequence[Mapping[str, Any]], folders: Sequence[str]) -> Dict[str, str]:
     """What must be equal in all workers: results are a function of these, too."""
     found = {"python": platform.python_version(), "numpy": np.__version__}
     for name in ("torch", "torchvision", "albumentations", "cv2", "PIL"):
@@ -136,6 +165,8 @@ def environment(functions: Sequence[Mapping[str, Any]]) -> Dict[str, str]:
             found[name] = str(version)
     for spec in functions:
         found[f"module {spec['module']}"] = hash_of(spec["module"])
+    beside = {os.path.dirname(file_of(spec["module"]) or "") for spec in functions}
+    found["modules beside them"] = hash_beside(sorted(beside.union(folders)))
     return found
 
 
@@ -304,7 +335,7 @@ def main(control: socket.socket) -> int:
     try:
         functions = [load(index, spec) for index, spec in enumerate(specs)]
         use_one_thread()
-        answer = {"environment": environment(specs)}
+        answer = {"environment": environment(specs, request["path"])}
     except Unusable as error:
         control.send(json.dumps({"error": str(error)[:4000], "index": error.index}).encode())
         return 1

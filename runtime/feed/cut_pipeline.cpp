@@ -69,4 +69,14 @@ const pipeline::Pipeline& CutPipeline::rest(int32_t left) const {
   return *cuts_[static_cast<size_t>(left) - 1].rest;
 }
 
+std::vector<pipeline::OperatorCost> CutPipeline::costs() const {
+  std::vector<pipeline::OperatorCost> costs = whole_->costs();
+  for (const Cut& cut : cuts_) {
+    if (cut.front == nullptr) continue;
+    const std::vector<pipeline::OperatorCost> of_front = cut.front->costs();
+    for (size_t i = 0; i < of_front.size(); ++i) costs[i] += of_front[i];
+  }
+  return costs;
+}
+
 }  // namespace hetero::feed

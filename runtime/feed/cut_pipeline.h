@@ -42,6 +42,8 @@ class CutPipeline {
   // What remains to be done without the last `left` entries, and these; CanLeave(left) holds.
   const pipeline::Pipeline& front(int32_t left) const;
   const pipeline::Pipeline& rest(int32_t left) const;  // left > 0
+  // By entry, of the whole and of all fronts.
+  std::vector<pipeline::OperatorCost> costs() const;
 
  private:
   struct Cut {

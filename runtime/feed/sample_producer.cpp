@@ -145,6 +145,12 @@ const CutPipeline& SampleProducer::cut(job::Split split) const {
   return split == job::Split::kTrain ? *train_pipeline_ : *validation_pipeline_;
 }
 
+std::vector<pipeline::OperatorCost> SampleProducer::costs() const {
+  std::vector<pipeline::OperatorCost> costs = train_pipeline_->costs();
+  groups_.AddCosts(costs);
+  return costs;
+}
+
 int64_t SampleProducer::fields_bytes(job::Split split) const {
   const int64_t views = split == job::Split::kTrain ? groups_.bytes() : 0;
   return views + masks_.bytes(split);

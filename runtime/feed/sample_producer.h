@@ -78,6 +78,8 @@ class SampleProducer : public BatchProducer {
   const job::FieldSet& fields(job::Split split) const {
     return split == job::Split::kTrain ? fields_ : validation_fields_;
   }
+  // By entry of spec.pipeline, what it has cost here for the training samples that were measured.
+  std::vector<pipeline::OperatorCost> costs() const;
   // Views beside the image, of training samples.
   const ViewGroups& view_groups() const { return groups_; }
   // What decides the pixels besides the job and the data: versions of the libraries that decode,

@@ -1,7 +1,5 @@
 #include "runtime/feed/ticket_executor.h"
 
-#include <time.h>
-
 #include <algorithm>
 #include <atomic>
 #include <iterator>
@@ -10,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
 #include "base/status_macros.h"
 #include "base/thread.h"
 #include "runtime/feed/thrown.h"
@@ -19,12 +18,6 @@ namespace {
 
 constexpr int64_t kMaxChunk =
     16;  // samples taken at once, so that tiny ones do not fight for a counter
-
-double ThreadCpuSeconds() {
-  timespec t{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-}
 
 // In a handler.
 absl::Status Thrown(const std::string& where) {
@@ -288,7 +281,7 @@ absl::Status TicketExecutor::ProduceInChildren(Work* work, int64_t begin, int64_
 
 bool TicketExecutor::ProduceSamples(Work* work, const std::stop_token& stop) {
   const int64_t count = work->count;
-  const double cpu_before = ThreadCpuSeconds();
+  const base::Duration cpu_before = base::ThreadCpuTime();
   GuardedSamples made;
   absl::Status status;
   int64_t done = 0;
@@ -315,7 +308,7 @@ bool TicketExecutor::ProduceSamples(Work* work, const std::stop_token& stop) {
   if (done == 0) return false;  // came too late: another thread may be finishing it already
   {
     const base::MutexLock lock(work->mutex);
-    work->cpu_seconds += ThreadCpuSeconds() - cpu_before;
+    work->cpu_seconds += base::ToSeconds(base::ThreadCpuTime() - cpu_before);
     std::move(made.bad_samples.begin(), made.bad_samples.end(),
               std::back_inserter(work->bad_samples));
     std::move(made.fatal.begin(), made.fatal.end(), std::back_inserter(work->fatal));

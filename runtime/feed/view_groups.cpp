@@ -72,6 +72,16 @@ absl::Status ViewGroups::Run(const source::RawSample& sample, const pipeline::Sa
   return absl::OkStatus();
 }
 
+void ViewGroups::AddCosts(std::vector<pipeline::OperatorCost>& costs) const {
+  for (const Group& group : groups_) {
+    const std::vector<pipeline::OperatorCost> own = group.pipeline->costs();
+    for (size_t i = 0; i < std::min(own.size(), costs.size()); ++i) {
+      costs[i].cpu += own[i].cpu;
+      costs[i].python += own[i].python;
+    }
+  }
+}
+
 std::map<std::string, const pipeline::TensorConversion*> ViewGroups::conversions() const {
   std::map<std::string, const pipeline::TensorConversion*> conversions;
   for (const Group& group : groups_) {

@@ -35,6 +35,8 @@ class ViewGroups {
   // Errors as Pipeline::Run().
   absl::Status Run(const source::RawSample& sample, const pipeline::SampleKey& key, int64_t index,
                    Batch* batch) const;
+  // Adds what each entry has cost for these views, of samples that are counted in `costs` already.
+  void AddCosts(std::vector<pipeline::OperatorCost>& costs) const;
   // By tensor, what a script does to it; null where no entry converts it. Valid as long as this.
   std::map<std::string, const pipeline::TensorConversion*> conversions() const;
 

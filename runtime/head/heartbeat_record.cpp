@@ -151,12 +151,26 @@ void TakeDoubt(const std::string& text, JobRecord& record) {
   LimitText(kMaxListedText, record.irreproducible);
 }
 
+void TakeOperatorCosts(const v1::Heartbeat& heartbeat, size_t entries, MemberRecord& member) {
+  if (static_cast<size_t>(heartbeat.operator_costs_size()) != entries) return;
+  member.operator_costs.clear();
+  for (const v1::OperatorCost& told : heartbeat.operator_costs()) {
+    v1::OperatorCost& cost = member.operator_costs.emplace_back();
+    cost.set_samples(std::clamp<int64_t>(told.samples(), 0, kMostCounted));
+    cost.set_cpu_seconds(Plausible(told.cpu_seconds()));
+    cost.set_python_seconds(std::min(Plausible(told.python_seconds()), cost.cpu_seconds()));
+  }
+}
+
 }  // namespace
 
 void RecordHeartbeat(const v1::Heartbeat& heartbeat, MemberRecord& member, base::Instant now,
                      JobRecord& record) {
   if (heartbeat.has_counters()) member.counters = Plausible(heartbeat.counters());
-  if (!member.trainer()) TakeDoubt(heartbeat.irreproducible(), record);
+  if (!member.trainer()) {
+    TakeDoubt(heartbeat.irreproducible(), record);
+    TakeOperatorCosts(heartbeat, record.job.spec.pipeline.size(), member);
+  }
   // What a CPU worker reads comes from outside. One that was taken over must not speak for ranks.
   if (!member.trainer()) return;
   if (heartbeat.has_progress()) {

@@ -74,6 +74,7 @@ v1::History BuildHistory(const JobRecord& record, const std::string& run, Moment
   }
   if (record.startup_seconds) history.set_startup_seconds(*record.startup_seconds);
   history.set_checkpoint_uri(record.checkpoint_uri);
+  history.set_irreproducible(record.irreproducible);
   history.set_ceiling_samples_per_second(JobProgress(record).ceiling_samples_per_second());
   AddAttempts(record, age, history);
   AddFaults(record, history);

@@ -37,6 +37,7 @@ HistoryKeeper::Mark HistoryKeeper::MarkOf(const JobRecord& record) {
           record.evaluations.size(),
           record.script_failures.size(),
           record.checkpoint_uri,
+          record.irreproducible,
           record.ended.has_value()};
 }
 

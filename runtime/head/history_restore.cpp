@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/head/fault_log.h"
+#include "runtime/head/text_limits.h"
 
 namespace hetero::head {
 namespace {
@@ -63,6 +64,8 @@ void RestoreHistory(const v1::History& history, const AttemptInfo& attempt, Mome
   RestoreFaults(history, now, record);
   if (history.has_startup_seconds()) record.startup_seconds = history.startup_seconds();
   record.checkpoint_uri = history.checkpoint_uri();
+  record.irreproducible = history.irreproducible();
+  LimitText(kMaxListedText, record.irreproducible);
   record.reached_step = history.reached_step();
   record.evaluations.assign(history.evaluations().begin(), history.evaluations().end());
   for (const v1::BadSampleReport& sample : history.bad_samples()) record.bad_samples.Add(sample);

@@ -56,6 +56,9 @@ struct MemberRecord {
   std::optional<v1::Finished> finished;
   v1::Counters counters;  // of the current process
   v1::Counters earlier;   // of the processes it replaced
+  // By entry of spec.pipeline; empty: not told.
+  std::vector<v1::OperatorCost> operator_costs;          // of the current process
+  std::vector<v1::OperatorCost> earlier_operator_costs;  // of the processes it replaced
   v1::Progress progress;
   RankTotals earlier_rank;      // of the processes it replaced
   insight::TimeLine time_line;  // of a rank, its earlier processes included

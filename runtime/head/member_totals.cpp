@@ -35,6 +35,15 @@ void AddCounters(const v1::Counters& from, v1::Counters& to) {
   to.set_peak_rss_bytes(std::max(to.peak_rss_bytes(), from.peak_rss_bytes()));
 }
 
+void AddCosts(const std::vector<v1::OperatorCost>& from, std::vector<v1::OperatorCost>& to) {
+  to.resize(std::max(to.size(), from.size()));
+  for (size_t i = 0; i < from.size(); ++i) {
+    to[i].set_samples(Sum(to[i].samples(), from[i].samples()));
+    to[i].set_cpu_seconds(to[i].cpu_seconds() + from[i].cpu_seconds());
+    to[i].set_python_seconds(to[i].python_seconds() + from[i].python_seconds());
+  }
+}
+
 insight::PhaseSeconds MakePhases(const v1::PhaseSeconds& phases) {
   return {.wait = phases.wait(),
           .host_to_device = phases.host_to_device(),

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "hetero/v1/history.pb.h"
 #include "hetero/v1/membership.pb.h"
@@ -14,6 +15,8 @@ inline constexpr int64_t kMostCounted = int64_t{1} << 61;
 
 // `to` becomes the sum; of peaks the larger one.
 void AddCounters(const v1::Counters& from, v1::Counters& to);
+// By entry of the pipeline.
+void AddCosts(const std::vector<v1::OperatorCost>& from, std::vector<v1::OperatorCost>& to);
 
 // Where a rank's time went, and what the job did meanwhile.
 struct RankTotals {

@@ -68,17 +68,49 @@ void AddAttempts(const JobRecord& record, double age, insight::Report& report) {
   }
 }
 
+// What an entry costs a CPU worker per sample, as the workers have measured it; empty: none has.
+struct MeasuredCost {
+  std::optional<double> seconds, python_seconds;
+};
+
+MeasuredCost MeasuredCostOf(const JobRecord& record, size_t entry) {
+  double samples = 0, cpu = 0, python = 0;
+  for (const auto& [key, member] : record.members) {
+    for (const auto* costs : {&member.operator_costs, &member.earlier_operator_costs}) {
+      if (entry >= costs->size()) continue;
+      const v1::OperatorCost& cost = (*costs)[entry];
+      samples += static_cast<double>(cost.samples());
+      cpu += cost.cpu_seconds();
+      python += cost.python_seconds();
+    }
+  }
+  MeasuredCost measured;
+  if (samples == 0 || cpu == 0) return measured;  // the workers do nothing for this entry
+  measured.seconds = cpu / samples;
+  if (python > 0) measured.python_seconds = python / samples;
+  return measured;
+}
+
 void AddPlacement(const JobRecord& record, insight::Report& report) {
   const auto seconds = [](double s) { return s > 0 ? std::optional(s) : std::nullopt; };
   const auto bytes = [](int64_t b) { return b > 0 ? std::optional(b) : std::nullopt; };
+  const std::vector<api::OperatorSpec>& pipeline = record.job.spec.pipeline;
   for (const v1::PlacementReport& entry : record.placement) {
-    report.placement.push_back({.op = entry.op(),
-                                .where = entry.on_trainer() ? "Trainer" : "CPUWorker",
-                                .reason = entry.reason(),
-                                .worker_seconds = seconds(entry.worker_seconds()),
-                                .trainer_seconds = seconds(entry.trainer_seconds()),
-                                .bytes_in = bytes(entry.bytes_in()),
-                                .bytes_out = bytes(entry.bytes_out())});
+    const size_t index = report.placement.size();
+    const MeasuredCost measured = MeasuredCostOf(record, index);
+    insight::ReportPlacement placement{
+        .op = entry.op(),
+        .where = entry.on_trainer() ? "Trainer" : "CPUWorker",
+        .reason = entry.reason(),
+        .worker_seconds = measured.seconds ? measured.seconds : seconds(entry.worker_seconds()),
+        .python_seconds = measured.python_seconds,
+        .trainer_seconds = seconds(entry.trainer_seconds()),
+        .bytes_in = bytes(entry.bytes_in()),
+        .bytes_out = bytes(entry.bytes_out())};
+    if (index < pipeline.size() && pipeline[index].op == api::OperatorKind::kPython) {
+      placement.function = absl::StrCat(pipeline[index].module, ".", pipeline[index].function);
+    }
+    report.placement.push_back(std::move(placement));
   }
 }
 

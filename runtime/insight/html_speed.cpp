@@ -10,6 +10,7 @@
 #include "runtime/insight/figures.h"
 #include "runtime/insight/html_sections.h"
 #include "runtime/insight/html_text.h"
+#include "runtime/insight/python_cost.h"
 
 // The parts about what limits the speed: causes of waiting, predictions, placement, time lines.
 namespace hetero::insight {
@@ -108,13 +109,17 @@ std::string PlacementHtml(const Report& report) {
   if (report.placement.empty()) return Section("half", kTitle, Sentence("It was not decided."));
   std::string rows;
   for (const ReportPlacement& p : report.placement) {
-    absl::StrAppend(&rows, "<tr title=\"", EscapeHtml(p.reason), "\">", Cell(p.op),
+    absl::StrAppend(&rows, "<tr title=\"", EscapeHtml(p.reason), "\">",
+                    Cell(p.function.empty() ? p.op : p.function),
                     Cell(p.where == "Trainer" ? "trainer" : "CPU workers"),
                     Cell(Optional(p.worker_seconds), true), Cell(Optional(p.trainer_seconds), true),
                     Cell(Bytes(p.bytes_out), true), "</tr>\n");
   }
   std::string reasons;
   std::string last;
+  for (const std::string& cost : PythonCosts(report)) {
+    absl::StrAppend(&reasons, "<p class=\"sub\">", EscapeHtml(cost), "</p>\n");
+  }
   for (const ReportPlacement& p : report.placement) {
     if (p.reason == last) continue;
     absl::StrAppend(&reasons, "<p class=\"sub\">", EscapeHtml(p.op), ": ", EscapeHtml(p.reason),

@@ -38,10 +38,12 @@ struct ReportTimeLine {
 // Where one entry of the pipeline ran.
 struct ReportPlacement {
   std::string op;
-  std::string where;  // CPUWorker, Trainer
+  std::string function;  // of a Python operator: module.function
+  std::string where;     // CPUWorker, Trainer
   std::string reason;
-  std::optional<double> worker_seconds, trainer_seconds;  // of one core, per sample
-  std::optional<int64_t> bytes_in, bytes_out;             // of one sample; absent: varies
+  // Of one core, per sample; of the worker's, those in an interpreter of Python.
+  std::optional<double> worker_seconds, python_seconds, trainer_seconds;
+  std::optional<int64_t> bytes_in, bytes_out;  // of one sample; absent: varies
 };
 
 // What the job's rate would be with other replicas of one CPU role.

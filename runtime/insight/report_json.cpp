@@ -68,9 +68,11 @@ Json ToJson(const WaitSeconds& waits) {
 Json ToJson(const ReportPlacement& placement) {
   Json object = Json::object();
   Put(object, "op", placement.op);
+  if (!placement.function.empty()) Put(object, "function", placement.function);
   Put(object, "where", placement.where);
   Put(object, "reason", placement.reason);
   Put(object, "workerSeconds", placement.worker_seconds);
+  Put(object, "pythonSeconds", placement.python_seconds);
   Put(object, "trainerSeconds", placement.trainer_seconds);
   Put(object, "bytesIn", placement.bytes_in);
   Put(object, "bytesOut", placement.bytes_out);

@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "runtime/insight/figures.h"
+#include "runtime/insight/python_cost.h"
 #include "runtime/insight/report.h"
 
 namespace hetero::insight {
@@ -136,6 +137,7 @@ std::string ToSummary(const Report& report) {
   AddLine(text, "accuracy", Accuracy(report));
   AddLine(text, "reported", Reported(report));
   AddLine(text, "cpu time", CpuTime(report));
+  for (const std::string& cost : PythonCosts(report)) AddLine(text, "python", cost);
   AddLine(text, "on the way", Disturbances(report));
   AddLine(text, "digest",
           report.digest_problem.empty() ? report.stream_digest.value_or("")

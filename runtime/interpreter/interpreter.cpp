@@ -1,6 +1,7 @@
 #include "runtime/interpreter/interpreter.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -73,6 +74,10 @@ Interpreter::Outcome OutcomeOf(ReplyCode code) {
   return Interpreter::Outcome::kEnded;
 }
 
+absl::Status HostHasEnded() {
+  return absl::UnavailableError("the process that forks the interpreters of Python has ended");
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Interpreter>> Interpreter::Fork(int control, base::Duration patience,
@@ -86,7 +91,7 @@ absl::StatusOr<std::unique_ptr<Interpreter>> Interpreter::Fork(int control, base
   base::Socket theirs(ends[1]);
   setsockopt(ends[0], SOL_SOCKET, SO_RCVTIMEO, &kLookPeriod, sizeof kLookPeriod);
   if (!SendDescriptor(control, theirs.fd())) {
-    return absl::UnavailableError("the process that forks the interpreters of Python has ended");
+    return HostHasEnded();
   }
   // Ours would hide that theirs is closed.
   theirs = base::Socket();
@@ -101,6 +106,9 @@ absl::StatusOr<std::unique_ptr<Interpreter>> Interpreter::Fork(int control, base
     return absl::DeadlineExceededError(absl::StrCat("no interpreter of Python has begun within ",
                                                     base::ToSeconds(patience), " s"));
   }
+  // A process that is about to end still takes messages.
+  pollfd host{.fd = control, .events = POLLRDHUP, .revents = 0};
+  if (poll(&host, 1, 0) == 1 && (host.revents & (POLLRDHUP | POLLHUP)) != 0) return HostHasEnded();
   return absl::AbortedError("an interpreter of Python ended before it began");
 }
 
@@ -144,6 +152,8 @@ Interpreter::Answer Interpreter::Call(Request call, const pipeline::ImageView& i
                                       base::Clock& clock, const std::atomic<bool>& stopping) {
   const auto bytes = static_cast<size_t>(pipeline::ByteSize(in.shape));
   call.number = static_cast<uint64_t>(++calls_);
+  if (call.function >= calls_of_.size()) calls_of_.resize(call.function + 1);
+  ++calls_of_[call.function];
   call.kind = RequestKind::kCall;
   call.height = in.shape.height;
   call.width = in.shape.width;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -52,6 +53,9 @@ class Interpreter {
   // By how much it has more than when PrivateBytes() was called. Takes microseconds.
   int64_t GrownBytes() const;
   int64_t calls() const { return calls_; }
+  int64_t calls(uint32_t function) const {
+    return function < calls_of_.size() ? calls_of_[function] : 0;
+  }
 
  private:
   explicit Interpreter(base::Socket socket) : socket_(std::move(socket)) {}
@@ -66,7 +70,8 @@ class Interpreter {
   uint8_t* memory_ = nullptr;
   size_t memory_bytes_ = 0;
   int64_t calls_ = 0;
-  int64_t own_before_ = 0;  // OwnBytes() when PrivateBytes() was called
+  std::vector<int64_t> calls_of_;  // by function
+  int64_t own_before_ = 0;         // OwnBytes() when PrivateBytes() was called
 };
 
 }  // namespace hetero::interpreter

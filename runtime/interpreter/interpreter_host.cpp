@@ -12,11 +12,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <future>
 #include <nlohmann/json.hpp>
+#include <semaphore>
+#include <stop_token>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "base/thread.h"
 #include "runtime/interpreter/interpreters_source.h"
 
 namespace hetero::interpreter {
@@ -133,10 +137,19 @@ absl::StatusOr<std::unique_ptr<InterpreterHost>> InterpreterHost::Start(
   theirs = Above(theirs);
   HETERO_ASSIGN_OR_RETURN(base::Socket source, SourceFile());
   source = Above(source);
-  HETERO_ASSIGN_OR_RETURN(const pid_t pid, Spawn(options, theirs.fd(), source.fd()));
+  std::promise<absl::StatusOr<pid_t>> spawned;
+  std::future<absl::StatusOr<pid_t>> result = spawned.get_future();
+  std::jthread parent([&, spawned = std::move(spawned)](const std::stop_token& stop) mutable {
+    base::SetThreadName("python-parent");
+    spawned.set_value(Spawn(options, theirs.fd(), source.fd()));
+    std::binary_semaphore over(0);
+    const std::stop_callback end(stop, [&over] { over.release(); });
+    over.acquire();
+  });
+  HETERO_ASSIGN_OR_RETURN(const pid_t pid, result.get());
   theirs = base::Socket();
   std::unique_ptr<InterpreterHost> host(
-      new InterpreterHost(std::move(control), pid, options.patience));
+      new InterpreterHost(std::move(control), pid, std::move(parent), options.patience));
   HETERO_RETURN_IF_ERROR(host->Prepare(pipeline, options, clock, stopping));
   return host;
 }

@@ -7,6 +7,8 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -49,13 +51,15 @@ class InterpreterHost {
   const std::map<std::string, std::string>& environment() const { return environment_; }
 
  private:
-  InterpreterHost(base::Socket control, pid_t pid, base::Duration patience)
-      : control_(std::move(control)), pid_(pid), patience_(patience) {}
+  InterpreterHost(base::Socket control, pid_t pid, std::jthread parent, base::Duration patience)
+      : control_(std::move(control)), pid_(pid), parent_(std::move(parent)), patience_(patience) {}
   absl::Status Prepare(const std::vector<api::OperatorSpec>& pipeline, const HostOptions& options,
                        base::Clock& clock, const std::function<bool()>& stopping);
 
   base::Socket control_;
   const pid_t pid_;
+  // The kernel ends the process with the thread that started it.
+  std::jthread parent_;
   const base::Duration patience_;
   std::map<std::string, std::string> environment_;
 };

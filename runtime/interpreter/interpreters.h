@@ -43,8 +43,9 @@ class Interpreters : public pipeline::PythonFunctions {
     // Whether some pictures are made a second time, in an interpreter that has made no other.
     bool verifies = true;
   };
-  // Of each function: of its calls, the tenth (functions that are none are soon found), and one of
-  // each thousand.
+  // Of each function's calls, those that are made a second time: the first one of an interpreter
+  // that has called it so often (what is kept between calls is soon found), and one of each
+  // thousand.
   static constexpr int64_t kFirstVerified = 10;
   static constexpr int64_t kVerifiedOneOf = 1000;
 
@@ -57,6 +58,7 @@ class Interpreters : public pipeline::PythonFunctions {
   absl::StatusOr<int32_t> Find(const api::OperatorSpec& spec) const override;
   absl::Status Call(int32_t function, const job::StreamKey& key, bool training,
                     const pipeline::ImageView& in, pipeline::Image* out) const override;
+  base::Duration ThreadCpu() const override;
   // Calls end with kCancelled, those that wait for a function too; there is no alarm any more.
   void Stop();
 
@@ -78,8 +80,11 @@ class Interpreters : public pipeline::PythonFunctions {
  private:
   Interpreters(std::vector<api::OperatorSpec> pipeline, Options options, base::Clock& clock);
 
-  // Calls it again, now and then, and compares with `made`.
-  void Verify(int64_t call, const Request& request, const pipeline::ImageView& in,
+  // Whether a function's call is one that is made a second time, after `calls` of it in this
+  // interpreter.
+  bool IsVerified(uint32_t function, int64_t calls) const;
+  // Calls it again, in another interpreter, and compares with `made`.
+  void Verify(const Request& request, const pipeline::ImageView& in,
               const pipeline::Image& made) const;
   absl::StatusOr<std::unique_ptr<Interpreter>> Take(bool fresh) const;
   absl::StatusOr<std::unique_ptr<Interpreter>> Fork() const;
@@ -105,6 +110,8 @@ class Interpreters : public pipeline::PythonFunctions {
   struct Calls {
     std::atomic<int64_t> done = 0;
     std::atomic<int64_t> raised = 0;  // for a picture, and again
+    std::atomic<bool> verified = false;
+    std::atomic<int> inconclusive = 0;  // second calls before, whose interpreters ended or hung
   };
   mutable std::vector<Calls> calls_;  // of each function
 

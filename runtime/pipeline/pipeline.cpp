@@ -21,6 +21,7 @@ constexpr int32_t kMaxOperators = 1 << 16;
 struct Stage {
   std::unique_ptr<Operator> op;
   int32_t position = 0;  // among spec.pipeline with repeats unrolled
+  size_t entry = 0;      // whose it is
 };
 
 struct Plan {
@@ -28,24 +29,37 @@ struct Plan {
   api::ImageShape output;  // the same until an operator fixes it
   std::vector<Stage> stages;
   TensorConversion conversion;
+  bool decodes = false;  // the first entry is Decode
 };
 
 class OperatorPipeline final : public Pipeline {
  public:
-  explicit OperatorPipeline(Plan plan) : plan_(std::move(plan)) {}
+  OperatorPipeline(Plan plan, size_t entries, const PythonFunctions* python)
+      : plan_(std::move(plan)), costs_(entries, python) {}
 
   api::ImageShape output() const override { return plan_.output; }
   const TensorConversion& conversion() const override { return plan_.conversion; }
   absl::Status Run(const source::RawSample& sample, const SampleKey& key,
                    std::span<uint8_t> out) const override;
+  std::vector<OperatorCost> costs() const override { return costs_.all(); }
 
  private:
+  absl::Status RunStages(const source::RawSample& sample, const SampleKey& key,
+                         std::span<uint8_t> out, OperatorCosts::Sample& cost) const;
   // Decodes what the first operator looks at and applies it; whether it could is in `*done`.
-  absl::Status RunFirstOnRegion(const source::RawSample& sample, const SampleKey& key, bool* done,
-                                ImageView* view) const;
+  absl::Status RunFirstOnRegion(const source::RawSample& sample, const SampleKey& key,
+                                OperatorCosts::Sample& cost, bool* done, ImageView* view) const;
   absl::Status CheckInput(const api::ImageShape& shape) const;
+  void CountDecoding(OperatorCosts::Sample& cost) const {
+    if (plan_.decodes) {
+      cost.Spent(0);
+    } else {
+      cost.Skip();
+    }
+  }
 
-  Plan plan_;
+  const Plan plan_;
+  mutable OperatorCosts costs_;
 };
 
 std::string Place(size_t index, api::OperatorKind kind) {
@@ -58,7 +72,7 @@ absl::Status AtPlace(size_t index, api::OperatorKind kind, const absl::Status& s
 }
 
 // Adds the stages of one entry, its repeats unrolled, and moves plan->output on.
-absl::Status AddUint8Operator(const api::OperatorSpec& spec, int32_t position,
+absl::Status AddUint8Operator(const api::OperatorSpec& spec, size_t entry, int32_t position,
                               const OperatorContext& context, Plan* plan) {
   for (int32_t repeat = 0; repeat < spec.repeat; ++repeat) {
     auto operators = MakeOperators(spec, context);
@@ -67,7 +81,7 @@ absl::Status AddUint8Operator(const api::OperatorSpec& spec, int32_t position,
       auto shape = op->OutputShape(plan->output);
       if (!shape.ok()) return shape.status();
       plan->output = *shape;
-      plan->stages.push_back({std::move(op), position + repeat});
+      plan->stages.push_back({std::move(op), position + repeat, entry});
     }
   }
   return absl::OkStatus();
@@ -81,8 +95,9 @@ absl::Status CheckSpec(const api::OperatorSpec& spec) {
   return absl::InvalidArgumentError(path.empty() ? reason : absl::StrCat(path, ": ", reason));
 }
 
-absl::Status AddOperator(api::OperatorSpec spec, int32_t position, const OperatorContext& context,
-                         ConversionBuilder* conversion, Plan* plan) {
+absl::Status AddOperator(api::OperatorSpec spec, size_t entry, int32_t position,
+                         const OperatorContext& context, ConversionBuilder* conversion,
+                         Plan* plan) {
   HETERO_RETURN_IF_ERROR(CheckSpec(spec));
   api::FillDefaults(spec);
   if (spec.repeat >= kMaxOperators - position) {
@@ -107,7 +122,7 @@ absl::Status AddOperator(api::OperatorSpec spec, int32_t position, const Operato
         return absl::InvalidArgumentError(
             "takes uint8 pictures; move it before the first Normalize or Cast");
       }
-      return AddUint8Operator(spec, position, context, plan);
+      return AddUint8Operator(spec, entry, position, context, plan);
   }
 }
 
@@ -172,8 +187,8 @@ absl::Status OperatorPipeline::CheckInput(const api::ImageShape& shape) const {
 }
 
 absl::Status OperatorPipeline::RunFirstOnRegion(const source::RawSample& sample,
-                                                const SampleKey& key, bool* done,
-                                                ImageView* view) const {
+                                                const SampleKey& key, OperatorCosts::Sample& cost,
+                                                bool* done, ImageView* view) const {
   *done = false;
   if (sample.encoding != source::Encoding::kJpeg || plan_.stages.empty()) return absl::OkStatus();
   const auto* first = dynamic_cast<const CroppingOperator*>(plan_.stages[0].op.get());
@@ -189,10 +204,12 @@ absl::Status OperatorPipeline::RunFirstOnRegion(const source::RawSample& sample,
   absl::Status status = DecodeJpegBox(sample.bytes, choose, region, &inside);
   if (!status.ok()) return status;
   if (!fits.ok()) return fits;
+  CountDecoding(cost);
   Image* out = &Scratch().images[1];
   *done = true;
   status = first->ApplyToRegion(region->view(), inside, out, random);
   *view = out->view();
+  cost.Spent(plan_.stages[0].entry);
   return status;
 }
 
@@ -202,26 +219,36 @@ absl::Status OperatorPipeline::Run(const source::RawSample& sample, const Sample
     return absl::InvalidArgumentError(absl::StrCat(
         "buffer of ", out.size(), " bytes for a sample of ", output_bytes(), " bytes"));
   }
+  OperatorCosts::Sample cost(costs_, key.epoch, key.sample_id);
+  absl::Status status = RunStages(sample, key, out, cost);
+  if (status.ok()) cost.Done();
+  return status;
+}
+
+absl::Status OperatorPipeline::RunStages(const source::RawSample& sample, const SampleKey& key,
+                                         std::span<uint8_t> out,
+                                         OperatorCosts::Sample& cost) const {
   ImageView view;
   bool first_done = false;
-  if (absl::Status status = RunFirstOnRegion(sample, key, &first_done, &view); !status.ok()) {
-    return status;
-  }
+  HETERO_RETURN_IF_ERROR(RunFirstOnRegion(sample, key, cost, &first_done, &view));
   if (!first_done) {
     if (absl::Status status = Load(sample, &Scratch().images[0], &view); !status.ok())
       return status;
     if (absl::Status status = CheckInput(view.shape); !status.ok()) return status;
+    CountDecoding(cost);
   }
   for (size_t i = first_done ? 1 : 0; i < plan_.stages.size(); ++i) {
     const Stage& stage = plan_.stages[i];
     job::RandomStream random(key.seed, key.epoch, key.sample_id, stage.position, key.view);
     const bool last = i + 1 == plan_.stages.size();
     if (last && stage.op->writes_anywhere() && view.shape == plan_.output) {
-      return stage.op->ApplyTo(view, out.data(), random);
+      absl::Status status = stage.op->ApplyTo(view, out.data(), random);
+      cost.Spent(stage.entry);
+      return status;
     }
     const ImageView in = view;
-    absl::Status status = stage.op->Transform(in, OtherThan(in), random, &view);
-    if (!status.ok()) return status;
+    HETERO_RETURN_IF_ERROR(stage.op->Transform(in, OtherThan(in), random, &view));
+    cost.Spent(stage.entry);
   }
   if (view.shape != plan_.output) {
     return absl::InternalError(absl::StrCat("pipeline produced ", ToString(view.shape),
@@ -250,14 +277,15 @@ absl::StatusOr<std::unique_ptr<Pipeline>> Pipeline::Create(
   for (size_t i = 0; i < operators.size(); ++i) {
     const api::OperatorSpec& spec = operators[i];
     if (api::IsFor(spec, view)) {
-      absl::Status status = AddOperator(spec, position, context, &conversion, &plan);
+      absl::Status status = AddOperator(spec, i, position, context, &conversion, &plan);
       if (!status.ok()) return AtPlace(i, spec.op, status);
     }
     position += spec.repeat;
   }
   if (absl::Status status = CheckOutput(operators, plan); !status.ok()) return status;
   plan.conversion = conversion.conversion();
-  return std::make_unique<OperatorPipeline>(std::move(plan));
+  plan.decodes = !operators.empty() && operators[0].op == api::OperatorKind::kDecode;
+  return std::make_unique<OperatorPipeline>(std::move(plan), operators.size(), python);
 }
 
 }  // namespace hetero::pipeline

@@ -12,6 +12,7 @@
 #include "api/views.h"
 #include "base/clock.h"
 #include "runtime/job/schedule.h"
+#include "runtime/pipeline/operator_costs.h"
 #include "runtime/pipeline/python_functions.h"
 #include "runtime/source/dataset.h"
 
@@ -66,6 +67,10 @@ class Pipeline {
   // have another shape than `input`.
   virtual absl::Status Run(const source::RawSample& sample, const SampleKey& key,
                            std::span<uint8_t> out) const = 0;
+
+  // By entry of `operators`, what Run() has spent on the samples that it measured: decoding is the
+  // first entry's, where that is Decode. Reading is not among it.
+  virtual std::vector<OperatorCost> costs() const = 0;
 };
 
 }  // namespace hetero::pipeline

@@ -5,6 +5,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "api/hetero_training_job.h"
+#include "base/clock.h"
 #include "runtime/job/philox.h"
 #include "runtime/pipeline/image.h"
 
@@ -26,6 +27,9 @@ class PythonFunctions {
   // hang or have no memory, as they may not elsewhere. kCancelled: the process ends.
   virtual absl::Status Call(int32_t function, const job::StreamKey& key, bool training,
                             const ImageView& in, Image* out) const = 0;
+
+  // CPU time that all Call()s of this thread have taken elsewhere than in it.
+  virtual base::Duration ThreadCpu() const = 0;
 };
 
 }  // namespace hetero::pipeline

@@ -1,6 +1,7 @@
 #include "runtime/pipeline/views.h"
 
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 
@@ -33,6 +34,12 @@ class ViewsPipeline final : public Pipeline {
       if (!status.ok()) return status;
     }
     return absl::OkStatus();
+  }
+
+  std::vector<OperatorCost> costs() const override {
+    std::vector<OperatorCost> costs = one_->costs();
+    for (OperatorCost& cost : costs) cost.samples /= count_;
+    return costs;
   }
 
  private:

@@ -27,8 +27,23 @@ namespace {
 constexpr base::Duration kWelcomeTimeout = std::chrono::hours(24);
 constexpr base::Duration kFinishTimeout = std::chrono::seconds(1);
 
-v1::Heartbeat CountersOf(const feed::WorkerServer& server,
-                         const interpreter::Interpreters* python) {
+// The samples of a job, and who calls its Python operators.
+struct Production {
+  std::unique_ptr<interpreter::Interpreters> python;  // null: there are none
+  std::unique_ptr<feed::SampleProducer> producer;
+};
+
+void AddOperatorCosts(const feed::SampleProducer& producer, v1::Heartbeat& heartbeat) {
+  for (const pipeline::OperatorCost& cost : producer.costs()) {
+    v1::OperatorCost* out = heartbeat.add_operator_costs();
+    out->set_samples(cost.samples);
+    out->set_cpu_seconds(base::ToSeconds(cost.cpu));
+    out->set_python_seconds(base::ToSeconds(cost.python));
+  }
+}
+
+// `made`: null before there is one.
+v1::Heartbeat CountersOf(const feed::WorkerServer& server, const Production* made) {
   const feed::WorkerCounters counters = server.counters();
   v1::Heartbeat heartbeat;
   v1::Counters& out = *heartbeat.mutable_counters();
@@ -37,18 +52,14 @@ v1::Heartbeat CountersOf(const feed::WorkerServer& server,
   out.set_bytes(counters.bytes);
   out.set_busy_seconds(counters.busy_seconds);
   SetProcessCosts(out);
-  if (python != nullptr) {
+  if (made == nullptr) return heartbeat;
+  AddOperatorCosts(*made->producer, heartbeat);
+  if (const interpreter::Interpreters* python = made->python.get()) {
     out.set_cpu_seconds(out.cpu_seconds() + python->counters().cpu_seconds);
     heartbeat.set_irreproducible(base::ToUtf8(python->irreproducible(), head::kMaxListedText));
   }
   return heartbeat;
 }
-
-// The samples of a job, and who calls its Python operators.
-struct Production {
-  std::unique_ptr<interpreter::Interpreters> python;  // null: there are none
-  std::unique_ptr<feed::SampleProducer> producer;
-};
 
 absl::StatusOr<Production> MakeProduction(const v1::Welcome& welcome, const std::stop_token& stop) {
   const api::ManifestResult manifest = api::ParseJobDocument(welcome.job_json());
@@ -71,7 +82,7 @@ absl::Status RunCpuWorker(const CpuWorkerOptions& options, base::Clock& clock,
                           MetricsPort::Open(options.metrics_address));
   // Declared before the server, which serves from it until it is destroyed.
   Production production;
-  std::atomic<const interpreter::Interpreters*> python = nullptr;
+  std::atomic<const Production*> serving = nullptr;  // &production, once it is there
   HETERO_ASSIGN_OR_RETURN(
       std::unique_ptr<feed::WorkerServer> server,
       feed::WorkerServer::Start(
@@ -90,7 +101,7 @@ absl::Status RunCpuWorker(const CpuWorkerOptions& options, base::Clock& clock,
   std::unique_ptr<head::Member> member = head::Member::Start(
       std::move(join), membership.MakeCallbacks(),
       [&] {
-        v1::Heartbeat heartbeat = CountersOf(*server, python);
+        v1::Heartbeat heartbeat = CountersOf(*server, serving);
         if (metrics) metrics->Update(heartbeat);
         return heartbeat;
       },
@@ -101,7 +112,7 @@ absl::Status RunCpuWorker(const CpuWorkerOptions& options, base::Clock& clock,
     last.set_ok(status.ok());
     last.set_message(
         base::ToUtf8({status.message().data(), status.message().size()}, head::kMaxText));
-    *last.mutable_last() = CountersOf(*server, python);
+    *last.mutable_last() = CountersOf(*server, serving);
     v1::Finished word = last;
     word.set_leaving(stop.stop_requested());  // asked by a signal, not by the head
     WriteLastWord(LastWordFolderFromEnvironment(), options.identity.member, word);
@@ -116,7 +127,7 @@ absl::Status RunCpuWorker(const CpuWorkerOptions& options, base::Clock& clock,
   if (absl::IsCancelled(made.status())) return finish(absl::OkStatus());
   if (!made.ok()) return finish(made.status());
   production = *std::move(made);
-  python = production.python.get();
+  serving = &production;
   if (production.python != nullptr) production.python->SetAlarm([&member] { member->Beat(); });
   const feed::SampleProducer& producer = *production.producer;
   server->SetProducer(&producer);

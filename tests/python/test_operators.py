@@ -3,6 +3,7 @@ they do what functions of users do."""
 
 import json
 import os
+import pathlib
 import signal
 import struct
 import subprocess
@@ -88,6 +89,9 @@ def test_random_numbers_and_digest(start, pictures):
     for workers in (1, 2, 3):
         report, made = consumed(dumped(start, job(pictures, operator("noise"), workers=workers)))
         digests.append(report["streamDigest"])
+        (placed,) = report["placement"]
+        assert placed["function"] == "operators.noise"
+        assert 0 < placed["pythonSeconds"] < placed["workerSeconds"] < 0.1
         for (epoch, sample), image in made.items():
             np.testing.assert_array_equal(image, expected(epoch, sample))
     assert len(set(digests)) == 1
@@ -154,11 +158,12 @@ def interpreters_of(run, worker):
     """Processes below a worker, the one that forks the others first."""
 
     def below(pid):
-        try:
-            with open(f"/proc/{pid}/task/{pid}/children") as file:
-                own = [int(word) for word in file.read().split()]
-        except FileNotFoundError:
-            return []
+        own = []
+        for thread in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
+            try:
+                own += [int(word) for word in thread.read_text().split()]
+            except FileNotFoundError:
+                pass
         return own + [lower for child in own for lower in below(child)]
 
     return wait_for(

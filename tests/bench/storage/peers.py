@@ -18,9 +18,11 @@ import subprocess
 import sys
 import tempfile
 import time
-import venv
 
 import server
+
+sys.path.append(str(pathlib.Path(__file__).parents[1]))
+import peers_environment
 
 PYTHON = server.ROOT / ".deps/python/bin/python"
 PEERS = server.ROOT / ".deps/peers"
@@ -133,23 +135,6 @@ with MDSWriter(out=f"s3://bucket/mds-{name}", columns={"jpg": "bytes", "cls": "i
 """
 
 
-def install() -> None:
-    """The peers, into an environment that sees the tests' PyTorch."""
-    stamp = PEERS / "installed.txt"
-    if stamp.exists() and stamp.read_bytes() == REQUIREMENTS.read_bytes():
-        return
-    venv.create(PEERS, with_pip=False, clear=True)
-    packages = next(PEERS.glob("lib/python3*/site-packages"))
-    (packages / "torch.pth").write_text(f"{next(PYTHON.parents[1].glob('lib/python3*/site-packages')).resolve()}\n")
-    (packages / "lazy_binding.pth").write_text("import os, sys; sys.setdlopenflags(os.RTLD_LAZY)\n")
-    subprocess.run(
-        [sys._base_executable, "-m", "pip", "--python", PEERS / "bin/python", "install", "--quiet", "--no-deps", "--no-compile",
-         "--disable-pip-version-check", "--root-user-action=ignore", "--require-hashes", "-r", REQUIREMENTS],
-        check=True,
-    )  # fmt: skip
-    stamp.write_bytes(REQUIREMENTS.read_bytes())
-
-
 def cpu_milliseconds(command: list[str], samples: int, env: dict[str, str]) -> float:
     """Of the process and all that it has waited for; it is given ten minutes, and must have had so many samples."""
     with tempfile.TemporaryFile() as said:
@@ -236,7 +221,7 @@ def main() -> None:
     names = options.only.split(",")
     if unknown := set(names) - set(NAMES):
         parser.error(f"--only: {', '.join(sorted(unknown))}: use {', '.join(NAMES)}")
-    install()
+    peers_environment.install(PEERS, REQUIREMENTS)
     with tempfile.TemporaryDirectory() as place, server.serving(place) as port:
         sides = Sides(pathlib.Path(place), port)
         sides.store()

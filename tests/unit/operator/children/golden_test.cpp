@@ -1,13 +1,13 @@
+#include "tests/unit/operator/children/golden.h"
+
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 
 #include "tests/unit/operator/children/test_job.h"
 
-// Every object of the quickstart job, byte by byte: a change of what users' clusters are asked to
-// run shows in review. HETERO_WRITE_GOLDEN=1 rewrites the files.
+// Every object of the quickstart job.
 namespace hetero::children {
-namespace {
 
 using nlohmann::json;
 
@@ -26,6 +26,8 @@ void ExpectGolden(const std::string& name, const json& object) {
   golden << file.rdbuf();
   EXPECT_EQ(text, golden.str()) << path;
 }
+
+namespace {
 
 TEST(GoldenTest, QuickstartJob) {
   const api::HeteroTrainingJob job = QuickstartJob();

@@ -67,6 +67,39 @@ TEST(HeartbeatRecordTest, ACpuWorkerSpeaksForNoRank) {
   EXPECT_EQ(worker.counters.samples(), 99) << "its own figures count";
 }
 
+// One entry for each of the job's pipeline, and none that would spoil a sum.
+TEST(HeartbeatRecordTest, WhatOperatorsCostIsTheCpuWorkersWord) {
+  api::HeteroTrainingJob job = MakeJob();
+  job.spec.pipeline.assign(2, {.op = api::OperatorKind::kHorizontalFlip});
+  Drive drive(job);
+  drive.JoinAll();
+  const auto told = [](int entries, double cpu, double python) {
+    v1::Heartbeat heartbeat;
+    for (int i = 0; i < entries; ++i) {
+      v1::OperatorCost* cost = heartbeat.add_operator_costs();
+      cost->set_samples(4);
+      cost->set_cpu_seconds(cpu);
+      cost->set_python_seconds(python);
+    }
+    return heartbeat;
+  };
+  const std::vector<v1::OperatorCost>& costs =
+      drive.state.record().members.at({"cpu", 0, 0}).operator_costs;
+  drive.Apply(HeartbeatReceived{10, told(3, 1, 0)});
+  EXPECT_THAT(costs, IsEmpty());
+  drive.Apply(HeartbeatReceived{10, told(2, 3, 2)});
+  ASSERT_THAT(costs, SizeIs(2));
+  EXPECT_EQ(costs[1].cpu_seconds(), 3);
+  EXPECT_EQ(costs[1].python_seconds(), 2);
+  drive.Apply(HeartbeatReceived{10, v1::Heartbeat()});  // before it has its pipeline
+  EXPECT_THAT(costs, SizeIs(2));
+  drive.Apply(HeartbeatReceived{10, told(2, std::numeric_limits<double>::quiet_NaN(), 5)});
+  EXPECT_EQ(costs[0].cpu_seconds(), 0);
+  EXPECT_EQ(costs[0].python_seconds(), 0);
+  drive.Apply(HeartbeatReceived{20, told(2, 7, 0)});
+  EXPECT_THAT(drive.state.record().members.at({"gpu", 0, 0}).operator_costs, IsEmpty());
+}
+
 // A history with one negative number is passed over as a whole.
 TEST(HeartbeatRecordTest, CountersThatCannotBeCostTheNextHeadNothing) {
   LongJob job;

@@ -123,6 +123,27 @@ TEST(HistoryTest, TimesOfProcessesThatDiedCount) {
   EXPECT_DOUBLE_EQ(WorkerIn(report, "gpu-0.0").cpu_seconds, 20);
 }
 
+// Who found it out may be gone with the head that heard it.
+TEST(HistoryTest, ADigestThatWasInDoubtStaysSo) {
+  api::HeteroTrainingJob spec = MakeJob();
+  spec.spec.pipeline = {{.op = api::OperatorKind::kPython}};
+  LongJob job(spec);
+  job.JoinAll();
+  TellAll(job, RankTells(0, 20, 10));
+  const std::string before = job.HistoryText();
+  v1::Heartbeat doubt;
+  doubt.set_irreproducible("augment.transform made other pixels");
+  job.Tell(10, doubt);
+  const std::string told = job.HistoryText();
+  EXPECT_NE(told, before) << "it is written at once";
+  job.NextAttempt(told);
+  job.JoinAll(1'000'000);
+  TellAll(job, RankTells(0, 50, 25));
+  const insight::Report report = job.Report();
+  EXPECT_EQ(report.digest_problem, "augment.transform made other pixels");
+  EXPECT_FALSE(report.stream_digest.has_value());
+}
+
 // Suspended without a checkpoint, and resumed: nobody is left who could tell of the first attempt.
 TEST(HistoryTest, AnAttemptOfWhichNobodyIsLeftIsInTheReport) {
   api::HeteroTrainingJob spec = MakeJob();

@@ -97,6 +97,53 @@ TEST(ReportBuilderTest, TimesAreThoseOfTheRankThatWaitsMost) {
   EXPECT_THAT(*report.verdict, HasSubstr("input-bound: 60 % of each step waits for data"));
 }
 
+TEST(ReportBuilderTest, OperatorsCostWhatTheWorkersHaveMeasured) {
+  api::HeteroTrainingJob job = MakeJob();
+  job.spec.pipeline = {{.op = api::OperatorKind::kHorizontalFlip},
+                       {.op = api::OperatorKind::kPython, .module = "augment", .function = "cut"}};
+  Drive drive(job);
+  drive.JoinAll();
+  v1::Heartbeat placed = Beat(100, 0, 0, 1);
+  for (const char* op : {"HorizontalFlip", "Python"}) {
+    v1::PlacementReport* entry = placed.add_placement();
+    entry->set_op(op);
+    entry->set_worker_seconds(9);  // what rank 0 has made of its own costs
+  }
+  drive.Apply(HeartbeatReceived{20, placed});
+  insight::Report report = BuildReport(drive.state.record(), drive.Time());
+  ASSERT_EQ(report.placement.size(), 2u);
+  EXPECT_EQ(report.placement[0].worker_seconds, 9);
+
+  v1::Heartbeat measured;
+  for (const double seconds : {0.004, 0.4}) {
+    v1::OperatorCost* cost = measured.add_operator_costs();
+    cost->set_samples(4);
+    cost->set_cpu_seconds(seconds);
+    if (seconds > 0.1) cost->set_python_seconds(0.36);
+  }
+  drive.Apply(HeartbeatReceived{10, measured});
+  report = BuildReport(drive.state.record(), drive.Time());
+  EXPECT_DOUBLE_EQ(*report.placement[0].worker_seconds, 0.001);
+  EXPECT_FALSE(report.placement[0].python_seconds.has_value());
+  EXPECT_EQ(report.placement[0].function, "");
+  EXPECT_DOUBLE_EQ(*report.placement[1].worker_seconds, 0.1);
+  EXPECT_DOUBLE_EQ(*report.placement[1].python_seconds, 0.09);
+  EXPECT_EQ(report.placement[1].function, "augment.cut");
+
+  // What its processes have measured stays when another one takes its place.
+  drive.Hello(11, MakeHello("cpu", 0, 0, 2));
+  report = BuildReport(drive.state.record(), drive.Time());
+  EXPECT_DOUBLE_EQ(*report.placement[1].worker_seconds, 0.1);
+  for (v1::OperatorCost& cost : *measured.mutable_operator_costs()) {
+    cost.set_cpu_seconds(3 * cost.cpu_seconds());
+  }
+  measured.mutable_operator_costs(0)->set_cpu_seconds(0);
+  drive.Apply(HeartbeatReceived{11, measured});
+  report = BuildReport(drive.state.record(), drive.Time());
+  EXPECT_DOUBLE_EQ(*report.placement[0].worker_seconds, 0.0005);
+  EXPECT_DOUBLE_EQ(*report.placement[1].worker_seconds, 0.2);
+}
+
 TEST(ReportBuilderTest, SumsOverRanksAndRoles) {
   const FinishedRun drive(false);
   const insight::Report report = BuildReport(drive.state.record(), drive.Time());

@@ -54,6 +54,9 @@ TEST(ReportJson, WritesEveryFieldInTheDocumentedOrder) {
               ElementsAre("role", "replicas", "samplesPerSecond", "dollarsPer1000Steps"));
   EXPECT_THAT(Keys(json["placement"][0]),
               ElementsAre("op", "where", "reason", "workerSeconds", "trainerSeconds", "bytesOut"));
+  EXPECT_THAT(Keys(json["placement"][1]),
+              ElementsAre("op", "function", "where", "reason", "workerSeconds", "pythonSeconds",
+                          "bytesIn", "bytesOut"));
   EXPECT_THAT(Keys(json["evaluations"][0]),
               ElementsAre("epoch", "step", "loss", "accuracy", "samples"));
   EXPECT_THAT(Keys(json["lossCurve"][0]), ElementsAre("step", "loss", "secondsPerStep"));

@@ -31,8 +31,20 @@ Report FullReport() {
   report.wait_seconds = WaitSeconds{0.5, 2.5, 0.5, 0.0625};
   report.time_lines = {{0, {{3, 14.25, {1.5, 0.125, 4, 6}}, {6, 28.5, *report.phase_seconds}}}};
   report.predictions = {{"cpu", 3, 240, 0.75}};
-  report.placement = {{"RandomResizedCrop", "CPUWorker", "the trainer has no idle core", 0.0011,
-                       0.0009, std::nullopt, 150528}};
+  report.placement = {{.op = "RandomResizedCrop",
+                       .where = "CPUWorker",
+                       .reason = "the trainer has no idle core",
+                       .worker_seconds = 0.0011,
+                       .trainer_seconds = 0.0009,
+                       .bytes_out = 150528},
+                      {.op = "Python",
+                       .function = "augment.transform",
+                       .where = "CPUWorker",
+                       .reason = "Python operators run on CPU workers",
+                       .worker_seconds = 0.0033,
+                       .python_seconds = 0.00325,
+                       .bytes_in = 150528,
+                       .bytes_out = 150528}};
   report.loss = 0.412;
   report.accuracy = 0.9133333;
   report.evaluations = {{1, 2, 1.5, 0.5, 300}, {2, 4, 0.75, 0.8, 300}, {4, 6, 0.5, 0.9133333, 300}};
