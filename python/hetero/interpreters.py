@@ -39,7 +39,13 @@ import time
 import traceback
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, NoReturn, Optional, Sequence, Tuple
 
-import numpy as np
+try:
+    import numpy as np
+except ImportError as problem:
+    raise SystemExit(
+        f"{sys.executable} has no numpy, which Python operators need ({problem}); install it there, or put the folder "
+        "of another python3 first in PATH"
+    ) from None
 
 # As runtime/interpreter/messages.h has it.
 REQUEST = struct.Struct("<QIIiiiIQQQQQQQ")

@@ -69,6 +69,7 @@ class StreamServerImpl : public StreamServer {
     answerer_.request_stop();
     if (connections_ != nullptr) connections_->Close();
     if (answerer_.joinable()) answerer_.join();
+    connections_.reset();  // with its thread, which looks at the streams
     for (const auto& stream :
          {std::exchange(stream_, nullptr), std::exchange(departed_, nullptr)}) {
       if (stream != nullptr) stream->LeaveHeld();

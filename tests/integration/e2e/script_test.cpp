@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -106,6 +107,50 @@ TEST(Script, HasTheUndisturbedStreamWhateverDies) {
   }
   ExpectSucceededWithDigest(job, digest);
   EXPECT_EQ(job.Status().value("restarts", 0), Nodes::reachable() ? 2 : 1) << job.Describe();
+  ExpectEachSampleOnceAnEpoch(space, 2, 2);
+}
+
+// Functions of Python on the CPU workers, in the user's image: the stream is that of this machine,
+// whatever dies.
+TEST(Script, PythonOperatorsMakeTheSameStreamOnNodes) {
+  Installation::Get();
+  if (SharedFolder().empty()) GTEST_SKIP() << "this cluster's nodes share no folder";
+  JobNamespace space("operators");
+  std::filesystem::copy_file(HETERO_SOURCE_DIR "/tests/integration/e2e/scripts/augment.py",
+                             space.folder() + "/augment.py");
+  const auto with_operator = [](json job, const std::string& path) {
+    job["spec"]["pipeline"] =
+        json::array({{{"op", "HorizontalFlip"}},
+                     {{"op", "Python"},
+                      {"path", path},
+                      {"module", "augment"},
+                      {"function", "transform"},
+                      {"outputs", {{"image", {{"shape", {16, 16, 3}}, {"type", "Uint8"}}}}}},
+                     {{"op", "Normalize"}}});
+    return job;
+  };
+  const std::string path = std::getenv("PATH");
+  setenv("PATH", (HETERO_SOURCE_DIR "/.deps/python/bin:" + path).c_str(), 1);  // which has numpy
+  const std::string digest =
+      LocalReport(with_operator(ModelJob(), space.folder())).value("streamDigest", "");
+  setenv("PATH", path.c_str(), 1);
+  ASSERT_FALSE(digest.empty());
+
+  json manifest = with_operator(ScriptJob(space, "operators", {}), "/data");
+  RuntimeOf(manifest, "cpu")["image"] = kImage;
+  RuntimeOf(manifest, "cpu")["resources"]["requests"]["memory"] = "128Mi";
+  const JobUnderTest job(space.name(), manifest);
+  ASSERT_TRUE(WaitStep(job, 8)) << Logs(job, "cpu", 0);
+  if (Nodes::reachable()) {
+    const std::string killed = job.PodUid("cpu", 0);
+    Nodes::KillRuntime(space.name(), job.PodKey("cpu", 0).name);
+    ASSERT_TRUE(WaitReplaced(job, "cpu", 0, killed));
+  }
+  const std::string deleted = job.PodUid("cpu", 1);
+  ControlPlane::Get().MustKubectl(
+      {"delete", "pod", job.PodKey("cpu", 1).name, "-n", space.name(), "--wait=false"});
+  ASSERT_TRUE(WaitReplaced(job, "cpu", 1, deleted));
+  ExpectSucceededWithDigest(job, digest);
   ExpectEachSampleOnceAnEpoch(space, 2, 2);
 }
 
