@@ -15,9 +15,9 @@ std::vector<std::string> PythonCosts(const Report& report) {
     if (!entry.python_seconds || !entry.worker_seconds || !(*entry.worker_seconds > 0)) continue;
     sentences.push_back(absl::StrCat(
         entry.function, ": ", DurationText(*entry.worker_seconds), " of the pipeline's ",
-        DurationText(all), " per sample (", PercentText(100 * *entry.worker_seconds / all),
-        "), which a native operator can save at most; ",
-        DurationText(*entry.worker_seconds - *entry.python_seconds), " of it the way to Python"));
+        DurationText(all), " of CPU per sample (", PercentText(100 * *entry.worker_seconds / all),
+        "), ", DurationText(*entry.worker_seconds - *entry.python_seconds),
+        " of it on the way to Python; a native operator would save at most this"));
   }
   return sentences;
 }
