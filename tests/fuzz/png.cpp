@@ -1,6 +1,8 @@
 #include <png.h>
 #include <zlib.h>
 
+#include <string_view>
+
 #include "runtime/pipeline/decode.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -79,8 +81,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using hetero::fuzz::Require;
   std::vector<uint8_t> file(data, data + size);
   MendChecksums(file);
-  if (size >= 24) {  // where the first chunk of a PNG has width and height
-    const uint64_t pixels = uint64_t{BigEndian(data + 16)} * BigEndian(data + 20);
+  constexpr std::string_view kHeader = "IHDR";  // libpng takes one behind other chunks, too
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  for (size_t at = text.find(kHeader); at < size && size - at >= 12;
+       at = text.find(kHeader, at + 1)) {
+    const uint64_t pixels = uint64_t{BigEndian(data + at + 4)} * BigEndian(data + at + 8);
     if (pixels > kLargest && pixels <= uint64_t{kMaxPixels}) return 0;  // only takes time
   }
   Image image;
