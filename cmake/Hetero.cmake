@@ -3,8 +3,8 @@
 #                                                        hetero::NAME; APART names sources that share private names with
 #                                                        others and are left out of unity builds
 #   hetero_program(NAME  SOURCES ... [LINK targets])                       executable in <build>/bin
-#   hetero_test(NAME     SOURCES ... [LINK targets] [LABEL unit] [TIMEOUT 180] [ENV A=1] [LAUNCHER program] [OPTIMIZED]
-#                        [APART ...] [PLAIN ...] [FULL ...])  one GoogleTest program; a LAUNCHER gets it as its argument and
+#   hetero_test(NAME     SOURCES ... [LINK targets] [LABEL unit] [TIMEOUT 180] [ENV A=1] [LAUNCHER program...] [OPTIMIZED]
+#                        [APART ...] [PLAIN ...] [FULL ...])  one GoogleTest program; a LAUNCHER gets it as its last argument and
 #                                                        may leave with 77: skipped; OPTIMIZED: it computes much itself;
 #                                                        PLAIN: files of it that the caller compiles; FULL names tests (Suite.Name) that only `ctest -C full` runs,
 #                                                        as NAME_full
@@ -168,7 +168,7 @@ set(HETERO_ONLY_SANITIZED_IN_GATE base_test base_tls_test api_test operator_kube
     operator_controller_test runtime_storage_test runtime_source_test runtime_head_test agent_test)
 add_custom_target(sanitized_tests)
 function(hetero_test name)
-  cmake_parse_arguments(arg "OPTIMIZED" "LABEL;TIMEOUT;LAUNCHER" "SOURCES;PLAIN;LINK;ENV;APART;FULL" ${ARGN})
+  cmake_parse_arguments(arg "OPTIMIZED" "LABEL;TIMEOUT" "SOURCES;PLAIN;LINK;ENV;APART;FULL;LAUNCHER" ${ARGN})
   if(NOT arg_LABEL)
     set(arg_LABEL unit)
   endif()
