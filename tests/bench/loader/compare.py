@@ -90,6 +90,33 @@ def manifest(folder, script, epochs, blurs):
     }
 
 
+def make_pictures(folder, count, side):
+    """The folder of so many JPEG files in ten classes below `folder`."""
+    subprocess.run(
+        [RUNTIME, "make-dataset", "--format", "ImageFolder", "--classes", "10", "--samples", str(count)]
+        + ["--validation-samples", "10", "--size", str(side), "--seed", "7", folder / "pictures"],
+        check=True,
+        capture_output=True,
+    )
+    return folder / "pictures/train"
+
+
+def compare_pairs(pairs, ours, theirs, name):
+    """Measures both sides in turn, prints each pair, and gives what to print of all: medians and the ratio's range."""
+    figures = []
+    for number in range(pairs):
+        sides = [ours, theirs] if number % 2 == 0 else [theirs, ours]
+        pair = {side: side() for side in sides}
+        figures.append((pair[ours], pair[theirs]))
+        print(f"pair {number + 1}: ours {pair[ours]:.3f} ms, {name} {pair[theirs]:.3f} ms", flush=True)
+    ratios = sorted(own / other for own, other in figures)
+    return (
+        f"ours {statistics.median(own for own, _ in figures):.3f} ms, "
+        f"{name} {statistics.median(other for _, other in figures):.3f} ms, ratio {statistics.median(ratios):.3f} "
+        f"({ratios[0]:.3f} to {ratios[-1]:.3f})"
+    )
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--pairs", type=int, default=5)
@@ -100,13 +127,7 @@ def main():
     environment = dict(os.environ, PYTHONPATH=str(SOURCE / "python"), OMP_NUM_THREADS="1")
     with tempfile.TemporaryDirectory() as place:
         folder = pathlib.Path(place)
-        subprocess.run(
-            [RUNTIME, "make-dataset", "--format", "ImageFolder", "--classes", "10", "--samples", str(PICTURES)]
-            + ["--validation-samples", "10", "--size", str(SIDE), "--seed", "7", folder / "pictures"],
-            check=True,
-            capture_output=True,
-        )
-        pictures = folder / "pictures/train"
+        pictures = make_pictures(folder, PICTURES, SIDE)
         (folder / "ours.py").write_text(OURS)
 
         def theirs(epochs):
@@ -121,18 +142,8 @@ def main():
         def per_sample(side):
             return (side(3 * short) - side(short)) / (2 * short * PICTURES) * 1000
 
-        pairs = []
-        for number in range(options.pairs):
-            sides = [ours, theirs] if number % 2 == 0 else [theirs, ours]
-            figures = {side: per_sample(side) for side in sides}
-            pairs.append((figures[ours], figures[theirs]))
-            print(f"pair {number + 1}: ours {figures[ours]:.3f} ms, DataLoader {figures[theirs]:.3f} ms", flush=True)
-    ratios = sorted(own / other for own, other in pairs)
-    print(
-        f"{options.pipeline}: CPU per sample: ours {statistics.median(own for own, _ in pairs):.3f} ms, "
-        f"DataLoader {statistics.median(other for _, other in pairs):.3f} ms, ratio {statistics.median(ratios):.3f} "
-        f"({ratios[0]:.3f} to {ratios[-1]:.3f})"
-    )
+        text = compare_pairs(options.pairs, lambda: per_sample(ours), lambda: per_sample(theirs), "DataLoader")
+    print(f"{options.pipeline}: CPU per sample: {text}")
 
 
 if __name__ == "__main__":

@@ -13,8 +13,6 @@ import argparse
 import json
 import os
 import pathlib
-import statistics
-import subprocess
 import sys
 import tempfile
 
@@ -71,13 +69,7 @@ def main() -> None:
     python = peers_environment.install(RAY, REQUIREMENTS)
     with tempfile.TemporaryDirectory() as place:
         folder = pathlib.Path(place)
-        subprocess.run(
-            [compare.RUNTIME, "make-dataset", "--format", "ImageFolder", "--classes", "10", "--samples", str(PICTURES)]
-            + ["--validation-samples", "10", "--size", str(SIDE), "--seed", "7", folder / "pictures"],
-            check=True,
-            capture_output=True,
-        )
-        pictures = folder / "pictures/train"
+        pictures = compare.make_pictures(folder, PICTURES, SIDE)
         for name, text in {"blurs": FUNCTION, "augment": OURS, "script": compare.OURS}.items():
             (folder / f"{name}.py").write_text(text)
         environment = {
@@ -105,18 +97,8 @@ def main() -> None:
         def per_picture(side) -> float:
             return (side(3) - side(1)) / (2 * PICTURES) * 1000
 
-        figures = []
-        for number in range(pairs):
-            sides = [ours, theirs] if number % 2 == 0 else [theirs, ours]
-            pair = {side: per_picture(side) for side in sides}
-            figures.append((pair[ours], pair[theirs]))
-            print(f"pair {number + 1}: ours {pair[ours]:.2f} ms, Ray Data {pair[theirs]:.2f} ms", flush=True)
-    ratios = sorted(own / other for own, other in figures)
-    print(
-        f"CPU of all processes per picture: ours {statistics.median(own for own, _ in figures):.2f} ms, Ray Data "
-        f"{statistics.median(other for _, other in figures):.2f} ms, ratio {statistics.median(ratios):.3f} "
-        f"({ratios[0]:.3f} to {ratios[-1]:.3f})"
-    )
+        text = compare.compare_pairs(pairs, lambda: per_picture(ours), lambda: per_picture(theirs), "Ray Data")
+    print(f"CPU of all processes per picture: {text}")
 
 
 if __name__ == "__main__":
