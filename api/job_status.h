@@ -18,6 +18,7 @@ enum class ConditionType {  // in their order in status.conditions, the most
   kFailed,
   kSucceeded,
   kSuspended,
+  kQueued,
   kStalled,
   kRestarting,
   kRunning,
@@ -26,7 +27,7 @@ enum class ConditionType {  // in their order in status.conditions, the most
   kCheckpointFailing,
   kSpecIgnored
 };
-inline constexpr int kConditionTypes = 10;
+inline constexpr int kConditionTypes = 11;
 enum class ConditionStatus { kTrue, kFalse, kUnknown };
 
 struct Condition {

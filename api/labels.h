@@ -21,8 +21,9 @@ inline constexpr char kReplicaIndexLabel[] = "training.hetero.dev/replica-index"
 inline constexpr char kAttemptLabel[] = "training.hetero.dev/attempt";
 inline constexpr char kIncarnationAnnotation[] = "training.hetero.dev/incarnation";
 
-// Kueue's, of a job or a pod that is to wait in a queue.
+// Kueue's, on a job: the LocalQueue in which it waits, and the WorkloadPriorityClass with which.
 inline constexpr char kQueueLabel[] = "kueue.x-k8s.io/queue-name";
+inline constexpr char kQueuePriorityLabel[] = "kueue.x-k8s.io/priority-class";
 
 // On the Secret of the operator's identity: when its certificate expires, in RFC 3339.
 inline constexpr char kExpiresAnnotation[] = "training.hetero.dev/expires";

@@ -47,6 +47,15 @@ inline constexpr char kSuspended[] = "Suspended";  // of all that does not go on
 inline constexpr char kResumed[] = "Resumed";
 inline constexpr char kSpecChanged[] = "SpecChanged";
 
+// Queued.
+inline constexpr char kNotQueued[] = "NotQueued";
+inline constexpr char kPending[] = "Pending";
+inline constexpr char kInadmissible[] = "Inadmissible";
+inline constexpr char kEvicted[] = "Evicted";
+inline constexpr char kDeactivated[] = "Deactivated";
+inline constexpr char kKueueMissing[] = "KueueMissing";
+inline constexpr char kAdmitted[] = "Admitted";
+
 // CheckpointFailing.
 inline constexpr char kNoneFailed[] = "NoneFailed";
 inline constexpr char kWriteFailed[] = "WriteFailed";
@@ -83,6 +92,9 @@ inline constexpr char kCheckpointFailed[] = "CheckpointFailed";
 inline constexpr char kCheckpointWritten[] = "CheckpointWritten";
 inline constexpr char kSuspended[] = "Suspended";
 inline constexpr char kResumed[] = "Resumed";
+inline constexpr char kQueued[] = "Queued";
+inline constexpr char kAdmitted[] = "Admitted";
+inline constexpr char kEvicted[] = "Evicted";
 inline constexpr char kJobSucceeded[] = "JobSucceeded";
 inline constexpr char kJobFailed[] = "JobFailed";
 inline constexpr char kInvalidSpec[] = "InvalidSpec";

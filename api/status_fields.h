@@ -15,6 +15,7 @@ struct EnumNames<ConditionType> {
     return {{{kFailed, "Failed"},
              {kSucceeded, "Succeeded"},
              {kSuspended, "Suspended"},
+             {kQueued, "Queued"},
              {kStalled, "Stalled"},
              {kRestarting, "Restarting"},
              {kRunning, "Running"},

@@ -84,7 +84,7 @@ class Checker {
       for (const auto& [name, unused] : names->items()) {
         if (name == api::kQueueLabel) {
           Add(absl::StrCat(".metadata.", part, "[", name, "]"),
-              "queues are not supported yet; remove it");
+              "it is the job's own label that names a queue: move it to the job's metadata");
         }
         if (!absl::StartsWith(name, api::kLabelPrefix)) continue;
         Add(absl::StrCat(".metadata.", part, "[", name, "]"),

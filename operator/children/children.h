@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "api/hetero_training_job.h"
+#include "operator/children/placement.h"
 #include "operator/children/settings.h"
 
 // The objects that make up a job in the cluster, as JSON ready to be created. Pure: same arguments,
@@ -44,6 +45,7 @@ struct PodSlot {
   std::string image;                       // unless the template names one; empty: the settings'
   std::string install_image;               // of what a script's pod is given; empty: the settings'
   std::vector<std::string> avoided_nodes;  // where it is not to go if it can go elsewhere
+  const Placement* placement = nullptr;    // null: of a job in no queue
   // For the head alone.
   int64_t job_created = 0;    // ns since 1970; 0: not known, and it counts from its own incarnation
   std::string history;        // status.history; empty: there is none
@@ -54,6 +56,17 @@ struct PodSlot {
 // stays, but for names, labels, owner, restartPolicy and HETERO_* variables, which are ours.
 nlohmann::json Pod(const api::HeteroTrainingJob& job, const PodSlot& slot,
                    const Settings& settings);
+
+// One role's pods in a Workload.
+struct PodSet {
+  const api::Role* role = nullptr;
+  int count = 0;
+};
+// A Workload of Kueue (kueue.x-k8s.io/v1beta2): what the pods ask for, by role. A set's name is its
+// role's.
+nlohmann::json Workload(const api::HeteroTrainingJob& job, const std::string& name,
+                        const std::string& queue, const std::string& priority_class, int priority,
+                        const std::vector<PodSet>& pod_sets, const Settings& settings);
 
 // Whether the role's template names an image for our container itself.
 bool NamesRuntimeImage(const api::Role& role);

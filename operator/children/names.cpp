@@ -19,6 +19,8 @@ std::string PodName(const api::Metadata& job, const std::string& role, int index
   return absl::StrCat(job.name, "-", role, "-", index);
 }
 
+std::string GangWorkloadName(const api::Metadata& job) { return absl::StrCat(job.name, "-gang"); }
+
 std::string JobSelector(const api::Metadata& job) {
   return absl::StrCat(api::kJobUidLabel, "=", job.uid);
 }

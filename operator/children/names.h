@@ -14,7 +14,8 @@ std::string SecretName(const api::Metadata& job);         // <job>-tls-<first 10
 std::string ConfigMapName(const api::Metadata& job);      // <job>-config
 std::string NetworkPolicyName(const api::Metadata& job);  // <job>
 std::string PodName(const api::Metadata& job, const std::string& role,
-                    int index);  // <job>-<role>-<index>
+                    int index);                          // <job>-<role>-<index>
+std::string GangWorkloadName(const api::Metadata& job);  // <job>-gang
 
 // "training.hetero.dev/job-uid=<uid>": every child of this very job.
 std::string JobSelector(const api::Metadata& job);

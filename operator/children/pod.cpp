@@ -21,6 +21,11 @@ using base::ObjectOf;
 using base::TextOf;
 using nlohmann::json;
 
+// Of Kueue, on the pods of an admitted Workload.
+constexpr char kPodSetLabel[] = "kueue.x-k8s.io/podset";
+constexpr char kWorkloadAnnotation[] = "kueue.x-k8s.io/workload";
+constexpr char kTopologyGate[] = "kueue.x-k8s.io/topology";
+
 constexpr int kUser = 65532;         // "nonroot" of the distroless images
 constexpr int kGroupReadable = 288;  // 0440; JSON has no octal numbers
 constexpr int kGraceSeconds = 30;
@@ -28,6 +33,28 @@ constexpr int kGraceSeconds = 30;
 // `over` wins where both have a key.
 void Overlay(json& under, const json& over) {
   for (const auto& [key, value] : over.items()) under[key] = value;
+}
+
+void PlaceMetadata(const Placement& placement, json& metadata) {
+  for (const auto& [name, value] : placement.labels) metadata["labels"][name] = value;
+  for (const auto& [name, value] : placement.annotations) metadata["annotations"][name] = value;
+  metadata["labels"][kPodSetLabel] = placement.pod_set;
+  metadata["annotations"][kWorkloadAnnotation] = placement.workload;
+}
+
+// Kueue has chosen its flavors by the template's own selector: where both have a key they agree.
+void PlaceSpec(const Placement& placement, json& spec) {
+  json& selector = MutableObject(spec, "nodeSelector");
+  for (const auto& [name, value] : placement.node_selector) selector[name] = value;
+  if (selector.empty()) spec.erase("nodeSelector");
+  for (const std::string& text : placement.tolerations) {
+    json toleration = json::parse(text, nullptr, /*allow_exceptions=*/false);
+    json& all = MutableList(spec, "tolerations");
+    if (std::find(all.begin(), all.end(), toleration) == all.end()) {
+      all.push_back(std::move(toleration));
+    }
+  }
+  if (placement.gated) MutableList(spec, "schedulingGates").push_back({{"name", kTopologyGate}});
 }
 
 json PodMetadata(const api::HeteroTrainingJob& job, const PodSlot& slot, const json& given) {
@@ -41,6 +68,7 @@ json PodMetadata(const api::HeteroTrainingJob& job, const PodSlot& slot, const j
   metadata["labels"] = std::move(labels);
   metadata["annotations"] = ObjectOf(given, "annotations");
   metadata["annotations"][api::kIncarnationAnnotation] = absl::StrCat(slot.incarnation);
+  if (slot.placement != nullptr) PlaceMetadata(*slot.placement, metadata);
   return metadata;
 }
 
@@ -168,6 +196,7 @@ json Pod(const api::HeteroTrainingJob& job, const PodSlot& slot, const Settings&
   SetSecurity(spec);
   AddPullSecrets(settings, spec);
   AvoidNodes(slot, spec);
+  if (slot.placement != nullptr) PlaceSpec(*slot.placement, spec);
   spec["restartPolicy"] = "Never";  // who restarts is decided by the operator, which counts
   SetDefault(spec, "terminationGracePeriodSeconds", GraceSeconds(job, slot));
   SetDefault(spec, "automountServiceAccountToken", false);

@@ -47,13 +47,16 @@ class Informer {
                  {.list_begins = [this] { BeginList(); },
                   .apply = [this](nlohmann::json object) { Apply(std::move(object)); },
                   .remove = [this](nlohmann::json object) { Remove(ObjectKey::Of(object)); },
-                  .list_ends = [this] { EndList(); }},
+                  .list_ends = [this] { EndList(true); },
+                  .absent = [this] { EndList(false); }},
                  std::move(random)) {}
 
   // Blocks until stop.
   void Run(std::stop_token stop) { watcher_.Run(stop); }
   // The first list is complete, and stays so. Safe from any thread.
   bool synced() const { return synced_; }
+  // The server knows the kind; of one that is optional it may not. Safe from any thread.
+  bool served() const { return served_; }
   const Store<T>& store() const { return store_; }
 
  private:
@@ -86,9 +89,11 @@ class Informer {
     unlisted_.erase(key);
     if (const Value before = store_.Remove(key)) on_change_(key, before, nullptr);
   }
-  void EndList() {
+  // Of a kind that is not served there is nothing.
+  void EndList(bool served) {
     const std::set<ObjectKey> vanished = std::exchange(unlisted_, {});
     for (const ObjectKey& key : vanished) Remove(key);
+    served_ = served;
     synced_ = true;
   }
 
@@ -100,6 +105,7 @@ class Informer {
   // While listing: keys known before it that it has not named so far. Informer's thread only.
   std::set<ObjectKey> unlisted_;
   std::atomic<bool> synced_ = false;
+  std::atomic<bool> served_ = false;
   Watcher watcher_;
 };
 

@@ -42,9 +42,17 @@ WatchEnded::How HowEnded(const absl::Status& status) {
   return WatchEnded::How::kFailed;
 }
 
-// These last until somebody changes a role, and say the same each time.
+// These last until somebody changes a role, or installs what is not there, and say the same each
+// time.
 bool IsRefusal(const absl::Status& status) {
-  return absl::IsPermissionDenied(status) || absl::IsUnauthenticated(status);
+  return absl::IsPermissionDenied(status) || absl::IsUnauthenticated(status) ||
+         absl::IsNotFound(status);
+}
+
+// Of an optional kind: there is no such thing, or not for us. Who has no rights on a kind is not
+// told whether the cluster has it.
+bool IsAbsence(const absl::Status& status) {
+  return absl::IsNotFound(status) || absl::IsPermissionDenied(status);
 }
 
 // Without the query, which differs each time: "GET /api/v1/pods: forbidden".
@@ -139,6 +147,7 @@ WatchInput Watcher::FetchPage(std::stop_token stop) {
   }
   if (!page.ok()) {
     error_ = page.status();
+    if (options_.optional && IsAbsence(error_)) handler_.absent();
     return ListFailed{.expired = absl::IsOutOfRange(error_)};
   }
   Reached();
@@ -196,7 +205,8 @@ WatchInput Watcher::OpenWatch(std::stop_token stop) {
   // later: waiting would only add to what is to be caught up with.
   if ((error_.ok() || silent) && heard_) lived = std::max<base::Duration>(lived, kLasting);
   if ((error_.ok() || silent) && lived >= kLasting) Reached();
-  return WatchEnded{.how = HowEnded(error_), .lived = lived};
+  const bool gone = options_.optional && IsAbsence(error_);
+  return WatchEnded{.how = gone ? WatchEnded::How::kExpired : HowEnded(error_), .lived = lived};
 }
 
 void Watcher::OnWatchEvent(std::string_view type, nlohmann::json object) {
@@ -234,9 +244,11 @@ void Watcher::Complain(base::Duration wait) {
   if (repeated && IsRefusal(error_)) return;
   // Expiry is a part of the protocol, not trouble.
   const bool expired = absl::IsOutOfRange(error_);
-  const auto write = expired ? log::Info : log::Warning;
+  const bool absent = options_.optional && IsAbsence(error_);
+  const auto write = expired || absent ? log::Info : log::Warning;
   const bool listing = std::holds_alternative<InitPage>(state_.phase);
-  write(expired   ? "the server no longer has the version asked for; listing again"
+  write(expired  ? "the server no longer has the version asked for; listing again"
+        : absent ? "no such kind in the cluster, or no right to list it; looking again now and then"
         : listing ? "cannot list; trying again"
                   : "cannot watch; trying again",
         {{"kind", options_.resource.plural},

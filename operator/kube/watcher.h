@@ -38,12 +38,16 @@ class Watcher {
     // A watch that brings nothing for longer, not even a bookmark, is opened anew: its server may
     // be gone without a word.
     base::Duration watch_silence = std::chrono::seconds(75);
+    // Whether the cluster may do without the kind, which may come and go with its definition, as
+    // may the right to list it.
+    bool optional = false;
   };
   struct Handler {
     std::function<void()> list_begins;  // what is known may be out of date from here on
     std::function<void(nlohmann::json object)> apply;  // in a list, added or changed
     std::function<void(nlohmann::json object)> remove;
     std::function<void()> list_ends;  // everything that exists has been applied since list_begins
+    std::function<void()> absent = nullptr;  // of an optional kind: it is not served to us
   };
 
   Watcher(Client& client, base::Clock& clock, metrics::Registry& registry, Options options,

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +15,7 @@
 #include "operator/plan/conditions.h"
 #include "operator/plan/follow.h"
 #include "operator/plan/history.h"
+#include "operator/plan/workload.h"
 
 namespace hetero::plan {
 namespace {
@@ -97,10 +100,15 @@ Stage MissingPods(Pass& pass, const std::string& head_address) {
   origin->attempt_cause = AttemptCause(pass);
   origin->avoided_nodes = AvoidedNodes(pass);
   origin->images = pass.status.images.value_or(api::AttemptImages{});
+  const auto gang = GangWorkload(pass);
+  std::map<const api::Role*, std::shared_ptr<const children::Placement>> placements;
   for (const Slot* slot : MissingSlots(pass)) {
+    auto [placement, added] = placements.try_emplace(slot->role);
+    if (added && gang != nullptr) placement->second = PlacementOf(pass, *gang, slot->role->name);
     stage.push_back(CreatePod{.role = static_cast<int32_t>(slot->role - pass.spec.roles.data()),
                               .index = slot->index,
-                              .origin = origin});
+                              .origin = origin,
+                              .placement = placement->second});
   }
   return stage;
 }

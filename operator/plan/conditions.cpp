@@ -29,6 +29,10 @@ Condition FirstState(ConditionType type) {
       condition.status = ConditionStatus::kFalse;
       condition.reason = api::reason::kNotSuspended;
       break;
+    case ConditionType::kQueued:
+      condition.status = ConditionStatus::kFalse;
+      condition.reason = api::reason::kNotQueued;
+      break;
     case ConditionType::kRestarting:
       condition.status = ConditionStatus::kFalse;
       condition.reason = api::reason::kFirstAttempt;

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "api/job_status.h"
+#include "operator/children/placement.h"
+#include "operator/plan/observed_queue.h"
 
 // What a plan asks for, as small values: what is to be created is told apart, and rendered only
 // when it is sent, since the objects of a job of 10,000 pods would take 250 MB at once.
@@ -15,7 +17,7 @@
 namespace hetero::plan {
 
 // The job's children, but for the Secret, which the operator may not read.
-enum class ChildKind { kPod, kService, kConfigMap, kNetworkPolicy };
+enum class ChildKind { kPod, kService, kConfigMap, kNetworkPolicy, kWorkload };
 
 // The head's Service or the NetworkPolicy, as the job's spec has it.
 struct CreateChild {
@@ -40,7 +42,31 @@ struct PodOrigin {
 struct CreatePod {
   int32_t role = 0;  // its place in spec.roles
   int32_t index = 0;
-  std::shared_ptr<const PodOrigin> origin;  // never null
+  std::shared_ptr<const PodOrigin> origin;               // never null
+  std::shared_ptr<const children::Placement> placement;  // null: of a job in no queue
+};
+
+// What a Workload claims of the quota of a queue.
+struct WorkloadClaim {
+  struct PodSet {
+    int32_t role = 0;  // its place in spec.roles
+    int32_t count = 0;
+  };
+  std::string name;
+  std::string queue;
+  std::string priority_class;  // empty: none
+  int32_t priority = 0;        // of that class
+  std::vector<PodSet> pod_sets;
+};
+struct CreateWorkload {
+  std::shared_ptr<const WorkloadClaim> claim;  // never null
+};
+
+// Changes the status of a Workload, unless it has changed since it was read.
+struct UpdateWorkload {
+  std::shared_ptr<const ObservedWorkload> read;  // never null
+  std::vector<WorkloadCondition> conditions;     // in the place of those of their types
+  bool release = false;                          // gives the quota back
 };
 
 // The authority and the leaves of the job: the Secret, then the ConfigMap, which thus proves that
@@ -77,8 +103,8 @@ struct StopHead {
   std::string reason;        // for people
 };
 
-using Effect = std::variant<CreateChild, CreatePod, CreateTrust, DeleteChild, DeletePods,
-                            DeleteSecret, DeleteJob, ReportExit, StopHead>;
+using Effect = std::variant<CreateChild, CreatePod, CreateTrust, CreateWorkload, UpdateWorkload,
+                            DeleteChild, DeletePods, DeleteSecret, DeleteJob, ReportExit, StopHead>;
 
 // Effects that run in parallel.
 using Stage = std::vector<Effect>;

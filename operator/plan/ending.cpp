@@ -17,8 +17,8 @@ void Finish(Pass& pass, bool succeeded, const std::string& reason, const std::st
   decide(ConditionType::kSucceeded, succeeded);
   decide(ConditionType::kFailed, !succeeded);
   SetCondition(pass, ConditionType::kRunning, ConditionStatus::kFalse, api::reason::kFinished);
-  for (const ConditionType type :
-       {ConditionType::kRestarting, ConditionType::kStalled, ConditionType::kSuspended}) {
+  for (const ConditionType type : {ConditionType::kRestarting, ConditionType::kStalled,
+                                   ConditionType::kSuspended, ConditionType::kQueued}) {
     if (ConditionOf(pass, type).status == ConditionStatus::kFalse) continue;
     SetCondition(pass, type, ConditionStatus::kFalse, api::reason::kFinished);
   }

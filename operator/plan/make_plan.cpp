@@ -16,6 +16,7 @@
 #include "operator/plan/pass.h"
 #include "operator/plan/pod_deletion.h"
 #include "operator/plan/progress.h"
+#include "operator/plan/queue.h"
 #include "operator/plan/registration.h"
 #include "operator/plan/restart.h"
 #include "operator/plan/role_counts.h"
@@ -39,6 +40,7 @@ void RunFinished(Pass& pass) {
   CompleteEvidence(pass);
   const bool awaited = AwaitLastReport(pass);
   if (!awaited) CleanUp(pass);
+  FinishWorkloads(pass);
   if (!awaited) ExpireJob(pass);
 }
 
@@ -46,12 +48,12 @@ void RunFinished(Pass& pass) {
 // come before all that can be refused: they may be what frees the quota for it.
 void RunActive(Pass& pass) {
   constexpr Step kSteps[] = {
-      CheckSpec,           ReadVerdict,       CopyHistory,          SuspendOrResume,
-      HoldRefusedSpec,     BeginFirstAttempt, RememberImages,       CheckActiveDeadline,
-      CountScriptRestarts, CountFailures,     CheckServiceAndTrust, CheckStall,
-      Autoscale,           DescribeChildren,  DescribeRegistration, DescribeRunning,
-      DescribeCheckpoints, CheckStartUp,      CopyProgress,         FollowHead,
-      DeleteGivenUpPods,   CreateChildren,
+      CheckSpec,           ReadVerdict,         CopyHistory,         SuspendOrResume,
+      HoldRefusedSpec,     WaitInQueue,         BeginFirstAttempt,   RememberImages,
+      CheckActiveDeadline, CountScriptRestarts, CountFailures,       CheckServiceAndTrust,
+      CheckStall,          Autoscale,           DescribeChildren,    DescribeRegistration,
+      TellPodsReady,       DescribeRunning,     DescribeCheckpoints, CheckStartUp,
+      CopyProgress,        FollowHead,          DeleteGivenUpPods,   CreateChildren,
   };
   ForceStuckPods(pass);
   for (const Step step : kSteps) {

@@ -12,6 +12,7 @@
 #include "api/job_status.h"
 #include "api/manifest.h"
 #include "base/clock.h"
+#include "operator/plan/observed_queue.h"
 
 // What the planner sees of the cluster: the projections that the operator's stores keep. Plain
 // values.
@@ -165,6 +166,8 @@ struct Observed {
   std::shared_ptr<const ObservedObject> service;         // null: not there
   std::shared_ptr<const ObservedObject> config_map;
   std::shared_ptr<const ObservedObject> network_policy;
+  std::vector<std::shared_ptr<const ObservedWorkload>> workloads;  // owned by the job
+  ObservedQueues queues;
   std::map<std::string, ObservedNode>
       nodes;                       // that hold pods of the job; unknown nodes are left out
   std::optional<HeadReport> head;  // none: no stream has been opened

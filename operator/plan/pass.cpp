@@ -6,6 +6,7 @@
 
 #include "operator/children/names.h"
 #include "operator/plan/autoscale.h"
+#include "operator/plan/workload.h"
 
 namespace hetero::plan {
 
@@ -56,8 +57,11 @@ void Pass::FillSlots() {
   std::unordered_map<std::string, const ObservedPod*> by_name;
   for (const auto& pod : seen.pods) by_name[pod->name] = pod.get();
   slots.clear();
+  const auto gang = GangWorkload(*this);
   for (const api::Role& role : spec.roles) {
-    for (int32_t index = 0; index < Wanted(role); ++index) {
+    const int32_t count =
+        gang == nullptr ? Wanted(role) : std::min(Wanted(role), gang->CountOf(role.name));
+    for (int32_t index = 0; index < count; ++index) {
       Slot& slot = slots.emplace_back();
       slot.role = &role;
       slot.index = index;

@@ -17,7 +17,7 @@ namespace hetero::plan {
 // A view of the status is never further behind the pods than by so many attempts.
 inline constexpr int32_t kAttemptLead = 1000;
 
-// One replica that the spec wants.
+// One replica that the spec wants and, of a job in a queue, its Workload has room for.
 struct Slot {
   const api::Role* role = nullptr;
   int32_t index = 0;
@@ -48,8 +48,9 @@ struct Pass {
 
   Plan plan;
   api::JobStatus& status;     // of `plan`
-  std::vector<Slot> slots;    // all replicas, in manifest order
-  bool paused = false;        // suspended, suspending or not yet resumed: nothing is to run
+  std::vector<Slot> slots;    // all replicas that may run, in manifest order
+  bool paused = false;        // suspended, suspending, not yet resumed, or without what a queue
+                              // has to admit: nothing is to run
   bool spec_refused = false;  // no attempt can begin with it, and no configuration be made of it
   bool held = false;          // what runs is left as it is
 

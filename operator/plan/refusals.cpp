@@ -6,6 +6,7 @@
 #include "api/labels.h"
 #include "api/unsupported_fields.h"
 #include "operator/children/children.h"
+#include "operator/plan/workload.h"
 
 namespace hetero::plan {
 namespace {
@@ -26,10 +27,11 @@ std::string TooManyPods(const Pass& pass) {
 }
 
 std::string Queue(const Pass& pass) {
-  if (!pass.metadata.labels.contains(api::kQueueLabel)) return "";
+  const bool off = pass.seen.queues.support == ObservedQueues::Support::kOff;
+  if (!off || QueueOf(pass).empty()) return "";
   return absl::StrCat("metadata.labels[", api::kQueueLabel,
-                      "]: queues are not supported yet; remove the label, and have a ResourceQuota "
-                      "or runPolicy.suspend hold the job back");
+                      "]: this operator is not set up for queues; have its administrator set "
+                      "kueue.enabled in the chart (--kueue), or remove the label");
 }
 
 std::string NoCuda(const Pass& pass, size_t role_index) {

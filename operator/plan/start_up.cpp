@@ -39,6 +39,18 @@ void BeginFirstAttempt(Pass& pass) {
   if (!pass.status.start_time) pass.status.start_time = pass.today;
 }
 
+void BeginAgain(Pass& pass) {
+  pass.OpenNextAttempt();
+  pass.status.start_time = pass.today;
+  pass.status.head_address.clear();
+  pass.status.uncounted.clear();
+  pass.status.spec_hash = api::SpecHash(pass.spec);
+  for (const ConditionType type : {ConditionType::kPodsCreated, ConditionType::kRegistered}) {
+    SetCondition(pass, type, ConditionStatus::kUnknown, api::reason::kCreatingPods);
+  }
+  SetCondition(pass, ConditionType::kRunning, ConditionStatus::kUnknown, api::reason::kNotStarted);
+}
+
 void CheckStartUp(Pass& pass) {
   const std::optional<base::WallTime> since = WaitingSince(pass);
   if (!since) return;

@@ -36,29 +36,27 @@ bool MayTrain(const Pass& pass) {
   return true;
 }
 
-void FollowAndAsk(Pass& pass) {
+void FollowAndAsk(Pass& pass, const std::string& reason) {
   FollowHead(pass);
   const HeadReport* report = pass.Report();
   if (report == nullptr || !report->connected || report->told_to_end) return;
   if (pass.HeadPod()->runtime != ObservedPod::Runtime::kRunning) return;  // it only is heard out
-  pass.AddStage({StopHead{.reason = "the job is suspended"}});
+  pass.AddStage({StopHead{.reason = reason}});
   pass.WakeAt(pass.now + kAskAgain);
 }
 
 }  // namespace
 
-void AskHeadToStop(Pass& pass) {
-  if (MayTrain(pass)) FollowAndAsk(pass);
+void AskHeadToStop(Pass& pass, const std::string& reason) {
+  if (MayTrain(pass)) FollowAndAsk(pass, reason);
 }
 
-bool HasStopped(Pass& pass) {
-  const api::Condition* suspended = pass.before.Find(api::ConditionType::kSuspended);
-  if (suspended == nullptr || !MayTrain(pass)) return true;
-  const base::WallTime deadline =
-      suspended->last_transition_time + std::chrono::seconds(pass.policy.stop_grace_seconds);
+bool HasStopped(Pass& pass, base::WallTime since, const std::string& reason) {
+  if (!MayTrain(pass)) return true;
+  const base::WallTime deadline = since + std::chrono::seconds(pass.policy.stop_grace_seconds);
   if (pass.now >= deadline) return true;
   pass.WakeAt(deadline);
-  FollowAndAsk(pass);
+  FollowAndAsk(pass, reason);
   return false;
 }
 

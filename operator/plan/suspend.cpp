@@ -5,6 +5,8 @@
 #include "operator/plan/clean_up.h"
 #include "operator/plan/conditions.h"
 #include "operator/plan/pod_deletion.h"
+#include "operator/plan/queue.h"
+#include "operator/plan/start_up.h"
 #include "operator/plan/stop_first.h"
 
 namespace hetero::plan {
@@ -12,6 +14,13 @@ namespace {
 
 using api::ConditionStatus;
 using api::ConditionType;
+
+constexpr char kWhySuspended[] = "the job is suspended";
+
+bool MayBeDeleted(Pass& pass) {
+  const api::Condition* suspended = pass.before.Find(ConditionType::kSuspended);
+  return suspended == nullptr || HasStopped(pass, suspended->last_transition_time, kWhySuspended);
+}
 
 // The time of this transition is when the stop began, though the condition was not True before
 // either: the grace counts from it.
@@ -29,6 +38,7 @@ void Suspend(Pass& pass) {
   if (gone) {
     SetCondition(pass, ConditionType::kSuspended, ConditionStatus::kTrue, api::reason::kSuspended);
     pass.status.uncounted.clear();
+    LeaveQueue(pass);
   } else {
     BeginStop(pass, api::reason::kSuspending,
               "the training is stopped with a checkpoint, then the pods are deleted");
@@ -42,8 +52,8 @@ void Suspend(Pass& pass) {
     SetCondition(pass, type, ConditionStatus::kFalse, api::reason::kSuspended);
   }
   if (!WasSuspended(pass)) {
-    AskHeadToStop(pass);
-  } else if (HasStopped(pass)) {
+    AskHeadToStop(pass, kWhySuspended);
+  } else if (MayBeDeleted(pass)) {
     DeleteAllPods(pass);
   }
 }
@@ -53,7 +63,7 @@ void Suspend(Pass& pass) {
 // stop cannot be taken back.
 void Resume(Pass& pass) {
   pass.paused = true;
-  if (pass.PodsLeft() && !HasStopped(pass)) return;
+  if (pass.PodsLeft() && !MayBeDeleted(pass)) return;
   if (pass.spec_refused) {
     if (pass.PodsLeft()) return DeleteAllPods(pass);
     SetCondition(pass, ConditionType::kSuspended, ConditionStatus::kTrue, api::reason::kSuspended,
@@ -65,18 +75,10 @@ void Resume(Pass& pass) {
     DeleteObjects(pass);
     return;
   }
-  pass.paused = false;
-  pass.OpenNextAttempt();
-  pass.status.start_time = pass.today;
-  pass.status.head_address.clear();
-  pass.status.uncounted.clear();
-  pass.status.spec_hash = api::SpecHash(pass.spec);
   SetCondition(pass, ConditionType::kSuspended, ConditionStatus::kFalse, api::reason::kResumed);
-  SetCondition(pass, ConditionType::kPodsCreated, ConditionStatus::kUnknown,
-               api::reason::kCreatingPods);
-  SetCondition(pass, ConditionType::kRegistered, ConditionStatus::kUnknown,
-               api::reason::kCreatingPods);
-  SetCondition(pass, ConditionType::kRunning, ConditionStatus::kUnknown, api::reason::kNotStarted);
+  if (IsQueued(pass)) return EnterQueue(pass);
+  pass.paused = false;
+  BeginAgain(pass);
   pass.AddEvent(false, api::event::kResumed, "Resume", "A new attempt begins");
 }
 
@@ -100,7 +102,7 @@ void BeginAnew(Pass& pass) {
     SetCondition(pass, type, ConditionStatus::kFalse, api::reason::kSuspended);
   }
   pass.AddEvent(false, api::event::kRestarting, "Restart", kWhy);
-  AskHeadToStop(pass);
+  AskHeadToStop(pass, kWhySuspended);
 }
 
 // The attempt was begun by an operator that kept no hash, or another one.

@@ -27,7 +27,7 @@ std::string OwnerOfObject(const plan::ObservedObject& object) { return reconcile
 }  // namespace
 
 ClusterView::ClusterView(kube::Client& client, base::Clock& clock, metrics::Registry& registry,
-                         std::vector<std::string> namespaces, Enqueue enqueue)
+                         std::vector<std::string> namespaces, bool queues, Enqueue enqueue)
     : namespaces_(std::move(namespaces)),
       enqueue_(std::move(enqueue)),
       jobs_(client, clock, registry, {.resource = reconcile::kHeteroTrainingJobs}, namespaces_,
@@ -58,13 +58,45 @@ ClusterView::ClusterView(kube::Client& client, base::Clock& clock, metrics::Regi
             EnqueueUnlessEmpty(JobOfNetworkPolicy(key));
           },
           OwnerOfObject) {
-  if (!namespaces_.empty()) return;  // rights in namespaces do not reach nodes
+  if (namespaces_.empty()) WatchNodes(client, clock, registry);  // others have no right to
+  if (queues) WatchQueues(client, clock, registry);
+}
+
+void ClusterView::WatchNodes(kube::Client& client, base::Clock& clock,
+                             metrics::Registry& registry) {
   nodes_ = std::make_unique<Informer<plan::ObservedNode>>(
-      client, clock, registry, kube::Watcher::Options{.resource = kube::kNodes}, namespaces_,
+      client, clock, registry, kube::Watcher::Options{.resource = kube::kNodes},
+      std::vector<std::string>{},
       [](const nlohmann::json& object, const auto&) { return reconcile::ProjectNode(object); },
       [this](const ObjectKey& key, const auto& before, const auto& now) {
         OnNode(key, before.get(), now.get());
       });
+}
+
+void ClusterView::WatchQueues(kube::Client& client, base::Clock& clock,
+                              metrics::Registry& registry) {
+  kube::Watcher::Options workloads = Children(reconcile::kWorkloads);
+  workloads.optional = true;
+  workloads_ = std::make_unique<Informer<plan::ObservedWorkload>>(
+      client, clock, registry, std::move(workloads), namespaces_,
+      [](const nlohmann::json& object, const auto&) { return reconcile::ProjectWorkload(object); },
+      [this](const ObjectKey& key, const auto& before, const auto& now) {
+        EnqueueUnlessEmpty(JobOfWorkload(key, now != nullptr ? *now : *before));
+      },
+      [](const plan::ObservedWorkload& workload) { return reconcile::OwnerOf(workload); });
+  const auto nobody = [](const ObjectKey&, const auto&, const auto&) {};
+  flavors_ = std::make_unique<Informer<plan::ObservedFlavor>>(
+      client, clock, registry,
+      kube::Watcher::Options{.resource = reconcile::kResourceFlavors, .optional = true},
+      std::vector<std::string>{},
+      [](const nlohmann::json& object, const auto&) { return reconcile::ProjectFlavor(object); },
+      nobody);
+  priorities_ = std::make_unique<Informer<int32_t>>(
+      client, clock, registry,
+      kube::Watcher::Options{.resource = reconcile::kWorkloadPriorityClasses, .optional = true},
+      std::vector<std::string>{},
+      [](const nlohmann::json& object, const auto&) { return reconcile::ProjectPriority(object); },
+      nobody);
 }
 
 void ClusterView::AddTo(controller::Manager& manager) {
@@ -74,15 +106,26 @@ void ClusterView::AddTo(controller::Manager& manager) {
   config_maps_.AddTo(manager, namespaces_);
   network_policies_.AddTo(manager, namespaces_);
   if (nodes_ != nullptr) nodes_->AddTo(manager, {});
+  if (workloads_ == nullptr) return;
+  workloads_->AddTo(manager, namespaces_);
+  flavors_->AddTo(manager, {});
+  priorities_->AddTo(manager, {});
 }
 
 reconcile::Stores ClusterView::stores() const {
-  return {.jobs = &jobs_.store(),
-          .pods = &pods_.store(),
-          .services = &services_.store(),
-          .config_maps = &config_maps_.store(),
-          .network_policies = &network_policies_.store(),
-          .nodes = nodes_ != nullptr ? &nodes_->store() : nullptr};
+  reconcile::Stores stores{.jobs = &jobs_.store(),
+                           .pods = &pods_.store(),
+                           .services = &services_.store(),
+                           .config_maps = &config_maps_.store(),
+                           .network_policies = &network_policies_.store(),
+                           .nodes = nodes_ != nullptr ? &nodes_->store() : nullptr};
+  if (workloads_ != nullptr) {
+    stores.workloads = &workloads_->store();
+    stores.flavors = &flavors_->store();
+    stores.priorities = &priorities_->store();
+    stores.queues_served = [this] { return workloads_->served(); };
+  }
+  return stores;
 }
 
 // Kubelets report their nodes all the time; only whether a node is lost matters to jobs.

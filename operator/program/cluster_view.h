@@ -19,9 +19,10 @@ class ClusterView {
   // `key` of a job; called from any thread, must return at once.
   using Enqueue = std::function<void(const std::string& key)>;
 
-  // `namespaces` empty: all of them, and the nodes.
+  // `namespaces` empty: all of them, and the nodes. `queues`: Kueue's objects too, whenever the
+  // cluster has them.
   ClusterView(kube::Client& client, base::Clock& clock, metrics::Registry& registry,
-              std::vector<std::string> namespaces, Enqueue enqueue);
+              std::vector<std::string> namespaces, bool queues, Enqueue enqueue);
 
   void AddTo(controller::Manager& manager);
   reconcile::Stores stores() const;
@@ -30,6 +31,8 @@ class ClusterView {
   template <typename T>
   using Informer = NamespacedInformer<T>;
 
+  void WatchNodes(kube::Client& client, base::Clock& clock, metrics::Registry& registry);
+  void WatchQueues(kube::Client& client, base::Clock& clock, metrics::Registry& registry);
   void OnNode(const kube::ObjectKey& key, const plan::ObservedNode* before,
               const plan::ObservedNode* now) const;
   void EnqueueUnlessEmpty(const std::string& key) const;
@@ -42,6 +45,9 @@ class ClusterView {
   Informer<plan::ObservedObject> config_maps_;
   Informer<plan::ObservedObject> network_policies_;
   std::unique_ptr<Informer<plan::ObservedNode>> nodes_;
+  std::unique_ptr<Informer<plan::ObservedWorkload>> workloads_;
+  std::unique_ptr<Informer<plan::ObservedFlavor>> flavors_;
+  std::unique_ptr<Informer<int32_t>> priorities_;
 };
 
 }  // namespace hetero::program

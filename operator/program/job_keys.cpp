@@ -35,6 +35,11 @@ std::string JobOfNetworkPolicy(const kube::ObjectKey& key) {
   return WithoutEnding(key, EndingOf(children::NetworkPolicyName));
 }
 
+std::string JobOfWorkload(const kube::ObjectKey& key, const plan::ObservedWorkload& workload) {
+  if (workload.job.empty()) return "";
+  return kube::ObjectKey{.name_space = key.name_space, .name = workload.job}.ToString();
+}
+
 std::vector<std::string> JobsOnNode(const kube::Store<plan::ObservedPod>& pods,
                                     const std::string& node) {
   std::set<std::string> jobs;

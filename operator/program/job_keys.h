@@ -16,6 +16,8 @@ std::string JobOfPod(const kube::ObjectKey& key, const plan::ObservedPod& pod);
 std::string JobOfService(const kube::ObjectKey& key);
 std::string JobOfConfigMap(const kube::ObjectKey& key);
 std::string JobOfNetworkPolicy(const kube::ObjectKey& key);
+// Empty for one that does not bear a job's name.
+std::string JobOfWorkload(const kube::ObjectKey& key, const plan::ObservedWorkload& workload);
 
 // Jobs with pods on the node, each once.
 std::vector<std::string> JobsOnNode(const kube::Store<plan::ObservedPod>& pods,

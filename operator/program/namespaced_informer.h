@@ -49,6 +49,8 @@ class NamespacedInformer {
   const kube::Store<T>& store() const {
     return informers_.size() == 1 ? informers_.front()->store() : joined_;
   }
+  // The server knows the kind.
+  bool served() const { return informers_.front()->served(); }
   // Once, before the manager starts; both live as long as it runs.
   void AddTo(controller::Manager& manager, const std::vector<std::string>& namespaces) {
     for (size_t i = 0; i < informers_.size(); ++i) {

@@ -122,6 +122,9 @@ class Flags {
                     "Comma-separated namespaces to run jobs in; default: all")
         ->delimiter(',')
         ->group(group);
+    app_.add_flag("--kueue", options_.kueue,
+                  "Run jobs with the label kueue.x-k8s.io/queue-name through Kueue's queues")
+        ->group(group);
     app_.add_option("--operator-namespace", options_.operator_namespace,
                     "Namespace of the operator; default: $POD_NAMESPACE, or the context's")
         ->group(group);

@@ -39,6 +39,8 @@ const kube::Resource& ResourceOf(ChildKind kind) {
       return kube::kConfigMaps;
     case ChildKind::kNetworkPolicy:
       return kube::kNetworkPolicies;
+    case ChildKind::kWorkload:
+      return kWorkloads;
   }
   return kube::kPods;
 }
@@ -53,6 +55,8 @@ const char* NameOf(ChildKind kind) {
       return "configmap";
     case ChildKind::kNetworkPolicy:
       return "networkpolicy";
+    case ChildKind::kWorkload:
+      return "workload";
   }
   return "";
 }
@@ -72,6 +76,8 @@ Outcome Created(ChildKind kind, const json& object) {
   outcome.kind = kind;
   if (kind == ChildKind::kPod) {
     outcome.pod = ProjectPod(object);
+  } else if (kind == ChildKind::kWorkload) {
+    outcome.workload = ProjectWorkload(object);
   } else {
     outcome.object = ProjectObject(object);
   }
@@ -125,6 +131,7 @@ json RenderPod(const plan::CreatePod& effect, const api::HeteroTrainingJob& job,
   slot.image = trains ? effect.origin->images.trainer : effect.origin->images.runtime;
   slot.install_image = effect.origin->images.runtime;
   slot.avoided_nodes = effect.origin->avoided_nodes;
+  slot.placement = effect.placement.get();
   if (slot.role->type == api::RoleType::kHead) {
     slot.job_created = effect.origin->job_created;
     slot.history = effect.origin->history;
@@ -190,6 +197,7 @@ Outcome EffectRunner::Run(const plan::CreateChild& effect, const plan::ObservedJ
       return Create(effect.kind, children::NetworkPolicy(job.job, settings_), job);
     case ChildKind::kPod:        // CreatePod
     case ChildKind::kConfigMap:  // CreateTrust
+    case ChildKind::kWorkload:   // CreateWorkload
       break;
   }
   Outcome outcome;

@@ -31,6 +31,8 @@ struct Outcome {
   // What the stores will show.
   std::shared_ptr<const plan::ObservedPod> pod;
   std::shared_ptr<const plan::ObservedObject> object;
+  std::shared_ptr<const plan::ObservedWorkload> workload;
+  std::string replaced_version;  // of the workload before; empty: it has just been made
   plan::ChildKind kind = plan::ChildKind::kPod;    // of `pod` or `object`
   std::shared_ptr<const plan::ObservedPod> going;  // the job's own, in the way of a new one
   std::string deleted_uid;
@@ -64,6 +66,8 @@ class EffectRunner {
   Outcome Run(const plan::CreateChild& effect, const plan::ObservedJob& job);
   Outcome Run(const plan::CreatePod& effect, const plan::ObservedJob& job);
   Outcome Run(const plan::CreateTrust& effect, const plan::ObservedJob& job);
+  Outcome Run(const plan::CreateWorkload& effect, const plan::ObservedJob& job);
+  Outcome Run(const plan::UpdateWorkload& effect, const plan::ObservedJob& job);
   Outcome Run(const plan::DeleteChild& effect, const plan::ObservedJob& job);
   Outcome Run(const plan::DeletePods& effect, const plan::ObservedJob& job);
   Outcome Run(const plan::DeleteSecret& effect, const plan::ObservedJob& job);

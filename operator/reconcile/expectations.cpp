@@ -22,6 +22,14 @@ void Expectations::ObjectCreated(ChildKind kind, std::shared_ptr<const ObservedO
   created_[uid] = {.kind = kind, .object = std::move(object), .until = now + kObjectPatience};
 }
 
+void Expectations::WorkloadWritten(std::shared_ptr<const plan::ObservedWorkload> workload,
+                                   const std::string& replaced, base::Instant now) {
+  Writing& writing = written_[workload->uid];
+  if (!replaced.empty()) writing.replaced.push_back(replaced);
+  writing.workload = std::move(workload);
+  writing.until = now + kPatience;
+}
+
 void Expectations::StillThere(std::shared_ptr<const ObservedPod> pod, base::Instant now) {
   const std::string uid = pod->uid;
   deleted_.erase(uid);
@@ -36,10 +44,36 @@ void Expectations::Deleted(const std::string& uid, base::WallTime gone_by, base:
 void Expectations::Overlay(plan::Observed& observed, base::Instant now, base::WallTime wall_now) {
   std::erase_if(created_, [now](const auto& entry) { return entry.second.until <= now; });
   std::erase_if(deleted_, [now](const auto& entry) { return entry.second.until <= now; });
+  std::erase_if(written_, [now](const auto& entry) { return entry.second.until <= now; });
   OverlayPods(observed, wall_now);
   OverlayObject(ChildKind::kService, observed.service);
   OverlayObject(ChildKind::kConfigMap, observed.config_map);
   OverlayObject(ChildKind::kNetworkPolicy, observed.network_policy);
+  OverlayWorkloads(observed);
+}
+
+// A version that is not one of those written over is newer.
+void Expectations::OverlayWorkloads(plan::Observed& observed) {
+  auto& workloads = observed.workloads;
+  std::erase_if(workloads, [this](const auto& shown) { return deleted_.contains(shown->uid); });
+  std::set<std::string> shown;
+  for (auto& workload : workloads) {
+    shown.insert(workload->uid);
+    const auto writing = written_.find(workload->uid);
+    if (writing == written_.end()) continue;
+    const std::vector<std::string>& replaced = writing->second.replaced;
+    if (std::find(replaced.begin(), replaced.end(), workload->resource_version) != replaced.end()) {
+      workload = writing->second.workload;
+    } else {
+      written_.erase(writing);
+    }
+  }
+  for (const auto& [uid, writing] : written_) {
+    const bool made = writing.replaced.empty();
+    if (made && !shown.contains(uid) && !deleted_.contains(uid)) {
+      workloads.push_back(writing.workload);
+    }
+  }
 }
 
 void Expectations::OverlayPods(plan::Observed& observed, base::WallTime wall_now) {
@@ -95,6 +129,7 @@ std::optional<base::Duration> Expectations::Remaining(base::Instant now) const {
   };
   for (const auto& [uid, creation] : created_) take(creation.until);
   for (const auto& [uid, deletion] : deleted_) take(deletion.until);
+  for (const auto& [uid, writing] : written_) take(writing.until);
   return least;
 }
 

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "operator/plan/effect.h"
@@ -26,6 +27,9 @@ class Expectations {
   void PodCreated(std::shared_ptr<const plan::ObservedPod> pod, base::Instant now);
   void ObjectCreated(plan::ChildKind kind, std::shared_ptr<const plan::ObservedObject> object,
                      base::Instant now);
+  // As it is now; `replaced`: the version that was written over, empty if it has just been made.
+  void WorkloadWritten(std::shared_ptr<const plan::ObservedWorkload> workload,
+                       const std::string& replaced, base::Instant now);
   // The API has shown it Terminating, whatever was believed: it still holds its name. Believed in
   // for a second, since its end is near.
   void StillThere(std::shared_ptr<const plan::ObservedPod> pod, base::Instant now);
@@ -48,11 +52,19 @@ class Expectations {
     base::Instant until;
   };
 
+  struct Writing {
+    std::shared_ptr<const plan::ObservedWorkload> workload;
+    std::vector<std::string> replaced;  // versions
+    base::Instant until;
+  };
+
+  void OverlayWorkloads(plan::Observed& observed);
   void OverlayPods(plan::Observed& observed, base::WallTime wall_now);
   void OverlayObject(plan::ChildKind kind, std::shared_ptr<const plan::ObservedObject>& shown);
 
   std::map<std::string, Creation> created_;  // by uid
   std::map<std::string, Deletion> deleted_;  // by uid
+  std::map<std::string, Writing> written_;   // by uid
 };
 
 }  // namespace hetero::reconcile

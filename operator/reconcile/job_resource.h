@@ -8,4 +8,16 @@ namespace hetero::reconcile {
 inline const kube::Resource kHeteroTrainingJobs = {
     .group = api::kGroup, .version = api::kVersion, .plural = api::kPlural};
 
+// Of Kueue.
+inline const kube::Resource kWorkloads = {
+    .group = "kueue.x-k8s.io", .version = "v1beta2", .plural = "workloads"};
+inline const kube::Resource kResourceFlavors = {.group = "kueue.x-k8s.io",
+                                                .version = "v1beta2",
+                                                .plural = "resourceflavors",
+                                                .namespaced = false};
+inline const kube::Resource kWorkloadPriorityClasses = {.group = "kueue.x-k8s.io",
+                                                        .version = "v1beta2",
+                                                        .plural = "workloadpriorityclasses",
+                                                        .namespaced = false};
+
 }  // namespace hetero::reconcile

@@ -24,6 +24,7 @@ bool Creates(std::span<const plan::Effect> effects) {
   return std::any_of(effects.begin(), effects.end(), [](const plan::Effect& effect) {
     return std::holds_alternative<plan::CreateChild>(effect) ||
            std::holds_alternative<plan::CreatePod>(effect) ||
+           std::holds_alternative<plan::CreateWorkload>(effect) ||
            std::holds_alternative<plan::CreateTrust>(effect);
   });
 }
@@ -110,6 +111,9 @@ void PlanExecutor::Remember(const Outcome& outcome, const plan::Observed& observ
       clock_.WallNow() +
       (outcome.grace_seconds ? std::chrono::seconds(*outcome.grace_seconds) : kUsualGrace);
   if (outcome.pod != nullptr) memory.expectations.PodCreated(outcome.pod, now);
+  if (outcome.workload != nullptr) {
+    memory.expectations.WorkloadWritten(outcome.workload, outcome.replaced_version, now);
+  }
   if (outcome.going != nullptr) memory.expectations.StillThere(outcome.going, now);
   if (outcome.object != nullptr) {
     memory.expectations.ObjectCreated(outcome.kind, outcome.object, now);

@@ -15,5 +15,9 @@ std::shared_ptr<const plan::ObservedJob> ProjectJob(
 std::shared_ptr<const plan::ObservedPod> ProjectPod(const nlohmann::json& object);
 std::shared_ptr<const plan::ObservedObject> ProjectObject(const nlohmann::json& object);
 std::shared_ptr<const plan::ObservedNode> ProjectNode(const nlohmann::json& object);
+std::shared_ptr<const plan::ObservedWorkload> ProjectWorkload(const nlohmann::json& object);
+std::shared_ptr<const plan::ObservedFlavor> ProjectFlavor(const nlohmann::json& object);
+// The value of a WorkloadPriorityClass.
+std::shared_ptr<const int32_t> ProjectPriority(const nlohmann::json& object);
 
 }  // namespace hetero::reconcile

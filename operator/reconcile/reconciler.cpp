@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "api/job_resource.h"
+#include "api/labels.h"
 #include "base/log.h"
 #include "base/mutex.h"
 #include "operator/children/names.h"
@@ -70,6 +71,7 @@ struct Reconciler::Impl {
   void Forget(const std::string& key);
   plan::Observed Observe(const std::string& key, std::shared_ptr<const plan::ObservedJob> job,
                          JobMemory& memory);
+  void ObserveQueues(const std::string& own, plan::Observed& observed) const;
   std::optional<base::Duration> ProgressWait(JobMemory& memory) const;
   absl::Status WriteStatus(const std::string& key, const plan::Observed& observed,
                            const api::JobStatus& status, JobMemory& memory);
@@ -125,6 +127,7 @@ plan::Observed Reconciler::Impl::Observe(const std::string& key,
   observed.config_map = Named(stores.config_maps->In(own), children::ConfigMapName(metadata));
   observed.network_policy =
       Named(stores.network_policies->In(own), children::NetworkPolicyName(metadata));
+  ObserveQueues(own, observed);
   memory.expectations.Overlay(observed, clock.Now(), clock.WallNow());
   for (const auto& pod : observed.pods) {
     if (stores.nodes == nullptr || pod->node.empty()) continue;
@@ -135,6 +138,27 @@ plan::Observed Reconciler::Impl::Observe(const std::string& key,
   observed.settled = memory.settled.uids();
   observed.backoff = memory.backoff;
   return observed;
+}
+
+void Reconciler::Impl::ObserveQueues(const std::string& own, plan::Observed& observed) const {
+  using Support = plan::ObservedQueues::Support;
+  if (stores.workloads == nullptr) return;
+  plan::ObservedQueues& queues = observed.queues;
+  queues.support = stores.queues_served() ? Support::kServed : Support::kMissing;
+  observed.workloads = stores.workloads->In(own);
+  for (const auto& workload : observed.workloads) {
+    for (const plan::PodSetAssignment& assignment : workload->assignments) {
+      for (const std::string& name : assignment.flavors) {
+        if (const auto flavor = stores.flavors->Get({"", name})) queues.flavors[name] = *flavor;
+      }
+    }
+  }
+  const auto& labels = observed.job->job.metadata.labels;
+  const auto named = labels.find(api::kQueuePriorityLabel);
+  if (named == labels.end()) return;
+  if (const auto priority = stores.priorities->Get({"", named->second})) {
+    queues.priorities[named->second] = *priority;
+  }
 }
 
 absl::StatusOr<Result> Reconciler::Impl::Reconcile(const std::string& key, std::stop_token stop) {

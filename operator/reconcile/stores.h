@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+
 #include "operator/kube/store.h"
 #include "operator/plan/observed.h"
 
@@ -14,6 +16,11 @@ struct Stores {
   const kube::Store<plan::ObservedObject>* config_maps = nullptr;
   const kube::Store<plan::ObservedObject>* network_policies = nullptr;
   const kube::Store<plan::ObservedNode>* nodes = nullptr;  // null in namespaced mode
+  // Of Kueue; null where the operator is not set up for it.
+  const kube::Store<plan::ObservedWorkload>* workloads = nullptr;
+  const kube::Store<plan::ObservedFlavor>* flavors = nullptr;
+  const kube::Store<int32_t>* priorities = nullptr;  // of WorkloadPriorityClasses
+  std::function<bool()> queues_served;  // the cluster has Kueue, of the version that is used
 };
 
 }  // namespace hetero::reconcile

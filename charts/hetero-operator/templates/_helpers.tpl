@@ -87,4 +87,12 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 - apiGroups: [events.k8s.io]
   resources: [events]
   verbs: [create, patch]
+{{- if .Values.kueue.enabled }}
+- apiGroups: [kueue.x-k8s.io]
+  resources: [workloads]
+  verbs: [create, delete, get, list, watch]
+- apiGroups: [kueue.x-k8s.io]
+  resources: [workloads/status]
+  verbs: [get, patch]
+{{- end }}
 {{- end }}

@@ -88,7 +88,7 @@ TEST(InvalidSpec, APodThatTheServerRefusesIsToldInItsOwnWords) {
   EXPECT_TRUE(refused.WaitGone());
 }
 
-TEST(InvalidSpec, AJobInAQueueIsRefusedByName) {
+TEST(InvalidSpec, AQueueIsRefusedByNameWhereTheOperatorIsNotSetUpForIt) {
   World::Get();
   OperatorProcess process;
   TestNamespace space("queued");
@@ -97,7 +97,7 @@ TEST(InvalidSpec, AJobInAQueueIsRefusedByName) {
   JobUnderTest queued(space.name(), job);
   ASSERT_TRUE(queued.WaitIs("Failed")) << queued.Describe();
   EXPECT_EQ(queued.Reason("Failed"), "InvalidSpec");
-  EXPECT_THAT(queued.Message("Failed"), HasSubstr("queues are not supported yet"));
+  EXPECT_THAT(queued.Message("Failed"), HasSubstr("this operator is not set up for queues"));
   EXPECT_TRUE(queued.Children().empty());
 }
 

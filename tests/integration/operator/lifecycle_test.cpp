@@ -42,7 +42,7 @@ TEST_F(Lifecycle, FromApplyToGone) {
   json status = job.Status();
   EXPECT_EQ(status["registered"], "3/3");
   EXPECT_EQ(status["attempt"], 1);
-  EXPECT_EQ(status["conditions"].size(), 10u) << "all are set from the first pass on";
+  EXPECT_EQ(status["conditions"].size(), 11u) << "all are set from the first pass on";
   for (const json& condition : status["conditions"]) {
     EXPECT_EQ(condition["observedGeneration"], 1) << condition;
   }

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <sstream>
 #include <thread>
+#include <utility>
 
 #include "api/job_resource.h"
 #include "api/labels.h"
@@ -69,6 +70,18 @@ World::World() {
                                "127.0.0.1:" + std::to_string(fake_port_)},
       plane.folder() + "/fake-head.log");
   WaitFor("the fake heads answer", [&] { return !HttpGet(fake_port_, "/jobs").empty(); });
+}
+
+void World::InstallKueue() {
+  if (std::exchange(kueue_installed_, true)) return;
+  const CommandResult kueue =
+      RunCommand({HETERO_SOURCE_DIR "/tests/cluster/kueue"}, "", std::chrono::seconds(180));
+  ASSERT_EQ(kueue.exit_code, 0) << kueue.output;
+  const CommandResult upgrade =
+      RunCommand({"helm", "upgrade", "hetero", HETERO_SOURCE_DIR "/charts/hetero-operator",
+                  "--namespace", kSystemNamespace, "--reuse-values", "--set", "kueue.enabled=true"},
+                 "", std::chrono::seconds(60));
+  ASSERT_EQ(upgrade.exit_code, 0) << upgrade.output;
 }
 
 json World::FakeHeads() {

@@ -22,6 +22,9 @@ extern const kube::Resource kJobs;
 class World {
  public:
   static World& Get();
+  // Installs Kueue into the cluster, and gives the chart's ServiceAccount the rights that it needs
+  // for it. Once per program.
+  void InstallKueue();
   // Null while nobody has asked for it: on nodes where nothing is played.
   static World* Existing();
   // Name of the ServiceAccount that the chart made.
@@ -34,6 +37,7 @@ class World {
   World();
   std::unique_ptr<BackgroundProgram> fake_heads_;
   int fake_port_ = 0;
+  bool kueue_installed_ = false;
 };
 
 // hetero-operator as a process, through `server` (empty: the API server itself).

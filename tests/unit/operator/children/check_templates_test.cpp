@@ -71,8 +71,8 @@ TEST(CheckTemplatesTest, AQueueForTheRolesPodsIsRefused) {
     EXPECT_THAT(Check(absl::StrCat(R"({"metadata": {")", part,
                                    R"(": {"app": "x", "kueue.x-k8s.io/queue-name": "team"}}})")),
                 ElementsAre(absl::StrCat("spec.roles[0].template.metadata.", part,
-                                         "[kueue.x-k8s.io/queue-name]: queues are not supported "
-                                         "yet; remove it")));
+                                         "[kueue.x-k8s.io/queue-name]: it is the job's own label "
+                                         "that names a queue: move it to the job's metadata")));
   }
   EXPECT_THAT(Check(R"({"metadata": {"labels": {"kueue.x-k8s.io/priority-class": "high"}}})"),
               IsEmpty());

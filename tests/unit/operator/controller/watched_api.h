@@ -33,6 +33,15 @@ class WatchedApi : public kube::FakeTransport {
     const std::lock_guard lock(mutex_);
     lists_[path] = std::move(objects);
   }
+  // Whether the server knows the kind at all.
+  void SetServed(const std::string& path, bool served) {
+    const std::lock_guard lock(mutex_);
+    if (served) {
+      unserved_.erase(path);
+    } else {
+      unserved_.insert(path);
+    }
+  }
   // Lists of `path` are not answered until Release().
   void Hold(const std::string& path) {
     const std::lock_guard lock(mutex_);
@@ -70,6 +79,9 @@ class WatchedApi : public kube::FakeTransport {
     if (!changed_.wait(lock, stop, [&] { return !held_.contains(path); })) {
       return absl::CancelledError("stopped");
     }
+    if (unserved_.contains(path)) {
+      return kube::JsonReply(404, kube::StatusObject(404, "NotFound", "no such resource"));
+    }
     return kube::JsonReply(200,
                            {{"metadata", {{"resourceVersion", "1"}}}, {"items", lists_[path]}});
   }
@@ -94,6 +106,7 @@ class WatchedApi : public kube::FakeTransport {
   std::map<std::string, std::deque<std::string>> lines_;
   std::map<std::string, int> watches_;
   std::set<std::string> held_;
+  std::set<std::string> unserved_;
 };
 
 // What has happened, in order. Safe from any thread.

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "api/labels.h"
 #include "operator/plan/autoscale.h"
 
 namespace hetero::plan {
@@ -27,6 +28,13 @@ bool Suspends(const api::JobStatus& status) {
           condition->reason == "SpecChanged");
 }
 
+// The job waits in a queue, and nothing of it is to run.
+bool Waits(const api::JobStatus& status) {
+  const api::Condition* condition = status.Find(ConditionType::kQueued);
+  return condition != nullptr &&
+         (condition->status == api::ConditionStatus::kTrue || condition->reason == "KueueMissing");
+}
+
 // How the same pod had ended before it was found silent, told late by its kubelet.
 bool Completes(const std::optional<api::FirstFailure>& is, const api::FirstFailure& was) {
   return was.reason == "Lost" && !was.exit_code && is && is->exit_code && is->pod == was.pod &&
@@ -41,6 +49,10 @@ std::string Describe(const Effect& effect) {
                           e.origin->attempt);
     }
     std::string operator()(const CreateTrust&) const { return "create trust"; }
+    std::string operator()(const CreateWorkload& e) const { return "create " + e.claim->name; }
+    std::string operator()(const UpdateWorkload& e) const {
+      return absl::StrCat(e.release ? "release " : "update ", e.read->name);
+    }
     std::string operator()(const DeleteChild& e) const {
       return absl::StrCat("delete ", e.name, " ", e.uid);
     }
@@ -59,6 +71,8 @@ std::string Describe(const Effect& effect) {
 
 History::History(int seed, bool traced) : random_(seed), traced_(traced) {
   world_.emplace(RandomJob());
+  world_->queues.support = ObservedQueues::Support::kServed;
+  world_->queues.flavors["on-demand"] = {};
 }
 History::~History() = default;
 
@@ -93,6 +107,8 @@ void History::See(bool all) {
     view_.config_map = now.config_map;
     view_.network_policy = now.network_policy;
   }
+  if (all || Chance(0.6)) view_.workloads = std::move(now.workloads);
+  view_.queues = std::move(now.queues);
   view_.nodes = std::move(now.nodes);
   view_.head = std::move(now.head);
   view_.create_error = std::move(now.create_error);
@@ -113,6 +129,9 @@ void History::OperatorPass(bool may_die) {
   const auto dies = [&] { return may_die && Chance(0.01); };
   const Plan plan = MakePlan(view_, world_->settings, world_->now);
   planned_ = view_.job;
+  const bool waits = planned_->job.metadata.labels.contains(api::kQueueLabel);
+  planned_without_quota_ = waits && (view_.workloads.empty() || !view_.workloads[0]->admitted());
+  if (view_.queues.support != ObservedQueues::Support::kServed) planned_without_quota_ = false;
   last_idle_ = plan.idle();
   if (dies()) return RestartOperator();
   if (plan.write_status) {
@@ -217,11 +236,16 @@ void History::CheckNoTrainerLeft(const api::JobStatus& is) {
 void History::CheckEffect(const Effect& effect) {
   const api::JobStatus& status = world_->status();
   Note("effect " + Describe(effect));
-  if (std::holds_alternative<DeletePods>(effect) && !status.finished() && !Suspends(status)) {
+  if (std::holds_alternative<DeletePods>(effect) && !status.finished() && !Suspends(status) &&
+      !Waits(status)) {
     Break("all pods deleted for no reason");
   }
   if (std::holds_alternative<DeleteJob>(effect) && !status.finished())
     Break("a living job deleted");
+  const auto* update = std::get_if<UpdateWorkload>(&effect);
+  if (update != nullptr && update->release && !world_->pods.empty() && !view_.pods.empty()) {
+    Break("quota is given back that pods still use");
+  }
   const auto* creation = std::get_if<CreatePod>(&effect);
   if (creation != nullptr) CheckCreation(*creation);
   const auto* deletion = std::get_if<DeleteChild>(&effect);
@@ -229,6 +253,7 @@ void History::CheckEffect(const Effect& effect) {
 }
 
 void History::CheckCreation(const CreatePod& pod) {
+  if (planned_without_quota_) Break("a pod without an admission");
   const api::Spec& spec = planned_->job.spec;
   if (pod.index >= WantedReplicas(spec, planned_->status, spec.roles.at(pod.role))) {
     Break("a pod beyond replicas");
@@ -254,7 +279,13 @@ void History::CheckDeletion(const DeleteChild& deletion) {
 }
 
 bool History::Settled() const {
-  return last_idle_ && world_->status().finished() && world_->Empty();
+  return last_idle_ && world_->status().finished() && world_->Empty() && !HoldsQuota();
+}
+
+bool History::HoldsQuota() const {
+  return std::any_of(world_->workloads.begin(), world_->workloads.end(), [](const auto& entry) {
+    return entry.second->holds_quota && !entry.second->Is("Finished");
+  });
 }
 
 void History::CheckEnd() {
@@ -263,6 +294,8 @@ void History::CheckEnd() {
     Break("the job never finished");
   } else if (!world_->Empty() && !world_->job_deleted) {  // otherwise the garbage collector's
     Break("children are left");
+  } else if (HoldsQuota() && !world_->job_deleted) {
+    Break("quota is left held");
   } else if (ttl && !world_->job_deleted) {
     Break("the job outlived its TTL");
   } else if (!ttl && !last_idle_) {

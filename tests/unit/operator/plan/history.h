@@ -34,6 +34,8 @@ class History {
   void MoveWorld(double pace);
   void LetHeadSpeak(double pace);
   void EndTraining(bool head_is_heard);
+  void DisturbQueue();
+  void MoveQueue(double pace);
   void HealWorld();
 
   // The operator (history.cpp).
@@ -41,6 +43,7 @@ class History {
   void OperatorPass(bool may_die);
   void RestartOperator();
   bool Settled() const;
+  bool HoldsQuota() const;
 
   // The rules.
   void CheckWrite(const Plan& plan);
@@ -69,6 +72,7 @@ class History {
 
   Observed view_;
   std::shared_ptr<const ObservedJob> planned_;  // the job that the plan being carried out is for
+  bool planned_without_quota_ = false;          // which a queue had not given
   std::optional<HeadTarget> followed_;
   std::set<std::string> settled_;
   Backoff backoff_;

@@ -35,6 +35,7 @@ Job History::RandomJob() {
   if (Chance(0.2)) job.Scope(Roll(3), api::RestartScope::kGang);
   if (Chance(0.2)) job.Rule(Roll(3), kActions[Roll(4)], {api::ExitCodeOperator::kIn, {3}});
   if (Chance(0.2)) job.Rule(Roll(3), kActions[Roll(3)], kReasons[Roll(std::size(kReasons))]);
+  if (Chance(0.3)) job.Queue("team");
   const auto either = [this] {
     return Chance(0.7) ? api::Switch::kEnabled : api::Switch::kDisabled;
   };
@@ -129,8 +130,43 @@ void History::EndStopping(const std::string& name) {
   world_->Exit(name, role == "cpu" ? 0 : 130);
 }
 
+void History::DisturbQueue() {
+  ModelCluster& world = *world_;
+  if (Chance(0.02)) {
+    using enum ObservedQueues::Support;
+    world.queues.support = world.queues.support == kServed ? kMissing : kServed;
+    Note(world.queues.support == kServed ? "Kueue is installed" : "Kueue is removed");
+    if (world.queues.support == kMissing) world.workloads.clear();
+  }
+  if (world.workloads.empty()) return;
+  if (Chance(0.01)) {
+    Note("somebody deletes the Workload");
+    world.workloads.clear();
+  } else if (world.Gang().holds_quota && !world.Gang().evicted() && Chance(0.06)) {
+    constexpr const char* kWhy[] = {"Preempted", "PodsReadyTimeout", "NodeFailures"};
+    const char* why = kWhy[Roll(3)];
+    Note(std::string("the Workload is evicted: ") + why);
+    world.Evict(why, "others need it");
+  } else if (Chance(0.02)) {
+    Note("the Workload is deactivated");
+    world.ChangeGang([](ObservedWorkload& gang) { gang.active = false; });
+  } else if (Chance(0.3)) {
+    world.ChangeGang([](ObservedWorkload& gang) { gang.active = true; });
+  }
+}
+
+void History::MoveQueue(double pace) {
+  if (world_->queues.support != ObservedQueues::Support::kServed || world_->workloads.empty())
+    return;
+  const ObservedWorkload& gang = world_->Gang();
+  if (gang.holds_quota || !gang.active || gang.Is("Finished") || !Chance(pace)) return;
+  Note("the Workload is admitted");
+  world_->Admit();
+}
+
 void History::DisturbWorld() {
   ModelCluster& world = *world_;
+  DisturbQueue();
   if (!world.pods.empty() && Chance(0.25)) {
     auto pod = world.pods.begin();
     std::advance(pod, Roll(static_cast<int>(world.pods.size())));
@@ -165,6 +201,7 @@ void History::DisturbWorld() {
 }
 
 void History::MoveWorld(double pace) {
+  MoveQueue(pace);
   std::vector<std::string> names;
   for (const auto& [name, pod] : world_->pods) names.push_back(name);
   for (const std::string& name : names) {
@@ -244,6 +281,10 @@ void History::HealWorld() {
   for (auto& [name, node] : world.nodes) node.ready = true;
   world.create_error.reset();
   training_over_ = true;
+  world.queues.support = ObservedQueues::Support::kServed;
+  if (!world.workloads.empty()) {
+    world.ChangeGang([](ObservedWorkload& gang) { gang.active = true; });
+  }
   if (world.job->job.spec.run_policy.suspend) {
     world.ChangeSpec([](api::Spec& spec) { spec.run_policy.suspend = false; });
   }

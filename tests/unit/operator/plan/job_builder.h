@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "api/hetero_training_job.h"
+#include "api/labels.h"
 
 namespace hetero::plan {
 
@@ -87,6 +88,10 @@ class Job {
   }
   Job& ManagedBy(std::string manager) {
     policy().managed_by = std::move(manager);
+    return *this;
+  }
+  Job& Queue(std::string queue) {
+    job_.metadata.labels[api::kQueueLabel] = std::move(queue);
     return *this;
   }
   Job& Network(api::Switch tls, api::Switch network_policy) {

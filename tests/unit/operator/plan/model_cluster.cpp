@@ -33,6 +33,8 @@ Observed ModelCluster::Look() const {
   seen.service = service;
   seen.config_map = config_map;
   seen.network_policy = network_policy;
+  for (const auto& [name, workload] : workloads) seen.workloads.push_back(workload);
+  seen.queues = queues;
   seen.nodes = nodes;
   seen.head = head;
   seen.create_error = create_error;
@@ -167,9 +169,10 @@ bool ModelCluster::Do(const CreateChild& effect) {
       return true;
     case ChildKind::kPod:
     case ChildKind::kConfigMap:
+    case ChildKind::kWorkload:
       break;
   }
-  ADD_FAILURE() << "pods are made by CreatePod, the ConfigMap by CreateTrust";
+  ADD_FAILURE() << "there are effects of their own for what is made of more than a name";
   return false;
 }
 
@@ -196,6 +199,7 @@ bool ModelCluster::Do(const CreatePod& effect) {
   pod->phase = "Pending";
   pod->created = now;
   origins[name] = effect.origin;
+  placements[name] = effect.placement;
   pods[name] = std::move(pod);
   return true;
 }
@@ -222,6 +226,11 @@ bool ModelCluster::Do(const DeleteChild& effect) {
     case ChildKind::kNetworkPolicy:
       if (same(network_policy)) network_policy = nullptr;
       return true;
+    case ChildKind::kWorkload: {
+      const auto found = workloads.find(effect.name);
+      if (found != workloads.end() && same(found->second)) workloads.erase(found);
+      return true;
+    }
   }
   return false;
 }

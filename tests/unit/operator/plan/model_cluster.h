@@ -51,6 +51,14 @@ class ModelCluster {
   void Vanish(const std::string& pod);  // the end of Terminating
   void VanishTerminating();
 
+  // Kueue, and its Workload of the job's gang.
+  void Admit(const std::string& flavor = "on-demand");
+  void Evict(const std::string& reason, const std::string& message);
+  void ChangeGang(const std::function<void(ObservedWorkload&)>& edit);
+  const ObservedWorkload& Gang() const;
+  // "True/Preempted"; "absent".
+  std::string GangState(const std::string& condition) const;
+
   // The head.
   void HeadSays(HeadReport::State state);  // with everybody who runs registered
   void Freeze(const std::string& pod);     // the head notices when it speaks next
@@ -74,6 +82,8 @@ class ModelCluster {
   std::shared_ptr<const ObservedObject> service, config_map, network_policy;
   bool secret = false;
   bool job_deleted = false;
+  std::map<std::string, std::shared_ptr<const ObservedWorkload>> workloads;
+  ObservedQueues queues;
   std::map<std::string, ObservedNode> nodes;
   std::optional<HeadReport> head;
   std::optional<CreateError> create_error;  // set: pods cannot be created
@@ -84,6 +94,7 @@ class ModelCluster {
 
   // Of each pod as it was last created.
   std::map<std::string, std::shared_ptr<const PodOrigin>> origins;
+  std::map<std::string, std::shared_ptr<const children::Placement>> placements;
 
   std::vector<std::string> calls;   // API writes: "status", "create vit-gpu-0", "delete pods", ...
   std::vector<std::string> events;  // reasons
@@ -95,6 +106,8 @@ class ModelCluster {
   bool Do(const CreateChild& effect);
   bool Do(const CreatePod& effect);
   bool Do(const CreateTrust& effect);
+  bool Do(const CreateWorkload& effect);
+  bool Do(const UpdateWorkload& effect);
   bool Do(const DeleteChild& effect);
   bool Do(const DeletePods& effect);
   bool Do(const DeleteSecret& effect);

@@ -157,14 +157,14 @@ TEST(SuspendedSpec, AJobThatIsSuspendedFromTheStartIsNotFailedEither) {
   EXPECT_TRUE(cluster.status().Is(ConditionType::kSuspended));
 }
 
-TEST(Refused, AJobWithAQueueLabelIsRefusedByName) {
+TEST(Refused, AQueueIsRefusedByNameWhereTheOperatorIsNotSetUpForIt) {
   ModelCluster cluster{Job()};
   cluster.Change([](ObservedJob& job) { job.job.metadata.labels[api::kQueueLabel] = "team"; });
   cluster.Settle();
   EXPECT_EQ(cluster.State(ConditionType::kFailed), "True/InvalidSpec");
   EXPECT_THAT(cluster.Condition(ConditionType::kFailed).message,
-              HasSubstr("metadata.labels[kueue.x-k8s.io/queue-name]: queues are not supported yet; "
-                        "remove the label"));
+              HasSubstr("metadata.labels[kueue.x-k8s.io/queue-name]: this operator is not set up "
+                        "for queues; have its administrator set kueue.enabled"));
   EXPECT_THAT(cluster.events, Contains("InvalidSpec"));
   EXPECT_TRUE(cluster.pods.empty());
 }

@@ -76,8 +76,8 @@ struct Paths {
 
 class ClusterViewTest : public testing::Test {
  protected:
-  void Start(const std::vector<std::string>& namespaces = {}) {
-    view_ = std::make_unique<ClusterView>(client_, clock_, registry_, namespaces,
+  void Start(const std::vector<std::string>& namespaces = {}, bool queues = false) {
+    view_ = std::make_unique<ClusterView>(client_, clock_, registry_, namespaces, queues,
                                           [this](const std::string& key) { keys_.Add(key); });
     view_->AddTo(manager_);
     running_ = std::jthread([this](std::stop_token stop) {
@@ -212,6 +212,34 @@ TEST_F(ClusterViewTest, NamespacesOfItsOwnAreWatchedEachAndNoNodes) {
   for (const kube::Request& request : api_.requests()) {
     EXPECT_THAT(request.path, HasSubstr("/namespaces/"));
   }
+}
+
+TEST_F(ClusterViewTest, KueuesObjectsAreWatchedWhereTheOperatorIsSetUpForThem) {
+  const std::string workloads = "/apis/kueue.x-k8s.io/v1beta2/workloads";
+  json workload = Child("vit-gang", "1", {{api::kJobNameLabel, "vit"}});
+  api_.SetList(workloads, {workload});
+  Start({}, /*queues=*/true);
+  AwaitWatches({workloads, "/apis/kueue.x-k8s.io/v1beta2/resourceflavors",
+                "/apis/kueue.x-k8s.io/v1beta2/workloadpriorityclasses"});
+  EXPECT_THAT(keys_.Take(1), ElementsAre("team/vit"));
+  EXPECT_TRUE(view_->stores().queues_served());
+  EXPECT_EQ(view_->stores().workloads->In("team/uid-vit").size(), 1u);
+}
+
+// Its definitions may be applied later, and be taken away.
+TEST_F(ClusterViewTest, AClusterWithoutKueueIsReadyAndIsLookedAtAgain) {
+  const std::string in_team = "/apis/kueue.x-k8s.io/v1beta2/namespaces/team/workloads";
+  const std::string flavors = "/apis/kueue.x-k8s.io/v1beta2/resourceflavors";
+  for (const std::string& path : {in_team, flavors}) api_.SetServed(path, false);
+  api_.SetList(flavors, {{{"metadata", {{"name", "spot"}, {"resourceVersion", "1"}}}}});
+  Start({"team"}, /*queues=*/true);
+  AwaitWatches({Paths("team").pods});
+  EXPECT_EQ(view_->stores().flavors->size(), 0u);
+  for (const std::string& path : {in_team, flavors}) api_.SetServed(path, true);
+  AwaitWatches({in_team, flavors});
+  EXPECT_TRUE(view_->stores().queues_served());
+  EXPECT_EQ(view_->stores().flavors->size(), 1u);
+  EXPECT_TRUE(manager_.Ready().ok()) << manager_.Ready();
 }
 
 TEST_F(ClusterViewTest, IsReadyOnlyWhenEverythingIsListed) {

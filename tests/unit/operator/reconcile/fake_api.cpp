@@ -85,6 +85,7 @@ Response FakeApi::Handle(const Request& request) {
   const json body = json::parse(request.body, nullptr, false);
   if (request.method == "POST") return Create(path, body);
   if (request.method == "PUT") return Replace(path, body);
+  if (request.method == "PATCH") return MergePatch(path, body);
   if (request.method == "DELETE") {
     return path.name.empty() ? DeleteCollection(path) : Delete(path, body);
   }
@@ -135,6 +136,14 @@ Response FakeApi::Replace(const Path& path, const json& object) {
   }
   if (stored != before) Stamp(stored);
   return Reply(200, stored);
+}
+
+Response FakeApi::MergePatch(const Path& path, const json& patch) {
+  const auto it = objects_[path.plural].find(path.key());
+  if (it == objects_[path.plural].end()) return Error(404, "NotFound", path.name + " not found");
+  json object = it->second;
+  object.merge_patch(patch);
+  return Replace(path, object);
 }
 
 // False when a precondition is not met.

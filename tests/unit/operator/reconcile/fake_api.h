@@ -13,8 +13,8 @@
 
 namespace hetero::reconcile {
 
-// An API server in memory, as far as the reconciler can tell: create, get, replace, status
-// subresource, delete with preconditions and of collections by label; 404, 409 of both kinds, and
+// An API server in memory, as far as the reconciler can tell: create, get, replace, merge patches
+// of a status, delete with preconditions and of collections by label; 404, 409 of both kinds, and
 // resourceVersions that rise. Pods are deleted at once unless they run and have a grace period;
 // what has finalizers stays until Remove().
 // No watches: FakeCluster copies the objects into the stores. Safe from any thread.
@@ -65,6 +65,7 @@ class FakeApi : public kube::Transport {
   kube::Response Handle(const kube::Request& request);
   kube::Response Create(const Path& path, nlohmann::json object);
   kube::Response Replace(const Path& path, const nlohmann::json& object);
+  kube::Response MergePatch(const Path& path, const nlohmann::json& patch);
   kube::Response Delete(const Path& path, const nlohmann::json& options);
   kube::Response DeleteCollection(const Path& path);
   void Stamp(nlohmann::json& object);

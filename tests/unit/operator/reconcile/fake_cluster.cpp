@@ -76,6 +76,7 @@ FakeCluster::FakeCluster()
       services_(OwnerOf<plan::ObservedObject>),
       config_maps_(OwnerOf<plan::ObservedObject>),
       network_policies_(OwnerOf<plan::ObservedObject>),
+      workloads_(OwnerOf<plan::ObservedWorkload>),
       identity_(*IssueOperatorIdentity(clock.WallNow())) {
   Restart();
 }
@@ -86,18 +87,27 @@ void FakeCluster::Restart() {
   dead = false;
   process_.reset();
   heads.followed.clear();
-  process_ = std::make_unique<Process>(*this, Stores{.jobs = &jobs_,
-                                                     .pods = &pods_,
-                                                     .services = &services_,
-                                                     .config_maps = &config_maps_,
-                                                     .network_policies = &network_policies_});
+  process_ =
+      std::make_unique<Process>(*this, Stores{.jobs = &jobs_,
+                                              .pods = &pods_,
+                                              .services = &services_,
+                                              .config_maps = &config_maps_,
+                                              .network_policies = &network_policies_,
+                                              .workloads = &workloads_,
+                                              .flavors = &flavors_,
+                                              .priorities = &priorities_,
+                                              .queues_served = [this] { return queues_served; }});
 }
 
-std::string FakeCluster::CreateJob(const std::string& name, const std::string& more_spec) {
+std::string FakeCluster::CreateJob(const std::string& name, const std::string& more_spec,
+                                   const json& labels) {
   json spec = json::parse(kSpec);
   if (!more_spec.empty()) spec.merge_patch(json::parse(more_spec));
   return api.Put("heterotrainingjobs", KeyOf(name),
-                 {{"apiVersion", api::kApiVersion}, {"kind", api::kKind}, {"spec", spec}});
+                 {{"apiVersion", api::kApiVersion},
+                  {"kind", api::kKind},
+                  {"metadata", {{"labels", labels}}},
+                  {"spec", spec}});
 }
 
 void FakeCluster::Sync() {
@@ -108,6 +118,14 @@ void FakeCluster::Sync() {
   SyncStore(services_, Watched(api.Objects("services")), project);
   SyncStore(config_maps_, Watched(api.Objects("configmaps")), project);
   SyncStore(network_policies_, Watched(api.Objects("networkpolicies")), project);
+  SyncStore(workloads_, Watched(api.Objects("workloads")),
+            [](const json& object, const auto&) { return ProjectWorkload(object); });
+  for (const auto& [key, object] : api.Objects("resourceflavors")) {
+    flavors_.Put({"", kube::ObjectKey::Parse(key).name}, ProjectFlavor(object));
+  }
+  for (const auto& [key, object] : api.Objects("workloadpriorityclasses")) {
+    priorities_.Put({"", kube::ObjectKey::Parse(key).name}, ProjectPriority(object));
+  }
 }
 
 absl::StatusOr<controller::Controller::Result> FakeCluster::Pass(const std::string& name,
@@ -117,8 +135,8 @@ absl::StatusOr<controller::Controller::Result> FakeCluster::Pass(const std::stri
 
 std::string FakeCluster::Fingerprint() const {
   json all;
-  for (const char* plural :
-       {"heterotrainingjobs", "pods", "services", "secrets", "configmaps", "networkpolicies"}) {
+  for (const char* plural : {"heterotrainingjobs", "pods", "services", "secrets", "configmaps",
+                             "networkpolicies", "workloads"}) {
     all[plural] = api.Objects(plural);
   }
   return all.dump();
@@ -175,6 +193,32 @@ void FakeCluster::FinishTerminating() {
   for (const auto& [key, object] : api.Objects("pods")) {
     if (object["metadata"].contains("deletionTimestamp")) api.Remove("pods", key);
   }
+}
+
+void FakeCluster::Admit(const std::string& name) {
+  api.Change("workloads", KeyOf(name + "-gang"), [](json& workload) {
+    json assignments = json::array();
+    for (const json& set : workload["spec"]["podSets"]) {
+      assignments.push_back({{"name", set["name"]},
+                             {"count", set["count"]},
+                             {"flavors", {{"cpu", "on-demand"}, {"memory", "on-demand"}}}});
+    }
+    workload["status"]["admission"] = {{"clusterQueue", "all"},
+                                       {"podSetAssignments", std::move(assignments)}};
+    workload["status"]["conditions"] = json::parse(R"([
+        {"type": "QuotaReserved", "status": "True", "reason": "QuotaReserved", "message": "in all",
+         "lastTransitionTime": "2026-01-01T00:00:00Z"},
+        {"type": "Admitted", "status": "True", "reason": "Admitted", "message": "",
+         "lastTransitionTime": "2026-01-01T00:00:00Z"}])");
+  });
+}
+
+void FakeCluster::Evict(const std::string& name) {
+  api.Change("workloads", KeyOf(name + "-gang"), [](json& workload) {
+    workload["status"]["conditions"].push_back(
+        json::parse(R"({"type": "Evicted", "status": "True", "reason": "Preempted",
+                        "message": "others", "lastTransitionTime": "2026-01-01T00:00:00Z"})"));
+  });
 }
 
 void FakeCluster::HeadSays(const std::string& name, plan::HeadReport::State state) {

@@ -51,7 +51,8 @@ class FakeCluster {
   ~FakeCluster();
 
   // Returns the new job's uid. Key is always "team/<name>".
-  std::string CreateJob(const std::string& name, const std::string& more_spec = "");
+  std::string CreateJob(const std::string& name, const std::string& more_spec = "",
+                        const nlohmann::json& labels = nlohmann::json::object());
   // Copies what the API has into the stores, as watches would.
   void Sync();
   absl::StatusOr<controller::Controller::Result> Pass(const std::string& name,
@@ -70,6 +71,9 @@ class FakeCluster {
   void FinishTerminating();
   // From nothing to a job that trains.
   void Start(const std::string& name);
+  // The job's Workload, as Kueue admits it to the flavor `on-demand`, and evicts it.
+  void Admit(const std::string& name);
+  void Evict(const std::string& name);
   // The head of `name` says so: all members registered.
   void HeadSays(const std::string& name, plan::HeadReport::State state);
 
@@ -78,6 +82,7 @@ class FakeCluster {
   FakeHeads heads;
   children::Settings settings;
   bool dead = false;
+  bool queues_served = true;
 
  private:
   struct Process;
@@ -86,6 +91,9 @@ class FakeCluster {
   kube::Store<plan::ObservedJob> jobs_;
   kube::Store<plan::ObservedPod> pods_;
   kube::Store<plan::ObservedObject> services_, config_maps_, network_policies_;
+  kube::Store<plan::ObservedWorkload> workloads_;
+  kube::Store<plan::ObservedFlavor> flavors_;
+  kube::Store<int32_t> priorities_;
   OperatorIdentity identity_;
   std::unique_ptr<Process> process_;
 };

@@ -1,0 +1,299 @@
+#include "operator/plan/queue.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "api/labels.h"
+#include "api/reasons.h"
+#include "operator/plan/clean_up.h"
+#include "operator/plan/conditions.h"
+#include "operator/plan/pod_deletion.h"
+#include "operator/plan/start_up.h"
+#include "operator/plan/stop_first.h"
+#include "operator/plan/workload.h"
+
+namespace hetero::plan {
+namespace {
+
+using api::ConditionStatus;
+using api::ConditionType;
+using WorkloadPtr = std::shared_ptr<const ObservedWorkload>;
+using Support = ObservedQueues::Support;
+
+constexpr char kWhyEvicted[] = "its queue takes the job's quota back";
+
+// Types and reasons of a Workload's conditions, as Kueue writes them (apis/kueue/v1beta2).
+constexpr char kQuotaReserved[] = "QuotaReserved";
+constexpr char kAdmitted[] = "Admitted";
+constexpr char kEvicted[] = "Evicted";
+constexpr char kRequeued[] = "Requeued";
+constexpr char kPodsReady[] = "PodsReady";
+constexpr char kFinished[] = "Finished";
+constexpr char kPreempted[] = "Preempted";
+constexpr char kNodeFailures[] = "NodeFailures";
+
+// For what the job needs of Kueue and others have to make; nobody is told when they have.
+constexpr base::Duration kLookAgain = std::chrono::seconds(10);
+constexpr size_t kLongestVerdict = 1024;  // bytes; Kueue's conditions take 32 KiB
+
+// The status as read says that nothing is to run before an admission.
+bool WasWaiting(const Pass& pass) {
+  const api::Condition* queued = pass.before.Find(ConditionType::kQueued);
+  return queued != nullptr &&
+         (queued->status == ConditionStatus::kTrue || queued->reason == api::reason::kKueueMissing);
+}
+
+std::string MessageOf(const ObservedWorkload& workload, const char* type) {
+  const WorkloadCondition* condition = workload.Find(type);
+  return condition == nullptr ? "" : condition->message;
+}
+
+std::string NameOf(const ObservedWorkload& workload) {
+  return absl::StrCat("Workload ", workload.name);
+}
+
+// Why the job lost what it ran on.
+std::string LossOf(const ObservedWorkload* gang) {
+  if (gang == nullptr || gang->deleting) return "its Workload was deleted";
+  if (!gang->active) {
+    return absl::StrCat("spec.active of ", NameOf(*gang),
+                        " is false; set it to true to have the job queued again");
+  }
+  const std::string why = MessageOf(*gang, kEvicted);
+  return why.empty() ? absl::StrCat(NameOf(*gang), " is not admitted any more") : why;
+}
+
+std::string OpenChecks(const ObservedWorkload& gang) {
+  std::vector<std::string> open;
+  for (const AdmissionCheck& check : gang.checks) {
+    if (check.state == "Ready") continue;
+    open.push_back(absl::StrCat("admission check ", check.name, " (", check.state, ")",
+                                check.message.empty() ? "" : ": ", check.message));
+  }
+  return absl::StrJoin(open, "; ");
+}
+
+// What an admission waits for, in Kueue's words where it has said any.
+std::string Hindrance(const ObservedWorkload& gang) {
+  if (gang.Is(kQuotaReserved)) {
+    const std::string checks = OpenChecks(gang);
+    return absl::StrCat("quota is reserved", checks.empty() ? "" : "; waiting for ", checks);
+  }
+  const std::string message = MessageOf(gang, kQuotaReserved);
+  return message.empty() ? absl::StrCat(NameOf(gang), " waits in queue ", gang.queue) : message;
+}
+
+void Wait(Pass& pass, const char* reason, const std::string& message) {
+  SetCondition(pass, ConditionType::kQueued, ConditionStatus::kTrue, reason, message);
+}
+
+void DescribeWait(Pass& pass, const ObservedWorkload& gang) {
+  if (!gang.active) return Wait(pass, api::reason::kDeactivated, LossOf(&gang));
+  const std::string hindrance = Hindrance(gang);
+  if (gang.Is(kEvicted)) {
+    const std::string loss = LossOf(&gang);
+    const bool same = gang.holds_quota || hindrance == loss;
+    return Wait(pass, api::reason::kEvicted, same ? loss : absl::StrCat(loss, "; ", hindrance));
+  }
+  const WorkloadCondition* reserved = gang.Find(kQuotaReserved);
+  const bool inadmissible = reserved != nullptr && reserved->status == "False" &&
+                            reserved->reason == api::reason::kInadmissible;
+  Wait(pass, inadmissible ? api::reason::kInadmissible : api::reason::kPending, hindrance);
+}
+
+WorkloadCondition Stamped(const Pass& pass, const ObservedWorkload& workload, const char* type,
+                          bool holds, std::string reason, std::string message) {
+  return {.type = type,
+          .status = holds ? "True" : "False",
+          .reason = std::move(reason),
+          .message = std::move(message),
+          .last_transition_time = pass.today,
+          .observed_generation = workload.generation};
+}
+
+// As Kueue's own controllers do it for the jobs that they know (pkg/workload,
+// UnsetQuotaReservationWithCondition and SetRequeuedCondition): of other reasons than these, Kueue
+// itself says when it is queued again.
+void Release(Pass& pass, const WorkloadPtr& gang) {
+  const WorkloadCondition* evicted = gang->Find(kEvicted);
+  const std::string reason = evicted == nullptr ? api::reason::kDeactivated : evicted->reason;
+  const std::string message = LossOf(gang.get());
+  UpdateWorkload update{.read = gang, .release = true};
+  const auto set = [&](const char* type, bool holds, std::string why, std::string text) {
+    update.conditions.push_back(Stamped(pass, *gang, type, holds, std::move(why), std::move(text)));
+  };
+  set(kQuotaReserved, false, api::reason::kPending, message);
+  set(kAdmitted, false, "NoReservation", "The workload has no reservation");
+  set(kRequeued, reason == kPreempted || reason == kNodeFailures, reason, message);
+  if (gang->Is(kPodsReady)) set(kPodsReady, false, "WaitForStart", "Not all pods are ready");
+  pass.AddStage({std::move(update)});
+}
+
+void Delete(Pass& pass, const ObservedWorkload& workload) {
+  if (workload.deleting) return;
+  pass.AddStage(
+      {DeleteChild{.kind = ChildKind::kWorkload, .name = workload.name, .uid = workload.uid}});
+}
+
+// The training was stopped because its quota was taken back: pods first, then the quota.
+void Vacate(Pass& pass) {
+  const api::Condition& queued = ConditionOf(pass, ConditionType::kQueued);
+  if (HasStopped(pass, queued.last_transition_time, kWhyEvicted)) DeleteAllPods(pass);
+}
+
+void Lose(Pass& pass, const ObservedWorkload* gang) {
+  const bool inactive = gang != nullptr && !gang->deleting && !gang->active;
+  std::string message = LossOf(gang);
+  Wait(pass, inactive ? api::reason::kDeactivated : api::reason::kEvicted, message);
+  for (const ConditionType type :
+       {ConditionType::kRunning, ConditionType::kRegistered, ConditionType::kPodsCreated}) {
+    SetCondition(pass, type, ConditionStatus::kFalse, api::reason::kEvicted);
+  }
+  for (const ConditionType type : {ConditionType::kRestarting, ConditionType::kStalled}) {
+    if (ConditionOf(pass, type).status != ConditionStatus::kTrue) continue;
+    SetCondition(pass, type, ConditionStatus::kFalse, api::reason::kEvicted);
+  }
+  if (!pass.spec.training.checkpoint) {
+    absl::StrAppend(&message, "; without training.checkpoint it begins again at step 0");
+  }
+  pass.AddEvent(true, api::event::kEvicted, "Queue", std::move(message));
+  AskHeadToStop(pass, kWhyEvicted);
+}
+
+void JoinQueue(Pass& pass) {
+  absl::StatusOr<WorkloadClaim> claim = GangClaim(pass);
+  if (!claim.ok()) {
+    pass.WakeAt(pass.now + kLookAgain);
+    return Wait(pass, api::reason::kInadmissible, std::string(claim.status().message()));
+  }
+  if (!WasWaiting(pass)) EnterQueue(pass);
+  pass.AddStage({CreateWorkload{std::make_shared<WorkloadClaim>(*std::move(claim))}});
+}
+
+// Nothing runs, and the Workload does not let anything begin.
+void StayInQueue(Pass& pass, const WorkloadPtr& gang) {
+  pass.status.uncounted.clear();
+  if (gang == nullptr) return JoinQueue(pass);
+  if (gang->deleting) return;
+  DescribeWait(pass, *gang);
+  const bool reserved = gang->holds_quota || gang->Is(kQuotaReserved);
+  if (gang->evicted() && gang->holds_quota) return Release(pass, gang);
+  if (reserved) return;
+  const absl::StatusOr<WorkloadClaim> claim = GangClaim(pass);
+  if (claim.ok() && Differs(*gang, *claim, pass.spec)) Delete(pass, *gang);
+}
+
+void LeaveForAttempt(Pass& pass, const ObservedWorkload& gang) {
+  SetCondition(pass, ConditionType::kQueued, ConditionStatus::kFalse, api::reason::kAdmitted,
+               MessageOf(gang, kQuotaReserved));
+  pass.AddEvent(false, api::event::kAdmitted, "Queue",
+                absl::StrCat(NameOf(gang), " is admitted: ", MessageOf(gang, kQuotaReserved)));
+}
+
+// What the admission before had is away before the next one's is made.
+void Begin(Pass& pass, const ObservedWorkload& gang) {
+  if (const auto unknown = UnknownFlavors(pass, gang); !unknown.empty()) {
+    pass.paused = true;
+    pass.WakeAt(pass.now + kLookAgain);
+    return Wait(pass, api::reason::kPending,
+                absl::StrCat(NameOf(gang), " is admitted to a ResourceFlavor that cannot be read: ",
+                             absl::StrJoin(unknown, ", ")));
+  }
+  if (pass.before.attempt == 0) return LeaveForAttempt(pass, gang);
+  pass.paused = true;
+  if (pass.PodsLeft()) return Vacate(pass);
+  if (ObjectsLeft(pass)) return DeleteObjects(pass);
+  pass.paused = false;
+  LeaveForAttempt(pass, gang);
+  BeginAgain(pass);
+}
+
+bool AllEnded(const Pass& pass) {
+  return std::all_of(pass.seen.pods.begin(), pass.seen.pods.end(),
+                     [](const auto& pod) { return pod->ended(); });
+}
+
+}  // namespace
+
+bool IsQueued(const Pass& pass) { return !QueueOf(pass).empty() || GangWorkload(pass) != nullptr; }
+
+void EnterQueue(Pass& pass) {
+  const std::string name = QueueOf(pass);
+  Wait(pass, api::reason::kPending, absl::StrCat("the job joins queue ", name));
+  pass.AddEvent(false, api::event::kQueued, "Queue", absl::StrCat("The job joins queue ", name));
+}
+
+void LeaveQueue(Pass& pass) {
+  for (const auto& workload : pass.seen.workloads) Delete(pass, *workload);
+  if (IsQueued(pass)) {
+    SetCondition(pass, ConditionType::kQueued, ConditionStatus::kFalse, api::reason::kSuspended);
+  }
+}
+
+void WaitInQueue(Pass& pass) {
+  if (!IsQueued(pass)) {
+    SetCondition(pass, ConditionType::kQueued, ConditionStatus::kFalse, api::reason::kNotQueued);
+    return;
+  }
+  const bool runs = pass.before.attempt > 0 && !WasWaiting(pass);
+  if (pass.seen.queues.support != Support::kServed) {
+    if (runs) return;
+    pass.paused = true;
+    pass.WakeAt(pass.now + kLookAgain);
+    SetCondition(
+        pass, ConditionType::kQueued, ConditionStatus::kFalse, api::reason::kKueueMissing,
+        absl::StrCat("metadata.labels[", api::kQueueLabel,
+                     "]: the cluster serves the operator no kueue.x-k8s.io/v1beta2; install "
+                     "Kueue 0.15 or newer, give the operator its rights (kueue.enabled in the "
+                     "chart), or remove the label"));
+    return;
+  }
+  const WorkloadPtr gang = GangWorkload(pass);
+  const bool admitted = gang != nullptr && gang->admitted();
+  if (admitted && runs) return;
+  if (admitted) return Begin(pass, *gang);
+  pass.paused = true;
+  if (runs) return Lose(pass, gang.get());
+  if (pass.PodsLeft()) return Vacate(pass);
+  StayInQueue(pass, gang);
+}
+
+void TellPodsReady(Pass& pass) {
+  const WorkloadPtr gang = GangWorkload(pass);
+  if (gang == nullptr || !gang->admitted()) return;
+  const bool ready = ConditionOf(pass, ConditionType::kRegistered).status == ConditionStatus::kTrue;
+  const WorkloadCondition* told = gang->Find(kPodsReady);
+  if (ready == gang->Is(kPodsReady) && (ready || told != nullptr)) return;
+  if (!ready && told == nullptr) return;  // Kueue counts from the admission by itself
+  UpdateWorkload update{.read = gang};
+  update.conditions.push_back(
+      ready ? Stamped(pass, *gang, kPodsReady, true, "Started", "All members have registered")
+            : Stamped(pass, *gang, kPodsReady, false, "WaitForRecovery",
+                      "A new attempt waits for its members"));
+  pass.AddStage({std::move(update)});
+}
+
+void FinishWorkloads(Pass& pass) {
+  if (pass.seen.workloads.empty() || !AllEnded(pass)) return;
+  const bool succeeded = pass.before.Is(ConditionType::kSucceeded);
+  const api::Condition& verdict =
+      ConditionOf(pass, succeeded ? ConditionType::kSucceeded : ConditionType::kFailed);
+  Stage stage;
+  for (const auto& workload : pass.seen.workloads) {
+    if (workload->deleting || workload->Is(kFinished)) continue;
+    UpdateWorkload update{.read = workload};
+    update.conditions.push_back(Stamped(
+        pass, *workload, kFinished, true, succeeded ? "Succeeded" : "Failed",
+        succeeded
+            ? "The training has finished"
+            : absl::StrCat(verdict.reason, ": ", verdict.message.substr(0, kLongestVerdict))));
+    stage.push_back(std::move(update));
+  }
+  pass.AddStage(std::move(stage));
+}
+
+}  // namespace hetero::plan

@@ -1,0 +1,105 @@
+// Kueue's part of the model cluster: what its scheduler and its controllers write.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "operator/children/names.h"
+#include "tests/unit/operator/plan/model_cluster.h"
+
+namespace hetero::plan {
+namespace {
+
+void Set(ObservedWorkload& workload, WorkloadCondition condition) {
+  std::erase_if(workload.conditions, [&condition](const WorkloadCondition& earlier) {
+    return earlier.type == condition.type;
+  });
+  workload.conditions.push_back(std::move(condition));
+}
+
+}  // namespace
+
+bool ModelCluster::Do(const CreateWorkload& effect) {
+  const WorkloadClaim& claim = *effect.claim;
+  calls.push_back("create " + claim.name);
+  if (workloads.contains(claim.name)) return true;
+  auto workload = std::make_shared<ObservedWorkload>();
+  workload->name = claim.name;
+  workload->uid = "workload-" + std::to_string(next_uid_++);
+  workload->owner_uid = job->job.metadata.uid;
+  workload->resource_version = std::to_string(++version_);
+  workload->generation = 1;
+  workload->queue = claim.queue;
+  workload->priority_class = claim.priority_class;
+  for (const WorkloadClaim::PodSet& set : claim.pod_sets) {
+    workload->pod_sets[job->job.spec.roles.at(set.role).name] = set.count;
+  }
+  workloads[claim.name] = std::move(workload);
+  return true;
+}
+
+bool ModelCluster::Do(const UpdateWorkload& effect) {
+  calls.push_back(effect.release
+                      ? "release " + effect.read->name
+                      : "update " + effect.read->name + " " + effect.conditions.front().type);
+  const auto found = workloads.find(effect.read->name);
+  if (found == workloads.end()) return false;
+  if (found->second->resource_version != effect.read->resource_version) return false;
+  auto changed = std::make_shared<ObservedWorkload>(*found->second);
+  for (const WorkloadCondition& condition : effect.conditions) Set(*changed, condition);
+  if (effect.release) {
+    changed->holds_quota = false;
+    changed->assignments.clear();
+  }
+  changed->resource_version = std::to_string(++version_);
+  found->second = std::move(changed);
+  return true;
+}
+
+void ModelCluster::ChangeGang(const std::function<void(ObservedWorkload&)>& edit) {
+  const std::string name = children::GangWorkloadName(job->job.metadata);
+  const auto found = workloads.find(name);
+  ASSERT_NE(found, workloads.end()) << "no " << name;
+  auto changed = std::make_shared<ObservedWorkload>(*found->second);
+  edit(*changed);
+  changed->resource_version = std::to_string(++version_);
+  found->second = std::move(changed);
+}
+
+void ModelCluster::Admit(const std::string& flavor) {
+  ChangeGang([&](ObservedWorkload& gang) {
+    ASSERT_FALSE(gang.holds_quota);
+    gang.holds_quota = true;
+    for (const auto& [name, count] : gang.pod_sets) {
+      gang.assignments.push_back({.name = name, .flavors = {flavor}});
+    }
+    if (gang.Is("Evicted")) {
+      Set(gang, {.type = "Evicted", .status = "False", .reason = "QuotaReserved"});
+    }
+    Set(gang, {.type = "QuotaReserved",
+               .status = "True",
+               .reason = "QuotaReserved",
+               .message = "Quota reserved in ClusterQueue all"});
+    Set(gang, {.type = "Admitted", .status = "True", .reason = "Admitted"});
+  });
+}
+
+void ModelCluster::Evict(const std::string& reason, const std::string& message) {
+  ChangeGang([&](ObservedWorkload& gang) {
+    Set(gang, {.type = "Evicted", .status = "True", .reason = reason, .message = message});
+  });
+}
+
+const ObservedWorkload& ModelCluster::Gang() const {
+  static const ObservedWorkload none;
+  const auto found = workloads.find(children::GangWorkloadName(job->job.metadata));
+  EXPECT_NE(found, workloads.end()) << "the job has no Workload";
+  return found == workloads.end() ? none : *found->second;
+}
+
+std::string ModelCluster::GangState(const std::string& condition) const {
+  const WorkloadCondition* found = Gang().Find(condition);
+  return found == nullptr ? "absent" : found->status + "/" + found->reason;
+}
+
+}  // namespace hetero::plan
