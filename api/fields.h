@@ -354,6 +354,11 @@ constexpr auto FieldsOf(const Network*) {
                          F("tls", &Network::tls, kDefaultedField));
 }
 
+constexpr auto FieldsOf(const Scheduling*) {
+  return std::make_tuple(F("elasticPriorityClass", &Scheduling::elastic_priority_class,
+                           {.max_length = 253, .pattern = kSubdomain}));
+}
+
 constexpr auto FieldsOf(const Spec*) {
   return std::make_tuple(
       F("dataset", &Spec::dataset, kRequiredField),
@@ -364,7 +369,7 @@ constexpr auto FieldsOf(const Spec*) {
       F("roles", &Spec::roles, {.presence = Presence::kRequired, .min_items = 2, .max_items = 8}),
       F("runPolicy", &Spec::run_policy, kDefaultedField),
       F("network", &Spec::network, kDefaultedField),
-      F("autoscaling", &Spec::autoscaling, kDefaultedField));
+      F("autoscaling", &Spec::autoscaling, kDefaultedField), F("scheduling", &Spec::scheduling));
 }
 
 // Kubernetes' own keys that we do not read are skipped by the decoder.

@@ -291,6 +291,13 @@ struct Network {
   Switch tls = Switch::kEnabled;
 };
 
+// How a shared cluster's queue hands out what the job needs.
+struct Scheduling {
+  // The WorkloadPriorityClass of CPU workers beyond those that the job cannot do without; empty:
+  // the job has none such.
+  std::string elastic_priority_class;
+};
+
 // What becomes of a job whose Python operators are found to be no functions of their arguments.
 enum class Verification { kWarn, kStrict, kOff };
 
@@ -306,6 +313,7 @@ struct Spec {
   RunPolicy run_policy;
   Network network;
   Switch autoscaling = Switch::kDisabled;
+  std::optional<Scheduling> scheduling;
 
   // Ranks of the whole job: GPUWorker roles in manifest order, then replica, then local index.
   int32_t world_size() const {

@@ -21,6 +21,9 @@ inline constexpr char kReplicaIndexLabel[] = "training.hetero.dev/replica-index"
 inline constexpr char kAttemptLabel[] = "training.hetero.dev/attempt";
 inline constexpr char kIncarnationAnnotation[] = "training.hetero.dev/incarnation";
 
+// On a Workload: the hash of the spec (spec_hash.h) whose pods it is for.
+inline constexpr char kSpecHashAnnotation[] = "training.hetero.dev/spec-hash";
+
 // Kueue's, on a job: the LocalQueue in which it waits, and the WorkloadPriorityClass with which.
 inline constexpr char kQueueLabel[] = "kueue.x-k8s.io/queue-name";
 inline constexpr char kQueuePriorityLabel[] = "kueue.x-k8s.io/priority-class";

@@ -55,6 +55,7 @@ inline constexpr char kEvicted[] = "Evicted";
 inline constexpr char kDeactivated[] = "Deactivated";
 inline constexpr char kKueueMissing[] = "KueueMissing";
 inline constexpr char kAdmitted[] = "Admitted";
+inline constexpr char kWorkloadMissing[] = "WorkloadMissing";
 
 // CheckpointFailing.
 inline constexpr char kNoneFailed[] = "NoneFailed";

@@ -64,9 +64,16 @@ struct PodSet {
 };
 // A Workload of Kueue (kueue.x-k8s.io/v1beta2): what the pods ask for, by role. A set's name is its
 // role's.
-nlohmann::json Workload(const api::HeteroTrainingJob& job, const std::string& name,
-                        const std::string& queue, const std::string& priority_class, int priority,
-                        const std::vector<PodSet>& pod_sets, const Settings& settings);
+struct WorkloadSpec {
+  std::string name;
+  std::string queue;
+  std::string priority_class;  // empty: none
+  int priority = 0;
+  std::string spec_hash;
+  std::vector<PodSet> pod_sets;
+};
+nlohmann::json Workload(const api::HeteroTrainingJob& job, const WorkloadSpec& workload,
+                        const Settings& settings);
 
 // Whether the role's template names an image for our container itself.
 bool NamesRuntimeImage(const api::Role& role);

@@ -21,6 +21,10 @@ std::string PodName(const api::Metadata& job, const std::string& role, int index
 
 std::string GangWorkloadName(const api::Metadata& job) { return absl::StrCat(job.name, "-gang"); }
 
+std::string ElasticWorkloadName(const api::Metadata& job, const std::string& role, int index) {
+  return PodName(job, role, index);
+}
+
 std::string JobSelector(const api::Metadata& job) {
   return absl::StrCat(api::kJobUidLabel, "=", job.uid);
 }

@@ -16,6 +16,8 @@ std::string NetworkPolicyName(const api::Metadata& job);  // <job>
 std::string PodName(const api::Metadata& job, const std::string& role,
                     int index);                          // <job>-<role>-<index>
 std::string GangWorkloadName(const api::Metadata& job);  // <job>-gang
+// Of the Workload of one CPU worker beyond the gang: its pod's name.
+std::string ElasticWorkloadName(const api::Metadata& job, const std::string& role, int index);
 
 // "training.hetero.dev/job-uid=<uid>": every child of this very job.
 std::string JobSelector(const api::Metadata& job);

@@ -25,6 +25,9 @@ using nlohmann::json;
 constexpr char kPodSetLabel[] = "kueue.x-k8s.io/podset";
 constexpr char kWorkloadAnnotation[] = "kueue.x-k8s.io/workload";
 constexpr char kTopologyGate[] = "kueue.x-k8s.io/topology";
+constexpr const char* kTopologyRequests[] = {"kueue.x-k8s.io/podset-required-topology",
+                                             "kueue.x-k8s.io/podset-preferred-topology",
+                                             "kueue.x-k8s.io/podset-unconstrained-topology"};
 
 constexpr int kUser = 65532;         // "nonroot" of the distroless images
 constexpr int kGroupReadable = 288;  // 0440; JSON has no octal numbers
@@ -35,10 +38,20 @@ void Overlay(json& under, const json& over) {
   for (const auto& [key, value] : over.items()) under[key] = value;
 }
 
+// Kueue opens the gate only of pods that say how they want to be placed; of a queue whose flavors
+// all have a topology it places those that say nothing, too.
+void SetUnconstrained(json& annotations) {
+  for (const char* asked : kTopologyRequests) {
+    if (annotations.contains(asked)) return;
+  }
+  annotations[kTopologyRequests[2]] = "true";
+}
+
 void PlaceMetadata(const Placement& placement, json& metadata) {
   for (const auto& [name, value] : placement.labels) metadata["labels"][name] = value;
   for (const auto& [name, value] : placement.annotations) metadata["annotations"][name] = value;
   metadata["labels"][kPodSetLabel] = placement.pod_set;
+  if (placement.gated) SetUnconstrained(metadata["annotations"]);
   metadata["annotations"][kWorkloadAnnotation] = placement.workload;
 }
 

@@ -54,17 +54,18 @@ json Set(const api::HeteroTrainingJob& job, const PodSet& set, const Settings& s
 
 }  // namespace
 
-json Workload(const api::HeteroTrainingJob& job, const std::string& name, const std::string& queue,
-              const std::string& priority_class, int priority, const std::vector<PodSet>& pod_sets,
+json Workload(const api::HeteroTrainingJob& job, const WorkloadSpec& workload,
               const Settings& settings) {
-  json metadata = ObjectMetadata(job, name);
+  json metadata = ObjectMetadata(job, workload.name);
   metadata["labels"][kJobUid] = job.metadata.uid;
-  json spec = {{"queueName", queue}, {"priority", priority}, {"podSets", json::array()}};
-  if (!priority_class.empty()) {
+  metadata["annotations"][api::kSpecHashAnnotation] = workload.spec_hash;
+  json spec = {
+      {"queueName", workload.queue}, {"priority", workload.priority}, {"podSets", json::array()}};
+  if (!workload.priority_class.empty()) {
     spec["priorityClassRef"] = {
-        {"group", kGroup}, {"kind", "WorkloadPriorityClass"}, {"name", priority_class}};
+        {"group", kGroup}, {"kind", "WorkloadPriorityClass"}, {"name", workload.priority_class}};
   }
-  for (const PodSet& set : pod_sets) spec["podSets"].push_back(Set(job, set, settings));
+  for (const PodSet& set : workload.pod_sets) spec["podSets"].push_back(Set(job, set, settings));
   return {{"apiVersion", kVersion},
           {"kind", "Workload"},
           {"metadata", std::move(metadata)},

@@ -47,8 +47,8 @@ class Informer {
                  {.list_begins = [this] { BeginList(); },
                   .apply = [this](nlohmann::json object) { Apply(std::move(object)); },
                   .remove = [this](nlohmann::json object) { Remove(ObjectKey::Of(object)); },
-                  .list_ends = [this] { EndList(true); },
-                  .absent = [this] { EndList(false); }},
+                  .list_ends = [this] { EndList(); },
+                  .absent = [this] { EndWithout(); }},
                  std::move(random)) {}
 
   // Blocks until stop.
@@ -89,11 +89,17 @@ class Informer {
     unlisted_.erase(key);
     if (const Value before = store_.Remove(key)) on_change_(key, before, nullptr);
   }
-  // Of a kind that is not served there is nothing.
-  void EndList(bool served) {
+  void EndList() {
     const std::set<ObjectKey> vanished = std::exchange(unlisted_, {});
+    served_ = true;
     for (const ObjectKey& key : vanished) Remove(key);
-    served_ = served;
+    synced_ = true;
+  }
+  // What was known of it stays known: rights may come back, and a definition that went has taken
+  // its objects along before.
+  void EndWithout() {
+    unlisted_.clear();
+    served_ = false;
     synced_ = true;
   }
 

@@ -84,6 +84,7 @@ std::vector<const Slot*> MissingSlots(Pass& pass) {
   for (const Slot& slot : pass.slots) {
     if (slot.holder != nullptr || !MayFill(pass, slot)) continue;
     if (optional(slot) && room-- <= 0) continue;
+    if (!MayBeMade(pass, *slot.role, slot.index)) continue;
     missing.push_back(&slot);
   }
   return missing;
@@ -100,11 +101,14 @@ Stage MissingPods(Pass& pass, const std::string& head_address) {
   origin->attempt_cause = AttemptCause(pass);
   origin->avoided_nodes = AvoidedNodes(pass);
   origin->images = pass.status.images.value_or(api::AttemptImages{});
-  const auto gang = GangWorkload(pass);
-  std::map<const api::Role*, std::shared_ptr<const children::Placement>> placements;
+  using Given = std::pair<const api::Role*, std::shared_ptr<const ObservedWorkload>>;
+  std::map<Given, std::shared_ptr<const children::Placement>> placements;
   for (const Slot* slot : MissingSlots(pass)) {
-    auto [placement, added] = placements.try_emplace(slot->role);
-    if (added && gang != nullptr) placement->second = PlacementOf(pass, *gang, slot->role->name);
+    const Given given(slot->role, WorkloadOf(pass, *slot->role, slot->index));
+    auto [placement, added] = placements.try_emplace(given);
+    if (added && given.second != nullptr) {
+      placement->second = PlacementOf(pass, *given.second, slot->role->name);
+    }
     stage.push_back(CreatePod{.role = static_cast<int32_t>(slot->role - pass.spec.roles.data()),
                               .index = slot->index,
                               .origin = origin,

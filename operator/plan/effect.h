@@ -56,6 +56,7 @@ struct WorkloadClaim {
   std::string queue;
   std::string priority_class;  // empty: none
   int32_t priority = 0;        // of that class
+  std::string spec_hash;       // of the spec whose pods it is for
   std::vector<PodSet> pod_sets;
 };
 struct CreateWorkload {

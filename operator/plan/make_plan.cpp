@@ -8,6 +8,7 @@
 #include "operator/plan/clean_up.h"
 #include "operator/plan/conditions.h"
 #include "operator/plan/deadline.h"
+#include "operator/plan/elastic.h"
 #include "operator/plan/failure.h"
 #include "operator/plan/follow.h"
 #include "operator/plan/history.h"
@@ -40,20 +41,40 @@ void RunFinished(Pass& pass) {
   CompleteEvidence(pass);
   const bool awaited = AwaitLastReport(pass);
   if (!awaited) CleanUp(pass);
-  FinishWorkloads(pass);
   if (!awaited) ExpireJob(pass);
+  FinishWorkloads(pass);
 }
 
 // Each step may end or pause the job; the later ones then have nothing to say. Forced deletions
-// come before all that can be refused: they may be what frees the quota for it.
+// come before all that can be refused: they may be what frees the quota for it. What is said to
+// Kueue comes last, which may be away while pods have to be replaced.
 void RunActive(Pass& pass) {
   constexpr Step kSteps[] = {
-      CheckSpec,           ReadVerdict,         CopyHistory,         SuspendOrResume,
-      HoldRefusedSpec,     WaitInQueue,         BeginFirstAttempt,   RememberImages,
-      CheckActiveDeadline, CountScriptRestarts, CountFailures,       CheckServiceAndTrust,
-      CheckStall,          Autoscale,           DescribeChildren,    DescribeRegistration,
-      TellPodsReady,       DescribeRunning,     DescribeCheckpoints, CheckStartUp,
-      CopyProgress,        FollowHead,          DeleteGivenUpPods,   CreateChildren,
+      CheckSpec,
+      ReadVerdict,
+      CopyHistory,
+      SuspendOrResume,
+      HoldRefusedSpec,
+      WaitInQueue,
+      BeginFirstAttempt,
+      RememberImages,
+      CheckActiveDeadline,
+      CountScriptRestarts,
+      CountFailures,
+      CheckServiceAndTrust,
+      CheckStall,
+      Autoscale,
+      DescribeChildren,
+      DescribeRegistration,
+      DescribeRunning,
+      DescribeCheckpoints,
+      CheckStartUp,
+      CopyProgress,
+      FollowHead,
+      DeleteGivenUpPods,
+      CreateChildren,
+      TellPodsReady,
+      KeepElasticWorkloads,
   };
   ForceStuckPods(pass);
   for (const Step step : kSteps) {

@@ -57,7 +57,9 @@ struct ObservedWorkload {
   bool deleting = false;
   bool active = true;  // false: somebody has taken it out of the queue
   std::string queue;
-  std::string priority_class;               // empty: none
+  std::string priority_class;  // empty: none
+  int32_t priority = 0;
+  std::string spec_hash;                    // of the spec whose pods it is for; empty: not known
   std::map<std::string, int32_t> pod_sets;  // counts by name
   std::vector<WorkloadCondition> conditions;
   bool holds_quota = false;  // it has an admission, whatever its conditions say

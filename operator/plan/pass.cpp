@@ -57,16 +57,15 @@ void Pass::FillSlots() {
   std::unordered_map<std::string, const ObservedPod*> by_name;
   for (const auto& pod : seen.pods) by_name[pod->name] = pod.get();
   slots.clear();
-  const auto gang = GangWorkload(*this);
   for (const api::Role& role : spec.roles) {
-    const int32_t count =
-        gang == nullptr ? Wanted(role) : std::min(Wanted(role), gang->CountOf(role.name));
-    for (int32_t index = 0; index < count; ++index) {
+    for (int32_t index = 0; index < Wanted(role); ++index) {
+      const std::string name = children::PodName(metadata, role.name, index);
+      const auto found = by_name.find(name);
+      if (!HasRoom(*this, role, index, found != by_name.end())) continue;
       Slot& slot = slots.emplace_back();
       slot.role = &role;
       slot.index = index;
-      slot.name = children::PodName(metadata, role.name, index);
-      const auto found = by_name.find(slot.name);
+      slot.name = name;
       if (found == by_name.end()) continue;
       slot.holder = found->second;
       if (slot.holder->attempt == status.attempt) slot.pod = slot.holder;

@@ -11,10 +11,12 @@
 #include "api/reasons.h"
 #include "operator/plan/clean_up.h"
 #include "operator/plan/conditions.h"
+#include "operator/plan/elastic.h"
 #include "operator/plan/pod_deletion.h"
 #include "operator/plan/start_up.h"
 #include "operator/plan/stop_first.h"
 #include "operator/plan/workload.h"
+#include "operator/plan/workload_status.h"
 
 namespace hetero::plan {
 namespace {
@@ -23,21 +25,12 @@ using api::ConditionStatus;
 using api::ConditionType;
 using WorkloadPtr = std::shared_ptr<const ObservedWorkload>;
 using Support = ObservedQueues::Support;
+using namespace workload_condition;
 
 constexpr char kWhyEvicted[] = "its queue takes the job's quota back";
 
-// Types and reasons of a Workload's conditions, as Kueue writes them (apis/kueue/v1beta2).
-constexpr char kQuotaReserved[] = "QuotaReserved";
-constexpr char kAdmitted[] = "Admitted";
-constexpr char kEvicted[] = "Evicted";
-constexpr char kRequeued[] = "Requeued";
-constexpr char kPodsReady[] = "PodsReady";
-constexpr char kFinished[] = "Finished";
-constexpr char kPreempted[] = "Preempted";
-constexpr char kNodeFailures[] = "NodeFailures";
-
-// For what the job needs of Kueue and others have to make; nobody is told when they have.
-constexpr base::Duration kLookAgain = std::chrono::seconds(10);
+// A Workload that is gone may have gone with Kueue itself, of which the operator then hears soon.
+constexpr base::Duration kMissedFor = std::chrono::seconds(10);
 constexpr size_t kLongestVerdict = 1024;  // bytes; Kueue's conditions take 32 KiB
 
 // The status as read says that nothing is to run before an admission.
@@ -45,26 +38,6 @@ bool WasWaiting(const Pass& pass) {
   const api::Condition* queued = pass.before.Find(ConditionType::kQueued);
   return queued != nullptr &&
          (queued->status == ConditionStatus::kTrue || queued->reason == api::reason::kKueueMissing);
-}
-
-std::string MessageOf(const ObservedWorkload& workload, const char* type) {
-  const WorkloadCondition* condition = workload.Find(type);
-  return condition == nullptr ? "" : condition->message;
-}
-
-std::string NameOf(const ObservedWorkload& workload) {
-  return absl::StrCat("Workload ", workload.name);
-}
-
-// Why the job lost what it ran on.
-std::string LossOf(const ObservedWorkload* gang) {
-  if (gang == nullptr || gang->deleting) return "its Workload was deleted";
-  if (!gang->active) {
-    return absl::StrCat("spec.active of ", NameOf(*gang),
-                        " is false; set it to true to have the job queued again");
-  }
-  const std::string why = MessageOf(*gang, kEvicted);
-  return why.empty() ? absl::StrCat(NameOf(*gang), " is not admitted any more") : why;
 }
 
 std::string OpenChecks(const ObservedWorkload& gang) {
@@ -84,7 +57,8 @@ std::string Hindrance(const ObservedWorkload& gang) {
     return absl::StrCat("quota is reserved", checks.empty() ? "" : "; waiting for ", checks);
   }
   const std::string message = MessageOf(gang, kQuotaReserved);
-  return message.empty() ? absl::StrCat(NameOf(gang), " waits in queue ", gang.queue) : message;
+  return message.empty() ? absl::StrCat("Workload ", gang.name, " waits in queue ", gang.queue)
+                         : message;
 }
 
 void Wait(Pass& pass, const char* reason, const std::string& message) {
@@ -103,40 +77,6 @@ void DescribeWait(Pass& pass, const ObservedWorkload& gang) {
   const bool inadmissible = reserved != nullptr && reserved->status == "False" &&
                             reserved->reason == api::reason::kInadmissible;
   Wait(pass, inadmissible ? api::reason::kInadmissible : api::reason::kPending, hindrance);
-}
-
-WorkloadCondition Stamped(const Pass& pass, const ObservedWorkload& workload, const char* type,
-                          bool holds, std::string reason, std::string message) {
-  return {.type = type,
-          .status = holds ? "True" : "False",
-          .reason = std::move(reason),
-          .message = std::move(message),
-          .last_transition_time = pass.today,
-          .observed_generation = workload.generation};
-}
-
-// As Kueue's own controllers do it for the jobs that they know (pkg/workload,
-// UnsetQuotaReservationWithCondition and SetRequeuedCondition): of other reasons than these, Kueue
-// itself says when it is queued again.
-void Release(Pass& pass, const WorkloadPtr& gang) {
-  const WorkloadCondition* evicted = gang->Find(kEvicted);
-  const std::string reason = evicted == nullptr ? api::reason::kDeactivated : evicted->reason;
-  const std::string message = LossOf(gang.get());
-  UpdateWorkload update{.read = gang, .release = true};
-  const auto set = [&](const char* type, bool holds, std::string why, std::string text) {
-    update.conditions.push_back(Stamped(pass, *gang, type, holds, std::move(why), std::move(text)));
-  };
-  set(kQuotaReserved, false, api::reason::kPending, message);
-  set(kAdmitted, false, "NoReservation", "The workload has no reservation");
-  set(kRequeued, reason == kPreempted || reason == kNodeFailures, reason, message);
-  if (gang->Is(kPodsReady)) set(kPodsReady, false, "WaitForStart", "Not all pods are ready");
-  pass.AddStage({std::move(update)});
-}
-
-void Delete(Pass& pass, const ObservedWorkload& workload) {
-  if (workload.deleting) return;
-  pass.AddStage(
-      {DeleteChild{.kind = ChildKind::kWorkload, .name = workload.name, .uid = workload.uid}});
 }
 
 // The training was stopped because its quota was taken back: pods first, then the quota.
@@ -171,27 +111,37 @@ void JoinQueue(Pass& pass) {
     return Wait(pass, api::reason::kInadmissible, std::string(claim.status().message()));
   }
   if (!WasWaiting(pass)) EnterQueue(pass);
+  if (pass.seen.create_error) {
+    Wait(pass, api::reason::kInadmissible, pass.seen.create_error->message);
+  }
   pass.AddStage({CreateWorkload{std::make_shared<WorkloadClaim>(*std::move(claim))}});
+}
+
+// It claims something else than the job asks for now.
+bool IsOutdated(const Pass& pass, const ObservedWorkload& gang) {
+  const absl::StatusOr<WorkloadClaim> claim = GangClaim(pass);
+  return claim.ok() && Differs(gang, *claim, pass.spec);
 }
 
 // Nothing runs, and the Workload does not let anything begin.
 void StayInQueue(Pass& pass, const WorkloadPtr& gang) {
   pass.status.uncounted.clear();
+  if (DeleteElasticWorkloads(pass)) return;
   if (gang == nullptr) return JoinQueue(pass);
   if (gang->deleting) return;
   DescribeWait(pass, *gang);
+  const bool evicted = gang->evicted() && gang->holds_quota;
   const bool reserved = gang->holds_quota || gang->Is(kQuotaReserved);
-  if (gang->evicted() && gang->holds_quota) return Release(pass, gang);
-  if (reserved) return;
-  const absl::StatusOr<WorkloadClaim> claim = GangClaim(pass);
-  if (claim.ok() && Differs(*gang, *claim, pass.spec)) Delete(pass, *gang);
+  if ((evicted || !reserved) && IsOutdated(pass, *gang)) return pass.AddStage({Deleted(*gang)});
+  if (evicted) pass.AddStage({Released(pass, gang)});
 }
 
 void LeaveForAttempt(Pass& pass, const ObservedWorkload& gang) {
   SetCondition(pass, ConditionType::kQueued, ConditionStatus::kFalse, api::reason::kAdmitted,
                MessageOf(gang, kQuotaReserved));
-  pass.AddEvent(false, api::event::kAdmitted, "Queue",
-                absl::StrCat(NameOf(gang), " is admitted: ", MessageOf(gang, kQuotaReserved)));
+  pass.AddEvent(
+      false, api::event::kAdmitted, "Queue",
+      absl::StrCat("Workload ", gang.name, " is admitted: ", MessageOf(gang, kQuotaReserved)));
 }
 
 // What the admission before had is away before the next one's is made.
@@ -200,8 +150,15 @@ void Begin(Pass& pass, const ObservedWorkload& gang) {
     pass.paused = true;
     pass.WakeAt(pass.now + kLookAgain);
     return Wait(pass, api::reason::kPending,
-                absl::StrCat(NameOf(gang), " is admitted to a ResourceFlavor that cannot be read: ",
+                absl::StrCat("Workload ", gang.name,
+                             " is admitted to a ResourceFlavor that cannot be read: ",
                              absl::StrJoin(unknown, ", ")));
+  }
+  if (!pass.PodsLeft() && IsOutdated(pass, gang)) {
+    pass.paused = true;
+    Wait(pass, api::reason::kPending,
+         "the job has changed since it was queued, and is queued again");
+    return pass.AddStage({Deleted(gang)});
   }
   if (pass.before.attempt == 0) return LeaveForAttempt(pass, gang);
   pass.paused = true;
@@ -210,6 +167,38 @@ void Begin(Pass& pass, const ObservedWorkload& gang) {
   pass.paused = false;
   LeaveForAttempt(pass, gang);
   BeginAgain(pass);
+}
+
+// The job has no queue, or none any more.
+void GoOnWithout(Pass& pass) {
+  const bool waited = pass.before.attempt > 0 && WasWaiting(pass);
+  if (waited) {
+    pass.paused = true;
+    if (pass.PodsLeft()) return Vacate(pass);
+    if (ObjectsLeft(pass)) return DeleteObjects(pass);
+    pass.paused = false;
+    BeginAgain(pass);
+  }
+  SetCondition(pass, ConditionType::kQueued, ConditionStatus::kFalse, api::reason::kNotQueued);
+}
+
+// What was missed is there again.
+void Stay(Pass& pass, const ObservedWorkload& gang) {
+  if (ConditionOf(pass, ConditionType::kQueued).reason != api::reason::kWorkloadMissing) return;
+  SetCondition(pass, ConditionType::kQueued, ConditionStatus::kFalse, api::reason::kAdmitted,
+               MessageOf(gang, kQuotaReserved));
+}
+
+bool MissedLongEnough(Pass& pass) {
+  const api::Condition& queued = ConditionOf(pass, ConditionType::kQueued);
+  if (queued.reason != api::reason::kWorkloadMissing) {
+    SetCondition(pass, ConditionType::kQueued, ConditionStatus::kFalse,
+                 api::reason::kWorkloadMissing, "its Workload is gone");
+    RestampCondition(pass, ConditionType::kQueued);
+  }
+  const base::WallTime due = queued.last_transition_time + kMissedFor;
+  pass.WakeAt(due);
+  return pass.now >= due;
 }
 
 bool AllEnded(const Pass& pass) {
@@ -228,18 +217,24 @@ void EnterQueue(Pass& pass) {
 }
 
 void LeaveQueue(Pass& pass) {
-  for (const auto& workload : pass.seen.workloads) Delete(pass, *workload);
+  Stage stage;
+  for (const auto& workload : pass.seen.workloads) {
+    if (!workload->deleting) stage.push_back(Deleted(*workload));
+  }
+  pass.AddStage(std::move(stage));
   if (IsQueued(pass)) {
     SetCondition(pass, ConditionType::kQueued, ConditionStatus::kFalse, api::reason::kSuspended);
   }
 }
 
 void WaitInQueue(Pass& pass) {
-  if (!IsQueued(pass)) {
-    SetCondition(pass, ConditionType::kQueued, ConditionStatus::kFalse, api::reason::kNotQueued);
+  const bool runs = pass.before.attempt > 0 && !WasWaiting(pass);
+  if (!IsQueued(pass)) return GoOnWithout(pass);
+  if (runs && !NeedsAdmission(pass)) {
+    SetCondition(pass, ConditionType::kQueued, ConditionStatus::kFalse, api::reason::kNotQueued,
+                 "the job was begun without a queue; its label counts once it has been suspended");
     return;
   }
-  const bool runs = pass.before.attempt > 0 && !WasWaiting(pass);
   if (pass.seen.queues.support != Support::kServed) {
     if (runs) return;
     pass.paused = true;
@@ -254,8 +249,9 @@ void WaitInQueue(Pass& pass) {
   }
   const WorkloadPtr gang = GangWorkload(pass);
   const bool admitted = gang != nullptr && gang->admitted();
-  if (admitted && runs) return;
+  if (admitted && runs) return Stay(pass, *gang);
   if (admitted) return Begin(pass, *gang);
+  if (runs && gang == nullptr && !MissedLongEnough(pass)) return;
   pass.paused = true;
   if (runs) return Lose(pass, gang.get());
   if (pass.PodsLeft()) return Vacate(pass);
@@ -279,21 +275,18 @@ void TellPodsReady(Pass& pass) {
 
 void FinishWorkloads(Pass& pass) {
   if (pass.seen.workloads.empty() || !AllEnded(pass)) return;
+  DeleteElasticWorkloads(pass);
+  const WorkloadPtr gang = GangWorkload(pass);
+  if (gang == nullptr || gang->deleting || gang->Is(kFinished)) return;
   const bool succeeded = pass.before.Is(ConditionType::kSucceeded);
   const api::Condition& verdict =
       ConditionOf(pass, succeeded ? ConditionType::kSucceeded : ConditionType::kFailed);
-  Stage stage;
-  for (const auto& workload : pass.seen.workloads) {
-    if (workload->deleting || workload->Is(kFinished)) continue;
-    UpdateWorkload update{.read = workload};
-    update.conditions.push_back(Stamped(
-        pass, *workload, kFinished, true, succeeded ? "Succeeded" : "Failed",
-        succeeded
-            ? "The training has finished"
-            : absl::StrCat(verdict.reason, ": ", verdict.message.substr(0, kLongestVerdict))));
-    stage.push_back(std::move(update));
-  }
-  pass.AddStage(std::move(stage));
+  UpdateWorkload update{.read = gang};
+  update.conditions.push_back(Stamped(
+      pass, *gang, kFinished, true, succeeded ? "Succeeded" : "Failed",
+      succeeded ? "The training has finished"
+                : absl::StrCat(verdict.reason, ": ", verdict.message.substr(0, kLongestVerdict))));
+  pass.AddStage({std::move(update)});
 }
 
 }  // namespace hetero::plan

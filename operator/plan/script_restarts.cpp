@@ -12,7 +12,7 @@ namespace hetero::plan {
 namespace {
 
 // Its head's words, but for the member and the output that follows: "...: exit code 1".
-std::string Cause(const HeadReport& report) {
+std::string CauseOf(const HeadReport& report) {
   if (!report.first_failure) return "a script failed";
   const std::string& message = report.first_failure->message;
   return message.substr(0, message.find('\n'));
@@ -35,7 +35,7 @@ ScriptRestarts ChargeScriptRestarts(Pass& pass) {
 void CountScriptRestarts(Pass& pass) {
   const ScriptRestarts found = ChargeScriptRestarts(pass);
   if (found == ScriptRestarts::kNone) return;
-  const std::string cause = Cause(*pass.Report());
+  const std::string cause = CauseOf(*pass.Report());
   if (found == ScriptRestarts::kTooMany) {
     FailJob(pass, api::reason::kMaxRestartsExceeded,
             api::DescribeRestartsExceeded(cause, pass.policy.max_restarts));

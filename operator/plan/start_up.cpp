@@ -9,6 +9,7 @@
 #include "operator/plan/conditions.h"
 #include "operator/plan/ending.h"
 #include "operator/plan/registration.h"
+#include "operator/plan/workload.h"
 
 namespace hetero::plan {
 namespace {
@@ -54,6 +55,8 @@ void BeginAgain(Pass& pass) {
 void CheckStartUp(Pass& pass) {
   const std::optional<base::WallTime> since = WaitingSince(pass);
   if (!since) return;
+  // Pods that only an admission can bring are not missed while nobody can give one.
+  if (NeedsAdmission(pass) && GangWorkload(pass) == nullptr) return;
   const std::chrono::seconds limit(pass.policy.startup_deadline_seconds);
   const base::WallTime deadline = *since + limit;
   pass.WakeAt(deadline);

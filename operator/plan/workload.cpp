@@ -5,7 +5,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "api/labels.h"
+#include "api/reasons.h"
+#include "api/spec_hash.h"
 #include "operator/children/names.h"
+#include "operator/plan/autoscale.h"
 
 namespace hetero::plan {
 namespace {
@@ -13,6 +16,32 @@ namespace {
 std::string LabelOf(const Pass& pass, const char* name) {
   const auto found = pass.metadata.labels.find(name);
   return found == pass.metadata.labels.end() ? "" : found->second;
+}
+
+std::shared_ptr<const ObservedWorkload> Named(const Pass& pass, const std::string& name) {
+  for (const auto& workload : pass.seen.workloads) {
+    if (workload->name == name) return workload;
+  }
+  return nullptr;
+}
+
+absl::StatusOr<int32_t> PriorityOf(const Pass& pass, const std::string& where,
+                                   const std::string& name) {
+  if (name.empty()) return 0;
+  const auto priority = pass.seen.queues.priorities.find(name);
+  if (priority != pass.seen.queues.priorities.end()) return priority->second;
+  return absl::FailedPreconditionError(absl::StrCat(where,
+                                                    ": the cluster has no WorkloadPriorityClass ",
+                                                    name, "; make one, or name one that there is"));
+}
+
+// Replicas that a role cannot do without, of those that it is to have.
+int32_t CountInGang(const Pass& pass, const api::Role& role) {
+  const int32_t wanted = WantedReplicas(pass.spec, api::JobStatus(), role);  // to begin with
+  const bool elastic =
+      pass.spec.scheduling && !pass.spec.scheduling->elastic_priority_class.empty();
+  if (!elastic || role.type != api::RoleType::kCpuWorker) return wanted;
+  return std::min(wanted, role.min_replicas.value_or(role.replicas));
 }
 
 void Add(const PodSetUpdate& update, children::Placement& placement) {
@@ -30,37 +59,90 @@ void Add(const PodSetUpdate& update, children::Placement& placement) {
 std::string QueueOf(const Pass& pass) { return LabelOf(pass, api::kQueueLabel); }
 
 std::shared_ptr<const ObservedWorkload> GangWorkload(const Pass& pass) {
-  const std::string name = children::GangWorkloadName(pass.metadata);
-  for (const auto& workload : pass.seen.workloads) {
-    if (workload->name == name) return workload;
+  return Named(pass, children::GangWorkloadName(pass.metadata));
+}
+
+std::shared_ptr<const ObservedWorkload> ElasticWorkload(const Pass& pass, const std::string& role,
+                                                        int32_t index) {
+  return Named(pass, children::ElasticWorkloadName(pass.metadata, role, index));
+}
+
+std::shared_ptr<const ObservedWorkload> WorkloadOf(const Pass& pass, const api::Role& role,
+                                                   int32_t index) {
+  auto gang = GangWorkload(pass);
+  if (gang == nullptr || index < gang->CountOf(role.name)) return gang;
+  return ElasticWorkload(pass, role.name, index);
+}
+
+bool NeedsAdmission(const Pass& pass) {
+  const api::Condition* queued = pass.before.Find(api::ConditionType::kQueued);
+  const bool begun = pass.before.attempt > 0;
+  if (begun && (queued == nullptr || queued->reason == api::reason::kNotQueued)) return false;
+  return !QueueOf(pass).empty() || GangWorkload(pass) != nullptr;
+}
+
+bool HasRoom(const Pass& pass, const api::Role& role, int32_t index, bool has_pod) {
+  const auto gang = GangWorkload(pass);
+  if (gang == nullptr) {
+    return has_pod || !NeedsAdmission(pass) || index < CountInGang(pass, role);
   }
-  return nullptr;
+  if (index < gang->CountOf(role.name)) return true;
+  const auto own = ElasticWorkload(pass, role.name, index);
+  return own != nullptr && own->admitted();
+}
+
+bool MayBeMade(Pass& pass, const api::Role& role, int32_t index) {
+  if (!NeedsAdmission(pass)) return true;
+  const auto workload = WorkloadOf(pass, role, index);
+  if (workload != nullptr && UnknownFlavors(pass, *workload).empty()) return true;
+  pass.WakeAt(pass.now + kLookAgain);
+  return false;
 }
 
 absl::StatusOr<WorkloadClaim> GangClaim(const Pass& pass) {
   WorkloadClaim claim;
   claim.name = children::GangWorkloadName(pass.metadata);
+  claim.spec_hash = api::SpecHash(pass.spec);
   claim.queue = QueueOf(pass);
   claim.priority_class = LabelOf(pass, api::kQueuePriorityLabel);
-  if (const std::string& name = claim.priority_class; !name.empty()) {
-    const auto priority = pass.seen.queues.priorities.find(name);
-    if (priority == pass.seen.queues.priorities.end()) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("metadata.labels[", api::kQueuePriorityLabel,
-                       "]: the cluster has no WorkloadPriorityClass ", name,
-                       "; make one, or set the label to one that there is"));
-    }
-    claim.priority = priority->second;
-  }
+  const absl::StatusOr<int32_t> priority = PriorityOf(
+      pass, absl::StrCat("metadata.labels[", api::kQueuePriorityLabel, "]"), claim.priority_class);
+  if (!priority.ok()) return priority.status();
+  claim.priority = *priority;
   for (size_t i = 0; i < pass.spec.roles.size(); ++i) {
-    const int32_t count = pass.Wanted(pass.spec.roles[i]);
+    const int32_t count = CountInGang(pass, pass.spec.roles[i]);
     if (count > 0) claim.pod_sets.push_back({static_cast<int32_t>(i), count});
   }
   return claim;
 }
 
+absl::StatusOr<WorkloadClaim> ElasticClaim(const Pass& pass, int32_t role, int32_t index) {
+  constexpr char kWhere[] = "spec.scheduling.elasticPriorityClass";
+  const auto gang = GangWorkload(pass);
+  WorkloadClaim claim;
+  claim.name = children::ElasticWorkloadName(pass.metadata, pass.spec.roles.at(role).name, index);
+  claim.queue = gang == nullptr ? QueueOf(pass) : gang->queue;
+  claim.spec_hash = api::SpecHash(pass.spec);
+  claim.priority_class = pass.spec.scheduling ? pass.spec.scheduling->elastic_priority_class : "";
+  const absl::StatusOr<int32_t> priority = PriorityOf(pass, kWhere, claim.priority_class);
+  if (!priority.ok()) return priority.status();
+  const int32_t gangs = gang == nullptr ? 0 : gang->priority;
+  if (*priority >= gangs) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(kWhere, ": ", claim.priority_class, " has priority ", *priority,
+                     ", which is not below the job's own (", gangs,
+                     "): there are no CPU workers beyond minReplicas; name a class of less"));
+  }
+  claim.priority = *priority;
+  claim.pod_sets.push_back({role, 1});
+  return claim;
+}
+
 bool Differs(const ObservedWorkload& workload, const WorkloadClaim& claim, const api::Spec& spec) {
   if (workload.queue != claim.queue || workload.priority_class != claim.priority_class) return true;
+  if (workload.spec_hash != claim.spec_hash && api::IsComparableSpecHash(workload.spec_hash)) {
+    return true;
+  }
   std::map<std::string, int32_t> pod_sets;
   for (const WorkloadClaim::PodSet& set : claim.pod_sets) {
     pod_sets[spec.roles.at(set.role).name] = set.count;

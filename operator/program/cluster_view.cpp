@@ -123,7 +123,9 @@ reconcile::Stores ClusterView::stores() const {
     stores.workloads = &workloads_->store();
     stores.flavors = &flavors_->store();
     stores.priorities = &priorities_->store();
-    stores.queues_served = [this] { return workloads_->served(); };
+    stores.queues_served = [this](const std::string& name_space) {
+      return workloads_->served(name_space);
+    };
   }
   return stores;
 }

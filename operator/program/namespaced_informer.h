@@ -25,7 +25,7 @@ class NamespacedInformer {
                      kube::Watcher::Options options, const std::vector<std::string>& namespaces,
                      typename Informer::Project project, typename Informer::OnChange on_change,
                      typename kube::Store<T>::Index index = nullptr)
-      : plural_(options.resource.plural), joined_(index) {
+      : plural_(options.resource.plural), namespaces_(namespaces), joined_(index) {
     if (namespaces.size() <= 1) {
       options.name_space = namespaces.empty() ? "" : namespaces.front();
       informers_.push_back(std::make_unique<Informer>(client, clock, registry, std::move(options),
@@ -49,8 +49,12 @@ class NamespacedInformer {
   const kube::Store<T>& store() const {
     return informers_.size() == 1 ? informers_.front()->store() : joined_;
   }
-  // The server knows the kind.
-  bool served() const { return informers_.front()->served(); }
+  // The server knows the kind, as far as that namespace goes.
+  bool served(const std::string& name_space) const {
+    if (informers_.size() == 1) return informers_.front()->served();
+    const auto found = std::find(namespaces_.begin(), namespaces_.end(), name_space);
+    return found != namespaces_.end() && informers_[found - namespaces_.begin()]->served();
+  }
   // Once, before the manager starts; both live as long as it runs.
   void AddTo(controller::Manager& manager, const std::vector<std::string>& namespaces) {
     for (size_t i = 0; i < informers_.size(); ++i) {
@@ -64,6 +68,7 @@ class NamespacedInformer {
 
  private:
   const std::string plural_;
+  const std::vector<std::string> namespaces_;  // in the order of informers_; empty: all
   kube::Store<T> joined_;  // of several informers; each writes its own namespace's keys
   std::vector<std::unique_ptr<Informer>> informers_;
 };

@@ -33,6 +33,7 @@ struct Outcome {
   std::shared_ptr<const plan::ObservedObject> object;
   std::shared_ptr<const plan::ObservedWorkload> workload;
   std::string replaced_version;  // of the workload before; empty: it has just been made
+  bool of_workload = false;      // a refusal of it is none of pods
   plan::ChildKind kind = plan::ChildKind::kPod;    // of `pod` or `object`
   std::shared_ptr<const plan::ObservedPod> going;  // the job's own, in the way of a new one
   std::string deleted_uid;

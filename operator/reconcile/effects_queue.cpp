@@ -44,14 +44,18 @@ json ConditionsAfter(const plan::UpdateWorkload& effect) {
 
 Outcome EffectRunner::Run(const plan::CreateWorkload& effect, const plan::ObservedJob& job) {
   const plan::WorkloadClaim& claim = *effect.claim;
-  std::vector<children::PodSet> pod_sets;
+  children::WorkloadSpec workload{.name = claim.name,
+                                  .queue = claim.queue,
+                                  .priority_class = claim.priority_class,
+                                  .priority = claim.priority,
+                                  .spec_hash = claim.spec_hash};
   for (const plan::WorkloadClaim::PodSet& set : claim.pod_sets) {
-    pod_sets.push_back({&job.job.spec.roles.at(set.role), set.count});
+    workload.pod_sets.push_back({&job.job.spec.roles.at(set.role), set.count});
   }
-  return Create(plan::ChildKind::kWorkload,
-                children::Workload(job.job, claim.name, claim.queue, claim.priority_class,
-                                   claim.priority, pod_sets, settings_),
-                job);
+  Outcome outcome =
+      Create(plan::ChildKind::kWorkload, children::Workload(job.job, workload, settings_), job);
+  outcome.of_workload = true;
+  return outcome;
 }
 
 Outcome EffectRunner::Run(const plan::UpdateWorkload& effect, const plan::ObservedJob& job) {

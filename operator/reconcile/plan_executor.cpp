@@ -24,7 +24,6 @@ bool Creates(std::span<const plan::Effect> effects) {
   return std::any_of(effects.begin(), effects.end(), [](const plan::Effect& effect) {
     return std::holds_alternative<plan::CreateChild>(effect) ||
            std::holds_alternative<plan::CreatePod>(effect) ||
-           std::holds_alternative<plan::CreateWorkload>(effect) ||
            std::holds_alternative<plan::CreateTrust>(effect);
   });
 }
@@ -139,9 +138,11 @@ absl::Status PlanExecutor::Judge(const std::string& key, bool creates,
     Sooner(again, outcome.again_after);
     if (failed.ok()) failed = outcome.status;
     if (!outcome.create_error) continue;
-    memory.create_from =
-        std::max(memory.create_from, now + outcome.again_after.value_or(base::Duration::zero()));
-    memory.refused_generation = job.generation;
+    if (!outcome.of_workload) {
+      memory.create_from =
+          std::max(memory.create_from, now + outcome.again_after.value_or(base::Duration::zero()));
+      memory.refused_generation = job.generation;
+    }
     if (!refused || outcome.create_error->kind > refused->kind) refused = outcome.create_error;
   }
   if (!failed.ok() && creates && ++memory.failed_creates >= kFailedCreatesToTell && !refused) {

@@ -73,6 +73,7 @@ std::shared_ptr<const plan::ObservedWorkload> ProjectWorkload(const json& object
   workload->uid = TextOf(metadata, "uid");
   workload->owner_uid = TextOf(ControllerOf(object), "uid");
   workload->job = TextOf(FieldOf(metadata, "labels"), api::kJobNameLabel);
+  workload->spec_hash = TextOf(FieldOf(metadata, "annotations"), api::kSpecHashAnnotation);
   workload->resource_version = TextOf(metadata, "resourceVersion");
   workload->generation = IntegerOf(metadata, "generation");
   workload->deleting = !FieldOf(metadata, "deletionTimestamp").is_null();
@@ -80,6 +81,7 @@ std::shared_ptr<const plan::ObservedWorkload> ProjectWorkload(const json& object
   workload->active = FieldOf(spec, "active") != false;
   workload->queue = TextOf(spec, "queueName");
   workload->priority_class = TextOf(FieldOf(spec, "priorityClassRef"), "name");
+  workload->priority = SmallIntegerOf(spec, "priority");
   for (const json& set : ListOf(spec, "podSets")) {
     workload->pod_sets[TextOf(set, "name")] = SmallIntegerOf(set, "count");
   }

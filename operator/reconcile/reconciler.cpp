@@ -144,7 +144,8 @@ void Reconciler::Impl::ObserveQueues(const std::string& own, plan::Observed& obs
   using Support = plan::ObservedQueues::Support;
   if (stores.workloads == nullptr) return;
   plan::ObservedQueues& queues = observed.queues;
-  queues.support = stores.queues_served() ? Support::kServed : Support::kMissing;
+  queues.support = stores.queues_served(observed.job->job.metadata.name_space) ? Support::kServed
+                                                                               : Support::kMissing;
   observed.workloads = stores.workloads->In(own);
   for (const auto& workload : observed.workloads) {
     for (const plan::PodSetAssignment& assignment : workload->assignments) {
@@ -153,11 +154,14 @@ void Reconciler::Impl::ObserveQueues(const std::string& own, plan::Observed& obs
       }
     }
   }
-  const auto& labels = observed.job->job.metadata.labels;
-  const auto named = labels.find(api::kQueuePriorityLabel);
-  if (named == labels.end()) return;
-  if (const auto priority = stores.priorities->Get({"", named->second})) {
-    queues.priorities[named->second] = *priority;
+  const api::HeteroTrainingJob& job = observed.job->job;
+  const auto labelled = job.metadata.labels.find(api::kQueuePriorityLabel);
+  const std::string own_class = labelled == job.metadata.labels.end() ? "" : labelled->second;
+  const std::string elastic_class =
+      job.spec.scheduling ? job.spec.scheduling->elastic_priority_class : "";
+  for (const std::string& name : {own_class, elastic_class}) {
+    const auto priority = name.empty() ? nullptr : stores.priorities->Get({"", name});
+    if (priority != nullptr) queues.priorities[name] = *priority;
   }
 }
 

@@ -20,7 +20,8 @@ struct Stores {
   const kube::Store<plan::ObservedWorkload>* workloads = nullptr;
   const kube::Store<plan::ObservedFlavor>* flavors = nullptr;
   const kube::Store<int32_t>* priorities = nullptr;  // of WorkloadPriorityClasses
-  std::function<bool()> queues_served;  // the cluster has Kueue, of the version that is used
+  // The cluster has Kueue, of the version that is used, for jobs of that namespace.
+  std::function<bool(const std::string& name_space)> queues_served;
 };
 
 }  // namespace hetero::reconcile

@@ -112,10 +112,12 @@ void Play::UpdateMembers(const Scene& scene, const Script& script, base::Instant
 bool Play::AllRegistered(const Scene& scene) const {
   for (const RoleView& role : scene.roles) {
     if (role.type == api::kHeadType) continue;
+    int connected = 0;
     for (int index = 0; index < role.replicas; ++index) {
       const auto member = members_.find(MemberName(role, index));
-      if (member == members_.end() || !member->second.connected) return false;
+      connected += member != members_.end() && member->second.connected;
     }
+    if (connected < role.min_replicas) return false;
   }
   return true;
 }

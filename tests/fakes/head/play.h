@@ -17,6 +17,7 @@ struct RoleView {
   std::string name;
   std::string type;  // Head, CPUWorker, GPUWorker
   int replicas = 0;
+  int min_replicas = 0;  // without which it does not train
 };
 
 struct PodView {

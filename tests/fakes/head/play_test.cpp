@@ -12,7 +12,7 @@ class PlayTest : public ::testing::Test {
  protected:
   PlayTest() {
     scene_.attempt = 1;
-    scene_.roles = {{"head", "Head", 1}, {"cpu", "CPUWorker", 2}, {"gpu", "GPUWorker", 2}};
+    scene_.roles = {{"head", "Head", 1}, {"cpu", "CPUWorker", 2, 2}, {"gpu", "GPUWorker", 2, 2}};
     for (const char* role : {"head", "cpu", "gpu"}) {
       for (int index = 0; index < (role == std::string("head") ? 1 : 2); ++index) {
         PodView pod{.role = role, .index = index, .attempt = 1, .running = true};
@@ -57,6 +57,13 @@ TEST_F(PlayTest, FromRegistrationToTheVerdict) {
   EXPECT_EQ(play_.status().result().loss(), 0.5);
   EXPECT_EQ(play_.status().result().steps(), 5);
   EXPECT_EQ(play_.verdict(ParseScript(script_, 1), "job").result.loss, 0.5);
+}
+
+TEST_F(PlayTest, BeginsWithWhatItCannotDoWithout) {
+  scene_.roles[1].min_replicas = 1;
+  Write(R"({"neverRegister": ["cpu-0"]})");
+  Step();
+  EXPECT_EQ(state(), v1::JobStatus::RUNNING);
 }
 
 TEST_F(PlayTest, WaitsForTheMemberThatNeverRegistersAndNamesIt) {

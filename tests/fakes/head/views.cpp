@@ -48,10 +48,13 @@ std::shared_ptr<const JobView> ViewJob(const json& object) {
   const json& roles = At(object, {"spec", "roles"});
   if (!roles.is_array()) return view;
   for (const json& role : roles) {
-    const json& replicas = At(role, {"replicas"});
+    const json& given = At(role, {"replicas"});
+    const json& least = At(role, {"minReplicas"});
+    const int replicas = given.is_number() ? given.get<int>() : 1;
     view->roles.push_back({.name = Text(role, {"name"}),
                            .type = Text(role, {"type"}),
-                           .replicas = replicas.is_number() ? replicas.get<int>() : 1});
+                           .replicas = replicas,
+                           .min_replicas = least.is_number() ? least.get<int>() : replicas});
   }
   return view;
 }

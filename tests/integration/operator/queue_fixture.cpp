@@ -68,7 +68,9 @@ void Queues::SetUpTestSuite() {
        "spec": {"nodeLabels": {"fake.hetero.dev/node": "true"},
                 "tolerations": [{"key": "spot", "operator": "Exists"}]}},
       {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "WorkloadPriorityClass",
-       "metadata": {"name": "high"}, "value": 1000}]})";
+       "metadata": {"name": "high"}, "value": 1000},
+      {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "WorkloadPriorityClass",
+       "metadata": {"name": "low"}, "value": -10}]})";
   ControlPlane::Get().MustKubectl({"apply", "-f", "-"}, objects);
   operator_ = new OperatorProcess({.arguments = {"--kueue", "--pod-kill-grace", "3s"}});
   WaitFor("the operator is ready", [] { return operator_->ready(); });
@@ -88,6 +90,23 @@ json Queues::Queued(const std::string& name, int cpu, int gpu) {
         {{"name", "runtime"}, {"resources", {{"requests", {{"cpu", "1"}}}}}}};
   }
   return job;
+}
+
+json Queues::Elastic(const std::string& name, int cpu) {
+  json job = Queued(name, cpu);
+  RoleOf(job, "cpu")["minReplicas"] = 1;
+  job["spec"]["scheduling"]["elasticPriorityClass"] = "low";
+  return job;
+}
+
+int Queues::CpuWorkers(const JobUnderTest& job) {
+  int running = 0;
+  for (int i = 0; i < 10; ++i) {
+    const json pod = job.Pod("cpu", i);
+    running += pod.is_object() && pod["status"].value("phase", "") == "Running" &&
+               !pod["metadata"].contains("deletionTimestamp");
+  }
+  return running;
 }
 
 json Queues::Workload(const JobUnderTest& job) {

@@ -49,7 +49,10 @@ class Queues : public ::testing::Test {
 
   // In the queue `team`; each pod asks for one CPU. It trains until the head is told to go on.
   static json Queued(const std::string& name, int cpu = 2, int gpu = 1);
-  static json Workload(const JobUnderTest& job);  // null: there is none
+  // The same with so many CPU workers, all but one of which it can do without.
+  static json Elastic(const std::string& name, int cpu);
+  static int CpuWorkers(const JobUnderTest& job);  // that run
+  static json Workload(const JobUnderTest& job);   // null: there is none
   static bool WaitQueued(const JobUnderTest& job, const std::string& reason);
   static std::string Condition(const json& workload, const std::string& type);  // "True/Reason"
 

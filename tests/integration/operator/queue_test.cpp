@@ -96,6 +96,7 @@ TEST_F(Queues, ADeactivatedJobStopsAndIsActivatedAgain) {
   TeamQueue queue("inactive", 4);
   JobUnderTest job(queue.space(), Queued("vit"));
   ASSERT_TRUE(job.WaitIs("Running"));
+  ASSERT_TRUE(queue.WaitUsage("4"));
   const kube::ObjectKey key{queue.space(), "vit-gang"};
   plane_.Patch(reconcile::kWorkloads, key, {{"spec", {{"active", false}}}});
   ASSERT_TRUE(WaitQueued(job, "Deactivated"));
@@ -111,6 +112,7 @@ TEST_F(Queues, ASuspendedJobHoldsNoQuota) {
   TeamQueue queue("suspend", 4);
   JobUnderTest job(queue.space(), Queued("vit"));
   ASSERT_TRUE(job.WaitIs("Running"));
+  ASSERT_TRUE(queue.WaitUsage("4"));
   job.PatchSpec({{"runPolicy", {{"suspend", true}}}});
   ASSERT_TRUE(job.WaitIs("Suspended"));
   WaitFor("no Workload is left", [&] { return Workload(job).is_null(); });
@@ -139,6 +141,55 @@ TEST_F(Queues, AJobThatIsDeletedHoldsNothingInWhateverPhase) {
   next.Delete();
   EXPECT_TRUE(queue.WaitUsage("0"));
   EXPECT_TRUE(next.WaitGone());
+}
+
+// Of a gang of three and three lent CPU workers.
+TEST_F(Queues, ExtraCpuWorkersAreTakenBackAloneAndReturn) {
+  TeamQueue queue("elastic", 6);
+  JobUnderTest job(queue.space(), Elastic("lent", 4));
+  ASSERT_TRUE(job.WaitIs("Running"));
+  WaitFor("the queue lends three more", [&] { return CpuWorkers(job) == 4; });
+  EXPECT_TRUE(queue.WaitUsage("6"));
+  RequestSampler sampler(queue.space());
+  JobUnderTest other(queue.space(), Queued("other", 1));  // of three pods, and of usual priority
+  ASSERT_TRUE(other.WaitIs("Running"));
+  EXPECT_TRUE(job.Is("Running"));
+  EXPECT_EQ(CpuWorkers(job), 1);
+  EXPECT_EQ(job.Status()["attempt"], 1);
+  EXPECT_FALSE(job.Is("Queued"));
+  other.Continue();
+  ASSERT_TRUE(other.WaitIs("Succeeded"));
+  WaitFor("they are lent again", [&] { return CpuWorkers(job) == 4; });
+  EXPECT_EQ(job.Status().value("restarts", 0), 0);
+  job.Continue();
+  ASSERT_TRUE(job.WaitIs("Succeeded"));
+  EXPECT_TRUE(queue.WaitUsage("0"));
+  EXPECT_LE(sampler.most(), 6);
+}
+
+TEST_F(Queues, AutoscalingAsksTheQueue) {
+  TeamQueue queue("scaled", 5);
+  json manifest = Elastic("scaled", 2);
+  manifest["spec"]["autoscaling"] = "Enabled";
+  RoleOf(manifest, "cpu")["maxReplicas"] = 4;
+  JobUnderTest job(queue.space(), manifest);
+  ASSERT_TRUE(job.WaitIs("Running"));
+  WaitFor("one is lent", [&] { return CpuWorkers(job) == 2; });
+  const auto need = [&](int workers) {
+    plane_.Annotate(kJobs, job.key(), "fake.hetero.dev/script",
+                    json{{"steps", 20}, {"holdAtStep", 10}, {"needed", {{"cpu", workers}}}}.dump());
+  };
+  need(4);
+  WaitFor("as many as there is quota for", [&] { return CpuWorkers(job) == 3; });
+  WaitFor("the fourth waits in the queue", [&] {
+    return plane_.Object(reconcile::kWorkloads, {queue.space(), "scaled-cpu-3"}).is_object();
+  });
+  EXPECT_TRUE(job.Is("Running"));
+  need(2);
+  WaitFor("none more than are needed", [&] { return CpuWorkers(job) == 2; });
+  WaitFor("no Workload of the others is left",
+          [&] { return plane_.Objects(reconcile::kWorkloads, queue.space()).size() == 2; });
+  EXPECT_TRUE(queue.WaitUsage("4"));
 }
 
 // As the controller that makes nodes (ProvisioningRequest) does it: played by the test.

@@ -73,6 +73,7 @@ History::History(int seed, bool traced) : random_(seed), traced_(traced) {
   world_.emplace(RandomJob());
   world_->queues.support = ObservedQueues::Support::kServed;
   world_->queues.flavors["on-demand"] = {};
+  world_->queues.priorities["low"] = -10;
 }
 History::~History() = default;
 
@@ -129,9 +130,7 @@ void History::OperatorPass(bool may_die) {
   const auto dies = [&] { return may_die && Chance(0.01); };
   const Plan plan = MakePlan(view_, world_->settings, world_->now);
   planned_ = view_.job;
-  const bool waits = planned_->job.metadata.labels.contains(api::kQueueLabel);
-  planned_without_quota_ = waits && (view_.workloads.empty() || !view_.workloads[0]->admitted());
-  if (view_.queues.support != ObservedQueues::Support::kServed) planned_without_quota_ = false;
+  planned_workloads_ = view_.workloads;
   last_idle_ = plan.idle();
   if (dies()) return RestartOperator();
   if (plan.write_status) {
@@ -243,17 +242,38 @@ void History::CheckEffect(const Effect& effect) {
   if (std::holds_alternative<DeleteJob>(effect) && !status.finished())
     Break("a living job deleted");
   const auto* update = std::get_if<UpdateWorkload>(&effect);
-  if (update != nullptr && update->release && !world_->pods.empty() && !view_.pods.empty()) {
-    Break("quota is given back that pods still use");
-  }
+  if (update != nullptr && update->release) CheckRelease(*update->read);
   const auto* creation = std::get_if<CreatePod>(&effect);
   if (creation != nullptr) CheckCreation(*creation);
   const auto* deletion = std::get_if<DeleteChild>(&effect);
   if (deletion != nullptr && deletion->kind == ChildKind::kPod) CheckDeletion(*deletion);
 }
 
+// As far as the pods are seen, which may be late.
+void History::CheckRelease(const ObservedWorkload& workload) {
+  const bool gangs = workload.name == ModelCluster::kGang;
+  for (const auto& pod : view_.pods) {
+    if ((gangs || pod->name == workload.name) && world_->Has(pod->name)) {
+      Break("quota is given back that pods still use");
+    }
+  }
+}
+
+// When the plan was made: by the gang's Workload, or by one of its own.
+bool History::WasAdmitted(const std::string& role, int index) const {
+  return std::any_of(
+      planned_workloads_.begin(), planned_workloads_.end(), [&](const auto& workload) {
+        const bool gangs = workload->name == ModelCluster::kGang && index < workload->CountOf(role);
+        return workload->admitted() &&
+               (gangs || workload->name == absl::StrCat("vit-", role, "-", index));
+      });
+}
+
 void History::CheckCreation(const CreatePod& pod) {
-  if (planned_without_quota_) Break("a pod without an admission");
+  const bool queued = planned_->job.metadata.labels.contains(api::kQueueLabel);
+  const bool served = world_->queues.support == ObservedQueues::Support::kServed;
+  const bool admitted = WasAdmitted(planned_->job.spec.roles.at(pod.role).name, pod.index);
+  if (queued && served && !admitted) Break("a pod without an admission");
   const api::Spec& spec = planned_->job.spec;
   if (pod.index >= WantedReplicas(spec, planned_->status, spec.roles.at(pod.role))) {
     Break("a pod beyond replicas");
@@ -271,8 +291,10 @@ void History::CheckDeletion(const DeleteChild& deletion) {
   const bool lives = pod.runtime == ObservedPod::Runtime::kRunning && !pod.deletion_time;
   if (!lives || pod.attempt < status.attempt) return;
   const api::Spec& spec = planned_->job.spec;
+  const bool lent = pod.role == "cpu" && !planned_workloads_.empty();
   const bool surplus =
-      pod.role == "cpu" && pod.index >= WantedReplicas(spec, planned_->status, spec.roles[1]);
+      pod.role == "cpu" && (pod.index >= WantedReplicas(spec, planned_->status, spec.roles[1]) ||
+                            (lent && !WasAdmitted(pod.role, pod.index)));
   if (!status.finished() && !surplus && !Contains(status.uncounted, pod.uid)) {
     Break("a running pod deleted for no reason: " + pod.name);
   }

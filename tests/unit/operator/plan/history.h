@@ -44,6 +44,7 @@ class History {
   void RestartOperator();
   bool Settled() const;
   bool HoldsQuota() const;
+  bool WasAdmitted(const std::string& role, int index) const;
 
   // The rules.
   void CheckWrite(const Plan& plan);
@@ -51,6 +52,7 @@ class History {
   void CheckNobodyWasForgotten();
   void CheckNoTrainerLeft(const api::JobStatus& status);
   void CheckEffect(const Effect& effect);
+  void CheckRelease(const ObservedWorkload& workload);
   void CheckCreation(const CreatePod& pod);
   void CheckDeletion(const DeleteChild& deletion);
   void CheckEnd();
@@ -72,7 +74,7 @@ class History {
 
   Observed view_;
   std::shared_ptr<const ObservedJob> planned_;  // the job that the plan being carried out is for
-  bool planned_without_quota_ = false;          // which a queue had not given
+  std::vector<std::shared_ptr<const ObservedWorkload>> planned_workloads_;  // seen when it was made
   std::optional<HeadTarget> followed_;
   std::set<std::string> settled_;
   Backoff backoff_;

@@ -35,7 +35,10 @@ Job History::RandomJob() {
   if (Chance(0.2)) job.Scope(Roll(3), api::RestartScope::kGang);
   if (Chance(0.2)) job.Rule(Roll(3), kActions[Roll(4)], {api::ExitCodeOperator::kIn, {3}});
   if (Chance(0.2)) job.Rule(Roll(3), kActions[Roll(3)], kReasons[Roll(std::size(kReasons))]);
-  if (Chance(0.3)) job.Queue("team");
+  if (Chance(0.3)) {
+    job.Queue("team");
+    if (Chance(0.5)) job.ElasticClass("low");
+  }
   const auto either = [this] {
     return Chance(0.7) ? api::Switch::kEnabled : api::Switch::kDisabled;
   };
@@ -139,29 +142,35 @@ void History::DisturbQueue() {
     if (world.queues.support == kMissing) world.workloads.clear();
   }
   if (world.workloads.empty()) return;
+  auto any = world.workloads.begin();
+  std::advance(any, Roll(static_cast<int>(world.workloads.size())));
+  const std::string name = any->first;
+  const bool held = any->second->holds_quota && !any->second->evicted();
   if (Chance(0.01)) {
-    Note("somebody deletes the Workload");
-    world.workloads.clear();
-  } else if (world.Gang().holds_quota && !world.Gang().evicted() && Chance(0.06)) {
+    Note("somebody deletes " + name);
+    world.workloads.erase(name);
+  } else if (held && Chance(0.06)) {
     constexpr const char* kWhy[] = {"Preempted", "PodsReadyTimeout", "NodeFailures"};
     const char* why = kWhy[Roll(3)];
-    Note(std::string("the Workload is evicted: ") + why);
-    world.Evict(why, "others need it");
+    Note(name + " is evicted: " + why);
+    world.Evict(why, "others need it", name);
   } else if (Chance(0.02)) {
-    Note("the Workload is deactivated");
-    world.ChangeGang([](ObservedWorkload& gang) { gang.active = false; });
+    Note(name + " is deactivated");
+    world.ChangeWorkload(name, [](ObservedWorkload& workload) { workload.active = false; });
   } else if (Chance(0.3)) {
-    world.ChangeGang([](ObservedWorkload& gang) { gang.active = true; });
+    world.ChangeWorkload(name, [](ObservedWorkload& workload) { workload.active = true; });
   }
 }
 
 void History::MoveQueue(double pace) {
-  if (world_->queues.support != ObservedQueues::Support::kServed || world_->workloads.empty())
-    return;
-  const ObservedWorkload& gang = world_->Gang();
-  if (gang.holds_quota || !gang.active || gang.Is("Finished") || !Chance(pace)) return;
-  Note("the Workload is admitted");
-  world_->Admit();
+  if (world_->queues.support != ObservedQueues::Support::kServed) return;
+  const auto workloads = world_->workloads;
+  for (const auto& [name, workload] : workloads) {
+    if (workload->holds_quota || !workload->active || workload->Is("Finished")) continue;
+    if (!Chance(pace)) continue;
+    Note(name + " is admitted");
+    world_->Admit(name);
+  }
 }
 
 void History::DisturbWorld() {
@@ -282,8 +291,9 @@ void History::HealWorld() {
   world.create_error.reset();
   training_over_ = true;
   world.queues.support = ObservedQueues::Support::kServed;
-  if (!world.workloads.empty()) {
-    world.ChangeGang([](ObservedWorkload& gang) { gang.active = true; });
+  const auto workloads = world.workloads;
+  for (const auto& [name, workload] : workloads) {
+    world.ChangeWorkload(name, [](ObservedWorkload& healed) { healed.active = true; });
   }
   if (world.job->job.spec.run_policy.suspend) {
     world.ChangeSpec([](api::Spec& spec) { spec.run_policy.suspend = false; });

@@ -94,6 +94,10 @@ class Job {
     job_.metadata.labels[api::kQueueLabel] = std::move(queue);
     return *this;
   }
+  Job& ElasticClass(std::string priority_class) {
+    job_.spec.scheduling.emplace().elastic_priority_class = std::move(priority_class);
+    return *this;
+  }
   Job& Network(api::Switch tls, api::Switch network_policy) {
     job_.spec.network.tls = tls;
     job_.spec.network.network_policy = network_policy;

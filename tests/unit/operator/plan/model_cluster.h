@@ -51,11 +51,17 @@ class ModelCluster {
   void Vanish(const std::string& pod);  // the end of Terminating
   void VanishTerminating();
 
-  // Kueue, and its Workload of the job's gang.
-  void Admit(const std::string& flavor = "on-demand");
-  void Evict(const std::string& reason, const std::string& message);
-  void ChangeGang(const std::function<void(ObservedWorkload&)>& edit);
-  const ObservedWorkload& Gang() const;
+  // Kueue, and the job's Workloads.
+  static constexpr char kGang[] = "vit-gang";
+  void Admit(const std::string& workload = kGang, const std::string& flavor = "on-demand");
+  void Evict(const std::string& reason, const std::string& message,
+             const std::string& workload = kGang);
+  void ChangeWorkload(const std::string& name, const std::function<void(ObservedWorkload&)>& edit);
+  void ChangeGang(const std::function<void(ObservedWorkload&)>& edit) {
+    ChangeWorkload(kGang, edit);
+  }
+  const ObservedWorkload& Workload(const std::string& name) const;
+  const ObservedWorkload& Gang() const { return Workload(kGang); }
   // "True/Preempted"; "absent".
   std::string GangState(const std::string& condition) const;
 
@@ -86,7 +92,7 @@ class ModelCluster {
   ObservedQueues queues;
   std::map<std::string, ObservedNode> nodes;
   std::optional<HeadReport> head;
-  std::optional<CreateError> create_error;  // set: pods cannot be created
+  std::optional<CreateError> create_error;  // set: pods and Workloads cannot be created
   std::set<std::string> settled;
   Backoff backoff;
   std::set<std::string> frozen;                      // uids of pods

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "operator/children/names.h"
 #include "tests/unit/operator/plan/model_cluster.h"
 
 namespace hetero::plan {
@@ -22,6 +21,7 @@ void Set(ObservedWorkload& workload, WorkloadCondition condition) {
 bool ModelCluster::Do(const CreateWorkload& effect) {
   const WorkloadClaim& claim = *effect.claim;
   calls.push_back("create " + claim.name);
+  if (create_error) return false;
   if (workloads.contains(claim.name)) return true;
   auto workload = std::make_shared<ObservedWorkload>();
   workload->name = claim.name;
@@ -31,6 +31,8 @@ bool ModelCluster::Do(const CreateWorkload& effect) {
   workload->generation = 1;
   workload->queue = claim.queue;
   workload->priority_class = claim.priority_class;
+  workload->priority = claim.priority;
+  workload->spec_hash = claim.spec_hash;
   for (const WorkloadClaim::PodSet& set : claim.pod_sets) {
     workload->pod_sets[job->job.spec.roles.at(set.role).name] = set.count;
   }
@@ -56,8 +58,8 @@ bool ModelCluster::Do(const UpdateWorkload& effect) {
   return true;
 }
 
-void ModelCluster::ChangeGang(const std::function<void(ObservedWorkload&)>& edit) {
-  const std::string name = children::GangWorkloadName(job->job.metadata);
+void ModelCluster::ChangeWorkload(const std::string& name,
+                                  const std::function<void(ObservedWorkload&)>& edit) {
   const auto found = workloads.find(name);
   ASSERT_NE(found, workloads.end()) << "no " << name;
   auto changed = std::make_shared<ObservedWorkload>(*found->second);
@@ -66,34 +68,35 @@ void ModelCluster::ChangeGang(const std::function<void(ObservedWorkload&)>& edit
   found->second = std::move(changed);
 }
 
-void ModelCluster::Admit(const std::string& flavor) {
-  ChangeGang([&](ObservedWorkload& gang) {
-    ASSERT_FALSE(gang.holds_quota);
-    gang.holds_quota = true;
-    for (const auto& [name, count] : gang.pod_sets) {
-      gang.assignments.push_back({.name = name, .flavors = {flavor}});
+void ModelCluster::Admit(const std::string& workload, const std::string& flavor) {
+  ChangeWorkload(workload, [&](ObservedWorkload& admitted) {
+    ASSERT_FALSE(admitted.holds_quota);
+    admitted.holds_quota = true;
+    for (const auto& [name, count] : admitted.pod_sets) {
+      admitted.assignments.push_back({.name = name, .flavors = {flavor}});
     }
-    if (gang.Is("Evicted")) {
-      Set(gang, {.type = "Evicted", .status = "False", .reason = "QuotaReserved"});
+    if (admitted.Is("Evicted")) {
+      Set(admitted, {.type = "Evicted", .status = "False", .reason = "QuotaReserved"});
     }
-    Set(gang, {.type = "QuotaReserved",
-               .status = "True",
-               .reason = "QuotaReserved",
-               .message = "Quota reserved in ClusterQueue all"});
-    Set(gang, {.type = "Admitted", .status = "True", .reason = "Admitted"});
+    Set(admitted, {.type = "QuotaReserved",
+                   .status = "True",
+                   .reason = "QuotaReserved",
+                   .message = "Quota reserved in ClusterQueue all"});
+    Set(admitted, {.type = "Admitted", .status = "True", .reason = "Admitted"});
   });
 }
 
-void ModelCluster::Evict(const std::string& reason, const std::string& message) {
-  ChangeGang([&](ObservedWorkload& gang) {
-    Set(gang, {.type = "Evicted", .status = "True", .reason = reason, .message = message});
+void ModelCluster::Evict(const std::string& reason, const std::string& message,
+                         const std::string& workload) {
+  ChangeWorkload(workload, [&](ObservedWorkload& evicted) {
+    Set(evicted, {.type = "Evicted", .status = "True", .reason = reason, .message = message});
   });
 }
 
-const ObservedWorkload& ModelCluster::Gang() const {
+const ObservedWorkload& ModelCluster::Workload(const std::string& name) const {
   static const ObservedWorkload none;
-  const auto found = workloads.find(children::GangWorkloadName(job->job.metadata));
-  EXPECT_NE(found, workloads.end()) << "the job has no Workload";
+  const auto found = workloads.find(name);
+  EXPECT_NE(found, workloads.end()) << "no Workload " << name;
   return found == workloads.end() ? none : *found->second;
 }
 

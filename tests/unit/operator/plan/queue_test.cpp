@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "api/labels.h"
-#include "tests/unit/operator/plan/model_cluster.h"
+#include "tests/unit/operator/plan/queue_fixture.h"
 
 namespace hetero::plan {
 namespace {
@@ -17,37 +17,6 @@ using testing::Pair;
 using testing::UnorderedElementsAre;
 using State = HeadReport::State;
 using Support = ObservedQueues::Support;
-
-constexpr char kPreempted[] = "Preempted to accommodate a workload of higher priority";
-
-// A job `vit` (1 head, 2 CPU workers, 2 GPU workers) in queue `team`.
-class QueueTest : public testing::Test {
- protected:
-  explicit QueueTest(Job job = Job().Cpus(2).Queue("team")) : cluster_(job) {
-    cluster_.queues.support = Support::kServed;
-    cluster_.queues.flavors["on-demand"] = {.node_labels = {{"pool", "gpu"}},
-                                            .tolerations = {R"({"key":"gpu"})"}};
-  }
-  std::string Message() const { return cluster_.Condition(ConditionType::kQueued).message; }
-  std::string Queued() const { return cluster_.State(ConditionType::kQueued); }
-  void Train() {
-    cluster_.Settle();
-    cluster_.Admit();
-    cluster_.RunJob();
-    ASSERT_TRUE(cluster_.status().Is(ConditionType::kRunning));
-  }
-  // Of a job that trains, until its quota is given back.
-  void LoseQuota(const std::string& reason = "Preempted") {
-    cluster_.Evict(reason, kPreempted);
-    cluster_.Settle();
-    cluster_.HeadSays(State::kStopped);
-    cluster_.Settle();
-    cluster_.VanishTerminating();
-    cluster_.Settle();
-  }
-
-  ModelCluster cluster_;
-};
 
 TEST_F(QueueTest, NothingIsMadeBeforeTheAdmission) {
   cluster_.Settle();
@@ -124,7 +93,7 @@ TEST_F(QueueTest, TheConditionHasKueuesOwnWords) {
 
 TEST_F(QueueTest, AFlavorThatIsNotKnownIsWaitedFor) {
   cluster_.Settle();
-  cluster_.Admit("spot");
+  cluster_.Admit(ModelCluster::kGang, "spot");
   cluster_.Settle();
   EXPECT_TRUE(cluster_.pods.empty());
   EXPECT_THAT(Message(), HasSubstr("ResourceFlavor that cannot be read: spot"));
@@ -206,7 +175,17 @@ TEST_F(QueueTest, ADeactivatedWorkloadSaysHowItGoesOn) {
 
 TEST_F(QueueTest, AWorkloadThatSomebodyDeletedStopsTheJobAndIsMadeAnew) {
   Train();
+  const auto gang = cluster_.workloads;
   cluster_.workloads.clear();
+  cluster_.Settle();
+  EXPECT_EQ(Queued(), "False/WorkloadMissing");
+  EXPECT_TRUE(cluster_.status().Is(ConditionType::kRunning)) << "Kueue itself may be going";
+  cluster_.workloads = gang;
+  cluster_.Settle();
+  EXPECT_EQ(Queued(), "False/Admitted");
+  cluster_.workloads.clear();
+  cluster_.Settle();
+  cluster_.Advance(seconds(10));
   cluster_.Settle();
   EXPECT_EQ(Queued(), "True/Evicted");
   EXPECT_EQ(Message(), "its Workload was deleted");

@@ -222,7 +222,7 @@ TEST_F(ClusterViewTest, KueuesObjectsAreWatchedWhereTheOperatorIsSetUpForThem) {
   AwaitWatches({workloads, "/apis/kueue.x-k8s.io/v1beta2/resourceflavors",
                 "/apis/kueue.x-k8s.io/v1beta2/workloadpriorityclasses"});
   EXPECT_THAT(keys_.Take(1), ElementsAre("team/vit"));
-  EXPECT_TRUE(view_->stores().queues_served());
+  EXPECT_TRUE(view_->stores().queues_served("team"));
   EXPECT_EQ(view_->stores().workloads->In("team/uid-vit").size(), 1u);
 }
 
@@ -237,7 +237,7 @@ TEST_F(ClusterViewTest, AClusterWithoutKueueIsReadyAndIsLookedAtAgain) {
   EXPECT_EQ(view_->stores().flavors->size(), 0u);
   for (const std::string& path : {in_team, flavors}) api_.SetServed(path, true);
   AwaitWatches({in_team, flavors});
-  EXPECT_TRUE(view_->stores().queues_served());
+  EXPECT_TRUE(view_->stores().queues_served("team"));
   EXPECT_EQ(view_->stores().flavors->size(), 1u);
   EXPECT_TRUE(manager_.Ready().ok()) << manager_.Ready();
 }

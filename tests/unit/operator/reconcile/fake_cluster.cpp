@@ -87,16 +87,16 @@ void FakeCluster::Restart() {
   dead = false;
   process_.reset();
   heads.followed.clear();
-  process_ =
-      std::make_unique<Process>(*this, Stores{.jobs = &jobs_,
-                                              .pods = &pods_,
-                                              .services = &services_,
-                                              .config_maps = &config_maps_,
-                                              .network_policies = &network_policies_,
-                                              .workloads = &workloads_,
-                                              .flavors = &flavors_,
-                                              .priorities = &priorities_,
-                                              .queues_served = [this] { return queues_served; }});
+  process_ = std::make_unique<Process>(
+      *this, Stores{.jobs = &jobs_,
+                    .pods = &pods_,
+                    .services = &services_,
+                    .config_maps = &config_maps_,
+                    .network_policies = &network_policies_,
+                    .workloads = &workloads_,
+                    .flavors = &flavors_,
+                    .priorities = &priorities_,
+                    .queues_served = [this](const std::string&) { return queues_served; }});
 }
 
 std::string FakeCluster::CreateJob(const std::string& name, const std::string& more_spec,

@@ -170,6 +170,28 @@ TEST_F(Queue, NothingIsWrittenTwiceWhileTheWatchIsLate) {
   EXPECT_EQ(CountWrites(cluster_.api, "PATCH", "/workloads/vit-gang/status"), 1);
 }
 
+// Kueue's webhook is away, or a Workload is refused: pods that have to be replaced do not wait.
+TEST_F(Queue, WhatKueueRefusesKeepsNoPodFromBeingReplaced) {
+  Furnish(cluster_);
+  Settle(cluster_);
+  cluster_.Admit("vit");
+  Settle(cluster_);
+  Train(cluster_);
+  cluster_.api.SetIntercept([](const kube::Request& request) -> std::optional<kube::Response> {
+    if (request.path.find("/workloads") == std::string::npos) return std::nullopt;
+    return FakeApi::Error(500, "InternalError", "failed calling webhook \"vworkload.kb.io\"");
+  });
+  cluster_.EndContainer("vit-gpu-0", 1, "out of memory");
+  for (int i = 0; i < 10; ++i) {
+    cluster_.Sync();
+    (void)cluster_.Pass("vit");
+    cluster_.FinishTerminating();
+    cluster_.clock.Advance(std::chrono::seconds(1));
+  }
+  EXPECT_EQ(cluster_.Status("vit").attempt, 2);
+  EXPECT_EQ(cluster_.Pod("vit-gpu-0").attempt, 2);
+}
+
 TEST_F(Queue, WritesOfAJobAreFew) {
   Live(cluster_);
   size_t most = cluster_.api.writes().size();
