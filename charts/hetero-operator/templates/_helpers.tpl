@@ -87,7 +87,7 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 - apiGroups: [events.k8s.io]
   resources: [events]
   verbs: [create, patch]
-{{- if .Values.kueue.enabled }}
+{{- if (.Values.kueue).enabled }}
 - apiGroups: [kueue.x-k8s.io]
   resources: [workloads]
   verbs: [create, delete, get, list, watch]

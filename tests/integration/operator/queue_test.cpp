@@ -49,6 +49,22 @@ TEST_F(Queues, AnAdmittedJobRunsOnItsFlavorAndGivesTheQuotaBack) {
   EXPECT_TRUE(queue.WaitUsage("0"));
 }
 
+// Kueue would make each of them a job of its own, which asks for the same quota once more.
+TEST_F(Queues, PodsAreLeftAloneWhereThereIsADefaultQueue) {
+  TeamQueue queue("default", 4);
+  const json local = {{"apiVersion", "kueue.x-k8s.io/v1beta2"},
+                      {"kind", "LocalQueue"},
+                      {"metadata", {{"name", "default"}, {"namespace", queue.space()}}},
+                      {"spec", {{"clusterQueue", queue.space()}}}};
+  plane_.MustKubectl({"apply", "-f", "-"}, local.dump());
+  JobUnderTest job(queue.space(), Queued("vit"));
+  ASSERT_TRUE(job.WaitIs("Running"));
+  for (const json& pod : plane_.Objects(kube::kPods, queue.space())) {
+    EXPECT_FALSE(pod["metadata"]["labels"].contains("kueue.x-k8s.io/queue-name")) << pod;
+  }
+  EXPECT_EQ(plane_.Objects(reconcile::kWorkloads, queue.space()).size(), 1u);
+}
+
 TEST_F(Queues, AJobForWhichThereIsNoRoomWaitsWithKueuesWords) {
   TeamQueue queue("full", 6);
   JobUnderTest first(queue.space(), Queued("first"));
