@@ -4,9 +4,9 @@ by Ray Data and by our Python operator, each in two processes: Ray has two CPUs,
 
     tests/bench/loader/ray_data.py [--pairs 3]
 
-The same JPEG files of 224 x 224, read by one process that adds up each batch of 32. Each side runs for one epoch and for
-nine, in turn; the difference is free of what starting costs, which takes Ray alone seconds that are never quite the same. Needs what
-scripts/setup_python.sh installs; installs Ray (ray_data.txt) beside it.
+The same JPEG files of 224 x 224, read by one process that adds up each batch of 32. Each side runs for one epoch and
+for nine, in turn; the difference is free of what starting costs, which takes Ray alone seconds that are never the same.
+Needs what scripts/setup_python.sh installs; installs Ray (ray_data.txt) beside it.
 """
 
 import argparse
