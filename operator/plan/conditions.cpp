@@ -81,6 +81,17 @@ void SetCondition(Pass& pass, ConditionType type, ConditionStatus value, std::st
   condition.message = std::move(message);
 }
 
+void DescribeHalt(Pass& pass, const std::string& reason) {
+  for (const ConditionType type :
+       {ConditionType::kRunning, ConditionType::kRegistered, ConditionType::kPodsCreated}) {
+    SetCondition(pass, type, ConditionStatus::kFalse, reason);
+  }
+  for (const ConditionType type : {ConditionType::kRestarting, ConditionType::kStalled}) {
+    if (ConditionOf(pass, type).status != ConditionStatus::kTrue) continue;
+    SetCondition(pass, type, ConditionStatus::kFalse, reason);
+  }
+}
+
 void RestampCondition(Pass& pass, ConditionType type) {
   Mutable(pass.status, type).last_transition_time = pass.today;
 }

@@ -14,6 +14,9 @@ void BeginConditions(Pass& pass);
 void SetCondition(Pass& pass, api::ConditionType type, api::ConditionStatus value,
                   std::string reason, std::string message = {});
 
+// Nothing of the job runs, and that is why.
+void DescribeHalt(Pass& pass, const std::string& reason);
+
 // Its time of transition is now, whatever it was before.
 void RestampCondition(Pass& pass, api::ConditionType type);
 

@@ -89,14 +89,7 @@ void Lose(Pass& pass, const ObservedWorkload* gang) {
   const bool inactive = gang != nullptr && !gang->deleting && !gang->active;
   std::string message = LossOf(gang);
   Wait(pass, inactive ? api::reason::kDeactivated : api::reason::kEvicted, message);
-  for (const ConditionType type :
-       {ConditionType::kRunning, ConditionType::kRegistered, ConditionType::kPodsCreated}) {
-    SetCondition(pass, type, ConditionStatus::kFalse, api::reason::kEvicted);
-  }
-  for (const ConditionType type : {ConditionType::kRestarting, ConditionType::kStalled}) {
-    if (ConditionOf(pass, type).status != ConditionStatus::kTrue) continue;
-    SetCondition(pass, type, ConditionStatus::kFalse, api::reason::kEvicted);
-  }
+  DescribeHalt(pass, api::reason::kEvicted);
   if (!pass.spec.training.checkpoint) {
     absl::StrAppend(&message, "; without training.checkpoint it begins again at step 0");
   }

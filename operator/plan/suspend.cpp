@@ -43,14 +43,7 @@ void Suspend(Pass& pass) {
     BeginStop(pass, api::reason::kSuspending,
               "the training is stopped with a checkpoint, then the pods are deleted");
   }
-  for (const ConditionType type :
-       {ConditionType::kRunning, ConditionType::kRegistered, ConditionType::kPodsCreated}) {
-    SetCondition(pass, type, ConditionStatus::kFalse, api::reason::kSuspended);
-  }
-  for (const ConditionType type : {ConditionType::kRestarting, ConditionType::kStalled}) {
-    if (ConditionOf(pass, type).status != ConditionStatus::kTrue) continue;
-    SetCondition(pass, type, ConditionStatus::kFalse, api::reason::kSuspended);
-  }
+  DescribeHalt(pass, api::reason::kSuspended);
   if (!WasSuspended(pass)) {
     AskHeadToStop(pass, kWhySuspended);
   } else if (MayBeDeleted(pass)) {

@@ -23,6 +23,20 @@ json EnvironmentOf(const json& pod, const std::string& name) {
   return Named(RuntimeOf(pod)["env"], name);
 }
 
+// Kueue opens the gate of no pod that does not say how it wants to be placed.
+TEST(PodTest, APlaceOfKueuesChoiceIsAskedForInSomeWay) {
+  const api::HeteroTrainingJob job = QuickstartJob();
+  Placement placement{.workload = "quick-gang", .pod_set = "gpu", .gated = true};
+  PodSlot slot = SlotOf(job.spec.roles.back());
+  slot.placement = &placement;
+  const json gated = Pod(job, slot, {});
+  EXPECT_EQ(gated["spec"]["schedulingGates"][0]["name"], "kueue.x-k8s.io/topology");
+  constexpr char kUnconstrained[] = "kueue.x-k8s.io/podset-unconstrained-topology";
+  EXPECT_EQ(gated["metadata"]["annotations"].value(kUnconstrained, ""), "true");
+  placement.annotations["kueue.x-k8s.io/podset-required-topology"] = "rack";
+  EXPECT_FALSE(Pod(job, slot, {})["metadata"]["annotations"].contains(kUnconstrained));
+}
+
 TEST(PodTest, EveryRoleIsAdmittedByTheRestrictedProfile) {
   for (const RoleType type : {RoleType::kHead, RoleType::kCpuWorker, RoleType::kGpuWorker}) {
     EXPECT_THAT(RestrictedViolations(PodWith(type, nullptr)), IsEmpty());

@@ -56,29 +56,7 @@ std::string Live(FakeCluster& cluster) {
 
 class CrashTest : public testing::TestWithParam<Fate> {};
 
-TEST_P(CrashTest, AtAnyWriteLeadsToTheSameEnd) {
-  std::string undisturbed;
-  size_t writes = 0;
-  {
-    FakeCluster cluster;
-    undisturbed = Live(cluster);
-    writes = cluster.api.writes().size();
-  }
-  ASSERT_GE(writes, 10u);
-  for (size_t n = 0; n < writes; ++n) {
-    SCOPED_TRACE(n);
-    FakeCluster cluster;
-    bool struck = false;
-    cluster.api.SetDecide([&](int nth, const kube::Request&) {
-      if (cluster.dead) return Fate::kLoseRequest;
-      if (struck || nth != static_cast<int>(n)) return Fate::kPass;
-      struck = cluster.dead = true;
-      return GetParam();
-    });
-    ASSERT_EQ(Live(cluster), undisturbed);
-    EXPECT_TRUE(struck);
-  }
-}
+TEST_P(CrashTest, AtAnyWriteLeadsToTheSameEnd) { DieAtEachWrite(Live, GetParam()); }
 
 INSTANTIATE_TEST_SUITE_P(BeforeAndAfterTheServer, CrashTest,
                          testing::Values(Fate::kLoseRequest, Fate::kLoseReply));

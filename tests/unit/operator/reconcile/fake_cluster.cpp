@@ -245,6 +245,29 @@ void FakeCluster::Start(const std::string& name) {
   ASSERT_TRUE(Settle(name));
 }
 
+std::string DieAtEachWrite(const std::function<std::string(FakeCluster&)>& live,
+                           FakeApi::Fate fate) {
+  FakeCluster calm;
+  const std::string undisturbed = live(calm);
+  const size_t writes = calm.api.writes().size();
+  EXPECT_GE(writes, 10u);
+  for (size_t n = 0; n < writes; ++n) {
+    SCOPED_TRACE(n);
+    FakeCluster cluster;
+    bool struck = false;
+    cluster.api.SetDecide([&](int nth, const kube::Request&) {
+      if (cluster.dead) return FakeApi::Fate::kLoseRequest;
+      if (struck || nth != static_cast<int>(n)) return FakeApi::Fate::kPass;
+      struck = cluster.dead = true;
+      return fate;
+    });
+    EXPECT_EQ(live(cluster), undisturbed);
+    EXPECT_TRUE(struck);
+    if (testing::Test::HasFailure()) break;
+  }
+  return undisturbed;
+}
+
 int CountWrites(const FakeApi& api, const std::string& method, const std::string& part) {
   const auto writes = api.writes();
   return static_cast<int>(std::count_if(writes.begin(), writes.end(), [&](const auto& write) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -97,6 +98,12 @@ class FakeCluster {
   OperatorIdentity identity_;
   std::unique_ptr<Process> process_;
 };
+
+// Runs `live`, which says how things ended, undisturbed and then once for each of its writes, at
+// which the process dies. Fails the test where that leads to another end. Returns the undisturbed
+// one.
+std::string DieAtEachWrite(const std::function<std::string(FakeCluster&)>& live,
+                           FakeApi::Fate fate);
 
 // Writes with this method whose path has the part in it.
 int CountWrites(const FakeApi& api, const std::string& method, const std::string& part);

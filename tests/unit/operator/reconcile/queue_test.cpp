@@ -213,28 +213,9 @@ TEST_F(Queue, WritesOfAJobAreFew) {
 class QueueCrash : public Queue, public testing::WithParamInterface<Fate> {};
 
 TEST_P(QueueCrash, AtAnyWriteLeadsToTheSameEnd) {
-  std::string undisturbed;
-  size_t writes = 0;
-  {
-    FakeCluster cluster;
-    undisturbed = Live(cluster);
-    writes = cluster.api.writes().size();
-  }
-  EXPECT_THAT(undisturbed, HasSubstr("Finished"));
-  EXPECT_THAT(undisturbed, HasSubstr("\"attempt\": 2"));
-  for (size_t n = 0; n < writes; ++n) {
-    SCOPED_TRACE(n);
-    FakeCluster cluster;
-    bool struck = false;
-    cluster.api.SetDecide([&](int nth, const kube::Request&) {
-      if (cluster.dead) return Fate::kLoseRequest;
-      if (struck || nth != static_cast<int>(n)) return Fate::kPass;
-      struck = cluster.dead = true;
-      return GetParam();
-    });
-    ASSERT_EQ(Live(cluster), undisturbed);
-    EXPECT_TRUE(struck);
-  }
+  const std::string end = DieAtEachWrite(Live, GetParam());
+  EXPECT_THAT(end, HasSubstr("Finished"));
+  EXPECT_THAT(end, HasSubstr("\"attempt\": 2"));
 }
 
 INSTANTIATE_TEST_SUITE_P(BeforeAndAfterTheServer, QueueCrash,
