@@ -39,6 +39,8 @@ HETERO_ENUM(ResumeMode, 2, {kAuto, "Auto"}, {kNever, "Never"});
 HETERO_ENUM(CheckpointLocking, 2, {kExclusive, "Exclusive"}, {kNone, "None"});
 HETERO_ENUM(RoleType, 3, {kHead, kHeadType}, {kCpuWorker, kCpuWorkerType},
             {kGpuWorker, kGpuWorkerType});
+HETERO_ENUM(Capacity, 3, {kSpot, "Spot"}, {kOnDemand, "OnDemand"}, {kAny, "Any"});
+HETERO_ENUM(ZoneChoice, 3, {kPrefer, "Prefer"}, {kSame, "Same"}, {kAny, "Any"});
 HETERO_ENUM(RestartScope, 2, {kPod, "Pod"}, {kGang, "Gang"});
 HETERO_ENUM(FailureAction, 4, {kFailJob, "FailJob"}, {kRestartGang, "RestartGang"},
             {kRestartPod, "RestartPod"}, {kIgnore, "Ignore"});

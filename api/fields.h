@@ -328,7 +328,7 @@ constexpr auto FieldsOf(const Role*) {
       F("maxReplicas", &Role::max_replicas, kReplicas),
       F("gpusPerReplica", &Role::gpus_per_replica, Counted(Presence::kOptional, 0, 64)),
       F("pricePerHour", &Role::price_per_hour, {.max_length = 20, .pattern = kDecimal}),
-      F("restartScope", &Role::restart_scope, kDefaultedField),
+      F("capacity", &Role::capacity), F("restartScope", &Role::restart_scope, kDefaultedField),
       F("failureRules", &Role::failure_rules, {.max_items = 16}),
       F("template", &Role::pod_template, {.open_object = true}));
 }
@@ -340,6 +340,7 @@ constexpr auto FieldsOf(const RunPolicy*) {
       F("startupDeadlineSeconds", &RunPolicy::startup_deadline_seconds,
         AtLeast(1, Presence::kDefaulted)),
       F("activeDeadlineSeconds", &RunPolicy::active_deadline_seconds, AtLeast(1)),
+      F("maxWaitSeconds", &RunPolicy::max_wait_seconds, AtLeast(1)),
       F("memberTimeoutSeconds", &RunPolicy::member_timeout_seconds,
         Counted(Presence::kDefaulted, 1, 3600)),
       F("stallTimeoutSeconds", &RunPolicy::stall_timeout_seconds, AtLeast(1)),
@@ -359,6 +360,10 @@ constexpr auto FieldsOf(const Scheduling*) {
                            {.max_length = 253, .pattern = kSubdomain}));
 }
 
+constexpr auto FieldsOf(const PodPlacement*) {
+  return std::make_tuple(F("zone", &PodPlacement::zone));
+}
+
 constexpr auto FieldsOf(const Spec*) {
   return std::make_tuple(
       F("dataset", &Spec::dataset, kRequiredField),
@@ -369,7 +374,8 @@ constexpr auto FieldsOf(const Spec*) {
       F("roles", &Spec::roles, {.presence = Presence::kRequired, .min_items = 2, .max_items = 8}),
       F("runPolicy", &Spec::run_policy, kDefaultedField),
       F("network", &Spec::network, kDefaultedField),
-      F("autoscaling", &Spec::autoscaling, kDefaultedField), F("scheduling", &Spec::scheduling));
+      F("autoscaling", &Spec::autoscaling, kDefaultedField), F("scheduling", &Spec::scheduling),
+      F("placement", &Spec::placement));
 }
 
 // Kubernetes' own keys that we do not read are skipped by the decoder.

@@ -238,6 +238,9 @@ enum class FailureAction { kFailJob, kRestartGang, kRestartPod, kIgnore };
 enum class ExitCodeOperator { kIn, kNotIn };
 enum class FailureReason { kOomKilled, kEvicted, kDisruption };
 
+// What a role's pods may run on: nodes that may be taken away at any time, others, or both.
+enum class Capacity { kSpot, kOnDemand, kAny };
+
 struct ExitCodes {
   ExitCodeOperator op = ExitCodeOperator::kIn;  // `operator` in the manifest
   std::vector<int32_t> values;
@@ -257,6 +260,7 @@ struct Role {
   std::optional<int32_t> max_replicas;      // CPUWorker; defaults to replicas
   std::optional<int32_t> gpus_per_replica;  // GPUWorker; 1; 0 trains one rank on the CPU
   std::string price_per_hour;               // decimal
+  std::optional<Capacity> capacity;         // absent: as the template says
   RestartScope restart_scope = RestartScope::kPod;
   std::vector<FailureRule> failure_rules;
   std::string pod_template;  // PodTemplateSpec as compact JSON; empty when absent
@@ -276,6 +280,7 @@ struct RunPolicy {
   std::string managed_by;
   int32_t startup_deadline_seconds = 600;
   std::optional<int64_t> active_deadline_seconds;
+  std::optional<int64_t> max_wait_seconds;  // from the job's creation to its first step
   int32_t member_timeout_seconds = 5;
   std::optional<int32_t> stall_timeout_seconds;
   int32_t stop_grace_seconds = 60;
@@ -289,6 +294,13 @@ enum class Switch { kEnabled, kDisabled };
 struct Network {
   Switch network_policy = Switch::kEnabled;
   Switch tls = Switch::kEnabled;
+};
+
+// Whether all pods of a job go to one zone: rather so, in any case, or wherever there is room.
+enum class ZoneChoice { kPrefer, kSame, kAny };
+
+struct PodPlacement {
+  std::optional<ZoneChoice> zone;  // absent: Prefer
 };
 
 // How a shared cluster's queue hands out what the job needs.
@@ -314,6 +326,7 @@ struct Spec {
   Network network;
   Switch autoscaling = Switch::kDisabled;
   std::optional<Scheduling> scheduling;
+  std::optional<PodPlacement> placement;
 
   // Ranks of the whole job: GPUWorker roles in manifest order, then replica, then local index.
   int32_t world_size() const {

@@ -74,6 +74,7 @@ inline constexpr char kMaxRestartsExceeded[] = "MaxRestartsExceeded";
 inline constexpr char kRuleMatched[] = "RuleMatched";
 inline constexpr char kStartupDeadlineExceeded[] = "StartupDeadlineExceeded";
 inline constexpr char kDeadlineExceeded[] = "DeadlineExceeded";
+inline constexpr char kMaxWaitExceeded[] = "MaxWaitExceeded";
 inline constexpr char kInvalidSpec[] = "InvalidSpec";  // of SpecIgnored too
 inline constexpr char kFinished[] = "Finished";        // of all other conditions of such a job
 
@@ -88,6 +89,7 @@ inline constexpr char kPodEnded[] = "PodEnded";
 inline constexpr char kScriptFailed[] = "ScriptFailed";
 inline constexpr char kRestarting[] = "Restarting";
 inline constexpr char kStalled[] = "Stalled";
+inline constexpr char kNodeLeaving[] = "NodeLeaving";
 inline constexpr char kScaled[] = "Scaled";
 inline constexpr char kCheckpointFailed[] = "CheckpointFailed";
 inline constexpr char kCheckpointWritten[] = "CheckpointWritten";

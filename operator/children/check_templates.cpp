@@ -39,7 +39,7 @@ class Checker {
     const json* spec = Section(parsed, "", "spec", json::value_t::object);
     if (spec == nullptr) return;
     CheckPod(*spec);
-    if (own_image_) CheckArchitecture(*spec);
+    if (own_image_ || !NamesRuntimeImage(role_)) CheckArchitecture(*spec);
     CheckVolumes(*spec);
     CheckContainers(*spec);
   }
@@ -108,8 +108,8 @@ class Checker {
     const std::string given = selector == nullptr ? "" : TextOf(*selector, kArchitectureLabel);
     if (given.empty() || given == kArchitecture) return;
     Add(absl::StrCat(".spec.nodeSelector[", kArchitectureLabel, "]"),
-        absl::StrCat("must be ", kArchitecture, " or absent: our program in that image is ",
-                     "built for nothing else"));
+        absl::StrCat("must be ", kArchitecture, " or absent: the operator's program ",
+                     own_image_ ? "in that image " : "", "is built for nothing else"));
   }
 
   void CheckVolumes(const json& spec) {

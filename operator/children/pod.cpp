@@ -7,6 +7,7 @@
 #include "base/json_access.h"
 #include "operator/children/children.h"
 #include "operator/children/names.h"
+#include "operator/children/node_choice.h"
 #include "operator/children/object_metadata.h"
 #include "operator/children/role_type.h"
 #include "operator/children/runtime_container.h"
@@ -80,6 +81,7 @@ json PodMetadata(const api::HeteroTrainingJob& job, const PodSlot& slot, const j
   labels["app.kubernetes.io/component"] = slot.role->name;
   metadata["labels"] = std::move(labels);
   metadata["annotations"] = ObjectOf(given, "annotations");
+  KeepFromConsolidation(*slot.role, metadata["annotations"]);
   metadata["annotations"][api::kIncarnationAnnotation] = absl::StrCat(slot.incarnation);
   if (slot.placement != nullptr) PlaceMetadata(*slot.placement, metadata);
   return metadata;
@@ -201,13 +203,11 @@ json Pod(const api::HeteroTrainingJob& job, const PodSlot& slot, const Settings&
   const json given = TemplateOf(*slot.role);
   json spec = ObjectOf(given, "spec");
   SetContainers(job, slot, settings, spec);
-  if (BringsOwnImage(job, *slot.role)) {
-    AddInstallation(slot, settings, spec);
-    SetNodeSelector(spec);
-  }
+  if (BringsOwnImage(job, *slot.role)) AddInstallation(slot, settings, spec);
   AddVolumes(job, slot, spec);
   SetSecurity(spec);
   AddPullSecrets(settings, spec);
+  ChooseNodes(job, *slot.role, settings, spec);
   AvoidNodes(slot, spec);
   if (slot.placement != nullptr) PlaceSpec(*slot.placement, spec);
   spec["restartPolicy"] = "Never";  // who restarts is decided by the operator, which counts

@@ -61,8 +61,4 @@ void SetScriptEnvironment(json& container) {
   set_default("LOGNAME", "hetero");
 }
 
-void SetNodeSelector(json& spec) {
-  SetDefault(MutableObject(spec, "nodeSelector"), kArchitectureLabel, kArchitecture);
-}
-
 }  // namespace hetero::children

@@ -25,7 +25,4 @@ nlohmann::json AgentArguments(const api::Role& role, const std::string& metrics_
 // libraries keep goes below /tmp. Variables of the image stay where ours do not name them.
 void SetScriptEnvironment(nlohmann::json& container);
 
-// Our program is built for one architecture.
-void SetNodeSelector(nlohmann::json& spec);
-
 }  // namespace hetero::children

@@ -24,6 +24,15 @@ struct Settings {
       {"app.kubernetes.io/name", "hetero-operator"}};
   std::string metrics_from;  // namespace whose pods may read port 9090; empty: none
 
+  // By which of these labels a node says that it may be taken away at any time (roles[].capacity):
+  // Karpenter, EKS, GKE (two kinds), AKS. A pod that may go there tolerates taints of these names.
+  std::map<std::string, std::string> spot_labels = {
+      {"karpenter.sh/capacity-type", "spot"},
+      {"eks.amazonaws.com/capacityType", "SPOT"},
+      {"cloud.google.com/gke-spot", "true"},
+      {"cloud.google.com/gke-preemptible", "true"},
+      {"kubernetes.azure.com/scalesetpriority", "spot"}};
+
   int32_t max_pods = 2000;  // of one job
 
   // What jobs have in spec.storage besides their own entries (api/storage_defaults.h).

@@ -30,6 +30,7 @@ class Store {
 
   Value Get(const ObjectKey& key) const;                  // null when absent
   std::vector<Value> In(const std::string& group) const;  // values of one index group, by key
+  bool Has(const std::string& group) const;               // any of it
   std::vector<ObjectKey> Keys() const;
   size_t size() const;
 
@@ -72,6 +73,13 @@ std::vector<typename Store<T>::Value> Store<T>::In(const std::string& group) con
   found.reserve(it->second.size());
   for (const Entry* entry : it->second) found.push_back(entry->second);
   return found;
+}
+
+template <typename T>
+bool Store<T>::Has(const std::string& group) const {
+  const base::MutexLock lock(mutex_);
+  const auto it = groups_.find(group);
+  return it != groups_.end() && !it->second.empty();
 }
 
 template <typename T>

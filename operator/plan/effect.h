@@ -9,6 +9,7 @@
 
 #include "api/job_status.h"
 #include "operator/children/placement.h"
+#include "operator/plan/observed.h"
 #include "operator/plan/observed_queue.h"
 
 // What a plan asks for, as small values: what is to be created is told apart, and rendered only
@@ -104,8 +105,14 @@ struct StopHead {
   std::string reason;        // for people
 };
 
-using Effect = std::variant<CreateChild, CreatePod, CreateTrust, CreateWorkload, UpdateWorkload,
-                            DeleteChild, DeletePods, DeleteSecret, DeleteJob, ReportExit, StopHead>;
+// Tells the head which members are about to go: all that are, no more and no less.
+struct WarnHead {
+  std::vector<MemberNotice> notices;
+};
+
+using Effect =
+    std::variant<CreateChild, CreatePod, CreateTrust, CreateWorkload, UpdateWorkload, DeleteChild,
+                 DeletePods, DeleteSecret, DeleteJob, ReportExit, StopHead, WarnHead>;
 
 // Effects that run in parallel.
 using Stage = std::vector<Effect>;

@@ -8,6 +8,7 @@
 #include "operator/plan/clean_up.h"
 #include "operator/plan/conditions.h"
 #include "operator/plan/deadline.h"
+#include "operator/plan/disruption.h"
 #include "operator/plan/elastic.h"
 #include "operator/plan/failure.h"
 #include "operator/plan/follow.h"
@@ -55,6 +56,7 @@ void RunActive(Pass& pass) {
       CopyHistory,
       SuspendOrResume,
       HoldRefusedSpec,
+      CheckMaxWait,
       WaitInQueue,
       BeginFirstAttempt,
       RememberImages,
@@ -73,6 +75,7 @@ void RunActive(Pass& pass) {
       FollowHead,
       DeleteGivenUpPods,
       CreateChildren,
+      TellNotices,
       TellPodsReady,
       KeepElasticWorkloads,
   };

@@ -96,10 +96,30 @@ struct ObservedObject {
   std::string ca_pem;      // ConfigMap: ca.crt
 };
 
+// What a node bears that says that it is about to go.
+struct NodeNotice {
+  enum class Kind { kNone, kMayStay, kLeaving };
+  Kind kind = Kind::kNone;
+  std::string sign;  // "taint karpenter.sh/disrupted", for people
+  bool operator==(const NodeNotice&) const = default;
+};
+
 struct ObservedNode {
   std::string name;
   bool ready = true;
   base::WallTime since;  // of the Ready condition's last transition
+  NodeNotice notice;
+  bool in_zone = false;  // it says in which zone it is
+};
+
+// What a head is told of one member whose node is about to go.
+struct MemberNotice {
+  std::string role;
+  int32_t index = 0;
+  int64_t incarnation = 0;
+  std::string sign;       // with the node's name
+  bool may_stay = false;  // the node was only cordoned
+  bool operator==(const MemberNotice&) const = default;
 };
 
 // What the head last said over its status stream, kept by the follower. It says nothing about other
@@ -137,6 +157,14 @@ struct HeadReport {
   int32_t script_restarts = 0;           // generations of the attempt that a failed script ended
   std::optional<api::FirstFailure> first_failure;  // the training may go on all the same
   bool told_to_end = false;                        // by us, and it has heard
+  // Of the notices that the head has, whoever told it (FingerprintOf); 0: none.
+  uint64_t notices_fingerprint = 0;
+  struct Warned {  // by this process, whether the head has heard or not
+    std::vector<MemberNotice> notices;
+    base::WallTime at;
+  };
+  std::optional<Warned> warned;
+  bool takes_no_warning = false;  // it is of a version that does not know the call
   std::optional<api::JobProgress> progress;
   std::optional<api::Verdict> verdict;  // set with kSucceeded and kFailed
 };
@@ -169,7 +197,10 @@ struct Observed {
   std::vector<std::shared_ptr<const ObservedWorkload>> workloads;  // owned by the job
   ObservedQueues queues;
   std::map<std::string, ObservedNode>
-      nodes;                       // that hold pods of the job; unknown nodes are left out
+      nodes;  // that hold pods of the job; unknown nodes are left out
+  // Whether there is any node that says in which zone it is; none: nodes cannot be seen, or nobody
+  // asks.
+  std::optional<bool> zones;
   std::optional<HeadReport> head;  // none: no stream has been opened
   std::optional<CreateError> create_error;
   // Uids of pods counted as failures by this process: protects against a stale list that brings one

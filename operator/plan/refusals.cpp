@@ -34,6 +34,15 @@ std::string Queue(const Pass& pass) {
                       "kueue.enabled in the chart (--kueue), or remove the label");
 }
 
+std::string NoZones(const Pass& pass) {
+  const std::optional<api::PodPlacement>& placement = pass.spec.placement;
+  if (!placement || placement->zone != api::ZoneChoice::kSame || pass.seen.zones.value_or(true)) {
+    return "";
+  }
+  return absl::StrCat("spec.placement.zone: Same needs nodes with the label ", api::kZoneLabel,
+                      ", and no node of this cluster has it; label them, or choose Prefer");
+}
+
 std::string NoCuda(const Pass& pass, size_t role_index) {
   const api::Role& role = pass.spec.roles[role_index];
   const int32_t gpus = role.gpus_per_replica.value_or(1);
@@ -63,6 +72,7 @@ std::vector<std::string> Refusals(const Pass& pass) {
     add(absl::StrCat(error.path, ": ", error.reason));
   }
   add(Queue(pass));
+  add(NoZones(pass));
   add(TooManyPods(pass));
   for (size_t i = 0; i < pass.spec.roles.size(); ++i) add(NoCuda(pass, i));
   return refusals;

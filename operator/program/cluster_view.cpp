@@ -27,8 +27,9 @@ std::string OwnerOfObject(const plan::ObservedObject& object) { return reconcile
 }  // namespace
 
 ClusterView::ClusterView(kube::Client& client, base::Clock& clock, metrics::Registry& registry,
-                         std::vector<std::string> namespaces, bool queues, Enqueue enqueue)
-    : namespaces_(std::move(namespaces)),
+                         Options options, Enqueue enqueue)
+    : namespaces_(std::move(options.namespaces)),
+      taints_(std::move(options.disruption_taints)),
       enqueue_(std::move(enqueue)),
       jobs_(client, clock, registry, {.resource = reconcile::kHeteroTrainingJobs}, namespaces_,
             reconcile::ProjectJob,
@@ -59,7 +60,7 @@ ClusterView::ClusterView(kube::Client& client, base::Clock& clock, metrics::Regi
           },
           OwnerOfObject) {
   if (namespaces_.empty()) WatchNodes(client, clock, registry);  // others have no right to
-  if (queues) WatchQueues(client, clock, registry);
+  if (options.queues) WatchQueues(client, clock, registry);
 }
 
 void ClusterView::WatchNodes(kube::Client& client, base::Clock& clock,
@@ -67,9 +68,14 @@ void ClusterView::WatchNodes(kube::Client& client, base::Clock& clock,
   nodes_ = std::make_unique<Informer<plan::ObservedNode>>(
       client, clock, registry, kube::Watcher::Options{.resource = kube::kNodes},
       std::vector<std::string>{},
-      [](const nlohmann::json& object, const auto&) { return reconcile::ProjectNode(object); },
+      [this](const nlohmann::json& object, const auto&) {
+        return reconcile::ProjectNode(object, taints_);
+      },
       [this](const ObjectKey& key, const auto& before, const auto& now) {
         OnNode(key, before.get(), now.get());
+      },
+      [](const plan::ObservedNode& node) {
+        return std::string(node.in_zone ? reconcile::kNodesInZones : "");
       });
 }
 
@@ -130,11 +136,13 @@ reconcile::Stores ClusterView::stores() const {
   return stores;
 }
 
-// Kubelets report their nodes all the time; only whether a node is lost matters to jobs.
+// Kubelets report their nodes all the time; only whether a node is lost, or about to go, matters to
+// jobs.
 void ClusterView::OnNode(const ObjectKey& key, const plan::ObservedNode* before,
                          const plan::ObservedNode* now) const {
   const bool was_lost = before != nullptr && !before->ready;
-  if (now != nullptr && was_lost == !now->ready) return;
+  const plan::NodeNotice notice = before != nullptr ? before->notice : plan::NodeNotice{};
+  if (now != nullptr && was_lost == !now->ready && notice == now->notice) return;
   for (const std::string& job : JobsOnNode(pods_.store(), key.name)) enqueue_(job);
 }
 

@@ -19,10 +19,13 @@ class ClusterView {
   // `key` of a job; called from any thread, must return at once.
   using Enqueue = std::function<void(const std::string& key)>;
 
-  // `namespaces` empty: all of them, and the nodes. `queues`: Kueue's objects too, whenever the
-  // cluster has them.
+  struct Options {
+    std::vector<std::string> namespaces;         // empty: all of them, and the nodes
+    bool queues = false;                         // Kueue's objects too, when the cluster has them
+    std::vector<std::string> disruption_taints;  // reconcile/node_notice.h, more_taints
+  };
   ClusterView(kube::Client& client, base::Clock& clock, metrics::Registry& registry,
-              std::vector<std::string> namespaces, bool queues, Enqueue enqueue);
+              Options options, Enqueue enqueue);
 
   void AddTo(controller::Manager& manager);
   reconcile::Stores stores() const;
@@ -38,6 +41,7 @@ class ClusterView {
   void EnqueueUnlessEmpty(const std::string& key) const;
 
   const std::vector<std::string> namespaces_;
+  const std::vector<std::string> taints_;
   const Enqueue enqueue_;
   Informer<plan::ObservedJob> jobs_;
   Informer<plan::ObservedPod> pods_;

@@ -68,7 +68,10 @@ absl::Status Run(OperatorOptions options, std::stop_token signal) {
   kube::Client event_client(*transport, clock, registry, {.timeout = std::chrono::seconds(1)});
 
   JobWorker jobs(options, client, event_client, clock, registry);
-  ClusterView view(client, clock, registry, options.watch_namespaces, options.kueue,
+  ClusterView view(client, clock, registry,
+                   {.namespaces = options.watch_namespaces,
+                    .queues = options.kueue,
+                    .disruption_taints = options.disruption_taints},
                    [&](const std::string& key) { jobs.Enqueue(key); });
   kube::LeaderElection election(
       lease_client, clock, registry,

@@ -125,6 +125,12 @@ class Flags {
     app_.add_flag("--kueue", options_.kueue,
                   "Run jobs with the label kueue.x-k8s.io/queue-name through Kueue's queues")
         ->group(group);
+    app_.add_option("--disruption-taints", options_.disruption_taints,
+                    "Comma-separated keys of taints that say that a node is about to go, besides "
+                    "those of the known autoscalers; one that ends with / stands for all that "
+                    "begin with it")
+        ->delimiter(',')
+        ->group(group);
     app_.add_option("--operator-namespace", options_.operator_namespace,
                     "Namespace of the operator; default: $POD_NAMESPACE, or the context's")
         ->group(group);
@@ -204,6 +210,11 @@ class Flags {
                     "repeated; default: app.kubernetes.io/name=hetero-operator")
         ->delimiter(',')
         ->group(group);
+    app_.add_option("--spot-labels", spot_labels_,
+                    "By which of these labels nodes say that they may be taken away at any time: "
+                    "k=v, comma-separated or repeated; default: those of Karpenter, EKS, GKE, AKS")
+        ->delimiter(',')
+        ->group(group);
     app_.add_option("--metrics-from", settings.metrics_from,
                     "Namespace whose pods may read the jobs' metrics; default: none")
         ->group(group);
@@ -276,6 +287,13 @@ class Flags {
       }
       options_.settings.operator_labels = *std::move(labels);
     }
+    if (!spot_labels_.empty()) {
+      absl::StatusOr<std::map<std::string, std::string>> labels = ParseLabels(spot_labels_);
+      if (!labels.ok()) {
+        throw CLI::ValidationError("--spot-labels", std::string(labels.status().message()));
+      }
+      options_.settings.spot_labels = *std::move(labels);
+    }
     if (options_.operator_namespace.empty()) {
       options_.operator_namespace = FromEnvironment("POD_NAMESPACE");
     }
@@ -314,6 +332,7 @@ class Flags {
 
   OperatorOptions& options_;
   std::vector<std::string> operator_labels_;
+  std::vector<std::string> spot_labels_;
   bool trainer_without_cuda_ = false;
   CLI::App app_{kDescription, "hetero-operator"};
 };

@@ -18,9 +18,10 @@ struct OperatorOptions {
   // Cluster
   std::string kubeconfig;  // empty: as kubectl, in-cluster included
   std::string context;
-  std::vector<std::string> watch_namespaces;  // empty: all, and nodes are watched too
-  bool kueue = false;                         // jobs may have a queue
-  std::string operator_namespace;             // empty: that of the cluster access
+  std::vector<std::string> watch_namespaces;   // empty: all, and nodes are watched too
+  bool kueue = false;                          // jobs may have a queue
+  std::vector<std::string> disruption_taints;  // besides those that are known
+  std::string operator_namespace;              // empty: that of the cluster access
   std::string identity_secret = "hetero-operator-identity";
 
   // Leader election

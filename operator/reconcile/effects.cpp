@@ -109,7 +109,8 @@ bool NamespaceGoes(const absl::Status& status) {
 // Of the API; the others only hand something to a head's stream.
 bool IsCall(const plan::Effect& effect) {
   return !std::holds_alternative<plan::ReportExit>(effect) &&
-         !std::holds_alternative<plan::StopHead>(effect);
+         !std::holds_alternative<plan::StopHead>(effect) &&
+         !std::holds_alternative<plan::WarnHead>(effect);
 }
 
 // A timeout of ours, of the server's or of an admission webhook, or no server at all.
@@ -245,6 +246,12 @@ Outcome EffectRunner::Run(const plan::ReportExit& effect, const plan::ObservedJo
 Outcome EffectRunner::Run(const plan::StopHead& effect, const plan::ObservedJob& job) {
   const api::Metadata& metadata = job.job.metadata;
   heads_.Stop(kube::ObjectKey{metadata.name_space, metadata.name}.ToString(), effect);
+  return {};
+}
+
+Outcome EffectRunner::Run(const plan::WarnHead& effect, const plan::ObservedJob& job) {
+  const api::Metadata& metadata = job.job.metadata;
+  heads_.Warn(kube::ObjectKey{metadata.name_space, metadata.name}.ToString(), effect);
   return {};
 }
 

@@ -75,6 +75,7 @@ class EffectRunner {
   Outcome Run(const plan::DeleteJob& effect, const plan::ObservedJob& job);
   Outcome Run(const plan::ReportExit& effect, const plan::ObservedJob& job);
   Outcome Run(const plan::StopHead& effect, const plan::ObservedJob& job);
+  Outcome Run(const plan::WarnHead& effect, const plan::ObservedJob& job);
 
   Outcome Create(plan::ChildKind kind, const nlohmann::json& object, const plan::ObservedJob& job);
   Outcome SettleExisting(plan::ChildKind kind, const kube::ObjectKey& key,

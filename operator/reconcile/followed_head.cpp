@@ -1,5 +1,7 @@
 #include "operator/reconcile/followed_head.h"
 
+#include <utility>
+
 namespace hetero::reconcile {
 
 void FollowedHead::Begin(uint64_t serial, const plan::HeadTarget& target) {
@@ -35,6 +37,16 @@ FollowedHead::News FollowedHead::Heard(uint64_t serial, const v1::JobStatus& sta
 void FollowedHead::ToldToEnd(uint64_t serial) {
   const base::MutexLock lock(mutex_);
   if (serial == serial_) builder_.ToldToEnd();
+}
+
+void FollowedHead::Warned(uint64_t serial, std::vector<plan::MemberNotice> notices) {
+  const base::MutexLock lock(mutex_);
+  if (serial == serial_) builder_.Warned(std::move(notices), clock_.WallNow());
+}
+
+void FollowedHead::TakesNoWarning(uint64_t serial) {
+  const base::MutexLock lock(mutex_);
+  if (serial == serial_) builder_.TakesNoWarning();
 }
 
 bool FollowedHead::CheckLost(uint64_t serial) {

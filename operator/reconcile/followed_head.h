@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/mutex.h"
@@ -37,6 +38,9 @@ class FollowedHead {
   News Heard(uint64_t serial, const v1::JobStatus& status);
   // The head has been told to stop its job, and has heard.
   void ToldToEnd(uint64_t serial);
+  // It is being told which members are about to go; it does not know the call.
+  void Warned(uint64_t serial, std::vector<plan::MemberNotice> notices);
+  void TakesNoWarning(uint64_t serial);
   // These say whether there is something to announce now.
   bool CheckLost(uint64_t serial);
   bool AnnounceLate(uint64_t serial);

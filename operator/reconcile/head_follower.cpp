@@ -67,7 +67,16 @@ struct HeadFollower::Impl : public std::enable_shared_from_this<HeadFollower::Im
   void Follow(const std::string& key, const std::optional<plan::HeadTarget>& target);
   void ReportExit(const std::string& key, const plan::ReportExit& exit);
   void Stop(const std::string& key, const plan::StopHead& stop);
-  bool Connected(const std::string& key) ABSL_LOCKS_EXCLUDED(mutex);
+  void Warn(const std::string& key, const plan::WarnHead& warn);
+  using Done = std::function<void(std::shared_ptr<void> keep, const grpc::Status&)>;
+  struct Call {
+    std::function<void(HeadStream&, const Done&)> start;
+    std::function<void(FollowedHead&, uint64_t serial)> started;  // may be empty
+    // On a thread of gRPC's; may be empty.
+    std::function<void(const grpc::Status&, FollowedHead&, uint64_t serial)> heard;
+  };
+  // One call beside the stream, if there is a head; `what` it is about, for the log.
+  void Tell(const std::string& key, const char* what, const Call& call) ABSL_LOCKS_EXCLUDED(mutex);
   // The stream to the head; null: there is none now.
   HeadStream* Callable(const std::string& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   void Dial(const std::string& key, uint64_t serial);
@@ -281,52 +290,52 @@ void HeadFollower::Impl::Ended(const std::string& key, uint64_t serial,
   CallEnded(std::move(stream));
 }
 
-void HeadFollower::Impl::ReportExit(const std::string& key, const plan::ReportExit& exit) {
-  const bool connected = Connected(key);
+void HeadFollower::Impl::Tell(const std::string& key, const char* what, const Call& call) {
+  const std::shared_ptr<FollowedHead> known = Known(key);
+  const bool connected = known != nullptr && known->connected();
   const base::MutexLock lock(mutex);
   HeadStream* stream = connected ? Callable(key) : nullptr;
-  if (stream == nullptr) {
-    log::Debug("no head to tell of a process's end",
-               {{"job", key}, {"role", exit.role}, {"index", exit.index}});
-    return;
-  }
+  if (stream == nullptr) return log::Info("no head to tell", {{"job", key}, {"what", what}});
   ++calls;
-  stream->ReportExit(exit, [self = shared_from_this(), key](std::shared_ptr<void> call,
-                                                            const grpc::Status& status) {
+  const uint64_t serial = entries.at(key).serial;
+  const auto done = [self = shared_from_this(), key, what, serial, known, heard = call.heard](
+                        std::shared_ptr<void> kept, const grpc::Status& status) {
     if (!status.ok()) {
-      log::Warning("a head could not be told of a process's end",
-                   {{"job", key}, {"error", status.error_message()}});
+      log::Warning("a head could not be told",
+                   {{"job", key}, {"what", what}, {"error", status.error_message()}});
     }
+    if (heard) heard(status, *known, serial);
     const base::MutexLock self_lock(self->mutex);
-    self->CallEnded(std::move(call));
-  });
+    self->CallEnded(std::move(kept));
+  };
+  call.start(*stream, done);
+  if (call.started) call.started(*known, serial);
+}
+
+void HeadFollower::Impl::ReportExit(const std::string& key, const plan::ReportExit& exit) {
+  Tell(key, "the end of a process",
+       {.start = [&](HeadStream& stream, const Done& done) { stream.ReportExit(exit, done); }});
 }
 
 void HeadFollower::Impl::Stop(const std::string& key, const plan::StopHead& stop) {
-  const bool connected = Connected(key);
-  const base::MutexLock lock(mutex);
-  HeadStream* stream = connected ? Callable(key) : nullptr;
-  if (stream == nullptr) {
-    log::Warning("no head to tell that its job is to stop", {{"job", key}});
-    return;
-  }
-  ++calls;
-  stream->Stop(stop, [self = shared_from_this(), key, serial = entries.at(key).serial](
-                         std::shared_ptr<void> call, const grpc::Status& status) {
-    if (!status.ok()) {
-      log::Warning("a head could not be told to stop its job",
-                   {{"job", key}, {"error", status.error_message()}});
-    } else if (const std::shared_ptr<FollowedHead> known = self->KnownTo(key, serial)) {
-      known->ToldToEnd(serial);
-    }
-    const base::MutexLock self_lock(self->mutex);
-    self->CallEnded(std::move(call));
-  });
+  Tell(key, "to stop its job",
+       {.start = [&](HeadStream& stream, const Done& done) { stream.Stop(stop, done); },
+        .heard =
+            [](const grpc::Status& status, FollowedHead& known, uint64_t serial) {
+              if (status.ok()) known.ToldToEnd(serial);
+            }});
 }
 
-bool HeadFollower::Impl::Connected(const std::string& key) {
-  const std::shared_ptr<FollowedHead> known = Known(key);
-  return known != nullptr && known->connected();
+void HeadFollower::Impl::Warn(const std::string& key, const plan::WarnHead& warn) {
+  Tell(
+      key, "nodes that are about to go",
+      {.start = [&](HeadStream& stream, const Done& done) { stream.Warn(warn, done); },
+       .started = [&](FollowedHead& known, uint64_t serial) { known.Warned(serial, warn.notices); },
+       .heard =
+           [](const grpc::Status& status, FollowedHead& known, uint64_t serial) {
+             const bool unknown = status.error_code() == grpc::StatusCode::UNIMPLEMENTED;
+             if (unknown) known.TakesNoWarning(serial);
+           }});
 }
 
 HeadStream* HeadFollower::Impl::Callable(const std::string& key) {
@@ -369,6 +378,10 @@ void HeadFollower::ReportExit(const std::string& key, const plan::ReportExit& ex
 
 void HeadFollower::Stop(const std::string& key, const plan::StopHead& stop) {
   impl_->Stop(key, stop);
+}
+
+void HeadFollower::Warn(const std::string& key, const plan::WarnHead& warn) {
+  impl_->Warn(key, warn);
 }
 
 void HeadFollower::UseCertificate(const children::Leaf& leaf) {

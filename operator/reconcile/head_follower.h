@@ -29,6 +29,7 @@ class HeadFollower : public Heads {
   std::optional<plan::HeadReport> Report(const std::string& key) const override;
   void ReportExit(const std::string& key, const plan::ReportExit& exit) override;
   void Stop(const std::string& key, const plan::StopHead& stop) override;
+  void Warn(const std::string& key, const plan::WarnHead& warn) override;
   // A renewed certificate of the same authority, for the streams opened from now on.
   void UseCertificate(const children::Leaf& leaf);
   size_t streams() const;

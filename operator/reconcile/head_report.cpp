@@ -87,6 +87,7 @@ bool HeadReportBuilder::Heard(const v1::JobStatus& status, base::Instant now,
   if (!status.history().empty() && status.history().size() <= kMaxHistoryBytes) {
     report_.history = status.history();
   }
+  report_.notices_fingerprint = status.notices_fingerprint();
   report_.first_failure = ReadFailure(status);
   const bool script_failed = status.script_restarts() > report_.script_restarts;
   report_.script_restarts = std::max(report_.script_restarts, status.script_restarts());

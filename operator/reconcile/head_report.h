@@ -29,6 +29,9 @@ class HeadReportBuilder {
   void Follow(base::WallTime wall_now) {
     report_.silent_since = wall_now;
     report_.told_to_end = false;
+    report_.notices_fingerprint = 0;
+    report_.warned.reset();
+    report_.takes_no_warning = false;
   }
 
   // True when the state, the lost members, the sizing, the checkpoints' trouble or the number of
@@ -44,6 +47,10 @@ class HeadReportBuilder {
   std::optional<base::Duration> UntilLost(base::Instant now) const;
   void Disconnected() { report_.connected = false; }
   void ToldToEnd() { report_.told_to_end = true; }
+  void Warned(std::vector<plan::MemberNotice> notices, base::WallTime wall_now) {
+    report_.warned = {.notices = std::move(notices), .at = wall_now};
+  }
+  void TakesNoWarning() { report_.takes_no_warning = true; }
 
   const plan::HeadReport& report() const { return report_; }
 

@@ -12,6 +12,7 @@
 #include "api/role_type.h"
 #include "base/status_macros.h"
 #include "base/tls.h"
+#include "operator/plan/disruption.h"
 
 namespace hetero::reconcile {
 namespace {
@@ -152,6 +153,26 @@ void HeadStream::Stop(const plan::StopHead& stop,
   call->context.set_deadline(gpr_time_from_millis(kCallTimeoutMs, GPR_TIMESPAN));
   auto& started = *call;
   stub_->async()->Stop(&started.context, &started.request, &started.reply,
+                       [call = std::move(call), done = std::move(done)](
+                           const grpc::Status& status) mutable { done(std::move(call), status); });
+}
+
+void HeadStream::Warn(const plan::WarnHead& warn,
+                      std::function<void(std::shared_ptr<void> keep, const grpc::Status&)> done) {
+  auto call = std::make_shared<Call<v1::Notices, v1::NoticesReply>>();
+  call->stream = shared_from_this();
+  for (const plan::MemberNotice& from : warn.notices) {
+    v1::Notice& notice = *call->request.add_notices();
+    notice.set_role(from.role);
+    notice.set_index(from.index);
+    notice.set_incarnation(from.incarnation);
+    notice.set_sign(from.sign);
+    notice.set_may_stay(from.may_stay);
+  }
+  call->request.set_fingerprint(plan::FingerprintOf(warn.notices));
+  call->context.set_deadline(gpr_time_from_millis(kCallTimeoutMs, GPR_TIMESPAN));
+  auto& started = *call;
+  stub_->async()->Warn(&started.context, &started.request, &started.reply,
                        [call = std::move(call), done = std::move(done)](
                            const grpc::Status& status) mutable { done(std::move(call), status); });
 }

@@ -41,10 +41,12 @@ class HeadStream : public grpc::ClientReadReactor<v1::JobStatus>,
                                           Callbacks callbacks);
 
   void Cancel() { context_.TryCancel(); }
-  // Both with a deadline; `done` is called on a thread of gRPC's with this stream, as above.
+  // These have a deadline; `done` is called on a thread of gRPC's with this stream, as above.
   void ReportExit(const plan::ReportExit& exit,
                   std::function<void(std::shared_ptr<void> keep, const grpc::Status&)> done);
   void Stop(const plan::StopHead& stop,
+            std::function<void(std::shared_ptr<void> keep, const grpc::Status&)> done);
+  void Warn(const plan::WarnHead& warn,
             std::function<void(std::shared_ptr<void> keep, const grpc::Status&)> done);
 
   void OnReadDone(bool ok) override;

@@ -22,6 +22,8 @@ class Heads {
   virtual void ReportExit(const std::string& key, const plan::ReportExit& exit) = 0;
   // Sends Status.Stop in the same way; once the head has heard, its report says so (told_to_end).
   virtual void Stop(const std::string& key, const plan::StopHead& stop) = 0;
+  // Sends Status.Warn likewise; the head says in its status what it has heard.
+  virtual void Warn(const std::string& key, const plan::WarnHead& warn) = 0;
 };
 
 }  // namespace hetero::reconcile

@@ -4,8 +4,10 @@
 #include <string>
 #include <utility>
 
+#include "api/labels.h"
 #include "base/log.h"
 #include "operator/reconcile/json_access.h"
+#include "operator/reconcile/node_notice.h"
 
 namespace hetero::reconcile {
 namespace {
@@ -88,7 +90,8 @@ std::shared_ptr<const plan::ObservedObject> ProjectObject(const json& object) {
   return observed;
 }
 
-std::shared_ptr<const plan::ObservedNode> ProjectNode(const json& object) {
+std::shared_ptr<const plan::ObservedNode> ProjectNode(const json& object,
+                                                      const std::vector<std::string>& more_taints) {
   auto observed = std::make_shared<plan::ObservedNode>();
   observed->name = TextOf(FieldOf(object, "metadata"), "name");
   for (const json& condition : ListOf(FieldOf(object, "status"), "conditions")) {
@@ -96,6 +99,9 @@ std::shared_ptr<const plan::ObservedNode> ProjectNode(const json& object) {
     observed->ready = TextOf(condition, "status") == "True";
     observed->since = TimeOf(condition, "lastTransitionTime").value_or(base::WallTime{});
   }
+  observed->notice = ReadNodeNotice(object, more_taints);
+  observed->in_zone =
+      !TextOf(FieldOf(FieldOf(object, "metadata"), "labels"), api::kZoneLabel).empty();
   return observed;
 }
 

@@ -14,7 +14,9 @@ std::shared_ptr<const plan::ObservedJob> ProjectJob(
     const nlohmann::json& object, const std::shared_ptr<const plan::ObservedJob>& previous);
 std::shared_ptr<const plan::ObservedPod> ProjectPod(const nlohmann::json& object);
 std::shared_ptr<const plan::ObservedObject> ProjectObject(const nlohmann::json& object);
-std::shared_ptr<const plan::ObservedNode> ProjectNode(const nlohmann::json& object);
+// `more_taints` as in node_notice.h.
+std::shared_ptr<const plan::ObservedNode> ProjectNode(
+    const nlohmann::json& object, const std::vector<std::string>& more_taints = {});
 std::shared_ptr<const plan::ObservedWorkload> ProjectWorkload(const nlohmann::json& object);
 std::shared_ptr<const plan::ObservedFlavor> ProjectFlavor(const nlohmann::json& object);
 // The value of a WorkloadPriorityClass.

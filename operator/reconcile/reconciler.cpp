@@ -133,6 +133,10 @@ plan::Observed Reconciler::Impl::Observe(const std::string& key,
     if (stores.nodes == nullptr || pod->node.empty()) continue;
     if (const auto node = stores.nodes->Get({"", pod->node})) observed.nodes[pod->node] = *node;
   }
+  const std::optional<api::PodPlacement>& placement = observed.job->job.spec.placement;
+  if (stores.nodes != nullptr && placement && placement->zone == api::ZoneChoice::kSame) {
+    observed.zones = stores.nodes->Has(kNodesInZones);
+  }
   observed.head = heads.Report(key);
   observed.create_error = memory.create_error;
   observed.settled = memory.settled.uids();

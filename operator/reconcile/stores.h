@@ -7,6 +7,9 @@
 
 namespace hetero::reconcile {
 
+// The index group of nodes that say in which zone they are.
+inline constexpr char kNodesInZones[] = "in a zone";
+
 // The stores a reconcile reads. All are kept by informers elsewhere; indexed by OwnerOf
 // (ownership.h) but jobs and nodes.
 struct Stores {

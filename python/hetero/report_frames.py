@@ -19,6 +19,7 @@ Row = Dict[str, Any]
 COLUMNS: Mapping[str, Sequence[str]] = {
     "attempts": ("attempt", "time", "seconds", "cause"),
     "badSampleList": ("sampleId", "replacementId", "reason"),
+    "disruptions": ("time", "member", "sign", "checkpointSeconds", "checkpointStep"),
     "evaluations": ("epoch", "step", "loss", "accuracy", "samples"),
     "faults": ("time", "what", "recoverySeconds"),
     "lossCurve": ("step", "loss", "secondsPerStep"),

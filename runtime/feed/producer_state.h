@@ -34,6 +34,9 @@ class ProducerState {
   bool up() const { return up_; }
   bool frozen() const { return frozen_; }
   bool usable() const { return up_ && !frozen_ && !quarantined(); }
+  // Its machine is about to go.
+  bool leaving() const { return leaving_; }
+  void set_leaving(bool leaving) { leaving_ = leaving; }
   // Too many tickets in a row have failed there: it gets none until its time is over, and then one
   // at a time, on trial, until a batch has come. A connection that breaks changes nothing.
   bool quarantined() const { return quarantined_until_.has_value(); }
@@ -93,6 +96,7 @@ class ProducerState {
   std::optional<base::Instant> DueSince(Outstanding* waiting, base::Instant now) const;
 
   bool up_ = false;
+  bool leaving_ = false;
   bool frozen_ = false;
   bool on_probation_ = false;  // was frozen, and has not been measured since
   int failures_ = 0;           // since its latest batch

@@ -175,6 +175,13 @@ void TicketClientImpl::SetRoster(const std::vector<WorkerAddress>& workers) {
     met_[id] = *links_.Find(id);
     Apply(Window::WorkerAdded{id});
   }
+  for (const ProducerId id : change.turned) {
+    const WorkerAddress& worker = *links_.Find(id);
+    log::Info(worker.leaving ? "CPU worker is about to go: it gets no new work"
+                             : "CPU worker stays after all",
+              {{"worker", worker.name}, {"rank", options_.rank}});
+    Apply(Window::WorkerTurned{id, worker.leaving});
+  }
   links_.DialWhereDue();
 }
 

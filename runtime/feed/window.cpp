@@ -54,6 +54,16 @@ void Window::Handle(const WorkerRemoved& event, base::Instant, Actions* actions)
   }
 }
 
+void Window::Handle(const WorkerTurned& event, base::Instant, Actions* actions) {
+  ProducerState* producer = FindProducer(event.producer);
+  if (producer == nullptr) return;
+  producer->set_leaving(event.leaving);
+  // The answers of a frozen one are how it comes back; its tickets went elsewhere already.
+  if (event.leaving && !producer->frozen() && SomebodyStays()) {
+    TakeBack(event.producer, producer, actions);
+  }
+}
+
 void Window::Handle(const StreamUp& event, base::Instant now, Actions*) {
   ProducerState* producer = FindProducer(event.producer);
   if (producer == nullptr) return;
@@ -206,6 +216,10 @@ int Window::LateHolders(int64_t ticket, const Place& place) const {
 void Window::Quarantine(ProducerId id, ProducerState* producer, const absl::Status& error,
                         Actions* actions) {
   if (told_quarantined_.insert(id).second) actions->quarantined.push_back({id, error});
+  TakeBack(id, producer, actions);
+}
+
+void Window::TakeBack(ProducerId id, ProducerState* producer, Actions* actions) {
   while (const std::optional<int64_t> ticket = producer->LastNotBegun()) {
     producer->Withdraw(*ticket);
     actions->cancel.push_back({id, *ticket});
@@ -334,8 +348,10 @@ bool Window::frozen(ProducerId producer) const {
 
 double Window::worker_rate() const {
   double rate = 0;
+  const bool leavers_rest = SomebodyStays();
   for (const auto& [id, producer] : producers_) {
     if (id == kLocalProducer || !producer.usable() || !producer.interval()) continue;
+    if (producer.leaving() && leavers_rest) continue;
     rate += 1 / *producer.interval();
   }
   return rate;

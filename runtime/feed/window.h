@@ -33,6 +33,9 @@ namespace hetero::feed {
 //    put into quarantine (ProducerState): one that fails fast would otherwise be the first to be
 //    asked. A ticket has failed when kMaxFailures producers that deliver others have failed it, or
 //    everybody who could be asked has, and this host's own cores, where they may serve, as well.
+// A worker that is about to go gives back what it has not begun, and gets no more unless all who
+// serve are about to go.
+//
 // A ticket is charged with the end of each worker that had begun it, as far as known or as is
 // likely (ProducerState::MayHaveBegun), and with each producer that had no memory for it. A worker
 // that is late with it may end of it yet, and counts like a charge until it answers. After
@@ -79,6 +82,10 @@ class Window {
   struct WorkerRemoved {
     ProducerId producer;
   };
+  struct WorkerTurned {
+    ProducerId producer;
+    bool leaving;  // its machine is about to go
+  };
   struct StreamUp {
     ProducerId producer;
   };
@@ -106,8 +113,8 @@ class Window {
     Local local;  // kOff only if it always was
   };
   struct Tick {};  // time passed
-  using Event = std::variant<WorkerAdded, WorkerRemoved, StreamUp, StreamDown, Started, Arrived,
-                             Failed, Consumed, LocalChanged, Tick>;
+  using Event = std::variant<WorkerAdded, WorkerRemoved, WorkerTurned, StreamUp, StreamDown,
+                             Started, Arrived, Failed, Consumed, LocalChanged, Tick>;
 
   struct Assignment {
     ProducerId producer = 0;
@@ -187,6 +194,7 @@ class Window {
 
   void Handle(const WorkerAdded& event, base::Instant now, Actions* actions);
   void Handle(const WorkerRemoved& event, base::Instant now, Actions* actions);
+  void Handle(const WorkerTurned& event, base::Instant now, Actions* actions);
   void Handle(const StreamUp& event, base::Instant now, Actions* actions);
   void Handle(const StreamDown& event, base::Instant now, Actions* actions);
   void Handle(const Started& event, base::Instant now, Actions* actions);
@@ -208,6 +216,8 @@ class Window {
   bool HasFailed(int64_t ticket, const Place& place) const;
   void Quarantine(ProducerId id, ProducerState* producer, const absl::Status& error,
                   Actions* actions);
+  // What `producer` has not begun is to be served by others.
+  void TakeBack(ProducerId id, ProducerState* producer, Actions* actions);
   void Fill(int64_t ticket, Place* place, Actions* actions);
   void JudgeHead(base::Instant now);
   void ResetDebtors(base::Instant now, Actions* actions);
@@ -219,6 +229,7 @@ class Window {
   void FeedIdle(base::Instant now, Actions* actions);
   bool IsServed(int64_t ticket, const Place& place) const;
   bool Serves(ProducerId id, const ProducerState& producer) const;
+  bool SomebodyStays() const;
   std::optional<ProducerId> Choose(const Place& place, bool urgent, base::Instant now) const;
   bool LocalMayTry(const Place& place) const;
   std::optional<ProducerId> ChooseLastResort(const Place& place, bool urgent) const;
@@ -234,7 +245,8 @@ class Window {
   std::set<int64_t> stranded_;
   std::map<ProducerId, ProducerState> producers_;
   std::set<ProducerId> told_quarantined_;
-  double all_rates_ = 0;  // tickets per second of the producers that serve, while assigning
+  double all_rates_ = 0;        // tickets per second of the producers that serve, while assigning
+  bool leavers_serve_ = false;  // nobody else does; while assigning
   ServiceTimes service_times_;
   base::Duration patience_ = kPatience;
   bool met_fatal_ = false;  // a sample of this job ends processes: a first charge is suspicious

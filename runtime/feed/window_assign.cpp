@@ -18,6 +18,7 @@ bool Contains(const std::vector<ProducerId>& list, ProducerId id) {
 }  // namespace
 
 void Window::Assign(base::Instant now, Actions* actions) {
+  leavers_serve_ = !SomebodyStays();
   all_rates_ = AllRates();
   AssignStranded(now, actions);
   if (AssignFresh(now, actions)) FeedIdle(now, actions);
@@ -104,7 +105,16 @@ bool Window::IsServed(int64_t ticket, const Place& place) const {
 }
 
 bool Window::Serves(ProducerId id, const ProducerState& producer) const {
-  return producer.usable() && (id != kLocalProducer || options_.local == Local::kShares);
+  if (!producer.usable() || (producer.leaving() && !leavers_serve_)) return false;
+  return id != kLocalProducer || options_.local == Local::kShares;
+}
+
+// A worker, that is: own cores alone would be slow. One on trial may fail.
+bool Window::SomebodyStays() const {
+  return std::any_of(producers_.begin(), producers_.end(), [](const auto& entry) {
+    const auto& [id, producer] = entry;
+    return id != kLocalProducer && producer.usable() && !producer.leaving() && !producer.on_trial();
+  });
 }
 
 std::optional<ProducerId> Window::Choose(const Place& place, bool urgent, base::Instant now) const {
@@ -115,10 +125,16 @@ std::optional<ProducerId> Window::Choose(const Place& place, bool urgent, base::
   std::pair<double, int64_t> best_rank;
   ProducerId best_id = kLocalProducer;
   std::optional<ProducerId> on_trial;
+  std::optional<ProducerId> leaver;
   bool any = false;
   for (const auto& [id, producer] : producers_) {
-    if (!Serves(id, producer)) continue;
     if (Contains(place.holders, id) || place.FailedOn(id)) continue;
+    if (producer.leaving() && producer.usable() && !leavers_serve_ &&
+        (urgent || producer.count() < Credit(producer)) &&
+        (!leaver.has_value() || producer.count() < producers_.at(*leaver).count())) {
+      leaver = id;
+    }
+    if (!Serves(id, producer)) continue;
     if (producer.on_trial()) {
       if (producer.count() >= Credit(producer)) continue;
       if (!for_trials) {
@@ -137,6 +153,7 @@ std::optional<ProducerId> Window::Choose(const Place& place, bool urgent, base::
     best_id = id;
   }
   if (!any && on_trial.has_value()) return on_trial;
+  if (!any && leaver.has_value()) return leaver;
   if (!any) return ChooseLastResort(place, urgent);
   if (best == nullptr) return std::nullopt;
   // Waiting for a fast worker that is busy beats giving the ticket to a slow one that is free.

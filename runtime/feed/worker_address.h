@@ -10,7 +10,11 @@ struct WorkerAddress {
   std::string name;         // "cpu-0"
   std::string address;      // gRPC target
   int64_t incarnation = 0;  // a new one under an old name is another process
-  bool operator==(const WorkerAddress&) const = default;
+  bool leaving = false;     // its machine is about to go: no new work
+
+  bool SameProcess(const WorkerAddress& other) const {
+    return name == other.name && address == other.address && incarnation == other.incarnation;
+  }
 };
 
 }  // namespace hetero::feed

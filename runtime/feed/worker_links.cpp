@@ -43,18 +43,25 @@ WorkerLinks::WorkerLinks(Options options, Callbacks callbacks, base::Clock& cloc
 
 WorkerLinks::Change WorkerLinks::SetRoster(const std::vector<WorkerAddress>& roster) {
   Change change;
-  for (const auto& [id, link] : links_) {
-    if (std::find(roster.begin(), roster.end(), link.address) == roster.end()) {
+  for (auto& [id, link] : links_) {
+    const auto entry = std::find_if(
+        roster.begin(), roster.end(),
+        [&link = link](const WorkerAddress& address) { return address.SameProcess(link.address); });
+    if (entry == roster.end()) {
       change.removed.push_back(id);
+    } else if (entry->leaving != link.address.leaving) {
+      link.address.leaving = entry->leaving;
+      change.turned.push_back(id);
     }
   }
   for (const ProducerId id : change.removed) Remove(id);
   for (const WorkerAddress& address : roster) {
     const bool known = std::any_of(links_.begin(), links_.end(), [&](const auto& entry) {
-      return entry.second.address == address;
+      return entry.second.address.SameProcess(address);
     });
     if (known) continue;
     const ProducerId id = next_id_++;
+    if (address.leaving) change.turned.push_back(id);
     Link& link = links_[id];
     link.address = address;
     link.channel = MakeChannel(address.address, options_.credentials);

@@ -46,6 +46,7 @@ class WorkerLinks {
 
   struct Change {
     std::vector<ProducerId> removed, added;
+    std::vector<ProducerId> turned;  // now leaving, or staying after all; new ones that leave too
   };
   // Cancels the streams of those who left; the others' and the new ones' are dialled by
   // DialWhereDue(). A worker has one id for as long as it is in the roster.

@@ -56,9 +56,13 @@ struct ProcessEnded {
   std::string message;
   std::optional<v1::Finished> last_word;
 };
+// All machines that are about to go now.
+struct NoticesReceived {
+  v1::Notices notices;
+};
 using Event = std::variant<HelloReceived, ReadyReceived, HeartbeatReceived, FinishedReceived,
                            ScriptWordReceived, StreamClosed, Tick, StopRequested, FailureReported,
-                           ProcessEnded>;
+                           ProcessEnded, NoticesReceived>;
 
 struct Send {
   StreamId stream = 0;

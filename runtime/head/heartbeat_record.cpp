@@ -100,6 +100,23 @@ void RecordReach(const v1::Progress& before, const v1::Progress& now, JobRecord&
   record.reached_step = std::max(record.reached_step, step + (step - from));
 }
 
+// Where a process begins is settled with its first step; where a script does, with its first word.
+void RecordStepsDone(const MemberRecord& member, const v1::Progress& progress, JobRecord& record) {
+  StepsDone& done = record.steps_done;
+  const int64_t step = std::clamp<int64_t>(progress.step(), 0, kMostSteps);
+  const int64_t first = std::clamp<int64_t>(progress.first_step(), 0, step);
+  if (member.rank == 0 && !done.counted && step > first) {
+    done.redone += std::max<int64_t>(done.before - first, 0);
+    done.furthest = std::min(done.furthest, first);
+    done.counted = true;
+  } else if (member.rank == 0 && done.counted && record.runs_scripts() &&
+             step < member.progress.step()) {
+    done.redone += member.progress.step() - step;
+    done.furthest = step;
+  }
+  done.furthest = std::max(done.furthest, step);
+}
+
 void RecordOrderCosts(const v1::Heartbeat& heartbeat, JobRecord& record) {
   if (heartbeat.order_costs_size() == 0) return;
   record.order_costs.clear();
@@ -175,6 +192,7 @@ void RecordHeartbeat(const v1::Heartbeat& heartbeat, MemberRecord& member, base:
   if (!member.trainer()) return;
   if (heartbeat.has_progress()) {
     RecordReach(member.progress, heartbeat.progress(), record);
+    RecordStepsDone(member, heartbeat.progress(), record);
     member.progress = heartbeat.progress();
     LimitTexts(member.progress);
     if (record.runs_scripts()) RecordReported(member, record);

@@ -34,6 +34,19 @@ void AddFaults(const JobRecord& record, v1::History& history) {
   history.set_faults_left_out(record.past.faults_left_out);
 }
 
+void AddDisruptions(const JobRecord& record, v1::History& history) {
+  for (const Disruption& disruption : record.disruptions) {
+    v1::DisruptionHistory& entry = *history.add_disruptions();
+    entry.set_unix_ns(UnixNs(disruption.time));
+    entry.set_member(disruption.member);
+    entry.set_incarnation(disruption.incarnation);
+    entry.set_sign(disruption.sign);
+    if (!disruption.checkpoint_seconds) continue;
+    entry.set_checkpoint_seconds(*disruption.checkpoint_seconds);
+    entry.set_checkpoint_step(disruption.checkpoint_step);
+  }
+}
+
 void AddMembers(const JobRecord& record, v1::History& history) {
   for (const auto& [key, member] : record.members) {
     v1::MemberHistory& entry = *history.add_members();
@@ -78,6 +91,12 @@ v1::History BuildHistory(const JobRecord& record, const std::string& run, Moment
   history.set_ceiling_samples_per_second(JobProgress(record).ceiling_samples_per_second());
   AddAttempts(record, age, history);
   AddFaults(record, history);
+  AddDisruptions(record, history);
+  history.mutable_steps()->set_furthest(record.steps_done.furthest);
+  history.mutable_steps()->set_redone(record.steps_done.redone);
+  history.mutable_steps()->set_incarnation(record.steps_done.incarnation);
+  history.mutable_steps()->set_before(record.steps_done.before);
+  history.mutable_steps()->set_counted(record.steps_done.counted);
   AddMembers(record, history);
   for (const v1::EvaluationResult& result : record.evaluations) {
     *history.add_evaluations() = result;

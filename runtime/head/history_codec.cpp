@@ -1,5 +1,6 @@
 #include "runtime/head/history_codec.h"
 
+#include <algorithm>
 #include <cmath>
 #include <initializer_list>
 #include <utility>
@@ -89,7 +90,8 @@ absl::Status Check(const v1::History& history, const std::string& run, int32_t a
   if (history.attempts_size() > kMaxList || history.faults_size() > kMaxList ||
       history.members_size() > kMaxMembers || history.roles_size() > kMaxList ||
       history.evaluations_size() > kMaxList || history.losses_size() > kMaxList ||
-      history.bad_samples_size() > kMaxList || history.script_failures_size() > kMaxList) {
+      history.bad_samples_size() > kMaxList || history.script_failures_size() > kMaxList ||
+      history.disruptions_size() > kMaxList) {
     return Wrong("a list in it is longer than any job makes it");
   }
   if (!SoundAge(history.elapsed_seconds()) || !Sound(history.startup_seconds()) ||
@@ -104,6 +106,17 @@ absl::Status Check(const v1::History& history, const std::string& run, int32_t a
     if (fault.unix_ns() < 0 || !Sound(fault.recovery_seconds())) {
       return Wrong("a fault in it has a time that cannot be");
     }
+  }
+  for (const v1::DisruptionHistory& disruption : history.disruptions()) {
+    if (disruption.unix_ns() < 0 || !SoundAge(disruption.checkpoint_seconds()) ||
+        disruption.checkpoint_step() < 0 || disruption.checkpoint_step() > kMaxStep) {
+      return Wrong("a disruption in it cannot be");
+    }
+  }
+  const v1::StepsHistory& steps = history.steps();
+  if (!NoneNegative({steps.furthest(), steps.redone(), steps.before(), steps.incarnation()}) ||
+      std::max({steps.furthest(), steps.redone(), steps.before()}) > kMaxStep) {
+    return Wrong("a number of its steps cannot be");
   }
   for (const v1::ScriptFailureHistory& failure : history.script_failures()) {
     if (failure.generation() <= 0 || failure.generation() > kMaxGeneration || failure.step() < 0) {

@@ -20,20 +20,21 @@ struct Limits {
   int bad_samples;
   int attempts;
   int script_failures;
+  int disruptions;
 };
 // More of a list is not read (history_codec.cpp).
 constexpr Limits kReadable = {10'000,          10'000, 100'000, 100'000, 10'000,
-                              size_t{1} << 20, 10'000, 10'000,  10'000};
+                              size_t{1} << 20, 10'000, 10'000,  10'000,  10'000};
 constexpr Limits kRows[] = {
-    {2000, 1000, 10'000, 10'000, 1000, 1024, 100, 1000, 16},
-    {400, 200, 500, 100, 200, 400, 100, 200, 16},
-    {120, 60, 64, 16, 40, 240, 40, 40, 16},
-    {60, 30, 40, 10, 30, 160, 20, 30, 8},
-    {30, 16, 24, 6, 20, 120, 10, 20, 8},
-    {15, 8, 12, 3, 12, 100, 5, 12, 6},
-    {0, 4, 6, 2, 8, 80, 2, 8, 6},
-    {0, 1, 0, 0, 4, 60, 0, 4, 6},
-    {0, 0, 0, 0, 0, 0, 0, 2, 2},
+    {2000, 1000, 10'000, 10'000, 1000, 1024, 100, 1000, 16, 64},
+    {400, 200, 500, 100, 200, 400, 100, 200, 16, 64},
+    {120, 60, 64, 16, 40, 240, 40, 40, 16, 32},
+    {60, 30, 40, 10, 30, 160, 20, 30, 8, 20},
+    {30, 16, 24, 6, 20, 120, 10, 20, 8, 12},
+    {15, 8, 12, 3, 12, 100, 5, 12, 6, 8},
+    {0, 4, 6, 2, 8, 80, 2, 8, 6, 4},
+    {0, 1, 0, 0, 4, 60, 0, 4, 6, 1},
+    {0, 0, 0, 0, 0, 0, 0, 2, 2, 0},
 };
 
 // Never in the middle of a character.
@@ -127,6 +128,10 @@ void Cut(const Limits& limits, v1::History& history) {
   KeepNewest(limits.evaluations, *history.mutable_evaluations());
   FitAttempts(limits, history);
   KeepNewest(limits.script_failures, *history.mutable_script_failures());
+  KeepNewest(limits.disruptions, *history.mutable_disruptions());
+  for (v1::DisruptionHistory& disruption : *history.mutable_disruptions()) {
+    Shorten(limits.text, *disruption.mutable_sign());
+  }
   auto& bad = *history.mutable_bad_samples();
   if (bad.size() > limits.bad_samples) {
     bad.DeleteSubrange(limits.bad_samples, bad.size() - limits.bad_samples);

@@ -23,12 +23,18 @@ HistoryKeeper::Mark HistoryKeeper::MarkOf(const JobRecord& record) {
   int64_t restarts = 0;
   size_t finished = 0;
   for (const Fault& fault : record.faults) open += fault.open();
+  int64_t saved = 0;  // disruptions
+  for (const Disruption& disruption : record.disruptions) {
+    saved += disruption.checkpoint_seconds.has_value();
+  }
   for (const auto& [key, member] : record.members) {
     restarts += member.restarts;
     finished += member.finished.has_value();
   }
   return {record.faults.size(),
           open,
+          record.disruptions.size(),
+          saved,
           record.generation,
           record.members.size(),
           restarts,

@@ -29,8 +29,8 @@ class HistoryKeeper {
 
  private:
   // What is worth remembering at once, as numbers that change with it.
-  using Mark = std::tuple<size_t, int64_t, int64_t, size_t, int64_t, size_t, bool, size_t, size_t,
-                          std::string, std::string, bool>;
+  using Mark = std::tuple<size_t, int64_t, size_t, int64_t, int64_t, size_t, int64_t, size_t, bool,
+                          size_t, size_t, std::string, std::string, bool>;
   static Mark MarkOf(const JobRecord& record);
   void WriteFiles(std::stop_token stop);
 

@@ -50,6 +50,28 @@ void RestoreFaults(const v1::History& history, Moment now, JobRecord& record) {
   record.past.faults_left_out = history.faults_left_out();
 }
 
+// One that was not saved is not waited for any longer, unless its notice is told again: who writes
+// checkpoints now has not been told of it.
+void RestoreDisruptions(const v1::History& history, Moment now, JobRecord& record) {
+  for (const v1::DisruptionHistory& entry : history.disruptions()) {
+    Disruption& disruption = record.disruptions.emplace_back();
+    disruption.time = base::WallTime(std::chrono::duration_cast<base::WallTime::duration>(
+        std::chrono::nanoseconds(entry.unix_ns())));
+    disruption.since = Since(disruption.time, now);
+    disruption.member = entry.member();
+    disruption.incarnation = entry.incarnation();
+    disruption.sign = entry.sign();
+    if (!entry.has_checkpoint_seconds()) continue;
+    disruption.checkpoint_seconds = entry.checkpoint_seconds();
+    disruption.checkpoint_step = entry.checkpoint_step();
+  }
+  record.steps_done = {.furthest = history.steps().furthest(),
+                       .redone = history.steps().redone(),
+                       .incarnation = history.steps().incarnation(),
+                       .before = history.steps().before(),
+                       .counted = history.steps().counted()};
+}
+
 }  // namespace
 
 void RestoreHistory(const v1::History& history, const AttemptInfo& attempt, Moment now,
@@ -62,6 +84,7 @@ void RestoreHistory(const v1::History& history, const AttemptInfo& attempt, Mome
                         base::FromSeconds(history.elapsed_seconds()));
   RestoreAttempts(history, attempt, base::ToSeconds(record.age), record);
   RestoreFaults(history, now, record);
+  RestoreDisruptions(history, now, record);
   if (history.has_startup_seconds()) record.startup_seconds = history.startup_seconds();
   record.checkpoint_uri = history.checkpoint_uri();
   record.irreproducible = history.irreproducible();

@@ -84,6 +84,31 @@ struct Fault {
   bool open() const { return !recovery_seconds && !over; }
 };
 
+// That the machine of a process was about to go, and when the training was saved after that.
+struct Disruption {
+  base::WallTime time;
+  base::Instant since;
+  std::string member;
+  int64_t incarnation = 0;  // of the process; 0: not known
+  std::string sign;         // "node a: taint karpenter.sh/disrupted"
+  bool told = false;        // to this head, which then has the training saved
+  // The newest that ranks had told by then, and that of the newest checkpoint; none: nobody trains.
+  std::optional<int64_t> step;
+  int64_t saved = 0;
+  std::optional<double> checkpoint_seconds;
+  int64_t checkpoint_step = 0;  // steps done in it; meaningful with its seconds
+};
+
+// How far ranks have got, as they told, and how many steps were done more than once because a
+// process of rank 0 began before that, or its script did.
+struct StepsDone {
+  int64_t furthest = 0;
+  int64_t redone = 0;
+  int64_t incarnation = 0;  // of the latest process of rank 0
+  int64_t before = 0;       // `furthest` when that joined: nobody can step without it
+  bool counted = false;     // what it did again
+};
+
 // Times are seconds since the job was created.
 struct Attempt {
   int32_t number = 1;
@@ -139,6 +164,10 @@ struct JobRecord {
   std::vector<v1::OrderCost> order_costs;
   std::vector<v1::RoleSizing> sizing;
   std::vector<Fault> faults;
+  std::map<MemberKey, v1::Notice> notices;  // that are true now; of a replica, its first rank
+  uint64_t notices_fingerprint = 0;         // as they were told
+  std::vector<Disruption> disruptions;      // the last few, in order
+  StepsDone steps_done;
   // Why the head would not have a process of that name, which has not joined since.
   std::map<std::string, std::string> refusals;
   std::optional<v1::Failure> first_failure;

@@ -44,6 +44,14 @@ Refuse MakeRefusal(StreamId stream, std::string reason, bool superseded) {
   return refusal;
 }
 
+// What a process that worked under an earlier head did again, that head has counted.
+void NoteRankZero(const v1::Hello& hello, StepsDone& done) {
+  if (hello.identity().incarnation() == done.incarnation) return;
+  done.incarnation = hello.identity().incarnation();
+  done.before = done.furthest;
+  done.counted = hello.generation() > 0;
+}
+
 }  // namespace
 
 MemberRecord* MemberTracker::Join(const HelloReceived& event, Moment now) {
@@ -123,6 +131,7 @@ bool MemberTracker::Admit(const HelloReceived& event, const RolePlan::Role& role
   member.hello = std::move(hello);
   member.stream = event.stream;
   streams_[event.stream] = {identity.role(), identity.index(), identity.local_rank()};
+  if (member.rank == 0) NoteRankZero(member.hello, record_.steps_done);
   Return(member, "connected again", now);
   return true;
 }

@@ -354,6 +354,14 @@ insight::Report BuildReport(const JobRecord& record, Moment now) {
                              .what = absl::StrCat(record.past.faults_left_out,
                                                   " more faults were too many to be remembered")});
   }
+  for (const Disruption& disruption : record.disruptions) {
+    report.disruptions.push_back({.time = Rfc3339(disruption.time),
+                                  .member = disruption.member,
+                                  .sign = disruption.sign,
+                                  .checkpoint_seconds = disruption.checkpoint_seconds,
+                                  .checkpoint_step = disruption.checkpoint_step});
+  }
+  if (!record.input_only) report.steps_redone = record.steps_done.redone;
   report.config_json = api::ToJson(record.job);
   return report;
 }

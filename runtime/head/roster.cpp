@@ -8,6 +8,14 @@ namespace {
 
 constexpr size_t kNamedMembers = 5;
 
+// The notice is for this process, and not only a word to be careful.
+bool IsAboutToGo(const JobRecord& record, const v1::Identity& identity) {
+  const auto found = record.notices.find({identity.role(), identity.index(), 0});
+  if (found == record.notices.end() || found->second.may_stay()) return false;
+  const int64_t incarnation = found->second.incarnation();
+  return incarnation == 0 || incarnation == identity.incarnation();
+}
+
 }  // namespace
 
 v1::Roster MakeRoster(const JobRecord& record, const RolePlan& plan) {
@@ -22,6 +30,7 @@ v1::Roster MakeRoster(const JobRecord& record, const RolePlan& plan) {
       worker->set_index(index);
       worker->set_address(member->second.hello.address());
       worker->set_incarnation(member->second.hello.identity().incarnation());
+      worker->set_leaving(IsAboutToGo(record, member->second.hello.identity()));
     }
   }
   return roster;

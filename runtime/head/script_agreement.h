@@ -55,6 +55,8 @@ class ScriptAgreement {
 
   // Where all scripts begin, once they agree.
   const std::optional<v1::ScriptPosition>& position() const { return agreed_; }
+  // The latest that all were told to save after; -1: none.
+  int64_t committed_step() const { return committed_step_; }
   // Why they do not; empty: they may still.
   const std::string& difference() const { return difference_; }
   // Ranks did not answer when all were to save and stop.

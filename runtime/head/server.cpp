@@ -95,7 +95,8 @@ class GrpcServer : public Server {
         status_service_(
             [this] { return status(); },
             {.stop = [this](const v1::StopRequest& r) { Stop(r.reason(), r.failure()); },
-             .report_exit = [this](const v1::ExitReport& report) { OnExit(report); }},
+             .report_exit = [this](const v1::ExitReport& report) { OnExit(report); },
+             .warn = [this](const v1::Notices& told) { Apply(NoticesReceived{told}); }},
             clock),
         report_place_(PlaceOf(options_)),
         claim_(report_place_.get(), options_.job_uid, options_.incarnation) {}

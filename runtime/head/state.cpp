@@ -72,6 +72,7 @@ State::State(Options options, Moment now)
       generations_(options_.broken_grace),
       agreement_(AgreementOptions(record_)),
       script_failures_(options_.broken_grace, record_),
+      notices_(plan_, record_, outbox_),
       started_(now.steady),
       last_tick_(now.steady),
       now_(now) {}
@@ -235,10 +236,12 @@ void State::On(const Tick&) {
 
 void State::AdvanceJob() {
   if (ended()) return;
+  notices_.Settle(now_);
   if (!ending_.begun()) readiness_.Judge(now_);
   if (!ending_.begun()) {
     SettleCompletedJob();
     OpenOrTakeOverGeneration();
+    notices_.Ask(agreement_, now_);
     AdvanceScripts();
     ReplaceGeneration();
     UpdateRoster();

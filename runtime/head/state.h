@@ -12,6 +12,7 @@
 #include "runtime/head/job_ending.h"
 #include "runtime/head/job_record.h"
 #include "runtime/head/member_tracker.h"
+#include "runtime/head/notices.h"
 #include "runtime/head/outbox.h"
 #include "runtime/head/peer_roles.h"
 #include "runtime/head/readiness.h"
@@ -84,6 +85,7 @@ class State {
   void On(const StopRequested& event);
   void On(const FailureReported& event);
   void On(const ProcessEnded& event);
+  void On(const NoticesReceived& event) { notices_.Take(event.notices, now_); }
   void TakeWordOfUnmet(const ProcessEnded& event);
   void TakeFaultOfUnmet(const ProcessEnded& event);
 
@@ -130,6 +132,7 @@ class State {
   GenerationTracker generations_;
   ScriptAgreement agreement_;
   ScriptFailures script_failures_;
+  Notices notices_;
   RoleSizer sizer_;
   v1::Roster roster_;  // as last sent
   std::set<StreamId> told_complete_;

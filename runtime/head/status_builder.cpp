@@ -78,6 +78,7 @@ v1::JobStatus BuildStatus(const JobRecord& record, const RolePlan& plan) {
     entry->set_incarnation(member.hello.identity().incarnation());
     entry->set_lost(!member.finished && (member.lost || member.process_gone));
   }
+  status.set_notices_fingerprint(record.notices_fingerprint);
   status.set_checkpoint_problem(status.progress().checkpoint_problem());
   for (const v1::RoleSizing& sizing : record.sizing) *status.add_sizing() = sizing;
   status.set_verdict(Verdict(record));

@@ -97,4 +97,10 @@ grpc::Status StatusService::ReportExit(grpc::ServerContext*, const v1::ExitRepor
   return grpc::Status::OK;
 }
 
+grpc::Status StatusService::Warn(grpc::ServerContext*, const v1::Notices* notices,
+                                 v1::NoticesReply*) {
+  requests_.warn(*notices);
+  return grpc::Status::OK;
+}
+
 }  // namespace hetero::head

@@ -10,14 +10,16 @@
 
 namespace hetero::head {
 
-// Watch, Stop and ReportExit over gRPC. Watchers get every published status once; when to publish
-// is the server's decision. A watcher that got none for a second gets the current one, marked as
-// unchanged: a head that hangs is silent, one that has nothing to say is not. Thread-safe.
+// Watch, Stop, ReportExit and Warn over gRPC. Watchers get every published status once; when to
+// publish is the server's decision. A watcher that got none for a second gets the current one,
+// marked as unchanged: a head that hangs is silent, one that has nothing to say is not.
+// Thread-safe.
 class StatusService : public v1::Status::Service {
  public:
   struct Requests {
     std::function<void(const v1::StopRequest&)> stop;
     std::function<void(const v1::ExitReport&)> report_exit;
+    std::function<void(const v1::Notices&)> warn;
   };
   StatusService(std::function<v1::JobStatus()> current, Requests requests, base::Clock& clock);
 
@@ -34,6 +36,8 @@ class StatusService : public v1::Status::Service {
                     v1::StopReply* reply) override;
   grpc::Status ReportExit(grpc::ServerContext* context, const v1::ExitReport* report,
                           v1::ExitReply* reply) override;
+  grpc::Status Warn(grpc::ServerContext* context, const v1::Notices* notices,
+                    v1::NoticesReply* reply) override;
 
  private:
   const std::function<v1::JobStatus()> current_;

@@ -22,6 +22,7 @@ std::string ReportedHtml(const Report& report);  // nothing without any
 std::string WorkersHtml(const Report& report);
 std::string AttemptsHtml(const Report& report);  // nothing for a single one
 std::string FaultsHtml(const Report& report);
+std::string DisruptionsHtml(const Report& report);  // empty: there was none
 std::string BadSamplesHtml(const Report& report);
 std::string ConfigurationHtml(const Report& report);
 std::string VersionsHtml(const Report& report);

@@ -207,6 +207,24 @@ std::string FaultsHtml(const Report& report) {
                  Table({{"Time (UTC)", false}, {"What", false}, {"Recovered after"}}, rows));
 }
 
+std::string DisruptionsHtml(const Report& report) {
+  if (report.disruptions.empty()) return "";
+  std::string rows;
+  for (const ReportDisruption& disruption : report.disruptions) {
+    const bool saved = disruption.checkpoint_seconds.has_value();
+    absl::StrAppend(&rows, "<tr>", Text(disruption.time, "mono"), Text(disruption.member),
+                    Text(disruption.sign, "wide"),
+                    Number(saved ? DurationText(*disruption.checkpoint_seconds) : ""),
+                    Number(saved ? CountText(disruption.checkpoint_step) : ""), "</tr>\n");
+  }
+  std::string body = Table(
+      {{"Time (UTC)", false}, {"Member", false}, {"Sign", false}, {"Saved after"}, {"At step"}},
+      rows);
+  absl::StrAppend(&body, "<p class=\"note\">Steps done again in all: ",
+                  CountText(report.steps_redone.value_or(0)), ".</p>\n");
+  return Section("", "Machines that were about to go", body);
+}
+
 std::string BadSamplesHtml(const Report& report) {
   if (report.bad_sample_list.empty()) {
     return Section("", "Bad samples",

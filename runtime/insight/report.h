@@ -106,6 +106,15 @@ struct ReportFault {
   std::optional<double> recovery_seconds;
 };
 
+// That a member's machine was about to go, and how long after that the training was saved.
+struct ReportDisruption {
+  std::string time;  // RFC 3339, UTC
+  std::string member;
+  std::string sign;                          // "node a: taint karpenter.sh/disrupted"
+  std::optional<double> checkpoint_seconds;  // absent: it was not, or has no checkpoints
+  int64_t checkpoint_step = 0;               // steps done in it
+};
+
 struct ReportBadSample {
   int64_t sample_id = 0;
   int64_t replacement_id = 0;
@@ -142,6 +151,9 @@ struct Report {
   std::vector<ReportWorker> workers;
   std::map<std::string, double> cpu_seconds_per_sample;  // by role
   std::vector<ReportFault> faults;
+  std::vector<ReportDisruption> disruptions;
+  // Because processes of rank 0 began before where ranks had been; as far as ranks told.
+  std::optional<int64_t> steps_redone;
   std::optional<double> cost_dollars, cost_per_million_samples;
   std::optional<ReportStorage> storage;  // none where nothing was asked
   std::optional<std::string> verdict, checkpoint_uri, checkpoint_problem;

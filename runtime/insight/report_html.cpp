@@ -16,8 +16,8 @@ std::string ToHtml(const Report& report) {
       "</style>\n</head>\n<body>\n<main>\n", HeaderHtml(report), StepTimeHtml(report),
       TimeLinesHtml(report), PredictionsHtml(report), PlacementHtml(report), LossHtml(report),
       StepSecondsHtml(report), WorkersHtml(report), EvaluationsHtml(report), StreamHtml(report),
-      ReportedHtml(report), AttemptsHtml(report), FaultsHtml(report), BadSamplesHtml(report),
-      ConfigurationHtml(report), VersionsHtml(report),
+      ReportedHtml(report), AttemptsHtml(report), FaultsHtml(report), DisruptionsHtml(report),
+      BadSamplesHtml(report), ConfigurationHtml(report), VersionsHtml(report),
       "<footer>The same figures for programs: <a href=\"report.json\">report.json</a></footer>\n",
       "</main>\n</body>\n</html>\n");
 }

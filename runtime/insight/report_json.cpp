@@ -179,6 +179,16 @@ Json ToJson(const ReportFault& fault) {
   return object;
 }
 
+Json ToJson(const ReportDisruption& disruption) {
+  Json object = Json::object();
+  Put(object, "time", disruption.time);
+  Put(object, "member", disruption.member);
+  Put(object, "sign", disruption.sign);
+  Put(object, "checkpointSeconds", disruption.checkpoint_seconds);
+  if (disruption.checkpoint_seconds) Put(object, "checkpointStep", disruption.checkpoint_step);
+  return object;
+}
+
 Json ToJson(const ReportBadSample& sample) {
   Json object = Json::object();
   Put(object, "sampleId", sample.sample_id);
@@ -264,6 +274,9 @@ std::string ToJson(const Report& report) {
   PutReported(object, report);
   PutWorkers(object, report);
   object["faults"] = List(report.faults, [](const ReportFault& f) { return ToJson(f); });
+  object["disruptions"] =
+      List(report.disruptions, [](const ReportDisruption& d) { return ToJson(d); });
+  Put(object, "stepsRedone", report.steps_redone);
   Put(object, "costDollars", report.cost_dollars);
   Put(object, "costPerMillionSamples", report.cost_per_million_samples);
   if (report.storage) object["storage"] = ToJson(*report.storage);

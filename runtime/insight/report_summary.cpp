@@ -118,6 +118,9 @@ std::string Disturbances(const Report& report) {
     if (count > 0) parts.push_back(absl::StrCat(CountText(count), " ", count == 1 ? one : many));
   };
   add(static_cast<int64_t>(report.faults.size()), "fault", "faults");
+  add(static_cast<int64_t>(report.disruptions.size()), "notice of a machine that goes",
+      "notices of machines that go");
+  add(report.steps_redone.value_or(0), "step done again", "steps done again");
   add(report.script_restarts.value_or(0), "restart of the scripts", "restarts of the scripts");
   add(report.tickets_reissued, "ticket issued again", "tickets issued again");
   add(report.duplicates_dropped, "duplicate dropped", "duplicates dropped");

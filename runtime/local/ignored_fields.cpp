@@ -24,15 +24,18 @@ std::vector<std::string> IgnoredFields(const api::HeteroTrainingJob& job) {
       add(NeverMatches(role.failure_rules[k]),
           absl::StrCat("roles[", i, "].failureRules[", k, "].onReason"));
     }
+    add(role.capacity.has_value(), absl::StrCat("roles[", i, "].capacity"));
     add(!role.pod_template.empty(), absl::StrCat("roles[", i, "].template"));
   }
   const api::RunPolicy& policy = job.spec.run_policy;
   add(policy.suspend, "runPolicy.suspend");
   add(!policy.managed_by.empty(), "runPolicy.managedBy");
+  add(policy.max_wait_seconds.has_value(), "runPolicy.maxWaitSeconds");
   add(policy.clean_pod_policy != api::CleanPodPolicy::kAll, "runPolicy.cleanPodPolicy");
   add(policy.ttl_seconds_after_finished.has_value(), "runPolicy.ttlSecondsAfterFinished");
   add(job.spec.network.network_policy != api::Switch::kEnabled, "network.networkPolicy");
   add(job.spec.network.tls != api::Switch::kEnabled, "network.tls");
+  add(job.spec.placement.has_value(), "placement");
   return ignored;
 }
 

@@ -46,6 +46,9 @@ head::Member::Callbacks Membership::MakeCallbacks(
     if (command.kind() == v1::Command::STOP) {
       log::Info("told to stop", {{"reason", command.reason()}});
       stop_.request_stop();
+    } else if (command.kind() == v1::Command::CHECKPOINT) {
+      log::Info("told to write a checkpoint", {{"reason", command.reason()}});
+      checkpoint_wish_ = true;
     } else if (command.kind() == v1::Command::COMPLETE) {
       const base::MutexLock lock(mutex_);
       complete_ = true;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <optional>
 #include <stop_token>
@@ -43,6 +44,8 @@ class Membership {
   std::stop_token stop_token() const { return stop_.get_token(); }
   // Requested by the outer stop, if it asks this member to leave.
   std::stop_token leave_token() const { return leave_.get_token(); }
+  // Set by a CHECKPOINT command, and taken back by whoever obeys.
+  std::atomic<bool>& checkpoint_wish() { return checkpoint_wish_; }
   // How a member ends that came to `result`: as that says. But kAborted, "has left as it was asked
   // to", is kInternal where nobody has asked it: whoever said so meant a failure.
   absl::Status EndingWith(absl::Status result) const;
@@ -62,6 +65,7 @@ class Membership {
   std::stop_source generation_over_ ABSL_GUARDED_BY(mutex_);
   bool complete_ ABSL_GUARDED_BY(mutex_) = false;
   std::optional<v1::Refused> refused_ ABSL_GUARDED_BY(mutex_);
+  std::atomic<bool> checkpoint_wish_ = false;
   std::stop_source stop_;
   std::stop_source leave_;
   std::stop_callback<std::function<void()>> outer_;

@@ -166,8 +166,10 @@ void RankSession::OnRoster(const google::protobuf::RepeatedPtrField<v1::CpuWorke
   const base::MutexLock lock(mutex_);
   roster_.clear();
   for (const v1::CpuWorker& worker : workers) {
-    roster_.push_back(
-        {absl::StrCat(worker.role(), "-", worker.index()), worker.address(), worker.incarnation()});
+    roster_.push_back({.name = absl::StrCat(worker.role(), "-", worker.index()),
+                       .address = worker.address(),
+                       .incarnation = worker.incarnation(),
+                       .leaving = worker.leaving()});
   }
   if (batches_ != nullptr) batches_->SetRoster(roster_);
   if (validation_ != nullptr) validation_->SetRoster(roster_);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -101,6 +102,8 @@ class RankSession {
   std::stop_token stop_token() const { return membership_.stop_token(); }
   // Requested when this rank alone shall leave; never without Options::leaves_alone.
   std::stop_token leave_token() const { return membership_.leave_token(); }
+  // Set when the head wants this rank to write a checkpoint; whoever does takes it back.
+  std::atomic<bool>& checkpoint_wish() { return membership_.checkpoint_wish(); }
 
   // Says the last word to the head and waits for its answer. Returns `result`, or the head's
   // refusal. kCancelled counts as "stopped on request", kAborted as "has left on request" where

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <stop_token>
 
 #include "runtime/train/leave_wish.h"
@@ -13,6 +14,9 @@ struct Interrupts {
   // Ends a wait for a batch: on one of these two, and when `leave` insists.
   std::stop_token wait;
   const LeaveWish* leave = nullptr;  // null: this rank leaves only with all others
+  // Set by who wants rank 0 to write a checkpoint after the step under way, and taken back by it;
+  // null: nobody asks.
+  std::atomic<bool>* save = nullptr;
 };
 
 }  // namespace hetero::train

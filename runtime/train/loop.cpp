@@ -92,6 +92,10 @@ absl::Status TrainingLoop::Run() {
 // Rank 0 decides. The ranks of the first pipeline hold together what it writes.
 void TrainingLoop::WriteCheckpoint() {
   const int64_t step = state_.standing.step;
+  if (checkpointer_ != nullptr && interrupts_.save != nullptr &&
+      interrupts_.save->exchange(false)) {
+    checkpointer_->Want();
+  }
   bool due = checkpointer_ != nullptr && checkpointer_->IsDueAfter(step, observer_);
   if (place_.partitioned() && training_.checkpoint) {
     std::vector<int64_t> due_at_rank_0 = {due};

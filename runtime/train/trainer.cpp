@@ -93,6 +93,7 @@ class Trainer {
         stop_on_leave_(options.world_size == 1 ? requests.leave : std::stop_token(),
                        [this] { stop_.request_stop(); }),
         leave_(options.world_size == 1 ? std::stop_token() : requests.leave, clock),
+        save_(requests.save),
         former_(clock),
         training_(
             options_,
@@ -169,7 +170,8 @@ class Trainer {
     const Interrupts interrupts{.stop = stop_.get_token(),
                                 .over = generation.over,
                                 .wait = wait.get_token(),
-                                .leave = &leave_};
+                                .leave = &leave_,
+                                .save = save_};
     try {
       status = options_.world_size == 1 ? Train(nullptr, interrupts, [] {})
                                         : FormAndTrain(generation, interrupts);
@@ -267,6 +269,7 @@ class Trainer {
   const std::stop_callback<std::function<void()>> stop_on_request_;
   const std::stop_callback<std::function<void()>> stop_on_leave_;
   const LeaveWish leave_;
+  std::atomic<bool>* const save_;
   GroupFormer former_;
   RankTraining training_;
 };

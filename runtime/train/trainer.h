@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <stop_token>
 
 #include "absl/status/status.h"
@@ -19,6 +20,7 @@ struct StopTokens {
   std::stop_token stop;  // the job is to end
   std::stop_token
       leave;  // this rank alone is to go; for all ranks within a second: likewise `stop`
+  std::atomic<bool>* save = nullptr;  // as Interrupts::save
 };
 
 // Trains the whole schedule: builds the model, resumes from a checkpoint or from the other ranks'

@@ -52,6 +52,8 @@ class Checkpointer {
   // Between two steps: reports what was written, and says whether to Start() now. A failure to
   // write is reported, and training goes on.
   bool IsDueAfter(int64_t step, Observer& observer);
+  // One is due now, whatever the rules say.
+  void Want() { overdue_ = true; }
   // Begins to write what generation `generation` of the job has reached; `source` gives kModelFile
   // and kOptimizerFile, on another thread. Not while an earlier write is under way.
   void Start(const Standing& standing, int64_t generation, CheckpointWriter::Source source);
@@ -98,7 +100,7 @@ class Checkpointer {
   int64_t started_step_ = -1;  // of the last write begun
   int64_t written_step_ = -1;  // of the last that succeeded, or was loaded
   base::Instant started_at_;
-  bool overdue_ = false;  // the writer was busy when one was due
+  bool overdue_ = false;  // the writer was busy when one was due, or somebody wants one
   CheckpointWriter writer_;
 };
 

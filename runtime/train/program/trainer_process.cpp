@@ -290,7 +290,9 @@ absl::Status Train(process::RankSession& session, const TrainerProcessOptions& o
        .output_folder = output_folder,
        .deliver = deliver},
       session.schedule(), batches, generations, observer, clock,
-      {.stop = session.stop_token(), .leave = session.leave_token()}));
+      {.stop = session.stop_token(),
+       .leave = session.leave_token(),
+       .save = &session.checkpoint_wish()}));
 }
 
 }  // namespace

@@ -239,7 +239,7 @@ TEST(PodTest, WhatTheUserSetStays) {
   EXPECT_EQ(pod["metadata"]["labels"][api::kRoleLabel], "cpu") << "labels of ours are ours";
   EXPECT_EQ(pod["metadata"]["annotations"]["note"], "x");
   const json& spec = pod["spec"];
-  EXPECT_EQ(spec["nodeSelector"], (json{{"pool", "gpu"}}));
+  EXPECT_EQ(spec["nodeSelector"], (json{{"pool", "gpu"}, {"kubernetes.io/arch", "amd64"}}));
   EXPECT_EQ(spec["restartPolicy"], "Never");
   EXPECT_EQ(spec["terminationGracePeriodSeconds"], 5);
   EXPECT_EQ(spec["automountServiceAccountToken"], true);

@@ -63,6 +63,9 @@ std::string Describe(const Effect& effect) {
       return absl::StrCat("report exit of ", e.role, "-", e.index);
     }
     std::string operator()(const StopHead& e) const { return "tell the head: " + e.failure; }
+    std::string operator()(const WarnHead& e) const {
+      return "warn the head: " + std::to_string(e.notices.size());
+    }
   };
   return std::visit(Words(), effect);
 }

@@ -31,6 +31,7 @@ Job History::RandomJob() {
   if (Chance(0.1)) job.Suspend();
   if (Chance(0.3)) job.Ttl(Roll(100));
   if (Chance(0.1)) job.ActiveDeadline(200 + Roll(600));
+  if (Chance(0.1)) job.MaxWait(200 + Roll(600));
   if (Chance(0.3)) job.StallTimeout(60 + Roll(60));
   if (Chance(0.2)) job.Scope(Roll(3), api::RestartScope::kGang);
   if (Chance(0.2)) job.Rule(Roll(3), kActions[Roll(4)], {api::ExitCodeOperator::kIn, {3}});
@@ -50,7 +51,7 @@ void History::DisturbPod(const std::string& name) {
   const ObservedPod& pod = world_->Pod(name);
   if (pod.ended()) return;
   const bool running = pod.runtime == Runtime::kRunning;
-  switch (Roll(9)) {
+  switch (Roll(10)) {
     case 0:
     case 1: {
       if (!running) return;
@@ -88,6 +89,14 @@ void History::DisturbPod(const std::string& name) {
       return;
     case 7:
       return CrashHead();
+    case 9: {
+      if (pod.node.empty()) return;
+      Note(pod.node + " is about to go");
+      ObservedNode& node = world_->nodes[pod.node];
+      node.name = pod.node;
+      node.notice = {.kind = NodeNotice::Kind::kLeaving, .sign = "taint"};
+      return;
+    }
     case 8: {
       if (!running) return;
       const bool met = Chance(0.5);
@@ -182,6 +191,7 @@ void History::DisturbWorld() {
     DisturbPod(std::string(pod->first));
   }
   if (!world.nodes.empty() && Chance(0.3)) world.nodes.begin()->second.ready = true;
+  if (!world.nodes.empty() && Chance(0.1)) world.nodes.begin()->second.notice = {};
   if (Chance(0.03)) {
     world.ChangeSpec([](api::Spec& spec) { spec.run_policy.suspend = !spec.run_policy.suspend; });
     Note(std::string("suspend=") + (world.job->job.spec.run_policy.suspend ? "true" : "false"));

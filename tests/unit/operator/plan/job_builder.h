@@ -74,6 +74,14 @@ class Job {
     policy().ttl_seconds_after_finished = seconds;
     return *this;
   }
+  Job& MaxWait(int64_t seconds) {
+    policy().max_wait_seconds = seconds;
+    return *this;
+  }
+  Job& Zone(api::ZoneChoice zone) {
+    job_.spec.placement.emplace().zone = zone;
+    return *this;
+  }
   Job& ActiveDeadline(int64_t seconds) {
     policy().active_deadline_seconds = seconds;
     return *this;

@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "operator/children/names.h"
+#include "operator/plan/disruption.h"
 
 namespace hetero::plan {
 namespace {
@@ -36,6 +37,7 @@ Observed ModelCluster::Look() const {
   for (const auto& [name, workload] : workloads) seen.workloads.push_back(workload);
   seen.queues = queues;
   seen.nodes = nodes;
+  seen.zones = zones;
   seen.head = head;
   seen.create_error = create_error;
   seen.settled = settled;
@@ -151,6 +153,15 @@ bool ModelCluster::Do(const StopHead& effect) {
   calls.emplace_back("stop head");
   stops.push_back(effect);
   if (head) head->told_to_end = true;
+  return true;
+}
+
+bool ModelCluster::Do(const WarnHead& effect) {
+  warnings.push_back(effect);
+  if (head) {
+    head->warned = {.notices = effect.notices, .at = now};
+    if (head_hears) head->notices_fingerprint = FingerprintOf(effect.notices);
+  }
   return true;
 }
 

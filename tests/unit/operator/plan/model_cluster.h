@@ -91,6 +91,8 @@ class ModelCluster {
   std::map<std::string, std::shared_ptr<const ObservedWorkload>> workloads;
   ObservedQueues queues;
   std::map<std::string, ObservedNode> nodes;
+  std::optional<bool> zones;
+  bool head_hears = true;  // warnings
   std::optional<HeadReport> head;
   std::optional<CreateError> create_error;  // set: pods and Workloads cannot be created
   std::set<std::string> settled;
@@ -106,6 +108,7 @@ class ModelCluster {
   std::vector<std::string> events;  // reasons
   std::vector<ReportExit> exits;    // told to the head
   std::vector<StopHead> stops;      // likewise
+  std::vector<WarnHead> warnings;   // likewise
 
  private:
   std::shared_ptr<const ObservedObject> NewObject(const std::string& name);
@@ -120,6 +123,7 @@ class ModelCluster {
   bool Do(const DeleteJob& effect);
   bool Do(const ReportExit& effect);
   bool Do(const StopHead& effect);
+  bool Do(const WarnHead& effect);
   void MeetMembers(const api::Role& role);
   void BeginDeletion(const std::string& pod, int64_t grace_seconds);
 

@@ -77,8 +77,10 @@ struct Paths {
 class ClusterViewTest : public testing::Test {
  protected:
   void Start(const std::vector<std::string>& namespaces = {}, bool queues = false) {
-    view_ = std::make_unique<ClusterView>(client_, clock_, registry_, namespaces, queues,
-                                          [this](const std::string& key) { keys_.Add(key); });
+    view_ = std::make_unique<ClusterView>(
+        client_, clock_, registry_,
+        ClusterView::Options{.namespaces = namespaces, .queues = queues, .disruption_taints = {}},
+        [this](const std::string& key) { keys_.Add(key); });
     view_->AddTo(manager_);
     running_ = std::jthread([this](std::stop_token stop) {
       const absl::Status ended = manager_.Start(std::move(stop));
@@ -194,6 +196,21 @@ TEST_F(ClusterViewTest, ANodeThatIsLostOrFoundAgainIsTheTurnOfItsJobsAndAHeartbe
   EXPECT_THAT(keys_.Take(1), ElementsAre("team/cnn"));
   api_.Send(paths.nodes, "DELETED", Node("node-1", "10", "True"));
   EXPECT_THAT(keys_.Take(2), ElementsAre("team/bert", "team/vit"));
+}
+
+TEST_F(ClusterViewTest, ANodeThatIsAboutToGoIsTheTurnOfItsJobs) {
+  const Paths paths;
+  api_.SetList(paths.pods, {Pod("vit", "1", "node-1")});
+  Start();
+  AwaitWatches(paths.All());
+  AwaitWatches({paths.nodes});
+  EXPECT_THAT(keys_.Take(1), ElementsAre("team/vit"));
+  json node = Node("node-1", "4", "True");
+  api_.Send(paths.nodes, "ADDED", node);
+  node["metadata"]["resourceVersion"] = "5";
+  node["spec"]["taints"] = json::array({{{"key", "karpenter.sh/disrupted"}}});
+  api_.Send(paths.nodes, "MODIFIED", node);
+  EXPECT_THAT(keys_.Take(1), ElementsAre("team/vit"));
 }
 
 TEST_F(ClusterViewTest, NamespacesOfItsOwnAreWatchedEachAndNoNodes) {

@@ -118,6 +118,9 @@ TEST_F(OptionsTest, EveryFlagOnTheCommandLine) {
                    "--image-pull-secret=s1,s2",
                    "--image-pull-secret=s3",
                    "--operator-label=a=b,example.com/c=d",
+                   "--disruption-taints=corp.example/going,other.example/",
+                   "--spot-labels=a=spot",
+                   "--spot-labels=example.com/b=yes",
                    "--metrics-from=monitoring",
                    "--trainer-image-without-cuda",
                    "--max-pods-per-job=77",
@@ -136,6 +139,9 @@ TEST_F(OptionsTest, EveryFlagOnTheCommandLine) {
   EXPECT_THAT(options_.watch_namespaces, ElementsAre("a", "b"));
   EXPECT_EQ(options_.operator_namespace, "ops");
   EXPECT_EQ(options_.identity_secret, "me");
+  EXPECT_THAT(options_.disruption_taints, ElementsAre("corp.example/going", "other.example/"));
+  EXPECT_EQ(options_.settings.spot_labels,
+            (std::map<std::string, std::string>{{"a", "spot"}, {"example.com/b", "yes"}}));
   EXPECT_FALSE(options_.leader_elect);
   EXPECT_EQ(options_.lease_namespace, "leases");
   EXPECT_EQ(options_.lease_name, "mine");
@@ -235,6 +241,7 @@ TEST_F(OptionsTest, MistakesNameTheFlagAndTheRemedy) {
       {"--image-pull-policy=Sometimes", "--image-pull-policy"},
       {"--operator-label=app", "--operator-label: 'app' is not a label such as"},
       {"--operator-label=-a=b", "--operator-label"},
+      {"--spot-labels=spot", "--spot-labels: 'spot' is not a label such as"},
       {"--watch-namespaces=a,B", "--watch-namespaces: 'B' is not the name of a namespace"},
       {"--metrics-from=a_b", "--metrics-from"},
       {"--lease-name=Big", "--lease-name: 'Big' is not the name of an object"},

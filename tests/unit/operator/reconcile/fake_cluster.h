@@ -10,6 +10,7 @@
 #include "base/fake_clock.h"
 #include "base/metrics.h"
 #include "fake_api.h"
+#include "operator/plan/disruption.h"
 #include "operator/reconcile/expectations.h"
 #include "operator/reconcile/reconciler.h"
 
@@ -37,11 +38,16 @@ class FakeHeads : public Heads {
     stops.push_back(stop);
     reports[key].told_to_end = true;
   }
+  void Warn(const std::string& key, const plan::WarnHead& warn) override {
+    warnings.push_back(warn);
+    reports[key].notices_fingerprint = plan::FingerprintOf(warn.notices);
+  }
 
   std::map<std::string, plan::HeadTarget> followed;
   std::map<std::string, plan::HeadReport> reports;
   std::vector<plan::ReportExit> exits;
   std::vector<plan::StopHead> stops;
+  std::vector<plan::WarnHead> warnings;
 };
 
 // One operator process over a FakeApi, and what is around it in a cluster: informers (Sync) and

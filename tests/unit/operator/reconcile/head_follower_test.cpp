@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "operator/plan/disruption.h"
 #include "tests/unit/operator/reconcile/head_follower_fixture.h"
 
 namespace hetero::reconcile {
@@ -119,6 +120,38 @@ TEST_F(HeadFollowerTest, AHeadIsToldWhyItsJobHasFailed) {
   ASSERT_EQ(server.stops().size(), 1u);
   EXPECT_EQ(server.stops()[0].failure(), "DeadlineExceeded");
   EXPECT_EQ(server.stops()[0].reason(), "it has run for 60 s");
+}
+
+TEST_F(HeadFollowerTest, AHeadIsToldWhichMembersAreAboutToGo) {
+  StatusServer server;
+  const plan::WarnHead warn{.notices = {{.role = "gpu",
+                                         .index = 1,
+                                         .incarnation = 7,
+                                         .sign = "node a: it was cordoned",
+                                         .may_stay = true}}};
+  follower_->Warn("a/x", warn);  // nobody to tell: nothing happens
+  follower_->Follow("a/x", Target(server));
+  ASSERT_TRUE(WaitForState("a/x", State::kWaiting));
+  EXPECT_FALSE(follower_->Report("a/x")->warned.has_value());
+  follower_->Warn("a/x", warn);
+  EXPECT_EQ(follower_->Report("a/x")->warned->notices, warn.notices);
+  ASSERT_TRUE(announcements_.WaitFor([&] { return server.warnings().size() == 1; }));
+  const v1::Notices sent = server.warnings()[0];
+  EXPECT_EQ(sent.notices(0).role(), "gpu");
+  EXPECT_EQ(sent.notices(0).index(), 1);
+  EXPECT_EQ(sent.notices(0).incarnation(), 7);
+  EXPECT_EQ(sent.notices(0).sign(), "node a: it was cordoned");
+  EXPECT_TRUE(sent.notices(0).may_stay());
+  v1::JobStatus status = In(v1::JobStatus::WAITING);
+  status.set_notices_fingerprint(sent.fingerprint());
+  server.Say(status);
+  ASSERT_TRUE(announcements_.WaitFor([&] {
+    return follower_->Report("a/x")->notices_fingerprint == plan::FingerprintOf(warn.notices);
+  }));
+  plan::HeadTarget another = Target(server);
+  another.pod_uid = "pod-2";
+  follower_->Follow("a/x", another);
+  EXPECT_FALSE(follower_->Report("a/x")->warned.has_value()) << "that head knows nothing of it";
 }
 
 TEST_F(HeadFollowerTest, DialsAHeadThatWentAndCameBack) {

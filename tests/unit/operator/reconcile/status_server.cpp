@@ -83,6 +83,11 @@ std::vector<v1::ExitReport> StatusServer::exits() {
   return exits_;
 }
 
+std::vector<v1::Notices> StatusServer::warnings() {
+  const std::lock_guard lock(mutex_);
+  return warnings_;
+}
+
 grpc::ServerWriteReactor<v1::JobStatus>* StatusServer::Watch(grpc::CallbackServerContext*,
                                                              const v1::WatchRequest*) {
   auto* watcher = new Watcher(*this);
@@ -108,6 +113,17 @@ grpc::ServerUnaryReactor* StatusServer::Stop(grpc::CallbackServerContext* contex
   {
     const std::lock_guard lock(mutex_);
     stops_.push_back(*request);
+  }
+  auto* reactor = context->DefaultReactor();
+  reactor->Finish(grpc::Status::OK);
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* StatusServer::Warn(grpc::CallbackServerContext* context,
+                                             const v1::Notices* notices, v1::NoticesReply*) {
+  {
+    const std::lock_guard lock(mutex_);
+    warnings_.push_back(*notices);
   }
   auto* reactor = context->DefaultReactor();
   reactor->Finish(grpc::Status::OK);

@@ -28,6 +28,7 @@ class StatusServer : public v1::Status::CallbackService {
   // What it was told, in order.
   std::vector<v1::StopRequest> stops();
   std::vector<v1::ExitReport> exits();
+  std::vector<v1::Notices> warnings();
 
  private:
   class Watcher;
@@ -38,6 +39,8 @@ class StatusServer : public v1::Status::CallbackService {
                                        const v1::ExitReport* report, v1::ExitReply*) override;
   grpc::ServerUnaryReactor* Stop(grpc::CallbackServerContext* context,
                                  const v1::StopRequest* request, v1::StopReply*) override;
+  grpc::ServerUnaryReactor* Warn(grpc::CallbackServerContext* context, const v1::Notices* notices,
+                                 v1::NoticesReply*) override;
 
   const std::string host_;
   std::mutex mutex_;  // guards what follows
@@ -45,6 +48,7 @@ class StatusServer : public v1::Status::CallbackService {
   std::vector<Watcher*> watchers_;
   std::vector<v1::ExitReport> exits_;
   std::vector<v1::StopRequest> stops_;
+  std::vector<v1::Notices> warnings_;
   int port_ = 0;
   std::unique_ptr<grpc::Server> server_;
 };

@@ -40,8 +40,8 @@ TEST(ReportJson, WritesEveryFieldInTheDocumentedOrder) {
                   "trainSeconds", "wallSeconds", "samplesPerSecond", "ceilingSamplesPerSecond",
                   "ceilingSource", "dataWaitPercent", "phaseSeconds", "waitSeconds", "timeLines",
                   "loss", "accuracy", "evaluations", "lossCurve", "workers", "cpuSecondsPerSample",
-                  "faults", "costDollars", "costPerMillionSamples", "verdict", "predictions",
-                  "placement", "checkpointURI", "config", "versions"));
+                  "faults", "disruptions", "stepsRedone", "costDollars", "costPerMillionSamples",
+                  "verdict", "predictions", "placement", "checkpointURI", "config", "versions"));
   EXPECT_THAT(Keys(json["phaseSeconds"]),
               ElementsAre("wait", "hostToDevice", "forward", "backward", "allReduce", "optimizer",
                           "checkpoint", "evaluation", "other"));
@@ -136,7 +136,8 @@ TEST(ReportJson, LeavesOutWhatDoesNotApply) {
               ElementsAre("job", "state", "message", "attempt", "attempts", "generations",
                           "duplicatesDropped", "ticketsReissued", "badSamples", "skippedSteps",
                           "badSampleList", "seed", "timeLines", "evaluations", "lossCurve",
-                          "workers", "faults", "predictions", "placement", "versions"));
+                          "workers", "faults", "disruptions", "predictions", "placement",
+                          "versions"));
 }
 
 TEST(ReportJson, LeavesOutAMemberThatIsNotApplicable) {

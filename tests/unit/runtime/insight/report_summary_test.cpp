@@ -22,7 +22,7 @@ TEST(ReportSummary, AlignsItsLines) {
   accuracy    91.3 % of 300 validation samples
   cpu time    cpu 2.04 ms, gpu 4.50 ms per sample
   python      augment.transform: 3.30 ms of the pipeline's 4.40 ms of CPU per sample (75.0 %), 50.0 µs of it on the way to Python; a native operator would save at most this
-  on the way  2 faults, 3 tickets issued again, 1 duplicate dropped, 1 bad sample replaced
+  on the way  2 faults, 1 notice of a machine that goes, 3 steps done again, 3 tickets issued again, 1 duplicate dropped, 1 bad sample replaced
   digest      00112233445566778899aabbccddeeff
   cost        $0.0123
   verdict     input-bound: 12.5 % of each step waits for data

@@ -57,6 +57,12 @@ Report FullReport() {
   report.cpu_seconds_per_sample = {{"cpu", 0.00204}, {"gpu", 0.0045}};
   report.faults = {{"2026-03-01T12:00:07Z", "cpu-1 was lost: exit by signal 9", 0.75},
                    {"2026-03-01T12:00:09Z", "cpu-0 was silent for 5 s", std::nullopt}};
+  report.disruptions = {{.time = "2026-03-01T12:00:09Z",
+                         .member = "cpu-0",
+                         .sign = "node a: taint karpenter.sh/disrupted",
+                         .checkpoint_seconds = 1.5,
+                         .checkpoint_step = 40}};
+  report.steps_redone = 3;
   report.cost_dollars = 0.0123;
   report.cost_per_million_samples = 2.05;
   report.verdict = "input-bound: 12.5 % of each step waits for data";

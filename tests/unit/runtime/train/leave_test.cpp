@@ -142,6 +142,18 @@ TEST_F(LeaveTest, ACheckpointIsWrittenWhoeverLeaves) {
   }
 }
 
+TEST_F(LeaveTest, WhoeverWantsACheckpointGetsOneOfTheStepUnderWay) {
+  TemporaryFolder folder;
+  TestJob job = MakeJob();
+  job.training.checkpoint = api::Checkpoint{.uri = "file://" + folder.path(), .every_steps = 1000};
+  job.is_to_save = [](int32_t rank, int64_t index) { return rank == 0 && index == 5; };
+  const std::vector<RankRecord> records = RunRanks(job, 2);
+  ASSERT_THAT(records[0].checkpoints, SizeIs(2)) << "that one, and that of the end";
+  EXPECT_EQ(records[0].checkpoints[0].second, 6);
+  EXPECT_EQ(records[0].checkpoints[1].second, kSteps);
+  EXPECT_THAT(records[1].checkpoints, IsEmpty());
+}
+
 TEST_F(LeaveTest, AnEvaluationIsMadeInFullAfterwards) {
   const auto make = [this] {
     TestJob job = MakeJob();

@@ -37,6 +37,7 @@ struct Life {
   bool dead = false;       // between a death and the next start
   int64_t joined = 0;      // the last generation that it was given
   std::stop_source leave;  // of the latest start
+  std::atomic<bool> save = false;
 };
 
 // Whose older ones end, where the test wants that.
@@ -77,6 +78,7 @@ class FormulaStream : public feed::BatchStream, public BatchSource {
       return absl::UnavailableError("killed");
     }
     if (job_.leaves && job_.leaves(rank_, index_)) life_.leave.request_stop();
+    if (job_.is_to_save && job_.is_to_save(rank_, index_)) life_.save = true;
     if (job_.before_batch) {
       if (absl::Status status = job_.before_batch(rank_, index_, stops_); !status.ok()) {
         return status;
@@ -241,9 +243,10 @@ void RunRank(const TestJob& job, int32_t ranks, int32_t rank, GenerationBook& bo
     if (life.dead || record.starts > 0) life.leave = std::stop_source();
     life.dead = false;
     ++record.starts;
-    record.status = RunTrainer(
-        options, schedule, stream, generations, observer, clock,
-        {.stop = stops[static_cast<size_t>(rank)].get_token(), .leave = life.leave.get_token()});
+    record.status = RunTrainer(options, schedule, stream, generations, observer, clock,
+                               {.stop = stops[static_cast<size_t>(rank)].get_token(),
+                                .leave = life.leave.get_token(),
+                                .save = &life.save});
   } while (life.dead || absl::IsAborted(record.status));
   if (job.after_run) job.after_run(rank);
 }

@@ -62,6 +62,8 @@ struct TestJob {
   std::function<bool(int32_t rank, int64_t index)> leaves;
   // As from the head: whoever asks for a generation ends those before it.
   bool newer_generations_end_older = false;
+  // Before batch `index`: somebody wants a checkpoint of a rank for which it is true.
+  std::function<bool(int32_t rank, int64_t index)> is_to_save;
   // Ranks that are asked to leave before they begin, the first time.
   std::vector<int32_t> leave_at_once;
   std::function<void(int32_t rank)> before_evaluation_record;  // what it throws, the loop throws

@@ -21,6 +21,7 @@ struct Weather {
   double slow_per_second = 0;    // some worker goes on at a tenth of its speed, or normally again
   double cut_per_second = 0;     // of some worker's network
   double pause_per_second = 0;   // of some trainer
+  double notice_per_second = 0;  // of some worker, whose machine is about to go
 };
 
 // The stream between one trainer and one worker. A connection has a number; what was sent over an

@@ -27,6 +27,9 @@ std::string Describe(const Window::Event& event) {
     std::string operator()(const Window::WorkerRemoved& e) {
       return absl::StrCat("removed ", e.producer);
     }
+    std::string operator()(const Window::WorkerTurned& e) {
+      return absl::StrCat(e.leaving ? "leaving " : "staying ", e.producer);
+    }
     std::string operator()(const Window::StreamUp& e) { return absl::StrCat("up ", e.producer); }
     std::string operator()(const Window::StreamDown& e) {
       return absl::StrCat("down ", e.producer);

@@ -44,6 +44,8 @@ class World {
   void CrashWorker(int worker, std::optional<base::Duration> restart_after);
   void FreezeWorker(int worker, base::Duration time);
   void CutWorker(int worker, base::Duration time);
+  // Its machine is about to go; after `time` it stays after all.
+  void WarnOfWorker(int worker, base::Duration time);
   void SetSpeed(int worker, double speed) {
     workers_[static_cast<size_t>(worker)]->SetSpeed(speed);
   }
@@ -85,6 +87,7 @@ class World {
   void Answer(size_t worker, const Order& order, std::optional<base::Duration> work);
   void Tick();
   void TakeWhatIsThere();
+  void Turn(size_t worker, bool leaving);
   void Disturb();
   void Check();
   bool RunUntil(base::Instant limit);

@@ -142,6 +142,26 @@ void World::CutWorker(int index, base::Duration time) {
   }
 }
 
+void World::WarnOfWorker(int index, base::Duration time) {
+  const auto worker = static_cast<size_t>(index);
+  if (timeline_.tracing()) timeline_.Trace(absl::StrCat("worker ", index, " is about to go"));
+  Turn(worker, /*leaving=*/true);
+  timeline_.After(time, [this, worker] { Turn(worker, /*leaving=*/false); });
+}
+
+void World::Turn(size_t worker, bool leaving) {
+  for (size_t rank = 0; rank < trainers_.size(); ++rank) {
+    const ProducerId id = dialled(rank, worker).id;
+    if (id == 0) continue;
+    Trainer& trainer = *trainers_[rank];
+    timeline_.After(microseconds(1), [this, &trainer, id, leaving] {
+      trainer.Run(&timeline_, [&trainer, id, leaving] {
+        trainer.Apply(Window::WorkerTurned{id, leaving});
+      });
+    });
+  }
+}
+
 void World::Disturb() {
   const Weather& weather = options_.weather;
   const auto happens = [&](double per_second) {
@@ -166,6 +186,11 @@ void World::Disturb() {
     }
     if (happens(weather.cut_per_second))
       CutWorker(any(), dice_.Time(milliseconds(50), seconds(20)));
+    if (happens(weather.notice_per_second)) {
+      const int leaver = any();
+      WarnOfWorker(leaver, dice_.Time(milliseconds(50), seconds(60)));
+      if (dice_.Chance(0.5)) CrashWorker(leaver, milliseconds(dice_.Between(100, 3000)));
+    }
     if (happens(weather.slow_per_second)) SetSpeed(any(), dice_.Chance(0.5) ? 0.1 : 1);
   }
   if (happens(weather.pause_per_second)) {
@@ -214,7 +239,8 @@ World::Options World::Draw(uint64_t seed, bool tracing) {
                      .freeze_per_second = odds(0.5),
                      .slow_per_second = odds(0.3),
                      .cut_per_second = odds(0.2),
-                     .pause_per_second = odds(0.3)};
+                     .pause_per_second = odds(0.3),
+                     .notice_per_second = odds(0.3)};
   options.fault_time = seconds(dice.Between(1, 40));
   return options;
 }
