@@ -72,6 +72,11 @@ render cpu-trainer --set jobs.trainerImage=registry.example.com/trainer:1,jobs.t
 grep -q -- '--trainer-image-without-cuda' "$work/cpu-trainer.yaml" || fail "cpu-trainer: trainerCuda=false has no effect"
 render gpu-trainer --set jobs.trainerCuda=true
 grep -q -- '--trainer-image-without-cuda' "$work/gpu-trainer.yaml" && fail "gpu-trainer: trainerCuda=true has no effect"
+render spot --set 'disruption.taints={corp.example/going,other.example/}' --set-json 'disruption.spotLabels={"corp.example/cheap": "yes"}'
+for flag in --disruption-taints=corp.example/going,other.example/ --spot-labels=corp.example/cheap=yes; do
+  grep -q -- "$flag\$" "$work/spot.yaml" || fail "spot: no $flag"
+done
+! grep -qE -- '--(disruption-taints|spot-labels)' "$work/default.yaml" || fail "default: taints and labels that nobody named"
 render override --set 'extraArgs={--workers=3}'
 [[ $(grep -- '--workers=' "$work/override.yaml" | tail -1) == *'"--workers=3"'* ]] ||
   fail "override: a flag of the chart stands behind extraArgs"

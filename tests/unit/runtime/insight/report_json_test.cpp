@@ -132,12 +132,12 @@ TEST(ReportJson, LeavesOutWhatDoesNotApply) {
   report.job = "empty";
   report.state = "Failed";
   report.message = "no worker";
-  EXPECT_THAT(Keys(Json::parse(ToJson(report))),
-              ElementsAre("job", "state", "message", "attempt", "attempts", "generations",
-                          "duplicatesDropped", "ticketsReissued", "badSamples", "skippedSteps",
-                          "badSampleList", "seed", "timeLines", "evaluations", "lossCurve",
-                          "workers", "faults", "disruptions", "predictions", "placement",
-                          "versions"));
+  EXPECT_THAT(
+      Keys(Json::parse(ToJson(report))),
+      ElementsAre("job", "state", "message", "attempt", "attempts", "generations",
+                  "duplicatesDropped", "ticketsReissued", "badSamples", "skippedSteps",
+                  "badSampleList", "seed", "timeLines", "evaluations", "lossCurve", "workers",
+                  "faults", "disruptions", "predictions", "placement", "versions"));
 }
 
 TEST(ReportJson, LeavesOutAMemberThatIsNotApplicable) {
