@@ -38,5 +38,6 @@ cluster_isolated() {
 cluster_prepare() {
   command -v ip >/dev/null && command -v openssl >/dev/null ||
     cluster_fail "ip and openssl are needed (Debian packages iproute2 and openssl)"
-  "$cluster_source/build" >&2 && "$cluster_source/certificates" >&2 && mkdir -p "$cluster_run"
+  "$cluster_source/build" >&2 && "$cluster_source/definitions" >&2 && "$cluster_source/certificates" >&2 &&
+    mkdir -p "$cluster_run"
 }
