@@ -95,6 +95,20 @@ assert json.loads(value.replace("$$", "$")) == json.loads(sys.argv[1])
 PYTHON
 ! grep -q -- '--storage-defaults' "$work/default.yaml" || fail "default: stores that nobody named"
 
+# A namespace that denies egress: the operator and the pod of helm test get what they need, and nothing more.
+render egress --set networkPolicy.egress.enabled=true,'watchNamespaces={team-a}' \
+  --set 'networkPolicy.egress.apiServer[0].ipBlock.cidr=10.1.0.0/16,networkPolicy.egress.apiServerPorts={6443}'
+kubectl apply --dry-run=server -f "$work/egress.yaml" >"$work/out" 2>&1 || fail "egress: $(<"$work/out")"
+[[ $(grep -c 'cidr: 10.1.0.0/16' "$work/egress.yaml") == 2 ]] || fail "egress: not both policies name the API server"
+[[ $(grep -c '{port: 6443, protocol: TCP}' "$work/egress.yaml") == 2 && $(grep -c 'port: 443,' "$work/egress.yaml") == 0 ]] ||
+  fail "egress: not the ports of apiServerPorts"
+grep -q '{port: 7071, protocol: TCP}' "$work/egress.yaml" || fail "egress: no heads"
+! grep -q Egress "$work/default.yaml" || fail "default: a policy for egress"
+render small-test --set test.resources.limits.cpu=500m,test.resources.limits.memory=300Mi
+[[ $(grep -c '"memory":"300Mi"' "$work/small-test.yaml") == 3 && $(grep -c 'memory: 300Mi' "$work/small-test.yaml") == 1 ]] ||
+  fail "small-test: test.resources are not those of all containers"
+helm lint --strict "$chart" -f "$root/examples/clusters/locked-down/values.yaml" >/dev/null || fail "locked-down: helm lint"
+
 # helm upgrade --reuse-values: the values alone of the oldest release that can be upgraded from so (docs/releases.md),
 # nothing of what this chart has added since.
 cp -r "$chart" "$work/reused"
@@ -118,6 +132,8 @@ refused 'pullPolicy' --set image.pullPolicy=Sometimes
 refused 'watchNamespaces' --set 'watchNamespaces={Team_A}'
 refused 'level' --set logging.level=verbose
 refused 'enable' --set networkPolicy.enable=true
+refused 'apiServer' --set networkPolicy.egress.apiServer=10.0.0.1
+refused 'apiServerPorts' --set 'networkPolicy.egress.apiServerPorts={}'
 refused 'maxPods' --set jobs.maxPods=0
 refused 'trainerCuda' --set jobs.trainerCuda=maybe
 store() { echo "jobs.storage=[{\"prefix\": \"$1\"${2:-}}]"; }

@@ -59,6 +59,17 @@ helm.sh/hook-weight: {{ . | quote }}
 helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- end }}
 
+{{/* A rule of a NetworkPolicy. Its address is that of the Service for some network plug-ins, of the server for others. */}}
+{{- define "hetero-operator.apiServerEgress" -}}
+- ports:
+  {{- range default (list 443 6443) .Values.networkPolicy.egress.apiServerPorts }}
+  - {port: {{ . }}, protocol: TCP}
+  {{- end }}
+  {{- with .Values.networkPolicy.egress.apiServer }}
+  to: {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- end }}
+
 {{/* What the operator may do with jobs and their objects, in every namespace it serves. */}}
 {{- define "hetero-operator.jobRules" -}}
 - apiGroups: [training.hetero.dev]
