@@ -253,7 +253,11 @@ absl::StatusOr<Response> RestTransport::SendOnce(const Request& request, const S
     case Exchange::Wake::kNews:
       break;
     case Exchange::Wake::kDeadline:
-      return absl::DeadlineExceededError("no complete reply in time");
+      return absl::DeadlineExceededError(
+          call.exchange->has_head()
+              ? "no complete reply in time"
+              : "no answer in time: it is overloaded, or something on the way drops the packets, "
+                "such as an egress NetworkPolicy");
     case Exchange::Wake::kStopped:
       return absl::CancelledError("stopped");
   }

@@ -55,12 +55,12 @@ bool IsAbsence(const absl::Status& status) {
   return absl::IsNotFound(status) || absl::IsPermissionDenied(status);
 }
 
-// Without the query, which differs each time: "GET /api/v1/pods: forbidden".
+// Without the query, which differs each time: "GET /api/v1/pods at 10.96.0.1:443: forbidden".
 std::string WithoutQuery(const absl::Status& status) {
   std::string text(status.message().data(), status.message().size());
   const size_t query = text.find('?');
   if (query == std::string::npos) return text;
-  const size_t end = text.find(": ", query);
+  const size_t end = std::min(text.find(": ", query), text.find(" at ", query));
   return end == std::string::npos ? text : text.erase(query, end - query);
 }
 

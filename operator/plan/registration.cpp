@@ -1,6 +1,7 @@
 #include "operator/plan/registration.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "api/reasons.h"
@@ -33,7 +34,8 @@ bool HasRegistered(const Pass& pass, const Slot& slot) {
          (slot.pod == nullptr || member->incarnation >= slot.pod->incarnation);
 }
 
-MissingMember Explain(const Pass& pass, const Slot& slot) {
+// `refusal_told`: whether a member before it has said why the API refuses pods.
+MissingMember Explain(const Pass& pass, const Slot& slot, bool& refusal_told) {
   const auto because = [&slot](Cause cause, const std::string& why) {
     return MissingMember{cause, absl::StrCat(slot.name, ": ", why)};
   };
@@ -47,6 +49,7 @@ MissingMember Explain(const Pass& pass, const Slot& slot) {
       return because(Cause::kOther, wait);
     }
     if (pass.seen.create_error) {
+      if (std::exchange(refusal_told, true)) return because(Cause::kOther, "not created");
       return because(Cause::kOther,
                      "not created: " + pass.seen.create_error->message.substr(0, kMaxWhy));
     }
@@ -116,9 +119,10 @@ const char* ReasonFor(const std::vector<MissingMember>& missing) {
 
 std::vector<MissingMember> MissingMembers(const Pass& pass) {
   std::vector<MissingMember> missing;
+  bool refusal_told = false;
   for (const Slot& slot : pass.slots) {
     if (HasRegistered(pass, slot)) continue;
-    missing.push_back(Explain(pass, slot));
+    missing.push_back(Explain(pass, slot, refusal_told));
   }
   std::stable_sort(missing.begin(), missing.end(),
                    [](const auto& a, const auto& b) { return a.cause < b.cause; });

@@ -61,6 +61,27 @@ const char* NameOf(ChildKind kind) {
   return "";
 }
 
+// What its author can do about a pod that the namespace does not admit as it is; "" when the API's
+// own words are all there is to say. They look like a missing right ("is forbidden") otherwise.
+std::string RemedyFor(absl::string_view refusal) {
+  const auto says = [refusal](absl::string_view words) {
+    return absl::StrContains(refusal, words);
+  };
+  if (says("failed quota") && says("must specify")) {
+    return "; a ResourceQuota wants every container to say these: set them in the resources of the "
+           "role's template, or let a LimitRange of the namespace give defaults";
+  }
+  if (says(" usage per ") || says(" limit to request ratio per ")) {
+    return "; a LimitRange of the namespace says so: set the resources of the role's template "
+           "within it";
+  }
+  if (says("must be less than or equal to") && says(" limit of ")) {
+    return "; a limit that the role's template does not set is a LimitRange's default: set "
+           "requests and limits in the template, both";
+  }
+  return "";
+}
+
 // By kChildSelector.
 bool IsWatched(const json& object) {
   return TextOf(FieldOf(FieldOf(object, "metadata"), "labels"), api::kManagedByLabel) ==
@@ -147,7 +168,8 @@ Outcome RefusedCreate(const std::string& what, const absl::Status& status) {
     outcome.given_up = true;
     return outcome;
   }
-  const std::string message = absl::StrCat(what, ": ", status.message());
+  const std::string message =
+      absl::StrCat(what, ": ", status.message(), RemedyFor(status.message()));
   if (kube::IsQuotaExceeded(status)) {
     outcome.create_error = {.kind = CreateError::Kind::kQuotaExceeded, .message = message};
     outcome.again_after = kRefusedAgain;

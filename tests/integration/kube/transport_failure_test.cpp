@@ -54,8 +54,10 @@ TEST(TransportFailure, AHandshakeThatIsNeverAnswered) {
   getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size);
   const auto transport =
       TransportTo({.server = "https://127.0.0.1:" + std::to_string(ntohs(address.sin_port))});
-  EXPECT_EQ(transport->Send({.path = "/x"}, kShort).status().code(),
-            absl::StatusCode::kDeadlineExceeded);
+  const absl::Status status = transport->Send({.path = "/x"}, kShort).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(status.message(), HasSubstr("no answer in time")) << "not an incomplete one";
+  EXPECT_THAT(status.message(), HasSubstr("NetworkPolicy"));
   close(listener);
 }
 

@@ -75,6 +75,107 @@ TEST(Rbac, NamespacedModeSeesItsNamespacesOnly) {
   EXPECT_EQ(narrow.log().find("forbidden"), std::string::npos) << narrow.log();
 }
 
+// What examples/clusters/locked-down says, word by word: an administrator's part, then a team that
+// is `admin` of two namespaces and nothing else. Only the container that runs the operator is a
+// process of ours, and NetworkPolicies are not enforced here (see the end-to-end tests).
+class LockedDown : public ::testing::Test {
+ protected:
+  static CommandResult Helm(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "helm");
+    for (const char* more : {"hetero", HETERO_SOURCE_DIR "/charts/hetero-operator", "--namespace",
+                             "vision-operator", "-f"}) {
+      arguments.emplace_back(more);
+    }
+    arguments.push_back(kExample + "values.yaml");
+    return RunCommand(arguments);
+  }
+
+  void SetUp() override {
+    World::Get();
+    plane_.MustKubectl({"apply", "-f", kExample + "cluster.yaml"});
+    const CommandResult roles =
+        Helm({"template", "--set", "rbac.create=true,rbac.aggregate=true", "--show-only",
+              "templates/rbac.yaml", "--show-only", "templates/user-roles.yaml"});
+    ASSERT_EQ(roles.exit_code, 0) << roles.output;
+    // The World's own release has made ClusterRoles of this name, which are the same.
+    plane_.MustKubectl({"apply", "--server-side", "--force-conflicts", "-f", "-"}, roles.output);
+    for (const char* space : {"vision", "vision-operator"}) {
+      plane_.MustKubectl({"create", "rolebinding", "team", "--clusterrole=admin",
+                          "--group=vision-team", "-n", space});
+      WaitFor("the default ServiceAccount", [&] {
+        return !plane_.Object({"", "v1", "serviceaccounts", true}, {space, "default"}).is_null();
+      });
+    }
+    WaitFor("the rights of `admin` cover jobs", [&] {
+      return plane_
+                 .Kubectl({"auth", "can-i", "create", "heterotrainingjobs", "--as=bob",
+                           "--as-group=vision-team", "-n", "vision"})
+                 .exit_code == 0;
+    });
+  }
+  void TearDown() override {
+    plane_.Kubectl({"delete", "namespace", "vision", "vision-operator", "--wait=false"});
+  }
+
+  // The example's job with fewer steps to play.
+  json Job() const {
+    json job = json::parse(plane_.MustKubectl(
+        {"create", "--dry-run=client", "-o", "json", "-f", kExample + "job.yaml"}));
+    job["metadata"]["annotations"]["fake.hetero.dev/script"] = R"({"steps": 5})";
+    return job;
+  }
+
+  inline static const std::string kExample = HETERO_SOURCE_DIR "/examples/clusters/locked-down/";
+  ControlPlane& plane_ = ControlPlane::Get();
+};
+
+TEST_F(LockedDown, ATeamInstallsAndRunsWithoutRightsOnTheCluster) {
+  const CommandResult install = Helm({"install", "--skip-crds", "--set", "replicas=0",
+                                      "--kube-as-user", "bob", "--kube-as-group", "vision-team"});
+  ASSERT_EQ(install.exit_code, 0) << install.output;
+  const std::string kubeconfig =
+      plane_.ServiceAccountKubeconfig(plane_.server(), "vision-operator", "hetero-hetero-operator");
+  BackgroundProgram program(
+      {HETERO_BIN_DIR "/hetero-operator", "--kubeconfig", kubeconfig, "--watch-namespaces",
+       "vision", "--operator-namespace", "vision-operator", "--lease-namespace", "vision-operator",
+       "--metrics-listen", "127.0.0.1:0", "--probes-listen", "127.0.0.1:0"},
+      plane_.folder() + "/locked-down.log");
+  const json manifest = Job();
+  {
+    JobUnderTest job("vision", manifest);
+    EXPECT_TRUE(job.WaitIs("Succeeded")) << program.log();
+    EXPECT_TRUE(job.WaitGone());
+    job.Delete();
+  }
+  EXPECT_EQ(program.log().find("orbidden"), std::string::npos) << program.log();
+
+  // What the namespace does not admit says what its author can do.
+  json silent = manifest;
+  silent["metadata"]["name"] = "silent";
+  for (json& role : silent["spec"]["roles"]) role.erase("template");
+  JobUnderTest above("vision", silent);
+  WaitFor(
+      "the LimitRange's default is told",
+      [&] {
+        return above.Message("PodsCreated").find("LimitRange's default") != std::string::npos;
+      },
+      kPatience, [&] { return above.Describe(); });
+  above.Delete();
+  plane_.MustKubectl({"delete", "limitrange", "containers", "-n", "vision"});
+  silent["metadata"]["name"] = "unlimited";
+  JobUnderTest unlimited("vision", silent);
+  WaitFor(
+      "the ResourceQuota's wish is told",
+      [&] {
+        return unlimited.Message("PodsCreated").find("a ResourceQuota wants") != std::string::npos;
+      },
+      kPatience, [&] { return unlimited.Describe(); });
+  EXPECT_EQ(unlimited.Reason("PodsCreated"), "CreateFailed");
+  unlimited.Delete();
+  JobUnderTest limited("vision", manifest);
+  EXPECT_TRUE(limited.WaitIs("Succeeded")) << "the example says all that a quota asks for";
+}
+
 TEST(Rbac, EditorsAndViewersOfTheChart) {
   World::Get();
   ControlPlane& plane = ControlPlane::Get();

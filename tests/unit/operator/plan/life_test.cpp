@@ -184,6 +184,10 @@ TEST(LifeTest, QuotaIsReportedAndOvercome) {
   for (int i = 0; i < 4; ++i) cluster.Pass();
   EXPECT_EQ(cluster.State(ConditionType::kPodsCreated), "False/QuotaExceeded");
   EXPECT_EQ(cluster.Condition(ConditionType::kPodsCreated).message, "pods vit-gpu-0 is forbidden");
+  EXPECT_EQ(cluster.Condition(ConditionType::kRegistered).message,
+            "vit-head-0: not created: pods vit-gpu-0 is forbidden; vit-cpu-0: not created; "
+            "vit-gpu-0: not created; vit-gpu-1: not created")
+      << "why is said once";
   cluster.create_error.reset();
   cluster.Settle();
   EXPECT_EQ(cluster.State(ConditionType::kPodsCreated), "True/AllCreated");

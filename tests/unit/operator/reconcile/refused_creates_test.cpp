@@ -1,4 +1,5 @@
 // What goes on while the API refuses to create anything.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -39,6 +40,40 @@ TEST(RefusedCreates, DoNotKeepAPodThatHangsInTerminating) {
     cluster.clock.Advance(std::chrono::seconds(1));
   }
   EXPECT_FALSE(cluster.api.Objects("pods").contains("team/vit-gpu-0"));
+}
+
+// The API's own words, as its plug-ins say them, look like a missing right.
+TEST(RefusedCreates, SayWhatTheJobsAuthorCanDo) {
+  struct Case {
+    int code;
+    std::string says, remedy;
+  };
+  const Case cases[] = {
+      {403,
+       R"(pods "vit-head-0" is forbidden: failed quota: q: must specify limits.cpu for: runtime)",
+       "a ResourceQuota wants every container to say these"},
+      {403,
+       R"(pods "vit-cpu-0" is forbidden: maximum cpu usage per Container is 1, but limit is 2)",
+       "a LimitRange of the namespace says so"},
+      {422,
+       R"(Pod "vit-cpu-0" is invalid: spec.containers[0].resources.requests: Invalid value: "2": )"
+       "must be less than or equal to cpu limit of 1",
+       "set requests and limits in the template, both"},
+  };
+  for (const Case& one : cases) {
+    FakeCluster cluster;
+    cluster.CreateJob("vit");
+    cluster.api.SetIntercept([&](const kube::Request& request) -> std::optional<kube::Response> {
+      if (request.method != "POST" || request.path.find("/pods") == std::string::npos) return {};
+      return FakeApi::Error(one.code, one.code == 403 ? "Forbidden" : "Invalid", one.says);
+    });
+    ASSERT_TRUE(cluster.Settle("vit"));
+    const auto* created = cluster.Status("vit").Find(api::ConditionType::kPodsCreated);
+    ASSERT_NE(created, nullptr);
+    EXPECT_EQ(created->reason, "CreateFailed");
+    EXPECT_THAT(created->message, ::testing::HasSubstr(one.says));
+    EXPECT_THAT(created->message, ::testing::HasSubstr(one.remedy));
+  }
 }
 
 }  // namespace
