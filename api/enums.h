@@ -47,6 +47,8 @@ HETERO_ENUM(FailureAction, 4, {kFailJob, "FailJob"}, {kRestartGang, "RestartGang
 HETERO_ENUM(ExitCodeOperator, 2, {kIn, "In"}, {kNotIn, "NotIn"});
 HETERO_ENUM(FailureReason, 3, {kOomKilled, "OOMKilled"}, {kEvicted, "Evicted"},
             {kDisruption, "Disruption"});
+HETERO_ENUM(GangScheduler, 4, {kNone, "None"}, {kVolcano, "Volcano"},
+            {kCoscheduling, "Coscheduling"}, {kNative, "Native"});
 HETERO_ENUM(CleanPodPolicy, 3, {kAll, "All"}, {kRunning, "Running"}, {kNone, "None"});
 HETERO_ENUM(Switch, 2, {kEnabled, "Enabled"}, {kDisabled, "Disabled"});
 

@@ -356,8 +356,11 @@ constexpr auto FieldsOf(const Network*) {
 }
 
 constexpr auto FieldsOf(const Scheduling*) {
-  return std::make_tuple(F("elasticPriorityClass", &Scheduling::elastic_priority_class,
-                           {.max_length = 253, .pattern = kSubdomain}));
+  return std::make_tuple(
+      F("elasticPriorityClass", &Scheduling::elastic_priority_class,
+        {.max_length = 253, .pattern = kSubdomain}),
+      F("gang", &Scheduling::gang),
+      F("queue", &Scheduling::queue, {.max_length = 253, .pattern = kSubdomain}));
 }
 
 constexpr auto FieldsOf(const PodPlacement*) {

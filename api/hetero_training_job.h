@@ -303,11 +303,16 @@ struct PodPlacement {
   std::optional<ZoneChoice> zone;  // absent: Prefer
 };
 
+// Who places the pods that the job cannot do without all at once, or none of them.
+enum class GangScheduler { kNone, kVolcano, kCoscheduling, kNative };
+
 // How a shared cluster's queue hands out what the job needs.
 struct Scheduling {
   // The WorkloadPriorityClass of CPU workers beyond those that the job cannot do without; empty:
   // the job has none such.
   std::string elastic_priority_class;
+  GangScheduler gang = GangScheduler::kNone;
+  std::string queue;  // of Volcano; empty: the one that it has for those that name none
 };
 
 // What becomes of a job whose Python operators are found to be no functions of their arguments.

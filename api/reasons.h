@@ -16,6 +16,7 @@ inline constexpr char kCreateFailed[] = "CreateFailed";
 inline constexpr char kQuotaExceeded[] = "QuotaExceeded";
 inline constexpr char kNameConflict[] = "NameConflict";
 inline constexpr char kTooManyPods[] = "TooManyPods";
+inline constexpr char kGangMissing[] = "GangMissing";
 
 // Registered.
 inline constexpr char kAllRegistered[] = "AllRegistered";

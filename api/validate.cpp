@@ -269,6 +269,14 @@ void CheckRoles(const std::vector<Role>& roles, Findings& findings) {
   }
 }
 
+void CheckScheduling(const Spec& spec, Findings& findings) {
+  if (!spec.scheduling || spec.scheduling->queue.empty()) return;
+  if (spec.scheduling->gang == GangScheduler::kVolcano) return;
+  findings.Add("spec.scheduling.queue",
+               "is a queue of Volcano, taken only with gang: Volcano; a queue of Kueue is named by "
+               "the job's label kueue.x-k8s.io/queue-name");
+}
+
 }  // namespace
 
 void Validate(const HeteroTrainingJob& job, Findings& findings) {
@@ -281,6 +289,7 @@ void Validate(const HeteroTrainingJob& job, Findings& findings) {
   ValidateScript(job.spec, findings);
   ValidateStorage(job.spec.storage, "spec.storage", findings);
   CheckRoles(job.spec.roles, findings);
+  CheckScheduling(job.spec, findings);
 }
 
 }  // namespace hetero::api

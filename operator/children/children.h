@@ -6,6 +6,7 @@
 
 #include "api/hetero_training_job.h"
 #include "operator/children/placement.h"
+#include "operator/children/pod_group.h"
 #include "operator/children/settings.h"
 
 // The objects that make up a job in the cluster, as JSON ready to be created. Pure: same arguments,
@@ -46,6 +47,7 @@ struct PodSlot {
   std::string install_image;               // of what a script's pod is given; empty: the settings'
   std::vector<std::string> avoided_nodes;  // where it is not to go if it can go elsewhere
   const Placement* placement = nullptr;    // null: of a job in no queue
+  const GangMembership* gang = nullptr;    // null: of a job without a gang scheduler
   // For the head alone.
   int64_t job_created = 0;    // ns since 1970; 0: not known, and it counts from its own incarnation
   std::string history;        // status.history; empty: there is none

@@ -23,6 +23,12 @@ std::string JobDocument(api::HeteroTrainingJob job, const Settings& settings) {
   if (policy["stopGraceSeconds"] == api::RunPolicy().stop_grace_seconds) {
     policy.erase("stopGraceSeconds");
   }
+  // Nor do those that lack these fields need them.
+  json& scheduling = document["spec"]["scheduling"];
+  if (scheduling.is_object()) {
+    for (const char* field : {"gang", "queue"}) scheduling.erase(field);
+  }
+  if (scheduling.empty()) document["spec"].erase("scheduling");
   return document.dump();
 }
 

@@ -25,6 +25,10 @@ std::string ElasticWorkloadName(const api::Metadata& job, const std::string& rol
   return PodName(job, role, index);
 }
 
+std::string PodGroupName(const api::Metadata& job, int attempt) {
+  return absl::StrCat(job.name, kPodGroupInfix, attempt);
+}
+
 std::string JobSelector(const api::Metadata& job) {
   return absl::StrCat(api::kJobUidLabel, "=", job.uid);
 }

@@ -18,6 +18,9 @@ std::string PodName(const api::Metadata& job, const std::string& role,
 std::string GangWorkloadName(const api::Metadata& job);  // <job>-gang
 // Of the Workload of one CPU worker beyond the gang: its pod's name.
 std::string ElasticWorkloadName(const api::Metadata& job, const std::string& role, int index);
+// <job>-gang-<attempt>: pods of an attempt that ends do not count in the gang of the next.
+inline constexpr char kPodGroupInfix[] = "-gang-";
+std::string PodGroupName(const api::Metadata& job, int attempt);
 
 // "training.hetero.dev/job-uid=<uid>": every child of this very job.
 std::string JobSelector(const api::Metadata& job);

@@ -214,10 +214,12 @@ json Pod(const api::HeteroTrainingJob& job, const PodSlot& slot, const Settings&
   SetDefault(spec, "terminationGracePeriodSeconds", GraceSeconds(job, slot));
   SetDefault(spec, "automountServiceAccountToken", false);
   SetDefault(spec, "enableServiceLinks", false);
-  return {{"apiVersion", "v1"},
-          {"kind", "Pod"},
-          {"metadata", PodMetadata(job, slot, ObjectOf(given, "metadata"))},
-          {"spec", std::move(spec)}};
+  json pod = {{"apiVersion", "v1"},
+              {"kind", "Pod"},
+              {"metadata", PodMetadata(job, slot, ObjectOf(given, "metadata"))},
+              {"spec", std::move(spec)}};
+  if (slot.gang != nullptr) JoinGang(*slot.gang, pod);
+  return pod;
 }
 
 }  // namespace hetero::children

@@ -14,6 +14,7 @@
 #include "operator/plan/backoff.h"
 #include "operator/plan/conditions.h"
 #include "operator/plan/follow.h"
+#include "operator/plan/gang.h"
 #include "operator/plan/history.h"
 #include "operator/plan/workload.h"
 
@@ -100,6 +101,7 @@ Stage MissingPods(Pass& pass, const std::string& head_address) {
   origin->history = pass.status.history;
   origin->attempt_cause = AttemptCause(pass);
   origin->avoided_nodes = AvoidedNodes(pass);
+  origin->gang = MembershipOf(pass);
   origin->images = pass.status.images.value_or(api::AttemptImages{});
   using Given = std::pair<const api::Role*, std::shared_ptr<const ObservedWorkload>>;
   std::map<Given, std::shared_ptr<const children::Placement>> placements;
@@ -150,6 +152,7 @@ void CreateChildren(Pass& pass) {
   const bool config_going = pass.seen.config_map != nullptr && pass.seen.config_map->deleting;
   if (head_address.empty() || config_going) return;
   pass.AddStage(MissingConfig(pass));
+  if (!FormGang(pass)) return;
   pass.AddStage(MissingPods(pass, head_address));
 }
 
@@ -173,6 +176,12 @@ void DescribeChildren(Pass& pass) {
   } else if (pass.seen.create_error) {
     SetCondition(pass, ConditionType::kPodsCreated, ConditionStatus::kFalse,
                  ReasonOf(pass.seen.create_error->kind), pass.seen.create_error->message);
+  } else if (std::string missing = MissingGang(pass); !missing.empty()) {
+    SetCondition(pass, ConditionType::kPodsCreated, ConditionStatus::kFalse,
+                 api::reason::kGangMissing, std::move(missing));
+  } else if (ConditionOf(pass, ConditionType::kPodsCreated).reason == api::reason::kGangMissing) {
+    SetCondition(pass, ConditionType::kPodsCreated, ConditionStatus::kUnknown,
+                 api::reason::kCreatingPods);
   }
 }
 

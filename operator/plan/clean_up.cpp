@@ -1,5 +1,6 @@
 #include "operator/plan/clean_up.h"
 
+#include "operator/plan/gang.h"
 #include "operator/plan/pod_deletion.h"
 
 namespace hetero::plan {
@@ -35,7 +36,7 @@ void DeleteRunningPods(Pass& pass) {
 
 bool ObjectsLeft(const Pass& pass) {
   return pass.seen.config_map != nullptr || pass.seen.service != nullptr ||
-         pass.seen.network_policy != nullptr;
+         pass.seen.network_policy != nullptr || !pass.seen.pod_groups.empty();
 }
 
 // The Secret cannot be seen, so it goes before what can: an interruption between the two is
@@ -47,6 +48,7 @@ void DeleteObjects(Pass& pass) {
   DeleteUnlessGoing(pass.seen.network_policy, ChildKind::kNetworkPolicy, stage);
   if (!stage.empty() && HasSecret(pass)) pass.AddStage({DeleteSecret{}});
   pass.AddStage(std::move(stage));
+  DeletePodGroups(pass);
 }
 
 void CleanUp(Pass& pass) {
@@ -60,6 +62,7 @@ void CleanUp(Pass& pass) {
       Stage stage;
       DeleteUnlessGoing(pass.seen.service, ChildKind::kService, stage);
       pass.AddStage(std::move(stage));
+      DeletePodGroups(pass);
       break;
     }
     case api::CleanPodPolicy::kNone:

@@ -9,6 +9,7 @@
 
 #include "api/job_status.h"
 #include "operator/children/placement.h"
+#include "operator/children/pod_group.h"
 #include "operator/plan/observed.h"
 #include "operator/plan/observed_queue.h"
 
@@ -18,7 +19,7 @@
 namespace hetero::plan {
 
 // The job's children, but for the Secret, which the operator may not read.
-enum class ChildKind { kPod, kService, kConfigMap, kNetworkPolicy, kWorkload };
+enum class ChildKind { kPod, kService, kConfigMap, kNetworkPolicy, kWorkload, kPodGroup };
 
 // The head's Service or the NetworkPolicy, as the job's spec has it.
 struct CreateChild {
@@ -33,6 +34,7 @@ struct PodOrigin {
   std::string head_address;  // "<ClusterIP>:7070"
   std::vector<std::string> avoided_nodes;
   api::AttemptImages images;
+  std::optional<children::GangMembership> gang;  // none: nobody places them together
   // For the head alone.
   int64_t job_created = 0;    // ns since 1970
   std::string history;        // status.history; empty: there is none
@@ -64,6 +66,16 @@ struct CreateWorkload {
   std::shared_ptr<const WorkloadClaim> claim;  // never null
 };
 
+// The attempt's gang, told to its scheduler.
+struct CreatePodGroup {
+  struct Role {
+    int32_t role = 0;  // its place in spec.roles
+    int32_t count = 0;
+  };
+  children::GangMembership gang;
+  std::vector<Role> roles;
+};
+
 // Changes the status of a Workload, unless it has changed since it was read.
 struct UpdateWorkload {
   std::shared_ptr<const ObservedWorkload> read;  // never null
@@ -80,7 +92,8 @@ struct DeleteChild {
   ChildKind kind = ChildKind::kPod;
   std::string name;
   std::string uid;
-  std::optional<int64_t> grace_seconds;  // 0 forces; none: as the pod says
+  std::optional<int64_t> grace_seconds = {};  // 0 forces; none: as the pod says
+  children::GangApi gang_api = {};            // of kPodGroup
 };
 
 struct DeletePods {};  // all that bear the job's label in its namespace, one call
@@ -110,9 +123,9 @@ struct WarnHead {
   std::vector<MemberNotice> notices;
 };
 
-using Effect =
-    std::variant<CreateChild, CreatePod, CreateTrust, CreateWorkload, UpdateWorkload, DeleteChild,
-                 DeletePods, DeleteSecret, DeleteJob, ReportExit, StopHead, WarnHead>;
+using Effect = std::variant<CreateChild, CreatePod, CreateTrust, CreateWorkload, CreatePodGroup,
+                            UpdateWorkload, DeleteChild, DeletePods, DeleteSecret, DeleteJob,
+                            ReportExit, StopHead, WarnHead>;
 
 // Effects that run in parallel.
 using Stage = std::vector<Effect>;

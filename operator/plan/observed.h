@@ -12,6 +12,7 @@
 #include "api/job_status.h"
 #include "api/manifest.h"
 #include "base/clock.h"
+#include "operator/children/pod_group.h"
 #include "operator/plan/observed_queue.h"
 
 // What the planner sees of the cluster: the projections that the operator's stores keep. Plain
@@ -85,7 +86,7 @@ struct ObservedPod {
   bool ended() const { return failed() || succeeded(); }
 };
 
-// A Service, ConfigMap or NetworkPolicy.
+// A Service, ConfigMap, NetworkPolicy or PodGroup.
 struct ObservedObject {
   std::string name;
   std::string name_space;
@@ -94,6 +95,15 @@ struct ObservedObject {
   bool deleting = false;
   std::string cluster_ip;  // Service
   std::string ca_pem;      // ConfigMap: ca.crt
+  // PodGroup
+  children::GangApi gang_api = {};
+  int32_t min_member = 0;
+};
+
+// What the job's gang can be told to.
+struct ObservedGang {
+  bool enabled = false;                     // the operator is set up for that kind of scheduler
+  std::optional<children::GangApi> served;  // none: by the cluster, or not to this operator
 };
 
 // What a node bears that says that it is about to go.
@@ -196,6 +206,8 @@ struct Observed {
   std::shared_ptr<const ObservedObject> network_policy;
   std::vector<std::shared_ptr<const ObservedWorkload>> workloads;  // owned by the job
   ObservedQueues queues;
+  std::vector<std::shared_ptr<const ObservedObject>> pod_groups;  // owned by the job
+  ObservedGang gang;
   std::map<std::string, ObservedNode>
       nodes;  // that hold pods of the job; unknown nodes are left out
   // Whether there is any node that says in which zone it is; none: nodes cannot be seen, or nobody

@@ -43,6 +43,19 @@ std::string NoZones(const Pass& pass) {
                       ", and no node of this cluster has it; label them, or choose Prefer");
 }
 
+std::string Gang(const Pass& pass) {
+  if (!pass.spec.scheduling || pass.spec.scheduling->gang == api::GangScheduler::kNone) return "";
+  const char* name = children::NameOf(pass.spec.scheduling->gang);
+  if (!QueueOf(pass).empty()) {
+    return absl::StrCat("spec.scheduling.gang: ", name, " and metadata.labels[", api::kQueueLabel,
+                        "] exclude each other, since pods have one scheduler; remove one of them");
+  }
+  if (pass.seen.gang.enabled) return "";
+  return absl::StrCat("spec.scheduling.gang: this operator is not set up for ", name,
+                      "; have its administrator add it to scheduling.gangs in the chart (--gangs), "
+                      "or remove the field");
+}
+
 std::string NoCuda(const Pass& pass, size_t role_index) {
   const api::Role& role = pass.spec.roles[role_index];
   const int32_t gpus = role.gpus_per_replica.value_or(1);
@@ -73,6 +86,7 @@ std::vector<std::string> Refusals(const Pass& pass) {
   }
   add(Queue(pass));
   add(NoZones(pass));
+  add(Gang(pass));
   add(TooManyPods(pass));
   for (size_t i = 0; i < pass.spec.roles.size(); ++i) add(NoCuda(pass, i));
   return refusals;

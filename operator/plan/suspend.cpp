@@ -4,6 +4,7 @@
 #include "api/spec_hash.h"
 #include "operator/plan/clean_up.h"
 #include "operator/plan/conditions.h"
+#include "operator/plan/gang.h"
 #include "operator/plan/pod_deletion.h"
 #include "operator/plan/queue.h"
 #include "operator/plan/start_up.h"
@@ -39,6 +40,7 @@ void Suspend(Pass& pass) {
     SetCondition(pass, ConditionType::kSuspended, ConditionStatus::kTrue, api::reason::kSuspended);
     pass.status.uncounted.clear();
     LeaveQueue(pass);
+    DeletePodGroups(pass);  // a scheduler keeps room for what one asks for
   } else {
     BeginStop(pass, api::reason::kSuspending,
               "the training is stopped with a checkpoint, then the pods are deleted");

@@ -61,6 +61,11 @@ ClusterView::ClusterView(kube::Client& client, base::Clock& clock, metrics::Regi
           OwnerOfObject) {
   if (namespaces_.empty()) WatchNodes(client, clock, registry);  // others have no right to
   if (options.queues) WatchQueues(client, clock, registry);
+  for (const api::GangScheduler scheduler : options.gangs) {
+    for (const children::GangApi gang_api : children::GangApisOf(scheduler)) {
+      WatchPodGroups(gang_api, client, clock, registry);
+    }
+  }
 }
 
 void ClusterView::WatchNodes(kube::Client& client, base::Clock& clock,
@@ -105,6 +110,21 @@ void ClusterView::WatchQueues(kube::Client& client, base::Clock& clock,
       nobody);
 }
 
+void ClusterView::WatchPodGroups(children::GangApi gang_api, kube::Client& client,
+                                 base::Clock& clock, metrics::Registry& registry) {
+  kube::Watcher::Options groups = Children(reconcile::PodGroupsOf(gang_api));
+  groups.optional = true;
+  pod_groups_[gang_api] = std::make_unique<Informer<plan::ObservedObject>>(
+      client, clock, registry, std::move(groups), namespaces_,
+      [gang_api](const nlohmann::json& object, const auto&) {
+        return reconcile::ProjectPodGroup(object, gang_api);
+      },
+      [this](const ObjectKey& key, const auto&, const auto&) {
+        EnqueueUnlessEmpty(JobOfPodGroup(key));
+      },
+      OwnerOfObject);
+}
+
 void ClusterView::AddTo(controller::Manager& manager) {
   jobs_.AddTo(manager, namespaces_);
   pods_.AddTo(manager, namespaces_);
@@ -112,6 +132,7 @@ void ClusterView::AddTo(controller::Manager& manager) {
   config_maps_.AddTo(manager, namespaces_);
   network_policies_.AddTo(manager, namespaces_);
   if (nodes_ != nullptr) nodes_->AddTo(manager, {});
+  for (const auto& [gang_api, groups] : pod_groups_) groups->AddTo(manager, namespaces_);
   if (workloads_ == nullptr) return;
   workloads_->AddTo(manager, namespaces_);
   flavors_->AddTo(manager, {});
@@ -133,6 +154,10 @@ reconcile::Stores ClusterView::stores() const {
       return workloads_->served(name_space);
     };
   }
+  for (const auto& [gang_api, groups] : pod_groups_) stores.pod_groups[gang_api] = &groups->store();
+  stores.gang_served = [this](children::GangApi gang_api, const std::string& name_space) {
+    return pod_groups_.at(gang_api)->served(name_space);
+  };
   return stores;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,6 +23,7 @@ class ClusterView {
   struct Options {
     std::vector<std::string> namespaces;         // empty: all of them, and the nodes
     bool queues = false;                         // Kueue's objects too, when the cluster has them
+    std::vector<api::GangScheduler> gangs;       // likewise of these gang schedulers
     std::vector<std::string> disruption_taints;  // reconcile/node_notice.h, more_taints
   };
   ClusterView(kube::Client& client, base::Clock& clock, metrics::Registry& registry,
@@ -36,6 +38,8 @@ class ClusterView {
 
   void WatchNodes(kube::Client& client, base::Clock& clock, metrics::Registry& registry);
   void WatchQueues(kube::Client& client, base::Clock& clock, metrics::Registry& registry);
+  void WatchPodGroups(children::GangApi gang_api, kube::Client& client, base::Clock& clock,
+                      metrics::Registry& registry);
   void OnNode(const kube::ObjectKey& key, const plan::ObservedNode* before,
               const plan::ObservedNode* now) const;
   void EnqueueUnlessEmpty(const std::string& key) const;
@@ -52,6 +56,7 @@ class ClusterView {
   std::unique_ptr<Informer<plan::ObservedWorkload>> workloads_;
   std::unique_ptr<Informer<plan::ObservedFlavor>> flavors_;
   std::unique_ptr<Informer<int32_t>> priorities_;
+  std::map<children::GangApi, std::unique_ptr<Informer<plan::ObservedObject>>> pod_groups_;
 };
 
 }  // namespace hetero::program

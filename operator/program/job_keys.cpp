@@ -40,6 +40,11 @@ std::string JobOfWorkload(const kube::ObjectKey& key, const plan::ObservedWorklo
   return kube::ObjectKey{.name_space = key.name_space, .name = workload.job}.ToString();
 }
 
+std::string JobOfPodGroup(const kube::ObjectKey& key) {
+  const size_t attempt = key.name.find_last_not_of("0123456789") + 1;
+  return WithoutEnding({key.name_space, key.name.substr(0, attempt)}, children::kPodGroupInfix);
+}
+
 std::vector<std::string> JobsOnNode(const kube::Store<plan::ObservedPod>& pods,
                                     const std::string& node) {
   std::set<std::string> jobs;

@@ -18,6 +18,8 @@ std::string JobOfConfigMap(const kube::ObjectKey& key);
 std::string JobOfNetworkPolicy(const kube::ObjectKey& key);
 // Empty for one that does not bear a job's name.
 std::string JobOfWorkload(const kube::ObjectKey& key, const plan::ObservedWorkload& workload);
+// Empty for one that is not named as those of a job's attempts.
+std::string JobOfPodGroup(const kube::ObjectKey& key);
 
 // Jobs with pods on the node, each once.
 std::vector<std::string> JobsOnNode(const kube::Store<plan::ObservedPod>& pods,

@@ -71,6 +71,7 @@ absl::Status Run(OperatorOptions options, std::stop_token signal) {
   ClusterView view(client, clock, registry,
                    {.namespaces = options.watch_namespaces,
                     .queues = options.kueue,
+                    .gangs = options.gangs,
                     .disruption_taints = options.disruption_taints},
                    [&](const std::string& key) { jobs.Enqueue(key); });
   kube::LeaderElection election(

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdlib>
 #include <functional>
 #include <ostream>
@@ -12,6 +13,7 @@
 
 #include "api/storage_defaults.h"
 #include "base/version.h"
+#include "operator/children/pod_group.h"
 #include "operator/program/option_values.h"
 
 namespace hetero::program {
@@ -129,6 +131,12 @@ class Flags {
                     "Comma-separated keys of taints that say that a node is about to go, besides "
                     "those of the known autoscalers; one that ends with / stands for all that "
                     "begin with it")
+        ->delimiter(',')
+        ->group(group);
+    app_.add_option("--gangs", gangs_,
+                    "Gang schedulers that jobs may name in spec.scheduling.gang: Volcano, "
+                    "Coscheduling, Native; comma-separated or repeated; default: none")
+        ->check(CLI::IsMember({"Volcano", "Coscheduling", "Native"}))
         ->delimiter(',')
         ->group(group);
     app_.add_option("--operator-namespace", options_.operator_namespace,
@@ -280,6 +288,7 @@ class Flags {
   // What involves more than one flag, or a flag and the environment.
   void Check() {
     options_.settings.trainer_has_cuda = !trainer_without_cuda_;
+    ReadGangs();
     if (!operator_labels_.empty()) {
       absl::StatusOr<std::map<std::string, std::string>> labels = ParseLabels(operator_labels_);
       if (!labels.ok()) {
@@ -312,6 +321,15 @@ class Flags {
     if (options_.identity.empty()) options_.identity = DefaultIdentity();
   }
 
+  void ReadGangs() {
+    using enum api::GangScheduler;
+    for (const api::GangScheduler scheduler : {kVolcano, kCoscheduling, kNative}) {
+      const bool named =
+          std::find(gangs_.begin(), gangs_.end(), children::NameOf(scheduler)) != gangs_.end();
+      if (named) options_.gangs.push_back(scheduler);
+    }
+  }
+
   // client-go's rules: a leader must have given up before others may take over.
   void CheckLease() {
     if (options_.lease_duration <= options_.renew_deadline) {
@@ -333,6 +351,7 @@ class Flags {
   OperatorOptions& options_;
   std::vector<std::string> operator_labels_;
   std::vector<std::string> spot_labels_;
+  std::vector<std::string> gangs_;
   bool trainer_without_cuda_ = false;
   CLI::App app_{kDescription, "hetero-operator"};
 };

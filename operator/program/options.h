@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "api/hetero_training_job.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "operator/children/settings.h"
@@ -20,6 +21,7 @@ struct OperatorOptions {
   std::string context;
   std::vector<std::string> watch_namespaces;   // empty: all, and nodes are watched too
   bool kueue = false;                          // jobs may have a queue
+  std::vector<api::GangScheduler> gangs;       // that jobs may name
   std::vector<std::string> disruption_taints;  // besides those that are known
   std::string operator_namespace;              // empty: that of the cluster access
   std::string identity_secret = "hetero-operator-identity";

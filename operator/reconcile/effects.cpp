@@ -29,7 +29,7 @@ constexpr base::Duration kNameTakenAgain = std::chrono::seconds(5);
 constexpr base::Duration kOwnGoingAgain = std::chrono::seconds(1);
 constexpr base::Duration kForeignGoingAgain = std::chrono::seconds(2);
 
-const kube::Resource& ResourceOf(ChildKind kind) {
+kube::Resource ResourceOf(ChildKind kind, children::GangApi gang_api = {}) {
   switch (kind) {
     case ChildKind::kPod:
       return kube::kPods;
@@ -41,6 +41,8 @@ const kube::Resource& ResourceOf(ChildKind kind) {
       return kube::kNetworkPolicies;
     case ChildKind::kWorkload:
       return kWorkloads;
+    case ChildKind::kPodGroup:
+      return PodGroupsOf(gang_api);
   }
   return kube::kPods;
 }
@@ -57,6 +59,8 @@ const char* NameOf(ChildKind kind) {
       return "networkpolicy";
     case ChildKind::kWorkload:
       return "workload";
+    case ChildKind::kPodGroup:
+      return "podgroup";
   }
   return "";
 }
@@ -154,6 +158,7 @@ json RenderPod(const plan::CreatePod& effect, const api::HeteroTrainingJob& job,
   slot.install_image = effect.origin->images.runtime;
   slot.avoided_nodes = effect.origin->avoided_nodes;
   slot.placement = effect.placement.get();
+  if (effect.origin->gang) slot.gang = &*effect.origin->gang;
   if (slot.role->type == api::RoleType::kHead) {
     slot.job_created = effect.origin->job_created;
     slot.history = effect.origin->history;
@@ -221,6 +226,7 @@ Outcome EffectRunner::Run(const plan::CreateChild& effect, const plan::ObservedJ
     case ChildKind::kPod:        // CreatePod
     case ChildKind::kConfigMap:  // CreateTrust
     case ChildKind::kWorkload:   // CreateWorkload
+    case ChildKind::kPodGroup:   // CreatePodGroup
       break;
   }
   Outcome outcome;
@@ -233,7 +239,8 @@ Outcome EffectRunner::Run(const plan::CreatePod& effect, const plan::ObservedJob
 }
 
 Outcome EffectRunner::Run(const plan::DeleteChild& effect, const plan::ObservedJob& job) {
-  return Delete(ResourceOf(effect.kind), {job.job.metadata.name_space, effect.name},
+  return Delete(ResourceOf(effect.kind, effect.gang_api),
+                {job.job.metadata.name_space, effect.name},
                 {.grace_period_seconds = effect.grace_seconds, .uid = effect.uid});
 }
 
@@ -294,20 +301,25 @@ Outcome EffectRunner::Delete(const kube::Resource& resource, const kube::ObjectK
 }
 
 Outcome EffectRunner::Create(ChildKind kind, const json& object, const plan::ObservedJob& job) {
+  return Create(kind, ResourceOf(kind), object, job);
+}
+
+Outcome EffectRunner::Create(ChildKind kind, const kube::Resource& resource, const json& object,
+                             const plan::ObservedJob& job) {
   const std::string& name_space = job.job.metadata.name_space;
-  const absl::StatusOr<json> created = client_.Create(ResourceOf(kind), name_space, object);
+  const absl::StatusOr<json> created = client_.Create(resource, name_space, object);
   if (created.ok()) return Created(kind, *created);
   const std::string name = TextOf(FieldOf(object, "metadata"), "name");
   if (absl::IsAlreadyExists(created.status())) {
-    return SettleExisting(kind, {name_space, name}, job);
+    return SettleExisting(kind, resource, {name_space, name}, job);
   }
   return RefusedCreate(absl::StrCat(NameOf(kind), " ", name), created.status());
 }
 
-Outcome EffectRunner::SettleExisting(ChildKind kind, const kube::ObjectKey& key,
-                                     const plan::ObservedJob& job) {
+Outcome EffectRunner::SettleExisting(ChildKind kind, const kube::Resource& resource,
+                                     const kube::ObjectKey& key, const plan::ObservedJob& job) {
   const std::string what = absl::StrCat(NameOf(kind), " ", key.name);
-  const absl::StatusOr<json> existing = client_.Get(ResourceOf(kind), key);
+  const absl::StatusOr<json> existing = client_.Get(resource, key);
   if (absl::IsNotFound(existing.status())) return AgainAfter(kOwnGoingAgain);
   if (!existing.ok()) {
     Outcome outcome;
@@ -322,17 +334,17 @@ Outcome EffectRunner::SettleExisting(ChildKind kind, const kube::ObjectKey& key,
     if (kind == ChildKind::kPod) outcome.going = ProjectPod(*existing);
     return outcome;
   }
-  return IsWatched(*existing) ? Created(kind, *existing) : TakeAway(kind, key, *existing);
+  return IsWatched(*existing) ? Created(kind, *existing) : TakeAway(kind, resource, key, *existing);
 }
 
 // One of the job's own that somebody has taken out of the operator's sight: its end would go
 // unnoticed, and nobody would clean it up.
-Outcome EffectRunner::TakeAway(ChildKind kind, const kube::ObjectKey& key, const json& existing) {
+Outcome EffectRunner::TakeAway(ChildKind kind, const kube::Resource& resource,
+                               const kube::ObjectKey& key, const json& existing) {
   log::Warning("an object has lost the label by which it is watched and is made anew",
                {{"object", absl::StrCat(NameOf(kind), " ", key.ToString())},
                 {"label", api::kChildSelector}});
-  Outcome outcome =
-      Delete(ResourceOf(kind), key, {.uid = TextOf(FieldOf(existing, "metadata"), "uid")});
+  Outcome outcome = Delete(resource, key, {.uid = TextOf(FieldOf(existing, "metadata"), "uid")});
   outcome.again_after = kOwnGoingAgain;
   return outcome;
 }

@@ -68,6 +68,7 @@ class EffectRunner {
   Outcome Run(const plan::CreatePod& effect, const plan::ObservedJob& job);
   Outcome Run(const plan::CreateTrust& effect, const plan::ObservedJob& job);
   Outcome Run(const plan::CreateWorkload& effect, const plan::ObservedJob& job);
+  Outcome Run(const plan::CreatePodGroup& effect, const plan::ObservedJob& job);
   Outcome Run(const plan::UpdateWorkload& effect, const plan::ObservedJob& job);
   Outcome Run(const plan::DeleteChild& effect, const plan::ObservedJob& job);
   Outcome Run(const plan::DeletePods& effect, const plan::ObservedJob& job);
@@ -78,9 +79,12 @@ class EffectRunner {
   Outcome Run(const plan::WarnHead& effect, const plan::ObservedJob& job);
 
   Outcome Create(plan::ChildKind kind, const nlohmann::json& object, const plan::ObservedJob& job);
-  Outcome SettleExisting(plan::ChildKind kind, const kube::ObjectKey& key,
-                         const plan::ObservedJob& job);
-  Outcome TakeAway(plan::ChildKind kind, const kube::ObjectKey& key,
+  // `resource`: where objects of that kind are.
+  Outcome Create(plan::ChildKind kind, const kube::Resource& resource, const nlohmann::json& object,
+                 const plan::ObservedJob& job);
+  Outcome SettleExisting(plan::ChildKind kind, const kube::Resource& resource,
+                         const kube::ObjectKey& key, const plan::ObservedJob& job);
+  Outcome TakeAway(plan::ChildKind kind, const kube::Resource& resource, const kube::ObjectKey& key,
                    const nlohmann::json& existing);
   Outcome SettleForeign(const std::string& what, const nlohmann::json& existing,
                         const std::string& name_space);

@@ -58,6 +58,22 @@ Outcome EffectRunner::Run(const plan::CreateWorkload& effect, const plan::Observ
   return outcome;
 }
 
+Outcome EffectRunner::Run(const plan::CreatePodGroup& effect, const plan::ObservedJob& job) {
+  std::vector<children::GangRole> roles;
+  for (const plan::CreatePodGroup::Role& role : effect.roles) {
+    roles.push_back({&job.job.spec.roles.at(role.role), role.count});
+  }
+  const children::GangApi gang_api = effect.gang.gang_api;
+  const json group = children::PodGroup(job.job, effect.gang, roles, settings_);
+  Outcome outcome = Create(plan::ChildKind::kPodGroup, PodGroupsOf(gang_api), group, job);
+  if (outcome.object == nullptr) return outcome;
+  auto created = std::make_shared<plan::ObservedObject>(*outcome.object);
+  created->gang_api = gang_api;
+  created->min_member = ProjectPodGroup(group, gang_api)->min_member;
+  outcome.object = std::move(created);
+  return outcome;
+}
+
 Outcome EffectRunner::Run(const plan::UpdateWorkload& effect, const plan::ObservedJob& job) {
   const plan::ObservedWorkload& read = *effect.read;
   json status = {{"conditions", ConditionsAfter(effect)}};

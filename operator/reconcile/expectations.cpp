@@ -49,7 +49,17 @@ void Expectations::Overlay(plan::Observed& observed, base::Instant now, base::Wa
   OverlayObject(ChildKind::kService, observed.service);
   OverlayObject(ChildKind::kConfigMap, observed.config_map);
   OverlayObject(ChildKind::kNetworkPolicy, observed.network_policy);
+  OverlayPodGroups(observed);
   OverlayWorkloads(observed);
+}
+
+void Expectations::OverlayPodGroups(plan::Observed& observed) {
+  auto& groups = observed.pod_groups;
+  for (const auto& group : groups) created_.erase(group->uid);
+  std::erase_if(groups, [this](const auto& shown) { return deleted_.contains(shown->uid); });
+  for (const auto& [uid, creation] : created_) {
+    if (creation.kind == ChildKind::kPodGroup) groups.push_back(creation.object);
+  }
 }
 
 // A version that is not one of those written over is newer.

@@ -59,6 +59,7 @@ class Expectations {
   };
 
   void OverlayWorkloads(plan::Observed& observed);
+  void OverlayPodGroups(plan::Observed& observed);
   void OverlayPods(plan::Observed& observed, base::WallTime wall_now);
   void OverlayObject(plan::ChildKind kind, std::shared_ptr<const plan::ObservedObject>& shown);
 

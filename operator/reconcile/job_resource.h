@@ -1,6 +1,7 @@
 #pragma once
 
 #include "api/job_resource.h"
+#include "operator/children/pod_group.h"
 #include "operator/kube/client.h"
 
 namespace hetero::reconcile {
@@ -19,5 +20,10 @@ inline const kube::Resource kWorkloadPriorityClasses = {.group = "kueue.x-k8s.io
                                                         .version = "v1beta2",
                                                         .plural = "workloadpriorityclasses",
                                                         .namespaced = false};
+
+inline kube::Resource PodGroupsOf(children::GangApi gang_api) {
+  const children::GangResource resource = children::ResourceOf(gang_api);
+  return {.group = resource.group, .version = resource.version, .plural = resource.plural};
+}
 
 }  // namespace hetero::reconcile

@@ -24,6 +24,7 @@ bool Creates(std::span<const plan::Effect> effects) {
   return std::any_of(effects.begin(), effects.end(), [](const plan::Effect& effect) {
     return std::holds_alternative<plan::CreateChild>(effect) ||
            std::holds_alternative<plan::CreatePod>(effect) ||
+           std::holds_alternative<plan::CreatePodGroup>(effect) ||
            std::holds_alternative<plan::CreateTrust>(effect);
   });
 }

@@ -50,6 +50,36 @@ api::JobStatus ReadStatus(const json& object, const std::string& job) {
   return {};
 }
 
+// What all kinds of objects have.
+std::shared_ptr<plan::ObservedObject> Identified(const json& object) {
+  auto observed = std::make_shared<plan::ObservedObject>();
+  const json& metadata = FieldOf(object, "metadata");
+  observed->name = TextOf(metadata, "name");
+  observed->name_space = TextOf(metadata, "namespace");
+  observed->uid = TextOf(metadata, "uid");
+  observed->owner_uid = TextOf(ControllerOf(object), "uid");
+  observed->deleting = !FieldOf(metadata, "deletionTimestamp").is_null();
+  return observed;
+}
+
+int32_t MinMemberOf(const json& spec, children::GangApi gang_api) {
+  using children::GangApi;
+  switch (gang_api) {
+    case GangApi::kVolcano:
+    case GangApi::kCoscheduling:
+      return SmallIntegerOf(spec, "minMember");
+    case GangApi::kNativeWorkload: {
+      const json& groups = ListOf(spec, "podGroups");
+      if (groups.empty()) return 0;
+      return SmallIntegerOf(FieldOf(FieldOf(groups[0], "policy"), "gang"), "minCount");
+    }
+    case GangApi::kNativeAlpha:
+    case GangApi::kNativeBeta:
+      return SmallIntegerOf(FieldOf(FieldOf(spec, "schedulingPolicy"), "gang"), "minCount");
+  }
+  return 0;
+}
+
 }  // namespace
 
 std::shared_ptr<const plan::ObservedJob> ProjectJob(
@@ -78,15 +108,17 @@ std::shared_ptr<const plan::ObservedJob> ProjectJob(
 }
 
 std::shared_ptr<const plan::ObservedObject> ProjectObject(const json& object) {
-  auto observed = std::make_shared<plan::ObservedObject>();
-  const json& metadata = FieldOf(object, "metadata");
-  observed->name = TextOf(metadata, "name");
-  observed->name_space = TextOf(metadata, "namespace");
-  observed->uid = TextOf(metadata, "uid");
-  observed->owner_uid = TextOf(ControllerOf(object), "uid");
-  observed->deleting = !FieldOf(metadata, "deletionTimestamp").is_null();
+  auto observed = Identified(object);
   observed->cluster_ip = TextOf(FieldOf(object, "spec"), "clusterIP");
   observed->ca_pem = TextOf(FieldOf(object, "data"), "ca.crt");
+  return observed;
+}
+
+std::shared_ptr<const plan::ObservedObject> ProjectPodGroup(const json& object,
+                                                            children::GangApi gang_api) {
+  auto observed = Identified(object);
+  observed->gang_api = gang_api;
+  observed->min_member = MinMemberOf(FieldOf(object, "spec"), gang_api);
   return observed;
 }
 

@@ -14,6 +14,8 @@ std::shared_ptr<const plan::ObservedJob> ProjectJob(
     const nlohmann::json& object, const std::shared_ptr<const plan::ObservedJob>& previous);
 std::shared_ptr<const plan::ObservedPod> ProjectPod(const nlohmann::json& object);
 std::shared_ptr<const plan::ObservedObject> ProjectObject(const nlohmann::json& object);
+std::shared_ptr<const plan::ObservedObject> ProjectPodGroup(const nlohmann::json& object,
+                                                            children::GangApi gang_api);
 // `more_taints` as in node_notice.h.
 std::shared_ptr<const plan::ObservedNode> ProjectNode(
     const nlohmann::json& object, const std::vector<std::string>& more_taints = {});

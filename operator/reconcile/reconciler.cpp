@@ -72,6 +72,7 @@ struct Reconciler::Impl {
   plan::Observed Observe(const std::string& key, std::shared_ptr<const plan::ObservedJob> job,
                          JobMemory& memory);
   void ObserveQueues(const std::string& own, plan::Observed& observed) const;
+  void ObserveGang(const std::string& own, plan::Observed& observed) const;
   std::optional<base::Duration> ProgressWait(JobMemory& memory) const;
   absl::Status WriteStatus(const std::string& key, const plan::Observed& observed,
                            const api::JobStatus& status, JobMemory& memory);
@@ -128,6 +129,7 @@ plan::Observed Reconciler::Impl::Observe(const std::string& key,
   observed.network_policy =
       Named(stores.network_policies->In(own), children::NetworkPolicyName(metadata));
   ObserveQueues(own, observed);
+  ObserveGang(own, observed);
   memory.expectations.Overlay(observed, clock.Now(), clock.WallNow());
   for (const auto& pod : observed.pods) {
     if (stores.nodes == nullptr || pod->node.empty()) continue;
@@ -166,6 +168,20 @@ void Reconciler::Impl::ObserveQueues(const std::string& own, plan::Observed& obs
   for (const std::string& name : {own_class, elastic_class}) {
     const auto priority = name.empty() ? nullptr : stores.priorities->Get({"", name});
     if (priority != nullptr) queues.priorities[name] = *priority;
+  }
+}
+
+void Reconciler::Impl::ObserveGang(const std::string& own, plan::Observed& observed) const {
+  for (const auto& [gang_api, store] : stores.pod_groups) {
+    for (const auto& group : store->In(own)) observed.pod_groups.push_back(group);
+  }
+  const api::HeteroTrainingJob& job = observed.job->job;
+  if (!job.spec.scheduling) return;
+  for (const children::GangApi gang_api : children::GangApisOf(job.spec.scheduling->gang)) {
+    if (!stores.pod_groups.contains(gang_api)) continue;
+    observed.gang.enabled = true;
+    if (observed.gang.served || !stores.gang_served(gang_api, job.metadata.name_space)) continue;
+    observed.gang.served = gang_api;
   }
 }
 

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <functional>
+#include <map>
 
+#include "operator/children/pod_group.h"
 #include "operator/kube/store.h"
 #include "operator/plan/observed.h"
 
@@ -25,6 +27,10 @@ struct Stores {
   const kube::Store<int32_t>* priorities = nullptr;  // of WorkloadPriorityClasses
   // The cluster has Kueue, of the version that is used, for jobs of that namespace.
   std::function<bool(const std::string& name_space)> queues_served;
+  // Of the gang schedulers that the operator is set up for.
+  std::map<children::GangApi, const kube::Store<plan::ObservedObject>*> pod_groups;
+  // The cluster has that kind, for jobs of that namespace.
+  std::function<bool(children::GangApi gang_api, const std::string& name_space)> gang_served;
 };
 
 }  // namespace hetero::reconcile

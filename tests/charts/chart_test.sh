@@ -33,6 +33,7 @@ everything=(--set replicas=2,metrics.serviceMonitor.enabled=true,metrics.prometh
   --set 'jobs.imagePullSecrets={one,two},image.pullSecrets={one},commonLabels.team=a,podLabels.x=y'
   --set 'podAnnotations.a=b,nodeSelector.pool=system,priorityClassName=system-cluster-critical,extraArgs={--parallelism=10}'
   --set-json "jobs.storage=[{\"prefix\": \"s3://datasets\", \"endpoint\": \"https://minio.example:9000\"}]"
+  --set 'scheduling.gangs={Volcano,Coscheduling,Native}'
   --set 'env[0].name=A,env[0].value=b,volumes[0].name=v,volumeMounts[0].name=v,volumeMounts[0].mountPath=/v')
 render default
 render namespaced --set 'watchNamespaces={team-a,team-b}'
@@ -80,6 +81,14 @@ done
 render override --set 'extraArgs={--workers=3}'
 [[ $(grep -- '--workers=' "$work/override.yaml" | tail -1) == *'"--workers=3"'* ]] ||
   fail "override: a flag of the chart stands behind extraArgs"
+
+render gangs --set 'scheduling.gangs={Volcano,Native}'
+grep -q -- '--gangs=Volcano,Native$' "$work/gangs.yaml" || fail "gangs: scheduling.gangs has no effect"
+for group in scheduling.volcano.sh scheduling.k8s.io; do
+  grep -q "apiGroups: \\[$group\\]" "$work/gangs.yaml" || fail "gangs: no rights on $group"
+done
+grep -q 'scheduling.x-k8s.io' "$work/gangs.yaml" && fail "gangs: rights on what nobody named"
+grep -qE -- 'scheduling|--gangs' "$work/default.yaml" && fail "default: gang schedulers that nobody named"
 
 stores='[{"prefix": "s3://datasets", "endpoint": "https://minio.example:9000", "region": "eu", "pathStyle": true,
   "caBundle": "/etc/minio/ca.pem", "prices": {"perThousandGets": "0.0004", "perGBEgress": "0.09"}},
@@ -135,6 +144,7 @@ refused 'enable' --set networkPolicy.enable=true
 refused 'apiServer' --set networkPolicy.egress.apiServer=10.0.0.1
 refused 'apiServerPorts' --set 'networkPolicy.egress.apiServerPorts={}'
 refused 'maxPods' --set jobs.maxPods=0
+refused 'gangs' --set 'scheduling.gangs={Kueue}'
 refused 'trainerCuda' --set jobs.trainerCuda=maybe
 store() { echo "jobs.storage=[{\"prefix\": \"$1\"${2:-}}]"; }
 refused 'secretRef' --set-json "$(store s3://datasets ', "secretRef": {"name": "keys"}')"

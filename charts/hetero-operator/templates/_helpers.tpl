@@ -106,4 +106,17 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
   resources: [workloads/status]
   verbs: [get, patch]
 {{- end }}
+{{- range (.Values.scheduling).gangs }}
+{{- if eq . "Volcano" }}
+- apiGroups: [scheduling.volcano.sh]
+  resources: [podgroups]
+{{- else if eq . "Coscheduling" }}
+- apiGroups: [scheduling.x-k8s.io]
+  resources: [podgroups]
+{{- else }}
+- apiGroups: [scheduling.k8s.io]
+  resources: [podgroups, workloads]
+{{- end }}
+  verbs: [create, delete, get, list, watch]
+{{- end }}
 {{- end }}

@@ -10,6 +10,7 @@ require (
 	k8s.io/component-base v0.34.8
 	k8s.io/kubectl v0.34.2
 	k8s.io/kubernetes v1.34.8
+	sigs.k8s.io/scheduler-plugins v0.34.7
 )
 
 // Programs that are built as their modules have them.
@@ -167,6 +168,7 @@ require (
 	github.com/opencontainers/image-spec v1.1.1 // indirect
 	github.com/opencontainers/runtime-spec v1.2.0 // indirect
 	github.com/opencontainers/selinux v1.11.1 // indirect
+	github.com/patrickmn/go-cache v2.1.0+incompatible // indirect
 	github.com/pelletier/go-toml v1.9.5 // indirect
 	github.com/peterbourgon/diskv v2.0.1+incompatible // indirect
 	github.com/pkg/errors v0.9.1 // indirect
@@ -247,7 +249,7 @@ require (
 	gopkg.in/yaml.v3 v3.0.1 // indirect
 	helm.sh/helm/v3 v3.19.5 // indirect
 	k8s.io/api v0.34.8 // indirect
-	k8s.io/apiextensions-apiserver v0.34.2 // indirect
+	k8s.io/apiextensions-apiserver v0.34.7 // indirect
 	k8s.io/apimachinery v0.34.8 // indirect
 	k8s.io/apiserver v0.34.8 // indirect
 	k8s.io/autoscaler/cluster-autoscaler/apis v0.0.0-20240830133931-adfbe7e45277 // indirect
@@ -270,7 +272,7 @@ require (
 	k8s.io/kube-controller-manager v0.0.0 // indirect
 	k8s.io/kube-openapi v0.0.0-20251125145642-4e65d59e963e // indirect
 	k8s.io/kube-proxy v0.0.0 // indirect
-	k8s.io/kube-scheduler v0.34.1 // indirect
+	k8s.io/kube-scheduler v0.34.7 // indirect
 	k8s.io/kubelet v0.34.8 // indirect
 	k8s.io/metrics v0.34.8 // indirect
 	k8s.io/mount-utils v0.0.0 // indirect
@@ -293,7 +295,6 @@ require (
 	sigs.k8s.io/kwok v0.7.0 // indirect
 	sigs.k8s.io/lws v0.7.0 // indirect
 	sigs.k8s.io/randfill v1.0.0 // indirect
-	sigs.k8s.io/scheduler-plugins v0.34.1-devel // indirect
 	sigs.k8s.io/structured-merge-diff/v6 v6.3.1 // indirect
 	sigs.k8s.io/yaml v1.6.0 // indirect
 	volcano.sh/apis v1.13.1-0.20251028070205-46d20c0699e7 // indirect

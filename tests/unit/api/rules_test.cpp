@@ -36,6 +36,17 @@ TEST(RulesTest, Names) {
        {{"roles.cpu.name=gpu"}, "spec.roles[2].name: 'gpu' is the name of spec.roles[1] too"}});
 }
 
+TEST(RulesTest, Gangs) {
+  Check({{{"scheduling={gang: Volcano, queue: research}"}, ""},
+         {{"scheduling={gang: Coscheduling}"}, ""},
+         {{"scheduling={gang: None, elasticPriorityClass: low}"}, ""},
+         {{"scheduling={gang: Slurm}"}, "spec.scheduling.gang: "},
+         {{"scheduling={queue: research}"}, "spec.scheduling.queue: is a queue of Volcano"},
+         {{"scheduling={gang: Native, queue: research}"},
+          "spec.scheduling.queue: is a queue of Volcano, taken only with gang: Volcano"},
+         {{"scheduling={gang: Volcano, queue: Research}"}, "spec.scheduling.queue: "}});
+}
+
 TEST(RulesTest, Dataset) {
   Check(
       {{{"dataset.uri=file:///data/mnist", "dataset.samples=", "dataset.image="}, ""},

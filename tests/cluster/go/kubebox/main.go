@@ -1,6 +1,6 @@
 // Kubebox is one program that holds the Kubernetes control plane, the node's programs, etcd and
 // kubectl: linked together they take a third of the disk. It becomes what it is called as (a link's
-// name), or what its first argument says.
+// name), or what its first argument says. The scheduler knows the plugin Coscheduling besides.
 package main
 
 import (
@@ -25,14 +25,18 @@ import (
 	kubeadm "k8s.io/kubernetes/cmd/kubeadm/app"
 	kubeadmerrors "k8s.io/kubernetes/cmd/kubeadm/app/util/errors"
 	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
+	_ "sigs.k8s.io/scheduler-plugins/apis/config/scheme"
+	"sigs.k8s.io/scheduler-plugins/pkg/coscheduling"
 )
 
 var programs = map[string]func() int{
 	"kube-apiserver":          func() int { return cli.Run(apiserver.NewAPIServerCommand()) },
 	"kube-controller-manager": func() int { return cli.Run(controllermanager.NewControllerManagerCommand()) },
-	"kube-scheduler":          func() int { return cli.Run(scheduler.NewSchedulerCommand()) },
-	"kubelet":                 func() int { return cli.Run(kubelet.NewKubeletCommand(context.Background())) },
-	"kube-proxy":              func() int { return cli.Run(proxy.NewProxyCommand()) },
+	"kube-scheduler": func() int { // with a plugin that works where its configuration names it
+		return cli.Run(scheduler.NewSchedulerCommand(scheduler.WithPlugin(coscheduling.Name, coscheduling.New)))
+	},
+	"kubelet":    func() int { return cli.Run(kubelet.NewKubeletCommand(context.Background())) },
+	"kube-proxy": func() int { return cli.Run(proxy.NewProxyCommand()) },
 	"kubeadm": func() int {
 		kubeadmerrors.HandleError(kubeadm.Run())
 		return 0

@@ -84,6 +84,19 @@ void World::InstallKueue() {
   ASSERT_EQ(upgrade.exit_code, 0) << upgrade.output;
 }
 
+void World::InstallPodGroups() {
+  if (std::exchange(pod_groups_installed_, true)) return;
+  const CommandResult groups =
+      RunCommand({HETERO_SOURCE_DIR "/tests/cluster/pod_groups"}, "", std::chrono::seconds(120));
+  ASSERT_EQ(groups.exit_code, 0) << groups.output;
+  const CommandResult upgrade =
+      RunCommand({"helm", "upgrade", "hetero", HETERO_SOURCE_DIR "/charts/hetero-operator",
+                  "--namespace", kSystemNamespace, "--reuse-values", "--set",
+                  "scheduling.gangs={Volcano,Coscheduling,Native}"},
+                 "", std::chrono::seconds(60));
+  ASSERT_EQ(upgrade.exit_code, 0) << upgrade.output;
+}
+
 json World::FakeHeads() {
   return json::parse(HttpGet(fake_port_, "/jobs"), nullptr, /*allow_exceptions=*/false);
 }

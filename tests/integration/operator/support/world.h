@@ -25,6 +25,9 @@ class World {
   // Installs Kueue into the cluster, and gives the chart's ServiceAccount the rights that it needs
   // for it. Once per program.
   void InstallKueue();
+  // The definitions of PodGroups, Volcano's and the coscheduling plugin's, and the rights on them.
+  // Once per program.
+  void InstallPodGroups();
   // Null while nobody has asked for it: on nodes where nothing is played.
   static World* Existing();
   // Name of the ServiceAccount that the chart made.
@@ -38,6 +41,7 @@ class World {
   std::unique_ptr<BackgroundProgram> fake_heads_;
   int fake_port_ = 0;
   bool kueue_installed_ = false;
+  bool pod_groups_installed_ = false;
 };
 
 // hetero-operator as a process, through `server` (empty: the API server itself).

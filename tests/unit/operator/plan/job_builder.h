@@ -106,6 +106,10 @@ class Job {
     job_.spec.scheduling.emplace().elastic_priority_class = std::move(priority_class);
     return *this;
   }
+  Job& Gang(api::GangScheduler gang) {
+    job_.spec.scheduling.emplace().gang = gang;
+    return *this;
+  }
   Job& Network(api::Switch tls, api::Switch network_policy) {
     job_.spec.network.tls = tls;
     job_.spec.network.network_policy = network_policy;

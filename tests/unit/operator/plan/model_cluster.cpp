@@ -36,6 +36,8 @@ Observed ModelCluster::Look() const {
   seen.network_policy = network_policy;
   for (const auto& [name, workload] : workloads) seen.workloads.push_back(workload);
   seen.queues = queues;
+  for (const auto& [name, group] : pod_groups) seen.pod_groups.push_back(group);
+  seen.gang = gang;
   seen.nodes = nodes;
   seen.zones = zones;
   seen.head = head;
@@ -124,6 +126,19 @@ bool ModelCluster::Do(const CreateTrust&) {
   return true;
 }
 
+bool ModelCluster::Do(const CreatePodGroup& effect) {
+  const std::string& name = effect.gang.group;
+  calls.push_back("create " + name);
+  if (create_error) return false;
+  if (pod_groups.contains(name)) return true;
+  auto group = std::make_shared<ObservedObject>(*NewObject(name));
+  group->gang_api = effect.gang.gang_api;
+  for (const CreatePodGroup::Role& role : effect.roles) group->min_member += role.count;
+  pod_groups[name] = std::move(group);
+  gangs.push_back(effect);
+  return true;
+}
+
 bool ModelCluster::Do(const DeletePods&) {
   calls.push_back("delete pods");
   std::vector<std::string> names;
@@ -181,6 +196,7 @@ bool ModelCluster::Do(const CreateChild& effect) {
     case ChildKind::kPod:
     case ChildKind::kConfigMap:
     case ChildKind::kWorkload:
+    case ChildKind::kPodGroup:
       break;
   }
   ADD_FAILURE() << "there are effects of their own for what is made of more than a name";
@@ -240,6 +256,11 @@ bool ModelCluster::Do(const DeleteChild& effect) {
     case ChildKind::kWorkload: {
       const auto found = workloads.find(effect.name);
       if (found != workloads.end() && same(found->second)) workloads.erase(found);
+      return true;
+    }
+    case ChildKind::kPodGroup: {
+      const auto found = pod_groups.find(effect.name);
+      if (found != pod_groups.end() && same(found->second)) pod_groups.erase(found);
       return true;
     }
   }
@@ -362,7 +383,7 @@ std::string ModelCluster::State(api::ConditionType type) const {
 
 bool ModelCluster::Empty() const {
   return pods.empty() && service == nullptr && config_map == nullptr && network_policy == nullptr &&
-         !secret;
+         pod_groups.empty() && !secret;
 }
 
 size_t ModelCluster::CountOf(const std::string& what) const {

@@ -90,6 +90,9 @@ class ModelCluster {
   bool job_deleted = false;
   std::map<std::string, std::shared_ptr<const ObservedWorkload>> workloads;
   ObservedQueues queues;
+  std::map<std::string, std::shared_ptr<const ObservedObject>> pod_groups;
+  std::vector<CreatePodGroup> gangs;  // as they were created
+  ObservedGang gang;
   std::map<std::string, ObservedNode> nodes;
   std::optional<bool> zones;
   bool head_hears = true;  // warnings
@@ -116,6 +119,7 @@ class ModelCluster {
   bool Do(const CreatePod& effect);
   bool Do(const CreateTrust& effect);
   bool Do(const CreateWorkload& effect);
+  bool Do(const CreatePodGroup& effect);
   bool Do(const UpdateWorkload& effect);
   bool Do(const DeleteChild& effect);
   bool Do(const DeletePods& effect);

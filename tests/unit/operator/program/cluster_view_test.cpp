@@ -76,10 +76,12 @@ struct Paths {
 
 class ClusterViewTest : public testing::Test {
  protected:
-  void Start(const std::vector<std::string>& namespaces = {}, bool queues = false) {
+  void Start(const std::vector<std::string>& namespaces = {}, bool queues = false,
+             const std::vector<api::GangScheduler>& gangs = {}) {
     view_ = std::make_unique<ClusterView>(
         client_, clock_, registry_,
-        ClusterView::Options{.namespaces = namespaces, .queues = queues, .disruption_taints = {}},
+        ClusterView::Options{
+            .namespaces = namespaces, .queues = queues, .gangs = gangs, .disruption_taints = {}},
         [this](const std::string& key) { keys_.Add(key); });
     view_->AddTo(manager_);
     running_ = std::jthread([this](std::stop_token stop) {
@@ -257,6 +259,26 @@ TEST_F(ClusterViewTest, AClusterWithoutKueueIsReadyAndIsLookedAtAgain) {
   EXPECT_TRUE(view_->stores().queues_served("team"));
   EXPECT_EQ(view_->stores().flavors->size(), 1u);
   EXPECT_TRUE(manager_.Ready().ok()) << manager_.Ready();
+}
+
+TEST_F(ClusterViewTest, PodGroupsAreWatchedOfTheSchedulersThatAreSwitchedOn) {
+  using children::GangApi;
+  const std::string volcano = "/apis/scheduling.volcano.sh/v1beta1/podgroups";
+  const std::string alpha = "/apis/scheduling.k8s.io/v1alpha2/podgroups";
+  api_.SetList(volcano, {Child("vit-gang-1", "1")});
+  for (const std::string& version : {"v1beta1/podgroups", "v1alpha1/workloads"}) {
+    api_.SetServed("/apis/scheduling.k8s.io/" + version, false);
+  }
+  Start({}, /*queues=*/false, {api::GangScheduler::kVolcano, api::GangScheduler::kNative});
+  AwaitWatches({volcano, alpha});
+  EXPECT_THAT(keys_.Take(1), ElementsAre("team/vit"));
+  const reconcile::Stores stores = view_->stores();
+  EXPECT_EQ(stores.pod_groups.size(), 4u);
+  EXPECT_FALSE(stores.pod_groups.contains(GangApi::kCoscheduling));
+  EXPECT_TRUE(stores.gang_served(GangApi::kVolcano, "team"));
+  EXPECT_TRUE(stores.gang_served(GangApi::kNativeAlpha, "team"));
+  EXPECT_FALSE(stores.gang_served(GangApi::kNativeBeta, "team"));
+  EXPECT_EQ(stores.pod_groups.at(GangApi::kVolcano)->In("team/uid-vit").size(), 1u);
 }
 
 TEST_F(ClusterViewTest, IsReadyOnlyWhenEverythingIsListed) {

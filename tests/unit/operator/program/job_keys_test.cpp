@@ -42,6 +42,14 @@ TEST(JobKeysTest, ObjectsWithOtherNamesBelongToNobody) {
   EXPECT_EQ(JobOfConfigMap({"ns", "a-head"}), "");
 }
 
+TEST(JobKeysTest, APodGroupIsNamedByJobAndAttempt) {
+  EXPECT_EQ(JobOfPodGroup({"ns", "a-gang-1"}), "ns/a");
+  EXPECT_EQ(JobOfPodGroup({"ns", "a-gang-2-gang-10"}), "ns/a-gang-2");
+  for (const char* other : {"a", "a-gang", "-gang-1", "gang-1", "7", ""}) {
+    EXPECT_EQ(JobOfPodGroup({"ns", other}), "") << other;
+  }
+}
+
 TEST(JobKeysTest, JobsOfANodeComeOnceEach) {
   kube::Store<plan::ObservedPod> pods;
   const auto put = [&](const std::string& name, const plan::ObservedPod& pod) {

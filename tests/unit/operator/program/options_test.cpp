@@ -51,6 +51,16 @@ class OptionsTest : public testing::Test {
   std::set<std::string> set_;
 };
 
+TEST_F(OptionsTest, GangSchedulersAreSwitchedOnByName) {
+  ASSERT_EQ(Parse({}), std::nullopt);
+  EXPECT_TRUE(options_.gangs.empty());
+  ASSERT_EQ(Parse({"--gangs", "Native,Volcano", "--gangs=Volcano"}), std::nullopt);
+  EXPECT_THAT(options_.gangs,
+              ElementsAre(api::GangScheduler::kVolcano, api::GangScheduler::kNative));
+  EXPECT_THAT(Mistake({"--gangs", "Yunikorn"}), HasSubstr("--gangs"));
+  EXPECT_THAT(Mistake({"--gangs", "None"}), HasSubstr("Coscheduling"));
+}
+
 TEST_F(OptionsTest, Defaults) {
   ASSERT_EQ(Parse({}), std::nullopt);
   EXPECT_TRUE(options_.leader_elect);

@@ -76,6 +76,7 @@ FakeCluster::FakeCluster()
       services_(OwnerOf<plan::ObservedObject>),
       config_maps_(OwnerOf<plan::ObservedObject>),
       network_policies_(OwnerOf<plan::ObservedObject>),
+      pod_groups_(OwnerOf<plan::ObservedObject>),
       workloads_(OwnerOf<plan::ObservedWorkload>),
       identity_(*IssueOperatorIdentity(clock.WallNow())) {
   Restart();
@@ -96,7 +97,10 @@ void FakeCluster::Restart() {
                     .workloads = &workloads_,
                     .flavors = &flavors_,
                     .priorities = &priorities_,
-                    .queues_served = [this](const std::string&) { return queues_served; }});
+                    .queues_served = [this](const std::string&) { return queues_served; },
+                    .pod_groups = {{children::GangApi::kVolcano, &pod_groups_}},
+                    .gang_served = [this](children::GangApi,
+                                          const std::string&) { return pod_groups_served; }});
 }
 
 std::string FakeCluster::CreateJob(const std::string& name, const std::string& more_spec,
@@ -118,6 +122,9 @@ void FakeCluster::Sync() {
   SyncStore(services_, Watched(api.Objects("services")), project);
   SyncStore(config_maps_, Watched(api.Objects("configmaps")), project);
   SyncStore(network_policies_, Watched(api.Objects("networkpolicies")), project);
+  SyncStore(pod_groups_, Watched(api.Objects("podgroups")), [](const json& object, const auto&) {
+    return ProjectPodGroup(object, children::GangApi::kVolcano);
+  });
   SyncStore(workloads_, Watched(api.Objects("workloads")),
             [](const json& object, const auto&) { return ProjectWorkload(object); });
   for (const auto& [key, object] : api.Objects("resourceflavors")) {
@@ -136,7 +143,7 @@ absl::StatusOr<controller::Controller::Result> FakeCluster::Pass(const std::stri
 std::string FakeCluster::Fingerprint() const {
   json all;
   for (const char* plural : {"heterotrainingjobs", "pods", "services", "secrets", "configmaps",
-                             "networkpolicies", "workloads"}) {
+                             "networkpolicies", "workloads", "podgroups"}) {
     all[plural] = api.Objects(plural);
   }
   return all.dump();

@@ -90,6 +90,7 @@ class FakeCluster {
   children::Settings settings;
   bool dead = false;
   bool queues_served = true;
+  bool pod_groups_served = true;
 
  private:
   struct Process;
@@ -97,7 +98,7 @@ class FakeCluster {
 
   kube::Store<plan::ObservedJob> jobs_;
   kube::Store<plan::ObservedPod> pods_;
-  kube::Store<plan::ObservedObject> services_, config_maps_, network_policies_;
+  kube::Store<plan::ObservedObject> services_, config_maps_, network_policies_, pod_groups_;
   kube::Store<plan::ObservedWorkload> workloads_;
   kube::Store<plan::ObservedFlavor> flavors_;
   kube::Store<int32_t> priorities_;
