@@ -50,6 +50,11 @@ int32_t MembersOf(const CreatePodGroup& gang) {
   return members;
 }
 
+// Deleted, it stays until no pod of it runs or waits (KEP-5832).
+bool IsHeldByItsPods(GangApi gang_api) {
+  return gang_api == GangApi::kNativeAlpha || gang_api == GangApi::kNativeBeta;
+}
+
 bool AllPlaced(const Pass& pass) {
   return std::all_of(pass.slots.begin(), pass.slots.end(), [](const Slot& slot) {
     return slot.pod != nullptr && !slot.pod->node.empty();
@@ -109,9 +114,10 @@ bool FormGang(Pass& pass) {
   DeleteSpentGroups(pass);
   if (SchedulerOf(pass) == GangScheduler::kNone) return true;
   if (const GroupPtr group = CurrentGroup(pass); group != nullptr) {
-    if (group->deleting) return false;
     const bool fits = group->min_member == MembersOf(Gang(pass, group->gang_api));
-    if (fits || AllPlaced(pass)) return true;
+    const bool replaced = !fits && !IsHeldByItsPods(group->gang_api) && !AllPlaced(pass);
+    // Until it is gone it counts, and it may be held for as long as a pod of it runs.
+    if (group->deleting || !replaced) return true;
     pass.AddStage({Deletion(*group)});
     return false;
   }

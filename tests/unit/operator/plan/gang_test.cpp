@@ -141,6 +141,23 @@ TEST_F(GangTest, AGangThatWaitsIsMadeAnewWhenTheJobNeedsFewer) {
   EXPECT_EQ(cluster_.gangs.size(), 2u) << "whoever runs has its places";
 }
 
+// Kubernetes' own PodGroups stay until no pod of them is left: it would never be gone.
+TEST_F(GangTest, AGroupThatItsPodsHoldIsLeftAsItIs) {
+  cluster_.gang.served = GangApi::kNativeBeta;
+  cluster_.Settle();
+  cluster_.ChangeSpec([](api::Spec& spec) { spec.roles[1].min_replicas = 3; });
+  cluster_.Settle();
+  EXPECT_EQ(cluster_.pod_groups.at("vit-gang-1")->min_member, 4);
+  // Somebody else has deleted it.
+  auto deleting = std::make_shared<ObservedObject>(*cluster_.pod_groups.at("vit-gang-1"));
+  deleting->deleting = true;
+  cluster_.pod_groups["vit-gang-1"] = deleting;
+  cluster_.RunJob();
+  cluster_.Exit("vit-gpu-0", 1);
+  cluster_.Settle();
+  EXPECT_EQ(cluster_.Pod("vit-gpu-0").phase, "Pending") << "made again all the same";
+}
+
 TEST_F(GangTest, AGroupThatSomebodyDeletesIsMadeAgain) {
   cluster_.RunJob();
   cluster_.pod_groups.clear();
