@@ -50,6 +50,7 @@ std::string Describe(const Effect& effect) {
     }
     std::string operator()(const CreateTrust&) const { return "create trust"; }
     std::string operator()(const CreateWorkload& e) const { return "create " + e.claim->name; }
+    std::string operator()(const CreatePodGroup& e) const { return "create " + e.gang.group; }
     std::string operator()(const UpdateWorkload& e) const {
       return absl::StrCat(e.release ? "release " : "update ", e.read->name);
     }
@@ -76,6 +77,7 @@ History::History(int seed, bool traced) : random_(seed), traced_(traced) {
   world_.emplace(RandomJob());
   world_->queues.support = ObservedQueues::Support::kServed;
   world_->queues.flavors["on-demand"] = {};
+  world_->gang = {.enabled = true, .served = children::GangApi::kVolcano};
   world_->queues.priorities["low"] = -10;
 }
 History::~History() = default;

@@ -39,6 +39,8 @@ Job History::RandomJob() {
   if (Chance(0.3)) {
     job.Queue("team");
     if (Chance(0.5)) job.ElasticClass("low");
+  } else if (Chance(0.3)) {
+    job.Gang(api::GangScheduler::kVolcano);
   }
   const auto either = [this] {
     return Chance(0.7) ? api::Switch::kEnabled : api::Switch::kDisabled;
@@ -149,6 +151,15 @@ void History::DisturbQueue() {
     world.queues.support = world.queues.support == kServed ? kMissing : kServed;
     Note(world.queues.support == kServed ? "Kueue is installed" : "Kueue is removed");
     if (world.queues.support == kMissing) world.workloads.clear();
+  }
+  if (Chance(0.02)) {
+    const bool removed = world.gang.served.has_value();
+    world.gang.served = removed ? std::nullopt : std::optional(children::GangApi::kVolcano);
+    Note(removed ? "Volcano is removed" : "Volcano is installed");
+    if (removed) world.pod_groups.clear();
+  } else if (!world.pod_groups.empty() && Chance(0.05)) {
+    Note(world.pod_groups.begin()->first + " is deleted");
+    world.pod_groups.erase(world.pod_groups.begin());
   }
   if (world.workloads.empty()) return;
   auto any = world.workloads.begin();
@@ -300,6 +311,7 @@ void History::HealWorld() {
   for (auto& [name, node] : world.nodes) node.ready = true;
   world.create_error.reset();
   training_over_ = true;
+  world.gang.served = children::GangApi::kVolcano;
   world.queues.support = ObservedQueues::Support::kServed;
   const auto workloads = world.workloads;
   for (const auto& [name, workload] : workloads) {
