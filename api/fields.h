@@ -375,6 +375,7 @@ constexpr auto FieldsOf(const Spec*) {
       F("training", &Spec::training, kRequiredField), F("output", &Spec::output),
       F("storage", &Spec::storage, kStorageEntries),
       F("roles", &Spec::roles, {.presence = Presence::kRequired, .min_items = 2, .max_items = 8}),
+      F("managedBy", &Spec::managed_by, {.max_length = 63, .pattern = kDomainPath}),
       F("runPolicy", &Spec::run_policy, kDefaultedField),
       F("network", &Spec::network, kDefaultedField),
       F("autoscaling", &Spec::autoscaling, kDefaultedField), F("scheduling", &Spec::scheduling),

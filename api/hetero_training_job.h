@@ -277,7 +277,7 @@ enum class CleanPodPolicy { kAll, kRunning, kNone };
 
 struct RunPolicy {
   bool suspend = false;
-  std::string managed_by;
+  std::string managed_by;  // deprecated: Spec::manager()
   int32_t startup_deadline_seconds = 600;
   std::optional<int64_t> active_deadline_seconds;
   std::optional<int64_t> max_wait_seconds;  // from the job's creation to its first step
@@ -327,11 +327,17 @@ struct Spec {
   std::optional<Output> output;
   std::vector<StorageAccess> storage;  // of several that match, the longest prefix counts
   std::vector<Role> roles;
+  std::string managed_by;
   RunPolicy run_policy;
   Network network;
   Switch autoscaling = Switch::kDisabled;
   std::optional<Scheduling> scheduling;
   std::optional<PodPlacement> placement;
+
+  // Whose the job is; empty: the operator's.
+  const std::string& manager() const {
+    return managed_by.empty() ? run_policy.managed_by : managed_by;
+  }
 
   // Ranks of the whole job: GPUWorker roles in manifest order, then replica, then local index.
   int32_t world_size() const {

@@ -32,7 +32,14 @@ inline constexpr char kQueuePriorityLabel[] = "kueue.x-k8s.io/priority-class";
 inline constexpr char kZoneLabel[] = "topology.kubernetes.io/zone";  // of nodes
 inline constexpr char kExpiresAnnotation[] = "training.hetero.dev/expires";
 
-// The value of runPolicy.managedBy that means this operator, as an empty one does.
+// MultiKueue's, on its copy of a job in a worker cluster: the Workload that was made there for it,
+// and the cluster where it comes from.
+inline constexpr char kPrebuiltWorkloadLabel[] = "kueue.x-k8s.io/prebuilt-workload-name";
+inline constexpr char kMultiKueueOriginLabel[] = "kueue.x-k8s.io/multikueue-origin";
+
+// Values of managedBy: this operator, as an empty one means, and MultiKueue, which copies the job
+// to another cluster once its Workload is admitted.
 inline constexpr char kManagedBySelf[] = "training.hetero.dev/hetero-operator";
+inline constexpr char kManagedByMultiKueue[] = "kueue.x-k8s.io/multikueue";
 
 }  // namespace hetero::api

@@ -97,6 +97,7 @@ inline constexpr char kCheckpointWritten[] = "CheckpointWritten";
 inline constexpr char kSuspended[] = "Suspended";
 inline constexpr char kResumed[] = "Resumed";
 inline constexpr char kQueued[] = "Queued";
+inline constexpr char kNotQueued[] = "NotQueued";
 inline constexpr char kAdmitted[] = "Admitted";
 inline constexpr char kEvicted[] = "Evicted";
 inline constexpr char kJobSucceeded[] = "JobSucceeded";

@@ -54,6 +54,7 @@ uint64_t Fnv1a(const std::string& text) {
 
 std::string SpecHash(const Spec& spec) {
   Spec fixed = spec;
+  fixed.managed_by.clear();
   fixed.run_policy = {};
   fixed.autoscaling = Spec().autoscaling;
   for (Role& role : fixed.roles) {

@@ -277,6 +277,12 @@ void CheckScheduling(const Spec& spec, Findings& findings) {
                "the job's label kueue.x-k8s.io/queue-name");
 }
 
+// MultiKueue's copy of a job has no spec.managedBy, and must not then have the other.
+void CheckManager(const Spec& spec, Findings& findings) {
+  if (spec.managed_by.empty() || spec.run_policy.managed_by.empty()) return;
+  findings.Add("spec.managedBy", "takes the place of runPolicy.managedBy; name one of the two");
+}
+
 }  // namespace
 
 void Validate(const HeteroTrainingJob& job, Findings& findings) {
@@ -290,6 +296,7 @@ void Validate(const HeteroTrainingJob& job, Findings& findings) {
   ValidateStorage(job.spec.storage, "spec.storage", findings);
   CheckRoles(job.spec.roles, findings);
   CheckScheduling(job.spec, findings);
+  CheckManager(job.spec, findings);
 }
 
 }  // namespace hetero::api

@@ -22,7 +22,8 @@ std::string JobView::state() const {
 absl::StatusOr<JobView> ViewOf(const json& object) {
   JobView view;
   const json& metadata = FieldOf(object, "metadata");
-  const json& policy = FieldOf(FieldOf(object, "spec"), "runPolicy");
+  const json& spec = FieldOf(object, "spec");
+  const json& policy = FieldOf(spec, "runPolicy");
   view.name_space = TextOf(metadata, "namespace");
   view.name = TextOf(metadata, "name");
   view.uid = TextOf(metadata, "uid");
@@ -33,9 +34,9 @@ absl::StatusOr<JobView> ViewOf(const json& object) {
   const json& generation = FieldOf(metadata, "generation");
   if (generation.is_number_integer()) view.generation = generation.get<int64_t>();
   view.suspend = FieldOf(policy, "suspend") == true;
-  view.managed_by = TextOf(policy, "managedBy");
+  view.managed_by = TextOf(FieldOf(spec, "managedBy").is_string() ? spec : policy, "managedBy");
   if (view.managed_by == api::kManagedBySelf) view.managed_by.clear();
-  view.output_uri = TextOf(FieldOf(FieldOf(object, "spec"), "output"), "uri");
+  view.output_uri = TextOf(FieldOf(spec, "output"), "uri");
   const json& status = FieldOf(object, "status");
   auto parsed = api::StatusFromJson(
       status.is_null() ? "" : status.dump(-1, ' ', false, json::error_handler_t::replace));

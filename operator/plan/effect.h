@@ -76,6 +76,12 @@ struct CreatePodGroup {
   std::vector<Role> roles;
 };
 
+// Takes over the Workload of the claim's name, which others made for the job: one that nobody owns,
+// and that asks for what the job's pods do.
+struct AdoptWorkload {
+  std::shared_ptr<const WorkloadClaim> claim;  // never null
+};
+
 // Changes the status of a Workload, unless it has changed since it was read.
 struct UpdateWorkload {
   std::shared_ptr<const ObservedWorkload> read;  // never null
@@ -123,9 +129,9 @@ struct WarnHead {
   std::vector<MemberNotice> notices;
 };
 
-using Effect = std::variant<CreateChild, CreatePod, CreateTrust, CreateWorkload, CreatePodGroup,
-                            UpdateWorkload, DeleteChild, DeletePods, DeleteSecret, DeleteJob,
-                            ReportExit, StopHead, WarnHead>;
+using Effect = std::variant<CreateChild, CreatePod, CreateTrust, CreateWorkload, AdoptWorkload,
+                            CreatePodGroup, UpdateWorkload, DeleteChild, DeletePods, DeleteSecret,
+                            DeleteJob, ReportExit, StopHead, WarnHead>;
 
 // Effects that run in parallel.
 using Stage = std::vector<Effect>;

@@ -15,6 +15,7 @@
 #include "operator/plan/history.h"
 #include "operator/plan/last_report.h"
 #include "operator/plan/managed_by.h"
+#include "operator/plan/multikueue.h"
 #include "operator/plan/pass.h"
 #include "operator/plan/pod_deletion.h"
 #include "operator/plan/progress.h"
@@ -93,8 +94,15 @@ void RunActive(Pass& pass) {
 }  // namespace
 
 Plan MakePlan(const Observed& observed, const children::Settings& settings, base::WallTime now) {
+  const Manager manager = ManagerOf(observed.job->job.spec);
+  // The garbage collector has a job that is being deleted.
+  if (observed.job->deleting || manager == Manager::kAnother) return HandsOff(*observed.job);
   Pass pass(observed, settings, now);
-  if (!IsOurs(*observed.job)) return HandsOff(*observed.job);
+  if (manager == Manager::kMultiKueue) {
+    pass.status = pass.before;
+    KeepWorkloadForMultiKueue(pass);
+    return std::move(pass.plan);
+  }
   BeginConditions(pass);
   if (pass.before.finished()) {
     RunFinished(pass);

@@ -4,9 +4,10 @@
 
 namespace hetero::plan {
 
-bool IsOurs(const ObservedJob& job) {
-  const std::string& manager = job.job.spec.run_policy.managed_by;
-  return !job.deleting && (manager.empty() || manager == api::kManagedBySelf);
+Manager ManagerOf(const api::Spec& spec) {
+  const std::string& manager = spec.manager();
+  if (manager.empty() || manager == api::kManagedBySelf) return Manager::kOperator;
+  return manager == api::kManagedByMultiKueue ? Manager::kMultiKueue : Manager::kAnother;
 }
 
 }  // namespace hetero::plan

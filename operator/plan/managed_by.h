@@ -1,11 +1,13 @@
 #pragma once
 
-#include "operator/plan/observed.h"
+#include "api/hetero_training_job.h"
 
 namespace hetero::plan {
 
-// Whether this operator may touch the job: not when it is being deleted (the garbage collector has
-// it) nor when runPolicy.managedBy names somebody else.
-bool IsOurs(const ObservedJob& job);
+// Whose the job is, by spec.managedBy or, in its place, runPolicy.managedBy. Only its Workload is
+// the operator's where MultiKueue has the rest, and nothing where somebody else has it all.
+enum class Manager { kOperator, kMultiKueue, kAnother };
+
+Manager ManagerOf(const api::Spec& spec);
 
 }  // namespace hetero::plan

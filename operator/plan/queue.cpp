@@ -107,7 +107,9 @@ void JoinQueue(Pass& pass) {
   if (pass.seen.create_error) {
     Wait(pass, api::reason::kInadmissible, pass.seen.create_error->message);
   }
-  pass.AddStage({CreateWorkload{std::make_shared<WorkloadClaim>(*std::move(claim))}});
+  auto made = std::make_shared<WorkloadClaim>(*std::move(claim));
+  if (PrebuiltWorkloadOf(pass).empty()) return pass.AddStage({CreateWorkload{std::move(made)}});
+  pass.AddStage({AdoptWorkload{std::move(made)}});
 }
 
 // It claims something else than the job asks for now.
@@ -116,12 +118,23 @@ bool IsOutdated(const Pass& pass, const ObservedWorkload& gang) {
   return claim.ok() && Differs(gang, *claim, pass.spec);
 }
 
+// Whoever made the Workload for the job has to make another one.
+bool IsOfAnother(Pass& pass, const ObservedWorkload& gang) {
+  if (PrebuiltWorkloadOf(pass).empty() || !IsOutdated(pass, gang)) return false;
+  Wait(pass, api::reason::kInadmissible,
+       absl::StrCat("Workload ", gang.name, ", which metadata.labels[", api::kPrebuiltWorkloadLabel,
+                    "] names, is not for this job as it is now: other pod sets, queue or priority "
+                    "class; whoever made it has to make it anew"));
+  return true;
+}
+
 // Nothing runs, and the Workload does not let anything begin.
 void StayInQueue(Pass& pass, const WorkloadPtr& gang) {
   pass.status.uncounted.clear();
   if (DeleteElasticWorkloads(pass)) return;
   if (gang == nullptr) return JoinQueue(pass);
   if (gang->deleting) return;
+  if (IsOfAnother(pass, *gang)) return;
   DescribeWait(pass, *gang);
   const bool evicted = gang->evicted() && gang->holds_quota;
   const bool reserved = gang->holds_quota || gang->Is(kQuotaReserved);
@@ -149,6 +162,7 @@ void Begin(Pass& pass, const ObservedWorkload& gang) {
   }
   if (!pass.PodsLeft() && IsOutdated(pass, gang)) {
     pass.paused = true;
+    if (IsOfAnother(pass, gang)) return;
     Wait(pass, api::reason::kPending,
          "the job has changed since it was queued, and is queued again");
     return pass.AddStage({Deleted(gang)});

@@ -18,6 +18,11 @@ std::string LabelOf(const Pass& pass, const char* name) {
   return found == pass.metadata.labels.end() ? "" : found->second;
 }
 
+std::string GangName(const Pass& pass) {
+  const std::string prebuilt = LabelOf(pass, api::kPrebuiltWorkloadLabel);
+  return prebuilt.empty() ? children::GangWorkloadName(pass.metadata) : prebuilt;
+}
+
 std::shared_ptr<const ObservedWorkload> Named(const Pass& pass, const std::string& name) {
   for (const auto& workload : pass.seen.workloads) {
     if (workload->name == name) return workload;
@@ -58,8 +63,12 @@ void Add(const PodSetUpdate& update, children::Placement& placement) {
 
 std::string QueueOf(const Pass& pass) { return LabelOf(pass, api::kQueueLabel); }
 
+std::string PrebuiltWorkloadOf(const Pass& pass) {
+  return LabelOf(pass, api::kPrebuiltWorkloadLabel);
+}
+
 std::shared_ptr<const ObservedWorkload> GangWorkload(const Pass& pass) {
-  return Named(pass, children::GangWorkloadName(pass.metadata));
+  return Named(pass, GangName(pass));
 }
 
 std::shared_ptr<const ObservedWorkload> ElasticWorkload(const Pass& pass, const std::string& role,
@@ -101,14 +110,17 @@ bool MayBeMade(Pass& pass, const api::Role& role, int32_t index) {
 
 absl::StatusOr<WorkloadClaim> GangClaim(const Pass& pass) {
   WorkloadClaim claim;
-  claim.name = children::GangWorkloadName(pass.metadata);
+  claim.name = GangName(pass);
   claim.spec_hash = api::SpecHash(pass.spec);
   claim.queue = QueueOf(pass);
   claim.priority_class = LabelOf(pass, api::kQueuePriorityLabel);
-  const absl::StatusOr<int32_t> priority = PriorityOf(
-      pass, absl::StrCat("metadata.labels[", api::kQueuePriorityLabel, "]"), claim.priority_class);
-  if (!priority.ok()) return priority.status();
-  claim.priority = *priority;
+  if (PrebuiltWorkloadOf(pass).empty()) {  // else whoever made it has given it one
+    const absl::StatusOr<int32_t> priority =
+        PriorityOf(pass, absl::StrCat("metadata.labels[", api::kQueuePriorityLabel, "]"),
+                   claim.priority_class);
+    if (!priority.ok()) return priority.status();
+    claim.priority = *priority;
+  }
   for (size_t i = 0; i < pass.spec.roles.size(); ++i) {
     const int32_t count = CountInGang(pass, pass.spec.roles[i]);
     if (count > 0) claim.pod_sets.push_back({static_cast<int32_t>(i), count});

@@ -13,6 +13,9 @@ namespace hetero::plan {
 // The LocalQueue that the job's label names; empty: none.
 std::string QueueOf(const Pass& pass);
 
+// The Workload that others made for the job, as its label says; empty: the operator makes it.
+std::string PrebuiltWorkloadOf(const Pass& pass);
+
 // Null: there is none.
 std::shared_ptr<const ObservedWorkload> GangWorkload(const Pass& pass);
 

@@ -69,6 +69,7 @@ class EffectRunner {
   Outcome Run(const plan::CreateTrust& effect, const plan::ObservedJob& job);
   Outcome Run(const plan::CreateWorkload& effect, const plan::ObservedJob& job);
   Outcome Run(const plan::CreatePodGroup& effect, const plan::ObservedJob& job);
+  Outcome Run(const plan::AdoptWorkload& effect, const plan::ObservedJob& job);
   Outcome Run(const plan::UpdateWorkload& effect, const plan::ObservedJob& job);
   Outcome Run(const plan::DeleteChild& effect, const plan::ObservedJob& job);
   Outcome Run(const plan::DeletePods& effect, const plan::ObservedJob& job);
@@ -88,6 +89,8 @@ class EffectRunner {
                    const nlohmann::json& existing);
   Outcome SettleForeign(const std::string& what, const nlohmann::json& existing,
                         const std::string& name_space);
+  Outcome TakeOver(const nlohmann::json& existing, const nlohmann::json& own,
+                   const plan::ObservedJob& job);
   std::optional<Outcome> CreateSecret(const JobTrust& trust, const plan::ObservedJob& job);
   Outcome ReplaceConfigMap(const std::string& uid, const nlohmann::json& object,
                            const plan::ObservedJob& job);

@@ -4,9 +4,13 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "api/labels.h"
 #include "operator/children/children.h"
 #include "operator/reconcile/effects.h"
 #include "operator/reconcile/job_resource.h"
+#include "operator/reconcile/json_access.h"
+#include "operator/reconcile/ownership.h"
+#include "operator/reconcile/pod_set_difference.h"
 #include "operator/reconcile/project.h"
 
 namespace hetero::reconcile {
@@ -16,6 +20,8 @@ using nlohmann::json;
 
 // Kueue writes Workloads too; the watch is about to bring what it has written.
 constexpr base::Duration kChangedAgain = std::chrono::milliseconds(100);
+constexpr base::Duration kGoingAgain = std::chrono::seconds(1);
+constexpr base::Duration kAdoptAgain = std::chrono::seconds(5);
 
 json ConditionJson(const plan::WorkloadCondition& condition) {
   return {{"type", condition.type},
@@ -40,10 +46,8 @@ json ConditionsAfter(const plan::UpdateWorkload& effect) {
   return conditions;
 }
 
-}  // namespace
-
-Outcome EffectRunner::Run(const plan::CreateWorkload& effect, const plan::ObservedJob& job) {
-  const plan::WorkloadClaim& claim = *effect.claim;
+json Render(const plan::WorkloadClaim& claim, const plan::ObservedJob& job,
+            const children::Settings& settings) {
   children::WorkloadSpec workload{.name = claim.name,
                                   .queue = claim.queue,
                                   .priority_class = claim.priority_class,
@@ -52,9 +56,92 @@ Outcome EffectRunner::Run(const plan::CreateWorkload& effect, const plan::Observ
   for (const plan::WorkloadClaim::PodSet& set : claim.pod_sets) {
     workload.pod_sets.push_back({&job.job.spec.roles.at(set.role), set.count});
   }
-  Outcome outcome =
-      Create(plan::ChildKind::kWorkload, children::Workload(job.job, workload, settings_), job);
+  return children::Workload(job.job, workload, settings);
+}
+
+Outcome OfWorkload(Outcome outcome) {
   outcome.of_workload = true;
+  return outcome;
+}
+
+Outcome CannotAdopt(const std::string& name, const std::string& why) {
+  Outcome outcome;
+  outcome.create_error = {.message = absl::StrCat("workload ", name, ", which metadata.labels[",
+                                                  api::kPrebuiltWorkloadLabel, "] names, ", why)};
+  outcome.again_after = kAdoptAgain;
+  return OfWorkload(std::move(outcome));
+}
+
+// Of the ownerReferences and labels, with those of our own.
+json MetadataAfter(const json& existing, const json& own) {
+  const json& before = FieldOf(existing, "metadata");
+  const json& ours = FieldOf(own, "metadata");
+  json owners = ListOf(before, "ownerReferences");
+  for (const json& owner : ListOf(ours, "ownerReferences")) owners.push_back(owner);
+  return {{"uid", TextOf(before, "uid")},
+          {"resourceVersion", TextOf(before, "resourceVersion")},
+          {"ownerReferences", std::move(owners)},
+          {"labels", FieldOf(ours, "labels")},
+          {"annotations", FieldOf(ours, "annotations")}};
+}
+
+}  // namespace
+
+Outcome EffectRunner::Run(const plan::CreateWorkload& effect, const plan::ObservedJob& job) {
+  return OfWorkload(Create(plan::ChildKind::kWorkload, Render(*effect.claim, job, settings_), job));
+}
+
+Outcome EffectRunner::Run(const plan::AdoptWorkload& effect, const plan::ObservedJob& job) {
+  const std::string& name = effect.claim->name;
+  const kube::ObjectKey key{job.job.metadata.name_space, name};
+  const absl::StatusOr<json> existing = client_.Get(kWorkloads, key);
+  if (absl::IsNotFound(existing.status())) {
+    return CannotAdopt(name, "does not exist; remove the label to have the operator make one");
+  }
+  if (!existing.ok()) {
+    Outcome outcome;
+    outcome.status =
+        absl::Status(existing.status().code(),
+                     absl::StrCat("workload ", name, ": ", existing.status().message()));
+    return outcome;
+  }
+  const json& owner = ControllerOf(*existing);
+  const bool ours = IsOwnedBy(*existing, job.job.metadata.uid);
+  if (!FieldOf(FieldOf(*existing, "metadata"), "deletionTimestamp").is_null()) {
+    Outcome outcome;
+    outcome.again_after = kGoingAgain;
+    return outcome;
+  }
+  if (!ours && !owner.is_null()) {
+    return CannotAdopt(
+        name, absl::StrCat("belongs to ", TextOf(owner, "kind"), " ", TextOf(owner, "name"),
+                           "; name one that nobody owns, or remove the label"));
+  }
+  const json own = Render(*effect.claim, job, settings_);
+  if (const std::string difference = PodSetDifference(*existing, own); !difference.empty()) {
+    return CannotAdopt(name, absl::StrCat("is not for the pods of this job: ", difference,
+                                          "; whoever made it has to make it anew"));
+  }
+  return TakeOver(*existing, own, job);
+}
+
+Outcome EffectRunner::TakeOver(const json& existing, const json& own,
+                               const plan::ObservedJob& job) {
+  const std::string name = TextOf(FieldOf(existing, "metadata"), "name");
+  json metadata = MetadataAfter(existing, own);
+  if (IsOwnedBy(existing, job.job.metadata.uid)) metadata.erase("ownerReferences");
+  const absl::StatusOr<json> written =
+      client_.Patch(kWorkloads, {job.job.metadata.name_space, name}, kube::PatchType::kMerge,
+                    {{"metadata", std::move(metadata)}});
+  if (absl::IsAborted(written.status()) || absl::IsNotFound(written.status())) {
+    Outcome outcome;
+    outcome.again_after = kChangedAgain;
+    return outcome;
+  }
+  if (!written.ok()) return OfWorkload(RefusedCreate("workload " + name, written.status()));
+  Outcome outcome;
+  outcome.kind = plan::ChildKind::kWorkload;
+  outcome.workload = ProjectWorkload(*written);
   return outcome;
 }
 

@@ -29,6 +29,7 @@ std::vector<std::string> IgnoredFields(const api::HeteroTrainingJob& job) {
   }
   const api::RunPolicy& policy = job.spec.run_policy;
   add(policy.suspend, "runPolicy.suspend");
+  add(!job.spec.managed_by.empty(), "managedBy");
   add(!policy.managed_by.empty(), "runPolicy.managedBy");
   add(policy.max_wait_seconds.has_value(), "runPolicy.maxWaitSeconds");
   add(policy.clean_pod_policy != api::CleanPodPolicy::kAll, "runPolicy.cleanPodPolicy");

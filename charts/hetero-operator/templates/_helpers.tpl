@@ -101,7 +101,7 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- if (.Values.kueue).enabled }}
 - apiGroups: [kueue.x-k8s.io]
   resources: [workloads]
-  verbs: [create, delete, get, list, watch]
+  verbs: [create, delete, get, list, patch, watch]
 - apiGroups: [kueue.x-k8s.io]
   resources: [workloads/status]
   verbs: [get, patch]

@@ -61,7 +61,7 @@ RequestSampler::RequestSampler(std::string name_space)
         }
       }) {}
 
-void Queues::SetUpTestSuite() {
+void Queues::Begin(OperatorProcess::Options options) {
   World::Get().InstallKueue();
   const char* const objects = R"({"apiVersion": "v1", "kind": "List", "items": [
       {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor", "metadata": {"name": "pool"},
@@ -72,7 +72,7 @@ void Queues::SetUpTestSuite() {
       {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "WorkloadPriorityClass",
        "metadata": {"name": "low"}, "value": -10}]})";
   ControlPlane::Get().MustKubectl({"apply", "-f", "-"}, objects);
-  operator_ = new OperatorProcess({.arguments = {"--kueue", "--pod-kill-grace", "3s"}});
+  operator_ = new OperatorProcess(std::move(options));
   WaitFor("the operator is ready", [] { return operator_->ready(); });
 }
 

@@ -44,8 +44,10 @@ class RequestSampler {
 
 class Queues : public ::testing::Test {
  protected:
-  static void SetUpTestSuite();
+  static void SetUpTestSuite() { Begin({.arguments = {"--kueue", "--pod-kill-grace", "3s"}}); }
   static void TearDownTestSuite();
+  // Kueue, what the queues hand out, and an operator.
+  static void Begin(OperatorProcess::Options options);
 
   // In the queue `team`; each pod asks for one CPU. It trains until the head is told to go on.
   static json Queued(const std::string& name, int cpu = 2, int gpu = 1);

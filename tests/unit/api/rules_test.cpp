@@ -377,6 +377,9 @@ TEST(RulesTest, FailureRules) {
 
 TEST(RulesTest, RunPolicyAndTheRest) {
   Check({{{"runPolicy={managedBy: kueue.x-k8s.io/multikueue, suspend: true}"}, ""},
+         {{"managedBy=kueue.x-k8s.io/multikueue"}, ""},
+         {{"managedBy=a.b/c", "runPolicy.managedBy=a.b/c"}, "managedBy: takes the place of"},
+         {{"managedBy=kueue"}, "managedBy: must be a domain-prefixed path"},
          {{"runPolicy.managedBy=kueue"}, "managedBy: must be a domain-prefixed path"},
          {{"runPolicy.suspend=yes"}, "runPolicy.suspend: must be true or false"},
          {{"runPolicy.activeDeadlineSeconds=0"}, "activeDeadlineSeconds: must be at least 1"},

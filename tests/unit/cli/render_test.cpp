@@ -207,6 +207,9 @@ TEST(RenderTest, WhatElseThereIsToKnow) {
   EXPECT_THAT(shown(), ::testing::HasSubstr("\nSuspended: kubectl hetero resume vit-blur lets"));
   object["spec"]["runPolicy"]["managedBy"] = "kueue.x-k8s.io/multikueue";
   EXPECT_THAT(shown(), ::testing::HasSubstr("\nManaged by kueue.x-k8s.io/multikueue: "));
+  object["spec"]["runPolicy"].erase("managedBy");
+  object["spec"]["managedBy"] = "example.com/other";
+  EXPECT_THAT(shown(), ::testing::HasSubstr("\nManaged by example.com/other: "));
   object["metadata"]["deletionTimestamp"] = "2026-01-01T00:10:05Z";
   EXPECT_THAT(shown(), ::testing::HasSubstr("\nIt is being deleted\n"));
 }

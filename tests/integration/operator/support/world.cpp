@@ -138,7 +138,7 @@ void OperatorProcess::Start() {
                                         "127.0.0.1:0"};
   arguments.insert(arguments.end(), options_.arguments.begin(), options_.arguments.end());
   std::lock_guard lock(mutex_);
-  program_ = std::make_unique<BackgroundProgram>(arguments, log_file_);
+  program_ = std::make_unique<BackgroundProgram>(arguments, log_file_, options_.environment);
 }
 
 void OperatorProcess::Kill() {

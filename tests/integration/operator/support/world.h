@@ -49,7 +49,8 @@ class OperatorProcess {
  public:
   struct Options {
     std::string server;
-    std::vector<std::string> arguments;  // besides the usual ones
+    std::vector<std::string> arguments;    // besides the usual ones
+    std::vector<std::string> environment;  // likewise: "NAME=value"
     bool start = true;
   };
   explicit OperatorProcess(Options options);

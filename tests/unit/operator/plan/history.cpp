@@ -51,6 +51,7 @@ std::string Describe(const Effect& effect) {
     std::string operator()(const CreateTrust&) const { return "create trust"; }
     std::string operator()(const CreateWorkload& e) const { return "create " + e.claim->name; }
     std::string operator()(const CreatePodGroup& e) const { return "create " + e.gang.group; }
+    std::string operator()(const AdoptWorkload& e) const { return "adopt " + e.claim->name; }
     std::string operator()(const UpdateWorkload& e) const {
       return absl::StrCat(e.release ? "release " : "update ", e.read->name);
     }

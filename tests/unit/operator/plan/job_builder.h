@@ -95,7 +95,15 @@ class Job {
     return *this;
   }
   Job& ManagedBy(std::string manager) {
+    job_.spec.managed_by = std::move(manager);
+    return *this;
+  }
+  Job& ManagedByOfOld(std::string manager) {
     policy().managed_by = std::move(manager);
+    return *this;
+  }
+  Job& Label(const std::string& name, std::string value) {
+    job_.metadata.labels[name] = std::move(value);
     return *this;
   }
   Job& Queue(std::string queue) {

@@ -110,10 +110,18 @@ TEST(LifeTest, HealthyJobFromNothingToNothing) {
 }
 
 TEST(LifeTest, JobsOfOthersAndDeletedJobsAreLeftAlone) {
-  ModelCluster other{Job().ManagedBy("kueue.x-k8s.io/multikueue")};
-  EXPECT_TRUE(other.Pass().idle());
+  for (const char* manager : {"kueue.x-k8s.io/multikueue", "example.com/other"}) {
+    ModelCluster other{Job().ManagedBy(manager)};
+    EXPECT_TRUE(other.Pass().idle());
+    ModelCluster of_old{Job().ManagedByOfOld(manager)};
+    EXPECT_TRUE(of_old.Pass().idle());
+  }
   ModelCluster ours{Job().ManagedBy(api::kManagedBySelf)};
   EXPECT_FALSE(ours.Pass().idle());
+  ModelCluster ours_of_old{Job().ManagedByOfOld(api::kManagedBySelf)};
+  EXPECT_FALSE(ours_of_old.Pass().idle());
+  ModelCluster the_new_one_counts{Job().ManagedBy("a/b").ManagedByOfOld(api::kManagedBySelf)};
+  EXPECT_TRUE(the_new_one_counts.Pass().idle());
   ModelCluster going{Job()};
   going.Change([](ObservedJob& job) { job.deleting = true; });
   const Plan plan = going.Pass();

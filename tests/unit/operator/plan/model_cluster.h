@@ -89,6 +89,8 @@ class ModelCluster {
   bool secret = false;
   bool job_deleted = false;
   std::map<std::string, std::shared_ptr<const ObservedWorkload>> workloads;
+  // That others made and nobody owns.
+  std::map<std::string, std::shared_ptr<const ObservedWorkload>> prebuilt;
   ObservedQueues queues;
   std::map<std::string, std::shared_ptr<const ObservedObject>> pod_groups;
   std::vector<CreatePodGroup> gangs;  // as they were created
@@ -120,6 +122,7 @@ class ModelCluster {
   bool Do(const CreateTrust& effect);
   bool Do(const CreateWorkload& effect);
   bool Do(const CreatePodGroup& effect);
+  bool Do(const AdoptWorkload& effect);
   bool Do(const UpdateWorkload& effect);
   bool Do(const DeleteChild& effect);
   bool Do(const DeletePods& effect);

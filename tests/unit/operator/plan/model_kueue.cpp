@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "operator/plan/workload.h"
 #include "tests/unit/operator/plan/model_cluster.h"
 
 namespace hetero::plan {
@@ -37,6 +38,22 @@ bool ModelCluster::Do(const CreateWorkload& effect) {
     workload->pod_sets[job->job.spec.roles.at(set.role).name] = set.count;
   }
   workloads[claim.name] = std::move(workload);
+  return true;
+}
+
+bool ModelCluster::Do(const AdoptWorkload& effect) {
+  calls.push_back("adopt " + effect.claim->name);
+  const auto found = prebuilt.find(effect.claim->name);
+  if (found == prebuilt.end() || Differs(*found->second, *effect.claim, job->job.spec)) {
+    create_error = {.message = "workload " + effect.claim->name + " cannot be taken over"};
+    return false;
+  }
+  auto adopted = std::make_shared<ObservedWorkload>(*found->second);
+  adopted->owner_uid = job->job.metadata.uid;
+  adopted->resource_version = std::to_string(++version_);
+  workloads[adopted->name] = std::move(adopted);
+  prebuilt.erase(found);
+  create_error.reset();
   return true;
 }
 

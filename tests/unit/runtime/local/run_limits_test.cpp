@@ -78,14 +78,14 @@ TEST(IgnoredFieldsTest, OnlyWhatIsSetAndHasNoMeaningHere) {
   job.spec.roles[1].failure_rules[1].on_reason = api::FailureReason::kEvicted;
   job.spec.roles[1].pod_template = "{}";
   job.spec.run_policy.suspend = true;
-  job.spec.run_policy.managed_by = "somebody";
+  job.spec.managed_by = job.spec.run_policy.managed_by = "somebody";
   job.spec.run_policy.clean_pod_policy = api::CleanPodPolicy::kNone;
   job.spec.run_policy.ttl_seconds_after_finished = 0;
   job.spec.scheduling.emplace() = {.gang = api::GangScheduler::kVolcano, .queue = "research"};
   job.spec.network.tls = job.spec.network.network_policy = api::Switch::kDisabled;
   EXPECT_THAT(IgnoredFields(job),
               ElementsAre("spec.storage[1].secretRef", "spec.roles[1].failureRules[1].onReason",
-                          "spec.roles[1].template", "spec.runPolicy.suspend",
+                          "spec.roles[1].template", "spec.runPolicy.suspend", "spec.managedBy",
                           "spec.runPolicy.managedBy", "spec.runPolicy.cleanPodPolicy",
                           "spec.runPolicy.ttlSecondsAfterFinished", "spec.network.networkPolicy",
                           "spec.network.tls", "spec.scheduling.gang", "spec.scheduling.queue"));
