@@ -57,11 +57,18 @@ TEST_F(Queues, PodsOfATopologyArePinnedAndUngated) {
     EXPECT_TRUE(assigned.contains("topologyAssignment")) << assigned;
   }
   // A pod that is made anew goes where the one before was.
+  const json before = job.Pod("gpu", 0);
   job.EndPod("gpu", 0, 1);
+  json after;
   WaitFor(
-      "the next attempt trains",
-      [&] { return job.Status().value("attempt", 0) == 2 && job.Is("Running"); },
+      "its place is taken again",
+      [&] {
+        after = job.Pod("gpu", 0);
+        return after.is_object() && after["metadata"]["uid"] != before["metadata"]["uid"] &&
+               after["status"].value("phase", "") == "Running";
+      },
       std::chrono::seconds(60), [&] { return job.Describe(); });
+  EXPECT_EQ(after["spec"]["nodeName"], before["spec"]["nodeName"]);
   job.Continue();
   ASSERT_TRUE(job.WaitIs("Succeeded"));
   EXPECT_TRUE(queue.WaitUsage("0"));
