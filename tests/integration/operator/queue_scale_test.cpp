@@ -15,7 +15,7 @@ namespace {
 using std::chrono::seconds;
 
 constexpr int kQuota = 20;         // CPUs; each pod asks for one
-constexpr int kJobCount = 200;         // of four pods each
+constexpr int kJobCount = 200;     // of four pods each
 constexpr int kEarly = 5;          // of them, which run while the others join the queue
 constexpr int kElasticOf = 4;      // every fourth has a CPU worker that is lent
 constexpr int kWrites = 40;        // of a job of four pods, at most
@@ -275,7 +275,8 @@ TEST_F(QueuesAtScale, TwoHundredJobsShareAQuotaOfTwenty) {
       bench::ReadAuditLog(std::string(folder) + "/audit.log",
                           "system:serviceaccount:hetero-system:" + World::Get().account());
   const Writes writes = Count(recording);
-  ASSERT_EQ(writes.of_job.size(), static_cast<size_t>(kJobCount)) << "HETERO_CLUSTER_AUDIT=1 is needed";
+  ASSERT_EQ(writes.of_job.size(), static_cast<size_t>(kJobCount))
+      << "HETERO_CLUSTER_AUDIT=1 is needed";
   for (const auto& [kind, count] : writes.kinds) {
     std::printf("  %-40s %6d  %5.2f per job\n", kind.c_str(), count,
                 static_cast<double>(count) / kJobCount);
