@@ -15,6 +15,12 @@ inline constexpr int kExitTimeout = 3;
 inline constexpr int kExitInterrupted = 130;  // 128 + SIGINT, as shells have it
 inline constexpr int kExitOutputGone = 141;   // 128 + SIGPIPE: nobody reads what is printed
 
+// All jobs, one a line; with --watch until `stop`.
+absl::StatusOr<int> List(Cluster& cluster, const Options& options, base::Clock& clock,
+                         std::stop_token stop);
+// What each pod of the job does and takes; with --watch until the job ends.
+absl::StatusOr<int> Top(Cluster& cluster, const Options& options, base::Clock& clock,
+                        std::stop_token stop);
 // Follows the job until it has ended; on a terminal as one screen, elsewhere as a line per change.
 absl::StatusOr<int> FollowStatus(Cluster& cluster, const Options& options, base::Clock& clock,
                                  std::stop_token stop);

@@ -23,18 +23,22 @@ std::string ServerWords(const absl::Status& status) {
   return server == std::string::npos ? text : text.substr(server + 4);
 }
 
+std::string Where(const kube::ObjectKey& job) {
+  return job.name_space.empty() ? "all namespaces" : "namespace " + job.name_space;
+}
+
 std::string WhatIsMissing(const std::string& words, const kube::ObjectKey& job) {
   if (words.find("namespaces \"") != std::string::npos) {
     return absl::StrCat("there is no namespace ", job.name_space, "; -n names another one");
   }
   // Of objects that are missing, the server says the name.
-  if (words.find("\"" + job.name + "\"") == std::string::npos) {
+  if (job.name.empty() || words.find("\"" + job.name + "\"") == std::string::npos) {
     return absl::StrCat("the cluster knows no HeteroTrainingJobs (", words,
                         "); install the chart hetero-operator, or name another cluster with "
                         "--context");
   }
   return absl::StrCat("there is no heterotrainingjob ", job.name, " in namespace ", job.name_space,
-                      "; kubectl get htj -n ", job.name_space,
+                      "; kubectl hetero list -n ", job.name_space,
                       " lists those there are, -n names another namespace");
 }
 
@@ -43,14 +47,16 @@ std::string WhatIsMissing(const std::string& words, const kube::ObjectKey& job) 
 absl::Status Explain(const absl::Status& status, const std::string& verb,
                      const kube::ObjectKey& job) {
   const std::string words = ServerWords(status);
-  const std::string what = absl::StrCat("cannot ", verb, " heterotrainingjob ", job.ToString());
+  const std::string what =
+      job.name.empty() ? absl::StrCat("cannot ", verb, " heterotrainingjobs in ", Where(job))
+                       : absl::StrCat("cannot ", verb, " heterotrainingjob ", job.ToString());
   std::string text;
   if (absl::IsNotFound(status)) {
     text = WhatIsMissing(words, job);
   } else if (absl::IsPermissionDenied(status)) {
-    text = absl::StrCat(what, ": ", words, "; ask for the right to ", verb,
-                        " heterotrainingjobs in namespace ", job.name_space,
-                        " (the chart's roles view and edit hold it)");
+    text =
+        absl::StrCat(what, ": ", words, "; ask for the right to ", verb, " heterotrainingjobs in ",
+                     Where(job), " (the chart's roles view and edit hold it)");
   } else if (absl::IsUnauthenticated(status)) {
     text =
         absl::StrCat(what, ": ", words, "; see whether your kubeconfig's credentials have expired");

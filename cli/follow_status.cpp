@@ -4,7 +4,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "cli/commands.h"
+#include "cli/queue_place.h"
 #include "cli/render.h"
+#include "cli/sections.h"
 #include "cli/terminal.h"
 #include "cli/text.h"
 
@@ -30,7 +32,11 @@ bool MayPass(const absl::Status& status) {
 class Follower {
  public:
   Follower(Cluster& cluster, const Options& options, base::Clock& clock, std::stop_token stop)
-      : cluster_(cluster), options_(options), clock_(clock), stop_(std::move(stop)) {
+      : cluster_(cluster),
+        options_(options),
+        clock_(clock),
+        stop_(std::move(stop)),
+        places_(cluster.aside(), clock) {
     if (options.output == OutputFormat::kText && !options.once && Terminal::Available()) {
       terminal_.emplace();
     }
@@ -53,6 +59,7 @@ class Follower {
   const Options& options_;
   base::Clock& clock_;
   std::stop_token stop_;
+  QueuePlaces places_;
   std::optional<Terminal> terminal_;
   std::optional<JobView> view_;
   json status_;
@@ -89,6 +96,7 @@ absl::Status Follower::Take(const json& object) {
         absl::StrCat("heterotrainingjob ", Name(),
                      " was deleted while it was followed; there is a new one of its name"));
   }
+  places_.Find({&*view}, stop_);
   view_ = *std::move(view);
   status_ = object.value("status", json::object());
   return absl::OkStatus();
@@ -100,11 +108,7 @@ std::string Follower::Text() const {
   const std::string text = RenderStatus(*view_, clock_.WallNow(), style);
   if (trouble_.ok()) return text;
   // First: on a low terminal the end is not seen.
-  std::string old = "Not up to date for " + FormatDuration(clock_.Now() - trouble_since_) + ":\n";
-  for (const std::string& line : Wrap(Plain(std::string(trouble_.message())), style.width, 2)) {
-    absl::StrAppend(&old, line, "\n");
-  }
-  return absl::StrCat(old, "\n", text);
+  return RenderTrouble(trouble_, clock_.Now() - trouble_since_, style) + text;
 }
 
 bool Follower::Show() {

@@ -1,7 +1,10 @@
 #include "cli/job_view.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "api/labels.h"
+#include "api/role_type.h"
 #include "base/json_access.h"
 
 namespace hetero::cli {
@@ -9,6 +12,33 @@ namespace hetero::cli {
 using base::FieldOf;
 using base::TextOf;
 using nlohmann::json;
+
+namespace {
+
+int64_t CountOf(const json& role, const char* field) {
+  return FieldOf(role, field).is_number_integer() ? base::IntegerOf(role, field) : 1;
+}
+
+// Whom the operator has counted, else whom the manifest wants.
+void CountMembers(const json& spec, JobView& view) {
+  for (const json& role : base::ListOf(spec, "roles")) {
+    const std::string type = TextOf(role, "type");
+    if (type == api::kHeadType) continue;
+    const bool gpu = type == api::kGpuWorkerType;
+    MemberCount& members = gpu ? view.gpu_workers : view.cpu_workers;
+    const std::vector<api::RoleCounts>& counts = view.status.role_statuses;
+    const auto counted = std::find_if(
+        counts.begin(), counts.end(),
+        [name = TextOf(role, "name")](const auto& count) { return count.name == name; });
+    const bool known = counted != counts.end();
+    const int64_t replicas = CountOf(role, "replicas");
+    members.registered += known ? counted->registered : 0;
+    members.wanted += known ? counted->desired : replicas;
+    if (gpu) view.gpus += replicas * CountOf(role, "gpusPerReplica");
+  }
+}
+
+}  // namespace
 
 std::string JobView::state() const {
   for (const api::Condition& condition : status.conditions) {
@@ -37,6 +67,7 @@ absl::StatusOr<JobView> ViewOf(const json& object) {
   view.managed_by = TextOf(FieldOf(spec, "managedBy").is_string() ? spec : policy, "managedBy");
   if (view.managed_by == api::kManagedBySelf) view.managed_by.clear();
   view.output_uri = TextOf(FieldOf(spec, "output"), "uri");
+  view.queue = TextOf(FieldOf(metadata, "labels"), api::kQueueLabel);
   const json& status = FieldOf(object, "status");
   auto parsed = api::StatusFromJson(
       status.is_null() ? "" : status.dump(-1, ' ', false, json::error_handler_t::replace));
@@ -47,6 +78,7 @@ absl::StatusOr<JobView> ViewOf(const json& object) {
                                      std::string(parsed.status().message())));
   }
   view.status = *std::move(parsed);
+  CountMembers(FieldOf(object, "spec"), view);
   return view;
 }
 

@@ -23,6 +23,10 @@ absl::StatusOr<int> Run(const Options& options, base::Clock& clock, std::stop_to
   auto cluster = Cluster::Connect(options, clock);
   if (!cluster.ok()) return cluster.status();
   switch (options.verb) {
+    case Verb::kList:
+      return List(**cluster, options, clock, stop);
+    case Verb::kTop:
+      return Top(**cluster, options, clock, stop);
     case Verb::kStatus:
       return FollowStatus(**cluster, options, clock, stop);
     case Verb::kLogs:

@@ -1,17 +1,21 @@
 #include "cli/options.h"
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <ostream>
 #include <string>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "base/version.h"
 
 namespace hetero::cli {
 namespace {
 
 constexpr char kExamples[] = R"(Examples:
+  kubectl hetero list -A                 # all jobs, one a line
   kubectl hetero status vit-blur         # one screen, kept up to date until the job ends
+  kubectl hetero top vit-blur            # who of it does how much
   kubectl hetero logs vit-blur --role gpu -f
   kubectl hetero suspend vit-blur        # its pods go, its checkpoint stays
   kubectl hetero resume vit-blur
@@ -21,7 +25,23 @@ kubectl hetero VERB --help has more.)";
 
 // Below each verb's own flags.
 constexpr char kEverywhere[] = R"(
-Also -n/--namespace, --kubeconfig and --context, as in kubectl hetero --help.)";
+Also -n/--namespace, --kubeconfig, --context, --as and --request-timeout, as in kubectl hetero --help.)";
+
+constexpr char kListHelp[] = R"(Examples:
+  kubectl hetero list                             # of the namespace
+  kubectl hetero list -A -o wide
+  kubectl hetero list -l team=vision -w           # goes on until Ctrl-C
+  kubectl hetero list -o json | jq '.items[].status.progress.step'
+CPU are the CPU workers that have registered of those wanted, WAIT is the share of the time in which
+GPU workers wait for data. A job in a queue of Kueue has its place there, where Kueue tells it.
+-w prints a line per change without a terminal (-o json: each object).)";
+
+constexpr char kTopHelp[] = R"(Examples:
+  kubectl hetero top vit-blur                     # now; takes three seconds to measure
+  kubectl hetero top vit-blur -w                  # kept up to date until Ctrl-C
+CPU and MEMORY need metrics-server in the cluster. SAMPLES/S, WAIT and SHARE are asked of the pods
+through the API server: that needs the right to get pods/proxy (the role edit holds it).
+What is not known is "-".)";
 
 constexpr char kStatusHelp[] = R"(Examples:
   kubectl hetero status vit-blur                  # until the job ends; Ctrl-C leaves it alone
@@ -80,6 +100,8 @@ void AddOutput(CLI::App* sub, Options& options, const std::vector<std::string>& 
          [&options](const std::string& format) {
            options.output = format == "json"   ? OutputFormat::kJson
                             : format == "html" ? OutputFormat::kHtml
+                            : format == "wide" ? OutputFormat::kWide
+                            : format == "name" ? OutputFormat::kName
                                                : OutputFormat::kText;
          },
          description)
@@ -87,7 +109,57 @@ void AddOutput(CLI::App* sub, Options& options, const std::vector<std::string>& 
       ->check(CLI::IsMember(formats).description(""));
 }
 
+// "30s", "1m30s", or seconds; 0 is no limit, which here is a year.
+std::string ReadTimeout(const std::string& text, base::Duration& timeout) {
+  absl::Duration parsed;
+  int64_t seconds = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  if (error == std::errc() && end == text.data() + text.size()) {
+    parsed = absl::Seconds(seconds);
+  } else if (!absl::ParseDuration(text, &parsed)) {
+    return "\"" + text + "\" is no duration such as 30s or 2m";
+  }
+  if (parsed < absl::ZeroDuration()) return "\"" + text + "\" is negative";
+  const absl::Duration longest = absl::Hours(24 * 365);
+  if (parsed == absl::ZeroDuration() || parsed > longest) parsed = longest;
+  timeout = absl::ToChronoNanoseconds(parsed);
+  return "";
+}
+
+void AddConnection(CLI::App& app, Options& options) {
+  app.add_option("-n,--namespace", options.name_space, "Default: the context's")->type_name("NAME");
+  app.add_option("--kubeconfig", options.kubeconfig,
+                 "Default: $KUBECONFIG, ~/.kube/config, a pod's own")
+      ->type_name("FILE");
+  app.add_option("--context", options.context, "Default: the current one")->type_name("NAME");
+  app.add_option("--as", options.act_as, "Act as this user, whom you may impersonate")
+      ->type_name("USER");
+  app.add_option_function<std::string>(
+         "--request-timeout",
+         [&options](const std::string& text) {
+           const std::string wrong = ReadTimeout(text, options.request_timeout);
+           if (!wrong.empty()) throw CLI::ValidationError("--request-timeout", wrong);
+         },
+         "Of one call of the API, but no watch: 30s (default), 2m, 0 for none")
+      ->type_name("TIME");
+}
+
+void AddLists(CLI::App& app, Options& options) {
+  CLI::App* list = AddVerb(app, "list", "All jobs, one a line", kListHelp, Verb::kList, options);
+  list->alias("ls");
+  list->add_flag("-A,--all-namespaces", options.all_namespaces, "Of all namespaces");
+  list->add_option("-l,--selector", options.selector, "Of labels: team=vision,stage!=test")
+      ->type_name("SELECTOR");
+  list->add_flag("-w,--watch", options.watch, "Go on, and show what changes");
+  AddOutput(list, options, {"text", "wide", "json", "name"}, "text, wide, json or name");
+  CLI::App* top =
+      AddVerb(app, "top", "What each pod of a job does and takes", kTopHelp, Verb::kTop, options);
+  AddJob(top, options);
+  top->add_flag("-w,--watch", options.watch, "Go on until the job ends");
+}
+
 void AddVerbs(CLI::App& app, Options& options) {
+  AddLists(app, options);
   CLI::App* status =
       AddVerb(app, "status", "How a job is doing", kStatusHelp, Verb::kStatus, options);
   AddJob(status, options);
@@ -136,11 +208,7 @@ std::optional<int> ParseOptions(int argc, const char* const* argv, std::ostream&
   app.footer(kExamples);
   app.set_version_flag("--version", "kubectl-hetero " + base::DescribeVersion());
   app.require_subcommand(1);
-  app.add_option("-n,--namespace", options.name_space, "Default: the context's")->type_name("NAME");
-  app.add_option("--kubeconfig", options.kubeconfig,
-                 "Default: $KUBECONFIG, ~/.kube/config, a pod's own")
-      ->type_name("FILE");
-  app.add_option("--context", options.context, "Default: the current one")->type_name("NAME");
+  AddConnection(app, options);
   AddVerbs(app, options);
   try {
     app.parse(argc, argv);
@@ -149,7 +217,7 @@ std::optional<int> ParseOptions(int argc, const char* const* argv, std::ostream&
       app.exit(error, out, err);
       return kExitUsage;
     }
-    err << "Name what to do: status, logs, suspend, resume, report or validate\n"
+    err << "Name what to do: list, status, top, logs, suspend, resume, report or validate\n"
            "Run with --help for more information.\n";
     return kExitUsage;
   } catch (const CLI::ParseError& error) {

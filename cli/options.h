@@ -4,20 +4,27 @@
 #include <optional>
 #include <string>
 
+#include "base/clock.h"
+
 // The command line of kubectl-hetero.
 namespace hetero::cli {
 
-enum class Verb { kStatus, kLogs, kSuspend, kResume, kReport, kValidate };
-enum class OutputFormat { kText, kJson, kHtml };
+enum class Verb { kList, kStatus, kTop, kLogs, kSuspend, kResume, kReport, kValidate };
+enum class OutputFormat { kText, kWide, kJson, kName, kHtml };
 
 struct Options {
   Verb verb = Verb::kStatus;
   std::string kubeconfig;
   std::string context;
-  std::string name_space;  // empty: the context's
+  std::string name_space;                                     // empty: the context's
+  std::string act_as;                                         // user to impersonate; empty: none
+  base::Duration request_timeout = std::chrono::seconds(30);  // of one call; watches go on
   std::string job;
   std::string file;  // validate; "-" is standard input
   OutputFormat output = OutputFormat::kText;
+  bool all_namespaces = false;  // list
+  std::string selector;         // list; of labels
+  bool watch = false;           // list, top
   bool once = false;
   int timeout_seconds = 0;  // status: 0 waits forever
   std::string role;         // logs; empty: all

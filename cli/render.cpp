@@ -14,14 +14,6 @@ namespace {
 constexpr base::Duration kPromptly = std::chrono::seconds(3);  // an operator sees a new job
 constexpr base::Duration kFresh = std::chrono::seconds(30);    // the operator writes every 5 s
 
-std::string Coloured(const std::string& state, const Style& style) {
-  if (!style.colour) return state;
-  const char* code = "33";  // yellow: on its way
-  if (state == "Running" || state == "Succeeded") code = "32";
-  if (state == "Failed" || state == "Stalled") code = "31";
-  return absl::StrCat("\x1b[1;", code, "m", state, "\x1b[0m");
-}
-
 std::string Bar(double share, int width) {
   const int full = static_cast<int>(std::clamp(share, 0.0, 1.0) * width);
   return absl::StrCat("[", std::string(full, '#'), std::string(width - full, '.'), "]");
@@ -38,6 +30,8 @@ std::string Took(const JobView& view) {
   return "took " + FormatDuration(*status.completion_time - begin);
 }
 
+}  // namespace
+
 std::string RenderHead(const JobView& view, base::WallTime now, const Style& style) {
   const api::JobStatus& status = view.status;
   std::vector<std::string> pieces = {view.name_space + "/" + view.name,
@@ -52,6 +46,8 @@ std::string RenderHead(const JobView& view, base::WallTime now, const Style& sty
   pieces.push_back(absl::StrCat("restarts ", status.restarts));
   return Flow(pieces, style.width, 2);
 }
+
+namespace {
 
 // What the job's own words do not say.
 std::string RenderHints(const JobView& view, base::WallTime now, const Style& style) {
@@ -76,7 +72,10 @@ std::string RenderHints(const JobView& view, base::WallTime now, const Style& st
   return text;
 }
 
+}  // namespace
+
 std::string RenderProgress(const JobView& view, base::WallTime now, const Style& style) {
+  if (!view.status.progress || view.status.progress->step <= 0) return "";
   const api::JobProgress& progress = *view.status.progress;
   constexpr size_t kIndent = 10;
   std::vector<std::string> pieces;
@@ -106,6 +105,8 @@ std::string RenderProgress(const JobView& view, base::WallTime now, const Style&
   return text + Flow(pieces, style.width, kIndent);
 }
 
+namespace {
+
 std::string RenderRoles(const std::vector<api::RoleCounts>& roles, const Style& style) {
   std::vector<Row> rows = {
       {"ROLE", "DESIRED", "CREATED", "RUNNING", "REGISTERED", "FAILED", "RESTARTS"}};
@@ -127,7 +128,16 @@ std::string RenderConditions(const JobView& view, base::WallTime now, const Styl
   return Table(std::move(rows), style.width, {"SINCE"});
 }
 
-// The first message that tells why the job is where it is.
+}  // namespace
+
+std::string Coloured(const std::string& state, const Style& style) {
+  if (!style.colour) return state;
+  const char* code = "33";  // yellow: on its way
+  if (state == "Running" || state == "Succeeded") code = "32";
+  if (state == "Failed" || state == "Stalled") code = "31";
+  return absl::StrCat("\x1b[1;", code, "m", state, "\x1b[0m");
+}
+
 std::string Telling(const JobView& view) {
   for (const api::Condition& condition : view.status.conditions) {
     const bool verdict = condition.type == api::ConditionType::kFailed ||
@@ -135,12 +145,10 @@ std::string Telling(const JobView& view) {
     if (view.status.finished() && !verdict) continue;
     if (condition.message.empty() || condition.message == "none") continue;
     const std::string first = condition.message.substr(0, condition.message.find('\n'));
-    return absl::StrCat(": ", condition.reason, ": ", Cut(Plain(first), 1000));
+    return absl::StrCat(condition.reason, ": ", Cut(Plain(first), 1000));
   }
   return "";
 }
-
-}  // namespace
 
 std::string FormatDuration(base::Duration duration) {
   const int64_t seconds =
@@ -158,7 +166,7 @@ std::string RenderStatus(const JobView& view, base::WallTime now, const Style& s
   const auto section = [&text](const std::string& lines) {
     if (!lines.empty()) text += "\n" + lines;
   };
-  if (status.progress && status.progress->step > 0) text += RenderProgress(view, now, style);
+  text += RenderProgress(view, now, style);
   section(RenderMessages(view, style));
   section(RenderFailure(view, style));
   if (status.result) section("Result\n" + RenderResult(*status.result, style));
@@ -171,13 +179,15 @@ std::string RenderLine(const JobView& view, base::WallTime now) {
   const api::JobStatus& status = view.status;
   std::string text = absl::StrCat(api::FormatTime(now), " ", view.state());
   if (view.deleting) text += ", being deleted";
+  if (!view.place.empty()) text += " " + view.place;
   if (status.progress && status.progress->step > 0) {
     absl::StrAppend(&text, " step ", status.progress->step, "/", status.progress->total_steps,
                     absl::StrFormat(" %.1f samples/s", status.progress->samples_per_second));
   }
   if (!status.registered.empty()) absl::StrAppend(&text, " registered ", status.registered);
   if (status.restarts > 0) absl::StrAppend(&text, " restarts ", status.restarts);
-  return text + Telling(view) + "\n";
+  const std::string why = Telling(view);
+  return text + (why.empty() ? "" : ": " + why) + "\n";
 }
 
 std::string RenderReport(const JobView& view, const Style& style) {

@@ -23,6 +23,16 @@ std::string RenderLine(const JobView& view, base::WallTime now);
 // The result of a finished job and where its report is.
 std::string RenderReport(const JobView& view, const Style& style);
 
+// Parts of these screens.
+// Name, state, age, registered, restarts.
+std::string RenderHead(const JobView& view, base::WallTime now, const Style& style);
+// A bar, and while the job runs its rates; empty before the first step.
+std::string RenderProgress(const JobView& view, base::WallTime now, const Style& style);
+// The state in the colour that it has.
+std::string Coloured(const std::string& state, const Style& style);
+// The first message that tells why the job is where it is: "Unschedulable: vit-cpu-1: 0/3 nodes".
+std::string Telling(const JobView& view);
+
 // "1h02m", "45s".
 std::string FormatDuration(base::Duration duration);
 

@@ -28,8 +28,8 @@ std::string Screen::Draw(std::string_view text, Size size) {
   if (lines.size() <= room) return Replace(text, size);
   std::string fitting;
   for (size_t i = 0; i + 1 < room; ++i) absl::StrAppend(&fitting, std::string(lines[i]), "\n");
-  absl::StrAppend(&fitting, "+", lines.size() - (room - 1),
-                  " lines; a taller terminal or --once shows them\n");
+  absl::StrAppend(&fitting, "+", lines.size() - (room - 1), " lines; a taller terminal or ",
+                  otherwise_, " shows them\n");
   return Replace(fitting, size);
 }
 

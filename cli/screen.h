@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace hetero::cli {
 
@@ -15,6 +16,8 @@ struct Size {
 // the text is, nothing wraps and nothing scrolls out of reach. Pure.
 class Screen {
  public:
+  // `otherwise`: which way of calling the program shows what does not fit.
+  explicit Screen(std::string otherwise = "--once") : otherwise_(std::move(otherwise)) {}
   // In place of what was drawn before. Lines that do not fit the terminal's height are left out,
   // and their number is said in the last line.
   std::string Draw(std::string_view text, Size size);
@@ -23,6 +26,7 @@ class Screen {
 
  private:
   std::string Replace(std::string_view text, Size size);
+  std::string otherwise_;
   int rows_ = 0;  // of what is shown
   Size size_;
 };

@@ -100,14 +100,24 @@ std::string RenderMessages(const JobView& view, const Style& style) {
       text += RenderMissing(view, Plain(message), style);
       continue;
     }
+    const bool is_queue = condition.type == api::ConditionType::kQueued;
     absl::StrAppend(&text,
                     Cut(absl::StrCat(std::string(api::NameOf(condition.type)),
                                      condition.status == api::ConditionStatus::kTrue ? "" : " not",
-                                     ", ", condition.reason, ":"),
+                                     ", ", condition.reason,
+                                     is_queue && !view.place.empty() ? ", " + view.place : "", ":"),
                         style.width),
                     "\n", Lines(message, style));
   }
   return text;
+}
+
+std::string RenderTrouble(const absl::Status& trouble, base::Duration old, const Style& style) {
+  std::string text = "Not up to date for " + FormatDuration(old) + ":\n";
+  for (const std::string& line : Wrap(Plain(std::string(trouble.message())), style.width, 2)) {
+    absl::StrAppend(&text, line, "\n");
+  }
+  return text + "\n";
 }
 
 std::string RenderFailure(const JobView& view, const Style& style) {

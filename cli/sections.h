@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "absl/status/status.h"
+#include "base/clock.h"
 #include "cli/job_view.h"
 #include "cli/render.h"
 
@@ -14,5 +16,8 @@ std::string RenderFailure(const JobView& view, const Style& style);
 std::string RenderResult(const api::JobResult& result, const Style& style);
 // The operator's words on what the job has come to, or on what it waits for.
 std::string RenderMessages(const JobView& view, const Style& style);
+
+// Why what follows is as old as it is, and an empty line.
+std::string RenderTrouble(const absl::Status& trouble, base::Duration old, const Style& style);
 
 }  // namespace hetero::cli

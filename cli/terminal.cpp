@@ -24,7 +24,9 @@ bool Dumb() {
 
 }  // namespace
 
-Terminal::Terminal() { Claim(); }
+Terminal::Terminal(const std::string& otherwise) : otherwise_(otherwise), screen_(otherwise) {
+  Claim();
+}
 
 Terminal::~Terminal() { Restore(); }
 
@@ -51,7 +53,7 @@ Size Terminal::CurrentSize() {
 void Terminal::Claim() {
   termios now;
   if (!InForeground() || tcgetattr(STDIN_FILENO, &now) != 0 || (now.c_lflag & ECHO) == 0) return;
-  if (echo_off) screen_ = Screen();
+  if (echo_off) screen_ = Screen(otherwise_);
   before = now;
   now.c_lflag &= ~static_cast<tcflag_t>(ECHO);
   echo_off = tcsetattr(STDIN_FILENO, TCSANOW, &now) == 0;

@@ -14,7 +14,7 @@ namespace hetero::cli {
 // shown. The destructor brings the echo back. At most one at a time.
 class Terminal {
  public:
-  Terminal();
+  explicit Terminal(const std::string& otherwise = "--once");  // as Screen
   ~Terminal();
   Terminal(const Terminal&) = delete;
   Terminal& operator=(const Terminal&) = delete;
@@ -33,6 +33,7 @@ class Terminal {
   // Turns the echo off, again after a shell had the terminal in between: then what was there is
   // the shell's, and a new screen begins.
   void Claim();
+  const std::string otherwise_;
   Screen screen_;
 };
 

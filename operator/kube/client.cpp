@@ -325,6 +325,18 @@ absl::Status Client::Watch(const Resource& resource, const std::string& name_spa
   return in_stream.ok() ? ended : in_stream;
 }
 
+absl::StatusOr<json> Client::GetPath(const std::string& path, std::stop_token stop) {
+  const base::EitherStop ends(until_, stop);
+  return impl_->CallForObject(Request{.path = path}, ends.token());
+}
+
+absl::StatusOr<std::string> Client::GetText(const std::string& path, std::stop_token stop) {
+  const base::EitherStop ends(until_, stop);
+  HETERO_ASSIGN_OR_RETURN(Response response,
+                          impl_->Call(Request{.path = path, .accept = "*/*"}, ends.token()));
+  return std::move(response.body);
+}
+
 absl::Status Client::GetLines(const std::string& path, const Transport::OnLine& on_line,
                               std::stop_token stop) {
   const base::EitherStop ends(until_, stop);

@@ -132,6 +132,10 @@ class Client {
   absl::Status Watch(const Resource& resource, const std::string& name_space,
                      const WatchOptions& options, const OnEvent& on_event, std::stop_token stop);
 
+  // Raw GET of any path whose reply is one JSON object; for what is no object of a kind.
+  absl::StatusOr<nlohmann::json> GetPath(const std::string& path, std::stop_token stop = {});
+  // The same, as the bytes that come.
+  absl::StatusOr<std::string> GetText(const std::string& path, std::stop_token stop = {});
   // Raw GET of any path, line by line; for logs and discovery.
   absl::Status GetLines(const std::string& path, const Transport::OnLine& on_line,
                         std::stop_token stop);

@@ -36,6 +36,7 @@ struct ClusterAccess {
       tls_server_name;  // name to expect in the certificate instead of the host; usually empty
   bool insecure_skip_tls_verify = false;
   std::string name_space = "default";  // of the context or the pod
+  std::string act_as;                  // user whose rights are asked for; empty: one's own
   std::shared_ptr<CredentialSource> credentials;
 };
 

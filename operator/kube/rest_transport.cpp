@@ -223,6 +223,7 @@ void RestTransport::Start(const Request& request, const Shown& shown, bool strea
     headers.add("Accept", request.accept);
     if (!request.user_agent.empty()) headers.add("User-Agent", request.user_agent);
     if (!host_header_.empty()) headers.add("Host", host_header_);
+    if (!access_.act_as.empty()) headers.add("Impersonate-User", access_.act_as);
     if (!shown.credential.token.empty() && server_.scheme() == "https") {
       headers.add("Authorization", "Bearer " + shown.credential.token);
     }

@@ -237,6 +237,10 @@ void Watcher::Wait(std::stop_token stop) {
 }
 
 void Watcher::Complain(base::Duration wait) {
+  if (handler_.trouble != nullptr && !absl::IsOutOfRange(error_)) {
+    const absl::Status closed = absl::UnavailableError("the server closes the watch at once");
+    return handler_.trouble(error_.ok() ? closed : error_);
+  }
   const std::string complaint =
       error_.ok() ? "the server closes the watch at once, again and again" : WithoutQuery(error_);
   const bool repeated = complaint == last_complaint_;
@@ -258,6 +262,7 @@ void Watcher::Complain(base::Duration wait) {
 }
 
 void Watcher::Reached() {
+  if (handler_.trouble != nullptr) handler_.trouble(absl::OkStatus());
   if (last_complaint_.empty()) return;
   last_complaint_.clear();
   log::Info("reached the API server again",

@@ -48,6 +48,8 @@ class Watcher {
     std::function<void(nlohmann::json object)> remove;
     std::function<void()> list_ends;  // everything that exists has been applied since list_begins
     std::function<void()> absent = nullptr;  // of an optional kind: it is not served to us
+    // In place of the log's warnings: why the next try has to wait, OK once the server is reached.
+    std::function<void(const absl::Status& status)> trouble = nullptr;
   };
 
   Watcher(Client& client, base::Clock& clock, metrics::Registry& registry, Options options,

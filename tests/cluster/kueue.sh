@@ -1,6 +1,7 @@
 # What both clusters' ./kueue scripts share. Sourced, behind settings.sh.
 
-# Usage: kueue_configure FOLDER PORT: its configuration, and where its certificates go
+# Usage: kueue_configure FOLDER PORT VISIBILITY: its configuration, and where its certificates go. VISIBILITY, true or
+# false: whether it serves the places in queues, for which it wants a pod's files.
 kueue_configure() {
   mkdir -p "$1/certs"
   cat >"$1/config.yaml" <<CONFIG
@@ -15,7 +16,7 @@ clientConnection: {qps: 500, burst: 1000}
 integrations:  # so that its webhook looks at the pods of our jobs, too, and leaves them alone (docs/queues.md)
   frameworks: [pod]
   externalFrameworks: [HeteroTrainingJob.v1alpha1.training.hetero.dev]
-featureGates: {VisibilityOnDemand: false}
+featureGates: {VisibilityOnDemand: $3}
 ${HETERO_CLUSTER_KUEUE_CONFIG:-}
 CONFIG
 }

@@ -2,7 +2,6 @@
 #include <sstream>
 
 #include "tests/integration/operator/cli_test_world.h"
-#include "tests/unit/cli/pty_program.h"
 
 // `kubectl hetero status` before a person and in a script, on the real control plane.
 namespace hetero::testing {
@@ -19,28 +18,12 @@ class StatusScreen : public CommandLine {
   static std::vector<std::string> Command(const JobUnderTest& job) {
     return {"kubectl", "hetero", "status", job.name(), "-n", job.key().name_space};
   }
-  // Until the terminal shows `text`.
-  static bool WaitShown(const PtyProgram& program, const std::string& text,
-                        seconds deadline = seconds(60)) {
-    return WaitFor(
-        "the screen shows " + text, [&] { return program.text().find(text) != std::string::npos; },
-        deadline, [&] { return program.text(); });
-  }
   static int Count(const std::string& text, const std::string& part) {
     int count = 0;
     for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
       ++count;
     }
     return count;
-  }
-  // As a newcomer would like to find the terminal.
-  static void ExpectTidy(const PtyProgram& program) {
-    const VirtualScreen screen = program.screen();
-    EXPECT_EQ(screen.unknown(), "");
-    EXPECT_EQ(screen.wrapped(), 0) << screen.Text();
-    EXPECT_TRUE(screen.cursor_visible());
-    EXPECT_TRUE(screen.wraps());
-    EXPECT_TRUE(program.echoes());
   }
   void LetPodsStart(const JobUnderTest& job, const std::string& role, int count) {
     for (int i = 0; i < count; ++i) {

@@ -51,6 +51,22 @@ std::string CommandLine::KubeconfigFor(const std::string& name_space, const std:
                                          account);
 }
 
+bool CommandLine::WaitShown(const PtyProgram& program, const std::string& text,
+                            std::chrono::seconds deadline) {
+  return WaitFor(
+      "the screen shows " + text, [&] { return program.text().find(text) != std::string::npos; },
+      deadline, [&] { return program.text(); });
+}
+
+void CommandLine::ExpectTidy(const PtyProgram& program) {
+  const VirtualScreen screen = program.screen();
+  EXPECT_EQ(screen.unknown(), "");
+  EXPECT_EQ(screen.wrapped(), 0) << screen.Text();
+  EXPECT_TRUE(screen.cursor_visible());
+  EXPECT_TRUE(screen.wraps());
+  EXPECT_TRUE(program.echoes());
+}
+
 namespace {
 
 using std::chrono::seconds;

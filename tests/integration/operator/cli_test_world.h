@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/integration/operator/support/world.h"
+#include "tests/unit/cli/pty_program.h"
 
 namespace hetero::testing {
 
@@ -24,6 +25,12 @@ class CommandLine : public ::testing::Test {
   // all), through `server` (empty: the API server itself).
   std::string KubeconfigFor(const std::string& name_space, const std::string& role,
                             const std::string& server = "");
+
+  // Until the terminal shows `text`.
+  static bool WaitShown(const PtyProgram& program, const std::string& text,
+                        std::chrono::seconds deadline = std::chrono::seconds(60));
+  // As a newcomer would like to find the terminal.
+  static void ExpectTidy(const PtyProgram& program);
 
   ControlPlane& plane_ = ControlPlane::Get();
 

@@ -85,6 +85,42 @@ TEST_F(Queues, AJobForWhichThereIsNoRoomWaitsWithKueuesWords) {
   EXPECT_LE(sampler.most(), 6);
 }
 
+// Kueue's own answer about the order, asked as the person who asks for the list.
+TEST_F(Queues, TheCommandLineSaysWhereAJobStands) {
+  TeamQueue queue("place", 4);
+  JobUnderTest first(queue.space(), Queued("first"));
+  ASSERT_TRUE(first.WaitIs("Running"));
+  JobUnderTest second(queue.space(), Queued("second"));
+  ASSERT_TRUE(second.WaitIs("Queued"));
+  JobUnderTest third(queue.space(), Queued("third"));
+  ASSERT_TRUE(third.WaitIs("Queued"));
+  const auto hetero = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), HETERO_BIN_DIR "/kubectl-hetero");
+    arguments.insert(arguments.end(), {"-n", queue.space()});
+    return RunCommand(arguments).output;
+  };
+  WaitFor(
+      "the places are told",
+      [&] {
+        return hetero({"list"}).find("queued 2nd of 2 in team: Pending: ") != std::string::npos;
+      },
+      std::chrono::seconds(60), [&] { return hetero({"list"}); });
+  EXPECT_THAT(hetero({"list"}), ::testing::ContainsRegex("second .* queued 1st of 2 in team: "));
+  EXPECT_THAT(hetero({"status", "third", "--once"}),
+              HasSubstr("\nQueued, Pending, 2nd of 2 in team:\n"));
+  EXPECT_THAT(hetero({"top", "third"}), HasSubstr("\nqueued 2nd of 2 in team: Pending: "));
+  // Who may see the job and not the queue gets no place, and no error.
+  plane_.MustKubectl({"create", "rolebinding", "viewer", "--clusterrole=view", "--user=viewer",
+                      "-n", queue.space()});
+  std::string seen;
+  WaitFor("the viewer sees the jobs", [&] {
+    seen = hetero({"list", "--as", "viewer"});
+    return seen.find("third") != std::string::npos;
+  });
+  EXPECT_THAT(seen, HasSubstr("Pending: "));
+  EXPECT_THAT(seen, ::testing::Not(HasSubstr("of 2 in team")));
+}
+
 TEST_F(Queues, APreemptedGangStopsLeavesAndComesBack) {
   TeamQueue queue("preempt", 4);
   JobUnderTest low(queue.space(), Queued("low"));

@@ -24,7 +24,7 @@ std::string Explained(int code, const std::string& reason, const std::string& me
 
 TEST(ExplainTest, SaysWhatIsMissing) {
   EXPECT_EQ(Explained(404, "NotFound", "heterotrainingjobs.training.hetero.dev \"a\" not found"),
-            "there is no heterotrainingjob a in namespace team; kubectl get htj -n team lists "
+            "there is no heterotrainingjob a in namespace team; kubectl hetero list -n team lists "
             "those there are, -n names another namespace");
   EXPECT_THAT(Explained(404, "NotFound", "the server could not find the requested resource"),
               HasSubstr("install the chart hetero-operator"));

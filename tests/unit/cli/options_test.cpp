@@ -51,15 +51,46 @@ TEST(OptionsTest, HelpHasExamplesAndMistakesAreNamed) {
   EXPECT_THAT(wrong.err, ::testing::HasSubstr("yaml not in {text,json}"));
   for (const auto& unknown : {Parse({}), Parse({"frob"}), Parse({"-n", "x"})}) {
     EXPECT_EQ(unknown.code, kExitUsage);
-    EXPECT_THAT(unknown.err, ::testing::HasSubstr("status, logs, suspend, resume, report or "));
+    EXPECT_THAT(unknown.err,
+                ::testing::HasSubstr("list, status, top, logs, suspend, resume, report or "));
   }
   EXPECT_THAT(Parse({"status"}).err, ::testing::HasSubstr("JOB is required"));
   EXPECT_EQ(Parse({"status", "a", "b"}).code, kExitUsage);
   EXPECT_EQ(Parse({"status", "a", "--timeout", "0"}).code, kExitUsage);
 }
 
+TEST(OptionsTest, ListsTakeKubectlsFlags) {
+  const Parsed list = Parse({"list", "-A", "-l", "team=vision", "-w", "-o", "wide"});
+  EXPECT_FALSE(list.code) << list.err;
+  EXPECT_EQ(list.options.verb, Verb::kList);
+  EXPECT_TRUE(list.options.all_namespaces && list.options.watch);
+  EXPECT_EQ(list.options.selector, "team=vision");
+  EXPECT_EQ(list.options.output, OutputFormat::kWide);
+  EXPECT_EQ(Parse({"list", "vit-blur"}).code, kExitUsage);
+  const Parsed top = Parse({"top", "vit-blur", "-w", "--as", "jane"});
+  EXPECT_FALSE(top.code) << top.err;
+  EXPECT_EQ(top.options.job, "vit-blur");
+  EXPECT_EQ(top.options.act_as, "jane");
+}
+
+TEST(OptionsTest, RequestTimeoutIsKubectls) {
+  const auto timeout = [](const char* text) {
+    const Parsed parsed = Parse({"list", "--request-timeout", text});
+    EXPECT_FALSE(parsed.code) << parsed.err;
+    return parsed.options.request_timeout;
+  };
+  EXPECT_EQ(timeout("5"), std::chrono::seconds(5));
+  EXPECT_EQ(timeout("1m30s"), std::chrono::seconds(90));
+  EXPECT_GT(timeout("0"), std::chrono::hours(24)) << "no limit";
+  const Parsed wrong = Parse({"list", "--request-timeout", "soon"});
+  EXPECT_EQ(wrong.code, kExitUsage);
+  EXPECT_THAT(wrong.err, ::testing::HasSubstr("\"soon\" is no duration such as 30s or 2m"));
+  EXPECT_EQ(Parse({"list", "--request-timeout", "-1s"}).code, kExitUsage);
+}
+
 TEST(OptionsTest, EveryVerbHelpsWithAnExample) {
-  for (const char* verb : {"status", "logs", "suspend", "resume", "report", "validate"}) {
+  for (const char* verb :
+       {"list", "status", "top", "logs", "suspend", "resume", "report", "validate"}) {
     const Parsed help = Parse({verb, "--help"});
     EXPECT_EQ(help.code, 0) << verb;
     EXPECT_THAT(help.out, ::testing::HasSubstr("\n  kubectl hetero " + std::string(verb) + " "));

@@ -176,6 +176,24 @@ TEST(RenderTest, OneLineSaysWhyNoPodCanBeCreated) {
             "quota: few\n");
 }
 
+TEST(RenderTest, AQueuedJobSaysWhereItStands) {
+  json object = json::parse(kRunning);
+  object["status"]["conditions"] = json::array({{{"type", "Queued"},
+                                                 {"status", "True"},
+                                                 {"reason", "Pending"},
+                                                 {"message", "2 more needed"},
+                                                 {"lastTransitionTime", "2026-01-01T00:01:00Z"}}});
+  object["status"].erase("progress");
+  JobView view = View(object.dump().c_str());
+  EXPECT_THAT(RenderStatus(view, At(kNow), {.width = 80}),
+              ::testing::HasSubstr("\nQueued, Pending:\n  2 more needed\n"));
+  view.place = "3rd of 7 in team";
+  EXPECT_THAT(RenderStatus(view, At(kNow), {.width = 80}),
+              ::testing::HasSubstr("\nQueued, Pending, 3rd of 7 in team:\n  2 more needed\n"));
+  EXPECT_THAT(RenderLine(view, At(kNow)),
+              ::testing::HasSubstr(" Queued 3rd of 7 in team registered 3/4"));
+}
+
 TEST(RenderTest, OldProgressSaysHowOldItIs) {
   json object = json::parse(kRunning);
   object["status"]["progress"]["lastUpdateTime"] = "2026-01-01T00:08:00Z";

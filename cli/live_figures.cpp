@@ -1,0 +1,196 @@
+#include "cli/live_figures.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "api/ports.h"
+#include "base/json_access.h"
+#include "operator/kube/resource.h"
+
+namespace hetero::cli {
+namespace {
+
+using base::FieldOf;
+using base::ListOf;
+using base::TextOf;
+using nlohmann::json;
+
+constexpr base::Duration kWindow = std::chrono::seconds(10);
+constexpr base::Duration kLeast = std::chrono::milliseconds(900);  // heartbeats come each second
+constexpr size_t kMostAsked = 64;                                  // GPU workers, one call each
+
+constexpr std::array<std::pair<std::string_view, double>, 14> kSuffixes = {
+    {{"Ki", 1024.0},
+     {"Mi", 1048576.0},
+     {"Gi", 1073741824.0},
+     {"Ti", 1099511627776.0},
+     {"Pi", 1125899906842624.0},
+     {"n", 1e-9},
+     {"u", 1e-6},
+     {"m", 1e-3},
+     {"k", 1e3},
+     {"M", 1e6},
+     {"G", 1e9},
+     {"T", 1e12},
+     {"P", 1e15},
+     {"", 1}}};
+
+double NumberOf(const json& object, const char* name) {
+  const json& value = FieldOf(object, name);
+  return value.is_number() ? value.get<double>() : 0;
+}
+
+}  // namespace
+
+std::map<std::string, PodCounters> CountersOf(const json& report) {
+  std::map<std::string, PodCounters> counters;
+  for (const json& worker : ListOf(report, "workers")) {
+    PodCounters& pod =
+        counters[absl::StrCat(TextOf(worker, "role"), "-", base::IntegerOf(worker, "index"))];
+    pod.samples += base::IntegerOf(worker, "samples");
+    pod.cpu_seconds += NumberOf(worker, "cpuSeconds");
+    pod.peak_bytes += NumberOf(worker, "peakRssBytes");
+    pod.restarts = std::max(pod.restarts, base::IntegerOf(worker, "restarts"));
+  }
+  return counters;
+}
+
+std::optional<double> ParseQuantity(std::string_view text) {
+  for (const auto& [suffix, factor] : kSuffixes) {
+    if (!text.ends_with(suffix)) continue;
+    double number = 0;
+    const std::string digits(text.substr(0, text.size() - suffix.size()));
+    if (!absl::SimpleAtod(digits, &number)) return std::nullopt;
+    return number * factor;
+  }
+  return std::nullopt;
+}
+
+std::optional<double> SampleIn(std::string_view metrics, std::string_view name) {
+  const std::string lead = std::string(name) + " ";
+  while (!metrics.empty()) {
+    const size_t end = std::min(metrics.find('\n'), metrics.size());
+    const std::string_view line = metrics.substr(0, end);
+    metrics.remove_prefix(std::min(end + 1, metrics.size()));
+    if (!line.starts_with(lead)) continue;
+    double value = 0;
+    const std::string number(line.substr(lead.size(), line.find(' ', lead.size()) - lead.size()));
+    if (absl::SimpleAtod(number, &value)) return value;
+  }
+  return std::nullopt;
+}
+
+std::map<std::string, LiveFigures::Usage> LiveFigures::AskUsage(const std::stop_token& stop) {
+  const kube::Resource pods{"metrics.k8s.io", "v1beta1", "pods"};
+  const auto list = client_.GetPath(
+      kube::ResourcePath(pods, name_space_) + kube::Query().Add("labelSelector", selector_).text(),
+      stop);
+  std::map<std::string, Usage> usage;
+  if (!list.ok()) return usage;
+  for (const json& pod : ListOf(*list, "items")) {
+    Usage& sum = usage[TextOf(FieldOf(pod, "metadata"), "name")];
+    for (const json& container : ListOf(pod, "containers")) {
+      const json& used = FieldOf(container, "usage");
+      sum.cores += ParseQuantity(TextOf(used, "cpu")).value_or(0);
+      sum.bytes += ParseQuantity(TextOf(used, "memory")).value_or(0);
+    }
+  }
+  return usage;
+}
+
+std::string LiveFigures::WhyNot(const absl::Status& status, const std::string& pod,
+                                int port) const {
+  if (absl::IsPermissionDenied(status)) {
+    return absl::StrCat("No figures of pods: that needs the right to get pods/proxy in namespace ",
+                        name_space_, " (the role edit holds it)");
+  }
+  return absl::StrCat("No figures of pods: the API server does not reach port ", port, " of pod ",
+                      pod, "; where a NetworkPolicy keeps it out, kubectl port-forward ", pod, " ",
+                      port, " leads there");
+}
+
+absl::StatusOr<std::string> LiveFigures::AskPod(const std::string& pod, int port,
+                                                const std::string& path,
+                                                const std::stop_token& stop) {
+  auto text = client_.GetText(
+      absl::StrCat("/api/v1/namespaces/", name_space_, "/pods/", pod, ":", port, "/proxy/", path),
+      stop);
+  if (!text.ok()) {
+    const base::MutexLock lock(mutex_);
+    missing_ = WhyNot(text.status(), pod, port);
+  }
+  return text;
+}
+
+void LiveFigures::Look(const std::vector<Member>& members, const std::stop_token& stop) {
+  std::map<std::string, Usage> usage = AskUsage(stop);
+  {
+    const base::MutexLock lock(mutex_);
+    usage_ = std::move(usage);
+  }
+  const auto runs = [](const Member& member) { return member.state == "Running"; };
+  const auto head = std::find_if(members.begin(), members.end(), [&](const Member& member) {
+    return member.type == api::RoleType::kHead && runs(member);
+  });
+  if (head == members.end() || stop.stop_requested()) return;
+  const auto page = AskPod(head->pod, api::kPagePort, "report.json", stop);
+  if (!page.ok()) return;
+  const json report = json::parse(*page, nullptr, /*allow_exceptions=*/false);
+  std::map<std::string, double> waits;
+  bool reached = true;
+  for (const Member& member : members) {
+    if (member.type != api::RoleType::kGpuWorker || !runs(member)) continue;
+    if (!reached || waits.size() == kMostAsked || stop.stop_requested()) break;
+    const auto metrics = AskPod(member.pod, api::kMetricsPort, "metrics", stop);
+    reached = metrics.ok();
+    if (!reached) break;
+    if (const auto wait = SampleIn(*metrics, "hetero_data_wait_percent")) {
+      waits[member.pod] = *wait;
+    }
+  }
+  const base::MutexLock lock(mutex_);
+  waits_ = std::move(waits);
+  verdict_ = TextOf(report, "verdict");
+  if (reached) missing_.clear();
+  moments_.push_back({clock_.Now(), CountersOf(report)});
+  while (moments_.size() > 2 && moments_.back().at - moments_[1].at >= kWindow) {
+    moments_.pop_front();
+  }
+}
+
+void LiveFigures::FillIn(TopView& view) const {
+  const base::MutexLock lock(mutex_);
+  view.verdict = verdict_;
+  view.missing = missing_;
+  for (Member& member : view.members) {
+    if (const auto used = usage_.find(member.pod); used != usage_.end()) {
+      member.cores = used->second.cores;
+      member.memory_bytes = used->second.bytes;
+    }
+    if (const auto wait = waits_.find(member.pod); wait != waits_.end()) {
+      member.wait_percent = wait->second;
+    }
+    if (moments_.empty()) continue;
+    const auto now = moments_.back().counters.find(member.member());
+    if (now == moments_.back().counters.end()) continue;
+    member.restarts = now->second.restarts;
+    if (!member.memory_bytes && now->second.peak_bytes > 0) {
+      member.memory_bytes = now->second.peak_bytes;
+      member.memory_is_peak = true;
+    }
+    const auto before = moments_.front().counters.find(member.member());
+    const base::Duration between = moments_.back().at - moments_.front().at;
+    if (before == moments_.front().counters.end() || between < kLeast) continue;
+    const double seconds = base::ToSeconds(between);
+    const int64_t samples = now->second.samples - before->second.samples;
+    const double cpu_seconds = now->second.cpu_seconds - before->second.cpu_seconds;
+    const bool works = member.type != api::RoleType::kHead;
+    if (works && samples >= 0) member.samples_per_second = static_cast<double>(samples) / seconds;
+    if (!member.cores && cpu_seconds >= 0) member.cores = cpu_seconds / seconds;
+  }
+}
+
+}  // namespace hetero::cli

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <deque>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "cli/member_table.h"
+#include "operator/kube/client.h"
+
+// What the pods of a job do right now, asked with the user's own rights: metrics.k8s.io for CPU and
+// memory; the head's page for what each process has done so far, of which two looks make a rate;
+// the metrics port of GPU workers. The two last go through the API server's proxy to pods.
+namespace hetero::cli {
+
+// Of one pod, as the head's report has it: counters only grow.
+struct PodCounters {
+  int64_t samples = 0;
+  double cpu_seconds = 0;
+  double peak_bytes = 0;
+  int64_t restarts = 0;
+};
+// Those of report.json by member ("cpu-0"), the ranks of a pod together. Pure.
+std::map<std::string, PodCounters> CountersOf(const nlohmann::json& report);
+
+// "250m", "1.5", "12345Ki"; nothing for what is no quantity of Kubernetes. Pure.
+std::optional<double> ParseQuantity(std::string_view text);
+
+// A sample without labels in the text of a metrics port. Pure.
+std::optional<double> SampleIn(std::string_view metrics, std::string_view name);
+
+// Thread-safe: one thread looks while another one reads.
+class LiveFigures {
+ public:
+  // They outlive it. `selector`: of the job's pods.
+  LiveFigures(kube::Client& client, base::Clock& clock, std::string name_space,
+              std::string selector)
+      : client_(client),
+        clock_(clock),
+        name_space_(std::move(name_space)),
+        selector_(std::move(selector)) {}
+
+  // Asks once. The second look and later ones give rates, those of the last ten seconds.
+  void Look(const std::vector<Member>& members, const std::stop_token& stop);
+  // Adds what is known; `missing` says why the rest is not.
+  void FillIn(TopView& view) const;
+
+ private:
+  struct Moment {
+    base::Instant at;
+    std::map<std::string, PodCounters> counters;
+  };
+  struct Usage {
+    double cores = 0;
+    double bytes = 0;
+  };
+
+  std::map<std::string, Usage> AskUsage(const std::stop_token& stop);
+  // Through the proxy; sets `missing_` when it cannot be had.
+  absl::StatusOr<std::string> AskPod(const std::string& pod, int port, const std::string& path,
+                                     const std::stop_token& stop);
+  std::string WhyNot(const absl::Status& status, const std::string& pod, int port) const;
+
+  kube::Client& client_;
+  base::Clock& clock_;
+  const std::string name_space_;
+  const std::string selector_;
+  mutable base::Mutex mutex_;
+  std::map<std::string, Usage> usage_ ABSL_GUARDED_BY(mutex_);   // by pod
+  std::deque<Moment> moments_ ABSL_GUARDED_BY(mutex_);           // the oldest first
+  std::map<std::string, double> waits_ ABSL_GUARDED_BY(mutex_);  // percent, by pod
+  std::string verdict_ ABSL_GUARDED_BY(mutex_);
+  std::string missing_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace hetero::cli
