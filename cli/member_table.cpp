@@ -87,8 +87,8 @@ std::string Bottleneck(const TopView& view) {
   const int64_t away = view.job.cpu_workers.wanted - view.job.cpu_workers.registered;
   if (wait < kWaitsMuch) return text + ": CPU workers keep up";
   if (away > 0) {
-    absl::StrAppend(&text, "; ", away, " of ", view.job.cpu_workers.wanted,
-                    " CPU workers are not there");
+    absl::StrAppend(&text, "; ", away, " of ", view.job.cpu_workers.wanted, " CPU workers ",
+                    away == 1 ? "is" : "are", " missing");
   }
   return text;
 }

@@ -25,15 +25,16 @@ kubectl hetero VERB --help has more.)";
 
 // Below each verb's own flags.
 constexpr char kEverywhere[] = R"(
-Also -n/--namespace, --kubeconfig, --context, --as and --request-timeout, as in kubectl hetero --help.)";
+Also -n/--namespace, --kubeconfig, --context, --as and --request-timeout, as in
+kubectl hetero --help.)";
 
 constexpr char kListHelp[] = R"(Examples:
   kubectl hetero list                             # of the namespace
   kubectl hetero list -A -o wide
   kubectl hetero list -l team=vision -w           # goes on until Ctrl-C
   kubectl hetero list -o json | jq '.items[].status.progress.step'
-CPU are the CPU workers that have registered of those wanted, WAIT is the share of the time in which
-GPU workers wait for data. A job in a queue of Kueue has its place there, where Kueue tells it.
+WORKERS are the CPU workers that have registered of those wanted, WAIT is the share of their time in
+which GPU workers wait for data. A job in a queue of Kueue has its place there, where Kueue tells it.
 -w prints a line per change without a terminal (-o json: each object).)";
 
 constexpr char kTopHelp[] = R"(Examples:

@@ -81,15 +81,15 @@ TEST(ListTableTest, OneLineEachAndNotesInThePlaceOfFigures) {
 
 TEST(ListTableTest, ANarrowTerminalLosesWordsThenColumns) {
   EXPECT_EQ(Lines(ThreeJobs(), 80),
-            "NAME      STATE    GPUS  WORKERS  AGE     STEP       DONE  SAMPLES/S  WAIT  ETA\n"
-            "vit-blur  Running  16    5/6      10m05s  1250/5000  25%   512.0      3.5%  1h15m\n"
+            "NAME      STATE    GPUS  WORKERS  AGE     DONE  SAMPLES/S  WAIT  ETA\n"
+            "vit-blur  Running  16    5/6      10m05s  25%   512.0      3.5%  1h15m\n"
             "later     Queued   16    0/4      10m05s  queued 3rd of 7 in gpus\n"
             "broken    Failed   16    0/4      10m05s  Pending: pod broken-train-0 failed ...\n");
   EXPECT_EQ(Lines(ThreeJobs(), 66),
             "NAME      STATE    GPUS  WORKERS  DONE  SAMPLES/S  WAIT  ETA\n"
             "vit-blur  Running  16    5/6      25%   512.0      3.5%  1h15m\n"
             "later     Queued   16    0/4      queued 3rd of 7 in gpus\n"
-            "broken    Failed   16    0/4      Pending: pod broken-train-0 ...\n");
+            "broken    Failed   16    0/4      Pending: pod broken-train-0 f...\n");
 }
 
 TEST(ListTableTest, NothingIsWiderThanTheTerminal) {
