@@ -70,9 +70,12 @@ DeleteChild Deletion(const ObservedObject& group) {
 
 // Pods of earlier attempts may still be there, and hold places that the scheduler counts.
 void DeleteSpentGroups(Pass& pass) {
-  std::set<std::string> in_use = {GroupName(pass)};
-  for (const auto& pod : pass.seen.pods) {
-    in_use.insert(children::PodGroupName(pass.metadata, pod->attempt));
+  if (pass.seen.pod_groups.empty()) return;
+  std::set<int32_t> attempts = {pass.status.attempt};
+  for (const auto& pod : pass.seen.pods) attempts.insert(pod->attempt);
+  std::set<std::string> in_use;
+  for (const int32_t attempt : attempts) {
+    in_use.insert(children::PodGroupName(pass.metadata, attempt));
   }
   Stage stage;
   for (const GroupPtr& group : pass.seen.pod_groups) {

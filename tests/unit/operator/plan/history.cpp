@@ -75,7 +75,10 @@ std::string Describe(const Effect& effect) {
 }  // namespace
 
 History::History(int seed, bool traced) : random_(seed), traced_(traced) {
-  world_.emplace(RandomJob());
+  Job job = RandomJob();
+  ganged_ = seed % 4 == 0 && job.job().metadata.labels.empty();
+  if (ganged_) job.Gang(api::GangScheduler::kVolcano);
+  world_.emplace(job);
   world_->queues.support = ObservedQueues::Support::kServed;
   world_->queues.flavors["on-demand"] = {};
   world_->gang = {.enabled = true, .served = children::GangApi::kVolcano};
@@ -116,6 +119,8 @@ void History::See(bool all) {
   }
   if (all || Chance(0.6)) view_.workloads = std::move(now.workloads);
   view_.queues = std::move(now.queues);
+  if (all || !ganged_ || Chance(0.6)) view_.pod_groups = std::move(now.pod_groups);
+  view_.gang = now.gang;
   view_.nodes = std::move(now.nodes);
   view_.head = std::move(now.head);
   view_.create_error = std::move(now.create_error);

@@ -34,6 +34,7 @@ class History {
   void MoveWorld(double pace);
   void LetHeadSpeak(double pace);
   void EndTraining(bool head_is_heard);
+  void DisturbGang();
   void DisturbQueue();
   void MoveQueue(double pace);
   void HealWorld();
@@ -69,6 +70,7 @@ class History {
 
   std::optional<ModelCluster> world_;
   bool training_over_ = false;
+  bool ganged_ = false;             // a scheduler places its pods together
   bool failing_ = false;            // the training itself comes to a bad end
   std::set<std::string> stopping_;  // uids of pods that were told to stop in order
 

@@ -39,8 +39,6 @@ Job History::RandomJob() {
   if (Chance(0.3)) {
     job.Queue("team");
     if (Chance(0.5)) job.ElasticClass("low");
-  } else if (Chance(0.3)) {
-    job.Gang(api::GangScheduler::kVolcano);
   }
   const auto either = [this] {
     return Chance(0.7) ? api::Switch::kEnabled : api::Switch::kDisabled;
@@ -144,14 +142,8 @@ void History::EndStopping(const std::string& name) {
   world_->Exit(name, role == "cpu" ? 0 : 130);
 }
 
-void History::DisturbQueue() {
+void History::DisturbGang() {
   ModelCluster& world = *world_;
-  if (Chance(0.02)) {
-    using enum ObservedQueues::Support;
-    world.queues.support = world.queues.support == kServed ? kMissing : kServed;
-    Note(world.queues.support == kServed ? "Kueue is installed" : "Kueue is removed");
-    if (world.queues.support == kMissing) world.workloads.clear();
-  }
   if (Chance(0.02)) {
     const bool removed = world.gang.served.has_value();
     world.gang.served = removed ? std::nullopt : std::optional(children::GangApi::kVolcano);
@@ -160,6 +152,17 @@ void History::DisturbQueue() {
   } else if (!world.pod_groups.empty() && Chance(0.05)) {
     Note(world.pod_groups.begin()->first + " is deleted");
     world.pod_groups.erase(world.pod_groups.begin());
+  }
+}
+
+void History::DisturbQueue() {
+  ModelCluster& world = *world_;
+  if (ganged_) DisturbGang();
+  if (Chance(0.02)) {
+    using enum ObservedQueues::Support;
+    world.queues.support = world.queues.support == kServed ? kMissing : kServed;
+    Note(world.queues.support == kServed ? "Kueue is installed" : "Kueue is removed");
+    if (world.queues.support == kMissing) world.workloads.clear();
   }
   if (world.workloads.empty()) return;
   auto any = world.workloads.begin();
