@@ -153,7 +153,7 @@ std::vector<Member> MembersOf(const json& job, const std::vector<json>& pods) {
 }
 
 std::string RenderTop(const TopView& view, base::WallTime now, const Style& style) {
-  std::string text = RenderHead(view.job, now, style);
+  std::string text = RenderHead(view.job, now, style) + RenderHints(view.job, now, style);
   const auto paragraph = [&](const std::string& words) {
     if (words.empty()) return;
     for (const std::string& line : Wrap(words, style.width, 2)) absl::StrAppend(&text, line, "\n");

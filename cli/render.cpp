@@ -47,9 +47,6 @@ std::string RenderHead(const JobView& view, base::WallTime now, const Style& sty
   return Flow(pieces, style.width, 2);
 }
 
-namespace {
-
-// What the job's own words do not say.
 std::string RenderHints(const JobView& view, base::WallTime now, const Style& style) {
   const api::JobStatus& status = view.status;
   std::string hint;
@@ -71,8 +68,6 @@ std::string RenderHints(const JobView& view, base::WallTime now, const Style& st
   for (const std::string& line : Wrap(hint, style.width, 2)) text += line + "\n";
   return text;
 }
-
-}  // namespace
 
 std::string RenderProgress(const JobView& view, base::WallTime now, const Style& style) {
   if (!view.status.progress || view.status.progress->step <= 0) return "";

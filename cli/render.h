@@ -26,6 +26,8 @@ std::string RenderReport(const JobView& view, const Style& style);
 // Parts of these screens.
 // Name, state, age, registered, restarts.
 std::string RenderHead(const JobView& view, base::WallTime now, const Style& style);
+// What the job's own words do not say, such as that nobody has seen it; usually empty.
+std::string RenderHints(const JobView& view, base::WallTime now, const Style& style);
 // A bar, and while the job runs its rates; empty before the first step.
 std::string RenderProgress(const JobView& view, base::WallTime now, const Style& style);
 // The state in the colour that it has.
