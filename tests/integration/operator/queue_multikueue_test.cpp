@@ -7,9 +7,11 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// As MultiKueue clones it into the worker cluster: name, labels, annotations and spec.
+// As MultiKueue clones it into the worker cluster: name, labels, annotations and spec, without the
+// uid of the job elsewhere, for which a newer Kueue takes it for an orphan.
 json Clone(const json& workload, const std::string& name) {
   json labels = workload["metadata"]["labels"];
+  labels.erase("kueue.x-k8s.io/job-uid");
   labels["kueue.x-k8s.io/multikueue-origin"] = "multikueue";
   json clone = {{"apiVersion", workload["apiVersion"]},
                 {"kind", "Workload"},
