@@ -266,8 +266,8 @@ TEST_F(ClusterViewTest, PodGroupsAreWatchedOfTheSchedulersThatAreSwitchedOn) {
   const std::string volcano = "/apis/scheduling.volcano.sh/v1beta1/podgroups";
   const std::string alpha = "/apis/scheduling.k8s.io/v1alpha2/podgroups";
   api_.SetList(volcano, {Child("vit-gang-1", "1")});
-  for (const std::string& version : {"v1beta1/podgroups", "v1alpha1/workloads"}) {
-    api_.SetServed("/apis/scheduling.k8s.io/" + version, false);
+  for (const char* version : {"v1beta1/podgroups", "v1alpha1/workloads"}) {
+    api_.SetServed(std::string("/apis/scheduling.k8s.io/") + version, false);
   }
   Start({}, /*queues=*/false, {api::GangScheduler::kVolcano, api::GangScheduler::kNative});
   AwaitWatches({volcano, alpha});
