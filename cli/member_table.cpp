@@ -11,6 +11,7 @@
 #include "api/labels.h"
 #include "api/role_type.h"
 #include "base/json_access.h"
+#include "cli/sections.h"
 #include "cli/text.h"
 
 namespace hetero::cli {
@@ -160,11 +161,7 @@ std::string RenderTop(const TopView& view, base::WallTime now, const Style& styl
   };
   paragraph(Bottleneck(view));
   text += RenderProgress(view.job, now, style);
-  if (!view.job.status.Is(api::ConditionType::kRunning)) {
-    paragraph(absl::StrCat(view.job.place.empty() ? "" : "queued " + view.job.place,
-                           view.job.place.empty() || Telling(view.job).empty() ? "" : ": ",
-                           Telling(view.job)));
-  }
+  if (!view.job.status.Is(api::ConditionType::kRunning)) text += RenderMessages(view.job, style);
   text += "\n";
   if (view.members.empty()) {
     text += "No pods\n";

@@ -108,7 +108,7 @@ TEST_F(Queues, TheCommandLineSaysWhereAJobStands) {
   EXPECT_THAT(hetero({"list"}), ::testing::ContainsRegex("second .* queued 1st of 2 in team: "));
   EXPECT_THAT(hetero({"status", "third", "--once"}),
               HasSubstr("\nQueued, Pending, 2nd of 2 in team:\n"));
-  EXPECT_THAT(hetero({"top", "third"}), HasSubstr("\nqueued 2nd of 2 in team: Pending: "));
+  EXPECT_THAT(hetero({"top", "third"}), HasSubstr("\nQueued, Pending, 2nd of 2 in team:\n"));
   // Who may see the job and not the queue gets no place, and no error.
   plane_.MustKubectl({"create", "rolebinding", "viewer", "--clusterrole=view", "--user=viewer",
                       "-n", queue.space()});

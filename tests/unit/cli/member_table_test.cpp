@@ -133,8 +133,9 @@ TEST(MemberTableTest, AQueuedJobSaysWhereItStands) {
                                    .status = api::ConditionStatus::kTrue,
                                    .reason = "Pending",
                                    .message = "2 more needed"};
-  EXPECT_THAT(Shown(view, 80),
-              ::testing::EndsWith("queued 2nd of 3 in team: Pending: 2 more needed\n\nNo pods\n"));
+  EXPECT_THAT(
+      Shown(view, 80),
+      ::testing::EndsWith("Queued, Pending, 2nd of 3 in team:\n  2 more needed\n\nNo pods\n"));
 }
 
 TEST(MemberTableTest, NothingIsWiderThanTheTerminal) {
