@@ -92,6 +92,8 @@ TEST_F(Queues, TheCommandLineSaysWhereAJobStands) {
   ASSERT_TRUE(first.WaitIs("Running"));
   JobUnderTest second(queue.space(), Queued("second"));
   ASSERT_TRUE(second.WaitIs("Queued"));
+  // Kueue orders by whole seconds, and those of one second by chance.
+  std::this_thread::sleep_for(std::chrono::milliseconds(1100));
   JobUnderTest third(queue.space(), Queued("third"));
   ASSERT_TRUE(third.WaitIs("Queued"));
   const auto hetero = [&](std::vector<std::string> arguments) {
