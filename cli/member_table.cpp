@@ -144,7 +144,8 @@ std::vector<Member> MembersOf(const json& job, const std::vector<json>& pods) {
     PodState state = StateOf(pod);
     member.state = std::move(state.word);
     member.restarts = state.restarts;
-    placed.push_back({{rank, member.index}, std::move(member)});
+    const Place place(rank, member.index);
+    placed.emplace_back(place, std::move(member));
   }
   std::stable_sort(placed.begin(), placed.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
