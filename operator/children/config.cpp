@@ -24,6 +24,9 @@ std::string JobDocument(api::HeteroTrainingJob job, const Settings& settings) {
     policy.erase("stopGraceSeconds");
   }
   // Nor do those that lack these fields need them.
+  policy.erase("maxWaitSeconds");
+  for (json& role : document["spec"]["roles"]) role.erase("capacity");
+  for (const char* field : {"managedBy", "placement"}) document["spec"].erase(field);
   json& scheduling = document["spec"]["scheduling"];
   if (scheduling.is_object()) {
     for (const char* field : {"gang", "queue"}) scheduling.erase(field);

@@ -18,7 +18,8 @@ using nlohmann::json;
 
 constexpr int64_t kUnit = 1'000'000'000;
 constexpr int kMostDigits = 18;  // of a number with its fraction: none is meant to have more
-constexpr int kMostScale = 28;   // the power of ten above which all amounts are alike: 10^19 units
+constexpr int kMostAfterPoint = 9;
+constexpr int kMostScale = 28;  // the power of ten above which all amounts are alike: 10^19 units
 
 int128 Power(int64_t base, int exponent) {
   int128 power = 1;
@@ -116,20 +117,25 @@ int128 ParseQuantity(std::string_view text) {
   size_t end = 0;
   int128 digits = 0;
   int count = 0, after_point = 0;
-  bool point = false;
+  bool point = false, more = false;
   for (; end < text.size(); ++end) {
     const char c = text[end];
     if (c == '.' && !point) {
       point = true;
     } else if (std::isdigit(static_cast<unsigned char>(c)) != 0) {
+      if (++count > kMostDigits) return 0;
+      if (after_point == kMostAfterPoint) {  // Kubernetes rounds up to billionths, too
+        more |= c != '0';
+        continue;
+      }
       digits = digits * 10 + (c - '0');
       after_point += point;
-      if (++count > kMostDigits) return 0;
     } else {
       break;
     }
   }
   if (count == 0) return 0;
+  digits += more;
   const int128 most = Power(10, kMostScale);
   const int128 divisor = Power(10, after_point), scale = ScaleOf(text.substr(end));
   if (digits > 0 && scale > most * divisor / digits) return most;

@@ -50,7 +50,9 @@ const ObservedPod* PodOf(const Pass& pass, const ObservedWorkload& workload) {
 
 void Keep(Pass& pass, const std::shared_ptr<const ObservedWorkload>& workload, Stage& stage) {
   const ObservedPod* pod = PodOf(pass, *workload);
-  if (workload->evicted() && workload->holds_quota && pod == nullptr) {
+  if (workload->Is(workload_condition::kFinished)) {
+    if (pod == nullptr) stage.push_back(Deleted(*workload));
+  } else if (workload->evicted() && workload->holds_quota && pod == nullptr) {
     stage.push_back(Released(pass, workload));
   } else if (workload->admitted() && pod != nullptr && pod->ready && !workload->Is(kPodsReady)) {
     UpdateWorkload update{.read = workload};

@@ -62,7 +62,7 @@ void KeepWorkloadForMultiKueue(Pass& pass) {
     if (!pass.policy.suspend && !QueueOf(pass).empty()) ClaimQuota(pass);
     return;
   }
-  if (gang->deleting) return;
+  if (gang->deleting || gang->Is(workload_condition::kFinished)) return;
   const bool reserved = gang->holds_quota || gang->Is(workload_condition::kQuotaReserved);
   const bool outdated =
       QueueOf(pass).empty() || (!reserved && AsksForAnotherThanTheJob(pass, *gang));

@@ -83,7 +83,10 @@ struct ObservedWorkload {
     return found == pod_sets.end() ? 0 : found->second;
   }
   bool evicted() const { return Is("Evicted") || !active; }
-  bool admitted() const { return Is("Admitted") && holds_quota && !evicted() && !deleting; }
+  // Kueue has freed the quota of one that is Finished, whoever said so.
+  bool admitted() const {
+    return Is("Admitted") && holds_quota && !evicted() && !deleting && !Is("Finished");
+  }
 };
 
 // A kind of nodes that a queue hands out quota of.

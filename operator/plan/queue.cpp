@@ -135,6 +135,11 @@ void StayInQueue(Pass& pass, const WorkloadPtr& gang) {
   if (gang == nullptr) return JoinQueue(pass);
   if (gang->deleting) return;
   if (IsOfAnother(pass, *gang)) return;
+  if (gang->Is(kFinished)) {  // it is never admitted again
+    if (PrebuiltWorkloadOf(pass).empty()) return pass.AddStage({Deleted(*gang)});
+    return Wait(pass, api::reason::kInadmissible,
+                absl::StrCat(LossOf(gang.get()), "; whoever made it has to make it anew"));
+  }
   DescribeWait(pass, *gang);
   const bool evicted = gang->evicted() && gang->holds_quota;
   const bool reserved = gang->holds_quota || gang->Is(kQuotaReserved);

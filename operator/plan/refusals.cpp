@@ -6,6 +6,7 @@
 #include "api/labels.h"
 #include "api/unsupported_fields.h"
 #include "operator/children/children.h"
+#include "operator/plan/managed_by.h"
 #include "operator/plan/workload.h"
 
 namespace hetero::plan {
@@ -28,7 +29,13 @@ std::string TooManyPods(const Pass& pass) {
 
 std::string Queue(const Pass& pass) {
   const bool off = pass.seen.queues.support == ObservedQueues::Support::kOff;
-  if (!off || QueueOf(pass).empty()) return "";
+  if (QueueOf(pass).empty()) {
+    if (PrebuiltWorkloadOf(pass).empty()) return "";
+    return absl::StrCat("metadata.labels[", api::kPrebuiltWorkloadLabel,
+                        "]: a Workload is taken over by a job in a queue alone; name the queue by ",
+                        api::kQueueLabel, ", or remove the label");
+  }
+  if (!off) return "";
   return absl::StrCat("metadata.labels[", api::kQueueLabel,
                       "]: this operator is not set up for queues; have its administrator set "
                       "kueue.enabled in the chart (--kueue), or remove the label");
@@ -85,10 +92,12 @@ std::vector<std::string> Refusals(const Pass& pass) {
     add(absl::StrCat(error.path, ": ", error.reason));
   }
   add(Queue(pass));
-  add(NoZones(pass));
+  // What is about nodes and images is the other cluster's to judge.
+  const bool elsewhere = ManagerOf(pass.spec) == Manager::kMultiKueue;
+  if (!elsewhere) add(NoZones(pass));
   add(Gang(pass));
   add(TooManyPods(pass));
-  for (size_t i = 0; i < pass.spec.roles.size(); ++i) add(NoCuda(pass, i));
+  for (size_t i = 0; i < pass.spec.roles.size() && !elsewhere; ++i) add(NoCuda(pass, i));
   return refusals;
 }
 

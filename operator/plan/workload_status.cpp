@@ -30,6 +30,9 @@ std::string LossOf(const ObservedWorkload* workload) {
     return absl::StrCat("spec.active of Workload ", workload->name,
                         " is false; set it to true to have it queued again");
   }
+  if (workload->Is(kFinished)) {
+    return absl::StrCat("Workload ", workload->name, " was set to Finished by somebody else");
+  }
   const std::string why = MessageOf(*workload, kEvicted);
   return why.empty() ? absl::StrCat("Workload ", workload->name, " is not admitted any more") : why;
 }

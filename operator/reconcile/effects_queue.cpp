@@ -117,6 +117,15 @@ Outcome EffectRunner::Run(const plan::AdoptWorkload& effect, const plan::Observe
         name, absl::StrCat("belongs to ", TextOf(owner, "kind"), " ", TextOf(owner, "name"),
                            "; name one that nobody owns, or remove the label"));
   }
+  const std::shared_ptr<const plan::ObservedWorkload> made = ProjectWorkload(*existing);
+  if (made->Is("Finished")) {
+    return CannotAdopt(name, "is Finished; whoever made it has to make it anew");
+  }
+  const plan::WorkloadClaim& claim = *effect.claim;
+  if (made->queue != claim.queue || made->priority_class != claim.priority_class) {
+    return CannotAdopt(name, absl::StrCat("is in queue ", made->queue, " with the priority class '",
+                                          made->priority_class, "'; the job's labels name others"));
+  }
   const json own = Render(*effect.claim, job, settings_);
   if (const std::string difference = PodSetDifference(*existing, own); !difference.empty()) {
     return CannotAdopt(name, absl::StrCat("is not for the pods of this job: ", difference,

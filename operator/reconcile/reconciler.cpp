@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -172,16 +173,23 @@ void Reconciler::Impl::ObserveQueues(const std::string& own, plan::Observed& obs
 }
 
 void Reconciler::Impl::ObserveGang(const std::string& own, plan::Observed& observed) const {
-  for (const auto& [gang_api, store] : stores.pod_groups) {
-    for (const auto& group : store->In(own)) observed.pod_groups.push_back(group);
-  }
   const api::HeteroTrainingJob& job = observed.job->job;
-  if (!job.spec.scheduling) return;
-  for (const children::GangApi gang_api : children::GangApisOf(job.spec.scheduling->gang)) {
-    if (!stores.pod_groups.contains(gang_api)) continue;
-    observed.gang.enabled = true;
-    if (observed.gang.served || !stores.gang_served(gang_api, job.metadata.name_space)) continue;
-    observed.gang.served = gang_api;
+  std::set<children::GangApi> replaced;  // by an API of another version: the cluster was upgraded
+  if (job.spec.scheduling) {
+    for (const children::GangApi gang_api : children::GangApisOf(job.spec.scheduling->gang)) {
+      if (!stores.pod_groups.contains(gang_api)) continue;
+      observed.gang.enabled = true;
+      if (!stores.gang_served(gang_api, job.metadata.name_space)) {
+        replaced.insert(gang_api);
+      } else if (!observed.gang.served) {
+        observed.gang.served = gang_api;
+      }
+    }
+  }
+  if (!observed.gang.served) replaced.clear();
+  for (const auto& [gang_api, store] : stores.pod_groups) {
+    if (replaced.contains(gang_api)) continue;
+    for (const auto& group : store->In(own)) observed.pod_groups.push_back(group);
   }
 }
 

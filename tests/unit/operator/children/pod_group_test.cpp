@@ -127,6 +127,10 @@ TEST(ResourceSumTest, QuantitiesAreThoseOfKubernetes) {
   EXPECT_EQ(ParseQuantity("3E"), absl::int128(3'000'000'000'000'000'000) * unit);
   EXPECT_EQ(ParseQuantity("100n"), 100);
   EXPECT_EQ(ParseQuantity("0.1n"), 1) << "rounded up";
+  // As tools write thirds: these were 10^19 cores, and the gang waited for ever.
+  EXPECT_EQ(ParseQuantity("0.3333333333333333"), 333'333'334);
+  EXPECT_EQ(ParseQuantity("1.66666666667"), 1'666'666'667);
+  EXPECT_EQ(ParseQuantity("0.50000000000"), unit / 2);
   for (const char* none : {"", "-1", "many", "1x", "1.2.3", "1e99", "9999999999999999999"}) {
     EXPECT_EQ(ParseQuantity(none), 0) << none;
   }

@@ -24,6 +24,26 @@ TEST_F(QueueTest, WithoutItsLabelAnEvictedJobBeginsAnewAndItsDeadlinesToo) {
   EXPECT_EQ(cluster_.pods.size(), 5u);
 }
 
+// Kueue has given its quota to others.
+TEST_F(QueueTest, AWorkloadThatSomebodyFinishesIsLostAndMadeAnew) {
+  Train();
+  const std::string first = cluster_.Gang().uid;
+  cluster_.ChangeGang([](ObservedWorkload& gang) {
+    gang.conditions.push_back({.type = "Finished", .status = "True", .reason = "OutOfSync"});
+  });
+  cluster_.Settle();
+  EXPECT_EQ(Queued(), "True/Evicted");
+  EXPECT_THAT(cluster_.Condition(ConditionType::kQueued).message,
+              HasSubstr("was set to Finished by somebody else"));
+  cluster_.HeadSays(State::kStopped);
+  cluster_.Settle();
+  cluster_.VanishTerminating();
+  cluster_.Settle();
+  EXPECT_NE(cluster_.Gang().uid, first);
+  EXPECT_EQ(Queued(), "True/Pending");
+  EXPECT_TRUE(cluster_.pods.empty());
+}
+
 TEST_F(QueueTest, AJobThatIsNamedAQueueWhileItRunsGoesOnWithoutOne) {
   ModelCluster cluster{Job()};
   cluster.queues.support = Support::kServed;

@@ -69,6 +69,27 @@ TEST_F(Prebuilt, IsOwnedByTheJobFromThenOn) {
   EXPECT_EQ(cluster_.api.Objects("pods").size(), 4u);
 }
 
+// It was owned first, and compared then.
+TEST_F(Prebuilt, OfAnotherQueueIsRefusedAndNotTaken) {
+  workload_["spec"]["queueName"] = "others";
+  cluster_.api.Put("workloads", kKey, workload_);
+  Apply();
+  PassTwice();
+  EXPECT_EQ(ReasonOf(cluster_.Status("vit"), api::ConditionType::kQueued), "Inadmissible");
+  EXPECT_THAT(Message(), HasSubstr("is in queue others"));
+  EXPECT_FALSE(Workload()["metadata"].contains("ownerReferences"));
+}
+
+TEST_F(Prebuilt, ThatIsFinishedIsRefused) {
+  workload_["status"]["conditions"] =
+      json::parse(R"([{"type": "Finished", "status": "True", "reason": "OutOfSync"}])");
+  cluster_.api.Put("workloads", kKey, workload_);
+  Apply();
+  PassTwice();
+  EXPECT_THAT(Message(), HasSubstr("is Finished"));
+  EXPECT_FALSE(Workload()["metadata"].contains("ownerReferences"));
+}
+
 TEST_F(Prebuilt, OfSomebodyElseIsRefused) {
   workload_["metadata"]["ownerReferences"] = json::parse(
       R"([{"apiVersion": "batch/v1", "kind": "Job", "name": "theirs", "uid": "u", "controller": true}])");
