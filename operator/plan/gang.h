@@ -13,8 +13,8 @@ namespace hetero::plan {
 
 // Whether pods of the attempt may be made now. Makes its PodGroup, and makes it anew, where that is
 // possible beside its pods, when it asks for another number of pods than the job does while some of
-// them have no place yet; those of attempts of which no pod is left go. Where the cluster serves no such kind it is looked for again
-// and again.
+// them have no place yet; those of attempts of which no pod is left go. Where the cluster serves no
+// such kind it is looked for again and again.
 bool FormGang(Pass& pass);
 
 // What the attempt's pods belong to; none: nobody places them together.
