@@ -1,7 +1,6 @@
 #include "cli/queue_place.h"
 
-#include <map>
-#include <utility>
+#include <iterator>
 
 #include "absl/strings/str_cat.h"
 #include "base/json_access.h"
@@ -52,16 +51,25 @@ std::string PlaceIn(const json& summary, const JobView& view) {
 
 json QueuePlaces::Ask(const std::string& name_space, const std::string& queue,
                       const std::stop_token& stop) {
+  size_t unserved = 0;
   for (const char* version : kVersions) {
     const kube::Resource queues{kVisibility, version, "localqueues"};
     const std::string path = kube::ResourcePath(queues, name_space, queue, "pendingworkloads") +
                              kube::Query().Add("limit", std::to_string(kMostPending)).text();
     auto summary = client_.GetPath(path, stop);
     if (summary.ok()) return *std::move(summary);
-    // The other version may be served, or the queue is not there.
-    if (absl::IsNotFound(summary.status()) || absl::IsPermissionDenied(summary.status())) continue;
-    quiet_until_ = clock_.Now() + kQuiet;
-    break;
+    if (kube::IsNotServed(summary.status())) {
+      ++unserved;  // the other version may be
+    } else if (!absl::IsNotFound(summary.status()) && !absl::IsPermissionDenied(summary.status())) {
+      quiet_until_ = clock_.Now() + kQuiet;
+      return {};
+    }
+  }
+  const base::Instant until = clock_.Now() + kQuiet;
+  if (unserved == std::size(kVersions)) {
+    quiet_until_ = until;
+  } else {
+    quiet_queues_[{name_space, queue}] = until;
   }
   return {};
 }
@@ -72,6 +80,8 @@ void QueuePlaces::Find(std::vector<JobView*> views, std::stop_token stop) {
     if (!view->status.Is(api::ConditionType::kQueued) || view->status.finished()) continue;
     if (view->queue.empty() || clock_.Now() < quiet_until_ || stop.stop_requested()) continue;
     const auto [summary, is_new] = summaries.try_emplace({view->name_space, view->queue});
+    const auto quiet = quiet_queues_.find(summary->first);
+    if (quiet != quiet_queues_.end() && clock_.Now() < quiet->second) continue;
     if (is_new) summary->second = Ask(view->name_space, view->queue, stop);
     view->place = PlaceIn(summary->second, *view);
   }

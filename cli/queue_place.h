@@ -1,8 +1,10 @@
 #pragma once
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <stop_token>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -24,7 +26,8 @@ class QueuePlaces {
   QueuePlaces(kube::Client& client, base::Clock& clock) : client_(client), clock_(clock) {}
 
   // Sets `place` of each job that is queued; one call for each queue. It stays empty where the API
-  // is not served, is not the user's to ask, or gives no answer: it is then left alone for a while.
+  // is not served, is not the user's to ask, or gives no answer: it is then left alone for a while,
+  // for one queue where the answer is about that.
   void Find(std::vector<JobView*> views, std::stop_token stop = {});
 
  private:
@@ -34,6 +37,7 @@ class QueuePlaces {
   kube::Client& client_;
   base::Clock& clock_;
   base::Instant quiet_until_{};
+  std::map<std::pair<std::string, std::string>, base::Instant> quiet_queues_;  // until when
 };
 
 }  // namespace hetero::cli

@@ -18,6 +18,7 @@ using nlohmann::json;
 
 constexpr char kRetryAfterUrl[] = "hetero/kube/retry-after-seconds";
 constexpr char kQuotaUrl[] = "hetero/kube/quota-exceeded";
+constexpr char kNotServedUrl[] = "hetero/kube/not-served";
 // What is not a Status object (a proxy's page) is quoted up to here.
 constexpr size_t kQuotedBytes = 300;
 
@@ -83,7 +84,11 @@ absl::Status ErrorOfResponse(std::string_view call, const Response& response) {
   }
   const json body = json::parse(response.body, nullptr, /*allow_exceptions=*/false);
   if (TextOf(body, "kind") != "Status") {
-    return MakeError(call, response.status, "", Printable(response.body), retry_after);
+    absl::Status status =
+        MakeError(call, response.status, "", Printable(response.body), retry_after);
+    // "404 page not found": what is said about an object is a Status.
+    if (response.status == 404) status.SetPayload(kNotServedUrl, absl::Cord("true"));
+    return status;
   }
   return MakeError(call, response.status, TextOf(body, "reason"), TextOf(body, "message"),
                    retry_after);
@@ -100,6 +105,10 @@ absl::Status ErrorOfStatusObject(std::string_view call, const json& object) {
 
 bool IsQuotaExceeded(const absl::Status& status) {
   return status.GetPayload(kQuotaUrl).has_value();
+}
+
+bool IsNotServed(const absl::Status& status) {
+  return status.GetPayload(kNotServedUrl).has_value();
 }
 
 std::optional<base::Duration> RetryAfter(const absl::Status& status) {

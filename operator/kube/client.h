@@ -150,6 +150,9 @@ class Client {
 
 // A create refused because the namespace's ResourceQuota is used up.
 bool IsQuotaExceeded(const absl::Status& status);
+// A 404 of the path itself, by no handler's word about an object: the server does not have this API
+// or this version of it.
+bool IsNotServed(const absl::Status& status);
 // What Retry-After asked for, when the error carries it.
 std::optional<base::Duration> RetryAfter(const absl::Status& status);
 

@@ -121,6 +121,13 @@ TEST(Client, QuotaIsToldFromOtherRefusals) {
   EXPECT_FALSE(IsQuotaExceeded(f.AnswerTo(ErrorReply(403, "Forbidden", "no"))));
 }
 
+TEST(Client, AnApiThatIsNotServedIsToldFromAnObjectThatIsNotThere) {
+  Fixture f;
+  EXPECT_TRUE(IsNotServed(f.AnswerTo({.status = 404, .body = "404 page not found\n"})));
+  EXPECT_FALSE(IsNotServed(f.AnswerTo(ErrorReply(404, "NotFound", "pods \"a\" not found"))));
+  EXPECT_FALSE(IsNotServed(f.AnswerTo({.status = 403, .body = "no"})));
+}
+
 TEST(Client, RepliesOfAnyShapeAreErrors) {
   Fixture f;
   for (const char* body : {"", "null", "[]", "7", "<html>", "{\"a\":", "\xFF\xFE"}) {
