@@ -58,7 +58,7 @@ class Lister {
                         name_space_.empty() ? "" : " in namespace " + name_space_, "\n");
   }
   // False when nobody reads it.
-  bool PrintChanges(ObjectFeed& feed);
+  bool PrintChanges(FeedChanges& changes);
   std::string Screenful(const ObjectFeed& feed, const Style& style);
 
   Cluster& cluster_;
@@ -69,8 +69,7 @@ class Lister {
   QueuePlaces places_;
   std::map<std::string, std::string> known_places_;  // by uid, of the last time they were asked for
   base::Instant places_until_{};
-  std::map<kube::ObjectKey, json> printed_;  // as they were last
-  bool heading_ = false;                     // has been printed
+  bool heading_ = false;  // has been printed
 };
 
 absl::StatusOr<std::vector<json>> Lister::Fetch(int limit) {
@@ -161,25 +160,12 @@ std::string Lister::Screenful(const ObjectFeed& feed, const Style& style) {
   return text + absl::StrJoin(Lines(Views(objects), style), "\n") + "\n";
 }
 
-bool Lister::PrintChanges(ObjectFeed& feed) {
-  std::map<kube::ObjectKey, json> now;
-  for (json& object : feed.Objects()) {
-    const kube::ObjectKey key = kube::ObjectKey::Of(object);
-    now.emplace(key, std::move(object));
-  }
+bool Lister::PrintChanges(FeedChanges& changes) {
   std::vector<json> changed;
   std::vector<bool> gone;
-  for (const kube::ObjectKey& key : feed.TakeChanges()) {
-    const auto object = now.find(key);
-    if (object != now.end() && printed_[key] == object->second) continue;  // seen with a later one
-    if (object == now.end() && printed_.count(key) == 0) continue;
-    changed.push_back(object == now.end() ? printed_[key] : object->second);
-    gone.push_back(object == now.end());
-    if (gone.back()) {
-      printed_.erase(key);
-    } else {
-      printed_[key] = object->second;
-    }
+  for (FeedChanges::Change& change : changes.Take()) {
+    changed.push_back(std::move(change.object));
+    gone.push_back(change.gone);
   }
   if (changed.empty()) return true;
   std::string text;
@@ -193,7 +179,7 @@ bool Lister::PrintChanges(ObjectFeed& feed) {
   }
   const size_t count = views.size();
   // For columns as wide as all need them.
-  for (const auto& [key, object] : now) views.push_back(ListedView(object));
+  for (const auto& [key, object] : changes.objects()) views.push_back(ListedView(object));
   const std::vector<std::string> lines = Lines(views, {.width = 0});
   for (size_t i = heading_ ? 1 : 0; i <= count; ++i) text += lines[i] + "\n";
   heading_ = true;
@@ -213,6 +199,7 @@ absl::StatusOr<int> Lister::Watch() {
                      .version = [&] { return feed.version(); }},
                     clock_, stop_);
   }
+  FeedChanges changes(feed);
   bool troubled = false;
   while (clock_.SleepFor(kLook, stop_)) {
     const auto [trouble, since] = feed.trouble();
@@ -220,7 +207,7 @@ absl::StatusOr<int> Lister::Watch() {
       std::cerr << Explain(trouble, "list", {name_space_, ""}).message() << "; trying again\n";
     }
     troubled = !trouble.ok();
-    if (feed.synced() && !PrintChanges(feed)) return kExitOutputGone;
+    if (!PrintChanges(changes)) return kExitOutputGone;
   }
   return kExitInterrupted;
 }

@@ -44,11 +44,6 @@ std::vector<nlohmann::json> ObjectFeed::Objects() const {
   return objects;
 }
 
-std::vector<kube::ObjectKey> ObjectFeed::TakeChanges() {
-  const base::MutexLock lock(mutex_);
-  return std::exchange(changes_, {});
-}
-
 std::pair<absl::Status, base::Instant> ObjectFeed::trouble() const {
   const base::MutexLock lock(mutex_);
   return {trouble_, trouble_since_};
@@ -61,14 +56,12 @@ void ObjectFeed::Apply(nlohmann::json object) {
   nlohmann::json& known = objects_[key];
   if (known == object) return;
   known = std::move(object);
-  changes_.push_back(key);
   ++version_;
 }
 
 void ObjectFeed::Remove(const kube::ObjectKey& key) {
   const base::MutexLock lock(mutex_);
   if (objects_.erase(key) == 0) return;
-  changes_.push_back(key);
   ++version_;
 }
 
@@ -89,6 +82,25 @@ void ObjectFeed::SetTrouble(const absl::Status& status) {
   if (trouble_.ok()) trouble_since_ = clock_.Now();
   trouble_ = status;
   ++version_;
+}
+
+std::vector<FeedChanges::Change> FeedChanges::Take() {
+  if (!feed_.synced()) return {};
+  // Before the objects: what changes after it is looked for again.
+  const int64_t version = feed_.version();
+  if (version == version_) return {};
+  version_ = version;
+  std::vector<Change> changes;
+  std::map<kube::ObjectKey, nlohmann::json> before = std::exchange(objects_, {});
+  for (nlohmann::json& object : feed_.Objects()) {
+    const kube::ObjectKey key = kube::ObjectKey::Of(object);
+    const auto known = before.find(key);
+    if (known == before.end() || known->second != object) changes.push_back({.object = object});
+    if (known != before.end()) before.erase(known);
+    objects_.emplace(key, std::move(object));
+  }
+  for (auto& [key, object] : before) changes.push_back({.object = std::move(object), .gone = true});
+  return changes;
 }
 
 }  // namespace hetero::cli
