@@ -99,7 +99,9 @@ absl::StatusOr<int> TopScreen::Once() {
 }
 
 absl::StatusOr<int> TopScreen::Watch(const std::string& name) {
-  if (const auto first = Pods(); !first.ok()) return first.status();
+  // Shown until the feeds have looked themselves.
+  const auto first = Pods();
+  if (!first.ok()) return first.status();
   ObjectFeed jobs(cluster_.client(), clock_,
                   {.resource = kJobs,
                    .name_space = cluster_.name_space(),
@@ -132,7 +134,7 @@ absl::StatusOr<int> TopScreen::Watch(const std::string& name) {
       lead = RenderTrouble(Explain(trouble, "read", kube::ObjectKey::Of(job_)),
                            clock_.Now() - since, style);
     }
-    return lead + Text(pods.Objects(), style);
+    return lead + Text(pods.synced() ? pods.Objects() : *first, style);
   };
   if (Terminal::Available()) {
     return ShowLive({.text = text,

@@ -140,7 +140,9 @@ class Tops : public CommandLine {
 
 TEST_F(Tops, EveryPodStandsOnALine) {
   TestNamespace space("top");
-  JobUnderTest job(space.name(), MakeJob("vit", {{"steps", 20}, {"holdAtStep", 10}}));
+  json manifest = MakeJob("vit", {{"steps", 20}, {"holdAtStep", 10}});
+  manifest["spec"]["runPolicy"]["cleanPodPolicy"] = "None";
+  JobUnderTest job(space.name(), manifest);
   ASSERT_TRUE(job.WaitIs("Running"));
   const std::string user = KubeconfigFor(space.name(), "view", proxy_.url());
   const CommandResult once = Hetero({"top", "vit", "--kubeconfig", user});
@@ -160,6 +162,11 @@ TEST_F(Tops, EveryPodStandsOnALine) {
   EXPECT_EQ(screen.Wait(seconds(60)), 0) << "it ends with the job: " << screen.text();
   EXPECT_THAT(screen.text(), HasSubstr("/vit  Succeeded  "));
   ExpectTidy(screen);
+  // Nothing changes any more, so the first thing said is the last one.
+  const CommandResult finished = Hetero({"top", "vit", "-w", "--kubeconfig", user});
+  EXPECT_EQ(finished.exit_code, 0);
+  EXPECT_THAT(finished.output, AllOf(HasSubstr("/vit  Succeeded  "), HasSubstr("\nhead-0 "),
+                                     Not(HasSubstr("No pods"))));
 }
 
 TEST_F(Tops, WithoutFiguresTheRestIsShown) {
