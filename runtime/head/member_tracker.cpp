@@ -79,6 +79,15 @@ MemberRecord* MemberTracker::Join(const HelloReceived& event, Moment now) {
     TurnAway(event.stream, name, std::string(met.message()));
     return nullptr;
   }
+  // It is on its way out, and what it says of its own end is not about this attempt.
+  const int32_t attempt = record_.attempts.empty() ? 0 : record_.attempts.back().number;
+  if (identity.attempt() > 0 && identity.attempt() < attempt) {
+    outbox_.Add(MakeRefusal(event.stream,
+                            absl::StrCat(name, " belongs to attempt ", identity.attempt(),
+                                         ", and this is attempt ", attempt),
+                            true));
+    return nullptr;
+  }
   MemberRecord& member =
       record_.members[{identity.role(), identity.index(), identity.local_rank()}];
   return Admit(event, **role, member, now) ? &member : nullptr;

@@ -64,6 +64,30 @@ TEST(StateLeaveTest, BeforeTheFirstGenerationAnotherProcessIsWaitedForToo) {
   EXPECT_THAT(Only<OpenGeneration>(drive.Hello(41, MakeHello("gpu", 0, 1, 2))), SizeIs(1));
 }
 
+// A drained node had the head and all trainers. The next attempt's head was there before the old
+// trainers were gone: they dialled its address, said that they had all left, and ended the job.
+TEST(StateLeaveTest, WhoeverBelongsToAnEarlierAttemptHasNoSayInThisOne) {
+  Drive drive;
+  State next({.job = MakeJob(), .job_json = "{}", .attempt = {.number = 2}}, drive.Time());
+  v1::Hello old = MakeHello("gpu", 0, 0);
+  old.mutable_identity()->set_attempt(1);
+  const auto refused = Only<Refuse>(next.Apply(HelloReceived{20, old}, drive.Time()));
+  ASSERT_THAT(refused, SizeIs(1));
+  EXPECT_TRUE(refused[0].refused.superseded());
+  EXPECT_THAT(refused[0].refused.reason(), HasSubstr("belongs to attempt 1"));
+  v1::Finished finished;
+  finished.set_stopped(true);
+  next.Apply(FinishedReceived{20, finished}, drive.Time());
+  EXPECT_FALSE(next.ended());
+  EXPECT_EQ(next.record().stop_reason, "");
+  for (const int attempt : {0, 2}) {  // 0: started by hand
+    v1::Hello hello = MakeHello("cpu", attempt == 0 ? 0 : 1);
+    hello.mutable_identity()->set_attempt(attempt);
+    EXPECT_THAT(Only<Refuse>(next.Apply(HelloReceived{30 + attempt, hello}, drive.Time())),
+                IsEmpty());
+  }
+}
+
 TEST(StateLeaveTest, OneWhomNobodyReplacesFailsTheJob) {
   Drive drive;
   drive.JoinAll();
