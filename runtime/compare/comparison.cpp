@@ -31,6 +31,12 @@ std::string Listed(const std::vector<std::string>& names) {
   return absl::StrCat(absl::StrJoin(before, ", "), " and ", names.back());
 }
 
+// Two runs that are the sides of a price/performance table.
+bool AreSides(const std::vector<RunReport>& runs) {
+  return runs.size() == 2 && !runs[0].failed() && !runs[1].failed() && !runs[0].config.is_null() &&
+         runs[0].cpu_workers == 0 && runs[1].cpu_workers > 0;
+}
+
 }  // namespace
 
 std::string LetterOf(size_t run) { return std::string(1, static_cast<char>('A' + run)); }
@@ -119,6 +125,7 @@ Comparison Compare(std::vector<RunReport> runs) {
   comparison.input = InputOf(runs);
   comparison.ranking = RankingOf(runs, comparison.noises);
   comparison.notes = NotesOf(runs);
+  if (AreSides(runs)) comparison.prices = PriceTableOf({runs[0]}, {runs[1]});
   comparison.runs = std::move(runs);
   return comparison;
 }

@@ -50,7 +50,8 @@ struct Comparison {
   std::optional<PriceTable> prices;
 };
 
-// Compares two to kMostRuns runs with the first of them.
+// Compares two to kMostRuns runs with the first of them. Two of which only the second has CPU
+// workers get a table of prices.
 Comparison Compare(std::vector<RunReport> runs);
 
 // "A" for the first run.

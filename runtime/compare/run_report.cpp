@@ -2,14 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "base/atomic_file.h"
 #include "base/json_access.h"
 #include "base/status_macros.h"
 
@@ -27,8 +24,6 @@ constexpr int kMaxDepth = 100;
 
 // Numbers beyond it are no steps, losses or accuracies, and no axis fits them.
 constexpr double kMostDrawn = 1e15;
-
-constexpr char kWhatToGive[] = "; give a run's output folder, or the report.json in it";
 
 int DepthOf(std::string_view text) {
   int depth = 0;
@@ -208,33 +203,6 @@ absl::StatusOr<RunReport> ParseReport(std::string_view text, const std::string& 
   if (!config.empty()) run.config = config;
   AddRoles(run);
   return run;
-}
-
-absl::StatusOr<RunReport> ReadReport(const std::string& place) {
-  std::error_code error;
-  std::string file = place;
-  if (std::filesystem::is_directory(place, error)) {
-    file = (std::filesystem::path(place) / "report.json").string();
-    if (!std::filesystem::exists(file, error)) {
-      return absl::NotFoundError(
-          absl::StrCat(place, " has no report.json: its job still runs, or it is no output folder",
-                       kWhatToGive));
-    }
-  }
-  const absl::StatusOr<std::string> text = base::ReadFile(file, kMaxReportBytes);
-  if (absl::IsNotFound(text.status())) {
-    return absl::NotFoundError(absl::StrCat(place, " does not exist", kWhatToGive));
-  }
-  if (absl::IsOutOfRange(text.status())) {
-    return NoReport(file,
-                    absl::StrCat("is no report: it has more than ", kMaxReportBytes >> 20, " MiB"));
-  }
-  if (!text.ok()) {
-    return absl::Status(
-        text.status().code(),
-        absl::StrCat("cannot read the report: ", text.status().message(), kWhatToGive));
-  }
-  return ParseReport(*text, file);
 }
 
 }  // namespace hetero::compare

@@ -55,15 +55,11 @@ struct RunReport {
   bool failed() const { return state == "Failed"; }
 };
 
-// More is no report that a job writes: curves and lists in it are bounded.
-inline constexpr int64_t kMaxReportBytes = int64_t{64} << 20;
+// What to do about a place that has no report.
+inline constexpr char kWhatToGive[] = "; give a run's output folder, or the report.json in it";
 
 // Reads what stood at `place`. kInvalidArgument: it is no report of a job, or was cut off; the
 // message names `place`, says what is wrong and what to do.
 absl::StatusOr<RunReport> ParseReport(std::string_view text, const std::string& place);
-
-// Reads a report of this machine: the file, or report.json in the folder. Errors as above, and of
-// files that are not there, that cannot be read, or that have more than kMaxReportBytes.
-absl::StatusOr<RunReport> ReadReport(const std::string& place);
 
 }  // namespace hetero::compare
