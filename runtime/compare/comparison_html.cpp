@@ -118,9 +118,8 @@ std::string SideRow(const std::string& name, const PriceSide& side, const PriceS
   const auto cell = [](const std::optional<double>& value, const std::optional<double>& one,
                        std::string (*text)(double)) {
     std::string html = absl::StrCat("<td class=\"num\">", value ? text(*value) : "-");
-    if (value && one && *one > 0) {
-      absl::StrAppend(&html, " <span class=\"ratio\">", insight::FixedText(*value / *one, 2),
-                      "x</span>");
+    if (const std::optional<double> ratio = RatioOf(value, one)) {
+      absl::StrAppend(&html, " <span class=\"ratio\">", insight::FixedText(*ratio, 2), "x</span>");
     }
     return html + "</td>";
   };
@@ -169,10 +168,10 @@ std::string TimeBar(const RunReport& run, double longest) {
     const double seconds = found->second / *run.samples;
     absl::StrAppendFormat(
         &bar, "<i style=\"flex:%.4f 0 0;background:var(--p-%s)\" title=\"%s: %s\"></i>",
-        100 * seconds / sum, phase, PhaseName(phase), insight::DurationText(seconds));
+        100 * (seconds / sum), phase, PhaseName(phase), insight::DurationText(seconds));
   }
   return absl::StrFormat("<div class=\"split\" style=\"width:%.2f%%\">%s</div>",
-                         100 * sum / longest, bar);
+                         100 * (sum / longest), bar);
 }
 
 std::string TimesHtml(const Comparison& comparison) {

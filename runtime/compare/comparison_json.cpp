@@ -21,11 +21,6 @@ void Put(Json& object, const char* name, const std::map<std::string, double>& va
   object[name] = std::move(numbers);
 }
 
-std::optional<double> Over(const std::optional<double>& value, const std::optional<double>& first) {
-  if (!value || !first || !(*first > 0)) return std::nullopt;
-  return *value / *first;
-}
-
 Json RunJson(const RunReport& run, const Noise& noise, const RunReport& first) {
   Json object = Json::object();
   object["place"] = run.place;
@@ -33,7 +28,7 @@ Json RunJson(const RunReport& run, const Noise& noise, const RunReport& first) {
   object["state"] = run.state;
   if (!run.message.empty()) object["message"] = run.message;
   Put(object, "samplesPerSecond", run.samples_per_second);
-  Put(object, "samplesPerSecondRatio", Over(run.samples_per_second, first.samples_per_second));
+  Put(object, "samplesPerSecondRatio", RatioOf(run.samples_per_second, first.samples_per_second));
   object["noise"] = noise.share;
   object["noiseMeasured"] = noise.measured;
   Put(object, "dataWaitPercent", run.wait_percent);
@@ -56,7 +51,7 @@ Json RunJson(const RunReport& run, const Noise& noise, const RunReport& first) {
   const std::optional<double> training = run.TrainingDollarsPerMillion();
   Put(object, "trainingDollarsPerMillionSamples", training);
   Put(object, "trainingDollarsPerMillionSamplesRatio",
-      Over(training, first.TrainingDollarsPerMillion()));
+      RatioOf(training, first.TrainingDollarsPerMillion()));
   if (!run.digest.empty()) object["streamDigest"] = run.digest;
   return object;
 }
@@ -75,13 +70,13 @@ Json PricesJson(const PriceTable& table) {
   object["alone"] = SideJson(table.alone);
   object["withCpuWorkers"] = SideJson(table.together);
   Put(object, "samplesPerSecondRatio",
-      Over(table.together.samples_per_second, table.alone.samples_per_second));
+      RatioOf(table.together.samples_per_second, table.alone.samples_per_second));
   Put(object, "leastRatio", table.least_ratio);
   Put(object, "greatestRatio", table.greatest_ratio);
   Put(object, "dollarsPerHourRatio",
-      Over(table.together.dollars_per_hour, table.alone.dollars_per_hour));
+      RatioOf(table.together.dollars_per_hour, table.alone.dollars_per_hour));
   Put(object, "samplesPerDollarRatio",
-      Over(table.together.samples_per_dollar(), table.alone.samples_per_dollar()));
+      RatioOf(table.together.samples_per_dollar(), table.alone.samples_per_dollar()));
   object["notes"] = table.notes;
   return object;
 }

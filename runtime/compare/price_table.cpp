@@ -33,15 +33,22 @@ PriceSide SideOf(const std::vector<RunReport>& runs) {
 std::string SideCell(const std::optional<double>& value, const std::optional<double>& first,
                      std::string (*text)(double), bool with_ratio) {
   if (!value) return "-";
-  if (!with_ratio || !first || *first <= 0) return text(*value);
-  return absl::StrCat(text(*value), " (", insight::FixedText(*value / *first, 2), "x)");
+  const std::optional<double> ratio = with_ratio ? RatioOf(value, first) : std::nullopt;
+  if (!ratio) return text(*value);
+  return absl::StrCat(text(*value), " (", insight::FixedText(*ratio, 2), "x)");
 }
 
 }  // namespace
 
+std::optional<double> RatioOf(const std::optional<double>& value,
+                              const std::optional<double>& first) {
+  if (!value || !first || !(*first > 0)) return std::nullopt;
+  const double ratio = *value / *first;
+  return std::isfinite(ratio) ? std::optional<double>(ratio) : std::nullopt;
+}
+
 std::optional<double> PriceSide::samples_per_dollar() const {
-  if (!dollars_per_million || *dollars_per_million <= 0) return std::nullopt;
-  return 1e6 / *dollars_per_million;
+  return RatioOf(1e6, dollars_per_million);
 }
 
 std::string DollarsText(double dollars) {

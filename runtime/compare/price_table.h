@@ -8,6 +8,11 @@
 
 namespace hetero::compare {
 
+// What `value` is of `first`, a positive one; absent where either is not known, or the ratio is no
+// number.
+std::optional<double> RatioOf(const std::optional<double>& value,
+                              const std::optional<double>& first);
+
 // One side of a price/performance table: medians over its runs, starting left out.
 struct PriceSide {
   std::optional<double> samples_per_second, dollars_per_hour, dollars_per_million;

@@ -58,13 +58,10 @@ class Table {
       Cell& cell = row.cells.emplace_back();
       if (!insight::Known(values[i])) continue;
       cell.text = text(*values[i]);
-      if (ratio == Ratio::kNone || i == 0 || !insight::Known(values.front())) continue;
-      if (!(*values.front() > 0)) continue;
-      const double one = *values[i] / *values.front();
-      if (!std::isfinite(one)) continue;
-      cell.ratio = one;
-      cell.within_noise =
-          ratio == Ratio::kJudged && one > 0 && WithinNoise(one, noises_.front(), noises_[i]);
+      if (ratio == Ratio::kNone || i == 0) continue;
+      cell.ratio = RatioOf(values[i], values.front());
+      cell.within_noise = ratio == Ratio::kJudged && cell.ratio && *cell.ratio > 0 &&
+                          WithinNoise(*cell.ratio, noises_.front(), noises_[i]);
     }
     rows_.push_back(std::move(row));
   }
