@@ -162,6 +162,15 @@ class Search {
   std::vector<Difference> found_;
 };
 
+// These follow replicas where nobody says otherwise: then they are no difference of their own.
+void DropBoundsThatFollow(json& manifest) {
+  for (json& role : manifest["spec"]["roles"]) {
+    for (const char* bound : {"minReplicas", "maxReplicas"}) {
+      if (base::FieldOf(role, bound) == base::FieldOf(role, "replicas")) role.erase(bound);
+    }
+  }
+}
+
 std::string PlainText(const json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_array()) {
@@ -204,6 +213,7 @@ std::vector<json> WithDefaults(std::vector<json> manifests) {
     if (!read.errors.empty()) return manifests;
     json whole = json::parse(api::ToJson(read.job), nullptr, /*allow_exceptions=*/false);
     if (!whole.is_object()) return manifests;
+    DropBoundsThatFollow(whole);
     filled.push_back(std::move(whole));
   }
   return filled;

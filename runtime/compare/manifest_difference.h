@@ -21,7 +21,8 @@ struct Difference {
 std::vector<Difference> ManifestDifferences(const std::vector<nlohmann::json>& manifests);
 
 // The manifests with defaults filled in, where this program can read them all; else as they are.
-// What an older program did not write down is no difference then.
+// What an older program did not write down is no difference then, and neither are the bounds of a
+// role's replicas that follow from them.
 std::vector<nlohmann::json> WithDefaults(std::vector<nlohmann::json> manifests);
 
 // As a manifest has it on one line: 4, Adam, [0.5, 0.5], {height: 32, width: 32}; "-" for nothing.

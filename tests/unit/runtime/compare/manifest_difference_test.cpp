@@ -78,6 +78,16 @@ TEST(WithDefaults, MakesNoDifferenceOfADefaultThatIsWrittenDown) {
   EXPECT_THAT(Lines(WithDefaults({without, with})), IsEmpty());
 }
 
+TEST(WithDefaults, TakesBoundsThatFollowFromReplicasForNoDifference) {
+  const json two = ReportOfSlowRun()["config"];
+  json four = two;
+  four["spec"]["roles"][1]["replicas"] = 4;
+  EXPECT_THAT(Lines(WithDefaults({two, four})), ElementsAre("roles[cpu].replicas | 2 | 4"));
+  four["spec"]["roles"][1]["minReplicas"] = 1;
+  EXPECT_THAT(Lines(WithDefaults({two, four})),
+              ElementsAre("roles[cpu].minReplicas | - | 1", "roles[cpu].replicas | 2 | 4"));
+}
+
 TEST(WithDefaults, LeavesWhatThisProgramCannotReadAsItIs) {
   json newer = ReportOfSlowRun()["config"];
   newer["spec"]["aFieldOfTomorrow"] = 3;
