@@ -26,7 +26,7 @@ using testing::SmallJobYaml;
 using testing::TemporaryFolder;
 using testing::WriteFile;
 
-constexpr std::chrono::seconds kDeadline(240);
+constexpr std::chrono::seconds kCompareDeadline(240);
 const std::vector<std::string> kPrices = {"--set", "roles.head.pricePerHour='0'",
                                           "--set", "roles.cpu.pricePerHour='0.816'",
                                           "--set", "roles.gpu.pricePerHour='1.408'"};
@@ -57,10 +57,10 @@ std::string PathOfDifference(const json& comparison, const std::string& path) {
 
 TEST(Compare, TwoRunsHaveTheFiguresOfTheirReports) {
   LocalRun first(SmallJobYaml(), kPrices);
-  ASSERT_EQ(first.Wait(kDeadline).exit_code, 0);
+  ASSERT_EQ(first.Wait(kCompareDeadline).exit_code, 0);
   LocalRun second(SmallJobYaml(), With(kPrices, {"--set", "roles.cpu.replicas=2", "--set",
                                                  "training.batchSizePerWorker=16"}));
-  ASSERT_EQ(second.Wait(kDeadline).exit_code, 0);
+  ASSERT_EQ(second.Wait(kCompareDeadline).exit_code, 0);
   TemporaryFolder folder;
   const std::string page = folder / "compare.html";
   const ProgramResult result = RunProgram(
@@ -113,7 +113,7 @@ TEST(Compare, AJobWithoutItsCpuWorkersIsRunAndPriced) {
                  With({"compare", "--baseline-without-cpu-workers", folder / "job.yaml", "--steps",
                        "6", "--pairs", "2", "--output", out, "-o", "json"},
                       kPrices),
-                 kDeadline);
+                 kCompareDeadline);
   ASSERT_EQ(result.exit_code, 0) << result.output;
   const json comparison = JsonOf(result);
   ASSERT_TRUE(comparison.is_object()) << result.output;
@@ -161,7 +161,7 @@ TEST(Compare, CtrlCEndsABaselineAndItsProcesses) {
                   "100000000", "--set", "training.epochs=100000000", "--output", out});
   const std::string list = out + "/alone-1/processes.json";
   json processes;
-  const auto end = std::chrono::steady_clock::now() + kDeadline;
+  const auto end = std::chrono::steady_clock::now() + kCompareDeadline;
   while (!processes.is_array() && run.running() && std::chrono::steady_clock::now() < end) {
     if (std::filesystem::exists(list)) {
       processes = json::parse(ReadFileOrDie(list), nullptr, /*allow_exceptions=*/false);
@@ -170,7 +170,7 @@ TEST(Compare, CtrlCEndsABaselineAndItsProcesses) {
   }
   ASSERT_TRUE(processes.is_array());
   run.Signal(SIGINT);
-  const ProgramResult result = run.Wait(kDeadline);
+  const ProgramResult result = run.Wait(kCompareDeadline);
   EXPECT_EQ(result.exit_code, 130) << result.output;
   EXPECT_THAT(result.output, HasSubstr("the run of the trainers alone was stopped"));
   for (const json& process : processes) {
