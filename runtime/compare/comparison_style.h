@@ -21,6 +21,7 @@ path.dash1 { stroke-dasharray: 7 4; } path.dash2 { stroke-dasharray: 2 3; }
 .letter { display: inline-block; min-width: 22px; padding: 0 6px; border-radius: 5px;
   text-align: center; font-weight: 650; font-size: 13px; color: var(--card);
   background: var(--run); }
+.scroll { max-height: none; }
 .figures td.num { min-width: 76px; }
 .ratio { color: var(--soft); font-size: 12.5px; }
 .times { display: grid; grid-template-columns: max-content 1fr max-content; gap: 6px 12px;

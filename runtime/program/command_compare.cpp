@@ -73,8 +73,10 @@ bool CanWrite(const std::string& file) {
 
 int RunCompare(const CompareArguments& arguments) {
   const bool baseline = !arguments.baseline.manifest.empty();
-  if (baseline ? !arguments.runs.empty() : arguments.runs.size() < 2) {
-    std::cerr << "give two runs or more, or a job to --baseline-without-cpu-workers\n";
+  const size_t count = arguments.runs.size();
+  if (baseline ? count > 0 : count < 2 || count > compare::kMostRuns) {
+    std::cerr << "give 2 to " << compare::kMostRuns
+              << " runs, or a job to --baseline-without-cpu-workers\n";
     return kExitUsage;
   }
   if (!arguments.html.empty() && !CanWrite(arguments.html)) return kExitFailed;
@@ -124,11 +126,10 @@ void AddCompare(CLI::App& app, int* exit_code) {
   CLI::App* command = app.add_subcommand(
       "compare", "Say what differs between runs: manifests, speed, waiting, accuracy, dollars");
   auto arguments = std::make_shared<CompareArguments>();
-  command
-      ->add_option("RUN", arguments->runs,
-                   "Output folders of runs, or reports (report.json); URIs of stores, too. The "
-                   "first is what the others are compared with")
-      ->expected(0, static_cast<int>(compare::kMostRuns));
+  command->add_option(
+      "RUN", arguments->runs,
+      "Two to twenty output folders or reports (report.json), of this machine or by "
+      "the URI of a store; the first is what the others are compared with");
   command->add_option("--html", arguments->html, "Also write a page into this file");
   command
       ->add_option_function<std::string>(
