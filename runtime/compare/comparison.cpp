@@ -62,8 +62,12 @@ EqualInput InputOf(const std::vector<RunReport>& runs) {
   }
   std::vector<std::string> groups;
   for (const std::string& digest : order) groups.push_back(Listed(runs_of[digest]));
-  std::string sentence = absl::StrCat("Not the same training input: the stream digests of ",
-                                      absl::StrJoin(groups, " | "), " differ");
+  std::string sentence = "Not the same training input: ";
+  if (runs.size() == 2) {
+    sentence += "the stream digests differ";
+  } else {
+    absl::StrAppend(&sentence, "by stream digest ", absl::StrJoin(groups, " | "));
+  }
   for (const RunReport& run : runs) {
     if (run.samples == runs.front().samples) continue;
     absl::StrAppend(&sentence, " (", LetterOf(0), " consumed ", ConsumedText(runs.front()),

@@ -37,11 +37,11 @@ TEST(BaselineJobs, HaveNoMoreStepsThanTheJob) {
 TEST(BaselineJobs, SayWhyThereIsNothingToLeaveOut) {
   EXPECT_THAT(std::string(BaselineJobsOf(Job({"roles.cpu.replicas=0"}), 5).status().message()),
               HasSubstr("spec.roles: the job has no CPU workers to leave out; give it"));
-  EXPECT_THAT(
-      std::string(BaselineJobsOf(Job({"pipeline=[{op: Python, path: '.', function: 'a.b'}]"}), 5)
-                      .status()
-                      .message()),
-      HasSubstr("without its CPU workers the job is not valid:\nspec.pipeline[0]: Python"));
+  const api::HeteroTrainingJob python =
+      Job({"pipeline=[{op: Python, path: /src, module: a, function: b, outputs: {dtype: Uint8, "
+           "shape: [8, 8, 3]}}]"});
+  EXPECT_THAT(std::string(BaselineJobsOf(python, 5).status().message()),
+              HasSubstr("without its CPU workers the job is not valid:\nspec.pipeline[0]: Python"));
 }
 
 }  // namespace

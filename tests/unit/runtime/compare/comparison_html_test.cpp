@@ -33,7 +33,7 @@ TEST(ComparisonHtml, NeedsNothingFromOutside) {
 
 TEST(ComparisonHtml, ShowsTablesCurvesAndPhases) {
   const std::string html = ToHtml(OfSlowAndFast());
-  for (const char* expected : {"out/fast", "roles[cpu].replicas", "samples/s", "1.87x",
+  for (const char* expected : {"out/fast", "roles[cpu].replicas", "samples/s", "1.88x",
                                "class=\"run c1\"", "var(--p-wait)", "Training loss", "Accuracy",
                                "B is the fastest", "aria-label", "prefers-color-scheme: dark"}) {
     EXPECT_THAT(html, HasSubstr(expected));

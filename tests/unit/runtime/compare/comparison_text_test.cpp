@@ -13,7 +13,41 @@ using ::testing::Not;
 TEST(ComparisonText, OfTwoRuns) {
   EXPECT_EQ(ToText(Compare(
                 {ReadRun(ReportOfSlowRun(), "out/slow"), ReadRun(ReportOfFastRun(), "out/fast")})),
-            R"(?)");
+            R"(runs
+  A  out/slow  photos  Succeeded
+  B  out/fast  photos  Succeeded
+
+manifests
+  pipeline[HorizontalFlip]     - -> {op: HorizontalFlip, probability: 0.5}
+  roles[cpu].replicas          2 -> 4
+  training.batchSizePerWorker  64 -> 128
+
+figures
+                                        A        B
+  samples/s                           640    1,200  1.88x
+  noise of samples/s                1.0 %    1.0 %
+  waiting for data                 48.5 %    3.1 %
+  step, median                     100 ms   100 ms  1.00x
+  data wait, per sample            758 µs  25.8 µs
+  backward, per sample             469 µs   472 µs
+  CPU time of cpu, per sample     3.10 ms  3.10 ms  1.00x
+  CPU time of gpu, per sample      800 µs   800 µs  1.00x
+  start-up                         4.20 s   4.20 s
+  training                     1 min 40 s   53.3 s
+  wall time                    1 min 45 s   58.0 s
+  steps                             1,000      500
+  samples                          64,000   64,000
+  loss                              0.520    0.550
+  accuracy                         87.1 %   86.5 %
+  $ per hour                        3.040    4.672  1.54x
+  $, whole run                      0.106   0.0752  0.71x
+  $ per 1M samples, whole run       1.656    1.175  0.71x
+  $ per 1M samples, training        1.319    1.081  0.82x
+  samples per $, training         757,895  924,658  1.22x
+
+input    Not the same training input: the stream digests differ.
+verdict  B is the fastest: 1.88x the samples per second of A; B is the cheapest per sample: 0.82x what A costs.
+)");
 }
 
 TEST(ComparisonText, OfEqualRunsSaysSo) {

@@ -63,7 +63,8 @@ nlohmann::json ReportOfFastRun() {
   nlohmann::json& spec = report["config"]["spec"];
   spec["roles"][1]["replicas"] = 4;
   spec["training"]["batchSizePerWorker"] = 128;
-  spec["pipeline"].insert(spec["pipeline"].begin() + 2, {{"op", "HorizontalFlip"}});
+  spec["pipeline"].insert(spec["pipeline"].begin() + 2,
+                          nlohmann::json::object({{"op", "HorizontalFlip"}}));
   return report;
 }
 
