@@ -38,8 +38,8 @@ TEST(BaselineJobs, SayWhyThereIsNothingToLeaveOut) {
   EXPECT_THAT(std::string(BaselineJobsOf(Job({"roles.cpu.replicas=0"}), 5).status().message()),
               HasSubstr("spec.roles: the job has no CPU workers to leave out; give it"));
   const api::HeteroTrainingJob python =
-      Job({"pipeline=[{op: Python, path: /src, module: a, function: b, outputs: {dtype: Uint8, "
-           "shape: [8, 8, 3]}}]"});
+      Job({"pipeline=[{op: Python, path: /src, module: a, function: b, outputs: {image: {shape: "
+           "[8, 8, 3], type: Uint8}}}]"});
   EXPECT_THAT(std::string(BaselineJobsOf(python, 5).status().message()),
               HasSubstr("without its CPU workers the job is not valid:\nspec.pipeline[0]: Python"));
 }
