@@ -78,7 +78,8 @@ EqualInput InputOf(const std::vector<RunReport>& runs) {
   return {.equal = false, .sentence = sentence + "."};
 }
 
-std::vector<std::string> NotesOf(const std::vector<RunReport>& runs) {
+std::vector<std::string> NotesOf(const std::vector<RunReport>& runs,
+                                 const std::vector<Noise>& noises) {
   std::vector<std::string> notes;
   bool other_job = false;
   for (const RunReport& run : runs) other_job |= run.job != runs.front().job;
@@ -111,6 +112,16 @@ std::vector<std::string> NotesOf(const std::vector<RunReport>& runs) {
       notes.push_back(absl::StrCat(name, " has no manifest in its report (config)"));
     }
   }
+  std::vector<std::string> brief;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    if (!noises[i].measured) brief.push_back(LetterOf(i));
+  }
+  if (!brief.empty()) {
+    notes.push_back(absl::StrCat(Listed(brief), brief.size() == 1 ? " is" : " are",
+                                 " too short to show the noise of the rate, and ",
+                                 insight::PercentText(100 * kAssumedNoise),
+                                 " is a guess: more steps say more"));
+  }
   return notes;
 }
 
@@ -128,7 +139,7 @@ Comparison Compare(std::vector<RunReport> runs) {
   comparison.rows = RowsOf(runs, comparison.noises);
   comparison.input = InputOf(runs);
   comparison.ranking = RankingOf(runs, comparison.noises);
-  comparison.notes = NotesOf(runs);
+  comparison.notes = NotesOf(runs, comparison.noises);
   if (AreSides(runs)) comparison.prices = PriceTableOf({runs[0]}, {runs[1]});
   comparison.runs = std::move(runs);
   return comparison;

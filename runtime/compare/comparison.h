@@ -61,7 +61,8 @@ std::string LetterOf(size_t run);
 std::vector<Row> RowsOf(const std::vector<RunReport>& runs, const std::vector<Noise>& noises);
 EqualInput InputOf(const std::vector<RunReport>& runs);
 Ranking RankingOf(const std::vector<RunReport>& runs, const std::vector<Noise>& noises);
-std::vector<std::string> NotesOf(const std::vector<RunReport>& runs);
+std::vector<std::string> NotesOf(const std::vector<RunReport>& runs,
+                                 const std::vector<Noise>& noises);
 
 // Names of docs/report.md's phases for a person, in their order; every other name is its own.
 std::string PhaseName(const std::string& phase);

@@ -88,6 +88,9 @@ TEST(ComparisonText, ShowsADashForWhatIsNotKnown) {
   const std::string text = ToText(Compare({ReadRun(old), ReadRun(ReportOfSlowRun())}));
   EXPECT_THAT(text, ::testing::ContainsRegex("accuracy +- +87.1 %"));
   EXPECT_THAT(text, HasSubstr("10.0 % assumed"));
+  EXPECT_THAT(text,
+              HasSubstr("note     A is too short to show the noise of the rate, and 10.0 % is "
+                        "a guess: more steps say more\n"));
 }
 
 }  // namespace
