@@ -10,7 +10,7 @@
 namespace hetero::compare {
 namespace {
 
-using hetero::testing::FirstFlaw;
+using insight::FirstFlaw;
 using ::testing::HasSubstr;
 using ::testing::Not;
 

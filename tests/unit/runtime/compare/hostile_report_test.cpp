@@ -83,7 +83,7 @@ void ExpectReadable(const Comparison& comparison) {
   }
   const std::string html = ToHtml(comparison);
   ASSERT_FALSE(std::regex_search(html, std::regex("[:\" ]-?(nan|inf)[%;\" <]"))) << html;
-  ASSERT_EQ(hetero::testing::FirstFlaw(html), "") << html;
+  ASSERT_EQ(insight::FirstFlaw(html), "") << html;
   ASSERT_TRUE(json::accept(ToJson(comparison)));
 }
 

@@ -3,7 +3,7 @@
 #include <cctype>
 #include <vector>
 
-namespace hetero::testing {
+namespace hetero::insight {
 namespace {
 
 // The tag that starts at `*at`, which moves behind it: "/p", "p", or "p/" for an empty element.
@@ -60,4 +60,4 @@ std::string FirstFlaw(const std::string& html) {
   return open.empty() ? "" : "never closed: " + open.back();
 }
 
-}  // namespace hetero::testing
+}  // namespace hetero::insight

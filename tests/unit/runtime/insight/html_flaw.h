@@ -2,10 +2,10 @@
 
 #include <string>
 
-namespace hetero::testing {
+namespace hetero::insight {
 
 // First thing wrong with `html` as XML: tags that do not match, a stray & or <. Empty when well
 // formed.
 std::string FirstFlaw(const std::string& html);
 
-}  // namespace hetero::testing
+}  // namespace hetero::insight

@@ -14,7 +14,6 @@
 namespace hetero::insight {
 namespace {
 
-using hetero::testing::FirstFlaw;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
