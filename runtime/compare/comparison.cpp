@@ -128,8 +128,8 @@ std::vector<std::string> NotesOf(const std::vector<RunReport>& runs,
 Comparison Compare(std::vector<RunReport> runs) {
   Comparison comparison;
   std::vector<nlohmann::json> manifests;
+  comparison.noises = NoisesOf(runs);
   for (const RunReport& run : runs) {
-    comparison.noises.push_back(NoiseOf(run.time_line));
     comparison.manifests_known &= !run.config.is_null();
     manifests.push_back(run.config);
   }

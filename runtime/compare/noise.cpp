@@ -40,6 +40,30 @@ Noise NoiseOf(const std::vector<RatePoint>& time_line) {
   return {.share = std::max(share, kLeastNoise), .measured = true};
 }
 
+std::vector<Noise> NoisesOf(const std::vector<RunReport>& runs) {
+  std::vector<Noise> noises;
+  for (const RunReport& run : runs) noises.push_back(NoiseOf(run.time_line));
+  const auto shows = [](const RunReport& run) {
+    return !run.failed() && !run.config.is_null() && run.samples_per_second.value_or(0) > 0;
+  };
+  for (size_t i = 0; i < runs.size(); ++i) {
+    double least = runs[i].samples_per_second.value_or(0);
+    double greatest = least;
+    size_t equals = 0;
+    for (const RunReport& run : runs) {
+      if (!shows(run) || !shows(runs[i]) || run.config != runs[i].config) continue;
+      ++equals;
+      least = std::min(least, *run.samples_per_second);
+      greatest = std::max(greatest, *run.samples_per_second);
+    }
+    const double half = (greatest / least - 1) / 2;
+    if (equals < 2 || !std::isfinite(half)) continue;
+    const double within = noises[i].measured ? noises[i].share : kLeastNoise;
+    noises[i] = {.share = std::max(within, half), .measured = true};
+  }
+  return noises;
+}
+
 bool WithinNoise(double ratio, const Noise& a, const Noise& b) {
   // Of a ratio and its inverse the same is said.
   const double apart = ratio >= 1 ? ratio - 1 : 1 / ratio - 1;

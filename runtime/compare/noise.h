@@ -22,6 +22,10 @@ inline constexpr size_t kLeastIntervals = 4;
 // step; what came before the first point is left out, because it holds the start. Pure.
 Noise NoiseOf(const std::vector<RatePoint>& time_line);
 
+// The noises of runs, each by its time line; runs of equal manifests show besides how far equal
+// runs are apart, and each of them has at least half of that. Runs that failed show nothing. Pure.
+std::vector<Noise> NoisesOf(const std::vector<RunReport>& runs);
+
 // Whether `ratio` of two runs' rates is no clearer than both runs' noise together.
 bool WithinNoise(double ratio, const Noise& a, const Noise& b);
 

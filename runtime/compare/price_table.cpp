@@ -95,6 +95,21 @@ PriceTable PriceTableOf(const std::vector<RunReport>& alone,
   return table;
 }
 
+std::string PairsVerdict(const PriceTable& table) {
+  const auto rate = RatioOf(table.together.samples_per_second, table.alone.samples_per_second);
+  if (!table.least_ratio || !table.greatest_ratio || !rate) return "";
+  const auto times = [](double ratio) { return absl::StrCat(insight::FixedText(ratio, 2), "x"); };
+  const bool both_sides = *table.least_ratio <= 1 && *table.greatest_ratio >= 1;
+  std::string text =
+      both_sides ? "Equally fast with and without CPU workers"
+                 : absl::StrCat("With CPU workers ", times(*rate), " the samples per second");
+  absl::StrAppend(&text, ": ", times(*table.least_ratio), " to ", times(*table.greatest_ratio),
+                  " pair by pair");
+  const auto dollars = RatioOf(table.together.dollars_per_million, table.alone.dollars_per_million);
+  if (dollars) absl::StrAppend(&text, "; a sample costs ", times(*dollars), " as much with them");
+  return text + ".";
+}
+
 std::string ToText(const PriceTable& table) {
   const auto row = [](const std::string& name, const PriceSide& side, const PriceSide& first,
                       bool ratios) {

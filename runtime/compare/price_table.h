@@ -31,6 +31,10 @@ struct PriceTable {
 PriceTable PriceTableOf(const std::vector<RunReport>& alone,
                         const std::vector<RunReport>& together);
 
+// The sentence on what the CPU workers did to speed and price; a difference that not all pairs show
+// is none. Empty: there are no pairs, or no rates.
+std::string PairsVerdict(const PriceTable& table);
+
 // Its lines for a terminal.
 std::string ToText(const PriceTable& table);
 

@@ -82,6 +82,9 @@ compare::Comparison ComparisonOf(const Side& alone, const Side& together) {
   compare::Comparison comparison = compare::Compare(std::move(runs));
   comparison.prices = compare::PriceTableOf(alone.reports, together.reports);
   comparison.prices->notes.push_back(SharedCoresNote());
+  if (std::string verdict = compare::PairsVerdict(*comparison.prices); !verdict.empty()) {
+    comparison.ranking = {.fastest = {}, .cheapest = {}, .sentence = std::move(verdict)};
+  }
   return comparison;
 }
 

@@ -139,6 +139,8 @@ TEST(Compare, AJobWithoutItsCpuWorkersIsRunAndPriced) {
   EXPECT_NEAR(prices["alone"]["dollarsPerHour"].get<double>(), 2 * 1.408, 1e-9);
   EXPECT_NEAR(prices["withCpuWorkers"]["dollarsPerHour"].get<double>(), 2 * 1.408 + 0.816, 1e-9);
   EXPECT_THAT(prices["notes"].dump(), HasSubstr("both ran on this machine"));
+  EXPECT_THAT(comparison["verdict"].get<std::string>(),
+              HasSubstr(" pair by pair; a sample costs "));
   // Who was second is first in the next pair.
   EXPECT_LT(result.output.find("pair 1 of 2, the trainers alone"),
             result.output.find("pair 1 of 2, the job with"));

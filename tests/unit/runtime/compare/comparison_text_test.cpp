@@ -18,7 +18,7 @@ TEST(ComparisonText, OfTwoRuns) {
   B  out/fast  photos  Succeeded
 
 manifests
-  pipeline[HorizontalFlip]     - -> {op: HorizontalFlip, probability: 0.5}
+  pipeline[HorizontalFlip]     - -> {op: HorizontalFlip, placement: Auto, probability: 0.5, r...
   roles[cpu].replicas          2 -> 4
   training.batchSizePerWorker  64 -> 128
 

@@ -44,6 +44,29 @@ TEST(Noise, LeavesOutWhereAProcessBeganAgain) {
   EXPECT_NEAR(NoiseOf(line).share, kLeastNoise, 1e-9);
 }
 
+// Each shows 1 %, but the same job was once 1.2 times as fast as the other time.
+TEST(Noise, IsHalfOfWhatEqualRunsAreApart) {
+  nlohmann::json faster = ReportOfSlowRun();
+  faster["samplesPerSecond"] = 640 * 1.2;
+  std::vector<RunReport> runs = {ReadRun(ReportOfSlowRun()), ReadRun(ReportOfFastRun()),
+                                 ReadRun(faster)};
+  std::vector<Noise> noises = NoisesOf(runs);
+  EXPECT_NEAR(noises[0].share, 0.1, 1e-9);
+  EXPECT_NEAR(noises[1].share, kLeastNoise, 1e-3);  // another manifest
+  EXPECT_NEAR(noises[2].share, 0.1, 1e-9);
+  runs[2].state = "Failed";
+  EXPECT_NEAR(NoisesOf(runs)[0].share, kLeastNoise, 1e-3);
+}
+
+// What is measured takes the place of the guess.
+TEST(Noise, OfShortRunsIsMeasuredByRepeats) {
+  RunReport run = ReadRun(ReportOfSlowRun());
+  run.time_line.clear();
+  const std::vector<Noise> noises = NoisesOf({run, run});
+  EXPECT_TRUE(noises[0].measured);
+  EXPECT_EQ(noises[0].share, kLeastNoise);
+}
+
 TEST(WithinNoise, SaysTheSameOfARatioAndItsInverse) {
   const Noise two{.share = 0.02, .measured = true};
   const Noise three{.share = 0.03, .measured = true};

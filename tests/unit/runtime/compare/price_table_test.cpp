@@ -33,9 +33,9 @@ TEST(PriceTable, HasTheRatiosOfThePublishedExample) {
   EXPECT_EQ(
       ToText(table),
       "price and performance, while training\n"
-      "                       samples/s     $ per hour  $ per 1M samples      samples per $\n"
-      "  trainers alone             500          1.408             0.782          1,280,000\n"
-      "  with CPU workers  972 (1.94x)  2.224 (1.58x)     0.636 (0.81x)  1,570,000 (1.23x)\n");
+      "                      samples/s     $ per hour  $ per 1M samples      samples per $\n"
+      "  trainers alone            500          1.408             0.782          1,278,409\n"
+      "  with CPU workers  972 (1.94x)  2.224 (1.58x)     0.636 (0.81x)  1,572,572 (1.23x)\n");
 }
 
 TEST(PriceTable, TakesMediansOfPairsAndTellsTheirRange) {
@@ -47,6 +47,17 @@ TEST(PriceTable, TakesMediansOfPairsAndTellsTheirRange) {
   EXPECT_EQ(table.least_ratio, 1.5);
   EXPECT_EQ(table.greatest_ratio, 3);
   EXPECT_THAT(ToText(table), HasSubstr("samples/s, pair by pair: 1.50x to 3.00x\n"));
+  EXPECT_EQ(PairsVerdict(table),
+            "With CPU workers 2.00x the samples per second: 1.50x to 3.00x pair by pair; a sample "
+            "costs 1.00x as much with them.");
+}
+
+TEST(PriceTable, SeesNoDifferenceThatNotAllPairsShow) {
+  const PriceTable table = PriceTableOf({RunWith(100, 0, 0), RunWith(100, 0, 0)},
+                                        {RunWith(150, 0, 1), RunWith(90, 0, 1)});
+  EXPECT_EQ(PairsVerdict(table),
+            "Equally fast with and without CPU workers: 0.90x to 1.50x pair by pair.");
+  EXPECT_EQ(PairsVerdict(PriceTableOf({RunWith(1, 0, 0)}, {RunWith(2, 0, 1)})), "");
 }
 
 TEST(PriceTable, SaysWhatItLacks) {
