@@ -85,6 +85,7 @@ TEST(ComparisonText, ShowsADashForWhatIsNotKnown) {
   for (const char* field : {"accuracy", "cpuSecondsPerSample", "phaseSeconds", "timeLines"}) {
     old.erase(field);
   }
+  old["config"]["spec"]["training"]["seed"] = 5;
   const std::string text = ToText(Compare({ReadRun(old), ReadRun(ReportOfSlowRun())}));
   EXPECT_THAT(text, ::testing::ContainsRegex("accuracy +- +87.1 %"));
   EXPECT_THAT(text, HasSubstr("10.0 % assumed"));
