@@ -40,7 +40,7 @@ endif()
 add_custom_target(clang_check)
 set(HETERO_ONLY_CHECKED cli install local operator_options operator_program fake_head test_support)
 # What computes little is not optimised under clang's sanitizers: half the time of its compilation.
-set(HETERO_QUICK_UNDER_CLANG agent api children controller head insight kube plan reconcile)
+set(HETERO_QUICK_UNDER_CLANG agent api children compare controller head insight kube plan reconcile)
 function(hetero_library name)
   cmake_parse_arguments(arg "" "" "SOURCES;PUBLIC;PRIVATE;APART" ${ARGN})
   add_library(hetero_${name} STATIC ${arg_SOURCES})

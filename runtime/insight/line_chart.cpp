@@ -31,6 +31,19 @@ std::vector<ChartPoint> FinitePoints(const ChartSeries& series) {
   return points;
 }
 
+// Those that the axes fit, by x.
+std::vector<ChartPoint> DecidingPoints(const LineChart& chart) {
+  if (!chart.equals) return FinitePoints(chart.series.front());
+  std::vector<ChartPoint> all;
+  for (const ChartSeries& series : chart.series) {
+    const std::vector<ChartPoint> points = FinitePoints(series);
+    all.insert(all.end(), points.begin(), points.end());
+  }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const ChartPoint& a, const ChartPoint& b) { return a.x < b.x; });
+  return all;
+}
+
 double Percentile(std::vector<ChartPoint> points, double share) {
   std::sort(points.begin(), points.end(),
             [](const ChartPoint& a, const ChartPoint& b) { return a.y < b.y; });
@@ -90,7 +103,7 @@ std::vector<ChartPoint> Thinned(const std::vector<ChartPoint>& points) {
   return kept;
 }
 
-std::string Path(const ChartSeries& series, const Axes& axes) {
+std::string Path(const ChartSeries& series, const Axes& axes, bool own_colour) {
   std::string path;
   const std::vector<ChartPoint> points = Thinned(FinitePoints(series));
   const bool dots = series.style == "dots" || points.size() == 1;
@@ -100,7 +113,9 @@ std::string Path(const ChartSeries& series, const Axes& axes) {
     if (dots) path += "h0";
   }
   if (path.empty()) return "";
-  return absl::StrCat("<path class=\"", dots ? "dots" : series.style, "\" d=\"", path, "\"/>\n");
+  std::string style = series.style;
+  if (dots) style = own_colour ? "dots " + style : "dots";
+  return absl::StrCat("<path class=\"", style, "\" d=\"", path, "\"/>\n");
 }
 
 // Invisible bands, one per shown point: the browser's own tooltip without a script.
@@ -215,18 +230,18 @@ std::vector<ChartPoint> RunningMedian(const std::vector<ChartPoint>& points, int
 
 std::string RenderLineChart(const LineChart& chart) {
   if (chart.series.empty()) return "";
-  const std::vector<ChartPoint> points = FinitePoints(chart.series.front());
+  const std::vector<ChartPoint> points = DecidingPoints(chart);
   if (points.empty()) return "";
   const Axes axes = FitAxes(chart, points);
   std::string grid;
   const std::string labels = Labels(chart, axes, &grid);
   std::string paths;
-  for (const ChartSeries& series : chart.series) paths += Path(series, axes);
+  for (const ChartSeries& series : chart.series) paths += Path(series, axes, chart.equals);
   return absl::StrCat(Legend(chart), "<div class=\"chart\">\n<svg viewBox=\"0 0 1000 1000\" ",
                       "preserveAspectRatio=\"none\" role=\"img\" aria-label=\"",
                       EscapeHtml(chart.description), "\">\n", grid, paths,
-                      Tooltips(chart, points, axes), "</svg>\n", labels, "</div>\n",
-                      NoteOnExtremes(chart, points, axes));
+                      chart.equals ? "" : Tooltips(chart, points, axes), "</svg>\n", labels,
+                      "</div>\n", NoteOnExtremes(chart, points, axes));
 }
 
 }  // namespace hetero::insight

@@ -15,7 +15,7 @@ struct ChartPoint {
 
 struct ChartSeries {
   std::string name;                // legend
-  std::string style;               // CSS class: "raw", "smooth", "dots"
+  std::string style;               // CSS classes: "raw", "smooth", "dots"
   std::vector<ChartPoint> points;  // x ascending
 };
 
@@ -24,6 +24,7 @@ struct LineChart {
   std::string x_name;       // "step"
   std::function<std::string(double)> y_text;
   std::vector<ChartSeries> series;  // the first decides the axes and carries the tooltips
+  bool equals = false;              // no series is the first: all decide, and there are no tooltips
 };
 
 // Round numbers covering [low, high], about `count` of them. low < high.

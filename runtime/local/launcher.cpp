@@ -48,7 +48,7 @@ class Launcher {
         sockets_(std::move(sockets)),
         created_(clock.WallNow()),
         began_(clock.Now()),
-        console_(clock, options.attach ? stderr : stdout),
+        console_(clock, options.attach || options.console_on_stderr ? stderr : stdout),
         processes_(options.job, MakePlan(), output_.write_end(), clock),
         watch_(HeadAddress(processes_.plan()), base::TlsOptions{.plain_text = true}, clock),
         supervisor_(options.job, options.input_only, processes_, watch_, console_, clock) {}

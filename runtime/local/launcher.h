@@ -24,7 +24,8 @@ struct LaunchOptions {
   // standard output as {"socket": PATH}, all else to standard error, and the job is stopped when
   // standard input ends.
   bool attach = false;
-  bool ceiling_probe = false;  // trainers first measure their rate without input
+  bool ceiling_probe = false;      // trainers first measure their rate without input
+  bool console_on_stderr = false;  // what is printed goes to standard error, as with `attach`
 };
 
 enum class Outcome { kSucceeded, kFailed, kStopped };

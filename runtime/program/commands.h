@@ -22,6 +22,7 @@ void AddIndex(CLI::App& app, int* exit_code);
 void AddPack(CLI::App& app, int* exit_code);
 void AddMakeDataset(CLI::App& app, int* exit_code);
 void AddReport(CLI::App& app, int* exit_code);
+void AddCompare(CLI::App& app, int* exit_code);
 void AddInstall(CLI::App& app, int* exit_code);
 void AddHead(CLI::App& app, int* exit_code);
 void AddCpuWorker(CLI::App& app, int* exit_code);

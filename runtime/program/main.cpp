@@ -23,6 +23,7 @@ int main(int argc, char** argv) {
   commands::AddPack(app, &exit_code);
   commands::AddMakeDataset(app, &exit_code);
   commands::AddReport(app, &exit_code);
+  commands::AddCompare(app, &exit_code);
   commands::AddInstall(app, &exit_code);
   commands::AddHead(app, &exit_code);
   commands::AddCpuWorker(app, &exit_code);

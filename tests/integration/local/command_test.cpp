@@ -18,8 +18,9 @@ using testing::TemporaryFolder;
 using testing::WriteFile;
 
 TEST(Command, HelpIsEverywhere) {
-  for (const char* command : {"local", "validate", "preview", "inspect", "pack", "make-dataset",
-                              "report", "head", "cpu-worker", "consumer", "agent", "install"}) {
+  for (const char* command :
+       {"local", "validate", "preview", "inspect", "pack", "make-dataset", "compare", "report",
+        "head", "cpu-worker", "consumer", "agent", "install"}) {
     const ProgramResult result = RunProgram("hetero-runtime", {command, "--help"});
     EXPECT_EQ(result.exit_code, 0) << command;
     EXPECT_NE(result.output.find("Usage:"), std::string::npos) << result.output;

@@ -1,7 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cctype>
 #include <limits>
 #include <regex>
 #include <string>
@@ -9,6 +8,7 @@
 
 #include "runtime/insight/html_text.h"
 #include "runtime/insight/report.h"
+#include "tests/unit/runtime/insight/html_flaw.h"
 #include "tests/unit/runtime/insight/sample_report.h"
 
 namespace hetero::insight {
@@ -16,60 +16,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-// The tag that starts at `*at`, which moves behind it: "/p", "p", or "p/" for an empty element.
-// Empty when it is not a well-formed tag: a name, then attributes name="value" without < inside.
-std::string ReadTag(const std::string& html, size_t* at) {
-  size_t i = *at + 1;
-  const bool closing = i < html.size() && html[i] == '/';
-  if (closing) ++i;
-  const size_t name_begin = i;
-  while (i < html.size() && std::isalnum(static_cast<unsigned char>(html[i]))) ++i;
-  const std::string name = html.substr(name_begin, i - name_begin);
-  if (name.empty()) return "";
-  while (i < html.size() && html[i] == ' ') {
-    ++i;
-    while (i < html.size() && (std::isalpha(static_cast<unsigned char>(html[i])) || html[i] == '-'))
-      ++i;
-    if (html.compare(i, 2, "=\"") != 0) return "";
-    const size_t end = html.find_first_of("\"<", i + 2);
-    if (end == std::string::npos || html[end] != '"') return "";
-    i = end + 1;
-  }
-  const bool empty = html.compare(i, 2, "/>") == 0;
-  if (empty) ++i;
-  if (i >= html.size() || html[i] != '>') return "";
-  *at = i + 1;
-  return (closing ? "/" : "") + name + (empty ? "/" : "");
-}
-
-// First thing wrong with `html` as XML: tags that do not match, a stray & or <. Empty when well
-// formed.
-std::string FirstFlaw(const std::string& html) {
-  const std::string doctype = "<!DOCTYPE html>";
-  if (html.rfind(doctype, 0) != 0) return "no doctype";
-  for (size_t i = html.find('&'); i != std::string::npos; i = html.find('&', i + 1)) {
-    const std::string entity = html.substr(i, html.find(';', i) - i);
-    if (entity != "&amp" && entity != "&lt" && entity != "&gt" && entity != "&quot" &&
-        entity != "&#39") {
-      return "stray & in: " + html.substr(i, 40);
-    }
-  }
-  std::vector<std::string> open;
-  for (size_t at = html.find('<', doctype.size()); at != std::string::npos;
-       at = html.find('<', at)) {
-    const size_t begin = at;
-    const std::string tag = ReadTag(html, &at);
-    if (tag.empty()) return "not a tag: " + html.substr(begin, 60);
-    if (tag.front() == '/') {
-      if (open.empty() || "/" + open.back() != tag) return "out of turn: " + tag;
-      open.pop_back();
-    } else if (tag.back() != '/') {
-      open.push_back(tag);
-    }
-  }
-  return open.empty() ? "" : "never closed: " + open.back();
-}
 
 TEST(FirstFlaw, FindsWhatItIsMeantToFind) {
   EXPECT_EQ(FirstFlaw("<!DOCTYPE html>\n<p>a &lt; b<br/></p>"), "");
