@@ -13,6 +13,7 @@
 #include "api/manifest.h"
 #include "base/clock.h"
 #include "operator/children/pod_group.h"
+#include "operator/plan/cost.h"
 #include "operator/plan/observed_queue.h"
 
 // What the planner sees of the cluster: the projections that the operator's stores keep. Plain
@@ -48,9 +49,11 @@ struct ObservedPod {
   int64_t incarnation = 0;  // of its processes, as they tell the head; 0: none is stated
   std::string image;        // of the container `runtime`
   std::string node;         // empty: not scheduled
-  std::string phase;        // Pending, Running, Succeeded, Failed, Unknown
+  std::optional<base::WallTime> bound;  // to the node; none: it has none, or that is not known
+  std::string phase;                    // Pending, Running, Succeeded, Failed, Unknown
   base::WallTime created;
-  std::optional<base::WallTime> deletion_time;  // Terminating; the time by which it should be gone
+  std::optional<base::WallTime> deletion_time;   // Terminating; the time by which it should be gone
+  std::optional<base::WallTime> deletion_asked;  // when it was told to end
   bool forced = false;  // deleted with no grace left: only finalizers still hold it
   bool ready = false;
   // Since when its container `runtime`, which once was ready and runs, fails the kubelet's probe;
@@ -73,6 +76,7 @@ struct ObservedPod {
                         // Shutdown, ...
   std::string message;  // termination message, or the pod's
   std::optional<base::WallTime> finished;
+  std::optional<base::WallTime> failed_by;  // the pod was Failed, whatever is known of a container
 
   bool disrupted =
       false;  // condition DisruptionTarget is True (eviction by the API, preemption, drain, taint)
@@ -197,6 +201,18 @@ struct Backoff {
   std::map<std::string, base::WallTime> avoided;  // nodes that rejected a pod, until when
 };
 
+// A pod that the store has let go of.
+struct RemovedPod {
+  std::shared_ptr<const ObservedPod> last;  // never null
+  base::WallTime time;                      // when it was found gone
+};
+
+// What the job's pods have to be paid for (pod_lives.h).
+struct ObservedLives {
+  std::vector<PodLife> there;
+  std::vector<PodLife> departed;  // in order of their going
+};
+
 // Everything about one job at one moment.
 struct Observed {
   std::shared_ptr<const ObservedJob> job;
@@ -219,6 +235,7 @@ struct Observed {
   // back.
   std::set<std::string> settled;
   Backoff backoff;
+  std::optional<ObservedLives> lives;  // none: no account is kept
 };
 
 }  // namespace hetero::plan

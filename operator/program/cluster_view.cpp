@@ -37,7 +37,9 @@ ClusterView::ClusterView(kube::Client& client, base::Clock& clock, metrics::Regi
       pods_(
           client, clock, registry, Children(kube::kPods), namespaces_,
           [](const nlohmann::json& object, const auto&) { return reconcile::ProjectPod(object); },
-          [this](const ObjectKey& key, const auto& before, const auto& now) {
+          [this, &clock](const ObjectKey& key, const auto& before, const auto& now) {
+            const bool gone = before != nullptr && (now == nullptr || now->uid != before->uid);
+            if (gone) departures_.Add(reconcile::OwnerOf(*before), before, clock.WallNow());
             EnqueueUnlessEmpty(JobOfPod(key, now != nullptr ? *now : *before));
           },
           [](const plan::ObservedPod& pod) { return reconcile::OwnerOf(pod); }),
@@ -145,7 +147,8 @@ reconcile::Stores ClusterView::stores() const {
                            .services = &services_.store(),
                            .config_maps = &config_maps_.store(),
                            .network_policies = &network_policies_.store(),
-                           .nodes = nodes_ != nullptr ? &nodes_->store() : nullptr};
+                           .nodes = nodes_ != nullptr ? &nodes_->store() : nullptr,
+                           .departures = &departures_};
   if (workloads_ != nullptr) {
     stores.workloads = &workloads_->store();
     stores.flavors = &flavors_->store();

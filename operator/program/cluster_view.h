@@ -47,6 +47,7 @@ class ClusterView {
   const std::vector<std::string> namespaces_;
   const std::vector<std::string> taints_;
   const Enqueue enqueue_;
+  mutable reconcile::Departures departures_;
   Informer<plan::ObservedJob> jobs_;
   Informer<plan::ObservedPod> pods_;
   Informer<plan::ObservedObject> services_;

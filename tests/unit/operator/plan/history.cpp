@@ -1,6 +1,8 @@
 #include "tests/unit/operator/plan/history.h"
 
 #include <algorithm>
+#include <cmath>
+#include <utility>
 #include <variant>
 
 #include "absl/strings/str_cat.h"
@@ -78,6 +80,9 @@ History::History(int seed, bool traced) : random_(seed), traced_(traced) {
   Job job = RandomJob();
   ganged_ = seed % 4 == 0 && job.job().metadata.labels.empty();
   if (ganged_) job.Gang(api::GangScheduler::kVolcano);
+  priced_ = seed % 2 == 0;
+  if (priced_) job.Prices("0.10", seed % 8 == 0 ? "" : "0.37", "2.48");
+  if (seed % 16 == 2) job.MaxDollars("0.40");
   world_.emplace(job);
   world_->queues.support = ObservedQueues::Support::kServed;
   world_->queues.flavors["on-demand"] = {};
@@ -111,7 +116,9 @@ std::string History::Trace() const {
 void History::See(bool all) {
   Observed now = world_->Look();
   if (all || Chance(0.6)) view_.job = now.job;
-  if (all || Chance(0.6)) view_.pods = std::move(now.pods);
+  // An account goes by news that are not older than usual.
+  const bool stale = priced_ && world_->now - pods_seen_ >= kNewsDelay;
+  if (Chance(0.6) || all || stale) SeePods(std::move(now.pods));
   if (all || Chance(0.6)) {
     view_.service = now.service;
     view_.config_map = now.config_map;
@@ -128,17 +135,33 @@ void History::See(bool all) {
   view_.backoff = backoff_;
 }
 
+void History::SeePods(std::vector<std::shared_ptr<const ObservedPod>> pods) {
+  view_.pods = std::move(pods);
+  pods_seen_ = world_->now;
+  for (; world_->removed_seen < world_->removed.size(); ++world_->removed_seen) {
+    RemovedPod& gone = removed_.emplace_back(world_->removed[world_->removed_seen]);
+    gone.time = world_->now;
+  }
+}
+
 void History::RestartOperator() {
   Note("the operator dies");
+  lives_ = {};
   settled_.clear();
   backoff_ = {};
   followed_.reset();
   world_->head.reset();
   See(/*all=*/true);
+  removed_.clear();
 }
 
 void History::OperatorPass(bool may_die) {
   const auto dies = [&] { return may_die && Chance(0.01); };
+  view_.lives.reset();
+  if (priced_) {
+    view_.lives = lives_.See(view_.job->job.spec, view_.pods, std::exchange(removed_, {}),
+                             view_.nodes, world_->now);
+  }
   const Plan plan = MakePlan(view_, world_->settings, world_->now);
   planned_ = view_.job;
   planned_workloads_ = view_.workloads;
@@ -151,6 +174,7 @@ void History::OperatorPass(bool may_die) {
     }
     Note("status " + (traced_ ? api::StatusToJson(plan.status) : std::string()));
     CheckWrite(plan);
+    lives_.Stored();
     settled_.insert(plan.settled.begin(), plan.settled.end());
     view_.job = world_->job;  // the answer to the write
   }
@@ -191,6 +215,7 @@ void History::CheckWrite(const Plan& plan) {
   }
   if (is.restarts > view_.job->job.spec.run_policy.max_restarts) Break("beyond maxRestarts");
   CheckSizes(is);
+  CheckCost(was, is);
   const api::Condition* failed = is.Find(ConditionType::kFailed);
   if (!was.finished() && failed->reason == "StartupDeadlineExceeded") CheckNobodyWasForgotten();
   const api::Condition* restarting = is.Find(ConditionType::kRestarting);
@@ -203,6 +228,25 @@ void History::CheckWrite(const Plan& plan) {
   }
   for (const Event& event : plan.events) affordable += event.reason == "Stalled" ? 1 : 0;
   if (is.restarts - was.restarts > affordable) Break("a failure was counted twice");
+}
+
+// It never falls, and it is not further off than it says. What happened after `asOf` is not in it.
+void History::CheckCost(const api::JobStatus& was, const api::JobStatus& is) {
+  if (!priced_) return;
+  if (!is.cost) return Break("no account is kept");
+  if (was.cost && is.cost->dollars < was.cost->dollars) Break("the cost fell");
+  if (was.cost && is.cost->as_of < was.cost->as_of) Break("the account went back");
+}
+
+void History::CheckFinalCost() {
+  if (!priced_ || world_->job_deleted) return;
+  const api::JobCost cost = world_->status().cost.value_or(api::JobCost{});
+  constexpr double kRounding = 2e-6;
+  const double truth = world_->TrueDollars();
+  if (std::abs(cost.dollars - truth) > cost.uncertain_dollars + kRounding) {
+    Break(absl::StrCat("the job has cost ", truth, ", and its status says ", cost.dollars, " +- ",
+                       cost.uncertain_dollars));
+  }
 }
 
 void History::CheckSizes(const api::JobStatus& status) {
@@ -361,6 +405,7 @@ std::optional<std::string> History::Run() {
     OperatorPass(/*may_die=*/false);
   }
   if (!broken_) CheckEnd();
+  if (!broken_) CheckFinalCost();
   return broken_;
 }
 

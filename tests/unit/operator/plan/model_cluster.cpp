@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "operator/children/names.h"
+#include "operator/plan/accounting.h"
 #include "operator/plan/disruption.h"
 
 namespace hetero::plan {
@@ -48,8 +49,16 @@ Observed ModelCluster::Look() const {
 }
 
 Plan ModelCluster::Pass() {
-  Plan plan = MakePlan(Look(), settings, now);
+  Observed seen = Look();
+  if (KeepsAccount(*job, settings)) {
+    const std::vector<RemovedPod> news(removed.begin() + static_cast<ptrdiff_t>(removed_seen),
+                                       removed.end());
+    seen.lives = lives.See(job->job.spec, seen.pods, news, nodes, now);
+  }
+  removed_seen = removed.size();
+  Plan plan = MakePlan(seen, settings, now);
   if (plan.write_status && !WriteStatus(plan, job->resource_version)) return plan;
+  if (plan.write_status) lives.Stored();
   backoff = plan.backoff;
   for (const auto& stage : plan.stages) {
     bool done = true;
@@ -271,15 +280,48 @@ bool ModelCluster::Do(const DeleteChild& effect) {
 void ModelCluster::BeginDeletion(const std::string& pod, int64_t grace_seconds) {
   const ObservedPod& found = Pod(pod);
   if (found.ended() || found.node.empty() || grace_seconds == 0) {
-    pods.erase(pod);
+    Remove(pod);
   } else if (!found.deletion_time) {
-    Change(pod, [&](ObservedPod& p) { p.deletion_time = now + seconds(grace_seconds); });
+    Change(pod, [&](ObservedPod& p) {
+      p.deletion_time = now + seconds(grace_seconds);
+      p.deletion_asked = now;
+    });
   }
 }
 
+void ModelCluster::Remove(const std::string& pod) {
+  const auto found = pods.find(pod);
+  if (found == pods.end()) return;
+  removed.push_back({.last = found->second, .time = now});
+  pods.erase(found);
+}
+
+double ModelCluster::TrueDollars() const {
+  double dollars = 0;
+  const auto add = [&](const ObservedPod& pod, base::WallTime gone) {
+    if (!pod.bound) return;
+    for (const api::Role& role : job->job.spec.roles) {
+      if (role.name != pod.role || role.price_per_hour.empty()) continue;
+      const base::WallTime end = pod.finished ? *pod.finished : pod.failed_by.value_or(gone);
+      dollars += std::stod(role.price_per_hour) * base::ToSeconds(end - *pod.bound) / 3600;
+    }
+  };
+  for (const RemovedPod& pod : removed) add(*pod.last, pod.time);
+  for (const auto& [name, pod] : pods) add(*pod, now);
+  return dollars;
+}
+
+void ModelCluster::RestartOperator() {
+  settled.clear();
+  backoff = {};
+  lives = {};
+  removed_seen = removed.size();
+}
+
 void ModelCluster::Start(const std::string& pod) {
-  Change(pod, [](ObservedPod& p) {
+  Change(pod, [this](ObservedPod& p) {
     p.node = "node-" + p.role + "-" + std::to_string(p.index);
+    p.bound = now;
     p.phase = "Running";
     p.ready = true;
     p.runtime = ObservedPod::Runtime::kRunning;
@@ -309,10 +351,14 @@ void ModelCluster::Exit(const std::string& pod, int code, const std::string& rea
 }
 
 void ModelCluster::Delete(const std::string& pod) { BeginDeletion(pod, kPodGrace); }
-void ModelCluster::Vanish(const std::string& pod) { pods.erase(pod); }
+void ModelCluster::Vanish(const std::string& pod) { Remove(pod); }
 
 void ModelCluster::VanishTerminating() {
-  std::erase_if(pods, [](const auto& entry) { return entry.second->deletion_time.has_value(); });
+  std::vector<std::string> names;
+  for (const auto& [name, pod] : pods) {
+    if (pod->deletion_time) names.push_back(name);
+  }
+  for (const std::string& name : names) Remove(name);
 }
 
 void ModelCluster::HeadSays(HeadReport::State state) {

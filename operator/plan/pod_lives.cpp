@@ -1,0 +1,115 @@
+#include "operator/plan/pod_lives.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "api/money.h"
+
+namespace hetero::plan {
+namespace {
+
+using std::chrono::seconds;
+
+base::WallTime WholeSeconds(base::WallTime time) { return std::chrono::floor<seconds>(time); }
+
+const api::Role* RoleOf(const api::Spec& spec, const std::string& name) {
+  const auto found = std::find_if(spec.roles.begin(), spec.roles.end(),
+                                  [&name](const api::Role& role) { return role.name == name; });
+  return found == spec.roles.end() ? nullptr : &*found;
+}
+
+// Its own container's end is the pod's, whatever goes on in others.
+std::optional<base::WallTime> EndOf(const ObservedPod& pod) {
+  if (!pod.ended()) return std::nullopt;
+  return pod.finished ? pod.finished : pod.failed_by;
+}
+
+}  // namespace
+
+void PodLives::Renew(const api::Spec& spec, const ObservedPod& pod,
+                     const std::map<std::string, ObservedNode>& nodes, Known& known) {
+  PodLife& life = known.life;
+  life.role = pod.role;
+  life.incarnation = pod.incarnation;
+  if (pod.bound) life.start = WholeSeconds(*pod.bound);
+  if (const auto end = EndOf(pod)) {
+    life.end = WholeSeconds(*end);
+    if (life.start) life.end = std::max(*life.end, *life.start);
+  }
+  known.deletion_asked = pod.deletion_asked;
+  if (const auto node = nodes.find(pod.node); node != nodes.end()) {
+    known.node_silent = node->second.ready ? std::nullopt : std::optional(node->second.since);
+  }
+  if (!life.price) {
+    const api::Role* role = RoleOf(spec, pod.role);
+    const std::optional<int64_t> own =
+        role == nullptr ? std::nullopt : api::MicroDollars(role->price_per_hour);
+    if (own) life.price = Price{.paid = *own, .on_demand = *own};
+  }
+}
+
+void PodLives::Depart(const Known& known, const std::string& uid, base::WallTime gone) {
+  PodLife life = known.life;
+  if (life.start && !life.end) {
+    life.end = std::max(WholeSeconds(gone), *life.start);
+    const base::WallTime from =
+        std::min({*life.end - kNewsDelay, known.deletion_asked.value_or(gone),
+                  known.node_silent.value_or(gone)});
+    life.uncertain = *life.end - std::clamp(WholeSeconds(from), *life.start, *life.end);
+  }
+  departed_uids_.insert(uid);
+  departed_.emplace_back(uid, std::move(life));
+}
+
+void PodLives::TakeBack(const std::string& uid) {
+  if (departed_uids_.erase(uid) == 0) return;
+  std::erase_if(departed_, [&uid](const auto& departed) { return departed.first == uid; });
+}
+
+ObservedLives PodLives::See(const api::Spec& spec,
+                            const std::vector<std::shared_ptr<const ObservedPod>>& pods,
+                            const std::vector<RemovedPod>& removed,
+                            const std::map<std::string, ObservedNode>& nodes, base::WallTime now) {
+  std::map<std::string, Known> before = std::exchange(known_, {});
+  ObservedLives seen;
+  for (const auto& pod : pods) {
+    if (settled_.contains(pod->uid)) continue;
+    TakeBack(pod->uid);
+    Known known;
+    if (const auto found = before.find(pod->uid); found != before.end()) {
+      known = std::move(found->second);
+      before.erase(found);
+    }
+    Renew(spec, *pod, nodes, known);
+    seen.there.push_back(known.life);
+    known_[pod->uid] = std::move(known);
+  }
+  for (const RemovedPod& gone : removed) {
+    const std::string& uid = gone.last->uid;
+    if (known_.contains(uid) || settled_.contains(uid)) continue;
+    TakeBack(uid);
+    Known known;
+    if (const auto found = before.find(uid); found != before.end()) {
+      known = std::move(found->second);
+      before.erase(found);
+    }
+    Renew(spec, *gone.last, nodes, known);
+    Depart(known, uid, gone.time);
+  }
+  for (const auto& [uid, known] : before) Depart(known, uid, now);
+  for (const auto& [uid, life] : departed_) seen.departed.push_back(life);
+  return seen;
+}
+
+void PodLives::Stored() {
+  departed_uids_.clear();
+  for (const auto& [uid, life] : std::exchange(departed_, {})) {
+    if (!settled_.insert(uid).second) continue;
+    order_.push_back(uid);
+    if (order_.size() <= kKept) continue;
+    settled_.erase(order_.front());
+    order_.erase(order_.begin());
+  }
+}
+
+}  // namespace hetero::plan

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "operator/plan/cost.h"
+#include "operator/plan/observed.h"
+
+namespace hetero::plan {
+
+// How late the news of a pod comes by all likelihood, where its node and the watch work.
+inline constexpr base::Duration kNewsDelay = std::chrono::seconds(10);
+
+// What a process remembers of the lives of one job's pods, to know what each costs, at the price
+// that it had when its node was first seen, and that it is gone, when it is. One that begins
+// without it loses no more than the account itself can tell (cost.h). Not thread-safe.
+class PodLives {
+ public:
+  // `pods`: all that are there. `removed`: those that the store has let go of since the last call,
+  // as they last were; one that is neither there nor here is taken to have gone just now. `nodes`:
+  // those that hold them, as far as they can be seen.
+  ObservedLives See(const api::Spec& spec,
+                    const std::vector<std::shared_ptr<const ObservedPod>>& pods,
+                    const std::vector<RemovedPod>& removed,
+                    const std::map<std::string, ObservedNode>& nodes, base::WallTime now);
+  // Those that the last See() gave as departed are in the status that was stored.
+  void Stored();
+
+ private:
+  struct Known {
+    PodLife life;
+    // Whether it still worked after one of these moments nobody has seen.
+    std::optional<base::WallTime> deletion_asked;
+    std::optional<base::WallTime> node_silent;
+  };
+
+  void Renew(const api::Spec& spec, const ObservedPod& pod,
+             const std::map<std::string, ObservedNode>& nodes, Known& known);
+  void Depart(const Known& known, const std::string& uid, base::WallTime gone);
+  // Of one that had departed, and is there, or has been heard of again.
+  void TakeBack(const std::string& uid);
+
+  static constexpr size_t kKept = 256;
+
+  std::map<std::string, Known> known_;                     // by uid
+  std::vector<std::pair<std::string, PodLife>> departed_;  // in no status yet, with their uids
+  std::set<std::string> departed_uids_;
+  std::set<std::string> settled_;   // uids; an old list may bring one back
+  std::vector<std::string> order_;  // of `settled_`
+};
+
+}  // namespace hetero::plan
