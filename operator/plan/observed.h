@@ -11,8 +11,10 @@
 #include "api/hetero_training_job.h"
 #include "api/job_status.h"
 #include "api/manifest.h"
+#include "api/price_sheet.h"
 #include "base/clock.h"
 #include "operator/children/pod_group.h"
+#include "operator/children/requests.h"
 #include "operator/plan/cost.h"
 #include "operator/plan/observed_queue.h"
 
@@ -78,6 +80,8 @@ struct ObservedPod {
   std::optional<base::WallTime> finished;
   std::optional<base::WallTime> failed_by;  // the pod was Failed, whatever is known of a container
 
+  children::Resources requests;  // where nodes have prices
+
   bool disrupted =
       false;  // condition DisruptionTarget is True (eviction by the API, preemption, drain, taint)
 
@@ -123,7 +127,9 @@ struct ObservedNode {
   bool ready = true;
   base::WallTime since;  // of the Ready condition's last transition
   NodeNotice notice;
-  bool in_zone = false;  // it says in which zone it is
+  bool in_zone = false;                 // it says in which zone it is
+  std::optional<api::NodePrice> price;  // none: no price sheet says
+  children::Resources allocatable;      // of one with a price
 };
 
 // What a head is told of one member whose node is about to go.

@@ -1,6 +1,7 @@
 #include "operator/plan/pod_lives.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "api/money.h"
@@ -16,6 +17,26 @@ const api::Role* RoleOf(const api::Spec& spec, const std::string& name) {
   const auto found = std::find_if(spec.roles.begin(), spec.roles.end(),
                                   [&name](const api::Role& role) { return role.name == name; });
   return found == spec.roles.end() ? nullptr : &*found;
+}
+
+// What the role states, or its share of what the node costs. One that asks for nothing has no share
+// that could be told.
+std::optional<Price> PriceOf(const api::Spec& spec, const ObservedPod& pod,
+                             const std::map<std::string, ObservedNode>& nodes) {
+  const api::Role* role = RoleOf(spec, pod.role);
+  if (role != nullptr && !role->price_per_hour.empty()) {
+    const std::optional<int64_t> own = api::MicroDollars(role->price_per_hour);
+    return own ? std::optional(Price{.paid = *own, .on_demand = *own}) : std::nullopt;
+  }
+  const auto node = nodes.find(pod.node);
+  if (node == nodes.end() || !node->second.price) return std::nullopt;
+  const double share = children::DominantShare(pod.requests, node->second.allocatable);
+  if (share <= 0) return std::nullopt;
+  const auto part = [share](int64_t price) {
+    return static_cast<int64_t>(std::llround(share * static_cast<double>(price)));
+  };
+  return Price{.paid = part(node->second.price->paid),
+               .on_demand = part(node->second.price->on_demand)};
 }
 
 // Its own container's end is the pod's, whatever goes on in others.
@@ -40,12 +61,7 @@ void PodLives::Renew(const api::Spec& spec, const ObservedPod& pod,
   if (const auto node = nodes.find(pod.node); node != nodes.end()) {
     known.node_silent = node->second.ready ? std::nullopt : std::optional(node->second.since);
   }
-  if (!life.price) {
-    const api::Role* role = RoleOf(spec, pod.role);
-    const std::optional<int64_t> own =
-        role == nullptr ? std::nullopt : api::MicroDollars(role->price_per_hour);
-    if (own) life.price = Price{.paid = *own, .on_demand = *own};
-  }
+  if (!life.price) life.price = PriceOf(spec, pod, nodes);
 }
 
 void PodLives::Depart(const Known& known, const std::string& uid, base::WallTime gone) {

@@ -185,12 +185,13 @@ void ReadWaiting(const json& status, ObservedPod& pod) {
 
 }  // namespace
 
-std::shared_ptr<const ObservedPod> ProjectPod(const json& object) {
+std::shared_ptr<const ObservedPod> ProjectPod(const json& object, bool with_requests) {
   auto pod = std::make_shared<ObservedPod>();
   ReadMetadata(object, *pod);
   const json& status = FieldOf(object, "status");
   pod->image = ImageOf(FieldOf(object, "spec"));
   pod->node = TextOf(FieldOf(object, "spec"), "nodeName");
+  if (with_requests) pod->requests = children::RequestsOf(FieldOf(object, "spec"));
   pod->phase = TextOf(status, "phase");
   const json& ready = ConditionOf(status, "Ready");
   pod->ready = TextOf(ready, "status") == "True";

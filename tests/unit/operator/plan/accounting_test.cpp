@@ -120,6 +120,35 @@ TEST(AccountingTest, OneThatEndsBetweenTwoLooksIsSettledToTheSecond) {
   EXPECT_NEAR(Dollars(cluster), cluster.TrueDollars(), 1e-6) << base::ToSeconds(cluster.now - end);
 }
 
+TEST(AccountingTest, ShareOfANodeByThePriceSheet) {
+  ModelCluster cluster{Job().Cpus(2)};
+  cluster.settings.price_sheet = true;
+  cluster.Settle();
+  cluster.StartAll();
+  const auto node = [&cluster](const std::string& name, int64_t paid, int64_t on_demand) {
+    cluster.nodes[name] = {.name = name,
+                           .price = api::NodePrice{paid, on_demand},
+                           .allocatable = {{"cpu", 8}, {"gpu", 4}}};
+  };
+  node("node-gpu-0", 40'000'000, 40'000'000);  // 40 dollars an hour; the trainer has half of it
+  node("node-cpu-0", 1'000'000, 3'000'000);    // spot; the worker has a quarter
+  node("node-head-0", 1'000'000, 1'000'000);   // and the head asks for nothing
+  cluster.Change("vit-gpu-0", [](ObservedPod& pod) { pod.requests = {{"cpu", 1}, {"gpu", 2}}; });
+  cluster.Change("vit-cpu-0", [](ObservedPod& pod) { pod.requests = {{"cpu", 2}}; });
+  cluster.Settle();
+  cluster.HeadSays(State::kRunning);
+  cluster.Settle();
+  cluster.Advance(seconds(1800));
+  cluster.nodes.clear();  // what was recorded stands
+  for (const char* pod : {"vit-head-0", "vit-cpu-0", "vit-cpu-1", "vit-gpu-0", "vit-gpu-1"}) {
+    cluster.Exit(pod, 0, "", api::VerdictToJson({.succeeded = true, .message = "done"}));
+  }
+  cluster.Settle();
+  EXPECT_EQ(Dollars(cluster), 10.125);  // half an hour of 20 and of 0.25
+  EXPECT_EQ(cluster.status().cost->on_demand_dollars, 10.375);
+  EXPECT_EQ(cluster.status().cost->priceless_pods, 3);
+}
+
 TEST(AccountingTest, WaitingForDataFollowsTheHead) {
   ModelCluster cluster(Priced());
   cluster.RunJob();
