@@ -20,7 +20,7 @@ using nlohmann::json;
 
 constexpr base::Duration kWindow = std::chrono::seconds(10);
 constexpr base::Duration kLeast = std::chrono::milliseconds(900);  // heartbeats come each second
-constexpr size_t kMostAsked = 64;                                  // GPU workers, one call each
+constexpr char kPage[] = "/report.json";
 
 constexpr std::array<std::pair<std::string_view, double>, 14> kSuffixes = {
     {{"Ki", 1024.0},
@@ -54,6 +54,10 @@ std::map<std::string, PodCounters> CountersOf(const json& report) {
     pod.cpu_seconds += NumberOf(worker, "cpuSeconds");
     pod.peak_bytes += NumberOf(worker, "peakRssBytes");
     pod.restarts = std::max(pod.restarts, base::IntegerOf(worker, "restarts"));
+    if (worker.is_object() && worker.contains("dataWaitPercent")) {
+      pod.wait_percent =
+          std::max(pod.wait_percent.value_or(0), NumberOf(worker, "dataWaitPercent"));
+    }
   }
   return counters;
 }
@@ -65,20 +69,6 @@ std::optional<double> ParseQuantity(std::string_view text) {
     const std::string digits(text.substr(0, text.size() - suffix.size()));
     if (!absl::SimpleAtod(digits, &number)) return std::nullopt;
     return number * factor;
-  }
-  return std::nullopt;
-}
-
-std::optional<double> SampleIn(std::string_view metrics, std::string_view name) {
-  const std::string lead = std::string(name) + " ";
-  while (!metrics.empty()) {
-    const size_t end = std::min(metrics.find('\n'), metrics.size());
-    const std::string_view line = metrics.substr(0, end);
-    metrics.remove_prefix(std::min(end + 1, metrics.size()));
-    if (!line.starts_with(lead)) continue;
-    double value = 0;
-    const std::string number(line.substr(lead.size(), line.find(' ', lead.size()) - lead.size()));
-    if (absl::SimpleAtod(number, &value)) return value;
   }
   return std::nullopt;
 }
@@ -101,28 +91,42 @@ std::map<std::string, LiveFigures::Usage> LiveFigures::AskUsage(const std::stop_
   return usage;
 }
 
-std::string LiveFigures::WhyNot(const absl::Status& status, const std::string& pod,
-                                int port) const {
-  if (absl::IsPermissionDenied(status)) {
-    return absl::StrCat("No figures of pods: that needs the right to get pods/proxy in namespace ",
-                        name_space_, " (the role edit holds it)");
+absl::StatusOr<std::string> LiveFigures::AskByForward(const std::string& pod,
+                                                      const std::stop_token& stop) {
+  if (forward_ == nullptr || forwarded_pod_ != pod) {
+    forward_.reset();
+    auto forward = PortForward::Open(options_, name_space_, pod, api::kPagePort, clock_, stop);
+    if (!forward.ok()) return forward.status();
+    forward_ = *std::move(forward);
+    forwarded_pod_ = pod;
   }
-  return absl::StrCat("No figures of pods: the API server does not reach port ", port, " of pod ",
-                      pod, "; where a NetworkPolicy keeps it out, kubectl port-forward ", pod, " ",
-                      port, " leads there");
+  auto page = forward_->Get(kPage, stop);
+  if (!page.ok()) forward_.reset();  // the next look tries both ways again
+  return page;
 }
 
-absl::StatusOr<std::string> LiveFigures::AskPod(const std::string& pod, int port,
-                                                const std::string& path,
-                                                const std::stop_token& stop) {
-  auto text = client_.GetText(
-      absl::StrCat("/api/v1/namespaces/", name_space_, "/pods/", pod, ":", port, "/proxy/", path),
-      stop);
-  if (!text.ok()) {
-    const base::MutexLock lock(mutex_);
-    missing_ = WhyNot(text.status(), pod, port);
+absl::StatusOr<json> LiveFigures::AskHead(const std::string& pod, const std::stop_token& stop) {
+  absl::StatusOr<std::string> page = absl::UnavailableError("");
+  absl::Status proxied;
+  if (forward_ != nullptr) page = AskByForward(pod, stop);
+  if (!page.ok()) {
+    page = client_.GetText(absl::StrCat("/api/v1/namespaces/", name_space_, "/pods/", pod, ":",
+                                        api::kPagePort, "/proxy", kPage),
+                           stop);
+    proxied = page.status();
+    if (!page.ok() && !stop.stop_requested()) page = AskByForward(pod, stop);
   }
-  return text;
+  if (page.ok()) return json::parse(*page, nullptr, /*allow_exceptions=*/false);
+  const base::MutexLock lock(mutex_);
+  missing_ = absl::StrCat(
+      "No figures of pods: ",
+      absl::IsPermissionDenied(proxied)
+          ? absl::StrCat("that needs the right to get pods/proxy or to create pods/portforward in "
+                         "namespace ",
+                         name_space_, " (the role edit holds both)")
+          : absl::StrCat("the API server does not reach port ", api::kPagePort, " of pod ", pod),
+      "; ", std::string(page.status().message()));
+  return page.status();
 }
 
 void LiveFigures::Look(const std::vector<Member>& members, const std::stop_token& stop) {
@@ -131,31 +135,16 @@ void LiveFigures::Look(const std::vector<Member>& members, const std::stop_token
     const base::MutexLock lock(mutex_);
     usage_ = std::move(usage);
   }
-  const auto runs = [](const Member& member) { return member.state == "Running"; };
-  const auto head = std::find_if(members.begin(), members.end(), [&](const Member& member) {
-    return member.type == api::RoleType::kHead && runs(member);
+  const auto head = std::find_if(members.begin(), members.end(), [](const Member& member) {
+    return member.type == api::RoleType::kHead && member.state == "Running";
   });
   if (head == members.end() || stop.stop_requested()) return;
-  const auto page = AskPod(head->pod, api::kPagePort, "report.json", stop);
-  if (!page.ok()) return;
-  const json report = json::parse(*page, nullptr, /*allow_exceptions=*/false);
-  std::map<std::string, double> waits;
-  bool reached = true;
-  for (const Member& member : members) {
-    if (member.type != api::RoleType::kGpuWorker || !runs(member)) continue;
-    if (!reached || waits.size() == kMostAsked || stop.stop_requested()) break;
-    const auto metrics = AskPod(member.pod, api::kMetricsPort, "metrics", stop);
-    reached = metrics.ok();
-    if (!reached) break;
-    if (const auto wait = SampleIn(*metrics, "hetero_data_wait_percent")) {
-      waits[member.pod] = *wait;
-    }
-  }
+  const auto report = AskHead(head->pod, stop);
+  if (!report.ok()) return;
   const base::MutexLock lock(mutex_);
-  waits_ = std::move(waits);
-  verdict_ = TextOf(report, "verdict");
-  if (reached) missing_.clear();
-  moments_.push_back({clock_.Now(), CountersOf(report)});
+  verdict_ = TextOf(*report, "verdict");
+  missing_.clear();
+  moments_.push_back({clock_.Now(), CountersOf(*report)});
   while (moments_.size() > 2 && moments_.back().at - moments_[1].at >= kWindow) {
     moments_.pop_front();
   }
@@ -170,13 +159,11 @@ void LiveFigures::FillIn(TopView& view) const {
       member.cores = used->second.cores;
       member.memory_bytes = used->second.bytes;
     }
-    if (const auto wait = waits_.find(member.pod); wait != waits_.end()) {
-      member.wait_percent = wait->second;
-    }
     if (moments_.empty()) continue;
     const auto now = moments_.back().counters.find(member.member());
     if (now == moments_.back().counters.end()) continue;
     member.restarts = now->second.restarts;
+    member.wait_percent = now->second.wait_percent;
     if (!member.memory_bytes && now->second.peak_bytes > 0) {
       member.memory_bytes = now->second.peak_bytes;
       member.memory_is_peak = true;

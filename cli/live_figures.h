@@ -2,6 +2,7 @@
 
 #include <deque>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <stop_token>
@@ -12,11 +13,14 @@
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "cli/member_table.h"
+#include "cli/options.h"
+#include "cli/port_forward.h"
 #include "operator/kube/client.h"
 
 // What the pods of a job do right now, asked with the user's own rights: metrics.k8s.io for CPU and
-// memory; the head's page for what each process has done so far, of which two looks make a rate;
-// the metrics port of GPU workers. The two last go through the API server's proxy to pods.
+// memory; the head's page for what each process has done so far, of which two looks make a rate.
+// The page comes through the API server's proxy to pods or, where that may not be used or does not
+// get through, by `kubectl port-forward`.
 namespace hetero::cli {
 
 // Of one pod, as the head's report has it: counters only grow.
@@ -25,6 +29,7 @@ struct PodCounters {
   double cpu_seconds = 0;
   double peak_bytes = 0;
   int64_t restarts = 0;
+  std::optional<double> wait_percent;  // of a GPU worker's ranks the one that waits most
 };
 // Those of report.json by member ("cpu-0"), the ranks of a pod together. Pure.
 std::map<std::string, PodCounters> CountersOf(const nlohmann::json& report);
@@ -32,17 +37,15 @@ std::map<std::string, PodCounters> CountersOf(const nlohmann::json& report);
 // "250m", "1.5", "12345Ki"; nothing for what is no quantity of Kubernetes. Pure.
 std::optional<double> ParseQuantity(std::string_view text);
 
-// A sample without labels in the text of a metrics port. Pure.
-std::optional<double> SampleIn(std::string_view metrics, std::string_view name);
-
 // Thread-safe: one thread looks while another one reads.
 class LiveFigures {
  public:
-  // They outlive it. `selector`: of the job's pods.
-  LiveFigures(kube::Client& client, base::Clock& clock, std::string name_space,
-              std::string selector)
+  // They outlive it. `options` for kubectl, `selector` of the job's pods.
+  LiveFigures(kube::Client& client, base::Clock& clock, const Options& options,
+              std::string name_space, std::string selector)
       : client_(client),
         clock_(clock),
+        options_(options),
         name_space_(std::move(name_space)),
         selector_(std::move(selector)) {}
 
@@ -62,19 +65,21 @@ class LiveFigures {
   };
 
   std::map<std::string, Usage> AskUsage(const std::stop_token& stop);
-  // Through the proxy; sets `missing_` when it cannot be had.
-  absl::StatusOr<std::string> AskPod(const std::string& pod, int port, const std::string& path,
-                                     const std::stop_token& stop);
-  std::string WhyNot(const absl::Status& status, const std::string& pod, int port) const;
+  // The report so far, of the head in `pod`; sets `missing_` when it cannot be had.
+  absl::StatusOr<nlohmann::json> AskHead(const std::string& pod, const std::stop_token& stop);
+  absl::StatusOr<std::string> AskByForward(const std::string& pod, const std::stop_token& stop);
 
   kube::Client& client_;
   base::Clock& clock_;
+  const Options& options_;
   const std::string name_space_;
   const std::string selector_;
+  // Of the thread that looks.
+  std::unique_ptr<PortForward> forward_;  // since the proxy failed
+  std::string forwarded_pod_;
   mutable base::Mutex mutex_;
-  std::map<std::string, Usage> usage_ ABSL_GUARDED_BY(mutex_);   // by pod
-  std::deque<Moment> moments_ ABSL_GUARDED_BY(mutex_);           // the oldest first
-  std::map<std::string, double> waits_ ABSL_GUARDED_BY(mutex_);  // percent, by pod
+  std::map<std::string, Usage> usage_ ABSL_GUARDED_BY(mutex_);  // by pod
+  std::deque<Moment> moments_ ABSL_GUARDED_BY(mutex_);          // the oldest first
   std::string verdict_ ABSL_GUARDED_BY(mutex_);
   std::string missing_ ABSL_GUARDED_BY(mutex_);
 };

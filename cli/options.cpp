@@ -41,8 +41,9 @@ which GPU workers wait for data. A job in a queue of Kueue has its place there, 
 constexpr char kTopHelp[] = R"(Examples:
   kubectl hetero top vit-blur                     # now; takes three seconds to measure
   kubectl hetero top vit-blur -w                  # kept up to date until Ctrl-C
-CPU and MEMORY need metrics-server in the cluster. SAMPLES/S, WAIT and SHARE are asked of the pods
-through the API server: that needs the right to get pods/proxy (the role edit holds it).
+CPU and MEMORY need metrics-server in the cluster. SAMPLES/S, SHARE, WAIT and RESTARTS are the
+head's: that needs the right to get pods/proxy or to create pods/portforward (the role edit has
+both). Where NetworkPolicies keep the API server from pods, kubectl port-forward brings them.
 What is not known is "-".)";
 
 constexpr char kCostHelp[] = R"(Examples:

@@ -26,14 +26,15 @@ constexpr int kMostOfPage = 500;
 // The job as it is followed: the object, and what it was when it is gone.
 class TopScreen {
  public:
-  TopScreen(Cluster& cluster, base::Clock& clock, const json& job, std::stop_token stop)
+  TopScreen(Cluster& cluster, const Options& options, base::Clock& clock, const json& job,
+            std::stop_token stop)
       : cluster_(cluster),
         clock_(clock),
         stop_(std::move(stop)),
         uid_(base::TextOf(base::FieldOf(job, "metadata"), "uid")),
         selector_(absl::StrCat(api::kJobUidLabel, "=", uid_)),
         places_(cluster.aside(), clock),
-        figures_(cluster.aside(), clock, cluster.name_space(), selector_),
+        figures_(cluster.aside(), clock, options, cluster.name_space(), selector_),
         job_(job) {}
 
   absl::StatusOr<int> Once();
@@ -154,7 +155,7 @@ absl::StatusOr<int> Top(Cluster& cluster, const Options& options, base::Clock& c
                         std::stop_token stop) {
   const auto job = cluster.Job(options.job);
   if (!job.ok()) return job.status();
-  TopScreen screen(cluster, clock, *job, std::move(stop));
+  TopScreen screen(cluster, options, clock, *job, std::move(stop));
   return options.watch ? screen.Watch(options.job) : screen.Once();
 }
 

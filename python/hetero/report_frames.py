@@ -39,8 +39,8 @@ COLUMNS: Mapping[str, Sequence[str]] = {
     "storage.orders": ("shuffle", "requests", "bytes", "dollars"),
     "timeLines": ("rank", "step", "seconds"),
     "workers": (
-        *("name", "role", "index", "node", "batches", "samples", "bytes", "cpuSeconds", "peakRssBytes"),
-        *("storageRequests", "storageBytes", "restarts"),
+        *("name", "role", "index", "node", "batches", "samples", "bytes", "dataWaitPercent"),
+        *("cpuSeconds", "peakRssBytes", "storageRequests", "storageBytes", "restarts"),
     ),
 }
 _TIMES = "time"  # the column with moments, RFC 3339 in UTC

@@ -220,7 +220,13 @@ insight::ReportWorker MakeWorker(const std::string& name, const MemberKey& key,
           .peak_rss_bytes = sum.peak_rss_bytes(),
           .restarts = restarts,
           .storage_requests = sum.storage_requests(),
-          .storage_bytes = sum.storage_bytes()};
+          .storage_bytes = sum.storage_bytes(),
+          .data_wait_percent = {}};
+}
+
+void AddWait(const JobRecord& record, const RankTotals& totals, insight::ReportWorker& worker) {
+  if (totals.train_seconds <= 0 || record.input_only) return;
+  worker.data_wait_percent = totals.data_wait_percent;
 }
 
 // Who has not come back since an earlier head.
@@ -235,6 +241,9 @@ void AddPastWorkers(const JobRecord& record, std::map<std::string, double>& cpu_
     if (name.empty()) continue;
     report.workers.push_back(
         MakeWorker(name, key, member.node(), member.now(), member.earlier(), member.restarts()));
+    RankTotals totals = FromHistory(member.rank_now());
+    AddTotals(FromHistory(member.rank_earlier()), totals);
+    AddWait(record, totals, report.workers.back());
     cpu_seconds[key.role] += report.workers.back().cpu_seconds;
   }
   for (const v1::RoleHistory& role : record.past.roles) {
@@ -248,6 +257,7 @@ void AddWorkers(const JobRecord& record, insight::Report& report) {
   for (const auto& [key, member] : record.members) {
     report.workers.push_back(MakeWorker(member.name, key, member.hello.node(), member.counters,
                                         member.earlier, member.restarts));
+    if (member.trainer()) AddWait(record, WholeTotals(member), report.workers.back());
     cpu_seconds[key.role] += report.workers.back().cpu_seconds;
     if (const v1::Hello& hello = member.hello; !hello.version().empty()) {
       versions[key.role].insert(base::FullVersion(hello.version(), hello.commit()));

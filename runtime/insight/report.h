@@ -90,6 +90,7 @@ struct ReportWorker {
   int64_t peak_rss_bytes = 0;
   int64_t restarts = 0;
   int64_t storage_requests = 0, storage_bytes = 0;
+  std::optional<double> data_wait_percent;  // of a trainer's own trainSeconds
 };
 
 // From the first process asked for until the last one's end, or as long as it is known to have run.

@@ -130,6 +130,7 @@ Json ToJson(const ReportWorker& worker) {
   Put(object, "batches", worker.batches);
   Put(object, "samples", worker.samples);
   Put(object, "bytes", worker.bytes);
+  Put(object, "dataWaitPercent", worker.data_wait_percent);
   Put(object, "cpuSeconds", worker.cpu_seconds);
   // No process has a peak of zero bytes: it was lost before it reported one.
   if (worker.peak_rss_bytes > 0) Put(object, "peakRssBytes", worker.peak_rss_bytes);

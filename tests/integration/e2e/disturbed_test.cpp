@@ -143,7 +143,7 @@ bool MayDiffer(const std::string& path) {
       "/ceilingSamplesPerSecond|/dataWaitPercent|/lossCurve/.*/secondsPerStep|/verdict|"
       "/predictions/.*|/cpuSecondsPerSample/.*|/placement/.*/(worker|trainer)Seconds|"
       // Which worker of two had how much to do, where it ran and what it needed.
-      "/workers/.*/(node|batches|samples|bytes|cpuSeconds|peakRssBytes)|"
+      "/workers/.*/(node|batches|samples|bytes|dataWaitPercent|cpuSeconds|peakRssBytes)|"
       // Seen by one process of rank 0: since the epoch's beginning, or since its own.
       "/loss|"
       "/config/metadata/(namespace|uid)");

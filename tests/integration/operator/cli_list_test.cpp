@@ -120,18 +120,18 @@ class Tops : public CommandLine {
         reply.body = json({{"verdict", "input-bound: 2 more cpu replicas would help"},
                            {"workers",
                             {Worker("cpu", 0, 300 * look), Worker("cpu", 1, 100 * look),
-                             Worker("gpu", 0, 400 * look)}}})
+                             Worker("gpu", 0, 400 * look, 41.5)}}})
                          .dump();
-      } else if (asks("/pods/vit-gpu-0:9090/proxy/metrics")) {
-        reply.body = "hetero_data_wait_percent 41.5\n";
       } else {
         return ProxyAction{};
       }
       return reply;
     });
   }
-  static json Worker(const char* role, int index, int samples) {
-    return {{"role", role}, {"index", index}, {"samples", samples}, {"cpuSeconds", 1.0}};
+  static json Worker(const char* role, int index, int samples, double wait = -1) {
+    json worker = {{"role", role}, {"index", index}, {"samples", samples}, {"cpuSeconds", 1.0}};
+    if (wait >= 0) worker["dataWaitPercent"] = wait;
+    return worker;
   }
 
   std::atomic<int> looks_ = 0;
@@ -178,7 +178,8 @@ TEST_F(Tops, WithoutFiguresTheRestIsShown) {
   EXPECT_EQ(once.exit_code, 0);
   EXPECT_THAT(once.output,
               AllOf(ContainsRegex("\ncpu-1 +node-[123]  Running  -    -       -"),
-                    HasSubstr("No figures of pods: that needs the right to get pods/proxy")));
+                    HasSubstr("No figures of pods: that needs the right to get pods/proxy or "
+                              "to create pods/portforward in namespace ")));
   PtyProgram screen({"kubectl", "hetero", "top", "vit", "-w", "-n", space.name()}, 80, 24);
   ASSERT_TRUE(WaitShown(screen, "cpu-1 "));
   screen.Type("\x03");

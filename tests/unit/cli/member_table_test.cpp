@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "cli/live_figures.h"
+#include "cli/port_forward.h"
 #include "cli/text.h"
 
 namespace hetero::cli {
@@ -153,7 +154,7 @@ TEST(MemberTableTest, NothingIsWiderThanTheTerminal) {
   }
 }
 
-TEST(LiveFiguresTest, ReadsQuantitiesReportsAndMetrics) {
+TEST(LiveFiguresTest, ReadsQuantitiesAndReports) {
   EXPECT_DOUBLE_EQ(*ParseQuantity("250m"), 0.25);
   EXPECT_DOUBLE_EQ(*ParseQuantity("156340123n"), 0.156340123);
   EXPECT_DOUBLE_EQ(*ParseQuantity("1.5"), 1.5);
@@ -161,17 +162,25 @@ TEST(LiveFiguresTest, ReadsQuantitiesReportsAndMetrics) {
   EXPECT_DOUBLE_EQ(*ParseQuantity("3M"), 3e6);
   for (const char* odd : {"", "m", "Ki", "one"}) EXPECT_FALSE(ParseQuantity(odd)) << odd;
   const auto counters = CountersOf(json::parse(R"({"workers": [
-      {"role": "gpu", "index": 1, "samples": 5, "cpuSeconds": 0.5, "restarts": 1},
+      {"role": "gpu", "index": 1, "samples": 5, "cpuSeconds": 0.5, "restarts": 1,
+       "dataWaitPercent": 41.5},
       {"role": "gpu", "index": 1, "samples": 7, "cpuSeconds": 1, "peakRssBytes": 9}, 3]})"));
   ASSERT_TRUE(counters.contains("gpu-1"));
   EXPECT_EQ(counters.at("gpu-1").samples, 12) << "the ranks of a pod together";
   EXPECT_DOUBLE_EQ(counters.at("gpu-1").cpu_seconds, 1.5);
   EXPECT_EQ(counters.at("gpu-1").restarts, 1);
-  const char* const metrics =
-      "# HELP hetero_data_wait_percent Share\n# TYPE hetero_data_wait_percent gauge\n"
-      "hetero_data_wait_percent_more 7\nhetero_data_wait_percent 41.5\n";
-  EXPECT_DOUBLE_EQ(*SampleIn(metrics, "hetero_data_wait_percent"), 41.5);
-  EXPECT_FALSE(SampleIn(metrics, "hetero_step"));
+  EXPECT_DOUBLE_EQ(*counters.at("gpu-1").wait_percent, 41.5);
+}
+
+TEST(PortForwardTest, KnowsThePortOnceItIsSaid) {
+  const std::string said = "Forwarding from 127.0.0.1:40041 -> 7072\n";
+  EXPECT_EQ(ForwardedPort(said), 40041);
+  EXPECT_EQ(ForwardedPort("Warning: something\n" + said), 40041);
+  for (const char* other : {"", "Forwarding from 127.0.0.1:400", "Forwarding from [::1]:4 -> 7",
+                            "Forwarding from 127.0.0.1:x -> 7", "Forwarding from 127.0.0.1:0 -> 7",
+                            "Forwarding from 127.0.0.1:70000 -> 7"}) {
+    EXPECT_EQ(ForwardedPort(other), 0) << other;
+  }
 }
 
 }  // namespace

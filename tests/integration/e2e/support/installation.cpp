@@ -64,7 +64,9 @@ Installation::Installation() {
   EnforceRestricted(kSystemNamespace);
   const CommandResult install = RunCommand(
       {"helm", "upgrade", "--install", "hetero", HETERO_SOURCE_DIR "/charts/hetero-operator",
-       "--namespace", kSystemNamespace, "--wait", "--timeout", "180s"},
+       // Enforced here: what the operator may not reach it does not reach.
+       "--set", "networkPolicy.egress.enabled=true", "--namespace", kSystemNamespace, "--wait",
+       "--timeout", "180s"},
       "", seconds(200));
   EXPECT_EQ(install.exit_code, 0)
       << install.output << plane.Kubectl({"describe", "pods", "-n", kSystemNamespace}).output

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
+#include <optional>
 #include <vector>
 
 #include "base/version.h"
@@ -94,6 +96,13 @@ TEST(ReportBuilderTest, TimesAreThoseOfTheRankThatWaitsMost) {
   EXPECT_DOUBLE_EQ(*report.train_seconds, 3.9);
   EXPECT_DOUBLE_EQ(report.phase_seconds->wait, 3.9 * 0.6);
   EXPECT_DOUBLE_EQ(report.wait_seconds->workers, 3.9 * 0.6);
+  std::map<std::string, std::optional<double>> waits;
+  for (const insight::ReportWorker& worker : report.workers) {
+    waits[worker.name] = worker.data_wait_percent;
+  }
+  EXPECT_EQ(waits["cpu-0"], std::nullopt) << "only trainers wait";
+  EXPECT_EQ(waits["gpu-0.0"], 3);
+  EXPECT_EQ(waits["gpu-0.1"], 60);
   EXPECT_THAT(*report.verdict, HasSubstr("input-bound: 60 % of each step waits for data"));
 }
 

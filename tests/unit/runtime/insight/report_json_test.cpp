@@ -144,9 +144,12 @@ TEST(ReportJson, LeavesOutAMemberThatIsNotApplicable) {
   Report report = FullReport();
   report.workers[0].node = "";
   report.workers[0].peak_rss_bytes = 0;
+  report.workers[1].data_wait_percent = 41.5;
   const Json json = Json::parse(ToJson(report));
   EXPECT_FALSE(json["workers"][0].contains("node"));
   EXPECT_FALSE(json["workers"][0].contains("peakRssBytes"));
+  EXPECT_FALSE(json["workers"][0].contains("dataWaitPercent"));
+  EXPECT_EQ(json["workers"][1]["dataWaitPercent"], 41.5);
   EXPECT_FALSE(json["faults"][1].contains("recoverySeconds"));
 }
 
