@@ -1,7 +1,6 @@
 #include "tests/unit/operator/plan/history.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 #include <variant>
 
@@ -135,15 +134,6 @@ void History::See(bool all) {
   view_.backoff = backoff_;
 }
 
-void History::SeePods(std::vector<std::shared_ptr<const ObservedPod>> pods) {
-  view_.pods = std::move(pods);
-  pods_seen_ = world_->now;
-  for (; world_->removed_seen < world_->removed.size(); ++world_->removed_seen) {
-    RemovedPod& gone = removed_.emplace_back(world_->removed[world_->removed_seen]);
-    gone.time = world_->now;
-  }
-}
-
 void History::RestartOperator() {
   Note("the operator dies");
   lives_ = {};
@@ -228,25 +218,6 @@ void History::CheckWrite(const Plan& plan) {
   }
   for (const Event& event : plan.events) affordable += event.reason == "Stalled" ? 1 : 0;
   if (is.restarts - was.restarts > affordable) Break("a failure was counted twice");
-}
-
-// It never falls, and it is not further off than it says. What happened after `asOf` is not in it.
-void History::CheckCost(const api::JobStatus& was, const api::JobStatus& is) {
-  if (!priced_) return;
-  if (!is.cost) return Break("no account is kept");
-  if (was.cost && is.cost->dollars < was.cost->dollars) Break("the cost fell");
-  if (was.cost && is.cost->as_of < was.cost->as_of) Break("the account went back");
-}
-
-void History::CheckFinalCost() {
-  if (!priced_ || world_->job_deleted) return;
-  const api::JobCost cost = world_->status().cost.value_or(api::JobCost{});
-  constexpr double kRounding = 2e-6;
-  const double truth = world_->TrueDollars();
-  if (std::abs(cost.dollars - truth) > cost.uncertain_dollars + kRounding) {
-    Break(absl::StrCat("the job has cost ", truth, ", and its status says ", cost.dollars, " +- ",
-                       cost.uncertain_dollars));
-  }
 }
 
 void History::CheckSizes(const api::JobStatus& status) {

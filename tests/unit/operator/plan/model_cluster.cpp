@@ -289,35 +289,6 @@ void ModelCluster::BeginDeletion(const std::string& pod, int64_t grace_seconds) 
   }
 }
 
-void ModelCluster::Remove(const std::string& pod) {
-  const auto found = pods.find(pod);
-  if (found == pods.end()) return;
-  removed.push_back({.last = found->second, .time = now});
-  pods.erase(found);
-}
-
-double ModelCluster::TrueDollars() const {
-  double dollars = 0;
-  const auto add = [&](const ObservedPod& pod, base::WallTime gone) {
-    if (!pod.bound) return;
-    for (const api::Role& role : job->job.spec.roles) {
-      if (role.name != pod.role || role.price_per_hour.empty()) continue;
-      const base::WallTime end = pod.finished ? *pod.finished : pod.failed_by.value_or(gone);
-      dollars += std::stod(role.price_per_hour) * base::ToSeconds(end - *pod.bound) / 3600;
-    }
-  };
-  for (const RemovedPod& pod : removed) add(*pod.last, pod.time);
-  for (const auto& [name, pod] : pods) add(*pod, now);
-  return dollars;
-}
-
-void ModelCluster::RestartOperator() {
-  settled.clear();
-  backoff = {};
-  lives = {};
-  removed_seen = removed.size();
-}
-
 void ModelCluster::Start(const std::string& pod) {
   Change(pod, [this](ObservedPod& p) {
     p.node = "node-" + p.role + "-" + std::to_string(p.index);
@@ -351,16 +322,6 @@ void ModelCluster::Exit(const std::string& pod, int code, const std::string& rea
 }
 
 void ModelCluster::Delete(const std::string& pod) { BeginDeletion(pod, kPodGrace); }
-void ModelCluster::Vanish(const std::string& pod) { Remove(pod); }
-
-void ModelCluster::VanishTerminating() {
-  std::vector<std::string> names;
-  for (const auto& [name, pod] : pods) {
-    if (pod->deletion_time) names.push_back(name);
-  }
-  for (const std::string& name : names) Remove(name);
-}
-
 void ModelCluster::HeadSays(HeadReport::State state) {
   const bool news = !head || head->state != state || head->attempt != status().attempt;
   if (!head) head.emplace();

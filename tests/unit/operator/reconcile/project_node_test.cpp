@@ -41,27 +41,6 @@ TEST(ProjectNodeTest, ReadsThatANodeIsAboutToGo) {
   EXPECT_EQ(NoticeOf(R"({"metadata": {"name": "a"}, "spec": {"taints": 7}})").kind, Kind::kNone);
 }
 
-TEST(ProjectNodeTest, ReadsWhatANodeCosts) {
-  NodePrices prices{.spot_labels = {{"karpenter.sh/capacity-type", "spot"}}};
-  prices.sheet.instance_types["m6i.large"] = {.on_demand = 100, .spot = 30};
-  const auto node = [&prices](const std::string& labels) {
-    return ProjectNode(json::parse(R"({"metadata": {"labels": )" + labels + R"(},
-        "status": {"allocatable": {"cpu": "1930m", "memory": "7Gi"}}})"),
-                       {}, &prices);
-  };
-  const auto spot = node(
-      R"({"node.kubernetes.io/instance-type": "m6i.large", "karpenter.sh/capacity-type": "spot"})");
-  EXPECT_EQ(spot->price, (api::NodePrice{30, 100}));
-  EXPECT_DOUBLE_EQ(spot->allocatable.at("cpu"), 1.93);
-  const auto lasting = node(R"({"beta.kubernetes.io/instance-type": "m6i.large",
-                                "karpenter.sh/capacity-type": "on-demand"})");
-  EXPECT_EQ(lasting->price, (api::NodePrice{100, 100}));
-  const auto unknown = node(R"({"node.kubernetes.io/instance-type": "m6i.metal"})");
-  EXPECT_EQ(unknown->price, std::nullopt);
-  EXPECT_TRUE(unknown->allocatable.empty());
-  EXPECT_EQ(ProjectNode(json::parse("{}"))->price, std::nullopt);
-}
-
 TEST(ProjectNodeTest, ReadsWhetherANodeSaysItsZone) {
   const char* zoned = R"({"metadata": {"labels": {"topology.kubernetes.io/zone": "z"}}})";
   EXPECT_TRUE(ProjectNode(json::parse(zoned))->in_zone);

@@ -297,23 +297,6 @@ TEST(ProjectJobTest, AStatusThatCannotBeReadIsEmpty) {
   EXPECT_EQ(ProjectJob(object, nullptr)->status, api::JobStatus());
 }
 
-TEST(ProjectPodTest, ReadsFromWhenToWhenItCosts) {
-  json object = json::parse(kPod);
-  EXPECT_EQ(ProjectPod(object)->bound, At(5));
-  object["status"]["conditions"][0]["status"] = "False";
-  EXPECT_EQ(ProjectPod(object)->bound, std::nullopt);
-  EXPECT_EQ(ProjectPod(object)->failed_by, std::nullopt);
-  // Rejected by its node: no container says when.
-  object["status"]["phase"] = "Failed";
-  EXPECT_EQ(ProjectPod(object)->failed_by, At(9));
-  object["metadata"]["deletionTimestamp"] = "2026-01-01T10:01:00Z";
-  object["metadata"]["deletionGracePeriodSeconds"] = 30;
-  EXPECT_EQ(ProjectPod(object)->deletion_asked, At(30));
-  object["spec"]["containers"][0]["resources"]["requests"] = {{"cpu", "1500m"}};
-  EXPECT_TRUE(ProjectPod(object)->requests.empty());
-  EXPECT_DOUBLE_EQ(ProjectPod(object, /*with_requests=*/true)->requests.at("cpu"), 1.5);
-}
-
 TEST(ProjectTest, ReadsServiceConfigMapAndNode) {
   const auto object = ProjectObject(json::parse(kService));
   EXPECT_EQ(object->name, "vit-head");
