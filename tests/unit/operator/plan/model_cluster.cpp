@@ -7,7 +7,6 @@
 #include <variant>
 
 #include "operator/children/names.h"
-#include "operator/plan/accounting.h"
 #include "operator/plan/disruption.h"
 
 namespace hetero::plan {
@@ -50,12 +49,7 @@ Observed ModelCluster::Look() const {
 
 Plan ModelCluster::Pass() {
   Observed seen = Look();
-  if (KeepsAccount(*job, settings)) {
-    const std::vector<RemovedPod> news(removed.begin() + static_cast<ptrdiff_t>(removed_seen),
-                                       removed.end());
-    seen.lives = lives.See(job->job.spec, seen.pods, news, nodes, now);
-  }
-  removed_seen = removed.size();
+  SeeLives(seen);
   Plan plan = MakePlan(seen, settings, now);
   if (plan.write_status && !WriteStatus(plan, job->resource_version)) return plan;
   if (plan.write_status) lives.Stored();

@@ -142,6 +142,7 @@ class ModelCluster {
   void MeetMembers(const api::Role& role);
   void BeginDeletion(const std::string& pod, int64_t grace_seconds);
   void Remove(const std::string& pod);
+  void SeeLives(Observed& seen);
 
   std::string head_uid_;                           // of the head's pod
   std::map<std::string, HeadReport::Member> met_;  // by the head

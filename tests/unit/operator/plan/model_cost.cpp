@@ -1,6 +1,7 @@
 #include <string>
 #include <vector>
 
+#include "operator/plan/accounting.h"
 #include "tests/unit/operator/plan/model_cluster.h"
 
 namespace hetero::plan {
@@ -20,6 +21,15 @@ void ModelCluster::VanishTerminating() {
     if (pod->deletion_time) names.push_back(name);
   }
   for (const std::string& name : names) Remove(name);
+}
+
+void ModelCluster::SeeLives(Observed& seen) {
+  if (KeepsAccount(*job, settings)) {
+    const std::vector<RemovedPod> news(removed.begin() + static_cast<ptrdiff_t>(removed_seen),
+                                       removed.end());
+    seen.lives = lives.See(job->job.spec, seen.pods, news, nodes, now);
+  }
+  removed_seen = removed.size();
 }
 
 double ModelCluster::TrueDollars() const {
