@@ -109,6 +109,7 @@ struct CostLedger {
   int64_t gone_on_demand = 0;
   // Of those that were there at cost.asOf.
   int64_t pods = 0;    // bound to a node or not
+  int64_t newest = 0;  // of them, those of cost.incarnation
   int64_t billed = 0;  // of them, those that were bound
   int64_t priceless = 0;
   int64_t seconds = 0;

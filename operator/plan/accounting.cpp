@@ -99,7 +99,8 @@ void KeepAccount(Pass& pass) {
                                     .departed = pass.seen.lives->departed,
                                     .as_of = as_of,
                                     .now = pass.today,
-                                    .training = pass.before.Is(api::ConditionType::kRunning)},
+                                    .training = pass.before.Is(api::ConditionType::kRunning),
+                                    .continuous = pass.seen.lives->continuous},
                                    NamesOf(pass.spec, std::nullopt));
 }
 

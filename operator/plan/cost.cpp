@@ -81,29 +81,42 @@ class RoleBook {
 
   void Add(const PodLife& there) {
     there_.push_back(&there);
-    if (there.incarnation <= incarnation_) known_.push_back(&there);
+    if (there.incarnation < incarnation_) known_.push_back(&there);
+    if (there.incarnation == incarnation_) newest_.push_back(&there);
   }
   void AddDeparted(const PodLife& departed) {
     (departed.incarnation <= incarnation_ ? known_departed_ : new_departed_).push_back(&departed);
   }
 
-  CostLedger Close(base::WallTime as_of, base::WallTime now) {
-    PassOverThoseOfOld();
-    const int64_t unseen = was_.pods - static_cast<int64_t>(known_.size());
-    if (unseen > 0) {
-      BillUnseen(unseen, now);
-      BillAnewFromThen();
-    } else if (PricesChanged()) {
-      BillAnewFromThen();
-    }
+  // `newest`: the largest incarnation that the account knows from now on.
+  CostLedger Close(const Sighting& sighting, base::WallTime as_of, int64_t newest) {
+    if (!sighting.continuous) FindWhatWentUnseen(sighting.now);
     for (const auto* departed : {&known_departed_, &new_departed_}) {
       for (const PodLife* life : *departed) Settle(*life);
     }
-    CountThere(as_of);
+    CountThere(as_of, newest);
     return ledger_;
   }
 
  private:
+  void FindWhatWentUnseen(base::WallTime now) {
+    TellNewest();
+    PassOverThoseOfOld();
+    const int64_t unseen = was_.pods - static_cast<int64_t>(known_.size());
+    if (unseen > 0) BillUnseen(unseen, now);
+    if (unseen > 0 || PricesChanged()) BillAnewFromThen();
+  }
+
+  // Pods that are made together have one incarnation, and the account may have been stored between
+  // the first and the last of them.
+  void TellNewest() {
+    std::stable_sort(newest_.begin(), newest_.end(), [](const PodLife* a, const PodLife* b) {
+      return a->start.value_or(base::WallTime::max()) < b->start.value_or(base::WallTime::max());
+    });
+    const auto counted = std::clamp<int64_t>(was_.newest, 0, static_cast<int64_t>(newest_.size()));
+    known_.insert(known_.end(), newest_.begin(), newest_.begin() + counted);
+  }
+
   // Of those that the ledger might know, it has as many as are missing among the pods that are
   // there: the last to go. The others were settled by a write whose answer did not come back.
   void PassOverThoseOfOld() {
@@ -176,8 +189,11 @@ class RoleBook {
     if (!life.price) ++ledger_.gone_priceless;
   }
 
-  void CountThere(base::WallTime as_of) {
+  void CountThere(base::WallTime as_of, int64_t newest) {
     ledger_.pods = static_cast<int64_t>(there_.size());
+    ledger_.newest = std::count_if(there_.begin(), there_.end(), [newest](const PodLife* life) {
+      return life->incarnation == newest;
+    });
     ledger_.billed = ledger_.priceless = ledger_.seconds = 0;
     ledger_.amount = ledger_.on_demand = ledger_.open = ledger_.rate = 0;
     for (const PodLife* life : there_) {
@@ -201,7 +217,8 @@ class RoleBook {
   const base::WallTime stored_;
   const int64_t incarnation_;
   std::vector<const PodLife*> there_;
-  std::vector<const PodLife*> known_;  // to the ledger; of those departed only who is in it
+  std::vector<const PodLife*> newest_;  // some of them are known to the ledger
+  std::vector<const PodLife*> known_;   // to the ledger; of those departed only who is in it
   std::vector<const PodLife*> known_departed_, new_departed_;
 };
 
@@ -274,6 +291,9 @@ JobCost BringUpToDate(const std::optional<JobCost>& account, const Sighting& sig
     if (!known) is.roles.push_back({.name = name});
   }
   is.as_of = std::max(was.as_of, AsOf(sighting));
+  for (const auto* lives : {&sighting.there, &sighting.departed}) {
+    for (const PodLife& life : *lives) is.incarnation = std::max(is.incarnation, life.incarnation);
+  }
   for (RoleCost& role : is.roles) {
     RoleBook book(role.ledger, was.as_of, was.incarnation);
     for (const PodLife& life : sighting.there) {
@@ -283,13 +303,10 @@ JobCost BringUpToDate(const std::optional<JobCost>& account, const Sighting& sig
       if (life.role == role.name) book.AddDeparted(life);
     }
     const int64_t before = TotalOf(role.ledger);
-    role.ledger = book.Close(is.as_of, sighting.now);
+    role.ledger = book.Close(sighting, is.as_of, is.incarnation);
     role.ledger.over = std::max<int64_t>(0, before - SumOf(role.ledger));
     const int64_t more = TotalOf(role.ledger) - before;
     if (sighting.training) role.ledger.trained = Sum(role.ledger.trained, more);
-  }
-  for (const auto* lives : {&sighting.there, &sighting.departed}) {
-    for (const PodLife& life : *lives) is.incarnation = std::max(is.incarnation, life.incarnation);
   }
   MergeFormerRoles(role_names, is.roles);
   return is;

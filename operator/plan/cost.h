@@ -54,10 +54,13 @@ struct Sighting {
   base::WallTime as_of;           // all that happened until then has been seen, by all likelihood
   base::WallTime now;             // when it was found that others are gone
   bool training = false;          // since the account was stored
+  // The pods of the account, and those made since, are there or departed: none went unseen.
+  bool continuous = false;
 };
 
 // The account after the sighting. `account`: as it was last stored, none at the beginning. Of
-// `departed`, the account may know some, the first, to be gone already: they are passed over. Only
+// `departed`, the account of a sighting that is not continuous may know some, the first, to be gone
+// already: they are passed over. Only
 // the sums are set (ledgers, `as_of`, `incarnation`); Present() makes the figures of them.
 // `role_names`: of the job, pods of others are in no sum unless the account has the role.
 api::JobCost BringUpToDate(const std::optional<api::JobCost>& account, const Sighting& sighting,

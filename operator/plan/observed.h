@@ -217,6 +217,7 @@ struct RemovedPod {
 struct ObservedLives {
   std::vector<PodLife> there;
   std::vector<PodLife> departed;  // in order of their going
+  bool continuous = false;        // as of Sighting
 };
 
 // Everything about one job at one moment.

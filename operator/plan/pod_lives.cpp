@@ -82,12 +82,16 @@ void PodLives::TakeBack(const std::string& uid) {
   std::erase_if(departed_, [&uid](const auto& departed) { return departed.first == uid; });
 }
 
-ObservedLives PodLives::See(const api::Spec& spec,
+ObservedLives PodLives::See(const api::Spec& spec, const std::optional<api::JobCost>& account,
                             const std::vector<std::shared_ptr<const ObservedPod>>& pods,
                             const std::vector<RemovedPod>& removed,
                             const std::map<std::string, ObservedNode>& nodes, base::WallTime now) {
   std::map<std::string, Known> before = std::exchange(known_, {});
-  ObservedLives seen;
+  if (offered_ && account == offered_) Stored();
+  // Of a process that has just begun, or when somebody else has written it, nothing is certain but
+  // what can be seen. A job without an account has none that could have missed anything.
+  ObservedLives seen{
+      .there = {}, .departed = {}, .continuous = !account || (began_ && account == base_)};
   for (const auto& pod : pods) {
     if (settled_.contains(pod->uid)) continue;
     TakeBack(pod->uid);
@@ -117,7 +121,11 @@ ObservedLives PodLives::See(const api::Spec& spec,
   return seen;
 }
 
+void PodLives::Offer(const std::optional<api::JobCost>& account) { offered_ = account; }
+
 void PodLives::Stored() {
+  began_ = true;
+  base_ = std::exchange(offered_, std::nullopt);
   departed_uids_.clear();
   for (const auto& [uid, life] : std::exchange(departed_, {})) {
     if (!settled_.insert(uid).second) continue;

@@ -24,12 +24,14 @@ class PodLives {
  public:
   // `pods`: all that are there. `removed`: those that the store has let go of since the last call,
   // as they last were; one that is neither there nor here is taken to have gone just now. `nodes`:
-  // those that hold them, as far as they can be seen.
-  ObservedLives See(const api::Spec& spec,
+  // those that hold them, as far as they can be seen. `account`: as it is stored.
+  ObservedLives See(const api::Spec& spec, const std::optional<api::JobCost>& account,
                     const std::vector<std::shared_ptr<const ObservedPod>>& pods,
                     const std::vector<RemovedPod>& removed,
                     const std::map<std::string, ObservedNode>& nodes, base::WallTime now);
-  // Those that the last See() gave as departed are in the status that was stored.
+  // For an attempt to store this account, which has all that the last See() gave. Whether it was
+  // stored, when no answer comes, the next See() finds out.
+  void Offer(const std::optional<api::JobCost>& account);
   void Stored();
 
  private:
@@ -48,7 +50,10 @@ class PodLives {
 
   static constexpr size_t kKept = 256;
 
-  std::map<std::string, Known> known_;                     // by uid
+  bool began_ = false;
+  std::optional<api::JobCost> base_;     // the account that `known_` and `departed_` follow on
+  std::optional<api::JobCost> offered_;  // to take its place
+  std::map<std::string, Known> known_;   // by uid
   std::vector<std::pair<std::string, PodLife>> departed_;  // in no status yet, with their uids
   std::set<std::string> departed_uids_;
   std::set<std::string> settled_;   // uids; an old list may bring one back

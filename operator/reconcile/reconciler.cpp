@@ -162,8 +162,8 @@ void Reconciler::Impl::ObserveLives(const std::string& own, plan::Observed& obse
   for (const auto& pod : stores.pods->In(own)) {
     if (!shown.contains(pod->uid)) pods.push_back(pod);
   }
-  observed.lives =
-      memory.lives.See(observed.job->job.spec, pods, removed, observed.nodes, clock.WallNow());
+  observed.lives = memory.lives.See(observed.job->job.spec, observed.job->status.cost, pods,
+                                    removed, observed.nodes, clock.WallNow());
 }
 
 void Reconciler::Impl::ObserveQueues(const std::string& own, plan::Observed& observed) const {
@@ -279,6 +279,7 @@ absl::Status Reconciler::Impl::WriteStatus(const std::string& key, const plan::O
   const plan::ObservedJob& job = *observed.job;
   const api::Metadata& metadata = job.job.metadata;
   const json update = StatusUpdate(job, status);
+  if (observed.lives) memory.lives.Offer(status.cost);
   const absl::StatusOr<json> written =
       client.Update(kHeteroTrainingJobs, {metadata.name_space, metadata.name}, update, "status");
   if (!written.ok()) {

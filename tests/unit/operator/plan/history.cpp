@@ -149,8 +149,8 @@ void History::OperatorPass(bool may_die) {
   const auto dies = [&] { return may_die && Chance(0.01); };
   view_.lives.reset();
   if (priced_) {
-    view_.lives = lives_.See(view_.job->job.spec, view_.pods, std::exchange(removed_, {}),
-                             view_.nodes, world_->now);
+    view_.lives = lives_.See(view_.job->job.spec, view_.job->status.cost, view_.pods,
+                             std::exchange(removed_, {}), view_.nodes, world_->now);
   }
   const Plan plan = MakePlan(view_, world_->settings, world_->now);
   planned_ = view_.job;
@@ -158,6 +158,7 @@ void History::OperatorPass(bool may_die) {
   last_idle_ = plan.idle();
   if (dies()) return RestartOperator();
   if (plan.write_status) {
+    lives_.Offer(plan.status.cost);
     if (!world_->WriteStatus(plan, view_.job->resource_version)) {
       Note("status refused");
       return;

@@ -51,6 +51,7 @@ Plan ModelCluster::Pass() {
   Observed seen = Look();
   SeeLives(seen);
   Plan plan = MakePlan(seen, settings, now);
+  if (plan.write_status) lives.Offer(plan.status.cost);
   if (plan.write_status && !WriteStatus(plan, job->resource_version)) return plan;
   if (plan.write_status) lives.Stored();
   backoff = plan.backoff;

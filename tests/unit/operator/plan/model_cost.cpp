@@ -27,7 +27,7 @@ void ModelCluster::SeeLives(Observed& seen) {
   if (KeepsAccount(*job, settings)) {
     const std::vector<RemovedPod> news(removed.begin() + static_cast<ptrdiff_t>(removed_seen),
                                        removed.end());
-    seen.lives = lives.See(job->job.spec, seen.pods, news, nodes, now);
+    seen.lives = lives.See(job->job.spec, job->status.cost, seen.pods, news, nodes, now);
   }
   removed_seen = removed.size();
 }
