@@ -48,8 +48,8 @@ TEST(CostTableTest, OneJob) {
             "uncertain           0.12 dollars: of 240 pod seconds nobody saw whether the pod still "
             "ran\n"
             "not counted         2 pods have no price and cost more than this says: state "
-            "pricePerHour of\n"
-            "                    their roles, or have the operator given a price sheet\n");
+            "pricePerHour of their\n"
+            "                    roles, or have the operator given a price sheet\n");
 }
 
 TEST(CostTableTest, WhatIsNotKnownIsNotSaid) {

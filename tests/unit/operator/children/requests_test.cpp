@@ -8,12 +8,12 @@ namespace {
 using nlohmann::json;
 
 TEST(RequestsTest, TheShareOfANodeIsThatOfItsScarcestResource) {
-  const Resources node = ResourcesOf(
-      json{{"cpu", "96"}, {"memory", "1Ti"}, {"nvidia.com/gpu", "8"}, {"ephemeral-storage", "1T"}});
-  const auto share = [&node](const char* requests) {
-    return DominantShare(
-        RequestsOf({{"containers", {{{"resources", {{"requests", json::parse(requests)}}}}}}}),
-        node);
+  const Resources node = ResourcesOf(json::parse(R"({"cpu": "96", "memory": "1Ti",
+      "nvidia.com/gpu": "8", "ephemeral-storage": "1T"})"));
+  const auto share = [&node](const std::string& requests) {
+    return DominantShare(RequestsOf(json::parse(R"({"containers": [{"resources": {"requests": )" +
+                                                requests + "}}]}")),
+                         node);
   };
   EXPECT_DOUBLE_EQ(share(R"({"cpu": "12", "memory": "64Gi", "nvidia.com/gpu": 4})"), 0.5);
   EXPECT_DOUBLE_EQ(share(R"({"cpu": "24", "memory": "1Gi"})"), 0.25);
