@@ -232,6 +232,7 @@ base::WallTime AsOf(const Sighting& sighting) {
     if (life.start && !life.end) return sighting.as_of;
     if (life.start) last = std::max({last, *life.start, *life.end});
   }
+  for (const PodLife& life : sighting.departed) last = std::max(last, life.end.value_or(last));
   return std::min(last, std::max(sighting.as_of, sighting.now + kMostSkew));
 }
 

@@ -100,7 +100,7 @@ TEST(AccountingTest, AVanishedPodIsDoubtedForAsLongAsNobodyLooked) {
   cluster.Settle();
   const double off = std::abs(Dollars(cluster) - cluster.TrueDollars());
   EXPECT_GT(off, 0);
-  EXPECT_LE(off, Doubt(cluster) + 4);  // the others are billed with a delay of 10 s
+  EXPECT_LE(off, Doubt(cluster) + 0.11);  // the others are billed with a delay of 10 s
   EXPECT_NEAR(Doubt(cluster), 0.01 * 210, 0.011);
 }
 
