@@ -154,10 +154,10 @@ class RoleBook {
     AddToGone(bill, ledger_);
     ledger_.gone_pods = Sum(ledger_.gone_pods, bound);
     ledger_.gone_priceless += std::clamp<int64_t>(priceless, 0, bound);
-    // A node may have been given to the others since, too.
-    const int64_t unbound = count - bound;
-    Doubt(Product(open + unbound, away), Sum(bill.amount, Product(Product(dearest, unbound), away)),
-          ledger_);
+    Doubt(bill.seconds, bill.amount, ledger_);
+    // A node may have been given to the others since, or just before, and nobody knew.
+    const int64_t unbound = Product(count - bound, away + SecondsIn(kNewsDelay));
+    Doubt(unbound, Product(dearest, unbound), ledger_);
   }
 
   // The operator reads prices when it first sees a pod, and another one may read others.

@@ -27,6 +27,9 @@
 // lessens the sums; the total stands until it is reached again, and the difference is doubt.
 namespace hetero::plan {
 
+// How late the news of a pod comes by all likelihood, where its node and the watch work.
+inline constexpr base::Duration kNewsDelay = std::chrono::seconds(10);
+
 inline constexpr int64_t kAmountPerDollar = 3'600'000'000;
 
 struct Price {

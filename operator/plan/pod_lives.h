@@ -14,9 +14,6 @@
 
 namespace hetero::plan {
 
-// How late the news of a pod comes by all likelihood, where its node and the watch work.
-inline constexpr base::Duration kNewsDelay = std::chrono::seconds(10);
-
 // What a process remembers of the lives of one job's pods, to know what each costs, at the price
 // that it had when its node was first seen, and that it is gone, when it is. One that begins
 // without it loses no more than the account itself can tell (cost.h). Not thread-safe.
