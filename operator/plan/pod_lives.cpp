@@ -77,9 +77,18 @@ void PodLives::Depart(const Known& known, const std::string& uid, base::WallTime
   departed_.emplace_back(uid, std::move(life));
 }
 
-void PodLives::TakeBack(const std::string& uid) {
-  if (departed_uids_.erase(uid) == 0) return;
-  std::erase_if(departed_, [&uid](const auto& departed) { return departed.first == uid; });
+PodLives::Known PodLives::TakeUp(const std::string& uid, std::map<std::string, Known>& before) {
+  Known known;
+  if (const auto found = before.find(uid); found != before.end()) {
+    known = std::move(found->second);
+    before.erase(found);
+  } else if (departed_uids_.erase(uid) > 0) {
+    const auto departed = std::find_if(departed_.begin(), departed_.end(),
+                                       [&uid](const auto& one) { return one.first == uid; });
+    known.life.price = departed->second.price;
+    departed_.erase(departed);
+  }
+  return known;
 }
 
 ObservedLives PodLives::See(const api::Spec& spec, const std::optional<api::JobCost>& account,
@@ -94,12 +103,7 @@ ObservedLives PodLives::See(const api::Spec& spec, const std::optional<api::JobC
       .there = {}, .departed = {}, .continuous = !account || (began_ && account == base_)};
   for (const auto& pod : pods) {
     if (settled_.contains(pod->uid)) continue;
-    TakeBack(pod->uid);
-    Known known;
-    if (const auto found = before.find(pod->uid); found != before.end()) {
-      known = std::move(found->second);
-      before.erase(found);
-    }
+    Known known = TakeUp(pod->uid, before);
     Renew(spec, *pod, nodes, known);
     seen.there.push_back(known.life);
     known_[pod->uid] = std::move(known);
@@ -107,12 +111,7 @@ ObservedLives PodLives::See(const api::Spec& spec, const std::optional<api::JobC
   for (const RemovedPod& gone : removed) {
     const std::string& uid = gone.last->uid;
     if (known_.contains(uid) || settled_.contains(uid)) continue;
-    TakeBack(uid);
-    Known known;
-    if (const auto found = before.find(uid); found != before.end()) {
-      known = std::move(found->second);
-      before.erase(found);
-    }
+    Known known = TakeUp(uid, before);
     Renew(spec, *gone.last, nodes, known);
     Depart(known, uid, gone.time);
   }

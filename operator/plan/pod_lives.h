@@ -42,8 +42,8 @@ class PodLives {
   void Renew(const api::Spec& spec, const ObservedPod& pod,
              const std::map<std::string, ObservedNode>& nodes, Known& known);
   void Depart(const Known& known, const std::string& uid, base::WallTime gone);
-  // Of one that had departed, and is there, or has been heard of again.
-  void TakeBack(const std::string& uid);
+  // What is known of one that is there, or has been heard of again after it had departed.
+  Known TakeUp(const std::string& uid, std::map<std::string, Known>& before);
 
   static constexpr size_t kKept = 256;
 
