@@ -120,13 +120,18 @@ ObservedLives PodLives::See(const api::Spec& spec, const std::optional<api::JobC
   return seen;
 }
 
-void PodLives::Offer(const std::optional<api::JobCost>& account) { offered_ = account; }
+void PodLives::Offer(const std::optional<api::JobCost>& account) {
+  offered_ = account;
+  offered_uids_ = departed_uids_;
+}
 
 void PodLives::Stored() {
   began_ = true;
   base_ = std::exchange(offered_, std::nullopt);
-  departed_uids_.clear();
-  for (const auto& [uid, life] : std::exchange(departed_, {})) {
+  std::erase_if(departed_,
+                [this](const auto& departed) { return offered_uids_.contains(departed.first); });
+  for (const std::string& uid : std::exchange(offered_uids_, {})) {
+    departed_uids_.erase(uid);
     if (!settled_.insert(uid).second) continue;
     order_.push_back(uid);
     if (order_.size() <= kKept) continue;

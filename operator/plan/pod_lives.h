@@ -50,6 +50,7 @@ class PodLives {
   bool began_ = false;
   std::optional<api::JobCost> base_;     // the account that `known_` and `departed_` follow on
   std::optional<api::JobCost> offered_;  // to take its place
+  std::set<std::string> offered_uids_;   // that are departed in it
   std::map<std::string, Known> known_;   // by uid
   std::vector<std::pair<std::string, PodLife>> departed_;  // in no status yet, with their uids
   std::set<std::string> departed_uids_;
