@@ -12,10 +12,10 @@ using api::JobCost;
 using std::chrono::seconds;
 
 const base::WallTime kDawn = std::chrono::sys_days(std::chrono::year(2026) / 1 / 1);
-const std::vector<std::string> kRoles = {"head", "cpu", "gpu"};
-constexpr Price kHead{.paid = 100'000, .on_demand = 100'000};       // 0.10 dollars an hour
-constexpr Price kCpu{.paid = 600'000, .on_demand = 1'000'000};      // 0.60, instead of 1.00
-constexpr Price kGpu{.paid = 36'000'000, .on_demand = 36'000'000};  // 0.01 dollars a second
+const std::vector<std::string> kRoleNames = {"head", "cpu", "gpu"};
+constexpr Price kHeadPrice{.paid = 100'000, .on_demand = 100'000};       // 0.10 dollars an hour
+constexpr Price kCpuPrice{.paid = 600'000, .on_demand = 1'000'000};      // 0.60, instead of 1.00
+constexpr Price kGpuPrice{.paid = 36'000'000, .on_demand = 36'000'000};  // 0.01 dollars a second
 
 base::WallTime At(int64_t second) { return kDawn + seconds(second); }
 
@@ -27,7 +27,7 @@ PodLife Life(const std::string& role, int64_t incarnation, std::optional<int64_t
   return life;
 }
 PodLife Gpu(int64_t incarnation, int64_t start, std::optional<int64_t> end = std::nullopt) {
-  return Life("gpu", incarnation, start, end, kGpu);
+  return Life("gpu", incarnation, start, end, kGpuPrice);
 }
 
 // All of it seen as it happens.
@@ -39,7 +39,7 @@ JobCost See(const std::optional<JobCost>& account, int64_t second, std::vector<P
                                 .as_of = At(second),
                                 .now = At(second),
                                 .training = true},
-                               kRoles);
+                               kRoleNames);
   Present(cost, {"gpu"}, std::nullopt, 0);
   return cost;
 }
@@ -78,25 +78,25 @@ TEST(CostTest, OneLifeInWholeSeconds) {
 TEST(CostTest, OneThatStillRunsBillsUntilTheAccount) {
   JobCost cost = See({}, 100, {Gpu(1, 10)});
   EXPECT_EQ(cost.dollars, 0.90);
-  EXPECT_EQ(RateOf(cost), kGpu.paid);
+  EXPECT_EQ(RateOf(cost), kGpuPrice.paid);
   cost = See(cost, 160, {Gpu(1, 10)});
   EXPECT_EQ(cost.dollars, 1.50);
   EXPECT_EQ(cost.as_of, At(160));
 }
 
 TEST(CostTest, OneThatWaitsForANodeCostsNothing) {
-  const JobCost cost = See({}, 100, {Life("gpu", 1, std::nullopt, std::nullopt, kGpu)});
+  const JobCost cost = See({}, 100, {Life("gpu", 1, std::nullopt, std::nullopt, kGpuPrice)});
   EXPECT_EQ(cost.dollars, 0);
   EXPECT_EQ(RoleOf(cost, "gpu").pods, 0);
 }
 
 TEST(CostTest, AThirdOfACentComesOutRight) {
   // 7 s of 0.10 dollars an hour are 0.00019444...
-  EXPECT_EQ(See({}, 100, {Life("head", 1, 0, 7, kHead)}).dollars, 0.000194);
+  EXPECT_EQ(See({}, 100, {Life("head", 1, 0, 7, kHeadPrice)}).dollars, 0.000194);
   // Three such pods are 0.00058333..., not three times the rounded figure.
   EXPECT_EQ(See({}, 100,
-                {Life("head", 1, 0, 7, kHead), Life("head", 2, 0, 7, kHead),
-                 Life("head", 3, 0, 7, kHead)})
+                {Life("head", 1, 0, 7, kHeadPrice), Life("head", 2, 0, 7, kHeadPrice),
+                 Life("head", 3, 0, 7, kHeadPrice)})
                 .dollars,
             0.000583);
 }
@@ -104,7 +104,7 @@ TEST(CostTest, AThirdOfACentComesOutRight) {
 TEST(CostTest, SpotAndItsOnDemandEquivalent) {
   // An hour at 0.60 instead of 1.00, and an hour of a role without a discount.
   const JobCost cost =
-      See({}, 4000, {Life("cpu", 1, 0, 3600, kCpu), Life("head", 1, 0, 3600, kHead)});
+      See({}, 4000, {Life("cpu", 1, 0, 3600, kCpuPrice), Life("head", 1, 0, 3600, kHeadPrice)});
   EXPECT_EQ(cost.dollars, 0.70);
   EXPECT_EQ(cost.on_demand_dollars, 1.10);
   EXPECT_EQ(RoleOf(cost, "cpu").on_demand_dollars, 1.0);
@@ -125,14 +125,16 @@ TEST(CostTest, TwoAttempts) {
 
 TEST(CostTest, AutoscaledAndReplacedPods) {
   // 2 -> 4 -> 2 workers at 0.60 an hour, and one of the first two is replaced.
-  JobCost cost = See({}, 1200, {Life("cpu", 1, 0, {}, kCpu), Life("cpu", 1, 0, {}, kCpu)});
+  JobCost cost =
+      See({}, 1200, {Life("cpu", 1, 0, {}, kCpuPrice), Life("cpu", 1, 0, {}, kCpuPrice)});
   EXPECT_EQ(cost.dollars, 0.40);
   cost = See(cost, 1800,
-             {Life("cpu", 1, 0, {}, kCpu), Life("cpu", 1, 0, 1800, kCpu),
-              Life("cpu", 2, 600, {}, kCpu), Life("cpu", 3, 1200, {}, kCpu)});
-  cost = See(cost, 3700, {Life("cpu", 1, 0, 3600, kCpu), Life("cpu", 4, 1800, 3600, kCpu)},
-             {Life("cpu", 1, 0, 1800, kCpu), Life("cpu", 2, 600, 1800, kCpu),
-              Life("cpu", 3, 1200, 1800, kCpu)});
+             {Life("cpu", 1, 0, {}, kCpuPrice), Life("cpu", 1, 0, 1800, kCpuPrice),
+              Life("cpu", 2, 600, {}, kCpuPrice), Life("cpu", 3, 1200, {}, kCpuPrice)});
+  cost =
+      See(cost, 3700, {Life("cpu", 1, 0, 3600, kCpuPrice), Life("cpu", 4, 1800, 3600, kCpuPrice)},
+          {Life("cpu", 1, 0, 1800, kCpuPrice), Life("cpu", 2, 600, 1800, kCpuPrice),
+           Life("cpu", 3, 1200, 1800, kCpuPrice)});
   // 3600 + 1800 + 1800 + 1200 + 600 = 9000 s.
   EXPECT_EQ(cost.dollars, 1.50);
   EXPECT_EQ(cost.on_demand_dollars, 2.50);
@@ -184,7 +186,7 @@ TEST(CostTest, ThoseThatHadEndedLeaveNoDoubt) {
 }
 
 TEST(CostTest, OneThatWasNotBoundMayHaveRunUnseen) {
-  JobCost cost = See({}, 100, {Gpu(1, 0), Life("gpu", 1, std::nullopt, std::nullopt, kGpu)});
+  JobCost cost = See({}, 100, {Gpu(1, 0), Life("gpu", 1, std::nullopt, std::nullopt, kGpuPrice)});
   cost = See(cost, 400, {Gpu(1, 0)});
   EXPECT_EQ(cost.dollars, 4.00);
   EXPECT_EQ(cost.uncertain_dollars, 3.10);  // from ten seconds before the account, for all we know
@@ -248,7 +250,7 @@ TEST(CostTest, OtherPricesCountFromThenOn) {
 }
 
 TEST(CostTest, WaitingForDataIsAShareOfTheTrainersDollars) {
-  JobCost cost = See({}, 100, {Gpu(1, 0), Life("cpu", 1, 0, {}, kCpu)});
+  JobCost cost = See({}, 100, {Gpu(1, 0), Life("cpu", 1, 0, {}, kCpuPrice)});
   Present(cost, {"gpu"}, 0.25, 2'000'000);
   EXPECT_EQ(cost.waiting_dollars, 0.25);
   EXPECT_EQ(RoleOf(cost, "gpu").waiting_dollars, 0.25);
@@ -280,7 +282,7 @@ TEST(CostTest, AmountsDoNotOverflow) {
 
 TEST(CostTest, TheStatusDoesNotGrowWithThePods) {
   std::vector<PodLife> lives;
-  for (int i = 0; i < 10'000; ++i) lives.push_back(Life("cpu", i + 1, i, {}, kCpu));
+  for (int i = 0; i < 10'000; ++i) lives.push_back(Life("cpu", i + 1, i, {}, kCpuPrice));
   api::JobStatus few, many;
   few.cost = See({}, 20'000, {lives.front()});
   many.cost = See({}, 20'000, lives);
