@@ -115,8 +115,9 @@ struct CostLedger {
   int64_t seconds = 0;
   int64_t amount = 0;
   int64_t on_demand = 0;
-  int64_t open = 0;  // with a price, and not ended
-  int64_t rate = 0;  // micro-dollars per hour of all that are open
+  int64_t open = 0;     // with a price, and not ended
+  int64_t rate = 0;     // micro-dollars per hour of all that are open
+  int64_t dearest = 0;  // micro-dollars per hour: the highest price that a pod of the role ever had
   // Pods made not later than `since_incarnation` bill from then: what they cost before is in
   // `gone_amount`.
   std::optional<base::WallTime> since;

@@ -105,12 +105,12 @@ constexpr auto FieldsOf(const CostLedger*) {
   return std::make_tuple(
       F("gonePods", &L::gone_pods), F("gonePriceless", &L::gone_priceless),
       F("goneSeconds", &L::gone_seconds), F("goneAmount", &L::gone_amount),
-      F("goneOnDemand", &L::gone_on_demand), F("pods", &L::pods), F("newest", &L::newest), F("billed", &L::billed),
-      F("priceless", &L::priceless), F("seconds", &L::seconds), F("amount", &L::amount),
-      F("onDemand", &L::on_demand), F("open", &L::open), F("rate", &L::rate),
-      F("since", &L::since, kTime), F("sinceIncarnation", &L::since_incarnation),
-      F("trained", &L::trained), F("over", &L::over), F("uncertainSeconds", &L::uncertain_seconds),
-      F("uncertain", &L::uncertain));
+      F("goneOnDemand", &L::gone_on_demand), F("pods", &L::pods), F("newest", &L::newest),
+      F("billed", &L::billed), F("priceless", &L::priceless), F("seconds", &L::seconds),
+      F("amount", &L::amount), F("onDemand", &L::on_demand), F("open", &L::open),
+      F("rate", &L::rate), F("dearest", &L::dearest), F("since", &L::since, kTime),
+      F("sinceIncarnation", &L::since_incarnation), F("trained", &L::trained), F("over", &L::over),
+      F("uncertainSeconds", &L::uncertain_seconds), F("uncertain", &L::uncertain));
 }
 
 constexpr auto FieldsOf(const RoleCost*) {

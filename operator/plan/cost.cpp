@@ -81,6 +81,7 @@ class RoleBook {
 
   void Add(const PodLife& there) {
     there_.push_back(&there);
+    if (there.price) ledger_.dearest = std::max(ledger_.dearest, there.price->paid);
     if (there.incarnation < incarnation_) known_.push_back(&there);
     if (there.incarnation == incarnation_) newest_.push_back(&there);
   }
@@ -131,7 +132,6 @@ class RoleBook {
   // Pods went, and nobody saw how.
   void BillUnseen(int64_t count, base::WallTime now) {
     int64_t bound = was_.billed, priceless = was_.priceless, open = was_.open, rate = was_.rate;
-    int64_t dearest = 0;
     for (const PodLife* life : known_) {
       if (!BoundBy(*life, stored_)) continue;
       --bound;
@@ -143,10 +143,6 @@ class RoleBook {
     bound = std::clamp<int64_t>(bound, 0, count);
     open = std::clamp<int64_t>(open, 0, bound);
     rate = open > 0 ? std::max<int64_t>(0, rate) : 0;
-    for (const PodLife* life : there_) {
-      if (life->price) dearest = std::max(dearest, life->price->paid);
-    }
-    if (was_.open > 0) dearest = std::max(dearest, was_.rate / was_.open);
     const int64_t away = SecondsIn(now - stored_);
     Bill bill{.seconds = Product(open, away), .amount = Product(rate, away)};
     bill.on_demand =
@@ -157,7 +153,7 @@ class RoleBook {
     Doubt(bill.seconds, bill.amount, ledger_);
     // A node may have been given to the others since, or just before, and nobody knew.
     const int64_t unbound = Product(count - bound, away + SecondsIn(kNewsDelay));
-    Doubt(unbound, Product(dearest, unbound), ledger_);
+    Doubt(unbound, Product(ledger_.dearest, unbound), ledger_);
   }
 
   // The operator reads prices when it first sees a pod, and another one may read others.

@@ -192,6 +192,14 @@ TEST(CostTest, OneThatWasNotBoundMayHaveRunUnseen) {
   EXPECT_EQ(cost.uncertain_dollars, 3.10);  // from ten seconds before the account, for all we know
 }
 
+// Found by a random life: nobody of the role was left to tell the price.
+TEST(CostTest, TheLastOfARoleThatWasNotBoundIsDoubtedAtItsPrice) {
+  JobCost cost = See({}, 100, {Life("gpu", 1, std::nullopt, std::nullopt, kGpuPrice)});
+  cost = See(cost, 400, {});
+  EXPECT_EQ(cost.dollars, 0);
+  EXPECT_EQ(cost.uncertain_dollars, 3.10);
+}
+
 TEST(CostTest, AReplacementIsNotTakenForTheOneThatVanished) {
   JobCost cost = See({}, 100, {Gpu(1, 0)});
   // Since another operator made a pod in its place.
