@@ -6,7 +6,7 @@
 namespace hetero::api {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 constexpr char kSheet[] = R"(
 currency: USD
@@ -48,9 +48,9 @@ TEST(PriceSheetTest, EveryMistakeIsNamed) {
   EXPECT_THAT(Mistake("instanceTypes: {a: {spot: \"-1\"}}"),
               HasSubstr("instanceTypes.a.spot: has to be a decimal in dollars an hour"));
   EXPECT_THAT(Mistake("instanceTypes: {a: {reserved: 1}, b: {onDemand: []}}\nprice: 3"),
-              testing::AllOf(HasSubstr("instanceTypes.a.reserved: is not known"),
-                             HasSubstr("instanceTypes.b.onDemand: has to be a decimal"),
-                             HasSubstr("price: is not known")));
+              ::testing::AllOf(HasSubstr("instanceTypes.a.reserved: is not known"),
+                               HasSubstr("instanceTypes.b.onDemand: has to be a decimal"),
+                               HasSubstr("price: is not known")));
   EXPECT_THAT(Mistake("currency: EUR\ninstanceTypes: {a: {spot: 1}}"), HasSubstr("only USD"));
   EXPECT_THAT(Mistake("instanceTypes: {a: {spot: 1}, a: {spot: 2}}"), HasSubstr("a"));
 }
