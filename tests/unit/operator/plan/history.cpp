@@ -117,7 +117,7 @@ void History::See(bool all) {
   if (all || Chance(0.6)) view_.job = now.job;
   // An account goes by news that are not older than usual.
   const bool stale = priced_ && world_->now - pods_seen_ >= kNewsDelay;
-  if (Chance(0.6) || all || stale) SeePods(std::move(now.pods));
+  if (all || Chance(0.6) || stale) SeePods(std::move(now.pods));
   if (all || Chance(0.6)) {
     view_.service = now.service;
     view_.config_map = now.config_map;
