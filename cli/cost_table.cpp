@@ -186,9 +186,9 @@ std::string CostOfJobs(const std::vector<JobView>& views, const ListStyle& style
   std::string text = Table(std::move(rows), style.style.width,
                            {"POD-HOURS", "PER-MILLION", "ON-DEMAND", "MISSING", "UNCERTAIN"});
   if (sums.without > 0) {
-    absl::StrAppend(&text, sums.without == 1 ? "1 job has no price" : "",
-                    sums.without > 1 ? absl::StrCat(sums.without, " jobs have no price") : "",
-                    " and is not in the total\n");
+    absl::StrAppend(&text, sums.without,
+                    sums.without == 1 ? " job has no price and is" : " jobs have no price and are",
+                    " not in the total\n");
   }
   return text;
 }

@@ -390,7 +390,7 @@ TEST(RulesTest, RunPolicyAndTheRest) {
          {{"runPolicy.maxRestarts=-1"}, "maxRestarts: must be at least 0"},
          {{"runPolicy.maxDollars='250.00'"}, ""},
          {{"runPolicy.maxDollars='-1'"}, "runPolicy.maxDollars: must be a decimal number"},
-         {{"runPolicy.maxDollars=250"}, "runPolicy.maxDollars: must be a string"},
+         {{"runPolicy.maxDollars=250"}, ""},
          {{"runPolicy.ttlSecondsAfterFinished=0"}, ""},
          {{"network.tls=Off"}, "spec.network.tls: must be one of Enabled, Disabled"},
          {{"autoscaling=Enabled"}, ""},

@@ -67,7 +67,7 @@ TEST(CostTableTest, WhatIsNotKnownIsNotSaid) {
 TEST(CostTableTest, AllJobsAndTheirSum) {
   const std::string text = CostOfJobs(
       {View("vit", kCost), View("small", R"({"dollars": 1.5, "roles": []})"), View("free", "")},
-      {.namespaces = true});
+      {.style = {.width = 0}, .namespaces = true});
   EXPECT_EQ(text,
             "NAMESPACE  NAME   STATE    POD-HOURS  DOLLARS  ON-DEMAND  WAITING  PER-MILLION  "
             "UNCERTAIN  MISSING\n"
