@@ -341,6 +341,7 @@ constexpr auto FieldsOf(const RunPolicy*) {
         AtLeast(1, Presence::kDefaulted)),
       F("activeDeadlineSeconds", &RunPolicy::active_deadline_seconds, AtLeast(1)),
       F("maxWaitSeconds", &RunPolicy::max_wait_seconds, AtLeast(1)),
+      F("maxDollars", &RunPolicy::max_dollars, {.max_length = 20, .pattern = kDecimal}),
       F("memberTimeoutSeconds", &RunPolicy::member_timeout_seconds,
         Counted(Presence::kDefaulted, 1, 3600)),
       F("stallTimeoutSeconds", &RunPolicy::stall_timeout_seconds, AtLeast(1)),

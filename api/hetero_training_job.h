@@ -281,6 +281,7 @@ struct RunPolicy {
   int32_t startup_deadline_seconds = 600;
   std::optional<int64_t> active_deadline_seconds;
   std::optional<int64_t> max_wait_seconds;  // from the job's creation to its first step
+  std::string max_dollars;                  // decimal; empty: no limit
   int32_t member_timeout_seconds = 5;
   std::optional<int32_t> stall_timeout_seconds;
   int32_t stop_grace_seconds = 60;

@@ -97,6 +97,65 @@ struct AttemptImages {
   bool operator==(const AttemptImages&) const = default;
 };
 
+// What the operator goes on from after a restart (operator/plan/cost.h): exact, and of bounded size
+// however many pods there were. Amounts are micro-dollars per hour times seconds: 3.6e9 of them are
+// a dollar. Times and seconds are whole.
+struct CostLedger {
+  // Of the role's pods that are no longer there.
+  int64_t gone_pods = 0;
+  int64_t gone_priceless = 0;
+  int64_t gone_seconds = 0;
+  int64_t gone_amount = 0;
+  int64_t gone_on_demand = 0;
+  // Of those that were there at cost.asOf.
+  int64_t pods = 0;    // bound to a node or not
+  int64_t newest = 0;  // of them, those of cost.incarnation
+  int64_t billed = 0;  // of them, those that were bound
+  int64_t priceless = 0;
+  int64_t seconds = 0;
+  int64_t amount = 0;
+  int64_t on_demand = 0;
+  int64_t open = 0;     // with a price, and not ended
+  int64_t rate = 0;     // micro-dollars per hour of all that are open
+  int64_t dearest = 0;  // micro-dollars per hour: the highest price that a pod of the role ever had
+  // Pods made not later than `since_incarnation` bill from then: what they cost before is in
+  // `gone_amount`.
+  std::optional<base::WallTime> since;
+  int64_t since_incarnation = 0;
+  int64_t trained = 0;  // amount while the training ran
+  int64_t over = 0;     // that was told and is more than the sums: an end was seen late
+  int64_t uncertain_seconds = 0;
+  int64_t uncertain = 0;  // amount
+  bool operator==(const CostLedger&) const = default;
+};
+
+struct RoleCost {
+  std::string name;
+  int64_t pods = 0;  // that have been bound to a node, over all attempts
+  double pod_hours = 0;
+  double dollars = 0;
+  std::optional<double> on_demand_dollars;  // where it differs
+  std::optional<double> waiting_dollars;    // GPU workers
+  std::optional<int64_t> priceless_pods;    // of `pods`; none: all have a price
+  CostLedger ledger;
+  bool operator==(const RoleCost&) const = default;
+};
+
+// What the job has cost. Dollars are rounded to millionths.
+struct JobCost {
+  double dollars = 0;
+  std::optional<double> on_demand_dollars;  // where it differs
+  std::optional<double> waiting_dollars;    // of `dollars`, while ranks waited for data
+  std::optional<double> per_million_samples;
+  double uncertain_dollars = 0;  // `dollars` may be off by so much
+  int64_t uncertain_seconds = 0;
+  std::optional<int64_t> priceless_pods;  // that are in none of the sums
+  base::WallTime as_of;
+  int64_t incarnation = 0;  // the largest of a pod that the sums know
+  std::vector<RoleCost> roles;
+  bool operator==(const JobCost&) const = default;
+};
+
 struct JobStatus {
   int64_t observed_generation = 0;  // 0: the operator has not seen the job yet
   std::vector<Condition> conditions;
@@ -115,6 +174,7 @@ struct JobStatus {
   std::vector<RoleCounts> role_statuses;
   std::optional<JobProgress> progress;
   std::optional<JobResult> result;
+  std::optional<JobCost> cost;  // none: nothing of the job has a price
   std::optional<FirstFailure> first_failure;
   bool operator==(const JobStatus&) const = default;
 

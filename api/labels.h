@@ -29,6 +29,8 @@ inline constexpr char kQueueLabel[] = "kueue.x-k8s.io/queue-name";
 inline constexpr char kQueuePriorityLabel[] = "kueue.x-k8s.io/priority-class";
 
 // On the Secret of the operator's identity: when its certificate expires, in RFC 3339.
+inline constexpr char kInstanceTypeLabel[] = "node.kubernetes.io/instance-type";
+inline constexpr char kOldInstanceTypeLabel[] = "beta.kubernetes.io/instance-type";
 inline constexpr char kZoneLabel[] = "topology.kubernetes.io/zone";  // of nodes
 inline constexpr char kExpiresAnnotation[] = "training.hetero.dev/expires";
 

@@ -76,6 +76,7 @@ inline constexpr char kRuleMatched[] = "RuleMatched";
 inline constexpr char kStartupDeadlineExceeded[] = "StartupDeadlineExceeded";
 inline constexpr char kDeadlineExceeded[] = "DeadlineExceeded";
 inline constexpr char kMaxWaitExceeded[] = "MaxWaitExceeded";
+inline constexpr char kBudgetExceeded[] = "BudgetExceeded";
 inline constexpr char kInvalidSpec[] = "InvalidSpec";  // of SpecIgnored too
 inline constexpr char kFinished[] = "Finished";        // of all other conditions of such a job
 

@@ -100,6 +100,41 @@ constexpr auto FieldsOf(const AttemptImages*) {
                          F("trainer", &I::trainer, Text(1024)));
 }
 
+constexpr auto FieldsOf(const CostLedger*) {
+  using L = CostLedger;
+  return std::make_tuple(
+      F("gonePods", &L::gone_pods), F("gonePriceless", &L::gone_priceless),
+      F("goneSeconds", &L::gone_seconds), F("goneAmount", &L::gone_amount),
+      F("goneOnDemand", &L::gone_on_demand), F("pods", &L::pods), F("newest", &L::newest),
+      F("billed", &L::billed), F("priceless", &L::priceless), F("seconds", &L::seconds),
+      F("amount", &L::amount), F("onDemand", &L::on_demand), F("open", &L::open),
+      F("rate", &L::rate), F("dearest", &L::dearest), F("since", &L::since, kTime),
+      F("sinceIncarnation", &L::since_incarnation), F("trained", &L::trained), F("over", &L::over),
+      F("uncertainSeconds", &L::uncertain_seconds), F("uncertain", &L::uncertain));
+}
+
+constexpr auto FieldsOf(const RoleCost*) {
+  using R = RoleCost;
+  return std::make_tuple(F("name", &R::name, Text(20, Presence::kRequired)),
+                         F("pods", &R::pods, kCount), F("podHours", &R::pod_hours, kCount),
+                         F("dollars", &R::dollars, kCount),
+                         F("onDemandDollars", &R::on_demand_dollars, kCount),
+                         F("waitingDollars", &R::waiting_dollars, kCount),
+                         F("pricelessPods", &R::priceless_pods, kCount), F("ledger", &R::ledger));
+}
+
+constexpr auto FieldsOf(const JobCost*) {
+  using C = JobCost;
+  return std::make_tuple(
+      F("dollars", &C::dollars, kCount), F("onDemandDollars", &C::on_demand_dollars, kCount),
+      F("waitingDollars", &C::waiting_dollars, kCount),
+      F("perMillionSamples", &C::per_million_samples, kCount),
+      F("uncertainDollars", &C::uncertain_dollars, kCount),
+      F("uncertainSeconds", &C::uncertain_seconds, kCount),
+      F("pricelessPods", &C::priceless_pods, kCount), F("asOf", &C::as_of, kTime),
+      F("incarnation", &C::incarnation), F("roles", &C::roles, ListOf(16)));
+}
+
 constexpr auto FieldsOf(const JobStatus*) {
   using S = JobStatus;
   return std::make_tuple(
@@ -111,7 +146,8 @@ constexpr auto FieldsOf(const JobStatus*) {
       F("uncounted", &S::uncounted, ListOf(1024, 128)),
       F("headAddress", &S::head_address, Text(512)), F("history", &S::history, Text(8192)),
       F("registered", &S::registered, Text(32)), F("roleStatuses", &S::role_statuses, ListOf(8)),
-      F("progress", &S::progress), F("result", &S::result), F("firstFailure", &S::first_failure));
+      F("progress", &S::progress), F("result", &S::result), F("cost", &S::cost),
+      F("firstFailure", &S::first_failure));
 }
 
 }  // namespace hetero::api

@@ -21,6 +21,9 @@ absl::StatusOr<int> List(Cluster& cluster, const Options& options, base::Clock& 
 // What each pod of the job does and takes; with --watch until the job ends.
 absl::StatusOr<int> Top(Cluster& cluster, const Options& options, base::Clock& clock,
                         std::stop_token stop);
+// What one job has cost, or each of the namespace and all together.
+absl::StatusOr<int> Cost(Cluster& cluster, const Options& options, base::Clock& clock,
+                         std::stop_token stop);
 // Follows the job until it has ended; on a terminal as one screen, elsewhere as a line per change.
 absl::StatusOr<int> FollowStatus(Cluster& cluster, const Options& options, base::Clock& clock,
                                  std::stop_token stop);

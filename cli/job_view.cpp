@@ -66,6 +66,7 @@ absl::StatusOr<JobView> ViewOf(const json& object) {
   view.suspend = FieldOf(policy, "suspend") == true;
   view.managed_by = TextOf(FieldOf(spec, "managedBy").is_string() ? spec : policy, "managedBy");
   if (view.managed_by == api::kManagedBySelf) view.managed_by.clear();
+  view.max_dollars = TextOf(policy, "maxDollars");
   view.output_uri = TextOf(FieldOf(spec, "output"), "uri");
   view.queue = TextOf(FieldOf(metadata, "labels"), api::kQueueLabel);
   const json& status = FieldOf(object, "status");

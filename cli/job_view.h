@@ -25,12 +25,13 @@ struct JobView {
   bool deleting = false;
   int64_t generation = 0;
   bool suspend = false;
-  std::string managed_by;  // another controller's; empty: ours
-  std::string output_uri;  // empty: none asked for
-  std::string queue;       // LocalQueue of Kueue; empty: none
-  std::string place;       // "3rd of 7 in team", of a job that is queued; empty: not known
-  std::string remark;      // in the place of all that else would be said of it; usually empty
-  int64_t gpus = 0;        // of all GPU workers
+  std::string managed_by;   // another controller's; empty: ours
+  std::string max_dollars;  // runPolicy.maxDollars; empty: no budget
+  std::string output_uri;   // empty: none asked for
+  std::string queue;        // LocalQueue of Kueue; empty: none
+  std::string place;        // "3rd of 7 in team", of a job that is queued; empty: not known
+  std::string remark;       // in the place of all that else would be said of it; usually empty
+  int64_t gpus = 0;         // of all GPU workers
   MemberCount cpu_workers, gpu_workers;
   api::JobStatus status;
 

@@ -81,6 +81,7 @@ Row Beginning(const JobView& view, base::WallTime now, const ListStyle& style) {
     row.insert(row.end(), {view.gpu_workers.ToString(), absl::StrCat(status.attempt),
                            absl::StrCat(status.restarts),
                            trains ? absl::StrFormat("%.4g", status.progress->loss) : kNone,
+                           status.cost ? absl::StrFormat("%.2f", status.cost->dollars) : kNone,
                            view.queue.empty() ? kNone : Plain(view.queue)});
   }
   row.push_back(view.created == base::WallTime() ? kNone : FormatDuration(now - view.created));
@@ -92,7 +93,7 @@ Row Heading(const ListStyle& style) {
   if (style.namespaces) row.push_back("NAMESPACE");
   row.insert(row.end(), {"NAME", "STATE", "GPUS", "WORKERS"});
   if (style.wide) {
-    row.insert(row.end(), {"TRAINERS", "ATTEMPT", "RESTARTS", "LOSS", "QUEUE"});
+    row.insert(row.end(), {"TRAINERS", "ATTEMPT", "RESTARTS", "LOSS", "DOLLARS", "QUEUE"});
   }
   row.insert(row.end(), {"AGE", "STEP", "DONE", "SAMPLES/S", "WAIT", "ETA"});
   return row;
@@ -114,9 +115,9 @@ std::vector<std::string> ListLines(const std::vector<JobView>& views, base::Wall
     }
     rows.push_back(std::move(row));
   }
-  const std::string table =
-      Table(std::move(rows), width,
-            {"STEP", "RESTARTS", "ATTEMPT", "TRAINERS", "LOSS", "QUEUE", "AGE", "GPUS", "ETA"});
+  const std::string table = Table(std::move(rows), width,
+                                  {"STEP", "RESTARTS", "ATTEMPT", "TRAINERS", "LOSS", "DOLLARS",
+                                   "QUEUE", "AGE", "GPUS", "ETA"});
   std::vector<std::string> lines = absl::StrSplit(table, '\n');
   lines.pop_back();
   size_t begin = lines.front().find(" STEP ");

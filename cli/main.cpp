@@ -27,6 +27,8 @@ absl::StatusOr<int> Run(const Options& options, base::Clock& clock, std::stop_to
       return List(**cluster, options, clock, stop);
     case Verb::kTop:
       return Top(**cluster, options, clock, stop);
+    case Verb::kCost:
+      return Cost(**cluster, options, clock, stop);
     case Verb::kStatus:
       return FollowStatus(**cluster, options, clock, stop);
     case Verb::kLogs:

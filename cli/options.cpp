@@ -16,6 +16,7 @@ constexpr char kExamples[] = R"(Examples:
   kubectl hetero list -A                 # all jobs, one a line
   kubectl hetero status vit-blur         # one screen, kept up to date until the job ends
   kubectl hetero top vit-blur            # who of it does how much
+  kubectl hetero cost vit-blur           # what it has cost
   kubectl hetero logs vit-blur --role gpu -f
   kubectl hetero suspend vit-blur        # its pods go, its checkpoint stays
   kubectl hetero resume vit-blur
@@ -44,6 +45,14 @@ CPU and MEMORY need metrics-server in the cluster. SAMPLES/S, SHARE, WAIT and RE
 head's: that needs the right to get pods/proxy or to create pods/portforward (the role edit has
 both). Where NetworkPolicies keep the API server from pods, kubectl port-forward brings them.
 What is not known is "-".)";
+
+constexpr char kCostHelp[] = R"(Examples:
+  kubectl hetero cost vit-blur                    # by role; the total, and how sure it is
+  kubectl hetero cost                             # each job of the namespace, and their sum
+  kubectl hetero cost -A -l team=vision
+  kubectl hetero cost vit-blur -o json | jq .cost.dollars
+Dollars are those of status.cost, which the operator keeps: from pods' times and the prices that
+roles state, or those of nodes in the operator's price sheet.)";
 
 constexpr char kStatusHelp[] = R"(Examples:
   kubectl hetero status vit-blur                  # until the job ends; Ctrl-C leaves it alone
@@ -157,6 +166,15 @@ void AddLists(CLI::App& app, Options& options) {
   CLI::App* top =
       AddVerb(app, "top", "What each pod of a job does and takes", kTopHelp, Verb::kTop, options);
   AddJob(top, options);
+  CLI::App* cost = AddVerb(app, "cost", "What a job, or all of them, have cost", kCostHelp,
+                           Verb::kCost, options);
+  CLI::Option* job =
+      cost->add_option("JOB", options.job, "Name of the job; default: all")->type_name(" ");
+  cost->add_flag("-A,--all-namespaces", options.all_namespaces, "Of all namespaces")->excludes(job);
+  cost->add_option("-l,--selector", options.selector, "Of labels: team=vision,stage!=test")
+      ->type_name("SELECTOR")
+      ->excludes(job);
+  AddOutput(cost, options, {"text", "json"}, "text or json");
   top->add_flag("-w,--watch", options.watch, "Go on until the job ends");
 }
 
@@ -219,7 +237,7 @@ std::optional<int> ParseOptions(int argc, const char* const* argv, std::ostream&
       app.exit(error, out, err);
       return kExitUsage;
     }
-    err << "Name what to do: list, status, top, logs, suspend, resume, report or validate\n"
+    err << "Name what to do: list, status, top, cost, logs, suspend, resume, report or validate\n"
            "Run with --help for more information.\n";
     return kExitUsage;
   } catch (const CLI::ParseError& error) {

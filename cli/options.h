@@ -9,7 +9,7 @@
 // The command line of kubectl-hetero.
 namespace hetero::cli {
 
-enum class Verb { kList, kStatus, kTop, kLogs, kSuspend, kResume, kReport, kValidate };
+enum class Verb { kList, kStatus, kTop, kCost, kLogs, kSuspend, kResume, kReport, kValidate };
 enum class OutputFormat { kText, kWide, kJson, kName, kHtml };
 
 struct Options {
@@ -22,8 +22,8 @@ struct Options {
   std::string job;
   std::string file;  // validate; "-" is standard input
   OutputFormat output = OutputFormat::kText;
-  bool all_namespaces = false;  // list
-  std::string selector;         // list; of labels
+  bool all_namespaces = false;  // list, cost
+  std::string selector;         // list, cost; of labels
   bool watch = false;           // list, top
   bool once = false;
   int timeout_seconds = 0;  // status: 0 waits forever

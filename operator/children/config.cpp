@@ -24,7 +24,7 @@ std::string JobDocument(api::HeteroTrainingJob job, const Settings& settings) {
     policy.erase("stopGraceSeconds");
   }
   // Nor do those that lack these fields need them.
-  policy.erase("maxWaitSeconds");
+  for (const char* field : {"maxWaitSeconds", "maxDollars"}) policy.erase(field);
   for (json& role : document["spec"]["roles"]) role.erase("capacity");
   for (const char* field : {"managedBy", "placement"}) document["spec"].erase(field);
   json& scheduling = document["spec"]["scheduling"];

@@ -35,6 +35,8 @@ struct Settings {
 
   int32_t max_pods = 2000;  // of one job
 
+  bool price_sheet = false;  // nodes have prices, besides those that roles state
+
   // What jobs have in spec.storage besides their own entries (api/storage_defaults.h).
   std::vector<api::StorageAccess> storage_defaults;
 

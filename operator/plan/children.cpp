@@ -61,6 +61,8 @@ int64_t NextIncarnation(const Pass& pass) {
     if (incarnation < std::numeric_limits<int64_t>::max()) next = std::max(next, incarnation + 1);
   };
   for (const auto& pod : pass.seen.pods) after(pod->incarnation);
+  // The account tells by it who is new.
+  if (pass.status.cost) after(pass.status.cost->incarnation);
   // Its pod may be gone: members, and who may write the report, go by the newest head they have
   // met.
   if (pass.seen.head) after(pass.seen.head->head_incarnation);

@@ -15,9 +15,9 @@ namespace {
 constexpr base::Duration kTellAgain = std::chrono::seconds(1);
 
 // Of the reasons for which a job fails, those of which its head knows nothing.
-constexpr std::array<std::string_view, 4> kOperatorsReasons = {
+constexpr std::array<std::string_view, 5> kOperatorsReasons = {
     api::reason::kDeadlineExceeded, api::reason::kStartupDeadlineExceeded,
-    api::reason::kMaxRestartsExceeded, api::reason::kRuleMatched};
+    api::reason::kMaxRestartsExceeded, api::reason::kRuleMatched, api::reason::kBudgetExceeded};
 
 // The condition that says why; null: the head ended the job, or knows of its end.
 const api::Condition* OperatorsVerdict(const Pass& pass) {

@@ -1,6 +1,7 @@
 #include "operator/plan/make_plan.h"
 
 #include "api/job_status.h"
+#include "operator/plan/accounting.h"
 #include "operator/plan/attempt_images.h"
 #include "operator/plan/autoscale.h"
 #include "operator/plan/checkpoints.h"
@@ -52,33 +53,13 @@ void RunFinished(Pass& pass) {
 // Kueue comes last, which may be away while pods have to be replaced.
 void RunActive(Pass& pass) {
   constexpr Step kSteps[] = {
-      CheckSpec,
-      ReadVerdict,
-      CopyHistory,
-      SuspendOrResume,
-      HoldRefusedSpec,
-      CheckMaxWait,
-      WaitInQueue,
-      BeginFirstAttempt,
-      RememberImages,
-      CheckActiveDeadline,
-      CountScriptRestarts,
-      CountFailures,
-      CheckServiceAndTrust,
-      CheckStall,
-      Autoscale,
-      DescribeChildren,
-      DescribeRegistration,
-      DescribeRunning,
-      DescribeCheckpoints,
-      CheckStartUp,
-      CopyProgress,
-      FollowHead,
-      DeleteGivenUpPods,
-      CreateChildren,
-      TellNotices,
-      TellPodsReady,
-      KeepElasticWorkloads,
+      CheckSpec,        ReadVerdict,          CopyHistory,     SuspendOrResume,
+      HoldRefusedSpec,  CheckMaxWait,         WaitInQueue,     BeginFirstAttempt,
+      RememberImages,   CheckActiveDeadline,  CheckBudget,     CountScriptRestarts,
+      CountFailures,    CheckServiceAndTrust, CheckStall,      Autoscale,
+      DescribeChildren, DescribeRegistration, DescribeRunning, DescribeCheckpoints,
+      CheckStartUp,     CopyProgress,         FollowHead,      DeleteGivenUpPods,
+      CreateChildren,   TellNotices,          TellPodsReady,   KeepElasticWorkloads,
   };
   ForceStuckPods(pass);
   for (const Step step : kSteps) {
@@ -104,12 +85,14 @@ Plan MakePlan(const Observed& observed, const children::Settings& settings, base
     return std::move(pass.plan);
   }
   BeginConditions(pass);
+  KeepAccount(pass);
   if (pass.before.finished()) {
     RunFinished(pass);
   } else if (pass.status.attempt == pass.before.attempt) {
     RunActive(pass);
   }  // Otherwise the status is an old view, or was reset: nothing but the attempt is put right.
   StampGeneration(pass);
+  DescribeCost(pass);
   CompareStatus(pass);
   return std::move(pass.plan);
 }

@@ -11,8 +11,11 @@
 #include "api/hetero_training_job.h"
 #include "api/job_status.h"
 #include "api/manifest.h"
+#include "api/price_sheet.h"
 #include "base/clock.h"
 #include "operator/children/pod_group.h"
+#include "operator/children/requests.h"
+#include "operator/plan/cost.h"
 #include "operator/plan/observed_queue.h"
 
 // What the planner sees of the cluster: the projections that the operator's stores keep. Plain
@@ -48,9 +51,11 @@ struct ObservedPod {
   int64_t incarnation = 0;  // of its processes, as they tell the head; 0: none is stated
   std::string image;        // of the container `runtime`
   std::string node;         // empty: not scheduled
-  std::string phase;        // Pending, Running, Succeeded, Failed, Unknown
+  std::optional<base::WallTime> bound;  // to the node; none: it has none, or that is not known
+  std::string phase;                    // Pending, Running, Succeeded, Failed, Unknown
   base::WallTime created;
-  std::optional<base::WallTime> deletion_time;  // Terminating; the time by which it should be gone
+  std::optional<base::WallTime> deletion_time;   // Terminating; the time by which it should be gone
+  std::optional<base::WallTime> deletion_asked;  // when it was told to end
   bool forced = false;  // deleted with no grace left: only finalizers still hold it
   bool ready = false;
   // Since when its container `runtime`, which once was ready and runs, fails the kubelet's probe;
@@ -73,6 +78,9 @@ struct ObservedPod {
                         // Shutdown, ...
   std::string message;  // termination message, or the pod's
   std::optional<base::WallTime> finished;
+  std::optional<base::WallTime> failed_by;  // the pod was Failed, whatever is known of a container
+
+  children::Resources requests;  // where nodes have prices
 
   bool disrupted =
       false;  // condition DisruptionTarget is True (eviction by the API, preemption, drain, taint)
@@ -119,7 +127,9 @@ struct ObservedNode {
   bool ready = true;
   base::WallTime since;  // of the Ready condition's last transition
   NodeNotice notice;
-  bool in_zone = false;  // it says in which zone it is
+  bool in_zone = false;                 // it says in which zone it is
+  std::optional<api::NodePrice> price;  // none: no price sheet says
+  children::Resources allocatable;      // of one with a price
 };
 
 // What a head is told of one member whose node is about to go.
@@ -197,6 +207,19 @@ struct Backoff {
   std::map<std::string, base::WallTime> avoided;  // nodes that rejected a pod, until when
 };
 
+// A pod that the store has let go of.
+struct RemovedPod {
+  std::shared_ptr<const ObservedPod> last;  // never null
+  base::WallTime time;                      // when it was found gone
+};
+
+// What the job's pods have to be paid for (pod_lives.h).
+struct ObservedLives {
+  std::vector<PodLife> there;
+  std::vector<PodLife> departed;  // in order of their going
+  bool continuous = false;        // as of Sighting
+};
+
 // Everything about one job at one moment.
 struct Observed {
   std::shared_ptr<const ObservedJob> job;
@@ -219,6 +242,7 @@ struct Observed {
   // back.
   std::set<std::string> settled;
   Backoff backoff;
+  std::optional<ObservedLives> lives;  // none: no account is kept
 };
 
 }  // namespace hetero::plan

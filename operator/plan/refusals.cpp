@@ -6,6 +6,7 @@
 #include "api/labels.h"
 #include "api/unsupported_fields.h"
 #include "operator/children/children.h"
+#include "operator/plan/accounting.h"
 #include "operator/plan/managed_by.h"
 #include "operator/plan/workload.h"
 
@@ -63,6 +64,13 @@ std::string Gang(const Pass& pass) {
                       "or remove the field");
 }
 
+std::string NoPrice(const Pass& pass) {
+  if (pass.policy.max_dollars.empty() || KeepsAccount(pass.object, pass.settings)) return "";
+  return "runPolicy.maxDollars: nothing of the job has a price; state spec.roles[].pricePerHour, "
+         "have the operator's administrator give it a price sheet (prices in the chart, "
+         "--price-sheet), or remove the field";
+}
+
 std::string NoCuda(const Pass& pass, size_t role_index) {
   const api::Role& role = pass.spec.roles[role_index];
   const int32_t gpus = role.gpus_per_replica.value_or(1);
@@ -96,6 +104,7 @@ std::vector<std::string> Refusals(const Pass& pass) {
   const bool elsewhere = ManagerOf(pass.spec) == Manager::kMultiKueue;
   if (!elsewhere) add(NoZones(pass));
   add(Gang(pass));
+  if (!elsewhere) add(NoPrice(pass));
   add(TooManyPods(pass));
   for (size_t i = 0; i < pass.spec.roles.size() && !elsewhere; ++i) add(NoCuda(pass, i));
   return refusals;

@@ -14,6 +14,7 @@ api::JobStatus Essence(api::JobStatus status) {
   status.registered.clear();
   status.progress.reset();
   status.history.clear();
+  status.cost.reset();
   return status;
 }
 

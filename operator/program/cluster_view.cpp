@@ -30,14 +30,19 @@ ClusterView::ClusterView(kube::Client& client, base::Clock& clock, metrics::Regi
                          Options options, Enqueue enqueue)
     : namespaces_(std::move(options.namespaces)),
       taints_(std::move(options.disruption_taints)),
+      prices_(std::move(options.prices)),
       enqueue_(std::move(enqueue)),
       jobs_(client, clock, registry, {.resource = reconcile::kHeteroTrainingJobs}, namespaces_,
             reconcile::ProjectJob,
             [this](const ObjectKey& key, const auto&, const auto&) { enqueue_(key.ToString()); }),
       pods_(
           client, clock, registry, Children(kube::kPods), namespaces_,
-          [](const nlohmann::json& object, const auto&) { return reconcile::ProjectPod(object); },
-          [this](const ObjectKey& key, const auto& before, const auto& now) {
+          [this](const nlohmann::json& object, const auto&) {
+            return reconcile::ProjectPod(object, prices_.has_value());
+          },
+          [this, &clock](const ObjectKey& key, const auto& before, const auto& now) {
+            const bool gone = before != nullptr && (now == nullptr || now->uid != before->uid);
+            if (gone) departures_.Add(reconcile::OwnerOf(*before), before, clock.WallNow());
             EnqueueUnlessEmpty(JobOfPod(key, now != nullptr ? *now : *before));
           },
           [](const plan::ObservedPod& pod) { return reconcile::OwnerOf(pod); }),
@@ -74,7 +79,7 @@ void ClusterView::WatchNodes(kube::Client& client, base::Clock& clock,
       client, clock, registry, kube::Watcher::Options{.resource = kube::kNodes},
       std::vector<std::string>{},
       [this](const nlohmann::json& object, const auto&) {
-        return reconcile::ProjectNode(object, taints_);
+        return reconcile::ProjectNode(object, taints_, prices_ ? &*prices_ : nullptr);
       },
       [this](const ObjectKey& key, const auto& before, const auto& now) {
         OnNode(key, before.get(), now.get());
@@ -145,7 +150,8 @@ reconcile::Stores ClusterView::stores() const {
                            .services = &services_.store(),
                            .config_maps = &config_maps_.store(),
                            .network_policies = &network_policies_.store(),
-                           .nodes = nodes_ != nullptr ? &nodes_->store() : nullptr};
+                           .nodes = nodes_ != nullptr ? &nodes_->store() : nullptr,
+                           .departures = &departures_};
   if (workloads_ != nullptr) {
     stores.workloads = &workloads_->store();
     stores.flavors = &flavors_->store();

@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "operator/kube/client.h"
 #include "operator/plan/observed.h"
 #include "operator/program/namespaced_informer.h"
+#include "operator/reconcile/project.h"
 #include "operator/reconcile/stores.h"
 
 namespace hetero::program {
@@ -25,6 +27,7 @@ class ClusterView {
     bool queues = false;                         // Kueue's objects too, when the cluster has them
     std::vector<api::GangScheduler> gangs;       // likewise of these gang schedulers
     std::vector<std::string> disruption_taints;  // reconcile/node_notice.h, more_taints
+    std::optional<reconcile::NodePrices> prices = {};
   };
   ClusterView(kube::Client& client, base::Clock& clock, metrics::Registry& registry,
               Options options, Enqueue enqueue);
@@ -46,7 +49,9 @@ class ClusterView {
 
   const std::vector<std::string> namespaces_;
   const std::vector<std::string> taints_;
+  const std::optional<reconcile::NodePrices> prices_;
   const Enqueue enqueue_;
+  mutable reconcile::Departures departures_;
   Informer<plan::ObservedJob> jobs_;
   Informer<plan::ObservedPod> pods_;
   Informer<plan::ObservedObject> services_;

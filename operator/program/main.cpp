@@ -1,11 +1,16 @@
 #include <cstdlib>
+#include <fstream>
 #include <iostream>
 #include <memory>
 #include <optional>
+#include <sstream>
 #include <stop_token>
 #include <string>
 #include <thread>
+#include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "api/price_sheet.h"
 #include "base/clock.h"
 #include "base/grpc_lifetime.h"
 #include "base/grpc_log.h"
@@ -47,6 +52,30 @@ void LogStart(const OperatorOptions& options, const std::string& server) {
                          {"identity", options.identity}});
 }
 
+absl::StatusOr<std::optional<reconcile::NodePrices>> ReadPrices(const OperatorOptions& options) {
+  if (options.price_sheet.empty()) return std::nullopt;
+  const auto wrong = [&options](absl::StatusCode code, const std::string& why) {
+    return absl::Status(code, absl::StrCat("--price-sheet ", options.price_sheet, ": ", why));
+  };
+  std::ifstream file(options.price_sheet);
+  std::ostringstream text;
+  if (!(text << file.rdbuf())) {
+    return wrong(absl::StatusCode::kNotFound, "the file cannot be read, or is empty");
+  }
+  absl::StatusOr<api::PriceSheet> sheet = api::ParsePriceSheet(text.str());
+  if (!sheet.ok()) return wrong(sheet.status().code(), std::string(sheet.status().message()));
+  log::Info("prices", {{"instance_types", sheet->instance_types.size()},
+                       {"region", sheet->region},
+                       {"date", sheet->date}});
+  if (!options.watch_namespaces.empty()) {
+    log::Warning(
+        "nodes cannot be seen by an operator of some namespaces, so what they cost is of no "
+        "use: only roles with pricePerHour have a price");
+  }
+  return reconcile::NodePrices{.sheet = *std::move(sheet),
+                               .spot_labels = options.settings.spot_labels};
+}
+
 absl::Status Run(OperatorOptions options, std::stop_token signal) {
   base::Clock& clock = base::Clock::Real();
   HETERO_ASSIGN_OR_RETURN(kube::ClusterAccess access,
@@ -55,6 +84,7 @@ absl::Status Run(OperatorOptions options, std::stop_token signal) {
   if (options.lease_namespace.empty()) options.lease_namespace = options.operator_namespace;
   options.settings.operator_namespace = options.operator_namespace;
   LogStart(options, access.server);
+  HETERO_ASSIGN_OR_RETURN(std::optional<reconcile::NodePrices> prices, ReadPrices(options));
   HETERO_ASSIGN_OR_RETURN(const std::unique_ptr<kube::Transport> transport,
                           kube::MakeRestTransport(std::move(access)));
 
@@ -72,7 +102,8 @@ absl::Status Run(OperatorOptions options, std::stop_token signal) {
                    {.namespaces = options.watch_namespaces,
                     .queues = options.kueue,
                     .gangs = options.gangs,
-                    .disruption_taints = options.disruption_taints},
+                    .disruption_taints = options.disruption_taints,
+                    .prices = std::move(prices)},
                    [&](const std::string& key) { jobs.Enqueue(key); });
   kube::LeaderElection election(
       lease_client, clock, registry,

@@ -223,6 +223,11 @@ class Flags {
                     "k=v, comma-separated or repeated; default: those of Karpenter, EKS, GKE, AKS")
         ->delimiter(',')
         ->group(group);
+    app_.add_option(
+            "--price-sheet", options_.price_sheet,
+            "YAML file with what nodes cost, by instance type and whether they may be taken "
+            "away; for the cost of pods whose role states no pricePerHour; default: none")
+        ->group(group);
     app_.add_option("--metrics-from", settings.metrics_from,
                     "Namespace whose pods may read the jobs' metrics; default: none")
         ->group(group);
@@ -287,6 +292,7 @@ class Flags {
 
   // What involves more than one flag, or a flag and the environment.
   void Check() {
+    options_.settings.price_sheet = !options_.price_sheet.empty();
     options_.settings.trainer_has_cuda = !trainer_without_cuda_;
     ReadGangs();
     if (!operator_labels_.empty()) {

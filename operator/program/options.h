@@ -23,6 +23,7 @@ struct OperatorOptions {
   bool kueue = false;                          // jobs may have a queue
   std::vector<api::GangScheduler> gangs;       // that jobs may name
   std::vector<std::string> disruption_taints;  // besides those that are known
+  std::string price_sheet;                     // a file; empty: nodes have no prices
   std::string operator_namespace;              // empty: that of the cluster access
   std::string identity_secret = "hetero-operator-identity";
 

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "operator/plan/observed.h"
+#include "operator/plan/pod_lives.h"
 #include "operator/reconcile/dropped_fields.h"
 #include "operator/reconcile/expectations.h"
 
@@ -85,6 +86,7 @@ struct JobMemory {
   Expectations expectations;
   SettledPods settled;
   plan::Backoff backoff;
+  plan::PodLives lives;  // of a job that may have a price
   std::optional<plan::CreateError> create_error;
   int failed_creates = 0;  // passes in a row
   // After a refusal nothing is created before this, unless the job has changed.

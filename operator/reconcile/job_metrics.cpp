@@ -35,7 +35,9 @@ JobMetrics::JobMetrics(metrics::Registry& registry)
     : registry_(registry),
       startup_seconds_(registry.GetHistogram("hetero_job_startup_seconds",
                                              "From a job's start to its first Running.",
-                                             metrics::ExponentialBuckets(0.5, 2, 12))) {
+                                             metrics::ExponentialBuckets(0.5, 2, 12))),
+      cost_dollars_(registry.GetCounter("hetero_job_cost_dollars_total",
+                                        "What jobs have cost, as their status says.")) {
   for (int i = 0; i < api::kConditionTypes; ++i) {
     JobsIn(std::string(api::NameOf(static_cast<api::ConditionType>(i)))).Set(0);
   }
@@ -61,6 +63,8 @@ void JobMetrics::Written(const plan::Observed& observed, const api::JobStatus& w
     startup_seconds_.Observe(base::ToSeconds(is->last_transition_time - *written.start_time));
   }
   CountRestarts(observed, written);
+  const double paid = before.cost ? before.cost->dollars : 0;
+  if (written.cost && written.cost->dollars > paid) cost_dollars_.Add(written.cost->dollars - paid);
 }
 
 void JobMetrics::CountRestarts(const plan::Observed& observed, const api::JobStatus& written) {

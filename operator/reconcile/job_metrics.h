@@ -12,7 +12,8 @@ namespace hetero::reconcile {
 // shows it, or Pending.
 std::string StateOf(const api::JobStatus& status);
 
-// hetero_jobs{state}, hetero_job_startup_seconds, hetero_job_restarts_total{scope,reason}. Nothing
+// hetero_jobs{state}, hetero_job_startup_seconds, hetero_job_restarts_total{scope,reason},
+// hetero_job_cost_dollars_total. Nothing
 // carries a job's name. Safe from any thread.
 class JobMetrics {
  public:
@@ -20,7 +21,7 @@ class JobMetrics {
 
   // Moves one job from one state's count to another's; empty: the job is new, or gone.
   void Moved(const std::string& from, const std::string& to);
-  // A status write succeeded: counts restarts, and the time to the first Running.
+  // A status write succeeded: counts restarts, dollars, and the time to the first Running.
   void Written(const plan::Observed& observed, const api::JobStatus& written);
 
  private:
@@ -29,6 +30,7 @@ class JobMetrics {
 
   metrics::Registry& registry_;
   metrics::Histogram startup_seconds_;
+  metrics::Counter cost_dollars_;
 };
 
 }  // namespace hetero::reconcile

@@ -1,5 +1,6 @@
 #include "operator/reconcile/project.h"
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <utility>
@@ -60,6 +61,15 @@ std::shared_ptr<plan::ObservedObject> Identified(const json& object) {
   observed->owner_uid = TextOf(ControllerOf(object), "uid");
   observed->deleting = !FieldOf(metadata, "deletionTimestamp").is_null();
   return observed;
+}
+
+std::optional<api::NodePrice> PriceOf(const json& labels, const NodePrices& prices) {
+  std::string type = TextOf(labels, api::kInstanceTypeLabel);
+  if (type.empty()) type = TextOf(labels, api::kOldInstanceTypeLabel);
+  const bool spot = std::any_of(
+      prices.spot_labels.begin(), prices.spot_labels.end(),
+      [&labels](const auto& label) { return TextOf(labels, label.first.c_str()) == label.second; });
+  return prices.sheet.Find(type, spot);
 }
 
 int32_t MinMemberOf(const json& spec, children::GangApi gang_api) {
@@ -123,7 +133,8 @@ std::shared_ptr<const plan::ObservedObject> ProjectPodGroup(const json& object,
 }
 
 std::shared_ptr<const plan::ObservedNode> ProjectNode(const json& object,
-                                                      const std::vector<std::string>& more_taints) {
+                                                      const std::vector<std::string>& more_taints,
+                                                      const NodePrices* prices) {
   auto observed = std::make_shared<plan::ObservedNode>();
   observed->name = TextOf(FieldOf(object, "metadata"), "name");
   for (const json& condition : ListOf(FieldOf(object, "status"), "conditions")) {
@@ -132,8 +143,13 @@ std::shared_ptr<const plan::ObservedNode> ProjectNode(const json& object,
     observed->since = TimeOf(condition, "lastTransitionTime").value_or(base::WallTime{});
   }
   observed->notice = ReadNodeNotice(object, more_taints);
-  observed->in_zone =
-      !TextOf(FieldOf(FieldOf(object, "metadata"), "labels"), api::kZoneLabel).empty();
+  const json& labels = FieldOf(FieldOf(object, "metadata"), "labels");
+  observed->in_zone = !TextOf(labels, api::kZoneLabel).empty();
+  if (prices != nullptr) observed->price = PriceOf(labels, *prices);
+  if (observed->price) {
+    observed->allocatable =
+        children::ResourcesOf(FieldOf(FieldOf(object, "status"), "allocatable"));
+  }
   return observed;
 }
 

@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <charconv>
+#include <limits>
 #include <string>
 #include <string_view>
 
@@ -69,6 +71,9 @@ void ReadMetadata(const json& object, ObservedPod& pod) {
   pod.created = TimeOf(metadata, "creationTimestamp").value_or(base::WallTime{});
   if (!FieldOf(metadata, "deletionTimestamp").is_null()) {
     pod.deletion_time = TimeOf(metadata, "deletionTimestamp").value_or(pod.created);
+    const int64_t grace = IntegerOf(metadata, "deletionGracePeriodSeconds");
+    pod.deletion_asked = *pod.deletion_time - std::chrono::seconds(std::clamp<int64_t>(
+                                                  grace, 0, std::numeric_limits<int32_t>::max()));
     pod.forced = FieldOf(metadata, "deletionGracePeriodSeconds") == 0;
   }
 }
@@ -99,6 +104,20 @@ void ReadRuntime(const json& state, ObservedPod& pod) {
   pod.reason = TextOf(terminated, "reason");
   pod.message = TextOf(terminated, "message");
   pod.finished = TimeOf(terminated, "finishedAt");
+}
+
+void ReadPlace(const json& status, ObservedPod& pod) {
+  const json& scheduled = ConditionOf(status, "PodScheduled");
+  if (TextOf(scheduled, "status") == "True") pod.bound = TimeOf(scheduled, "lastTransitionTime");
+}
+
+// A pod that failed may have no container that says when; the last of its conditions does.
+void ReadFailedBy(const json& status, ObservedPod& pod) {
+  if (pod.phase != "Failed") return;
+  for (const json& condition : ListOf(status, "conditions")) {
+    const std::optional<base::WallTime> changed = TimeOf(condition, "lastTransitionTime");
+    if (changed) pod.failed_by = std::max(pod.failed_by.value_or(*changed), *changed);
+  }
 }
 
 // A pod that failed before its runtime container ran: the init container that ended badly.
@@ -166,12 +185,13 @@ void ReadWaiting(const json& status, ObservedPod& pod) {
 
 }  // namespace
 
-std::shared_ptr<const ObservedPod> ProjectPod(const json& object) {
+std::shared_ptr<const ObservedPod> ProjectPod(const json& object, bool with_requests) {
   auto pod = std::make_shared<ObservedPod>();
   ReadMetadata(object, *pod);
   const json& status = FieldOf(object, "status");
   pod->image = ImageOf(FieldOf(object, "spec"));
   pod->node = TextOf(FieldOf(object, "spec"), "nodeName");
+  if (with_requests) pod->requests = children::RequestsOf(FieldOf(object, "spec"));
   pod->phase = TextOf(status, "phase");
   const json& ready = ConditionOf(status, "Ready");
   pod->ready = TextOf(ready, "status") == "True";
@@ -179,6 +199,8 @@ std::shared_ptr<const ObservedPod> ProjectPod(const json& object) {
   const json& runtime = RuntimeStatusOf(status);
   ReadRuntime(FieldOf(runtime, "state"), *pod);
   ReadUnready(ready, runtime, *pod);
+  ReadPlace(status, *pod);
+  ReadFailedBy(status, *pod);
   ReadInitFailure(status, *pod);
   ReadPodReason(status, *pod);
   ReadWaiting(status, *pod);

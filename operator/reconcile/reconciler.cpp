@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/mutex.h"
 #include "operator/children/names.h"
+#include "operator/plan/accounting.h"
 #include "operator/plan/make_plan.h"
 #include "operator/reconcile/job_log.h"
 #include "operator/reconcile/job_memory.h"
@@ -74,6 +75,7 @@ struct Reconciler::Impl {
                          JobMemory& memory);
   void ObserveQueues(const std::string& own, plan::Observed& observed) const;
   void ObserveGang(const std::string& own, plan::Observed& observed) const;
+  void ObserveLives(const std::string& own, plan::Observed& observed, JobMemory& memory) const;
   std::optional<base::Duration> ProgressWait(JobMemory& memory) const;
   absl::Status WriteStatus(const std::string& key, const plan::Observed& observed,
                            const api::JobStatus& status, JobMemory& memory);
@@ -144,7 +146,24 @@ plan::Observed Reconciler::Impl::Observe(const std::string& key,
   observed.create_error = memory.create_error;
   observed.settled = memory.settled.uids();
   observed.backoff = memory.backoff;
+  ObserveLives(own, observed, memory);
   return observed;
+}
+
+// Also those pods that are as good as gone: they cost money until they are.
+void Reconciler::Impl::ObserveLives(const std::string& own, plan::Observed& observed,
+                                    JobMemory& memory) const {
+  std::vector<plan::RemovedPod> removed;
+  if (stores.departures != nullptr) removed = stores.departures->Take(own);
+  if (!plan::KeepsAccount(*observed.job, options.settings)) return;
+  auto pods = observed.pods;
+  std::set<std::string> shown;
+  for (const auto& pod : pods) shown.insert(pod->uid);
+  for (const auto& pod : stores.pods->In(own)) {
+    if (!shown.contains(pod->uid)) pods.push_back(pod);
+  }
+  observed.lives = memory.lives.See(observed.job->job.spec, observed.job->status.cost, pods,
+                                    removed, observed.nodes, clock.WallNow());
 }
 
 void Reconciler::Impl::ObserveQueues(const std::string& own, plan::Observed& observed) const {
@@ -260,6 +279,7 @@ absl::Status Reconciler::Impl::WriteStatus(const std::string& key, const plan::O
   const plan::ObservedJob& job = *observed.job;
   const api::Metadata& metadata = job.job.metadata;
   const json update = StatusUpdate(job, status);
+  if (observed.lives) memory.lives.Offer(status.cost);
   const absl::StatusOr<json> written =
       client.Update(kHeteroTrainingJobs, {metadata.name_space, metadata.name}, update, "status");
   if (!written.ok()) {
@@ -272,6 +292,7 @@ absl::Status Reconciler::Impl::WriteStatus(const std::string& key, const plan::O
     TellOfOldDefinition(memory.dropped.Names());
   }
   memory.status_written = clock.Now();
+  if (observed.lives) memory.lives.Stored();
   metrics.Written(observed, status);
   metrics.Moved(std::exchange(memory.state, StateOf(status)), StateOf(status));
   return absl::OkStatus();

@@ -6,6 +6,7 @@
 #include "operator/children/pod_group.h"
 #include "operator/kube/store.h"
 #include "operator/plan/observed.h"
+#include "operator/reconcile/departures.h"
 
 namespace hetero::reconcile {
 
@@ -21,6 +22,7 @@ struct Stores {
   const kube::Store<plan::ObservedObject>* config_maps = nullptr;
   const kube::Store<plan::ObservedObject>* network_policies = nullptr;
   const kube::Store<plan::ObservedNode>* nodes = nullptr;  // null in namespaced mode
+  Departures* departures = nullptr;  // of `pods`; null: those that go between two passes are missed
   // Of Kueue; null where the operator is not set up for it.
   const kube::Store<plan::ObservedWorkload>* workloads = nullptr;
   const kube::Store<plan::ObservedFlavor>* flavors = nullptr;

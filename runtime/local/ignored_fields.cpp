@@ -31,6 +31,7 @@ std::vector<std::string> IgnoredFields(const api::HeteroTrainingJob& job) {
   add(policy.suspend, "runPolicy.suspend");
   add(!job.spec.managed_by.empty(), "managedBy");
   add(!policy.managed_by.empty(), "runPolicy.managedBy");
+  add(!policy.max_dollars.empty(), "runPolicy.maxDollars");
   add(policy.max_wait_seconds.has_value(), "runPolicy.maxWaitSeconds");
   add(policy.clean_pod_policy != api::CleanPodPolicy::kAll, "runPolicy.cleanPodPolicy");
   add(policy.ttl_seconds_after_finished.has_value(), "runPolicy.ttlSecondsAfterFinished");

@@ -78,6 +78,11 @@ for flag in --disruption-taints=corp.example/going,other.example/ --spot-labels=
   grep -q -- "$flag\$" "$work/spot.yaml" || fail "spot: no $flag"
 done
 ! grep -qE -- '--(disruption-taints|spot-labels)' "$work/default.yaml" || fail "default: taints and labels that nobody named"
+render prices --set-json 'prices={"region": "x", "instanceTypes": {"m6i.large": {"onDemand": "0.1", "spot": 0.03}}}'
+grep -q -- '--price-sheet=/etc/hetero/prices/prices.yaml$' "$work/prices.yaml" || fail "prices: no --price-sheet"
+grep -q 'mountPath: /etc/hetero/prices,' "$work/prices.yaml" || fail "prices: the sheet is not mounted"
+grep -A 20 'name: .*-prices$' "$work/prices.yaml" | grep -q 'onDemand: "0.1"' || fail "prices: not in the ConfigMap"
+! grep -q prices "$work/default.yaml" || fail "default: prices that nobody named"
 render override --set 'extraArgs={--workers=3}'
 [[ $(grep -- '--workers=' "$work/override.yaml" | tail -1) == *'"--workers=3"'* ]] ||
   fail "override: a flag of the chart stands behind extraArgs"

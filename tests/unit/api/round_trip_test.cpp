@@ -79,6 +79,7 @@ spec:
     managedBy: example.com/queue
     startupDeadlineSeconds: 1
     activeDeadlineSeconds: 5000000000
+    maxDollars: "250.00"
     memberTimeoutSeconds: 2
     stallTimeoutSeconds: 3
     stopGraceSeconds: 7
@@ -143,7 +144,7 @@ TEST(RoundTripTest, EveryGivenValueIsInTheJson) {
         {"action": "RestartPod", "onReason": "OOMKilled"}],
       "template": {"spec": {"containers": [{"name": "runtime", "image": "a:1"}]}}})"));
   EXPECT_EQ(spec["runPolicy"], json::parse(R"({"suspend": true, "managedBy": "example.com/queue",
-      "startupDeadlineSeconds": 1, "activeDeadlineSeconds": 5000000000, "memberTimeoutSeconds": 2,
+      "startupDeadlineSeconds": 1, "activeDeadlineSeconds": 5000000000, "maxDollars": "250.00", "memberTimeoutSeconds": 2,
       "stallTimeoutSeconds": 3, "stopGraceSeconds": 7, "maxRestarts": 0, "cleanPodPolicy": "None",
       "ttlSecondsAfterFinished": 0})"));
   EXPECT_EQ(spec["autoscaling"], "Enabled");

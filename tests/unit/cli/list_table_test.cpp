@@ -110,13 +110,14 @@ TEST(ListTableTest, NothingIsWiderThanTheTerminal) {
 }
 
 TEST(ListTableTest, WideHasTheRest) {
-  const std::string lines = Lines({Listed(Training())}, 0, true);
-  EXPECT_EQ(
-      lines,
-      "NAMESPACE  NAME      STATE    GPUS  WORKERS  TRAINERS  ATTEMPT  RESTARTS  LOSS  QUEUE  "
-      "AGE     STEP       DONE  SAMPLES/S  WAIT  ETA\n"
-      "team       vit-blur  Running  16    5/6      2/2       0        0         1.25  gpus   "
-      "10m05s  1250/5000  25%   512.0      3.5%  1h15m\n");
+  json job = Training();
+  job["status"]["cost"] = {{"dollars", 12.345}};
+  EXPECT_EQ(Lines({Listed(job)}, 0, true),
+            "NAMESPACE  NAME      STATE    GPUS  WORKERS  TRAINERS  ATTEMPT  RESTARTS  LOSS  "
+            "DOLLARS  QUEUE  AGE     STEP       DONE  SAMPLES/S  WAIT  ETA\n"
+            "team       vit-blur  Running  16    5/6      2/2       0        0         1.25  "
+            "12.35    gpus   10m05s  1250/5000  25%   512.0      3.5%  1h15m\n");
+  EXPECT_THAT(Lines({Listed(Training())}, 0, true), HasSubstr("1.25  -        gpus "));
 }
 
 TEST(ListTableTest, WhatElseIsSaidOfAJob) {

@@ -52,7 +52,7 @@ TEST(OptionsTest, HelpHasExamplesAndMistakesAreNamed) {
   for (const auto& unknown : {Parse({}), Parse({"frob"}), Parse({"-n", "x"})}) {
     EXPECT_EQ(unknown.code, kExitUsage);
     EXPECT_THAT(unknown.err,
-                ::testing::HasSubstr("list, status, top, logs, suspend, resume, report or "));
+                ::testing::HasSubstr("list, status, top, cost, logs, suspend, resume, report or "));
   }
   EXPECT_THAT(Parse({"status"}).err, ::testing::HasSubstr("JOB is required"));
   EXPECT_EQ(Parse({"status", "a", "b"}).code, kExitUsage);
@@ -71,6 +71,19 @@ TEST(OptionsTest, ListsTakeKubectlsFlags) {
   EXPECT_FALSE(top.code) << top.err;
   EXPECT_EQ(top.options.job, "vit-blur");
   EXPECT_EQ(top.options.act_as, "jane");
+}
+
+TEST(OptionsTest, CostsAreOfOneJobOrOfAll) {
+  const Parsed one = Parse({"cost", "vit-blur", "-o", "json"});
+  EXPECT_FALSE(one.code) << one.err;
+  EXPECT_EQ(one.options.verb, Verb::kCost);
+  EXPECT_EQ(one.options.job, "vit-blur");
+  EXPECT_EQ(one.options.output, OutputFormat::kJson);
+  const Parsed all = Parse({"cost", "-A", "-l", "team=vision"});
+  EXPECT_FALSE(all.code) << all.err;
+  EXPECT_TRUE(all.options.all_namespaces && all.options.job.empty());
+  EXPECT_EQ(Parse({"cost", "vit-blur", "-A"}).code, kExitUsage);
+  EXPECT_EQ(Parse({"cost", "vit-blur", "-o", "wide"}).code, kExitUsage);
 }
 
 TEST(OptionsTest, RequestTimeoutIsKubectls) {

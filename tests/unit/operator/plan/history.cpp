@@ -1,6 +1,7 @@
 #include "tests/unit/operator/plan/history.h"
 
 #include <algorithm>
+#include <utility>
 #include <variant>
 
 #include "absl/strings/str_cat.h"
@@ -78,6 +79,9 @@ History::History(int seed, bool traced) : random_(seed), traced_(traced) {
   Job job = RandomJob();
   ganged_ = seed % 4 == 0 && job.job().metadata.labels.empty();
   if (ganged_) job.Gang(api::GangScheduler::kVolcano);
+  priced_ = seed % 2 == 0;
+  if (priced_) job.Prices("0.10", seed % 8 == 0 ? "" : "0.37", "2.48");
+  if (seed % 16 == 2) job.MaxDollars("0.40");
   world_.emplace(job);
   world_->queues.support = ObservedQueues::Support::kServed;
   world_->queues.flavors["on-demand"] = {};
@@ -111,7 +115,9 @@ std::string History::Trace() const {
 void History::See(bool all) {
   Observed now = world_->Look();
   if (all || Chance(0.6)) view_.job = now.job;
-  if (all || Chance(0.6)) view_.pods = std::move(now.pods);
+  // An account goes by news that are not older than usual.
+  const bool stale = priced_ && world_->now - pods_seen_ >= kNewsDelay;
+  if (all || Chance(0.6) || stale) SeePods(std::move(now.pods));
   if (all || Chance(0.6)) {
     view_.service = now.service;
     view_.config_map = now.config_map;
@@ -130,27 +136,36 @@ void History::See(bool all) {
 
 void History::RestartOperator() {
   Note("the operator dies");
+  lives_ = {};
   settled_.clear();
   backoff_ = {};
   followed_.reset();
   world_->head.reset();
   See(/*all=*/true);
+  removed_.clear();
 }
 
 void History::OperatorPass(bool may_die) {
   const auto dies = [&] { return may_die && Chance(0.01); };
+  view_.lives.reset();
+  if (priced_) {
+    view_.lives = lives_.See(view_.job->job.spec, view_.job->status.cost, view_.pods,
+                             std::exchange(removed_, {}), view_.nodes, world_->now);
+  }
   const Plan plan = MakePlan(view_, world_->settings, world_->now);
   planned_ = view_.job;
   planned_workloads_ = view_.workloads;
   last_idle_ = plan.idle();
   if (dies()) return RestartOperator();
   if (plan.write_status) {
+    lives_.Offer(plan.status.cost);
     if (!world_->WriteStatus(plan, view_.job->resource_version)) {
       Note("status refused");
       return;
     }
     Note("status " + (traced_ ? api::StatusToJson(plan.status) : std::string()));
     CheckWrite(plan);
+    lives_.Stored();
     settled_.insert(plan.settled.begin(), plan.settled.end());
     view_.job = world_->job;  // the answer to the write
   }
@@ -191,6 +206,7 @@ void History::CheckWrite(const Plan& plan) {
   }
   if (is.restarts > view_.job->job.spec.run_policy.max_restarts) Break("beyond maxRestarts");
   CheckSizes(is);
+  CheckCost(was, is);
   const api::Condition* failed = is.Find(ConditionType::kFailed);
   if (!was.finished() && failed->reason == "StartupDeadlineExceeded") CheckNobodyWasForgotten();
   const api::Condition* restarting = is.Find(ConditionType::kRestarting);
@@ -361,6 +377,7 @@ std::optional<std::string> History::Run() {
     OperatorPass(/*may_die=*/false);
   }
   if (!broken_) CheckEnd();
+  if (!broken_) CheckFinalCost();
   return broken_;
 }
 

@@ -41,6 +41,7 @@ class History {
 
   // The operator (history.cpp).
   void See(bool all);
+  void SeePods(std::vector<std::shared_ptr<const ObservedPod>> pods);
   void OperatorPass(bool may_die);
   void RestartOperator();
   bool Settled() const;
@@ -49,6 +50,7 @@ class History {
 
   // The rules.
   void CheckWrite(const Plan& plan);
+  void CheckCost(const api::JobStatus& was, const api::JobStatus& is);
   void CheckSizes(const api::JobStatus& status);
   void CheckNobodyWasForgotten();
   void CheckNoTrainerLeft(const api::JobStatus& status);
@@ -57,6 +59,7 @@ class History {
   void CheckCreation(const CreatePod& pod);
   void CheckDeletion(const DeleteChild& deletion);
   void CheckEnd();
+  void CheckFinalCost();
   void Break(const std::string& rule);
 
   bool Chance(double probability);
@@ -70,6 +73,7 @@ class History {
 
   std::optional<ModelCluster> world_;
   bool training_over_ = false;
+  bool priced_ = false;             // an account is kept
   bool ganged_ = false;             // a scheduler places its pods together
   bool failing_ = false;            // the training itself comes to a bad end
   std::set<std::string> stopping_;  // uids of pods that were told to stop in order
@@ -80,7 +84,10 @@ class History {
   std::optional<HeadTarget> followed_;
   std::set<std::string> settled_;
   Backoff backoff_;
-  std::set<std::string> charged_;  // uids that have ever been in status.uncounted
+  PodLives lives_;
+  base::WallTime pods_seen_;         // when the pods of `view_` were those of the world
+  std::vector<RemovedPod> removed_;  // that `view_` lacks since, and no pass has been told of
+  std::set<std::string> charged_;    // uids that have ever been in status.uncounted
   bool last_idle_ = false;
 };
 

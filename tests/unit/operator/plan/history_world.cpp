@@ -68,6 +68,7 @@ void History::DisturbPod(const std::string& name) {
         p.disrupted = true;
         if (running) p.runtime = Runtime::kTerminated;
         p.exit_code = running ? 137 : 0;
+        p.failed_by = world_->now;
       });
     case 3:
       Note(name + " is deleted by somebody");

@@ -82,6 +82,17 @@ class Job {
     job_.spec.placement.emplace().zone = zone;
     return *this;
   }
+  // Of the roles head, cpu and gpu, in dollars an hour; empty: none.
+  Job& Prices(const std::string& head, const std::string& cpu, const std::string& gpu) {
+    role(0).price_per_hour = head;
+    role(1).price_per_hour = cpu;
+    role(2).price_per_hour = gpu;
+    return *this;
+  }
+  Job& MaxDollars(std::string dollars) {
+    policy().max_dollars = std::move(dollars);
+    return *this;
+  }
   Job& ActiveDeadline(int64_t seconds) {
     policy().active_deadline_seconds = seconds;
     return *this;

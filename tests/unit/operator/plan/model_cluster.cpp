@@ -48,8 +48,12 @@ Observed ModelCluster::Look() const {
 }
 
 Plan ModelCluster::Pass() {
-  Plan plan = MakePlan(Look(), settings, now);
+  Observed seen = Look();
+  SeeLives(seen);
+  Plan plan = MakePlan(seen, settings, now);
+  if (plan.write_status) lives.Offer(plan.status.cost);
   if (plan.write_status && !WriteStatus(plan, job->resource_version)) return plan;
+  if (plan.write_status) lives.Stored();
   backoff = plan.backoff;
   for (const auto& stage : plan.stages) {
     bool done = true;
@@ -271,15 +275,19 @@ bool ModelCluster::Do(const DeleteChild& effect) {
 void ModelCluster::BeginDeletion(const std::string& pod, int64_t grace_seconds) {
   const ObservedPod& found = Pod(pod);
   if (found.ended() || found.node.empty() || grace_seconds == 0) {
-    pods.erase(pod);
+    Remove(pod);
   } else if (!found.deletion_time) {
-    Change(pod, [&](ObservedPod& p) { p.deletion_time = now + seconds(grace_seconds); });
+    Change(pod, [&](ObservedPod& p) {
+      p.deletion_time = now + seconds(grace_seconds);
+      p.deletion_asked = now;
+    });
   }
 }
 
 void ModelCluster::Start(const std::string& pod) {
-  Change(pod, [](ObservedPod& p) {
+  Change(pod, [this](ObservedPod& p) {
     p.node = "node-" + p.role + "-" + std::to_string(p.index);
+    p.bound = now;
     p.phase = "Running";
     p.ready = true;
     p.runtime = ObservedPod::Runtime::kRunning;
@@ -309,12 +317,6 @@ void ModelCluster::Exit(const std::string& pod, int code, const std::string& rea
 }
 
 void ModelCluster::Delete(const std::string& pod) { BeginDeletion(pod, kPodGrace); }
-void ModelCluster::Vanish(const std::string& pod) { pods.erase(pod); }
-
-void ModelCluster::VanishTerminating() {
-  std::erase_if(pods, [](const auto& entry) { return entry.second->deletion_time.has_value(); });
-}
-
 void ModelCluster::HeadSays(HeadReport::State state) {
   const bool news = !head || head->state != state || head->attempt != status().attempt;
   if (!head) head.emplace();

@@ -10,6 +10,7 @@
 
 #include "operator/children/settings.h"
 #include "operator/plan/make_plan.h"
+#include "operator/plan/pod_lives.h"
 #include "tests/unit/operator/plan/job_builder.h"
 
 namespace hetero::plan {
@@ -50,6 +51,10 @@ class ModelCluster {
   void Delete(const std::string& pod);  // as somebody would
   void Vanish(const std::string& pod);  // the end of Terminating
   void VanishTerminating();
+  // What all pods that ever were have cost until now, by their own times and the roles' prices:
+  // dollars.
+  double TrueDollars() const;
+  void RestartOperator();  // it forgets what it has in memory
 
   // Kueue, and the job's Workloads.
   static constexpr char kGang[] = "vit-gang";
@@ -102,6 +107,9 @@ class ModelCluster {
   std::optional<CreateError> create_error;  // set: pods and Workloads cannot be created
   std::set<std::string> settled;
   Backoff backoff;
+  PodLives lives;
+  std::vector<RemovedPod> removed;                   // all that ever were
+  size_t removed_seen = 0;                           // of them, by the operator
   std::set<std::string> frozen;                      // uids of pods
   std::map<std::string, HeadReport::Sizing> sizing;  // what the head finds
 
@@ -133,6 +141,8 @@ class ModelCluster {
   bool Do(const WarnHead& effect);
   void MeetMembers(const api::Role& role);
   void BeginDeletion(const std::string& pod, int64_t grace_seconds);
+  void Remove(const std::string& pod);
+  void SeeLives(Observed& seen);
 
   std::string head_uid_;                           // of the head's pod
   std::map<std::string, HeadReport::Member> met_;  // by the head

@@ -38,6 +38,19 @@ TEST_F(JobMetricsTest, AJobIsCountedOnceAndForgottenWhenItIsGone) {
   EXPECT_EQ(JobsIn("Running"), 1);
 }
 
+TEST_F(JobMetricsTest, DollarsAreThoseThatTheStatusGainsByAWrite) {
+  plan::ObservedJob job;
+  api::JobStatus written;
+  written.cost.emplace().dollars = 1.5;
+  plan::Observed observed{.job = std::make_shared<plan::ObservedJob>(job)};
+  metrics_.Written(observed, written);
+  job.status = written;
+  observed.job = std::make_shared<plan::ObservedJob>(job);
+  written.cost->dollars = 1.75;
+  metrics_.Written(observed, written);
+  EXPECT_EQ(registry_.GetCounter("hetero_job_cost_dollars_total", "").value(), 1.75);
+}
+
 TEST_F(JobMetricsTest, TheMostTellingConditionIsTheState) {
   api::JobStatus status;
   EXPECT_EQ(StateOf(status), "Pending");
