@@ -66,11 +66,12 @@ int RunSide(Side& side, const LocalArguments& arguments, const base::SignalStop&
   return kExitSucceeded;
 }
 
-std::string SharedCoresNote() {
-  return absl::StrCat("both ran on this machine, where CPU workers take of the trainers' ",
-                      base::UsableCores(),
-                      " cores: it says little about CPU workers on machines of their own. For "
-                      "those run both jobs there, and compare their reports");
+// On one machine the table says little of what CPU machines bring.
+std::vector<std::string> SharedCoresNotes() {
+  return {
+      absl::StrCat("both ran on this machine, where trainers and CPU workers share ",
+                   base::UsableCores(), " cores"),
+      "for CPU workers on machines of their own, run both jobs there and compare their reports"};
 }
 
 compare::Comparison ComparisonOf(const Side& alone, const Side& together) {
@@ -81,7 +82,9 @@ compare::Comparison ComparisonOf(const Side& alone, const Side& together) {
   }
   compare::Comparison comparison = compare::Compare(std::move(runs));
   comparison.prices = compare::PriceTableOf(alone.reports, together.reports);
-  comparison.prices->notes.push_back(SharedCoresNote());
+  for (std::string& note : SharedCoresNotes()) {
+    comparison.prices->notes.push_back(std::move(note));
+  }
   if (std::string verdict = compare::PairsVerdict(*comparison.prices); !verdict.empty()) {
     comparison.ranking = {.fastest = {}, .cheapest = {}, .sentence = std::move(verdict)};
   }
