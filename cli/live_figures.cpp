@@ -21,6 +21,9 @@ using nlohmann::json;
 constexpr base::Duration kWindow = std::chrono::seconds(10);
 constexpr base::Duration kLeast = std::chrono::milliseconds(900);  // heartbeats come each second
 constexpr char kPage[] = "/report.json";
+constexpr size_t kMostOfReport = size_t{64} << 20;  // of 10,000 members
+constexpr base::Duration kFirstPause = std::chrono::seconds(30);
+constexpr base::Duration kLongestPause = std::chrono::minutes(5);
 
 constexpr std::array<std::pair<std::string_view, double>, 14> kSuffixes = {
     {{"Ki", 1024.0},
@@ -54,7 +57,7 @@ std::map<std::string, PodCounters> CountersOf(const json& report) {
     pod.cpu_seconds += NumberOf(worker, "cpuSeconds");
     pod.peak_bytes += NumberOf(worker, "peakRssBytes");
     pod.restarts = std::max(pod.restarts, base::IntegerOf(worker, "restarts"));
-    if (worker.is_object() && worker.contains("dataWaitPercent")) {
+    if (base::FieldOf(worker, "dataWaitPercent").is_number()) {
       pod.wait_percent =
           std::max(pod.wait_percent.value_or(0), NumberOf(worker, "dataWaitPercent"));
     }
@@ -91,32 +94,55 @@ std::map<std::string, LiveFigures::Usage> LiveFigures::AskUsage(const std::stop_
   return usage;
 }
 
-absl::StatusOr<std::string> LiveFigures::AskByForward(const std::string& pod,
-                                                      const std::stop_token& stop) {
+absl::StatusOr<json> LiveFigures::ReportIn(const absl::StatusOr<std::string>& page) const {
+  if (!page.ok()) return page.status();
+  json report;
+  if (page->size() <= kMostOfReport) {
+    report = json::parse(*page, nullptr, /*allow_exceptions=*/false);
+  }
+  if (TextOf(report, "job") != job_ || !base::FieldOf(report, "workers").is_array()) {
+    return absl::UnavailableError("what answers there is not the head's report");
+  }
+  return report;
+}
+
+absl::StatusOr<json> LiveFigures::AskByForward(const std::string& pod,
+                                               const std::stop_token& stop) {
   if (forward_ == nullptr || forwarded_pod_ != pod) {
     forward_.reset();
-    auto forward = PortForward::Open(options_, name_space_, pod, api::kPagePort, clock_, stop);
-    if (!forward.ok()) return forward.status();
-    forward_ = *std::move(forward);
+    if (forwarded_pod_ == pod && clock_.Now() < forward_from_) return forward_problem_;
+    if (forwarded_pod_ != pod) forward_pause_ = kFirstPause;
     forwarded_pod_ = pod;
+    auto forward = PortForward::Open(options_, name_space_, pod, api::kPagePort, clock_, stop);
+    if (!forward.ok()) return NotForwarded(forward.status());
+    forward_ = *std::move(forward);
   }
-  auto page = forward_->Get(kPage, stop);
-  if (!page.ok()) forward_.reset();  // the next look tries both ways again
-  return page;
+  auto report = ReportIn(forward_->Get(kPage, stop));
+  if (!report.ok()) return NotForwarded(report.status());
+  forward_pause_ = kFirstPause;
+  return report;
+}
+
+// A program that is started each time, and asks for credentials each time, is dear where it is of
+// no use.
+absl::Status LiveFigures::NotForwarded(const absl::Status& status) {
+  forward_.reset();
+  forward_problem_ = status;
+  forward_from_ = clock_.Now() + forward_pause_;
+  forward_pause_ = std::min(2 * forward_pause_, kLongestPause);
+  return status;
 }
 
 absl::StatusOr<json> LiveFigures::AskHead(const std::string& pod, const std::stop_token& stop) {
-  absl::StatusOr<std::string> page = absl::UnavailableError("");
-  absl::Status proxied;
-  if (forward_ != nullptr) page = AskByForward(pod, stop);
-  if (!page.ok()) {
-    page = client_.GetText(absl::StrCat("/api/v1/namespaces/", name_space_, "/pods/", pod, ":",
-                                        api::kPagePort, "/proxy", kPage),
-                           stop);
-    proxied = page.status();
-    if (!page.ok() && !stop.stop_requested()) page = AskByForward(pod, stop);
-  }
-  if (page.ok()) return json::parse(*page, nullptr, /*allow_exceptions=*/false);
+  absl::StatusOr<json> report = absl::UnavailableError("");
+  if (forward_ != nullptr) report = AskByForward(pod, stop);
+  if (report.ok()) return report;
+  report = ReportIn(client_.GetText(absl::StrCat("/api/v1/namespaces/", name_space_, "/pods/", pod,
+                                                 ":", api::kPagePort, "/proxy", kPage),
+                                    stop));
+  const absl::Status proxied = report.status();
+  if (!report.ok() && !stop.stop_requested()) report = AskByForward(pod, stop);
+  if (report.ok()) return report;
   const base::MutexLock lock(mutex_);
   missing_ = absl::StrCat(
       "No figures of pods: ",
@@ -124,9 +150,10 @@ absl::StatusOr<json> LiveFigures::AskHead(const std::string& pod, const std::sto
           ? absl::StrCat("that needs the right to get pods/proxy or to create pods/portforward in "
                          "namespace ",
                          name_space_, " (the role edit holds both)")
-          : absl::StrCat("the API server does not reach port ", api::kPagePort, " of pod ", pod),
-      "; ", std::string(page.status().message()));
-  return page.status();
+          : absl::StrCat("the API server does not bring the page of pod ", pod, ", port ",
+                         api::kPagePort, ": ", std::string(proxied.message())),
+      "; by port-forward: ", std::string(report.status().message()));
+  return report.status();
 }
 
 void LiveFigures::Look(const std::vector<Member>& members, const std::stop_token& stop) {
@@ -138,7 +165,15 @@ void LiveFigures::Look(const std::vector<Member>& members, const std::stop_token
   const auto head = std::find_if(members.begin(), members.end(), [](const Member& member) {
     return member.type == api::RoleType::kHead && member.state == "Running";
   });
-  if (head == members.end() || stop.stop_requested()) return;
+  if (stop.stop_requested()) return;
+  if (head == members.end()) {  // what was known is of the past
+    forward_.reset();
+    const base::MutexLock lock(mutex_);
+    moments_.clear();
+    verdict_.clear();
+    missing_.clear();
+    return;
+  }
   const auto report = AskHead(head->pod, stop);
   if (!report.ok()) return;
   const base::MutexLock lock(mutex_);

@@ -40,13 +40,14 @@ std::optional<double> ParseQuantity(std::string_view text);
 // Thread-safe: one thread looks while another one reads.
 class LiveFigures {
  public:
-  // They outlive it. `options` for kubectl, `selector` of the job's pods.
+  // They outlive it. `options` for kubectl, `selector` of the pods of `job`.
   LiveFigures(kube::Client& client, base::Clock& clock, const Options& options,
-              std::string name_space, std::string selector)
+              std::string name_space, std::string job, std::string selector)
       : client_(client),
         clock_(clock),
         options_(options),
         name_space_(std::move(name_space)),
+        job_(std::move(job)),
         selector_(std::move(selector)) {}
 
   // Asks once. The second look and later ones give rates, those of the last ten seconds.
@@ -67,16 +68,23 @@ class LiveFigures {
   std::map<std::string, Usage> AskUsage(const std::stop_token& stop);
   // The report so far, of the head in `pod`; sets `missing_` when it cannot be had.
   absl::StatusOr<nlohmann::json> AskHead(const std::string& pod, const std::stop_token& stop);
-  absl::StatusOr<std::string> AskByForward(const std::string& pod, const std::stop_token& stop);
+  absl::StatusOr<nlohmann::json> AskByForward(const std::string& pod, const std::stop_token& stop);
+  absl::Status NotForwarded(const absl::Status& status);
+  // kUnavailable: it is none of this job.
+  absl::StatusOr<nlohmann::json> ReportIn(const absl::StatusOr<std::string>& page) const;
 
   kube::Client& client_;
   base::Clock& clock_;
   const Options& options_;
   const std::string name_space_;
+  const std::string job_;
   const std::string selector_;
   // Of the thread that looks.
   std::unique_ptr<PortForward> forward_;  // since the proxy failed
   std::string forwarded_pod_;
+  absl::Status forward_problem_;  // the last
+  base::Instant forward_from_{};  // not tried again before
+  base::Duration forward_pause_{};
   mutable base::Mutex mutex_;
   std::map<std::string, Usage> usage_ ABSL_GUARDED_BY(mutex_);  // by pod
   std::deque<Moment> moments_ ABSL_GUARDED_BY(mutex_);          // the oldest first

@@ -23,6 +23,7 @@ using base::TextOf;
 using nlohmann::json;
 
 constexpr double kWaitsMuch = 10;  // percent; the head's own verdict goes by the same
+constexpr size_t kLongestMissing = 400;
 constexpr char kUnknown[] = "-";
 
 struct PodState {
@@ -169,7 +170,7 @@ std::string RenderTop(const TopView& view, base::WallTime now, const Style& styl
   } else {
     text += RenderMembers(view.members, style);
   }
-  paragraph(view.missing);
+  paragraph(Cut(Plain(view.missing), kLongestMissing));
   return text;
 }
 

@@ -39,7 +39,7 @@ which GPU workers wait for data. A job in a queue of Kueue has its place there, 
 -w prints a line per change without a terminal (-o json: each object).)";
 
 constexpr char kTopHelp[] = R"(Examples:
-  kubectl hetero top vit-blur                     # now; takes three seconds to measure
+  kubectl hetero top vit-blur                     # now; takes three seconds to measure, and more where kubectl is needed
   kubectl hetero top vit-blur -w                  # kept up to date until Ctrl-C
 CPU and MEMORY need metrics-server in the cluster. SAMPLES/S, SHARE, WAIT and RESTARTS are the
 head's: that needs the right to get pods/proxy or to create pods/portforward (the role edit has

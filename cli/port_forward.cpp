@@ -9,13 +9,13 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "operator/kube/rest_transport.h"
-
-extern char** environ;
+#include "operator/kube/system_authorities.h"
 
 namespace hetero::cli {
 namespace {
@@ -24,13 +24,26 @@ constexpr base::Duration kPatience = std::chrono::seconds(10);
 constexpr base::Duration kPageTimeout = std::chrono::seconds(5);
 constexpr int kLookMilliseconds = 50;
 constexpr size_t kMostSaid = 4096;
+constexpr size_t kMostAtOnce = 256 << 10;
 constexpr char kForwarding[] = "Forwarding from 127.0.0.1:";
+
+// Whatever ends this program closes its end of the shell's input, and the shell ends kubectl then.
+constexpr char kLeash[] =
+    "\"$@\" </dev/null & exec >/dev/null 2>&1; read -r end; kill -KILL $!; wait";
 
 std::vector<std::string> Arguments(const Options& options, const std::string& name_space,
                                    const std::string& pod, int port) {
-  std::vector<std::string> arguments = {
-      "kubectl",  "port-forward", "--address=127.0.0.1",  "--namespace",
-      name_space, "pod/" + pod,   absl::StrCat(":", port)};
+  std::vector<std::string> arguments = {"/bin/sh",
+                                        "-c",
+                                        kLeash,
+                                        "kubectl port-forward",
+                                        "kubectl",
+                                        "port-forward",
+                                        "--address=127.0.0.1",
+                                        "--namespace",
+                                        name_space,
+                                        "pod/" + pod,
+                                        absl::StrCat(":", port)};
   const auto add = [&](const char* flag, const std::string& value) {
     if (!value.empty()) arguments.insert(arguments.end(), {flag, value});
   };
@@ -40,27 +53,50 @@ std::vector<std::string> Arguments(const Options& options, const std::string& na
   return arguments;
 }
 
-// Its own process group: Ctrl-C is for the screen, which then ends this.
-int Spawn(std::vector<std::string> arguments, int output, pid_t& pid) {
+std::vector<char*> Pointers(std::vector<std::string>& texts) {
   std::vector<char*> pointers;
-  for (std::string& argument : arguments) pointers.push_back(argument.data());
+  for (std::string& text : texts) pointers.push_back(text.data());
   pointers.push_back(nullptr);
+  return pointers;
+}
+
+// Its own process group, which the destructor ends as a whole. Connections of this process are not
+// passed on.
+int Spawn(std::vector<std::string> arguments, int input, int output, pid_t& pid) {
+  std::vector<std::string> variables = kube::EnvironmentForPrograms();
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);
-  posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&files, input, STDIN_FILENO);
   posix_spawn_file_actions_adddup2(&files, output, STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&files, output, STDERR_FILENO);
+  posix_spawn_file_actions_addclosefrom_np(&files, STDERR_FILENO + 1);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   sigset_t no_signals;
   sigemptyset(&no_signals);
   posix_spawnattr_setsigmask(&attributes, &no_signals);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
-  const int error = posix_spawnp(&pid, pointers[0], &files, &attributes, pointers.data(), environ);
+  const std::vector<char*> argv = Pointers(arguments);
+  const int error =
+      posix_spawn(&pid, argv[0], &files, &attributes, argv.data(), Pointers(variables).data());
   posix_spawn_file_actions_destroy(&files);
   posix_spawnattr_destroy(&attributes);
   return error;
 }
+
+struct Pipe {
+  int ends[2] = {-1, -1};  // to read from, to write to
+  Pipe() { failed = pipe2(ends, O_CLOEXEC) != 0; }
+  ~Pipe() {
+    for (const int end : ends) {
+      if (end >= 0) close(end);
+    }
+  }
+  Pipe(const Pipe&) = delete;
+  Pipe& operator=(const Pipe&) = delete;
+  int Take(int which) { return std::exchange(ends[which], -1); }
+  bool failed = false;
+};
 
 std::string LastLine(std::string_view said) {
   while (said.ends_with('\n')) said.remove_suffix(1);
@@ -86,7 +122,20 @@ PortForward::~PortForward() {
     while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
     }
   }
+  if (leash_ >= 0) close(leash_);
   if (output_ >= 0) close(output_);
+}
+
+bool PortForward::Listen() {
+  char bytes[512];
+  for (size_t heard = 0; heard < kMostAtOnce;) {
+    const ssize_t count = read(output_, bytes, sizeof bytes);
+    if (count <= 0) return count < 0 && (errno == EAGAIN || errno == EINTR);
+    heard += static_cast<size_t>(count);
+    said_.append(bytes, static_cast<size_t>(count));
+    if (said_.size() > kMostSaid) said_.erase(0, said_.size() - kMostSaid);
+  }
+  return true;
 }
 
 absl::StatusOr<std::unique_ptr<PortForward>> PortForward::Open(const Options& options,
@@ -94,37 +143,32 @@ absl::StatusOr<std::unique_ptr<PortForward>> PortForward::Open(const Options& op
                                                                const std::string& pod, int port,
                                                                base::Clock& clock,
                                                                const std::stop_token& stop) {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) {
+  Pipe input, output;
+  if (input.failed || output.failed || fcntl(output.ends[0], F_SETFL, O_NONBLOCK) != 0) {
     return absl::ResourceExhaustedError(std::string("no pipe: ") + strerror(errno));
   }
   std::unique_ptr<PortForward> forward(new PortForward);
-  forward->output_ = ends[0];
-  const int error = Spawn(Arguments(options, name_space, pod, port), ends[1], forward->pid_);
-  close(ends[1]);
+  forward->leash_ = input.Take(1);
+  forward->output_ = output.Take(0);
+  const int error = Spawn(Arguments(options, name_space, pod, port), input.ends[0], output.ends[1],
+                          forward->pid_);
   if (error != 0) {
     forward->pid_ = -1;
-    return absl::NotFoundError(absl::StrCat("kubectl cannot be started: ", strerror(error)));
+    return absl::UnavailableError(absl::StrCat("/bin/sh cannot be started: ", strerror(error)));
   }
+  close(output.Take(1));
   const base::Instant deadline = clock.Now() + kPatience;
-  std::string said;
   while (forward->local_port_ == 0) {
     if (stop.stop_requested()) return absl::CancelledError();
-    if (clock.Now() >= deadline || said.size() > kMostSaid) {
-      return absl::UnavailableError(
-          absl::StrCat("kubectl port-forward does not listen; it says: ", LastLine(said)));
-    }
-    pollfd polled{ends[0], POLLIN, 0};
-    if (poll(&polled, 1, kLookMilliseconds) <= 0) continue;
-    char bytes[512];
-    const ssize_t count = read(ends[0], bytes, sizeof bytes);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) {
-      return absl::UnavailableError(
-          absl::StrCat("kubectl port-forward ended; it says: ", LastLine(said)));
-    }
-    said.append(bytes, static_cast<size_t>(count));
-    forward->local_port_ = ForwardedPort(said);
+    pollfd polled{forward->output_, POLLIN, 0};
+    poll(&polled, 1, kLookMilliseconds);
+    const bool lives = forward->Listen();
+    forward->local_port_ = ForwardedPort(forward->said_);
+    if (lives && clock.Now() < deadline) continue;
+    if (lives && forward->local_port_ > 0) continue;
+    return absl::UnavailableError(absl::StrCat("kubectl port-forward ",
+                                               lives ? "does not listen" : "ended",
+                                               "; it says: ", LastLine(forward->said_)));
   }
   if (const absl::Status connected = forward->Connect(clock); !connected.ok()) return connected;
   return forward;
@@ -143,8 +187,14 @@ absl::Status PortForward::Connect(base::Clock& clock) {
   return absl::OkStatus();
 }
 
+// Another program may have its port once kubectl has ended.
 absl::StatusOr<std::string> PortForward::Get(const std::string& path, const std::stop_token& stop) {
-  return client_->GetText(path, stop);
+  absl::StatusOr<std::string> got = absl::UnavailableError("kubectl port-forward ended");
+  if (Listen()) got = client_->GetText(path, stop);
+  if (got.ok()) return got;
+  Listen();
+  return absl::UnavailableError(
+      absl::StrCat(std::string(got.status().message()), "; kubectl says: ", LastLine(said_)));
 }
 
 }  // namespace hetero::cli

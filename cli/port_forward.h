@@ -16,13 +16,13 @@
 namespace hetero::cli {
 
 // `kubectl port-forward` as a child process, for pods whose NetworkPolicy keeps the API server out:
-// the node carries the connection, which no policy can forbid. It listens on 127.0.0.1 only; it is
-// ended, and waited for, by the destructor.
+// the node carries the connection, which no policy can forbid. It listens on 127.0.0.1 only; it
+// ends with this object, and with this process, however that ends.
 class PortForward {
  public:
   // Waits until it listens, ten seconds at most. `options` say which cluster and as whom,
-  // `name_space` is the pod's. Errors: kNotFound without a kubectl in PATH; kCancelled;
-  // kUnavailable with the end of what kubectl says.
+  // `name_space` is the pod's. Errors: kCancelled; kUnavailable with the end of what kubectl
+  // says, or the shell where there is none.
   static absl::StatusOr<std::unique_ptr<PortForward>> Open(const Options& options,
                                                            const std::string& name_space,
                                                            const std::string& pod, int port,
@@ -32,15 +32,20 @@ class PortForward {
   PortForward& operator=(const PortForward&) = delete;
   ~PortForward();
 
-  // HTTP of the pod's port; five seconds at most. kUnavailable once kubectl or the pod is gone.
+  // HTTP of the pod's port; five seconds at most. kUnavailable once kubectl or the pod is gone,
+  // with what kubectl said last.
   absl::StatusOr<std::string> Get(const std::string& path, const std::stop_token& stop);
 
  private:
   PortForward() = default;
   absl::Status Connect(base::Clock& clock);
+  // What kubectl has said since the last call goes to `said_`; false when it has ended.
+  bool Listen();
 
-  pid_t pid_ = -1;
-  int output_ = -1;  // of kubectl; open as long as it lives, or it would end at its next line
+  pid_t pid_ = -1;    // of the shell that holds kubectl
+  int leash_ = -1;    // that shell ends kubectl when this end of a pipe is closed
+  int output_ = -1;   // of kubectl; open as long as it lives, or it would end at its next line
+  std::string said_;  // its last words
   int local_port_ = 0;
   metrics::Registry registry_;
   std::unique_ptr<kube::Transport> transport_;

@@ -34,7 +34,8 @@ class TopScreen {
         uid_(base::TextOf(base::FieldOf(job, "metadata"), "uid")),
         selector_(absl::StrCat(api::kJobUidLabel, "=", uid_)),
         places_(cluster.aside(), clock),
-        figures_(cluster.aside(), clock, options, cluster.name_space(), selector_),
+        figures_(cluster.aside(), clock, options, cluster.name_space(),
+                 base::TextOf(base::FieldOf(job, "metadata"), "name"), selector_),
         job_(job) {}
 
   absl::StatusOr<int> Once();

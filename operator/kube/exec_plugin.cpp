@@ -60,19 +60,12 @@ absl::StatusOr<Pipe> MakePipe() {
 }
 
 std::vector<std::string> Environment(const ExecPlugin& plugin) {
-  std::vector<std::string> variables;
-  for (char** entry = environ; *entry != nullptr; ++entry) variables.emplace_back(*entry);
+  std::vector<std::string> variables = EnvironmentForPrograms();
   const auto set = [&](const std::string& name, const std::string& value) {
     std::erase_if(variables,
                   [&](const std::string& variable) { return variable.starts_with(name + "="); });
     variables.push_back(name + "=" + value);
   };
-  if (const std::optional<std::string>& file = HiddenCertificateFile(); file.has_value()) {
-    std::erase_if(variables, [](const std::string& variable) {
-      return variable.starts_with("SSL_CERT_FILE=");
-    });
-    if (!file->empty()) set("SSL_CERT_FILE", *file);
-  }
   for (const auto& [name, value] : plugin.env) set(name, value);
   json spec = {{"interactive", false}};
   if (!plugin.cluster.is_null()) spec["cluster"] = plugin.cluster;

@@ -2,8 +2,10 @@
 
 #include <openssl/err.h>
 #include <openssl/x509.h>
+#include <unistd.h>
 
 #include <cstdlib>
+#include <string_view>
 
 #include "operator/kube/rest_transport.h"
 
@@ -26,6 +28,18 @@ void KeepSystemAuthoritiesFromCpprest() {
 }
 
 const std::optional<std::string>& HiddenCertificateFile() { return Hidden(); }
+
+std::vector<std::string> EnvironmentForPrograms() {
+  constexpr std::string_view kChanged = "SSL_CERT_FILE=";
+  const std::optional<std::string>& hidden = Hidden();
+  std::vector<std::string> variables;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    if (hidden && std::string_view(*entry).starts_with(kChanged)) continue;
+    variables.emplace_back(*entry);
+  }
+  if (hidden && !hidden->empty()) variables.push_back(std::string(kChanged) + *hidden);
+  return variables;
+}
 
 void TrustSystemAuthorities(SSL_CTX* context) {
   SSL_CTX_set_default_verify_paths(context);

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "api/labels.h"
+#include "base/log.h"
+
 namespace hetero::reconcile {
 
 std::shared_ptr<const plan::ObservedJob> OwnWrites::Newest(
@@ -42,6 +45,23 @@ base::Duration ConflictBackoff::Conflicted(const std::string& resource_version, 
   const base::Duration wait = kFirst * (1 << (conflicts_ - 1));
   until_ = now + wait;
   return wait;
+}
+
+std::shared_ptr<const plan::ObservedJob> KnownManager::Complete(
+    std::shared_ptr<const plan::ObservedJob> job) {
+  const std::string& manager = job->job.spec.manager();
+  if (!manager.empty()) {
+    name_ = manager;
+    told_ = false;
+  }
+  if (name_ == manager || name_ == api::kManagedBySelf) return job;
+  if (!std::exchange(told_, true)) {
+    log::Warning("the API server brings a job without its spec.managedBy: it stays its manager's",
+                 {{"job", job->job.metadata.name}, {"manager", name_}});
+  }
+  auto completed = std::make_shared<plan::ObservedJob>(*job);
+  completed->job.spec.managed_by = name_;
+  return completed;
 }
 
 void SettledPods::Add(const std::vector<std::string>& uids) {

@@ -59,13 +59,29 @@ class SettledPods {
   std::vector<std::string> order_;
 };
 
-// What the reconciler remembers of one job between passes. Nothing in it is needed for a right end:
-// a new process begins without it and may only make some calls in vain. Used by one pass at a time.
-// There may be thousands: an empty deque would take half a kilobyte, an empty vector takes nothing.
+// Whose a job is, which never changes. While a definition with a new field is put over an older
+// one, an API server may still bring an object as the older one has it, without the field: then a
+// job that somebody else manages would look like the operator's. A process that begins in that
+// moment cannot know better. Not thread-safe.
+class KnownManager {
+ public:
+  // The job with the manager that it has had.
+  std::shared_ptr<const plan::ObservedJob> Complete(std::shared_ptr<const plan::ObservedJob> job);
+
+ private:
+  std::string name_;  // empty: none has been seen
+  bool told_ = false;
+};
+
+// What the reconciler remembers of one job between passes. But for the manager nothing in it is
+// needed for a right end: a new process begins without it and may only make some calls in vain.
+// Used by one pass at a time. There may be thousands: an empty deque would take half a kilobyte, an
+// empty vector takes nothing.
 struct JobMemory {
   std::string uid;
   OwnWrites writes;
   DroppedFields dropped;
+  KnownManager manager;
   ConflictBackoff conflicts;
   Expectations expectations;
   SettledPods settled;

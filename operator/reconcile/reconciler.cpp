@@ -223,7 +223,7 @@ absl::StatusOr<Result> Reconciler::Impl::Reconcile(const std::string& key, std::
   if (memory.deleted_until && now < *memory.deleted_until && !stored->deleting) {
     return Result{*memory.deleted_until - now};
   }
-  const auto job = memory.dropped.Complete(memory.writes.Newest(stored));
+  const auto job = memory.manager.Complete(memory.dropped.Complete(memory.writes.Newest(stored)));
   if (const base::Duration wait = memory.conflicts.Wait(job->resource_version, now);
       wait > base::Duration::zero()) {
     return Result{wait};

@@ -37,7 +37,7 @@ bool Supervisor::Look() {
   }
   if (changed) processes_.WriteList();
   processes_.FollowScripts();
-  KillLostTrainers();
+  KillLost();
   KillHangingHead();
   CheckLimits();
   // A head that is still starting hears of it later.
@@ -258,19 +258,32 @@ void Supervisor::ReplaceAll(const std::string& cause, int cost, const Member* en
   processes_.RestartAll(console_);
 }
 
-void Supervisor::KillLostTrainers() {
+void Supervisor::KillLost() {
   if (ends_expected_) return;
   const std::optional<v1::JobStatus> status = watch_.latest();
   if (!status) return;
+  std::vector<Member*> workers;  // that are lost
   for (const v1::MemberStatus& lost : status->members()) {
     if (!lost.lost()) continue;
     for (Member& member : processes_.members()) {
-      if (member.rank() && member.plan.role == lost.role() && member.plan.index == lost.index() &&
-          member.incarnation == lost.incarnation() && !member.ended) {
+      if (member.plan.role != lost.role() || member.plan.index != lost.index() ||
+          member.incarnation != lost.incarnation() || member.ended || member.head()) {
+        continue;
+      }
+      if (member.rank()) {
         member.child.Signal(SIGKILL);
+      } else {
+        workers.push_back(&member);
       }
     }
   }
+  if (workers.empty() || !api::HasPython(job_.spec.pipeline)) return;
+  const std::vector<Member>& all = processes_.members();
+  const auto living = std::count_if(all.begin(), all.end(), [](const Member& member) {
+    return !member.head() && !member.rank() && !member.ended;
+  });
+  if (static_cast<size_t>(living) > workers.size()) return;
+  for (Member* worker : workers) worker->child.Signal(SIGKILL);
 }
 
 void Supervisor::KillHangingHead() {

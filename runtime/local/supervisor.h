@@ -72,8 +72,10 @@ class Supervisor {
   bool HasLeft(const Member& member) const;
   void TellExit(const Member& member, const ExitStatus& status, bool replaced,
                 const std::string& why_not_replaced = "");
-  // The head has given up a trainer whose process still runs: frozen, or out of reach.
-  void KillLostTrainers();
+  // The head has given up processes that still run: frozen, or out of reach. A trainer's place has
+  // to be taken; so has that of the last CPU worker where trainers cannot do its work. Other CPU
+  // workers may come back.
+  void KillLost();
   // Nobody but the launcher can tell, or may act.
   void KillHangingHead();
 

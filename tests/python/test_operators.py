@@ -130,6 +130,16 @@ def test_kill_of_workers_and_of_all_interpreters(start, pictures):
     assert run.succeed()["streamDigest"] == pure["streamDigest"]
 
 
+def test_the_only_worker_freezes(start, pictures):
+    """Trainers cannot run Python: where nobody is left who can, one that hangs does not come back by itself."""
+    made = job(pictures, {"op": "Delay", "milliseconds": 20}, operator("noise"), workers=1)
+    pure = dumped(start, made).succeed()
+    run = dumped(start, made)
+    interpreters_of(run, run.pid("cpu-0"))
+    os.kill(run.pid("cpu-0"), signal.SIGSTOP)
+    assert run.succeed()["streamDigest"] == pure["streamDigest"]
+
+
 def test_a_worker_that_is_asked_to_go(start, pictures):
     """Nobody else can run Python: another process takes its place, at no restart."""
     made = job(pictures, {"op": "Delay", "milliseconds": 20}, operator("noise"), workers=1)

@@ -118,6 +118,7 @@ class Tops : public CommandLine {
       } else if (asks("/pods/vit-head-0:7072/proxy/report.json")) {
         const int look = looks_++;
         reply.body = json({{"verdict", "input-bound: 2 more cpu replicas would help"},
+                           {"job", "vit"},
                            {"workers",
                             {Worker("cpu", 0, 300 * look), Worker("cpu", 1, 100 * look),
                              Worker("gpu", 0, 400 * look, 41.5)}}})

@@ -155,8 +155,10 @@ TEST_F(Queues, ADeactivatedJobStopsAndIsActivatedAgain) {
   plane_.Patch(reconcile::kWorkloads, key, {{"spec", {{"active", false}}}});
   ASSERT_TRUE(WaitQueued(job, "Deactivated"));
   EXPECT_THAT(job.Message("Queued"), HasSubstr("spec.active of Workload vit-gang is false"));
+  // Kueue forgets a Workload that is not active at once, and does not wait for the end of its pods.
   EXPECT_TRUE(queue.WaitUsage("0"));
-  EXPECT_TRUE(plane_.Objects(kube::kPods, queue.space()).empty());
+  EXPECT_TRUE(WaitFor("no pod is left",
+                      [&] { return plane_.Objects(kube::kPods, queue.space()).empty(); }));
   plane_.Patch(reconcile::kWorkloads, key, {{"spec", {{"active", true}}}});
   ASSERT_TRUE(job.WaitIs("Running"));
   EXPECT_EQ(job.Status()["attempt"], 2);

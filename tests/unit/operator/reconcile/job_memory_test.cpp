@@ -44,6 +44,21 @@ TEST(OwnWritesTest, AWriteWithoutAChangeSupersedesNothing) {
   EXPECT_EQ(writes.Newest(again)->status.attempt, 7);
 }
 
+// Seen of an API server that was busy when the definition with spec.managedBy came: its watch
+// brought the job without the field, and the operator created pods for a job that was another's.
+TEST(KnownManagerTest, AJobStaysItsManagersWhenAServerDropsTheField) {
+  KnownManager known;
+  const auto ours = JobAt("a");
+  EXPECT_EQ(known.Complete(ours), ours);
+  auto theirs = std::make_shared<plan::ObservedJob>(*JobAt("b"));
+  theirs->job.spec.run_policy.managed_by = "example.com/other";
+  EXPECT_EQ(known.Complete(theirs), theirs);
+  EXPECT_EQ(known.Complete(JobAt("c"))->job.spec.manager(), "example.com/other");
+  auto moved = std::make_shared<plan::ObservedJob>(*JobAt("d"));
+  moved->job.spec.managed_by = "example.com/other";
+  EXPECT_EQ(known.Complete(moved), moved);
+}
+
 TEST(ConflictBackoffTest, WaitsLongerForTheSameVersionOnly) {
   ConflictBackoff conflicts;
   base::Instant now{seconds(100)};
