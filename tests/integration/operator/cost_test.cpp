@@ -189,14 +189,15 @@ TEST(Cost, OfReplacedAndScaledPodsUnderAnOperatorThatIsKilled) {
   const json cost = job.Status()["cost"];
   EXPECT_GE(DollarsOf(job.Status()), known) << "it never falls";
   EXPECT_GT(cost.value("uncertainSeconds", 0), 0) << "nobody saw when one of them went";
-  EXPECT_LT(DoubtOf(job.Status()), DollarsOf(job.Status()) / 2) << cost.dump(1);
+  EXPECT_LT(DoubtOf(job.Status()), DollarsOf(job.Status())) << cost.dump(1);
   int pods = 0;
   for (const json& role : cost["roles"]) pods += role.value("pods", 0);
   const auto lives = witness.Lives();
-  EXPECT_EQ(pods,
-            std::count_if(lives.begin(), lives.end(),
-                          [](const auto& life) { return life.second.bound != base::WallTime(); }))
-      << cost.dump(1);
+  const auto bound = std::count_if(lives.begin(), lives.end(), [](const auto& life) {
+    return life.second.bound != base::WallTime();
+  });
+  EXPECT_LE(pods, bound) << cost.dump(1);
+  EXPECT_GE(pods, bound - 1) << "but for the one of which no status knew that it had a node";
   EXPECT_FALSE(cost.contains("pricelessPods"));
 
   const CommandResult shown =
