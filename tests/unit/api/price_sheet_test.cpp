@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <sstream>
+
 namespace hetero::api {
 namespace {
 
@@ -17,6 +20,16 @@ instanceTypes:
   p4d.24xlarge: {onDemand: 32.7726}
   rented: {spot: 1}
 )";
+
+TEST(PriceSheetTest, TheExampleIsOne) {
+  std::ifstream file(HETERO_SOURCE_DIR "/examples/prices/us-east-1.yaml");
+  std::stringstream text;
+  text << file.rdbuf();
+  const absl::StatusOr<PriceSheet> sheet = ParsePriceSheet(text.str());
+  ASSERT_TRUE(sheet.ok()) << sheet.status();
+  EXPECT_EQ(sheet->region, "us-east-1");
+  EXPECT_TRUE(sheet->Find("m6i.4xlarge", /*spot=*/true).has_value());
+}
 
 TEST(PriceSheetTest, PricesAreByInstanceTypeAndCapacity) {
   const absl::StatusOr<PriceSheet> sheet = ParsePriceSheet(kSheet);
