@@ -88,6 +88,9 @@ TEST_F(PortForwardProcessTest, BringsThePageAndEndsWithItsObject) {
 
 // A way past the pod's NetworkPolicy must not outlive its user, who may close the terminal.
 TEST_F(PortForwardProcessTest, KubectlEndsWithAProcessThatIsKilled) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "ThreadSanitizer allows no thread after fork()";
+#endif
   Kubectl(Forwarding() + "exec sleep 1000");
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
