@@ -54,7 +54,10 @@ class PodWitness {
       const bool told = life.finished != base::WallTime();
       const base::WallTime until = life.gone != base::WallTime() ? life.gone : life.last_seen;
       const double price = dollars(life) / 3600;
-      least += price * base::ToSeconds((told ? life.finished : life.last_seen) - life.bound);
+      // Ends are told in whole seconds: the one in which it was last seen may be that of its end.
+      const base::WallTime from = std::chrono::floor<seconds>(life.last_seen);
+      least +=
+          price * base::ToSeconds((told ? life.finished : std::max(from, life.bound)) - life.bound);
       most += price * base::ToSeconds((told ? life.finished : until) - life.bound);
     }
     return {least, most};
