@@ -2,9 +2,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -14,6 +11,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "operator/kube/rest_transport.h"
 #include "operator/kube/system_authorities.h"
 
@@ -33,8 +31,7 @@ constexpr char kLeash[] =
 
 std::vector<std::string> Arguments(const Options& options, const std::string& name_space,
                                    const std::string& pod, int port) {
-  std::vector<std::string> arguments = {"/bin/sh",
-                                        "-c",
+  std::vector<std::string> arguments = {"-c",
                                         kLeash,
                                         "kubectl port-forward",
                                         "kubectl",
@@ -52,51 +49,6 @@ std::vector<std::string> Arguments(const Options& options, const std::string& na
   add("--as", options.act_as);
   return arguments;
 }
-
-std::vector<char*> Pointers(std::vector<std::string>& texts) {
-  std::vector<char*> pointers;
-  for (std::string& text : texts) pointers.push_back(text.data());
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
-// Its own process group, which the destructor ends as a whole. Connections of this process are not
-// passed on.
-int Spawn(std::vector<std::string> arguments, int input, int output, pid_t& pid) {
-  std::vector<std::string> variables = kube::EnvironmentForPrograms();
-  posix_spawn_file_actions_t files;
-  posix_spawn_file_actions_init(&files);
-  posix_spawn_file_actions_adddup2(&files, input, STDIN_FILENO);
-  posix_spawn_file_actions_adddup2(&files, output, STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&files, output, STDERR_FILENO);
-  posix_spawn_file_actions_addclosefrom_np(&files, STDERR_FILENO + 1);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  sigset_t no_signals;
-  sigemptyset(&no_signals);
-  posix_spawnattr_setsigmask(&attributes, &no_signals);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
-  const std::vector<char*> argv = Pointers(arguments);
-  const int error =
-      posix_spawn(&pid, argv[0], &files, &attributes, argv.data(), Pointers(variables).data());
-  posix_spawn_file_actions_destroy(&files);
-  posix_spawnattr_destroy(&attributes);
-  return error;
-}
-
-struct Pipe {
-  int ends[2] = {-1, -1};  // to read from, to write to
-  Pipe() { failed = pipe2(ends, O_CLOEXEC) != 0; }
-  ~Pipe() {
-    for (const int end : ends) {
-      if (end >= 0) close(end);
-    }
-  }
-  Pipe(const Pipe&) = delete;
-  Pipe& operator=(const Pipe&) = delete;
-  int Take(int which) { return std::exchange(ends[which], -1); }
-  bool failed = false;
-};
 
 std::string LastLine(std::string_view said) {
   while (said.ends_with('\n')) said.remove_suffix(1);
@@ -117,19 +69,13 @@ int ForwardedPort(std::string_view said) {
 }
 
 PortForward::~PortForward() {
-  if (pid_ > 0) {
-    kill(-pid_, SIGKILL);
-    while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-    }
-  }
-  if (leash_ >= 0) close(leash_);
-  if (output_ >= 0) close(output_);
+  if (pid_ > 0) kube::EndGroup(pid_);
 }
 
 bool PortForward::Listen() {
   char bytes[512];
   for (size_t heard = 0; heard < kMostAtOnce;) {
-    const ssize_t count = read(output_, bytes, sizeof bytes);
+    const ssize_t count = read(output_.get(), bytes, sizeof bytes);
     if (count <= 0) return count < 0 && (errno == EAGAIN || errno == EINTR);
     heard += static_cast<size_t>(count);
     said_.append(bytes, static_cast<size_t>(count));
@@ -143,24 +89,27 @@ absl::StatusOr<std::unique_ptr<PortForward>> PortForward::Open(const Options& op
                                                                const std::string& pod, int port,
                                                                base::Clock& clock,
                                                                const std::stop_token& stop) {
-  Pipe input, output;
-  if (input.failed || output.failed || fcntl(output.ends[0], F_SETFL, O_NONBLOCK) != 0) {
-    return absl::ResourceExhaustedError(std::string("no pipe: ") + strerror(errno));
+  HETERO_ASSIGN_OR_RETURN(kube::Pipe input, kube::MakePipe());
+  HETERO_ASSIGN_OR_RETURN(kube::Pipe output, kube::MakePipe());
+  if (fcntl(output.read.get(), F_SETFL, O_NONBLOCK) != 0) {
+    return absl::InternalError(std::string("no pipe: ") + strerror(errno));
   }
   std::unique_ptr<PortForward> forward(new PortForward);
-  forward->leash_ = input.Take(1);
-  forward->output_ = output.Take(0);
-  const int error = Spawn(Arguments(options, name_space, pod, port), input.ends[0], output.ends[1],
-                          forward->pid_);
-  if (error != 0) {
-    forward->pid_ = -1;
-    return absl::UnavailableError(absl::StrCat("/bin/sh cannot be started: ", strerror(error)));
+  forward->leash_ = std::move(input.write);
+  forward->output_ = std::move(output.read);
+  const int said = output.write.get();
+  const absl::StatusOr<pid_t> pid = kube::StartProgram(
+      "/bin/sh", Arguments(options, name_space, pod, port), kube::EnvironmentForPrograms(),
+      {.input = input.read.get(), .output = said, .error = said});
+  if (!pid.ok()) {
+    return absl::UnavailableError(absl::StrCat("/bin/sh: ", std::string(pid.status().message())));
   }
-  close(output.Take(1));
+  forward->pid_ = *pid;
+  output.write.Close();
   const base::Instant deadline = clock.Now() + kPatience;
   while (forward->local_port_ == 0) {
     if (stop.stop_requested()) return absl::CancelledError();
-    pollfd polled{forward->output_, POLLIN, 0};
+    pollfd polled{forward->output_.get(), POLLIN, 0};
     poll(&polled, 1, kLookMilliseconds);
     const bool lives = forward->Listen();
     forward->local_port_ = ForwardedPort(forward->said_);

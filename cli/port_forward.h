@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/metrics.h"
 #include "cli/options.h"
+#include "operator/kube/child_process.h"
 #include "operator/kube/client.h"
 
 namespace hetero::cli {
@@ -42,9 +43,10 @@ class PortForward {
   // What kubectl has said since the last call goes to `said_`; false when it has ended.
   bool Listen();
 
-  pid_t pid_ = -1;    // of the shell that holds kubectl
-  int leash_ = -1;    // that shell ends kubectl when this end of a pipe is closed
-  int output_ = -1;   // of kubectl; open as long as it lives, or it would end at its next line
+  pid_t pid_ = -1;          // of the shell that holds kubectl
+  kube::Descriptor leash_;  // that shell ends kubectl when this end of a pipe is closed
+  kube::Descriptor
+      output_;        // of kubectl; open as long as it lives, or it would end at its next line
   std::string said_;  // its last words
   int local_port_ = 0;
   metrics::Registry registry_;

@@ -1,9 +1,6 @@
 #include "operator/kube/exec_plugin.h"
 
-#include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,9 +11,8 @@
 #include "absl/time/time.h"
 #include "base/json_access.h"
 #include "base/status_macros.h"
+#include "operator/kube/child_process.h"
 #include "operator/kube/system_authorities.h"
-
-extern char** environ;
 
 namespace hetero::kube {
 namespace {
@@ -27,37 +23,6 @@ using nlohmann::json;
 constexpr size_t kLongestOutput = size_t{1} << 20;
 constexpr size_t kQuotedBytes = 2000;
 constexpr base::Duration kExitPoll = std::chrono::milliseconds(5);
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd = -1) : fd_(fd) {}
-  ~Descriptor() { Close(); }
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  int get() const { return fd_; }
-  void Close() {
-    if (fd_ >= 0) close(fd_);
-    fd_ = -1;
-  }
-
- private:
-  int fd_;
-};
-
-struct Pipe {
-  Descriptor read, write;
-};
-
-absl::StatusOr<Pipe> MakePipe() {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) {
-    return absl::ResourceExhaustedError(std::string("no pipe: ") + strerror(errno));
-  }
-  return Pipe{Descriptor(ends[0]), Descriptor(ends[1])};
-}
 
 std::vector<std::string> Environment(const ExecPlugin& plugin) {
   std::vector<std::string> variables = EnvironmentForPrograms();
@@ -74,37 +39,13 @@ std::vector<std::string> Environment(const ExecPlugin& plugin) {
   return variables;
 }
 
-std::vector<char*> Pointers(std::vector<std::string>& texts) {
-  std::vector<char*> pointers;
-  for (std::string& text : texts) pointers.push_back(text.data());
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
-absl::StatusOr<pid_t> Spawn(const ExecPlugin& plugin, const Pipe& out, const Pipe& err) {
-  std::vector<std::string> arguments = plugin.args;
-  arguments.insert(arguments.begin(), plugin.command);
-  std::vector<std::string> variables = Environment(plugin);
-  posix_spawn_file_actions_t files;
-  posix_spawn_file_actions_init(&files);
-  posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&files, out.write.get(), STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&files, err.write.get(), STDERR_FILENO);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  sigset_t no_signals;
-  sigemptyset(&no_signals);
-  posix_spawnattr_setsigmask(&attributes, &no_signals);
-  // A group of its own, so that whatever it started can be ended with it.
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
-  pid_t pid = 0;
-  const int error = posix_spawnp(&pid, plugin.command.c_str(), &files, &attributes,
-                                 Pointers(arguments).data(), Pointers(variables).data());
-  posix_spawn_file_actions_destroy(&files);
-  posix_spawnattr_destroy(&attributes);
-  if (error == 0) return pid;
+absl::StatusOr<pid_t> Start(const ExecPlugin& plugin, const Pipe& out, const Pipe& err) {
+  const absl::StatusOr<pid_t> pid =
+      StartProgram(plugin.command, plugin.args, Environment(plugin),
+                   {.output = out.write.get(), .error = err.write.get()});
+  if (pid.ok()) return pid;
   return absl::UnauthenticatedError(
-      std::string("it cannot be started: ") + strerror(error) +
+      std::string(pid.status().message()) +
       (plugin.install_hint.empty() ? "" : "; " + plugin.install_hint));
 }
 
@@ -142,8 +83,7 @@ std::optional<int> AwaitExit(pid_t pid, base::Instant deadline) {
   int status = 0;
   while (waitpid(pid, &status, WNOHANG) == 0) {
     if (base::Clock::Real().Now() >= deadline) {
-      kill(-pid, SIGKILL);
-      waitpid(pid, &status, 0);
+      EndGroup(pid);
       return std::nullopt;
     }
     base::Clock::Real().SleepFor(kExitPoll);
@@ -161,7 +101,7 @@ absl::StatusOr<std::string> OutputOf(const ExecPlugin& plugin) {
   HETERO_ASSIGN_OR_RETURN(Pipe out, MakePipe());
   HETERO_ASSIGN_OR_RETURN(Pipe err, MakePipe());
   const base::Instant deadline = base::Clock::Real().Now() + plugin.deadline;
-  HETERO_ASSIGN_OR_RETURN(const pid_t pid, Spawn(plugin, out, err));
+  HETERO_ASSIGN_OR_RETURN(const pid_t pid, Start(plugin, out, err));
   out.write.Close();
   err.write.Close();
   std::array<std::string, 2> texts;
