@@ -165,7 +165,7 @@ void State::On(const HeartbeatReceived& event) {
 }
 
 void State::TakeHeartbeat(MemberRecord& member, const v1::Heartbeat& heartbeat) {
-  RecordHeartbeat(heartbeat, member, now_.steady, record_);
+  RecordHeartbeat(heartbeat, member, now_, record_);
   if (heartbeat.has_script_failure()) TakeScriptFailure(member, heartbeat.script_failure());
   const std::string too_many = TooManyBadSamples(record_);
   if (!too_many.empty()) ending_.Fail(member.name, too_many, now_.steady);
