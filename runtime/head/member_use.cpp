@@ -6,94 +6,29 @@
 #include <utility>
 
 #include "runtime/head/member_totals.h"
-#include "runtime/head/text_limits.h"
+#include "runtime/head/resource_point.h"
 
 namespace hetero::head {
 namespace {
 
 constexpr double kMostSeconds = 4e8;  // of one span: a dozen years
 constexpr double kMostCpus = 1 << 16;
-constexpr int kMostGroupsTold = 64;
 constexpr size_t kMostName = 64;
 constexpr size_t kOffsetsKept = 60;  // a minute of heartbeats
 constexpr int kMostBuckets = insight::Histogram::kHighest - insight::Histogram::kLowest + 1;
 // What busy cores are weighed by: a point of the usual length counts once.
 constexpr double kUsualSpan = 0.5;
 
-bool Sound(double value, double most) { return value >= 0 && value <= most; }  // NaN is not
-bool Sound(int64_t count) { return count >= 0 && count <= kMostCounted; }
+bool Within(double value, double most) { return value >= 0 && value <= most; }  // NaN is not
+bool Within(int64_t count) { return count >= 0 && count <= kMostCounted; }
 
-bool SoundGroups(const v1::ResourcePoint& told) {
-  const double most = told.seconds() * kMostCpus;
-  return told.groups_size() <= kMostGroupsTold &&
-         std::all_of(told.groups().begin(), told.groups().end(), [most](const auto& group) {
-           return Sound(group.cpu_seconds(), most) && Sound(group.busiest_thread_seconds(), most);
-         });
-}
-
-bool SoundGpus(const v1::ResourcePoint& told) {
-  return told.gpus_size() <= MemberUse::kMostGpus &&
-         std::all_of(told.gpus().begin(), told.gpus().end(), [](const v1::GpuUse& gpu) {
-           return gpu.index() >= 0 && Sound(gpu.utilization(), 1) &&
-                  Sound(gpu.memory_used_bytes()) && Sound(gpu.memory_total_bytes()) &&
-                  Sound(gpu.power_watts(), 1e6);
-         });
-}
-
-bool SoundPoint(const v1::ResourcePoint& told) {
-  const double most = told.seconds() * kMostCpus;
-  return told.unix_ns() > 0 && told.seconds() > 0 && told.seconds() <= kMostSeconds &&
-         SoundGroups(told) && SoundGpus(told) && Sound(told.run_queue_seconds(), most) &&
-         Sound(told.throttled_seconds(), most) && Sound(told.rss_bytes()) &&
-         Sound(told.major_faults()) && Sound(told.disk_read_bytes()) &&
-         Sound(told.disk_written_bytes()) && Sound(told.received_bytes()) &&
-         Sound(told.sent_bytes()) && Sound(told.cpu_pressure(), 1) &&
-         Sound(told.io_pressure(), 1) && Sound(told.memory_pressure(), 1) &&
-         Sound(told.cores(), kMostCpus) && Sound(told.machine_busy_cores(), kMostCpus) &&
-         told.core_busy().size() <= MemberUse::kMostCores && Sound(told.memory_limit_bytes());
-}
-
-insight::UsePoint MakePoint(const v1::ResourcePoint& told) {
-  insight::UsePoint point;
-  point.span = told.seconds();
-  for (const v1::ThreadGroupUse& group : told.groups()) {
-    const auto i = static_cast<size_t>(insight::ThreadGroupNamed(group.group()));
-    point.cpu_seconds[i] += group.cpu_seconds();
-    point.busiest_thread_seconds[i] =
-        std::max(point.busiest_thread_seconds[i], group.busiest_thread_seconds());
-  }
-  point.run_queue_seconds = told.run_queue_seconds();
-  if (told.has_throttled_seconds()) point.throttled_seconds = told.throttled_seconds();
-  point.rss_bytes = told.rss_bytes();
-  point.major_faults = told.major_faults();
-  point.disk_read_bytes = told.disk_read_bytes();
-  point.disk_written_bytes = told.disk_written_bytes();
-  point.received_bytes = told.received_bytes();
-  point.sent_bytes = told.sent_bytes();
-  if (told.has_cpu_pressure()) point.cpu_pressure = told.cpu_pressure();
-  if (told.has_io_pressure()) point.io_pressure = told.io_pressure();
-  if (told.has_memory_pressure()) point.memory_pressure = told.memory_pressure();
-  point.cores = told.cores();
-  point.machine_busy_cores = told.machine_busy_cores();
-  point.core_busy = told.core_busy();
-  point.memory_limit_bytes = told.memory_limit_bytes();
-  for (const v1::GpuUse& gpu : told.gpus()) {
-    point.gpus.push_back({.index = gpu.index(),
-                          .utilization = gpu.utilization(),
-                          .memory_used_bytes = gpu.memory_used_bytes(),
-                          .memory_total_bytes = gpu.memory_total_bytes(),
-                          .power_watts = gpu.power_watts()});
-  }
-  return point;
-}
-
-bool SoundLife(const v1::BatchLife& told) {
+bool PlausibleLife(const v1::BatchLife& told) {
   for (size_t i = 0; i < kLifeSpans; ++i) {
-    if (!Sound(SecondsOf(told, static_cast<LifeSpan>(i)), kMostSeconds)) return false;
+    if (!Within(SecondsOf(told, static_cast<LifeSpan>(i)), kMostSeconds)) return false;
   }
-  return Sound(told.ticket()) && Sound(told.step()) && Sound(told.bytes()) &&
+  return Within(told.ticket()) && Within(told.step()) && Within(told.bytes()) &&
          told.asked_unix_ns() > 0 && told.samples() >= 0 &&
-         Sound(told.cpu_seconds(), kMostSeconds * kMostCpus) && told.worker().size() <= kMostName;
+         Within(told.cpu_seconds(), kMostSeconds * kMostCpus) && told.worker().size() <= kMostName;
 }
 
 // Empty: it cannot be one.
@@ -189,13 +124,14 @@ void MemberUse::Take(const v1::Heartbeat& heartbeat, const Heard& heard) {
 // not matter.
 void MemberUse::TakePoint(const v1::ResourcePoint& told, const v1::Heartbeat& heartbeat,
                           const Heard& heard) {
-  if (!SoundPoint(told)) {
+  std::optional<insight::UsePoint> read = ReadPoint(told);
+  if (!read) {
     ++left_out_;
     return;
   }
   if (told.unix_ns() <= newest_point_ns_) return;
   newest_point_ns_ = told.unix_ns();
-  insight::UsePoint point = MakePoint(told);
+  insight::UsePoint& point = *read;
   const int64_t sent = heartbeat.sent_unix_ns() > 0 ? heartbeat.sent_unix_ns() : heard.unix_ns;
   const double age = static_cast<double>(sent - told.unix_ns()) * 1e-9;
   point.seconds = std::clamp(heard.job_seconds - age, 0.0, std::max(heard.job_seconds, 0.0));
@@ -231,7 +167,7 @@ void MemberUse::AddToTotals(const insight::UsePoint& point) {
 }
 
 void MemberUse::TakeLife(const v1::BatchLife& told) {
-  if (!SoundLife(told)) {
+  if (!PlausibleLife(told)) {
     ++left_out_;
     return;
   }

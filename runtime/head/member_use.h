@@ -46,8 +46,6 @@ class MemberUse {
   static constexpr size_t kRecentLives = 50;
   static constexpr int kMostPointsTold = 600;  // of one message
   static constexpr int kMostLivesTold = 400;
-  static constexpr int kMostCores = 256;
-  static constexpr int kMostGpus = 32;
 
   struct Heard {
     int64_t unix_ns = 0;       // now, by the head's clock

@@ -186,6 +186,10 @@ void State::On(const FinishedReceived& event) {
   if (!repeated || !LeftWithResult(*member->finished)) {
     member->finished = event.finished;
     LimitText(kMaxText, *member->finished->mutable_message());
+    if (member->finished->has_last()) {
+      member->finished->mutable_last()->clear_resources();  // long, and taken
+      member->finished->mutable_last()->clear_lives();
+    }
   }
   v1::HeadMessage ack;
   ack.mutable_finish_ack();

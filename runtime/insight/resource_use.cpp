@@ -96,6 +96,8 @@ std::optional<double> UsePoint::gpu_utilization() const {
 void Join(const UsePoint& next, UsePoint& to) {
   const auto mean = [&](const auto& a, const auto& b) { return Mean(a, to.span, b, next.span); };
   to.seconds = next.seconds;
+  to.unix_ns = next.unix_ns;
+  to.threads = next.threads;
   Add(next.cpu_seconds, to.cpu_seconds);
   Add(next.busiest_thread_seconds, to.busiest_thread_seconds);
   to.run_queue_seconds += next.run_queue_seconds;
@@ -125,9 +127,9 @@ void UseSeries::Add(const UsePoint& point) {
   } else {
     points_.push_back(point);
   }
-  if (points_.size() < kMost) return;
+  if (points_.size() < most_) return;
   std::vector<UsePoint> halved;
-  halved.reserve(kMost);
+  halved.reserve(most_);
   double covered = 0;
   for (size_t i = 0; i < points_.size(); ++i) {
     covered += points_[i].span;

@@ -31,10 +31,12 @@ struct GpuPoint {
 
 // One span of time of one process, its children included.
 struct UsePoint {
-  double seconds = 0;  // its end, since the job was created
-  double span = 0;     // its length in seconds, > 0
+  double seconds = 0;   // its end, since the job was created
+  int64_t unix_ns = 0;  // its end, by the clock of the process
+  double span = 0;      // its length in seconds, > 0
   SecondsByGroup cpu_seconds{};
-  SecondsByGroup busiest_thread_seconds{};  // of the thread of each group that used most
+  SecondsByGroup busiest_thread_seconds{};       // of the thread of each group that used most
+  std::array<int32_t, kThreadGroups> threads{};  // at its end
   double run_queue_seconds = 0;             // ready to run and not running, sum over the threads
   std::optional<double> throttled_seconds;  // stopped by the CPU quota; absent: no quota is known
   int64_t rss_bytes = 0;                    // the largest
@@ -57,16 +59,19 @@ struct UsePoint {
 // the larger memory. `to` becomes it.
 void Join(const UsePoint& next, UsePoint& to);
 
-// A series of spans one after the other; whenever there are kMost, each two become one. Nothing of
-// a sum is lost. A value type.
+// A series of spans one after the other, of always fewer than `most`: when there are as many, each
+// two become one. Nothing of a sum is lost. A value type.
 class UseSeries {
  public:
-  static constexpr size_t kMost = 240;  // always fewer
+  static constexpr size_t kMost = 240;
+
+  explicit UseSeries(size_t most = kMost) : most_(most) {}
 
   void Add(const UsePoint& point);
   const std::vector<UsePoint>& points() const { return points_; }
 
  private:
+  size_t most_;
   std::vector<UsePoint> points_;
   double least_span_ = 0;  // a shorter last point is joined with the next
 };
