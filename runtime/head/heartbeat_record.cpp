@@ -203,6 +203,9 @@ void RecordHeartbeat(const v1::Heartbeat& heartbeat, MemberRecord& member, Momen
   if (heartbeat.has_progress()) {
     RecordReach(member.progress, heartbeat.progress(), record);
     RecordStepsDone(member, heartbeat.progress(), record);
+    if (heartbeat.progress().checkpoint_step() > member.progress.checkpoint_step()) {
+      ++record.checkpoints;
+    }
     member.progress = heartbeat.progress();
     LimitTexts(member.progress);
     if (record.runs_scripts()) RecordReported(member, record);

@@ -73,6 +73,7 @@ State::State(Options options, Moment now)
       agreement_(AgreementOptions(record_)),
       script_failures_(options_.broken_grace, record_),
       notices_(plan_, record_, outbox_),
+      findings_(options_.job.spec),
       started_(now.steady),
       last_tick_(now.steady),
       now_(now) {}
@@ -82,7 +83,11 @@ std::vector<Action> State::Apply(const Event& event, Moment now) {
   now_ = now;
   std::visit([this](const auto& e) { On(e); }, event);
   if (superseded_) return outbox_.Take();
+  const bool had_ended = ended();
   AdvanceJob();
+  if (ended() && !had_ended && !record_.input_only) {
+    for (const std::string& found : findings_.Close(now_, record_)) outbox_.AddNote(true, found);
+  }
   return outbox_.Take();
 }
 
@@ -236,6 +241,9 @@ void State::On(const Tick&) {
   members_.CheckSilence(now_);
   CheckStartupDeadline();
   SizeRoles();
+  if (!ending_.begun() && !record_.input_only) {
+    for (const std::string& found : findings_.Look(now_, record_)) outbox_.AddNote(true, found);
+  }
 }
 
 void State::AdvanceJob() {
