@@ -111,8 +111,8 @@ void AddResources(const std::vector<const insight::UsePoint*>& points, double be
     evidence.seconds += point->span;
     evidence.run_queue_seconds += point->run_queue_seconds;
     if (point->throttled_seconds) {
-      evidence.throttled_seconds = evidence.throttled_seconds.value_or(0) +
-                                   *point->throttled_seconds;
+      evidence.throttled_seconds =
+          evidence.throttled_seconds.value_or(0) + *point->throttled_seconds;
     }
     evidence.disk_read_bytes += point->disk_read_bytes;
     evidence.disk_written_bytes += point->disk_written_bytes;
@@ -149,7 +149,8 @@ void AddCounts(const MemberTally& before, const MemberTally& now,
   for (size_t i = 0; i < now.operator_costs.size(); ++i) {
     const v1::OperatorCost none;
     const v1::OperatorCost& cost = now.operator_costs[i];
-    const v1::OperatorCost& past = i < before.operator_costs.size() ? before.operator_costs[i] : none;
+    const v1::OperatorCost& past =
+        i < before.operator_costs.size() ? before.operator_costs[i] : none;
     evidence.operators.push_back(
         {.samples = Since(past.samples(), cost.samples()),
          .cpu_seconds = Since(past.cpu_seconds(), cost.cpu_seconds()),
@@ -217,7 +218,7 @@ insight::RankEvidence RankEvidenceOf(const JobRecord& record, const MemberRecord
 void AddPipeline(const JobRecord& record, insight::JobEvidence& job) {
   const std::vector<api::OperatorSpec>& pipeline = record.job.spec.pipeline;
   for (size_t i = 0; i < pipeline.size(); ++i) {
-    insight::PipelineEntry entry{.op = api::NameOf(pipeline[i].op), .function = {}};
+    insight::PipelineEntry entry{.op = api::OperatorName(pipeline[i].op), .function = {}};
     if (pipeline[i].op == api::OperatorKind::kPython) {
       entry.function = absl::StrCat(pipeline[i].module, ".", pipeline[i].function);
     }
@@ -229,11 +230,11 @@ void AddPipeline(const JobRecord& record, insight::JobEvidence& job) {
 void AddOrders(const JobRecord& record, insight::JobEvidence& job) {
   if (!record.order_costs.empty()) job.shuffle = record.order_costs.front().shuffle();
   for (const v1::OrderCost& cost : record.order_costs) {
-    job.orders.push_back(
-        {.shuffle = cost.shuffle(),
-         .requests = static_cast<int64_t>(std::min(kOrderSamples * cost.requests_per_sample(), 1e18)),
-         .bytes = {},
-         .dollars = {}});
+    job.orders.push_back({.shuffle = cost.shuffle(),
+                          .requests = static_cast<int64_t>(
+                              std::min(kOrderSamples * cost.requests_per_sample(), 1e18)),
+                          .bytes = {},
+                          .dollars = {}});
   }
 }
 
@@ -247,17 +248,16 @@ insight::JobEvidence JobEvidenceOf(const JobRecord& record, base::Instant now) {
   const api::Training& training = spec.training;
   insight::JobEvidence job;
   for (const api::Role& role : spec.roles) {
-    job.roles.push_back(
-        {.name = role.name,
-         .kind = KindOf(role.type),
-         .replicas = role.replicas,
-         .min_replicas = role.min_replicas.value_or(role.replicas),
-         .scaled_by_job = role.type == api::RoleType::kCpuWorker &&
-                          spec.autoscaling == api::Switch::kEnabled,
-         .price_per_hour = PricePerHour(role),
-         .gpus_per_replica = role.type == api::RoleType::kGpuWorker
-                                 ? role.gpus_per_replica.value_or(1)
-                                 : 0});
+    job.roles.push_back({.name = role.name,
+                         .kind = KindOf(role.type),
+                         .replicas = role.replicas,
+                         .min_replicas = role.min_replicas.value_or(role.replicas),
+                         .scaled_by_job = role.type == api::RoleType::kCpuWorker &&
+                                          spec.autoscaling == api::Switch::kEnabled,
+                         .price_per_hour = PricePerHour(role),
+                         .gpus_per_replica = role.type == api::RoleType::kGpuWorker
+                                                 ? role.gpus_per_replica.value_or(1)
+                                                 : 0});
   }
   AddPipeline(record, job);
   AddOrders(record, job);
@@ -299,8 +299,8 @@ insight::JobEvidence JobEvidenceOf(const JobRecord& record, base::Instant now) {
 }
 
 // `whole`: of all that members have told, not only of the last minutes.
-insight::Evidence EvidenceBetween(const JobTally& begin, const JobRecord& record,
-                                  base::Instant now, bool whole) {
+insight::Evidence EvidenceBetween(const JobTally& begin, const JobRecord& record, base::Instant now,
+                                  bool whole) {
   insight::Evidence evidence{.window_seconds = AgeAt(record, now) - begin.job_seconds,
                              .complete = whole,
                              .job = JobEvidenceOf(record, now),
@@ -335,9 +335,8 @@ insight::Evidence EvidenceBetween(const JobTally& begin, const JobRecord& record
 }  // namespace
 
 JobTally TallyOf(const JobRecord& record, base::Instant now) {
-  JobTally tally{.job_seconds = AgeAt(record, now),
-                 .step = JobProgress(record).step(),
-                 .members = {}};
+  JobTally tally{
+      .job_seconds = AgeAt(record, now), .step = JobProgress(record).step(), .members = {}};
   for (const auto& [key, member] : record.members) tally.members[key] = TallyOf(member);
   return tally;
 }
@@ -347,8 +346,9 @@ insight::Evidence EvidenceSince(const JobTally& begin, const JobRecord& record, 
 }
 
 insight::Evidence EvidenceOfTraining(const JobRecord& record, base::Instant now) {
-  return EvidenceBetween({.job_seconds = record.startup_seconds.value_or(0), .step = 0, .members = {}},
-                         record, now, /*whole=*/true);
+  return EvidenceBetween(
+      {.job_seconds = record.startup_seconds.value_or(0), .step = 0, .members = {}}, record, now,
+      /*whole=*/true);
 }
 
 }  // namespace hetero::head

@@ -57,20 +57,21 @@ void SetTexts(const insight::Finding& finding, v1::Finding& to) {
   to.set_active(true);
 }
 
-std::string Sentence(const insight::Finding& finding) {
-  return absl::StrCat(finding.rule, finding.member.empty() ? "" : " of ", finding.member, ": ",
-                      finding.message, "; ", finding.remedy);
+Note NoteOf(const insight::Finding& finding) {
+  return {.warning = true,
+          .message = absl::StrCat(finding.rule, ": ", finding.message, "; ", finding.remedy),
+          .member = finding.member};
 }
 
 }  // namespace
 
 FindingWatch::FindingWatch(const api::Spec& spec) : settings_(SettingsOf(spec)) {}
 
-std::vector<std::string> FindingWatch::Look(Moment now, JobRecord& record) {
+std::vector<Note> FindingWatch::Look(Moment now, JobRecord& record) {
   if (now.steady - looked_at_ < kLookInterval || !record.startup_seconds) return {};
   const double since_last = base::ToSeconds(now.steady - looked_at_);
   looked_at_ = now.steady;
-  std::vector<std::string> told;
+  std::vector<Note> told;
   if (!tallies_.empty()) {
     const insight::Evidence evidence = EvidenceSince(tallies_.front(), record, now.steady);
     // Windows overlap: of what one shows, only what is new counts.
@@ -88,7 +89,7 @@ std::vector<std::string> FindingWatch::Look(Moment now, JobRecord& record) {
   return told;
 }
 
-std::vector<std::string> FindingWatch::Close(Moment now, JobRecord& record) {
+std::vector<Note> FindingWatch::Close(Moment now, JobRecord& record) {
   for (HeldFinding& held : record.findings) held.finding.set_active(false);
   if (!record.startup_seconds) return {};
   const std::vector<insight::Finding> found =
@@ -102,9 +103,9 @@ std::vector<std::string> FindingWatch::Close(Moment now, JobRecord& record) {
   return Take(found, 1, now, record);
 }
 
-std::vector<std::string> FindingWatch::Take(const std::vector<insight::Finding>& found,
-                                            double share, Moment now, JobRecord& record) {
-  std::vector<std::string> told;
+std::vector<Note> FindingWatch::Take(const std::vector<insight::Finding>& found, double share,
+                                     Moment now, JobRecord& record) {
+  std::vector<Note> told;
   for (size_t i = 0; i < found.size(); ++i) {
     const insight::Finding& finding = found[i];
     HeldFinding* held = FindHeld(finding, record);
@@ -113,7 +114,7 @@ std::vector<std::string> FindingWatch::Take(const std::vector<insight::Finding>&
       if (record.findings.size() >= kMostFindings) continue;
       held = &record.findings.emplace_back();
       held->finding.set_first_unix_ns(UnixNs(now.wall));
-      told.push_back(Sentence(finding));
+      told.push_back(NoteOf(finding));
     }
     SetTexts(finding, held->finding);
     held->place = i;

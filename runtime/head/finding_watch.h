@@ -1,9 +1,9 @@
 #pragma once
 
 #include <deque>
-#include <string>
 #include <vector>
 
+#include "runtime/head/event.h"
 #include "runtime/head/evidence_builder.h"
 #include "runtime/head/job_record.h"
 #include "runtime/insight/rules/rule.h"
@@ -19,15 +19,15 @@ class FindingWatch {
   // Those of the heads before this one are in `record` already, and hold when they are found again.
   explicit FindingWatch(const api::Spec& spec);
 
-  // While the job trains, about once a second. A sentence for each finding that is new.
-  std::vector<std::string> Look(Moment now, JobRecord& record);
+  // While the job trains, about once a second. A note for each finding that is new.
+  std::vector<Note> Look(Moment now, JobRecord& record);
   // When it has ended: what holds is what all of the training shows. Likewise.
-  std::vector<std::string> Close(Moment now, JobRecord& record);
+  std::vector<Note> Close(Moment now, JobRecord& record);
 
  private:
   // `share`: of what the findings cost, how much is not counted yet.
-  static std::vector<std::string> Take(const std::vector<insight::Finding>& found, double share,
-                                       Moment now, JobRecord& record);
+  static std::vector<Note> Take(const std::vector<insight::Finding>& found, double share,
+                                Moment now, JobRecord& record);
 
   insight::Settings settings_;
   std::deque<JobTally> tallies_;  // of the window, the oldest first

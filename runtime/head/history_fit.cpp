@@ -24,8 +24,8 @@ struct Limits {
   int findings;
 };
 // More of a list is not read (history_codec.cpp).
-constexpr Limits kReadable = {10'000,          10'000, 100'000, 100'000, 10'000,
-                              size_t{1} << 20, 10'000, 10'000,  10'000,  10'000,  10'000};
+constexpr Limits kReadable = {10'000, 10'000, 100'000, 100'000, 10'000, size_t{1} << 20,
+                              10'000, 10'000, 10'000,  10'000,  10'000};
 constexpr Limits kRows[] = {
     {2000, 1000, 10'000, 10'000, 1000, 1024, 100, 1000, 16, 64, 20},
     {400, 200, 500, 100, 200, 400, 100, 200, 16, 64, 20},

@@ -331,17 +331,17 @@ void AddCost(const JobRecord& record, double seconds, insight::Report& report) {
 }
 
 insight::ReportFinding MakeFinding(const v1::Finding& finding) {
-  insight::ReportFinding entry{.rule = finding.rule(),
-                               .message = finding.message(),
-                               .remedy = finding.remedy(),
-                               .field = finding.field(),
-                               .member = finding.member(),
-                               .seconds = finding.seconds(),
-                               .dollars = {},
-                               .since = Rfc3339(base::WallTime(
-                                   std::chrono::duration_cast<base::WallTime::duration>(
-                                       std::chrono::nanoseconds(finding.first_unix_ns())))),
-                               .active = finding.active()};
+  insight::ReportFinding entry{
+      .rule = finding.rule(),
+      .message = finding.message(),
+      .remedy = finding.remedy(),
+      .field = finding.field(),
+      .member = finding.member(),
+      .seconds = finding.seconds(),
+      .dollars = {},
+      .since = Rfc3339(base::WallTime(std::chrono::duration_cast<base::WallTime::duration>(
+          std::chrono::nanoseconds(finding.first_unix_ns())))),
+      .active = finding.active()};
   if (finding.has_dollars()) entry.dollars = finding.dollars();
   return entry;
 }

@@ -86,7 +86,7 @@ std::vector<Action> State::Apply(const Event& event, Moment now) {
   const bool had_ended = ended();
   AdvanceJob();
   if (ended() && !had_ended && !record_.input_only) {
-    for (const std::string& found : findings_.Close(now_, record_)) outbox_.AddNote(true, found);
+    for (Note& found : findings_.Close(now_, record_)) outbox_.Add(std::move(found));
   }
   return outbox_.Take();
 }
@@ -242,7 +242,7 @@ void State::On(const Tick&) {
   CheckStartupDeadline();
   SizeRoles();
   if (!ending_.begun() && !record_.input_only) {
-    for (const std::string& found : findings_.Look(now_, record_)) outbox_.AddNote(true, found);
+    for (Note& found : findings_.Look(now_, record_)) outbox_.Add(std::move(found));
   }
 }
 
