@@ -41,7 +41,7 @@ absl::StatusOr<int32_t> RankOf(const v1::Generation& generation, const v1::Ident
 absl::StatusOr<std::unique_ptr<RankSession>> RankSession::Join(Options options, base::Clock& clock,
                                                                std::stop_token stop) {
   HETERO_ASSIGN_OR_RETURN(std::unique_ptr<MetricsPort> metrics,
-                          MetricsPort::Open(options.metrics_address));
+                          MetricsPort::Open(options.metrics_address, clock));
   std::unique_ptr<RankSession> session(
       new RankSession(std::move(options), std::move(metrics), clock, std::move(stop)));
   absl::Status status = session->WaitForJob();
@@ -136,11 +136,13 @@ absl::Status RankSession::OpenReport() {
   schedule_ = std::make_unique<job::Schedule>(ScheduleOf(job_, *producer_), rank_);
   HETERO_ASSIGN_OR_RETURN(stream_options_, StreamOptions());
   if (rank_ == 0) order_costs_ = OrderCosts();
-  auto report = std::make_unique<RankReport>(
-      RankReport::Options{.rank = rank_,
-                          .seed = static_cast<uint64_t>(job_.spec.training.seed),
-                          .print = options_.print},
-      schedule_.get(), clock_);
+  RankReport::Options options{.rank = rank_,
+                              .seed = static_cast<uint64_t>(job_.spec.training.seed),
+                              .print = options_.print};
+  if (metrics_) {
+    options.on_step_seconds = [this](double seconds) { metrics_->ObserveStep(seconds); };
+  }
+  auto report = std::make_unique<RankReport>(std::move(options), schedule_.get(), clock_);
   {
     const base::MutexLock lock(mutex_);
     report_ = std::move(report);
@@ -187,9 +189,20 @@ void RankSession::OnBatch(const feed::Batch& batch) {
   if (!dumped.ok()) log::Warning("batch not dumped", {{"error", dumped.message()}});
 }
 
+// Before the job has begun the head is told nothing, and a scrape what the process costs.
+void RankSession::PublishWaiting() {
+  if (!metrics_) return;
+  v1::Heartbeat waiting;
+  SetProcessCosts(*waiting.mutable_counters());
+  metrics_->UpdateRank(waiting);
+}
+
 v1::Heartbeat RankSession::TakeHeartbeat() {
   const base::MutexLock lock(mutex_);
-  if (report_ == nullptr) return {};
+  if (report_ == nullptr) {
+    PublishWaiting();
+    return {};
+  }
   v1::Heartbeat heartbeat = report_->Take();
   if (options_.costs_told_by_another) ClearProcessCosts(*heartbeat.mutable_counters());
   if (options_.other_cpu_seconds) {
@@ -201,7 +214,7 @@ v1::Heartbeat RankSession::TakeHeartbeat() {
   AddPlacement(&heartbeat);
   heartbeat.mutable_order_costs()->Assign(order_costs_.begin(), order_costs_.end());
   AddFaults(&heartbeat);
-  if (metrics_) metrics_->Update(heartbeat);
+  if (metrics_) metrics_->UpdateRank(heartbeat);
   return heartbeat;
 }
 

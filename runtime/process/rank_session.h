@@ -129,6 +129,7 @@ class RankSession {
   void AddPlacement(v1::Heartbeat* heartbeat) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AddFaults(v1::Heartbeat* heartbeat) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OnRoster(const google::protobuf::RepeatedPtrField<v1::CpuWorker>& workers);
+  void PublishWaiting();
   v1::Heartbeat TakeHeartbeat();
 
   const Options options_;
