@@ -6,15 +6,15 @@
 namespace hetero::process {
 namespace {
 
-struct State {
+struct StateName {
   v1::JobStatus::State state;
   const char* name;  // as in the job's report
 };
-constexpr State kStates[] = {{v1::JobStatus::WAITING, "Waiting"},
-                             {v1::JobStatus::RUNNING, "Running"},
-                             {v1::JobStatus::SUCCEEDED, "Succeeded"},
-                             {v1::JobStatus::FAILED, "Failed"},
-                             {v1::JobStatus::STOPPED, "Stopped"}};
+constexpr StateName kStates[] = {{v1::JobStatus::WAITING, "Waiting"},
+                                 {v1::JobStatus::RUNNING, "Running"},
+                                 {v1::JobStatus::SUCCEEDED, "Succeeded"},
+                                 {v1::JobStatus::FAILED, "Failed"},
+                                 {v1::JobStatus::STOPPED, "Stopped"}};
 
 // Not counters: the ranks that they are of may change, and with them the sums.
 void PublishJobProgress(const v1::Progress& progress, metrics::Registry& registry) {
@@ -42,7 +42,7 @@ void PublishJobProgress(const v1::Progress& progress, metrics::Registry& registr
 }  // namespace
 
 void PublishStatus(const v1::JobStatus& status, metrics::Registry& registry) {
-  for (const State& state : kStates) {
+  for (const StateName& state : kStates) {
     registry.GetGauge("hetero_job_state", "1 for the state of the job", {{"state", state.name}})
         .Set(status.state() == state.state ? 1 : 0);
   }

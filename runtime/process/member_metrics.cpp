@@ -8,7 +8,7 @@ namespace {
 
 void RaiseTo(metrics::Counter counter, double total) { counter.Add(total - counter.value()); }
 
-struct Part {  // of a sum that is split by one label
+struct PartOfTime {  // of a sum that is split by one label
   const char* label;
   double seconds;
 };
@@ -36,19 +36,19 @@ void PublishCounters(const v1::Counters& counters, metrics::Registry& registry) 
 void PublishTimes(const v1::Progress& progress, metrics::Registry& registry) {
   const v1::WaitSeconds& waits = progress.waits();
   for (const auto& [cause, seconds] :
-       {Part{"no_worker", waits.no_worker()}, Part{"workers", waits.workers()},
-        Part{"transfer", waits.transfer()}, Part{"handover", waits.handover()}}) {
+       {PartOfTime{"no_worker", waits.no_worker()}, PartOfTime{"workers", waits.workers()},
+        PartOfTime{"transfer", waits.transfer()}, PartOfTime{"handover", waits.handover()}}) {
     RaiseTo(registry.GetCounter("hetero_data_wait_seconds_total",
                                 "Time that training waited for data, by cause", {{"cause", cause}}),
             seconds);
   }
   const v1::PhaseSeconds& phases = progress.phases();
   for (const auto& [phase, seconds] :
-       {Part{"wait", phases.wait()}, Part{"host_to_device", phases.host_to_device()},
-        Part{"forward", phases.forward()}, Part{"backward", phases.backward()},
-        Part{"all_reduce", phases.all_reduce()}, Part{"optimizer", phases.optimizer()},
-        Part{"checkpoint", phases.checkpoint()}, Part{"evaluation", phases.evaluation()},
-        Part{"other", phases.other()}}) {
+       {PartOfTime{"wait", phases.wait()}, PartOfTime{"host_to_device", phases.host_to_device()},
+        PartOfTime{"forward", phases.forward()}, PartOfTime{"backward", phases.backward()},
+        PartOfTime{"all_reduce", phases.all_reduce()}, PartOfTime{"optimizer", phases.optimizer()},
+        PartOfTime{"checkpoint", phases.checkpoint()},
+        PartOfTime{"evaluation", phases.evaluation()}, PartOfTime{"other", phases.other()}}) {
     RaiseTo(registry.GetCounter("hetero_step_phase_seconds_total",
                                 "Time of training, by what it was spent on", {{"phase", phase}}),
             seconds);
