@@ -2,9 +2,12 @@
 
 #include <atomic>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "api/manifest.h"
+#include "api/operators.h"
 #include "api/role_type.h"
 #include "base/log.h"
 #include "base/status_macros.h"
@@ -32,6 +35,7 @@ constexpr base::Duration kFinishTimeout = std::chrono::seconds(1);
 struct Production {
   std::unique_ptr<interpreter::Interpreters> python;  // null: there are none
   std::unique_ptr<feed::SampleProducer> producer;
+  std::vector<std::string> operators;  // names of the pipeline's entries
 };
 
 void AddOperatorCosts(const feed::SampleProducer& producer, v1::Heartbeat& heartbeat) {
@@ -64,13 +68,21 @@ v1::Heartbeat CountersOf(const feed::WorkerServer& server, const Production* mad
   return heartbeat;
 }
 
+std::vector<std::string> OperatorNames(const api::HeteroTrainingJob& job) {
+  std::vector<std::string> names;
+  for (const api::OperatorSpec& entry : job.spec.pipeline) {
+    names.emplace_back(api::OperatorName(entry.op));
+  }
+  return names;
+}
+
 absl::StatusOr<Production> MakeProduction(const v1::Welcome& welcome, const std::stop_token& stop) {
   const api::ManifestResult manifest = api::ParseJobDocument(welcome.job_json());
   if (!manifest.errors.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("the head sent an invalid job:\n", api::FormatErrors(manifest.errors)));
   }
-  Production made;
+  Production made{.operators = OperatorNames(manifest.job)};
   HETERO_ASSIGN_OR_RETURN(made.python, StartPython(manifest.job.spec, {}, stop));
   HETERO_ASSIGN_OR_RETURN(made.producer, feed::SampleProducer::Create(
                                              manifest.job, base::Clock::Real(), made.python.get()));
@@ -82,7 +94,7 @@ absl::StatusOr<Production> MakeProduction(const v1::Welcome& welcome, const std:
 absl::Status RunCpuWorker(const CpuWorkerOptions& options, base::Clock& clock,
                           std::stop_token stop) {
   HETERO_ASSIGN_OR_RETURN(const std::unique_ptr<MetricsPort> metrics,
-                          MetricsPort::Open(options.metrics_address));
+                          MetricsPort::Open(options.metrics_address, clock));
   ResourceSampler sampler({}, clock);
   // Declared before the server, which serves from it until it is destroyed.
   Production production;
@@ -107,7 +119,7 @@ absl::Status RunCpuWorker(const CpuWorkerOptions& options, base::Clock& clock,
       [&] {
         v1::Heartbeat heartbeat = CountersOf(*server, serving);
         sampler.Take(/*until_now=*/false, heartbeat);
-        if (metrics) metrics->Update(heartbeat);
+        if (metrics) metrics->UpdateWorker(heartbeat);
         return heartbeat;
       },
       clock);
@@ -133,6 +145,7 @@ absl::Status RunCpuWorker(const CpuWorkerOptions& options, base::Clock& clock,
   if (absl::IsCancelled(made.status())) return finish(absl::OkStatus());
   if (!made.ok()) return finish(made.status());
   production = *std::move(made);
+  if (metrics) metrics->SetOperators(production.operators);
   serving = &production;
   if (production.python != nullptr) production.python->SetAlarm([&member] { member->Beat(); });
   const feed::SampleProducer& producer = *production.producer;

@@ -88,6 +88,9 @@ void RankReport::OnStep(int64_t step, int64_t samples, double loss, double secon
     // Phases bring their own, which they sum to.
     progress_.set_train_seconds(base::ToSeconds(now - started_));
   }
+  if (options_.on_step_seconds) {
+    options_.on_step_seconds(script_ ? script_->step_seconds : seconds);
+  }
   if (has_loss && std::isfinite(loss)) AddLoss(step, loss, seconds);
   for (Interval* interval : {&line_, &rate_}) {
     interval->samples += samples;

@@ -30,6 +30,8 @@ class RankReport {
     uint64_t seed = 0;
     base::Duration console_interval = std::chrono::seconds(10);  // between lines inside an epoch
     std::function<void(const std::string&)> print;               // one console line; may be empty
+    // How long each step took, waiting for data included; may be empty. Not to call back.
+    std::function<void(double seconds)> on_step_seconds;
   };
   // `schedule` outlives the report.
   RankReport(Options options, const job::Schedule* schedule, base::Clock& clock);

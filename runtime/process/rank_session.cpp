@@ -48,7 +48,7 @@ std::unique_ptr<ResourceSampler> StartSampler(const RankSession::Options& option
 absl::StatusOr<std::unique_ptr<RankSession>> RankSession::Join(Options options, base::Clock& clock,
                                                                std::stop_token stop) {
   HETERO_ASSIGN_OR_RETURN(std::unique_ptr<MetricsPort> metrics,
-                          MetricsPort::Open(options.metrics_address));
+                          MetricsPort::Open(options.metrics_address, clock));
   std::unique_ptr<RankSession> session(
       new RankSession(std::move(options), std::move(metrics), clock, std::move(stop)));
   absl::Status status = session->WaitForJob();
@@ -145,11 +145,13 @@ absl::Status RankSession::OpenReport() {
   schedule_ = std::make_unique<job::Schedule>(ScheduleOf(job_, *producer_), rank_);
   HETERO_ASSIGN_OR_RETURN(stream_options_, StreamOptions());
   if (rank_ == 0) order_costs_ = OrderCosts();
-  auto report = std::make_unique<RankReport>(
-      RankReport::Options{.rank = rank_,
-                          .seed = static_cast<uint64_t>(job_.spec.training.seed),
-                          .print = options_.print},
-      schedule_.get(), clock_);
+  RankReport::Options options{.rank = rank_,
+                              .seed = static_cast<uint64_t>(job_.spec.training.seed),
+                              .print = options_.print};
+  if (metrics_) {
+    options.on_step_seconds = [this](double seconds) { metrics_->ObserveStep(seconds); };
+  }
+  auto report = std::make_unique<RankReport>(std::move(options), schedule_.get(), clock_);
   {
     const base::MutexLock lock(mutex_);
     report_ = std::move(report);
@@ -196,12 +198,23 @@ void RankSession::OnBatch(const feed::Batch& batch) {
   if (!dumped.ok()) log::Warning("batch not dumped", {{"error", dumped.message()}});
 }
 
+// Before the job has begun the head is told nothing, and a scrape what the process costs.
+void RankSession::PublishWaiting() {
+  if (!metrics_) return;
+  v1::Heartbeat waiting;
+  SetProcessCosts(*waiting.mutable_counters());
+  metrics_->UpdateRank(waiting);
+}
+
 v1::Heartbeat RankSession::TakeHeartbeat(bool last) {
   const base::MutexLock lock(mutex_);
   v1::Heartbeat heartbeat;
   if (report_ != nullptr) heartbeat = report_->Take();
   if (sampler_ != nullptr) sampler_->Take(last, heartbeat);
-  if (report_ == nullptr) return heartbeat;
+  if (report_ == nullptr) {
+    PublishWaiting();
+    return heartbeat;
+  }
   if (options_.costs_told_by_another) ClearProcessCosts(*heartbeat.mutable_counters());
   if (options_.other_cpu_seconds) {
     v1::Counters& counters = *heartbeat.mutable_counters();
@@ -212,7 +225,7 @@ v1::Heartbeat RankSession::TakeHeartbeat(bool last) {
   AddPlacement(&heartbeat);
   heartbeat.mutable_order_costs()->Assign(order_costs_.begin(), order_costs_.end());
   AddFaults(&heartbeat);
-  if (metrics_) metrics_->Update(heartbeat);
+  if (metrics_) metrics_->UpdateRank(heartbeat);
   return heartbeat;
 }
 

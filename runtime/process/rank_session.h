@@ -132,6 +132,7 @@ class RankSession {
   void OnRoster(const google::protobuf::RepeatedPtrField<v1::CpuWorker>& workers);
   // With `last`, what the process uses is told up to now.
   v1::Heartbeat TakeHeartbeat(bool last);
+  void PublishWaiting();
 
   const Options options_;
   base::Clock& clock_;
