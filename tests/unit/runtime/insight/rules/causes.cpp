@@ -42,7 +42,7 @@ PlayedJob NarrowNetwork(uint64_t seed) {
 PlayedJob OneSlowWorker(uint64_t seed) {
   Draw draw(seed, 5);
   const int32_t ranks = draw.Whole(1, 4);
-  PlayedJob job = Photographs(draw, ranks, draw.Whole(2, 3), 1.1);
+  PlayedJob job = Photographs(draw, ranks, draw.Whole(2, 3), 1.05);
   job.workers[draw.Whole(0, static_cast<int32_t>(job.workers.size()) - 1)].slowness =
       draw.Between(3, 6);
   return job;
@@ -88,9 +88,9 @@ PlayedJob Neighbour(uint64_t seed) {
     return job;
   }
   const int32_t ranks = draw.Whole(1, 4);
-  PlayedJob job = Photographs(draw, ranks, draw.Whole(2, 3), 1.1);
+  PlayedJob job = Photographs(draw, ranks, draw.Whole(2, 3), 1.05);
   PlayedMachine& machine = job.machines["c0"];
-  machine.other_threads = machine.cores * draw.Between(1.5, 4);
+  machine.other_threads = machine.cores * draw.Between(2.5, 5);
   return job;
 }
 
@@ -99,8 +99,8 @@ PlayedJob FewSamples(uint64_t seed) {
   PlayedJob job = AnyPhotographs(draw);
   job.batch = 2 << draw.Whole(0, 2);
   job.step = {.host_to_device = 0.0005,
-              .forward = 0.001 + 0.0006 * job.batch,
-              .backward = 0.002 + 0.0012 * job.batch,
+              .forward = 0.001 + 0.0002 * job.batch,
+              .backward = 0.002 + 0.0004 * job.batch,
               .all_reduce = draw.Between(0.008, 0.012)};
   job.step.optimizer = draw.Between(0.006, 0.012);
   Fit(job, draw.Between(1.5, 2), 0.1);
@@ -140,8 +140,9 @@ PlayedJob LockedScript(uint64_t seed) {
 PlayedJob BlockedScript(uint64_t seed) {
   Draw draw(seed, 13);
   PlayedJob job = AnyScript(draw);
+  if (!job.gpus) job.step = {.forward = 0.02, .backward = 0.04};
   const double cores = job.gpus ? 1 : 8;
-  job.script->blocked_seconds = StepSeconds(job) * cores * draw.Between(14, 30);
+  job.script->blocked_seconds = StepSeconds(job) * cores * draw.Between(14, 20);
   return job;
 }
 
@@ -164,6 +165,7 @@ PlayedJob LongEvaluations(uint64_t seed) {
 PlayedJob LearnsNothing(uint64_t seed) {
   Draw draw(seed, 16);
   PlayedJob job = AnyPhotographs(draw);
+  TakeSmallerSteps(job);
   job.learns = false;
   return job;
 }
@@ -253,10 +255,10 @@ PlayedJob SlowDisk(uint64_t seed) {
 
 PlayedJob HiccupingSteps(uint64_t seed) {
   Draw draw(seed, 27);
-  const int32_t ranks = draw.Whole(1, 2);
   const int32_t workers = draw.Whole(2, 6);
-  PlayedJob job = Photographs(draw, ranks, workers, draw.Between(1.3, 1.6));
-  job.step.outliers = draw.Between(0.02, 0.04);
+  PlayedJob job = Photographs(draw, 1, workers, draw.Between(1.3, 1.6));
+  TakeSmallerSteps(job);
+  job.step.outliers = draw.Between(0.05, 0.07);
   job.step.outlier_seconds = StepSeconds(job) * draw.Between(8, 14);
   return job;
 }

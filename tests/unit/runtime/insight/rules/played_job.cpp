@@ -66,8 +66,10 @@ class Playing {
 
   double ReadSeconds(PlayedTotals& totals) {
     double seconds = 0;
+    double noise = 1;
     for (int32_t i = 0; i < job_.batch; ++i) {
-      double one = job_.store.seconds_per_sample * LogNormal(0.3);
+      if (i % 8 == 0) noise = LogNormal(0.3);
+      double one = job_.store.seconds_per_sample * noise;
       totals.storage.requests += 1;
       while (job_.store.throttled > 0 && Chance(job_.store.throttled)) {
         one += job_.store.backoff_seconds * LogNormal(0.3);

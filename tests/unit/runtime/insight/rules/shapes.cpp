@@ -70,6 +70,19 @@ void Fit(PlayedJob& job, double headroom, double read) {
   job.store.seconds_per_sample = cost * read / kMeanOfNoise;
 }
 
+void TakeSmallerSteps(PlayedJob& job) {
+  constexpr int32_t kBatch = 64;
+  const double factor = static_cast<double>(kBatch) / job.batch;
+  PlayedStep& step = job.step;
+  for (double* part :
+       {&step.host_to_device, &step.forward, &step.backward, &step.all_reduce, &step.optimizer}) {
+    *part *= factor;
+  }
+  job.checkpoint_every = static_cast<int64_t>(static_cast<double>(job.checkpoint_every) / factor);
+  job.evaluation_every = static_cast<int64_t>(static_cast<double>(job.evaluation_every) / factor);
+  job.batch = kBatch;
+}
+
 void Connect(PlayedJob& job, double room) {
   job.bandwidth =
       room * Demand(job) / static_cast<double>(job.ranks.size()) * job.wire_bytes_per_sample;

@@ -34,6 +34,9 @@ double CpuPerSample(const PlayedJob& job);
 // `read` of it.
 void Fit(PlayedJob& job, double headroom, double read);
 
+// The same pace in batches of 64.
+void TakeSmallerSteps(PlayedJob& job);
+
 // Gives each rank a network for `room` times what it takes.
 void Connect(PlayedJob& job, double room = 3);
 
