@@ -1,0 +1,100 @@
+#include "runtime/feed/batch_lives.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace hetero::feed {
+namespace {
+
+using std::chrono::milliseconds;
+
+base::Instant Moment(int ms) { return base::Instant(std::chrono::hours(1) + milliseconds(ms)); }
+
+Ticket TrainingTicket(int64_t step, int64_t id = 0) { return {.id = id, .step = step}; }
+
+Batch MadeIn(const Ticket& ticket, double queued, double work, double read = 0) {
+  Batch batch;
+  batch.ticket = ticket;
+  batch.queued_seconds = queued;
+  batch.work_seconds = work;
+  batch.read_seconds = read;
+  return batch;
+}
+
+double SumOf(const BatchTimes& times) {
+  return base::ToSeconds(times.queued + times.work + times.transfer);
+}
+
+TEST(BatchLivesTest, TheFirstAndThenOneOfAHundredByTheStep) {
+  int sampled = 0;
+  for (int64_t step = 0; step < 1000; ++step) {
+    sampled += BatchLives::IsSampled(TrainingTicket(step, step % 7)) ? 1 : 0;
+  }
+  EXPECT_EQ(sampled, 10 + 9);
+  EXPECT_TRUE(BatchLives::IsSampled(TrainingTicket(0)));
+  EXPECT_TRUE(BatchLives::IsSampled(TrainingTicket(700)));
+  EXPECT_FALSE(BatchLives::IsSampled(TrainingTicket(701)));
+  EXPECT_FALSE(BatchLives::IsSampled({.split = job::Split::kValidation, .step = 0}));
+}
+
+TEST(BatchLivesTest, SpansFollowOneAnother) {
+  BatchLives lives;
+  const Ticket ticket = TrainingTicket(5, 3);
+  lives.OnAsked(1, ticket, Moment(0), base::WallTime(std::chrono::seconds(7)));
+  Batch batch = MadeIn(ticket, 0.010, 0.050, 0.020);
+  lives.OnArrived(1, Moment(100), &batch);
+  ASSERT_TRUE(batch.times.has_value());
+  EXPECT_EQ(batch.times->asked, base::WallTime(std::chrono::seconds(7)));
+  EXPECT_EQ(batch.times->queued, milliseconds(10));
+  EXPECT_EQ(batch.times->work, milliseconds(50));
+  EXPECT_EQ(batch.times->read, milliseconds(20));
+  EXPECT_EQ(batch.times->transfer, milliseconds(40));
+  EXPECT_EQ(batch.times->received, Moment(100));
+}
+
+// Another producer has it too; whoever delivers was asked at a time of its own.
+TEST(BatchLivesTest, WhoDeliversHasALifeOfItsOwn) {
+  BatchLives lives;
+  const Ticket ticket = TrainingTicket(5, 3);
+  lives.OnAsked(1, ticket, Moment(0), {});
+  lives.OnAsked(2, ticket, Moment(80), {});
+  Batch batch = MadeIn(ticket, 0, 0.015);
+  lives.OnArrived(2, Moment(100), &batch);
+  EXPECT_DOUBLE_EQ(SumOf(*batch.times), 0.020);
+  lives.Forget(3);
+  Batch late = MadeIn(ticket, 0, 0.015);
+  lives.OnArrived(1, Moment(120), &late);
+  EXPECT_FALSE(late.times.has_value());
+}
+
+// Workers have clocks of their own, and may tell anything.
+TEST(BatchLivesTest, NoSpanIsNegativeOrLongerThanAll) {
+  for (const double told : {-1.0, 0.0, 0.05, 1e300, std::numeric_limits<double>::infinity(),
+                            std::numeric_limits<double>::quiet_NaN()}) {
+    for (const double other : {-5.0, 0.02, 1e9, std::numeric_limits<double>::quiet_NaN()}) {
+      BatchLives lives;
+      const Ticket ticket = TrainingTicket(0);
+      lives.OnAsked(1, ticket, Moment(0), {});
+      Batch batch = MadeIn(ticket, told, other, told);
+      lives.OnArrived(1, Moment(100), &batch);
+      const BatchTimes& times = *batch.times;
+      for (const base::Duration span : {times.queued, times.work, times.transfer, times.read}) {
+        EXPECT_GE(span, base::Duration::zero());
+      }
+      EXPECT_LE(times.read, times.work);
+      EXPECT_DOUBLE_EQ(SumOf(times), 0.1);
+    }
+  }
+}
+
+TEST(BatchLivesTest, OfOtherTicketsNothingIsKept) {
+  BatchLives lives;
+  Batch batch = MadeIn(TrainingTicket(11, 11), 0, 0.01);
+  lives.OnAsked(1, batch.ticket, Moment(0), {});
+  lives.OnArrived(1, Moment(100), &batch);
+  EXPECT_FALSE(batch.times.has_value());
+}
+
+}  // namespace
+}  // namespace hetero::feed
