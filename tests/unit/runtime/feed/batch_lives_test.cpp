@@ -4,6 +4,8 @@
 
 #include <limits>
 
+#include "feed_fixture.h"
+
 namespace hetero::feed {
 namespace {
 
@@ -94,6 +96,49 @@ TEST(BatchLivesTest, OfOtherTicketsNothingIsKept) {
   lives.OnAsked(1, batch.ticket, Moment(0), {});
   lives.OnArrived(1, Moment(100), &batch);
   EXPECT_FALSE(batch.times.has_value());
+}
+
+// Real streams: who has a life, whose it is, and that it fits into the time that passed.
+class StreamOfLives : public FeedFixture {
+ protected:
+  void ExpectLives(TicketClient& client, const std::string& producer) {
+    const base::WallTime begin = base::Clock::Real().WallNow();
+    int64_t sampled = 0;
+    while (true) {
+      const auto batch = client.Next(stop_.get_token());
+      if (absl::IsOutOfRange(batch.status())) break;
+      ASSERT_TRUE(batch.ok()) << batch.status();
+      const base::Duration passed = base::Clock::Real().WallNow() - begin;
+      const auto& times = (*batch)->times;
+      EXPECT_EQ(times.has_value(), BatchLives::IsSampled((*batch)->ticket));
+      if (!times) continue;
+      ++sampled;
+      EXPECT_EQ((*batch)->producer, producer);
+      EXPECT_GT(times->work, base::Duration::zero());
+      EXPECT_GE(times->window, base::Duration::zero());
+      // The first were asked for before this began to look.
+      EXPECT_LE(times->queued + times->work + times->transfer + times->window,
+                passed + (begin - std::min(begin, times->asked)) + std::chrono::milliseconds(50));
+    }
+    EXPECT_EQ(sampled, 11) << "of 126 steps";
+  }
+};
+
+TEST_F(StreamOfLives, OfWorkersBatches) {
+  std::vector<std::unique_ptr<WorkerServer>> servers;
+  servers.push_back(StartWorker("127.0.0.1:0"));
+  ASSERT_NE(servers[0], nullptr);
+  const auto client = StartClient(0);
+  client->SetRoster(Roster(servers));
+  ExpectLives(*client, "cpu-0");
+  const WorkerCounters counters = servers[0]->counters();
+  EXPECT_GT(counters.produce_seconds, 0);
+  EXPECT_EQ(counters.read_seconds, 0) << "this producer reads nothing";
+}
+
+TEST_F(StreamOfLives, OfWhatOwnCoresMake) {
+  const auto client = StartClient(1);
+  ExpectLives(*client, "local");
 }
 
 }  // namespace
