@@ -4,7 +4,11 @@
 
 #include <limits>
 
+#include "base/fake_clock.h"
+#include "base/mutex.h"
 #include "feed_fixture.h"
+#include "runtime/feed/read_time.h"
+#include "runtime/feed/ticket_executor.h"
 
 namespace hetero::feed {
 namespace {
@@ -134,6 +138,50 @@ TEST_F(StreamOfLives, OfWorkersBatches) {
   const WorkerCounters counters = servers[0]->counters();
   EXPECT_GT(counters.produce_seconds, 0);
   EXPECT_EQ(counters.read_seconds, 0) << "this producer reads nothing";
+}
+
+// 10 ms of reading and 30 ms of work for each sample, on one thread and a clock of its own.
+class ReadingProducer : public CountingProducer {
+ public:
+  explicit ReadingProducer(base::FakeClock& clock) : clock_(clock) {}
+  absl::Status Produce(Batch* batch, int64_t index, std::optional<BadSample>* bad) const override {
+    {
+      const ReadTimer timer(clock_);
+      clock_.Advance(milliseconds(10));
+    }
+    clock_.Advance(milliseconds(30));
+    return CountingProducer::Produce(batch, index, bad);
+  }
+
+ private:
+  base::FakeClock& clock_;
+};
+
+TEST(ReadTimeTest, IsTheShareOfTheWorkInWhichThreadsRead) {
+  base::FakeClock clock;
+  const ReadingProducer producer(clock);
+  std::vector<std::unique_ptr<Batch>> batches;
+  base::Mutex mutex;
+  base::CondVar done;
+  TicketExecutor executor({.name = "test", .threads = 1}, clock);
+  TicketExecutor::Callbacks callbacks{
+      .on_started = [](const Ticket&) {},
+      .on_done =
+          [&](const Ticket&, absl::StatusOr<std::unique_ptr<Batch>> batch) {
+            const base::MutexLock lock(mutex);
+            batches.push_back(*std::move(batch));
+            done.NotifyAll();
+          }};
+  executor.Submit({.id = 0, .slots = {0, 4}}, callbacks);
+  executor.Submit({.id = 1, .slots = {4, 4}}, callbacks);
+  executor.SetProducer(&producer);
+  const base::MutexLock lock(mutex);
+  while (batches.size() < 2) done.Wait(mutex);
+  EXPECT_DOUBLE_EQ(batches[0]->work_seconds, 0.16);
+  EXPECT_DOUBLE_EQ(batches[0]->read_seconds, 0.04);
+  EXPECT_DOUBLE_EQ(batches[0]->queued_seconds, 0);
+  EXPECT_DOUBLE_EQ(batches[1]->read_seconds, 0.04);
+  EXPECT_DOUBLE_EQ(batches[1]->queued_seconds, 0.16);
 }
 
 TEST_F(StreamOfLives, OfWhatOwnCoresMake) {
