@@ -207,14 +207,15 @@ void RankSession::PublishWaiting() {
 }
 
 v1::Heartbeat RankSession::TakeHeartbeat(bool last) {
+  v1::Heartbeat used;  // without the lock, which training takes for each batch
+  if (sampler_ != nullptr) sampler_->Take(last, used);
   const base::MutexLock lock(mutex_);
-  v1::Heartbeat heartbeat;
-  if (report_ != nullptr) heartbeat = report_->Take();
-  if (sampler_ != nullptr) sampler_->Take(last, heartbeat);
   if (report_ == nullptr) {
     PublishWaiting();
-    return heartbeat;
+    return used;
   }
+  v1::Heartbeat heartbeat = report_->Take();
+  heartbeat.mutable_resources()->Swap(used.mutable_resources());
   if (options_.costs_told_by_another) ClearProcessCosts(*heartbeat.mutable_counters());
   if (options_.other_cpu_seconds) {
     v1::Counters& counters = *heartbeat.mutable_counters();
