@@ -7,10 +7,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <filesystem>
-#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/http_endpoint.h"
@@ -19,7 +20,6 @@ namespace hetero::metrics {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::MatchesRegex;
 using ::testing::StartsWith;
 
 constexpr base::Duration kShort = std::chrono::milliseconds(5);
@@ -69,19 +69,26 @@ class Browser {
     EXPECT_EQ(connect(fd_, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
     send(fd_, request.data(), request.size(), MSG_NOSIGNAL);
   }
-  Browser(Browser&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Browser(Browser&& other) noexcept
+      : fd_(std::exchange(other.fd_, -1)), read_(std::move(other.read_)) {}
   ~Browser() {
     if (fd_ >= 0) close(fd_);
   }
 
   // Up to and with `end`, or until the connection ends.
   std::string ReadTo(const std::string& end) {
-    std::string text;
-    char byte;
-    while (!text.ends_with(end) && recv(fd_, &byte, 1, 0) == 1) text.push_back(byte);
+    size_t found = std::string::npos;
+    while ((found = read_.find(end)) == std::string::npos) {
+      std::array<char, 65536> bytes;
+      const ssize_t count = recv(fd_, bytes.data(), bytes.size(), 0);
+      if (count <= 0) return std::exchange(read_, "");
+      read_.append(bytes.data(), static_cast<size_t>(count));
+    }
+    const std::string text = read_.substr(0, found + end.size());
+    read_.erase(0, found + end.size());
     return text;
   }
-  std::string ReadAll() { return ReadTo("\0 never"); }
+  std::string ReadAll() { return ReadTo("never sent"); }
   // Whether the other end closes within ten seconds, whatever is left to read.
   bool IsLeft() {
     pollfd gone = {.fd = fd_, .events = POLLRDHUP, .revents = 0};
@@ -91,6 +98,7 @@ class Browser {
 
  private:
   int fd_;
+  std::string read_;  // and not asked for yet
 };
 
 void AwaitViewers(const EventStream& stream, size_t count) {
