@@ -44,9 +44,11 @@ bool NoneNegative(std::initializer_list<Integer> values) {
 bool Sound(const v1::Counters& counters) {
   return NoneNegative({counters.batches(), counters.samples(), counters.bytes(),
                        counters.peak_rss_bytes(), counters.storage_requests(),
-                       counters.storage_retries(), counters.storage_bytes()}) &&
+                       counters.storage_retries(), counters.storage_bytes(),
+                       counters.storage_throttled()}) &&
          Sound(counters.cpu_seconds()) && Sound(counters.busy_seconds()) &&
-         Sound(counters.storage_dollars());
+         Sound(counters.storage_dollars()) && Sound(counters.produce_seconds()) &&
+         Sound(counters.read_seconds()) && Sound(counters.storage_seconds());
 }
 
 bool Sound(const v1::RankHistory& rank) {

@@ -15,6 +15,7 @@
 #include "runtime/head/bad_sample_log.h"
 #include "runtime/head/loss_curve.h"
 #include "runtime/head/member_totals.h"
+#include "runtime/head/member_use.h"
 #include "runtime/insight/time_line.h"
 
 // What the head knows about a job, as plain data: State (state.h) writes it; the status, the
@@ -64,6 +65,7 @@ struct MemberRecord {
   insight::TimeLine time_line;  // of a rank, its earlier processes included
   int64_t restarts = 0;
   std::optional<size_t> open_fault;  // index into JobRecord::faults, until it is back
+  MemberUse use;                     // of all processes that this head met
 
   bool trainer() const { return rank >= 0; }
   bool connected() const { return stream.has_value(); }

@@ -165,7 +165,7 @@ void State::On(const HeartbeatReceived& event) {
 }
 
 void State::TakeHeartbeat(MemberRecord& member, const v1::Heartbeat& heartbeat) {
-  RecordHeartbeat(heartbeat, member, now_.steady, record_);
+  RecordHeartbeat(heartbeat, member, now_, record_);
   if (heartbeat.has_script_failure()) TakeScriptFailure(member, heartbeat.script_failure());
   const std::string too_many = TooManyBadSamples(record_);
   if (!too_many.empty()) ending_.Fail(member.name, too_many, now_.steady);
@@ -186,6 +186,10 @@ void State::On(const FinishedReceived& event) {
   if (!repeated || !LeftWithResult(*member->finished)) {
     member->finished = event.finished;
     LimitText(kMaxText, *member->finished->mutable_message());
+    if (member->finished->has_last()) {
+      member->finished->mutable_last()->clear_resources();  // long, and taken
+      member->finished->mutable_last()->clear_lives();
+    }
   }
   v1::HeadMessage ack;
   ack.mutable_finish_ack();
