@@ -96,6 +96,9 @@ void AddLocal(CLI::App& app, int* exit_code) {
                  "First measure how fast training is when its input costs nothing")
       ->excludes("--input-only")
       ->excludes("--attach");
+  command->add_flag("--page{127.0.0.1:0}", arguments->page,
+                    "Serve a live page of the job, --page=HOST:PORT; default: 127.0.0.1 and a free "
+                    "port. Prints its address at once");
   command->add_option("--dump-stream", arguments->dump_stream,
                       "Write every consumed batch into this folder as safetensors");
   command->add_option(
