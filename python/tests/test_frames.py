@@ -47,7 +47,6 @@ REPORT = {
         {"member": "gpu-0", "cpuSeconds": {"train": 2.5}, "timeLine": []},
     ],
     "batchLives": [{"span": "work", "count": 9, "p50": 0.1, "p90": 0.2, "p95": 0.2, "p99": 0.3}],
-    "findings": [{"check": "of a later version", "severity": "Warning"}],
     "streamDigest": None,
     "versions": {"hetero": "0.2.0", "cpu": "0.2.0"},
     "config": {
