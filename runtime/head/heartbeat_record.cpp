@@ -195,12 +195,9 @@ void TakeOperatorCosts(const v1::Heartbeat& heartbeat, size_t entries, MemberRec
 
 void RecordHeartbeat(const v1::Heartbeat& heartbeat, MemberRecord& member, Moment now,
                      JobRecord& record) {
-  member.use.Take(
-      heartbeat,
-      {.unix_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(now.wall.time_since_epoch())
-                      .count(),
-       .job_seconds = AgeAt(record, now.steady),
-       .tells_lives = member.trainer()});
+  member.use.Take(heartbeat, {.unix_ns = UnixNs(now.wall),
+                              .job_seconds = AgeAt(record, now.steady),
+                              .tells_lives = member.trainer()});
   record.log_tails.Take(member.name, heartbeat);
   if (heartbeat.has_counters()) member.counters = Plausible(heartbeat.counters());
   if (!member.trainer()) {

@@ -200,6 +200,8 @@ struct JobRecord {
   bool runs_scripts() const { return job.spec.training.script.has_value() && !input_only; }
 };
 
+// Nanoseconds since 1970.
+int64_t UnixNs(base::WallTime time);
 // Seconds since the job was created, by this head's steady clock from where it began: never less
 // than before, nor than when the attempt began. At most until the end.
 double AgeAt(const JobRecord& record, base::Instant now);
