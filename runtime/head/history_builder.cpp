@@ -1,6 +1,7 @@
 #include "runtime/head/history_builder.h"
 
 #include <algorithm>
+
 namespace hetero::head {
 namespace {
 
