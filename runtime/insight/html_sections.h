@@ -9,6 +9,7 @@
 namespace hetero::insight {
 
 std::string HeaderHtml(const Report& report);     // job, state, reason, key figures
+std::string FindingsHtml(const Report& report);   // what to change; nothing without any
 std::string StepTimeHtml(const Report& report);   // rank 0's time by phase
 std::string TimeLinesHtml(const Report& report);  // of all ranks; nothing without any
 std::string PredictionsHtml(const Report& report);

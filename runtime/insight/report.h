@@ -116,6 +116,19 @@ struct ReportDisruption {
   int64_t checkpoint_step = 0;               // steps done in it
 };
 
+// What a rule has found: what was slow and what to change.
+struct ReportFinding {
+  std::string rule;     // "InputBound"
+  std::string message;  // one sentence with figures, without a full stop
+  std::string remedy;   // what to change, as an instruction
+  std::string field;    // of the manifest below `spec`; empty: none
+  std::string member;   // "cpu-0"; empty: the job
+  double seconds = 0;   // of training that it has cost; 0: not known
+  std::optional<double> dollars;
+  std::string since;    // RFC 3339, UTC: when it was first found; empty: not known
+  bool active = false;  // it still held at the end
+};
+
 struct ReportBadSample {
   int64_t sample_id = 0;
   int64_t replacement_id = 0;
@@ -161,6 +174,7 @@ struct Report {
   std::optional<int64_t> resumed_from_step;     // by rank 0's process, from a checkpoint or a peer
   std::string config_json;                      // the manifest as run
   std::map<std::string, std::string> versions;  // "hetero", "libtorch", ...
+  std::vector<ReportFinding> findings;          // the costliest first
 };
 
 // Pretty-printed JSON, keys in docs/report.md's order.

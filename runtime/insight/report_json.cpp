@@ -190,6 +190,20 @@ Json ToJson(const ReportDisruption& disruption) {
   return object;
 }
 
+Json ToJson(const ReportFinding& finding) {
+  Json object = Json::object();
+  Put(object, "rule", finding.rule);
+  Put(object, "message", finding.message);
+  PutUnlessEmpty(object, "remedy", finding.remedy);
+  PutUnlessEmpty(object, "field", finding.field);
+  PutUnlessEmpty(object, "member", finding.member);
+  if (finding.seconds > 0) Put(object, "seconds", finding.seconds);
+  Put(object, "dollars", finding.dollars);
+  PutUnlessEmpty(object, "since", finding.since);
+  object["active"] = finding.active;
+  return object;
+}
+
 Json ToJson(const ReportBadSample& sample) {
   Json object = Json::object();
   Put(object, "sampleId", sample.sample_id);
@@ -282,6 +296,7 @@ std::string ToJson(const Report& report) {
   Put(object, "costPerMillionSamples", report.cost_per_million_samples);
   if (report.storage) object["storage"] = ToJson(*report.storage);
   Put(object, "verdict", report.verdict);
+  object["findings"] = List(report.findings, [](const ReportFinding& f) { return ToJson(f); });
   object["predictions"] =
       List(report.predictions, [](const ReportPrediction& p) { return ToJson(p); });
   object["placement"] = List(report.placement, [](const ReportPlacement& p) { return ToJson(p); });
