@@ -65,7 +65,8 @@ TEST(Rbac, NamespacedModeSeesItsNamespacesOnly) {
   BackgroundProgram narrow(
       {HETERO_BIN_DIR "/hetero-operator", "--kubeconfig", kubeconfig, "--watch-namespaces",
        inside.name(), "--operator-namespace", "narrow", "--lease-namespace", "narrow",
-       "--metrics-listen", "127.0.0.1:0", "--probes-listen", "127.0.0.1:0"},
+       "--metrics-listen", "127.0.0.1:0", "--probes-listen", "127.0.0.1:0",
+       "--page-listen", "none"},
       plane.folder() + "/narrow.log");
   JobUnderTest theirs(outside.name(), MakeJob("job"));
   JobUnderTest ours(inside.name(), MakeJob("job", {{"steps", 5}}));
@@ -138,7 +139,8 @@ TEST_F(LockedDown, ATeamInstallsAndRunsWithoutRightsOnTheCluster) {
   BackgroundProgram program(
       {HETERO_BIN_DIR "/hetero-operator", "--kubeconfig", kubeconfig, "--watch-namespaces",
        "vision", "--operator-namespace", "vision-operator", "--lease-namespace", "vision-operator",
-       "--metrics-listen", "127.0.0.1:0", "--probes-listen", "127.0.0.1:0"},
+       "--metrics-listen", "127.0.0.1:0", "--probes-listen", "127.0.0.1:0",
+       "--page-listen", "none"},
       plane_.folder() + "/locked-down.log");
   const json manifest = Job();
   json silent = manifest;
