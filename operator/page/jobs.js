@@ -46,10 +46,10 @@ function drawTotals(jobs) {
   const priced = jobs.filter((job) => job.dollars !== null);
   const dollars = sum(priced, (job) => job.dollars);
   const waited = sum(priced, (job) => job.waited);
-  setText(byId('dollars'), priced.length ? show.dollars(dollars) : '–');
+  setText(byId('dollars'), priced.length ? money(dollars) : '–');
   setText(byId('dollars-note'), !priced.length ? 'no job has prices' : priced.length === jobs.length ? 'all jobs have prices'
     : `${show.count(priced.length)} of ${show.count(jobs.length)} jobs have prices`);
-  setText(byId('waited'), priced.length ? show.dollars(waited) : '–');
+  setText(byId('waited'), priced.length ? money(waited) : '–');
   setText(byId('waited-note'), dollars > 0 ? `${show.percent(waited / dollars * 100)} of the cost` : '');
   KINDS.forEach((kind, index) => {
     const count = jobs.filter((job) => job.kind === index).length;

@@ -1,16 +1,21 @@
 // The table of all jobs: sorted and filtered, and only the rows that are seen are in the document.
 
 const ROW_PIXELS = 28;
-const KINDS = ['failed', 'stalled', 'starved', 'slow', 'waiting', 'training', 'suspended', 'succeeded'];
+const KINDS = ['failed', 'stalled', 'starved', 'flagged', 'waiting', 'training', 'suspended', 'succeeded'];
 const KIND_TITLES = ['', 'no step for long', 'ranks wait for data a tenth of their time or more',
   'a rule has found what to change', 'for a place, pods or a restart', '', '', ''];
 const FAILED = 0, SUCCEEDED = 7;
 
 const collator = new Intl.Collator('en', { numeric: true });
 const progressText = (job) => (job.total > 0
-  ? `${show.percent(Math.floor(job.step / job.total * 1000) / 10)} · ${show.count(job.step)} of ${show.count(job.total)}`
+  ? `${Math.floor(job.step / job.total * 100)} % of ${show.count(job.total)}`
   : job.step > 0 ? `step ${show.count(job.step)}` : '–');
-// 45 s, 12m, 3h05m, 4d02h
+// $512,000, $1.25
+const money = (value) => (value >= 1000 ? `$${show.count(Math.round(value))}` : show.dollars(value));
+const whyText = (job) => (job.finding
+  ? [job.finding.rule, job.finding.active ? '' : ' (no longer)', job.findings > 1 ? ` and ${job.findings - 1} more` : '',
+    job.finding.message ? `: ${job.finding.message}` : ''].join('') : job.note);
+// 45s, 12m, 3h05m, 4d02h
 function ageText(seconds) {
   if (seconds === null) return '–';
   const two = (n) => String(Math.floor(n)).padStart(2, '0');
@@ -33,19 +38,17 @@ const COLUMNS = [
   { name: 'Namespace', value: (j) => j.space, text: (j) => j.space, wide: true },
   { name: 'Job', value: (j) => j.name, text: (j) => j.name, button: true },
   { name: 'State', title: 'What needs attention first', order: byAttention, mark: true,
-    text: (j) => (['starved', 'slow'].includes(KINDS[j.kind]) ? `${j.state}, ${KINDS[j.kind]}` : j.state) },
+    text: (j) => (['starved', 'flagged'].includes(KINDS[j.kind]) ? `${j.state}, ${KINDS[j.kind]}` : j.state) },
   { name: 'Queue', value: (j) => j.queue || null, wide: true,
     text: (j) => (j.queue ? [j.queue, j.queueState].filter(Boolean).join(': ') : '–') },
-  { name: 'Progress', number: true, bar: true, text: progressText,
+  { name: 'Progress', title: 'Steps that have been made', falls: true, bar: true, text: progressText,
     value: (j) => (j.total > 0 ? j.step / j.total : null) },
   { name: 'Samples/s', number: true, value: (j) => j.rate, text: (j) => show.number(j.rate) },
   { name: 'Waits', title: 'Share of the time in which ranks wait for data', number: true, value: (j) => j.wait,
     text: (j) => show.percent(j.wait), odd: (j) => KINDS[j.kind] === 'starved' },
-  { name: 'Dollars', number: true, value: (j) => j.dollars, text: (j) => show.dollars(j.dollars) },
-  { name: 'What to change', value: (j) => (j.finding ? j.finding.rule : null), wide: true,
-    text: (j) => (j.finding ? j.finding.rule + (j.finding.active ? '' : ', no longer') +
-      (j.findings > 1 ? ` and ${j.findings - 1} more` : '') : '–') },
+  { name: 'Dollars', number: true, value: (j) => j.dollars, text: (j) => money(j.dollars) },
   { name: 'Age', number: true, value: (j) => j.age(), text: (j) => ageText(j.age()) },
+  { name: 'Finding, or why it waits', value: (j) => whyText(j) || null, wide: true, text: (j) => whyText(j) || '–' },
 ];
 const STATE = 2;
 
@@ -56,7 +59,7 @@ function detailOf(job) {
   add(job.note);
   if (job.finding) {
     const { rule, message, remedy, field, member, seconds, dollars, active } = job.finding;
-    const cost = [seconds ? `${show.seconds(seconds)} of training` : '', dollars ? show.dollars(dollars) : '']
+    const cost = [seconds ? `${show.seconds(seconds)} of training` : '', dollars ? money(dollars) : '']
       .filter(Boolean).join(', ');
     box.append(make('p', {}, make('b', {}, member ? `${rule}, ${member}: ` : `${rule}: `), message,
       make('span', { className: 'note' }, [cost ? ` (${cost} so far)` : '', active ? '' : ' (no longer)'].join(''))));
@@ -66,7 +69,7 @@ function detailOf(job) {
   add([job.registered ? `${job.registered} processes registered` : '',
     job.attempt > 1 ? `attempt ${job.attempt}` : '', job.restarts ? `${job.restarts} restarts` : '',
     job.eta ? `${show.clock(job.eta)} left` : '', job.loss === null ? '' : `loss ${show.number(job.loss)}`,
-    job.waited ? `${show.dollars(job.waited)} for time in which ranks waited for data` : '']
+    job.waited ? `${money(job.waited)} for time in which ranks waited for data` : '']
     .filter(Boolean).join(' · '), 'note');
   box.append(make('p', { className: 'note' }, 'More: ', make('code', {}, `kubectl hetero status ${job.name} -n ${job.space}`)));
   if (job.head) {
@@ -113,7 +116,7 @@ class JobTable {
   }
 
   sort(index) {
-    this.falling = index === this.sortBy ? !this.falling : COLUMNS[index].number === true;
+    this.falling = index === this.sortBy ? !this.falling : Boolean(COLUMNS[index].number || COLUMNS[index].falls);
     this.sortBy = index;
     this.arrange();
   }
@@ -249,8 +252,7 @@ class JobTable {
     const row = make('tr');
     const entry = { row, more: make('tr', { className: 'more' }, make('td', { colSpan: COLUMNS.length })), button: null };
     COLUMNS.forEach((column) => {
-      const cell = make('td', { className: [column.number ? 'num' : '', column.wide || column.button ? 'text' : '',
-        column.bar ? 'bar' : ''].filter(Boolean).join(' ') });
+      const cell = make('td', { className: column.number ? 'num' : '' });
       if (column.button) {
         entry.button = make('button', { type: 'button' });
         entry.button.addEventListener('click', () => this.toggle(key));
