@@ -111,19 +111,19 @@ struct EventStream::Impl {
     while (!stop.stop_requested()) {
       Await(next);
       SendAll();
-      const bool last = finishing();
+      const bool last = farewell_wanted();
       if (EventNow() >= next || last) {
         Tell();
         next = EventNow() + limits.interval;
       }
       if (TakeNew()) next = EventNow() + limits.interval;
-      if (last) return SayGoodbye(stop);
+      if (last) SayGoodbye(stop);
     }
   }
 
-  bool finishing() {
+  bool farewell_wanted() {
     const base::MutexLock lock(mutex);
-    return finished;
+    return farewells_wanted > farewells;
   }
 
   void Await(base::Instant until) {
@@ -194,13 +194,16 @@ struct EventStream::Impl {
   void SayGoodbye(const std::stop_token& stop) {
     const base::Instant until = EventNow() + limits.goodbye;
     while (!stop.stop_requested() && EventNow() < until) {
-      DropIf([](Viewer& viewer) { return viewer.behind() == 0; });
-      if (viewers.empty()) return;
+      DropIf([](const Viewer& viewer) { return viewer.behind() == 0; });
+      if (viewers.empty()) break;
       Await(until);
       SendAll();
     }
     for (Viewer& viewer : viewers) viewer.Drop();
     DropIf([](const Viewer&) { return true; });
+    const base::MutexLock lock(mutex);
+    farewells = farewells_wanted;
+    changed.NotifyAll();
   }
 
   const Source source;
@@ -210,7 +213,9 @@ struct EventStream::Impl {
   base::Mutex mutex;
   std::list<base::Socket> arrived ABSL_GUARDED_BY(mutex);
   size_t count ABSL_GUARDED_BY(mutex) = 0;  // of viewers, those that have just arrived included
-  bool finished ABSL_GUARDED_BY(mutex) = false;
+  base::CondVar changed;
+  int farewells_wanted ABSL_GUARDED_BY(mutex) = 0;
+  int farewells ABSL_GUARDED_BY(mutex) = 0;
   std::jthread thread;
 };
 
@@ -232,19 +237,19 @@ size_t EventStream::viewers() const {
 
 void EventStream::Add(base::Socket viewer) {
   const base::MutexLock lock(impl_->mutex);
-  if (impl_->finished || impl_->count >= impl_->limits.viewers) return;
+  if (impl_->count >= impl_->limits.viewers) return;
   ++impl_->count;
   impl_->arrived.push_back(std::move(viewer));
   impl_->Wake();
 }
 
 void EventStream::Finish() {
-  {
-    const base::MutexLock lock(impl_->mutex);
-    if (std::exchange(impl_->finished, true)) return;
-    impl_->Wake();
-  }
-  impl_->thread.join();
+  const base::MutexLock lock(impl_->mutex);
+  const int own = ++impl_->farewells_wanted;
+  impl_->Wake();
+  impl_->changed.Wait(impl_->mutex, [this, own]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(impl_->mutex) {
+    return impl_->farewells >= own;
+  });
 }
 
 }  // namespace hetero::metrics

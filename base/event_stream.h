@@ -43,9 +43,10 @@ class EventStream {
   bool full() const;
   size_t viewers() const;
   // A connection whose request has been read; it gets the head of the answer and then events.
-  // Closed at once after Finish(), or beyond the limit.
+  // Closed at once beyond the limit.
   void Add(base::Socket viewer);
-  // A last change, which everybody may take within the goodbye; then all connections are closed.
+  // The value changes no more: a last change now, which everybody may take within the goodbye, then
+  // their connections are closed. Returns after that. Who comes later still gets the whole.
   void Finish();
 
  private:

@@ -332,6 +332,18 @@ void AddCost(const JobRecord& record, double seconds, insight::Report& report) {
 
 }  // namespace
 
+std::vector<insight::ReportPlacement> BuildPlacement(const JobRecord& record) {
+  insight::Report report;
+  AddPlacement(record, report);
+  return std::move(report.placement);
+}
+
+std::optional<double> CostDollars(const JobRecord& record, Moment now) {
+  insight::Report report;
+  AddCost(record, SecondsOfAttempts(record, AgeAt(record, now.steady)), report);
+  return report.cost_dollars;
+}
+
 insight::Report BuildReport(const JobRecord& record, Moment now) {
   insight::Report report;
   report.job = record.job.metadata.name;

@@ -14,6 +14,7 @@
 #include "runtime/head/member.h"
 #include "runtime/head/text_limits.h"
 #include "runtime/process/last_word.h"
+#include "runtime/process/log_lines.h"
 #include "runtime/process/membership.h"
 #include "runtime/process/metrics_port.h"
 #include "runtime/process/process_costs.h"
@@ -102,6 +103,7 @@ absl::Status RunCpuWorker(const CpuWorkerOptions& options, base::Clock& clock,
       std::move(join), membership.MakeCallbacks(),
       [&] {
         v1::Heartbeat heartbeat = CountersOf(*server, serving);
+        AddLogLines(heartbeat);
         if (metrics) metrics->Update(heartbeat);
         return heartbeat;
       },
@@ -114,6 +116,7 @@ absl::Status RunCpuWorker(const CpuWorkerOptions& options, base::Clock& clock,
         base::ToUtf8({status.message().data(), status.message().size()}, head::kMaxText));
     *last.mutable_last() = CountersOf(*server, serving);
     v1::Finished word = last;
+    AddLogLines(*last.mutable_last());
     word.set_leaving(stop.stop_requested());  // asked by a signal, not by the head
     WriteLastWord(LastWordFolderFromEnvironment(), options.identity.member, word);
     member->Finish(last, kFinishTimeout).IgnoreError();

@@ -13,6 +13,7 @@
 #include "base/utf8.h"
 #include "runtime/head/text_limits.h"
 #include "runtime/process/last_word.h"
+#include "runtime/process/log_lines.h"
 #include "runtime/process/process_costs.h"
 #include "runtime/process/rank_streams.h"
 #include "runtime/process/ready.h"
@@ -189,8 +190,13 @@ void RankSession::OnBatch(const feed::Batch& batch) {
 
 v1::Heartbeat RankSession::TakeHeartbeat() {
   const base::MutexLock lock(mutex_);
-  if (report_ == nullptr) return {};
+  if (report_ == nullptr) {
+    v1::Heartbeat early;
+    AddLogLines(early);
+    return early;
+  }
   v1::Heartbeat heartbeat = report_->Take();
+  AddLogLines(heartbeat);
   if (options_.costs_told_by_another) ClearProcessCosts(*heartbeat.mutable_counters());
   if (options_.other_cpu_seconds) {
     v1::Counters& counters = *heartbeat.mutable_counters();

@@ -187,7 +187,9 @@ class HeatMap {
     this.readout = make('div', { className: 'readout' });
     this.canvas = make('canvas', { tabIndex: 0, role: 'img' });
     this.canvas.style.imageRendering = 'pixelated';
-    this.frame = make('div', { className: 'map' }, this.canvas);
+    this.names = make('div', { className: 'names' });
+    this.names.setAttribute('aria-hidden', 'true');
+    this.frame = make('div', { className: 'map' }, this.names, this.canvas);
     this.ends = make('div', { className: 'ends' }, make('span'), make('span'));
     const bar = make('canvas');
     bar.setAttribute('aria-hidden', 'true');
@@ -238,12 +240,29 @@ class HeatMap {
       paint(this.canvas, data.rows.map((row) => row.levels), data.columns.length);
       const tall = Math.max(Math.min(this.options.tall, Math.floor(320 / data.rows.length)), 2);
       this.canvas.style.height = `${tall * data.rows.length}px`;
+      this.nameRows(tall);
       setText(this.ends.firstChild, data.columns[0]);
       setText(this.ends.lastChild, data.columns[data.columns.length - 1]);
       if (this.at) this.at = [Math.min(this.at[0], data.rows.length - 1),
         Math.min(this.at[1], data.columns.length - 1)];
     }
     this.tell();
+  }
+
+  // As many names as have room.
+  nameRows(tall) {
+    const { rows } = this.data;
+    const every = Math.ceil(13 / tall);
+    const shown = rows.map((row) => row.name.split(' ')[0]).filter((_, at) => at % every === 0);
+    const drawn = `${tall} ${rows.length} ${shown.join(' ')}`;
+    if (this.named === drawn) return;
+    this.named = drawn;
+    this.names.style.gridTemplateRows = `repeat(${rows.length}, ${tall}px)`;
+    this.names.replaceChildren(...shown.map((name, index) => {
+      const label = make('span', {}, this.options.number ? String(index * every) : name);
+      label.style.gridRow = String(index * every + 1);
+      return label;
+    }));
   }
 
   // In words: the cell at the mark, else the busiest and the idlest row.

@@ -1,7 +1,7 @@
 // The table of all processes: sorted and filtered, and only the rows that are seen are drawn.
 
 const ROW_PIXELS = 28;
-const STRIP_COLUMNS = 150;
+const STRIP_COLUMNS = 60;  // as many as the head tells
 
 // name, title, what to sort and show by; `odd` marks what a person should look at.
 const COLUMNS = [
