@@ -1,21 +1,11 @@
 #include "operator/page/jobs_port.h"
 
-#include <optional>
 #include <utility>
 
 #include "operator/page/page.h"
 
 namespace hetero::jobs_page {
 namespace {
-
-// Of a page elsewhere that has its own name lead here (base/http_host.h).
-std::optional<metrics::HttpResponse> RefuseOtherNames(const metrics::HttpRequest& request) {
-  if (metrics::IsKnownHost(request.origin)) return std::nullopt;
-  return metrics::HttpResponse{
-      .status = 403,
-      .body = "This page is asked for by localhost or an address, not by another name: kubectl "
-              "port-forward, then http://localhost:PORT/\n"};
-}
 
 metrics::HttpResponse Page(const metrics::HttpRequest&) {
   return {.content_type = "text/html; charset=utf-8",
@@ -33,7 +23,7 @@ JobsPort::JobsPort(const kube::Store<plan::ObservedJob>& jobs, base::Clock& cloc
     : feed_(jobs, clock, std::move(ready)),
       stream_({.whole = [this] { return feed_.Whole(); },
                .change = [this] { return feed_.Change(); }}) {
-  http_.SetGuard(RefuseOtherNames);
+  http_.SetGuard(metrics::RefuseUnknownHosts);
   http_.Handle("/", Page);
   http_.HandleStream("/events", stream_);
 }

@@ -74,7 +74,7 @@ function detailOf(job) {
   box.append(make('p', { className: 'note' }, 'More: ', make('code', {}, `kubectl hetero status ${job.name} -n ${job.space}`)));
   if (job.head) {
     box.append(make('p', { className: 'note' }, 'Its own page: ',
-      make('code', {}, `kubectl -n ${job.space} port-forward pod/${job.head} 7072`), ', then http://localhost:7072/'));
+      make('code', {}, `kubectl -n ${job.space} port-forward pod/${job.head} 7072`), ', then http://localhost:7072/live'));
   }
   return box;
 }
