@@ -15,8 +15,8 @@ std::string StateWordOf(const JobStatus& status);
 // Whether step and rates tell more than words: it makes steps, or has made some and is in order.
 bool ShowsFigures(const JobStatus& status);
 
-// What is to be said in the place of all else: "being deleted", "managed by example.com/other", "not
-// seen by an operator yet"; usually empty. `manager` empty, or our own: the job is ours.
+// What is to be said in the place of all else: "being deleted", "managed by example.com/other",
+// "not seen by an operator yet"; usually empty. `manager` empty, or our own: the job is ours.
 std::string RemarkOn(const JobStatus& status, bool deleting, std::string_view manager);
 
 // The condition whose message tells why the job is where it is; null: none has anything to say.

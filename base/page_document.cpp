@@ -19,8 +19,8 @@ std::string Joined(const std::vector<std::string_view>& parts) {
 std::string SourceOf(const std::string& text) {
   unsigned char sum[SHA256_DIGEST_LENGTH];
   SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), sum);
-  return absl::StrCat(
-      "'sha256-", absl::Base64Escape({reinterpret_cast<const char*>(sum), sizeof sum}), "'");
+  return absl::StrCat("'sha256-",
+                      absl::Base64Escape({reinterpret_cast<const char*>(sum), sizeof sum}), "'");
 }
 
 }  // namespace

@@ -6,8 +6,8 @@
 
 #include "operator/plan/observed.h"
 
-// What the page of all jobs shows of one job: nothing of its manifest but names, and of its processes
-// no output. Plain values; what is absent is not known or does not apply. Pure.
+// What the page of all jobs shows of one job: nothing of its manifest but names, and of its
+// processes no output. Plain values; what is absent is not known or does not apply. Pure.
 namespace hetero::jobs_page {
 
 // How soon a person should look at the job, the most urgent first; the page sorts by it.

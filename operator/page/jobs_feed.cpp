@@ -35,7 +35,8 @@ JobsFeed::JobsFeed(const kube::Store<plan::ObservedJob>& jobs, base::Clock& cloc
 std::string JobsFeed::Whole() const {
   std::vector<std::string> jobs;
   jobs.reserve(told_.size());
-  for (const auto& [key, told] : told_) jobs.push_back(Member(key, Changed(RowParts(), told.parts)));
+  for (const auto& [key, told] : told_)
+    jobs.push_back(Member(key, Changed(RowParts(), told.parts)));
   const auto now =
       std::chrono::floor<std::chrono::seconds>(clock_.WallNow().time_since_epoch()).count();
   return absl::StrCat("{\"ready\":", told_ready_ ? "true" : "false", ",\"now\":", now,

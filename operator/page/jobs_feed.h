@@ -12,8 +12,8 @@
 
 namespace hetero::jobs_page {
 
-// All jobs as the page is told of them: the whole, and what has changed since, as a JSON Merge Patch
-// (RFC 7386). A job's row is made again only when its object has changed. Not thread-safe.
+// All jobs as the page is told of them: the whole, and what has changed since, as a JSON Merge
+// Patch (RFC 7386). A job's row is made again only when its object has changed. Not thread-safe.
 class JobsFeed {
  public:
   // Jobs beyond these, by namespace and name, are only counted.
@@ -24,8 +24,8 @@ class JobsFeed {
   JobsFeed(const kube::Store<plan::ObservedJob>& jobs, base::Clock& clock, Ready ready,
            size_t most = kMostJobs);
 
-  // As the last Change() left it. {"ready": true, "now": seconds since 1970, "hidden": number of jobs
-  // beyond the limit, "jobs": {"namespace/name": {kParts[0]: ..., ...}}}.
+  // As the last Change() left it. {"ready": true, "now": seconds since 1970, "hidden": number of
+  // jobs beyond the limit, "jobs": {"namespace/name": {kParts[0]: ..., ...}}}.
   std::string Whole() const;
   // Looks at the store. Empty: nothing has changed.
   std::string Change();

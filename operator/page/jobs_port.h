@@ -12,9 +12,9 @@
 
 namespace hetero::jobs_page {
 
-// The page of all jobs, at / of a port of its own: it is read, and nothing can be done by it. It has
-// no login: whoever may reach the port, which is loopback's unless somebody says otherwise, sees
-// names, figures and findings of all jobs that the operator serves. Events are made only while
+// The page of all jobs, at / of a port of its own: it is read, and nothing can be done by it. It
+// has no login: whoever may reach the port, which is loopback's unless somebody says otherwise,
+// sees names, figures and findings of all jobs that the operator serves. Events are made only while
 // somebody looks, on the one thread of the stream.
 class JobsPort {
  public:

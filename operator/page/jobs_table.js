@@ -8,7 +8,7 @@ const FAILED = 0, SUCCEEDED = 7;
 
 const collator = new Intl.Collator('en', { numeric: true });
 const progressText = (job) => (job.total > 0
-  ? `${Math.floor(job.step / job.total * 100)} % of ${show.count(job.total)}`
+  ? `${Math.floor(job.step / job.total * 100)} % of ${show.number(job.total)}`
   : job.step > 0 ? `step ${show.count(job.step)}` : '–');
 // $512,000, $1.25
 const money = (value) => (value >= 1000 ? `$${show.count(Math.round(value))}` : show.dollars(value));

@@ -7,9 +7,8 @@ namespace hetero::jobs_page {
 namespace {
 
 const metrics::PageDocument& Document() {
-  static const metrics::PageDocument document =
-      metrics::MakePageDocument(kDocument, {kSharedStyle, kStyle},
-                                {kSharedParts, kSharedModel, kTable, kScript});
+  static const metrics::PageDocument document = metrics::MakePageDocument(
+      kDocument, {kSharedStyle, kStyle}, {kSharedParts, kSharedModel, kTable, kScript});
   return document;
 }
 

@@ -2,8 +2,8 @@
 
 #include <string_view>
 
-// The files of the page: page_source.cpp is written by CMake. A job's own page shares the first ones,
-// which lie with it.
+// The files of the page: page_source.cpp is written by CMake. A job's own page shares the first
+// ones, which lie with it.
 namespace hetero::jobs_page {
 
 extern const std::string_view kSharedStyle;  // runtime/insight/live/page.css

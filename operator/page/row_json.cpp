@@ -62,15 +62,9 @@ json Figures(const JobRow& row) {
 
 json FindingOf(const JobRow& row) {
   const api::JobFinding& finding = *row.finding;
-  return {Line(finding.rule),
-          Line(finding.message),
-          Line(finding.remedy),
-          Line(finding.field),
-          Line(finding.member),
-          Rounded(finding.seconds),
-          Dollars(finding.dollars),
-          finding.active ? 1 : 0,
-          row.findings};
+  return {Line(finding.rule),       Line(finding.message),  Line(finding.remedy),
+          Line(finding.field),      Line(finding.member),   Rounded(finding.seconds),
+          Dollars(finding.dollars), finding.active ? 1 : 0, row.findings};
 }
 
 std::string TextOf(const json& value) {
@@ -82,8 +76,7 @@ std::string TextOf(const json& value) {
 std::string Quoted(std::string_view text) { return TextOf(base::ToUtf8(text)); }
 
 RowParts PartsOf(const JobRow& row) {
-  return {TextOf(Facts(row)), TextOf(Figures(row)),
-          row.note.empty() ? "" : Quoted(Line(row.note)),
+  return {TextOf(Facts(row)), TextOf(Figures(row)), row.note.empty() ? "" : Quoted(Line(row.note)),
           row.finding ? TextOf(FindingOf(row)) : ""};
 }
 

@@ -128,7 +128,8 @@ class Flags {
               const auto parsed = ParseListenAddress(text);
               if (!parsed.ok()) {
                 throw CLI::ValidationError(
-                    flag, absl::StrCat(std::string(parsed.status().message()), ", or ", kNoAddress));
+                    flag,
+                    absl::StrCat(std::string(parsed.status().message()), ", or ", kNoAddress));
               }
               std::tie(address, port) = *parsed;
             },

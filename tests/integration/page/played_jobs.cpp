@@ -8,9 +8,9 @@
 #include "operator/page/jobs_port.h"
 #include "tests/unit/operator/page/observed_jobs.h"
 
-// hetero-played-jobs COUNT [PORT]: serves the operator's page of that many jobs, says where, and does
-// what it is told by lines: "step NUMBER", "fail NUMBER", "remove NUMBER", "hostile". Ends with its
-// standard input.
+// hetero-played-jobs COUNT [PORT]: serves the operator's page of that many jobs, says where, and
+// does what it is told by lines: "step NUMBER", "fail NUMBER", "remove NUMBER", "hostile". Ends
+// with its standard input.
 namespace hetero::jobs_page {
 namespace {
 

@@ -56,7 +56,9 @@ TEST_F(Feed, TheValueIsWhatThePageReads) {
 }
 
 TEST_F(Feed, ChangesMakeTheSameOfAnOldValue) {
-  EXPECT_EQ(Whole(), json({{"ready", false}, {"now", Whole()["now"]}, {"hidden", 0}, {"jobs", json::object()}}));
+  EXPECT_EQ(
+      Whole(),
+      json({{"ready", false}, {"now", Whole()["now"]}, {"hidden", 0}, {"jobs", json::object()}}));
   json value = Whole();
   for (int number = 0; number < 30; ++number) Put(PlayedJob(number));
   value = Changed(value);
@@ -124,7 +126,8 @@ TEST_F(Feed, TextsAreBounded) {
   for (int number = 0; number < 100; ++number) {
     plan::ObservedJob job = PlayedJob(number);
     const std::string text(100'000, 'x');
-    job.status.findings = {{.rule = text, .message = text, .remedy = text, .field = text, .member = text}};
+    job.status.findings = {
+        {.rule = text, .message = text, .remedy = text, .field = text, .member = text}};
     job.status.registered = text;
     SetTrue(job, api::ConditionType::kStalled, text, text);
     Put(std::move(job));
@@ -159,7 +162,8 @@ TEST_F(Feed, HostileTextsStayText) {
   const json value = Changed(Whole());
   ASSERT_EQ(value["jobs"].size(), 1u);
   const auto told = value["jobs"].begin();
-  EXPECT_EQ(told.key(), "team-2/a\"]}</script><img src=x onerror=alert(1)>\n\x1b[2J\uFFFD\uFFFD\uFFFD");
+  EXPECT_EQ(told.key(),
+            "team-2/a\"]}</script><img src=x onerror=alert(1)>\n\x1b[2J\uFFFD\uFFFD\uFFFD");
   const std::string line = "a\"]}</script><img src=x onerror=alert(1)>  [2J\uFFFD\uFFFD\uFFFD";
   EXPECT_EQ(told.value()["finding"][1], line);
   EXPECT_EQ(told.value()["finding"][2], line);

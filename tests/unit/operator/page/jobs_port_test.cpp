@@ -58,7 +58,8 @@ class Port : public ::testing::Test {
   Port() { EXPECT_TRUE(port_.Start("127.0.0.1", 0).ok()); }
 
   std::string Get(const std::string& path, const std::string& host = "localhost:8082") {
-    return Visitor(port_.port(), "GET " + path + " HTTP/1.1\r\nHost: " + host + "\r\n\r\n").ReadTo("");
+    return Visitor(port_.port(), "GET " + path + " HTTP/1.1\r\nHost: " + host + "\r\n\r\n")
+        .ReadTo("");
   }
 
   kube::Store<plan::ObservedJob> store_;
@@ -68,10 +69,11 @@ class Port : public ::testing::Test {
 
 TEST_F(Port, ThePageRunsNothingButItsOwn) {
   const std::string answer = Get("/");
-  EXPECT_THAT(answer, AllOf(StartsWith("HTTP/1.1 200"), HasSubstr("<h1>All jobs</h1>"),
-                            HasSubstr("Content-Security-Policy: default-src 'none'; script-src 'sha256-"),
-                            HasSubstr("X-Content-Type-Options: nosniff"),
-                            Not(HasSubstr("Access-Control-Allow"))));
+  EXPECT_THAT(
+      answer,
+      AllOf(StartsWith("HTTP/1.1 200"), HasSubstr("<h1>All jobs</h1>"),
+            HasSubstr("Content-Security-Policy: default-src 'none'; script-src 'sha256-"),
+            HasSubstr("X-Content-Type-Options: nosniff"), Not(HasSubstr("Access-Control-Allow"))));
   EXPECT_THAT(PageText(), AllOf(Not(HasSubstr("<!-- S")), Not(HasSubstr("innerHTML")),
                                 Not(HasSubstr("https://"))))
       << "it needs nobody else";
@@ -86,14 +88,16 @@ TEST_F(Port, OtherNamesAreRefused) {
 
 TEST_F(Port, NothingCanBeDoneByIt) {
   for (const char* method : {"POST", "PUT", "DELETE", "PATCH"}) {
-    const std::string request = std::string(method) + " / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n";
+    const std::string request =
+        std::string(method) + " / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n";
     EXPECT_THAT(Visitor(port_.port(), request).ReadTo(""), Not(StartsWith("HTTP/1.1 2"))) << method;
   }
 }
 
 TEST_F(Port, WhoLooksIsToldOfAllJobsAndOfChanges) {
   EXPECT_EQ(looks_, 0) << "nobody looks";
-  store_.Put({"team", "vit"}, std::make_shared<const plan::ObservedJob>(TrainingJob("team", "vit")));
+  store_.Put({"team", "vit"},
+             std::make_shared<const plan::ObservedJob>(TrainingJob("team", "vit")));
   Visitor visitor(port_.port(), "GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n");
   const std::string whole = visitor.ReadTo("event: whole\ndata: {");
   EXPECT_THAT(whole, HasSubstr("Content-Type: text/event-stream"));
@@ -103,7 +107,8 @@ TEST_F(Port, WhoLooksIsToldOfAllJobsAndOfChanges) {
   job.resource_version = "2";
   job.status.progress->step = 401;
   store_.Put({"team", "vit"}, std::make_shared<const plan::ObservedJob>(std::move(job)));
-  EXPECT_THAT(visitor.ReadTo("401,1000"), HasSubstr("event: change\ndata: {\"jobs\":{\"team/vit\":{\"figures\":["));
+  EXPECT_THAT(visitor.ReadTo("401,1000"),
+              HasSubstr("event: change\ndata: {\"jobs\":{\"team/vit\":{\"figures\":["));
 }
 
 }  // namespace

@@ -43,15 +43,16 @@ void SetTrue(plan::ObservedJob& job, ConditionType type, const std::string& reas
 }
 
 api::JobFinding InputBound() {
-  return {.rule = "InputBound",
-          .message = "Ranks waited for data 38 % of the last 200 steps; CPU workers were the limit.",
-          .remedy = "Add two replicas to role cpu.",
-          .field = "roles[1].replicas",
-          .member = "",
-          .seconds = 912.345,
-          .dollars = 3.21987,
-          .since = kCreated,
-          .active = true};
+  return {
+      .rule = "InputBound",
+      .message = "Ranks waited for data 38 % of the last 200 steps; CPU workers were the limit.",
+      .remedy = "Add two replicas to role cpu.",
+      .field = "roles[1].replicas",
+      .member = "",
+      .seconds = 912.345,
+      .dollars = 3.21987,
+      .since = kCreated,
+      .active = true};
 }
 
 namespace {
@@ -102,9 +103,8 @@ plan::ObservedJob PlayedJob(int number) {
   job.created = kCreated + std::chrono::minutes(number);
   job.status.progress->step = 100 + number;
   job.status.progress->samples_per_second = 800 + number;
-  job.status.cost = api::JobCost{.dollars = 12.5 + number,
-                                 .waiting_dollars = 1.25 + number % 5,
-                                 .as_of = kCreated};
+  job.status.cost = api::JobCost{
+      .dollars = 12.5 + number, .waiting_dollars = 1.25 + number % 5, .as_of = kCreated};
   MakeOdd(job, number);
   return job;
 }
