@@ -84,17 +84,17 @@ RecentLines& LinesOfThisProcess() {
 }
 
 void LineCutter::Add(std::string_view bytes) {
+  constexpr size_t kMostKept = 16 * RecentLines::kLongest;
   while (!bytes.empty()) {
     const size_t end = bytes.find('\n');
-    const std::string_view part = bytes.substr(0, end);
-    // Of a line without end its beginning is kept, and a progress bar draws over itself.
+    std::string_view part = bytes.substr(0, end);
+    // A progress bar draws over itself; of a line without end its beginning is kept.
     if (const size_t drawn = part.rfind('\r');
         drawn != std::string_view::npos && drawn + 1 < part.size()) {
+      part.remove_prefix(drawn + 1);
       line_.clear();
     }
-    if (line_.size() < 16 * RecentLines::kLongest) {
-      line_.append(part.substr(0, 16 * RecentLines::kLongest));
-    }
+    if (line_.size() < kMostKept) line_.append(part.substr(0, kMostKept));
     if (end == std::string_view::npos) return;
     if (!line_.empty()) to_.Add(prefix_ + line_);
     line_.clear();

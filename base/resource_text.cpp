@@ -65,24 +65,27 @@ std::optional<ThreadTimes> ParseSchedstat(std::string_view text) {
 }
 
 std::optional<ProcessStat> ParseStat(std::string_view text, double ticks_per_second) {
-  constexpr int kMajorFaults = 9, kUser = 11, kSystem = 12, kChildrenUser = 13,
-                kChildrenSystem = 14;  // counted from the state, 0
+  // Counted from the state, 0.
+  constexpr int kUser = 11, kSystem = 12, kChildrenUser = 13, kChildrenSystem = 14, kStart = 19;
   const size_t begin = text.find('(');
   const size_t end = text.rfind(')');
   if (begin == std::string_view::npos || end == std::string_view::npos || end < begin) {
     return std::nullopt;
   }
-  ProcessStat stat{.name = std::string(text.substr(begin + 1, end - begin - 1))};
+  ProcessStat stat;
+  stat.name = std::string(text.substr(begin + 1, end - begin - 1));
   text.remove_prefix(end + 1);
-  for (int i = 0; i <= kChildrenSystem; ++i) {
+  for (int i = 0; i <= kStart; ++i) {
     const std::string_view word = TakeWord(&text);
-    if (i < kMajorFaults || i == kMajorFaults + 1) continue;
-    const std::optional<uint64_t> count = ToCount(word);
-    if (!count) return std::nullopt;
-    const double seconds = static_cast<double>(*count) / ticks_per_second;
-    if (i == kMajorFaults) stat.major_faults = static_cast<int64_t>(*count);
-    if (i == kUser || i == kSystem) stat.cpu_seconds += seconds;
-    if (i == kChildrenUser || i == kChildrenSystem) stat.children_cpu_seconds += seconds;
+    const bool own = i == kUser || i == kSystem;
+    const bool of_children = i == kChildrenUser || i == kChildrenSystem;
+    if (!own && !of_children && i != kStart) continue;
+    const std::optional<uint64_t> ticks = ToCount(word);
+    if (!ticks) return std::nullopt;
+    const double seconds = static_cast<double>(*ticks) / ticks_per_second;
+    if (own) stat.cpu_seconds += seconds;
+    if (of_children) stat.children_cpu_seconds += seconds;
+    if (i == kStart) stat.start_seconds = seconds;
   }
   return stat;
 }
@@ -138,6 +141,16 @@ NetworkBytes ParseNetDev(std::string_view text) {
     sum.sent = Sum(sum.sent, sent);
   }
   return sum;
+}
+
+std::optional<double> ParseUptime(std::string_view text) {
+  const std::string_view word = TakeWord(&text);
+  const size_t point = word.find('.');
+  const std::optional<uint64_t> seconds = ToCount(word.substr(0, point));
+  if (!seconds || point == std::string_view::npos) return std::nullopt;
+  const std::optional<uint64_t> hundredths = ToCount(word.substr(point + 1));
+  if (!hundredths || word.size() != point + 3) return std::nullopt;
+  return static_cast<double>(*seconds) + static_cast<double>(*hundredths) * 0.01;
 }
 
 std::optional<double> ParsePressure(std::string_view text) {

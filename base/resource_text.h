@@ -26,7 +26,7 @@ struct ProcessStat {
   std::string name;
   double cpu_seconds = 0;           // user and system, all its threads
   double children_cpu_seconds = 0;  // of its children that have ended and were waited for
-  int64_t major_faults = 0;
+  double start_seconds = 0;         // when it began, since the machine did
 };
 std::optional<ProcessStat> ParseStat(std::string_view text, double ticks_per_second);
 
@@ -53,6 +53,9 @@ struct NetworkBytes {
   int64_t received = 0, sent = 0;
 };
 NetworkBytes ParseNetDev(std::string_view text);
+
+// /proc/uptime: seconds since the machine began.
+std::optional<double> ParseUptime(std::string_view text);
 
 // /proc/pressure/*, *.pressure of a cgroup: seconds in which some task waited.
 std::optional<double> ParsePressure(std::string_view text);

@@ -107,6 +107,12 @@ double CoresOfAffinity() {
   return static_cast<double>(sysconf(_SC_NPROCESSORS_ONLN));
 }
 
+double AgeOfProcess(std::string* buffer) {
+  const auto now = ParseUptime(ReadOnce("/proc/uptime", buffer));
+  const auto stat = ParseStat(ReadOnce("/proc/self/stat", buffer), TicksPerSecond());
+  return now && stat ? std::max(*now - stat->start_seconds, 0.0) : 0;
+}
+
 }  // namespace
 
 struct ResourceReader::File {
@@ -152,8 +158,8 @@ ResourceTotals ResourceReader::Read() {
   const bool seldom = reads_++ % kSeldom == 0;
   if (seldom) FindLimits();
   ResourceTotals totals;
-  // Of what the kernel counts twice on purpose: threads first, so that their sum is not above the
-  // process' time.
+  if (reads_ == 1) totals.process_seconds = AgeOfProcess(&buffer_);
+  // Threads first, so that their sum is not above the process' time.
   ReadThreads(seldom, totals);
   ReadChildren(seldom, totals);
   ReadMachine(totals);

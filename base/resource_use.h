@@ -24,6 +24,7 @@ struct TaskUse {
 // What this process and the machine have used so far, but for what is said to be of now. What a
 // kernel does not tell is 0 or absent.
 struct ResourceTotals {
+  double process_seconds = 0;  // since this process began; only with the first reading
   std::vector<TaskUse> threads;
   std::vector<TaskUse> children;    // all processes below this one; with their own that have ended
   double process_cpu_seconds = 0;   // of all threads, those that have ended too

@@ -180,9 +180,10 @@ void MemberUse::TakeLife(const v1::BatchLife& told) {
 }
 
 void MemberUse::TakeHistograms(const v1::LifeHistograms& told) {
-  std::array<insight::Histogram, kLifeSpans> made;
-  for (size_t i = 0; i < kLifeSpans; ++i) {
-    auto histogram = MakeHistogram(HistogramOf(told, static_cast<LifeSpan>(i)));
+  Histograms made;
+  for (size_t i = 0; i < made.size(); ++i) {
+    auto histogram = MakeHistogram(i < kLifeSpans ? HistogramOf(told, static_cast<LifeSpan>(i))
+                                                  : told.whole_step());
     if (!histogram) {
       ++left_out_;
       return;
@@ -193,7 +194,7 @@ void MemberUse::TakeHistograms(const v1::LifeHistograms& told) {
 }
 
 void MemberUse::OnProcessReplaced() {
-  for (size_t i = 0; i < kLifeSpans; ++i) earlier_[i].Add(std::exchange(now_[i], {}));
+  for (size_t i = 0; i < now_.size(); ++i) earlier_[i].Add(std::exchange(now_[i], {}));
   offsets_.clear();
   newest_point_ns_ = 0;
 }
@@ -201,6 +202,12 @@ void MemberUse::OnProcessReplaced() {
 insight::Histogram MemberUse::LifeSeconds(LifeSpan span) const {
   insight::Histogram sum = earlier_[static_cast<size_t>(span)];
   sum.Add(now_[static_cast<size_t>(span)]);
+  return sum;
+}
+
+insight::Histogram MemberUse::StepSeconds() const {
+  insight::Histogram sum = earlier_.back();
+  sum.Add(now_.back());
   return sum;
 }
 

@@ -63,8 +63,10 @@ class MemberUse {
   const UseTotals& totals() const { return totals_; }
   // Cores that the process kept busy, weighed by time.
   const insight::Histogram& busy_cores() const { return busy_cores_; }
-  // kStep of all steps, the rest of sampled batches; earlier processes too.
+  // Of sampled batches; earlier processes too.
   insight::Histogram LifeSeconds(LifeSpan span) const;
+  // Of all steps, their waiting included; likewise.
+  insight::Histogram StepSeconds() const;
   // The sender's clock against the head's, positive where it is ahead: the largest of the last few
   // heartbeats, which is that of the fastest. Absent: not told by this process.
   std::optional<double> clock_offset_seconds() const;
@@ -84,9 +86,11 @@ class MemberUse {
   std::deque<v1::BatchLife> lives_;
   UseTotals totals_;
   insight::Histogram busy_cores_;
-  std::array<insight::Histogram, kLifeSpans> now_;      // of the current process
-  std::array<insight::Histogram, kLifeSpans> earlier_;  // of the processes it replaced
-  std::deque<double> offsets_;                          // of the last few heartbeats, seconds
+  // By LifeSpan, then that of all steps.
+  using Histograms = std::array<insight::Histogram, kLifeSpans + 1>;
+  Histograms now_;               // of the current process
+  Histograms earlier_;           // of the processes it replaced
+  std::deque<double> offsets_;   // of the last few heartbeats, seconds
   int64_t newest_point_ns_ = 0;  // end of the current process' newest point; 0: none
   int64_t left_out_ = 0;
 };

@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "api/manifest.h"
 #include "base/version.h"
+#include "runtime/head/report_use.h"
 #include "runtime/head/role_plan.h"
 #include "runtime/head/verdict.h"
 #include "runtime/job/stream_digest.h"
@@ -366,6 +367,7 @@ insight::Report BuildReport(const JobRecord& record, Moment now) {
   AddWorkers(record, report);
   AddCost(record, SecondsOfAttempts(record, age), report);
   AddStorage(record, report);
+  AddUse(record, report);
   for (const Fault& fault : record.faults) {
     report.faults.push_back({.time = Rfc3339(fault.time),
                              .what = fault.what,

@@ -15,6 +15,8 @@ std::string TimeLinesHtml(const Report& report);  // of all ranks; nothing witho
 std::string PredictionsHtml(const Report& report);
 std::string PlacementHtml(const Report& report);
 std::string WaitCausesHtml(const Report& report);  // a paragraph, not a section; may be empty
+std::string BatchLivesHtml(const Report& report);  // nothing without any
+std::string ResourcesHtml(const Report& report);   // nothing without any
 std::string LossHtml(const Report& report);
 std::string StepSecondsHtml(const Report& report);
 std::string EvaluationsHtml(const Report& report);

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_format.h"
 #include "runtime/insight/report.h"
+#include "runtime/insight/report_use_json.h"
 
 namespace hetero::insight {
 namespace {
@@ -300,6 +301,7 @@ std::string ToJson(const Report& report) {
   object["predictions"] =
       List(report.predictions, [](const ReportPrediction& p) { return ToJson(p); });
   object["placement"] = List(report.placement, [](const ReportPlacement& p) { return ToJson(p); });
+  PutUse(object, report);
   Put(object, "checkpointURI", report.checkpoint_uri);
   Put(object, "checkpointProblem", report.checkpoint_problem);
   Put(object, "resumedFromStep", report.resumed_from_step);

@@ -20,6 +20,7 @@
 #include "runtime/process/process_costs.h"
 #include "runtime/process/python.h"
 #include "runtime/process/ready.h"
+#include "runtime/process/resource_sampler.h"
 
 namespace hetero::process {
 namespace {
@@ -52,6 +53,8 @@ v1::Heartbeat CountersOf(const feed::WorkerServer& server, const Production* mad
   out.set_samples(counters.samples);
   out.set_bytes(counters.bytes);
   out.set_busy_seconds(counters.busy_seconds);
+  out.set_produce_seconds(counters.produce_seconds);
+  out.set_read_seconds(counters.read_seconds);
   SetProcessCosts(out);
   if (made == nullptr) return heartbeat;
   AddOperatorCosts(*made->producer, heartbeat);
@@ -81,6 +84,7 @@ absl::Status RunCpuWorker(const CpuWorkerOptions& options, base::Clock& clock,
                           std::stop_token stop) {
   HETERO_ASSIGN_OR_RETURN(const std::unique_ptr<MetricsPort> metrics,
                           MetricsPort::Open(options.metrics_address));
+  ResourceSampler sampler({}, clock);
   // Declared before the server, which serves from it until it is destroyed.
   Production production;
   std::atomic<const Production*> serving = nullptr;  // &production, once it is there
@@ -104,6 +108,7 @@ absl::Status RunCpuWorker(const CpuWorkerOptions& options, base::Clock& clock,
       [&] {
         v1::Heartbeat heartbeat = CountersOf(*server, serving);
         AddLogLines(heartbeat);
+        sampler.Take(/*until_now=*/false, heartbeat);
         if (metrics) metrics->Update(heartbeat);
         return heartbeat;
       },
@@ -115,6 +120,7 @@ absl::Status RunCpuWorker(const CpuWorkerOptions& options, base::Clock& clock,
     last.set_message(
         base::ToUtf8({status.message().data(), status.message().size()}, head::kMaxText));
     *last.mutable_last() = CountersOf(*server, serving);
+    sampler.Take(/*until_now=*/true, *last.mutable_last());
     v1::Finished word = last;
     AddLogLines(*last.mutable_last());
     word.set_leaving(stop.stop_requested());  // asked by a signal, not by the head

@@ -9,6 +9,7 @@
 #include "api/process_environment.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "base/thread.h"
 #include "runtime/process/metrics_port.h"
 #include "runtime/process/report_page.h"
 #include "runtime/process/termination_message.h"
@@ -64,6 +65,7 @@ absl::StatusOr<v1::JobStatus> RunHead(
   std::jthread updater;
   if (metrics) {
     updater = std::jthread([&](std::stop_token done) {
+      base::SetThreadName("head-metrics");
       do {
         metrics->Update(server->status());
       } while (clock.SleepFor(kMetricsInterval, done));

@@ -37,6 +37,13 @@ absl::StatusOr<int32_t> RankOf(const v1::Generation& generation, const v1::Ident
       absl::StrCat("generation ", generation.number(), " has no rank for ", MemberName(self)));
 }
 
+// Of the trainers of one host one alone asks the driver, which knows all GPUs.
+std::unique_ptr<ResourceSampler> StartSampler(const RankSession::Options& options,
+                                              base::Clock& clock) {
+  const bool first = options.identity.member.local_rank() == 0;
+  return std::make_unique<ResourceSampler>(ResourceSampler::Options{.reads_gpus = first}, clock);
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<RankSession>> RankSession::Join(Options options, base::Clock& clock,
@@ -56,6 +63,7 @@ RankSession::RankSession(Options options, std::unique_ptr<MetricsPort> metrics, 
     : options_(std::move(options)),
       clock_(clock),
       metrics_(std::move(metrics)),
+      sampler_(options_.costs_told_by_another ? nullptr : StartSampler(options_, clock)),
       membership_(std::move(stop), options_.leaves_alone) {
   head::Member::Options join{.head_address = options_.identity.head_address,
                              .tls = options_.tls_to(api::kHeadType),
@@ -66,7 +74,8 @@ RankSession::RankSession(Options options, std::unique_ptr<MetricsPort> metrics, 
   callbacks.on_script_decision = options_.on_script_decision;
   callbacks.script_words = options_.script_words;
   member_ = head::Member::Start(
-      std::move(join), std::move(callbacks), [this] { return TakeHeartbeat(); }, clock_);
+      std::move(join), std::move(callbacks), [this] { return TakeHeartbeat(/*last=*/false); },
+      clock_);
 }
 
 RankSession::~RankSession() {
@@ -188,15 +197,15 @@ void RankSession::OnBatch(const feed::Batch& batch) {
   if (!dumped.ok()) log::Warning("batch not dumped", {{"error", dumped.message()}});
 }
 
-v1::Heartbeat RankSession::TakeHeartbeat() {
+v1::Heartbeat RankSession::TakeHeartbeat(bool last) {
+  v1::Heartbeat used;  // without the lock, which training takes for each batch
+  if (sampler_ != nullptr) sampler_->Take(last, used);
+  AddLogLines(used);
   const base::MutexLock lock(mutex_);
-  if (report_ == nullptr) {
-    v1::Heartbeat early;
-    AddLogLines(early);
-    return early;
-  }
+  if (report_ == nullptr) return used;
   v1::Heartbeat heartbeat = report_->Take();
-  AddLogLines(heartbeat);
+  heartbeat.mutable_resources()->Swap(used.mutable_resources());
+  heartbeat.mutable_log_lines()->Swap(used.mutable_log_lines());
   if (options_.costs_told_by_another) ClearProcessCosts(*heartbeat.mutable_counters());
   if (options_.other_cpu_seconds) {
     v1::Counters& counters = *heartbeat.mutable_counters();
@@ -223,7 +232,7 @@ absl::Status RankSession::Finish(absl::Status result) {
     const base::MutexLock lock(mutex_);
     last.set_generation(newest_generation_);
   }
-  *last.mutable_last() = TakeHeartbeat();
+  *last.mutable_last() = TakeHeartbeat(/*last=*/true);
   last = member_->Complete(std::move(last));
   WriteLastWord(LastWordFolderFromEnvironment(), options_.identity.member, last);
   const absl::Status answer = member_->Finish(last, kFinishTimeout);

@@ -1,7 +1,6 @@
-// played_page WORKERS: serves the pages of a played job (played_job.h) on a free port of 127.0.0.1,
-// says where in a line, and plays a second each second. Ends the job at a line "end" on standard
-// input, and itself, without a word, at the end of that.
-#include <fcntl.h>
+// played_page WORKERS [PORT]: serves the pages of a played job (played_job.h) on 127.0.0.1, a free
+// port by default, says where in a line, and plays a second each second. Ends the job at a line
+// "end" on standard input, and itself, without a word, at the end of that.
 #include <poll.h>
 #include <unistd.h>
 
@@ -23,7 +22,7 @@ int main(int count, char** arguments) {
   const int workers = count > 1 ? std::atoi(arguments[1]) : 1;
   hetero::played::PlayedJob job(workers);
   job.PlaySeconds(kSecondsBefore);
-  auto page = ReportPage::Open("127.0.0.1:0", job);
+  auto page = ReportPage::Open(std::string("127.0.0.1:") + (count > 2 ? arguments[2] : "0"), job);
   if (!page.ok()) {
     std::cerr << page.status().message() << "\n";
     return 1;
