@@ -169,8 +169,9 @@ struct JobFinding {
   bool active = false;            // it still held when the head last spoke
   bool operator==(const JobFinding&) const = default;
 };
-inline constexpr int kMostFindings = 5;       // in a status; the costliest first
-inline constexpr int kMostToldFindings = 32;  // of which people have been told, each once
+inline constexpr int kMostFindings = 5;  // in a status; the costliest first
+// Of which there is an event, each once: a job has only so many, and its end is to be among them.
+inline constexpr int kMostToldFindings = 10;
 
 struct JobStatus {
   int64_t observed_generation = 0;  // 0: the operator has not seen the job yet

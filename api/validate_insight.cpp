@@ -32,11 +32,8 @@ void CheckThresholds(const InsightRule& rule, const RuleRow& row, const std::str
       findings.Add(path + ".name", absl::StrCat("'", threshold.name, "' is the name of ",
                                                 Element(list, first->second), " too"));
     } else if (row.Find(threshold.name) == nullptr) {
-      findings.Add(path + ".name",
-                   row.thresholds.empty()
-                       ? absl::StrCat(row.name, " has no thresholds; leave them out")
-                       : Unknown(absl::StrCat("threshold of ", row.name, " is called"),
-                                 threshold.name, row.ThresholdNames()));
+      findings.Add(path + ".name", Unknown(absl::StrCat("threshold of ", row.name, " is called"),
+                                           threshold.name, row.ThresholdNames()));
     }
   }
 }

@@ -152,6 +152,7 @@ def test_frames(pandas, tmp_path):
     assert frames["lossCurve"].set_index("step")["loss"].to_dict() == {1: 2.0, 2: 1.0}
     assert str(frames["attempts"]["time"].dt.tz) == "UTC"
     assert (frames["attempts"]["time"][1] - frames["attempts"]["time"][0]).total_seconds() == 20.719
+    assert str(frames["findings"]["since"].dt.tz) == "UTC"
     assert list(frames["faults"].columns) == ["time", "what", "recoverySeconds"] and len(frames["faults"]) == 0
     path = tmp_path / "report.json"
     path.write_text(json.dumps(REPORT))
