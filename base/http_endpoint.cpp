@@ -194,4 +194,13 @@ void HttpEndpoint::Stop() {
   impl_->thread.join();
 }
 
+std::optional<HttpResponse> RefuseUnknownHosts(const HttpRequest& request) {
+  if (IsKnownHost(request.origin)) return std::nullopt;
+  return HttpResponse{
+      .status = 403,
+      .body =
+          "this port answers under addresses, localhost and names of the cluster only, so that "
+          "no page elsewhere can read it; call it by its address\n"};
+}
+
 }  // namespace hetero::metrics

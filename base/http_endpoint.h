@@ -70,4 +70,8 @@ class HttpEndpoint {
   std::unique_ptr<Impl> impl_;
 };
 
+// The guard of a port that people read with a browser: 403 for who is called by a name that a page
+// of somebody else's may have (IsKnownHost).
+std::optional<HttpResponse> RefuseUnknownHosts(const HttpRequest& request);
+
 }  // namespace hetero::metrics

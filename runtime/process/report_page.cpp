@@ -3,13 +3,11 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 
-#include <optional>
 #include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "base/http_host.h"
 #include "base/listen_socket.h"
 #include "base/log.h"
 #include "base/status_macros.h"
@@ -28,15 +26,6 @@ std::string PageOf(const insight::Report& report) {
   const size_t head = html.find(kHead);
   if (head != std::string::npos) html.insert(head + kHead.size(), kLoadAgain);
   return html;
-}
-
-std::optional<metrics::HttpResponse> RefuseUnknownHosts(const metrics::HttpRequest& request) {
-  if (metrics::IsKnownHost(request.origin)) return std::nullopt;
-  return metrics::HttpResponse{
-      .status = 403,
-      .body =
-          "this port answers under addresses, localhost and names of the cluster only, so that "
-          "no page elsewhere can read it; call it by its address\n"};
 }
 
 absl::StatusOr<base::Socket> Inherited(const std::string& address) {
@@ -58,7 +47,7 @@ ReportPage::ReportPage(const head::Server& server) : live_(server), endpoint_(re
   const auto html = [&server](const metrics::HttpRequest&) -> metrics::HttpResponse {
     return {.content_type = "text/html; charset=utf-8", .body = PageOf(server.ReportSoFar())};
   };
-  endpoint_.SetGuard(RefuseUnknownHosts);
+  endpoint_.SetGuard(metrics::RefuseUnknownHosts);
   endpoint_.Handle("/", html);
   endpoint_.Handle("/report.html", html);
   endpoint_.Handle("/report.json", [&server](const metrics::HttpRequest&) -> metrics::HttpResponse {

@@ -82,6 +82,11 @@ for probe in healthz readyz; do
   grep -q "httpGet: {path: /$probe, port: probes}" "$work/default.yaml" || fail "default: $probe shares the port of the metrics"
 done
 ! grep -A 20 'kind: NetworkPolicy' "$work/default.yaml" | grep -q 'port: probes' || fail "default: probes are open to all"
+grep -q -- '--page-listen=127.0.0.1:8082$' "$work/default.yaml" || fail "default: the page of all jobs is not on loopback alone"
+render no-page --set page.enabled=false
+grep -q -- '--page-listen=none$' "$work/no-page.yaml" || fail "no-page: page.enabled=false has no effect"
+render old-values --set-json 'page=null'
+! grep -q -- '--page-listen' "$work/old-values.yaml" || fail "old-values: a release that lacks page"
 version=$(sed -n 's/^appVersion: *//p' "$chart/Chart.yaml")
 for part in runtime trainer; do
   grep -q -- "--$part-image=hetero-$part:$version\$" "$work/default.yaml" || fail "default: another image than images/build makes"

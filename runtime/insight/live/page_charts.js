@@ -3,25 +3,10 @@
 const SVG = 'http://www.w3.org/2000/svg';
 const NUL = '\u00a0';
 
-function make(tag, properties = {}, ...children) {
-  const element = document.createElement(tag);
-  for (const [name, value] of Object.entries(properties)) {
-    if (name in element) element[name] = value;
-    else element.setAttribute(name, value);
-  }
-  element.append(...children);
-  return element;
-}
-
 function makeSvg(tag, attributes) {
   const element = document.createElementNS(SVG, tag);
   for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
   return element;
-}
-
-// Touches the page only where something has changed.
-function setText(element, text) {
-  if (element.textContent !== text) element.textContent = text;
 }
 
 // From `most` downwards, a round number that divides it into three to five parts.

@@ -116,7 +116,7 @@ class Connection {
       if (!answer.ok) this.onLink((await answer.text()).trim().slice(0, 200), true);
       else if (answer.body) answer.body.cancel();
     } catch (error) {
-      this.onLink('The job does not answer, trying again', true);
+      this.onLink('It does not answer, trying again', true);
     }
     setTimeout(() => { if (!(this.value && this.value.over)) this.open(); }, 3000);
   }

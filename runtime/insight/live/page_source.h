@@ -7,6 +7,7 @@ namespace hetero::live {
 
 extern const std::string_view kPageDocument;  // page.html
 extern const std::string_view kPageStyle;     // page.css
+extern const std::string_view kPageParts;     // page_parts.js
 extern const std::string_view kPageModel;     // page_model.js
 extern const std::string_view kPageCharts;    // page_charts.js
 extern const std::string_view kPageTable;     // page_table.js
