@@ -10,12 +10,14 @@ namespace hetero::insight {
 namespace {
 
 constexpr double kLargest = 1e15;
+constexpr double kSmallest = 1e-9;       // less is nothing
+constexpr int32_t kMostOfOne = 1000000;  // replicas, threads, samples of a batch
 
 bool Possible(double value) { return std::isfinite(value) && value >= 0 && value <= kLargest; }
 
 template <typename... Doubles>
 void Fix(double& value, Doubles&... others) {
-  if (!Possible(value)) value = 0;
+  if (!Possible(value) || value < kSmallest) value = 0;
   if constexpr (sizeof...(others) > 0) Fix(others...);
 }
 
@@ -25,7 +27,11 @@ void FixCount(int64_t& value, Integers&... others) {
   if constexpr (sizeof...(others) > 0) FixCount(others...);
 }
 
-void FixCount(int32_t& value) { value = std::max(value, 0); }
+void FixCount(int32_t& value) { value = value > kMostOfOne ? 0 : std::max(value, 0); }
+
+void FixCount(std::optional<int64_t>& value) {
+  if (value && (*value <= 0 || *value > static_cast<int64_t>(kLargest))) value.reset();
+}
 
 void FixShare(double& share) {
   Fix(share);
@@ -98,6 +104,10 @@ void Fix(JobEvidence& job) {
   }
   FixCount(job.batch_size);
   job.partitions = std::max(job.partitions, 1);
+  FixCount(job.checkpoint_every_steps);
+  FixCount(job.evaluation_every_steps);
+  FixCount(job.evaluation_every_epochs);
+  for (LossEvidence& point : job.losses) FixCount(point.step);
   for (ReportOrder& order : job.orders) FixCount(order.requests);
   Fix(job.checkpoint_every_seconds);
   Fix(job.learning_rate, job.startup_seconds, job.train_seconds, job.checkpoint_seconds,

@@ -62,10 +62,10 @@ Findings JudgeLowGpuUtilization(const Reading& reading, const Limits& limits) {
                  is_low ? absl::StrCat("95 % of it at most ", FixedText(high, 0), " %")
                         : absl::StrCat("5 % of it at most ", FixedText(low, 0), " %, 5 % at least ",
                                        FixedText(high, 0), " %")),
-             .remedy = absl::StrCat(
-                 "set training.precision to BF16 only when it is busy; here kernels are too short "
-                 "or too few: raise training.batchSizePerWorker from ",
-                 reading.job().batch_size, ", or train on fewer or smaller GPUs"),
+             .remedy = absl::StrCat("set training.batchSizePerWorker to ",
+                                    2 * std::max(reading.job().batch_size, 1),
+                                    " so that kernels are longer, or train on fewer or smaller "
+                                    "GPUs"),
              .field = "training.batchSizePerWorker",
              .member = gpu.member->name,
              .seconds = IdleSeconds(reading, gpu)}};

@@ -75,15 +75,15 @@ Findings StoppedByQuota(const Reading& reading, const Limits& limits) {
     if (stopped <= 0 || 100 * stopped < limits("throttledPercent") * member->seconds) continue;
     const std::string field = RoleField(member->role, "template");
     const double cores = std::ceil(member->cores * 1.5);
-    return {
-        {.message = absl::StrCat(MemberText(member->name, member->node),
-                                 " is stopped by its CPU limit of ", SettingText(member->cores),
-                                 " cores ", ShareText(stopped / member->seconds), " of the time"),
-         .remedy = absl::StrCat("set resources.limits.cpu in ", field, " to ",
-                                SettingText(std::max(cores, member->cores + 1))),
-         .field = field,
-         .member = member->name,
-         .seconds = std::min(stopped, reading.window_seconds())}};
+    return {{.message = absl::StrCat(MemberText(member->name, member->node),
+                                     " is stopped by its CPU limit of ", SettingText(member->cores),
+                                     " cores ", ShareText(std::min(1.0, stopped / member->seconds)),
+                                     " of the time"),
+             .remedy = absl::StrCat("set resources.limits.cpu in ", field, " to ",
+                                    SettingText(std::max(cores, member->cores + 1))),
+             .field = field,
+             .member = member->name,
+             .seconds = std::min(stopped, reading.window_seconds())}};
   }
   return {};
 }
