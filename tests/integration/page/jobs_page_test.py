@@ -45,7 +45,7 @@ class JobsPage(unittest.TestCase):
         try:
             with Browser(find_program(), **options) as browser:
                 browser.open(jobs.address)
-                browser.wait("document.querySelector('#link').innerText === 'Live'")
+                browser.wait("document.querySelector('#link')?.innerText === 'Live'")
                 browser.wait(f'{ROWS}.length === {count} || {ROWS}.length > 10')
                 yield jobs, browser
                 self.assertEqual(browser.complaints, [])

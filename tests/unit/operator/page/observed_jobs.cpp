@@ -104,7 +104,7 @@ plan::ObservedJob PlayedJob(int number) {
   job.status.progress->step = 100 + number;
   job.status.progress->samples_per_second = 800 + number;
   job.status.cost = api::JobCost{
-      .dollars = 12.5 + number, .waiting_dollars = 1.25 + number % 5, .as_of = kCreated};
+      .dollars = 12.5 + number, .waiting_dollars = 1.25 + number % 11, .as_of = kCreated};
   MakeOdd(job, number);
   return job;
 }
