@@ -38,7 +38,8 @@ double LostSeconds(const Reading& reading, const MemberEvidence& member, double 
     return std::min(member.run_queue_seconds, queue_share * working);
   }
   if (!reading.WaitsForWork(limits("waitPercent"))) return 0;
-  return reading.wait_seconds() * queue_share;
+  // A worker that hardly computes loses hardly anything, however long its threads wait for that.
+  return std::min(member.run_queue_seconds, queue_share * reading.wait_seconds());
 }
 
 // The member that costs most, of those whose machine `fits` says is meant.
