@@ -50,6 +50,7 @@ HETERO_ENUM(FailureReason, 3, {kOomKilled, "OOMKilled"}, {kEvicted, "Evicted"},
 HETERO_ENUM(GangScheduler, 4, {kNone, "None"}, {kVolcano, "Volcano"},
             {kCoscheduling, "Coscheduling"}, {kNative, "Native"});
 HETERO_ENUM(CleanPodPolicy, 3, {kAll, "All"}, {kRunning, "Running"}, {kNone, "None"});
+HETERO_ENUM(RuleAction, 2, {kReport, "Report"}, {kIgnore, "Ignore"});
 HETERO_ENUM(Switch, 2, {kEnabled, "Enabled"}, {kDisabled, "Disabled"});
 
 #undef HETERO_ENUM

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "api/enums.h"
+#include "api/field_limits.h"
 #include "api/field_table.h"
 #include "api/hetero_training_job.h"
 
@@ -8,49 +9,6 @@
 // hand; tests/unit/api/schema_test.cpp compares the two. Rules over several fields are in
 // validate.cpp. Internal to api.
 namespace hetero::api {
-
-// A web server's has no user and no query: those would be secrets.
-inline constexpr char kDatasetUri[] =
-    "^(synthetic://|file:///.+|s3://[a-z0-9][a-z0-9.-]+[a-z0-9](/.*)?|https://[^/?#@]+/[^?#]+)$";
-inline constexpr char kStorageUri[] = "^(file:///.+|s3://[a-z0-9][a-z0-9.-]+[a-z0-9](/.*)?)$";
-inline constexpr char kObjectUri[] =
-    "^(file:///(.*[^/])|s3://[a-z0-9][a-z0-9.-]+[a-z0-9]/(.*[^/]))$";
-// No slash ends it, or one place would have two names.
-inline constexpr char kStoragePrefix[] =
-    "^(s3://[a-z0-9][a-z0-9.-]+[a-z0-9](/.*[^/])?|https://[^/?#@]+(/[^?#]*[^/?#])?)$";
-inline constexpr char kEndpoint[] =
-    "^https?://([A-Za-z0-9.-]+|\\[[0-9A-Fa-f:.]+\\])(:[0-9]{1,5})?$";
-inline constexpr char kSubdomain[] = "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$";
-inline constexpr char kRfc1035Label[] = "^[a-z]([-a-z0-9]*[a-z0-9])?$";
-inline constexpr char kAbsolutePath[] = "^/.+$";
-inline constexpr char kPythonName[] = "^[A-Za-z_][A-Za-z0-9_]*$";
-inline constexpr char kPythonModule[] = "^[A-Za-z_][A-Za-z0-9_]*(\\.[A-Za-z_][A-Za-z0-9_]*)*$";
-inline constexpr char kIdentifier[] = "^[A-Za-z0-9][A-Za-z0-9_.-]*$";
-// As formats name fields: "jpg;png", "image/encoded", "json/label".
-inline constexpr char kSampleField[] = "^[A-Za-z0-9_][A-Za-z0-9_./;-]*$";
-// A tensor's or module's name, "layer1.0.bn1", or several: "layer*.bias".
-inline constexpr char kTensorNames[] = "^[A-Za-z0-9_*][A-Za-z0-9_.*-]*$";
-inline constexpr char kDomainPath[] =
-    "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9][A-Za-z0-9/._~-]*$";
-// A tensor's name in a batch: what Python can write as batch.NAME.
-inline constexpr char kViewName[] = "^[a-z][a-z0-9_]*$";
-inline constexpr char kDecimal[] = "^[0-9]+([.][0-9]+)?$";
-
-inline constexpr Limits kRequiredField{.presence = Presence::kRequired};
-inline constexpr Limits kDefaultedField{.presence = Presence::kDefaulted};
-
-constexpr Limits Counted(Presence presence, double min, double max) {
-  return {.presence = presence, .min = min, .max = max};
-}
-constexpr Limits AtLeast(double min, Presence presence = Presence::kOptional) {
-  return {.presence = presence, .min = min};
-}
-constexpr Limits Above(double min, Presence presence = Presence::kOptional) {
-  return {.presence = presence, .min = min, .above_min = true};
-}
-constexpr Limits Uri(const char* pattern, Presence presence = Presence::kOptional) {
-  return {.presence = presence, .max_length = 1024, .pattern = pattern};
-}
 
 constexpr auto FieldsOf(const ImageShape*) {
   constexpr Limits kPixels = Counted(Presence::kRequired, 1, 16384);
@@ -368,6 +326,25 @@ constexpr auto FieldsOf(const PodPlacement*) {
   return std::make_tuple(F("zone", &PodPlacement::zone));
 }
 
+constexpr auto FieldsOf(const RuleThreshold*) {
+  return std::make_tuple(
+      F("name", &RuleThreshold::name,
+        {.presence = Presence::kRequired, .max_length = 63, .pattern = kIdentifier}),
+      F("value", &RuleThreshold::value, Counted(Presence::kRequired, 0, 1e15)));
+}
+
+constexpr auto FieldsOf(const InsightRule*) {
+  return std::make_tuple(
+      F("name", &InsightRule::name,
+        {.presence = Presence::kRequired, .max_length = 63, .pattern = kIdentifier}),
+      F("action", &InsightRule::action, kDefaultedField),
+      F("thresholds", &InsightRule::thresholds, {.min_items = 1, .max_items = 16}));
+}
+
+constexpr auto FieldsOf(const Insight*) {
+  return std::make_tuple(F("rules", &Insight::rules, {.max_items = 64}));
+}
+
 constexpr auto FieldsOf(const Spec*) {
   return std::make_tuple(
       F("dataset", &Spec::dataset, kRequiredField),
@@ -380,7 +357,7 @@ constexpr auto FieldsOf(const Spec*) {
       F("runPolicy", &Spec::run_policy, kDefaultedField),
       F("network", &Spec::network, kDefaultedField),
       F("autoscaling", &Spec::autoscaling, kDefaultedField), F("scheduling", &Spec::scheduling),
-      F("placement", &Spec::placement));
+      F("placement", &Spec::placement), F("insight", &Spec::insight));
 }
 
 // Kubernetes' own keys that we do not read are skipped by the decoder.

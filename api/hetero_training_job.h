@@ -319,6 +319,26 @@ struct Scheduling {
 // What becomes of a job whose Python operators are found to be no functions of their arguments.
 enum class Verification { kWarn, kStrict, kOff };
 
+// What becomes of what a rule finds.
+enum class RuleAction { kReport, kIgnore };
+
+struct RuleThreshold {
+  std::string name;  // of the rule's own (finding_rules.h)
+  double value = 0;  // in the unit that its row says
+};
+
+// How one rule about where the time goes is judged; a rule without an entry is reported, with the
+// thresholds of its row.
+struct InsightRule {
+  std::string name;  // "InputBound" (finding_rules.h)
+  RuleAction action = RuleAction::kReport;
+  std::vector<RuleThreshold> thresholds;  // in the place of the row's
+};
+
+struct Insight {
+  std::vector<InsightRule> rules;
+};
+
 struct Spec {
   Dataset dataset;
   std::vector<OperatorSpec> pipeline;
@@ -334,6 +354,7 @@ struct Spec {
   Switch autoscaling = Switch::kDisabled;
   std::optional<Scheduling> scheduling;
   std::optional<PodPlacement> placement;
+  std::optional<Insight> insight;
 
   // Whose the job is; empty: the operator's.
   const std::string& manager() const {

@@ -156,6 +156,23 @@ struct JobCost {
   bool operator==(const JobCost&) const = default;
 };
 
+// What a rule has found in the job, and what to change: the head's words.
+struct JobFinding {
+  std::string rule;               // "InputBound", one of a row of finding_rules.h
+  std::string message;            // a sentence with figures
+  std::string remedy;             // what to change, as an instruction
+  std::string field;              // of the manifest; empty: none
+  std::string member;             // "cpu-0"; empty: the job
+  std::optional<double> seconds;  // of training that it has cost so far; none: not known
+  std::optional<double> dollars;  // likewise
+  base::WallTime since;           // when it was first found; 1970: not known
+  bool active = false;            // it still held when the head last spoke
+  bool operator==(const JobFinding&) const = default;
+};
+inline constexpr int kMostFindings = 5;  // in a status; the costliest first
+// Of which there is an event, each once: a job has only so many, and its end is to be among them.
+inline constexpr int kMostToldFindings = 10;
+
 struct JobStatus {
   int64_t observed_generation = 0;  // 0: the operator has not seen the job yet
   std::vector<Condition> conditions;
@@ -176,6 +193,8 @@ struct JobStatus {
   std::optional<JobResult> result;
   std::optional<JobCost> cost;  // none: nothing of the job has a price
   std::optional<FirstFailure> first_failure;
+  std::vector<JobFinding> findings;        // at most kMostFindings
+  std::vector<std::string> findings_told;  // for the operator: "InputBound", "SlowWorker/cpu-0"
   bool operator==(const JobStatus&) const = default;
 
   const Condition* Find(ConditionType type) const;  // null when absent

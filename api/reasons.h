@@ -95,6 +95,7 @@ inline constexpr char kNodeLeaving[] = "NodeLeaving";
 inline constexpr char kScaled[] = "Scaled";
 inline constexpr char kCheckpointFailed[] = "CheckpointFailed";
 inline constexpr char kCheckpointWritten[] = "CheckpointWritten";
+inline constexpr char kFinding[] = "Finding";
 inline constexpr char kSuspended[] = "Suspended";
 inline constexpr char kResumed[] = "Resumed";
 inline constexpr char kQueued[] = "Queued";

@@ -108,6 +108,10 @@ absl::Status DecodeStatusValue(const nlohmann::json& json, const std::string& pa
     if (!json.is_number()) return StatusFieldError(path, "a number", json);
     value = json.get<T>();
     return absl::OkStatus();
+  } else if constexpr (std::is_same_v<T, bool>) {
+    if (!json.is_boolean()) return StatusFieldError(path, "true or false", json);
+    value = json.get<bool>();
+    return absl::OkStatus();
   } else if constexpr (std::is_integral_v<T>) {
     return DecodeInteger(json, path, value);
   } else if constexpr (std::is_same_v<T, std::string>) {

@@ -135,6 +135,15 @@ constexpr auto FieldsOf(const JobCost*) {
       F("incarnation", &C::incarnation), F("roles", &C::roles, ListOf(16)));
 }
 
+constexpr auto FieldsOf(const JobFinding*) {
+  using J = JobFinding;
+  return std::make_tuple(F("rule", &J::rule, Text(63, Presence::kRequired)),
+                         F("message", &J::message, Text(1024)), F("remedy", &J::remedy, Text(1024)),
+                         F("field", &J::field, Text(256)), F("member", &J::member, Text(64)),
+                         F("seconds", &J::seconds, kCount), F("dollars", &J::dollars, kCount),
+                         F("since", &J::since, kTime), F("active", &J::active));
+}
+
 constexpr auto FieldsOf(const JobStatus*) {
   using S = JobStatus;
   return std::make_tuple(
@@ -147,7 +156,8 @@ constexpr auto FieldsOf(const JobStatus*) {
       F("headAddress", &S::head_address, Text(512)), F("history", &S::history, Text(8192)),
       F("registered", &S::registered, Text(32)), F("roleStatuses", &S::role_statuses, ListOf(8)),
       F("progress", &S::progress), F("result", &S::result), F("cost", &S::cost),
-      F("firstFailure", &S::first_failure));
+      F("firstFailure", &S::first_failure), F("findings", &S::findings, ListOf(kMostFindings)),
+      F("findingsTold", &S::findings_told, ListOf(kMostToldFindings, 128)));
 }
 
 }  // namespace hetero::api

@@ -297,6 +297,7 @@ void Validate(const HeteroTrainingJob& job, Findings& findings) {
   CheckRoles(job.spec.roles, findings);
   CheckScheduling(job.spec, findings);
   CheckManager(job.spec, findings);
+  ValidateInsight(job.spec, findings);
 }
 
 }  // namespace hetero::api

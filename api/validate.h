@@ -28,6 +28,9 @@ void ValidateViews(const Spec& spec, Findings& findings);
 // What a job with a mask says of it, and of each operator that moves pixels; part of Validate().
 void ValidateMask(const Spec& spec, Findings& findings);
 
+// Names in spec.insight: of rules and thresholds that there are, each once; part of Validate().
+void ValidateInsight(const Spec& spec, Findings& findings);
+
 // Rules for one entry, which stands at `path`.
 void ValidateOperator(const OperatorSpec& op, const std::string& path, Findings& findings);
 

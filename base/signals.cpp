@@ -4,6 +4,8 @@
 #include <signal.h>
 #include <time.h>
 
+#include "base/thread.h"
+
 namespace hetero::base {
 namespace {
 
@@ -22,6 +24,7 @@ SignalStop::SignalStop() {
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   signal(SIGPIPE, SIG_IGN);
   waiter_ = std::jthread([this](std::stop_token done) {
+    SetThreadName("signals");
     const sigset_t signals = StopSignals();
     const timespec poll = {.tv_sec = 0, .tv_nsec = 100'000'000};
     while (!done.stop_requested()) {

@@ -70,6 +70,14 @@ Row Figures(const JobView& view) {
   return row;
 }
 
+// The costliest rule that still holds.
+std::string FindingOf(const api::JobStatus& status) {
+  for (const api::JobFinding& finding : status.findings) {
+    if (finding.active) return Plain(finding.rule);
+  }
+  return kNone;
+}
+
 Row Beginning(const JobView& view, base::WallTime now, const ListStyle& style) {
   const api::JobStatus& status = view.status;
   Row row;
@@ -82,7 +90,7 @@ Row Beginning(const JobView& view, base::WallTime now, const ListStyle& style) {
                            absl::StrCat(status.restarts),
                            trains ? absl::StrFormat("%.4g", status.progress->loss) : kNone,
                            status.cost ? absl::StrFormat("%.2f", status.cost->dollars) : kNone,
-                           view.queue.empty() ? kNone : Plain(view.queue)});
+                           view.queue.empty() ? kNone : Plain(view.queue), FindingOf(status)});
   }
   row.push_back(view.created == base::WallTime() ? kNone : FormatDuration(now - view.created));
   return row;
@@ -93,7 +101,8 @@ Row Heading(const ListStyle& style) {
   if (style.namespaces) row.push_back("NAMESPACE");
   row.insert(row.end(), {"NAME", "STATE", "GPUS", "WORKERS"});
   if (style.wide) {
-    row.insert(row.end(), {"TRAINERS", "ATTEMPT", "RESTARTS", "LOSS", "DOLLARS", "QUEUE"});
+    row.insert(row.end(),
+               {"TRAINERS", "ATTEMPT", "RESTARTS", "LOSS", "DOLLARS", "QUEUE", "FINDING"});
   }
   row.insert(row.end(), {"AGE", "STEP", "DONE", "SAMPLES/S", "WAIT", "ETA"});
   return row;
@@ -117,7 +126,7 @@ std::vector<std::string> ListLines(const std::vector<JobView>& views, base::Wall
   }
   const std::string table = Table(std::move(rows), width,
                                   {"STEP", "RESTARTS", "ATTEMPT", "TRAINERS", "LOSS", "DOLLARS",
-                                   "QUEUE", "AGE", "GPUS", "ETA"});
+                                   "FINDING", "QUEUE", "AGE", "GPUS", "ETA"});
   std::vector<std::string> lines = absl::StrSplit(table, '\n');
   lines.pop_back();
   size_t begin = lines.front().find(" STEP ");

@@ -164,6 +164,7 @@ std::string RenderStatus(const JobView& view, base::WallTime now, const Style& s
   text += RenderProgress(view, now, style);
   section(RenderMessages(view, style));
   section(RenderFailure(view, style));
+  section(RenderFindings(view, style));
   if (status.result) section("Result\n" + RenderResult(*status.result, style));
   if (!status.role_statuses.empty()) section(RenderRoles(status.role_statuses, style));
   if (!status.conditions.empty()) section(RenderConditions(view, now, style));
@@ -193,7 +194,7 @@ std::string RenderReport(const JobView& view, const Style& style) {
   if (status.attempt > 1) pieces.push_back(absl::StrCat("attempt ", status.attempt));
   pieces.push_back(absl::StrCat("restarts ", status.restarts));
   std::string text = Flow(pieces, style.width, 2) + RenderMessages(view, style);
-  text += RenderFailure(view, style);
+  text += RenderFailure(view, style) + RenderFindings(view, style);
   if (status.result) text += "Result\n" + RenderResult(*status.result, style);
   const std::string file = status.result ? status.result->report_uri : "";
   std::string where;

@@ -13,8 +13,8 @@ struct Style {
   bool colour = false;  // ANSI
 };
 
-// One screen, what matters most first: state, what hinders the job, progress, failure, result,
-// roles, conditions. Ends with a line end; no line is longer than the width.
+// One screen, what matters most first: state, what hinders the job, progress, failure, what to
+// change, result, roles, conditions. Ends with a line end; no line is longer than the width.
 std::string RenderStatus(const JobView& view, base::WallTime now, const Style& style);
 
 // One line, for logs: "2026-01-01T12:00:05Z Running step 40/1000 12.5 samples/s registered 4/4".

@@ -6,6 +6,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "cli/text.h"
@@ -17,14 +18,15 @@ namespace {
 constexpr size_t kMostOfMessage = 480;
 constexpr size_t kMostOfPod = 240;
 constexpr size_t kLinesOfLastWords = 20;
+constexpr double kMostSeconds = 1e9;  // any longer duration is shown as this one
 
-// Indented by two; with about `most` characters.
-std::string Paragraph(const std::string& text, const Style& style, size_t most) {
-  const size_t width = style.width == 0 ? 0 : std::max(style.width - 2, 1);
+// Indented, its later lines by two more; with about `most` characters.
+std::string Paragraph(const std::string& text, const Style& style, size_t most, int indent = 2) {
+  const size_t width = style.width == 0 ? 0 : std::max(style.width - indent, 1);
   const size_t max_lines = width == 0 ? 0 : (most + width - 1) / width;
   std::string lines;
   for (const std::string& line : Wrap(text, width, 2, max_lines)) {
-    absl::StrAppend(&lines, "  ", line, "\n");
+    absl::StrAppend(&lines, std::string(indent, ' '), line, "\n");
   }
   return lines;
 }
@@ -84,7 +86,38 @@ std::string RenderMissing(const JobView& view, const std::string& message, const
   return text;
 }
 
+// "cost 12m30s of training, $0.75; not any more"; empty: there is nothing to say.
+std::string RemarkOf(const api::JobFinding& finding) {
+  std::vector<std::string> cost;
+  if (finding.seconds) {
+    cost.push_back(FormatDuration(base::FromSeconds(std::min(*finding.seconds, kMostSeconds))) +
+                   " of training");
+  }
+  if (finding.dollars) cost.push_back(absl::StrFormat("$%.2f", *finding.dollars));
+  std::vector<std::string> remarks;
+  if (!cost.empty()) remarks.push_back("cost " + absl::StrJoin(cost, ", "));
+  if (!finding.active) remarks.emplace_back("not any more");
+  return absl::StrJoin(remarks, "; ");
+}
+
 }  // namespace
+
+std::string RenderFindings(const JobView& view, const Style& style) {
+  if (view.status.findings.empty()) return "";
+  std::string text = "What to change:\n";
+  for (const api::JobFinding& finding : view.status.findings) {
+    std::string what = finding.rule;
+    if (!finding.member.empty()) absl::StrAppend(&what, " (", finding.member, ")");
+    absl::StrAppend(&what, ": ", finding.message);
+    if (const std::string remark = RemarkOf(finding); !remark.empty()) {
+      absl::StrAppend(&what, " (", remark, ")");
+    }
+    text += Paragraph(Plain(what), style, kMostOfMessage);
+    if (finding.remedy.empty()) continue;
+    text += Paragraph("-> " + Plain(finding.remedy), style, kMostOfMessage, /*indent=*/4);
+  }
+  return text;
+}
 
 std::string RenderMessages(const JobView& view, const Style& style) {
   std::string text;

@@ -8,7 +8,7 @@
 # minutes what the gate shows in seconds (NAME_full of ctest), and there are `tidy` (clang-tidy on every source; the gate
 # reads what has changed since it last found nothing, as one of its tests), `build` has the benchmarks, `simulator` (20,000 seeds), `chaos` (local jobs),
 # `cluster` (waits until clusters can be made) and `chaos-nodes` (jobs on a cluster's nodes) too.
-# HETERO_SKIP="lint cuda sanitize fuzz cluster e2e python storage" leaves layers out and says so. What the clusters and
+# HETERO_SKIP="lint cuda sanitize fuzz cluster e2e python storage prometheus" leaves layers out and says so. What the clusters and
 # the stores' tests need is built, and PyTorch is installed, beside the other layers, at low priority, but not so low that
 # the longest tests would wait for it at the end; tests without a cluster do not wait for it. A test that fails is run
 # once more; the last lines name those that passed only then, and are ctest's summary. Prints the time of each layer.
@@ -50,7 +50,8 @@ layer() {  # name, command...
 }
 
 clusters() {
-  tests/cluster/build && { skipped e2e || tests/cluster/kind/build; } && { skipped storage || tests/integration/storage/server/build; }
+  tests/cluster/build && { skipped e2e || tests/cluster/kind/build; } && { skipped storage || tests/integration/storage/server/build; } &&
+    { skipped prometheus || tests/integration/prometheus/get; }
 }
 simulator() { HETERO_SIMULATOR_SEEDS=20000 build/release/tests/simulator_test --gtest_brief=1; }
 # The gate fuzzes from the seeds alone, with the same random numbers each time.
@@ -101,7 +102,7 @@ chosen tests || exit 0
 
 echo "=== tests"
 left_out=()
-for label in lint e2e cluster python storage; do
+for label in lint e2e cluster python storage prometheus; do
   if skipped "$label"; then
     echo "=== $label: NOT RUN (HETERO_SKIP)"
     left_out+=("$label")

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "api/reasons.h"
+#include "operator/plan/findings.h"
 #include "operator/plan/follow.h"
 #include "operator/plan/progress.h"
 
@@ -44,6 +45,7 @@ bool AwaitLastReport(Pass& pass) {
   if (verdict == nullptr || pass.before.result || head == nullptr) return false;
   if (const std::optional<api::Verdict> answer = HeadsAnswer(pass, *head)) {
     CopyProgress(pass);
+    CopyFindings(pass);
     pass.status.result = answer->result;
     return false;
   }

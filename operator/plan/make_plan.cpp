@@ -12,6 +12,7 @@
 #include "operator/plan/disruption.h"
 #include "operator/plan/elastic.h"
 #include "operator/plan/failure.h"
+#include "operator/plan/findings.h"
 #include "operator/plan/follow.h"
 #include "operator/plan/history.h"
 #include "operator/plan/last_report.h"
@@ -53,13 +54,16 @@ void RunFinished(Pass& pass) {
 // Kueue comes last, which may be away while pods have to be replaced.
 void RunActive(Pass& pass) {
   constexpr Step kSteps[] = {
-      CheckSpec,        ReadVerdict,          CopyHistory,     SuspendOrResume,
-      HoldRefusedSpec,  CheckMaxWait,         WaitInQueue,     BeginFirstAttempt,
-      RememberImages,   CheckActiveDeadline,  CheckBudget,     CountScriptRestarts,
-      CountFailures,    CheckServiceAndTrust, CheckStall,      Autoscale,
-      DescribeChildren, DescribeRegistration, DescribeRunning, DescribeCheckpoints,
-      CheckStartUp,     CopyProgress,         FollowHead,      DeleteGivenUpPods,
-      CreateChildren,   TellNotices,          TellPodsReady,   KeepElasticWorkloads,
+      CheckSpec,           ReadVerdict,          CopyHistory,
+      SuspendOrResume,     HoldRefusedSpec,      CheckMaxWait,
+      WaitInQueue,         BeginFirstAttempt,    RememberImages,
+      CheckActiveDeadline, CheckBudget,          CountScriptRestarts,
+      CountFailures,       CheckServiceAndTrust, CheckStall,
+      Autoscale,           DescribeChildren,     DescribeRegistration,
+      DescribeRunning,     DescribeCheckpoints,  CheckStartUp,
+      CopyProgress,        CopyFindings,         FollowHead,
+      DeleteGivenUpPods,   CreateChildren,       TellNotices,
+      TellPodsReady,       KeepElasticWorkloads,
   };
   ForceStuckPods(pass);
   for (const Step step : kSteps) {

@@ -186,6 +186,7 @@ struct HeadReport {
   std::optional<Warned> warned;
   bool takes_no_warning = false;  // it is of a version that does not know the call
   std::optional<api::JobProgress> progress;
+  std::vector<api::JobFinding> findings;  // at most api::kMostFindings, each rule and member once
   std::optional<api::Verdict> verdict;  // set with kSucceeded and kFailed
 };
 

@@ -26,8 +26,8 @@ struct Event {
 struct Plan {
   api::JobStatus status;
   bool write_status = false;  // it differs from the one read
-  // More than counts, progress and the wording of conditions differ: do not wait for the 5 s of
-  // those. No effect relies on a write that is not urgent.
+  // More than counts, progress, findings and the wording of conditions differ: do not wait for the
+  // 5 s of those. No effect relies on a write that is not urgent.
   bool status_is_urgent = false;
   std::vector<Stage> stages;         // one after another; the next only when all before succeeded
   std::vector<Event> events;         // only after the status write

@@ -13,6 +13,8 @@ api::JobStatus Essence(api::JobStatus status) {
   }
   status.registered.clear();
   status.progress.reset();
+  status.findings.clear();
+  status.findings_told.clear();
   status.history.clear();
   status.cost.reset();
   return status;

@@ -5,6 +5,7 @@
 
 #include "api/reasons.h"
 #include "operator/plan/ending.h"
+#include "operator/plan/findings.h"
 #include "operator/plan/progress.h"
 #include "operator/plan/script_restarts.h"
 #include "operator/plan/suspend.h"
@@ -16,6 +17,7 @@ using State = HeadReport::State;
 
 void Apply(Pass& pass, const api::Verdict& verdict) {
   CopyProgress(pass);
+  CopyFindings(pass);
   ChargeScriptRestarts(pass);
   if (verdict.succeeded) {
     CompleteJob(pass, verdict.result, verdict.message);

@@ -23,6 +23,10 @@ inline constexpr size_t kLongestMessage = 4096;
 inline constexpr size_t kLongestUri = 1024;
 inline constexpr size_t kLongestDigest = 64;
 inline constexpr size_t kLongestReason = 256;
+inline constexpr size_t kLongestRule = 63;
+inline constexpr size_t kLongestAdvice = 1024;
+inline constexpr size_t kLongestField = 256;
+inline constexpr size_t kLongestMember = 64;
 
 // When the next message of one head is read. Until then it stays in the network, whose flow control
 // slows the head down: nothing is lost and the stream stays open. Messages use up time: a second's

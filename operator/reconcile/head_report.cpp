@@ -58,6 +58,52 @@ double Rounded(double value, double per_unit) {
   return std::round(Finite(value) * per_unit) / per_unit;
 }
 
+std::optional<double> IfPositive(double value, double per_unit) {
+  const double rounded = Rounded(value, per_unit);
+  return rounded > 0 ? std::optional<double>(rounded) : std::nullopt;
+}
+
+api::JobFinding FindingFrom(const v1::Finding& from) {
+  api::JobFinding finding;
+  finding.rule = base::ToUtf8(from.rule(), kLongestRule);
+  finding.message = base::ToUtf8(from.message(), kLongestAdvice);
+  finding.remedy = base::ToUtf8(from.remedy(), kLongestAdvice);
+  finding.field = base::ToUtf8(from.field(), kLongestField);
+  finding.member = base::ToUtf8(from.member(), kLongestMember);
+  finding.seconds = IfPositive(from.seconds(), 10);
+  if (from.has_dollars()) finding.dollars = IfPositive(from.dollars(), 1e4);
+  const std::chrono::nanoseconds first(std::max<int64_t>(from.first_unix_ns(), 0));
+  finding.since = base::WallTime(std::chrono::floor<std::chrono::seconds>(first));
+  finding.active = from.active();
+  return finding;
+}
+
+bool SamePlace(const api::JobFinding& a, const api::JobFinding& b) {
+  return a.rule == b.rule && a.member == b.member;
+}
+
+std::vector<api::JobFinding> FindingsFrom(const v1::JobStatus& status) {
+  std::vector<api::JobFinding> findings;
+  for (const v1::Finding& from : status.findings()) {
+    if (findings.size() == api::kMostFindings) break;
+    api::JobFinding finding = FindingFrom(from);
+    const bool known = std::any_of(
+        findings.begin(), findings.end(),
+        [&finding](const api::JobFinding& earlier) { return SamePlace(earlier, finding); });
+    if (!finding.rule.empty() && !known) findings.push_back(std::move(finding));
+  }
+  return findings;
+}
+
+// Whatever their figures and their order.
+bool SameButForFigures(const std::vector<api::JobFinding>& some,
+                       const std::vector<api::JobFinding>& others) {
+  return std::is_permutation(some.begin(), some.end(), others.begin(), others.end(),
+                             [](const api::JobFinding& a, const api::JobFinding& b) {
+                               return SamePlace(a, b) && a.active == b.active;
+                             });
+}
+
 }  // namespace
 
 HeadReportBuilder::HeadReportBuilder(std::string job_name, int32_t attempt)
@@ -100,7 +146,9 @@ bool HeadReportBuilder::Heard(const v1::JobStatus& status, base::Instant now,
     report_.verdict.reset();
   }
   const bool advice = ReadAdvice(status);
-  return UpdateLost(now) || advice || script_failed || before != report_.state || !was_connected;
+  const bool found = ReadFindings(status, now);
+  return UpdateLost(now) || advice || found || script_failed || before != report_.state ||
+         !was_connected;
 }
 
 // True when it is new.
@@ -120,6 +168,17 @@ bool HeadReportBuilder::ReadAdvice(const v1::JobStatus& status) {
   const bool trouble = report_.checkpoint_problem != problem;
   report_.checkpoint_problem = std::move(problem);
   return resized || trouble;
+}
+
+// True when it is more than figures that changed. The last ones are never put off.
+bool HeadReportBuilder::ReadFindings(const v1::JobStatus& status, base::Instant now) {
+  std::vector<api::JobFinding> findings = FindingsFrom(status);
+  const bool changed = !SameButForFigures(findings, report_.findings);
+  const bool ended = report_.verdict || report_.state == HeadReport::State::kStopped;
+  if (!changed && !ended && now - findings_read_ < kFindingsPeriod) return false;
+  findings_read_ = now;
+  report_.findings = std::move(findings);
+  return changed;
 }
 
 void HeadReportBuilder::ReadProgress(const v1::JobStatus& status, base::WallTime wall_now) {

@@ -34,8 +34,12 @@ class HeadReportBuilder {
     report_.takes_no_warning = false;
   }
 
-  // True when the state, the lost members, the sizing, the checkpoints' trouble or the number of
-  // scripts that failed changed: worth telling at once.
+  // How old the figures of findings may be while the training runs: whoever reads them needs no
+  // newer ones, and each change of them is a write.
+  static constexpr base::Duration kFindingsPeriod = std::chrono::minutes(1);
+
+  // True when the state, the lost members, the sizing, the checkpoints' trouble, the number of
+  // scripts that failed or what is found changed: worth telling at once.
   bool Heard(const v1::JobStatus& status, base::Instant now, base::WallTime wall_now);
   // The head lives, and there is nothing new.
   void HeardUnchanged(base::WallTime wall_now) {
@@ -57,6 +61,7 @@ class HeadReportBuilder {
  private:
   void ReadProgress(const v1::JobStatus& status, base::WallTime wall_now);
   bool ReadAdvice(const v1::JobStatus& status);
+  bool ReadFindings(const v1::JobStatus& status, base::Instant now);
   void ReadMembers(const v1::JobStatus& status, base::Instant now);
   std::optional<api::FirstFailure> ReadFailure(const v1::JobStatus& status) const;
   api::Verdict ReadVerdict(const v1::JobStatus& status) const;
@@ -65,6 +70,7 @@ class HeadReportBuilder {
   const std::string job_name_;
   std::map<std::string, int32_t> replicas_;
   plan::HeadReport report_;
+  base::Instant findings_read_{};
   struct GivenUp {
     int64_t incarnation = 0;
     base::Instant since;

@@ -22,6 +22,7 @@ COLUMNS: Mapping[str, Sequence[str]] = {
     "disruptions": ("time", "member", "sign", "checkpointSeconds", "checkpointStep"),
     "evaluations": ("epoch", "step", "loss", "accuracy", "samples"),
     "faults": ("time", "what", "recoverySeconds"),
+    "findings": ("rule", "message", "remedy", "field", "member", "seconds", "dollars", "since", "active"),
     "lossCurve": ("step", "loss", "secondsPerStep"),
     "placement": (
         "op",
@@ -43,7 +44,7 @@ COLUMNS: Mapping[str, Sequence[str]] = {
         *("cpuSeconds", "peakRssBytes", "storageRequests", "storageBytes", "restarts"),
     ),
 }
-_TIMES = "time"  # the column with moments, RFC 3339 in UTC
+_TIMES = ("time", "since")  # the columns with moments, RFC 3339 in UTC
 
 
 def frames(report: Report) -> Mapping[str, DataFrame]:
@@ -60,8 +61,8 @@ def frames(report: Report) -> Mapping[str, DataFrame]:
     made = {}
     for name, (columns, rows) in tables(_read(report)).items():
         frame = pandas.DataFrame([[row.get(column) for column in columns] for row in rows], columns=columns)
-        if _TIMES in columns:
-            frame[_TIMES] = pandas.to_datetime(frame[_TIMES], utc=True, format="ISO8601")
+        for column in set(_TIMES).intersection(columns):
+            frame[column] = pandas.to_datetime(frame[column], utc=True, format="ISO8601")
         made[name] = frame
     return made
 

@@ -36,7 +36,8 @@ REPORT = {
     "faults": [],
     "storage": {"requests": 9, "orders": [{"shuffle": "Full", "requests": 8}]},
     "placement": [],
-    "findings": [{"check": "of a later version", "severity": "Warning"}],
+    "findings": [{"rule": "InputBound", "message": "waited", "since": "2026-11-27T19:43:00Z", "active": True}],
+    "checks": [{"check": "of a later version", "severity": "Warning"}],
     "streamDigest": None,
     "versions": {"hetero": "0.2.0", "cpu": "0.2.0"},
     "config": {
@@ -80,8 +81,8 @@ def test_tables_of_a_report():
     assert found["storage.orders"][1] == [{"shuffle": "Full", "requests": 8}]
     assert found["badSampleList"][1] == REPORT["badSampleList"]
     # Lists of a later version are tables, too.
-    assert found["findings"] == (["check", "severity"], REPORT["findings"])
-    assert set(found) == {"job", "findings", *COLUMNS}
+    assert found["checks"] == (["check", "severity"], REPORT["checks"])
+    assert set(found) == {"job", "checks", *COLUMNS}
 
 
 def test_an_empty_list_has_its_columns():
@@ -133,6 +134,7 @@ def test_frames(pandas, tmp_path):
     assert frames["lossCurve"].set_index("step")["loss"].to_dict() == {1: 2.0, 2: 1.0}
     assert str(frames["attempts"]["time"].dt.tz) == "UTC"
     assert (frames["attempts"]["time"][1] - frames["attempts"]["time"][0]).total_seconds() == 20.719
+    assert str(frames["findings"]["since"].dt.tz) == "UTC"
     assert list(frames["faults"].columns) == ["time", "what", "recoverySeconds"] and len(frames["faults"]) == 0
     path = tmp_path / "report.json"
     path.write_text(json.dumps(REPORT))

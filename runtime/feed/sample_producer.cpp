@@ -13,7 +13,9 @@
 #include "base/process_usage.h"
 #include "base/status_macros.h"
 #include "runtime/feed/pixel_environment.h"
+#include "runtime/feed/read_time.h"
 #include "runtime/feed/sample_label.h"
+#include "runtime/feed/split_agreement.h"
 #include "runtime/feed/thrown.h"
 #include "runtime/job/permutation.h"
 #include "runtime/job/replacement.h"
@@ -29,27 +31,6 @@ constexpr int64_t kMaxBatchBytes = std::numeric_limits<int32_t>::max() - (int64_
 // The validation set has one order, whatever the epoch.
 int64_t EpochOf(const Ticket& ticket) {
   return ticket.split == job::Split::kTrain ? ticket.epoch : 0;
-}
-
-// A label must mean the same class in both splits, or the accuracy means nothing.
-absl::Status CheckSplitsAgree(const source::Dataset& train, const source::Dataset& validation) {
-  const bool named = train.ClassName(0) != "0";
-  for (int32_t label = 0; label < std::max(train.classes(), validation.classes()); ++label) {
-    const bool in_train = label < train.classes();
-    const bool in_validation = label < validation.classes();
-    // Formats without names know only the labels they met.
-    if (!named && !in_validation) break;
-    if (in_train && in_validation && train.ClassName(label) == validation.ClassName(label))
-      continue;
-    const auto name = [label](const source::Dataset& dataset) {
-      return label < dataset.classes() ? absl::StrCat("\"", dataset.ClassName(label), "\"")
-                                       : "missing";
-    };
-    return absl::InvalidArgumentError(absl::StrCat(
-        "spec.dataset.validation: class ", label, " is ", name(validation), " there but ",
-        name(train), " in the training set; both need the same class folders"));
-  }
-  return absl::OkStatus();
 }
 
 api::Label LabelOf(const api::HeteroTrainingJob& job) {
@@ -315,6 +296,7 @@ std::unique_ptr<BatchProducer::Gathered> SampleProducer::Gather(const Ticket& ti
 
 absl::Status SampleProducer::ReadWithRetries(job::Split split, int64_t id, bool alone,
                                              source::RawSample* sample) const {
+  const ReadTimer timer(clock_);
   std::optional<absl::Status> ahead;
   if (ahead_ != nullptr && !alone) ahead = ahead_->Take(split, id, sample);
   absl::Status status = ahead ? *std::move(ahead) : dataset(split).Read(id, sample);

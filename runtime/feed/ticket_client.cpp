@@ -128,11 +128,16 @@ absl::StatusOr<std::unique_ptr<Batch>> TicketClientImpl::TakeHead() {
   if (auto node = batches_.extract(id)) {
     batch = std::move(node.mapped());
     stats_.bytes_waiting -= batch->tensor_bytes();
+    if (batch->times) {
+      batch->times->taken = clock_.Now();
+      batch->times->window = batch->times->taken - batch->times->received;
+    }
   } else {
     batch = std::make_unique<Batch>();  // a share without samples
     batch->ticket = ticket;
   }
   journal_.Forget(id);
+  lives_.Forget(id);
   ++stats_.batches;
   stats_.samples += batch->count();
   stats_.bytes += batch->tensor_bytes();

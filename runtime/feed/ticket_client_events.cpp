@@ -36,6 +36,7 @@ void TicketClientImpl::Perform(const Window::Actions& actions) {
   for (const auto& [id, ticket, guarded] : actions.issue) {
     Ticket issued = plan_.At(ticket);
     issued.guarded = guarded;
+    lives_.OnAsked(id, issued, clock_.Now(), clock_.WallNow());
     if (id == kLocalProducer) {
       IssueLocally(issued);
     } else {
@@ -122,6 +123,8 @@ void TicketClientImpl::FinishBatch(ProducerId id, std::unique_ptr<Batch> half) {
       frame.batch = *std::move(batch);
       frame.batch->work_seconds += half_done->work_seconds;
       frame.batch->cpu_seconds += half_done->cpu_seconds;
+      frame.batch->read_seconds += half_done->read_seconds;
+      frame.batch->queued_seconds += half_done->queued_seconds;
     } else {
       frame.kind = Frame::Kind::kFailed;
       frame.error =
@@ -284,6 +287,7 @@ void TicketClientImpl::OnFrame(ProducerId id, Frame frame) {
     stats_.bytes_waiting += frame.batch->tensor_bytes();
     if (!frame.transport.empty()) ++by_transport_[frame.transport];
     journal_.OnArrived(id, ticket.id, work_seconds, clock_.Now());
+    lives_.OnArrived(id, clock_.Now(), frame.batch.get());
     batches_[ticket.id] = std::move(frame.batch);
   }
 }

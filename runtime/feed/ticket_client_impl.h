@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "base/mutex.h"
 #include "runtime/feed/batch_finisher.h"
+#include "runtime/feed/batch_lives.h"
 #include "runtime/feed/local_share.h"
 #include "runtime/feed/placement_probe.h"
 #include "runtime/feed/ticket_client.h"
@@ -78,6 +79,7 @@ class TicketClientImpl : public TicketClient {
   base::CondVar changed_;  // the head filled or failed, or a stream ended
   Window window_ ABSL_GUARDED_BY(mutex_);
   WaitJournal journal_ ABSL_GUARDED_BY(mutex_);
+  BatchLives lives_ ABSL_GUARDED_BY(mutex_);
   PlacementProbe placement_ ABSL_GUARDED_BY(mutex_);
   LocalShareRule share_ ABSL_GUARDED_BY(mutex_);
   Window::Local local_mode_ ABSL_GUARDED_BY(mutex_) = Window::Local::kLastResort;

@@ -11,10 +11,13 @@
 #include "base/clock.h"
 #include "base/status_macros.h"
 #include "base/thread.h"
+#include "runtime/feed/read_time.h"
 #include "runtime/feed/thrown.h"
 
 namespace hetero::feed {
 namespace {
+
+constexpr char kThreadPrefix[] = "make-";  // runtime/process/thread_groups.h knows it
 
 constexpr int64_t kMaxChunk =
     16;  // samples taken at once, so that tiny ones do not fight for a counter
@@ -34,6 +37,8 @@ struct TicketExecutor::Work {
   std::unique_ptr<BatchProducer::Expected> expected;
   std::unique_ptr<BatchProducer::Gathered> gathered;  // on threads of idle priority
 
+  base::Instant submitted;
+
   // Written before any other thread sees the work as ready.
   std::unique_ptr<Batch> batch;
   const BatchProducer* producer = nullptr;
@@ -50,6 +55,13 @@ struct TicketExecutor::Work {
   std::vector<BadSample> bad_samples ABSL_GUARDED_BY(mutex);
   std::vector<FatalSample> fatal ABSL_GUARDED_BY(mutex);
   double cpu_seconds ABSL_GUARDED_BY(mutex) = 0;
+  // Of all threads that worked on it: waiting for storage, and altogether.
+  base::Duration read ABSL_GUARDED_BY(mutex){0};
+  base::Duration worked ABSL_GUARDED_BY(mutex){0};
+
+  double read_share() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    return worked > base::Duration::zero() ? base::ToSeconds(read) / base::ToSeconds(worked) : 0;
+  }
 };
 
 TicketExecutor::TicketExecutor(Options options, base::Clock& clock)
@@ -65,7 +77,7 @@ TicketExecutor::TicketExecutor(Options options, base::Clock& clock)
   }
   start(Serves::kGuarded);
   idle_ = std::make_unique<IdleThreads<Work>>(
-      options_.name, options_.threads,
+      absl::StrCat(kThreadPrefix, options_.name), options_.threads,
       IdleThreads<Work>::Calls{
           .open = [](const Work& work) { return work.next < work.count; },
           .run = [this](Work* work, const auto& stop) { return ProduceSamples(work, stop); }});
@@ -122,6 +134,7 @@ TicketExecutor::Handle TicketExecutor::Submit(const Ticket& ticket, Callbacks ca
   auto work = std::make_shared<Work>();
   work->ticket = ticket;
   work->callbacks = std::move(callbacks);
+  work->submitted = clock_.Now();
   busy_.OnAccepted();
   const BatchProducer* producer = nullptr;
   {
@@ -147,7 +160,7 @@ bool TicketExecutor::Cancel(Handle handle) {
 }
 
 void TicketExecutor::Loop(Serves serves, const std::stop_token& stop) {
-  base::SetThreadName(options_.name);
+  base::SetThreadName(absl::StrCat(kThreadPrefix, options_.name));
   while (!stop.stop_requested()) {
     bool first = false;
     const std::shared_ptr<Work> work = TakeWork(serves, stop, &first);
@@ -158,7 +171,7 @@ void TicketExecutor::Loop(Serves serves, const std::stop_token& stop) {
 }
 
 void TicketExecutor::FeedIdleThreads(const std::stop_token& stop) {
-  base::SetThreadName(options_.name + "-give");
+  base::SetThreadName(absl::StrCat(kThreadPrefix, options_.name, "-give"));
   while (!stop.stop_requested() && idle_->AwaitRoom(stop)) {
     bool first = false;
     const std::shared_ptr<Work> work = TakeWork(Serves::kUnguarded, stop, &first);
@@ -171,7 +184,12 @@ void TicketExecutor::FeedIdleThreads(const std::stop_token& stop) {
     if (work->count == 0) {
       Finish(work.get());
     } else {
+      const WorkTimer timer(clock_);
       work->gathered = GatheredFor(*work, stop);
+      {
+        const base::MutexLock lock(work->mutex);
+        timer.AddTo(&work->worked, &work->read);
+      }
       if (stop.stop_requested()) return;
       idle_->Give(work);
     }
@@ -179,7 +197,7 @@ void TicketExecutor::FeedIdleThreads(const std::stop_token& stop) {
 }
 
 void TicketExecutor::FinishForIdleThreads(const std::stop_token& stop) {
-  base::SetThreadName(options_.name + "-done");
+  base::SetThreadName(absl::StrCat(kThreadPrefix, options_.name, "-done"));
   while (const std::shared_ptr<Work> work = idle_->TakeDone(stop)) Finish(work.get());
 }
 
@@ -282,6 +300,7 @@ absl::Status TicketExecutor::ProduceInChildren(Work* work, int64_t begin, int64_
 bool TicketExecutor::ProduceSamples(Work* work, const std::stop_token& stop) {
   const int64_t count = work->count;
   const base::Duration cpu_before = base::ThreadCpuTime();
+  const WorkTimer timer(clock_);
   GuardedSamples made;
   absl::Status status;
   int64_t done = 0;
@@ -309,6 +328,7 @@ bool TicketExecutor::ProduceSamples(Work* work, const std::stop_token& stop) {
   {
     const base::MutexLock lock(work->mutex);
     work->cpu_seconds += base::ToSeconds(base::ThreadCpuTime() - cpu_before);
+    timer.AddTo(&work->worked, &work->read);
     std::move(made.bad_samples.begin(), made.bad_samples.end(),
               std::back_inserter(work->bad_samples));
     std::move(made.fatal.begin(), made.fatal.end(), std::back_inserter(work->fatal));
@@ -323,12 +343,14 @@ void TicketExecutor::Finish(Work* work) {
   std::vector<BadSample> bad_samples;
   std::vector<FatalSample> fatal;
   double cpu_seconds = 0;
+  double read_share = 0;
   {
     const base::MutexLock lock(work->mutex);
     status = std::move(work->status);
     bad_samples = std::move(work->bad_samples);
     fatal = std::move(work->fatal);
     cpu_seconds = work->cpu_seconds;
+    read_share = work->read_share();
   }
   if (!status.ok()) {
     work->batch.reset();  // its memory goes back here, and not on an idle thread
@@ -341,6 +363,8 @@ void TicketExecutor::Finish(Work* work) {
   batch.fatal = std::move(fatal);
   batch.cpu_seconds = cpu_seconds;
   batch.work_seconds = base::ToSeconds(clock_.Now() - work->started);
+  batch.queued_seconds = base::ToSeconds(work->started - work->submitted);
+  batch.read_seconds = batch.work_seconds * read_share;
   batch.producer = options_.name;
   work->callbacks.on_done(work->ticket, std::move(work->batch));
 }

@@ -132,7 +132,8 @@ class Impl : public WorkerServer {
   void SetProducer(const BatchProducer* producer) override { executor_.SetProducer(producer); }
   std::string address() const override { return address_; }
   WorkerCounters counters() const override {
-    return {counters_.batches, counters_.samples, counters_.bytes, executor_.busy_seconds()};
+    return {counters_.batches,        counters_.samples,         counters_.bytes,
+            executor_.busy_seconds(), counters_.produce_seconds, counters_.read_seconds};
   }
 
  private:

@@ -15,8 +15,10 @@ namespace hetero::feed {
 struct WorkerCounters {
   int64_t batches = 0;
   int64_t samples = 0;
-  int64_t bytes = 0;        // of tensors
-  double busy_seconds = 0;  // with at least one ticket to serve
+  int64_t bytes = 0;           // of tensors
+  double busy_seconds = 0;     // with at least one ticket to serve
+  double produce_seconds = 0;  // sum over the batches, from begun to made
+  double read_seconds = 0;     // of it: waiting for storage
 };
 
 // A CPU worker's gRPC server: serves tickets of any trainer from `producer`. Stateless: a ticket

@@ -91,6 +91,8 @@ void WorkerStream::SendResult(const Ticket& ticket, absl::StatusOr<std::unique_p
   counters_.batches += 1;
   counters_.samples += (*batch)->count();
   counters_.bytes += (*batch)->tensor_bytes();
+  counters_.produce_seconds += (*batch)->work_seconds;
+  counters_.read_seconds += (*batch)->read_seconds;
   const bool brisk = (*batch)->work_seconds < kBriskSeconds;
   Send(EncodeBatch(*std::move(batch)));
   const base::MutexLock lock(mutex_);

@@ -23,6 +23,8 @@ struct AtomicCounters {
   std::atomic<int64_t> batches{0};
   std::atomic<int64_t> samples{0};
   std::atomic<int64_t> bytes{0};
+  std::atomic<double> produce_seconds{0};
+  std::atomic<double> read_seconds{0};
 };
 
 // A worker's parts of its transports, in order of preference.

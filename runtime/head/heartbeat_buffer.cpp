@@ -1,5 +1,6 @@
 #include "runtime/head/heartbeat_buffer.h"
 
+#include "runtime/head/resource_point.h"
 #include "runtime/head/text_limits.h"
 
 namespace hetero::head {
@@ -22,6 +23,21 @@ void HeartbeatBuffer::AddTimePoint(const v1::Progress& progress) {
   time_line_.Add(point);
 }
 
+// A head that knows some of the newest takes the others alone; those that were joined it knows all,
+// or none.
+void HeartbeatBuffer::AddResources(const v1::Heartbeat& heartbeat) {
+  for (const v1::ResourcePoint& point : heartbeat.resources()) {
+    newest_resources_.push_back(point);
+    if (newest_resources_.size() <= kNewestPoints) continue;
+    if (const auto oldest = ReadPoint(newest_resources_.front())) older_resources_.Add(*oldest);
+    newest_resources_.pop_front();
+  }
+  for (const v1::BatchLife& life : heartbeat.lives()) {
+    lives_.push_back(life);
+    if (lives_.size() > kMaxLives) lives_.pop_front();
+  }
+}
+
 void HeartbeatBuffer::Add(const v1::Heartbeat& heartbeat) {
   for (const v1::LossPoint& point : heartbeat.losses()) {
     losses_.Add(point);
@@ -42,6 +58,7 @@ void HeartbeatBuffer::Add(const v1::Heartbeat& heartbeat) {
     LimitText(kMaxText, *faults_.emplace_back(fault).mutable_what());
   }
   if (heartbeat.progress().has_phases()) AddTimePoint(heartbeat.progress());
+  AddResources(heartbeat);
 }
 
 v1::Heartbeat HeartbeatBuffer::Merge(const v1::Heartbeat& latest) const {
@@ -52,6 +69,8 @@ v1::Heartbeat HeartbeatBuffer::Merge(const v1::Heartbeat& latest) const {
   merged.clear_evaluations();
   merged.clear_bad_samples();
   merged.clear_faults();
+  merged.clear_resources();
+  merged.clear_lives();
   for (const v1::LossPoint& point : all.losses_.points()) {
     if (point.step() < all.newest_losses_.front().step()) *merged.add_losses() = point;
   }
@@ -60,6 +79,11 @@ v1::Heartbeat HeartbeatBuffer::Merge(const v1::Heartbeat& latest) const {
   Repeat(all.bad_samples_, merged.mutable_bad_samples());
   Repeat(all.faults_, merged.mutable_faults());
   Repeat(all.time_line_.points(), merged.mutable_time_line());
+  for (const insight::UsePoint& point : all.older_resources_.points()) {
+    WritePoint(point, merged.add_resources());
+  }
+  Repeat(all.newest_resources_, merged.mutable_resources());
+  Repeat(all.lives_, merged.mutable_lives());
   return merged;
 }
 

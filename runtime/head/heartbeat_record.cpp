@@ -43,6 +43,10 @@ v1::Counters Plausible(const v1::Counters& told) {
   counters.set_storage_retries(count(told.storage_retries()));
   counters.set_storage_bytes(count(told.storage_bytes()));
   counters.set_storage_dollars(Plausible(told.storage_dollars()));
+  counters.set_produce_seconds(Plausible(told.produce_seconds()));
+  counters.set_read_seconds(Plausible(told.read_seconds()));
+  counters.set_storage_throttled(count(told.storage_throttled()));
+  counters.set_storage_seconds(Plausible(told.storage_seconds()));
   return counters;
 }
 
@@ -181,8 +185,14 @@ void TakeOperatorCosts(const v1::Heartbeat& heartbeat, size_t entries, MemberRec
 
 }  // namespace
 
-void RecordHeartbeat(const v1::Heartbeat& heartbeat, MemberRecord& member, base::Instant now,
+void RecordHeartbeat(const v1::Heartbeat& heartbeat, MemberRecord& member, Moment now,
                      JobRecord& record) {
+  member.use.Take(
+      heartbeat,
+      {.unix_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(now.wall.time_since_epoch())
+                      .count(),
+       .job_seconds = AgeAt(record, now.steady),
+       .tells_lives = member.trainer()});
   if (heartbeat.has_counters()) member.counters = Plausible(heartbeat.counters());
   if (!member.trainer()) {
     TakeDoubt(heartbeat.irreproducible(), record);
@@ -193,10 +203,13 @@ void RecordHeartbeat(const v1::Heartbeat& heartbeat, MemberRecord& member, base:
   if (heartbeat.has_progress()) {
     RecordReach(member.progress, heartbeat.progress(), record);
     RecordStepsDone(member, heartbeat.progress(), record);
+    if (heartbeat.progress().checkpoint_step() > member.progress.checkpoint_step()) {
+      ++record.checkpoints;
+    }
     member.progress = heartbeat.progress();
     LimitTexts(member.progress);
     if (record.runs_scripts()) RecordReported(member, record);
-    RecordStartup(member.progress, now, record);
+    RecordStartup(member.progress, now.steady, record);
     if (!member.progress.checkpoint_uri().empty()) {
       record.checkpoint_uri = member.progress.checkpoint_uri();
     }
@@ -218,7 +231,7 @@ void RecordHeartbeat(const v1::Heartbeat& heartbeat, MemberRecord& member, base:
     if (!known && IsStep(result.step(), member.progress)) record.evaluations.push_back(result);
   }
   for (const v1::FaultReport& report : heartbeat.faults()) {
-    RecordFault(report, member.name, now, record);
+    RecordFault(report, member.name, now.steady, record);
   }
   if (heartbeat.placement_size() > 0) {
     record.placement.assign(heartbeat.placement().begin(), heartbeat.placement().end());

@@ -8,9 +8,10 @@
 // What members tell with their heartbeats, entered in the record.
 namespace hetero::head {
 
-// `member` is one of the record's. Of a CPU worker the counters alone are taken, whatever else it
-// tells. Lists may repeat what was sent on an earlier stream: what is known already is left out.
-void RecordHeartbeat(const v1::Heartbeat& heartbeat, MemberRecord& member, base::Instant now,
+// `member` is one of the record's. Of a CPU worker its counters, what it uses and what it says of
+// its operators are taken, whatever else it tells. Lists may repeat what was sent on an earlier
+// stream: what is known already is left out.
+void RecordHeartbeat(const v1::Heartbeat& heartbeat, MemberRecord& member, Moment now,
                      JobRecord& record);
 
 // Why the record holds more bad samples than the manifest allows; empty when it does not.

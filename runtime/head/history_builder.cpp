@@ -97,6 +97,8 @@ v1::History BuildHistory(const JobRecord& record, const std::string& run, Moment
   history.mutable_steps()->set_incarnation(record.steps_done.incarnation);
   history.mutable_steps()->set_before(record.steps_done.before);
   history.mutable_steps()->set_counted(record.steps_done.counted);
+  for (const HeldFinding& held : record.findings) *history.add_findings() = held.finding;
+  history.set_checkpoints(record.checkpoints);
   AddMembers(record, history);
   for (const v1::EvaluationResult& result : record.evaluations) {
     *history.add_evaluations() = result;

@@ -44,9 +44,11 @@ bool NoneNegative(std::initializer_list<Integer> values) {
 bool Sound(const v1::Counters& counters) {
   return NoneNegative({counters.batches(), counters.samples(), counters.bytes(),
                        counters.peak_rss_bytes(), counters.storage_requests(),
-                       counters.storage_retries(), counters.storage_bytes()}) &&
+                       counters.storage_retries(), counters.storage_bytes(),
+                       counters.storage_throttled()}) &&
          Sound(counters.cpu_seconds()) && Sound(counters.busy_seconds()) &&
-         Sound(counters.storage_dollars());
+         Sound(counters.storage_dollars()) && Sound(counters.produce_seconds()) &&
+         Sound(counters.read_seconds()) && Sound(counters.storage_seconds());
 }
 
 bool Sound(const v1::RankHistory& rank) {
@@ -91,7 +93,7 @@ absl::Status Check(const v1::History& history, const std::string& run, int32_t a
       history.members_size() > kMaxMembers || history.roles_size() > kMaxList ||
       history.evaluations_size() > kMaxList || history.losses_size() > kMaxList ||
       history.bad_samples_size() > kMaxList || history.script_failures_size() > kMaxList ||
-      history.disruptions_size() > kMaxList) {
+      history.disruptions_size() > kMaxList || history.findings_size() > kMaxList) {
     return Wrong("a list in it is longer than any job makes it");
   }
   if (!SoundAge(history.elapsed_seconds()) || !Sound(history.startup_seconds()) ||
@@ -111,6 +113,11 @@ absl::Status Check(const v1::History& history, const std::string& run, int32_t a
     if (disruption.unix_ns() < 0 || !SoundAge(disruption.checkpoint_seconds()) ||
         disruption.checkpoint_step() < 0 || disruption.checkpoint_step() > kMaxStep) {
       return Wrong("a disruption in it cannot be");
+    }
+  }
+  for (const v1::Finding& finding : history.findings()) {
+    if (finding.first_unix_ns() < 0 || !Sound(finding.seconds()) || !Sound(finding.dollars())) {
+      return Wrong("a finding in it cannot be");
     }
   }
   const v1::StepsHistory& steps = history.steps();

@@ -21,20 +21,21 @@ struct Limits {
   int attempts;
   int script_failures;
   int disruptions;
+  int findings;
 };
 // More of a list is not read (history_codec.cpp).
-constexpr Limits kReadable = {10'000,          10'000, 100'000, 100'000, 10'000,
-                              size_t{1} << 20, 10'000, 10'000,  10'000,  10'000};
+constexpr Limits kReadable = {10'000, 10'000, 100'000, 100'000, 10'000, size_t{1} << 20,
+                              10'000, 10'000, 10'000,  10'000,  10'000};
 constexpr Limits kRows[] = {
-    {2000, 1000, 10'000, 10'000, 1000, 1024, 100, 1000, 16, 64},
-    {400, 200, 500, 100, 200, 400, 100, 200, 16, 64},
-    {120, 60, 64, 16, 40, 240, 40, 40, 16, 32},
-    {60, 30, 40, 10, 30, 160, 20, 30, 8, 20},
-    {30, 16, 24, 6, 20, 120, 10, 20, 8, 12},
-    {15, 8, 12, 3, 12, 100, 5, 12, 6, 8},
-    {0, 4, 6, 2, 8, 80, 2, 8, 6, 4},
-    {0, 1, 0, 0, 4, 60, 0, 4, 6, 1},
-    {0, 0, 0, 0, 0, 0, 0, 2, 2, 0},
+    {2000, 1000, 10'000, 10'000, 1000, 1024, 100, 1000, 16, 64, 20},
+    {400, 200, 500, 100, 200, 400, 100, 200, 16, 64, 20},
+    {120, 60, 64, 16, 40, 240, 40, 40, 16, 32, 8},
+    {60, 30, 40, 10, 30, 160, 20, 30, 8, 20, 5},
+    {30, 16, 24, 6, 20, 120, 10, 20, 8, 12, 4},
+    {15, 8, 12, 3, 12, 100, 5, 12, 6, 8, 2},
+    {0, 4, 6, 2, 8, 80, 2, 8, 6, 4, 1},
+    {0, 1, 0, 0, 4, 60, 0, 4, 6, 1, 0},
+    {0, 0, 0, 0, 0, 0, 0, 2, 2, 0, 0},
 };
 
 // Never in the middle of a character.
@@ -72,6 +73,18 @@ void FitFaults(const Limits& limits, v1::History& history) {
     history.set_faults_left_out(history.faults_left_out() + excess);
   }
   for (v1::FaultHistory& fault : faults) Shorten(limits.text, *fault.mutable_what());
+}
+
+// The costliest stay.
+void FitFindings(const Limits& limits, v1::History& history) {
+  auto& findings = *history.mutable_findings();
+  if (findings.size() > limits.findings) {
+    findings.DeleteSubrange(limits.findings, findings.size() - limits.findings);
+  }
+  for (v1::Finding& finding : findings) {
+    Shorten(limits.text, *finding.mutable_message());
+    Shorten(limits.text, *finding.mutable_remedy());
+  }
 }
 
 void AddToRole(const v1::MemberHistory& member, v1::History& history) {
@@ -132,6 +145,7 @@ void Cut(const Limits& limits, v1::History& history) {
   for (v1::DisruptionHistory& disruption : *history.mutable_disruptions()) {
     Shorten(limits.text, *disruption.mutable_sign());
   }
+  FitFindings(limits, history);
   auto& bad = *history.mutable_bad_samples();
   if (bad.size() > limits.bad_samples) {
     bad.DeleteSubrange(limits.bad_samples, bad.size() - limits.bad_samples);

@@ -72,6 +72,18 @@ void RestoreDisruptions(const v1::History& history, Moment now, JobRecord& recor
                        .counted = history.steps().counted()};
 }
 
+// What held does so again when it is found again.
+void RestoreFindings(const v1::History& history, JobRecord& record) {
+  for (const v1::Finding& entry : history.findings()) {
+    if (record.findings.size() >= kMostFindings) return;
+    v1::Finding& finding = record.findings.emplace_back().finding;
+    finding = entry;
+    finding.set_active(false);
+    LimitText(kMaxText, *finding.mutable_message());
+    LimitText(kMaxText, *finding.mutable_remedy());
+  }
+}
+
 }  // namespace
 
 void RestoreHistory(const v1::History& history, const AttemptInfo& attempt, Moment now,
@@ -90,6 +102,8 @@ void RestoreHistory(const v1::History& history, const AttemptInfo& attempt, Mome
   record.irreproducible = history.irreproducible();
   LimitText(kMaxListedText, record.irreproducible);
   record.reached_step = history.reached_step();
+  record.checkpoints = std::max<int64_t>(history.checkpoints(), 0);
+  RestoreFindings(history, record);
   record.evaluations.assign(history.evaluations().begin(), history.evaluations().end());
   for (const v1::BadSampleReport& sample : history.bad_samples()) record.bad_samples.Add(sample);
   record.script_failures.assign(history.script_failures().begin(), history.script_failures().end());

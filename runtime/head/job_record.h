@@ -9,12 +9,14 @@
 
 #include "api/hetero_training_job.h"
 #include "base/clock.h"
+#include "hetero/v1/finding.pb.h"
 #include "hetero/v1/history.pb.h"
 #include "hetero/v1/membership.pb.h"
 #include "hetero/v1/status.pb.h"
 #include "runtime/head/bad_sample_log.h"
 #include "runtime/head/loss_curve.h"
 #include "runtime/head/member_totals.h"
+#include "runtime/head/member_use.h"
 #include "runtime/insight/time_line.h"
 
 // What the head knows about a job, as plain data: State (state.h) writes it; the status, the
@@ -64,6 +66,7 @@ struct MemberRecord {
   insight::TimeLine time_line;  // of a rank, its earlier processes included
   int64_t restarts = 0;
   std::optional<size_t> open_fault;  // index into JobRecord::faults, until it is back
+  MemberUse use;                     // of all processes that this head met
 
   bool trainer() const { return rank >= 0; }
   bool connected() const { return stream.has_value(); }
@@ -137,6 +140,15 @@ struct Reported {
   int32_t rank = 0;  // whose script
 };
 
+inline constexpr size_t kMostFindings = 20;  // kept
+
+// What a rule has found.
+struct HeldFinding {
+  v1::Finding finding;
+  size_t place = 0;          // among those that were found with it
+  base::Instant found_at{};  // the last time
+};
+
 struct JobRecord {
   api::HeteroTrainingJob job;
   bool input_only = false;
@@ -168,6 +180,8 @@ struct JobRecord {
   uint64_t notices_fingerprint = 0;         // as they were told
   std::vector<Disruption> disruptions;      // the last few, in order
   StepsDone steps_done;
+  int64_t checkpoints = 0;            // that rank 0 told of, to this head
+  std::vector<HeldFinding> findings;  // the costliest of those that hold first
   // Why the head would not have a process of that name, which has not joined since.
   std::map<std::string, std::string> refusals;
   std::optional<v1::Failure> first_failure;

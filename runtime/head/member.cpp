@@ -299,7 +299,12 @@ class GrpcMember : public Member {
       *message.mutable_heartbeat() = again ? buffer_.Merge(latest) : latest;
       buffer_.Add(latest);
     }
+    message.mutable_heartbeat()->set_sent_unix_ns(UnixNow());
     session.stream->Write(message);
+  }
+
+  int64_t UnixNow() const {
+    return std::chrono::duration_cast<base::Duration>(clock_.WallNow().time_since_epoch()).count();
   }
 
   void SendScriptWords(Session& session) {
@@ -318,9 +323,12 @@ class GrpcMember : public Member {
     session.Write(message);
   }
 
-  static void SendFinished(Session& session, const v1::Finished& finished) {
+  void SendFinished(Session& session, const v1::Finished& finished) const {
     v1::MemberMessage message;
     *message.mutable_finished() = finished;
+    if (finished.has_last()) {
+      message.mutable_finished()->mutable_last()->set_sent_unix_ns(UnixNow());
+    }
     session.Write(message);
   }
 

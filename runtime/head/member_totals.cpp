@@ -32,6 +32,10 @@ void AddCounters(const v1::Counters& from, v1::Counters& to) {
   to.set_storage_retries(Sum(to.storage_retries(), from.storage_retries()));
   to.set_storage_bytes(Sum(to.storage_bytes(), from.storage_bytes()));
   to.set_storage_dollars(to.storage_dollars() + from.storage_dollars());
+  to.set_produce_seconds(to.produce_seconds() + from.produce_seconds());
+  to.set_read_seconds(to.read_seconds() + from.read_seconds());
+  to.set_storage_throttled(Sum(to.storage_throttled(), from.storage_throttled()));
+  to.set_storage_seconds(to.storage_seconds() + from.storage_seconds());
   to.set_peak_rss_bytes(std::max(to.peak_rss_bytes(), from.peak_rss_bytes()));
 }
 

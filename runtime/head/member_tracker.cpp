@@ -172,6 +172,7 @@ void MemberTracker::Replace(MemberRecord& member, const v1::Identity& newer, Mom
   member.counters.Clear();
   AddCosts(member.operator_costs, member.earlier_operator_costs);
   member.operator_costs.clear();
+  member.use.OnProcessReplaced();
   AddTotals(TotalsOf(member.progress), member.earlier_rank);
   ForgetSums(member.progress);
   // One that left when it was not needed comes back as a new process: no fault.

@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "api/manifest.h"
 #include "base/version.h"
+#include "runtime/head/report_use.h"
 #include "runtime/head/role_plan.h"
 #include "runtime/head/verdict.h"
 #include "runtime/job/stream_digest.h"
@@ -330,6 +331,22 @@ void AddCost(const JobRecord& record, double seconds, insight::Report& report) {
   }
 }
 
+insight::ReportFinding MakeFinding(const v1::Finding& finding) {
+  insight::ReportFinding entry{
+      .rule = finding.rule(),
+      .message = finding.message(),
+      .remedy = finding.remedy(),
+      .field = finding.field(),
+      .member = finding.member(),
+      .seconds = finding.seconds(),
+      .dollars = {},
+      .since = Rfc3339(base::WallTime(std::chrono::duration_cast<base::WallTime::duration>(
+          std::chrono::nanoseconds(finding.first_unix_ns())))),
+      .active = finding.active()};
+  if (finding.has_dollars()) entry.dollars = finding.dollars();
+  return entry;
+}
+
 }  // namespace
 
 insight::Report BuildReport(const JobRecord& record, Moment now) {
@@ -354,6 +371,7 @@ insight::Report BuildReport(const JobRecord& record, Moment now) {
   AddWorkers(record, report);
   AddCost(record, SecondsOfAttempts(record, age), report);
   AddStorage(record, report);
+  AddUse(record, report);
   for (const Fault& fault : record.faults) {
     report.faults.push_back({.time = Rfc3339(fault.time),
                              .what = fault.what,
@@ -370,6 +388,9 @@ insight::Report BuildReport(const JobRecord& record, Moment now) {
                                   .sign = disruption.sign,
                                   .checkpoint_seconds = disruption.checkpoint_seconds,
                                   .checkpoint_step = disruption.checkpoint_step});
+  }
+  for (const HeldFinding& held : record.findings) {
+    report.findings.push_back(MakeFinding(held.finding));
   }
   if (!record.input_only) report.steps_redone = record.steps_done.redone;
   report.config_json = api::ToJson(record.job);

@@ -73,6 +73,7 @@ State::State(Options options, Moment now)
       agreement_(AgreementOptions(record_)),
       script_failures_(options_.broken_grace, record_),
       notices_(plan_, record_, outbox_),
+      findings_(options_.job.spec),
       started_(now.steady),
       last_tick_(now.steady),
       now_(now) {}
@@ -82,7 +83,11 @@ std::vector<Action> State::Apply(const Event& event, Moment now) {
   now_ = now;
   std::visit([this](const auto& e) { On(e); }, event);
   if (superseded_) return outbox_.Take();
+  const bool had_ended = ended();
   AdvanceJob();
+  if (ended() && !had_ended && !record_.input_only) {
+    for (Note& found : findings_.Close(now_, record_)) outbox_.Add(std::move(found));
+  }
   return outbox_.Take();
 }
 
@@ -165,7 +170,7 @@ void State::On(const HeartbeatReceived& event) {
 }
 
 void State::TakeHeartbeat(MemberRecord& member, const v1::Heartbeat& heartbeat) {
-  RecordHeartbeat(heartbeat, member, now_.steady, record_);
+  RecordHeartbeat(heartbeat, member, now_, record_);
   if (heartbeat.has_script_failure()) TakeScriptFailure(member, heartbeat.script_failure());
   const std::string too_many = TooManyBadSamples(record_);
   if (!too_many.empty()) ending_.Fail(member.name, too_many, now_.steady);
@@ -186,6 +191,10 @@ void State::On(const FinishedReceived& event) {
   if (!repeated || !LeftWithResult(*member->finished)) {
     member->finished = event.finished;
     LimitText(kMaxText, *member->finished->mutable_message());
+    if (member->finished->has_last()) {
+      member->finished->mutable_last()->clear_resources();  // long, and taken
+      member->finished->mutable_last()->clear_lives();
+    }
   }
   v1::HeadMessage ack;
   ack.mutable_finish_ack();
@@ -232,6 +241,9 @@ void State::On(const Tick&) {
   members_.CheckSilence(now_);
   CheckStartupDeadline();
   SizeRoles();
+  if (!ending_.begun() && !record_.input_only) {
+    for (Note& found : findings_.Look(now_, record_)) outbox_.Add(std::move(found));
+  }
 }
 
 void State::AdvanceJob() {

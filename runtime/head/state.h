@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "runtime/head/event.h"
+#include "runtime/head/finding_watch.h"
 #include "runtime/head/generation_tracker.h"
 #include "runtime/head/history_restore.h"
 #include "runtime/head/job_ending.h"
@@ -134,6 +135,7 @@ class State {
   ScriptFailures script_failures_;
   Notices notices_;
   RoleSizer sizer_;
+  FindingWatch findings_;
   v1::Roster roster_;  // as last sent
   std::set<StreamId> told_complete_;
   struct Stopping {  // when all scripts have saved

@@ -6,6 +6,7 @@ namespace hetero::head {
 namespace {
 
 constexpr int kNamedMissing = 5;
+constexpr int kToldFindings = 5;
 
 // With autoscaling the manifest's number is only where a role begins.
 int32_t Desired(const JobRecord& record, const RolePlan::Role& role) {
@@ -77,6 +78,10 @@ v1::JobStatus BuildStatus(const JobRecord& record, const RolePlan& plan) {
     entry->set_pid(member.hello.pid());
     entry->set_incarnation(member.hello.identity().incarnation());
     entry->set_lost(!member.finished && (member.lost || member.process_gone));
+  }
+  for (const HeldFinding& held : record.findings) {
+    if (status.findings_size() == kToldFindings) break;
+    *status.add_findings() = held.finding;
   }
   status.set_notices_fingerprint(record.notices_fingerprint);
   status.set_checkpoint_problem(status.progress().checkpoint_problem());

@@ -9,11 +9,14 @@
 namespace hetero::insight {
 
 std::string HeaderHtml(const Report& report);     // job, state, reason, key figures
+std::string FindingsHtml(const Report& report);   // what to change; nothing without any
 std::string StepTimeHtml(const Report& report);   // rank 0's time by phase
 std::string TimeLinesHtml(const Report& report);  // of all ranks; nothing without any
 std::string PredictionsHtml(const Report& report);
 std::string PlacementHtml(const Report& report);
 std::string WaitCausesHtml(const Report& report);  // a paragraph, not a section; may be empty
+std::string BatchLivesHtml(const Report& report);  // nothing without any
+std::string ResourcesHtml(const Report& report);   // nothing without any
 std::string LossHtml(const Report& report);
 std::string StepSecondsHtml(const Report& report);
 std::string EvaluationsHtml(const Report& report);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "runtime/insight/resource_use.h"
 
 // report.json and report.html: the machine-readable and the readable result of every run. Field
 // names are docs/report.md's; an absent optional means "not applicable" and is left out of the
@@ -116,10 +117,49 @@ struct ReportDisruption {
   int64_t checkpoint_step = 0;               // steps done in it
 };
 
+// What a rule has found: what was slow and what to change.
+struct ReportFinding {
+  std::string rule;     // "InputBound"
+  std::string message;  // one sentence with figures, without a full stop
+  std::string remedy;   // what to change, as an instruction
+  std::string field;    // of the manifest below `spec`; empty: none
+  std::string member;   // "cpu-0"; empty: the job
+  double seconds = 0;   // of training that it has cost; 0: not known
+  std::optional<double> dollars;
+  std::string since;    // RFC 3339, UTC: when it was first found; empty: not known
+  bool active = false;  // it still held at the end
+};
+
 struct ReportBadSample {
   int64_t sample_id = 0;
   int64_t replacement_id = 0;
   std::string reason;
+};
+
+// What one member used, over all its processes that the head has heard.
+struct ReportResources {
+  static constexpr size_t kMostPoints = 120;
+
+  std::string member;  // "cpu-0"
+  std::string role;
+  int32_t index = 0;
+  double seconds = 0;  // that was looked at
+  double cores = 0;    // that it might use
+  SecondsByGroup cpu_seconds{};
+  double busy_cores_median = 0, busy_cores_p95 = 0;  // weighed by time
+  double run_queue_seconds = 0;
+  std::optional<double> throttled_seconds;
+  int64_t peak_rss_bytes = 0, major_faults = 0;
+  int64_t disk_read_bytes = 0, disk_written_bytes = 0, received_bytes = 0, sent_bytes = 0;
+  std::optional<double> gpu_utilization;  // mean over its GPUs and the time, 0..1
+  std::vector<UsePoint> time_line;        // at most kMostPoints
+};
+
+// How long one span of the life of a batch took, in seconds.
+struct ReportLifeSpan {
+  std::string span;   // "queued"
+  int64_t count = 0;  // batches, or steps, that were looked at
+  double p50 = 0, p90 = 0, p95 = 0, p99 = 0;
 };
 
 struct Report {
@@ -161,6 +201,9 @@ struct Report {
   std::optional<int64_t> resumed_from_step;     // by rank 0's process, from a checkpoint or a peer
   std::string config_json;                      // the manifest as run
   std::map<std::string, std::string> versions;  // "hetero", "libtorch", ...
+  std::vector<ReportFinding> findings;          // the costliest first
+  std::vector<ReportResources> resources;       // by member
+  std::vector<ReportLifeSpan> batch_lives;      // in the order of a life, then of whole steps
 };
 
 // Pretty-printed JSON, keys in docs/report.md's order.

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_format.h"
 #include "runtime/insight/report.h"
+#include "runtime/insight/report_use_json.h"
 
 namespace hetero::insight {
 namespace {
@@ -190,6 +191,20 @@ Json ToJson(const ReportDisruption& disruption) {
   return object;
 }
 
+Json ToJson(const ReportFinding& finding) {
+  Json object = Json::object();
+  Put(object, "rule", finding.rule);
+  Put(object, "message", finding.message);
+  PutUnlessEmpty(object, "remedy", finding.remedy);
+  PutUnlessEmpty(object, "field", finding.field);
+  PutUnlessEmpty(object, "member", finding.member);
+  if (finding.seconds > 0) Put(object, "seconds", finding.seconds);
+  Put(object, "dollars", finding.dollars);
+  PutUnlessEmpty(object, "since", finding.since);
+  object["active"] = finding.active;
+  return object;
+}
+
 Json ToJson(const ReportBadSample& sample) {
   Json object = Json::object();
   Put(object, "sampleId", sample.sample_id);
@@ -282,9 +297,11 @@ std::string ToJson(const Report& report) {
   Put(object, "costPerMillionSamples", report.cost_per_million_samples);
   if (report.storage) object["storage"] = ToJson(*report.storage);
   Put(object, "verdict", report.verdict);
+  object["findings"] = List(report.findings, [](const ReportFinding& f) { return ToJson(f); });
   object["predictions"] =
       List(report.predictions, [](const ReportPrediction& p) { return ToJson(p); });
   object["placement"] = List(report.placement, [](const ReportPlacement& p) { return ToJson(p); });
+  PutUse(object, report);
   Put(object, "checkpointURI", report.checkpoint_uri);
   Put(object, "checkpointProblem", report.checkpoint_problem);
   Put(object, "resumedFromStep", report.resumed_from_step);

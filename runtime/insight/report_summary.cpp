@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -7,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "runtime/insight/figures.h"
+#include "runtime/insight/finding_text.h"
 #include "runtime/insight/python_cost.h"
 #include "runtime/insight/report.h"
 
@@ -148,6 +150,10 @@ std::string ToSummary(const Report& report) {
   AddLine(text, "cost",
           Known(report.cost_dollars) ? absl::StrCat("$", FixedText(*report.cost_dollars, 4)) : "");
   AddLine(text, "verdict", report.verdict.value_or(""));
+  constexpr size_t kMostNamed = 3;
+  for (size_t i = 0; i < std::min(report.findings.size(), kMostNamed); ++i) {
+    AddLine(text, "to change", FindingLine(report.findings[i]));
+  }
   AddLine(text, "checkpoint", report.checkpoint_uri.value_or(""));
   AddLine(text, "warning", report.checkpoint_problem.value_or(""));
   return text;

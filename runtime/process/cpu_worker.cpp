@@ -2,9 +2,12 @@
 
 #include <atomic>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "api/manifest.h"
+#include "api/operators.h"
 #include "api/role_type.h"
 #include "base/log.h"
 #include "base/status_macros.h"
@@ -19,6 +22,7 @@
 #include "runtime/process/process_costs.h"
 #include "runtime/process/python.h"
 #include "runtime/process/ready.h"
+#include "runtime/process/resource_sampler.h"
 
 namespace hetero::process {
 namespace {
@@ -31,6 +35,7 @@ constexpr base::Duration kFinishTimeout = std::chrono::seconds(1);
 struct Production {
   std::unique_ptr<interpreter::Interpreters> python;  // null: there are none
   std::unique_ptr<feed::SampleProducer> producer;
+  std::vector<std::string> operators;  // names of the pipeline's entries
 };
 
 void AddOperatorCosts(const feed::SampleProducer& producer, v1::Heartbeat& heartbeat) {
@@ -51,6 +56,8 @@ v1::Heartbeat CountersOf(const feed::WorkerServer& server, const Production* mad
   out.set_samples(counters.samples);
   out.set_bytes(counters.bytes);
   out.set_busy_seconds(counters.busy_seconds);
+  out.set_produce_seconds(counters.produce_seconds);
+  out.set_read_seconds(counters.read_seconds);
   SetProcessCosts(out);
   if (made == nullptr) return heartbeat;
   AddOperatorCosts(*made->producer, heartbeat);
@@ -61,13 +68,21 @@ v1::Heartbeat CountersOf(const feed::WorkerServer& server, const Production* mad
   return heartbeat;
 }
 
+std::vector<std::string> OperatorNames(const api::HeteroTrainingJob& job) {
+  std::vector<std::string> names;
+  for (const api::OperatorSpec& entry : job.spec.pipeline) {
+    names.emplace_back(api::OperatorName(entry.op));
+  }
+  return names;
+}
+
 absl::StatusOr<Production> MakeProduction(const v1::Welcome& welcome, const std::stop_token& stop) {
   const api::ManifestResult manifest = api::ParseJobDocument(welcome.job_json());
   if (!manifest.errors.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("the head sent an invalid job:\n", api::FormatErrors(manifest.errors)));
   }
-  Production made;
+  Production made{.operators = OperatorNames(manifest.job)};
   HETERO_ASSIGN_OR_RETURN(made.python, StartPython(manifest.job.spec, {}, stop));
   HETERO_ASSIGN_OR_RETURN(made.producer, feed::SampleProducer::Create(
                                              manifest.job, base::Clock::Real(), made.python.get()));
@@ -79,7 +94,8 @@ absl::StatusOr<Production> MakeProduction(const v1::Welcome& welcome, const std:
 absl::Status RunCpuWorker(const CpuWorkerOptions& options, base::Clock& clock,
                           std::stop_token stop) {
   HETERO_ASSIGN_OR_RETURN(const std::unique_ptr<MetricsPort> metrics,
-                          MetricsPort::Open(options.metrics_address));
+                          MetricsPort::Open(options.metrics_address, clock));
+  ResourceSampler sampler({}, clock);
   // Declared before the server, which serves from it until it is destroyed.
   Production production;
   std::atomic<const Production*> serving = nullptr;  // &production, once it is there
@@ -102,7 +118,8 @@ absl::Status RunCpuWorker(const CpuWorkerOptions& options, base::Clock& clock,
       std::move(join), membership.MakeCallbacks(),
       [&] {
         v1::Heartbeat heartbeat = CountersOf(*server, serving);
-        if (metrics) metrics->Update(heartbeat);
+        sampler.Take(/*until_now=*/false, heartbeat);
+        if (metrics) metrics->UpdateWorker(heartbeat);
         return heartbeat;
       },
       clock);
@@ -113,6 +130,7 @@ absl::Status RunCpuWorker(const CpuWorkerOptions& options, base::Clock& clock,
     last.set_message(
         base::ToUtf8({status.message().data(), status.message().size()}, head::kMaxText));
     *last.mutable_last() = CountersOf(*server, serving);
+    sampler.Take(/*until_now=*/true, *last.mutable_last());
     v1::Finished word = last;
     word.set_leaving(stop.stop_requested());  // asked by a signal, not by the head
     WriteLastWord(LastWordFolderFromEnvironment(), options.identity.member, word);
@@ -127,6 +145,7 @@ absl::Status RunCpuWorker(const CpuWorkerOptions& options, base::Clock& clock,
   if (absl::IsCancelled(made.status())) return finish(absl::OkStatus());
   if (!made.ok()) return finish(made.status());
   production = *std::move(made);
+  if (metrics) metrics->SetOperators(production.operators);
   serving = &production;
   if (production.python != nullptr) production.python->SetAlarm([&member] { member->Beat(); });
   const feed::SampleProducer& producer = *production.producer;

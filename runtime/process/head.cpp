@@ -9,6 +9,7 @@
 #include "api/process_environment.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "base/thread.h"
 #include "runtime/process/metrics_port.h"
 #include "runtime/process/report_page.h"
 #include "runtime/process/termination_message.h"
@@ -17,6 +18,7 @@ namespace hetero::process {
 namespace {
 
 constexpr base::Duration kMetricsInterval = std::chrono::seconds(1);
+constexpr int64_t kStatusesToAReport = 5;
 
 namespace environment = api::environment;
 
@@ -46,8 +48,12 @@ absl::StatusOr<v1::JobStatus> RunHead(
     HeadOptions options, base::Clock& clock, std::stop_token stop,
     const std::function<void(const head::Server&)>& on_listening) {
   HETERO_ASSIGN_OR_RETURN(const std::unique_ptr<MetricsPort> metrics,
-                          MetricsPort::Open(options.metrics_address));
+                          MetricsPort::Open(options.metrics_address, clock));
   const std::string job_name = options.server.job.metadata.name;
+  double budget = 0;
+  if (metrics && absl::SimpleAtod(options.server.job.spec.run_policy.max_dollars, &budget)) {
+    metrics->SetBudget(budget);
+  }
   HETERO_ASSIGN_OR_RETURN(std::unique_ptr<head::Server> server,
                           head::Server::Start(std::move(options.server), clock));
   HETERO_ASSIGN_OR_RETURN(
@@ -65,8 +71,11 @@ absl::StatusOr<v1::JobStatus> RunHead(
   std::jthread updater;
   if (metrics) {
     updater = std::jthread([&](std::stop_token done) {
+      base::SetThreadName("head-metrics");
+      int64_t times = 0;
       do {
-        metrics->Update(server->status());
+        metrics->UpdateJob(server->status());
+        if (times++ % kStatusesToAReport == 0) metrics->UpdateReport(server->ReportSoFar());
       } while (clock.SleepFor(kMetricsInterval, done));
     });
   }

@@ -14,6 +14,8 @@ void Set(const base::ProcessUsage& usage, const storage::RequestFigures& figures
   counters.set_storage_retries(figures.retries);
   counters.set_storage_bytes(figures.bytes);
   counters.set_storage_dollars(figures.dollars);
+  counters.set_storage_throttled(figures.throttled);
+  counters.set_storage_seconds(figures.seconds);
 }
 
 }  // namespace

@@ -34,6 +34,11 @@ void RankReport::OnStart() {
   started_ = line_.begin = rate_.begin = clock_.Now();
 }
 
+void RankReport::OnComputation(const feed::Batch& batch) {
+  const base::MutexLock lock(mutex_);
+  lives_.OnBegins(batch, clock_.Now());
+}
+
 void RankReport::OnBatch(const feed::Batch& batch, const feed::StreamStats& stats) {
   const base::MutexLock lock(mutex_);
   stats_ = stats;
@@ -52,6 +57,7 @@ void RankReport::OnBatch(const feed::Batch& batch, const feed::StreamStats& stat
     progress_.set_bad_samples(progress_.bad_samples() + 1);
   }
   if (validation) return;
+  lives_.OnUsed(batch, clock_.Now());
   feed::AddToDigest(options_.seed, batch, &own_digest_);
   if (!progress_.digest_covers_job()) {
     progress_.set_digest_high(own_digest_.high());
@@ -70,6 +76,7 @@ void RankReport::OnStep(int64_t step, int64_t samples, double loss, double secon
   }
   progress_.set_step(step);
   progress_.set_epoch(done.epoch + 1);
+  lives_.OnStep(step, seconds, now);
   if (script_) {
     samples = done.slots.count;
     AddScriptTime(now);
@@ -80,6 +87,9 @@ void RankReport::OnStep(int64_t step, int64_t samples, double loss, double secon
   } else if (!progress_.has_phases()) {
     // Phases bring their own, which they sum to.
     progress_.set_train_seconds(base::ToSeconds(now - started_));
+  }
+  if (options_.on_step_seconds) {
+    options_.on_step_seconds(script_ ? script_->step_seconds : seconds);
   }
   if (has_loss && std::isfinite(loss)) AddLoss(step, loss, seconds);
   for (Interval* interval : {&line_, &rate_}) {
@@ -303,6 +313,7 @@ v1::Heartbeat RankReport::Take() {
   losses_.clear();
   evaluations_.clear();
   bad_samples_.clear();
+  lives_.Take(heartbeat);
   return heartbeat;
 }
 

@@ -17,6 +17,7 @@
 #include "runtime/feed/wire/batch.h"
 #include "runtime/job/schedule.h"
 #include "runtime/job/stream_digest.h"
+#include "runtime/process/life_log.h"
 
 namespace hetero::process {
 
@@ -29,12 +30,17 @@ class RankReport {
     uint64_t seed = 0;
     base::Duration console_interval = std::chrono::seconds(10);  // between lines inside an epoch
     std::function<void(const std::string&)> print;               // one console line; may be empty
+    // How long each step took, waiting for data included; may be empty. Not to call back.
+    std::function<void(double seconds)> on_step_seconds;
   };
   // `schedule` outlives the report.
   RankReport(Options options, const job::Schedule* schedule, base::Clock& clock);
 
   // The rank asks for its first batch.
   void OnStart();
+  // The computation of a training step begins with this batch; who tells it tells OnBatch() after
+  // it.
+  void OnComputation(const feed::Batch& batch);
   // A consumed batch of either split, before it is used.
   void OnBatch(const feed::Batch& batch, const feed::StreamStats& stats);
   // A completed step. `loss` is ignored when input-only.
@@ -99,6 +105,7 @@ class RankReport {
   // (validation, sample id), each reported once
   std::set<std::pair<bool, int64_t>> bad_ids_ ABSL_GUARDED_BY(mutex_);
   feed::StreamStats stats_ ABSL_GUARDED_BY(mutex_);
+  LifeLog lives_ ABSL_GUARDED_BY(mutex_);
   // Sum over the steps of that epoch for which this rank knows the loss.
   int64_t loss_epoch_ ABSL_GUARDED_BY(mutex_) = -1;
   double epoch_loss_ ABSL_GUARDED_BY(mutex_) = 0;

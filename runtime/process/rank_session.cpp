@@ -36,12 +36,19 @@ absl::StatusOr<int32_t> RankOf(const v1::Generation& generation, const v1::Ident
       absl::StrCat("generation ", generation.number(), " has no rank for ", MemberName(self)));
 }
 
+// Of the trainers of one host one alone asks the driver, which knows all GPUs.
+std::unique_ptr<ResourceSampler> StartSampler(const RankSession::Options& options,
+                                              base::Clock& clock) {
+  const bool first = options.identity.member.local_rank() == 0;
+  return std::make_unique<ResourceSampler>(ResourceSampler::Options{.reads_gpus = first}, clock);
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<RankSession>> RankSession::Join(Options options, base::Clock& clock,
                                                                std::stop_token stop) {
   HETERO_ASSIGN_OR_RETURN(std::unique_ptr<MetricsPort> metrics,
-                          MetricsPort::Open(options.metrics_address));
+                          MetricsPort::Open(options.metrics_address, clock));
   std::unique_ptr<RankSession> session(
       new RankSession(std::move(options), std::move(metrics), clock, std::move(stop)));
   absl::Status status = session->WaitForJob();
@@ -55,6 +62,7 @@ RankSession::RankSession(Options options, std::unique_ptr<MetricsPort> metrics, 
     : options_(std::move(options)),
       clock_(clock),
       metrics_(std::move(metrics)),
+      sampler_(options_.costs_told_by_another ? nullptr : StartSampler(options_, clock)),
       membership_(std::move(stop), options_.leaves_alone) {
   head::Member::Options join{.head_address = options_.identity.head_address,
                              .tls = options_.tls_to(api::kHeadType),
@@ -65,7 +73,8 @@ RankSession::RankSession(Options options, std::unique_ptr<MetricsPort> metrics, 
   callbacks.on_script_decision = options_.on_script_decision;
   callbacks.script_words = options_.script_words;
   member_ = head::Member::Start(
-      std::move(join), std::move(callbacks), [this] { return TakeHeartbeat(); }, clock_);
+      std::move(join), std::move(callbacks), [this] { return TakeHeartbeat(/*last=*/false); },
+      clock_);
 }
 
 RankSession::~RankSession() {
@@ -136,11 +145,13 @@ absl::Status RankSession::OpenReport() {
   schedule_ = std::make_unique<job::Schedule>(ScheduleOf(job_, *producer_), rank_);
   HETERO_ASSIGN_OR_RETURN(stream_options_, StreamOptions());
   if (rank_ == 0) order_costs_ = OrderCosts();
-  auto report = std::make_unique<RankReport>(
-      RankReport::Options{.rank = rank_,
-                          .seed = static_cast<uint64_t>(job_.spec.training.seed),
-                          .print = options_.print},
-      schedule_.get(), clock_);
+  RankReport::Options options{.rank = rank_,
+                              .seed = static_cast<uint64_t>(job_.spec.training.seed),
+                              .print = options_.print};
+  if (metrics_) {
+    options.on_step_seconds = [this](double seconds) { metrics_->ObserveStep(seconds); };
+  }
+  auto report = std::make_unique<RankReport>(std::move(options), schedule_.get(), clock_);
   {
     const base::MutexLock lock(mutex_);
     report_ = std::move(report);
@@ -187,10 +198,23 @@ void RankSession::OnBatch(const feed::Batch& batch) {
   if (!dumped.ok()) log::Warning("batch not dumped", {{"error", dumped.message()}});
 }
 
-v1::Heartbeat RankSession::TakeHeartbeat() {
+// Before the job has begun the head is told nothing, and a scrape what the process costs.
+void RankSession::PublishWaiting() {
+  if (!metrics_) return;
+  v1::Heartbeat waiting;
+  SetProcessCosts(*waiting.mutable_counters());
+  metrics_->UpdateRank(waiting);
+}
+
+v1::Heartbeat RankSession::TakeHeartbeat(bool last) {
   const base::MutexLock lock(mutex_);
-  if (report_ == nullptr) return {};
-  v1::Heartbeat heartbeat = report_->Take();
+  v1::Heartbeat heartbeat;
+  if (report_ != nullptr) heartbeat = report_->Take();
+  if (sampler_ != nullptr) sampler_->Take(last, heartbeat);
+  if (report_ == nullptr) {
+    PublishWaiting();
+    return heartbeat;
+  }
   if (options_.costs_told_by_another) ClearProcessCosts(*heartbeat.mutable_counters());
   if (options_.other_cpu_seconds) {
     v1::Counters& counters = *heartbeat.mutable_counters();
@@ -201,7 +225,7 @@ v1::Heartbeat RankSession::TakeHeartbeat() {
   AddPlacement(&heartbeat);
   heartbeat.mutable_order_costs()->Assign(order_costs_.begin(), order_costs_.end());
   AddFaults(&heartbeat);
-  if (metrics_) metrics_->Update(heartbeat);
+  if (metrics_) metrics_->UpdateRank(heartbeat);
   return heartbeat;
 }
 
@@ -217,7 +241,7 @@ absl::Status RankSession::Finish(absl::Status result) {
     const base::MutexLock lock(mutex_);
     last.set_generation(newest_generation_);
   }
-  *last.mutable_last() = TakeHeartbeat();
+  *last.mutable_last() = TakeHeartbeat(/*last=*/true);
   last = member_->Complete(std::move(last));
   WriteLastWord(LastWordFolderFromEnvironment(), options_.identity.member, last);
   const absl::Status answer = member_->Finish(last, kFinishTimeout);

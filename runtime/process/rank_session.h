@@ -23,6 +23,7 @@
 #include "runtime/process/membership.h"
 #include "runtime/process/metrics_port.h"
 #include "runtime/process/rank_report.h"
+#include "runtime/process/resource_sampler.h"
 
 namespace hetero::process {
 
@@ -129,11 +130,14 @@ class RankSession {
   void AddPlacement(v1::Heartbeat* heartbeat) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AddFaults(v1::Heartbeat* heartbeat) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OnRoster(const google::protobuf::RepeatedPtrField<v1::CpuWorker>& workers);
-  v1::Heartbeat TakeHeartbeat();
+  // With `last`, what the process uses is told up to now.
+  v1::Heartbeat TakeHeartbeat(bool last);
+  void PublishWaiting();
 
   const Options options_;
   base::Clock& clock_;
-  std::unique_ptr<MetricsPort> metrics_;  // null without an address
+  std::unique_ptr<MetricsPort> metrics_;            // null without an address
+  const std::unique_ptr<ResourceSampler> sampler_;  // null: another rank's tells
   Membership membership_;
   api::HeteroTrainingJob job_;
   int64_t first_generation_ = 0;

@@ -96,6 +96,9 @@ void AddLocal(CLI::App& app, int* exit_code) {
                  "First measure how fast training is when its input costs nothing")
       ->excludes("--input-only")
       ->excludes("--attach");
+  command->add_flag("--strict-rules", arguments->strict_rules,
+                    "Print what rules have found, and end with code 4, where something that they "
+                    "found still held when the job succeeded");
   command->add_option("--dump-stream", arguments->dump_stream,
                       "Write every consumed batch into this folder as safetensors");
   command->add_option(
@@ -103,7 +106,8 @@ void AddLocal(CLI::App& app, int* exit_code) {
       "hetero-trainer to use; default: the one beside this program, for GPUs the one "
       "in the folder cuda there");
   command->footer(
-      "Exit code: 0 succeeded, 1 failed, 2 invalid manifest or usage, 130 stopped by Ctrl-C.\n"
+      "Exit code: 0 succeeded, 1 failed, 2 invalid manifest or usage, 4 succeeded with findings "
+      "(--strict-rules), 130 stopped by Ctrl-C.\n"
       "Ctrl-C stops the job and writes the report; a second Ctrl-C kills it.");
   command->callback([arguments, exit_code] { *exit_code = RunLocalCommand(*arguments); });
 }

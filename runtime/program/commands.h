@@ -10,7 +10,9 @@ namespace hetero::commands {
 
 inline constexpr int kExitSucceeded = 0;
 inline constexpr int kExitFailed = 1;
-inline constexpr int kExitUsage = 2;         // invalid manifest or command line
+inline constexpr int kExitUsage = 2;  // invalid manifest or command line
+// 3 is `kubectl hetero status` whose time is over.
+inline constexpr int kExitFindings = 4;      // --strict-rules: succeeded, with something to change
 inline constexpr int kExitStopped = 130;     // by Ctrl-C, as shells report it
 inline constexpr int kExitTerminated = 143;  // a head that left its job to the next one
 

@@ -108,18 +108,20 @@ int RunBaseline(const BaselineArguments& arguments, compare::Comparison* compari
   LocalArguments local{
       .manifest = arguments.manifest, .trainer = arguments.trainer, .console_on_stderr = true};
   int exit_code = kExitSucceeded;
-  Side alone{"alone", "the trainers alone", {}, local::IgnoredFields(jobs->alone), {}};
+  std::optional<CheckedJob> checked_together = CheckJob(jobs->together, local, signals, &exit_code);
+  if (!checked_together) return exit_code;
+  std::optional<CheckedJob> checked_alone = CheckJob(jobs->alone, local, signals, &exit_code);
+  if (!checked_alone) return exit_code;
+  Side alone{"alone",
+             "the trainers alone",
+             *std::move(checked_alone),
+             local::IgnoredFields(jobs->alone),
+             {}};
   Side together{"with-cpu-workers",
                 "the job with its CPU workers",
-                {},
+                *std::move(checked_together),
                 local::IgnoredFields(jobs->together),
                 {}};
-  std::optional<CheckedJob> checked = CheckJob(jobs->together, local, signals, &exit_code);
-  if (!checked) return exit_code;
-  together.checked = *std::move(checked);
-  checked = CheckJob(jobs->alone, local, signals, &exit_code);
-  if (!checked) return exit_code;
-  alone.checked = *std::move(checked);
 
   const std::string folder = arguments.output.empty()
                                  ? absl::StrCat("hetero-output/", job->metadata.name, "-baseline")

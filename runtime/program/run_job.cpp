@@ -20,6 +20,7 @@
 #include "runtime/local/launcher.h"
 #include "runtime/local/output_lock.h"
 #include "runtime/local/preflight.h"
+#include "runtime/local/strict_rules.h"
 #include "runtime/process/output_store.h"
 #include "runtime/program/commands.h"
 #include "runtime/program/load_manifest.h"
@@ -82,6 +83,17 @@ std::string PythonPath(const std::string& runtime) {
   const std::string package = install::PackageOf(runtime);
   if (own == nullptr || *own == '\0') return package;
   return package.empty() ? own : absl::StrCat(own, ":", package);
+}
+
+// Of a job that succeeded.
+int CheckRules(const std::string& output) {
+  const absl::StatusOr<std::string> held = local::HeldFindingsIn(output);
+  if (!held.ok()) {
+    std::cerr << "--strict-rules: " << held.status().message() << "\n";
+    return kExitFailed;
+  }
+  std::cerr << *held;
+  return held->empty() ? kExitSucceeded : kExitFindings;
 }
 
 std::string DefaultTrainer(const api::HeteroTrainingJob& job, const std::string& runtime) {
@@ -203,7 +215,8 @@ int RunJob(const CheckedJob& checked, const LocalArguments& arguments,
       CopyResults(output, StoreOf(arguments, job), job.spec.storage, console, signals);
   switch (*outcome) {
     case local::Outcome::kSucceeded:
-      return copied ? kExitSucceeded : kExitFailed;
+      if (!copied) return kExitFailed;
+      return arguments.strict_rules ? CheckRules(output) : kExitSucceeded;
     case local::Outcome::kFailed:
       return kExitFailed;
     case local::Outcome::kStopped:

@@ -21,6 +21,7 @@ struct LocalArguments {
   bool ceiling_probe = false;
   bool attach = false;
   bool console_on_stderr = false;  // also where nobody attaches
+  bool strict_rules = false;       // findings that hold at the end are a result of their own
 };
 
 // A job with which nothing is known to be wrong, and what it runs with.

@@ -6,6 +6,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/thread.h"
+
 namespace hetero::source {
 namespace {
 
@@ -22,7 +24,10 @@ class Workers {
       std::vector<std::jthread> threads;
       try {
         for (size_t i = 1; i < std::min(statuses_.size(), kMaxThreads); ++i) {
-          threads.emplace_back([this] { Take(); });
+          threads.emplace_back([this] {
+            base::SetThreadName("scan");
+            Take();
+          });
         }
       } catch (const std::system_error&) {
         // No more threads are allowed here; those that there are do it all.

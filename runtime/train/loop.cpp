@@ -168,6 +168,7 @@ absl::Status TrainingLoop::TrainStep(int64_t step) {
   torch::manual_seed(
       job::HashWords(static_cast<uint64_t>(training_.seed),
                      {static_cast<uint64_t>(step), static_cast<uint64_t>(options_.rank)}));
+  observer_.OnComputation(held);
   const double loss = ComputeGradients(step, held);
   if (absl::Status status = UpdateParameters(step); !status.ok()) return status;
   phases_.Charge(&Phases::optimizer);

@@ -30,6 +30,7 @@ render() {  # name, helm's arguments...
 }
 everything=(--set replicas=2,metrics.serviceMonitor.enabled=true,metrics.prometheusRule.enabled=true
   --set metrics.grafanaDashboard.enabled=true,metrics.fromNamespace=monitoring,jobs.imagePullPolicy=Always
+  --set jobMetrics.podMonitor.enabled=true,jobMetrics.prometheusRule.enabled=true,jobMetrics.grafanaDashboard.enabled=true
   --set 'jobs.imagePullSecrets={one,two},image.pullSecrets={one},commonLabels.team=a,podLabels.x=y'
   --set 'podAnnotations.a=b,nodeSelector.pool=system,priorityClassName=system-cluster-critical,extraArgs={--parallelism=10}'
   --set-json "jobs.storage=[{\"prefix\": \"s3://datasets\", \"endpoint\": \"https://minio.example:9000\"}]"
@@ -41,8 +42,8 @@ render available --set replicas=2
 render single --set leaderElection.enabled=false
 render everything "${everything[@]}"
 
-# The Prometheus operator's definitions are not there; its two kinds are left out by name.
-without_prometheus() { awk 'BEGIN { RS = "---\n"; ORS = "---\n" } !/kind: (ServiceMonitor|PrometheusRule)\n/' "$1"; }
+# The Prometheus operator's definitions are not there; its three kinds are left out by name.
+without_prometheus() { awk 'BEGIN { RS = "---\n"; ORS = "---\n" } !/kind: (ServiceMonitor|PodMonitor|PrometheusRule)\n/' "$1"; }
 for file in "$work"/*.yaml; do
   without_prometheus "$file" >"$work/checked"
   kubectl apply --dry-run=server -f "$work/checked" >"$work/out" 2>&1 || fail "$(basename "$file"): $(<"$work/out")"
@@ -50,6 +51,37 @@ for file in "$work"/*.yaml; do
 done
 grep -q 'kind: ServiceMonitor' "$work/everything.yaml" && grep -q 'kind: PrometheusRule' "$work/everything.yaml" ||
   fail "everything: a kind is missing"
+
+# What jobs tell Prometheus: files of the chart come out as they are, and the PodMonitor does what docs/metrics.md shows.
+kubectl create --dry-run=client -o json -f <(without_prometheus "$work/everything.yaml") >"$work/everything.json"
+python3 - "$work/everything.yaml" "$work/everything.json" "$chart" "$root/docs/metrics.md" <<'PYTHON' || fail "everything: metrics of jobs"
+import json, re, sys
+everything, objects, chart, page = (open(sys.argv[i]).read() if i != 3 else sys.argv[i] for i in range(1, 5))
+decoder, maps, end = json.JSONDecoder(), [], 0
+while objects[end:].strip():
+    end += len(objects[end:]) - len(objects[end:].lstrip())
+    found, end = decoder.raw_decode(objects, end)
+    maps += [found] if found["kind"] == "ConfigMap" else []
+boards = {name: text for found in maps for name, text in found["data"].items() if name.endswith(".json")}
+assert set(boards) == {"hetero-operator.json", "hetero-jobs.json"}, boards.keys()
+for name, text in boards.items():
+    assert json.loads(text) == json.load(open(f"{chart}/dashboards/{name}")), name
+documents = everything.split("---\n")
+rules = [text for text in documents if "kind: PrometheusRule\n" in text and "name: hetero-hetero-operator-jobs\n" in text]
+assert len(rules) == 1, "no rules of jobs"
+alerts = open(f"{chart}/alerts/hetero-jobs.yaml").read()
+assert re.sub("(?m)^  ", "", rules[0].split("\nspec:\n")[1]).strip() == alerts.strip()
+[monitor] = [text for text in documents if "kind: PodMonitor\n" in text]
+for part in ("any: true", "port: metrics", "{app.kubernetes.io/managed-by: hetero-operator}"):
+    assert part in monitor, part
+shown = re.findall(r"source_labels: \[(\w+)\], target_label: (hetero_\w+)", page)
+assert shown and re.findall(r"sourceLabels: \[(\w+)\], targetLabel: (\w+)", monitor) == shown, shown
+PYTHON
+render two-namespaces --set 'watchNamespaces={team-a,team-b},jobMetrics.podMonitor.enabled=true,metrics.fromNamespace=monitoring'
+grep -A 2 'matchNames:' "$work/two-namespaces.yaml" | tr -d ' \n' | grep -q 'matchNames:-team-a-team-b' ||
+  fail "two-namespaces: the PodMonitor does not select watchNamespaces"
+! grep -q 'any: true' "$work/two-namespaces.yaml" || fail "two-namespaces: the PodMonitor selects every namespace"
+! grep -qE 'PodMonitor|hetero-operator-jobs' "$work/default.yaml" || fail "default: metrics of jobs that nobody asked for"
 grep -q 'kind: ClusterRoleBinding' "$work/namespaced.yaml" && fail "namespaced: a ClusterRoleBinding"
 grep -q 'kind: PodDisruptionBudget' "$work/default.yaml" && fail "default: a PodDisruptionBudget for one replica"
 grep -q 'kind: PodDisruptionBudget' "$work/available.yaml" || fail "available: no PodDisruptionBudget"
@@ -160,5 +192,8 @@ refused 'caBundle' --set-json "$(store s3://datasets ', "caBundle": "ca.pem"')"
 refused 'perGBEgress' --set-json "$(store s3://datasets ', "prices": {"perGBEgress": 0.09}')"
 refused 'storage' --set jobs.storage=s3://datasets
 refused 'concurrency' --set concurrency=0
+refused 'metrics.fromNamespace' --set jobMetrics.podMonitor.enabled=true
+refused 'podMonitors' --set jobMetrics.podMonitors.enabled=true
+refused 'interval' --set jobMetrics.podMonitor.interval=often
 refused 'metrics.service.enabled' --set metrics.serviceMonitor.enabled=true,metrics.service.enabled=false
 echo "chart_test: ok"

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "api/hetero_training_job.h"
+#include "base/clock.h"
 #include "runtime/feed/wire/ticket.h"
 #include "runtime/job/field_set.h"
 
@@ -97,6 +98,18 @@ struct FieldTensor {
   const uint8_t* of(int64_t index) const { return bytes.data() + index * spec.bytes(); }
 };
 
+// Where a batch spent its time, each span from the end of the one before; by the trainer's clock.
+struct BatchTimes {
+  base::WallTime asked;        // its ticket was given to who made it
+  base::Duration queued{0};    // until that began
+  base::Duration work{0};      // until it was made
+  base::Duration transfer{0};  // until it was here
+  base::Duration window{0};    // until it was taken
+  base::Duration read{0};      // of work: waiting for storage
+  base::Instant received{};
+  base::Instant taken{};
+};
+
 // A produced batch. Entry i is the sample at slot ticket.slots.first + i.
 struct Batch {
   Ticket ticket;
@@ -109,10 +122,13 @@ struct Batch {
   // What each sample has beside its picture (job::FieldSet); absent: the class in `labels`.
   std::optional<std::vector<FieldTensor>> fields;
   std::vector<BadSample> bad_samples;
-  std::vector<FatalSample> fatal;  // found while this batch was produced
-  double work_seconds = 0;         // wall time from first to last sample at the producer
-  double cpu_seconds = 0;          // CPU time spent on it
-  std::string producer;            // "cpu/0", or "local"
+  std::vector<FatalSample> fatal;   // found while this batch was produced
+  double work_seconds = 0;          // wall time from first to last sample at the producer
+  double cpu_seconds = 0;           // CPU time spent on it
+  std::string producer;             // "cpu/0", or "local"
+  double queued_seconds = 0;        // that its ticket waited for the producer
+  double read_seconds = 0;          // of work_seconds: its threads waited for storage
+  std::optional<BatchTimes> times;  // at the trainer, of one of many (batch_lives.h)
 
   // [H, W, C], or [views, H, W, C].
   std::vector<int32_t> image_shape() const;

@@ -118,6 +118,8 @@ v1::FrameHeader BatchHeader(const Batch& batch) {
   header.set_batch_crc32c(BatchCrc(batch));
   header.set_work_seconds(batch.work_seconds);
   header.set_cpu_seconds(batch.cpu_seconds);
+  header.set_read_seconds(batch.read_seconds);
+  header.set_queued_seconds(batch.queued_seconds);
   return header;
 }
 
@@ -180,6 +182,8 @@ absl::StatusOr<Frame> DecodeBatch(const v1::FrameHeader& header, Frame frame,
   for (const v1::FatalSample& fatal : header.fatal()) batch->fatal.push_back(FromProto(fatal));
   batch->work_seconds = header.work_seconds();
   batch->cpu_seconds = header.cpu_seconds();
+  batch->read_seconds = header.read_seconds();
+  batch->queued_seconds = header.queued_seconds();
 
   uint32_t crc = 0;
   const int64_t count = header.ticket().count();

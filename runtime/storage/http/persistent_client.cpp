@@ -111,8 +111,10 @@ absl::StatusOr<PersistentClient::Answer> PersistentClient::Send(const HttpCall& 
       ++attempts;
       request->deadlines = deadlines_;
       request->deadlines.total = std::min(deadlines_.total + extra, end - clock_.Now());
+      const base::Instant asked = clock_.Now();
       absl::StatusOr<HttpResponse> response = http_.Send(*request);
-      if (meter_ != nullptr) meter_->Count(*request, response, /*again=*/sent);
+      if (meter_ != nullptr)
+        meter_->Count(*request, response, /*again=*/sent, clock_.Now() - asked);
       sent = true;
       judgement = response.ok() ? call.judge(*response) : JudgeError(response.status());
       slot.End(OutcomeOf(judgement.verdict));

@@ -43,6 +43,7 @@ class SessionObserver : public Observer {
       : session_(session), options_(options), curves_(curves) {}
 
   void OnBatch(const feed::Batch& batch) override { session_.OnBatch(batch); }
+  void OnComputation(const feed::Batch& batch) override { session_.report().OnComputation(batch); }
   void OnStep(const StepRecord& record) override {
     session_.report().OnStep(record.step, record.samples, record.loss, record.seconds,
                              /*has_loss=*/true);

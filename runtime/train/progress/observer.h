@@ -42,6 +42,8 @@ class Observer {
   // Every batch of a step that is done, or of an evaluation before it is used (audit, dump). For
   // training batches `digest` of the whole job follows in OnDigest.
   virtual void OnBatch(const feed::Batch& batch) = 0;
+  // A step's computation begins with this batch; OnBatch follows when the step is done.
+  virtual void OnComputation(const feed::Batch& batch) { (void)batch; }
   // After each step: the whole job's stream digest and consumed samples so far.
   virtual void OnDigest(uint64_t high, uint64_t low, int64_t samples_consumed) = 0;
   virtual void OnPhases(const Phases& phases, double train_seconds) = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "api/role_type.h"
+#include "base/json_access.h"
 
 namespace hetero::testing {
 namespace {
@@ -231,6 +232,28 @@ void Play::FillAdvice(const Script& script) {
   status_.set_checkpoint_problem(script.checkpoint_problem);
 }
 
+// Each is a finding as status.findings has one.
+void Play::FillFindings(const Script& script) {
+  status_.clear_findings();
+  if (step_ == 0 || !script.findings.is_array()) return;
+  for (const nlohmann::json& from : script.findings) {
+    v1::Finding& finding = *status_.add_findings();
+    finding.set_rule(base::TextOf(from, "rule"));
+    finding.set_message(base::TextOf(from, "message"));
+    finding.set_remedy(base::TextOf(from, "remedy"));
+    finding.set_field(base::TextOf(from, "field"));
+    finding.set_member(base::TextOf(from, "member"));
+    const nlohmann::json& seconds = base::FieldOf(from, "seconds");
+    const nlohmann::json& dollars = base::FieldOf(from, "dollars");
+    if (seconds.is_number()) finding.set_seconds(seconds.get<double>());
+    if (dollars.is_number()) finding.set_dollars(dollars.get<double>());
+    if (const auto since = api::ParseTime(base::TextOf(from, "since")); since.ok()) {
+      finding.set_first_unix_ns(base::Duration(since->time_since_epoch()).count());
+    }
+    finding.set_active(!from.contains("active") || base::IsTrue(from, "active"));
+  }
+}
+
 void Play::FillStatus(const Scene& scene, const Script& script) {
   status_.set_state(state_);
   status_.set_generation(generation_);
@@ -240,6 +263,7 @@ void Play::FillStatus(const Scene& scene, const Script& script) {
     if (role.type != api::kHeadType) FillRole(role);
   }
   FillAdvice(script);
+  FillFindings(script);
   v1::Progress& progress = *status_.mutable_progress();
   progress.set_step(step_);
   progress.set_total_steps(script.steps);

@@ -85,6 +85,7 @@ class Play {
   void FillStatus(const Scene& scene, const Script& script);
   void FillRole(const RoleView& role);
   void FillAdvice(const Script& script);
+  void FillFindings(const Script& script);
 
   int attempt_ = -1;
   std::string head_uid_;

@@ -196,6 +196,26 @@ TEST_F(PlayTest, SizingTroubleAndWorkersBeyondTheManifest) {
   EXPECT_EQ(play_.status().checkpoint_problem(), "disk full");
 }
 
+TEST_F(PlayTest, FindingsFromTheFirstStepOn) {
+  Write(R"({"steps": 1000, "findings": [
+      {"rule": "InputBound", "remedy": "more", "seconds": 2.5, "since": "2026-01-01T00:00:00Z"},
+      {"rule": "SlowWorker", "member": "cpu-1", "dollars": 0.5, "active": false}]})");
+  Step();
+  EXPECT_EQ(play_.status().findings_size(), 0);
+  Step(milliseconds(1000));
+  ASSERT_EQ(play_.status().findings_size(), 2);
+  const v1::Finding& first = play_.status().findings(0);
+  EXPECT_EQ(first.rule(), "InputBound");
+  EXPECT_EQ(first.remedy(), "more");
+  EXPECT_EQ(first.seconds(), 2.5);
+  EXPECT_FALSE(first.has_dollars());
+  EXPECT_EQ(first.first_unix_ns(), int64_t{1'767'225'600} * 1'000'000'000);
+  EXPECT_TRUE(first.active());
+  EXPECT_EQ(play_.status().findings(1).member(), "cpu-1");
+  EXPECT_EQ(play_.status().findings(1).dollars(), 0.5);
+  EXPECT_FALSE(play_.status().findings(1).active());
+}
+
 TEST_F(PlayTest, SilenceAndAnUntoldEnd) {
   Write(R"({"steps": 1000, "stepMillis": 1, "silentAtStep": 5})");
   Step();

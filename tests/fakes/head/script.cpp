@@ -56,6 +56,7 @@ Script ParseScript(std::string_view text, int attempt) {
   Read(object, "message", script.message);
   Read(object, "failedMember", script.failed_member);
   if (object.contains("result") && object["result"].is_object()) script.result = object["result"];
+  if (object.contains("findings")) script.findings = object["findings"];
   Read(object, "tellEnd", script.tells_end);
   Read(object, "lingerMillis", script.linger);
   Read(object, "keepRunning", script.keep_running);

@@ -39,6 +39,8 @@ struct Script {
   base::Duration linger{std::chrono::milliseconds(300)};  // lingerMillis: from the end to the exits
   std::map<std::string, int> needed;                      // needed: replicas by CPU role
   std::string checkpoint_problem;                         // checkpointProblem
+  nlohmann::json
+      findings;  // findings: a list of such as status.findings holds, from the first step
   std::set<std::string> keep_running;  // keepRunning: members whose pods do not exit at the end
 };
 

@@ -178,6 +178,46 @@ TEST_F(StatusScreen, NarrowAndShortAndResized) {
   }
 }
 
+// What the head has found: in the object, as an event, on the screen, and still there at the end.
+TEST_F(StatusScreen, SaysWhatToChange) {
+  TestNamespace space("findings");
+  const json finding = {{"rule", "InputBound"},
+                        {"message", "rank 0 waits for data 40 % of its time"},
+                        {"remedy", "set roles.cpu.replicas to 4"},
+                        {"field", "roles.cpu.replicas"},
+                        {"seconds", 750.5},
+                        {"dollars", 0.75},
+                        {"since", "2026-01-01T00:00:00Z"},
+                        {"active", true}};
+  const json other = {{"rule", "SlowWorker"}, {"member", "cpu-1"}, {"active", false}};
+  JobUnderTest job(
+      space.name(),
+      MakeJob("vit", {{"steps", 20}, {"holdAtStep", 10}, {"findings", {finding, other}}}));
+  WaitFor("the findings are written", [&] { return job.Status().contains("findings"); });
+  EXPECT_EQ(job.Status()["findings"], json::array({finding, other}));
+  const auto events = [&] {
+    return plane_.Kubectl({"get", "events", "-n", space.name(), "-o", "json"}).output;
+  };
+  WaitFor("both are events", [&] { return Count(events(), "\"reason\": \"Finding\"") == 2; });
+  EXPECT_THAT(events(), HasSubstr("InputBound: rank 0 waits for data 40 % of its time; set "
+                                  "roles.cpu.replicas to 4\""));
+  const CommandResult once = Hetero({"status", "vit", "-n", space.name(), "--once"});
+  EXPECT_EQ(once.exit_code, 0);
+  EXPECT_THAT(once.output, HasSubstr("\nWhat to change:\n"
+                                     "  InputBound: rank 0 waits for data 40 % of its time (cost "
+                                     "12m30s of training, $0.75)\n"
+                                     "    -> set roles.cpu.replicas to 4\n"
+                                     "  SlowWorker (cpu-1): "));
+  EXPECT_THAT(Hetero({"list", "-n", space.name(), "-o", "wide"}).output,
+              HasSubstr(" InputBound  "));
+  job.Continue();
+  ASSERT_TRUE(job.WaitIs("Succeeded"));
+  EXPECT_EQ(job.Status()["findings"], json::array({finding, other}));
+  EXPECT_THAT(Hetero({"report", "vit", "-n", space.name()}).output,
+              HasSubstr("What to change:\n  InputBound: "));
+  EXPECT_EQ(Count(events(), "\"reason\": \"Finding\""), 2);
+}
+
 using StatusInScripts = StatusScreen;
 
 TEST_F(StatusInScripts, ALinePerChange) {

@@ -88,6 +88,7 @@ spec:
     ttlSecondsAfterFinished: 0
   network: {networkPolicy: Disabled, tls: Disabled}
   autoscaling: Enabled
+  insight: {rules: [{name: LossNotFinite, action: Ignore}, {name: InputBound, thresholds: [{name: waitPercent, value: 12.5}]}]}
 )";
 
 // kSmallest with a script in the place of the model, and of what comes with a model.
@@ -148,6 +149,9 @@ TEST(RoundTripTest, EveryGivenValueIsInTheJson) {
       "stallTimeoutSeconds": 3, "stopGraceSeconds": 7, "maxRestarts": 0, "cleanPodPolicy": "None",
       "ttlSecondsAfterFinished": 0})"));
   EXPECT_EQ(spec["autoscaling"], "Enabled");
+  EXPECT_EQ(spec["insight"], json::parse(R"({"rules": [{"name": "LossNotFinite",
+      "action": "Ignore"}, {"name": "InputBound", "action": "Report",
+      "thresholds": [{"name": "waitPercent", "value": 12.5}]}]})"));
 }
 
 TEST(RoundTripTest, AScriptKeepsItsWordsAndGetsNoModel) {

@@ -52,6 +52,8 @@ void ExpectValue(const Limits& limits, const json& schema, const std::string& pa
   } else if constexpr (std::is_same_v<T, base::WallTime>) {
     ExpectText(limits, schema, path);
     EXPECT_EQ(schema.value("format", ""), "date-time") << path;
+  } else if constexpr (std::is_same_v<T, bool>) {
+    EXPECT_EQ(schema.value("type", ""), "boolean") << path;
   } else if constexpr (std::is_arithmetic_v<T>) {
     ExpectNumber<T>(limits, schema, path);
   } else {

@@ -61,6 +61,16 @@ inline JobStatus FullStatus() {
                                       .reason = "OOMKilled",
                                       .message = "line 1\nline \"2\"",
                                       .time = At("2026-01-01T00:10:00Z")};
+  status.findings = {{.rule = "InputBound",
+                      .message = "ranks waited 40 % of the time for data",
+                      .remedy = "set roles.cpu.replicas to 4",
+                      .field = "spec.roles[1].replicas",
+                      .member = "cpu-0",
+                      .seconds = 12.5,
+                      .dollars = 0.75,
+                      .since = At("2026-01-01T00:20:00Z"),
+                      .active = true}};
+  status.findings_told = {"InputBound/cpu-0"};
   return status;
 }
 

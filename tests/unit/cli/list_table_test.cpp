@@ -112,11 +112,13 @@ TEST(ListTableTest, NothingIsWiderThanTheTerminal) {
 TEST(ListTableTest, WideHasTheRest) {
   json job = Training();
   job["status"]["cost"] = {{"dollars", 12.345}};
+  job["status"]["findings"] = {{{"rule", "SlowRank"}, {"active", false}},
+                               {{"rule", "InputBound"}, {"active", true}}};
   EXPECT_EQ(Lines({Listed(job)}, 0, true),
             "NAMESPACE  NAME      STATE    GPUS  WORKERS  TRAINERS  ATTEMPT  RESTARTS  LOSS  "
-            "DOLLARS  QUEUE  AGE     STEP       DONE  SAMPLES/S  WAIT  ETA\n"
+            "DOLLARS  QUEUE  FINDING     AGE     STEP       DONE  SAMPLES/S  WAIT  ETA\n"
             "team       vit-blur  Running  16    5/6      2/2       0        0         1.25  "
-            "12.35    gpus   10m05s  1250/5000  25%   512.0      3.5%  1h15m\n");
+            "12.35    gpus   InputBound  10m05s  1250/5000  25%   512.0      3.5%  1h15m\n");
   EXPECT_THAT(Lines({Listed(Training())}, 0, true), HasSubstr("1.25  -        gpus "));
 }
 

@@ -83,6 +83,31 @@ Registered  False   Unschedulable
 )");
 }
 
+TEST(RenderTest, WhatToChangeIsSaidWithWhatItCosts) {
+  json object = json::parse(kRunning);
+  object["status"]["findings"] = {{{"rule", "SlowWorker"},
+                                   {"member", "cpu-1"},
+                                   {"message", "cpu-1 takes 3.0 times as long as the others"},
+                                   {"remedy", "look at its node"},
+                                   {"seconds", 750.5},
+                                   {"dollars", 0.75},
+                                   {"active", true}},
+                                  {{"rule", "CheckpointStall"},
+                                   {"message", "training stood still\nfor 3 s"},
+                                   {"active", false}}};
+  constexpr char kBlock[] = R"(
+What to change:
+  SlowWorker (cpu-1): cpu-1 takes 3.0 times as long as the others (cost 12m30s
+    of training, $0.75)
+    -> look at its node
+  CheckpointStall: training stood still for 3 s (not any more)
+)";
+  EXPECT_THAT(RenderStatus(View(object.dump().c_str()), At(kNow), {.width = 80}),
+              ::testing::HasSubstr(std::string(kBlock) + "\nROLE "));
+  EXPECT_THAT(RenderReport(View(object.dump().c_str()), {.width = 80}),
+              ::testing::HasSubstr(kBlock));
+}
+
 // Everything at once, and longer than it should be.
 json Overfull() {
   json object = json::parse(kRunning);
@@ -96,6 +121,11 @@ json Overfull() {
       {"pod", "vit-blur-gpu-0"},
       {"message", std::string(2000, 'y') + "\n" + std::string(900, '\n') + "the last word"}};
   object["status"]["result"] = {{"reportURI", "s3://" + std::string(300, 'z')}};
+  object["status"]["findings"] = {{{"rule", "\x1b[2JA"},
+                                   {"message", std::string(900, 'm')},
+                                   {"remedy", std::string(900, 'r') + "\x1b[2J"},
+                                   {"seconds", 1e300},
+                                   {"dollars", 1e300}}};
   object["status"]["conditions"][0]["message"] = "\x1b[2Jgotcha " + std::string(3000, 'w');
   return object;
 }

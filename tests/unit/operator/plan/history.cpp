@@ -206,6 +206,7 @@ void History::CheckWrite(const Plan& plan) {
   }
   if (is.restarts > view_.job->job.spec.run_policy.max_restarts) Break("beyond maxRestarts");
   CheckSizes(is);
+  CheckFindings(plan);
   CheckCost(was, is);
   const api::Condition* failed = is.Find(ConditionType::kFailed);
   if (!was.finished() && failed->reason == "StartupDeadlineExceeded") CheckNobodyWasForgotten();
@@ -230,6 +231,16 @@ void History::CheckSizes(const api::JobStatus& status) {
     const int32_t most = std::max(*cpu.min_replicas, *cpu.max_replicas);
     if (counts.desired < *cpu.min_replicas || counts.desired > most) Break("scaled out of bounds");
   }
+}
+
+// Each is told once, whoever the operator is, and none is forgotten.
+void History::CheckFindings(const Plan& plan) {
+  for (const Event& event : plan.events) {
+    if (event.reason != "Finding") continue;
+    const std::string name = event.note.substr(0, event.note.find(':'));
+    if (!told_.insert(name).second) Break("told twice: " + name);
+  }
+  if (plan.status.findings.empty() && !view_.job->status.findings.empty()) Break("findings lost");
 }
 
 // Nobody waits for a CPU worker that has ended well and that the present head will never meet.

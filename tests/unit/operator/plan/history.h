@@ -33,6 +33,7 @@ class History {
   void EndStopping(const std::string& pod);
   void MoveWorld(double pace);
   void LetHeadSpeak(double pace);
+  void LetHeadFind();
   void EndTraining(bool head_is_heard);
   void DisturbGang();
   void DisturbQueue();
@@ -52,6 +53,7 @@ class History {
   void CheckWrite(const Plan& plan);
   void CheckCost(const api::JobStatus& was, const api::JobStatus& is);
   void CheckSizes(const api::JobStatus& status);
+  void CheckFindings(const Plan& plan);
   void CheckNobodyWasForgotten();
   void CheckNoTrainerLeft(const api::JobStatus& status);
   void CheckEffect(const Effect& effect);
@@ -88,6 +90,7 @@ class History {
   base::WallTime pods_seen_;         // when the pods of `view_` were those of the world
   std::vector<RemovedPod> removed_;  // that `view_` lacks since, and no pass has been told of
   std::set<std::string> charged_;    // uids that have ever been in status.uncounted
+  std::set<std::string> told_;       // rules and members of which there was an event
   bool last_idle_ = false;
 };
 

@@ -271,6 +271,21 @@ void History::EndTraining(bool head_is_heard) {
   world_->head->verdict = api::VerdictFromJson(Verdict(!failing_));
 }
 
+// Rules that come and go with the minutes, for the job and for members.
+void History::LetHeadFind() {
+  const int64_t minute =
+      std::chrono::floor<std::chrono::minutes>(world_->now.time_since_epoch()).count();
+  std::vector<api::JobFinding>& findings = world_->head->findings;
+  findings.clear();
+  for (int64_t i = 0; i < minute % 4; ++i) {
+    findings.push_back({.rule = "Rule" + std::to_string((minute + i) % 5),
+                        .message = std::to_string(minute) + " % of the time",
+                        .member = i == 1 ? "cpu-0" : "",
+                        .seconds = static_cast<double>(minute),
+                        .active = minute % 2 == 0});
+  }
+}
+
 void History::LetHeadSpeak(double pace) {
   ModelCluster& world = *world_;
   if (!followed_) {
@@ -304,6 +319,7 @@ void History::LetHeadSpeak(double pace) {
   }
   if (!all) return;
   world.HeadSays(State::kRunning);
+  LetHeadFind();
   const bool steps = !earlier || earlier->state != State::kRunning || Chance(0.9);
   world.head->last_step_time = steps ? world.now : earlier->last_step_time;
   if (training_over_ && Chance(0.5)) EndTraining(Chance(0.7));

@@ -160,6 +160,26 @@ TEST(ReconcilerTest, ProgressIsWrittenEveryFiveSecondsAtMost) {
   EXPECT_LE(written, 5u);
 }
 
+// However a head's findings come and go.
+TEST(ReconcilerTest, FindingsAreWrittenEveryFiveSecondsAtMost) {
+  FakeCluster cluster;
+  cluster.CreateJob("vit");
+  cluster.Start("vit");
+  const size_t before = cluster.api.writes().size();
+  for (int i = 1; i <= 100; ++i) {
+    cluster.clock.Advance(std::chrono::milliseconds(200));
+    plan::HeadReport& report = cluster.heads.reports["team/vit"];
+    report.findings = {
+        {.rule = "InputBound", .message = "ranks wait", .seconds = i / 5.0, .active = i % 2 == 0}};
+    report.last_heard = cluster.clock.WallNow();
+    cluster.Sync();
+    ASSERT_TRUE(cluster.Pass("vit").ok());
+    if (i == 50) cluster.Restart();
+  }
+  EXPECT_EQ(cluster.Status("vit").findings.size(), 1u);
+  EXPECT_LE(cluster.api.writes().size() - before, 6u) << "the second operator knows of no write";
+}
+
 TEST(ReconcilerTest, AJobThatIsGoneIsForgotten) {
   FakeCluster cluster;
   cluster.CreateJob("vit");

@@ -39,6 +39,12 @@ TEST(ReportHtml, IsWellFormedWhateverTheNamesAre) {
   report.faults[0].what = report.faults[0].time = hostile;
   report.bad_sample_list[0].reason = hostile;
   report.config_json = hostile;
+  report.findings[0] = {.rule = hostile,
+                        .message = hostile,
+                        .remedy = hostile,
+                        .field = hostile,
+                        .member = hostile,
+                        .since = hostile};
   report.cpu_seconds_per_sample[hostile] = 1;
   report.versions[hostile] = hostile;
   const std::string html = ToHtml(report);
@@ -61,6 +67,21 @@ TEST(ReportHtml, ShowsTheFigures) {
         "libtorch", "prefers-color-scheme: dark"}) {
     EXPECT_THAT(html, HasSubstr(expected));
   }
+}
+
+TEST(ReportHtml, SaysWhatToChange) {
+  Report report = FullReport();
+  EXPECT_THAT(ToHtml(report),
+              HasSubstr("<h2>What to change</h2>\n<ol>\n"
+                        "<li><p>cpu-1 takes 3.0 times as long for a batch as the others</p>"
+                        "<p><b>look at the node of cpu-1, or set roles.cpu.replicas to 3</b></p>"
+                        "<p class=\"note\">SlowWorker | cpu-1 | roles.cpu.replicas | "
+                        "2.50 s of training, $0.00110 | since 2026-03-01T12:00:05Z</p></li>\n"
+                        "<li><p>training stood still for 500 ms while a checkpoint was written</p>"
+                        "<p class=\"note\">CheckpointStall | 500 ms of training | "
+                        "not at the end any more</p></li>\n</ol>\n"));
+  report.findings.clear();
+  EXPECT_THAT(ToHtml(report), Not(HasSubstr("What to change")));
 }
 
 TEST(ReportHtml, SaysWhatStoresWereAskedFor) {

@@ -41,7 +41,8 @@ TEST(ReportJson, WritesEveryFieldInTheDocumentedOrder) {
                   "ceilingSource", "dataWaitPercent", "phaseSeconds", "waitSeconds", "timeLines",
                   "loss", "accuracy", "evaluations", "lossCurve", "workers", "cpuSecondsPerSample",
                   "faults", "disruptions", "stepsRedone", "costDollars", "costPerMillionSamples",
-                  "verdict", "predictions", "placement", "checkpointURI", "config", "versions"));
+                  "verdict", "findings", "predictions", "placement", "checkpointURI", "config",
+                  "versions"));
   EXPECT_THAT(Keys(json["phaseSeconds"]),
               ElementsAre("wait", "hostToDevice", "forward", "backward", "allReduce", "optimizer",
                           "checkpoint", "evaluation", "other"));
@@ -50,6 +51,8 @@ TEST(ReportJson, WritesEveryFieldInTheDocumentedOrder) {
   EXPECT_THAT(Keys(json["timeLines"][0]), ElementsAre("rank", "points"));
   EXPECT_THAT(Keys(json["timeLines"][0]["points"][0]),
               ElementsAre("step", "seconds", "phaseSeconds"));
+  EXPECT_THAT(Keys(json["findings"][0]), ElementsAre("rule", "message", "remedy", "field", "member",
+                                                     "seconds", "dollars", "since", "active"));
   EXPECT_THAT(Keys(json["predictions"][0]),
               ElementsAre("role", "replicas", "samplesPerSecond", "dollarsPer1000Steps"));
   EXPECT_THAT(Keys(json["placement"][0]),

@@ -26,7 +26,23 @@ TEST(ReportSummary, AlignsItsLines) {
   digest      00112233445566778899aabbccddeeff
   cost        $0.0123
   verdict     input-bound: 12.5 % of each step waits for data
+  to change   SlowWorker (cpu-1): cpu-1 takes 3.0 times as long for a batch as the others; look at the node of cpu-1, or set roles.cpu.replicas to 3 (cost 2.50 s of training, $0.00110)
+  to change   CheckpointStall: training stood still for 500 ms while a checkpoint was written (cost 500 ms of training; not at the end any more)
   checkpoint  file:///out/checkpoint
+)");
+}
+
+TEST(ReportSummary, NamesTheThreeCostliestFindings) {
+  Report report;
+  report.job = "quickstart";
+  report.state = "Succeeded";
+  for (const char* rule : {"A", "B", "C", "D"}) {
+    report.findings.push_back({.rule = rule, .message = "is slow", .active = true});
+  }
+  EXPECT_EQ(ToSummary(report), R"(quickstart: Succeeded
+  to change   A: is slow
+  to change   B: is slow
+  to change   C: is slow
 )");
 }
 

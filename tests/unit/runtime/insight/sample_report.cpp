@@ -68,6 +68,18 @@ Report FullReport() {
   report.verdict = "input-bound: 12.5 % of each step waits for data";
   report.checkpoint_uri = "file:///out/checkpoint";
   report.config_json = R"({"kind":"HeteroTrainingJob","metadata":{"name":"quickstart"}})";
+  report.findings = {{.rule = "SlowWorker",
+                      .message = "cpu-1 takes 3.0 times as long for a batch as the others",
+                      .remedy = "look at the node of cpu-1, or set roles.cpu.replicas to 3",
+                      .field = "roles.cpu.replicas",
+                      .member = "cpu-1",
+                      .seconds = 2.5,
+                      .dollars = 0.0011,
+                      .since = "2026-03-01T12:00:05Z",
+                      .active = true},
+                     {.rule = "CheckpointStall",
+                      .message = "training stood still for 500 ms while a checkpoint was written",
+                      .seconds = 0.5}};
   report.versions = {{"hetero", "0.1.0"}, {"libtorch", "2.11.0"}};
   return report;
 }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <vector>
 
 #include "base/fake_clock.h"
 #include "runtime/feed/digest.h"
@@ -29,7 +30,10 @@ class ScriptRankReportTest : public ::testing::Test {
                                 .last_batch = api::LastBatch::kKeep,
                                 .epochs = 3}},
                   rank),
-        report_({.rank = rank, .seed = kScriptSeed}, &schedule_, clock_) {
+        report_({.rank = rank,
+                 .seed = kScriptSeed,
+                 .on_step_seconds = [this](double seconds) { step_seconds_.push_back(seconds); }},
+                &schedule_, clock_) {
     report_.OnStart();
   }
 
@@ -52,6 +56,7 @@ class ScriptRankReportTest : public ::testing::Test {
   }
 
   double waited_ = 0;
+  std::vector<double> step_seconds_;
   base::FakeClock clock_;
   job::Schedule schedule_;
   RankReport report_;
@@ -139,6 +144,16 @@ TEST_F(ScriptRankReportTest, TimeIsThatOfTheScriptsAloneAndWaitingIsNamed) {
   EXPECT_DOUBLE_EQ(progress.phases().other(), 7);
   EXPECT_DOUBLE_EQ(progress.data_wait_percent(), 30);
   EXPECT_NEAR(progress.samples_per_second(), 20.0 / 6, 1e-9) << "of the whole job";
+}
+
+// The time from one step's end to the next, and not the part of it that the script had its batch.
+TEST_F(ScriptRankReportTest, AStepTakesAsLongAsUntilTheNext) {
+  report_.OnScriptPosition(0, {}, /*proven=*/true);
+  clock_.Advance(std::chrono::seconds(4));
+  FinishStep(1);
+  clock_.Advance(std::chrono::seconds(2));
+  FinishStep(2);
+  EXPECT_THAT(step_seconds_, ElementsAre(4, 2));
 }
 
 TEST_F(ScriptRankReportTest, LossesBecomeTheCurveWithTheTimeOfTheirStep) {

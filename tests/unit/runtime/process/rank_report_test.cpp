@@ -21,7 +21,8 @@ class RankReportTest : public ::testing::Test {
             {.training = {.samples = 40, .batch_size_per_worker = 10, .ranks = 1, .epochs = 2}}, 0),
         report_({.rank = 0,
                  .seed = kSeed,
-                 .print = [this](const std::string& line) { lines_.push_back(line); }},
+                 .print = [this](const std::string& line) { lines_.push_back(line); },
+                 .on_step_seconds = [this](double seconds) { steps_.push_back(seconds); }},
                 &schedule_, clock_) {
     report_.OnStart();
   }
@@ -42,6 +43,7 @@ class RankReportTest : public ::testing::Test {
   base::FakeClock clock_;
   job::Schedule schedule_;
   std::vector<std::string> lines_;
+  std::vector<double> steps_;  // seconds
   RankReport report_;
 };
 
@@ -60,6 +62,12 @@ TEST_F(RankReportTest, AddsUpWhatWasConsumed) {
   EXPECT_EQ(heartbeat.progress().digest_high(), expected.high());
   EXPECT_EQ(heartbeat.progress().tickets_reissued(), 2);
   EXPECT_FALSE(heartbeat.progress().digest_covers_job());
+}
+
+TEST_F(RankReportTest, TellsHowLongEachStepTook) {
+  report_.OnStep(1, 10, 0.5, 0.25, true);
+  report_.OnStep(2, 10, 0, 0.5, false);
+  EXPECT_THAT(steps_, ElementsAre(0.25, 0.5));
 }
 
 TEST_F(RankReportTest, TheJobsDigestReplacesItsOwn) {
