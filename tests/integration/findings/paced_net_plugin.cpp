@@ -25,7 +25,8 @@ class PacedNet : public hetero::train::Model {
       : kind_(std::move(kind)),
         milliseconds_(milliseconds),
         head_(register_module("head", nn::Linear(inputs, classes))) {
-    if (kind_ == "heavy") register_buffer("ballast", torch::zeros({kBallast}));
+    if (kind_ == "heavy")
+      register_parameter("ballast", torch::zeros({kBallast}), /*requires_grad=*/false);
   }
 
   torch::Tensor forward(torch::Tensor images) override {
