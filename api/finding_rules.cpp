@@ -6,7 +6,7 @@ namespace hetero::api {
 namespace {
 
 // In the order of docs/findings.md; whoever judges has the same (runtime/insight).
-std::vector<RuleRow> MakeRows() {
+std::vector<RuleRow> RowsOfRules() {
   return {
       {"InputBound",
        {{"waitPercent", 10, "% of the time",
@@ -167,7 +167,7 @@ std::vector<std::string> RuleRow::ThresholdNames() const {
 }
 
 const std::vector<RuleRow>& FindingRules() {
-  static const auto& rows = *new std::vector<RuleRow>(MakeRows());
+  static const auto& rows = *new std::vector<RuleRow>(RowsOfRules());
   return rows;
 }
 

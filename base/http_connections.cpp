@@ -121,7 +121,12 @@ bool HttpConnections::Read(Connection& connection, base::Instant now) {
     connection.request.append(bytes.data(), static_cast<size_t>(count));
     const size_t end = connection.request.find("\r\n\r\n");
     if (end != std::string::npos) {
-      connection.answer = answer_(connection.request.substr(0, end + 4));
+      Reply reply = answer_(connection.request.substr(0, end + 4), connection.socket);
+      if (reply.take_over) {
+        reply.take_over(std::move(connection.socket));
+        return false;
+      }
+      connection.answer = std::move(reply.bytes);
     } else if (connection.request.size() > limits_.request_bytes) {
       connection.answer = kTooLarge;
     } else {

@@ -25,8 +25,13 @@ struct HttpLimits {
 // connections open and say nothing. Not thread-safe.
 class HttpConnections {
  public:
-  // A request up to its empty line; the answer with its head.
-  using Answer = std::function<std::string(const std::string& request)>;
+  struct Reply {
+    std::string bytes;  // the answer with its head
+    // In the place of an answer: gets the connection, which is none of this port's any more.
+    std::function<void(base::Socket)> take_over;
+  };
+  // A request up to its empty line, and where it came on.
+  using Answer = std::function<Reply(const std::string& request, const base::Socket& caller)>;
 
   HttpConnections(base::Socket listener, HttpLimits limits, Answer answer)
       : listener_(std::move(listener)), limits_(limits), answer_(std::move(answer)) {}

@@ -8,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/mutex.h"
 #include "base/status_macros.h"
 #include "base/thread.h"
@@ -17,11 +18,10 @@ namespace {
 
 constexpr char kPlainText[] = "text/plain; charset=utf-8";
 
-HttpRequest ToRequest(const httplib::Request& from) {
-  HttpRequest request;
-  request.path = from.path;
-  for (const auto& [name, value] : from.params) request.query[name] = value;
-  return request;
+void Give(const HttpResponse& answer, httplib::Response& response) {
+  response.status = answer.status;
+  for (const auto& [name, value] : answer.headers) response.set_header(name.c_str(), value);
+  response.set_content(answer.body, answer.content_type);
 }
 
 // A request that has arrived in full, and the answer to it.
@@ -60,12 +60,32 @@ struct HttpEndpoint::Impl {
   // thread wait for each caller, for as long as that one sends a byte every few seconds.
   class Requests : public httplib::Server {
    public:
-    std::string Answer(const std::string& request) {
+    HttpConnections::Reply Answer(const std::string& request, const base::Socket& caller) {
       Exchange exchange(request);
       bool closed = false;
+      caller_ = &caller;
+      chosen = nullptr;
       process_request(exchange, /*close_connection=*/true, closed, nullptr);
-      return exchange.TakeAnswer();
+      caller_ = nullptr;
+      if (chosen == nullptr) return {.bytes = exchange.TakeAnswer(), .take_over = {}};
+      return {.bytes = "",
+              .take_over = [to = chosen](base::Socket socket) { to->Add(std::move(socket)); }};
     }
+
+    HttpRequest ToRequest(const httplib::Request& from) const {
+      HttpRequest request;
+      request.path = from.path;
+      for (const auto& [name, value] : from.params) request.query[name] = value;
+      request.origin = {.host = from.get_header_value("Host"),
+                        .forwarded_uri = from.get_header_value("X-Forwarded-Uri"),
+                        .from_this_machine = caller_ != nullptr && IsFromThisMachine(*caller_)};
+      return request;
+    }
+
+    EventStream* chosen = nullptr;  // by the handler of the request that is being answered
+
+   private:
+    const base::Socket* caller_ = nullptr;  // whose request is being answered
   };
 
   explicit Impl(HttpLimits given) : limits(given) {}
@@ -110,12 +130,37 @@ HttpEndpoint::HttpEndpoint(const Registry& registry, HttpLimits limits) : HttpEn
 HttpEndpoint::~HttpEndpoint() { Stop(); }
 
 void HttpEndpoint::Handle(const std::string& path, Handler handler) {
-  impl_->requests.Get(path, [handler = std::move(handler)](const httplib::Request& request,
-                                                           httplib::Response& response) {
-    const HttpResponse answer = handler(ToRequest(request));
-    response.status = answer.status;
-    response.set_content(answer.body, answer.content_type);
+  impl_->requests.Get(path, [this, handler = std::move(handler)](const httplib::Request& request,
+                                                                 httplib::Response& response) {
+    Give(handler(impl_->requests.ToRequest(request)), response);
   });
+}
+
+void HttpEndpoint::HandleStream(const std::string& path, EventStream& stream) {
+  impl_->requests.Get(path, [this, &stream](const httplib::Request& request,
+                                            httplib::Response& response) {
+    if (request.method != "GET") return response.set_content("", "text/event-stream");
+    if (!stream.full()) {
+      impl_->requests.chosen = &stream;
+      return;
+    }
+    response.status = 503;
+    response.set_content(absl::StrCat(stream.limits().viewers,
+                                      " pages look at this already, which is all that it serves "
+                                      "at once; close one of them and load this one again\n"),
+                         kPlainText);
+  });
+}
+
+void HttpEndpoint::SetGuard(Guard guard) {
+  impl_->requests.set_pre_routing_handler(
+      [this, guard = std::move(guard)](const httplib::Request& request,
+                                       httplib::Response& response) {
+        const std::optional<HttpResponse> answer = guard(impl_->requests.ToRequest(request));
+        if (!answer) return httplib::Server::HandlerResponse::Unhandled;
+        Give(*answer, response);
+        return httplib::Server::HandlerResponse::Handled;
+      });
 }
 
 void HttpEndpoint::SetReadiness(Readiness readiness) {
@@ -125,10 +170,15 @@ void HttpEndpoint::SetReadiness(Readiness readiness) {
 
 absl::Status HttpEndpoint::Start(const std::string& address, int port) {
   HETERO_ASSIGN_OR_RETURN(base::Socket listener, base::ListenOn(address, port));
+  return Start(std::move(listener));
+}
+
+absl::Status HttpEndpoint::Start(base::Socket listener) {
   impl_->port = base::PortOf(listener);
-  impl_->connections.emplace(
-      std::move(listener), impl_->limits,
-      [this](const std::string& request) { return impl_->requests.Answer(request); });
+  impl_->connections.emplace(std::move(listener), impl_->limits,
+                             [this](const std::string& request, const base::Socket& caller) {
+                               return impl_->requests.Answer(request, caller);
+                             });
   impl_->thread = std::jthread([this](std::stop_token stop) {
     base::SetThreadName("http");
     impl_->connections->Run(std::move(stop));
@@ -142,6 +192,15 @@ void HttpEndpoint::Stop() {
   if (!impl_->thread.joinable()) return;
   impl_->thread.request_stop();
   impl_->thread.join();
+}
+
+std::optional<HttpResponse> RefuseUnknownHosts(const HttpRequest& request) {
+  if (IsKnownHost(request.origin)) return std::nullopt;
+  return HttpResponse{
+      .status = 403,
+      .body =
+          "this port answers under addresses, localhost and names of the cluster only, so that "
+          "no page elsewhere can read it; call it by its address\n"};
 }
 
 }  // namespace hetero::metrics

@@ -10,6 +10,8 @@
 #include <memory>
 #include <optional>
 
+#include "base/recent_lines.h"
+
 namespace hetero::log {
 namespace {
 
@@ -133,6 +135,7 @@ void Write(spdlog::level::level_enum level, std::string_view message, Fields fie
   if (!logger.should_log(level)) return;
   std::string line(message);
   for (const Field& field : fields) AppendField(field, &line);
+  LinesOfThisProcess().Add(std::string(spdlog::level::to_string_view(level).data()) + "  " + line);
   logger.log(level, spdlog::string_view_t(line.data(), line.size()));
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "api/job_words.h"
 #include "api/labels.h"
 #include "api/role_type.h"
 #include "base/json_access.h"
@@ -40,14 +41,7 @@ void CountMembers(const json& spec, JobView& view) {
 
 }  // namespace
 
-std::string JobView::state() const {
-  for (const api::Condition& condition : status.conditions) {
-    if (condition.status == api::ConditionStatus::kTrue) {
-      return std::string(api::NameOf(condition.type));
-    }
-  }
-  return "Waiting";
-}
+std::string JobView::state() const { return api::StateWordOf(status); }
 
 absl::StatusOr<JobView> ViewOf(const json& object) {
   JobView view;

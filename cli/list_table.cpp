@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "api/job_words.h"
 #include "cli/text.h"
 
 namespace hetero::cli {
@@ -19,23 +20,13 @@ struct Note {
 };
 
 bool HasFigures(const JobView& view) {
-  const api::JobStatus& status = view.status;
-  if (!status.progress || status.progress->step <= 0) return false;
-  if (view.deleting || !view.remark.empty()) return false;
-  return status.Is(api::ConditionType::kRunning) || status.Is(api::ConditionType::kSucceeded) ||
-         status.Is(api::ConditionType::kSuspended);
+  return !view.deleting && view.remark.empty() && api::ShowsFigures(view.status);
 }
 
 Note NoteOf(const JobView& view) {
   if (!view.remark.empty()) return {view.remark, view.remark};
-  if (view.deleting) return {"being deleted", "being deleted"};
-  if (!view.managed_by.empty()) {
-    const std::string managed = "managed by " + Plain(view.managed_by);
-    return {managed, managed};
-  }
-  if (view.status.observed_generation == 0) {
-    return {"not seen by an operator yet", "not seen by an operator yet"};
-  }
+  const std::string remark = Plain(api::RemarkOn(view.status, view.deleting, view.managed_by));
+  if (!remark.empty()) return {remark, remark};
   const std::string why = Telling(view);
   if (!view.status.Is(api::ConditionType::kQueued) || view.place.empty()) return {why, why};
   const std::string place = "queued " + Plain(view.place);

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "api/job_words.h"
 #include "cli/sections.h"
 #include "cli/text.h"
 
@@ -134,15 +135,7 @@ std::string Coloured(const std::string& state, const Style& style) {
 }
 
 std::string Telling(const JobView& view) {
-  for (const api::Condition& condition : view.status.conditions) {
-    const bool verdict = condition.type == api::ConditionType::kFailed ||
-                         condition.type == api::ConditionType::kSucceeded;
-    if (view.status.finished() && !verdict) continue;
-    if (condition.message.empty() || condition.message == "none") continue;
-    const std::string first = condition.message.substr(0, condition.message.find('\n'));
-    return absl::StrCat(condition.reason, ": ", Cut(Plain(first), 1000));
-  }
-  return "";
+  return Cut(Plain(api::TellingLineOf(view.status)), 1000);
 }
 
 std::string FormatDuration(base::Duration duration) {

@@ -25,6 +25,7 @@
 #include "operator/kube/cluster_access.h"
 #include "operator/kube/leader_election.h"
 #include "operator/kube/rest_transport.h"
+#include "operator/page/jobs_port.h"
 #include "operator/program/cluster_view.h"
 #include "operator/program/identity_renewal.h"
 #include "operator/program/job_worker.h"
@@ -74,6 +75,18 @@ absl::StatusOr<std::optional<reconcile::NodePrices>> ReadPrices(const OperatorOp
   }
   return reconcile::NodePrices{.sheet = *std::move(sheet),
                                .spot_labels = options.settings.spot_labels};
+}
+
+// Jobs are not to wait for a page that cannot be had.
+void ShowJobs(const OperatorOptions& options, jobs_page::JobsPort& page) {
+  if (!options.page_port) return;
+  const absl::Status status = page.Start(options.page_address, *options.page_port);
+  if (!status.ok()) {
+    log::Warning("no page of all jobs; name another --page-listen, or none",
+                 {{"error", status.message()}});
+    return;
+  }
+  log::Info("page of all jobs", {{"address", options.page_address}, {"port", page.port()}});
 }
 
 absl::Status Run(OperatorOptions options, std::stop_token signal) {
@@ -155,6 +168,8 @@ absl::Status Run(OperatorOptions options, std::stop_token signal) {
   metrics::HttpEndpoint probes;
   probes.SetReadiness([&] { return manager.Ready(); });
   HETERO_RETURN_IF_ERROR(probes.Start(options.probes_address, options.probes_port));
+  jobs_page::JobsPort page(*view.stores().jobs, clock, [&] { return manager.Ready().ok(); });
+  ShowJobs(options, page);
   const std::jthread memory([&](std::stop_token stop) { KeepMemorySmall(clock, std::move(stop)); });
 
   const absl::Status status = manager.Start(end.get_token());

@@ -11,6 +11,7 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "api/storage_defaults.h"
 #include "base/version.h"
 #include "operator/children/pod_group.h"
@@ -22,6 +23,8 @@ namespace {
 constexpr char kDescription[] =
     "hetero-operator runs HeteroTrainingJobs in a Kubernetes cluster.\n"
     "Each flag can also be set in the environment: --lease-name is HETERO_OPERATOR_LEASE_NAME.";
+
+constexpr char kNoAddress[] = "none";
 
 std::string FromEnvironment(const char* name) {
   const char* value = std::getenv(name);
@@ -111,6 +114,27 @@ class Flags {
             },
             help)
         ->default_str(address + ":" + std::to_string(port));
+  }
+
+  // As Listen(), or none at all.
+  CLI::Option* ListenUnlessNone(const std::string& flag, std::string& address,
+                                std::optional<int>& port, const std::string& help) {
+    return app_
+        .add_option_function<std::string>(
+            flag,
+            [flag, &address, &port](const std::string& text) {
+              port.reset();
+              if (text.empty() || text == kNoAddress) return;
+              const auto parsed = ParseListenAddress(text);
+              if (!parsed.ok()) {
+                throw CLI::ValidationError(
+                    flag,
+                    absl::StrCat(std::string(parsed.status().message()), ", or ", kNoAddress));
+              }
+              std::tie(address, port) = *parsed;
+            },
+            help)
+        ->default_str(absl::StrCat(address, ":", *port));
   }
 
   void AddCluster() {
@@ -261,6 +285,10 @@ class Flags {
     Listen("--probes-listen", options_.probes_address, options_.probes_port,
            "Address of /healthz and /readyz, which is not that of /metrics: whoever may read "
            "those is not to keep the kubelet waiting")
+        ->group(group);
+    ListenUnlessNone("--page-listen", options_.page_address, options_.page_port,
+                     "Address of the page of all jobs, which asks nobody who they are; none: there "
+                     "is no such page")
         ->group(group);
     Parsed<log::Level>("--log-level", options_.log_level, ParseLevel, "info",
                        "debug, info, warning or error")

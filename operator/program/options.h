@@ -50,6 +50,8 @@ struct OperatorOptions {
   int metrics_port = 8080;
   std::string probes_address;  // empty: all
   int probes_port = 8081;
+  std::string page_address = "127.0.0.1";
+  std::optional<int> page_port = 8082;  // none: no page of all jobs
   log::Level log_level = log::Level::kInfo;
 };
 

@@ -18,6 +18,7 @@ Row = Dict[str, Any]
 # What docs/report.md says of each list: such a column is there even when no row has it, or there is no row.
 COLUMNS: Mapping[str, Sequence[str]] = {
     "attempts": ("attempt", "time", "seconds", "cause"),
+    "batchLives": ("span", "count", "p50", "p90", "p95", "p99"),
     "badSampleList": ("sampleId", "replacementId", "reason"),
     "disruptions": ("time", "member", "sign", "checkpointSeconds", "checkpointStep"),
     "evaluations": ("epoch", "step", "loss", "accuracy", "samples"),
@@ -36,6 +37,14 @@ COLUMNS: Mapping[str, Sequence[str]] = {
         "bytesOut",
     ),
     "predictions": ("role", "replicas", "samplesPerSecond", "dollarsPer1000Steps"),
+    "resources": (
+        *("member", "role", "index", "seconds", "cores", "busyCoresMedian", "busyCoresP95", "runQueueSeconds"),
+        *("throttledSeconds", "peakRssBytes", "majorFaults", "diskReadBytes", "diskWrittenBytes", "receivedBytes"),
+        *("sentBytes", "gpuUtilization"),
+    ),
+    "resources.timeLine": (
+        *("member", "seconds", "span", "rssBytes", "runQueueSeconds", "machineBusyCores", "gpuUtilization"),
+    ),
     "roles": ("name", "type", "replicas", "cpuSecondsPerSample", "version"),
     "storage.orders": ("shuffle", "requests", "bytes", "dollars"),
     "timeLines": ("rank", "step", "seconds"),
@@ -51,8 +60,8 @@ def frames(report: Report) -> Mapping[str, DataFrame]:
     """One frame for each list of a report, by its name there, and `job`, a row of all that is no list.
 
     `report`: what run_local() and report() return, or the path of a report.json. Names of fields inside fields are
-    joined by a dot: `phaseSeconds.wait`, the frame `storage.orders`. `timeLines` has a row for each point, `roles` what
-    the report says by role. What was not measured is NaN; what the manifest says besides is in report["config"].
+    joined by a dot: `phaseSeconds.wait`, the frame `storage.orders`. `timeLines` and `resources.timeLine` have a row for
+    each point, `roles` what the report says by role. What was not measured is NaN; what the manifest says besides is in report["config"].
     """
     try:
         import pandas
@@ -77,6 +86,8 @@ def tables(report: Mapping[str, Any]) -> Dict[str, Tuple[List[str], List[Row]]]:
         for path, part in _parts(name, value):
             if _is_table(part):
                 lists[path] = [line for entry in part for line in _lines(entry)]
+                if path == "resources":
+                    lists["resources.timeLine"] = [line for entry in part for line in _time_line(entry)]
             elif path not in COLUMNS:
                 job[path] = part
     lists["roles"] = _roles(report)
@@ -111,12 +122,17 @@ def _is_table(value: Any) -> bool:
 def _lines(entry: Mapping[str, Any]) -> Iterator[Row]:
     """The rows of an object in a list: one, or one for each point of a time line, beside what they share."""
     row = {path: part for name, value in entry.items() for path, part in _parts(name, value)}
+    row.pop("timeLine", None)  # a frame of its own
     points = row.pop("points", None)
     if points is None:
         yield row
         return
     for point in points:
         yield {**row, **dict(part for name, value in point.items() for part in _parts(name, value))}
+
+
+def _time_line(entry: Mapping[str, Any]) -> Iterator[Row]:
+    return _lines({"member": entry.get("member"), "points": entry.get("timeLine", [])})
 
 
 def _roles(report: Mapping[str, Any]) -> List[Row]:

@@ -38,6 +38,15 @@ REPORT = {
     "placement": [],
     "findings": [{"rule": "InputBound", "message": "waited", "since": "2026-11-27T19:43:00Z", "active": True}],
     "checks": [{"check": "of a later version", "severity": "Warning"}],
+    "resources": [
+        {
+            "member": "cpu-0",
+            "cpuSeconds": {"pipeline": 1.5},
+            "timeLine": [{"seconds": 1, "cpuSeconds": {"pipeline": 0.5}}, {"seconds": 2, "cpuSeconds": {"python": 1}}],
+        },
+        {"member": "gpu-0", "cpuSeconds": {"train": 2.5}, "timeLine": []},
+    ],
+    "batchLives": [{"span": "work", "count": 9, "p50": 0.1, "p90": 0.2, "p95": 0.2, "p99": 0.3}],
     "streamDigest": None,
     "versions": {"hetero": "0.2.0", "cpu": "0.2.0"},
     "config": {
@@ -79,6 +88,15 @@ def test_tables_of_a_report():
         {"name": "cpu", "type": "CPUWorker", "replicas": 2, "cpuSecondsPerSample": 0.1875, "version": "0.2.0"},
     ]
     assert found["storage.orders"][1] == [{"shuffle": "Full", "requests": 8}]
+    assert found["resources"][1] == [
+        {"member": "cpu-0", "cpuSeconds.pipeline": 1.5},
+        {"member": "gpu-0", "cpuSeconds.train": 2.5},
+    ]
+    assert found["resources.timeLine"][1] == [
+        {"member": "cpu-0", "seconds": 1, "cpuSeconds.pipeline": 0.5},
+        {"member": "cpu-0", "seconds": 2, "cpuSeconds.python": 1},
+    ]
+    assert found["batchLives"][1] == REPORT["batchLives"]
     assert found["badSampleList"][1] == REPORT["badSampleList"]
     # Lists of a later version are tables, too.
     assert found["checks"] == (["check", "severity"], REPORT["checks"])
@@ -94,7 +112,7 @@ def test_an_empty_list_has_its_columns():
 def test_lists_and_columns_are_those_of_the_documentation():
     text = (SOURCE / "docs/report.md").read_text()
     lists = set(re.findall(r"^\| `(\w+)\[\]` \| object", text, re.MULTILINE))
-    assert lists == set(COLUMNS) - {"roles", "storage.orders"}
+    assert lists == set(COLUMNS) - {"roles", "resources.timeLine", "storage.orders"}
     for name in lists - {"workers"}:
         row = re.search(rf"^\| `{name}\[\]`.*$", text, re.MULTILINE).group(0)
         for column in COLUMNS[name]:

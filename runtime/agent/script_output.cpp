@@ -91,6 +91,7 @@ bool ScriptOutput::ReadOnce() {
   if (count <= 0) return false;
   const auto size = static_cast<size_t>(count);
   Log(buffer, size);
+  recent_.Add({buffer, size});
   tail_.append(buffer, size);
   if (tail_.size() > kTailBytes) tail_.erase(0, tail_.size() - kTailBytes);
   if (options_.passed_to >= 0) {

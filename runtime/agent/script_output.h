@@ -9,11 +9,13 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "base/mutex.h"
+#include "base/recent_lines.h"
 
 namespace hetero::agent {
 
 // What the scripts of one rank print: read as it comes, passed on, and its end kept for the message
-// of a failure. However much it is, little of it is in memory. Thread-safe.
+// of a failure; its lines are among log::LinesOfThisProcess(). However much it is, little of it is
+// in memory. Thread-safe.
 class ScriptOutput {
  public:
   struct Options {
@@ -34,7 +36,8 @@ class ScriptOutput {
   std::string TakeTail();
 
  private:
-  explicit ScriptOutput(Options options) : options_(std::move(options)) {}
+  explicit ScriptOutput(Options options)
+      : options_(std::move(options)), recent_(options_.prefix, log::LinesOfThisProcess()) {}
   void Run(const std::stop_token& stop);
   // Whether anything was there.
   bool ReadOnce() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -44,6 +47,7 @@ class ScriptOutput {
   const Options options_;
   int log_ = -1;
   base::Mutex mutex_;
+  log::LineCutter recent_ ABSL_GUARDED_BY(mutex_);
   std::string tail_ ABSL_GUARDED_BY(mutex_);
   std::string line_ ABSL_GUARDED_BY(mutex_);  // not passed on yet
   bool begins_line_ ABSL_GUARDED_BY(mutex_) = true;

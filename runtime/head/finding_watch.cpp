@@ -15,10 +15,6 @@ constexpr base::Duration kTallyInterval = std::chrono::seconds(5);
 // A finding that was not found again for so long holds no longer.
 constexpr base::Duration kForgetAfter = std::chrono::seconds(10);
 
-int64_t UnixNs(base::WallTime time) {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
-}
-
 insight::Settings SettingsOf(const api::Spec& spec) {
   insight::Settings settings;
   if (!spec.insight) return settings;

@@ -96,6 +96,14 @@ void RecordStartup(const v1::Progress& progress, base::Instant now, JobRecord& r
   record.startup_seconds = std::min(record.startup_seconds.value_or(seconds), seconds);
 }
 
+void RecordRate(base::Instant now, JobRecord& record) {
+  const v1::Progress job = JobProgress(record);
+  if (job.step() <= 0) return;
+  record.rate_curve.Add({.seconds = AgeAt(record, now),
+                         .samples_per_second = job.samples_per_second(),
+                         .wait_percent = job.data_wait_percent()});
+}
+
 // By its next word the rank may be as far again from where it is.
 void RecordReach(const v1::Progress& before, const v1::Progress& now, JobRecord& record) {
   const auto plausible = [](int64_t step) { return std::clamp<int64_t>(step, 0, kMostSteps); };
@@ -187,12 +195,10 @@ void TakeOperatorCosts(const v1::Heartbeat& heartbeat, size_t entries, MemberRec
 
 void RecordHeartbeat(const v1::Heartbeat& heartbeat, MemberRecord& member, Moment now,
                      JobRecord& record) {
-  member.use.Take(
-      heartbeat,
-      {.unix_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(now.wall.time_since_epoch())
-                      .count(),
-       .job_seconds = AgeAt(record, now.steady),
-       .tells_lives = member.trainer()});
+  member.use.Take(heartbeat, {.unix_ns = UnixNs(now.wall),
+                              .job_seconds = AgeAt(record, now.steady),
+                              .tells_lives = member.trainer()});
+  record.log_tails.Take(member.name, heartbeat);
   if (heartbeat.has_counters()) member.counters = Plausible(heartbeat.counters());
   if (!member.trainer()) {
     TakeDoubt(heartbeat.irreproducible(), record);
@@ -210,6 +216,7 @@ void RecordHeartbeat(const v1::Heartbeat& heartbeat, MemberRecord& member, Momen
     LimitTexts(member.progress);
     if (record.runs_scripts()) RecordReported(member, record);
     RecordStartup(member.progress, now.steady, record);
+    if (member.rank == 0) RecordRate(now.steady, record);
     if (!member.progress.checkpoint_uri().empty()) {
       record.checkpoint_uri = member.progress.checkpoint_uri();
     }

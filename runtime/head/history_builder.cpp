@@ -1,14 +1,9 @@
 #include "runtime/head/history_builder.h"
 
 #include <algorithm>
-#include <chrono>
 
 namespace hetero::head {
 namespace {
-
-int64_t UnixNs(base::WallTime time) {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
-}
 
 void AddAttempts(const JobRecord& record, double age, v1::History& history) {
   for (const Attempt& attempt : record.attempts) {

@@ -1,6 +1,7 @@
 #include "runtime/head/job_record.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 
 #include "runtime/job/stream_digest.h"
@@ -65,6 +66,10 @@ const MemberRecord* FirstToTell(const JobRecord& record) {
 }
 
 }  // namespace
+
+int64_t UnixNs(base::WallTime time) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
+}
 
 double AgeAt(const JobRecord& record, base::Instant now) {
   const double age =

@@ -14,9 +14,11 @@
 #include "hetero/v1/membership.pb.h"
 #include "hetero/v1/status.pb.h"
 #include "runtime/head/bad_sample_log.h"
+#include "runtime/head/log_tails.h"
 #include "runtime/head/loss_curve.h"
 #include "runtime/head/member_totals.h"
 #include "runtime/head/member_use.h"
+#include "runtime/head/rate_curve.h"
 #include "runtime/insight/time_line.h"
 
 // What the head knows about a job, as plain data: State (state.h) writes it; the status, the
@@ -191,10 +193,15 @@ struct JobRecord {
   std::vector<v1::ScriptFailureHistory> script_failures;  // the last few, of earlier heads too
   std::optional<v1::Failure> script_failure;  // the first that this head saw; scripts began again
   std::map<std::string, Reported> reported;   // by name
+  // For the live page, of this head's time alone.
+  LogTails log_tails;
+  RateCurve rate_curve;
 
   bool runs_scripts() const { return job.spec.training.script.has_value() && !input_only; }
 };
 
+// Nanoseconds since 1970.
+int64_t UnixNs(base::WallTime time);
 // Seconds since the job was created, by this head's steady clock from where it began: never less
 // than before, nor than when the attempt began. At most until the end.
 double AgeAt(const JobRecord& record, base::Instant now);

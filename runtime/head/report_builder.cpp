@@ -10,9 +10,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/time/time.h"
 #include "api/manifest.h"
 #include "base/version.h"
+#include "runtime/head/report_events.h"
 #include "runtime/head/report_use.h"
 #include "runtime/head/role_plan.h"
 #include "runtime/head/verdict.h"
@@ -40,10 +40,6 @@ std::string StateName(v1::JobStatus::State state) {
       break;
   }
   std::abort();
-}
-
-std::string Rfc3339(base::WallTime time) {
-  return absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", absl::FromChrono(time), absl::UTCTimeZone());
 }
 
 // What really ran, which is what costs: from the first process of an attempt to its end.
@@ -331,23 +327,19 @@ void AddCost(const JobRecord& record, double seconds, insight::Report& report) {
   }
 }
 
-insight::ReportFinding MakeFinding(const v1::Finding& finding) {
-  insight::ReportFinding entry{
-      .rule = finding.rule(),
-      .message = finding.message(),
-      .remedy = finding.remedy(),
-      .field = finding.field(),
-      .member = finding.member(),
-      .seconds = finding.seconds(),
-      .dollars = {},
-      .since = Rfc3339(base::WallTime(std::chrono::duration_cast<base::WallTime::duration>(
-          std::chrono::nanoseconds(finding.first_unix_ns())))),
-      .active = finding.active()};
-  if (finding.has_dollars()) entry.dollars = finding.dollars();
-  return entry;
+}  // namespace
+
+std::vector<insight::ReportPlacement> BuildPlacement(const JobRecord& record) {
+  insight::Report report;
+  AddPlacement(record, report);
+  return std::move(report.placement);
 }
 
-}  // namespace
+std::optional<double> CostDollars(const JobRecord& record, Moment now) {
+  insight::Report report;
+  AddCost(record, SecondsOfAttempts(record, AgeAt(record, now.steady)), report);
+  return report.cost_dollars;
+}
 
 insight::Report BuildReport(const JobRecord& record, Moment now) {
   insight::Report report;
@@ -372,26 +364,7 @@ insight::Report BuildReport(const JobRecord& record, Moment now) {
   AddCost(record, SecondsOfAttempts(record, age), report);
   AddStorage(record, report);
   AddUse(record, report);
-  for (const Fault& fault : record.faults) {
-    report.faults.push_back({.time = Rfc3339(fault.time),
-                             .what = fault.what,
-                             .recovery_seconds = fault.recovery_seconds});
-  }
-  if (record.past.faults_left_out > 0) {
-    report.faults.push_back({.time = Rfc3339(record.created),
-                             .what = absl::StrCat(record.past.faults_left_out,
-                                                  " more faults were too many to be remembered")});
-  }
-  for (const Disruption& disruption : record.disruptions) {
-    report.disruptions.push_back({.time = Rfc3339(disruption.time),
-                                  .member = disruption.member,
-                                  .sign = disruption.sign,
-                                  .checkpoint_seconds = disruption.checkpoint_seconds,
-                                  .checkpoint_step = disruption.checkpoint_step});
-  }
-  for (const HeldFinding& held : record.findings) {
-    report.findings.push_back(MakeFinding(held.finding));
-  }
+  AddEvents(record, report);
   if (!record.input_only) report.steps_redone = record.steps_done.redone;
   report.config_json = api::ToJson(record.job);
   return report;

@@ -163,6 +163,18 @@ class GrpcServer : public Server {
 
   insight::Report ReportSoFar() const override { return BuildReport(CopyRecord(), Now(clock_)); }
 
+  // Under the lock, for a copy of the record is far more work.
+  live::Snapshot Look(LiveBuilder& builder) const override {
+    const base::MutexLock lock(mutex_);
+    return builder.Build(state_.record(), StatusLocked(), Now(clock_));
+  }
+
+  std::optional<live::MemberDetail> LookAt(const std::string& member, bool whole,
+                                           double after) const override {
+    const base::MutexLock lock(mutex_);
+    return BuildMemberDetail(state_.record(), member, whole, after, Now(clock_));
+  }
+
  private:
   absl::Status Listen(const std::string& address, const base::TlsOptions& tls,
                       const std::vector<grpc::Service*>& services,

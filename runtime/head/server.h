@@ -10,7 +10,9 @@
 #include "base/tls.h"
 #include "hetero/v1/status.pb.h"
 #include "runtime/head/history_restore.h"
+#include "runtime/head/live_builder.h"
 #include "runtime/head/report_place.h"
+#include "runtime/insight/live/snapshot.h"
 #include "runtime/insight/report.h"
 
 namespace hetero::head {
@@ -63,6 +65,11 @@ class Server {
   virtual v1::JobStatus status() const = 0;
   // The report as it would be if the job ended now.
   virtual insight::Report ReportSoFar() const = 0;
+  // What the live page shows now. `builder` is the reader's own.
+  virtual live::Snapshot Look(LiveBuilder& builder) const = 0;
+  // As BuildMemberDetail().
+  virtual std::optional<live::MemberDetail> LookAt(const std::string& member, bool whole,
+                                                   double after) const = 0;
 };
 
 }  // namespace hetero::head

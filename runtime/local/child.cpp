@@ -58,6 +58,8 @@ absl::StatusOr<Child> Child::Start(const ProcessPlan& plan, int32_t attempt, int
   posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&files, stdout_fd >= 0 ? stdout_fd : log, STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&files, log, STDERR_FILENO);
+  // To itself: then it is not closed.
+  for (const int file : plan.inherited) posix_spawn_file_actions_adddup2(&files, file, file);
 
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);

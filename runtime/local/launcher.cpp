@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "api/manifest.h"
 #include "base/atomic_file.h"
+#include "base/listen_socket.h"
 #include "base/process_usage.h"
 #include "base/status_macros.h"
 #include "runtime/insight/report.h"
@@ -25,6 +26,7 @@
 #include "runtime/local/status_watch.h"
 #include "runtime/local/supervisor.h"
 #include "runtime/process/fallback_report.h"
+#include "runtime/process/http_address.h"
 
 namespace hetero::local {
 namespace {
@@ -39,13 +41,31 @@ constexpr base::Duration kLeaveGrace = std::chrono::seconds(2);  // job ended un
 constexpr int kFailedExit = 1;     // of a head whose job failed
 constexpr int kStoppedExit = 130;  // of a head whose job was stopped
 
+absl::StatusOr<base::Socket> OpenPage(const std::string& address) {
+  if (address.empty()) return base::Socket();
+  HETERO_ASSIGN_OR_RETURN(const process::HttpAddress parsed,
+                          process::ParseHttpAddress("--page", address));
+  return base::ListenOn(parsed.host, parsed.port);
+}
+
+// As a browser of this machine takes it.
+std::string UrlOf(const std::string& address, const base::Socket& page) {
+  const absl::StatusOr<process::HttpAddress> parsed = process::ParseHttpAddress("--page", address);
+  std::string host = parsed.ok() ? parsed->host : "";
+  if (host.empty() || host == "0.0.0.0" || host == "::") host = "127.0.0.1";
+  if (host.find(':') != std::string::npos) host = absl::StrCat("[", host, "]");
+  return absl::StrCat("http://", host, ":", base::PortOf(page), "/live");
+}
+
 // A run from the first process to the outcome.
 class Launcher {
  public:
-  Launcher(const LaunchOptions& options, SocketFolder sockets, base::Clock& clock)
+  Launcher(const LaunchOptions& options, SocketFolder sockets, base::Socket page,
+           base::Clock& clock)
       : options_(options),
         clock_(clock),
         sockets_(std::move(sockets)),
+        page_(std::move(page)),
         created_(clock.WallNow()),
         began_(clock.Now()),
         console_(clock, options.attach || options.console_on_stderr ? stderr : stdout),
@@ -76,6 +96,7 @@ class Launcher {
   const LaunchOptions& options_;
   base::Clock& clock_;
   const SocketFolder sockets_;
+  base::Socket page_;  // not open: there is none
   const base::WallTime created_;
   const base::Instant began_;
   Console console_;
@@ -103,7 +124,8 @@ ProcessPlanOptions Launcher::MakePlan() const {
           .ceiling_probe = options_.ceiling_probe,
           .attach = options_.attach,
           .cores = base::UsableCores(),
-          .usable_gpus = options_.usable_gpus};
+          .usable_gpus = options_.usable_gpus,
+          .page_socket = page_.fd()};
 }
 
 absl::Status Launcher::PrepareFolder() {
@@ -145,6 +167,7 @@ bool Launcher::Deserted() {
 
 absl::StatusOr<Outcome> Launcher::Run(std::stop_token stop, std::stop_token kill) {
   HETERO_RETURN_IF_ERROR(PrepareFolder());
+  if (page_.open()) console_.Line("page: " + UrlOf(options_.page_address, page_));
   HETERO_RETURN_IF_ERROR(processes_.StartAll());
   bool head_runs = true;
   while (head_runs && !stop.stop_requested() && !supervisor_.failure() && !Deserted()) {
@@ -163,6 +186,7 @@ absl::StatusOr<Outcome> Launcher::Run(std::stop_token stop, std::stop_token kill
     WaitForAll(by_itself ? kLeaveGrace : base::Duration::zero());
   }
   processes_.RemoveList();
+  page_ = base::Socket();  // whoever calls now would wait for nobody
   console_.Clear();
   return Conclude();
 }
@@ -262,7 +286,9 @@ Outcome Launcher::Conclude() {
 absl::StatusOr<Outcome> RunLocal(const LaunchOptions& options, base::Clock& clock,
                                  std::stop_token stop, std::stop_token kill) {
   HETERO_ASSIGN_OR_RETURN(SocketFolder sockets, SocketFolder::Create());
-  return Launcher(options, std::move(sockets), clock).Run(std::move(stop), std::move(kill));
+  HETERO_ASSIGN_OR_RETURN(base::Socket page, OpenPage(options.page_address));
+  return Launcher(options, std::move(sockets), std::move(page), clock)
+      .Run(std::move(stop), std::move(kill));
 }
 
 }  // namespace hetero::local

@@ -26,6 +26,9 @@ struct LaunchOptions {
   bool attach = false;
   bool ceiling_probe = false;      // trainers first measure their rate without input
   bool console_on_stderr = false;  // what is printed goes to standard error, as with `attach`
+  // Where the head serves its pages, as process::ParseHttpAddress() takes it, port 0 for a free
+  // one; empty: nowhere. The address is printed before anything is started.
+  std::string page_address;
 };
 
 enum class Outcome { kSucceeded, kFailed, kStopped };
@@ -34,7 +37,7 @@ enum class Outcome { kSucceeded, kFailed, kStopped };
 // replaces processes that are killed or hang (runPolicy.maxRestarts times, all together), and
 // ends them all. `stop` asks the head for an orderly end and allows four seconds for it, or 24 for
 // a last checkpoint; `kill` ends everything at once. A report is in the output folder in any case.
-// Errors: a process or folder could not be created.
+// Errors: a process or folder could not be created, or the page's address is taken.
 absl::StatusOr<Outcome> RunLocal(const LaunchOptions& options, base::Clock& clock,
                                  std::stop_token stop, std::stop_token kill);
 

@@ -29,6 +29,11 @@ std::vector<std::string> HeadCommand(const ProcessPlanOptions& options) {
                                       "--history",
                                       HistoryFile(options)};
   if (options.input_only) command.push_back("--input-only");
+  // The launcher's own socket: a head that takes over serves under the same address, and whoever
+  // calls before there is one waits.
+  if (options.page_socket >= 0) {
+    command.insert(command.end(), {"--page-listen", absl::StrCat("fd:", options.page_socket)});
+  }
   return command;
 }
 
@@ -87,6 +92,7 @@ ProcessPlan PlanOne(const api::HeteroTrainingJob& job, const ProcessPlanOptions&
   switch (role.type) {
     case api::RoleType::kHead:
       plan.command = HeadCommand(options);
+      if (options.page_socket >= 0) plan.inherited.push_back(options.page_socket);
       break;
     case api::RoleType::kCpuWorker:
       plan.command = WorkerCommand(options, plan.name);

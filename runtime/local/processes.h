@@ -18,6 +18,7 @@ struct ProcessPlan {
   bool gang = false;                 // when it dies, all processes are started again
   std::vector<std::string> command;  // program and arguments
   std::vector<std::pair<std::string, std::string>> environment;  // added to the launcher's own
+  std::vector<int> inherited;  // descriptors of the launcher's that it gets under the same numbers
 };
 
 struct ProcessPlanOptions {
@@ -35,6 +36,7 @@ struct ProcessPlanOptions {
   bool attach = false;                   // the script is started by somebody else
   int32_t cores = 1;                     // of this machine, shared by all processes
   std::vector<std::string> usable_gpus;  // see gpus.h; replicas get theirs in the order of roles
+  int page_socket = -1;                  // that listens, for the head's pages; -1: none
 };
 
 // The processes of `job` in start order: head, CPU workers, trainers. Pure.

@@ -17,6 +17,7 @@
 #include "runtime/head/member.h"
 #include "runtime/head/text_limits.h"
 #include "runtime/process/last_word.h"
+#include "runtime/process/log_lines.h"
 #include "runtime/process/membership.h"
 #include "runtime/process/metrics_port.h"
 #include "runtime/process/process_costs.h"
@@ -118,6 +119,7 @@ absl::Status RunCpuWorker(const CpuWorkerOptions& options, base::Clock& clock,
       std::move(join), membership.MakeCallbacks(),
       [&] {
         v1::Heartbeat heartbeat = CountersOf(*server, serving);
+        AddLogLines(heartbeat);
         sampler.Take(/*until_now=*/false, heartbeat);
         if (metrics) metrics->UpdateWorker(heartbeat);
         return heartbeat;
@@ -132,6 +134,7 @@ absl::Status RunCpuWorker(const CpuWorkerOptions& options, base::Clock& clock,
     *last.mutable_last() = CountersOf(*server, serving);
     sampler.Take(/*until_now=*/true, *last.mutable_last());
     v1::Finished word = last;
+    AddLogLines(*last.mutable_last());
     word.set_leaving(stop.stop_requested());  // asked by a signal, not by the head
     WriteLastWord(LastWordFolderFromEnvironment(), options.identity.member, word);
     member->Finish(last, kFinishTimeout).IgnoreError();

@@ -56,9 +56,8 @@ absl::StatusOr<v1::JobStatus> RunHead(
   }
   HETERO_ASSIGN_OR_RETURN(std::unique_ptr<head::Server> server,
                           head::Server::Start(std::move(options.server), clock));
-  HETERO_ASSIGN_OR_RETURN(
-      const std::unique_ptr<ReportPage> page,
-      ReportPage::Open(options.page_address, [&server] { return server->ReportSoFar(); }));
+  HETERO_ASSIGN_OR_RETURN(const std::unique_ptr<ReportPage> page,
+                          ReportPage::Open(options.page_address, *server));
   log::Info("listening", {{"address", server->address()}, {"status", server->status_address()}});
   if (on_listening) on_listening(*server);
   std::stop_callback on_stop(stop, [&] {
@@ -80,6 +79,7 @@ absl::StatusOr<v1::JobStatus> RunHead(
     });
   }
   const v1::JobStatus status = server->Wait();
+  if (page) page->Finish();
   if (const std::optional<api::Verdict> verdict = VerdictOf(status, job_name)) {
     WriteTerminationMessage(TerminationLogFromEnvironment(), *verdict);
   }

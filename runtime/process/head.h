@@ -13,7 +13,7 @@ namespace hetero::process {
 struct HeadOptions {
   head::Server::Options server;
   std::string metrics_address;  // as of a CPU worker
-  std::string page_address;     // of the report so far, as a page; empty: none
+  std::string page_address;     // of the pages of the job (ReportPage::Open()); empty: none
   // A stop ends this process alone, because somebody starts another head for the job.
   bool leave_on_stop = false;
 };

@@ -13,6 +13,7 @@
 #include "base/utf8.h"
 #include "runtime/head/text_limits.h"
 #include "runtime/process/last_word.h"
+#include "runtime/process/log_lines.h"
 #include "runtime/process/process_costs.h"
 #include "runtime/process/rank_streams.h"
 #include "runtime/process/ready.h"
@@ -207,14 +208,17 @@ void RankSession::PublishWaiting() {
 }
 
 v1::Heartbeat RankSession::TakeHeartbeat(bool last) {
+  v1::Heartbeat used;  // without the lock, which training takes for each batch
+  if (sampler_ != nullptr) sampler_->Take(last, used);
+  AddLogLines(used);
   const base::MutexLock lock(mutex_);
-  v1::Heartbeat heartbeat;
-  if (report_ != nullptr) heartbeat = report_->Take();
-  if (sampler_ != nullptr) sampler_->Take(last, heartbeat);
   if (report_ == nullptr) {
     PublishWaiting();
-    return heartbeat;
+    return used;
   }
+  v1::Heartbeat heartbeat = report_->Take();
+  heartbeat.mutable_resources()->Swap(used.mutable_resources());
+  heartbeat.mutable_log_lines()->Swap(used.mutable_log_lines());
   if (options_.costs_told_by_another) ClearProcessCosts(*heartbeat.mutable_counters());
   if (options_.other_cpu_seconds) {
     v1::Counters& counters = *heartbeat.mutable_counters();

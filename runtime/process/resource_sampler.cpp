@@ -1,6 +1,7 @@
 #include "runtime/process/resource_sampler.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "base/thread.h"
@@ -10,6 +11,20 @@ namespace hetero::process {
 namespace {
 
 constexpr double kShortest = 1e-3;  // seconds, of a point
+
+std::vector<insight::GpuPoint> ReadGpus(const GpuReadings* driver) {
+  std::vector<insight::GpuPoint> gpus;
+  if (driver == nullptr) return gpus;
+  for (const GpuReading& gpu : driver->Take()) {
+    if (gpus.size() == head::kMostGpus) break;
+    gpus.push_back({.index = gpu.index,
+                    .utilization = gpu.utilization,
+                    .memory_used_bytes = gpu.memory_used_bytes,
+                    .memory_total_bytes = gpu.memory_total_bytes,
+                    .power_watts = gpu.power_watts});
+  }
+  return gpus;
+}
 
 }  // namespace
 
@@ -22,20 +37,17 @@ ResourceSampler::~ResourceSampler() = default;
 
 void ResourceSampler::Run(const std::stop_token& stop) {
   base::SetThreadName("sampler");
-  // Loading the driver's library takes a while, and nobody waits for it.
-  std::unique_ptr<GpuReadings> gpus;
-  if (options_.reads_gpus) gpus = GpuReadings::Open(options_.nvml);
-  {
-    const base::MutexLock lock(mutex_);
-    gpus_ = std::move(gpus);
-  }
+  // The driver may take a while; nobody waits for it.
+  std::unique_ptr<GpuReadings> driver;
+  if (options_.reads_gpus) driver = GpuReadings::Open(options_.nvml);
   do {
+    std::vector<insight::GpuPoint> gpus = ReadGpus(driver.get());
     const base::MutexLock lock(mutex_);
-    Sample();
+    Sample(std::move(gpus));
   } while (clock_.SleepFor(options_.interval, stop));
 }
 
-void ResourceSampler::Sample() {
+void ResourceSampler::Sample(std::vector<insight::GpuPoint> gpus) {
   const base::Instant now = clock_.Now();
   const double seconds = std::max(base::ToSeconds(now - sampled_at_), kShortest);
   sampled_at_ = now;
@@ -45,22 +57,13 @@ void ResourceSampler::Sample() {
       newest_ns_ + 1,
       std::chrono::duration_cast<base::Duration>(clock_.WallNow().time_since_epoch()).count());
   point.unix_ns = newest_ns_;
-  if (gpus_ != nullptr) {
-    for (const GpuReading& gpu : gpus_->Take()) {
-      if (point.gpus.size() == head::kMostGpus) break;
-      point.gpus.push_back({.index = gpu.index,
-                            .utilization = gpu.utilization,
-                            .memory_used_bytes = gpu.memory_used_bytes,
-                            .memory_total_bytes = gpu.memory_total_bytes,
-                            .power_watts = gpu.power_watts});
-    }
-  }
+  point.gpus = std::move(gpus);
   points_.Add(point);
 }
 
 void ResourceSampler::Take(bool until_now, v1::Heartbeat& heartbeat) {
   const base::MutexLock lock(mutex_);
-  if (until_now && clock_.Now() > sampled_at_) Sample();
+  if (until_now && clock_.Now() > sampled_at_) Sample({});
   for (const insight::UsePoint& point : points_.points()) {
     head::WritePoint(point, heartbeat.add_resources());
   }

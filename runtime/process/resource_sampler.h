@@ -1,7 +1,7 @@
 #pragma once
 
-#include <memory>
 #include <thread>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "base/clock.h"
@@ -31,19 +31,18 @@ class ResourceSampler {
   ~ResourceSampler();
 
   // Adds what is new since the last call to `heartbeat.resources`. With `until_now`, up to this
-  // moment, however short the last point is.
+  // moment, however short the last point is; that one is without GPUs.
   void Take(bool until_now, v1::Heartbeat& heartbeat);
 
  private:
   void Run(const std::stop_token& stop);
-  void Sample() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Sample(std::vector<insight::GpuPoint> gpus) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
   base::Clock& clock_;
   base::Mutex mutex_;
   base::ResourceReader reader_ ABSL_GUARDED_BY(mutex_);
   ResourceMeter meter_ ABSL_GUARDED_BY(mutex_);
-  std::unique_ptr<GpuReadings> gpus_ ABSL_GUARDED_BY(mutex_);  // null: none
   base::Instant sampled_at_ ABSL_GUARDED_BY(mutex_);
   int64_t newest_ns_ ABSL_GUARDED_BY(mutex_) = 0;
   insight::UseSeries points_ ABSL_GUARDED_BY(mutex_){kMostPoints};

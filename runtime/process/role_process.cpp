@@ -5,6 +5,7 @@
 #include "base/grpc_lifetime.h"
 #include "base/grpc_log.h"
 #include "base/log.h"
+#include "base/recent_lines.h"
 #include "base/status_macros.h"
 #include "runtime/process/file_limit.h"
 #include "runtime/process/parent.h"
@@ -27,6 +28,7 @@ absl::StatusOr<Identity> RoleProcess::SetUpMember() {
 }
 
 void PrintLine(const std::string& line) {
+  log::LinesOfThisProcess().Add(line);
   std::printf("%s\n", line.c_str());
   std::fflush(stdout);
 }

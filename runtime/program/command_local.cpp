@@ -99,6 +99,9 @@ void AddLocal(CLI::App& app, int* exit_code) {
   command->add_flag("--strict-rules", arguments->strict_rules,
                     "Print what rules have found, and end with code 4, where something that they "
                     "found still held when the job succeeded");
+  command->add_flag("--page{127.0.0.1:0}", arguments->page,
+                    "Serve a live page of the job, --page=HOST:PORT; default: 127.0.0.1 and a free "
+                    "port. Prints its address at once");
   command->add_option("--dump-stream", arguments->dump_stream,
                       "Write every consumed batch into this folder as safetensors");
   command->add_option(

@@ -152,7 +152,8 @@ void AddHead(CLI::App& app, int* exit_code) {
       "--status-listen", arguments->status_listen,
       "Serve the status of the job on HOST:PORT; default: on the address of --listen");
   command->add_option("--page-listen", arguments->page_listen,
-                      "Serve the report so far as a page on HOST:PORT; default: do not");
+                      "Serve on HOST:PORT /live, the live page of the job, and /, the report so "
+                      "far; default: do not");
   command->add_option("--output", arguments->output,
                       "Folder for report.json and report.html, or s3://bucket/prefix");
   command->add_option("--created-unix-ns", arguments->created_unix_ns,

@@ -205,7 +205,8 @@ int RunJob(const CheckedJob& checked, const LocalArguments& arguments,
                        .input_only = arguments.input_only,
                        .attach = arguments.attach,
                        .ceiling_probe = arguments.ceiling_probe,
-                       .console_on_stderr = on_stderr},
+                       .console_on_stderr = on_stderr,
+                       .page_address = arguments.page},
                       base::Clock::Real(), signals.first(), signals.second());
   if (!outcome.ok()) {
     std::cerr << outcome.status().message() << "\n";

@@ -19,6 +19,7 @@ struct LocalArguments {
   std::string dump_stream;
   bool input_only = false;
   bool ceiling_probe = false;
+  std::string page;  // HOST:PORT of the job's pages; empty: none
   bool attach = false;
   bool console_on_stderr = false;  // also where nobody attaches
   bool strict_rules = false;       // findings that hold at the end are a result of their own

@@ -26,16 +26,24 @@ bool HasEnough(const Evidence& evidence) {
                            : evidence.window_seconds >= kLeastWindowSeconds;
 }
 
-// What happens to one member explains nothing of another one, but what it does to the job.
-bool Explains(const Finding& cause, const Finding& symptom) {
-  return cause.member.empty() || symptom.member.empty() || cause.member == symptom.member;
+bool OnOneMachine(const Reading& reading, const std::string& a, const std::string& b) {
+  if (a == b) return true;
+  const MemberEvidence* one = reading.FindMember(a);
+  const MemberEvidence* other = reading.FindMember(b);
+  return one != nullptr && other != nullptr && !one->node.empty() && one->node == other->node;
 }
 
-bool IsExplained(const Judged& judged, const std::vector<Judged>& all) {
+bool Explains(const Reading& reading, const Judged& cause, const Judged& symptom) {
+  const std::string& a = cause.finding.member;
+  const std::string& b = symptom.finding.member;
+  return !symptom.rule->of_machine || a.empty() || b.empty() || OnOneMachine(reading, a, b);
+}
+
+bool IsExplained(const Reading& reading, const Judged& judged, const std::vector<Judged>& all) {
   const auto& names = judged.rule->explained_by;
   return std::any_of(all.begin(), all.end(), [&](const Judged& other) {
     return std::find(names.begin(), names.end(), other.rule->name) != names.end() &&
-           Explains(other.finding, judged.finding);
+           Explains(reading, other, judged);
   });
 }
 
@@ -64,7 +72,7 @@ std::vector<Finding> Judge(const Evidence& evidence, const Settings& settings) {
       all.push_back({std::move(finding), &rule});
     }
   }
-  for (Judged& judged : all) judged.explained = IsExplained(judged, all);
+  for (Judged& judged : all) judged.explained = IsExplained(reading, judged, all);
   std::stable_sort(all.begin(), all.end(), ComesBefore);
   std::vector<Finding> findings;
   for (Judged& judged : all) findings.push_back(std::move(judged.finding));

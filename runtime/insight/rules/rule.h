@@ -39,6 +39,8 @@ struct Rule {
   std::vector<std::string_view> explained_by;
   // Findings with all members set but `rule` and, unless the rule counts them itself, `dollars`.
   std::vector<Finding> (*judge)(const Reading& reading, const Limits& limits);
+  // It is about one member, and what is found of members of other machines explains nothing of it.
+  bool of_machine = false;
 };
 
 // In the order of docs/findings.md. The same for the life of the process.

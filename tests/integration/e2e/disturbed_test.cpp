@@ -144,6 +144,8 @@ bool MayDiffer(const std::string& path) {
       "/predictions/.*|/cpuSecondsPerSample/.*|/placement/.*/(worker|trainer)Seconds|"
       // Which worker of two had how much to do, where it ran and what it needed.
       "/workers/.*/(node|batches|samples|bytes|dataWaitPercent|cpuSeconds|peakRssBytes)|"
+      // What this machine and the processes on it were like.
+      "/resources/.*|/batchLives/.*|/findings/.*|"
       // Seen by one process of rank 0: since the epoch's beginning, or since its own.
       "/loss|"
       "/config/metadata/(namespace|uid)");

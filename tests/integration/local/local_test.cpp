@@ -4,6 +4,8 @@
 
 #include <chrono>
 #include <filesystem>
+#include <map>
+#include <string>
 
 #include "base/version.h"
 #include "tests/integration/support/jobs.h"
@@ -35,6 +37,47 @@ TEST(Local, RunsAJobToItsReport) {
   EXPECT_TRUE(std::filesystem::exists(run.output() + "/report.html"));
   EXPECT_FALSE(std::filesystem::exists(run.output() + "/processes.json"));
   std::cout << "startupSeconds " << report["startupSeconds"] << "\n";
+}
+
+// What processes see of themselves against what the kernel says they used, and lives against the
+// clock on the wall.
+TEST(Local, TheReportSaysWhatWasUsedAndWhereBatchesWere) {
+  LocalRun run(SmallJobYaml());
+  const ProgramResult result = run.Wait();
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  const nlohmann::json report = run.report();
+  std::map<std::string, double> seen;
+  for (const nlohmann::json& one : report["resources"]) {
+    double line = 0;
+    for (const auto& [group, seconds] : one["cpuSeconds"].items()) {
+      seen[one["member"]] += seconds.get<double>();
+    }
+    for (const nlohmann::json& point : one["timeLine"]) {
+      for (const auto& [group, seconds] : point["cpuSeconds"].items())
+        line += seconds.get<double>();
+      EXPECT_LE(point["seconds"], report["wallSeconds"]);
+    }
+    EXPECT_NEAR(line, seen[one["member"]], 0.001 + 0.001 * line) << one;
+  }
+  ASSERT_EQ(seen.size(), report["workers"].size()) << report["resources"];
+  for (const nlohmann::json& worker : report["workers"]) {
+    const double used = worker["cpuSeconds"];
+    EXPECT_NEAR(seen[worker["name"]], used, 0.1 * used) << worker;
+  }
+  double medians = 0;
+  for (const nlohmann::json& span : report["batchLives"]) {
+    const bool of_steps = span["span"] == "wholeStep";
+    // Two ranks: the first ten of 16 steps.
+    EXPECT_EQ(span["count"], of_steps ? 32 : 20) << span;
+    for (const char* share : {"p50", "p90", "p95", "p99"}) {
+      EXPECT_GE(span[share], 0) << span;
+      EXPECT_LE(span[share], report["wallSeconds"]) << span;
+    }
+    if (!of_steps && span["span"] != "read") medians += span["p50"].get<double>();
+  }
+  EXPECT_EQ(report["batchLives"].size(), 8u);
+  EXPECT_GT(medians, 0);
+  EXPECT_LE(medians, report["wallSeconds"]);
 }
 
 TEST(Local, TheTrainerSaysVersionAndCommit) {

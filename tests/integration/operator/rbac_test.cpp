@@ -62,11 +62,11 @@ TEST(Rbac, NamespacedModeSeesItsNamespacesOnly) {
   EXPECT_EQ(CanI("narrow:" + account, inside.name()), Table("watched_namespace"));
   EXPECT_TRUE(CanI("narrow:" + account, outside.name()).empty());
   const std::string kubeconfig = plane.ServiceAccountKubeconfig(plane.server(), "narrow", account);
-  BackgroundProgram narrow(
-      {HETERO_BIN_DIR "/hetero-operator", "--kubeconfig", kubeconfig, "--watch-namespaces",
-       inside.name(), "--operator-namespace", "narrow", "--lease-namespace", "narrow",
-       "--metrics-listen", "127.0.0.1:0", "--probes-listen", "127.0.0.1:0"},
-      plane.folder() + "/narrow.log");
+  BackgroundProgram narrow({HETERO_BIN_DIR "/hetero-operator", "--kubeconfig", kubeconfig,
+                            "--watch-namespaces", inside.name(), "--operator-namespace", "narrow",
+                            "--lease-namespace", "narrow", "--metrics-listen", "127.0.0.1:0",
+                            "--probes-listen", "127.0.0.1:0", "--page-listen", "none"},
+                           plane.folder() + "/narrow.log");
   JobUnderTest theirs(outside.name(), MakeJob("job"));
   JobUnderTest ours(inside.name(), MakeJob("job", {{"steps", 5}}));
   EXPECT_TRUE(ours.WaitIs("Succeeded")) << narrow.log();
@@ -138,7 +138,8 @@ TEST_F(LockedDown, ATeamInstallsAndRunsWithoutRightsOnTheCluster) {
   BackgroundProgram program(
       {HETERO_BIN_DIR "/hetero-operator", "--kubeconfig", kubeconfig, "--watch-namespaces",
        "vision", "--operator-namespace", "vision-operator", "--lease-namespace", "vision-operator",
-       "--metrics-listen", "127.0.0.1:0", "--probes-listen", "127.0.0.1:0"},
+       "--metrics-listen", "127.0.0.1:0", "--probes-listen", "127.0.0.1:0", "--page-listen",
+       "none"},
       plane_.folder() + "/locked-down.log");
   const json manifest = Job();
   json silent = manifest;

@@ -108,6 +108,28 @@ TEST(HttpEndpointTest, FurtherHandlersGetTheirQuery) {
   EXPECT_THAT(response, EndsWith("\r\n\r\n/echo?12"));
 }
 
+TEST(HttpEndpointTest, AGuardAnswersInThePlaceOfEveryPath) {
+  Registry registry;
+  HttpEndpoint endpoint(registry);
+  endpoint.Handle("/page", [](const HttpRequest&) {
+    return HttpResponse{.body = "page", .headers = {{"X-Further", "yes"}}};
+  });
+  endpoint.SetGuard([](const HttpRequest& request) -> std::optional<HttpResponse> {
+    if (request.origin.host == "localhost" && request.origin.from_this_machine) return std::nullopt;
+    return HttpResponse{.status = 403, .body = "not as " + request.origin.host};
+  });
+  ASSERT_TRUE(endpoint.Start("127.0.0.1", 0).ok());
+  EXPECT_THAT(Get(endpoint.port(), "/page"), HasSubstr("X-Further: yes\r\n"));
+  for (const char* path : {"/page", "/healthz", "/metrics", "/nothing"}) {
+    const int fd = Connect(endpoint.port());
+    Send(fd, std::string("GET ") + path + " HTTP/1.1\r\nHost: rebound.example.com\r\n\r\n");
+    const std::string response = Receive(fd);
+    EXPECT_THAT(response, StartsWith("HTTP/1.1 403")) << path;
+    EXPECT_THAT(response, EndsWith("not as rebound.example.com")) << path;
+    close(fd);
+  }
+}
+
 TEST(HttpEndpointTest, TakenPortIsNamed) {
   Registry registry;
   HttpEndpoint first(registry), second(registry);

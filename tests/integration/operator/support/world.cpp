@@ -135,7 +135,9 @@ void OperatorProcess::Start() {
                                         "--metrics-listen",
                                         "127.0.0.1:" + std::to_string(port_),
                                         "--probes-listen",
-                                        "127.0.0.1:0"};
+                                        "127.0.0.1:0",
+                                        "--page-listen",
+                                        "none"};
   arguments.insert(arguments.end(), options_.arguments.begin(), options_.arguments.end());
   std::lock_guard lock(mutex_);
   program_ = std::make_unique<BackgroundProgram>(arguments, log_file_, options_.environment);

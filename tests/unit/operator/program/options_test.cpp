@@ -70,6 +70,8 @@ TEST_F(OptionsTest, Defaults) {
   EXPECT_EQ(options_.metrics_port, 8080);
   EXPECT_EQ(options_.probes_address, "");
   EXPECT_EQ(options_.probes_port, 8081);
+  EXPECT_EQ(options_.page_address, "127.0.0.1") << "it asks nobody who they are";
+  EXPECT_EQ(options_.page_port, 8082);
   EXPECT_EQ(options_.workers, 8);
   EXPECT_EQ(options_.qps, 200);
   EXPECT_EQ(options_.burst, 400);
@@ -141,6 +143,7 @@ TEST_F(OptionsTest, EveryFlagOnTheCommandLine) {
                    "--pod-kill-grace=4m",
                    "--metrics-listen=[::1]:0",
                    "--probes-listen=127.0.0.1:9",
+                   "--page-listen=[::1]:10",
                    "--log-level=debug"}),
             std::nullopt)
       << err_.str();
@@ -181,6 +184,8 @@ TEST_F(OptionsTest, EveryFlagOnTheCommandLine) {
   EXPECT_EQ(options_.metrics_port, 0);
   EXPECT_EQ(options_.probes_address, "127.0.0.1");
   EXPECT_EQ(options_.probes_port, 9);
+  EXPECT_EQ(options_.page_address, "::1");
+  EXPECT_EQ(options_.page_port, 10);
   EXPECT_EQ(options_.log_level, log::Level::kDebug);
 }
 
@@ -202,6 +207,15 @@ TEST_F(OptionsTest, TheEnvironmentSetsWhatTheCommandLineDoesNot) {
   EXPECT_EQ(options_.settings.operator_labels, (std::map<std::string, std::string>{{"x", "y"}}));
   EXPECT_EQ(options_.operator_namespace, "hetero-system");
   EXPECT_THAT(options_.identity, testing::StartsWith("hetero-operator-abc_"));
+}
+
+TEST_F(OptionsTest, ThePageOfAllJobsCanBeLeftOut) {
+  ASSERT_EQ(Parse({"--page-listen=none"}), std::nullopt) << err_.str();
+  EXPECT_EQ(options_.page_port, std::nullopt);
+  ASSERT_EQ(Parse({"--page-listen=none", "--page-listen=127.0.0.1:0"}), std::nullopt);
+  EXPECT_EQ(options_.page_port, 0);
+  ASSERT_EQ(Parse({"--page-listen", ""}), std::nullopt) << err_.str();
+  EXPECT_EQ(options_.page_port, std::nullopt);
 }
 
 TEST_F(OptionsTest, AMistakeInTheEnvironmentIsOneToo) {
@@ -247,6 +261,8 @@ TEST_F(OptionsTest, MistakesNameTheFlagAndTheRemedy) {
       {"--metrics-listen=8080", "--metrics-listen: '8080' is not an address such as :8080"},
       {"--probes-listen=8081", "--probes-listen: '8081' is not an address such as :8080"},
       {"--metrics-listen=a:65536", "--metrics-listen"},
+      {"--page-listen=off", "--page-listen: 'off' is not an address such as :8080"},
+      {"--page-listen=8082", "or none"},
       {"--metrics-listen=::1:80", "--metrics-listen"},
       {"--image-pull-policy=Sometimes", "--image-pull-policy"},
       {"--operator-label=app", "--operator-label: 'app' is not a label such as"},

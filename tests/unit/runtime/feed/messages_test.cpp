@@ -48,9 +48,18 @@ grpc::ByteBuffer Buffer(const std::string& bytes, size_t part = 7) {
 
 TEST(MessagesTest, BatchSurvivesTheTrip) {
   const std::unique_ptr<Batch> sent = MakeBatch();
-  absl::StatusOr<Frame> frame = DecodeFrame(Buffer(Bytes(EncodeBatch(MakeBatch()))));
+  std::unique_ptr<Batch> same = MakeBatch();
+  same->work_seconds = 0.5;
+  same->cpu_seconds = 1.5;
+  same->read_seconds = 0.25;
+  same->queued_seconds = 0.125;
+  absl::StatusOr<Frame> frame = DecodeFrame(Buffer(Bytes(EncodeBatch(std::move(same)))));
   ASSERT_TRUE(frame.ok()) << frame.status();
   ASSERT_EQ(frame->kind, Frame::Kind::kBatch);
+  EXPECT_EQ(frame->batch->work_seconds, 0.5);
+  EXPECT_EQ(frame->batch->cpu_seconds, 1.5);
+  EXPECT_EQ(frame->batch->read_seconds, 0.25);
+  EXPECT_EQ(frame->batch->queued_seconds, 0.125);
   EXPECT_EQ(frame->ticket, kTicket);
   EXPECT_EQ(frame->batch->shape, sent->shape);
   EXPECT_EQ(frame->batch->labels, sent->labels);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/head/resource_point.h"
+
 namespace hetero::head {
 namespace {
 
@@ -64,6 +66,48 @@ TEST(HeartbeatBufferTest, LongTextsDoNotMakeAMessageThatNoHeadTakes) {
   EXPECT_LT(all.ByteSizeLong(), size_t{1} << 20);
   ASSERT_EQ(all.bad_samples_size(), 10'000) << "each id counts against the job's limit";
   EXPECT_EQ(all.bad_samples(0).reason().substr(0, 3), "rrr");
+}
+
+v1::ResourcePoint PointAt(int64_t half_second) {
+  v1::ResourcePoint point;
+  point.set_unix_ns(1'700'000'000'000'000'000 + half_second * 500'000'000);
+  point.set_seconds(0.5);
+  point.set_core_busy(std::string(kMostCores, 'c'));
+  v1::ThreadGroupUse* group = point.add_groups();
+  group->set_group("pipeline");
+  group->set_cpu_seconds(0.25);
+  return point;
+}
+
+// A new head hears of all the time that a job took, and of the last minute what the old one heard.
+TEST(HeartbeatBufferTest, OfResourcesNothingIsLostAndTheMessageStaysSmall) {
+  constexpr int kPoints = 200'000;
+  HeartbeatBuffer buffer;
+  for (int i = 0; i < kPoints; i += 2) {
+    v1::Heartbeat heartbeat;
+    *heartbeat.add_resources() = PointAt(i);
+    *heartbeat.add_resources() = PointAt(i + 1);
+    heartbeat.add_lives()->set_ticket(i);
+    buffer.Add(heartbeat);
+  }
+  const v1::Heartbeat all = buffer.Merge({});
+  EXPECT_LT(all.ByteSizeLong(), size_t{1} << 17);
+  ASSERT_LE(all.resources_size(), 240);
+  double seconds = 0, cpu = 0;
+  for (int i = 0; i < all.resources_size(); ++i) {
+    const v1::ResourcePoint& point = all.resources(i);
+    seconds += point.seconds();
+    cpu += point.groups(0).cpu_seconds();
+    if (i > 0) EXPECT_GT(point.unix_ns(), all.resources(i - 1).unix_ns());
+  }
+  EXPECT_NEAR(seconds, 0.5 * kPoints, 1e-6);
+  EXPECT_NEAR(cpu, 0.25 * kPoints, 1e-6);
+  for (int i = 0; i < 120; ++i) {
+    EXPECT_EQ(all.resources(all.resources_size() - 1 - i).unix_ns(),
+              PointAt(kPoints - 1 - i).unix_ns());
+  }
+  ASSERT_EQ(all.lives_size(), 50);
+  EXPECT_EQ(all.lives(49).ticket(), kPoints - 2);
 }
 
 }  // namespace

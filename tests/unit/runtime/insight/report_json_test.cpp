@@ -41,8 +41,8 @@ TEST(ReportJson, WritesEveryFieldInTheDocumentedOrder) {
                   "ceilingSource", "dataWaitPercent", "phaseSeconds", "waitSeconds", "timeLines",
                   "loss", "accuracy", "evaluations", "lossCurve", "workers", "cpuSecondsPerSample",
                   "faults", "disruptions", "stepsRedone", "costDollars", "costPerMillionSamples",
-                  "verdict", "findings", "predictions", "placement", "checkpointURI", "config",
-                  "versions"));
+                  "verdict", "findings", "predictions", "placement", "resources", "batchLives",
+                  "checkpointURI", "config", "versions"));
   EXPECT_THAT(Keys(json["phaseSeconds"]),
               ElementsAre("wait", "hostToDevice", "forward", "backward", "allReduce", "optimizer",
                           "checkpoint", "evaluation", "other"));
@@ -135,12 +135,12 @@ TEST(ReportJson, LeavesOutWhatDoesNotApply) {
   report.job = "empty";
   report.state = "Failed";
   report.message = "no worker";
-  EXPECT_THAT(
-      Keys(Json::parse(ToJson(report))),
-      ElementsAre("job", "state", "message", "attempt", "attempts", "generations",
-                  "duplicatesDropped", "ticketsReissued", "badSamples", "skippedSteps",
-                  "badSampleList", "seed", "timeLines", "evaluations", "lossCurve", "workers",
-                  "faults", "disruptions", "predictions", "placement", "versions"));
+  EXPECT_THAT(Keys(Json::parse(ToJson(report))),
+              ElementsAre("job", "state", "message", "attempt", "attempts", "generations",
+                          "duplicatesDropped", "ticketsReissued", "badSamples", "skippedSteps",
+                          "badSampleList", "seed", "timeLines", "evaluations", "lossCurve",
+                          "workers", "faults", "disruptions", "predictions", "placement",
+                          "resources", "batchLives", "versions"));
 }
 
 TEST(ReportJson, LeavesOutAMemberThatIsNotApplicable) {

@@ -45,6 +45,33 @@ Report FullReport() {
                        .python_seconds = 0.00325,
                        .bytes_in = 150528,
                        .bytes_out = 150528}};
+  UsePoint first{.seconds = 15, .span = 14};
+  first.cpu_seconds = {3.5, 0.25, 0, 0, 0, 0, 0.25};
+  first.rss_bytes = 40'000'000;
+  first.machine_busy_cores = 1.5;
+  first.cores = 2;
+  UsePoint second = first;
+  second.seconds = 29;
+  second.cpu_seconds = {2, 0.25, 0, 0, 0, 0.125, 0.125};
+  second.gpus = {{.index = 0, .utilization = 0.5}};
+  report.resources = {{.member = "cpu-0",
+                       .role = "cpu",
+                       .seconds = 28,
+                       .cores = 2,
+                       .cpu_seconds = {5.5, 0.5, 0, 0, 0, 0.125, 0.375},
+                       .busy_cores_median = 0.25,
+                       .busy_cores_p95 = 0.5,
+                       .run_queue_seconds = 0.75,
+                       .throttled_seconds = 0,
+                       .peak_rss_bytes = 41943040,
+                       .received_bytes = 1000,
+                       .sent_bytes = 9830400,
+                       .time_line = {first, second}}};
+  report.batch_lives = {
+      {"queued", 10, 0.001, 0.002, 0.003, 0.004},   {"work", 10, 0.05, 0.06, 0.07, 0.0812345678},
+      {"transfer", 10, 0.002, 0.003, 0.003, 0.003}, {"window", 10, 0.01, 0.02, 0.02, 0.02},
+      {"handover", 10, 0.001, 0.001, 0.001, 0.001}, {"step", 10, 0.1, 0.1, 0.11, 0.12},
+      {"read", 10, 0.025, 0.03, 0.03, 0.04},        {"wholeStep", 6, 0.1, 0.11, 0.11, 0.12}};
   report.loss = 0.412;
   report.accuracy = 0.9133333;
   report.evaluations = {{1, 2, 1.5, 0.5, 300}, {2, 4, 0.75, 0.8, 300}, {4, 6, 0.5, 0.9133333, 300}};

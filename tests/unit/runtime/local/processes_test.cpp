@@ -36,6 +36,16 @@ TEST(PlanProcesses, StartsHeadThenCpuWorkersThenTrainers) {
   EXPECT_THAT(names, ElementsAre("head", "cpu-0", "gpu-0", "gpu-1"));
 }
 
+TEST(PlanProcesses, TheHeadAloneGetsTheSocketOfThePage) {
+  ProcessPlanOptions options = Options();
+  options.page_socket = 7;
+  const std::vector<ProcessPlan> plans = PlanProcesses(Job(), options);
+  EXPECT_THAT(plans[0].command, ::testing::IsSupersetOf({"--page-listen", "fd:7"}));
+  EXPECT_THAT(plans[0].inherited, ElementsAre(7));
+  for (size_t i = 1; i < plans.size(); ++i) EXPECT_TRUE(plans[i].inherited.empty());
+  EXPECT_THAT(PlanProcesses(Job(), Options())[0].command, Not(Contains("--page-listen")));
+}
+
 TEST(PlanProcesses, SharesTheCoresAmongTheRanks) {
   const ProcessPlan trainer = PlanProcesses(Job(), Options())[2];
   EXPECT_THAT(trainer.command, ElementsAre("/bin/hetero-trainer", "--threads", "2", "--output",

@@ -23,6 +23,8 @@ TEST(ProcessCostsTest, AreToldByOneMemberOfAProcess) {
   counters.set_storage_retries(2);
   counters.set_storage_bytes(3);
   counters.set_storage_dollars(4);
+  counters.set_storage_throttled(5);
+  counters.set_storage_seconds(6);
   ClearProcessCosts(counters);
   EXPECT_TRUE(MessageDifferencer::Equals(counters, own)) << counters.DebugString();
 }

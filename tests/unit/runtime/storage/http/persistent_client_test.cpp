@@ -94,6 +94,8 @@ TEST_F(PersistentClientTest, WhatItAskedForIsCountedAndPriced) {
   EXPECT_EQ(after.requests - before.requests, 5);
   EXPECT_EQ(after.retries - before.retries, 2);
   EXPECT_EQ(after.bytes - before.bytes, 8);
+  EXPECT_EQ(after.throttled - before.throttled, 1);
+  EXPECT_GE(after.seconds, before.seconds);
   EXPECT_DOUBLE_EQ(after.dollars - before.dollars, 2 * 0.25 + 8 * 0.125);
 }
 
