@@ -1,8 +1,9 @@
 // Preloaded into the programs of a round of tests/chaos: a machine whose wall clock is set while
 // they run, and whose disk is slow or full. HETERO_CHAOS_MACHINE names the file through which the
 // round says so, at any time (struct Machine); HETERO_CHAOS_FOLDER names the folder that lies on
-// the bad disk. What waits until a wall-clock time waits as long as it wanted: a real step would
-// also shorten or lengthen waits under way.
+// the bad disk; HETERO_CHAOS_MEMBER ("cpu-1") the only member that is on this machine. What waits
+// until a wall-clock time waits as long as it wanted: a real step would also shorten or lengthen
+// waits under way.
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -33,10 +34,21 @@ struct Machine {
   std::atomic<int64_t> disk_full;  // 1: no byte more
 };
 
+bool IsHere() {
+  const char* member = getenv("HETERO_CHAOS_MEMBER");
+  if (member == nullptr) return true;
+  const char* role = getenv("HETERO_ROLE");
+  const char* index = getenv("HETERO_INDEX");
+  if (role == nullptr || index == nullptr) return false;
+  char name[128];
+  snprintf(name, sizeof(name), "%s-%s", role, index);
+  return strcmp(name, member) == 0;
+}
+
 Machine* Open() {
   static Machine sound{};
   const char* file = getenv("HETERO_CHAOS_MACHINE");
-  if (file == nullptr) return &sound;
+  if (file == nullptr || !IsHere()) return &sound;
   const int fd = open(file, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return &sound;
   void* memory = mmap(nullptr, sizeof(Machine), PROT_READ, MAP_SHARED, fd, 0);

@@ -29,6 +29,16 @@ double OwnCores(const Reading& reading, const MemberEvidence& member) {
   return cores;
 }
 
+// Share of the time of its pipeline's threads that they wait for cores. Threads that sleep or read
+// want few cores, and lose little where they get none at once.
+double QueueShareOfThreads(const MemberEvidence& member) {
+  const ThreadGroupEvidence* pipeline = FindGroup(member, "pipeline");
+  const double threads =
+      pipeline != nullptr && pipeline->threads > 0 ? pipeline->threads : std::ceil(member.cores);
+  if (threads <= 0 || member.seconds <= 0) return 1;
+  return std::min(1.0, member.run_queue_seconds / (threads * member.seconds));
+}
+
 // What it costs the training that this member's threads wait for cores.
 double LostSeconds(const Reading& reading, const MemberEvidence& member, double queue_share,
                    const Limits& limits) {
@@ -38,8 +48,7 @@ double LostSeconds(const Reading& reading, const MemberEvidence& member, double 
     return std::min(member.run_queue_seconds, queue_share * working);
   }
   if (!reading.WaitsForWork(limits("waitPercent"))) return 0;
-  // A worker that hardly computes loses hardly anything, however long its threads wait for that.
-  return std::min(member.run_queue_seconds, queue_share * reading.wait_seconds());
+  return reading.wait_seconds() * std::min(queue_share, QueueShareOfThreads(member));
 }
 
 // The member that costs most, of those whose machine `fits` says is meant.
@@ -76,15 +85,15 @@ Findings StoppedByQuota(const Reading& reading, const Limits& limits) {
     if (stopped <= 0 || 100 * stopped < limits("throttledPercent") * member->seconds) continue;
     const std::string field = RoleField(member->role, "template");
     const double cores = std::ceil(member->cores * 1.5);
-    return {{.message = absl::StrCat(MemberText(member->name, member->node),
-                                     " is stopped by its CPU limit of ", SettingText(member->cores),
-                                     " cores ", ShareText(std::min(1.0, stopped / member->seconds)),
-                                     " of the time"),
-             .remedy = absl::StrCat("set resources.limits.cpu in ", field, " to ",
-                                    SettingText(std::max(cores, member->cores + 1))),
-             .field = field,
-             .member = member->name,
-             .seconds = std::min(stopped, reading.window_seconds())}};
+    return {
+        {.message = absl::StrCat(MemberText(member->name, member->node),
+                                 " is stopped by its CPU limit of ", SettingText(member->cores),
+                                 " cores ", ShareText(stopped / member->seconds), " of the time"),
+         .remedy = absl::StrCat("set resources.limits.cpu in ", field, " to ",
+                                SettingText(std::max(cores, member->cores + 1))),
+         .field = field,
+         .member = member->name,
+         .seconds = std::min(stopped, reading.window_seconds())}};
   }
   return {};
 }

@@ -1,0 +1,17 @@
+#include "tests/integration/findings/setups.h"
+
+namespace hetero::testing {
+
+std::string ScriptCommand(const std::vector<std::string>& arguments) {
+  std::string list =
+      "'" HETERO_PYTHON "', '" HETERO_SOURCE_DIR "/tests/integration/findings/scripts/paced.py'";
+  for (const std::string& argument : arguments) list += ", '" + argument + "'";
+  return "training.script.command=[" + list + "]";
+}
+
+std::vector<std::string> ScriptOf(const std::vector<std::string>& arguments) {
+  // What a model has is taken out.
+  return {"training.model=", "training.optimizer=", ScriptCommand(arguments)};
+}
+
+}  // namespace hetero::testing
