@@ -52,6 +52,7 @@ class LineChart {
       this.draw();
     });
     this.svg.addEventListener('keydown', (event) => this.walk(event));
+    this.draw();
   }
 
   walk(event) {
