@@ -140,7 +140,7 @@ TEST(ReportJson, LeavesOutWhatDoesNotApply) {
       ElementsAre("job", "state", "message", "attempt", "attempts", "generations",
                   "duplicatesDropped", "ticketsReissued", "badSamples", "skippedSteps",
                   "badSampleList", "seed", "timeLines", "evaluations", "lossCurve", "workers",
-                  "faults", "disruptions", "predictions", "placement", "versions"));
+                  "faults", "disruptions", "findings", "predictions", "placement", "versions"));
 }
 
 TEST(ReportJson, LeavesOutAMemberThatIsNotApplicable) {
