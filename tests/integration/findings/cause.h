@@ -56,7 +56,8 @@ struct Cause {
 };
 
 // A job in which nothing is wrong, paced by sleeping: about ten seconds of 200 samples/s, its two
-// CPU workers 60 % and its trainer all of the time at work.
+// CPU workers 60 % and its trainer all of the time at work. What runs beside the tests on this
+// machine is no part of them: NoisyNeighbour is not asked, where settings do not say otherwise.
 std::string BalancedJob();
 
 // Its findings that were there at the end, in their order.
