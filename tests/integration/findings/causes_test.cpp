@@ -29,8 +29,8 @@ void ExpectWaiting(const json& report) {
 Cause TooFewWorkers() {
   return {.name = "TooFewWorkers",
           .rule = "InputBound",
-          .job = {.settings = {"roles.cpu.replicas=1", "pipeline[0].milliseconds=24",
-                               "training.model.name=paced_10", "training.maxSteps=90"}},
+          .job = {.settings = {"roles.cpu.replicas=1", "pipeline[0].milliseconds=18",
+                               "training.maxSteps=120"}},
           .field = "roles.cpu.replicas",
           .symptom = ExpectWaiting};
 }
@@ -42,12 +42,12 @@ std::vector<std::string> With(std::vector<std::string> settings,
 }
 
 const std::vector<std::string> kPrices = {
-    "roles.head.pricePerHour='0'", "roles.cpu.pricePerHour='0.8'", "roles.gpu.pricePerHour='1'"};
+    "roles.head.pricePerHour='0'", "roles.cpu.pricePerHour='0.8'", "roles.gpu.pricePerHour='0.1'"};
 const Gain kCheaper = {
     .unit = "dollars per million samples",
     .of = [](const json& report) -> double { return report.at("costPerMillionSamples"); },
     .more_is_better = false,
-    .times = 1.5};
+    .times = 1.4};
 
 Cause TooManyWorkers() {
   return {.name = "TooManyWorkers",
@@ -68,21 +68,25 @@ int SamplesOf(const json& report, const std::string& name) {
   return 0;
 }
 
+// Of CPU workers; several on one machine have more threads than it has cores.
+const std::vector<std::string> kOneThreadEach = {"HETERO_CPU_REQUEST_MILLICORES=1000"};
+
 Cause ASlowWorker() {
-  const std::vector<std::string> settings = {"roles.cpu.replicas=3", "pipeline[0].milliseconds=24",
+  const std::vector<std::string> settings = {"roles.cpu.replicas=3", "pipeline[0].milliseconds=12",
                                              "training.model.name=paced_10",
                                              "training.maxSteps=250"};
   return {.name = "ASlowWorker",
           .rule = "SlowWorker",
           .member = "cpu-1",
           .job = {.settings = settings,
+                  .environment = kOneThreadEach,
                   .strike =
                       [](LocalRun& run) {
                         return std::make_unique<StopPulses>(run.PidOf("cpu-1"), milliseconds(500),
                                                             milliseconds(50));
                       }},
           .field = "roles.cpu.template",
-          .cured = {.settings = settings},
+          .cured = {.settings = settings, .environment = kOneThreadEach},
           .outside = true,
           .symptom =
               [](const json& report) {
@@ -111,7 +115,7 @@ Cause TinyBatches() {
           .job = {.settings = {"dataset.image={height: 48, width: 48, channels: 3}",
                                "pipeline=[{op: HorizontalFlip}, {op: Normalize}]",
                                "training.model={name: mlp}", "roles.gpu.replicas=2",
-                               "training.batchSizePerWorker=1", "training.maxSteps=600"}},
+                               "training.batchSizePerWorker=8", "training.maxSteps=400"}},
           .field = "training.batchSizePerWorker",
           .gain = {.of = SamplesPerSecond, .times = 1.5}};
 }
@@ -168,7 +172,7 @@ Cause TooFewThreads() {
                                              "training.maxSteps=90"};
   return {.name = "TooFewThreads",
           .rule = "Dataloader",
-          .job = {.settings = settings, .environment = {"HETERO_CPU_REQUEST_MILLICORES=1000"}},
+          .job = {.settings = settings, .environment = kOneThreadEach},
           .field = "roles.cpu.template",
           .cured = {.settings = settings},
           .outside = true,
@@ -177,13 +181,15 @@ Cause TooFewThreads() {
 
 // More threads than the machine has cores make no more, and cost more.
 Cause ACrowdedHost() {
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());
   return {.name = "ACrowdedHost",
           .rule = "OversubscribedHost",
           .member = "*",
-          .job = {.settings = With(BlurredPictures(5, 200), kPrices)},
+          .job = {.settings = With(BlurredPictures(2 * cores, 100 * cores), kPrices),
+                  .environment = kOneThreadEach},
           .all_cores = true,
           .field = "roles.cpu.template",
-          .remedy = {"roles.cpu.replicas=1"},
+          .remedy = {"roles.cpu.replicas=" + std::to_string(cores)},
           .symptom = ExpectWaiting,
           .gain = kCheaper};
 }
@@ -378,7 +384,8 @@ Cause ALockedInterpreter() {
           .rule = "GilBound",
           .member = "gpu-0",
           .job = {.settings = With(ScriptOf({"--compute", "0.02", "--rivals", "3"}),
-                                   {"training.maxSteps=40"})},
+                                   {"roles.cpu.replicas=1", "pipeline[0].milliseconds=4",
+                                    "training.maxSteps=40"})},
           .field = "pipeline",
           .remedy = {ScriptCommand({"--compute", "0.02"})},
           .gain = {.of = SamplesPerSecond, .times = 1.5}};
