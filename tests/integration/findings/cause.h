@@ -42,6 +42,7 @@ struct Cause {
   std::string member;  // that it names; empty: the job; "*": whichever
   JobSetup job;
   bool all_cores = false;  // of the machine; else two
+  bool quiet = false;      // shows only where nothing else uses the cores
   // What the finding says. FIELD of "set FIELD to VALUE" has to be `field`, and this value is
   // taken; else `remedy` is what somebody makes of the sentence. Neither: it lies outside the
   // manifest, and `cured` is the job where it was done.

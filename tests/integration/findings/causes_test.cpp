@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "tests/integration/findings/cause.h"
+#include "tests/integration/findings/script_causes.h"
 #include "tests/integration/findings/setups.h"
 
 namespace hetero::testing {
@@ -16,10 +17,6 @@ namespace {
 
 using nlohmann::json;
 using std::chrono::milliseconds;
-
-double Phase(const json& report, const char* name) {
-  return report["phaseSeconds"].value(name, 0.0);
-}
 
 void ExpectWaiting(const json& report) {
   EXPECT_GT(Phase(report, "wait"), 0.3 * report["trainSeconds"].get<double>())
@@ -33,12 +30,6 @@ Cause TooFewWorkers() {
                                "training.maxSteps=120"}},
           .field = "roles.cpu.replicas",
           .symptom = ExpectWaiting};
-}
-
-std::vector<std::string> With(std::vector<std::string> settings,
-                              const std::vector<std::string>& more) {
-  settings.insert(settings.end(), more.begin(), more.end());
-  return settings;
 }
 
 const std::vector<std::string> kPrices = {
@@ -133,6 +124,7 @@ Cause AHotOperator() {
   return {.name = "AHotOperator",
           .rule = "OneHotOperator",
           .job = {.settings = BlurredPictures(1, 200)},
+          .quiet = true,
           .field = "pipeline[0]",
           .remedy = {"pipeline[0].kernelSize=3", "pipeline[0].sigma={min: 0.5, max: 1}"},
           .symptom = ExpectWaiting};
@@ -161,6 +153,7 @@ Cause AHotPythonOperator() {
                                "roles.cpu.replicas=1", "training.model.name=paced_10",
                                "training.maxSteps=90"},
                   .environment = {"PATH=" + PathWithNumpy(), "PYTHONDONTWRITEBYTECODE=1"}},
+          .quiet = true,
           .field = "pipeline[0]",
           .remedy = {"pipeline=[{op: HorizontalFlip}, {op: Normalize}]"},
           .symptom = ExpectWaiting};
@@ -173,6 +166,7 @@ Cause TooFewThreads() {
   return {.name = "TooFewThreads",
           .rule = "Dataloader",
           .job = {.settings = settings, .environment = kOneThreadEach},
+          .quiet = true,
           .field = "roles.cpu.template",
           .cured = {.settings = settings},
           .outside = true,
@@ -188,6 +182,7 @@ Cause ACrowdedHost() {
           .job = {.settings = With(BlurredPictures(2 * cores, 100 * cores), kPrices),
                   .environment = kOneThreadEach},
           .all_cores = true,
+          .quiet = true,
           .field = "roles.cpu.template",
           .remedy = {"roles.cpu.replicas=" + std::to_string(cores)},
           .symptom = ExpectWaiting,
@@ -205,6 +200,7 @@ Cause ANoisyNeighbour() {
                             4 * static_cast<int>(std::thread::hardware_concurrency()));
                       }},
           .all_cores = true,
+          .quiet = true,
           .field = "roles.cpu.template",
           .cured = {.settings = With(BlurredPictures(1, 100), {"insight="})},
           .outside = true,
@@ -347,48 +343,6 @@ Cause AWrongClock() {
                    .of = [](const json& report) { return double(FindingsOf(report).size()) + 1; },
                    .more_is_better = false,
                    .times = 1.9}};
-}
-
-double SamplesPerSecondFromTheStart(const json& report) {
-  return report.at("samplesConsumed").get<double>() / report.at("wallSeconds").get<double>();
-}
-
-Cause ALongStart() {
-  const std::string sharp =
-      "insight.rules=[{name: NoisyNeighbour, action: Ignore}, {name: MaxInitializationTime, "
-      "thresholds: [{name: minutes, value: 0.1}]}]";
-  const std::vector<std::string> settings =
-      With(ScriptOf({"--compute", "0.02", "--start", "12"}), {sharp, "training.maxSteps=100"});
-  return {
-      .name = "ALongStart",
-      .rule = "MaxInitializationTime",
-      .job = {.settings = settings},
-      .field = "runPolicy.startupDeadlineSeconds",
-      .remedy = {ScriptCommand({"--compute", "0.02"})},
-      .symptom = [](const json& report) { EXPECT_GT(report["startupSeconds"].get<double>(), 11); },
-      .gain = {.of = SamplesPerSecondFromTheStart}};
-}
-
-Cause ABlockedScript() {
-  return {.name = "ABlockedScript",
-          .rule = "ScriptBlocked",
-          .member = "gpu-0",
-          .job = {.settings = With(ScriptOf({"--sleep", "0.1"}), {"training.maxSteps=90"})},
-          .field = "training.script",
-          .remedy = {ScriptCommand({"--compute", "0.01"})},
-          .symptom = [](const json& report) { EXPECT_GT(Phase(report, "other"), 8); }};
-}
-
-Cause ALockedInterpreter() {
-  return {.name = "ALockedInterpreter",
-          .rule = "GilBound",
-          .member = "gpu-0",
-          .job = {.settings = With(ScriptOf({"--compute", "0.02", "--rivals", "3"}),
-                                   {"roles.cpu.replicas=1", "pipeline[0].milliseconds=4",
-                                    "training.maxSteps=40"})},
-          .field = "pipeline",
-          .remedy = {ScriptCommand({"--compute", "0.02"})},
-          .gain = {.of = SamplesPerSecond, .times = 1.5}};
 }
 
 class Causes : public ::testing::TestWithParam<Cause (*)()> {};
