@@ -70,9 +70,10 @@ Findings JudgeCheckpointStall(const Reading& reading, const Limits& limits) {
                      SettingText(*job.checkpoint_every_seconds * static_cast<double>(share.rarer)));
     return {finding};
   }
-  // Without either, after each epoch: as many steps as lay between two.
+  // One that is being written puts the next one off, and without either they are written after each
+  // epoch: as many steps as lay between two.
   const int64_t between = (job.steps - job.first_step) / std::max<int64_t>(job.checkpoints, 1);
-  const int64_t every = job.checkpoint_every_steps.value_or(std::max<int64_t>(between, 1));
+  const int64_t every = std::max({job.checkpoint_every_steps.value_or(1), between, int64_t{1}});
   finding.remedy = absl::StrCat("set ", finding.field, " to ", every * share.rarer,
                                 ", or training.checkpoint.uri to a faster store");
   return {finding};

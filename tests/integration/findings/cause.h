@@ -42,6 +42,7 @@ struct Cause {
   std::string member;  // that it names; empty: the job; "*": whichever
   JobSetup job;
   bool all_cores = false;  // of the machine; else two
+  bool quiet = false;      // shows only where nothing else uses the cores
   // What the finding says. FIELD of "set FIELD to VALUE" has to be `field`, and this value is
   // taken; else `remedy` is what somebody makes of the sentence. Neither: it lies outside the
   // manifest, and `cured` is the job where it was done.
@@ -56,7 +57,8 @@ struct Cause {
 };
 
 // A job in which nothing is wrong, paced by sleeping: about ten seconds of 200 samples/s, its two
-// CPU workers 60 % and its trainer all of the time at work.
+// CPU workers 60 % and its trainer all of the time at work. What runs beside the tests on this
+// machine is no part of them: NoisyNeighbour is not asked, where settings do not say otherwise.
 std::string BalancedJob();
 
 // Its findings that were there at the end, in their order.

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <fstream>
 #include <stdexcept>
 #include <string_view>
 #include <utility>
@@ -14,6 +15,36 @@
 extern char** environ;
 
 namespace hetero::testing {
+namespace {
+
+struct CoreTime {
+  int64_t all = 0, idle = 0;  // ticks
+};
+
+CoreTime ReadCoreTime() {
+  std::ifstream file("/proc/stat");
+  std::string cpu;
+  file >> cpu;
+  CoreTime time;
+  constexpr int kIdle = 3, kWaiting = 4, kFields = 8;
+  for (int field = 0; field < kFields; ++field) {
+    int64_t ticks = 0;
+    file >> ticks;
+    time.all += ticks;
+    if (field == kIdle || field == kWaiting) time.idle += ticks;
+  }
+  return time;
+}
+
+}  // namespace
+
+double BusyShareOfMachine() {
+  const CoreTime before = ReadCoreTime();
+  std::this_thread::sleep_for(std::chrono::seconds(1));  // a rate has no event to wait for
+  const CoreTime after = ReadCoreTime();
+  const auto all = static_cast<double>(after.all - before.all);
+  return all > 0 ? 1 - static_cast<double>(after.idle - before.idle) / all : 0;
+}
 
 StopPulses::StopPulses(pid_t pid, std::chrono::milliseconds period, std::chrono::milliseconds runs)
     : pid_(pid), thread_([pid, period, runs](const std::stop_token& stop) {

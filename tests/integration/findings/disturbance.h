@@ -53,6 +53,9 @@ class WrongClock {
   TemporaryFolder folder_;
 };
 
+// The share of this machine's cores that are in use, 0..1, looked at for a second.
+double BusyShareOfMachine();
+
 // This thread and the processes that it starts run on `count` cores of those that it may use, as
 // long as this object lives: a CPU worker then has as many threads on every machine.
 class OnCores {

@@ -2,6 +2,16 @@
 
 namespace hetero::testing {
 
+std::vector<std::string> With(std::vector<std::string> settings,
+                              const std::vector<std::string>& more) {
+  settings.insert(settings.end(), more.begin(), more.end());
+  return settings;
+}
+
+double Phase(const nlohmann::json& report, const char* name) {
+  return report["phaseSeconds"].value(name, 0.0);
+}
+
 std::string ScriptCommand(const std::vector<std::string>& arguments) {
   std::string list =
       "'" HETERO_PYTHON "', '" HETERO_SOURCE_DIR "/tests/integration/findings/scripts/paced.py'";
