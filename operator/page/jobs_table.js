@@ -22,7 +22,8 @@ function ageText(seconds) {
   if (seconds < 60) return `${Math.floor(seconds)}s`;
   if (seconds < 3600) return `${Math.floor(seconds / 60)}m`;
   if (seconds < 48 * 3600) return `${Math.floor(seconds / 3600)}h${two(seconds / 60 % 60)}m`;
-  return `${Math.floor(seconds / 86400)}d${two(seconds / 3600 % 24)}h`;
+  const days = Math.floor(seconds / 86400);
+  return days < 100 ? `${days}d${two(seconds / 3600 % 24)}h` : `${days}d`;
 }
 
 // Among jobs of one kind: what costs most, then what waits most; those that are over, the newest first.

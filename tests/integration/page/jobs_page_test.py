@@ -111,7 +111,7 @@ class JobsPage(unittest.TestCase):
             browser.press('Home')
             browser.wait(f'{focused} === {names[0]!r}')
             browser.run("document.querySelector('#filter').focus()")
-            browser.write('team-3 flagged')
+            browser.write('team-4 flagged')
             browser.wait(f"{ROWS}.length === 1 && {NAMES}[0] !== ''")
             self.assertRegex(browser.text('#shown'), '1 of 40 jobs')
 
