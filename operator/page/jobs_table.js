@@ -49,7 +49,7 @@ const COLUMNS = [
     text: (j) => show.percent(j.wait), odd: (j) => KINDS[j.kind] === 'starved' },
   { name: 'Dollars', number: true, value: (j) => j.dollars, text: (j) => money(j.dollars) },
   { name: 'Age', number: true, value: (j) => j.age(), text: (j) => ageText(j.age()) },
-  { name: 'Finding, or why it waits', value: (j) => whyText(j) || null, wide: true, text: (j) => whyText(j) || '–' },
+  { name: 'Finding, or why', value: (j) => whyText(j) || null, wide: true, text: (j) => whyText(j) || '–' },
 ];
 const STATE = 2;
 

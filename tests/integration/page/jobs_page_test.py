@@ -82,7 +82,7 @@ class JobsPage(unittest.TestCase):
             browser.wait(f"!{NAMES}.includes('vit-large-sweep-0000')")
 
     def test_by_the_keyboard(self):
-        with self.opened(40) as (jobs, browser):
+        with self.opened(40, width=1500) as (jobs, browser):
             for _ in range(40):
                 browser.press('Tab')
                 if browser.run("document.activeElement.closest('tbody') !== null"):
