@@ -19,8 +19,6 @@ class LiveBuilder {
  public:
   static constexpr double kHeatSpan = 2;       // seconds of a column
   static constexpr int64_t kHeatColumns = 60;  // the newest
-  static constexpr size_t kMostLosses = 400;   // points of the curve
-  static constexpr size_t kMostEvents = 100;   // the newest
   static constexpr base::Duration kRateSpan = std::chrono::seconds(5);
 
   // `status` is the head's of the same moment: its state, which stays Running until the report is
