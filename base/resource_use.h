@@ -62,7 +62,7 @@ class ResourceReader {
   void ReadMachine(ResourceTotals& totals);
   void FindLimits();
 
-  std::string buffer_;  // first: the others are read by it
+  std::string buffer_;  // before what is made with it
   std::map<pid_t, File> threads_;
   std::vector<pid_t> children_;
   std::map<std::string, File> files_;           // by path
