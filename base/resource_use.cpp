@@ -118,15 +118,20 @@ double AgeOfProcess(std::string* buffer) {
 struct ResourceReader::File {
   int fd = -1;
   std::string name;  // of a thread
+  int times_named = 0;
   bool seen = true;
 
   File() = default;
   explicit File(const std::string& path) : fd(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
   File(File&& other) noexcept
-      : fd(std::exchange(other.fd, -1)), name(std::move(other.name)), seen(other.seen) {}
+      : fd(std::exchange(other.fd, -1)),
+        name(std::move(other.name)),
+        times_named(other.times_named),
+        seen(other.seen) {}
   File& operator=(File&& other) noexcept {
     std::swap(fd, other.fd);
     std::swap(name, other.name);
+    std::swap(times_named, other.times_named);
     std::swap(seen, other.seen);
     return *this;
   }
@@ -184,8 +189,8 @@ void ResourceReader::ReadThreads(bool seldom, ResourceTotals& totals) {
   for (const pid_t id : Tasks("/proc/self/task")) {
     auto known = threads_.find(id);
     // A thread begins with the name of the one that made it, and has its own a moment later.
-    const bool is_new = known == threads_.end();
-    if (is_new) known = threads_.emplace(id, File(TaskFolder("self", id) + "/schedstat")).first;
+    if (known == threads_.end())
+      known = threads_.emplace(id, File(TaskFolder("self", id) + "/schedstat")).first;
     File& file = known->second;
     file.seen = true;
     const std::string_view text = file.fd < 0 ? std::string_view() : ReadAt(file.fd, &buffer_);
@@ -194,7 +199,10 @@ void ResourceReader::ReadThreads(bool seldom, ResourceTotals& totals) {
       file.seen = false;  // has ended
       continue;
     }
-    if (seldom || is_new) file.name = NameOf(TaskFolder("self", id), &buffer_);
+    if (seldom || file.times_named < kYoungReads) {
+      file.name = NameOf(TaskFolder("self", id), &buffer_);
+      ++file.times_named;
+    }
     totals.threads.push_back({id, file.name, times->cpu_seconds, times->run_queue_seconds});
     if (threads_.size() > kMostOpen) file.seen = false;
   }

@@ -46,6 +46,7 @@ struct ResourceTotals {
 // With 64 threads reading takes about a millisecond.
 class ResourceReader {
  public:
+  static constexpr int kYoungReads = 3;  // a thread is asked for its name each time
   static constexpr int kSeldom = 10;
 
   ResourceReader();
