@@ -298,7 +298,7 @@ const std::vector<Cause>& AllCauses() {
       {"NoFiniteLoss", "LossNotFinite", "finite", NoFiniteLoss},
       {"GrowingProcess", "HostMemoryGrowth", "a minute", GrowingProcess},
       {"TooManyWorkers", "IdleWorkers", "have work", TooManyWorkers},
-      {"WrongClock", "ClockSkew", "of the head's", WrongClock},
+      {"WrongClock", "ClockSkew", "the head's, give or take", WrongClock},
       {"FewKernels", "LowGPUUtilization", "of the time", FewKernels},
       {"GrowingGpuMemory", "GPUMemoryIncrease", "has grown", GrowingGpuMemory},
       {"RoomOnGpus", "BatchSize", "of their memory", RoomOnGpus},
