@@ -9,7 +9,8 @@
 namespace hetero::insight {
 namespace {
 
-constexpr double kLargest = 1e15;
+constexpr double kLargest = 1e9;  // seconds: thirty years
+constexpr int64_t kMostCount = 1000000000000000;
 constexpr double kSmallest = 1e-9;       // less is nothing
 constexpr int32_t kMostOfOne = 1000000;  // replicas, threads, samples of a batch
 
@@ -23,14 +24,14 @@ void Fix(double& value, Doubles&... others) {
 
 template <typename... Integers>
 void FixCount(int64_t& value, Integers&... others) {
-  value = value > static_cast<int64_t>(kLargest) ? 0 : std::max<int64_t>(value, 0);
+  value = value > kMostCount ? 0 : std::max<int64_t>(value, 0);
   if constexpr (sizeof...(others) > 0) FixCount(others...);
 }
 
 void FixCount(int32_t& value) { value = value > kMostOfOne ? 0 : std::max(value, 0); }
 
 void FixCount(std::optional<int64_t>& value) {
-  if (value && (*value <= 0 || *value > static_cast<int64_t>(kLargest))) value.reset();
+  if (value && (*value <= 0 || *value > kMostCount)) value.reset();
 }
 
 void FixShare(double& share) {
@@ -39,7 +40,7 @@ void FixShare(double& share) {
 }
 
 void Fix(std::optional<double>& value) {
-  if (value && !Possible(*value)) value.reset();
+  if (value && (!Possible(*value) || *value < kSmallest)) value.reset();
 }
 
 void Fix(PhaseSeconds& p) {

@@ -89,7 +89,9 @@ Findings JudgeBatchSize(const Reading& reading, const Limits& limits) {
   }
   const int32_t batch = std::max(reading.job().batch_size, 1);
   const double room = fullest > 0 ? limits("memoryPercent") / fullest : 2;
-  const auto larger = static_cast<int64_t>(batch * std::clamp(room, 1.25, 4.0));
+  auto larger = static_cast<int64_t>(batch * std::clamp(room, 1.25, 4.0));
+  constexpr int64_t kRound = 8;
+  if (larger >= batch + kRound) larger -= larger % kRound;
   return {{.message = absl::StrCat("with ", Count(batch, "sample"), " a rank, GPUs use ",
                                    FixedText(busiest, 0), " % of their time and ",
                                    FixedText(fullest, 0), " % of their memory, CPUs ",
