@@ -2,7 +2,7 @@
 // findings are as fast on a busy machine as on an idle one.
 //   paced_20      a forward pass of 20 ms
 //   hiccup_20     every 15th of them 25 times as long
-//   heavy_20      its state has 64 MB, to be copied for a checkpoint
+//   heavy_20      its state has 128 MB, to be copied for a checkpoint
 //   uneven_20     of the replicas of the trainers' role all but the first take four times as long
 #include <chrono>
 #include <cstdlib>
@@ -17,7 +17,7 @@ namespace nn = torch::nn;
 constexpr int64_t kHiccupEvery = 15;
 constexpr int64_t kHiccupTimes = 25;
 constexpr int64_t kUnevenTimes = 4;
-constexpr int64_t kBallast = int64_t{16} << 20;  // float32
+constexpr int64_t kBallast = int64_t{32} << 20;  // float32
 
 class PacedNet : public hetero::train::Model {
  public:
