@@ -69,14 +69,15 @@ std::vector<pid_t> Tasks(const char* path) {
   return tasks;
 }
 
-std::string TaskFolder(const std::string& process, pid_t task) {
-  return "/proc/" + process + "/task/" + std::to_string(task);
-}
+// Of a thread. Below /proc/self/task, what was opened of threads would be found there by whoever
+// waits for the process, who then stays in the kernel until the last of them has run: seconds of
+// CPU time on a busy machine.
+std::string TaskFolder(pid_t task) { return "/proc/" + std::to_string(task); }
 
 void AddChildrenOf(const std::string& process, std::string* buffer, std::vector<pid_t>* children) {
   for (const pid_t task : Tasks(("/proc/" + process + "/task").c_str())) {
-    for (const pid_t child :
-         ParseChildren(ReadOnce(TaskFolder(process, task) + "/children", buffer))) {
+    for (const pid_t child : ParseChildren(
+             ReadOnce(TaskFolder(task) + "/task/" + std::to_string(task) + "/children", buffer))) {
       if (children->size() < kMostTasks) children->push_back(child);
     }
   }
@@ -190,7 +191,7 @@ void ResourceReader::ReadThreads(bool seldom, ResourceTotals& totals) {
     auto known = threads_.find(id);
     // A thread begins with the name of the one that made it, and has its own a moment later.
     if (known == threads_.end())
-      known = threads_.emplace(id, File(TaskFolder("self", id) + "/schedstat")).first;
+      known = threads_.emplace(id, File(TaskFolder(id) + "/schedstat")).first;
     File& file = known->second;
     file.seen = true;
     const std::string_view text = file.fd < 0 ? std::string_view() : ReadAt(file.fd, &buffer_);
@@ -200,7 +201,7 @@ void ResourceReader::ReadThreads(bool seldom, ResourceTotals& totals) {
       continue;
     }
     if (seldom || file.times_named < kYoungReads) {
-      file.name = NameOf(TaskFolder("self", id), &buffer_);
+      file.name = NameOf(TaskFolder(id), &buffer_);
       ++file.times_named;
     }
     totals.threads.push_back({id, file.name, times->cpu_seconds, times->run_queue_seconds});
