@@ -166,8 +166,8 @@ class PlayedJobs(unittest.TestCase):
                 if browser.run('document.activeElement.id') == 'filter':
                     break
             self.assertEqual(browser.run('document.activeElement.id'), 'filter')
-            browser.write('cpu-1')
-            browser.wait('document.querySelector("#worker-count").innerText === "11 of 22 processes"')
+            browser.write('cpu-1')  # by name eleven, and four on the machine node-cpu-1
+            browser.wait('document.querySelector("#worker-count").innerText === "15 of 22 processes"')
             browser.press('Tab')  # the table's area, then the head of its first column
             for _ in range(3):
                 if 'Process' in browser.run(focused):
