@@ -62,13 +62,13 @@ class ResourceReader {
   void ReadMachine(ResourceTotals& totals);
   void FindLimits();
 
+  std::string buffer_;  // first: the others are found with it
   std::map<pid_t, File> threads_;
   std::vector<pid_t> children_;
   std::map<std::string, File> files_;           // by path
   std::optional<std::filesystem::path> group_;  // of the cgroup of version 2
   double usable_cores_ = 0;
   int64_t memory_limit_bytes_ = 0;
-  std::string buffer_;
   int64_t reads_ = 0;
 };
 
