@@ -219,13 +219,11 @@ void History::DisturbWorld() {
   if (Chance(0.1)) world.sizing["cpu"] = {Roll(8), "measured"};
   if (Chance(0.05)) world.create_error = CreateError{CreateError::Kind::kQuotaExceeded, "quota"};
   if (Chance(0.3)) world.create_error.reset();
-  // Never both at the end: the last object that the operator sees is its only sign of the Secret,
-  // which would stay until the job itself goes.
-  if (Chance(0.01) && (world.config_map != nullptr || world.network_policy != nullptr)) {
+  if (Chance(0.01)) {
     Note("somebody deletes the Service");
     world.service = nullptr;
   }
-  if (Chance(0.01) && (world.service != nullptr || world.network_policy != nullptr)) {
+  if (Chance(0.01)) {
     Note("somebody deletes the ConfigMap");
     world.config_map = nullptr;
   }
