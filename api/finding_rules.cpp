@@ -53,7 +53,7 @@ std::vector<RuleRow> RowsOfRules() {
         {"runQueuePercent", 20, "% of the time",
          "at least so much threads that could run wait for a core"},
         {"lostPercent", 5, "% of the time", "at least so much it costs"},
-        {"machineBusyPercent", 90, "% of the machine's cores", "at least so many are in use"},
+        {"machineBusyPercent", 80, "% of the machine's cores", "at least so many are in use"},
         {"othersPercent", 25, "% of the machine's cores", "others than this job use less"},
         {"throttledPercent", 20, "% of the time",
          "or at least so much a trainer is stopped by its CPU limit"}},

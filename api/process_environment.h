@@ -70,6 +70,8 @@ inline constexpr char kTerminationLog[] = "HETERO_TERMINATION_LOG";
 inline constexpr char kHistory[] = "HETERO_HISTORY";
 // Why the attempt began, in words; unset in the first. Operator; head.
 inline constexpr char kAttemptCause[] = "HETERO_ATTEMPT_CAUSE";
+// runPolicy.maxDollars, which the job's own document lacks; unset without one. Operator; head.
+inline constexpr char kMaxDollars[] = "HETERO_MAX_DOLLARS";
 // Folder for what a worker came to. Local; CPU workers and trainers (runtime/process/last_word.h).
 inline constexpr char kLastWords[] = "HETERO_LAST_WORDS";
 // Process id whose end ends this process too. Local; all (runtime/process/parent.h).

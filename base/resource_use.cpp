@@ -69,14 +69,15 @@ std::vector<pid_t> Tasks(const char* path) {
   return tasks;
 }
 
-std::string TaskFolder(const std::string& process, pid_t task) {
-  return "/proc/" + process + "/task/" + std::to_string(task);
-}
+// Of a thread. Below /proc/self/task, what was opened of threads would be found there by whoever
+// waits for the process, who then stays in the kernel until the last of them has run: seconds of
+// CPU time on a busy machine.
+std::string TaskFolder(pid_t task) { return "/proc/" + std::to_string(task); }
 
 void AddChildrenOf(const std::string& process, std::string* buffer, std::vector<pid_t>* children) {
   for (const pid_t task : Tasks(("/proc/" + process + "/task").c_str())) {
-    for (const pid_t child :
-         ParseChildren(ReadOnce(TaskFolder(process, task) + "/children", buffer))) {
+    for (const pid_t child : ParseChildren(
+             ReadOnce(TaskFolder(task) + "/task/" + std::to_string(task) + "/children", buffer))) {
       if (children->size() < kMostTasks) children->push_back(child);
     }
   }
@@ -118,15 +119,20 @@ double AgeOfProcess(std::string* buffer) {
 struct ResourceReader::File {
   int fd = -1;
   std::string name;  // of a thread
+  int times_named = 0;
   bool seen = true;
 
   File() = default;
   explicit File(const std::string& path) : fd(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
   File(File&& other) noexcept
-      : fd(std::exchange(other.fd, -1)), name(std::move(other.name)), seen(other.seen) {}
+      : fd(std::exchange(other.fd, -1)),
+        name(std::move(other.name)),
+        times_named(other.times_named),
+        seen(other.seen) {}
   File& operator=(File&& other) noexcept {
     std::swap(fd, other.fd);
     std::swap(name, other.name);
+    std::swap(times_named, other.times_named);
     std::swap(seen, other.seen);
     return *this;
   }
@@ -184,8 +190,8 @@ void ResourceReader::ReadThreads(bool seldom, ResourceTotals& totals) {
   for (const pid_t id : Tasks("/proc/self/task")) {
     auto known = threads_.find(id);
     // A thread begins with the name of the one that made it, and has its own a moment later.
-    const bool is_new = known == threads_.end();
-    if (is_new) known = threads_.emplace(id, File(TaskFolder("self", id) + "/schedstat")).first;
+    if (known == threads_.end())
+      known = threads_.emplace(id, File(TaskFolder(id) + "/schedstat")).first;
     File& file = known->second;
     file.seen = true;
     const std::string_view text = file.fd < 0 ? std::string_view() : ReadAt(file.fd, &buffer_);
@@ -194,7 +200,10 @@ void ResourceReader::ReadThreads(bool seldom, ResourceTotals& totals) {
       file.seen = false;  // has ended
       continue;
     }
-    if (seldom || is_new) file.name = NameOf(TaskFolder("self", id), &buffer_);
+    if (seldom || file.times_named < kYoungReads) {
+      file.name = NameOf(TaskFolder(id), &buffer_);
+      ++file.times_named;
+    }
     totals.threads.push_back({id, file.name, times->cpu_seconds, times->run_queue_seconds});
     if (threads_.size() > kMostOpen) file.seen = false;
   }

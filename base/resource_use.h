@@ -46,6 +46,7 @@ struct ResourceTotals {
 // With 64 threads reading takes about a millisecond.
 class ResourceReader {
  public:
+  static constexpr int kYoungReads = 3;  // a thread is asked for its name each time
   static constexpr int kSeldom = 10;
 
   ResourceReader();
@@ -62,7 +63,7 @@ class ResourceReader {
   void ReadMachine(ResourceTotals& totals);
   void FindLimits();
 
-  std::string buffer_;  // first: the others are read by it
+  std::string buffer_;  // before what is made with it
   std::map<pid_t, File> threads_;
   std::vector<pid_t> children_;
   std::map<std::string, File> files_;           // by path

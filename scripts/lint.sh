@@ -51,7 +51,12 @@ unity=ON
 [[ $mode == *.cpp ]] && unity=OFF
 cmake -S . -B build/tidy -G Ninja -DCMAKE_EXPORT_COMPILE_COMMANDS=ON -DHETERO_PCH=OFF -DCMAKE_UNITY_BUILD=$unity \
   -DCMAKE_UNITY_BUILD_BATCH_SIZE=24 -Wno-dev >/dev/null
-ninja -C build/tidy hetero_commit gen/hetero/v1/{feed,history,membership,rendezvous,status}.{pb,grpc.pb}.h >/dev/null
+generated=()
+for proto in proto/hetero/v1/*.proto; do
+  name=gen/hetero/v1/$(basename "$proto" .proto)
+  generated+=("$name.pb.h" "$name.grpc.pb.h")
+done
+ninja -C build/tidy hetero_commit "${generated[@]}" >/dev/null
 
 if [[ $mode == *.cpp ]]; then
   units=("$@")

@@ -78,13 +78,17 @@ void AddStorageKeys(const api::HeteroTrainingJob& job, json& variables) {
   }
 }
 
-// What only a head reads: the past of the job.
-void AddPast(const PodSlot& slot, json& variables) {
+// What only a head reads: the past of the job, and its budget. Programs of 0.1.1 would refuse a
+// document with that.
+void AddForHead(const api::HeteroTrainingJob& job, const PodSlot& slot, json& variables) {
   const auto add = [&variables](const char* name, const std::string& value) {
     if (!value.empty()) variables.push_back(Variable(name, value));
   };
   add(environment::kHistory, slot.history);
   add(environment::kAttemptCause, base::ToUtf8(slot.attempt_cause, kMaxCauseBytes));
+  if (slot.role->type == api::RoleType::kHead) {
+    add(environment::kMaxDollars, job.spec.run_policy.max_dollars);
+  }
 }
 
 }  // namespace
@@ -94,7 +98,7 @@ void SetEnvironment(const api::HeteroTrainingJob& job, const PodSlot& slot, json
   AddIdentity(job, slot, variables);
   AddTrust(job, slot, variables);
   AddStorageKeys(job, variables);
-  AddPast(slot, variables);
+  AddForHead(job, slot, variables);
   // Without a CPU limit the process sees all cores of its node; the request says what is its own.
   variables.push_back({{"name", environment::kCpuRequestMillicores},
                        {"valueFrom",

@@ -22,7 +22,8 @@ function ageText(seconds) {
   if (seconds < 60) return `${Math.floor(seconds)}s`;
   if (seconds < 3600) return `${Math.floor(seconds / 60)}m`;
   if (seconds < 48 * 3600) return `${Math.floor(seconds / 3600)}h${two(seconds / 60 % 60)}m`;
-  return `${Math.floor(seconds / 86400)}d${two(seconds / 3600 % 24)}h`;
+  const days = Math.floor(seconds / 86400);
+  return days < 100 ? `${days}d${two(seconds / 3600 % 24)}h` : `${days}d`;
 }
 
 // Among jobs of one kind: what costs most, then what waits most; those that are over, the newest first.
@@ -48,7 +49,7 @@ const COLUMNS = [
     text: (j) => show.percent(j.wait), odd: (j) => KINDS[j.kind] === 'starved' },
   { name: 'Dollars', number: true, value: (j) => j.dollars, text: (j) => money(j.dollars) },
   { name: 'Age', number: true, value: (j) => j.age(), text: (j) => ageText(j.age()) },
-  { name: 'Finding, or why it waits', value: (j) => whyText(j) || null, wide: true, text: (j) => whyText(j) || '–' },
+  { name: 'Finding, or why', value: (j) => whyText(j) || null, wide: true, text: (j) => whyText(j) || '–' },
 ];
 const STATE = 2;
 

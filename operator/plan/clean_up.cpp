@@ -1,5 +1,7 @@
 #include "operator/plan/clean_up.h"
 
+#include <algorithm>
+
 #include "operator/plan/gang.h"
 #include "operator/plan/pod_deletion.h"
 
@@ -32,6 +34,12 @@ void DeleteRunningPods(Pass& pass) {
   pass.AddStage(std::move(stage));
 }
 
+// Pods run that nobody has ended yet.
+bool EndsPods(const Pass& pass) {
+  return std::any_of(pass.seen.pods.begin(), pass.seen.pods.end(),
+                     [](const auto& pod) { return !pod->deletion_time; });
+}
+
 }  // namespace
 
 bool ObjectsLeft(const Pass& pass) {
@@ -40,13 +48,14 @@ bool ObjectsLeft(const Pass& pass) {
 }
 
 // The Secret cannot be seen, so it goes before what can: an interruption between the two is
-// noticed, and so is an authority that was only half made.
+// noticed, and so is an authority that was only half made. Where somebody else has deleted all
+// that, it goes with the pods.
 void DeleteObjects(Pass& pass) {
   Stage stage;
   DeleteUnlessGoing(pass.seen.config_map, ChildKind::kConfigMap, stage);
   DeleteUnlessGoing(pass.seen.service, ChildKind::kService, stage);
   DeleteUnlessGoing(pass.seen.network_policy, ChildKind::kNetworkPolicy, stage);
-  if (!stage.empty() && HasSecret(pass)) pass.AddStage({DeleteSecret{}});
+  if ((!stage.empty() || EndsPods(pass)) && HasSecret(pass)) pass.AddStage({DeleteSecret{}});
   pass.AddStage(std::move(stage));
   DeletePodGroups(pass);
 }

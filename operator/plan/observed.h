@@ -187,7 +187,7 @@ struct HeadReport {
   bool takes_no_warning = false;  // it is of a version that does not know the call
   std::optional<api::JobProgress> progress;
   std::vector<api::JobFinding> findings;  // at most api::kMostFindings, each rule and member once
-  std::optional<api::Verdict> verdict;  // set with kSucceeded and kFailed
+  std::optional<api::Verdict> verdict;    // set with kSucceeded and kFailed
 };
 
 // The answer to an earlier create that failed, until it succeeds: what PodsCreated says.

@@ -25,7 +25,7 @@ std::string StateOf(const MemberRecord& member) {
 }
 
 // What it uses now, from its newest points.
-void AddUse(const MemberUse& use, double now, live::Member& member) {
+void AddUseOfNow(const MemberUse& use, double now, live::Member& member) {
   const auto& points = use.recent();
   if (points.empty() || points.back().seconds < now - kStale) return;
   insight::UsePoint last = points.back();
@@ -79,7 +79,7 @@ void SetHeat(size_t slot, double weight, double sum, std::string& column) {
   column[slot] = live::HeatOf(sum / weight);
 }
 
-void KeepNewest(int64_t first, std::map<int64_t, std::string>& columns) {
+void KeepNewestColumns(int64_t first, std::map<int64_t, std::string>& columns) {
   columns.erase(columns.begin(), columns.lower_bound(first));
 }
 
@@ -119,7 +119,7 @@ void LiveBuilder::AddMembers(const JobRecord& record, Moment now, live::Snapshot
     if (told.trainer() && told.progress.step() > 0 && !record.input_only) {
       member.wait_percent = told.progress.data_wait_percent();
     }
-    AddUse(told.use, snapshot.seconds, member);
+    AddUseOfNow(told.use, snapshot.seconds, member);
   }
 }
 
@@ -151,8 +151,8 @@ void LiveBuilder::AddHeat(const JobRecord& record, Moment now, live::Snapshot& s
       if (sum.gpu_weight > 0) SetHeat(slot, sum.gpu_weight, sum.gpu, heat_.gpus[column]);
     }
   }
-  KeepNewest(oldest, heat_.columns);
-  KeepNewest(oldest, heat_.gpus);
+  KeepNewestColumns(oldest, heat_.columns);
+  KeepNewestColumns(oldest, heat_.gpus);
   heat_.span = kHeatSpan;
   snapshot.heat = heat_;
 }

@@ -50,7 +50,7 @@ std::string WhatIsMissing(const v1::JobStatus& status) {
                          : "waiting for " + absl::StrJoin(missing, "; ");
 }
 
-std::string MessageOf(const JobRecord& record, const v1::JobStatus& status) {
+std::string MessageForPeople(const JobRecord& record, const v1::JobStatus& status) {
   if (status.has_first_failure()) {
     const v1::Failure& failure = status.first_failure();
     return failure.member().empty() ? failure.message()
@@ -73,7 +73,7 @@ double SecondsSince(base::WallTime created, base::WallTime time) {
 void AddState(const JobRecord& record, const v1::JobStatus& status, live::Snapshot& snapshot) {
   snapshot.job = record.job.metadata.name;
   snapshot.state = WordOf(status.state());
-  snapshot.message = MessageOf(record, status);
+  snapshot.message = MessageForPeople(record, status);
   snapshot.over =
       status.state() != v1::JobStatus::WAITING && status.state() != v1::JobStatus::RUNNING;
   snapshot.head_incarnation = status.head_incarnation();

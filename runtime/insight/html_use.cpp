@@ -103,7 +103,7 @@ std::string BatchLivesHtml(const Report& report) {
       "", "The life of a batch",
       absl::StrCat("<p class=\"sub\">medians of ", CountText(count),
                    " batches, and what one of twenty exceeds</p>\n", "<div class=\"split\">\n", bar,
-                   "</div>\n<ul class=\"phases\">\n", list, "</ul>\n"));
+                   "</div>\n<ul class=\"phases wide\">\n", list, "</ul>\n"));
 }
 
 std::string ResourcesHtml(const Report& report) {

@@ -88,6 +88,7 @@ rect.band:hover { fill-opacity: 0.14; }
 .phases { display: grid; grid-template-columns: repeat(auto-fill, minmax(240px, 1fr));
   gap: 4px 20px; margin: 0;
   padding: 0; list-style: none; font-size: 14px; }
+.phases.wide { grid-template-columns: repeat(auto-fill, minmax(min(100%, 380px), 1fr)); }
 .phases li { display: grid; grid-template-columns: 12px 1fr auto 58px; gap: 8px;
   align-items: center; }
 .phases span { white-space: nowrap; }

@@ -18,7 +18,8 @@ bool IsForUsAlone(std::string_view variable_name) {
       environment::kAttempt,     environment::kIncarnation,  environment::kLocalRank,
       environment::kHeadAddress, environment::kPodIp,        environment::kNodeName,
       environment::kHistory,     environment::kLastWords,    environment::kTerminationLog,
-      environment::kParentPid,   environment::kAttemptCause, environment::kCpuRequestMillicores};
+      environment::kParentPid,   environment::kAttemptCause, environment::kCpuRequestMillicores,
+      environment::kMaxDollars};
   return variable_name.starts_with(environment::kTls) ||
          variable_name.starts_with(environment::kStorage) ||
          std::find(std::begin(kNames), std::end(kNames), variable_name) != std::end(kNames);

@@ -51,7 +51,7 @@ absl::StatusOr<v1::JobStatus> RunHead(
                           MetricsPort::Open(options.metrics_address, clock));
   const std::string job_name = options.server.job.metadata.name;
   double budget = 0;
-  if (metrics && absl::SimpleAtod(options.server.job.spec.run_policy.max_dollars, &budget)) {
+  if (metrics && absl::SimpleAtod(TextFromEnvironment(environment::kMaxDollars), &budget)) {
     metrics->SetBudget(budget);
   }
   HETERO_ASSIGN_OR_RETURN(std::unique_ptr<head::Server> server,

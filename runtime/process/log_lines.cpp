@@ -13,7 +13,7 @@
 namespace hetero::process {
 namespace {
 
-constexpr size_t kMostLines = 50;
+constexpr size_t kMostLinesTold = 50;
 constexpr size_t kMostLineBytes = 16 << 10;
 // A shorter value would blacken ordinary words, and is no secret.
 constexpr size_t kShortestSecret = 6;
@@ -46,7 +46,7 @@ std::string WithoutSecretValues(std::string text, const std::vector<std::string>
 }
 
 void AddLogLines(v1::Heartbeat& heartbeat) {
-  for (log::RecentLine& line : log::LinesOfThisProcess().Take(kMostLines, kMostLineBytes)) {
+  for (log::RecentLine& line : log::LinesOfThisProcess().Take(kMostLinesTold, kMostLineBytes)) {
     v1::LogLine& told = *heartbeat.add_log_lines();
     const auto since = line.time.time_since_epoch();
     told.set_unix_ns(std::chrono::duration_cast<std::chrono::nanoseconds>(since).count());

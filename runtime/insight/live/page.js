@@ -35,6 +35,7 @@ const view = {
 let job = null;       // the newest value
 let members = [];     // [{name, row}]
 let chosen = decodeURIComponent(location.hash.slice(1));
+let wanted = Boolean(chosen);  // by the viewer; else the first choice is made anew until rates are known
 let detail = null;    // of the chosen member: {name, span, columns, ...}
 let drawn = false;    // since the last value
 
@@ -117,14 +118,22 @@ function drawMembers() {
   const { keys, level } = heatColumns('columns');
   const strips = new Map(members.map((m) => [m.name, [
     ...Array(STRIP_COLUMNS - keys.length).fill(-1), ...keys.map((key) => level(key, m.row[ROW.slot]))]]));
-  if (!chosen || !job.members[chosen]) chosen = firstChoice();
+  if (!job.members[chosen]) wanted = false;
+  if (!wanted) {
+    const first = firstChoice();
+    if (first !== chosen) detail = null;
+    chosen = first;
+    wanted = members.some((m) => m.row[ROW.rate] !== null && m.row[ROW.rate] !== undefined);
+  }
   view.table.update(members, strips, chosen);
   drawOverview();
   drawChoice();
 }
 
-// The slowest to be seen: the CPU worker that makes least, else anybody.
+// Whom a finding is about; else the slowest to be seen: the CPU worker that makes least, else anybody.
 function firstChoice() {
+  const found = (job.findings || []).find((finding) => finding.member && job.members[finding.member]);
+  if (found) return found.member;
   const by = (m) => (m.row[ROW.rank] ? Infinity : m.row[ROW.rate] ?? Infinity);
   const first = [...members].sort((a, b) => by(a) - by(b) || MemberTable.collator.compare(a.name, b.name))[0];
   return first ? first.name : '';
@@ -275,6 +284,7 @@ function draw() {
 function choose(name, go) {
   if (name !== chosen) detail = null;
   chosen = name;
+  wanted = true;
   history.replaceState(null, '', `#${encodeURIComponent(name)}`);
   drawMembers();
   ask();

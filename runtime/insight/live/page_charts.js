@@ -37,6 +37,7 @@ class LineChart {
       this.draw();
     });
     this.svg.addEventListener('keydown', (event) => this.walk(event));
+    this.draw();
   }
 
   walk(event) {

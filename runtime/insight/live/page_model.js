@@ -21,7 +21,7 @@ const show = {
   number(value, digits = 3) {
     if (value === null || value === undefined || !Number.isFinite(value)) return '–';
     const size = Math.abs(value);
-    if (size >= 1e5 || (size > 0 && size < 1e-3)) {
+    if (size >= 1e5 || (size > 0 && size < 1e-6)) {
       return new Intl.NumberFormat('en', { notation: size >= 1e5 ? 'compact' : 'scientific',
         maximumSignificantDigits: digits }).format(value);
     }

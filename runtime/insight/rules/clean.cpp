@@ -9,23 +9,30 @@
 namespace hetero::insight {
 namespace {
 
-constexpr double kLargest = 1e15;
+constexpr double kLargest = 1e9;  // seconds: thirty years
+constexpr int64_t kMostCount = 1000000000000000;
+constexpr double kSmallest = 1e-9;       // less is nothing
+constexpr int32_t kMostOfOne = 1000000;  // replicas, threads, samples of a batch
 
 bool Possible(double value) { return std::isfinite(value) && value >= 0 && value <= kLargest; }
 
 template <typename... Doubles>
 void Fix(double& value, Doubles&... others) {
-  if (!Possible(value)) value = 0;
+  if (!Possible(value) || value < kSmallest) value = 0;
   if constexpr (sizeof...(others) > 0) Fix(others...);
 }
 
 template <typename... Integers>
 void FixCount(int64_t& value, Integers&... others) {
-  value = value > static_cast<int64_t>(kLargest) ? 0 : std::max<int64_t>(value, 0);
+  value = value > kMostCount ? 0 : std::max<int64_t>(value, 0);
   if constexpr (sizeof...(others) > 0) FixCount(others...);
 }
 
-void FixCount(int32_t& value) { value = std::max(value, 0); }
+void FixCount(int32_t& value) { value = value > kMostOfOne ? 0 : std::max(value, 0); }
+
+void FixCount(std::optional<int64_t>& value) {
+  if (value && (*value <= 0 || *value > kMostCount)) value.reset();
+}
 
 void FixShare(double& share) {
   Fix(share);
@@ -33,7 +40,7 @@ void FixShare(double& share) {
 }
 
 void Fix(std::optional<double>& value) {
-  if (value && !Possible(*value)) value.reset();
+  if (value && (!Possible(*value) || *value < kSmallest)) value.reset();
 }
 
 void Fix(PhaseSeconds& p) {
@@ -98,6 +105,10 @@ void Fix(JobEvidence& job) {
   }
   FixCount(job.batch_size);
   job.partitions = std::max(job.partitions, 1);
+  FixCount(job.checkpoint_every_steps);
+  FixCount(job.evaluation_every_steps);
+  FixCount(job.evaluation_every_epochs);
+  for (LossEvidence& point : job.losses) FixCount(point.step);
   for (ReportOrder& order : job.orders) FixCount(order.requests);
   Fix(job.checkpoint_every_seconds);
   Fix(job.learning_rate, job.startup_seconds, job.train_seconds, job.checkpoint_seconds,

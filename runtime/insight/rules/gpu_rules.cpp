@@ -62,10 +62,10 @@ Findings JudgeLowGpuUtilization(const Reading& reading, const Limits& limits) {
                  is_low ? absl::StrCat("95 % of it at most ", FixedText(high, 0), " %")
                         : absl::StrCat("5 % of it at most ", FixedText(low, 0), " %, 5 % at least ",
                                        FixedText(high, 0), " %")),
-             .remedy = absl::StrCat(
-                 "set training.precision to BF16 only when it is busy; here kernels are too short "
-                 "or too few: raise training.batchSizePerWorker from ",
-                 reading.job().batch_size, ", or train on fewer or smaller GPUs"),
+             .remedy = absl::StrCat("set training.batchSizePerWorker to ",
+                                    2 * std::max(reading.job().batch_size, 1),
+                                    " so that kernels are longer, or train on fewer or smaller "
+                                    "GPUs"),
              .field = "training.batchSizePerWorker",
              .member = gpu.member->name,
              .seconds = IdleSeconds(reading, gpu)}};
@@ -89,7 +89,9 @@ Findings JudgeBatchSize(const Reading& reading, const Limits& limits) {
   }
   const int32_t batch = std::max(reading.job().batch_size, 1);
   const double room = fullest > 0 ? limits("memoryPercent") / fullest : 2;
-  const auto larger = static_cast<int64_t>(batch * std::clamp(room, 1.25, 4.0));
+  auto larger = static_cast<int64_t>(batch * std::clamp(room, 1.25, 4.0));
+  constexpr int64_t kRound = 8;
+  if (larger >= batch + kRound) larger -= larger % kRound;
   return {{.message = absl::StrCat("with ", Count(batch, "sample"), " a rank, GPUs use ",
                                    FixedText(busiest, 0), " % of their time and ",
                                    FixedText(fullest, 0), " % of their memory, CPUs ",

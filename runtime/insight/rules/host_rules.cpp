@@ -155,7 +155,7 @@ Findings JudgeClockSkew(const Reading& reading, const Limits& limits) {
                                 : "";
   return {{.message = absl::StrCat("the clock of ", MemberText(worst->name, worst->node), " is ",
                                    DurationText(std::abs(offset)),
-                                   offset > 0 ? " ahead" : " behind", " of the head's", error,
+                                   offset > 0 ? " ahead of" : " behind", " the head's", error,
                                    ", so times of logs and signed requests are wrong there"),
            .remedy = absl::StrCat("let a time service (chrony, NTP) run on ", node,
                                   ", or exclude it by nodeAffinity in ",

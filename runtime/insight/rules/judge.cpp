@@ -66,6 +66,9 @@ std::vector<Finding> Judge(const Evidence& evidence, const Settings& settings) {
     if (Ignored(settings, rule) || (rule.window == RuleWindow::kRecent && !enough)) continue;
     for (Finding& finding : rule.judge(reading, Limits(rule, settings))) {
       finding.rule = rule.name;
+      if (rule.window == RuleWindow::kRecent) {
+        finding.seconds = std::min(finding.seconds, reading.window_seconds());
+      }
       if (!finding.dollars && dollars_per_hour && finding.seconds > 0) {
         finding.dollars = finding.seconds / kSecondsPerHour * *dollars_per_hour;
       }

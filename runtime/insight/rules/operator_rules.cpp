@@ -59,12 +59,14 @@ Finding HotOperator(const Reading& reading, size_t entry, const Cost& cost, doub
                    " of CPU per sample (", ShareText(share), ")");
   Finding finding{.field = field, .seconds = reading.wait_seconds() * share};
   if (cost.python > 0) {
+    constexpr double kMostTold = 0.99;  // beyond it the factor is mostly what was measured wrong
     const std::string name = hot.function.empty() ? hot.op : hot.function;
     finding.message = absl::StrCat(
         "the Python operator ", name, " takes ", of_all,
         "; a native operator in its place saves at most this",
-        share < 1 ? absl::StrCat(", which makes workers ", TimesText(1 / (1 - share)), " as fast")
-                  : "");
+        share <= kMostTold
+            ? absl::StrCat(", which makes workers ", TimesText(1 / (1 - share)), " as fast")
+            : "");
     finding.remedy = absl::StrCat("set op of ", field,
                                   " to a native operator, or to Plugin with the function in C++");
     return finding;

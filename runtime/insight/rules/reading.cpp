@@ -14,6 +14,8 @@ double WaitShareOf(const RankEvidence& rank) {
   return all > 0 ? rank.phases.wait / all : 0;
 }
 
+constexpr double kAllTheTime = 0.9;  // but for evaluations and checkpoints
+
 // Of steps alone.
 double StepTime(const PhaseSeconds& p) { return AllSeconds(p) - p.checkpoint - p.evaluation; }
 
@@ -94,15 +96,26 @@ double Reading::wait_percent() const {
   return waiting_rank_ == nullptr ? 0 : 100 * WaitShareOf(*waiting_rank_);
 }
 
+std::optional<double> Reading::workers_busy() const {
+  std::vector<double> shares;
+  for (const MemberEvidence* worker : CpuWorkers()) {
+    if (worker->seconds <= 0 || worker->busy_seconds <= 0) continue;
+    shares.push_back(std::min(1.0, worker->busy_seconds / worker->seconds));
+  }
+  if (shares.empty()) return std::nullopt;
+  return Mean(shares);
+}
+
 Reading::WaitShares Reading::wait_shares() const {
   if (waiting_rank_ == nullptr) return {};
   const WaitSeconds& waits = waiting_rank_->waits;
   const double known = waits.no_worker + waits.workers + waits.transfer + waits.handover;
   const double all = std::max(known, waiting_rank_->phases.wait);
   if (all <= 0) return {};
+  const double transfer = workers_busy().value_or(0) >= kAllTheTime ? 0 : waits.transfer;
   return {.no_worker = waits.no_worker / all,
-          .workers = (waits.workers + all - known) / all,
-          .transfer = waits.transfer / all,
+          .workers = (waits.workers + waits.transfer - transfer + all - known) / all,
+          .transfer = transfer / all,
           .handover = waits.handover / all};
 }
 

@@ -54,7 +54,10 @@ class Reading {
   const RankEvidence* waiting_rank() const { return waiting_rank_; }
   double wait_seconds() const;
   double wait_percent() const;
-  // Of its waiting, 0..1. What no cause is known of counts as waiting for batches in work.
+  // Share of the time in which CPU workers have work, 0..1; absent: not known.
+  std::optional<double> workers_busy() const;
+  // Of its waiting, 0..1. What no cause is known of counts as waiting for batches in work, and so
+  // does the transfer while CPU workers are busy all the time: what is made late arrives late.
   struct WaitShares {
     double no_worker = 0, workers = 0, transfer = 0, handover = 0;
   };

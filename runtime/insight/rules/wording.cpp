@@ -12,6 +12,8 @@ std::string Count(int64_t count, const std::string& noun) {
 }
 
 std::string RateText(double samples_per_second) {
+  constexpr double kFewest = 0.01;
+  if (samples_per_second < kFewest) return "less than 0.01 samples/s";
   return absl::StrCat(NumberText(samples_per_second), " samples/s");
 }
 

@@ -89,14 +89,11 @@ class Browser:
         return self.run(f'(document.querySelector({json.dumps(selector)}) || {{}}).innerText')
 
     def wait(self, script, seconds=30):
-        """Until the expression is true; its value. Fails after the time, with what it was."""
+        """Until the expression is true. Fails after the time."""
         deadline = time.monotonic() + seconds
-        while True:
-            value = self.run(script)
-            if value:
-                return value
+        while not self.run(f'!!({script})'):
             if time.monotonic() > deadline:
-                raise AssertionError(f'not within {seconds} s: {script}: {value!r}; {self.complaints}')
+                raise AssertionError(f'not within {seconds} s: {script}; {self.complaints}')
             self._take(0.1)
 
     def press(self, key):

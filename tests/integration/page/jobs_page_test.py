@@ -45,7 +45,7 @@ class JobsPage(unittest.TestCase):
         try:
             with Browser(find_program(), **options) as browser:
                 browser.open(jobs.address)
-                browser.wait("document.querySelector('#link').innerText === 'Live'")
+                browser.wait("document.querySelector('#link')?.innerText === 'Live'")
                 browser.wait(f'{ROWS}.length === {count} || {ROWS}.length > 10')
                 yield jobs, browser
                 self.assertEqual(browser.complaints, [])
@@ -82,7 +82,7 @@ class JobsPage(unittest.TestCase):
             browser.wait(f"!{NAMES}.includes('vit-large-sweep-0000')")
 
     def test_by_the_keyboard(self):
-        with self.opened(40) as (jobs, browser):
+        with self.opened(40, width=1500) as (jobs, browser):
             for _ in range(40):
                 browser.press('Tab')
                 if browser.run("document.activeElement.closest('tbody') !== null"):
@@ -111,7 +111,7 @@ class JobsPage(unittest.TestCase):
             browser.press('Home')
             browser.wait(f'{focused} === {names[0]!r}')
             browser.run("document.querySelector('#filter').focus()")
-            browser.write('team-3 flagged')
+            browser.write('team-4 flagged')
             browser.wait(f"{ROWS}.length === 1 && {NAMES}[0] !== ''")
             self.assertRegex(browser.text('#shown'), '1 of 40 jobs')
 

@@ -8,7 +8,7 @@
 #include "operator/page/jobs_port.h"
 #include "tests/unit/operator/page/observed_jobs.h"
 
-// hetero-played-jobs COUNT [PORT]: serves the operator's page of that many jobs, says where, and
+// played_jobs COUNT [PORT]: serves the operator's page of that many jobs, says where, and
 // does what it is told by lines: "step NUMBER", "fail NUMBER", "remove NUMBER", "hostile". Ends
 // with its standard input.
 namespace hetero::jobs_page {
@@ -18,7 +18,13 @@ constexpr char kHostile[] = "x\"><img src=x onerror=alert(1)></script>&lt;b&gt;"
 
 class PlayedJobs {
  public:
+  explicit PlayedJobs(int count)
+      : first_(base::Clock::Real().WallNow() - std::chrono::minutes(count + 5)) {
+    for (int number = 0; number < count; ++number) Put(PlayedJob(number));
+  }
+
   void Put(plan::ObservedJob job) {
+    job.created += first_ - kCreated;
     job.resource_version = std::to_string(++version_);
     const kube::ObjectKey key{job.job.metadata.name_space, job.job.metadata.name};
     store_.Put(key, std::make_shared<const plan::ObservedJob>(std::move(job)));
@@ -47,6 +53,7 @@ class PlayedJobs {
   const kube::Store<plan::ObservedJob>& store() const { return store_; }
 
  private:
+  const base::WallTime first_;  // when the first of them was made
   kube::Store<plan::ObservedJob> store_;
   int version_ = 0;
 };
@@ -56,9 +63,7 @@ class PlayedJobs {
 
 int main(int argc, char** argv) {
   using namespace hetero;
-  jobs_page::PlayedJobs jobs;
-  const int count = argc > 1 ? std::atoi(argv[1]) : 3;
-  for (int number = 0; number < count; ++number) jobs.Put(jobs_page::PlayedJob(number));
+  jobs_page::PlayedJobs jobs(argc > 1 ? std::atoi(argv[1]) : 3);
   jobs_page::JobsPort port(jobs.store(), base::Clock::Real(), [] { return true; });
   const absl::Status status = port.Start("127.0.0.1", argc > 2 ? std::atoi(argv[2]) : 0);
   if (!status.ok()) {

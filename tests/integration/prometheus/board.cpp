@@ -23,7 +23,8 @@ bool HasNumber(const json& result) {
 
 std::map<std::string, std::string> QueriesOfBoard(const std::string& file) {
   std::map<std::string, std::string> queries;
-  for (const json& panel : json::parse(ReadFileOrDie(file))["panels"]) {
+  const json board = json::parse(ReadFileOrDie(file));
+  for (const json& panel : board["panels"]) {
     for (const json& target : panel["targets"]) {
       const std::string expression = target["expr"];
       std::string query = absl::StrReplaceAll(expression, {{"$__rate_interval", "10s"}});

@@ -194,7 +194,8 @@ TEST_F(JobsBoardTest, TheFiguresFitTogether) {
   EXPECT_EQ(number("sum(hetero_samples_total{hetero_role=\"gpu\"})"
                    " / sum(hetero_batches_total{hetero_role=\"gpu\"})"),
             4);
-  EXPECT_EQ(number("count(hetero_gpu_utilization_ratio{pod=\"pictures-gpu-0\"} == 0.75)"), 3);
+  EXPECT_EQ(number("count(hetero_gpu_utilization_ratio{pod=\"pictures-gpu-0\"} == 0.75)"), 2)
+      << "the third GPU of fake_nvml.cpp does not tell all";
   EXPECT_EQ(number("hetero_job_state{hetero_job=\"pictures\",state=\"Running\"}"), 1);
 }
 

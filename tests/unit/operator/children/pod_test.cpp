@@ -93,6 +93,19 @@ TEST(PodTest, IdentityIsInTheEnvironmentAndInTheLabels) {
             "spec.nodeName");
 }
 
+// The document of the job lacks it.
+TEST(PodTest, TheHeadAloneIsToldTheBudget) {
+  const api::HeteroTrainingJob job = QuickstartJob({"runPolicy.maxDollars=12.5"});
+  for (const RoleType type : {RoleType::kHead, RoleType::kCpuWorker, RoleType::kGpuWorker}) {
+    const json budget = EnvironmentOf(PodWith(type, nullptr, {}, job), "HETERO_MAX_DOLLARS");
+    EXPECT_EQ(budget, type == RoleType::kHead
+                          ? json({{"name", "HETERO_MAX_DOLLARS"}, {"value", "12.5"}})
+                          : json());
+  }
+  const json without = PodWith(RoleType::kHead, nullptr);
+  EXPECT_TRUE(EnvironmentOf(without, "HETERO_MAX_DOLLARS").is_null());
+}
+
 TEST(PodTest, TlsFilesLieWhereTheEnvironmentSays) {
   for (const RoleType type : {RoleType::kHead, RoleType::kCpuWorker, RoleType::kGpuWorker}) {
     const json pod = PodWith(type, nullptr);

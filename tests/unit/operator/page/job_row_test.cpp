@@ -83,7 +83,7 @@ TEST(JobRow, TheQueueIsNamedWithWhatItSays) {
 TEST(JobRow, WhatHasPricesSaysWhatItCost) {
   const JobRow row = RowOf(PlayedJob(7));
   EXPECT_EQ(row.dollars, 19.5);
-  EXPECT_EQ(row.waiting_dollars, 3.25);
+  EXPECT_EQ(row.waiting_dollars, 8.25);
 }
 
 TEST(JobRow, AFindingThatHoldsComesFirst) {

@@ -101,10 +101,10 @@ plan::ObservedJob PlayedJob(int number) {
   plan::ObservedJob job = TrainingJob(absl::StrCat("team-", number % 7),
                                       absl::StrFormat("vit-large-sweep-%04d", number));
   job.created = kCreated + std::chrono::minutes(number);
-  job.status.progress->step = 100 + number;
+  job.status.progress->step = 100 + number % 800;
   job.status.progress->samples_per_second = 800 + number;
   job.status.cost = api::JobCost{
-      .dollars = 12.5 + number, .waiting_dollars = 1.25 + number % 5, .as_of = kCreated};
+      .dollars = 12.5 + number, .waiting_dollars = 1.25 + number % 11, .as_of = kCreated};
   MakeOdd(job, number);
   return job;
 }

@@ -15,7 +15,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-base::Instant Moment(int ms) { return base::Instant(std::chrono::hours(1) + milliseconds(ms)); }
+base::Instant AtMs(int ms) { return base::Instant(std::chrono::hours(1) + milliseconds(ms)); }
 
 Ticket TrainingTicket(int64_t step, int64_t id = 0) { return {.id = id, .step = step}; }
 
@@ -47,30 +47,30 @@ TEST(BatchLivesTest, TheFirstAndThenOneOfAHundredByTheStep) {
 TEST(BatchLivesTest, SpansFollowOneAnother) {
   BatchLives lives;
   const Ticket ticket = TrainingTicket(5, 3);
-  lives.OnAsked(1, ticket, Moment(0), base::WallTime(std::chrono::seconds(7)));
+  lives.OnAsked(1, ticket, AtMs(0), base::WallTime(std::chrono::seconds(7)));
   Batch batch = MadeIn(ticket, 0.010, 0.050, 0.020);
-  lives.OnArrived(1, Moment(100), &batch);
+  lives.OnArrived(1, AtMs(100), &batch);
   ASSERT_TRUE(batch.times.has_value());
   EXPECT_EQ(batch.times->asked, base::WallTime(std::chrono::seconds(7)));
   EXPECT_EQ(batch.times->queued, milliseconds(10));
   EXPECT_EQ(batch.times->work, milliseconds(50));
   EXPECT_EQ(batch.times->read, milliseconds(20));
   EXPECT_EQ(batch.times->transfer, milliseconds(40));
-  EXPECT_EQ(batch.times->received, Moment(100));
+  EXPECT_EQ(batch.times->received, AtMs(100));
 }
 
 // Another producer has it too; whoever delivers was asked at a time of its own.
 TEST(BatchLivesTest, WhoDeliversHasALifeOfItsOwn) {
   BatchLives lives;
   const Ticket ticket = TrainingTicket(5, 3);
-  lives.OnAsked(1, ticket, Moment(0), {});
-  lives.OnAsked(2, ticket, Moment(80), {});
+  lives.OnAsked(1, ticket, AtMs(0), {});
+  lives.OnAsked(2, ticket, AtMs(80), {});
   Batch batch = MadeIn(ticket, 0, 0.015);
-  lives.OnArrived(2, Moment(100), &batch);
+  lives.OnArrived(2, AtMs(100), &batch);
   EXPECT_DOUBLE_EQ(SumOf(*batch.times), 0.020);
   lives.Forget(3);
   Batch late = MadeIn(ticket, 0, 0.015);
-  lives.OnArrived(1, Moment(120), &late);
+  lives.OnArrived(1, AtMs(120), &late);
   EXPECT_FALSE(late.times.has_value());
 }
 
@@ -81,9 +81,9 @@ TEST(BatchLivesTest, NoSpanIsNegativeOrLongerThanAll) {
     for (const double other : {-5.0, 0.02, 1e9, std::numeric_limits<double>::quiet_NaN()}) {
       BatchLives lives;
       const Ticket ticket = TrainingTicket(0);
-      lives.OnAsked(1, ticket, Moment(0), {});
+      lives.OnAsked(1, ticket, AtMs(0), {});
       Batch batch = MadeIn(ticket, told, other, told);
-      lives.OnArrived(1, Moment(100), &batch);
+      lives.OnArrived(1, AtMs(100), &batch);
       const BatchTimes& times = *batch.times;
       for (const base::Duration span : {times.queued, times.work, times.transfer, times.read}) {
         EXPECT_GE(span, base::Duration::zero());
@@ -97,8 +97,8 @@ TEST(BatchLivesTest, NoSpanIsNegativeOrLongerThanAll) {
 TEST(BatchLivesTest, OfOtherTicketsNothingIsKept) {
   BatchLives lives;
   Batch batch = MadeIn(TrainingTicket(11, 11), 0, 0.01);
-  lives.OnAsked(1, batch.ticket, Moment(0), {});
-  lives.OnArrived(1, Moment(100), &batch);
+  lives.OnAsked(1, batch.ticket, AtMs(0), {});
+  lives.OnArrived(1, AtMs(100), &batch);
   EXPECT_FALSE(batch.times.has_value());
 }
 

@@ -14,8 +14,8 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-constexpr int64_t kCreatedNs = 1'700'000'000'000'000'000;
-constexpr double kStepSeconds = 0.1;  // of work
+constexpr int64_t kWatchedNs = 1'700'000'000'000'000'000;
+constexpr double kWorkSeconds = 0.1;  // of work
 
 // A job of three ranks that a single worker keeps waiting, second by second.
 class FindingWatchTest : public ::testing::Test {
@@ -56,12 +56,12 @@ class FindingWatchTest : public ::testing::Test {
     v1::Heartbeat heartbeat;
     v1::Progress& progress = *heartbeat.mutable_progress();
     const double working = trained_ - waited_;
-    progress.set_step(static_cast<int64_t>(working / kStepSeconds + 0.5));
+    progress.set_step(static_cast<int64_t>(working / kWorkSeconds + 0.5));
     progress.set_total_steps(100'000);
     progress.set_digest_covers_job(true);
     progress.set_samples_consumed(progress.step() * 10);
     progress.set_train_seconds(trained_);
-    progress.set_first_step_unix_ns(kCreatedNs + 1'000'000'000);
+    progress.set_first_step_unix_ns(kWatchedNs + 1'000'000'000);
     progress.set_data_wait_percent(100 * waited_ / trained_);
     progress.mutable_phases()->set_forward(working);
     progress.mutable_phases()->set_wait(waited_);

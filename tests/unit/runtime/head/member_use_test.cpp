@@ -16,12 +16,12 @@ namespace hetero::head {
 namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
-constexpr int64_t kStart = 1'700'000'000 * kSecond;  // of the job, by the head's clock
+constexpr int64_t kJobBegan = 1'700'000'000 * kSecond;  // of the job, by the head's clock
 constexpr double kNever = std::numeric_limits<double>::quiet_NaN();
 
 v1::ResourcePoint Point(double end, double seconds, double pipeline, double other = 0) {
   v1::ResourcePoint point;
-  point.set_unix_ns(kStart + std::llround(end * 1e9));
+  point.set_unix_ns(kJobBegan + std::llround(end * 1e9));
   point.set_seconds(seconds);
   for (const auto& [name, cpu] : {std::pair("pipeline", pipeline), std::pair("news", other)}) {
     v1::ThreadGroupUse* group = point.add_groups();
@@ -36,13 +36,14 @@ v1::ResourcePoint Point(double end, double seconds, double pipeline, double othe
 }
 
 MemberUse::Heard HeardAt(double seconds, bool rank = true) {
-  return {
-      .unix_ns = kStart + std::llround(seconds * 1e9), .job_seconds = seconds, .tells_lives = rank};
+  return {.unix_ns = kJobBegan + std::llround(seconds * 1e9),
+          .job_seconds = seconds,
+          .tells_lives = rank};
 }
 
 v1::Heartbeat Sent(double seconds) {
   v1::Heartbeat heartbeat;
-  heartbeat.set_sent_unix_ns(kStart + std::llround(seconds * 1e9));
+  heartbeat.set_sent_unix_ns(kJobBegan + std::llround(seconds * 1e9));
   return heartbeat;
 }
 
@@ -51,7 +52,7 @@ v1::BatchLife Life(int64_t ticket, double queued = 0.001) {
   life.set_ticket(ticket);
   life.set_step(ticket + 1);
   life.set_worker("cpu-0");
-  life.set_asked_unix_ns(kStart + ticket);
+  life.set_asked_unix_ns(kJobBegan + ticket);
   life.set_queued_seconds(queued);
   life.set_work_seconds(0.5);
   return life;
@@ -119,7 +120,7 @@ TEST(MemberUseTest, WhatIsToldAgainCountsOnceForAnOldHeadAndWhollyForANewOne) {
     buffer.Add(heartbeat);
   }
   v1::Heartbeat all = buffer.Merge({});
-  all.set_sent_unix_ns(kStart + 3000 * kSecond);
+  all.set_sent_unix_ns(kJobBegan + 3000 * kSecond);
   new_head.Take(all, HeardAt(3000));
   for (const MemberUse* use : {&old_head, &new_head}) {
     EXPECT_NEAR(Pipeline(use->totals().cpu_seconds), cpu, 1e-6);
@@ -235,7 +236,7 @@ TEST(MemberUseTest, ListsThatAreTooLongEndEarly) {
 
 TEST(ResourcePointTest, GoesOverTheWireAsItIs) {
   insight::UsePoint point;
-  point.unix_ns = kStart;
+  point.unix_ns = kJobBegan;
   point.span = 0.5;
   point.cpu_seconds = {0.25, 0, 0.125};
   point.busiest_thread_seconds = {0.125, 0, 0.125};
@@ -250,7 +251,7 @@ TEST(ResourcePointTest, GoesOverTheWireAsItIs) {
   WritePoint(point, &told);
   const std::optional<insight::UsePoint> read = ReadPoint(told);
   ASSERT_TRUE(read.has_value());
-  EXPECT_EQ(read->unix_ns, kStart);
+  EXPECT_EQ(read->unix_ns, kJobBegan);
   EXPECT_EQ(read->cpu_seconds, point.cpu_seconds);
   EXPECT_EQ(read->busiest_thread_seconds, point.busiest_thread_seconds);
   EXPECT_EQ(read->threads, point.threads);
@@ -271,9 +272,9 @@ TEST(MemberUseTest, TheReportSumsMembersAndMergesRanks) {
   for (int i = 0; i < 200; ++i) {
     drive.elapsed += std::chrono::milliseconds(500);
     v1::Heartbeat worker;
-    worker.set_sent_unix_ns(kStart + drive.elapsed.count());
+    worker.set_sent_unix_ns(kJobBegan + drive.elapsed.count());
     v1::ResourcePoint point = Point(0, 0.5, 0.75);
-    point.set_unix_ns(kStart + drive.elapsed.count());
+    point.set_unix_ns(kJobBegan + drive.elapsed.count());
     *worker.add_resources() = point;
     *worker.add_lives() = Life(i);  // which is none of its business
     drive.Apply(HeartbeatReceived{10, worker});

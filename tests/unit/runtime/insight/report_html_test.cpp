@@ -36,6 +36,7 @@ TEST(ReportHtml, IsWellFormedWhateverTheNamesAre) {
   report.job = report.state = report.message = hostile;
   report.stream_digest = report.verdict = report.checkpoint_uri = hostile;
   report.workers[0].name = report.workers[0].role = report.workers[0].node = hostile;
+  report.resources[0].member = report.batch_lives[0].span = hostile;
   report.faults[0].what = report.faults[0].time = hostile;
   report.bad_sample_list[0].reason = hostile;
   report.config_json = hostile;
@@ -100,6 +101,21 @@ TEST(ReportHtml, SaysWhatStoresWereAskedFor) {
   EXPECT_THAT(ToHtml(report),
               HasSubstr("<dt>samples in order Block of 64 (not used)</dt><dd>16 requests</dd>"));
   EXPECT_EQ(FirstFlaw(ToHtml(report)), "");
+}
+
+TEST(ReportHtml, ShowsWhatWasUsedAndTheLifeOfABatch) {
+  const std::string html = ToHtml(FullReport());
+  EXPECT_THAT(html, HasSubstr("The life of a batch"));
+  EXPECT_THAT(html, HasSubstr("medians of 10 batches"));
+  EXPECT_THAT(html, HasSubstr("flex:50000.0000 0 0;background:var(--p-forward)"));
+  EXPECT_THAT(html, HasSubstr("What the processes used"));
+  // 4 of the 28 seconds of two cores.
+  EXPECT_THAT(html, HasSubstr("title=\"at 15.0 s: 0.286 of 2.00 cores\""));
+  Report report = FullReport();
+  report.resources.clear();
+  report.batch_lives.clear();
+  EXPECT_THAT(ToHtml(report), Not(HasSubstr("The life of a batch")));
+  EXPECT_THAT(ToHtml(report), Not(HasSubstr("What the processes used")));
 }
 
 TEST(ReportHtml, GivesTheReasonOfTheState) {

@@ -139,8 +139,8 @@ TEST(ReportJson, LeavesOutWhatDoesNotApply) {
               ElementsAre("job", "state", "message", "attempt", "attempts", "generations",
                           "duplicatesDropped", "ticketsReissued", "badSamples", "skippedSteps",
                           "badSampleList", "seed", "timeLines", "evaluations", "lossCurve",
-                          "workers", "faults", "disruptions", "predictions", "placement",
-                          "resources", "batchLives", "versions"));
+                          "workers", "faults", "disruptions", "findings", "predictions",
+                          "placement", "resources", "batchLives", "versions"));
 }
 
 TEST(ReportJson, LeavesOutAMemberThatIsNotApplicable) {

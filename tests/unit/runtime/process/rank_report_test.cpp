@@ -70,6 +70,23 @@ TEST_F(RankReportTest, TellsHowLongEachStepTook) {
   EXPECT_THAT(steps_, ElementsAre(0.25, 0.5));
 }
 
+TEST_F(RankReportTest, TellsTheLivesOfSampledBatches) {
+  feed::Batch batch = MakeBatch(0);
+  batch.times = feed::BatchTimes{.asked = clock_.WallNow(), .taken = clock_.Now()};
+  clock_.Advance(std::chrono::milliseconds(10));
+  report_.OnComputation(batch);
+  clock_.Advance(std::chrono::milliseconds(30));
+  report_.OnBatch(batch, {});
+  clock_.Advance(std::chrono::milliseconds(500));
+  report_.OnStep(1, 10, 0.5, 0.54, true);
+  const v1::Heartbeat heartbeat = report_.Take();
+  ASSERT_EQ(heartbeat.lives_size(), 1);
+  EXPECT_DOUBLE_EQ(heartbeat.lives(0).handover_seconds(), 0.01);
+  EXPECT_DOUBLE_EQ(heartbeat.lives(0).step_seconds(), 0.03);
+  EXPECT_EQ(heartbeat.life_histograms().whole_step().count(0), 1);
+  EXPECT_EQ(report_.Take().lives_size(), 0);
+}
+
 TEST_F(RankReportTest, TheJobsDigestReplacesItsOwn) {
   report_.OnBatch(MakeBatch(0), {});
   report_.OnJobDigest(job::StreamDigest(1, 2), 20);

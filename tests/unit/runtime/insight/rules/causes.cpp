@@ -11,7 +11,7 @@ namespace {
 PlayedJob SlowDecode(uint64_t seed) {
   Draw draw(seed, 1);
   PlayedJob job = AnyPhotographs(draw);
-  job.pipeline[0].cpu_seconds *= draw.Between(3, 6);
+  job.pipeline[0].cpu_seconds *= draw.Between(4, 7);
   return job;
 }
 
@@ -44,7 +44,7 @@ PlayedJob OneSlowWorker(uint64_t seed) {
   const int32_t ranks = draw.Whole(1, 4);
   PlayedJob job = Photographs(draw, ranks, draw.Whole(2, 3), 1.05);
   job.workers[draw.Whole(0, static_cast<int32_t>(job.workers.size()) - 1)].slowness =
-      draw.Between(3, 6);
+      draw.Between(4, 8);
   return job;
 }
 
@@ -298,7 +298,7 @@ const std::vector<Cause>& AllCauses() {
       {"NoFiniteLoss", "LossNotFinite", "finite", NoFiniteLoss},
       {"GrowingProcess", "HostMemoryGrowth", "a minute", GrowingProcess},
       {"TooManyWorkers", "IdleWorkers", "have work", TooManyWorkers},
-      {"WrongClock", "ClockSkew", "of the head's", WrongClock},
+      {"WrongClock", "ClockSkew", "the head's, give or take", WrongClock},
       {"FewKernels", "LowGPUUtilization", "of the time", FewKernels},
       {"GrowingGpuMemory", "GPUMemoryIncrease", "has grown", GrowingGpuMemory},
       {"RoomOnGpus", "BatchSize", "of their memory", RoomOnGpus},

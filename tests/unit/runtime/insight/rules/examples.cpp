@@ -104,6 +104,7 @@ void StorageBound(Evidence& e) {
 void NetworkBound(Evidence& e) {
   LetWait(e, 24);
   for (RankEvidence& rank : e.ranks) rank.waits = {.workers = 6, .transfer = 18};
+  for (int i = 0; i < 4; ++i) e.members[i].busy_seconds = 36;
 }
 
 void OneHotOperator(Evidence& e) {

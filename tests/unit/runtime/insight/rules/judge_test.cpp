@@ -153,6 +153,13 @@ TEST(JudgeTest, LivesOfBatchesStandInForUnknownSums) {
   EXPECT_EQ(First(evidence).rule, "StorageBound");
 }
 
+TEST(JudgeTest, WhatIsMadeLateArrivesLateWhateverTheNetwork) {
+  Evidence evidence = ExampleOf("NetworkBound");
+  EXPECT_EQ(First(evidence).rule, "NetworkBound");
+  for (int i = 0; i < 4; ++i) evidence.members[i].busy_seconds = 58;
+  EXPECT_THAT(Names(Judge(evidence, {})), ElementsAre("InputBound"));
+}
+
 TEST(JudgeTest, DecodeIsNoHotOperator) {
   Evidence evidence = ExampleOf("OneHotOperator");
   for (int i = 0; i < 4; ++i)

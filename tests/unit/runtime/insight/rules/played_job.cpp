@@ -111,7 +111,7 @@ class Playing {
                   [](PlayedTick& tick) -> double& { return tick.disk_wait; });
     }
     const double bytes = job_.batch * job_.wire_bytes_per_sample;
-    Transfer(worker, rank, bytes, batch);
+    batch.worker = &worker;
     totals.busy += batch.made - std::max(batch.asked, worker.free_at);
     worker.free_at = batch.made;
     std::erase_if(worker.ends, [&](double end) { return end <= rank.now; });
@@ -126,7 +126,9 @@ class Playing {
     rank.tickets.push_back(batch);
   }
 
-  void Transfer(LiveWorker& worker, LiveRank& rank, double bytes, PlayedBatch& batch) {
+  void Transfer(LiveRank& rank, PlayedBatch& batch) {
+    LiveWorker& worker = *batch.worker;
+    const double bytes = job_.batch * job_.wire_bytes_per_sample;
     if (worker.spec->of_rank) {
       batch.arrived = batch.made;
       return;
@@ -141,11 +143,29 @@ class Playing {
     processes_[rank.process].Compute(kFeed, start, batch.arrived, bytes / 4e9, 1, 1);
   }
 
+  // Sends what is made by now, or else what will be made first, in the order of being made.
+  void SendMade(LiveRank& rank) {
+    while (true) {
+      PlayedBatch* next = nullptr;
+      bool some_sent = false;
+      for (PlayedBatch& batch : rank.tickets) {
+        some_sent = some_sent || batch.arrived > 0;
+        if (batch.arrived > 0) continue;
+        if (next == nullptr || batch.made < next->made) next = &batch;
+      }
+      if (next == nullptr || (some_sent && next->made > rank.now)) return;
+      Transfer(rank, *next);
+    }
+  }
+
   // Takes the batch that is there first.
   void TakeBatch(LiveRank& rank, PlayedTotals& totals) {
+    SendMade(rank);
     const auto batch = std::min_element(
-        rank.tickets.begin(), rank.tickets.end(),
-        [](const PlayedBatch& a, const PlayedBatch& b) { return a.arrived < b.arrived; });
+        rank.tickets.begin(), rank.tickets.end(), [](const PlayedBatch& a, const PlayedBatch& b) {
+          const bool sent = a.arrived > 0;
+          return sent == (b.arrived > 0) ? a.arrived < b.arrived : sent;
+        });
     const double ready = std::max(rank.now, batch->arrived);
     const double wait = ready - rank.now;
     totals.waits.workers += std::clamp(batch->made - rank.now, 0.0, wait);

@@ -13,10 +13,6 @@
 // What there is of a played job while its time goes by, and afterwards.
 namespace hetero::insight {
 
-struct PlayedBatch {
-  double asked = 0, begun = 0, made = 0, arrived = 0;
-};
-
 struct LiveWorker {
   const PlayedWorker* spec = nullptr;
   std::string name;
@@ -24,6 +20,12 @@ struct LiveWorker {
   double free_at = 0;
   std::vector<double> ends;  // of its tickets
   std::vector<PlayedTotals> history{PlayedTotals{}};
+};
+
+struct PlayedBatch {
+  LiveWorker* worker = nullptr;
+  double asked = 0, begun = 0, made = 0;
+  double arrived = 0;  // 0: not yet sent
 };
 
 struct LiveRank {
