@@ -4,7 +4,6 @@
 
 #include <iomanip>
 #include <iostream>
-#include <optional>
 #include <ostream>
 #include <regex>
 
@@ -18,22 +17,24 @@ constexpr std::chrono::seconds kCauseDeadline(180);
 // How long a job may take to begin before nothing befalls it any more.
 constexpr std::chrono::seconds kBeginning(60);
 
-// "set FIELD to VALUE" as a setting; nothing: the remedy is no such sentence.
-std::optional<std::string> SettingOf(const json& finding) {
-  const std::regex sentence("^(?:set|raise|lower) (\\S+) to ([^ ,;:]+)");
+// "set FIELD to VALUE" as a setting, and with it "with blockSize N" of the order of samples;
+// nothing: the remedy is no such sentence.
+std::vector<std::string> SettingsOf(const json& finding) {
+  const std::regex sentence("^set (\\S+) to ([^ ,;:]+)(?: with blockSize ([0-9]+))?");
   const std::string remedy = finding.value("remedy", "");
   std::smatch parts;
-  if (!std::regex_search(remedy, parts, sentence)) return std::nullopt;
-  return parts[1].str() + "=" + parts[2].str();
+  if (!std::regex_search(remedy, parts, sentence)) return {};
+  std::vector<std::string> settings = {parts[1].str() + "=" + parts[2].str()};
+  if (parts[3].matched) settings.push_back("dataset.shuffle.blockSize=" + parts[3].str());
+  return settings;
 }
 
 // What to set, as the finding says.
 std::vector<std::string> Remedy(const Cause& cause, const json& finding) {
   if (!cause.remedy.empty()) return cause.remedy;
-  const std::optional<std::string> setting = SettingOf(finding);
-  EXPECT_TRUE(setting && setting->starts_with(cause.field + "=")) << finding;
-  if (!setting) return {};
-  return {*setting};
+  std::vector<std::string> settings = SettingsOf(finding);
+  EXPECT_TRUE(!settings.empty() && settings[0].starts_with(cause.field + "=")) << finding;
+  return settings;
 }
 
 void ExpectMoved(const Cause& cause, double before, double after) {

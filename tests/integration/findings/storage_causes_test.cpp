@@ -41,7 +41,8 @@ class StorageCauses : public BucketJob {
     return {.name = name,
             .rule = "StorageBound",
             .job = {.settings = {"dataset={uri: 's3://bucket/shards'}",
-                                 "pipeline=[{op: Decode}, {op: Normalize}]",
+                                 "pipeline=[{op: Decode}, {op: Resize, size: {height: 16, width: "
+                                 "16}}, {op: Normalize}]",
                                  "training.model.name=paced_10", "training.maxSteps=50"},
                     .environment = access},
             .field = "dataset.shuffle.mode",
