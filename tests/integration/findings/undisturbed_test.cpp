@@ -22,7 +22,7 @@ TEST(UndisturbedJob, OfTheDataPathAloneHasNoFinding) {
 }
 
 TEST(UndisturbedJob, OfAScriptHasNoFinding) {
-  ExpectNothingFound({.settings = ScriptOf({"--compute", "0.03"})});
+  ExpectNothingFound({.settings = With(ScriptOf({"--compute", "0.03"}), {"roles.cpu.replicas=1"})});
 }
 
 }  // namespace
