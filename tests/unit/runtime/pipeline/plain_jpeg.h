@@ -60,30 +60,29 @@ inline bool DecodeWithLibjpeg(std::span<const uint8_t> bytes, Image* out, int* c
   return true;
 }
 
-// Where the first scan's marker is; the end, if there is none. What lies in the segments before it
-// may look like one.
-inline size_t StartOfScan(std::span<const uint8_t> bytes) {
+// Where the first scan's codes are, after its header; the end, if there is none. What lies in the
+// segments before it may look like a scan, and what lies in its header like a padded zero.
+inline size_t StartOfCodes(std::span<const uint8_t> bytes) {
   constexpr uint8_t kScan = 0xda, kFirstAlone = 0xd0, kLastAlone = 0xd9, kAlone = 0x01;
   for (size_t at = 0; at + 3 < bytes.size();) {
     const uint8_t marker = bytes[at + 1];
     if (bytes[at] != 0xff || marker == 0xff || marker == 0) {
       ++at;
-    } else if (marker == kScan) {
-      return at;
     } else if ((marker >= kFirstAlone && marker <= kLastAlone) || marker == kAlone) {
       at += 2;
     } else {
       at += 2 + size_t{bytes[at + 2]} * 256 + bytes[at + 3];
+      if (marker == kScan) return std::min(at, bytes.size());
     }
   }
   return bytes.size();
 }
 
 // Several bytes of ones before a stuffed zero count as one. libjpeg begins such a block twice and
-// then leaves coefficients of the first attempt in it, far from the end of a file. Only the scan is
-// changed: tables and comments may have such bytes too.
+// then leaves coefficients of the first attempt in it, far from the end of a file. Only the codes are
+// changed: headers, tables and comments may have such bytes too.
 inline std::vector<uint8_t> WithoutPadding(std::span<const uint8_t> bytes) {
-  auto next = bytes.begin() + static_cast<ptrdiff_t>(StartOfScan(bytes));
+  auto next = bytes.begin() + static_cast<ptrdiff_t>(StartOfCodes(bytes));
   std::vector<uint8_t> without(bytes.begin(), next);
   while (next != bytes.end()) {
     const auto after = std::find_if(next, bytes.end(), [](uint8_t byte) { return byte != 0xff; });
