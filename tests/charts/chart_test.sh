@@ -82,7 +82,9 @@ for probe in healthz readyz; do
   grep -q "httpGet: {path: /$probe, port: probes}" "$work/default.yaml" || fail "default: $probe shares the port of the metrics"
 done
 ! grep -A 20 'kind: NetworkPolicy' "$work/default.yaml" | grep -q 'port: probes' || fail "default: probes are open to all"
-grep -q -- '--page-listen=127.0.0.1:8082$' "$work/default.yaml" || fail "default: the page of all jobs is not on loopback alone"
+! grep -q -- '--page-listen' "$work/default.yaml" || fail "default: the page of all jobs is not where the operator has it by itself, on loopback"
+render other-page --set page.port=8090
+grep -q -- '--page-listen=127.0.0.1:8090$' "$work/other-page.yaml" || fail "other-page: the page of all jobs is not on loopback alone"
 render no-page --set page.enabled=false
 grep -q -- '--page-listen=none$' "$work/no-page.yaml" || fail "no-page: page.enabled=false has no effect"
 render old-values --set-json 'page=null'

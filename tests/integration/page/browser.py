@@ -88,7 +88,7 @@ class Browser:
         """What a person reads there; None: there is no such element."""
         return self.run(f'(document.querySelector({json.dumps(selector)}) || {{}}).innerText')
 
-    def wait(self, script, seconds=30):
+    def wait(self, script, seconds=120):
         """Until the expression is true. Fails after the time."""
         deadline = time.monotonic() + seconds
         while not self.run(f'!!({script})'):

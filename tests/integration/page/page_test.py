@@ -133,7 +133,7 @@ class PlayedJobs(unittest.TestCase):
             self.assertIn('Fault, cpu-2', events)
             self.assertIn('killed by SIGKILL', events)
             # The slowest is shown first.
-            self.assertEqual(browser.run('document.querySelector("#member-choice").value'), 'cpu-1')
+            browser.wait('document.querySelector("#member-choice").value === "cpu-1"')
             self.assertIn('SlowWorker', browser.text('#finding-list'))
             self.save(browser, 'twenty-workers')
             browser.run('document.querySelector("#heat-kind").value = "gpus"; '
