@@ -221,7 +221,7 @@ bool HasMemoryForCheckpoints() {
 
 class CheckpointsInMemory {
  public:
-  CheckpointsInMemory() : path_(std::string(kMemory) + "/XXXXXX") {
+  CheckpointsInMemory() : path_(std::string(kMemory) + "/hetero-test-XXXXXX") {
     if (mkdtemp(path_.data()) == nullptr) throw std::runtime_error("no folder in " + path_);
   }
   ~CheckpointsInMemory() { std::filesystem::remove_all(path_); }
