@@ -21,6 +21,7 @@ namespace {
 constexpr size_t kMostBytes = 256 << 10;  // of one file; what a process reads is at its beginning
 constexpr size_t kMostTasks = 4096;       // threads, and processes below this one
 constexpr size_t kMostOpen = 512;         // threads whose files stay open
+constexpr size_t kMostChildThreads = 256;
 
 double TicksPerSecond() { return static_cast<double>(sysconf(_SC_CLK_TCK)); }
 
@@ -224,6 +225,13 @@ void ResourceReader::ReadChildren(bool seldom, ResourceTotals& totals) {
     const auto stat = ParseStat(ReadOnce(folder + "/stat", &buffer_), TicksPerSecond());
     if (!stat) return true;
     totals.children.push_back({id, stat->name, stat->cpu_seconds + stat->children_cpu_seconds, 0});
+    for (const pid_t thread : Tasks((folder + "/task").c_str())) {
+      if (totals.child_threads.size() == kMostChildThreads) break;
+      const auto times = ParseSchedstat(ReadOnce(TaskFolder(thread) + "/schedstat", &buffer_));
+      if (!times) continue;
+      totals.child_threads.push_back(
+          {thread, stat->name, times->cpu_seconds, times->run_queue_seconds});
+    }
     totals.rss_bytes +=
         ParseResident(ReadOnce(folder + "/statm", &buffer_), sysconf(_SC_PAGESIZE)).value_or(0);
     return false;

@@ -39,6 +39,7 @@ struct ResourceTotals {
   std::vector<CoreTimes> cores;             // of the machine
   double usable_cores = 0;                  // now: affinity and quota
   int64_t memory_limit_bytes = 0;           // now: of the cgroup, else the machine's memory
+  std::vector<TaskUse> child_threads;       // of `children`, some hundreds at most
 };
 
 // Reads them. Keeps the files open that it reads each time; what changes seldom (processes below

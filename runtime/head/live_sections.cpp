@@ -12,29 +12,13 @@
 #include "api/operators.h"
 #include "runtime/head/member_totals.h"
 #include "runtime/head/report_builder.h"
+#include "runtime/head/report_events.h"
 #include "runtime/head/verdict.h"
 
 namespace hetero::head {
 namespace {
 
 constexpr double kSecondsOfHour = 3600;
-
-std::string WordOf(v1::JobStatus::State state) {
-  switch (state) {
-    case v1::JobStatus::WAITING:
-      return "Waiting";
-    case v1::JobStatus::RUNNING:
-      return "Running";
-    case v1::JobStatus::SUCCEEDED:
-      return "Succeeded";
-    case v1::JobStatus::FAILED:
-      return "Failed";
-    case v1::JobStatus::STOPPED:
-      return "Stopped";
-    default:
-      return "Unknown";
-  }
-}
 
 std::string WhatIsMissing(const v1::JobStatus& status) {
   std::vector<std::string> missing;
@@ -72,7 +56,7 @@ double SecondsSince(base::WallTime created, base::WallTime time) {
 
 void AddState(const JobRecord& record, const v1::JobStatus& status, live::Snapshot& snapshot) {
   snapshot.job = record.job.metadata.name;
-  snapshot.state = WordOf(status.state());
+  snapshot.state = StateName(status.state());
   snapshot.message = MessageForPeople(record, status);
   snapshot.over =
       status.state() != v1::JobStatus::WAITING && status.state() != v1::JobStatus::RUNNING;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <map>
 #include <set>
 #include <tuple>
@@ -22,25 +21,6 @@ namespace hetero::head {
 namespace {
 
 constexpr double kSecondsPerHour = 3600;
-
-std::string StateName(v1::JobStatus::State state) {
-  switch (state) {
-    case v1::JobStatus::WAITING:
-      return "Waiting";
-    case v1::JobStatus::RUNNING:
-      return "Running";
-    case v1::JobStatus::SUCCEEDED:
-      return "Succeeded";
-    case v1::JobStatus::FAILED:
-      return "Failed";
-    case v1::JobStatus::STOPPED:
-      return "Stopped";
-    case v1::JobStatus_State_JobStatus_State_INT_MIN_SENTINEL_DO_NOT_USE_:
-    case v1::JobStatus_State_JobStatus_State_INT_MAX_SENTINEL_DO_NOT_USE_:
-      break;
-  }
-  std::abort();
-}
 
 // What really ran, which is what costs: from the first process of an attempt to its end.
 double SecondsOfAttempts(const JobRecord& record, double age) {

@@ -1,6 +1,7 @@
 #include "runtime/head/report_events.h"
 
 #include <chrono>
+#include <cstdlib>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
@@ -25,6 +26,25 @@ insight::ReportFinding MakeFinding(const v1::Finding& finding) {
 }
 
 }  // namespace
+
+std::string StateName(v1::JobStatus::State state) {
+  switch (state) {
+    case v1::JobStatus::WAITING:
+      return "Waiting";
+    case v1::JobStatus::RUNNING:
+      return "Running";
+    case v1::JobStatus::SUCCEEDED:
+      return "Succeeded";
+    case v1::JobStatus::FAILED:
+      return "Failed";
+    case v1::JobStatus::STOPPED:
+      return "Stopped";
+    case v1::JobStatus_State_JobStatus_State_INT_MIN_SENTINEL_DO_NOT_USE_:
+    case v1::JobStatus_State_JobStatus_State_INT_MAX_SENTINEL_DO_NOT_USE_:
+      break;
+  }
+  std::abort();
+}
 
 std::string Rfc3339(base::WallTime time) {
   return absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", absl::FromChrono(time), absl::UTCTimeZone());

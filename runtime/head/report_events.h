@@ -8,6 +8,8 @@
 
 namespace hetero::head {
 
+// "Running".
+std::string StateName(v1::JobStatus::State state);
 // "2026-11-27T19:43:00.000Z".
 std::string Rfc3339(base::WallTime time);
 

@@ -75,13 +75,13 @@ void ResourceMeter::AddThreads(const base::ResourceTotals& totals, insight::UseP
 void ResourceMeter::AddChildren(const base::ResourceTotals& totals, insight::UsePoint& point) {
   const auto group = static_cast<size_t>(ThreadGroup::kPython);
   double sum = totals.children_cpu_seconds;
-  for (const base::TaskUse& child : totals.children) {
-    sum += child.cpu_seconds;
+  for (const base::TaskUse& child : totals.children) sum += child.cpu_seconds;
+  for (const base::TaskUse& thread : totals.child_threads) {
     point.busiest_thread_seconds[group] =
-        std::max(point.busiest_thread_seconds[group], Used(children_, child).cpu_seconds);
+        std::max(point.busiest_thread_seconds[group], Used(children_, thread).cpu_seconds);
     point.threads[group] += 1;
   }
-  Remember(totals.children, children_);
+  Remember(totals.child_threads, children_);
   const double used = std::max(sum - told_children_, 0.0);
   point.cpu_seconds[group] += used;
   point.busiest_thread_seconds[group] =

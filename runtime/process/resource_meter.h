@@ -24,7 +24,7 @@ class ResourceMeter {
 
   std::optional<base::ResourceTotals> before_;
   std::map<pid_t, base::TaskUse> threads_;   // as they were read last
-  std::map<pid_t, base::TaskUse> children_;  // likewise
+  std::map<pid_t, base::TaskUse> children_;  // likewise, their threads
   double told_own_ = 0;                      // of the process' time, in groups
   double told_children_ = 0;                 // of the children's
 };

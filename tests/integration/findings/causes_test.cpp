@@ -165,6 +165,7 @@ Cause TooFewThreads() {
                                              "training.maxSteps=90"};
   return {.name = "TooFewThreads",
           .rule = "Dataloader",
+          .member = "cpu-0",
           .job = {.settings = settings, .environment = kOneThreadEach},
           .quiet = true,
           .field = "roles.cpu.template",
@@ -220,7 +221,7 @@ bool HasMemoryForCheckpoints() {
 
 class CheckpointsInMemory {
  public:
-  CheckpointsInMemory() : path_(std::string(kMemory) + "/XXXXXX") {
+  CheckpointsInMemory() : path_(std::string(kMemory) + "/hetero-test-XXXXXX") {
     if (mkdtemp(path_.data()) == nullptr) throw std::runtime_error("no folder in " + path_);
   }
   ~CheckpointsInMemory() { std::filesystem::remove_all(path_); }
@@ -307,9 +308,10 @@ double LargestWorker(const json& report) {
   return most / 1e6;
 }
 
+// Of workers that have something to make until the end.
 Cause ALeak() {
   const std::string leaking =
-      "pipeline=[{op: Delay, milliseconds: 12}, {op: Plugin, path: "
+      "pipeline=[{op: Delay, milliseconds: 19}, {op: Plugin, path: "
       "'" HETERO_LEAKING_OPERATOR_PLUGIN
       "', name: leak, parameters: {bytes: '400000'}}, {op: "
       "Normalize}]";

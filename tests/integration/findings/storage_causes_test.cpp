@@ -17,7 +17,7 @@ using testing::JobSetup;
 
 using Fault = FaultProxy::Fault;
 
-// Of small pictures: a request of each costs its time and no more.
+// Of small pictures: a request of each costs its time and no more. Many are underway at once.
 class StorageCauses : public BucketJob {
  protected:
   static void SetUpTestSuite() {
@@ -43,7 +43,7 @@ class StorageCauses : public BucketJob {
             .job = {.settings = {"dataset={uri: 's3://bucket/shards'}",
                                  "pipeline=[{op: Decode}, {op: Resize, size: {height: 16, width: "
                                  "16}}, {op: Normalize}]",
-                                 "training.model.name=paced_10", "training.maxSteps=50"},
+                                 "training.model.name=paced_10", "training.maxSteps=300"},
                     .environment = access},
             .field = "dataset.shuffle.mode",
             .symptom = [](const nlohmann::json& report) {
@@ -56,7 +56,7 @@ class StorageCauses : public BucketJob {
 
 TEST_F(StorageCauses, ALateStoreIsNamedAndFewerRequestsHelp) {
   const FaultProxy proxy(server_->endpoint(), [](int) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    std::this_thread::sleep_for(std::chrono::milliseconds(700));
     return Fault::kNone;
   });
   ExpectFoundAndHelped(OfStore("ALateStore", proxy));
@@ -87,6 +87,9 @@ TEST_F(StorageCauses, AThrottlingStoreIsNamedAndFewerRequestsHelp) {
   Throttle throttle;
   const FaultProxy proxy(server_->endpoint(), [&throttle](int) { return throttle.Choose(); });
   Cause cause = OfStore("AThrottlingStore", proxy);
+  // In blocks it asks less than is answered.
+  cause.job.settings.insert(cause.job.settings.end(),
+                            {"training.model.name=paced_40", "training.maxSteps=60"});
   cause.symptom = [](const nlohmann::json& report) {
     EXPECT_GT(report["storage"]["retries"].get<int>(), 50) << report["storage"];
   };

@@ -97,7 +97,11 @@ TEST(ResourceReaderTest, AProcessBelowThisOneCountsWhileItLivesAndAfter) {
   ASSERT_EQ(living.children.size(), 1u);
   EXPECT_EQ(living.children.front().id, child);
   EXPECT_GE(living.children.front().cpu_seconds, 0.15);
+  ASSERT_GE(living.child_threads.size(), 1u);
+  EXPECT_EQ(living.child_threads.front().id, child);
+  EXPECT_GE(living.child_threads.front().cpu_seconds, 0.15);
   EXPECT_TRUE(ended.children.empty());
+  EXPECT_TRUE(ended.child_threads.empty());
   EXPECT_GE(ended.children_cpu_seconds - living.children_cpu_seconds, 0.15);
 }
 

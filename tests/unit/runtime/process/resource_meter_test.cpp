@@ -91,6 +91,22 @@ TEST(ResourceMeterTest, AChildThatEndsIsCountedOnce) {
   EXPECT_DOUBLE_EQ(Of(point, ThreadGroup::kPython), 0.75);
 }
 
+// Each child once counted as one thread: threads of a script that wait for its lock were not seen.
+TEST(ResourceMeterTest, ThreadsOfChildrenAreThreads) {
+  ResourceMeter meter;
+  base::ResourceTotals totals;
+  totals.children = {{7, "python3", 2, 0}};
+  totals.child_threads = {{7, "python3", 1, 0}, {8, "python3", 1, 0}};
+  meter.Next(totals, 1);
+  totals.children = {{7, "python3", 3, 0}};
+  totals.child_threads = {{7, "python3", 1.25, 0}, {8, "python3", 1.75, 0}};
+  const insight::UsePoint point = meter.Next(totals, 1);
+  const auto python = static_cast<size_t>(ThreadGroup::kPython);
+  EXPECT_DOUBLE_EQ(point.cpu_seconds[python], 1);
+  EXPECT_DOUBLE_EQ(point.busiest_thread_seconds[python], 0.75);
+  EXPECT_EQ(point.threads[python], 2);
+}
+
 // The number of a thread that has ended is given to another one.
 TEST(ResourceMeterTest, ANumberThatIsGivenOutAgainIsAnotherThread) {
   ResourceMeter meter;
