@@ -79,8 +79,8 @@ inline size_t StartOfCodes(std::span<const uint8_t> bytes) {
 }
 
 // Several bytes of ones before a stuffed zero count as one. libjpeg begins such a block twice and
-// then leaves coefficients of the first attempt in it, far from the end of a file. Only the codes are
-// changed: headers, tables and comments may have such bytes too.
+// then leaves coefficients of the first attempt in it, far from the end of a file. Only the codes
+// are changed: headers, tables and comments may have such bytes too.
 inline std::vector<uint8_t> WithoutPadding(std::span<const uint8_t> bytes) {
   auto next = bytes.begin() + static_cast<ptrdiff_t>(StartOfCodes(bytes));
   std::vector<uint8_t> without(bytes.begin(), next);
