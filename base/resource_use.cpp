@@ -168,7 +168,7 @@ ResourceTotals ResourceReader::Read() {
   if (reads_ == 1) totals.process_seconds = AgeOfProcess(&buffer_);
   // Threads first, so that their sum is not above the process' time.
   ReadThreads(seldom, totals);
-  ReadChildren(seldom, totals);
+  ReadChildren(seldom || reads_ <= kFirstReads, totals);
   ReadMachine(totals);
   totals.usable_cores = usable_cores_;
   totals.memory_limit_bytes = memory_limit_bytes_;
@@ -211,8 +211,8 @@ void ResourceReader::ReadThreads(bool seldom, ResourceTotals& totals) {
   std::erase_if(threads_, [](const auto& thread) { return !thread.second.seen; });
 }
 
-void ResourceReader::ReadChildren(bool seldom, ResourceTotals& totals) {
-  if (seldom) {
+void ResourceReader::ReadChildren(bool look, ResourceTotals& totals) {
+  if (look) {
     children_.clear();
     AddChildrenOf("self", &buffer_, &children_);
     for (size_t i = 0; i < children_.size(); ++i) {

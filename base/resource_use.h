@@ -43,12 +43,14 @@ struct ResourceTotals {
 };
 
 // Reads them. Keeps the files open that it reads each time; what changes seldom (processes below
-// this one, names of threads, limits) it looks for at every tenth time only. One thread uses it.
+// this one, names of threads, limits) it looks for at every tenth time only; for processes each
+// time at first, when a script is about to be started. One thread uses it.
 // With 64 threads reading takes about a millisecond.
 class ResourceReader {
  public:
   static constexpr int kYoungReads = 3;  // a thread is asked for its name each time
   static constexpr int kSeldom = 10;
+  static constexpr int kFirstReads = 20;  // each looks for processes
 
   ResourceReader();
   ~ResourceReader();
@@ -60,7 +62,7 @@ class ResourceReader {
  private:
   struct File;
   void ReadThreads(bool seldom, ResourceTotals& totals);
-  void ReadChildren(bool seldom, ResourceTotals& totals);
+  void ReadChildren(bool look, ResourceTotals& totals);
   void ReadMachine(ResourceTotals& totals);
   void FindLimits();
 

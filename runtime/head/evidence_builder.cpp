@@ -98,7 +98,8 @@ void AddGroups(const std::vector<const insight::UsePoint*>& points,
     for (const insight::UsePoint* point : points) {
       group.cpu_seconds += point->cpu_seconds[i];
       group.busiest_thread_seconds += point->busiest_thread_seconds[i];
-      group.threads = point->threads[i];
+      // The script's have ended before its member's last point.
+      group.threads = std::max(group.threads, point->threads[i]);
     }
     if (group.threads > 0 || group.cpu_seconds > 0) evidence.groups.push_back(std::move(group));
   }

@@ -18,7 +18,7 @@ namespace hetero::insight {
 struct ThreadGroupEvidence {
   std::string name;
   double cpu_seconds = 0;
-  int32_t threads = 0;                // at the end of the window
+  int32_t threads = 0;                // most at once in the window
   double busiest_thread_seconds = 0;  // sum over the spans of the one thread that used most in it
 };
 
@@ -149,7 +149,7 @@ struct JobEvidence {
   std::optional<int64_t> checkpoint_every_steps;
   std::optional<double> checkpoint_every_seconds;
   std::optional<int64_t> evaluation_every_steps, evaluation_every_epochs;
-  double learning_rate = 0;  // 0: not known
+  std::optional<double> learning_rate;  // not known of a script
 
   // From the creation of the job until the first step, or until now while there was none.
   double startup_seconds = 0;

@@ -97,7 +97,8 @@ void Join(const UsePoint& next, UsePoint& to) {
   const auto mean = [&](const auto& a, const auto& b) { return Mean(a, to.span, b, next.span); };
   to.seconds = next.seconds;
   to.unix_ns = next.unix_ns;
-  to.threads = next.threads;
+  for (size_t i = 0; i < kThreadGroups; ++i)
+    to.threads[i] = std::max(to.threads[i], next.threads[i]);
   Add(next.cpu_seconds, to.cpu_seconds);
   Add(next.busiest_thread_seconds, to.busiest_thread_seconds);
   to.run_queue_seconds += next.run_queue_seconds;

@@ -36,7 +36,7 @@ struct UsePoint {
   double span = 0;      // its length in seconds, > 0
   SecondsByGroup cpu_seconds{};
   SecondsByGroup busiest_thread_seconds{};       // of the thread of each group that used most
-  std::array<int32_t, kThreadGroups> threads{};  // at its end
+  std::array<int32_t, kThreadGroups> threads{};  // most at once
   double run_queue_seconds = 0;             // ready to run and not running, sum over the threads
   std::optional<double> throttled_seconds;  // stopped by the CPU quota; absent: no quota is known
   int64_t rss_bytes = 0;                    // the largest

@@ -76,16 +76,19 @@ void ResourceMeter::AddChildren(const base::ResourceTotals& totals, insight::Use
   const auto group = static_cast<size_t>(ThreadGroup::kPython);
   double sum = totals.children_cpu_seconds;
   for (const base::TaskUse& child : totals.children) sum += child.cpu_seconds;
+  double busiest = 0, seen = 0;
   for (const base::TaskUse& thread : totals.child_threads) {
-    point.busiest_thread_seconds[group] =
-        std::max(point.busiest_thread_seconds[group], Used(children_, thread).cpu_seconds);
+    const double used = Used(children_, thread).cpu_seconds;
+    busiest = std::max(busiest, used);
+    seen += used;
     point.threads[group] += 1;
   }
   Remember(totals.child_threads, children_);
   const double used = std::max(sum - told_children_, 0.0);
   point.cpu_seconds[group] += used;
-  point.busiest_thread_seconds[group] =
-      std::min(point.busiest_thread_seconds[group], point.cpu_seconds[group]);
+  // Threads that have ended are not seen, and may have been the busiest.
+  point.busiest_thread_seconds[group] = std::max(
+      point.busiest_thread_seconds[group], std::min(busiest + std::max(used - seen, 0.0), used));
   told_children_ += used;
 }
 

@@ -111,8 +111,8 @@ void Fix(JobEvidence& job) {
   for (LossEvidence& point : job.losses) FixCount(point.step);
   for (ReportOrder& order : job.orders) FixCount(order.requests);
   Fix(job.checkpoint_every_seconds);
-  Fix(job.learning_rate, job.startup_seconds, job.train_seconds, job.checkpoint_seconds,
-      job.evaluation_seconds);
+  if (job.learning_rate && !(*job.learning_rate >= 0)) job.learning_rate.reset();
+  Fix(job.startup_seconds, job.train_seconds, job.checkpoint_seconds, job.evaluation_seconds);
   FixCount(job.dataset_samples, job.checkpoints, job.evaluations, job.first_step, job.steps,
            job.total_steps, job.skipped_steps);
 }

@@ -29,12 +29,11 @@ bool AllFinite(const std::vector<LossEvidence>& losses) {
 }
 
 std::string LowerLearningRate(const JobEvidence& job, const std::string& otherwise) {
-  constexpr double kTimes = 10;
-  if (job.script) return "lower the learning rate in the program of training.script.command";
-  if (job.learning_rate <= 0)
-    return absl::StrCat("lower training.optimizer.learningRate", otherwise);
+  constexpr double kTimes = 10, kLargest = 0.1;
+  if (!job.learning_rate)
+    return "lower the learning rate in the program of training.script.command";
   return absl::StrCat("set training.optimizer.learningRate to ",
-                      SettingText(job.learning_rate / kTimes), otherwise);
+                      SettingText(std::min(*job.learning_rate / kTimes, kLargest)), otherwise);
 }
 
 }  // namespace
@@ -51,10 +50,13 @@ Findings JudgeLearningNotMoving(const Reading& reading, const Limits& limits) {
   if (first <= 0 || 100 * (first - last) >= limits("improvementPercent") * first) return {};
   return {{.message = absl::StrCat("after ", CountText(steps), " steps the loss is ",
                                    NumberText(last), " and began at ", NumberText(first)),
-           .remedy = LowerLearningRate(
-               job,
-               "; if the loss stays, look at dataset.fields.label and pipeline, whether "
-               "pictures and labels still belong together"),
+           .remedy = job.learning_rate == 0
+                         ? "set training.optimizer.learningRate to 0.01: it is 0, so that no step "
+                           "changes anything"
+                         : LowerLearningRate(
+                               job,
+                               "; if the loss stays, look at dataset.fields.label and pipeline, "
+                               "whether pictures and labels still belong together"),
            .field = job.script ? "training.script" : "training.optimizer.learningRate",
            .seconds = job.train_seconds}};
 }

@@ -279,7 +279,6 @@ Cause NoLearning() {
           .rule = "LearningNotMoving",
           .job = {.settings = {"training.optimizer.learningRate=0"}},
           .field = "training.optimizer.learningRate",
-          .remedy = {"training.optimizer.learningRate=0.05"},
           .gain = {.unit = "loss", .of = LastLoss, .more_is_better = false, .times = 1.1}};
 }
 
@@ -295,7 +294,6 @@ Cause NoFiniteLoss() {
           .job = {.settings = {"training.optimizer.learningRate=1e38",
                                "training.stopOnNonFinite=Skip"}},
           .field = "training.optimizer.learningRate",
-          .remedy = {"training.optimizer.learningRate=0.05"},
           .symptom = [](const json& report) { EXPECT_GT(report["skippedSteps"].get<int>(), 100); },
           .gain = {.unit = "samples/s that changed something", .of = UsedSamplesPerSecond}};
 }

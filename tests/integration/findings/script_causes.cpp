@@ -47,7 +47,7 @@ Cause ALockedInterpreter() {
           .member = "gpu-0",
           .job = {.settings = With(ScriptOf({"--compute", "0.02", "--rivals", "3"}),
                                    {"roles.cpu.replicas=1", "pipeline[0].milliseconds=4",
-                                    "training.maxSteps=40"})},
+                                    "training.maxSteps=60"})},
           .quiet = true,
           .field = "pipeline",
           .remedy = {ScriptCommand({"--compute", "0.02"})},

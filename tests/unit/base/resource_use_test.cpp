@@ -54,6 +54,7 @@ TEST(ResourceReaderTest, ThreadsAreToldByTheirNamesAndSumToTheProcess) {
     end.wait();
   });
   named.wait();
+  Burn(0.02);  // a process' age is told in hundredths of a second
   const ResourceTotals before = reader.Read();
   go.count_down();
   burnt.wait();
@@ -103,6 +104,22 @@ TEST(ResourceReaderTest, AProcessBelowThisOneCountsWhileItLivesAndAfter) {
   EXPECT_TRUE(ended.children.empty());
   EXPECT_TRUE(ended.child_threads.empty());
   EXPECT_GE(ended.children_cpu_seconds - living.children_cpu_seconds, 0.15);
+}
+
+TEST(ResourceReaderTest, AProcessThatBeginsAfterTheFirstReadingIsSeenByTheNext) {
+  ResourceReader reader;
+  ASSERT_TRUE(reader.Read().children.empty());
+  const pid_t child = fork();
+  if (child == 0) {
+    pause();
+    _exit(0);
+  }
+  const ResourceTotals next = reader.Read();
+  kill(child, SIGKILL);
+  ASSERT_EQ(waitpid(child, nullptr, 0), child);
+
+  ASSERT_EQ(next.children.size(), 1u);
+  EXPECT_EQ(next.children.front().id, child);
 }
 
 TEST(ResourceReaderTest, SeesTheMachine) {

@@ -107,6 +107,20 @@ TEST(ResourceMeterTest, ThreadsOfChildrenAreThreads) {
   EXPECT_EQ(point.threads[python], 2);
 }
 
+// A script's end is seen as its time alone, which once looked as if no thread had been busy.
+TEST(ResourceMeterTest, ThreadsThatHaveEndedMayHaveBeenTheBusiest) {
+  ResourceMeter meter;
+  base::ResourceTotals totals;
+  totals.children = {{7, "python3", 2, 0}};
+  totals.child_threads = {{7, "python3", 2, 0}};
+  meter.Next(totals, 1);
+  totals.children.clear();
+  totals.child_threads.clear();
+  totals.children_cpu_seconds = 2.5;
+  const insight::UsePoint point = meter.Next(totals, 1);
+  EXPECT_DOUBLE_EQ(point.busiest_thread_seconds[static_cast<size_t>(ThreadGroup::kPython)], 0.5);
+}
+
 // The number of a thread that has ended is given to another one.
 TEST(ResourceMeterTest, ANumberThatIsGivenOutAgainIsAnotherThread) {
   ResourceMeter meter;

@@ -67,7 +67,7 @@ Numbers AllNumbers(Evidence& e) {
   Numbers numbers;
   numbers.Take(e.window_seconds);
   JobEvidence& job = e.job;
-  numbers.Take(job.batch_size, job.partitions, job.learning_rate, job.startup_seconds,
+  numbers.Take(job.batch_size, job.partitions, *job.learning_rate, job.startup_seconds,
                job.train_seconds, job.checkpoint_seconds, job.evaluation_seconds, job.checkpoints,
                job.evaluations, job.first_step, job.steps, job.skipped_steps,
                job.checkpoint_every_seconds, job.checkpoint_every_steps,

@@ -183,5 +183,18 @@ TEST(JudgeTest, WhatHappensToOneMemberExplainsNothingOfAnother) {
   }
 }
 
+TEST(JudgeTest, ALearningRateOfZeroIsNotToldToBeLowered) {
+  Evidence evidence = ExampleOf("LearningNotMoving");
+  EXPECT_THAT(First(evidence).remedy, HasSubstr("learningRate to 0.01;"));
+  evidence.job.learning_rate = 0;
+  EXPECT_THAT(First(evidence).remedy, HasSubstr("learningRate to 0.01: it is 0"));
+}
+
+TEST(JudgeTest, ATenthOfALearningRateFarTooHighIsTooHigh) {
+  Evidence evidence = ExampleOf("LossNotFinite");
+  evidence.job.learning_rate = 1e38;
+  EXPECT_THAT(First(evidence).remedy, HasSubstr("learningRate to 0.1,"));
+}
+
 }  // namespace
 }  // namespace hetero::insight
