@@ -8,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/mutex.h"
 #include "base/status_macros.h"
@@ -22,6 +23,15 @@ void Give(const HttpResponse& answer, httplib::Response& response) {
   response.status = answer.status;
   for (const auto& [name, value] : answer.headers) response.set_header(name.c_str(), value);
   response.set_content(answer.body, answer.content_type);
+}
+
+// Kubernetes' API server, when it passes a page on, breaks off in the middle of what is packed as
+// anything else.
+void AskForGzipAtMost(httplib::Request& request) {
+  constexpr char kName[] = "Accept-Encoding";
+  const bool gzip = absl::StrContains(request.get_header_value(kName), "gzip");
+  request.headers.erase(kName);
+  if (gzip) request.set_header(kName, "gzip");
 }
 
 // A request that has arrived in full, and the answer to it.
@@ -65,7 +75,7 @@ struct HttpEndpoint::Impl {
       bool closed = false;
       caller_ = &caller;
       chosen = nullptr;
-      process_request(exchange, /*close_connection=*/true, closed, nullptr);
+      process_request(exchange, /*close_connection=*/true, closed, AskForGzipAtMost);
       caller_ = nullptr;
       if (chosen == nullptr) return {.bytes = exchange.TakeAnswer(), .take_over = {}};
       return {.bytes = "",

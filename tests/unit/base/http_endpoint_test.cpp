@@ -13,8 +13,10 @@
 namespace hetero::metrics {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 // A plain socket, so that the test does not share its HTTP code with what it tests.
@@ -57,10 +59,10 @@ std::string Receive(int fd, const std::string& end = "") {
 }
 
 // Status line, headers and body.
-std::string Get(int port, const std::string& path) {
+std::string Get(int port, const std::string& path, const std::string& headers = "") {
   const int fd = Connect(port);
   if (fd < 0) return "not connected";
-  Send(fd, "GET " + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  Send(fd, "GET " + path + " HTTP/1.1\r\nHost: localhost\r\n" + headers + "\r\n");
   const std::string response = Receive(fd);
   close(fd);
   return response;
@@ -127,6 +129,21 @@ TEST(HttpEndpointTest, AGuardAnswersInThePlaceOfEveryPath) {
     EXPECT_THAT(response, StartsWith("HTTP/1.1 403")) << path;
     EXPECT_THAT(response, EndsWith("not as rebound.example.com")) << path;
     close(fd);
+  }
+}
+
+// As browsers ask, through a proxy that knows gzip alone.
+TEST(HttpEndpointTest, PacksByGzipOrNotAtAll) {
+  HttpEndpoint endpoint;
+  endpoint.Handle("/page", [](const HttpRequest&) {
+    return HttpResponse{.content_type = "text/html", .body = std::string(10000, 'x')};
+  });
+  ASSERT_TRUE(endpoint.Start("127.0.0.1", 0).ok());
+  EXPECT_THAT(Get(endpoint.port(), "/page", "Accept-Encoding: gzip, deflate, br\r\n"),
+              HasSubstr("Content-Encoding: gzip\r\n"));
+  for (const char* unknown : {"", "Accept-Encoding: br\r\n", "Accept-Encoding: deflate, br\r\n"}) {
+    EXPECT_THAT(Get(endpoint.port(), "/page", unknown),
+                AllOf(Not(HasSubstr("Content-Encoding")), EndsWith("xxx")));
   }
 }
 
