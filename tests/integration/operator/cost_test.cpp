@@ -10,7 +10,7 @@
 
 #include "api/job_status.h"
 #include "base/clock.h"
-#include "tests/integration/operator/support/world.h"
+#include "tests/integration/operator/cost_fixture.h"
 
 // What status.cost says of real pods, against their own times as the API shows them.
 namespace hetero::testing {
@@ -105,26 +105,7 @@ class PodWitness {
   std::jthread watching_;  // last: it ends before the rest
 };
 
-double DollarsOf(const json& status) {
-  return status.value("cost", json::object()).value("dollars", -1.0);
-}
-double DoubtOf(const json& status) {
-  return status.value("cost", json::object()).value("uncertainDollars", 0.0);
-}
-
-constexpr double kHead = 36, kCpu = 360, kGpu = 3600;  // dollars an hour; a second of a GPU: 1
-
-double PriceOf(const PodWitness::Life& life) {
-  return life.role == "head" ? kHead : life.role == "cpu" ? kCpu : kGpu;
-}
-
-json PricedJob(const std::string& name, const json& script) {
-  json job = MakeJob(name, script);
-  RoleOf(job, "head")["pricePerHour"] = "36";
-  RoleOf(job, "cpu")["pricePerHour"] = "360";
-  RoleOf(job, "gpu")["pricePerHour"] = "3600";
-  return job;
-}
+double PriceOf(const PodWitness::Life& life) { return PriceOfRole(life.role); }
 
 // Until the status says what its pods have cost, which may be some seconds after the last is gone.
 void ExpectCost(const JobUnderTest& job, PodWitness& witness,

@@ -143,6 +143,10 @@ class QueuesAtScale : public Queues {
     if (!priority_class.empty()) {
       job["metadata"]["labels"]["kueue.x-k8s.io/priority-class"] = priority_class;
     }
+    for (const auto& [role, price] :
+         {std::pair{"head", "0.1"}, std::pair{"cpu", "0.68"}, std::pair{"gpu", "3.06"}}) {
+      RoleOf(job, role)["pricePerHour"] = price;  // what it costs is written, too
+    }
     const json script =
         early ? json{{"steps", 20}, {"holdAtStep", 10}} : json{{"steps", 10}, {"stepMillis", 20}};
     job["metadata"]["annotations"]["fake.hetero.dev/script"] = script.dump();
