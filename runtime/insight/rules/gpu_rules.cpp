@@ -52,16 +52,21 @@ double CpuPercentile(const MemberEvidence& member, double percent) {
 }  // namespace
 
 Findings JudgeLowGpuUtilization(const Reading& reading, const Limits& limits) {
-  for (const Gpu& gpu : AllGpus(reading)) {
-    const double high = 100 * Percentile(gpu.utilization, 95);
+  const std::vector<Gpu> gpus = AllGpus(reading);
+  const auto high_of = [](const Gpu& gpu) { return 100 * Percentile(gpu.utilization, 95); };
+  // One that idles beside busy ones is LoadBalancing's.
+  const bool all_low = std::all_of(gpus.begin(), gpus.end(), [&](const Gpu& gpu) {
+    return high_of(gpu) < limits("highPercent");
+  });
+  for (const Gpu& gpu : gpus) {
+    const double high = high_of(gpu);
     const double low = 100 * Percentile(gpu.utilization, 5);
-    const bool is_low = high < limits("highPercent");
-    if (!is_low && low >= limits("lowPercent")) continue;
+    if (!all_low && low >= limits("lowPercent")) continue;
     return {{.message = absl::StrCat(
                  GpuText(gpu), " is busy ", ShareText(Mean(gpu.utilization)), " of the time: ",
-                 is_low ? absl::StrCat("95 % of it at most ", FixedText(high, 0), " %")
-                        : absl::StrCat("5 % of it at most ", FixedText(low, 0), " %, 5 % at least ",
-                                       FixedText(high, 0), " %")),
+                 all_low ? absl::StrCat("95 % of it at most ", FixedText(high, 0), " %")
+                         : absl::StrCat("5 % of it at most ", FixedText(low, 0),
+                                        " %, 5 % at least ", FixedText(high, 0), " %")),
              .remedy = absl::StrCat("set training.batchSizePerWorker to ",
                                     2 * std::max(reading.job().batch_size, 1),
                                     " so that kernels are longer, or train on fewer or smaller "
