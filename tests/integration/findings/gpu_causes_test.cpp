@@ -87,7 +87,7 @@ Cause ADiskThatIsWaitedFor() {
   return {.name = "ADiskThatIsWaitedFor",
           .rule = "IOBottleneck",
           .member = "gpu-0",
-          .job = OnGpu("disk_10_100", {"training.maxSteps=600"}),
+          .job = OnGpu("disk_20_20", {"training.maxSteps=400"}),
           .quiet = true,
           .field = "dataset.shuffle.mode",
           .cured = OnGpu("kernel_1_600"),
@@ -101,8 +101,8 @@ Cause ABusyGpuHost() {
           .rule = "CPUBottleneck",
           .member = "gpu-0",
           .job = OnGpu("onecore_1_200",
-                       {"dataset.image={height: 96, width: 96, channels: 3}",
-                        "pipeline=[{op: GaussianBlur, kernelSize: 63, sigma: {min: 10, max: 12}, "
+                       {"dataset.image={height: 160, width: 160, channels: 3}",
+                        "pipeline=[{op: GaussianBlur, kernelSize: 127, sigma: {min: 20, max: 30}, "
                         "repeat: 4, placement: Trainer}, {op: Normalize}]",
                         "training.batchSizePerWorker=8", "training.maxSteps=250"}),
           .quiet = true,

@@ -7,7 +7,7 @@
 //   growing_1_2500  the same, and each step keeps some of it
 //   unequal_2_900   of the replicas of the role all but the first have a GPU six times as fast, and
 //                   wait as much longer for something else
-//   disk_10_100     its other things are writing to a disk, without an end
+//   disk_20_20      its other things are writing to a disk, without an end
 //   onecore_1_200   the process may use one core
 // HETERO_PLAYED_GPU=pulses: busy for three seconds and nearly idle for two, whatever is trained.
 #include <fcntl.h>
@@ -180,6 +180,6 @@ int nvmlDeviceGetTemperature(void*, int, unsigned* celsius) {
 }
 
 HETERO_MODEL_PLUGIN({"kernel_24_750", "kernel_1_2500", "kernel_1_600", "kernel_2_150",
-                     "full_12_700", "growing_1_2500", "unequal_2_900", "disk_10_100",
+                     "full_12_700", "growing_1_2500", "unequal_2_900", "disk_20_20",
                      "onecore_1_200"},
                     Make)
