@@ -51,14 +51,22 @@ class OfOpenSsl : public AesGcm {
 };
 
 #ifdef HETERO_IPSEC_MB
-// The functions for this processor, found once; null: it has no AES.
+// The library asks the processor alone: what the kernel has switched off would end the process.
+bool IsSwitchedOff(uint64_t features) {
+  return ((features & IMB_FEATURE_AVX) != 0 && !__builtin_cpu_supports("avx")) ||
+         ((features & IMB_FEATURE_AVX2) != 0 && !__builtin_cpu_supports("avx2")) ||
+         ((features & IMB_FEATURE_AVX512_SKX) != 0 && !__builtin_cpu_supports("avx512f"));
+}
+
+// The functions for this processor, found once; null: it has no AES, or they do not work.
 const IMB_MGR* Functions() {
   static const IMB_MGR* const functions = []() -> const IMB_MGR* {
     IMB_MGR* const made = alloc_mb_mgr(0);
-    if (made == nullptr) return nullptr;
+    if (made == nullptr || IsSwitchedOff(made->features)) return nullptr;
     IMB_ARCH arch = IMB_ARCH_NONE;
     init_mb_mgr_auto(made, &arch);
-    return arch == IMB_ARCH_NONE || arch == IMB_ARCH_NOAESNI ? nullptr : made;
+    const bool works = (made->features & IMB_FEATURE_SELF_TEST_PASS) != 0;
+    return works && arch != IMB_ARCH_NONE && arch != IMB_ARCH_NOAESNI ? made : nullptr;
   }();
   return functions;
 }

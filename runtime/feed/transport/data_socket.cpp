@@ -27,6 +27,10 @@ absl::Status Closed() {
   return absl::UnavailableError("the other side closed the data connection");
 }
 
+absl::Status NotSecured() {
+  return absl::UnavailableError("data connection: its TLS handshake has failed");
+}
+
 absl::Status Errno(const char* what) {
   if (errno == EAGAIN)
     return absl::DeadlineExceededError(absl::StrCat(what, ": no answer in time"));
@@ -106,6 +110,8 @@ absl::Status DataSocket::WaitFor(short events) const {
 }
 
 absl::Status DataSocket::Secure(const std::string& key, Side side) {
+  if (!ahead_.empty()) return absl::InternalError("TLS behind what was read in plain text");
+  secure_ = true;
   if (clock_ != nullptr) SetBlocking(false);
   absl::StatusOr<TrafficSecrets> secrets = ShakeHands(fd_, key, side, [&](short events) {
     return clock_ != nullptr ? WaitFor(events)
@@ -114,21 +120,23 @@ absl::Status DataSocket::Secure(const std::string& key, Side side) {
   if (clock_ != nullptr) SetBlocking(true);
   HETERO_RETURN_IF_ERROR(secrets.status());
   HETERO_ASSIGN_OR_RETURN(RecordKey received,
-                          RecordKey::Of(secrets->received, AesGcm::Direction::kOpen));
-  HETERO_ASSIGN_OR_RETURN(RecordKey sent, RecordKey::Of(secrets->sent, AesGcm::Direction::kSeal));
+                          RecordKey::Of(std::move(secrets->received), AesGcm::Direction::kOpen));
+  HETERO_ASSIGN_OR_RETURN(RecordKey sent,
+                          RecordKey::Of(std::move(secrets->sent), AesGcm::Direction::kSeal));
   reader_ = std::make_unique<RecordReader>(std::move(received));
   writer_ = std::make_unique<RecordWriter>(std::move(sent));
   return absl::OkStatus();
 }
 
 void DataSocket::ReadAhead() {
-  if (reader_ == nullptr) ahead_.resize(kAheadBytes);  // which has what was opened
+  if (!secure_) ahead_.resize(kAheadBytes);  // which has what was opened
 }
 
 size_t DataSocket::left() const { return most_bytes_; }
 
 absl::StatusOr<size_t> DataSocket::ReadSome(void* out, size_t size) {
-  if (reader_ == nullptr) return Receive(out, size);
+  if (!secure_) return Receive(out, size);
+  if (reader_ == nullptr) return NotSecured();
   return reader_->Read(static_cast<uint8_t*>(out), size,
                        [this](uint8_t* to, size_t most) { return Receive(to, most); });
 }
@@ -164,7 +172,8 @@ absl::Status DataSocket::Read(void* out, size_t size) {
 }
 
 absl::Status DataSocket::Write(const std::vector<WirePart>& parts) {
-  if (writer_ != nullptr) {
+  if (secure_) {
+    if (writer_ == nullptr) return NotSecured();
     return writer_->Write(parts, [this](const uint8_t* bytes, size_t size) {
       return Send({{const_cast<uint8_t*>(bytes), size}});
     });

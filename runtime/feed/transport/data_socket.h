@@ -49,8 +49,8 @@ class DataSocket : public ByteSource {
   absl::Status Connect(const sockaddr_storage& address, socklen_t size, base::Duration timeout);
   // Of each single read and write from now on; zero: none.
   void SetTimeout(base::Duration timeout);
-  // Of Secure() and, in plain text, of all reads from now on, together, however slowly the bytes
-  // come; without a clock: none. `clock` outlives it.
+  // Of Secure() and of all reads from now on, together, however slowly the bytes come; without a
+  // clock: none. `clock` outlives it.
   void SetDeadline(const base::Clock* clock, base::Instant deadline = {});
   // A frame of more is an error before there is memory for it; the largest number there is at
   // first.
@@ -81,7 +81,8 @@ class DataSocket : public ByteSource {
   const base::Clock* clock_ = nullptr;  // null: no deadline
   base::Instant deadline_;
   size_t most_bytes_ = std::numeric_limits<size_t>::max();
-  std::unique_ptr<RecordReader> reader_;  // null: plain text
+  bool secure_ = false;  // Secure() was called: nothing goes in plain text from then on
+  std::unique_ptr<RecordReader> reader_;
   std::unique_ptr<RecordWriter> writer_;
   // What was read ahead: headers are small, and a call for each of their fields would cost too
   // much.

@@ -1,6 +1,5 @@
 #include "runtime/feed/transport/tls_handshake.h"
 
-#include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <poll.h>
@@ -9,6 +8,7 @@
 #include <csignal>
 #include <cstring>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/escaping.h"
@@ -37,15 +37,10 @@ void BlockBrokenPipeSignal() {
 class TlsHandshake {
  public:
   TlsHandshake(const std::string& key, TlsSide side) : key_(key), side_(side) {}
-  ~TlsHandshake() {
-    for (std::string* secret : {&of_client_, &of_server_}) {
-      OPENSSL_cleanse(secret->data(), secret->size());
-    }
-  }
 
   absl::Status Prepare(int fd);
   absl::Status Run(absl::FunctionRef<absl::Status(short events)> wait);
-  absl::StatusOr<TrafficSecrets> Secrets() const;
+  absl::StatusOr<TrafficSecrets> Secrets();
 
  private:
   static TlsHandshake* Of(const SSL* tls) {
@@ -62,7 +57,7 @@ class TlsHandshake {
   const TlsSide side_;
   std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> context_{nullptr, SSL_CTX_free};
   std::unique_ptr<SSL, decltype(&SSL_free)> tls_{nullptr, SSL_free};
-  std::string of_client_, of_server_;
+  Secret of_client_, of_server_;
 };
 
 SSL_SESSION* TlsHandshake::KeySession() const {
@@ -101,8 +96,12 @@ void TlsHandshake::TakeSecret(const SSL* tls, const char* line) {
   std::vector<absl::string_view> words = absl::StrSplit(line, ' ');
   if (words.size() != 3) return;
   TlsHandshake* const self = Of(tls);
-  if (words[0] == "CLIENT_TRAFFIC_SECRET_0") self->of_client_ = absl::HexStringToBytes(words[2]);
-  if (words[0] == "SERVER_TRAFFIC_SECRET_0") self->of_server_ = absl::HexStringToBytes(words[2]);
+  if (words[0] == "CLIENT_TRAFFIC_SECRET_0") {
+    self->of_client_ = Secret(absl::HexStringToBytes(words[2]));
+  }
+  if (words[0] == "SERVER_TRAFFIC_SECRET_0") {
+    self->of_server_ = Secret(absl::HexStringToBytes(words[2]));
+  }
 }
 
 absl::Status TlsHandshake::Prepare(int fd) {
@@ -112,6 +111,9 @@ absl::Status TlsHandshake::Prepare(int fd) {
       SSL_CTX_set_ciphersuites(context_.get(), kCiphers) != 1) {
     return absl::UnavailableError("TLS 1.3 with a key cannot be set up");
   }
+  // Whatever openssl.cnf says: the kernel must not seal what is sealed here, and a key alone would
+  // open what was recorded.
+  SSL_CTX_clear_options(context_.get(), SSL_OP_ENABLE_KTLS | SSL_OP_ALLOW_NO_DHE_KEX);
   // Nothing behind the handshake may be read or written here.
   SSL_CTX_set_read_ahead(context_.get(), 0);
   SSL_CTX_set_num_tickets(context_.get(), 0);
@@ -140,6 +142,9 @@ absl::Status TlsHandshake::Run(absl::FunctionRef<absl::Status(short events)> wai
   if (SSL_session_reused(tls_.get()) != 1) {
     return absl::UnavailableError("TLS handshake: not with the key of this connection");
   }
+  if (SSL_has_pending(tls_.get()) != 0) {
+    return absl::UnavailableError("TLS handshake: OpenSSL has read more than it");
+  }
   return absl::OkStatus();
 }
 
@@ -149,9 +154,9 @@ absl::Status TlsHandshake::Error(int result,
   const int system = errno;
   switch (SSL_get_error(tls_.get(), result)) {
     case SSL_ERROR_WANT_READ:
-      return wait(POLLIN);
+      return system == EINTR ? absl::OkStatus() : wait(POLLIN);
     case SSL_ERROR_WANT_WRITE:
-      return wait(POLLOUT);
+      return system == EINTR ? absl::OkStatus() : wait(POLLOUT);
     case SSL_ERROR_ZERO_RETURN:
       return absl::UnavailableError("the other side closed the data connection");
     case SSL_ERROR_SYSCALL:
@@ -166,13 +171,15 @@ absl::Status TlsHandshake::Error(int result,
   }
 }
 
-absl::StatusOr<TrafficSecrets> TlsHandshake::Secrets() const {
+absl::StatusOr<TrafficSecrets> TlsHandshake::Secrets() {
   if (of_client_.size() != kTlsSecretBytes || of_server_.size() != kTlsSecretBytes) {
     return absl::UnavailableError("TLS handshake: OpenSSL told no traffic secrets");
   }
   const bool client = side_ == TlsSide::kTrainer;
-  return TrafficSecrets{.sent = client ? of_client_ : of_server_,
-                        .received = client ? of_server_ : of_client_};
+  TrafficSecrets secrets;
+  secrets.sent = std::move(client ? of_client_ : of_server_);
+  secrets.received = std::move(client ? of_server_ : of_client_);
+  return secrets;
 }
 
 }  // namespace

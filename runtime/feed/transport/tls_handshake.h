@@ -5,14 +5,15 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "runtime/feed/transport/tls_secret.h"
 
 // OpenSSL's handshake of TLS 1.3 between two who know a key and nobody else, without certificates,
 // with TLS_AES_128_GCM_SHA256 and fresh Diffie-Hellman keys.
 namespace hetero::feed {
 
-// Keys of RecordWriter and RecordReader.
+// Of RecordWriter and RecordReader.
 struct TrafficSecrets {
-  std::string sent, received;
+  Secret sent, received;
 };
 
 enum class TlsSide { kTrainer, kWorker };

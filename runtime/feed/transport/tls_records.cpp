@@ -17,7 +17,7 @@ constexpr uint8_t kCloseNotify = 0;                              // the second b
 constexpr std::array<uint8_t, 5> kKeyUpdate = {24, 0, 0, 1, 0};  // one that asks for none in return
 constexpr size_t kTypeBytes = 1;
 constexpr size_t kAround = kTypeBytes + AesGcm::kTagBytes;
-constexpr size_t kMostSealed = kRecordBytes + 256;  // RFC 8446, section 5.2
+constexpr size_t kMostSealed = kRecordBytes + kAround;  // without padding, which is refused
 constexpr size_t kWholeRecord = kRecordHeaderBytes + kRecordBytes + kAround;
 // What is sealed and sent at once, and what is received at once: stays in a core's cache.
 constexpr size_t kWriteBytes = 8 * kWholeRecord;
@@ -33,13 +33,13 @@ absl::Status Broken(absl::string_view why) {
 
 }  // namespace
 
-absl::StatusOr<RecordKey> RecordKey::Of(const std::string& secret, AesGcm::Direction direction) {
-  const std::optional<TrafficKeys> keys = TrafficKeysOf(secret);
-  if (!keys) return Broken("no keys could be made");
+absl::StatusOr<RecordKey> RecordKey::Of(Secret secret, AesGcm::Direction direction) {
+  TrafficKeys keys;
+  if (!GetTrafficKeys(secret, &keys)) return Broken("no keys could be made");
   RecordKey made;
-  made.secret_ = secret;
-  made.iv_ = keys->iv;
-  made.cipher_ = AesGcm::Create(keys->key, direction);
+  made.secret_ = std::move(secret);
+  made.iv_ = keys.iv;
+  made.cipher_ = AesGcm::Create(keys.key, direction);
   made.direction_ = direction;
   if (made.cipher_ == nullptr) return Broken("AES-GCM cannot be set up");
   return made;
@@ -148,6 +148,7 @@ absl::StatusOr<size_t> RecordReader::Open(size_t size, uint8_t* out) {
   std::copy_n(sealed + size + kTypeBytes, tag.size(), tag.begin());
   if (!cipher.Open(tag)) return Broken("bad record mac");
   begin_ += kRecordHeaderBytes + size + kAround;
+  if (type == kData && size == 0) return Broken("an empty record");  // of which there is no end
   if (type == kData) return size;
   HETERO_RETURN_IF_ERROR(Obey(type, out, size));
   return 0;
@@ -160,7 +161,9 @@ absl::Status RecordReader::Obey(uint8_t type, const uint8_t* message, size_t siz
     }
     return Broken(absl::StrCat("the other side says alert ", message[1]));
   }
-  if (type == kHandshake && size == kKeyUpdate.size() &&
+  // Each costs more than it is long: not one after the other.
+  constexpr uint64_t kFewestRecords = 2;
+  if (type == kHandshake && size == kKeyUpdate.size() && key_.records() >= kFewestRecords &&
       std::equal(kKeyUpdate.begin(), kKeyUpdate.end(), message)) {
     return key_.Update();
   }
@@ -184,7 +187,7 @@ absl::StatusOr<size_t> RecordReader::Read(uint8_t* out, size_t size, Receive rec
     got = OpenSome(out, size);
     if (got > 0) break;
     HETERO_RETURN_IF_ERROR(failed_);
-    std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
+    if (begin_ > 0) std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
     end_ -= std::exchange(begin_, 0);
     HETERO_ASSIGN_OR_RETURN(const size_t more,
                             receive(buffer_.data() + end_, buffer_.size() - end_));

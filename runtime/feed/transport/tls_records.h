@@ -30,7 +30,7 @@ inline constexpr uint64_t kRecordsOfKey = uint64_t{1} << 23;
 class RecordKey {
  public:
   // Fails when the cryptographic library does.
-  static absl::StatusOr<RecordKey> Of(const std::string& secret, AesGcm::Direction direction);
+  static absl::StatusOr<RecordKey> Of(Secret secret, AesGcm::Direction direction);
   absl::Status Update();  // as KeyUpdate says
 
   AesGcm& cipher() { return *cipher_; }
@@ -38,7 +38,7 @@ class RecordKey {
   uint64_t records() const { return records_; }  // sealed or opened with this key
 
  private:
-  std::string secret_;
+  Secret secret_;
   AesGcm::Nonce iv_{};
   std::unique_ptr<AesGcm> cipher_;
   AesGcm::Direction direction_{};
@@ -69,7 +69,7 @@ class RecordReader {
  public:
   using Receive = absl::FunctionRef<absl::StatusOr<size_t>(uint8_t* to, size_t most)>;
   explicit RecordReader(RecordKey key);
-  // At least one byte, at most `size` > 0.
+  // At least one byte, at most `size` > 0. What lies behind them in `out` is nothing.
   absl::StatusOr<size_t> Read(uint8_t* out, size_t size, Receive receive);
 
  private:

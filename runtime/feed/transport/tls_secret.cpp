@@ -35,22 +35,35 @@ bool Expand(const std::string& secret, std::string_view label, uint8_t* out, siz
 
 }  // namespace
 
-std::optional<TrafficKeys> TrafficKeysOf(const std::string& secret) {
-  TrafficKeys keys;
-  if (secret.size() != kTlsSecretBytes ||
-      !Expand(secret, "key", keys.key.data(), keys.key.size()) ||
-      !Expand(secret, "iv", keys.iv.data(), keys.iv.size())) {
-    return std::nullopt;
-  }
-  return keys;
+Secret& Secret::operator=(Secret&& other) noexcept {
+  if (this == &other) return *this;
+  Forget();
+  bytes_ = other.bytes_;
+  other.Forget();
+  return *this;
 }
 
-std::string NextSecret(const std::string& secret) {
+void Secret::Forget() {
+  OPENSSL_cleanse(bytes_.data(), bytes_.size());
+  bytes_.clear();
+}
+
+TrafficKeys::~TrafficKeys() {
+  OPENSSL_cleanse(key.data(), key.size());
+  OPENSSL_cleanse(iv.data(), iv.size());
+}
+
+bool GetTrafficKeys(const Secret& secret, TrafficKeys* keys) {
+  return secret.size() == kTlsSecretBytes &&
+         Expand(secret.bytes(), "key", keys->key.data(), keys->key.size()) &&
+         Expand(secret.bytes(), "iv", keys->iv.data(), keys->iv.size());
+}
+
+Secret NextSecret(const Secret& secret) {
   std::string next(kTlsSecretBytes, '\0');
-  if (!Expand(secret, "traffic upd", reinterpret_cast<uint8_t*>(next.data()), next.size())) {
-    next.clear();
-  }
-  return next;
+  const bool done =
+      Expand(secret.bytes(), "traffic upd", reinterpret_cast<uint8_t*>(next.data()), next.size());
+  return done ? Secret(std::move(next)) : Secret();
 }
 
 AesGcm::Nonce NonceOf(const AesGcm::Nonce& iv, uint64_t number) {

@@ -1,8 +1,8 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
+#include <utility>
 
 #include "runtime/feed/transport/aes_gcm.h"
 
@@ -12,15 +12,33 @@ namespace hetero::feed {
 
 inline constexpr size_t kTlsSecretBytes = 32;
 
+// Bytes that are overwritten when they are no longer needed.
+class Secret {
+ public:
+  Secret() = default;
+  explicit Secret(std::string bytes) : bytes_(std::move(bytes)) {}
+  ~Secret() { Forget(); }
+  Secret(Secret&& other) noexcept : bytes_(other.bytes_) { other.Forget(); }
+  Secret& operator=(Secret&& other) noexcept;
+
+  const std::string& bytes() const { return bytes_; }
+  size_t size() const { return bytes_.size(); }
+
+ private:
+  void Forget();
+  std::string bytes_;
+};
+
 struct TrafficKeys {
+  ~TrafficKeys();
   AesGcm::Key key{};
   AesGcm::Nonce iv{};
 };
 
-// Of a traffic secret of kTlsSecretBytes. Nothing: the library failed.
-std::optional<TrafficKeys> TrafficKeysOf(const std::string& secret);
+// Of a traffic secret of kTlsSecretBytes. False: the library failed.
+bool GetTrafficKeys(const Secret& secret, TrafficKeys* keys);
 // What follows it at a KeyUpdate; empty: the library failed.
-std::string NextSecret(const std::string& secret);
+Secret NextSecret(const Secret& secret);
 
 // The nonce of the record of that number.
 AesGcm::Nonce NonceOf(const AesGcm::Nonce& iv, uint64_t number);

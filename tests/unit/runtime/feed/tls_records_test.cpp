@@ -29,10 +29,10 @@ std::string Pattern(size_t size, uint32_t seed = 1) {
   return text;
 }
 
-std::string SecretOf(char fill) { return std::string(kTlsSecretBytes, fill); }
+Secret SecretOf(char fill) { return Secret(std::string(kTlsSecretBytes, fill)); }
 
-RecordKey KeyOf(const std::string& secret, AesGcm::Direction direction) {
-  auto key = RecordKey::Of(secret, direction);
+RecordKey KeyOf(Secret secret, AesGcm::Direction direction) {
+  auto key = RecordKey::Of(std::move(secret), direction);
   EXPECT_TRUE(key.ok()) << key.status();
   return *std::move(key);
 }
@@ -173,8 +173,27 @@ TEST(TlsRecordsTest, WhatWasChangedOnTheWayIsNotBelieved) {
   expect_broken(first + first, 100, "bad record mac");           // twice
   expect_broken(first + second.substr(0, 100), 100, "the end");  // the rest does not come
   expect_broken(first + "GET / HTTP/1.1\r\n", 100, "no record");
-  expect_broken(first + std::string("\x17\x03\x03\x41\x01", 5), 100, "impossible size");
+  expect_broken(first + std::string("\x17\x03\x03\x40\x12", 5), 100, "impossible size");
   expect_broken(first + std::string("\x17\x03\x03\x00\x10", 5), 100, "impossible size");
+  // From somebody who has the key: records without an end that say nothing.
+  const auto sealed_as = [](uint8_t type, const std::string& message) {
+    RecordKey key = KeyOf(SecretOf('a'), AesGcm::Direction::kSeal);
+    const size_t size = message.size() + 17;
+    std::string record = {23, 3, 3, static_cast<char>(size >> 8), static_cast<char>(size)};
+    std::string inner = message + static_cast<char>(type);
+    key.cipher().Begin(key.NextNonce(), reinterpret_cast<const uint8_t*>(record.data()), 5);
+    key.cipher().Update(reinterpret_cast<const uint8_t*>(inner.data()),
+                        reinterpret_cast<uint8_t*>(inner.data()), inner.size());
+    AesGcm::Tag tag{};
+    EXPECT_TRUE(key.cipher().Seal(&tag));
+    return record + inner + std::string(tag.begin(), tag.end());
+  };
+  expect_broken(sealed_as(23, ""), 0, "an empty record");
+  expect_broken(sealed_as(22, {24, 0, 0, 1, 0}), 0, "unexpected message");  // at once
+  expect_broken(sealed_as(21, {1, 0}), 0, "the other side closed");
+  expect_broken(sealed_as(21, {2, 20}), 0, "says alert 20");
+  expect_broken(sealed_as(23, std::string("x\0", 2)).substr(0, 20), 0, "the end");
+  expect_broken(sealed_as(0, "padded"), 0, "unexpected message");
   const Opened other(first, 1 << 20, 1 << 20, KeyOf(SecretOf('b'), AesGcm::Direction::kOpen));
   EXPECT_THAT(std::string(other.status.message()), HasSubstr("bad record mac"));
   EXPECT_EQ(other.text, "");
