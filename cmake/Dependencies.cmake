@@ -26,6 +26,17 @@ target_include_directories(hetero_httplib SYSTEM INTERFACE ${HTTPLIB_INCLUDE_DIR
 target_compile_definitions(hetero_httplib INTERFACE CPPHTTPLIB_OPENSSL_SUPPORT CPPHTTPLIB_ZLIB_SUPPORT
                            CPPHTTPLIB_BROTLI_SUPPORT)
 target_link_libraries(hetero_httplib INTERFACE ${HTTPLIB_LIBRARY} OpenSSL::SSL OpenSSL::Crypto)
+# AES-GCM with the widest instructions, of x86-64 alone; without it OpenSSL's is taken.
+add_library(hetero_aes INTERFACE)
+find_path(IPSEC_MB_INCLUDE_DIR intel-ipsec-mb.h)
+find_library(IPSEC_MB_LIBRARY IPSec_MB)
+if(IPSEC_MB_INCLUDE_DIR AND IPSEC_MB_LIBRARY)
+  target_include_directories(hetero_aes SYSTEM INTERFACE ${IPSEC_MB_INCLUDE_DIR})
+  target_compile_definitions(hetero_aes INTERFACE HETERO_IPSEC_MB)
+  target_link_libraries(hetero_aes INTERFACE ${IPSEC_MB_LIBRARY})
+elseif(CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
+  message(FATAL_ERROR "intel-ipsec-mb is missing: scripts/setup.sh installs libipsec-mb-dev")
+endif()
 if(HETERO_TESTS)
   find_package(GTest REQUIRED)
 endif()

@@ -19,6 +19,7 @@ packages=(
   prometheus-cpp-dev libcpprest-dev libgtest-dev libgmock-dev libbenchmark-dev
   iproute2 openssl python3 python3-pip
 )
+[[ $(uname -m) != x86_64 ]] || packages+=(libipsec-mb-dev)
 
 libtorch_options=()
 for option in "$@"; do

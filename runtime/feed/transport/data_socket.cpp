@@ -3,18 +3,15 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <openssl/err.h>
 #include <openssl/rand.h>
 #include <poll.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <climits>
-#include <csignal>
 #include <cstring>
-#include <limits>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -25,29 +22,19 @@ namespace {
 constexpr size_t kAheadBytes = 256 << 10;   // several small batches, or the start of a large one
 constexpr size_t kDirectBytes = 32 << 10;   // from which on a read need not go through that
 constexpr unsigned kUnansweredMs = 15'000;  // as long as gRPC's pings take to find a dead peer
-// Read and written at once; a record has 16 KB. OpenSSL moves what it read ahead with every record.
-constexpr size_t kTlsReadBytes = 36 << 10;
-constexpr int kTlsWriteBytes = 128 << 10;
-constexpr char kCiphers[] = "TLS_AES_128_GCM_SHA256";
-constexpr unsigned char kCipherId[] = {0x13, 0x01};  // the same in RFC 8446
-constexpr unsigned char kKeyName[] = "hetero-data";  // each connection has a key of its own
 
 absl::Status Closed() {
   return absl::UnavailableError("the other side closed the data connection");
+}
+
+absl::Status NotSecured() {
+  return absl::UnavailableError("data connection: its TLS handshake has failed");
 }
 
 absl::Status Errno(const char* what) {
   if (errno == EAGAIN)
     return absl::DeadlineExceededError(absl::StrCat(what, ": no answer in time"));
   return absl::UnavailableError(absl::StrCat(what, ": ", std::strerror(errno)));
-}
-
-// TLS writes with write(2), which would end the process when the other side has gone.
-void BlockBrokenPipeSignal() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGPIPE);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 }
 
 }  // namespace
@@ -64,10 +51,7 @@ DataSocket::DataSocket(int fd) : fd_(fd) {
   setsockopt(fd_, IPPROTO_TCP, TCP_USER_TIMEOUT, &kUnansweredMs, sizeof kUnansweredMs);
 }
 
-DataSocket::~DataSocket() {
-  tls_.reset();
-  close(fd_);
-}
+DataSocket::~DataSocket() { close(fd_); }
 
 absl::StatusOr<std::unique_ptr<DataSocket>> DataSocket::Create(int family) {
   const int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -125,122 +109,39 @@ absl::Status DataSocket::WaitFor(short events) const {
   }
 }
 
-SSL_SESSION* DataSocket::KeySession() const {
-  SSL_SESSION* session = SSL_SESSION_new();
-  const SSL_CIPHER* cipher = SSL_CIPHER_find(tls_.get(), kCipherId);
-  if (session == nullptr || cipher == nullptr ||
-      SSL_SESSION_set1_master_key(session, reinterpret_cast<const unsigned char*>(key_.data()),
-                                  key_.size()) != 1 ||
-      SSL_SESSION_set_cipher(session, cipher) != 1 ||
-      SSL_SESSION_set_protocol_version(session, TLS1_3_VERSION) != 1) {
-    SSL_SESSION_free(session);
-    return nullptr;
-  }
-  return session;
-}
-
-int DataSocket::FindKey(SSL* tls, const unsigned char* id, size_t size, SSL_SESSION** session) {
-  *session = nullptr;  // another name: a handshake without this key, which then fails
-  if (size == sizeof kKeyName && std::memcmp(id, kKeyName, size) == 0) {
-    *session = static_cast<const DataSocket*>(SSL_get_app_data(tls))->KeySession();
-  }
-  return 1;
-}
-
-int DataSocket::UseKey(SSL* tls, const EVP_MD* /*digest*/, const unsigned char** id, size_t* size,
-                       SSL_SESSION** session) {
-  *session = static_cast<const DataSocket*>(SSL_get_app_data(tls))->KeySession();
-  *id = kKeyName;
-  *size = sizeof kKeyName;
-  return *session == nullptr ? 0 : 1;
-}
-
 absl::Status DataSocket::Secure(const std::string& key, Side side) {
-  BlockBrokenPipeSignal();
-  key_ = key;
-  context_.reset(SSL_CTX_new(TLS_method()));
-  if (context_ == nullptr || key.size() != kDataKeyBytes ||
-      SSL_CTX_set_min_proto_version(context_.get(), TLS1_3_VERSION) != 1 ||
-      SSL_CTX_set_ciphersuites(context_.get(), kCiphers) != 1) {
-    return absl::UnavailableError("TLS 1.3 with a key cannot be set up");
-  }
-  SSL_CTX_set_read_ahead(context_.get(), 1);
-  SSL_CTX_set_default_read_buffer_len(context_.get(), kTlsReadBytes);
-  SSL_CTX_set_num_tickets(context_.get(), 0);
-  SSL_CTX_set_session_cache_mode(context_.get(), SSL_SESS_CACHE_OFF);
-  SSL_CTX_set_psk_find_session_callback(context_.get(), &DataSocket::FindKey);
-  SSL_CTX_set_psk_use_session_callback(context_.get(), &DataSocket::UseKey);
-  // A trainer takes nobody's certificate, and a worker has none to show: whoever does not know the
-  // key fails the handshake.
-  if (side == Side::kTrainer) SSL_CTX_set_verify(context_.get(), SSL_VERIFY_PEER, nullptr);
-  tls_.reset(SSL_new(context_.get()));
-  BIO* const socket = BIO_new_socket(fd_, BIO_NOCLOSE);
-  BIO* const buffer = BIO_new(BIO_f_buffer());
-  if (tls_ == nullptr || socket == nullptr || buffer == nullptr ||
-      BIO_set_write_buffer_size(buffer, kTlsWriteBytes) != 1 || BIO_up_ref(socket) != 1) {
-    return absl::UnavailableError("TLS cannot be set up");
-  }
-  BIO_push(buffer, socket);
-  SSL_set0_rbio(tls_.get(), socket);
-  SSL_set0_wbio(tls_.get(), buffer);
-  SSL_set_app_data(tls_.get(), this);
-  HETERO_RETURN_IF_ERROR(Handshake(side));
-  if (SSL_session_reused(tls_.get()) != 1) {
-    return absl::UnavailableError("TLS handshake: not with the key of this connection");
-  }
+  if (!ahead_.empty()) return absl::InternalError("TLS behind what was read in plain text");
+  secure_ = true;
+  if (clock_ != nullptr) SetBlocking(false);
+  absl::StatusOr<TrafficSecrets> secrets = ShakeHands(fd_, key, side, [&](short events) {
+    return clock_ != nullptr ? WaitFor(events)
+                             : absl::DeadlineExceededError("TLS handshake: no answer in time");
+  });
+  if (clock_ != nullptr) SetBlocking(true);
+  HETERO_RETURN_IF_ERROR(secrets.status());
+  HETERO_ASSIGN_OR_RETURN(RecordKey received,
+                          RecordKey::Of(std::move(secrets->received), AesGcm::Direction::kOpen));
+  HETERO_ASSIGN_OR_RETURN(RecordKey sent,
+                          RecordKey::Of(std::move(secrets->sent), AesGcm::Direction::kSeal));
+  reader_ = std::make_unique<RecordReader>(std::move(received));
+  writer_ = std::make_unique<RecordWriter>(std::move(sent));
   return absl::OkStatus();
 }
 
-absl::Status DataSocket::Handshake(Side side) {
-  if (clock_ != nullptr) SetBlocking(false);
-  absl::Status status;
-  while (status.ok()) {
-    ERR_clear_error();
-    const int done = side == Side::kWorker ? SSL_accept(tls_.get()) : SSL_connect(tls_.get());
-    if (done == 1) break;
-    const int system = errno;
-    const int error = SSL_get_error(tls_.get(), done);
-    const bool waits = error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE;
-    errno = system;
-    status = waits && clock_ != nullptr ? WaitFor(error == SSL_ERROR_WANT_READ ? POLLIN : POLLOUT)
-                                        : TlsError("TLS handshake", done);
-  }
-  if (clock_ != nullptr) SetBlocking(true);
-  return status;
+void DataSocket::ReadAhead() {
+  if (!secure_) ahead_.resize(kAheadBytes);  // which has what was opened
 }
-
-absl::Status DataSocket::TlsError(const char* what, int result) {
-  const int system = errno;
-  switch (SSL_get_error(tls_.get(), result)) {
-    case SSL_ERROR_ZERO_RETURN:
-      return Closed();
-    case SSL_ERROR_WANT_READ:
-    case SSL_ERROR_WANT_WRITE:
-      return absl::DeadlineExceededError(absl::StrCat(what, ": no answer in time"));
-    case SSL_ERROR_SYSCALL:
-      errno = system;
-      return system == 0 ? Closed() : Errno(what);
-    default: {
-      const unsigned long code = ERR_get_error();
-      const char* reason = ERR_reason_error_string(code);
-      return absl::UnavailableError(
-          absl::StrCat(what, ": ", reason == nullptr ? "failed" : reason));
-    }
-  }
-}
-
-void DataSocket::ReadAhead() { ahead_.resize(kAheadBytes); }
 
 size_t DataSocket::left() const { return most_bytes_; }
 
 absl::StatusOr<size_t> DataSocket::ReadSome(void* out, size_t size) {
-  if (tls_ != nullptr) {
-    ERR_clear_error();
-    size_t got = 0;
-    const int done = SSL_read_ex(tls_.get(), out, size, &got);
-    if (done != 1) return TlsError("data connection", done);
-    return got;
-  }
+  if (!secure_) return Receive(out, size);
+  if (reader_ == nullptr) return NotSecured();
+  return reader_->Read(static_cast<uint8_t*>(out), size,
+                       [this](uint8_t* to, size_t most) { return Receive(to, most); });
+}
+
+absl::StatusOr<size_t> DataSocket::Receive(void* out, size_t size) {
   while (true) {
     if (clock_ != nullptr) HETERO_RETURN_IF_ERROR(WaitFor(POLLIN));
     const ssize_t got = recv(fd_, out, size, 0);
@@ -271,21 +172,20 @@ absl::Status DataSocket::Read(void* out, size_t size) {
 }
 
 absl::Status DataSocket::Write(const std::vector<WirePart>& parts) {
-  if (tls_ != nullptr) {
-    for (const WirePart& part : parts) {
-      size_t sent = 0;
-      if (part.size == 0) continue;
-      ERR_clear_error();
-      const int done = SSL_write_ex(tls_.get(), part.data, part.size, &sent);
-      if (done != 1) return TlsError("data connection", done);
-    }
-    if (BIO_flush(SSL_get_wbio(tls_.get())) != 1) return Errno("data connection");
-    return absl::OkStatus();
+  if (secure_) {
+    if (writer_ == nullptr) return NotSecured();
+    return writer_->Write(parts, [this](const uint8_t* bytes, size_t size) {
+      return Send({{const_cast<uint8_t*>(bytes), size}});
+    });
   }
   std::vector<iovec> left;
   for (const WirePart& part : parts) {
     if (part.size > 0) left.push_back({const_cast<void*>(part.data), part.size});
   }
+  return Send(std::move(left));
+}
+
+absl::Status DataSocket::Send(std::vector<iovec> left) {
   size_t first = 0;
   while (first < left.size()) {
     msghdr message = {};

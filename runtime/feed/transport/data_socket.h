@@ -1,7 +1,7 @@
 #pragma once
 
-#include <openssl/ssl.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 
 #include <array>
 #include <cstddef>
@@ -14,6 +14,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "runtime/feed/transport/tls_handshake.h"
+#include "runtime/feed/transport/tls_records.h"
 #include "runtime/feed/wire/byte_source.h"
 
 // The TCP connection that carries batches from a CPU worker to a trainer beside their gRPC stream,
@@ -33,11 +35,6 @@ struct DataOffer {
 // Random; empty when the system has no randomness.
 std::string NewDataKey();
 
-struct WirePart {
-  const void* data = nullptr;
-  size_t size = 0;
-};
-
 // One end of it. One thread reads and writes; Shutdown() may come from any. Errors are kUnavailable
 // and say what the system or TLS says; kDeadlineExceeded when SetTimeout()'s time is over.
 class DataSocket : public ByteSource {
@@ -52,14 +49,15 @@ class DataSocket : public ByteSource {
   absl::Status Connect(const sockaddr_storage& address, socklen_t size, base::Duration timeout);
   // Of each single read and write from now on; zero: none.
   void SetTimeout(base::Duration timeout);
-  // Of Secure() and, in plain text, of all reads from now on, together, however slowly the bytes
-  // come; without a clock: none. `clock` outlives it.
+  // Of Secure() and of all reads from now on, together, however slowly the bytes come; without a
+  // clock: none. `clock` outlives it.
   void SetDeadline(const base::Clock* clock, base::Instant deadline = {});
   // A frame of more is an error before there is memory for it; the largest number there is at
   // first.
   void SetMostBytes(size_t most) { most_bytes_ = most; }
-  // TLS 1.3 from here on, between two who know `key` and nobody else.
-  enum class Side { kTrainer, kWorker };
+  // TLS 1.3 from here on, between two who know `key` and nobody else: the handshake is OpenSSL's,
+  // the records are those of tls_records.h.
+  using Side = TlsSide;
   absl::Status Secure(const std::string& key, Side side);
 
   // From now on: headers are small, and a call for each of their fields would cost too much. After
@@ -73,8 +71,8 @@ class DataSocket : public ByteSource {
 
  private:
   absl::StatusOr<size_t> ReadSome(void* out, size_t size);  // at least one byte
-  absl::Status TlsError(const char* what, int result);
-  absl::Status Handshake(Side side);
+  absl::StatusOr<size_t> Receive(void* out, size_t size);   // as it comes
+  absl::Status Send(std::vector<iovec> left);
   // For `events` of poll(), until the deadline.
   absl::Status WaitFor(short events) const;
   void SetBlocking(bool blocking) const;
@@ -83,18 +81,13 @@ class DataSocket : public ByteSource {
   const base::Clock* clock_ = nullptr;  // null: no deadline
   base::Instant deadline_;
   size_t most_bytes_ = std::numeric_limits<size_t>::max();
-  std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> context_{nullptr, SSL_CTX_free};
-  std::unique_ptr<SSL, decltype(&SSL_free)> tls_{nullptr, SSL_free};
-  std::string key_;
+  bool secure_ = false;  // Secure() was called: nothing goes in plain text from then on
+  std::unique_ptr<RecordReader> reader_;
+  std::unique_ptr<RecordWriter> writer_;
   // What was read ahead: headers are small, and a call for each of their fields would cost too
   // much.
   std::vector<uint8_t> ahead_;  // empty: not yet
   size_t ahead_begin_ = 0, ahead_end_ = 0;
-
-  static int FindKey(SSL* tls, const unsigned char* id, size_t size, SSL_SESSION** session);
-  static int UseKey(SSL* tls, const EVP_MD* digest, const unsigned char** id, size_t* size,
-                    SSL_SESSION** session);
-  SSL_SESSION* KeySession() const;
 };
 
 }  // namespace hetero::feed
