@@ -79,6 +79,8 @@ bool PortForward::Listen() {
     if (count <= 0) return count < 0 && (errno == EAGAIN || errno == EINTR);
     heard += static_cast<size_t>(count);
     said_.append(bytes, static_cast<size_t>(count));
+    // At once: of much that follows only the end is kept.
+    if (local_port_ == 0) local_port_ = ForwardedPort(said_);
     if (said_.size() > kMostSaid) said_.erase(0, said_.size() - kMostSaid);
   }
   return true;
@@ -112,7 +114,6 @@ absl::StatusOr<std::unique_ptr<PortForward>> PortForward::Open(const Options& op
     pollfd polled{forward->output_.get(), POLLIN, 0};
     poll(&polled, 1, kLookMilliseconds);
     const bool lives = forward->Listen();
-    forward->local_port_ = ForwardedPort(forward->said_);
     if (lives && clock.Now() < deadline) continue;
     if (lives && forward->local_port_ > 0) continue;
     return absl::UnavailableError(absl::StrCat("kubectl port-forward ",
