@@ -227,6 +227,7 @@ class Window {
   void AssignStranded(base::Instant now, Actions* actions);
   bool AssignFresh(base::Instant now, Actions* actions);
   void FeedIdle(base::Instant now, Actions* actions);
+  class Owners;
   bool IsServed(int64_t ticket, const Place& place) const;
   bool Serves(ProducerId id, const ProducerState& producer) const;
   bool SomebodyStays() const;

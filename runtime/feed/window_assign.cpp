@@ -58,41 +58,75 @@ bool Window::AssignFresh(base::Instant now, Actions* actions) {
   return true;
 }
 
-void Window::FeedIdle(base::Instant now, Actions* actions) {
-  // Seconds until each would be done with what it has.
-  const auto load = [&](const ProducerState& producer) {
-    const auto waiting = static_cast<double>(producer.count());
-    return waiting > 0 ? producer.ExpectedSeconds(now) * waiting / (waiting + 1) : 0.0;
+// Those from whom a ticket may be taken, the one that would be done last on top; of several the
+// first by number. Made when somebody is idle, and anew after a ticket has moved, which is rare.
+class Window::Owners {
+ public:
+  Owners(std::map<ProducerId, ProducerState>* producers, base::Instant now)
+      : producers_(producers), now_(now) {}
+
+  struct Owner {
+    double load = 0;  // seconds until it would be done with what it has
+    ProducerId id = 0;
+    ProducerState* state = nullptr;
+    bool operator<(const Owner& other) const {
+      return load < other.load || (load == other.load && id > other.id);
+    }
   };
+  // The first that is not `idle` itself; null: there is none.
+  const Owner* First(ProducerId idle) {
+    if (!made_) Make();
+    if (heap_.empty()) return nullptr;
+    if (heap_.front().id != idle) return &heap_.front();
+    // The second of a heap is one of the two below its top.
+    if (heap_.size() < 2) return nullptr;
+    return heap_.size() == 2 || heap_[2] < heap_[1] ? &heap_[1] : &heap_[2];
+  }
+  void HaveChanged() { made_ = false; }
+
+ private:
+  void Make() {
+    heap_.clear();
+    for (auto& [id, state] : *producers_) {
+      if (!state.usable() || state.count() <= state.left_with_owner()) continue;
+      const auto waiting = static_cast<double>(state.count());
+      const double load = waiting > 0 ? state.ExpectedSeconds(now_) * waiting / (waiting + 1) : 0.0;
+      heap_.push_back({load, id, &state});
+    }
+    std::make_heap(heap_.begin(), heap_.end());
+    made_ = true;
+  }
+
+  std::map<ProducerId, ProducerState>* const producers_;
+  const base::Instant now_;
+  bool made_ = false;
+  std::vector<Owner> heap_;
+};
+
+void Window::FeedIdle(base::Instant now, Actions* actions) {
+  Owners owners(&producers_, now);
   for (auto& [id, idle] : producers_) {
     if (!Serves(id, idle)) continue;
     while (idle.count() < std::min(kLowWater, Credit(idle))) {
-      std::pair<ProducerId, ProducerState*> owner{0, nullptr};
-      for (auto& [other_id, other] : producers_) {
-        if (other_id == id || !other.usable() || other.count() <= other.left_with_owner()) {
-          continue;
-        }
-        if (owner.second == nullptr || load(other) > load(*owner.second)) {
-          owner = {other_id, &other};
-        }
-      }
-      if (owner.second == nullptr) break;
-      const std::optional<int64_t> ticket = owner.second->LastNotBegun();
+      const Owners::Owner* const owner = owners.First(id);
+      if (owner == nullptr) break;
+      const std::optional<int64_t> ticket = owner->state->LastNotBegun();
       Place* place = ticket.has_value() ? Find(*ticket) : nullptr;
       if (place == nullptr || place->filled || Contains(place->holders, id) ||
           place->FailedOn(id)) {
         break;
       }
       // One that was never measured is taken to be as fast as the owner.
-      const double each = idle.interval().value_or(owner.second->interval().value_or(0));
+      const double each = idle.interval().value_or(owner->state->interval().value_or(0));
       const double here =
           std::max(idle.ExpectedSeconds(now), each * static_cast<double>(idle.count() + 1));
-      if (load(*owner.second) < kWorthMoving * here + kNotWorthMovingSeconds) break;
-      owner.second->Withdraw(*ticket);
-      std::erase(place->holders, owner.first);
-      actions->cancel.push_back({owner.first, *ticket});
+      if (owner->load < kWorthMoving * here + kNotWorthMovingSeconds) break;
+      owner->state->Withdraw(*ticket);
+      std::erase(place->holders, owner->id);
+      actions->cancel.push_back({owner->id, *ticket});
       Issue(id, *ticket, place, now, actions);
       ++moved_;
+      owners.HaveChanged();
     }
   }
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "api/role_type.h"
 #include "google/protobuf/util/message_differencer.h"
@@ -81,8 +82,9 @@ State::State(Options options, Moment now)
 std::vector<Action> State::Apply(const Event& event, Moment now) {
   if (superseded_) return {};
   now_ = now;
+  effect_ = Effect::kAny;
   std::visit([this](const auto& e) { On(e); }, event);
-  if (superseded_) return outbox_.Take();
+  if (superseded_ || effect_ == Effect::kNone) return outbox_.Take();
   const bool had_ended = ended();
   AdvanceJob();
   if (ended() && !had_ended && !record_.input_only) {
@@ -157,6 +159,13 @@ void State::On(const ReadyReceived& event) {
 void State::On(const HeartbeatReceived& event) {
   MemberRecord* member = members_.Find(event.stream);
   if (member == nullptr) return;
+  // Of a thousand CPU workers a thousand words a second come, and to look at all of them for each
+  // would take more than a core. What the words say together the next Tick finds.
+  const bool took_part = member->takes_part(), was_ending = ending_.begun();
+  const absl::Cleanup judge = [&] {
+    if (member->takes_part() != took_part || ending_.begun() != was_ending) return;
+    effect_ = member->trainer() ? Effect::kNotWhoTakesPart : Effect::kNone;
+  };
   members_.Hear(*member, now_);
   if (!member->finished) {
     TakeHeartbeat(*member, event.heartbeat);
@@ -352,7 +361,7 @@ void State::Open(int64_t number) {
 }
 
 void State::UpdateRoster() {
-  if (record_.generation == 0) return;
+  if (record_.generation == 0 || effect_ == Effect::kNotWhoTakesPart) return;
   v1::Roster roster = MakeRoster(record_, plan_);
   if (google::protobuf::util::MessageDifferencer::Equals(roster, roster_)) return;
   roster_ = std::move(roster);

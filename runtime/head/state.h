@@ -136,6 +136,9 @@ class State {
   Notices notices_;
   RoleSizer sizer_;
   FindingWatch findings_;
+  // What the event that is looked at may have changed, and no Tick has looked at yet.
+  enum class Effect { kAny, kNotWhoTakesPart, kNone };
+  Effect effect_ = Effect::kAny;
   v1::Roster roster_;  // as last sent
   std::set<StreamId> told_complete_;
   struct Stopping {  // when all scripts have saved
