@@ -60,8 +60,9 @@ def frames(report: Report) -> Mapping[str, DataFrame]:
     """One frame for each list of a report, by its name there, and `job`, a row of all that is no list.
 
     `report`: what run_local() and report() return, or the path of a report.json. Names of fields inside fields are
-    joined by a dot: `phaseSeconds.wait`, the frame `storage.orders`. `timeLines` and `resources.timeLine` have a row for
-    each point, `roles` what the report says by role. What was not measured is NaN; what the manifest says besides is in report["config"].
+    joined by a dot: `phaseSeconds.wait`, the frame `storage.orders`. `timeLines` and `resources.timeLine` have a row
+    for each point, `roles` what the report says by role. What was not measured is NaN; what the manifest says besides
+    is in report["config"].
     """
     try:
         import pandas
