@@ -17,7 +17,8 @@ class AesGcm {
   enum class Direction { kSeal, kOpen };
 
   // By intel-ipsec-mb where the program was built with it and the processor has AES, which knows
-  // wider instructions than OpenSSL 3.0 (decision 0086); else by OpenSSL. Null when that does not work either.
+  // wider instructions than OpenSSL 3.0 (decision 0086); else by OpenSSL. Null when that does not
+  // work either.
   static std::unique_ptr<AesGcm> Create(const Key& key, Direction direction);
   static std::unique_ptr<AesGcm> CreateOfOpenSsl(const Key& key, Direction direction);
   virtual ~AesGcm() = default;
