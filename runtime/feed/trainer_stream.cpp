@@ -42,7 +42,8 @@ void TrainerStream::Offer() {
                                    .peer = context_.peer(),
                                    .secured = options_.secured,
                                    .byte_budget = options_.byte_budget,
-                                   .batch_bytes = options_.batch_bytes};
+                                   .batch_bytes = options_.batch_bytes,
+                                   .threads = options_.threads};
   auto offers = std::make_unique<v1::TicketRequest>();
   auto offered = std::make_unique<std::vector<Offered>>();
   for (const Transport* transport : options_.transports) {

@@ -32,6 +32,7 @@ class TrainerStream : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byt
     bool moves_shared = false;
     int64_t byte_budget = 0;
     int64_t batch_bytes = 0;
+    SocketThreads* threads = nullptr;
   };
   // How it went, and what the worker made of the transports that were offered.
   struct Ending {

@@ -39,7 +39,10 @@ std::shared_ptr<grpc::Channel> MakeChannel(
 }  // namespace
 
 WorkerLinks::WorkerLinks(Options options, Callbacks callbacks, base::Clock& clock)
-    : options_(std::move(options)), callbacks_(std::move(callbacks)), clock_(clock) {}
+    : options_(std::move(options)),
+      callbacks_(std::move(callbacks)),
+      clock_(clock),
+      threads_("feed-data", SocketThreads::MostForBatches(), base::Clock::Real()) {}
 
 WorkerLinks::Change WorkerLinks::SetRoster(const std::vector<WorkerAddress>& roster) {
   Change change;
@@ -95,7 +98,8 @@ void WorkerLinks::Dial(ProducerId id, Link* link) {
                                     .slabs = options_.slabs,
                                     .moves_shared = options_.moves_shared,
                                     .byte_budget = options_.byte_budget,
-                                    .batch_bytes = options_.batch_bytes};
+                                    .batch_bytes = options_.batch_bytes,
+                                    .threads = &threads_};
   for (const Transport* transport : options_.transports) {
     const auto unanswered = link->unanswered.find(transport);
     if (unanswered != link->unanswered.end() && unanswered->second >= kMostUnanswered) continue;

@@ -15,6 +15,7 @@
 #include "runtime/feed/batch_producer.h"
 #include "runtime/feed/producer_state.h"
 #include "runtime/feed/trainer_stream.h"
+#include "runtime/feed/transport/socket_threads.h"
 #include "runtime/feed/transport/transport.h"
 #include "runtime/feed/wire/messages.h"
 #include "runtime/feed/worker_address.h"
@@ -89,6 +90,7 @@ class WorkerLinks {
   const Options options_;
   const Callbacks callbacks_;
   base::Clock& clock_;
+  SocketThreads threads_;  // which the streams' transports use
   std::map<ProducerId, Link> links_;
   ProducerId next_id_ = kLocalProducer + 1;
   int live_ = 0;

@@ -3,81 +3,203 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <iterator>
 #include <utility>
-#include <vector>
 
 #include "base/log.h"
 #include "base/status_macros.h"
-#include "base/thread.h"
 
 namespace hetero::feed {
 namespace {
 
 constexpr auto kGreeting = std::chrono::seconds(10);
-constexpr std::ptrdiff_t kMostUnknown = 64;
+constexpr size_t kGreetingBytes = kDataMagic.size() + sizeof(uint64_t);
 constexpr size_t kMostJoined = 1 << 20;  // bytes of frames that are sent by one call
+constexpr int kTurn = 4;                 // of those, before others have theirs
 
 }  // namespace
 
+DataConnection::DataConnection(DataConnections& all, int fd)
+    : all_(all), socket_(fd), deadline_(all.clock_.Now() + kGreeting) {}
+
 void DataConnection::Send(std::deque<grpc::ByteBuffer>* frames) {
-  const base::MutexLock lock(mutex_);
-  if (!closed_) std::move(frames->begin(), frames->end(), std::back_inserter(frames_));
-  frames->clear();
-  changed_.NotifyOne();
+  {
+    const base::MutexLock lock(mutex_);
+    if (!closed_) std::move(frames->begin(), frames->end(), std::back_inserter(frames_));
+    frames->clear();
+    if (closed_ || !std::exchange(resting_, false)) return;
+  }
+  SocketThreads::Poke(*this);
 }
 
 void DataConnection::Close() {
-  const base::MutexLock lock(mutex_);
-  closed_ = true;
-  frames_.clear();
-  socket_.Shutdown();
-  changed_.NotifyOne();
+  std::deque<grpc::ByteBuffer> dropped;  // destroyed without the lock
+  {
+    const base::MutexLock lock(mutex_);
+    closed_ = true;
+    dropped.swap(frames_);
+    socket_.Shutdown();
+  }
+  SocketThreads::Poke(*this);
 }
 
-absl::Status DataConnection::SendQueued() {
-  base::MutexLock lock(mutex_);
-  while (true) {
-    while (!closed_ && frames_.empty()) changed_.Wait(mutex_);
-    if (closed_) return absl::CancelledError("closed");
-    std::vector<grpc::Slice> slices;
-    std::vector<WirePart> parts;
-    size_t bytes = 0;
-    do {
-      std::vector<grpc::Slice> frame;
-      const grpc::Status status = frames_.front().Dump(&frame);
-      if (!status.ok()) return absl::InternalError(status.error_message());
-      bytes += frames_.front().Length();
-      frames_.pop_front();
-      std::move(frame.begin(), frame.end(), std::back_inserter(slices));
-    } while (!frames_.empty() && bytes + frames_.front().Length() <= kMostJoined);
-    lock.Unlock();
-    // Short slices lie inside the slice objects, which therefore must not move any more.
-    for (const grpc::Slice& slice : slices) parts.push_back({slice.begin(), slice.size()});
-    const absl::Status status = socket_.Write(parts);
-    slices.clear();
-    lock.Lock();
-    if (!status.ok() && !closed_) return status;
+ServedSocket::Wait DataConnection::Serve(Ready ready) {
+  if (ready.read) socket_.SetReadable();
+  absl::StatusOr<Wait> wait = GoOn(ready);
+  if (wait.ok() && stage_ != Stage::kFrames) {
+    wait->until = deadline_;
+    if (all_.clock_.Now() >= deadline_) {
+      wait = absl::DeadlineExceededError("data connection: its greeting took too long");
+    }
   }
+  bool closed = false;
+  {
+    const base::MutexLock lock(mutex_);
+    closed = closed_;
+  }
+  if (wait.ok() && !closed) return *wait;
+  Close();
+  slices_.clear();
+  on_open_ = nullptr;
+  const auto on_broken = std::exchange(on_broken_, nullptr);
+  if (stage_ != Stage::kFrames) {
+    log::Debug("a data connection is closed", {{"error", wait.status().message()}});
+  } else if (!closed) {
+    on_broken(wait.status());
+  }
+  all_.Ended(*this);
+  return {.over = true};
 }
+
+absl::StatusOr<ServedSocket::Wait> DataConnection::GoOn(Ready ready) {
+  switch (stage_) {
+    case Stage::kGreeting:
+      return ReadGreeting();
+    case Stage::kOffer:
+      return AwaitOffer(ready);
+    case Stage::kHandshake:
+      return ShakeHands();
+    case Stage::kAnswer:
+      return Answer();
+    case Stage::kFrames:
+      return SendFrames(ready);
+  }
+  __builtin_unreachable();
+}
+
+absl::StatusOr<ServedSocket::Wait> DataConnection::ReadGreeting() {
+  while (greeting_.size() < kGreetingBytes) {
+    const size_t had = greeting_.size();
+    greeting_.resize(kGreetingBytes);
+    const absl::StatusOr<size_t> got = socket_.Read(greeting_.data() + had, kGreetingBytes - had);
+    greeting_.resize(had + (got.ok() ? *got : 0));
+    HETERO_RETURN_IF_ERROR(got.status());
+    if (*got == 0) return Wait{.read = true};
+  }
+  for (size_t i = 0; i < sizeof id_; ++i) {
+    id_ |= uint64_t{greeting_[kDataMagic.size() + i]} << (8 * i);
+  }
+  stage_ = Stage::kOffer;
+  return AwaitOffer({});
+}
+
+absl::StatusOr<ServedSocket::Wait> DataConnection::AwaitOffer(Ready ready) {
+  // The offer takes another way than the connection, and may come later.
+  const std::unique_ptr<DataConnections::Expected> expected = all_.Take(id_, *this);
+  if (expected == nullptr) {
+    if (ready.gone) return absl::UnavailableError("the other side closed the data connection");
+    return Wait{};
+  }
+  on_open_ = std::move(expected->callbacks.on_open);
+  on_broken_ = std::move(expected->callbacks.on_broken);
+  stage_ = Stage::kHandshake;
+  if (!expected->key.empty()) {
+    HETERO_RETURN_IF_ERROR(socket_.Secure(expected->key, TlsSide::kWorker));
+    return ShakeHands();
+  }
+  return Greet();
+}
+
+absl::StatusOr<ServedSocket::Wait> DataConnection::ShakeHands() {
+  HETERO_ASSIGN_OR_RETURN(const TlsHandshake::State state, socket_.ShakeHands());
+  if (state == TlsHandshake::State::kReads) return Wait{.read = true};
+  if (state == TlsHandshake::State::kWrites) return Wait{.write = true};
+  return Greet();
+}
+
+absl::StatusOr<ServedSocket::Wait> DataConnection::Greet() {
+  stage_ = Stage::kAnswer;
+  socket_.Write({{kDataMagic.data(), kDataMagic.size()}});
+  return Answer();
+}
+
+absl::StatusOr<ServedSocket::Wait> DataConnection::Answer() {
+  HETERO_ASSIGN_OR_RETURN(const bool sent, socket_.Flush());
+  if (!sent) return Wait{.write = true};
+  // From here on gRPC's pings find out whether the trainer is there.
+  stage_ = Stage::kFrames;
+  std::exchange(on_open_, nullptr)(shared_from_this());
+  return SendFrames({});
+}
+
+absl::StatusOr<ServedSocket::Wait> DataConnection::SendFrames(Ready ready) {
+  if (ready.read) HETERO_RETURN_IF_ERROR(socket_.CheckSilent());
+  for (int turn = 0; turn < kTurn; ++turn) {
+    HETERO_ASSIGN_OR_RETURN(const bool sent, socket_.Flush());
+    if (!sent) return Wait{.read = true, .write = true};
+    slices_.clear();
+    HETERO_ASSIGN_OR_RETURN(const bool more, TakeQueued());
+    if (!more) return Wait{.read = true};
+  }
+  return Wait{.read = true, .again = true};
+}
+
+absl::StatusOr<bool> DataConnection::TakeQueued() {
+  const base::MutexLock lock(mutex_);
+  resting_ = frames_.empty();
+  if (resting_) return false;
+  size_t bytes = 0;
+  do {
+    std::vector<grpc::Slice> frame;
+    const grpc::Status status = frames_.front().Dump(&frame);
+    if (!status.ok()) return absl::InternalError(status.error_message());
+    bytes += frames_.front().Length();
+    frames_.pop_front();
+    std::move(frame.begin(), frame.end(), std::back_inserter(slices_));
+  } while (!frames_.empty() && bytes + frames_.front().Length() <= kMostJoined);
+  // Short slices lie inside the slice objects, which therefore must not move any more.
+  std::vector<WirePart> parts;
+  parts.reserve(slices_.size());
+  for (const grpc::Slice& slice : slices_) parts.push_back({slice.begin(), slice.size()});
+  socket_.Write(std::move(parts));
+  return true;
+}
+
+DataConnections::DataConnections(base::Clock& clock, size_t most_unknown)
+    : clock_(clock),
+      most_unknown_(most_unknown),
+      threads_(
+          std::make_unique<SocketThreads>("feed-data", SocketThreads::MostForBatches(), clock)) {}
 
 DataConnections::~DataConnections() {
-  base::MutexLock lock(mutex_);
-  stopping_ = true;
-  expected_.clear();
-  for (Open& open : open_) open.connection->Close();
-  changed_.NotifyAll();
-  std::list<Open> ending;
-  ending.swap(open_);
-  lock.Unlock();  // the threads end in their destructors
+  std::map<uint64_t, Expected> expected;  // destroyed without the lock
+  {
+    const base::MutexLock lock(mutex_);
+    stopping_ = true;
+    expected.swap(expected_);
+  }
+  threads_.reset();
+  const base::MutexLock lock(mutex_);
+  open_.clear();
 }
 
 void DataConnections::Expect(const DataOffer& offer, Callbacks callbacks) {
   const base::MutexLock lock(mutex_);
   expected_[offer.id] = {offer.key, std::move(callbacks)};
-  changed_.NotifyAll();
+  for (const Open& open : open_) {
+    if (open.awaits == offer.id) SocketThreads::Poke(*open.connection);
+  }
 }
 
 void DataConnections::Forget(uint64_t id) {
@@ -87,81 +209,49 @@ void DataConnections::Forget(uint64_t id) {
 }
 
 void DataConnections::Accept(int fd) {
-  std::list<Open> ended;  // joined without the lock
   const base::MutexLock lock(mutex_);
-  for (auto it = open_.begin(); it != open_.end();) {
-    const auto next = std::next(it);
-    if (it->ended) ended.splice(ended.end(), open_, it);
-    it = next;
-  }
   if (stopping_) {
     close(fd);
     return;
   }
   EvictOldest();
   Open& open = open_.emplace_back();
-  open.connection.reset(new DataConnection(fd));
-  open.thread = std::jthread([this, &open] { Serve(&open); });
+  open.connection.reset(new DataConnection(*this, fd));
+  if (threads_->Add(open.connection)) return;
+  log::Warning("a data connection is closed: the system has no epoll descriptor left");
+  open_.pop_back();
 }
 
 void DataConnections::EvictOldest() {
-  const auto unknown = [](const Open& open) { return !open.known && !open.evicted && !open.ended; };
-  if (std::count_if(open_.begin(), open_.end(), unknown) < kMostUnknown) return;
+  const auto unknown = [](const Open& open) { return !open.known && !open.evicted; };
+  const auto count = std::count_if(open_.begin(), open_.end(), unknown);
+  if (static_cast<size_t>(count) < most_unknown_) return;
   const auto oldest = std::find_if(open_.begin(), open_.end(), unknown);
   oldest->evicted = true;
   oldest->connection->Close();
-  changed_.NotifyAll();
 }
 
-absl::StatusOr<DataConnections::Expected> DataConnections::Greet(Open* open) {
-  DataSocket* const socket = &open->connection->socket_;
-  const base::Instant deadline = clock_.Now() + kGreeting;
-  socket->SetDeadline(&clock_, deadline);
-  std::array<char, kDataMagic.size()> magic;
-  std::array<unsigned char, sizeof(uint64_t)> bytes;
-  HETERO_RETURN_IF_ERROR(socket->Read(magic.data(), magic.size()));
-  HETERO_RETURN_IF_ERROR(socket->Read(bytes.data(), bytes.size()));
-  uint64_t id = 0;
-  for (size_t i = 0; i < bytes.size(); ++i) id |= uint64_t{bytes[i]} << (8 * i);
-  Expected expected;
-  {
-    // The offer takes another way than the connection, and may come later.
-    const base::MutexLock lock(mutex_);
-    const bool there =
-        changed_.WaitUntil(mutex_, deadline, {}, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-          return stopping_ || open->evicted || expected_.count(id) > 0;
-        });
-    if (!there || stopping_ || open->evicted) {
-      return absl::NotFoundError("no stream has offered it");
-    }
-    open->known = true;
-    expected = std::move(expected_.extract(id).mapped());
-  }
-  if (!expected.key.empty()) {
-    HETERO_RETURN_IF_ERROR(socket->Secure(expected.key, DataSocket::Side::kWorker));
-  }
-  socket->SetTimeout(kGreeting);
-  HETERO_RETURN_IF_ERROR(socket->Write({{kDataMagic.data(), kDataMagic.size()}}));
-  socket->SetDeadline(nullptr);
-  socket->SetTimeout(base::Duration::zero());  // gRPC's pings find out whether the trainer is there
-  return expected;
-}
-
-void DataConnections::Serve(Open* open) {
-  base::SetThreadName("feed-data");
-  DataConnection& connection = *open->connection;
-  const absl::StatusOr<Expected> expected = Greet(open);
-  if (expected.ok()) {
-    expected->callbacks.on_open(open->connection);
-    const absl::Status status = connection.SendQueued();
-    connection.Close();
-    if (!absl::IsCancelled(status)) expected->callbacks.on_broken(status);
-  } else {
-    log::Debug("a data connection is closed", {{"error", expected.status().message()}});
-    connection.Close();
-  }
+std::unique_ptr<DataConnections::Expected> DataConnections::Take(uint64_t id,
+                                                                 const DataConnection& connection) {
   const base::MutexLock lock(mutex_);
-  open->ended = true;
+  const auto open = std::find_if(open_.begin(), open_.end(), [&](const Open& one) {
+    return one.connection.get() == &connection;
+  });
+  if (open == open_.end() || open->evicted || stopping_) return nullptr;
+  auto offered = expected_.extract(id);
+  open->awaits = offered.empty() ? id : 0;
+  if (offered.empty()) return nullptr;
+  open->known = true;
+  return std::make_unique<Expected>(std::move(offered.mapped()));
+}
+
+void DataConnections::Ended(const DataConnection& connection) {
+  std::list<Open> ended;  // destroyed without the lock
+  const base::MutexLock lock(mutex_);
+  const auto open = std::find_if(open_.begin(), open_.end(), [&](const Open& one) {
+    return one.connection.get() == &connection;
+  });
+  if (open != open_.end()) ended.splice(ended.end(), open_, open);
 }
 
 }  // namespace hetero::feed

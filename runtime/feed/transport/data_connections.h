@@ -2,48 +2,80 @@
 
 #include <grpcpp/support/byte_buffer.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <list>
 #include <map>
 #include <memory>
-#include <thread>
+#include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "runtime/feed/transport/data_socket.h"
+#include "runtime/feed/transport/socket_threads.h"
 #include "runtime/feed/wire/messages.h"
 
 namespace hetero::feed {
 
+class DataConnections;
+
 // A worker's end of one data connection. Thread-safe.
-class DataConnection {
+class DataConnection : public ServedSocket, public std::enable_shared_from_this<DataConnection> {
  public:
   // Queues frames, to be sent in order, and leaves `frames` empty. Their memory is let go of once
   // they are sent. After the end they are dropped.
   void Send(std::deque<grpc::ByteBuffer>* frames);
-  // Ends it: what is queued is dropped.
+  // Ends it: what is queued is dropped. Waits for nothing.
   void Close();
+
+  int fd() const override { return socket_.fd(); }
+  Wait Serve(Ready ready) override;
 
  private:
   friend class DataConnections;
-  explicit DataConnection(int fd) : socket_(fd) {}
-  absl::Status SendQueued();  // until it ends; kCancelled after Close()
+  enum class Stage { kGreeting, kOffer, kHandshake, kAnswer, kFrames };
 
+  DataConnection(DataConnections& all, int fd);
+  // What this connection waits for; an error ends it.
+  absl::StatusOr<Wait> GoOn(Ready ready);
+  absl::StatusOr<Wait> ReadGreeting();
+  absl::StatusOr<Wait> AwaitOffer(Ready ready);
+  absl::StatusOr<Wait> ShakeHands();
+  absl::StatusOr<Wait> Greet();
+  absl::StatusOr<Wait> Answer();
+  absl::StatusOr<Wait> SendFrames(Ready ready);
+  // Puts what is queued, or a part of it, into the socket. False: there is nothing.
+  absl::StatusOr<bool> TakeQueued();
+
+  DataConnections& all_;
   DataSocket socket_;
+  // On the connection's thread.
+  Stage stage_ = Stage::kGreeting;
+  base::Instant deadline_;  // of all that comes before frames
+  std::vector<uint8_t> greeting_;
+  uint64_t id_ = 0;
+  std::function<void(std::shared_ptr<DataConnection>)> on_open_;  // until it is
+  std::function<void(const absl::Status&)> on_broken_;
+  std::vector<grpc::Slice> slices_;  // being sent
+
   base::Mutex mutex_;
-  base::CondVar changed_;
   std::deque<grpc::ByteBuffer> frames_ ABSL_GUARDED_BY(mutex_);
+  bool resting_ ABSL_GUARDED_BY(mutex_) = false;  // until it is poked: there was nothing to send
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 // All data connections of a worker: brings those that trainers open together with the streams on
-// which they were offered. A thread for each. Thread-safe.
+// which they were offered. Thread-safe.
 class DataConnections {
  public:
-  explicit DataConnections(base::Clock& clock) : clock_(clock) {}
+  // Connections that have not named an offer, at a time: as many as ranks that dial at once. They
+  // take no thread and little memory.
+  static constexpr size_t kMostUnknown = 1024;
+  explicit DataConnections(base::Clock& clock, size_t most_unknown = kMostUnknown);
   ~DataConnections();  // closes all, and calls nobody any more
 
   struct Callbacks {  // on the connection's thread, with no lock held
@@ -60,6 +92,7 @@ class DataConnections {
   void Accept(int fd);
 
  private:
+  friend class DataConnection;
   struct Expected {
     std::string key;
     Callbacks callbacks;
@@ -68,22 +101,21 @@ class DataConnections {
     std::shared_ptr<DataConnection> connection;
     bool known = false;    // it has named an offer, which nobody can guess
     bool evicted = false;  // given up before that
-    bool ended = false;
-    std::jthread thread;
+    uint64_t awaits = 0;   // the offer that it has named, and that has not come
   };
 
-  // On the connection's own thread.
-  void Serve(Open* open);
-  // The stream's side of it, once that has come; waits for a while.
-  absl::StatusOr<Expected> Greet(Open* open);
+  // What was offered under `id`; null: nothing yet, and the connection is poked when it is.
+  std::unique_ptr<Expected> Take(uint64_t id, const DataConnection& connection);
+  void Ended(const DataConnection& connection);
   void EvictOldest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   base::Clock& clock_;
+  const size_t most_unknown_;
   base::Mutex mutex_;
-  base::CondVar changed_;
   std::map<uint64_t, Expected> expected_ ABSL_GUARDED_BY(mutex_);
   std::list<Open> open_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::unique_ptr<SocketThreads> threads_;  // which use all above
 };
 
 }  // namespace hetero::feed

@@ -3,23 +3,24 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 
-#include <array>
-#include <cstring>
-#include <string_view>
+#include <algorithm>
+#include <chrono>
+#include <optional>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "base/clock.h"
 #include "base/status_macros.h"
-#include "base/thread.h"
+#include "runtime/feed/wire/frame_reader.h"
 
 namespace hetero::feed {
 namespace {
 
 constexpr base::Duration kConnectTimeout = std::chrono::seconds(5);
 constexpr base::Duration kAnswerTimeout = std::chrono::seconds(15);  // more than the worker takes
+constexpr size_t kTurnBytes = 4 << 20;  // that are read before others have their turn
 
 struct Address {
   sockaddr_storage storage = {};
@@ -57,63 +58,155 @@ absl::StatusOr<Address> Parse(const std::string& peer) {
 
 }  // namespace
 
+class DataReceiver::Connection : public ServedSocket {
+ public:
+  Connection(std::unique_ptr<DataSocket> socket, DataOffer offer, Callbacks callbacks)
+      : socket_(std::move(socket)),
+        offer_(std::move(offer)),
+        callbacks_(std::move(callbacks)),
+        reader_(callbacks_.open_memory),
+        deadline_(base::Clock::Real().Now() + kConnectTimeout) {}
+
+  int fd() const override { return socket_->fd(); }
+  Wait Serve(Ready ready) override;
+
+ private:
+  enum class Stage { kDialling, kGreeting, kHandshake, kAnswer, kFrames };
+  absl::StatusOr<Wait> GoOn(Ready ready);
+  absl::StatusOr<Wait> Greet();
+  absl::StatusOr<Wait> ShakeHands();
+  absl::StatusOr<Wait> ReadAnswer();
+  absl::StatusOr<Wait> ReadFrames();
+  // Whether the worker may have taken the connection up that ends like this.
+  bool Taken(const absl::Status& status) const;
+
+  const std::unique_ptr<DataSocket> socket_;
+  const DataOffer offer_;
+  const Callbacks callbacks_;
+  FrameReader reader_;
+  base::Instant deadline_;  // of all that comes before frames
+  Stage stage_ = Stage::kDialling;
+  std::string greeting_, answer_;
+};
+
+ServedSocket::Wait DataReceiver::Connection::Serve(Ready ready) {
+  if (ready.read) socket_->SetReadable();
+  absl::StatusOr<Wait> wait = GoOn(ready);
+  if (wait.ok() && stage_ != Stage::kFrames) {
+    wait->until = deadline_;
+    if (base::Clock::Real().Now() >= deadline_) {
+      wait = absl::DeadlineExceededError(stage_ == Stage::kDialling
+                                             ? "connect: no answer in time"
+                                             : "data connection: no answer in time");
+    }
+  }
+  if (wait.ok()) return *wait;
+  socket_->Shutdown();
+  callbacks_.on_end(wait.status(), Taken(wait.status()));
+  return {.over = true};
+}
+
+bool DataReceiver::Connection::Taken(const absl::Status& status) const {
+  if (stage_ == Stage::kDialling) return false;
+  // Who closes it has not taken it up: a worker that has answered breaks the stream as well.
+  return stage_ == Stage::kFrames || !absl::IsUnavailable(status);
+}
+
+absl::StatusOr<ServedSocket::Wait> DataReceiver::Connection::GoOn(Ready ready) {
+  switch (stage_) {
+    case Stage::kDialling:
+      if (!ready.write) return Wait{.write = true};
+      HETERO_RETURN_IF_ERROR(socket_->Connected());
+      deadline_ = base::Clock::Real().Now() + kAnswerTimeout;
+      greeting_.assign(kDataMagic.data(), kDataMagic.size());
+      for (size_t i = 0; i < sizeof offer_.id; ++i) {
+        greeting_.push_back(static_cast<char>(offer_.id >> (8 * i)));
+      }
+      socket_->Write({{greeting_.data(), greeting_.size()}});
+      stage_ = Stage::kGreeting;
+      return Greet();
+    case Stage::kGreeting:
+      return Greet();
+    case Stage::kHandshake:
+      return ShakeHands();
+    case Stage::kAnswer:
+      return ReadAnswer();
+    case Stage::kFrames:
+      return ReadFrames();
+  }
+  __builtin_unreachable();
+}
+
+absl::StatusOr<ServedSocket::Wait> DataReceiver::Connection::Greet() {
+  HETERO_ASSIGN_OR_RETURN(const bool sent, socket_->Flush());
+  if (!sent) return Wait{.write = true};
+  if (offer_.key.empty()) {
+    socket_->ReadAhead();
+    stage_ = Stage::kAnswer;
+    return ReadAnswer();
+  }
+  HETERO_RETURN_IF_ERROR(socket_->Secure(offer_.key, TlsSide::kTrainer));
+  stage_ = Stage::kHandshake;
+  return ShakeHands();
+}
+
+absl::StatusOr<ServedSocket::Wait> DataReceiver::Connection::ShakeHands() {
+  HETERO_ASSIGN_OR_RETURN(const TlsHandshake::State state, socket_->ShakeHands());
+  if (state == TlsHandshake::State::kReads) return Wait{.read = true};
+  if (state == TlsHandshake::State::kWrites) return Wait{.write = true};
+  stage_ = Stage::kAnswer;
+  return ReadAnswer();
+}
+
+absl::StatusOr<ServedSocket::Wait> DataReceiver::Connection::ReadAnswer() {
+  while (answer_.size() < kDataMagic.size()) {
+    const size_t had = answer_.size();
+    answer_.resize(kDataMagic.size());
+    const absl::StatusOr<size_t> got = socket_->Read(answer_.data() + had, answer_.size() - had);
+    answer_.resize(had + (got.ok() ? *got : 0));
+    HETERO_RETURN_IF_ERROR(got.status());
+    if (*got == 0) return Wait{.read = true};
+  }
+  if (!std::equal(answer_.begin(), answer_.end(), kDataMagic.begin())) {
+    return absl::DataLossError("the data connection begins with noise");
+  }
+  // From here on gRPC's pings find out whether the worker is there.
+  stage_ = Stage::kFrames;
+  callbacks_.on_answer();
+  return ReadFrames();
+}
+
+absl::StatusOr<ServedSocket::Wait> DataReceiver::Connection::ReadFrames() {
+  for (size_t bytes = 0; bytes < kTurnBytes;) {
+    const FrameReader::Room room = reader_.room();
+    HETERO_ASSIGN_OR_RETURN(const size_t got, socket_->Read(room.to, room.size));
+    if (got == 0) return Wait{.read = true};
+    bytes += got;
+    HETERO_ASSIGN_OR_RETURN(std::optional<Frame> frame, reader_.Take(got, callbacks_.most_bytes));
+    if (frame) callbacks_.on_frame(*std::move(frame));
+  }
+  return Wait{.read = true, .again = true};
+}
+
 absl::StatusOr<std::unique_ptr<DataReceiver>> DataReceiver::Start(const std::string& peer,
                                                                   DataOffer offer,
-                                                                  Callbacks callbacks) {
+                                                                  Callbacks callbacks,
+                                                                  SocketThreads& threads) {
   HETERO_ASSIGN_OR_RETURN(const Address address, Parse(peer));
   HETERO_ASSIGN_OR_RETURN(std::unique_ptr<DataSocket> socket,
                           DataSocket::Create(address.storage.ss_family));
-  return std::unique_ptr<DataReceiver>(new DataReceiver(
-      std::move(socket), address.storage, address.size, std::move(offer), std::move(callbacks)));
-}
-
-DataReceiver::DataReceiver(std::unique_ptr<DataSocket> socket, const sockaddr_storage& address,
-                           socklen_t size, DataOffer offer, Callbacks callbacks)
-    : socket_(std::move(socket)), offer_(std::move(offer)), callbacks_(std::move(callbacks)) {
-  thread_ = std::jthread([this, address, size] { Run(address, size); });
-}
-
-DataReceiver::~DataReceiver() { socket_->Shutdown(); }
-
-absl::Status DataReceiver::Open(const sockaddr_storage& address, socklen_t size, bool* taken) {
-  *taken = false;
-  HETERO_RETURN_IF_ERROR(socket_->Connect(address, size, kConnectTimeout));
-  const absl::Status status = Greet();
-  // Who closes it has not taken it up: a worker that has answered breaks the stream as well.
-  *taken = !absl::IsUnavailable(status);
-  return status;
-}
-
-absl::Status DataReceiver::Greet() {
-  socket_->SetTimeout(kAnswerTimeout);
-  std::array<unsigned char, sizeof offer_.id> id;
-  for (size_t i = 0; i < id.size(); ++i) id[i] = static_cast<unsigned char>(offer_.id >> (8 * i));
-  HETERO_RETURN_IF_ERROR(
-      socket_->Write({{kDataMagic.data(), kDataMagic.size()}, {id.data(), id.size()}}));
-  if (!offer_.key.empty()) {
-    HETERO_RETURN_IF_ERROR(socket_->Secure(offer_.key, DataSocket::Side::kTrainer));
+  HETERO_RETURN_IF_ERROR(socket->Connect(address.storage, address.size));
+  auto connection =
+      std::make_shared<Connection>(std::move(socket), std::move(offer), std::move(callbacks));
+  if (!threads.Add(connection)) {
+    return absl::UnavailableError("the system has no epoll descriptor left");
   }
-  socket_->ReadAhead();
-  socket_->SetMostBytes(callbacks_.most_bytes);
-  std::array<char, kDataMagic.size()> answer;
-  HETERO_RETURN_IF_ERROR(socket_->Read(answer.data(), answer.size()));
-  if (answer != kDataMagic) return absl::DataLossError("the data connection begins with noise");
-  socket_->SetTimeout(base::Duration::zero());  // gRPC's pings find out whether the worker is there
-  return absl::OkStatus();
+  return std::unique_ptr<DataReceiver>(new DataReceiver(std::move(connection)));
 }
 
-void DataReceiver::Run(const sockaddr_storage& address, socklen_t size) {
-  base::SetThreadName("feed-data");
-  bool taken = false;
-  absl::Status status = Open(address, size, &taken);
-  if (status.ok()) callbacks_.on_answer();
-  while (status.ok()) {
-    absl::StatusOr<Frame> frame = ReadFrame(callbacks_.open_memory, socket_.get());
-    status = frame.status();
-    if (!frame.ok()) break;
-    callbacks_.on_frame(*std::move(frame));
-  }
-  callbacks_.on_end(status, taken);
-}
+DataReceiver::DataReceiver(std::shared_ptr<Connection> connection)
+    : connection_(std::move(connection)) {}
+
+DataReceiver::~DataReceiver() { SocketThreads::Remove(*connection_); }
 
 }  // namespace hetero::feed

@@ -4,7 +4,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <openssl/rand.h>
-#include <poll.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,9 +19,9 @@
 namespace hetero::feed {
 namespace {
 
-constexpr size_t kAheadBytes = 256 << 10;   // several small batches, or the start of a large one
-constexpr size_t kDirectBytes = 32 << 10;   // from which on a read need not go through that
+constexpr size_t kAheadBytes = 16 << 10;    // headers, and little of what follows them
 constexpr unsigned kUnansweredMs = 15'000;  // as long as gRPC's pings take to find a dead peer
+constexpr size_t kMostVectors = 64;         // of a call
 
 absl::Status Closed() {
   return absl::UnavailableError("the other side closed the data connection");
@@ -32,8 +32,6 @@ absl::Status NotSecured() {
 }
 
 absl::Status Errno(const char* what) {
-  if (errno == EAGAIN)
-    return absl::DeadlineExceededError(absl::StrCat(what, ": no answer in time"));
   return absl::UnavailableError(absl::StrCat(what, ": ", std::strerror(errno)));
 }
 
@@ -49,6 +47,7 @@ DataSocket::DataSocket(int fd) : fd_(fd) {
   const int on = 1;
   setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   setsockopt(fd_, IPPROTO_TCP, TCP_USER_TIMEOUT, &kUnansweredMs, sizeof kUnansweredMs);
+  fcntl(fd_, F_SETFL, fcntl(fd_, F_GETFL) | O_NONBLOCK);
 }
 
 DataSocket::~DataSocket() { close(fd_); }
@@ -59,149 +58,148 @@ absl::StatusOr<std::unique_ptr<DataSocket>> DataSocket::Create(int family) {
   return std::make_unique<DataSocket>(fd);
 }
 
-absl::Status DataSocket::Connect(const sockaddr_storage& address, socklen_t size,
-                                 base::Duration timeout) {
-  SetBlocking(false);
-  if (connect(fd_, reinterpret_cast<const sockaddr*>(&address), size) != 0) {
-    if (errno != EINPROGRESS) return Errno("connect");
-    pollfd ready = {.fd = fd_, .events = POLLOUT, .revents = 0};
-    const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(timeout).count();
-    if (poll(&ready, 1, static_cast<int>(ms)) <= 0) {
-      return absl::DeadlineExceededError("connect: no answer in time");
-    }
-    int error = 0;
-    socklen_t length = sizeof error;
-    getsockopt(fd_, SOL_SOCKET, SO_ERROR, &error, &length);
-    errno = error;
-    if (error != 0) return Errno("connect");
+absl::Status DataSocket::Connect(const sockaddr_storage& address, socklen_t size) {
+  if (connect(fd_, reinterpret_cast<const sockaddr*>(&address), size) == 0 ||
+      errno == EINPROGRESS || errno == EINTR) {
+    return absl::OkStatus();
   }
-  SetBlocking(true);
-  return absl::OkStatus();
+  return Errno("connect");
 }
 
-void DataSocket::SetBlocking(bool blocking) const {
-  const int flags = fcntl(fd_, F_GETFL);
-  fcntl(fd_, F_SETFL, blocking ? flags & ~O_NONBLOCK : flags | O_NONBLOCK);
+absl::Status DataSocket::Connected() const {
+  int error = 0;
+  socklen_t length = sizeof error;
+  getsockopt(fd_, SOL_SOCKET, SO_ERROR, &error, &length);
+  errno = error;
+  return error == 0 ? absl::OkStatus() : Errno("connect");
 }
 
-void DataSocket::SetTimeout(base::Duration timeout) {
-  const auto us = std::chrono::duration_cast<std::chrono::microseconds>(timeout).count();
-  const timeval value = {.tv_sec = us / 1'000'000, .tv_usec = us % 1'000'000};
-  setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &value, sizeof value);
-  setsockopt(fd_, SOL_SOCKET, SO_SNDTIMEO, &value, sizeof value);
-}
-
-void DataSocket::SetDeadline(const base::Clock* clock, base::Instant deadline) {
-  clock_ = clock;
-  deadline_ = deadline;
-}
-
-absl::Status DataSocket::WaitFor(short events) const {
-  while (true) {
-    const base::Duration left = deadline_ - clock_->Now();
-    const auto ms = std::chrono::ceil<std::chrono::milliseconds>(left).count();
-    pollfd ready = {.fd = fd_, .events = events, .revents = 0};
-    const int found = ms <= 0 ? 0 : poll(&ready, 1, static_cast<int>(ms));
-    if (found > 0) return absl::OkStatus();
-    if (found < 0 && errno == EINTR) continue;
-    if (found < 0) return Errno("data connection");
-    return absl::DeadlineExceededError("data connection: its greeting took too long");
-  }
-}
-
-absl::Status DataSocket::Secure(const std::string& key, Side side) {
+absl::Status DataSocket::Secure(const std::string& key, TlsSide side) {
   if (!ahead_.empty()) return absl::InternalError("TLS behind what was read in plain text");
   secure_ = true;
-  if (clock_ != nullptr) SetBlocking(false);
-  absl::StatusOr<TrafficSecrets> secrets = ShakeHands(fd_, key, side, [&](short events) {
-    return clock_ != nullptr ? WaitFor(events)
-                             : absl::DeadlineExceededError("TLS handshake: no answer in time");
-  });
-  if (clock_ != nullptr) SetBlocking(true);
-  HETERO_RETURN_IF_ERROR(secrets.status());
+  HETERO_ASSIGN_OR_RETURN(handshake_, TlsHandshake::Begin(fd_, key, side));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<TlsHandshake::State> DataSocket::ShakeHands() {
+  if (handshake_ == nullptr) return NotSecured();
+  HETERO_ASSIGN_OR_RETURN(const TlsHandshake::State state, handshake_->GoOn());
+  if (state != TlsHandshake::State::kDone) return state;
+  HETERO_ASSIGN_OR_RETURN(TrafficSecrets secrets, handshake_->TakeSecrets());
+  handshake_.reset();
   HETERO_ASSIGN_OR_RETURN(RecordKey received,
-                          RecordKey::Of(std::move(secrets->received), AesGcm::Direction::kOpen));
+                          RecordKey::Of(std::move(secrets.received), AesGcm::Direction::kOpen));
   HETERO_ASSIGN_OR_RETURN(RecordKey sent,
-                          RecordKey::Of(std::move(secrets->sent), AesGcm::Direction::kSeal));
+                          RecordKey::Of(std::move(secrets.sent), AesGcm::Direction::kSeal));
   reader_ = std::make_unique<RecordReader>(std::move(received));
   writer_ = std::make_unique<RecordWriter>(std::move(sent));
-  return absl::OkStatus();
+  return state;
 }
 
 void DataSocket::ReadAhead() {
   if (!secure_) ahead_.resize(kAheadBytes);  // which has what was opened
 }
 
-size_t DataSocket::left() const { return most_bytes_; }
-
-absl::StatusOr<size_t> DataSocket::ReadSome(void* out, size_t size) {
-  if (!secure_) return Receive(out, size);
-  if (reader_ == nullptr) return NotSecured();
-  return reader_->Read(static_cast<uint8_t*>(out), size,
-                       [this](uint8_t* to, size_t most) { return Receive(to, most); });
-}
-
 absl::StatusOr<size_t> DataSocket::Receive(void* out, size_t size) {
+  if (drained_) return 0;
   while (true) {
-    if (clock_ != nullptr) HETERO_RETURN_IF_ERROR(WaitFor(POLLIN));
-    const ssize_t got = recv(fd_, out, size, 0);
-    if (got > 0) return static_cast<size_t>(got);
+    const ssize_t got = recv(fd_, out, size, MSG_DONTWAIT);
     if (got == 0) return Closed();
-    if (errno != EINTR) return Errno("data connection");
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK) return Errno("data connection");
+    drained_ = got < static_cast<ssize_t>(size);
+    return got < 0 ? 0 : static_cast<size_t>(got);
   }
 }
 
-absl::Status DataSocket::Read(void* out, size_t size) {
-  auto* to = static_cast<uint8_t*>(out);
-  while (size > 0) {
-    if (ahead_begin_ == ahead_end_ && size < kDirectBytes && !ahead_.empty()) {
-      HETERO_ASSIGN_OR_RETURN(ahead_end_, ReadSome(ahead_.data(), ahead_.size()));
-      ahead_begin_ = 0;
-    }
-    size_t part = std::min(size, ahead_end_ - ahead_begin_);
-    if (part > 0) {
-      std::memcpy(to, ahead_.data() + ahead_begin_, part);
-      ahead_begin_ += part;
-    } else {
-      HETERO_ASSIGN_OR_RETURN(part, ReadSome(to, size));
-    }
-    to += part;
-    size -= part;
+absl::StatusOr<size_t> DataSocket::ReceiveAhead(void* out, size_t size) {
+  if (drained_) return 0;
+  std::array<iovec, 2> places = {{{out, size}, {ahead_.data(), ahead_.size()}}};
+  while (true) {
+    const ssize_t got = readv(fd_, places.data(), places.size());
+    if (got == 0) return Closed();
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK) return Errno("data connection");
+    const size_t all = got < 0 ? 0 : static_cast<size_t>(got);
+    drained_ = all < size + ahead_.size();
+    ahead_begin_ = 0;
+    ahead_end_ = all - std::min(all, size);
+    return std::min(all, size);
   }
-  return absl::OkStatus();
 }
 
-absl::Status DataSocket::Write(const std::vector<WirePart>& parts) {
+absl::StatusOr<size_t> DataSocket::Read(void* out, size_t size) {
   if (secure_) {
-    if (writer_ == nullptr) return NotSecured();
-    return writer_->Write(parts, [this](const uint8_t* bytes, size_t size) {
-      return Send({{const_cast<uint8_t*>(bytes), size}});
-    });
+    if (reader_ == nullptr) return NotSecured();
+    return reader_->Read(static_cast<uint8_t*>(out), size,
+                         [this](uint8_t* to, size_t most) { return Receive(to, most); });
   }
-  std::vector<iovec> left;
-  for (const WirePart& part : parts) {
-    if (part.size > 0) left.push_back({const_cast<void*>(part.data), part.size});
+  const size_t there = std::min(size, ahead_end_ - ahead_begin_);
+  if (there > 0) {
+    std::memcpy(out, ahead_.data() + ahead_begin_, there);
+    ahead_begin_ += there;
+    return there;
   }
-  return Send(std::move(left));
+  return ahead_.empty() ? Receive(out, size) : ReceiveAhead(out, size);
 }
 
-absl::Status DataSocket::Send(std::vector<iovec> left) {
-  size_t first = 0;
-  while (first < left.size()) {
+absl::Status DataSocket::CheckSilent() const {
+  char byte = 0;
+  const ssize_t got = recv(fd_, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  if (got == 0) return Closed();
+  if (got > 0) return absl::UnavailableError("the other side speaks out of turn");
+  return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? absl::OkStatus()
+                                                                   : Errno("data connection");
+}
+
+void DataSocket::Write(std::vector<WirePart> parts) {
+  part_ = 0;
+  parts_.clear();
+  if (secure_) {
+    if (writer_ != nullptr) writer_->Begin(std::move(parts));
+  } else {
+    parts_ = std::move(parts);
+  }
+}
+
+absl::StatusOr<bool> DataSocket::Flush() {
+  if (secure_ && writer_ == nullptr) return NotSecured();
+  while (true) {
+    HETERO_ASSIGN_OR_RETURN(const bool sent, Send(&parts_, &part_));
+    if (!sent || !secure_) return sent;
+    HETERO_ASSIGN_OR_RETURN(const WirePart sealed, writer_->Next());
+    if (sealed.size == 0) return true;
+    parts_.assign(1, sealed);
+    part_ = 0;
+  }
+}
+
+absl::StatusOr<bool> DataSocket::Send(std::vector<WirePart>* parts, size_t* first) const {
+  std::array<iovec, kMostVectors> vectors;
+  while (true) {
+    size_t count = 0;
+    for (size_t at = *first; at < parts->size() && count < vectors.size(); ++at) {
+      const WirePart& part = (*parts)[at];
+      if (part.size > 0) vectors[count++] = {const_cast<void*>(part.data), part.size};
+    }
+    if (count == 0) return true;
     msghdr message = {};
-    message.msg_iov = left.data() + first;
-    message.msg_iovlen = std::min<size_t>(left.size() - first, IOV_MAX);
-    const ssize_t result = sendmsg(fd_, &message, MSG_NOSIGNAL);
+    message.msg_iov = vectors.data();
+    message.msg_iovlen = count;
+    const ssize_t result = sendmsg(fd_, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (result < 0 && errno == EINTR) continue;
+    if (result < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return false;
     if (result < 0) return Errno("data connection");
     auto sent = static_cast<size_t>(result);
-    while (first < left.size() && sent >= left[first].iov_len) sent -= left[first++].iov_len;
+    while (*first < parts->size() && sent >= (*parts)[*first].size) {
+      sent -= (*parts)[(*first)++].size;
+    }
     if (sent > 0) {
-      left[first].iov_base = static_cast<uint8_t*>(left[first].iov_base) + sent;
-      left[first].iov_len -= sent;
+      WirePart& part = (*parts)[*first];
+      part.data = static_cast<const uint8_t*>(part.data) + sent;
+      part.size -= sent;
     }
   }
-  return absl::OkStatus();
 }
 
 void DataSocket::Shutdown() { shutdown(fd_, SHUT_RDWR); }

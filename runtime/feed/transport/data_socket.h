@@ -1,22 +1,18 @@
 #pragma once
 
 #include <sys/socket.h>
-#include <sys/uio.h>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "base/clock.h"
 #include "runtime/feed/transport/tls_handshake.h"
 #include "runtime/feed/transport/tls_records.h"
-#include "runtime/feed/wire/byte_source.h"
 
 // The TCP connection that carries batches from a CPU worker to a trainer beside their gRPC stream,
 // so that the bytes are read straight into the batch. What is said on it, by whom and when:
@@ -35,59 +31,64 @@ struct DataOffer {
 // Random; empty when the system has no randomness.
 std::string NewDataKey();
 
-// One end of it. One thread reads and writes; Shutdown() may come from any. Errors are kUnavailable
-// and say what the system or TLS says; kDeadlineExceeded when SetTimeout()'s time is over.
-class DataSocket : public ByteSource {
+// One end of it, which never waits: what cannot be done yet is asked for again when the socket is
+// ready. One thread at a time; Shutdown() may come from any. Errors are kUnavailable, final, and
+// say what the system or TLS says.
+class DataSocket {
  public:
   // Takes `fd` over. Not connected: for Connect().
   explicit DataSocket(int fd);
   static absl::StatusOr<std::unique_ptr<DataSocket>> Create(int family);
-  ~DataSocket() override;
+  ~DataSocket();
   DataSocket(const DataSocket&) = delete;
   DataSocket& operator=(const DataSocket&) = delete;
+  int fd() const { return fd_; }
 
-  absl::Status Connect(const sockaddr_storage& address, socklen_t size, base::Duration timeout);
-  // Of each single read and write from now on; zero: none.
-  void SetTimeout(base::Duration timeout);
-  // Of Secure() and of all reads from now on, together, however slowly the bytes come; without a
-  // clock: none. `clock` outlives it.
-  void SetDeadline(const base::Clock* clock, base::Instant deadline = {});
-  // A frame of more is an error before there is memory for it; the largest number there is at
-  // first.
-  void SetMostBytes(size_t most) { most_bytes_ = most; }
+  absl::Status Connect(const sockaddr_storage& address, socklen_t size);  // begins to
+  absl::Status Connected() const;  // once it can be written to: how that went
+
   // TLS 1.3 from here on, between two who know `key` and nobody else: the handshake is OpenSSL's,
-  // the records are those of tls_records.h.
-  using Side = TlsSide;
-  absl::Status Secure(const std::string& key, Side side);
+  // the records are those of tls_records.h. Nothing goes in plain text any more. Only between
+  // writes, and before ReadAhead().
+  absl::Status Secure(const std::string& key, TlsSide side);
+  // Until it says kDone.
+  absl::StatusOr<TlsHandshake::State> ShakeHands();
 
-  // From now on: headers are small, and a call for each of their fields would cost too much. After
-  // Secure().
+  // From now on bytes behind those that were asked for are read, too: headers are small, and a call
+  // for each would cost too much. After the handshake.
   void ReadAhead();
-  size_t left() const override;
-  absl::Status Read(void* out, size_t size) override;
-  absl::Status Write(const std::vector<WirePart>& parts);  // all of them, in order
-  // Ends it for both sides: what waits in Read() or Write() fails.
+  // The socket can be read: until then Read() need not try where it has found all there was.
+  void SetReadable() { drained_ = false; }
+  // How many of `size` bytes were there; 0: none has come yet.
+  absl::StatusOr<size_t> Read(void* out, size_t size);
+  // Whether the other side, which has nothing to say, has closed it; kUnavailable where it has.
+  absl::Status CheckSilent() const;
+
+  // All of them, in order, once Flush() has said so of what was there before. The bytes stay as
+  // they are until it says so of them.
+  void Write(std::vector<WirePart> parts);
+  // Whether all is sent; if not, the socket must be ready to write first.
+  absl::StatusOr<bool> Flush();
+
+  // Ends it for both sides.
   void Shutdown();
 
  private:
-  absl::StatusOr<size_t> ReadSome(void* out, size_t size);  // at least one byte
-  absl::StatusOr<size_t> Receive(void* out, size_t size);   // as it comes
-  absl::Status Send(std::vector<iovec> left);
-  // For `events` of poll(), until the deadline.
-  absl::Status WaitFor(short events) const;
-  void SetBlocking(bool blocking) const;
+  absl::StatusOr<size_t> Receive(void* out, size_t size);
+  // What was not asked for goes where it is read ahead.
+  absl::StatusOr<size_t> ReceiveAhead(void* out, size_t size);
+  absl::StatusOr<bool> Send(std::vector<WirePart>* parts, size_t* first) const;
 
   const int fd_;
-  const base::Clock* clock_ = nullptr;  // null: no deadline
-  base::Instant deadline_;
-  size_t most_bytes_ = std::numeric_limits<size_t>::max();
-  bool secure_ = false;  // Secure() was called: nothing goes in plain text from then on
+  std::unique_ptr<TlsHandshake> handshake_;
+  bool secure_ = false;  // Secure() was called
   std::unique_ptr<RecordReader> reader_;
   std::unique_ptr<RecordWriter> writer_;
-  // What was read ahead: headers are small, and a call for each of their fields would cost too
-  // much.
-  std::vector<uint8_t> ahead_;  // empty: not yet
+  bool drained_ = false;        // what was there last was all
+  std::vector<uint8_t> ahead_;  // empty: nothing is read ahead
   size_t ahead_begin_ = 0, ahead_end_ = 0;
+  std::vector<WirePart> parts_;  // to be sent; under TLS sealed
+  size_t part_ = 0;              // the first that is not sent
 };
 
 }  // namespace hetero::feed

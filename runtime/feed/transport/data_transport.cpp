@@ -27,6 +27,7 @@ class DataTransportReceiver : public BatchReceiver {
       : context_(std::move(context)), callbacks_(std::move(callbacks)) {}
 
   absl::Status Offer(v1::TicketRequest* request) override {
+    if (context_.threads == nullptr) return absl::UnavailableError("nothing reads connections");
     std::random_device random;
     const DataOffer offer{.id = uint64_t{random()} << 32 | random(),
                           .key = context_.secured ? NewDataKey() : ""};
@@ -40,7 +41,8 @@ class DataTransportReceiver : public BatchReceiver {
                                           .on_end = [this](const absl::Status& status,
                                                            bool taken) { OnEnd(status, taken); },
                                           .open_memory = callbacks_.open_memory,
-                                          .most_bytes = MostBytes(context_)}));
+                                          .most_bytes = MostBytes(context_)},
+                                         *context_.threads));
     request->mutable_data()->set_id(offer.id);
     request->mutable_data()->set_key(offer.key);
     return absl::OkStatus();

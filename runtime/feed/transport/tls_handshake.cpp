@@ -2,7 +2,6 @@
 
 #include <openssl/err.h>
 #include <openssl/ssl.h>
-#include <poll.h>
 
 #include <cerrno>
 #include <csignal>
@@ -34,33 +33,32 @@ void BlockBrokenPipeSignal() {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 }
 
-class TlsHandshake {
+class OpenSslHandshake : public TlsHandshake {
  public:
-  TlsHandshake(const std::string& key, TlsSide side) : key_(key), side_(side) {}
+  OpenSslHandshake(std::string key, TlsSide side) : key_(std::move(key)), side_(side) {}
 
   absl::Status Prepare(int fd);
-  absl::Status Run(absl::FunctionRef<absl::Status(short events)> wait);
-  absl::StatusOr<TrafficSecrets> Secrets();
+  absl::StatusOr<State> GoOn() override;
+  absl::StatusOr<TrafficSecrets> TakeSecrets() override;
 
  private:
-  static TlsHandshake* Of(const SSL* tls) {
-    return static_cast<TlsHandshake*>(SSL_get_app_data(tls));
+  static OpenSslHandshake* Of(const SSL* tls) {
+    return static_cast<OpenSslHandshake*>(SSL_get_app_data(tls));
   }
   static int FindKey(SSL* tls, const unsigned char* id, size_t size, SSL_SESSION** session);
   static int UseKey(SSL* tls, const EVP_MD* digest, const unsigned char** id, size_t* size,
                     SSL_SESSION** session);
   static void TakeSecret(const SSL* tls, const char* line);
   SSL_SESSION* KeySession() const;
-  absl::Status Error(int result, absl::FunctionRef<absl::Status(short events)> wait) const;
 
-  const std::string& key_;
+  const std::string key_;
   const TlsSide side_;
   std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> context_{nullptr, SSL_CTX_free};
   std::unique_ptr<SSL, decltype(&SSL_free)> tls_{nullptr, SSL_free};
   Secret of_client_, of_server_;
 };
 
-SSL_SESSION* TlsHandshake::KeySession() const {
+SSL_SESSION* OpenSslHandshake::KeySession() const {
   SSL_SESSION* session = SSL_SESSION_new();
   const SSL_CIPHER* cipher = SSL_CIPHER_find(tls_.get(), kCipherId);
   if (session == nullptr || cipher == nullptr ||
@@ -74,7 +72,8 @@ SSL_SESSION* TlsHandshake::KeySession() const {
   return session;
 }
 
-int TlsHandshake::FindKey(SSL* tls, const unsigned char* id, size_t size, SSL_SESSION** session) {
+int OpenSslHandshake::FindKey(SSL* tls, const unsigned char* id, size_t size,
+                              SSL_SESSION** session) {
   *session = nullptr;  // another name: a handshake without this key, which then fails
   if (size == sizeof kKeyName && std::memcmp(id, kKeyName, size) == 0) {
     *session = Of(tls)->KeySession();
@@ -82,8 +81,8 @@ int TlsHandshake::FindKey(SSL* tls, const unsigned char* id, size_t size, SSL_SE
   return 1;
 }
 
-int TlsHandshake::UseKey(SSL* tls, const EVP_MD* /*digest*/, const unsigned char** id, size_t* size,
-                         SSL_SESSION** session) {
+int OpenSslHandshake::UseKey(SSL* tls, const EVP_MD* /*digest*/, const unsigned char** id,
+                             size_t* size, SSL_SESSION** session) {
   *session = Of(tls)->KeySession();
   *id = kKeyName;
   *size = sizeof kKeyName;
@@ -92,10 +91,10 @@ int TlsHandshake::UseKey(SSL* tls, const EVP_MD* /*digest*/, const unsigned char
 
 // OpenSSL's way to tell traffic secrets: lines of a key log, "LABEL RANDOM SECRET", both in hex
 // (draft-ietf-tls-keylogfile). Nothing of them is written anywhere.
-void TlsHandshake::TakeSecret(const SSL* tls, const char* line) {
+void OpenSslHandshake::TakeSecret(const SSL* tls, const char* line) {
   std::vector<absl::string_view> words = absl::StrSplit(line, ' ');
   if (words.size() != 3) return;
-  TlsHandshake* const self = Of(tls);
+  OpenSslHandshake* const self = Of(tls);
   if (words[0] == "CLIENT_TRAFFIC_SECRET_0") {
     self->of_client_ = Secret(absl::HexStringToBytes(words[2]));
   }
@@ -104,7 +103,7 @@ void TlsHandshake::TakeSecret(const SSL* tls, const char* line) {
   }
 }
 
-absl::Status TlsHandshake::Prepare(int fd) {
+absl::Status OpenSslHandshake::Prepare(int fd) {
   context_.reset(SSL_CTX_new(TLS_method()));
   if (context_ == nullptr || key_.size() != kKeyBytes ||
       SSL_CTX_set_min_proto_version(context_.get(), TLS1_3_VERSION) != 1 ||
@@ -118,9 +117,9 @@ absl::Status TlsHandshake::Prepare(int fd) {
   SSL_CTX_set_read_ahead(context_.get(), 0);
   SSL_CTX_set_num_tickets(context_.get(), 0);
   SSL_CTX_set_session_cache_mode(context_.get(), SSL_SESS_CACHE_OFF);
-  SSL_CTX_set_psk_find_session_callback(context_.get(), &TlsHandshake::FindKey);
-  SSL_CTX_set_psk_use_session_callback(context_.get(), &TlsHandshake::UseKey);
-  SSL_CTX_set_keylog_callback(context_.get(), &TlsHandshake::TakeSecret);
+  SSL_CTX_set_psk_find_session_callback(context_.get(), &OpenSslHandshake::FindKey);
+  SSL_CTX_set_psk_use_session_callback(context_.get(), &OpenSslHandshake::UseKey);
+  SSL_CTX_set_keylog_callback(context_.get(), &OpenSslHandshake::TakeSecret);
   // A trainer takes nobody's certificate, and a worker has none to show: whoever does not know the
   // key fails the handshake.
   if (side_ == TlsSide::kTrainer) SSL_CTX_set_verify(context_.get(), SSL_VERIFY_PEER, nullptr);
@@ -132,12 +131,32 @@ absl::Status TlsHandshake::Prepare(int fd) {
   return absl::OkStatus();
 }
 
-absl::Status TlsHandshake::Run(absl::FunctionRef<absl::Status(short events)> wait) {
+absl::StatusOr<TlsHandshake::State> OpenSslHandshake::GoOn() {
+  BlockBrokenPipeSignal();
   while (true) {
     ERR_clear_error();
     const int done = side_ == TlsSide::kWorker ? SSL_accept(tls_.get()) : SSL_connect(tls_.get());
     if (done == 1) break;
-    HETERO_RETURN_IF_ERROR(Error(done, wait));
+    const int system = errno;
+    switch (SSL_get_error(tls_.get(), done)) {
+      case SSL_ERROR_WANT_READ:
+        if (system == EINTR) continue;
+        return State::kReads;
+      case SSL_ERROR_WANT_WRITE:
+        if (system == EINTR) continue;
+        return State::kWrites;
+      case SSL_ERROR_ZERO_RETURN:
+        return absl::UnavailableError("the other side closed the data connection");
+      case SSL_ERROR_SYSCALL:
+        return absl::UnavailableError(system == 0
+                                          ? std::string("the other side closed the data connection")
+                                          : absl::StrCat("TLS handshake: ", std::strerror(system)));
+      default: {
+        const char* reason = ERR_reason_error_string(ERR_get_error());
+        return absl::UnavailableError(
+            absl::StrCat("TLS handshake: ", reason == nullptr ? "failed" : reason));
+      }
+    }
   }
   if (SSL_session_reused(tls_.get()) != 1) {
     return absl::UnavailableError("TLS handshake: not with the key of this connection");
@@ -145,33 +164,10 @@ absl::Status TlsHandshake::Run(absl::FunctionRef<absl::Status(short events)> wai
   if (SSL_has_pending(tls_.get()) != 0) {
     return absl::UnavailableError("TLS handshake: OpenSSL has read more than it");
   }
-  return absl::OkStatus();
+  return State::kDone;
 }
 
-// OK: it waited, and the handshake may go on.
-absl::Status TlsHandshake::Error(int result,
-                                 absl::FunctionRef<absl::Status(short events)> wait) const {
-  const int system = errno;
-  switch (SSL_get_error(tls_.get(), result)) {
-    case SSL_ERROR_WANT_READ:
-      return system == EINTR ? absl::OkStatus() : wait(POLLIN);
-    case SSL_ERROR_WANT_WRITE:
-      return system == EINTR ? absl::OkStatus() : wait(POLLOUT);
-    case SSL_ERROR_ZERO_RETURN:
-      return absl::UnavailableError("the other side closed the data connection");
-    case SSL_ERROR_SYSCALL:
-      return absl::UnavailableError(system == 0
-                                        ? std::string("the other side closed the data connection")
-                                        : absl::StrCat("TLS handshake: ", std::strerror(system)));
-    default: {
-      const char* reason = ERR_reason_error_string(ERR_get_error());
-      return absl::UnavailableError(
-          absl::StrCat("TLS handshake: ", reason == nullptr ? "failed" : reason));
-    }
-  }
-}
-
-absl::StatusOr<TrafficSecrets> TlsHandshake::Secrets() {
+absl::StatusOr<TrafficSecrets> OpenSslHandshake::TakeSecrets() {
   if (of_client_.size() != kTlsSecretBytes || of_server_.size() != kTlsSecretBytes) {
     return absl::UnavailableError("TLS handshake: OpenSSL told no traffic secrets");
   }
@@ -184,13 +180,11 @@ absl::StatusOr<TrafficSecrets> TlsHandshake::Secrets() {
 
 }  // namespace
 
-absl::StatusOr<TrafficSecrets> ShakeHands(int fd, const std::string& key, TlsSide side,
-                                          absl::FunctionRef<absl::Status(short events)> wait) {
-  BlockBrokenPipeSignal();
-  TlsHandshake handshake(key, side);
-  HETERO_RETURN_IF_ERROR(handshake.Prepare(fd));
-  HETERO_RETURN_IF_ERROR(handshake.Run(wait));
-  return handshake.Secrets();
+absl::StatusOr<std::unique_ptr<TlsHandshake>> TlsHandshake::Begin(int fd, std::string key,
+                                                                  TlsSide side) {
+  auto handshake = std::make_unique<OpenSslHandshake>(std::move(key), side);
+  HETERO_RETURN_IF_ERROR(handshake->Prepare(fd));
+  return handshake;
 }
 
 }  // namespace hetero::feed

@@ -1,9 +1,8 @@
 #pragma once
 
+#include <memory>
 #include <string>
 
-#include "absl/functional/function_ref.h"
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "runtime/feed/transport/tls_secret.h"
 
@@ -18,9 +17,15 @@ struct TrafficSecrets {
 
 enum class TlsSide { kTrainer, kWorker };
 
-// On a connected socket, of which it reads no byte more than the handshake has. `wait` waits for
-// `events` of poll() when the socket does not block, and says the error of a time that is over.
-absl::StatusOr<TrafficSecrets> ShakeHands(int fd, const std::string& key, TlsSide side,
-                                          absl::FunctionRef<absl::Status(short events)> wait);
+// On a connected socket that does not block, of which it reads no byte more than the handshake has.
+// Errors are kUnavailable, and final. One thread at a time.
+class TlsHandshake {
+ public:
+  static absl::StatusOr<std::unique_ptr<TlsHandshake>> Begin(int fd, std::string key, TlsSide side);
+  virtual ~TlsHandshake() = default;
+  enum class State { kDone, kReads, kWrites };  // which of them it waits for
+  virtual absl::StatusOr<State> GoOn() = 0;
+  virtual absl::StatusOr<TrafficSecrets> TakeSecrets() = 0;  // once it is done
+};
 
 }  // namespace hetero::feed

@@ -50,47 +50,39 @@ absl::Status RecordKey::Update() {
   return absl::OkStatus();
 }
 
-// What is to be sealed, piece by piece.
-class RecordWriter::Pieces {
- public:
-  explicit Pieces(const std::vector<WirePart>& parts) : parts_(parts) {
-    for (const WirePart& part : parts) left_ += part.size;
-  }
-  size_t left() const { return left_; }
-
-  // The next `size` bytes, through the cipher.
-  void Seal(size_t size, AesGcm& cipher, uint8_t* out) {
-    left_ -= size;
-    while (size > 0) {
-      const WirePart& part = parts_[at_];
-      const size_t some = std::min(size, part.size - from_);
-      if (some > 0) cipher.Update(static_cast<const uint8_t*>(part.data) + from_, out, some);
-      out += some;
-      size -= some;
-      from_ += some;
-      if (from_ == part.size) {
-        ++at_;
-        from_ = 0;
-      }
-    }
-  }
-
- private:
-  const std::vector<WirePart>& parts_;
-  size_t at_ = 0, from_ = 0, left_ = 0;
-};
-
 RecordWriter::RecordWriter(RecordKey key, uint64_t records_of_key)
     : key_(std::move(key)), records_of_key_(records_of_key) {}
 
-absl::Status RecordWriter::Add(uint8_t type, size_t size, Pieces* pieces) {
+void RecordWriter::Begin(std::vector<WirePart> parts) {
+  parts_ = std::move(parts);
+  part_ = from_ = left_ = 0;
+  for (const WirePart& part : parts_) left_ += part.size;
+}
+
+void RecordWriter::SealParts(size_t size, uint8_t* out) {
+  left_ -= size;
+  while (size > 0) {
+    const WirePart& part = parts_[part_];
+    const size_t some = std::min(size, part.size - from_);
+    if (some > 0) key_.cipher().Update(static_cast<const uint8_t*>(part.data) + from_, out, some);
+    out += some;
+    size -= some;
+    from_ += some;
+    if (from_ == part.size) {
+      ++part_;
+      from_ = 0;
+    }
+  }
+}
+
+absl::Status RecordWriter::Add(uint8_t type, size_t size, absl::FunctionRef<void(uint8_t*)> seal) {
   uint8_t* to = buffer_.data() + filled_;
   const auto header = HeaderOf(size + kAround);
   std::copy(header.begin(), header.end(), to);
   to += header.size();
   AesGcm& cipher = key_.cipher();
   cipher.Begin(key_.NextNonce(), header.data(), header.size());
-  pieces->Seal(size, cipher, to);
+  seal(to);
   to += size;
   cipher.Update(&type, to, kTypeBytes);
   to += kTypeBytes;
@@ -101,24 +93,23 @@ absl::Status RecordWriter::Add(uint8_t type, size_t size, Pieces* pieces) {
   return absl::OkStatus();
 }
 
-absl::Status RecordWriter::Write(const std::vector<WirePart>& parts, Send send) {
-  Pieces pieces(parts);
+absl::StatusOr<WirePart> RecordWriter::Next() {
+  filled_ = 0;
   // A side that says little has no use for more.
-  const size_t records = pieces.left() / kRecordBytes + 2;
+  const size_t records = left_ / kRecordBytes + 2;
   const size_t room = std::min(kWriteBytes, records * kWholeRecord);
   if (buffer_.size() < room) buffer_.resize(room);
-  const auto flush = [&] { return send(buffer_.data(), std::exchange(filled_, 0)); };
-  while (pieces.left() > 0) {
-    if (filled_ + 2 * kWholeRecord > buffer_.size()) HETERO_RETURN_IF_ERROR(flush());
+  while (left_ > 0 && filled_ + 2 * kWholeRecord <= buffer_.size()) {
     if (key_.records() >= records_of_key_) {
-      const std::vector<WirePart> update = {{kKeyUpdate.data(), kKeyUpdate.size()}};
-      Pieces message(update);
-      HETERO_RETURN_IF_ERROR(Add(kHandshake, kKeyUpdate.size(), &message));
+      HETERO_RETURN_IF_ERROR(Add(kHandshake, kKeyUpdate.size(), [this](uint8_t* to) {
+        key_.cipher().Update(kKeyUpdate.data(), to, kKeyUpdate.size());
+      }));
       HETERO_RETURN_IF_ERROR(key_.Update());
     }
-    HETERO_RETURN_IF_ERROR(Add(kData, std::min(kRecordBytes, pieces.left()), &pieces));
+    const size_t size = std::min(kRecordBytes, left_);
+    HETERO_RETURN_IF_ERROR(Add(kData, size, [this, size](uint8_t* to) { SealParts(size, to); }));
   }
-  return filled_ == 0 ? absl::OkStatus() : flush();
+  return WirePart{buffer_.data(), filled_};
 }
 
 RecordReader::RecordReader(RecordKey key) : key_(std::move(key)) {}
@@ -191,6 +182,7 @@ absl::StatusOr<size_t> RecordReader::Read(uint8_t* out, size_t size, Receive rec
     end_ -= std::exchange(begin_, 0);
     HETERO_ASSIGN_OR_RETURN(const size_t more,
                             receive(buffer_.data() + end_, buffer_.size() - end_));
+    if (more == 0) break;
     end_ += more;
   }
   return got;

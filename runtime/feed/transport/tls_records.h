@@ -48,20 +48,25 @@ class RecordKey {
 // Seals. One thread.
 class RecordWriter {
  public:
-  using Send = absl::FunctionRef<absl::Status(const uint8_t* bytes, size_t size)>;
   // `records_of_key`: after so many it takes the next key, and says so.
   explicit RecordWriter(RecordKey key, uint64_t records_of_key = kRecordsOfKey);
-  // All of them, in order; returns when the last byte was sent.
-  absl::Status Write(const std::vector<WirePart>& parts, Send send);
+  // What is to be sealed next, in order, once Next() has given the end of what was there before.
+  // The bytes stay as they are until then.
+  void Begin(std::vector<WirePart> parts);
+  // Records to be sent, good until the next call. Empty: that was all.
+  absl::StatusOr<WirePart> Next();
 
  private:
-  class Pieces;
-  absl::Status Add(uint8_t type, size_t size, Pieces* pieces);
+  // A record of `size` bytes, which `seal` puts through the cipher.
+  absl::Status Add(uint8_t type, size_t size, absl::FunctionRef<void(uint8_t* to)> seal);
+  void SealParts(size_t size, uint8_t* out);
 
   RecordKey key_;
   const uint64_t records_of_key_;
   std::vector<uint8_t> buffer_;  // as large as was needed so far
   size_t filled_ = 0;
+  std::vector<WirePart> parts_;
+  size_t part_ = 0, from_ = 0, left_ = 0;  // what is not sealed yet: from this byte of this part on
 };
 
 // Opens. One thread. Errors are kUnavailable, and final.
@@ -69,7 +74,8 @@ class RecordReader {
  public:
   using Receive = absl::FunctionRef<absl::StatusOr<size_t>(uint8_t* to, size_t most)>;
   explicit RecordReader(RecordKey key);
-  // At least one byte, at most `size` > 0. What lies behind them in `out` is nothing.
+  // At most `size` > 0 bytes; 0 when `receive` says 0: nothing has come yet. What lies behind them
+  // in `out` is nothing.
   absl::StatusOr<size_t> Read(uint8_t* out, size_t size, Receive receive);
 
  private:

@@ -33,6 +33,8 @@
 // it must end the stream or be found by a frame's checksums: tickets are then issued again.
 namespace hetero::feed {
 
+class SocketThreads;
+
 // The trainer's end of a transport at one stream. Thread-safe.
 class BatchReceiver {
  public:
@@ -111,6 +113,8 @@ struct ReceiverContext {
   bool secured = true;      // whether the stream is under TLS
   int64_t byte_budget = 0;  // of the trainer's window
   int64_t batch_bytes = 0;  // of the largest batch as it is sent; 0: not known
+  // For connections beside the stream; outlive it.
+  SocketThreads* threads = nullptr;
 };
 
 struct ServerContext {

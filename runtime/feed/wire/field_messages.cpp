@@ -1,13 +1,10 @@
 #include "runtime/feed/wire/field_messages.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <optional>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "base/crc32c.h"
-#include "base/status_macros.h"
 #include "hetero/v1/feed.pb.h"
 
 namespace hetero::feed {
@@ -15,7 +12,6 @@ namespace {
 
 constexpr int kMaxFields = 64;
 constexpr size_t kMaxFieldName = 63;
-constexpr size_t kPartBytes = 1 << 20;
 
 v1::FieldType TypeOnWire(job::FieldType type) {
   switch (type) {
@@ -37,8 +33,19 @@ std::optional<job::FieldType> TypeFromWire(v1::FieldType type) {
   return std::nullopt;
 }
 
-// What `header` announces, where `left` bytes were sent.
-absl::StatusOr<std::vector<job::FieldSpec>> Announced(const v1::FrameHeader& header, size_t left) {
+}  // namespace
+
+void ToProto(const std::vector<FieldTensor>& fields, v1::FieldSet* out) {
+  for (const FieldTensor& field : fields) {
+    v1::FieldSet::Field* to = out->add_fields();
+    to->set_name(field.spec.name);
+    to->set_type(TypeOnWire(field.spec.type));
+    to->mutable_shape()->Assign(field.spec.shape.begin(), field.spec.shape.end());
+  }
+}
+
+absl::StatusOr<std::vector<job::FieldSpec>> AnnouncedFields(const v1::FrameHeader& header,
+                                                            size_t left) {
   const auto bad = [&](auto... what) {
     return absl::DataLossError(
         absl::StrCat("batch frame of ticket ", header.ticket().id(), what...));
@@ -70,35 +77,6 @@ absl::StatusOr<std::vector<job::FieldSpec>> Announced(const v1::FrameHeader& hea
     specs.push_back({field.name(), *type, {field.shape().begin(), field.shape().end()}});
   }
   return specs;
-}
-
-}  // namespace
-
-void ToProto(const std::vector<FieldTensor>& fields, v1::FieldSet* out) {
-  for (const FieldTensor& field : fields) {
-    v1::FieldSet::Field* to = out->add_fields();
-    to->set_name(field.spec.name);
-    to->set_type(TypeOnWire(field.spec.type));
-    to->mutable_shape()->Assign(field.spec.shape.begin(), field.spec.shape.end());
-  }
-}
-
-absl::Status ReadFields(const v1::FrameHeader& header, ByteSource* reader, Batch* batch,
-                        uint32_t* crc) {
-  HETERO_ASSIGN_OR_RETURN(const std::vector<job::FieldSpec> specs,
-                          Announced(header, reader->left()));
-  batch->fields.emplace();
-  for (const job::FieldSpec& spec : specs) {
-    FieldTensor& field = batch->fields->emplace_back(FieldTensor{spec, {}});
-    const auto size = static_cast<size_t>(spec.bytes() * header.ticket().count());
-    while (field.bytes.size() < size) {
-      const size_t at = field.bytes.size(), part = std::min(size - at, kPartBytes);
-      field.bytes.resize(at + part);
-      HETERO_RETURN_IF_ERROR(reader->Read(field.bytes.data() + at, part));
-    }
-    *crc = base::Crc32c(field.bytes.data(), size, *crc);
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace hetero::feed

@@ -1,12 +1,13 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <vector>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "runtime/feed/wire/batch.h"
-#include "runtime/feed/wire/byte_source.h"
+#include "runtime/job/field_set.h"
 
 namespace hetero::v1 {
 class FieldSet;
@@ -19,9 +20,9 @@ namespace hetero::feed {
 inline constexpr int64_t kMaxTensorBytes = std::numeric_limits<int32_t>::max();
 
 void ToProto(const std::vector<FieldTensor>& fields, v1::FieldSet* out);
-// Reads the fields that `header` announces into `batch`, and their bytes into the checksum `*crc`.
-// kDataLoss for what cannot be. Memory is taken as bytes come, not as they are announced.
-absl::Status ReadFields(const v1::FrameHeader& header, ByteSource* reader, Batch* batch,
-                        uint32_t* crc);
+// What `header` announces, in the order of the bytes; kDataLoss for what cannot be: more than the
+// `left` bytes that may still come, say.
+absl::StatusOr<std::vector<job::FieldSpec>> AnnouncedFields(const v1::FrameHeader& header,
+                                                            size_t left);
 
 }  // namespace hetero::feed

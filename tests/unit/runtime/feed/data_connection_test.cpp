@@ -93,7 +93,8 @@ class DataConnectionTest : public ::testing::Test {
                                              [this](const absl::Status& status, bool taken) {
                                                ended_.set_value({status, taken});
                                              },
-                                         .most_bytes = most_bytes_});
+                                         .most_bytes = most_bytes_},
+                                        threads_);
     ASSERT_TRUE(receiver.ok()) << receiver.status();
     receiver_ = *std::move(receiver);
   }
@@ -148,7 +149,8 @@ class DataConnectionTest : public ::testing::Test {
   std::promise<void> all_;
   std::vector<Frame> frames_;
   int answers_ = 0;
-  DataConnections connections_{base::Clock::Real()};
+  DataConnections connections_{base::Clock::Real(), 64};
+  SocketThreads threads_{"test", 2, base::Clock::Real()};
   std::unique_ptr<FeedListener> listener_;
   std::unique_ptr<DataReceiver> receiver_;
 };
@@ -323,10 +325,12 @@ TEST_F(DataConnectionTest, WaitingOnesEndWithTheWorker) {
 }
 
 TEST(DataReceiver, TakesAddressesAsGrpcWritesThem) {
-  const auto start = [](const std::string& peer) {
+  SocketThreads threads("test", 1, base::Clock::Real());
+  const auto start = [&](const std::string& peer) {
     return DataReceiver::Start(
                peer, {.id = 1, .key = ""},
-               {.on_answer = [] {}, .on_frame = [](Frame) {}, .on_end = [](auto&, bool) {}})
+               {.on_answer = [] {}, .on_frame = [](Frame) {}, .on_end = [](auto&, bool) {}},
+               threads)
         .status();
   };
   EXPECT_TRUE(start("ipv4:127.0.0.1:9").ok());

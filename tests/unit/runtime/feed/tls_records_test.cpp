@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <future>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "runtime/feed/transport/data_socket.h"
@@ -42,12 +41,13 @@ std::string Sealed(RecordWriter& writer, const std::vector<std::string>& parts) 
   std::string sealed;
   std::vector<WirePart> pieces;
   for (const std::string& part : parts) pieces.push_back({part.data(), part.size()});
-  const absl::Status status = writer.Write(pieces, [&](const uint8_t* bytes, size_t size) {
-    sealed.append(reinterpret_cast<const char*>(bytes), size);
-    return absl::OkStatus();
-  });
-  EXPECT_TRUE(status.ok()) << status;
-  return sealed;
+  writer.Begin(pieces);
+  while (true) {
+    const absl::StatusOr<WirePart> next = writer.Next();
+    EXPECT_TRUE(next.ok()) << next.status();
+    if (!next.ok() || next->size == 0) return sealed;
+    sealed.append(static_cast<const char*>(next->data), next->size);
+  }
 }
 
 // Reads what comes in pieces of `step` bytes, `ask` of them at a time.
@@ -268,19 +268,48 @@ class TlsPeersTest : public ::testing::TestWithParam<TlsSide> {
     int ends[2];
     ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
     socket_ = std::make_unique<DataSocket>(ends[0]);
-    socket_->SetTimeout(std::chrono::seconds(30));
     peer_ = std::async(std::launch::async, [this, talk, their_key, fd = ends[1]] {
       OpenSslPeer peer(fd, their_key, GetParam() == TlsSide::kWorker);
       if (peer.done() == 1) talk(peer);
     });
     secured_ = socket_->Secure(std::string(kDataKeyBytes, 'k'), GetParam());
+    while (secured_.ok()) {
+      const absl::StatusOr<TlsHandshake::State> state = socket_->ShakeHands();
+      secured_ = state.status();
+      if (!state.ok() || *state == TlsHandshake::State::kDone) break;
+      Await(*state == TlsHandshake::State::kReads ? POLLIN : POLLOUT);
+    }
     socket_->ReadAhead();
   }
-  std::string Read(size_t size) {
-    std::string text(size, '\0');
-    const absl::Status status = socket_->Read(text.data(), size);
-    return status.ok() ? text : status.ToString();
+  void Await(short events) {
+    pollfd ready = {.fd = socket_->fd(), .events = events, .revents = 0};
+    ASSERT_EQ(poll(&ready, 1, 30'000), 1);
+    socket_->SetReadable();
   }
+  // Sends `there` while it reads as many bytes as there are in `back`.
+  std::string Talk(const std::string& there, size_t back) {
+    socket_->Write({{there.data(), there.size() / 3},
+                    {there.data() + there.size() / 3, there.size() - there.size() / 3}});
+    std::string text(back, '\0');
+    size_t have = 0;
+    bool sent = false;
+    while (have < back || !sent) {
+      if (!sent) {
+        const absl::StatusOr<bool> flushed = socket_->Flush();
+        if (!flushed.ok()) return flushed.status().ToString();
+        sent = *flushed;
+      }
+      const absl::StatusOr<size_t> got =
+          have == back ? 0 : socket_->Read(text.data() + have, back - have);
+      if (!got.ok()) return got.status().ToString();
+      have += *got;
+      if (*got == 0 && (have < back || !sent)) {
+        Await(static_cast<short>((have < back ? POLLIN : 0) | (sent ? 0 : POLLOUT)));
+      }
+    }
+    return text;
+  }
+  std::string Read(size_t size) { return Talk("", size); }
 
   std::unique_ptr<DataSocket> socket_;
   std::future<void> peer_;
@@ -299,11 +328,7 @@ TEST_P(TlsPeersTest, UnderstandOpenSslAndAreUnderstoodByIt) {
     SSL_shutdown(peer.tls());
   });
   ASSERT_TRUE(secured_.ok()) << secured_;
-  std::thread writes([&] {
-    EXPECT_TRUE(socket_->Write({{there.data(), 3}, {there.data() + 3, there.size() - 3}}).ok());
-  });
-  EXPECT_TRUE(Read(back.size()) == back);
-  writes.join();
+  EXPECT_TRUE(Talk(there, back.size()) == back);
   EXPECT_EQ(Read(17), "with the next key");
   EXPECT_THAT(Read(1), HasSubstr("the other side closed"));
   peer_.get();
