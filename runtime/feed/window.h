@@ -226,6 +226,7 @@ class Window {
   void Assign(base::Instant now, Actions* actions);
   void AssignStranded(base::Instant now, Actions* actions);
   bool AssignFresh(base::Instant now, Actions* actions);
+  bool HasEnough(const ProducerState& producer) const;
   void FeedIdle(base::Instant now, Actions* actions);
   class Owners;
   bool IsServed(int64_t ticket, const Place& place) const;

@@ -7,8 +7,9 @@
 namespace hetero::feed {
 namespace {
 
-constexpr int64_t kLowWater = 2;    // tickets below which a producer is about to be without work
-constexpr double kWorthMoving = 2;  // the owner would take at least this many times longer
+constexpr int64_t kLowWater = 2;      // tickets below which a producer is about to be without work
+constexpr int64_t kManyTickets = 32;  // of one producer, from which on they go there in bundles
+constexpr double kWorthMoving = 2;    // the owner would take at least this many times longer
 constexpr double kNotWorthMovingSeconds = 0.002;
 
 bool Contains(const std::vector<ProducerId>& list, ProducerId id) {
@@ -45,14 +46,26 @@ void Window::AssignStranded(base::Instant now, Actions* actions) {
   }
 }
 
+// A message for each of thousands of small batches a second would cost more than the batches. Who
+// may have many tickets gets the next ones when a quarter of them is done.
+bool Window::HasEnough(const ProducerState& producer) const {
+  const int64_t many = std::min(Credit(producer), capacity());
+  return many >= kManyTickets && producer.count() > many - many / 4;
+}
+
 // False when tickets are left, because nobody has credit for them.
 bool Window::AssignFresh(base::Instant now, Actions* actions) {
+  std::vector<ProducerId> filling;
   const int64_t end = head_ + static_cast<int64_t>(places_.size());
   for (next_fresh_ = std::max(next_fresh_, head_); next_fresh_ < end; ++next_fresh_) {
     Place* place = Find(next_fresh_);
     if (place->filled) continue;
     const std::optional<ProducerId> chosen = Choose(*place, /*urgent=*/false, now);
     if (!chosen.has_value()) return false;
+    if (!Contains(filling, *chosen)) {
+      if (HasEnough(producers_.at(*chosen))) return true;
+      filling.push_back(*chosen);
+    }
     Issue(*chosen, next_fresh_, place, now, actions);
   }
   return true;
