@@ -2,12 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 #include <string>
 
 #include "base/crc32c.h"
 #include "counting_producer.h"
 #include "hetero/v1/feed.pb.h"
+#include "runtime/feed/wire/frame_reader.h"
 
 namespace hetero::feed {
 namespace {
@@ -72,6 +74,37 @@ TEST(MessagesTest, BatchSurvivesTheTrip) {
       std::string(frame->batch->images.data(), frame->batch->images.data() + sent->images.size()),
       std::string(sent->images.data(), sent->images.data() + sent->images.size()));
   EXPECT_EQ(reinterpret_cast<uintptr_t>(frame->batch->images.data()) % 64, 0u);
+}
+
+TEST(MessagesTest, ConnectionTakesFramesInWhateverPiecesTheyCome) {
+  const std::string bytes = Bytes(EncodeStarted(kTicket)) + Bytes(EncodeBatch(MakeBatch())) +
+                            Bytes(EncodeFailed(kTicket, absl::InternalError("no"))) +
+                            Bytes(EncodeBatch(MakeBatch()));
+  const std::unique_ptr<Batch> sent = MakeBatch();
+  for (const size_t most : {size_t{1}, size_t{7}, size_t{100}, bytes.size()}) {
+    FrameReader reader(NoMemory);
+    std::vector<Frame> frames;
+    for (size_t at = 0; at < bytes.size();) {
+      const FrameReader::Room room = reader.room();
+      ASSERT_GT(room.size, 0u);
+      const size_t some = std::min({most, room.size, bytes.size() - at});
+      std::copy_n(bytes.data() + at, some, room.to);
+      at += some;
+      absl::StatusOr<std::optional<Frame>> frame = reader.Take(some, bytes.size() - at);
+      ASSERT_TRUE(frame.ok()) << frame.status();
+      if (frame->has_value()) frames.push_back(**std::move(frame));
+    }
+    ASSERT_EQ(frames.size(), 4u);
+    EXPECT_EQ(frames[0].kind, Frame::Kind::kStarted);
+    EXPECT_EQ(frames[2].error.message(), "no");
+    for (const size_t i : {1, 3}) {
+      ASSERT_EQ(frames[i].kind, Frame::Kind::kBatch) << frames[i].error;
+      const Slab& images = frames[i].batch->images;
+      ASSERT_EQ(images.size(), sent->images.size());
+      EXPECT_TRUE(std::equal(images.data(), images.data() + images.size(), sent->images.data()));
+      EXPECT_EQ(frames[i].batch->labels, sent->labels);
+    }
+  }
 }
 
 TEST(MessagesTest, FatalSamplesAndGuardsSurviveTheTripBothWays) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <vector>
 
@@ -301,6 +302,31 @@ TEST(WindowTest, CreditGrowsForTheFastWorkerOnly) {
   }
   EXPECT_GE(most[1], 16);
   EXPECT_LE(most[2], 4);
+}
+
+TEST(WindowTest, ManySmallBatchesAreAskedForInBundles) {
+  constexpr int64_t kTickets = 4000, kCapacity = 128;
+  Window window({.tickets = kTickets, .byte_budget = kCapacity, .batch_bytes = 1});
+  std::deque<A> pending;
+  int issues = 0;
+  int64_t fewest = kCapacity;
+  const auto take = [&](const Window::Actions& actions) {
+    pending.insert(pending.end(), actions.issue.begin(), actions.issue.end());
+    issues += actions.issue.empty() ? 0 : 1;
+  };
+  take(BringUp(&window, 1));
+  for (int64_t i = 0; i < kTickets; ++i) {
+    ASSERT_FALSE(pending.empty()) << i;
+    const A ticket = pending.front();
+    pending.pop_front();
+    take(window.Apply(Window::Started{1, ticket.ticket}, At(i)));
+    take(window.Apply(Window::Arrived{1, ticket.ticket}, At(i + 1)));
+    take(window.Apply(Window::Consumed{}, At(i + 1)));
+    if (i > 1000 && i < kTickets - kCapacity) fewest = std::min(fewest, window.outstanding(1));
+  }
+  EXPECT_EQ(window.head_state(), Window::HeadState::kEnd);
+  EXPECT_LT(issues, kTickets / 16);
+  EXPECT_GE(fewest, kCapacity * 3 / 4 - 1);
 }
 
 }  // namespace
