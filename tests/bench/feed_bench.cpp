@@ -2,132 +2,40 @@
 // same bytes, in one run. A worker that has nothing to compute: what is measured is tickets,
 // frames, checksums and the way through gRPC. Alternating rounds; medians.
 #include <netinet/in.h>
-#include <signal.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "base/crc32c.h"
 #include "base/log.h"
 #include "runtime/feed/ticket_client.h"
 #include "runtime/feed/transport/grpc_transport.h"
 #include "runtime/feed/worker_server.h"
 #include "runtime/job/schedule.h"
+#include "tests/bench/child_process.h"
+#include "tests/bench/ready_producer.h"
 #include "tests/unit/base/test_certificates.h"
 
 namespace hetero {
 namespace {
 
-constexpr int64_t kBytesPerRound = int64_t{1500} << 20;
+using bench::Child;
+using bench::CpuSeconds;
+using bench::ReadyProducer;
 
-double CpuSeconds() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](timeval t) {
-    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
-  };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
+constexpr int64_t kBytesPerRound = int64_t{1500} << 20;
 
 double Median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values[values.size() / 2];
 }
-
-// Pictures of one colour, written once where the memory is used again.
-class ReadyProducer : public feed::BatchProducer {
- public:
-  explicit ReadyProducer(api::ImageShape shape)
-      : shape_(shape), bytes_(int64_t{shape.height} * shape.width * shape.channels) {
-    std::vector<uint8_t> sample(static_cast<size_t>(bytes_), kFill);
-    crc_ = base::Crc32c(sample.data(), sample.size());
-  }
-  absl::Status Check(const feed::Ticket&) const override { return absl::OkStatus(); }
-  feed::Batch Allocate(const feed::Ticket& ticket, const feed::SlabSource& slabs) const override {
-    const auto count = static_cast<size_t>(ticket.slots.count);
-    feed::Batch batch;
-    batch.ticket = ticket;
-    batch.shape = shape_;
-    batch.images = slabs(bytes_ * ticket.slots.count);
-    batch.labels.resize(count);
-    batch.sample_ids.resize(count);
-    batch.crcs.resize(count, crc_);
-    Fill(batch.images.data(), batch.images.size());
-    return batch;
-  }
-  absl::Status Produce(feed::Batch*, int64_t, std::optional<feed::BadSample>*) const override {
-    return absl::OkStatus();
-  }
-  int64_t sample_bytes() const override { return bytes_; }
-
- private:
-  static constexpr uint8_t kFill = 0x5A;
-  static constexpr int64_t kLarge = 1 << 20, kPage = 4096;
-
-  // Large batches lie where one has lain before, and the plain sockets do not write theirs again
-  // either. Checksums find out whether they are still what they were.
-  static void Fill(uint8_t* memory, int64_t size) {
-    bool filled = size >= kLarge;
-    for (int64_t i = 0; filled && i < size; i += kPage) filled = memory[i] == kFill;
-    if (!filled) std::memset(memory, kFill, static_cast<size_t>(size));
-  }
-
-  api::ImageShape shape_;
-  int64_t bytes_;
-  uint32_t crc_;
-};
-
-// A child process that sends until it is told to stop, and then says what CPU time it took.
-class Child {
- public:
-  // `body` gets the pipe to write its address to (a line), then serves until standard input ends.
-  explicit Child(const std::function<void(int ready, int until)>& body) {
-    int up[2], down[2];
-    if (pipe(up) != 0 || pipe(down) != 0) std::abort();
-    pid_ = fork();
-    if (pid_ == 0) {
-      close(up[0]);
-      close(down[1]);
-      body(up[1], down[0]);
-      const double cpu = CpuSeconds();
-      if (write(up[1], &cpu, sizeof cpu) != sizeof cpu) std::abort();
-      _exit(0);
-    }
-    close(up[1]);
-    close(down[0]);
-    from_ = up[0];
-    to_ = down[1];
-  }
-  std::string ReadLine() const {
-    std::string line;
-    for (char c = 0; read(from_, &c, 1) == 1 && c != '\n';) line.push_back(c);
-    return line;
-  }
-  double StopAndCpuSeconds() {
-    close(to_);
-    double cpu = 0;
-    if (read(from_, &cpu, sizeof cpu) != sizeof cpu) cpu = 0;
-    waitpid(pid_, nullptr, 0);
-    close(from_);
-    return cpu;
-  }
-
- private:
-  pid_t pid_ = -1;
-  int from_ = -1, to_ = -1;
-};
 
 struct Figures {
   double bytes_per_second = 0;

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <functional>
+#include <string>
+
+namespace hetero::bench {
+
+inline double CpuSeconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](timeval t) {
+    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+// A child process that sends until it is told to stop, and then says what CPU time it took.
+class Child {
+ public:
+  // `body` gets the pipe to write its address to (a line), then serves until standard input ends.
+  explicit Child(const std::function<void(int ready, int until)>& body) {
+    int up[2], down[2];
+    if (pipe(up) != 0 || pipe(down) != 0) std::abort();
+    pid_ = fork();
+    if (pid_ == 0) {
+      close(up[0]);
+      close(down[1]);
+      body(up[1], down[0]);
+      const double cpu = CpuSeconds();
+      if (write(up[1], &cpu, sizeof cpu) != sizeof cpu) std::abort();
+      _exit(0);
+    }
+    close(up[1]);
+    close(down[0]);
+    from_ = up[0];
+    to_ = down[1];
+  }
+  std::string ReadLine() const {
+    std::string line;
+    for (char c = 0; read(from_, &c, 1) == 1 && c != '\n';) line.push_back(c);
+    return line;
+  }
+  double StopAndCpuSeconds() {
+    close(to_);
+    double cpu = 0;
+    if (read(from_, &cpu, sizeof cpu) != sizeof cpu) cpu = 0;
+    waitpid(pid_, nullptr, 0);
+    close(from_);
+    return cpu;
+  }
+
+ private:
+  pid_t pid_ = -1;
+  int from_ = -1, to_ = -1;
+};
+
+}  // namespace hetero::bench
