@@ -61,6 +61,16 @@ bool AllRanksStopped(const JobRecord& record) {
   return true;
 }
 
+// Of a trainer: what somebody may wait for who is not to wait for the next Tick.
+bool BringsNews(const v1::Heartbeat& heartbeat, const v1::Progress& before) {
+  if (heartbeat.broken_generation() > 0 || heartbeat.has_script_failure()) return true;
+  if (!heartbeat.has_progress()) return false;
+  const v1::Progress& now = heartbeat.progress();
+  return now.checkpoint_step() != before.checkpoint_step() ||
+         now.checkpoint_problem() != before.checkpoint_problem() ||
+         (now.step() > 0) != (before.step() > 0);
+}
+
 }  // namespace
 
 State::State(Options options, Moment now)
@@ -159,12 +169,13 @@ void State::On(const ReadyReceived& event) {
 void State::On(const HeartbeatReceived& event) {
   MemberRecord* member = members_.Find(event.stream);
   if (member == nullptr) return;
-  // Of a thousand CPU workers a thousand words a second come, and to look at all of them for each
-  // would take more than a core. What the words say together the next Tick finds.
+  // Of a thousand members a thousand words a second come, and to look at all of them for each would
+  // take more than a core. What the words say together the next Tick finds.
   const bool took_part = member->takes_part(), was_ending = ending_.begun();
+  const bool news = BringsNews(event.heartbeat, member->progress);
   const absl::Cleanup judge = [&] {
     if (member->takes_part() != took_part || ending_.begun() != was_ending) return;
-    effect_ = member->trainer() ? Effect::kNotWhoTakesPart : Effect::kNone;
+    effect_ = news ? Effect::kNotWhoTakesPart : Effect::kNone;
   };
   members_.Hear(*member, now_);
   if (!member->finished) {

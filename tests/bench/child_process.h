@@ -1,5 +1,6 @@
 #pragma once
 
+#include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -44,6 +45,10 @@ class Child {
     std::string line;
     for (char c = 0; read(from_, &c, 1) == 1 && c != '\n';) line.push_back(c);
     return line;
+  }
+  void Kill() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
   }
   double StopAndCpuSeconds() {
     close(to_);

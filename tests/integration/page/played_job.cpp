@@ -18,37 +18,6 @@ constexpr int64_t kNanoseconds = 1'000'000'000;
 constexpr int kCores = 16;
 constexpr char kScript[] = "<script>document.title = 'taken over'</script>";
 
-int RanksOf(int workers) { return workers < 8 ? 1 : std::min(8, workers / 8); }
-
-api::HeteroTrainingJob JobOf(int workers) {
-  api::HeteroTrainingJob job;
-  job.metadata.name = absl::StrCat("played-", workers);
-  job.spec.run_policy.member_timeout_seconds = 30;
-  job.spec.run_policy.startup_deadline_seconds = 600;
-  for (const auto op : {api::OperatorKind::kDecode, api::OperatorKind::kGaussianBlur,
-                        api::OperatorKind::kNormalize}) {
-    job.spec.pipeline.emplace_back().op = op;
-  }
-  api::Role head;
-  head.name = "head";
-  head.type = api::RoleType::kHead;
-  api::Role cpu;
-  cpu.name = "cpu";
-  cpu.type = api::RoleType::kCpuWorker;
-  cpu.replicas = workers;
-  cpu.min_replicas = 1;
-  cpu.max_replicas = workers;
-  cpu.price_per_hour = "0.68";
-  api::Role gpu;
-  gpu.name = "gpu";
-  gpu.type = api::RoleType::kGpuWorker;
-  gpu.replicas = std::max(1, workers / 30);
-  gpu.gpus_per_replica = RanksOf(workers);
-  gpu.price_per_hour = "12.24";
-  job.spec.roles = {head, cpu, gpu};
-  return job;
-}
-
 // Between 0 and 1, another one for each member and second, always the same.
 double Noise(int64_t a, int64_t b) {
   const double value = std::sin(static_cast<double>(a) * 12.9898 + static_cast<double>(b) * 78.233);
@@ -88,6 +57,37 @@ void AddLives(int64_t second, const std::string& worker, v1::Heartbeat& beat) {
 }
 
 }  // namespace
+
+int RanksOf(int workers) { return workers < 8 ? 1 : std::min(8, workers / 8); }
+
+api::HeteroTrainingJob JobOf(int workers) {
+  api::HeteroTrainingJob job;
+  job.metadata.name = absl::StrCat("played-", workers);
+  job.spec.run_policy.member_timeout_seconds = 30;
+  job.spec.run_policy.startup_deadline_seconds = 600;
+  for (const auto op : {api::OperatorKind::kDecode, api::OperatorKind::kGaussianBlur,
+                        api::OperatorKind::kNormalize}) {
+    job.spec.pipeline.emplace_back().op = op;
+  }
+  api::Role head;
+  head.name = "head";
+  head.type = api::RoleType::kHead;
+  api::Role cpu;
+  cpu.name = "cpu";
+  cpu.type = api::RoleType::kCpuWorker;
+  cpu.replicas = workers;
+  cpu.min_replicas = 1;
+  cpu.max_replicas = workers;
+  cpu.price_per_hour = "0.68";
+  api::Role gpu;
+  gpu.name = "gpu";
+  gpu.type = api::RoleType::kGpuWorker;
+  gpu.replicas = std::max(1, workers / 30);
+  gpu.gpus_per_replica = RanksOf(workers);
+  gpu.price_per_hour = "12.24";
+  job.spec.roles = {head, cpu, gpu};
+  return job;
+}
 
 PlayedJob::PlayedJob(int workers) : drive_(JobOf(workers)) {
   const base::MutexLock lock(mutex_);

@@ -13,12 +13,15 @@
 
 namespace hetero::played {
 
+// `workers` CPU workers, and a GPU node of up to eight ranks for each thirty of them.
+api::HeteroTrainingJob JobOf(int workers);
+int RanksOf(int workers);  // of a node
+
 // A head whose members are played: a real State, a real record and time of its own, no sockets and
 // no processes. 300 steps a minute; cpu-1 is slow, cpu-2 is killed once and comes back, a line of
 // each member's holds what would be a script in a page. Thread-safe.
 class PlayedJob : public head::Server {
  public:
-  // `workers` CPU workers, and a GPU node of up to eight ranks for each thirty of them.
   explicit PlayedJob(int workers);
 
   void PlaySeconds(int seconds);

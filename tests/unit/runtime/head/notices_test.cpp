@@ -153,7 +153,8 @@ TEST(NoticesTest, ACheckpointThatCouldNotBeWrittenIsAskedForAgain) {
   told.heartbeat.mutable_progress()->set_checkpoint_problem("no space left");
   EXPECT_THAT(ToldToSave(drive.Apply(told)), IsEmpty()) << "not at once";
   drive.elapsed += Notices::kAskAgain;
-  EXPECT_THAT(ToldToSave(drive.Apply(told)), ElementsAre(20));
+  drive.Apply(told);
+  EXPECT_THAT(ToldToSave(drive.Apply(Tick{})), ElementsAre(20));
 }
 
 TEST(NoticesTest, TheCheckpointOfAStopCountsToo) {
@@ -232,6 +233,7 @@ TEST(NoticesTest, ScriptsAgreeOnACheckpoint) {
   Tell(drive, 20, 4);
   EXPECT_FALSE(drive.state.record().disruptions[0].checkpoint_seconds.has_value());
   Tell(drive, 20, 5);
+  drive.Apply(Tick{});
   EXPECT_EQ(drive.state.record().disruptions[0].checkpoint_step, 4);
 }
 
