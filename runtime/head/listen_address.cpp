@@ -82,6 +82,8 @@ void ConfigureServer(grpc::ServerBuilder& builder) {
   // Members ping as often; by default that is taken for abuse.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 500);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
+  // A ping for each heartbeat, to find how much the connection could carry: it carries little.
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
 }
 
 }  // namespace hetero::head

@@ -1,5 +1,7 @@
 #include "runtime/process/head.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
@@ -19,6 +21,9 @@ namespace {
 
 constexpr base::Duration kMetricsInterval = std::chrono::seconds(1);
 constexpr int64_t kStatusesToAReport = 5;
+// At the top of the heap: for each of thousands of heartbeats a second memory would otherwise go
+// back to the kernel and come again.
+constexpr int kKeptMemory = 4 << 20;
 
 namespace environment = api::environment;
 
@@ -47,6 +52,7 @@ head::Server::HistoryOptions HeadHistoryFromEnvironment(base::WallTime created) 
 absl::StatusOr<v1::JobStatus> RunHead(
     HeadOptions options, base::Clock& clock, std::stop_token stop,
     const std::function<void(const head::Server&)>& on_listening) {
+  mallopt(M_TRIM_THRESHOLD, kKeptMemory);
   HETERO_ASSIGN_OR_RETURN(const std::unique_ptr<MetricsPort> metrics,
                           MetricsPort::Open(options.metrics_address, clock));
   const std::string job_name = options.server.job.metadata.name;

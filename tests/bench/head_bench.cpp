@@ -4,6 +4,7 @@
 // head, which the members of another process have dialled.
 //   head_bench [SECONDS [WORKERS]]
 #include <grpcpp/create_channel.h>
+#include <malloc.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -37,6 +38,7 @@ double Megabytes() {
 
 // Answers each byte of `questions` with CPU seconds and members.
 void Head(int workers, int out, int questions) {
+  mallopt(M_TRIM_THRESHOLD, 4 << 20);  // as RunHead() does
   auto head = head::Server::Start({.job = played::JobOf(workers),
                                    .listen_address = "127.0.0.1:0",
                                    .tls = {.plain_text = true},
