@@ -3,13 +3,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "api/role_type.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "runtime/handshake/build.h"
 #include "runtime/head/fault_log.h"
-#include "runtime/head/heartbeat_record.h"
 #include "runtime/head/roster.h"
 #include "runtime/head/text_limits.h"
 
@@ -59,16 +57,6 @@ bool AllRanksStopped(const JobRecord& record) {
     if (member == nullptr || !member->finished || !member->finished->stopped()) return false;
   }
   return true;
-}
-
-// Of a trainer: what somebody may wait for who is not to wait for the next Tick.
-bool BringsNews(const v1::Heartbeat& heartbeat, const v1::Progress& before) {
-  if (heartbeat.broken_generation() > 0 || heartbeat.has_script_failure()) return true;
-  if (!heartbeat.has_progress()) return false;
-  const v1::Progress& now = heartbeat.progress();
-  return now.checkpoint_step() != before.checkpoint_step() ||
-         now.checkpoint_problem() != before.checkpoint_problem() ||
-         (now.step() > 0) != (before.step() > 0);
 }
 
 }  // namespace
@@ -164,41 +152,6 @@ void State::On(const ReadyReceived& event) {
   if (member == nullptr) return;
   members_.Hear(*member, now_);
   Readiness::Take(*member, event.ready);
-}
-
-void State::On(const HeartbeatReceived& event) {
-  MemberRecord* member = members_.Find(event.stream);
-  if (member == nullptr) return;
-  // Of a thousand members a thousand words a second come, and to look at all of them for each would
-  // take more than a core. What the words say together the next Tick finds.
-  const bool took_part = member->takes_part(), was_ending = ending_.begun();
-  const bool news = BringsNews(event.heartbeat, member->progress);
-  const absl::Cleanup judge = [&] {
-    if (member->takes_part() != took_part || ending_.begun() != was_ending) return;
-    effect_ = news ? Effect::kNotWhoTakesPart : Effect::kNone;
-  };
-  members_.Hear(*member, now_);
-  if (!member->finished) {
-    TakeHeartbeat(*member, event.heartbeat);
-    return;
-  }
-  // The last word held the final totals; what comes after it was taken before.
-  v1::Heartbeat lists = event.heartbeat;
-  lists.clear_counters();
-  lists.clear_progress();
-  TakeHeartbeat(*member, lists);
-}
-
-void State::TakeHeartbeat(MemberRecord& member, const v1::Heartbeat& heartbeat) {
-  RecordHeartbeat(heartbeat, member, now_, record_);
-  if (heartbeat.has_script_failure()) TakeScriptFailure(member, heartbeat.script_failure());
-  const std::string too_many = TooManyBadSamples(record_);
-  if (!too_many.empty()) ending_.Fail(member.name, too_many, now_.steady);
-  if (!record_.irreproducible.empty() && record_.job.spec.verify == api::Verification::kStrict) {
-    ending_.Fail(member.name,
-                 absl::StrCat(record_.irreproducible, "; spec.verify: Warn lets such jobs go on"),
-                 now_.steady);
-  }
 }
 
 void State::On(const FinishedReceived& event) {
