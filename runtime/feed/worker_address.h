@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <tuple>
 
 namespace hetero::feed {
 
@@ -12,9 +13,9 @@ struct WorkerAddress {
   int64_t incarnation = 0;  // a new one under an old name is another process
   bool leaving = false;     // its machine is about to go: no new work
 
-  bool SameProcess(const WorkerAddress& other) const {
-    return name == other.name && address == other.address && incarnation == other.incarnation;
-  }
+  // What tells one process from another.
+  auto process() const { return std::tie(name, address, incarnation); }
+  bool SameProcess(const WorkerAddress& other) const { return process() == other.process(); }
 };
 
 }  // namespace hetero::feed

@@ -3,13 +3,15 @@
 #include <grpcpp/create_channel.h>
 #include <grpcpp/support/channel_arguments.h>
 
-#include <algorithm>
+#include <set>
 #include <utility>
 
 #include "base/log.h"
 
 namespace hetero::feed {
 namespace {
+
+using Process = decltype(WorkerAddress().process());
 
 constexpr int kAnySize = -1;
 constexpr int kFrameBytes = 4 << 20;      // of HTTP/2
@@ -46,23 +48,24 @@ WorkerLinks::WorkerLinks(Options options, Callbacks callbacks, base::Clock& cloc
 
 WorkerLinks::Change WorkerLinks::SetRoster(const std::vector<WorkerAddress>& roster) {
   Change change;
+  std::map<Process, const WorkerAddress*> told;
+  for (const WorkerAddress& address : roster) told.emplace(address.process(), &address);
+  std::set<Process> known;
   for (auto& [id, link] : links_) {
-    const auto entry = std::find_if(
-        roster.begin(), roster.end(),
-        [&link = link](const WorkerAddress& address) { return address.SameProcess(link.address); });
-    if (entry == roster.end()) {
+    const auto entry = told.find(link.address.process());
+    if (entry == told.end()) {
       change.removed.push_back(id);
-    } else if (entry->leaving != link.address.leaving) {
-      link.address.leaving = entry->leaving;
+      continue;
+    }
+    known.insert(entry->first);
+    if (entry->second->leaving != link.address.leaving) {
+      link.address.leaving = entry->second->leaving;
       change.turned.push_back(id);
     }
   }
   for (const ProducerId id : change.removed) Remove(id);
   for (const WorkerAddress& address : roster) {
-    const bool known = std::any_of(links_.begin(), links_.end(), [&](const auto& entry) {
-      return entry.second.address.SameProcess(address);
-    });
-    if (known) continue;
+    if (!known.insert(address.process()).second) continue;
     const ProducerId id = next_id_++;
     if (address.leaving) change.turned.push_back(id);
     Link& link = links_[id];
