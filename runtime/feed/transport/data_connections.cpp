@@ -191,6 +191,8 @@ DataConnections::~DataConnections() {
   }
   threads_.reset();
   const base::MutexLock lock(mutex_);
+  // A child process may have the descriptors, too.
+  for (const Open& open : open_) open.connection->socket_.Shutdown();
   open_.clear();
 }
 

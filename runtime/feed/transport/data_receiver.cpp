@@ -69,6 +69,7 @@ class DataReceiver::Connection : public ServedSocket {
 
   int fd() const override { return socket_->fd(); }
   Wait Serve(Ready ready) override;
+  void Shutdown() { socket_->Shutdown(); }
 
  private:
   enum class Stage { kDialling, kGreeting, kHandshake, kAnswer, kFrames };
@@ -207,6 +208,9 @@ absl::StatusOr<std::unique_ptr<DataReceiver>> DataReceiver::Start(const std::str
 DataReceiver::DataReceiver(std::shared_ptr<Connection> connection)
     : connection_(std::move(connection)) {}
 
-DataReceiver::~DataReceiver() { SocketThreads::Remove(*connection_); }
+DataReceiver::~DataReceiver() {
+  SocketThreads::Remove(*connection_);
+  connection_->Shutdown();  // a child process may have the descriptor, too
+}
 
 }  // namespace hetero::feed
