@@ -7,9 +7,11 @@
 namespace hetero::feed {
 namespace {
 
-constexpr int64_t kLowWater = 2;      // tickets below which a producer is about to be without work
-constexpr int64_t kManyTickets = 32;  // of one producer, from which on they go there in bundles
-constexpr double kWorthMoving = 2;    // the owner would take at least this many times longer
+constexpr int64_t kLowWater = 2;  // tickets below which a producer is about to be without work
+// From so many tickets of one producer on, if they take it so little, they go there in bundles.
+constexpr int64_t kManyTickets = 32;
+constexpr double kManySeconds = 0.001;
+constexpr double kWorthMoving = 2;  // the owner would take at least this many times longer
 constexpr double kNotWorthMovingSeconds = 0.002;
 
 bool Contains(const std::vector<ProducerId>& list, ProducerId id) {
@@ -49,6 +51,7 @@ void Window::AssignStranded(base::Instant now, Actions* actions) {
 // A message for each of thousands of small batches a second would cost more than the batches. Who
 // may have many tickets gets the next ones when a quarter of them is done.
 bool Window::HasEnough(const ProducerState& producer) const {
+  if (producer.interval().value_or(kManySeconds) >= kManySeconds) return false;
   const int64_t many = std::min(Credit(producer), capacity());
   return many >= kManyTickets && producer.count() > many - many / 4;
 }
