@@ -199,6 +199,7 @@ struct Training {
   Precision precision = Precision::kFp32;
   int32_t gradient_accumulation_steps = 1;
   std::optional<double> gradient_clip_norm;
+  std::string input_window;  // "512Mi" (byte_size.h); empty: by the memory that there is
   int64_t seed = 0;
   std::optional<Evaluation> evaluation;
   std::optional<Checkpoint> checkpoint;

@@ -28,6 +28,8 @@ RankReport::RankReport(Options options, const job::Schedule* schedule, base::Clo
   progress_.set_total_steps(schedule->training().total_steps());
   progress_.set_total_epochs(schedule->training().total_epochs());
 }
+  progress_.set_window_bytes(options_.window_bytes);
+  progress_.set_window_batches(options_.window_batches);
 
 void RankReport::OnStart() {
   const base::MutexLock lock(mutex_);

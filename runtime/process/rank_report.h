@@ -30,6 +30,7 @@ class RankReport {
     uint64_t seed = 0;
     base::Duration console_interval = std::chrono::seconds(10);  // between lines inside an epoch
     std::function<void(const std::string&)> print;               // one console line; may be empty
+    int64_t window_bytes = 0, window_batches = 0;                // that may wait at this rank
     // How long each step took, waiting for data included; may be empty. Not to call back.
     std::function<void(double seconds)> on_step_seconds;
   };
