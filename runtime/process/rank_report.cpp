@@ -111,9 +111,11 @@ void RankReport::AddLoss(int64_t step, double loss, double seconds) {
   const int64_t epoch = schedule_->training().At(step - 1).epoch;
   if (epoch != loss_epoch_) epoch_loss_ = epoch_steps_ = 0;
   loss_epoch_ = epoch;
-  epoch_loss_ += loss;
-  ++epoch_steps_;
-  progress_.set_loss(epoch_loss_ / static_cast<double>(epoch_steps_));
+  if (std::isfinite(loss)) {
+    epoch_loss_ += loss;
+    ++epoch_steps_;
+    progress_.set_loss(epoch_loss_ / static_cast<double>(epoch_steps_));
+  }
   if (options_.rank != 0) return;
   v1::LossPoint point;
   point.set_step(step);
@@ -225,14 +227,14 @@ void RankReport::OnScriptPosition(int64_t step, const job::StreamDigest& digest,
   progress_.set_epoch(step > 0 ? plan.At(step - 1).epoch + 1 : 0);
 }
 
-void RankReport::AddAccuracy(int64_t step, double accuracy) {
-  if (step <= 0) return;
 void RankReport::AddEvaluation(const v1::EvaluationResult& evaluation) {
   last_evaluation_ = evaluation;
   evaluations_.push_back(evaluation);
   if (evaluations_.size() > head::HeartbeatBuffer::kMaxEvaluations) evaluations_.pop_front();
 }
 
+void RankReport::AddAccuracy(int64_t step, double accuracy) {
+  if (step <= 0) return;
   const job::StepPlan& plan = schedule_->training();
   v1::EvaluationResult evaluation;
   evaluation.set_epoch(plan.At(step - 1).epoch + (plan.IsLastOfEpoch(step - 1) ? 1 : 0));
@@ -247,7 +249,8 @@ void RankReport::OnReported(const std::map<std::string, double>& values, int64_t
   const base::MutexLock lock(mutex_);
   auto& reported = *progress_.mutable_reported();
   for (const auto& [name, value] : values) {
-    if (!std::isfinite(value)) continue;
+    // That the loss is no number any more is what there is to tell.
+    if (!std::isfinite(value) && name != "loss") continue;
     if (name != "loss" && name != "accuracy") {
       const bool room = reported.contains(name) || reported.size() < head::kMostReported;
       if (room && name.size() <= head::kMaxReportedName) reported[name] = value;

@@ -30,9 +30,9 @@ class RankReport {
   struct Options {
     int32_t rank = 0;
     uint64_t seed = 0;
+    int64_t window_bytes = 0, window_batches = 0;                // that may wait at this rank
     base::Duration console_interval = std::chrono::seconds(10);  // between lines inside an epoch
     std::function<void(const std::string&)> print;               // one console line; may be empty
-    int64_t window_bytes = 0, window_batches = 0;                // that may wait at this rank
     // How long each step took, waiting for data included; may be empty. Not to call back.
     std::function<void(double seconds)> on_step_seconds;
   };
@@ -60,8 +60,8 @@ class RankReport {
   // all time but that of waiting for batches is the script's own.
   void OnScriptPosition(int64_t step, const job::StreamDigest& digest, bool proven);
   // Numbers that the script tells after `step` steps were given out to it; those that are not
-  // finite are left out. Rank 0's `loss` and `accuracy` are the job's, as if the trainer had found
-  // them.
+  // finite are left out, but for the loss. Rank 0's `loss` and `accuracy` are the job's, as if the
+  // trainer had found them.
   void OnReported(const std::map<std::string, double>& values, int64_t step);
   // The process group broke here.
   void OnBreak(const std::string& why);
