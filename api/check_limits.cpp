@@ -46,7 +46,8 @@ std::string Meaning(const std::string& pattern) {
        "a tensor's or a module's name such as layer1.0.bn1 or fc; \"*\" stands for any characters"},
       {kViewName, "lower-case letters, digits and '_', beginning with a letter"},
       {kDomainPath, "a domain-prefixed path such as example.com/controller"},
-      {kDecimal, "a decimal number such as \"2.48\""}};
+      {kDecimal, "a decimal number such as \"2.48\""},
+      {kByteSize, "a quantity from 1Mi to 99Gi such as 512Mi or 2Gi"}};
   const auto found = kMeanings.find(pattern);
   return found == kMeanings.end() ? "text matching " + pattern : found->second;
 }

@@ -31,6 +31,8 @@ inline constexpr char kDomainPath[] =
 // A tensor's name in a batch: what Python can write as batch.NAME.
 inline constexpr char kViewName[] = "^[a-z][a-z0-9_]*$";
 inline constexpr char kDecimal[] = "^[0-9]+([.][0-9]+)?$";
+// Of Kubernetes' quantities those with which memory is written; byte_size.h reads them.
+inline constexpr char kByteSize[] = "^([1-9][0-9]{0,4}Mi|[1-9][0-9]?Gi)$";
 
 inline constexpr Limits kRequiredField{.presence = Presence::kRequired};
 inline constexpr Limits kDefaultedField{.presence = Presence::kDefaulted};

@@ -217,6 +217,7 @@ constexpr auto FieldsOf(const Training*) {
       F("model", &Training::model), F("script", &Training::script),
       F("batchSizePerWorker", &Training::batch_size_per_worker,
         Counted(Presence::kRequired, 1, 1048576)),
+      F("inputWindow", &Training::input_window, {.max_length = 7, .pattern = kByteSize}),
       F("epochs", &Training::epochs, AtLeast(1)), F("maxSteps", &Training::max_steps, AtLeast(1)),
       F("lastBatch", &Training::last_batch, kDefaultedField),
       F("loss", &Training::loss, kDefaultedField),

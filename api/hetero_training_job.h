@@ -165,12 +165,21 @@ struct Evaluation {
 };
 
 struct Checkpoint {
+  static constexpr int64_t kUsualSeconds = 1800;
+
   std::string uri;
   std::optional<int64_t> every_steps;
   std::optional<int64_t> every_seconds;
   int32_t keep = 2;
   ResumeMode resume = ResumeMode::kAuto;
   CheckpointLocking lock = CheckpointLocking::kExclusive;
+
+  // Nothing says when: after each epoch, and in long ones by the clock.
+  bool usual() const { return !every_steps && !every_seconds; }
+  // One is due when so many seconds have passed since the last; none: that is no reason.
+  std::optional<int64_t> interval_seconds() const {
+    return usual() ? kUsualSeconds : every_seconds;
+  }
 };
 
 struct Parallelism {
@@ -190,6 +199,7 @@ struct Training {
   Model model;  // not beside `script`
   std::optional<Script> script;
   int32_t batch_size_per_worker = 0;
+  std::string input_window;  // "512Mi" (byte_size.h); empty: by the memory that there is
   std::optional<int64_t> epochs;
   std::optional<int64_t> max_steps;
   LastBatch last_batch = LastBatch::kKeep;

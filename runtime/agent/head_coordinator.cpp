@@ -282,10 +282,9 @@ bool HeadCoordinator::MayGoOn(int64_t step, const std::stop_token& stop) {
 
 bool HeadCoordinator::DueByRule(int64_t step) const {
   if (!job_.checkpoint || step <= 0) return false;
-  // Where the manifest says nothing else, after each epoch.
-  int64_t every = job_.checkpoint->every_steps.value_or(0);
-  if (!job_.checkpoint->every_steps && !job_.checkpoint->every_seconds)
-    every = job_.steps_per_epoch;
+  // What goes by the clock the head says.
+  const int64_t every =
+      job_.checkpoint->usual() ? job_.steps_per_epoch : job_.checkpoint->every_steps.value_or(0);
   return step == job_.total_steps || (every > 0 && step % every == 0);
 }
 

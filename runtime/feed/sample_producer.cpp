@@ -12,6 +12,7 @@
 #include "api/views.h"
 #include "base/process_usage.h"
 #include "base/status_macros.h"
+#include "runtime/feed/kept_sample.h"
 #include "runtime/feed/pixel_environment.h"
 #include "runtime/feed/read_time.h"
 #include "runtime/feed/sample_label.h"
@@ -31,6 +32,11 @@ constexpr int64_t kMaxBatchBytes = std::numeric_limits<int32_t>::max() - (int64_
 // The validation set has one order, whatever the epoch.
 int64_t EpochOf(const Ticket& ticket) {
   return ticket.split == job::Split::kTrain ? ticket.epoch : 0;
+}
+
+KeptSample& StoredSample() {
+  static thread_local KeptSample kept;
+  return kept;
 }
 
 api::Label LabelOf(const api::HeteroTrainingJob& job) {
@@ -318,6 +324,7 @@ absl::Status SampleProducer::ProduceFrom(const Reading& reading, Batch* batch, i
   } catch (...) {
     status = StatusOfThrown();
   }
+  StoredSample().End();
   const std::string name = status.ok() ? "" : dataset(batch->ticket.split).Describe(id);
   if (absl::StartsWith(status.message(), name)) return status;
   return absl::Status(status.code(), absl::StrCat(name, ": ", status.message()));
@@ -325,7 +332,7 @@ absl::Status SampleProducer::ProduceFrom(const Reading& reading, Batch* batch, i
 
 absl::Status SampleProducer::ReadAndTransform(const Reading& reading, Batch* batch, int64_t index,
                                               int64_t id) const {
-  thread_local source::RawSample buffer;  // keeps its memory from one sample to the next
+  source::RawSample& buffer = StoredSample().sample();
   const Ticket& ticket = batch->ticket;
   const GatheredSamples::Sample* const gathered =
       reading.gathered == nullptr ? nullptr : reading.gathered->Find(index, id);
@@ -361,7 +368,8 @@ api::ImageShape SampleProducer::FrontOutput(job::Split split, int32_t left) cons
 }
 
 absl::Status SampleProducer::FinishSample(const Batch& half, int64_t index, Batch* batch) const {
-  thread_local source::RawSample sample;
+  static thread_local KeptSample kept;
+  source::RawSample& sample = kept.sample();
   const Ticket& ticket = half.ticket;
   const auto at = static_cast<size_t>(index);
   const auto half_bytes = static_cast<size_t>(half.images.size() / half.count());
@@ -374,6 +382,7 @@ absl::Status SampleProducer::FinishSample(const Batch& half, int64_t index, Batc
   const std::span<uint8_t> out(batch->images.data() + at * bytes, bytes);
   const int64_t epoch = ticket.split == job::Split::kTrain ? ticket.epoch : 0;
   absl::Status status = rest.Run(sample, {seed_, epoch, half.sample_ids[at]}, out);
+  kept.End();
   if (!status.ok()) return status;
   batch->crcs[at] = SampleCrc(*batch, index);
   return absl::OkStatus();

@@ -74,7 +74,7 @@ class TicketClient : public BatchStream {
   // elsewhere.
   virtual void SetRoster(const std::vector<WorkerAddress>& workers) = 0;
   virtual PlacementState placement() const = 0;
-  // What is new since the last call.
+  // What is new since the last call; of very many the first.
   virtual std::vector<WorkerFault> TakeFaults() = 0;
   // Batches from CPU workers that were taken as they came, by Transport::name.
   virtual std::map<std::string_view, int64_t> batches_by_transport() const = 0;

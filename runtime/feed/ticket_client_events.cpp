@@ -62,7 +62,7 @@ void TicketClientImpl::NoteQuarantines(const Window::Actions& actions) {
                            " into quarantine: ", ProducerState::kMostFailures,
                            " batches in a row failed there, the last: ", error.message())},
              .since = clock_.Now()};
-    faults_.push_back(noted.fault);
+    AddFault(noted.fault);
   }
   for (const ProducerId id : actions.recovered) {
     const auto noted = quarantined_.extract(id);
@@ -70,8 +70,13 @@ void TicketClientImpl::NoteQuarantines(const Window::Actions& actions) {
     WorkerFault fault = noted.mapped().fault;
     fault.recovery_seconds = base::ToSeconds(clock_.Now() - noted.mapped().since);
     log::Info("out of quarantine", {{"rank", options_.rank}, {"seconds", *fault.recovery_seconds}});
-    faults_.push_back(std::move(fault));
+    AddFault(std::move(fault));
   }
+}
+
+// Nobody takes them while the head is away.
+void TicketClientImpl::AddFault(WorkerFault fault) {
+  if (faults_.size() < kMostFaults) faults_.push_back(std::move(fault));
 }
 
 void TicketClientImpl::IssueLocally(const Ticket& ticket) {

@@ -52,6 +52,7 @@ class TicketClientImpl : public TicketClient {
   // Samples of `batch` that nobody may touch any more: remembered, and told to everybody.
   void LearnFatal(const Batch& batch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void NoteQuarantines(const Window::Actions& actions) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AddFault(WorkerFault fault) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ChoosePlacement() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether the own cores serve beside the workers from now on.
   void JudgeLocalShare() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -88,6 +89,7 @@ class TicketClientImpl : public TicketClient {
   WorkerLinks links_ ABSL_GUARDED_BY(mutex_);
   std::map<int64_t, TicketExecutor::Handle> local_tickets_ ABSL_GUARDED_BY(mutex_);
   std::vector<FatalSample> fatal_ ABSL_GUARDED_BY(mutex_);
+  static constexpr size_t kMostFaults = 100;
   std::vector<WorkerFault> faults_ ABSL_GUARDED_BY(mutex_);  // not taken yet
   struct Quarantined {
     WorkerFault fault;

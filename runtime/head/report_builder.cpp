@@ -234,7 +234,11 @@ void AddWorkers(const JobRecord& record, insight::Report& report) {
   for (const auto& [key, member] : record.members) {
     report.workers.push_back(MakeWorker(member.name, key, member.hello.node(), member.counters,
                                         member.earlier, member.restarts));
-    if (member.trainer()) AddWait(record, WholeTotals(member), report.workers.back());
+    if (member.trainer()) {
+      AddWait(record, WholeTotals(member), report.workers.back());
+      report.workers.back().window_bytes = member.progress.window_bytes();
+      report.workers.back().window_batches = member.progress.window_batches();
+    }
     cpu_seconds[key.role] += report.workers.back().cpu_seconds;
     if (const v1::Hello& hello = member.hello; !hello.version().empty()) {
       versions[key.role].insert(base::FullVersion(hello.version(), hello.commit()));

@@ -28,7 +28,7 @@ class ScriptAgreement {
 
   struct Options {
     int32_t ranks = 1;
-    std::optional<base::Duration> checkpoint_interval;  // everySeconds
+    std::optional<base::Duration> checkpoint_interval;  // api::Checkpoint's
   };
   explicit ScriptAgreement(Options options) : options_(options) {}
 

@@ -42,9 +42,8 @@ JobRecord MakeRecord(const State::Options& options, const RolePlan& plan, Moment
 ScriptAgreement::Options AgreementOptions(const JobRecord& record) {
   ScriptAgreement::Options options{.ranks = static_cast<int32_t>(record.ranks.size())};
   const std::optional<api::Checkpoint>& checkpoint = record.job.spec.training.checkpoint;
-  if (checkpoint && checkpoint->every_seconds) {
-    options.checkpoint_interval = std::chrono::seconds(*checkpoint->every_seconds);
-  }
+  const auto seconds = checkpoint ? checkpoint->interval_seconds() : std::nullopt;
+  if (seconds) options.checkpoint_interval = std::chrono::seconds(*seconds);
   return options;
 }
 

@@ -91,7 +91,8 @@ struct ReportWorker {
   int64_t peak_rss_bytes = 0;
   int64_t restarts = 0;
   int64_t storage_requests = 0, storage_bytes = 0;
-  std::optional<double> data_wait_percent;  // of a trainer's own trainSeconds
+  std::optional<double> data_wait_percent;       // of a trainer's own trainSeconds
+  int64_t window_bytes = 0, window_batches = 0;  // of a trainer: that may wait there; 0: not known
 };
 
 // From the first process asked for until the last one's end, or as long as it is known to have run.

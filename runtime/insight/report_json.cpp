@@ -140,6 +140,10 @@ Json ToJson(const ReportWorker& worker) {
     Put(object, "storageRequests", worker.storage_requests);
     Put(object, "storageBytes", worker.storage_bytes);
   }
+  if (worker.window_bytes > 0 && worker.window_batches > 0) {
+    Put(object, "inputWindowBytes", worker.window_bytes);
+    Put(object, "inputWindowBatches", worker.window_batches);
+  }
   return object;
 }
 

@@ -10,6 +10,7 @@
 #include "runtime/job/philox.h"
 #include "runtime/pipeline/decode.h"
 #include "runtime/pipeline/operator_factory.h"
+#include "runtime/pipeline/scratch.h"
 
 namespace hetero::pipeline {
 namespace {
@@ -35,6 +36,7 @@ void Exchange(uint8_t fill, std::span<uint8_t> values) {
 
 struct TwoMasks {
   Image images[2];
+  KeptBuffer kept[2] = {KeptBuffer(&images[0].bytes), KeptBuffer(&images[1].bytes)};
 };
 
 TwoMasks& MaskScratch() {
@@ -88,6 +90,13 @@ absl::StatusOr<std::unique_ptr<MaskPipeline>> MaskPipeline::Create(
 
 absl::Status MaskPipeline::Run(const source::RawSample& sample, const SampleKey& key,
                                std::span<uint8_t> out) const {
+  const absl::Status status = RunStages(sample, key, out);
+  EndScratch();
+  return status;
+}
+
+absl::Status MaskPipeline::RunStages(const source::RawSample& sample, const SampleKey& key,
+                                     std::span<uint8_t> out) const {
   if (int64_t(out.size()) != output_bytes()) {
     return absl::InvalidArgumentError(
         absl::StrCat("buffer of ", out.size(), " bytes for a mask of ", output_bytes(), " bytes"));
@@ -101,11 +110,13 @@ absl::Status MaskPipeline::Run(const source::RawSample& sample, const SampleKey&
   }
   Exchange(fill_, images[0].bytes);
   ImageView view = images[0].view();
+  NeedsScratch(ByteSize(view.shape));
   for (const Stage& stage : stages_) {
     job::RandomStream random(key.seed, key.epoch, key.sample_id, stage.position);
     const ImageView in = view;
     Image* other = in.data == images[0].bytes.data() ? &images[1] : &images[0];
     HETERO_RETURN_IF_ERROR(stage.op->Transform(in, other, random, &view));
+    NeedsScratch(ByteSize(view.shape));
   }
   if (view.shape.height != output_.height || view.shape.width != output_.width) {
     return absl::InternalError(absl::StrCat(name_, ": came out as ", ToString(view.shape),

@@ -45,6 +45,8 @@ class MaskPipeline {
   };
 
   MaskPipeline(std::string name, uint8_t fill) : name_(std::move(name)), fill_(fill) {}
+  absl::Status RunStages(const source::RawSample& sample, const SampleKey& key,
+                         std::span<uint8_t> out) const;
   absl::Status Add(const api::OperatorSpec& spec, int32_t position, job::Split split,
                    api::ImageShape* shape);
 

@@ -10,6 +10,7 @@
 #include "runtime/pipeline/decode.h"
 #include "runtime/pipeline/operator.h"
 #include "runtime/pipeline/operator_factory.h"
+#include "runtime/pipeline/scratch.h"
 #include "runtime/pipeline/tensor_conversion.h"
 
 namespace hetero::pipeline {
@@ -136,10 +137,10 @@ absl::Status CheckOutput(const std::vector<api::OperatorSpec>& operators, const 
                    "RandomResizedCrop"));
 }
 
-// Two pictures that take turns as source and target; kept per thread, so that a steady stream of
-// samples allocates nothing.
+// Two pictures that take turns as source and target.
 struct TwoImages {
   Image images[2];
+  KeptBuffer kept[2] = {KeptBuffer(&images[0].bytes), KeptBuffer(&images[1].bytes)};
 };
 
 TwoImages& Scratch() {
@@ -204,6 +205,7 @@ absl::Status OperatorPipeline::RunFirstOnRegion(const source::RawSample& sample,
   absl::Status status = DecodeJpegBox(sample.bytes, choose, region, &inside);
   if (!status.ok()) return status;
   if (!fits.ok()) return fits;
+  NeedsScratch(ByteSize(region->shape));
   CountDecoding(cost);
   Image* out = &Scratch().images[1];
   *done = true;
@@ -221,6 +223,7 @@ absl::Status OperatorPipeline::Run(const source::RawSample& sample, const Sample
   }
   OperatorCosts::Sample cost(costs_, key.epoch, key.sample_id);
   absl::Status status = RunStages(sample, key, out, cost);
+  EndScratch();
   if (status.ok()) cost.Done();
   return status;
 }
@@ -235,6 +238,7 @@ absl::Status OperatorPipeline::RunStages(const source::RawSample& sample, const 
     if (absl::Status status = Load(sample, &Scratch().images[0], &view); !status.ok())
       return status;
     if (absl::Status status = CheckInput(view.shape); !status.ok()) return status;
+    NeedsScratch(ByteSize(view.shape));
     CountDecoding(cost);
   }
   for (size_t i = first_done ? 1 : 0; i < plan_.stages.size(); ++i) {
@@ -248,6 +252,7 @@ absl::Status OperatorPipeline::RunStages(const source::RawSample& sample, const 
     }
     const ImageView in = view;
     HETERO_RETURN_IF_ERROR(stage.op->Transform(in, OtherThan(in), random, &view));
+    NeedsScratch(ByteSize(view.shape));
     cost.Spent(stage.entry);
   }
   if (view.shape != plan_.output) {

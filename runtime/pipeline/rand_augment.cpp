@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/pipeline/colour.h"
 #include "runtime/pipeline/exact_math.h"
+#include "runtime/pipeline/scratch.h"
 #include "runtime/pipeline/tone.h"
 #include "runtime/pipeline/warp.h"
 
@@ -94,6 +95,7 @@ absl::Status RandAugment::Apply(const ImageView& in, Image* out, job::RandomStre
     return absl::DataLossError(absl::StrCat("RandAugment ", shape.status().message()));
   }
   static thread_local Image before;
+  static thread_local const KeptBuffer kept(&before.bytes);
   Copy(in, out);
   for (int32_t i = 0; i < operations_; ++i) {
     const auto augmentation = Augmentation(random.Below(kAugmentations));

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/pipeline/parameter_checks.h"
 #include "runtime/pipeline/resize_kernel.h"
+#include "runtime/pipeline/scratch.h"
 
 namespace hetero::pipeline {
 namespace {
@@ -55,6 +56,7 @@ void Bilinear(const uint8_t* in, size_t stride, const Box& box, Image* out) {
   static thread_local ResizeFilter horizontal;
   static thread_local ResizeFilter vertical;
   static thread_local std::vector<uint8_t> narrowed;
+  static thread_local const KeptBuffer kept(&narrowed);
   const int32_t channels = out->shape.channels;
   const bool same_height = box.height == out->shape.height;
   if (box.width != out->shape.width) {

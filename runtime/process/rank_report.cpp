@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "base/utf8.h"
 #include "runtime/feed/digest.h"
+#include "runtime/head/heartbeat_buffer.h"
 #include "runtime/head/text_limits.h"
 #include "runtime/process/process_costs.h"
 
@@ -27,6 +28,8 @@ RankReport::RankReport(Options options, const job::Schedule* schedule, base::Clo
     : options_(std::move(options)), schedule_(schedule), clock_(clock) {
   progress_.set_total_steps(schedule->training().total_steps());
   progress_.set_total_epochs(schedule->training().total_epochs());
+  progress_.set_window_bytes(options_.window_bytes);
+  progress_.set_window_batches(options_.window_batches);
 }
 
 void RankReport::OnStart() {
@@ -51,7 +54,8 @@ void RankReport::OnBatch(const feed::Batch& batch, const feed::StreamStats& stat
     v1::BadSampleReport report;
     report.set_sample_id(bad.sample_id);
     report.set_replacement_id(bad.replacement_id);
-    report.set_reason(base::ToUtf8(bad.reason, head::kMaxListedText));
+    const bool first = bad_samples_.size() < head::HeartbeatBuffer::kMaxReasons;
+    if (first) report.set_reason(base::ToUtf8(bad.reason, head::kMaxListedText));
     report.set_validation(validation);
     bad_samples_.push_back(std::move(report));
     progress_.set_bad_samples(progress_.bad_samples() + 1);
@@ -107,15 +111,17 @@ void RankReport::AddLoss(int64_t step, double loss, double seconds) {
   const int64_t epoch = schedule_->training().At(step - 1).epoch;
   if (epoch != loss_epoch_) epoch_loss_ = epoch_steps_ = 0;
   loss_epoch_ = epoch;
-  epoch_loss_ += loss;
-  ++epoch_steps_;
-  progress_.set_loss(epoch_loss_ / static_cast<double>(epoch_steps_));
+  if (std::isfinite(loss)) {
+    epoch_loss_ += loss;
+    ++epoch_steps_;
+    progress_.set_loss(epoch_loss_ / static_cast<double>(epoch_steps_));
+  }
   if (options_.rank != 0) return;
   v1::LossPoint point;
   point.set_step(step);
   point.set_loss(loss);
   point.set_seconds_per_step(seconds);
-  losses_.push_back(std::move(point));
+  losses_.Add(point);
 }
 
 // What it does between two batches is its own affair, and nothing of it is known here.
@@ -168,8 +174,7 @@ void RankReport::OnEvaluation(const v1::EvaluationResult& evaluation) {
   line_.begin = rate_.begin = clock_.Now();
   line_.wait_seconds = stats_.wait_seconds;
   if (options_.rank != 0) return;
-  evaluations_.push_back(evaluation);
-  last_evaluation_ = evaluation;
+  AddEvaluation(evaluation);
   if (options_.print) {
     options_.print(absl::StrFormat("evaluation epoch=%d step=%d loss=%.4f accuracy=%.4f samples=%d",
                                    evaluation.epoch(), evaluation.step(), evaluation.loss(),
@@ -222,6 +227,12 @@ void RankReport::OnScriptPosition(int64_t step, const job::StreamDigest& digest,
   progress_.set_epoch(step > 0 ? plan.At(step - 1).epoch + 1 : 0);
 }
 
+void RankReport::AddEvaluation(const v1::EvaluationResult& evaluation) {
+  last_evaluation_ = evaluation;
+  evaluations_.push_back(evaluation);
+  if (evaluations_.size() > head::HeartbeatBuffer::kMaxEvaluations) evaluations_.pop_front();
+}
+
 void RankReport::AddAccuracy(int64_t step, double accuracy) {
   if (step <= 0) return;
   const job::StepPlan& plan = schedule_->training();
@@ -230,8 +241,7 @@ void RankReport::AddAccuracy(int64_t step, double accuracy) {
   evaluation.set_step(step);
   evaluation.set_loss(std::numeric_limits<double>::quiet_NaN());
   evaluation.set_accuracy(accuracy);
-  last_evaluation_ = evaluation;
-  evaluations_.push_back(std::move(evaluation));
+  AddEvaluation(evaluation);
   if (options_.print) options_.print(absl::StrFormat("step=%d accuracy=%.4f", step, accuracy));
 }
 
@@ -239,7 +249,8 @@ void RankReport::OnReported(const std::map<std::string, double>& values, int64_t
   const base::MutexLock lock(mutex_);
   auto& reported = *progress_.mutable_reported();
   for (const auto& [name, value] : values) {
-    if (!std::isfinite(value)) continue;
+    // That the loss is no number any more is what there is to tell.
+    if (!std::isfinite(value) && name != "loss") continue;
     if (name != "loss" && name != "accuracy") {
       const bool room = reported.contains(name) || reported.size() < head::kMostReported;
       if (room && name.size() <= head::kMaxReportedName) reported[name] = value;
@@ -307,12 +318,16 @@ v1::Heartbeat RankReport::Take() {
   SetProcessCosts(counters_);
   *heartbeat.mutable_counters() = counters_;
   *heartbeat.mutable_progress() = progress_;
-  for (v1::LossPoint& point : losses_) heartbeat.add_losses()->Swap(&point);
+  for (const v1::LossPoint& point : losses_.points()) *heartbeat.add_losses() = point;
   for (v1::EvaluationResult& result : evaluations_) heartbeat.add_evaluations()->Swap(&result);
-  for (v1::BadSampleReport& bad : bad_samples_) heartbeat.add_bad_samples()->Swap(&bad);
-  losses_.clear();
+  const auto taken =
+      bad_samples_.begin() + static_cast<std::ptrdiff_t>(std::min(
+                                 bad_samples_.size(), head::HeartbeatBuffer::kMaxBadSamples));
+  for (auto bad = bad_samples_.begin(); bad != taken; ++bad)
+    heartbeat.add_bad_samples()->Swap(&*bad);
+  losses_ = {};
   evaluations_.clear();
-  bad_samples_.clear();
+  bad_samples_.erase(bad_samples_.begin(), taken);
   lives_.Take(heartbeat);
   return heartbeat;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <optional>
@@ -15,6 +16,7 @@
 #include "hetero/v1/membership.pb.h"
 #include "runtime/feed/batch_stream.h"
 #include "runtime/feed/wire/batch.h"
+#include "runtime/head/loss_curve.h"
 #include "runtime/job/schedule.h"
 #include "runtime/job/stream_digest.h"
 #include "runtime/process/life_log.h"
@@ -28,6 +30,7 @@ class RankReport {
   struct Options {
     int32_t rank = 0;
     uint64_t seed = 0;
+    int64_t window_bytes = 0, window_batches = 0;                // that may wait at this rank
     base::Duration console_interval = std::chrono::seconds(10);  // between lines inside an epoch
     std::function<void(const std::string&)> print;               // one console line; may be empty
     // How long each step took, waiting for data included; may be empty. Not to call back.
@@ -57,8 +60,8 @@ class RankReport {
   // all time but that of waiting for batches is the script's own.
   void OnScriptPosition(int64_t step, const job::StreamDigest& digest, bool proven);
   // Numbers that the script tells after `step` steps were given out to it; those that are not
-  // finite are left out. Rank 0's `loss` and `accuracy` are the job's, as if the trainer had found
-  // them.
+  // finite are left out, but for the loss. Rank 0's `loss` and `accuracy` are the job's, as if the
+  // trainer had found them.
   void OnReported(const std::map<std::string, double>& values, int64_t step);
   // The process group broke here.
   void OnBreak(const std::string& why);
@@ -69,7 +72,9 @@ class RankReport {
   // The whole job's rate without input, as probed.
   void OnCeiling(double samples_per_second);
 
-  // Counters and progress as of now, lists with what is new since the last call.
+  // Counters and progress as of now, lists with what is new since the last call. They have a bound
+  // however long ago that was: the curve is thinned, of evaluations the newest stay, and of many
+  // bad samples the first have their reasons and the last come with the next call.
   v1::Heartbeat Take();
   job::StreamDigest digest() const;
   std::optional<v1::EvaluationResult> last_evaluation() const;
@@ -83,6 +88,7 @@ class RankReport {
   };
 
   void AddLoss(int64_t step, double loss, double seconds) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AddEvaluation(const v1::EvaluationResult& evaluation) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AddAccuracy(int64_t step, double accuracy) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AddScriptTime(base::Instant now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void PrintLine(const job::Step& step) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -98,10 +104,11 @@ class RankReport {
   v1::Counters counters_ ABSL_GUARDED_BY(mutex_);
   job::StreamDigest own_digest_ ABSL_GUARDED_BY(mutex_);
   base::Instant started_ ABSL_GUARDED_BY(mutex_){};
-  std::vector<v1::LossPoint> losses_ ABSL_GUARDED_BY(mutex_);
-  std::vector<v1::EvaluationResult> evaluations_ ABSL_GUARDED_BY(mutex_);
+  // What was not taken yet. While the head is away that may be for days.
+  head::LossCurve losses_ ABSL_GUARDED_BY(mutex_);
+  std::deque<v1::EvaluationResult> evaluations_ ABSL_GUARDED_BY(mutex_);
+  std::deque<v1::BadSampleReport> bad_samples_ ABSL_GUARDED_BY(mutex_);
   std::optional<v1::EvaluationResult> last_evaluation_ ABSL_GUARDED_BY(mutex_);
-  std::vector<v1::BadSampleReport> bad_samples_ ABSL_GUARDED_BY(mutex_);
   // (validation, sample id), each reported once
   std::set<std::pair<bool, int64_t>> bad_ids_ ABSL_GUARDED_BY(mutex_);
   feed::StreamStats stats_ ABSL_GUARDED_BY(mutex_);

@@ -148,6 +148,8 @@ absl::Status RankSession::OpenReport() {
   if (rank_ == 0) order_costs_ = OrderCosts();
   RankReport::Options options{.rank = rank_,
                               .seed = static_cast<uint64_t>(job_.spec.training.seed),
+                              .window_bytes = stream_options_.byte_budget,
+                              .window_batches = WindowBatches(),
                               .print = options_.print};
   if (metrics_) {
     options.on_step_seconds = [this](double seconds) { metrics_->ObserveStep(seconds); };

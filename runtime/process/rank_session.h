@@ -40,8 +40,7 @@ class RankSession {
     bool leaves_alone = false;
     // Of a rank on the CPU: cores that are not there to share; 0: all of them.
     int training_threads = 0;
-    int64_t byte_budget = int64_t{192} << 20;  // of batches waiting in memory
-    std::string dump_stream_folder;            // empty: consumed batches are not written
+    std::string dump_stream_folder;  // empty: consumed batches are not written
     // Another rank of this process tells what the process costs.
     bool costs_told_by_another = false;
     // CPU time of processes beside this one that are this rank's.
@@ -122,6 +121,10 @@ class RankSession {
   std::unique_ptr<feed::TicketClient> OpenStream(int64_t index) const;
   // How this rank's streams are served, wherever they begin.
   absl::StatusOr<feed::TicketClient::Options> StreamOptions();
+  // That fit into the window.
+  int64_t WindowBatches() const;
+  // Ranks that are in this one's pod, or on this machine.
+  int32_t RanksBeside() const;
   // This host's cores that training leaves over, of one rank.
   int SpareCores() const;
   // Finds and measures the places where the pipeline may be cut.
@@ -148,6 +151,7 @@ class RankSession {
   std::vector<feed::CutCost> cuts_;
   std::vector<v1::OrderCost> order_costs_;  // rank 0; as it is told, from when there is a report
   feed::TicketClient::Options stream_options_;
+  int64_t batch_bytes_ = 0;
   std::unique_ptr<feed::StreamDump> dump_;  // null without --dump-stream
 
   base::Mutex mutex_;  // heartbeats and rosters come at any time

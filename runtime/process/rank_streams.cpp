@@ -10,8 +10,11 @@
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "runtime/feed/order_cost.h"
+#include "runtime/feed/window.h"
 #include "runtime/head/text_limits.h"
 #include "runtime/job/sample_order.h"
+#include "runtime/process/input_window.h"
+#include "runtime/process/last_word.h"
 #include "runtime/storage/stores.h"
 
 namespace hetero::process {
@@ -19,12 +22,6 @@ namespace {
 
 constexpr int kCoresBesideGpu = 2;  // training and communication of one rank
 constexpr base::Duration kProbeBudget = std::chrono::milliseconds(150);
-
-// Most of a pod's memory is for the model: waiting batches take a quarter of its limit at most.
-int64_t WithinMemory(int64_t budget) {
-  const std::optional<int64_t> limit = base::CgroupMemoryLimit();
-  return limit ? std::min(budget, *limit / 4) : budget;
-}
 
 }  // namespace
 
@@ -111,6 +108,12 @@ absl::StatusOr<feed::TicketClient::Options> RankSession::StreamOptions() {
   const int64_t batch_bytes = int64_t{training.batch_size_per_worker} *
                               training.gradient_accumulation_steps *
                               training.parallelism.partitions * producer_->sample_bytes();
+  HETERO_ASSIGN_OR_RETURN(const int64_t window,
+                          InputWindow({.wanted = training.input_window,
+                                       .memory_limit = base::CgroupMemoryLimit(),
+                                       .ranks = RanksBeside(),
+                                       .batch_bytes = batch_bytes}));
+  batch_bytes_ = batch_bytes;
   const int spare = options_.local_share == feed::LocalShare::kBalanced ? SpareCores() : 0;
   // Under a CPU quota even threads of idle priority take from training, so they are no more than
   // what it leaves over.
@@ -121,7 +124,7 @@ absl::StatusOr<feed::TicketClient::Options> RankSession::StreamOptions() {
   feed::TicketClient::Options stream{
       .rank = rank_,
       .generation = first_generation_,
-      .byte_budget = std::max(WithinMemory(options_.byte_budget), 2 * batch_bytes),
+      .byte_budget = window,
       // Python operators are the CPU workers' alone: the trainer's image may have no Python.
       .local_threads = needs_python                 ? 0
                        : options_.local_threads > 0 ? options_.local_threads
@@ -200,6 +203,19 @@ void RankSession::AddFaults(v1::Heartbeat* heartbeat) const {
     out->set_what(base::ToUtf8(fault.what, head::kMaxListedText));
     out->set_recovery_seconds(fault.recovery_seconds.value_or(0));
   }
+}
+
+int64_t RankSession::WindowBatches() const {
+  const int64_t fit = stream_options_.byte_budget / std::max<int64_t>(batch_bytes_, 1);
+  return std::clamp(fit, feed::Window::kMinCapacity, stream_options_.max_window);
+}
+
+int32_t RankSession::RanksBeside() const {
+  if (!LastWordFolderFromEnvironment().empty()) return world_size();  // `local` has them all
+  for (const api::Role& role : job_.spec.roles) {
+    if (role.name == options_.identity.member.role()) return role.ranks_per_replica();
+  }
+  return 1;
 }
 
 int RankSession::SpareCores() const {

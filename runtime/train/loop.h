@@ -20,6 +20,7 @@
 #include "runtime/train/process_group/pipeline_place.h"
 #include "runtime/train/progress/observer.h"
 #include "runtime/train/progress/phase_clock.h"
+#include "runtime/train/rank_comparison.h"
 #include "runtime/train/trainer_options.h"
 
 namespace hetero::train {
@@ -88,6 +89,7 @@ class TrainingLoop {
   LearningRateOptions learning_rate_;
   PhaseClock& phases_;
   ModelRunner runner_;
+  RankComparison comparison_;
   std::vector<int32_t> leavers_;
   bool stepped_ = false;
   bool evaluates_ = false;

@@ -64,10 +64,11 @@ Findings JudgeLearningNotMoving(const Reading& reading, const Limits& limits) {
 Findings JudgeLossNotFinite(const Reading& reading, const Limits& limits) {
   const JobEvidence& job = reading.job();
   const int64_t steps = job.steps - job.first_step;
-  const auto broken = std::find_if(job.losses.begin(), job.losses.end(),
-                                   [](const LossEvidence& p) { return !std::isfinite(p.loss); });
-  const auto count = std::count_if(job.losses.begin(), job.losses.end(),
-                                   [](const LossEvidence& p) { return !std::isfinite(p.loss); });
+  // One that is a number again may go on.
+  const auto broken = std::find_if(job.losses.rbegin(), job.losses.rend(), [](const auto& point) {
+                        return std::isfinite(point.loss);
+                      }).base();
+  const auto count = job.losses.end() - broken;
   Finding finding = {
       .remedy = LowerLearningRate(job,
                                   ", training.gradientClipNorm to 1 and, if this is not "

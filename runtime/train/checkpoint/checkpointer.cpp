@@ -212,11 +212,9 @@ bool Checkpointer::IsDue(int64_t step) const {
   if (step == started_step_) return false;
   if (overdue_) return true;
   if (spec_.every_steps && step % *spec_.every_steps == 0) return true;
-  if (spec_.every_seconds &&
-      clock_.Now() - started_at_ >= std::chrono::seconds(*spec_.every_seconds)) {
-    return true;
-  }
-  return !spec_.every_steps && !spec_.every_seconds && plan_.IsLastOfEpoch(step - 1);
+  const std::optional<int64_t> interval = spec_.interval_seconds();
+  if (interval && clock_.Now() - started_at_ >= std::chrono::seconds(*interval)) return true;
+  return spec_.usual() && plan_.IsLastOfEpoch(step - 1);
 }
 
 bool Checkpointer::IsDueAfter(int64_t step, Observer& observer) {

@@ -20,6 +20,7 @@ enum Place {
   kLoss = kDigest + 4,
   kLossSamples,
   kCorrect,
+  kCompare,
   kCodes,
 };
 
@@ -58,6 +59,7 @@ JobState Agreement::Exchange(const RankState& own) {
   values[kLoss] = own.loss;
   values[kLossSamples] = static_cast<double>(own.loss_samples);
   values[kCorrect] = static_cast<double>(own.correct);
+  values[kCompare] = own.compare;
   values[static_cast<size_t>(kCodes + rank_)] = static_cast<double>(own.error.code());
   values[leaves + static_cast<size_t>(rank_)] = static_cast<double>(own.leave);
   if (group_ != nullptr) {
@@ -71,6 +73,7 @@ JobState Agreement::Exchange(const RankState& own) {
   job.loss = values[kLoss];
   job.loss_samples = static_cast<int64_t>(values[kLossSamples]);
   job.correct = static_cast<int64_t>(values[kCorrect]);
+  job.compare = values[kCompare] > 0;
   const auto first_leave = values.begin() + static_cast<std::ptrdiff_t>(leaves);
   job.verdict = Verdict(own, {values.begin() + kCodes, first_leave}, values[kStop] > 0);
   if (job.verdict.ok()) job.verdict = Part({first_leave, values.end()}, job.leavers);

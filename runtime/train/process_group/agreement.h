@@ -21,6 +21,7 @@ enum class Leave {
 struct RankState {
   bool stop = false;  // asked to stop
   Leave leave = Leave::kNo;
+  bool compare = false;      // the ranks shall compare their parameters before they go on
   absl::Status error;        // why this rank cannot go on
   int64_t samples = 0;       // of the batch it holds
   job::StreamDigest digest;  // of these samples
@@ -35,6 +36,7 @@ struct JobState {
   // when `leavers` leave; else a rank's error.
   absl::Status verdict;
   std::vector<int32_t> leavers;  // ascending; some of the ranks, never all
+  bool compare = false;          // a rank asks for it
   int64_t samples = 0;
   job::StreamDigest digest;
   double loss = 0;  // sum; not finite when that of one rank is not

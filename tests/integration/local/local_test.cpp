@@ -39,6 +39,28 @@ TEST(Local, RunsAJobToItsReport) {
   std::cout << "startupSeconds " << report["startupSeconds"] << "\n";
 }
 
+TEST(Local, HowMuchMayWaitAtARankChangesNothingOfTheStream) {
+  LocalRun usual(SmallJobYaml());
+  ASSERT_EQ(usual.Wait().exit_code, 0);
+  for (const char* size : {"1Mi", "3Mi"}) {
+    LocalRun run(SmallJobYaml(), {"--set", std::string("training.inputWindow=") + size});
+    const ProgramResult result = run.Wait();
+    ASSERT_EQ(result.exit_code, 0) << result.output;
+    const nlohmann::json report = run.report();
+    EXPECT_EQ(report["streamDigest"], usual.report()["streamDigest"]);
+    EXPECT_EQ(report["loss"], usual.report()["loss"]);
+    const int64_t bytes = (size[0] - '0') << 20;
+    for (const nlohmann::json& worker : report["workers"]) {
+      if (worker["role"] != "gpu") {
+        EXPECT_FALSE(worker.contains("inputWindowBytes")) << worker;
+        continue;
+      }
+      EXPECT_EQ(worker["inputWindowBytes"], bytes) << worker;
+      EXPECT_EQ(worker["inputWindowBatches"], bytes / (32 * 12 * 12 * 3)) << worker;
+    }
+  }
+}
+
 // What processes see of themselves against what the kernel says they used, and lives against the
 // clock on the wall.
 TEST(Local, TheReportSaysWhatWasUsedAndWhereBatchesWere) {

@@ -45,6 +45,7 @@ spec:
   training:
     model: {plugin: /p/libm.so, name: net, weights: "file:///w"}
     batchSizePerWorker: 5
+    inputWindow: 512Mi
     epochs: 6
     maxSteps: 7
     lastBatch: Drop

@@ -106,6 +106,21 @@ TEST(ReportBuilderTest, TimesAreThoseOfTheRankThatWaitsMost) {
   EXPECT_THAT(*report.verdict, HasSubstr("input-bound: 60 % of each step waits for data"));
 }
 
+TEST(ReportBuilderTest, SaysHowMuchMayWaitAtEachTrainer) {
+  Drive drive(MakeJob());
+  drive.JoinAll();
+  v1::Heartbeat heartbeat = Beat(100, 0, 0, 1);
+  heartbeat.mutable_progress()->set_window_bytes(512 << 20);
+  heartbeat.mutable_progress()->set_window_batches(53);
+  drive.Apply(HeartbeatReceived{20, heartbeat});
+  for (const insight::ReportWorker& worker :
+       BuildReport(drive.state.record(), drive.Time()).workers) {
+    const bool told = worker.name == "gpu-0.0";
+    EXPECT_EQ(worker.window_bytes, told ? 512 << 20 : 0) << worker.name;
+    EXPECT_EQ(worker.window_batches, told ? 53 : 0) << worker.name;
+  }
+}
+
 TEST(ReportBuilderTest, OperatorsCostWhatTheWorkersHaveMeasured) {
   api::HeteroTrainingJob job = MakeJob();
   job.spec.pipeline = {{.op = api::OperatorKind::kHorizontalFlip},

@@ -429,5 +429,15 @@ TEST(StateScriptsTest, EverySecondsIsByTheHeadsClock) {
               ElementsAre("prepare 5"));
 }
 
+TEST(StateScriptsTest, WithoutARuleEveryHalfHour) {
+  ScriptDrive drive;
+  drive.AllSay(PositionWord(1, 3));
+  EXPECT_THAT(
+      ToldTo(20, drive.Pass(std::chrono::minutes(30) - milliseconds(100), {10, 20, 21, 30})),
+      IsEmpty());
+  EXPECT_THAT(ToldTo(20, drive.Pass(milliseconds(200), {10, 20, 21, 30})),
+              ElementsAre("prepare 5"));
+}
+
 }  // namespace
 }  // namespace hetero::head

@@ -85,12 +85,17 @@ TEST(ReportJson, WritesWhatStoresWereAskedForAndDocumentsIt) {
   report.storage = ReportStorage{.requests = 12, .retries = 2, .bytes = 4096, .dollars = 0.5};
   report.workers[0].storage_requests = 7;
   report.workers[0].storage_bytes = 2048;
+  report.workers[2].window_bytes = 1 << 20;
+  report.workers[2].window_batches = 75;
   const Json json = Json::parse(ToJson(report));
   EXPECT_EQ(json["storage"],
             Json({{"requests", 12}, {"retries", 2}, {"bytes", 4096}, {"dollars", 0.5}}));
   EXPECT_EQ(json["workers"][0]["storageRequests"], 7);
   EXPECT_EQ(json["workers"][0]["storageBytes"], 2048);
   EXPECT_FALSE(json["workers"][1].contains("storageRequests"));
+  EXPECT_EQ(json["workers"][2]["inputWindowBytes"], 1 << 20);
+  EXPECT_EQ(json["workers"][2]["inputWindowBatches"], 75);
+  EXPECT_FALSE(json["workers"][1].contains("inputWindowBytes"));
   EXPECT_FALSE(json["storage"].contains("orders"));
   report.storage->dollars.reset();
   report.storage->orders = {{.shuffle = "Full", .requests = 1000, .bytes = 9000, .dollars = 0.25},

@@ -176,6 +176,20 @@ TEST_F(ScriptRankReportTest, LossesBecomeTheCurveWithTheTimeOfTheirStep) {
   EXPECT_THAT(report_.Take().losses(), SizeIs(1));
 }
 
+// A rule of the head's looks for it; of a script nothing else shows it.
+TEST_F(ScriptRankReportTest, ALossThatIsNoNumberIsToldAndLeftOutOfTheMean) {
+  report_.OnScriptPosition(0, {}, true);
+  for (const double loss : {3.0, std::numeric_limits<double>::quiet_NaN()}) {
+    Give(0);
+    report_.OnReported({{"loss", loss}}, 1);
+    FinishStep(1);
+    const v1::Heartbeat heartbeat = report_.Take();
+    ASSERT_THAT(heartbeat.losses(), SizeIs(1));
+    EXPECT_EQ(std::isfinite(heartbeat.losses(0).loss()), std::isfinite(loss));
+    EXPECT_EQ(heartbeat.progress().loss(), 3);
+  }
+}
+
 TEST_F(ScriptRankReportTest, AnAccuracyIsAnEvaluation) {
   report_.OnScriptPosition(0, {}, true);
   Give(0);

@@ -5,6 +5,8 @@
 
 #include "base/fake_clock.h"
 #include "runtime/feed/digest.h"
+#include "runtime/head/heartbeat_buffer.h"
+#include "runtime/head/loss_curve.h"
 
 namespace hetero::process {
 namespace {
@@ -126,6 +128,64 @@ TEST_F(RankReportTest, PassesOnNoTextWithoutALimit) {
   EXPECT_EQ(heartbeat.bad_samples(0).reason().substr(0, 3), "xxx");
   EXPECT_EQ(heartbeat.progress().last_break().substr(0, 3), "xxx");
   EXPECT_EQ(heartbeat.progress().checkpoint_problem().substr(0, 3), "xxx");
+}
+
+// Once all of it was kept: after 175,000 steps no head took the message, nor any later one.
+TEST(RankReportAwayTest, WhatAHeadMissesInAMillionStepsFitsIntoAMessage) {
+  constexpr int64_t kSteps = 1'000'000, kBefore = 10'000, kBad = 25'000;
+  base::FakeClock clock;
+  const job::Schedule schedule(
+      {.training = {.samples = kSteps, .batch_size_per_worker = 1, .ranks = 1, .epochs = 2}}, 0);
+  RankReport report({}, &schedule, clock);
+  report.OnStart();
+  head::HeartbeatBuffer told;
+  head::LossCurve curve;  // the head's
+  const auto tell = [&](const v1::Heartbeat& heartbeat) {
+    EXPECT_LT(heartbeat.ByteSizeLong(), size_t{1} << 20);
+    for (const v1::LossPoint& point : heartbeat.losses()) curve.Add(point);
+  };
+  int64_t step = 0;
+  const auto train = [&](int64_t until) {
+    while (step < until) {
+      ++step;
+      report.OnStep(step, 1, 0.5, 1e-3, true);
+      report.OnReported({{"accuracy", 0.5}}, step);
+    }
+  };
+  for (int64_t until = 100; until <= kBefore; until += 100) {
+    train(until);
+    const v1::Heartbeat heartbeat = report.Take();
+    EXPECT_EQ(heartbeat.losses_size(), 100);
+    tell(heartbeat);
+    told.Add(heartbeat);
+  }
+  train(kSteps);
+  feed::Batch batch;
+  for (int64_t id = 0; id < kBad; ++id) {
+    batch.bad_samples.push_back({.sample_id = id, .reason = std::string(500, 'r')});
+  }
+  report.OnBatch(batch, {});
+
+  const v1::Heartbeat missed = report.Take();
+  EXPECT_EQ(missed.evaluations_size(), 1000);
+  EXPECT_EQ(missed.evaluations(999).step(), kSteps);
+  EXPECT_EQ(missed.progress().bad_samples(), kBad);
+  EXPECT_EQ(missed.bad_samples(0).reason().size(), 500u);
+  EXPECT_LT(missed.ByteSizeLong(), size_t{1} << 20);
+  tell(told.Merge(missed));
+  EXPECT_EQ(curve.points().front().step(), 1);
+  EXPECT_EQ(curve.points().back().step(), kSteps);
+  EXPECT_GE(curve.points().size(), 500u);
+  for (size_t i = 1; i < curve.points().size(); ++i) {
+    EXPECT_LE(curve.points()[i].step() - curve.points()[i - 1].step(), kSteps / 500);
+  }
+  int64_t bad = missed.bad_samples_size();
+  for (int beat = 0; beat < 3; ++beat) {
+    const v1::Heartbeat later = report.Take();
+    tell(later);
+    bad += later.bad_samples_size();
+  }
+  EXPECT_EQ(bad, kBad) << "each counts against the job's limit";
 }
 
 TEST_F(RankReportTest, PrintsALineAtTheEndOfAnEpoch) {

@@ -224,6 +224,7 @@ void RunRank(const TestJob& job, int32_t ranks, int32_t rank, GenerationBook& bo
   TrainerOptions options;
   options.job.metadata.name = "test";
   options.job.spec.training = job.training;
+  if (job.change_training) job.change_training(rank, options.job.spec.training);
   options.rank = rank;
   options.world_size = ranks;
   options.run = job.run;

@@ -45,7 +45,9 @@ struct TestJob {
   bool gpu = false;  // every rank on the first GPU
   base::Clock* clock = &base::Clock::Real();
   std::vector<base::Clock*> clocks;  // one per rank; empty: `clock` is all ranks'
-  std::string output_folder;         // of the trained weights; empty: not written
+  // Makes one rank train otherwise than the others.
+  std::function<void(int32_t rank, api::Training&)> change_training;
+  std::string output_folder;  // of the trained weights; empty: not written
   // The pixels of a sample; empty: noise around a brightness that depends on the class.
   std::function<void(int64_t id, std::span<uint8_t>)> make_sample;
 

@@ -190,6 +190,12 @@ TEST(JudgeTest, ALearningRateOfZeroIsNotToldToBeLowered) {
   EXPECT_THAT(First(evidence).remedy, HasSubstr("learningRate to 0.01: it is 0"));
 }
 
+TEST(JudgeTest, ALossThatIsANumberAgainIsNothingToFind) {
+  Evidence evidence = ExampleOf("LossNotFinite");
+  evidence.job.losses.back().loss = 0.5;
+  for (const Finding& finding : Judge(evidence, {})) EXPECT_NE(finding.rule, "LossNotFinite");
+}
+
 TEST(JudgeTest, ATenthOfALearningRateFarTooHighIsTooHigh) {
   Evidence evidence = ExampleOf("LossNotFinite");
   evidence.job.learning_rate = 1e38;
