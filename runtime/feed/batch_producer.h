@@ -59,6 +59,10 @@ class BatchProducer {
   }
   // Bytes of the largest sample of any split.
   virtual int64_t sample_bytes() const = 0;
+  // Bytes of the batch of a checked `ticket`.
+  virtual int64_t batch_bytes(const Ticket& ticket) const {
+    return ticket.slots.count * sample_bytes();
+  }
 
   // Of samples that end the process which touches them (guarded_samples.h).
 

@@ -151,6 +151,11 @@ int64_t SampleProducer::sample_bytes() const {
   return has_validation() ? std::max(train, bytes_of(job::Split::kValidation)) : train;
 }
 
+int64_t SampleProducer::batch_bytes(const Ticket& ticket) const {
+  const pipeline::Pipeline& pipe = cut(ticket.split).front(ticket.left_to_trainer);
+  return ticket.slots.count * (pipe.output_bytes() + fields_bytes(ticket.split));
+}
+
 absl::Status SampleProducer::Check(const Ticket& ticket) const {
   if (ticket.split == job::Split::kValidation && !has_validation()) {
     return absl::InvalidArgumentError(absl::StrCat(

@@ -52,6 +52,7 @@ class SampleProducer : public BatchProducer {
   // something was thrown.
   absl::Status Produce(Batch* batch, int64_t index, std::optional<BadSample>* bad) const override;
   int64_t sample_bytes() const override;
+  int64_t batch_bytes(const Ticket& ticket) const override;
   // Where the data is behind a network: its samples are read ahead.
   std::unique_ptr<Expected> Expect(const Ticket& ticket) const override;
   // The first kMostGatheredBytes of them; the rest is read when it is produced.

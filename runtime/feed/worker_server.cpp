@@ -15,6 +15,7 @@
 #include "runtime/feed/feed_listener.h"
 #include "runtime/feed/heap.h"
 #include "runtime/feed/ticket_executor.h"
+#include "runtime/feed/ticket_intake.h"
 #include "runtime/feed/wire/messages.h"
 #include "runtime/feed/worker_stream.h"
 #include "runtime/handshake/build.h"
@@ -59,9 +60,8 @@ absl::Status CheckTrainer(const grpc::GenericCallbackServerContext* context) {
 class StreamService : public grpc::CallbackGenericService {
  public:
   // All outlive the server; `transports` is complete before the first stream.
-  StreamService(TicketExecutor* executor, AtomicCounters* counters,
-                const TransportServers& transports)
-      : executor_(executor), counters_(counters), transports_(transports) {}
+  StreamService(TicketIntake* intake, AtomicCounters* counters, const TransportServers& transports)
+      : intake_(intake), counters_(counters), transports_(transports) {}
 
   grpc::ServerGenericBidiReactor* CreateReactor(
       grpc::GenericCallbackServerContext* context) override {
@@ -70,13 +70,13 @@ class StreamService : public grpc::CallbackGenericService {
                                   handshake::ToMetadata(handshake::ThisBuild()));
       const absl::Status met = CheckTrainer(context);
       if (!met.ok()) return new RefusedStream(met);
-      return WorkerStream::Open(executor_, counters_, transports_);
+      return WorkerStream::Open(intake_, counters_, transports_);
     }
     return grpc::CallbackGenericService::CreateReactor(context);
   }
 
  private:
-  TicketExecutor* executor_;
+  TicketIntake* intake_;
   AtomicCounters* counters_;
   const TransportServers& transports_;
 };
@@ -100,7 +100,8 @@ class Impl : public WorkerServer {
   Impl(const Options& options, base::Clock& clock)
       : clock_(clock),
         executor_({.name = options.name, .threads = options.threads}, clock),
-        service_(&executor_, &counters_, transports_) {}
+        intake_(&executor_, options.batch_memory_bytes),
+        service_(&intake_, &counters_, transports_) {}
 
   ~Impl() override {
     listener_.reset();
@@ -129,7 +130,7 @@ class Impl : public WorkerServer {
     return ListenTcp(options, credentials, &builder);
   }
 
-  void SetProducer(const BatchProducer* producer) override { executor_.SetProducer(producer); }
+  void SetProducer(const BatchProducer* producer) override { intake_.SetProducer(producer); }
   std::string address() const override { return address_; }
   WorkerCounters counters() const override {
     return {counters_.batches,        counters_.samples,         counters_.bytes,
@@ -197,6 +198,7 @@ class Impl : public WorkerServer {
   // ended by then, and leave the executor alone.
   TransportServers transports_;
   TicketExecutor executor_;
+  TicketIntake intake_;
   StreamService service_;
   std::string address_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;

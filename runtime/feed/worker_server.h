@@ -1,5 +1,6 @@
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -31,6 +32,8 @@ class WorkerServer {
     std::string name;  // "cpu-0", for Batch::producer and logs
     int threads = 1;
     Transports transports = EveryTransport();  // those that fit the address are served
+    // Of batches in work and on their way, but for one; what else is asked for waits.
+    int64_t batch_memory_bytes = std::numeric_limits<int64_t>::max();
   };
   // Binds at once, so that the address is known before the job is; tickets wait until SetProducer.
   // kInvalidArgument: a unix path longer than the system allows; kUnavailable: the address cannot

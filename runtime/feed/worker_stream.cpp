@@ -12,9 +12,9 @@ namespace {
 constexpr double kBriskSeconds = 0.001;
 }  // namespace
 
-WorkerStream* WorkerStream::Open(TicketExecutor* executor, AtomicCounters* counters,
+WorkerStream* WorkerStream::Open(TicketIntake* intake, AtomicCounters* counters,
                                  const TransportServers& transports) {
-  auto* stream = new WorkerStream(executor, counters);
+  auto* stream = new WorkerStream(intake, counters);
   stream->self_.reset(stream);
   for (const auto& transport : transports) {
     stream->senders_.push_back(transport->NewSender(stream->self_));
@@ -35,7 +35,7 @@ void WorkerStream::OnReadDone(bool ok) {
         grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, std::string(request.status().message())));
   }
   for (const auto& sender : senders_) sender->Accept(offers);
-  executor_.Avoid(request->fatal);
+  intake_.Avoid(request->fatal);
   for (const int64_t id : request->cancel) CancelTicket(id);
   for (const Ticket& ticket : request->issue) Submit(ticket);
   request_.Clear();
@@ -51,14 +51,14 @@ void WorkerStream::Submit(const Ticket& ticket) {
   };
   callbacks.slabs = [self](int64_t bytes) { return self->SlabFor(bytes); };
   const base::MutexLock lock(mutex_);
-  queued_[ticket.id] = executor_.Submit(ticket, std::move(callbacks));
+  queued_[ticket.id] = intake_.Submit(owner_, ticket, std::move(callbacks));
 }
 
 void WorkerStream::CancelTicket(int64_t id) {
   const base::MutexLock lock(mutex_);
   const auto it = queued_.find(id);
   if (it == queued_.end()) return;
-  executor_.Cancel(it->second);
+  intake_.Cancel(it->second);
   queued_.erase(it);
 }
 
@@ -141,7 +141,7 @@ void WorkerStream::End(const grpc::Status& status) {
   const base::MutexLock lock(mutex_);
   if (ended_) return;
   ended_ = true;
-  for (const auto& [id, handle] : queued_) executor_.Cancel(handle);
+  for (const auto& [id, handle] : queued_) intake_.Cancel(handle);
   queued_.clear();
   for (const auto& sender : senders_) sender->End();
   Finish(status);  // from here on the server may be gone

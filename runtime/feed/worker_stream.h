@@ -12,7 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/mutex.h"
-#include "runtime/feed/ticket_executor.h"
+#include "runtime/feed/ticket_intake.h"
 #include "runtime/feed/transport/transport.h"
 #include "runtime/feed/wire/messages.h"
 
@@ -30,14 +30,14 @@ struct AtomicCounters {
 // A worker's parts of its transports, in order of preference.
 using TransportServers = std::vector<std::unique_ptr<TransportServer>>;
 
-// A worker's end of one trainer's stream: submits the trainer's tickets to the executor and sends
+// A worker's end of one trainer's stream: submits the trainer's tickets to the intake and sends
 // its frames by the first transport that takes them. Owns itself until gRPC is done with it; when
-// the stream ends, its tickets that have not started are cancelled. Thread-safe. Executor, counters
+// the stream ends, its tickets that have not started are cancelled. Thread-safe. Intake, counters
 // and transports outlive the gRPC server, which outlives every stream.
 class WorkerStream : public grpc::ServerGenericBidiReactor, public SenderStream {
  public:
   // Starts to read; the pointer is valid until gRPC has been told so by OnDone.
-  static WorkerStream* Open(TicketExecutor* executor, AtomicCounters* counters,
+  static WorkerStream* Open(TicketIntake* intake, AtomicCounters* counters,
                             const TransportServers& transports);
 
   void OnReadDone(bool ok) override;
@@ -49,8 +49,8 @@ class WorkerStream : public grpc::ServerGenericBidiReactor, public SenderStream 
   void Break(const absl::Status& reason) override;
 
  private:
-  WorkerStream(TicketExecutor* executor, AtomicCounters* counters)
-      : executor_(*executor), counters_(*counters) {}
+  WorkerStream(TicketIntake* intake, AtomicCounters* counters)
+      : intake_(*intake), owner_(intake->NewOwner()), counters_(*counters) {}
   void Submit(const Ticket& ticket);
   void CancelTicket(int64_t id);
   Slab SlabFor(int64_t bytes);
@@ -61,7 +61,8 @@ class WorkerStream : public grpc::ServerGenericBidiReactor, public SenderStream 
   void SendQueued() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void End(const grpc::Status& status);
 
-  TicketExecutor& executor_;
+  TicketIntake& intake_;
+  const TicketGate::Owner owner_;
   AtomicCounters& counters_;
   std::vector<std::shared_ptr<BatchSender>> senders_;  // in order of preference; constant
   std::shared_ptr<WorkerStream> self_;                 // dropped in OnDone
@@ -75,7 +76,7 @@ class WorkerStream : public grpc::ServerGenericBidiReactor, public SenderStream 
       false;  // Finish was called: nothing may be written any more
   bool brisk_ ABSL_GUARDED_BY(mutex_) = false;  // the latest ticket took next to no time
   // By ticket id; not started.
-  std::unordered_map<int64_t, TicketExecutor::Handle> queued_ ABSL_GUARDED_BY(mutex_);
+  std::unordered_map<int64_t, TicketIntake::Handle> queued_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace hetero::feed

@@ -1,5 +1,7 @@
 #include "runtime/process/cpu_worker.h"
 
+#include <unistd.h>
+
 #include <atomic>
 #include <memory>
 #include <string>
@@ -10,6 +12,7 @@
 #include "api/operators.h"
 #include "api/role_type.h"
 #include "base/log.h"
+#include "base/process_usage.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "runtime/feed/sample_producer.h"
@@ -31,6 +34,12 @@ namespace {
 // A head may wait long for its node; whoever starts the processes ends them when it takes too long.
 constexpr base::Duration kWelcomeTimeout = std::chrono::hours(24);
 constexpr base::Duration kFinishTimeout = std::chrono::seconds(1);
+
+// Of batches in work and on their way: what is decoded, and read ahead, needs memory too.
+int64_t BatchMemory() {
+  const int64_t machine = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
+  return base::CgroupMemoryLimit().value_or(machine) / 4;
+}
 
 // The samples of a job, and who calls its Python operators.
 struct Production {
@@ -106,7 +115,8 @@ absl::Status RunCpuWorker(const CpuWorkerOptions& options, base::Clock& clock,
           {.listen_address = options.listen_address,
            .tls = TlsWith(options.identity.tls, options.identity.job_uid, {api::kGpuWorkerType}),
            .name = MemberName(options.identity.member),
-           .threads = options.threads > 0 ? options.threads : CoresFromEnvironment()},
+           .threads = options.threads > 0 ? options.threads : CoresFromEnvironment(),
+           .batch_memory_bytes = BatchMemory()},
           clock));
 
   Membership membership(stop);

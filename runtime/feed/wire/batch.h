@@ -129,6 +129,8 @@ struct Batch {
   double queued_seconds = 0;        // that its ticket waited for the producer
   double read_seconds = 0;          // of work_seconds: its threads waited for storage
   std::optional<BatchTimes> times;  // at the trainer, of one of many (batch_lives.h)
+  // At a CPU worker: its memory counts until this is gone (ticket_intake.h).
+  std::shared_ptr<const void> counted;
 
   // [H, W, C], or [views, H, W, C].
   std::vector<int32_t> image_shape() const;
