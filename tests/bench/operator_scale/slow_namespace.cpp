@@ -57,7 +57,9 @@ std::vector<double> Round(const ClusterSeen& seen, const SlowNamespaceOptions& o
   slow.Await(kRoundPatience);
   slow.Print(what);
   for (const std::string name_space : {kSlow, "other-0", "other-1", "other-2", "other-3"}) {
-    ControlPlane::Get().MustKubectl({"delete", "htj", "--all", "-n", name_space});
+    const absl::Status deleted =
+        ControlPlane::Get().client().DeleteCollection(testing::kJobs, name_space, "", {});
+    EXPECT_TRUE(deleted.ok()) << deleted.message();
   }
   testing::WaitFor("all pods are gone",
                    [] { return ControlPlane::Get().Objects(kube::kPods, "").empty(); });
