@@ -52,6 +52,11 @@ json BigJob::Manifest() const {
                               options_.gpu);
   job["metadata"]["namespace"] = kNamespace;
   job["spec"]["runPolicy"]["startupDeadlineSeconds"] = 3600;
+  // All are to find room on the nodes.
+  for (json& role : job["spec"]["roles"]) {
+    role["template"]["spec"]["containers"] = json::array(
+        {{{"name", "runtime"}, {"resources", {{"requests", {{"cpu", "100m"}}}}}}});
+  }
   return job;
 }
 
