@@ -19,7 +19,9 @@ struct Controller::Impl {
         clock(controller_clock),
         metrics(options.name, registry),
         queue(options.name, controller_clock, registry, {},
-              static_cast<size_t>(std::max(1, options.workers / 2))),
+              {.group_of = options.group_of,
+               .workers = static_cast<size_t>(std::max(1, options.workers)),
+               .slow_at_once = static_cast<size_t>(std::max(1, options.workers / 2))}),
         reconcile(std::move(fn)) {}
 
   absl::StatusOr<Result> Call(const std::string& key, std::stop_token stop) {

@@ -11,8 +11,9 @@
 
 namespace hetero::controller {
 
-// Workers that take keys from a queue and reconcile them. Keys whose last pass was a long one, as
-// when the calls of one namespace hang, have at most half of the workers. An error puts the key
+// Workers that take keys from a queue and reconcile them. Groups of keys take turns, and one that
+// keeps its workers long, as when the calls of a namespace hang, leaves some for the others. Keys
+// whose last pass was a long one have at most half of the workers. An error puts the key
 // back with the queue's rate limit, success forgives it and, when asked, puts it back after a time.
 // An exception is a bug of that one key's pass: it is logged, counted and treated as an error.
 class Controller {
@@ -26,7 +27,8 @@ class Controller {
       std::function<absl::StatusOr<Result>(const std::string& key, std::stop_token stop)>;
   struct Options {
     std::string name;
-    int workers = 8;
+    int workers = 16;
+    std::function<std::string(const std::string& key)> group_of = nullptr;  // WorkQueue::Sharing
   };
   static constexpr base::Duration kLongPass = std::chrono::seconds(5);
   // Metrics:

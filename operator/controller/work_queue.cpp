@@ -21,9 +21,28 @@ constexpr base::Duration kUnfinishedWorkPeriod = std::chrono::milliseconds(500);
 }  // namespace
 
 struct WorkQueue::Impl {
+  // What waits of one group, in the order in which it was added.
+  struct Group {
+    std::deque<std::string> quick;
+    std::deque<std::string> slow;
+    size_t processing = 0;
+    bool empty() const { return quick.empty() && slow.empty(); }
+  };
+  struct Turn {
+    Group* group = nullptr;  // null: there is none
+    std::deque<std::string>* queue = nullptr;
+    std::deque<std::string>::iterator place = {};  // of the group's name in `turns`
+  };
+
   Impl(const std::string& name, base::Clock& queue_clock, metrics::Registry& registry,
-       RateLimiter::Options limits, size_t slow_keys)
-      : clock(queue_clock), slow_at_once(slow_keys), metrics(name, registry), limiter(limits) {}
+       RateLimiter::Options limits, Sharing given)
+      : clock(queue_clock), sharing(std::move(given)), metrics(name, registry), limiter(limits) {
+    sharing.slow_at_once = std::max<size_t>(1, sharing.slow_at_once);
+  }
+
+  std::string GroupOf(const std::string& key) const {
+    return sharing.group_of == nullptr ? std::string() : sharing.group_of(key);
+  }
 
   void AddLocked(const std::string& key, base::Instant now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     if (shut_down || !dirty.emplace(key, now).second) return;
@@ -34,19 +53,53 @@ struct WorkQueue::Impl {
   }
 
   void PushLocked(const std::string& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-    (slow.contains(key) ? slow_queue : queue).push_back(key);
+    const std::string name = GroupOf(key);
+    Group& group = groups[name];
+    if (group.empty()) turns.push_back(name);
+    (slow.contains(key) ? group.slow : group.quick).push_back(key);
     available.NotifyOne();
   }
 
-  // The queue that the next key is to be taken from, the longest waiting one that may be processed
-  // now; null: there is none.
-  std::deque<std::string>* NextQueueLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-    const bool enough = slow_processing >= slow_at_once && !shut_down;
-    if (slow_queue.empty() || enough) {
-      return queue.empty() ? nullptr : &queue;
+  bool MayHaveAnotherLocked(const Group& group) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    if (sharing.group_of == nullptr || shut_down) return true;
+    const size_t others = processing.size() - group.processing;
+    const size_t left = sharing.workers - std::min(others, sharing.workers);
+    return group.processing < (left + 1) / 2;
+  }
+
+  // Of the group's queues the one whose first key waits longest; null: none may be processed now.
+  std::deque<std::string>* NextQueueLocked(Group& group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    if (group.slow.empty() || (slow_processing >= sharing.slow_at_once && !shut_down)) {
+      return group.quick.empty() ? nullptr : &group.quick;
     }
-    if (queue.empty()) return &slow_queue;
-    return dirty.at(slow_queue.front()) < dirty.at(queue.front()) ? &slow_queue : &queue;
+    if (group.quick.empty()) return &group.slow;
+    return dirty.at(group.slow.front()) < dirty.at(group.quick.front()) ? &group.slow
+                                                                        : &group.quick;
+  }
+
+  Turn NextTurnLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    for (auto place = turns.begin(); place != turns.end(); ++place) {
+      Group& group = groups.at(*place);
+      if (!MayHaveAnotherLocked(group)) continue;
+      if (auto* const queue = NextQueueLocked(group)) return {&group, queue, place};
+    }
+    return {};
+  }
+
+  std::string TakeLocked(const Turn& turn) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    std::string key = std::move(turn.queue->front());
+    turn.queue->pop_front();
+    ++turn.group->processing;
+    std::string name = std::move(*turn.place);
+    turns.erase(turn.place);
+    if (!turn.group->empty()) turns.push_back(std::move(name));
+    return key;
+  }
+
+  void LeaveLocked(const std::string& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    const auto group = groups.find(GroupOf(key));
+    --group->second.processing;
+    if (group->second.empty() && group->second.processing == 0) groups.erase(group);
   }
 
   void AddAfterLocked(const std::string& key, base::Duration delay, base::Instant now)
@@ -126,14 +179,14 @@ struct WorkQueue::Impl {
   }
 
   base::Clock& clock;
-  const size_t slow_at_once;
+  Sharing sharing;
   QueueMetrics metrics;
 
   mutable base::Mutex mutex;
-  base::CondVar available;  // queues, slow_processing, shut_down
-  // In `dirty`, not in `processing`; slow keys in a queue of their own.
-  std::deque<std::string> queue ABSL_GUARDED_BY(mutex);
-  std::deque<std::string> slow_queue ABSL_GUARDED_BY(mutex);
+  base::CondVar available;  // groups, slow_processing, shut_down
+  // Of keys in `dirty`, not in `processing`; those that have any, or whose keys are processed.
+  std::map<std::string, Group> groups ABSL_GUARDED_BY(mutex);
+  std::deque<std::string> turns ABSL_GUARDED_BY(mutex);  // groups that have any, each once
   std::unordered_set<std::string> slow ABSL_GUARDED_BY(mutex);
   size_t slow_processing ABSL_GUARDED_BY(mutex) = 0;
   // To be handed out; since when.
@@ -160,11 +213,14 @@ struct WorkQueue::Impl {
 };
 
 WorkQueue::WorkQueue(std::string name, base::Clock& clock, metrics::Registry& registry,
-                     RateLimiter::Options limits, size_t slow_at_once)
-    : impl_(std::make_unique<Impl>(name, clock, registry, limits,
-                                   std::max<size_t>(1, slow_at_once))) {
+                     RateLimiter::Options limits, Sharing sharing)
+    : impl_(std::make_unique<Impl>(name, clock, registry, limits, std::move(sharing))) {
   impl_->timer = std::jthread([this] { impl_->RunTimer(); });
 }
+
+WorkQueue::WorkQueue(std::string name, base::Clock& clock, metrics::Registry& registry,
+                     RateLimiter::Options limits)
+    : WorkQueue(std::move(name), clock, registry, limits, Sharing{}) {}
 
 WorkQueue::~WorkQueue() { ShutDown(); }
 
@@ -204,19 +260,18 @@ std::optional<std::string> WorkQueue::Get(std::stop_token stop) {
   const base::MutexLock lock(impl.mutex);
   impl.QueueDueLocked(impl.clock.Now());
   impl.available.Wait(impl.mutex, stop, [&impl]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(impl.mutex) {
-    return impl.NextQueueLocked() != nullptr || impl.shut_down;
+    return impl.NextTurnLocked().group != nullptr || impl.shut_down;
   });
   if (stop.stop_requested()) {
     impl.available.NotifyOne();  // this call may have taken the only notification of a key
     return std::nullopt;
   }
-  std::deque<std::string>* const queue = impl.NextQueueLocked();
-  if (queue == nullptr) return std::nullopt;
+  const Impl::Turn turn = impl.NextTurnLocked();
+  if (turn.group == nullptr) return std::nullopt;
 
   const base::Instant now = impl.clock.Now();
-  const bool slow = queue == &impl.slow_queue;
-  std::string key = std::move(queue->front());
-  queue->pop_front();
+  const bool slow = turn.queue == &turn.group->slow;
+  std::string key = impl.TakeLocked(turn);
   impl.slow_processing += slow ? 1 : 0;
   const auto added = impl.dirty.find(key);
   impl.metrics.queue_duration.Observe(base::ToSeconds(now - added->second));
@@ -237,11 +292,11 @@ void WorkQueue::Done(const std::string& key) {
   const auto started = impl.processing.find(key);
   if (started == impl.processing.end()) return;
   impl.metrics.work_duration.Observe(base::ToSeconds(impl.clock.Now() - started->second.since));
-  if (started->second.slow) {
-    --impl.slow_processing;
-    impl.available.NotifyOne();
-  }
+  impl.slow_processing -= started->second.slow ? 1 : 0;
   impl.processing.erase(started);
+  impl.LeaveLocked(key);
+  // What was held back may go on now.
+  if (!impl.turns.empty()) impl.available.NotifyOne();
   if (impl.dirty.contains(key)) impl.PushLocked(key);
 }
 
@@ -265,7 +320,9 @@ void WorkQueue::ShutDown() {
 size_t WorkQueue::depth() const {
   const base::MutexLock lock(impl_->mutex);
   impl_->QueueDueLocked(impl_->clock.Now());
-  return impl_->queue.size() + impl_->slow_queue.size();
+  size_t keys = 0;
+  for (const auto& [name, group] : impl_->groups) keys += group.quick.size() + group.slow.size();
+  return keys;
 }
 
 }  // namespace hetero::controller

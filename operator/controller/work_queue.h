@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -14,18 +15,27 @@
 namespace hetero::controller {
 
 // client-go's rate-limited queue of keys: a key waits at most once (dirty), is never handed to two
-// workers at once (processing), and one added meanwhile comes again after Done(). Safe from any
-// thread.
+// workers at once (processing), and one added meanwhile comes again after Done(). Groups of keys
+// take turns, the keys of one come in the order in which they were added. Safe from any thread.
 class WorkQueue {
  public:
+  struct Sharing {
+    // Of a key; null: all are of one group, which may have all workers. Must give the same for the
+    // same key each time.
+    std::function<std::string(const std::string& key)> group_of = nullptr;
+    // Who process keys. A group has at most half of those that the other groups leave (but one), so
+    // that there is one for a key of another group whatever the first ones wait for.
+    size_t workers = std::numeric_limits<size_t>::max();
+    // Keys that are slow (SetSlow), of all groups together, that are processed at a time.
+    size_t slow_at_once = std::numeric_limits<size_t>::max();
+  };
   // Metrics:
   // workqueue_{depth,adds_total,queue_duration_seconds,work_duration_seconds,retries_total,
   // unfinished_work_seconds,longest_running_processor_seconds}{name}.
-  // At most `slow_at_once` of the slow keys (SetSlow) are processed at a time, so that they leave
-  // workers for the others.
   WorkQueue(std::string name, base::Clock& clock, metrics::Registry& registry,
-            RateLimiter::Options limits = {},
-            size_t slow_at_once = std::numeric_limits<size_t>::max());
+            RateLimiter::Options limits, Sharing sharing);
+  WorkQueue(std::string name, base::Clock& clock, metrics::Registry& registry,
+            RateLimiter::Options limits = {});
   ~WorkQueue();
 
   void Add(const std::string& key);

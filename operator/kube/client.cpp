@@ -11,6 +11,7 @@
 #include "operator/kube/api_error.h"
 #include "operator/kube/rate_limit.h"
 #include "operator/kube/resource.h"
+#include "operator/kube/slim_json.h"
 
 namespace hetero::kube {
 namespace {
@@ -84,7 +85,7 @@ void SetBody(Request& request, std::string body, std::string_view content_type) 
 }
 
 absl::StatusOr<json> ParseObject(const Request& request, const Response& response) {
-  json object = json::parse(response.body, nullptr, /*allow_exceptions=*/false);
+  json object = ParseWithoutManagedFields(response.body);
   if (object.is_object()) return object;
   return absl::UnavailableError(CallOf(request) + ": the reply (status " +
                                 std::to_string(response.status) + ", " +
@@ -304,7 +305,7 @@ absl::Status Client::Watch(const Resource& resource, const std::string& name_spa
   const std::string call = CallOf(request);
   absl::Status in_stream;
   const auto on_line = [&](std::string_view line) {
-    json event = json::parse(line, nullptr, /*allow_exceptions=*/false);
+    json event = ParseWithoutManagedFields(line);
     const std::string type = base::TextOf(event, "type");
     const auto object = event.is_object() ? event.find("object") : event.end();
     if (type.empty() || object == event.end() || !object->is_object()) {

@@ -70,7 +70,8 @@ struct DeleteOptions {
 
 enum class PatchType { kMerge, kJson, kStrategic };
 
-// Typed only as far as REST goes: objects are JSON. Safe from any thread. Each call has a deadline
+// Typed only as far as REST goes: objects are JSON, those that come without their
+// metadata.managedFields (slim_json.h). Safe from any thread. Each call has a deadline
 // (30 s) and, on 429 and 503 with Retry-After, waits and tries again as client-go does (at most 10
 // times, inside the deadline); on 401 it refreshes the credential once. Calls are limited to `qps`,
 // `burst`. A stop ends a call at once, while it waits too, with kCancelled: whether a write that

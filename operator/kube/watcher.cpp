@@ -19,7 +19,7 @@ constexpr base::Backoff::Options kBackoff = {.initial = std::chrono::millisecond
 
 // A page as JSON takes five to ten times its bytes for a moment, and several kinds may be listed at
 // once.
-constexpr size_t kPageBytes = size_t{2} << 20;
+constexpr size_t kPageBytes = size_t{512} << 10;
 constexpr int kFirstPage = 10;  // of objects of unknown size: one may have a megabyte and a half
 constexpr int kFewest = 10;
 constexpr int kGrowth = 4;

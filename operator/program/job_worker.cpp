@@ -14,10 +14,14 @@ JobWorker::JobWorker(const OperatorOptions& options, kube::Client& client,
       event_client_(event_client),
       clock_(clock),
       registry_(registry),
-      controller_({.name = "heterotrainingjob", .workers = options.workers}, clock, registry,
-                  [this](const std::string& key, std::stop_token stop) {
-                    return reconciler_->Reconcile(key, std::move(stop));
-                  }) {}
+      controller_(
+          {.name = "heterotrainingjob",
+           .workers = options.workers,
+           .group_of =
+               [](const std::string& key) { return kube::ObjectKey::Parse(key).name_space; }},
+          clock, registry, [this](const std::string& key, std::stop_token stop) {
+            return reconciler_->Reconcile(key, std::move(stop));
+          }) {}
 
 void JobWorker::Run(const reconcile::Stores& stores, const reconcile::OperatorIdentity& identity,
                     std::stop_token stop) {

@@ -37,7 +37,7 @@ struct OperatorOptions {
   std::string identity;  // never empty after parsing
 
   // Capacity
-  int workers = 8;
+  int workers = 16;
   double qps = 200;
   int burst = 400;
   int parallelism = 50;

@@ -26,6 +26,8 @@ constexpr base::Duration kTick = milliseconds(10);
 constexpr base::Duration kShortestStep = milliseconds(20);
 constexpr base::Duration kIdle = std::chrono::seconds(1);
 constexpr base::Duration kRetry = milliseconds(200);
+// Times as long as its step took: a job of thousands of pods is not to keep others waiting.
+constexpr int kRest = 10;
 
 bool IsHead(const JobView& job, const PodView& pod) {
   return std::any_of(job.roles.begin(), job.roles.end(), [&](const RoleView& role) {
@@ -107,7 +109,10 @@ void Director::Run(std::stop_token stop) {
     const base::MutexLock lock(mutex_);
     const base::Instant now = clock_.Now();
     for (const auto& [uid, job] : jobs_) {
-      if (job->due <= now) StepJob(job, now);
+      if (job->due > now || job->rests_until > now) continue;
+      StepJob(job, now);
+      const base::Instant end = clock_.Now();
+      job->rests_until = end + kRest * (end - now);
     }
   }
 }

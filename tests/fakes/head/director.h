@@ -60,6 +60,7 @@ class Director {
     nlohmann::json exits = nlohmann::json::array();
     std::string problem;  // why its port could not be opened, or a pod not ended
     base::Instant due;
+    base::Instant rests_until;  // no step before, whatever is due
   };
   using JobPointer = std::shared_ptr<Job>;
 

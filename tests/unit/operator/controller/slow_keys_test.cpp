@@ -32,7 +32,7 @@ class SlowKeys : public testing::Test {
 
   base::FakeClock clock_;
   metrics::Registry registry_;
-  WorkQueue queue_{"test", clock_, registry_, {}, /*slow_at_once=*/2};
+  WorkQueue queue_{"test", clock_, registry_, {}, {.slow_at_once = 2}};
 };
 
 TEST_F(SlowKeys, OnlySoManyAreProcessedAtOnce) {

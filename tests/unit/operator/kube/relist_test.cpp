@@ -129,7 +129,7 @@ TEST(Relist, OfSeveralKindsAtOnceFitsTheOperator) {
       });
     }
   }
-  EXPECT_LT(most - before, kOperatorLimit / 2);
+  EXPECT_LT(most - before, kOperatorLimit / 8);
 }
 
 }  // namespace

@@ -109,7 +109,7 @@ TEST_F(WatcherTest, PagesAreAsLargeAsTheirObjectsAllow) {
     const size_t at = path.find("limit=");
     if (at != std::string::npos) limits.push_back(path.substr(at + 6, path.find('&', at) - at - 6));
   }
-  EXPECT_THAT(limits, ElementsAre("10", "40", "160", "500", "500", "104", "10"));
+  EXPECT_THAT(limits, ElementsAre("10", "40", "160", "500", "500", "26", "10"));
 }
 
 TEST_F(WatcherTest, ExpiredContinueTokenStartsOver) {

@@ -72,7 +72,7 @@ TEST_F(OptionsTest, Defaults) {
   EXPECT_EQ(options_.probes_port, 8081);
   EXPECT_EQ(options_.page_address, "127.0.0.1") << "it asks nobody who they are";
   EXPECT_EQ(options_.page_port, 8082);
-  EXPECT_EQ(options_.workers, 8);
+  EXPECT_EQ(options_.workers, 16);
   EXPECT_EQ(options_.qps, 200);
   EXPECT_EQ(options_.burst, 400);
   EXPECT_EQ(options_.parallelism, 50);
