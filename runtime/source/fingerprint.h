@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <string>
@@ -19,7 +21,9 @@ class Fingerprint {
     Add(static_cast<uint64_t>(text.size()));
   }
   void Add(uint64_t number) {
-    for (int shift = 0; shift < 64; shift += 8) Byte(static_cast<uint8_t>(number >> shift));
+    int left = 8;  // bytes, the lowest first
+    for (; number != 0; number >>= 8, --left) Byte(static_cast<uint8_t>(number));
+    hash_ *= kZeros[static_cast<size_t>(left)];
   }
 
   // A weak ETag says nothing of the bytes, and may differ between the nodes of a server.
@@ -38,7 +42,16 @@ class Fingerprint {
   }
 
  private:
-  void Byte(uint8_t byte) { hash_ = (hash_ ^ byte) * 0x100000001b3u; }
+  static constexpr uint64_t kPrime = 0x100000001b3u;
+  // What a row of bytes that are zero multiplies by: a step for each is most of the time for ten
+  // million names and sizes.
+  static constexpr std::array<uint64_t, 9> kZeros = [] {
+    std::array<uint64_t, 9> powers = {1};
+    for (size_t i = 1; i < powers.size(); ++i) powers[i] = powers[i - 1] * kPrime;
+    return powers;
+  }();
+
+  void Byte(uint8_t byte) { hash_ = (hash_ ^ byte) * kPrime; }
 
   uint64_t hash_ = 0xcbf29ce484222325u;
 };

@@ -29,13 +29,20 @@ class ImageFolder : public Dataset {
   absl::Status Scan(const ShardSource& pictures, const api::Label& label) {
     const bool by_class = label.type == api::LabelType::kClass;
     print_.Add(by_class ? "image folder" : "pictures");
-    HETERO_ASSIGN_OR_RETURN(const PictureListing listing, store_ == nullptr
-                                                              ? ListPictures(root_, by_class)
-                                                              : ListPictures(pictures, by_class));
+    HETERO_ASSIGN_OR_RETURN(PictureListing listing, store_ == nullptr
+                                                        ? ListPictures(root_, by_class)
+                                                        : ListPictures(pictures, by_class));
     ignored_ = listing.ignored;
-    for (const PictureClass& one : listing.classes) {
+    listing.AddTo(&print_);
+    for (PictureClass& one : listing.classes) {
       if (by_class) class_names_.push_back(one.name);
-      Append(one.pictures);
+      for (PictureFolder& folder : one.folders) {
+        first_ids_.push_back(size_);
+        size_ += static_cast<int64_t>(folder.names.size());
+        folders_.push_back(std::move(folder));
+      }
+      one.folders = {};
+      class_ends_.push_back(size_);
     }
     return label.numbers() ? ReadNumbers(label) : absl::OkStatus();
   }
@@ -44,7 +51,7 @@ class ImageFolder : public Dataset {
   void DeclareClasses(std::optional<int32_t> classes) { declared_classes_ = classes.value_or(0); }
   int64_t ignored() const { return ignored_; }
 
-  int64_t size() const override { return static_cast<int64_t>(ends_.size()); }
+  int64_t size() const override { return size_; }
   int32_t classes() const override {
     return class_names_.empty() ? declared_classes_ : static_cast<int32_t>(class_names_.size());
   }
@@ -95,43 +102,31 @@ class ImageFolder : public Dataset {
     return absl::OkStatus();
   }
 
+  struct Place {
+    const PictureFolder& folder;
+    size_t index;  // in it
+  };
+  Place PlaceOf(int64_t id) const {
+    const auto after = std::upper_bound(first_ids_.begin(), first_ids_.end(), id);
+    const auto folder = static_cast<size_t>(after - first_ids_.begin()) - 1;
+    return {folders_[folder], static_cast<size_t>(id - first_ids_[folder])};
+  }
+
   std::string Path(int64_t id) const {
-    const size_t begin = id == 0 ? 0 : ends_[id - 1].version;
-    return names_.substr(begin, ends_[id].path - begin);
+    const Place place = PlaceOf(id);
+    return place.folder.PathOf(place.index);
   }
 
   storage::Object ObjectOf(int64_t id) const {
-    const Ends& ends = ends_[id];
-    return {Path(id), sizes_[id], names_.substr(ends.path, ends.version - ends.path)};
-  }
-
-  void Append(const std::vector<PictureFile>& pictures) {
-    for (const PictureFile& picture : pictures) {
-      Ends ends;
-      if (!picture.folder.empty()) absl::StrAppend(&names_, picture.folder, "/");
-      names_ += picture.name;
-      ends.path = names_.size();
-      names_ += picture.version;
-      ends.version = names_.size();
-      ends_.push_back(ends);
-      if (store_ != nullptr) sizes_.push_back(static_cast<int64_t>(picture.size));
-      print_.Add(picture.folder);
-      print_.Add(picture.name);
-      print_.Add(picture.size);
-    }
-    class_ends_.push_back(size());
+    const auto& [folder, i] = PlaceOf(id);
+    return {folder.PathOf(i), static_cast<int64_t>(folder.sizes[i]),
+            std::string(folder.versions[i])};
   }
 
   int32_t Label(int64_t id) const {
     return static_cast<int32_t>(std::upper_bound(class_ends_.begin(), class_ends_.end(), id) -
                                 class_ends_.begin());
   }
-
-  // In names_.
-  struct Ends {
-    size_t path = 0;
-    size_t version = 0;  // which stands behind the path
-  };
 
   const std::string root_;
   const std::shared_ptr<const storage::Store> store_;  // null: of files
@@ -140,12 +135,10 @@ class ImageFolder : public Dataset {
   std::vector<std::string> class_names_;
   int32_t declared_classes_ = 0;     // where there are no names
   std::vector<int64_t> class_ends_;  // one past the last id of each class
-  // All relative paths in one block, each with its object's version behind it: a million pictures
-  // then cost little more than their names.
-  std::string names_;
-  std::vector<Ends> ends_;
-  std::vector<int64_t> sizes_;    // of objects, in bytes
-  std::vector<uint8_t> numbers_;  // of all samples' labels
+  int64_t size_ = 0;
+  std::vector<PictureFolder> folders_;  // of all classes, in their order
+  std::vector<int64_t> first_ids_;      // of each folder
+  std::vector<uint8_t> numbers_;        // of all samples' labels
   Fingerprint print_;
 };
 

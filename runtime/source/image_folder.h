@@ -15,8 +15,9 @@ namespace hetero::source {
 // sub-folders of the root that start with a dot, and lost+found. Samples are the files' bytes.
 // With a `label` that is no class the folder's pictures count wherever they lie in it, ordered in
 // the same way, and the labels' numbers stand in metadata.jsonl (picture_numbers.h), or there are
-// none. image() is the manifest's, else zero (any size). The fingerprint covers names and sizes, so
-// a folder and a bucket with the same pictures are the same dataset.
+// none. image() is the manifest's, else zero (any size). The fingerprint covers names and sizes (of
+// very many pictures the sizes of some: SizeRule), so a folder and a bucket with the same pictures
+// are the same dataset.
 //
 // `root` is the folder's path, or the URI of the store that holds `pictures`, which is null for a
 // folder. A store that was not listed is, once. kInvalidArgument: no class folder, an empty one, or

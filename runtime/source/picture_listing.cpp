@@ -12,68 +12,13 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "runtime/source/in_parallel.h"
+#include "runtime/source/picture_walk.h"
 
 namespace hetero::source {
 namespace {
 
 namespace fs = std::filesystem;
-
-absl::Status Failed(const fs::path& path, const std::error_code& error) {
-  return absl::ErrnoToStatus(error.value(), absl::StrCat(path.string(), ": cannot list"));
-}
-
-// Of the root.
-bool IsHidden(const std::string& name) {
-  return absl::StartsWith(name, ".") || name == "lost+found";
-}
-
-// Adds the pictures of root/relative and everything below it. A cycle of links ends with the
-// system's error for too many links.
-absl::Status Walk(const fs::path& root, const std::string& relative,
-                  std::vector<PictureFile>* pictures, int64_t* ignored) {
-  std::error_code error;
-  fs::directory_iterator entry(root / relative, error);
-  if (error) return Failed(root / relative, error);
-  for (; entry != fs::directory_iterator(); entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
-    if (relative.empty() && IsHidden(name)) {
-      ++*ignored;
-      continue;
-    }
-    const bool is_folder = entry->is_directory(error);
-    if (error == std::errc::too_many_symbolic_link_levels) return Failed(entry->path(), error);
-    if (is_folder) {
-      const std::string below = relative.empty() ? name : absl::StrCat(relative, "/", name);
-      HETERO_RETURN_IF_ERROR(Walk(root, below, pictures, ignored));
-    } else if (!IsPictureName(name)) {
-      ++*ignored;
-    } else {
-      const uint64_t size = entry->file_size(error);
-      if (error) return Failed(entry->path(), error);
-      pictures->push_back({relative, name, size, ""});
-    }
-  }
-  if (error) return Failed(root / relative, error);
-  return absl::OkStatus();
-}
-
-absl::StatusOr<std::vector<std::string>> ClassFolders(const fs::path& root, int64_t* ignored) {
-  std::vector<std::string> names;
-  std::error_code error;
-  fs::directory_iterator entry(root, error);
-  if (error) return Failed(root, error);
-  for (; entry != fs::directory_iterator(); entry.increment(error)) {
-    std::string name = entry->path().filename().string();
-    if (!IsHidden(name) && entry->is_directory(error)) {
-      names.push_back(std::move(name));
-    } else {
-      ++*ignored;
-    }
-  }
-  if (error) return Failed(root, error);
-  std::sort(names.begin(), names.end());
-  return names;
-}
 
 absl::Status CheckClasses(const std::string& root, const std::string& uri,
                           const std::vector<PictureClass>& classes) {
@@ -91,24 +36,79 @@ absl::Status CheckClasses(const std::string& root, const std::string& uri,
   return absl::OkStatus();
 }
 
-// Puts the pictures into their order; there must be some in each class.
-absl::Status Finish(const std::string& root, PictureListing* listing) {
-  for (PictureClass& one : listing->classes) {
-    if (one.pictures.empty() && one.name.empty()) {
+// There must be some in each class.
+absl::Status CheckPictures(const std::string& root, const PictureListing& listing) {
+  for (const PictureClass& one : listing.classes) {
+    if (one.folders.empty() && one.name.empty()) {
       return absl::InvalidArgumentError(absl::StrCat(
           root, ": no .jpg, .jpeg or .png files; add pictures, or correct dataset.uri"));
     }
-    if (one.pictures.empty()) {
+    if (one.folders.empty()) {
       return absl::InvalidArgumentError(
           absl::StrCat(root, "/", one.name, ": class folder without .jpg, .jpeg or .png files; ",
                        "add pictures or remove the folder"));
     }
-    std::sort(one.pictures.begin(), one.pictures.end(),
-              [](const PictureFile& a, const PictureFile& b) {
-                return std::tie(a.folder, a.name) < std::tie(b.folder, b.name);
-              });
   }
   return absl::OkStatus();
+}
+
+// What the folders in `root` do not say is asked for.
+absl::Status TakeSizes(const std::string& root, const SizeRule& rule, PictureListing* listing) {
+  struct Part {
+    const PictureFolder* folder;
+    int64_t first;  // of all pictures
+  };
+  std::vector<Part> parts;
+  int64_t all = 0;
+  for (const PictureClass& one : listing->classes) {
+    for (const PictureFolder& folder : one.folders) {
+      parts.push_back({&folder, all});
+      all += static_cast<int64_t>(folder.names.size());
+    }
+  }
+  const int64_t step = rule.Step(all);
+  listing->size_step = step;
+  listing->sizes.resize(static_cast<size_t>((all + step - 1) / step));
+  return InParallel(parts.size(), [&](size_t part) -> absl::Status {
+    const auto& [folder, first] = parts[part];
+    const auto count = static_cast<int64_t>(folder->names.size());
+    for (int64_t i = (step - first % step) % step; i < count; i += step) {
+      uint64_t& size = listing->sizes[static_cast<size_t>((first + i) / step)];
+      const auto index = static_cast<size_t>(i);
+      if (!folder->sizes.empty()) {
+        size = folder->sizes[index];
+      } else {
+        HETERO_ASSIGN_OR_RETURN(size,
+                                SizeOfPicture(absl::StrCat(root, "/", folder->PathOf(index))));
+      }
+    }
+    return absl::OkStatus();
+  });
+}
+
+// An object that is a picture; views of its name.
+struct PictureObject {
+  std::string_view folder;
+  std::string_view name;
+  const storage::Object* object;
+};
+
+// Of one class, in any order. False: there are more than a folder holds.
+bool AddFolders(std::vector<PictureObject>& pictures, std::vector<PictureFolder>* folders) {
+  std::sort(pictures.begin(), pictures.end(), [](const PictureObject& a, const PictureObject& b) {
+    return std::tie(a.folder, a.name) < std::tie(b.folder, b.name);
+  });
+  for (const PictureObject& picture : pictures) {
+    if (folders->empty() || folders->back().path != picture.folder) {
+      folders->emplace_back().path = picture.folder;
+    }
+    PictureFolder& folder = folders->back();
+    folder.sizes.push_back(static_cast<uint64_t>(picture.object->size));
+    if (!folder.names.Add(picture.name) || !folder.versions.Add(picture.object->version)) {
+      return false;
+    }
+  }
+  return true;
 }
 
 }  // namespace
@@ -119,6 +119,8 @@ bool IsPictureName(std::string_view name) {
   }
   return false;
 }
+
+bool IsHiddenInRoot(std::string_view name) { return name.starts_with(".") || name == "lost+found"; }
 
 bool FolderHasPictures(const std::string& root, const std::string& folder) {
   constexpr int kEntriesLookedAt = 100;
@@ -140,64 +142,91 @@ bool AreSplits(const std::vector<std::string>& folders) {
          std::find(folders.begin(), folders.end(), "train") != folders.end();
 }
 
-absl::StatusOr<PictureListing> ListPictures(const std::string& root, bool by_class) {
+void PictureListing::AddTo(Fingerprint* print) const {
+  int64_t id = 0;
+  for (const PictureClass& one : classes) {
+    for (const PictureFolder& folder : one.folders) {
+      for (size_t i = 0; i < folder.names.size(); ++i, ++id) {
+        print->Add(folder.path);
+        print->Add(folder.names[i]);
+        if (id % size_step == 0) print->Add(sizes[static_cast<size_t>(id / size_step)]);
+      }
+    }
+  }
+}
+
+absl::StatusOr<PictureListing> ListPictures(const std::string& root, bool by_class,
+                                            const SizeRule& rule) {
   PictureListing listing;
+  std::vector<ClassFolder> folders = {{}};
   if (by_class) {
-    HETERO_ASSIGN_OR_RETURN(const std::vector<std::string> names,
-                            ClassFolders(root, &listing.ignored));
-    for (const std::string& name : names) listing.classes.push_back({name, {}});
-    HETERO_RETURN_IF_ERROR(CheckClasses(root, "file://" + root, listing.classes));
-  } else {
-    listing.classes.resize(1);
+    HETERO_ASSIGN_OR_RETURN(folders, ListClassFolders(root, &listing.ignored));
   }
+  for (const ClassFolder& folder : folders) listing.classes.push_back({folder.name, {}});
+  if (by_class) HETERO_RETURN_IF_ERROR(CheckClasses(root, "file://" + root, listing.classes));
+  HETERO_RETURN_IF_ERROR(WalkPictures(root, folders, rule.of_all_up_to, &listing));
+  HETERO_RETURN_IF_ERROR(CheckPictures(root, listing));
+  HETERO_RETURN_IF_ERROR(TakeSizes(root, rule, &listing));
   for (PictureClass& one : listing.classes) {
-    HETERO_RETURN_IF_ERROR(Walk(root, one.name, &one.pictures, &listing.ignored));
+    for (PictureFolder& folder : one.folders) folder.sizes = {};
   }
-  HETERO_RETURN_IF_ERROR(Finish(root, &listing));
   return listing;
 }
 
-absl::StatusOr<PictureListing> ListPictures(const ShardSource& pictures, bool by_class) {
-  HETERO_ASSIGN_OR_RETURN(std::vector<storage::Object> objects, pictures.List());
+absl::StatusOr<PictureListing> ListPictures(const ShardSource& pictures, bool by_class,
+                                            const SizeRule& rule) {
+  HETERO_ASSIGN_OR_RETURN(const std::vector<storage::Object> objects, pictures.List());
   const std::string& uri = pictures.store->uri();
   PictureListing listing;
   if (!by_class) listing.classes.resize(1);
-  for (storage::Object& object : objects) {
-    const std::string& path = object.name;
-    if (absl::StartsWith(path, "/") || absl::StrContains(path, "//")) {
+  std::vector<PictureObject> found;  // of the last class
+  const auto close_class = [&]() -> absl::Status {
+    if (listing.classes.empty() || AddFolders(found, &listing.classes.back().folders)) {
+      found.clear();
+      return absl::OkStatus();
+    }
+    return absl::ResourceExhaustedError(absl::StrCat(
+        uri, "/", listing.classes.back().name,
+        ": the names of a folder's pictures have more than 4 GiB; put them into ", "sub-folders"));
+  };
+  for (const storage::Object& object : objects) {
+    const std::string_view path = object.name;
+    if (absl::StartsWith(object.name, "/") || absl::StrContains(object.name, "//")) {
       return absl::InvalidArgumentError(
-          absl::StrCat(uri, "/", path, ": an empty part between slashes would be a class or a ",
-                       "folder without a name; rename the object, or remove it"));
+          absl::StrCat(uri, "/", object.name, ": an empty part between slashes would be a class ",
+                       "or a folder without a name; rename the object, or remove it"));
     }
     const size_t first = path.find('/');
-    const bool in_folder = first != std::string::npos;
-    const std::string top = path.substr(0, first);
-    if (IsHidden(top) || (by_class && !in_folder)) {
+    const bool in_folder = first != std::string_view::npos;
+    const std::string_view top = path.substr(0, first);
+    if (IsHiddenInRoot(top) || (by_class && !in_folder)) {
       ++listing.ignored;
       continue;
     }
     // Sorted by name, byte by byte, objects of one folder need not be neighbours in their class's
     // order, but those of one class are.
     if (by_class && (listing.classes.empty() || listing.classes.back().name != top)) {
-      listing.classes.push_back({top, {}});
+      HETERO_RETURN_IF_ERROR(close_class());
+      listing.classes.push_back({std::string(top), {}});
     }
     const size_t last = path.rfind('/');
-    PictureFile file = {in_folder ? path.substr(0, last) : "",
-                        in_folder ? path.substr(last + 1) : path,
-                        static_cast<uint64_t>(object.size), std::move(object.version)};
-    if (IsPictureName(file.name)) {
-      listing.classes.back().pictures.push_back(std::move(file));
+    const PictureObject picture = {in_folder ? path.substr(0, last) : std::string_view(),
+                                   in_folder ? path.substr(last + 1) : path, &object};
+    if (IsPictureName(picture.name)) {
+      found.push_back(picture);
     } else {
       ++listing.ignored;
     }
   }
+  HETERO_RETURN_IF_ERROR(close_class());
   if (by_class) {
     // "a-b/x" stands before "a/x" in a listing, and the class "a" before "a-b".
     std::sort(listing.classes.begin(), listing.classes.end(),
               [](const PictureClass& a, const PictureClass& b) { return a.name < b.name; });
     HETERO_RETURN_IF_ERROR(CheckClasses(uri, uri, listing.classes));
   }
-  HETERO_RETURN_IF_ERROR(Finish(uri, &listing));
+  HETERO_RETURN_IF_ERROR(CheckPictures(uri, listing));
+  HETERO_RETURN_IF_ERROR(TakeSizes(uri, rule, &listing));
   return listing;
 }
 
