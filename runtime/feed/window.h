@@ -21,10 +21,11 @@ namespace hetero::feed {
 // Tickets are numbers in [0, tickets), used in that order; the window covers [head, head +
 // capacity), where the capacity is what the byte budget holds of the largest batch seen.
 //
-// A ticket goes to the producer expected to finish it first. A producer's outstanding tickets start
-// at 2 and grow with its share of the measured rates, up to a second of work. A producer without
-// work takes tickets that another has not begun, the last ones first, when it will be done with
-// them sooner. A ticket is issued again
+// A ticket goes to the producer expected to finish it first; of several the one that comes first
+// from where this rank begins to look, so that ranks do not all ask the same ones. A producer's
+// outstanding tickets start at 2 and grow with its share of the measured rates, up to a second of
+// work. A producer without work takes tickets that another has not begun, the last ones first, when
+// it will be done with them sooner. A ticket is issued again
 //  - at once, when its worker's stream breaks or the worker leaves;
 //  - when it blocks the head and its own start is older than ReissueDelay(), or its producer has
 //    given no sign of life for as long: that producer is then frozen, all its tickets go elsewhere,
@@ -74,7 +75,11 @@ class Window {
     // The ticket that a process which ended before this one may have come to; it may be negative.
     // One of the window from there on may have ended it. Absent: there was none.
     std::optional<int64_t> suspect;
+    double start = 0;  // StartOf()
   };
+  // Where among the workers a rank begins to look, in [0, 1): however many ranks there are, those
+  // of them are far from each other (the golden ratio's sequence, Knuth, TAOCP 3, 6.4).
+  static double StartOf(int32_t rank);
 
   struct WorkerAdded {
     ProducerId producer;
@@ -232,6 +237,7 @@ class Window {
   bool IsServed(int64_t ticket, const Place& place) const;
   bool Serves(ProducerId id, const ProducerState& producer) const;
   bool SomebodyStays() const;
+  std::map<ProducerId, ProducerState>::const_iterator FirstToAsk() const;
   std::optional<ProducerId> Choose(const Place& place, bool urgent, base::Instant now) const;
   bool LocalMayTry(const Place& place) const;
   std::optional<ProducerId> ChooseLastResort(const Place& place, bool urgent) const;
@@ -247,7 +253,8 @@ class Window {
   std::set<int64_t> stranded_;
   std::map<ProducerId, ProducerState> producers_;
   std::set<ProducerId> told_quarantined_;
-  double all_rates_ = 0;        // tickets per second of the producers that serve, while assigning
+  // Tickets per second of the producers that serve, while assigning; not known until asked for.
+  mutable std::optional<double> all_rates_;
   bool leavers_serve_ = false;  // nobody else does; while assigning
   ServiceTimes service_times_;
   base::Duration patience_ = kPatience;

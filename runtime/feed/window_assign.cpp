@@ -1,5 +1,6 @@
 // Which producer serves which ticket: the assigning half of Window.
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "runtime/feed/window.h"
@@ -22,7 +23,7 @@ bool Contains(const std::vector<ProducerId>& list, ProducerId id) {
 
 void Window::Assign(base::Instant now, Actions* actions) {
   leavers_serve_ = !SomebodyStays();
-  all_rates_ = AllRates();
+  all_rates_.reset();
   AssignStranded(now, actions);
   if (AssignFresh(now, actions)) FeedIdle(now, actions);
 }
@@ -75,7 +76,7 @@ bool Window::AssignFresh(base::Instant now, Actions* actions) {
 }
 
 // Those from whom a ticket may be taken, the one that would be done last on top; of several the
-// first by number. Made when somebody is idle, and anew after a ticket has moved, which is rare.
+// first by number. Made once, and anew after a ticket has moved, which is rare.
 class Window::Owners {
  public:
   Owners(std::map<ProducerId, ProducerState>* producers, base::Instant now)
@@ -99,6 +100,10 @@ class Window::Owners {
     return heap_.size() == 2 || heap_[2] < heap_[1] ? &heap_[1] : &heap_[2];
   }
   void HaveChanged() { made_ = false; }
+  bool empty() {
+    if (!made_) Make();
+    return heap_.empty();
+  }
 
  private:
   void Make() {
@@ -121,6 +126,7 @@ class Window::Owners {
 
 void Window::FeedIdle(base::Instant now, Actions* actions) {
   Owners owners(&producers_, now);
+  if (owners.empty()) return;  // with many workers for each ticket
   for (auto& [id, idle] : producers_) {
     if (!Serves(id, idle)) continue;
     while (idle.count() < std::min(kLowWater, Credit(idle))) {
@@ -167,6 +173,17 @@ bool Window::SomebodyStays() const {
   });
 }
 
+double Window::StartOf(int32_t rank) {
+  constexpr double kGoldenRatio = 0.6180339887498949;
+  return std::fmod(kGoldenRatio * rank, 1.0);
+}
+
+std::map<ProducerId, ProducerState>::const_iterator Window::FirstToAsk() const {
+  if (producers_.empty()) return producers_.end();
+  const ProducerId low = producers_.begin()->first, high = producers_.rbegin()->first;
+  return producers_.lower_bound(low + static_cast<ProducerId>(options_.start * (high - low + 1)));
+}
+
 std::optional<ProducerId> Window::Choose(const Place& place, bool urgent, base::Instant now) const {
   if (place.failures.size() >= kMaxFailures && LocalMayTry(place)) return kLocalProducer;
   // What somebody waits for, or has failed already, is no ticket to try a producer with.
@@ -177,7 +194,10 @@ std::optional<ProducerId> Window::Choose(const Place& place, bool urgent, base::
   std::optional<ProducerId> on_trial;
   std::optional<ProducerId> leaver;
   bool any = false;
-  for (const auto& [id, producer] : producers_) {
+  auto next = FirstToAsk();
+  for (size_t left = producers_.size(); left > 0; --left) {
+    if (next == producers_.end()) next = producers_.begin();
+    const auto& [id, producer] = *next++;
     if (Contains(place.holders, id) || place.FailedOn(id)) continue;
     if (producer.leaving() && producer.usable() && !leavers_serve_ &&
         (urgent || producer.count() < Credit(producer)) &&
@@ -246,7 +266,8 @@ double Window::AllRates() const {
 }
 
 int64_t Window::Credit(const ProducerState& producer) const {
-  return producer.Credit(capacity(), all_rates_);
+  if (!all_rates_.has_value()) all_rates_ = AllRates();
+  return producer.Credit(capacity(), *all_rates_);
 }
 
 void Window::Issue(ProducerId id, int64_t ticket, Place* place, base::Instant now,

@@ -3,6 +3,9 @@
 #include <grpcpp/create_channel.h>
 #include <grpcpp/support/channel_arguments.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -89,7 +92,12 @@ void WorkerLinks::Remove(ProducerId id) {
 
 void WorkerLinks::DialWhereDue() {
   const base::Instant now = clock_.Now();
-  for (auto& [id, link] : links_) {
+  // Who is up first is asked first, and not by all ranks.
+  auto next = links_.begin();
+  std::advance(next, static_cast<std::ptrdiff_t>(options_.start * double(links_.size())));
+  for (size_t left = links_.size(); left > 0; --left) {
+    if (next == links_.end()) next = links_.begin();
+    auto& [id, link] = *next++;
     if (link.stream == nullptr && link.redial_at <= now) Dial(id, &link);
   }
 }

@@ -36,6 +36,7 @@ class WorkerLinks {
     bool moves_shared = false;
     int64_t byte_budget = 0;
     int64_t batch_bytes = 0;
+    double start = 0;  // where among the workers it begins to dial, in [0, 1)
   };
   // On the streams' threads, without the owner's lock; never from inside a call of this class.
   struct Callbacks {

@@ -171,6 +171,35 @@ TEST(Reaction, RanksThatShareWorkersDoNotTakeThemForFrozen) {
   EXPECT_GE(Steps(&world, seconds(20)), 0.9 * 20 / 4);
 }
 
+// All began with the same twelve workers, which then had work for a minute, while the others
+// rested.
+TEST(Reaction, ManyRanksShareManyWorkersEvenly) {
+  World::Options options =
+      InputBound(std::vector<Worker::Options>(200, {.service = milliseconds(200)}));
+  options.ranks = 32;
+  options.window = 24;
+  World world(options);
+  world.RunFor(seconds(2));
+  // In lockstep, so as fast as the rank that gets least.
+  EXPECT_GE(Steps(&world, seconds(5)), 0.7 * 200 / 0.2 / 32);
+}
+
+// Each asks every worker for two batches, 128 of them, of which a worker has room for eight.
+TEST(Reaction, RanksAreServedInTurnByWorkersWithoutRoomForAllOfThem) {
+  for (const int64_t memory : {1, 2, 8}) {
+    SCOPED_TRACE(memory);
+    World::Options options = InputBound(std::vector<Worker::Options>(
+        4, {.service = milliseconds(20), .memory = memory, .sending = milliseconds(5)}));
+    options.ranks = 64;
+    options.window = 8;
+    World world(options);
+    world.RunFor(seconds(20));
+    const double each = memory > 1 ? 0.020 : 0.025;  // one is sent before the next is begun
+    EXPECT_GE(Steps(&world, seconds(20)), 0.8 * 4 / each / 64);
+    EXPECT_LE(world.worker(0).most_held(), memory);
+  }
+}
+
 // A way there and back that is longer than the shortest delay of issuing again.
 TEST(Reaction, FarWorkerIsNotTakenForFrozenWithEveryTicket) {
   World::Options options =

@@ -35,6 +35,24 @@ TEST(WindowTest, FirstCreditIsTwoTicketsPerWorker) {
   EXPECT_THAT(BringUp(&window, 2).issue, ElementsAre(A{1, 0}, A{1, 1}, A{2, 2}, A{2, 3}));
 }
 
+// Of workers that are equal, as far as is known, all ranks would ask the same ones.
+TEST(WindowTest, RanksBeginToAskAtDifferentWorkers) {
+  std::map<ProducerId, int> asked;
+  for (int32_t rank = 0; rank < 64; ++rank) {
+    Window window(
+        {.tickets = 10, .byte_budget = 2, .batch_bytes = 1, .start = Window::StartOf(rank)});
+    constexpr ProducerId kFirst = 1000;  // has all until it goes
+    window.Apply(Window::WorkerAdded{kFirst}, At(0));
+    window.Apply(Window::StreamUp{kFirst}, At(0));
+    ASSERT_THAT(BringUp(&window, 128).issue, IsEmpty());
+    for (const A& issue : window.Apply(Window::WorkerRemoved{kFirst}, At(1)).issue) {
+      ++asked[issue.producer];
+    }
+  }
+  EXPECT_GT(asked.size(), 64);
+  for (const auto& [id, times] : asked) EXPECT_LE(times, 3) << id;
+}
+
 TEST(WindowTest, NeverIssuesBeyondTheWindow) {
   Window window({.tickets = 10, .byte_budget = 3, .batch_bytes = 1});
   EXPECT_THAT(BringUp(&window, 5).issue, ElementsAre(A{1, 0}, A{1, 1}, A{2, 2}));

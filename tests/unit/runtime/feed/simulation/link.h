@@ -22,6 +22,11 @@ struct Weather {
   double cut_per_second = 0;     // of some worker's network
   double pause_per_second = 0;   // of some trainer
   double notice_per_second = 0;  // of some worker, whose machine is about to go
+  // In worlds that have a head.
+  double drain_per_second = 0;        // some worker is told to go, and goes
+  double rank_death_per_second = 0;   // of some rank
+  double group_break_per_second = 0;  // between living ranks
+  double head_loss_per_second = 0;
 };
 
 // The stream between one trainer and one worker. A connection has a number; what was sent over an

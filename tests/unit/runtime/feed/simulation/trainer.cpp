@@ -10,13 +10,14 @@ namespace {
 
 constexpr int kMostFailures = Window::kMaxFailures - 1;
 
-Window::Options WindowOptions(const job::Schedule& schedule, int64_t budget, bool sizes_known,
-                              Window::Local local) {
-  return {.tickets = schedule.size(),
-          .byte_budget = budget,
-          .batch_bytes = sizes_known ? schedule.At(0).slots.count : 0,
-          .local = local,
-          .is_empty = [&schedule](int64_t id) { return schedule.At(id).slots.count == 0; }};
+Window::Options WindowOptions(const job::Schedule& schedule, const Trainer::Options& options) {
+  return {.tickets = schedule.size() - options.first,
+          .byte_budget = options.budget,
+          .batch_bytes = options.sizes_known ? schedule.At(0).slots.count : 0,
+          .local = options.local,
+          .is_empty = [&schedule, first = options.first](
+                          int64_t id) { return schedule.At(first + id).slots.count == 0; },
+          .start = Window::StartOf(options.rank)};
 }
 
 std::string Describe(const Window::Event& event) {
@@ -56,22 +57,19 @@ uint32_t SampleCrc(int64_t epoch, int64_t sample) {
   return static_cast<uint32_t>(sample * 2654435761 + epoch * 40503);
 }
 
-Trainer::Trainer(int32_t rank, uint64_t seed, int64_t budget, bool sizes_known, Window::Local local,
-                 const job::Schedule::Options& schedule, Callbacks callbacks, Timeline* timeline)
-    : rank_(rank),
-      seed_(seed),
-      budget_(budget),
-      samples_(schedule.training.samples),
-      schedule_(schedule, rank),
+Trainer::Trainer(const Options& options, Callbacks callbacks, Timeline* timeline)
+    : options_(options),
+      schedule_(options.schedule, options.rank),
       callbacks_(std::move(callbacks)),
       timeline_(timeline),
-      window_(WindowOptions(schedule_, budget, sizes_known, local)) {}
+      window_(WindowOptions(schedule_, options)) {}
 
 void Trainer::Apply(const Window::Event& event) {
+  if (retired_) return;
   const Window::Actions actions = window_.Apply(event, timeline_->now());
   if (timeline_->tracing()) {
     const bool quiet = std::holds_alternative<Window::Tick>(event) && actions.issue.empty();
-    if (!quiet) timeline_->Trace(absl::StrCat("rank ", rank_, ": ", Describe(event)));
+    if (!quiet) timeline_->Trace(absl::StrCat("rank ", options_.rank, ": ", Describe(event)));
     TraceActions(actions);
   }
   if (const auto* arrived = std::get_if<Window::Arrived>(&event); arrived && actions.accepted) {
@@ -99,14 +97,15 @@ void Trainer::Apply(const Window::Event& event) {
 
 void Trainer::TraceActions(const Window::Actions& actions) {
   for (const auto& [producer, ticket, guarded] : actions.cancel) {
-    timeline_->Trace(absl::StrCat("rank ", rank_, ":   calls ", ticket, " back from ", producer));
+    timeline_->Trace(
+        absl::StrCat("rank ", options_.rank, ":   calls ", ticket, " back from ", producer));
   }
   for (const auto& [producer, ticket, guarded] : actions.issue) {
-    timeline_->Trace(absl::StrCat("rank ", rank_, ":   issues ", ticket, " to ", producer,
+    timeline_->Trace(absl::StrCat("rank ", options_.rank, ":   issues ", ticket, " to ", producer,
                                   ", head ", window_.head()));
   }
   for (const ProducerId producer : actions.reset) {
-    timeline_->Trace(absl::StrCat("rank ", rank_, ":   resets ", producer));
+    timeline_->Trace(absl::StrCat("rank ", options_.rank, ":   resets ", producer));
   }
 }
 
@@ -129,17 +128,15 @@ void Trainer::CheckIssue(const Window::Assignment& issue) {
 
 void Trainer::CheckBounds() {
   most_bytes_ = std::max(most_bytes_, bytes_);
-  if (bytes_ > std::max(budget_, 2 * largest_)) {
-    Violate(absl::StrCat("the window holds ", bytes_, " bytes of a budget of ", budget_));
+  if (bytes_ > std::max(options_.budget, 2 * largest_)) {
+    Violate(absl::StrCat("the window holds ", bytes_, " bytes of a budget of ", options_.budget));
   }
 }
 
 void Trainer::Receive(ProducerId producer, int64_t ticket, base::Duration work) {
   asked_[producer].erase(ticket);
-  Apply(Window::Arrived{.producer = producer,
-                        .ticket = ticket,
-                        .bytes = schedule_.At(ticket).slots.count,
-                        .work = work});
+  Apply(Window::Arrived{
+      .producer = producer, .ticket = ticket, .bytes = PlanOf(ticket).slots.count, .work = work});
 }
 
 void Trainer::Fail(ProducerId producer, int64_t ticket) {
@@ -156,7 +153,7 @@ bool Trainer::MayFail(int64_t ticket) const {
 void Trainer::Take() {
   const int64_t ticket = window_.head();
   if (ticket != taken_++) Violate(absl::StrCat("ticket ", ticket, " taken out of order"));
-  const job::PlannedBatch plan = schedule_.At(ticket);
+  const job::PlannedBatch plan = PlanOf(ticket);
   if (plan.slots.count > 0) {
     const auto it = held_.find(ticket);
     if (it == held_.end() || it->second != ticket) {
@@ -165,17 +162,23 @@ void Trainer::Take() {
     }
     held_.erase(it);
     bytes_ -= plan.slots.count;
-    const job::Permutation order(seed_, plan.epoch, samples_, {});
+    const job::Permutation order(options_.seed, plan.epoch, options_.schedule.training.samples, {});
     for (int64_t slot = plan.slots.first; slot < plan.slots.first + plan.slots.count; ++slot) {
       const int64_t sample = order.At(slot);
-      digest_.Add(seed_, plan.epoch, plan.step, slot, sample, SampleCrc(plan.epoch, sample));
+      taken_digest_.Add(options_.seed, plan.epoch, plan.step, slot, sample,
+                        SampleCrc(plan.epoch, sample));
     }
   }
   Apply(Window::Consumed{});
 }
 
+void Trainer::Commit() {
+  digest_ += taken_digest_;
+  taken_digest_ = {};
+}
+
 void Trainer::Violate(const std::string& what) {
-  callbacks_.on_violation(absl::StrCat("rank ", rank_, ": ", what));
+  callbacks_.on_violation(absl::StrCat("rank ", options_.rank, ": ", what));
 }
 
 }  // namespace hetero::feed::simulation

@@ -14,8 +14,9 @@
 
 namespace hetero::feed::simulation {
 
-// One rank: a real Window, and what TicketClient would do with its decisions. Every decision is
-// checked against the rules that must always hold; what breaks one is handed to `on_violation`.
+// One rank's stream: a real Window, and what TicketClient would do with its decisions. Every
+// decision is checked against the rules that must always hold; what breaks one is handed to
+// `on_violation`.
 class Trainer : public Process {
  public:
   struct Callbacks {
@@ -24,9 +25,16 @@ class Trainer : public Process {
     std::function<void(ProducerId)> reset;
     std::function<void(const std::string&)> on_violation;
   };
-  // The size of each batch is its number of samples.
-  Trainer(int32_t rank, uint64_t seed, int64_t budget, bool sizes_known, Window::Local local,
-          const job::Schedule::Options& schedule, Callbacks callbacks, Timeline* timeline);
+  struct Options {
+    int32_t rank = 0;
+    uint64_t seed = 0;
+    int64_t first = 0;   // step that ticket 0 is for
+    int64_t budget = 0;  // samples: the size of each batch is its number of samples
+    bool sizes_known = true;
+    Window::Local local = Window::Local::kOff;
+    job::Schedule::Options schedule;
+  };
+  Trainer(const Options& options, Callbacks callbacks, Timeline* timeline);
 
   void Apply(const Window::Event& event);
   // A batch that was produced for `ticket` came from `producer`.
@@ -35,13 +43,19 @@ class Trainer : public Process {
   // Whether one more failure of `ticket` leaves the job with a chance to end.
   bool MayFail(int64_t ticket) const;
 
+  // Its stream is closed: nothing reaches it any more.
+  void Retire() { retired_ = true; }
+  bool retired() const { return retired_; }
+
   const Window& window() const { return window_; }
-  const job::Schedule& schedule() const { return schedule_; }
+  int64_t step() const { return options_.first + window_.head(); }  // of the batch to be taken next
   bool CanTake() const { return window_.head_state() == Window::HeadState::kFilled; }
   bool AtEnd() const { return window_.head_state() == Window::HeadState::kEnd; }
   void Take();
+  // The step of what was taken is done.
+  void Commit();
 
-  const job::StreamDigest& digest() const { return digest_; }
+  const job::StreamDigest& digest() const { return digest_; }  // of what is done
   int64_t most_bytes() const { return most_bytes_; }
 
  private:
@@ -50,10 +64,9 @@ class Trainer : public Process {
   void Violate(const std::string& what);
   void TraceActions(const Window::Actions& actions);
 
-  const int32_t rank_;
-  const uint64_t seed_;
-  const int64_t budget_;
-  const int64_t samples_;  // of an epoch
+  job::PlannedBatch PlanOf(int64_t ticket) const { return schedule_.At(options_.first + ticket); }
+
+  const Options options_;
   const job::Schedule schedule_;
   const Callbacks callbacks_;
   Timeline* timeline_;
@@ -65,7 +78,8 @@ class Trainer : public Process {
   int64_t bytes_ = 0;
   int64_t most_bytes_ = 0;
   int64_t largest_ = 0;
-  job::StreamDigest digest_;
+  bool retired_ = false;
+  job::StreamDigest digest_, taken_digest_;
 };
 
 // What a sample's bytes would hash to.

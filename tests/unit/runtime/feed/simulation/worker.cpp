@@ -1,5 +1,9 @@
 #include "simulation/worker.h"
 
+#include <algorithm>
+#include <iterator>
+#include <vector>
+
 namespace hetero::feed::simulation {
 
 void Worker::Start() {
@@ -11,21 +15,55 @@ void Worker::Crash() {
   alive_ = false;
   ++life_;
   queue_.clear();
+  waiting_.clear();
+  gate_ = TicketGate(options_.memory);
   busy_ = 0;
 }
 
 void Worker::Submit(const Order& order) {
   if (!alive_) return;
-  queue_.push_back(order);
+  const TicketGate::Key key = next_key_++;
+  waiting_[key] = order;
+  gate_.Ask(static_cast<TicketGate::Owner>(order.trainer), key, 1);
+  TakeUp();
+}
+
+void Worker::TakeUp() {
+  while (const std::optional<TicketGate::Key> next = gate_.Next()) {
+    queue_.push_back(waiting_.extract(*next).mapped());
+  }
+  most_held_ = std::max(most_held_, gate_.held());
   Serve();
 }
 
+void Worker::Release(const Order& order) {
+  gate_.Release(static_cast<TicketGate::Owner>(order.trainer), 1);
+  TakeUp();
+}
+
 void Worker::Cancel(int32_t trainer, int64_t ticket) {
-  std::erase_if(queue_, [&](const Order& o) { return o.trainer == trainer && o.ticket == ticket; });
+  CancelIf([&](const Order& o) { return o.trainer == trainer && o.ticket == ticket; });
 }
 
 void Worker::CancelAll(int32_t trainer) {
-  std::erase_if(queue_, [&](const Order& o) { return o.trainer == trainer; });
+  CancelIf([&](const Order& o) { return o.trainer == trainer; });
+}
+
+void Worker::CancelIf(const std::function<bool(const Order&)>& goes) {
+  for (auto it = waiting_.begin(); it != waiting_.end();) {
+    const auto next = std::next(it);
+    if (goes(it->second)) {
+      gate_.Withdraw(static_cast<TicketGate::Owner>(it->second.trainer), it->first);
+      waiting_.erase(it);
+    }
+    it = next;
+  }
+  std::vector<Order> gone;
+  std::erase_if(queue_, [&](const Order& o) {
+    if (goes(o)) gone.push_back(o);
+    return goes(o);
+  });
+  for (const Order& order : gone) Release(order);
 }
 
 void Worker::Serve() {
@@ -49,6 +87,10 @@ void Worker::Finish(const Order& order, base::Duration work) {
   --busy_;
   ++served_;
   callbacks_.on_done(order, work);
+  if (options_.sending == base::Duration(0)) return Release(order);
+  timeline_->After(options_.sending, [this, order, life = life_] {
+    if (life == life_) Release(order);
+  });
   Serve();
 }
 

@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 
+#include "runtime/feed/ticket_gate.h"
 #include "simulation/process.h"
 
 namespace hetero::feed::simulation {
@@ -15,15 +17,17 @@ struct Order {
   int64_t ticket = 0;
 };
 
-// A producer of batches: a queue and threads that serve it in order. Like a CPU worker it remembers
-// nothing but its queue, which dies with it.
+// A producer of batches: a real TicketGate, a queue behind it, and threads that serve it in order.
+// Like a CPU worker it remembers nothing but what waits, which dies with it.
 class Worker : public Process {
  public:
   struct Options {
     base::Duration service = std::chrono::milliseconds(10);  // per ticket and thread
     double spread = 0.2;                                     // of it, either way
     int threads = 1;
-    base::Duration distance{0};  // of the network to it, one way
+    base::Duration distance{0};             // of the network to it, one way
+    int64_t memory = TicketGate::kNoLimit;  // batches in the queue, in work and on their way
+    base::Duration sending{0};              // of a batch, besides `distance`
   };
   struct Callbacks {
     std::function<void(const Order&)> on_started;
@@ -31,7 +35,11 @@ class Worker : public Process {
   };
 
   Worker(Options options, Callbacks callbacks, Timeline* timeline, Dice* dice)
-      : options_(options), callbacks_(std::move(callbacks)), timeline_(timeline), dice_(dice) {}
+      : options_(options),
+        callbacks_(std::move(callbacks)),
+        timeline_(timeline),
+        dice_(dice),
+        gate_(options.memory) {}
 
   bool alive() const { return alive_; }
   int64_t life() const { return life_; }
@@ -46,8 +54,12 @@ class Worker : public Process {
   // The stream to `trainer` broke: what was not begun for it is dropped.
   void CancelAll(int32_t trainer);
   int64_t served() const { return served_; }
+  int64_t most_held() const { return most_held_; }  // batches
 
  private:
+  void CancelIf(const std::function<bool(const Order&)>& goes);
+  void TakeUp();
+  void Release(const Order& order);
   void Serve();
   void Finish(const Order& order, base::Duration work);
 
@@ -58,6 +70,10 @@ class Worker : public Process {
   bool alive_ = false;
   int64_t life_ = 0;
   double speed_ = 1;
+  TicketGate gate_;
+  TicketGate::Key next_key_ = 1;
+  std::map<TicketGate::Key, Order> waiting_;  // at the gate
+  int64_t most_held_ = 0;
   std::deque<Order> queue_;
   int busy_ = 0;
   int64_t served_ = 0;

@@ -32,12 +32,18 @@ World::World(Options options)
   const size_t ranks = static_cast<size_t>(options_.ranks), count = options_.workers.size();
   dialled_.resize(ranks * count);
   taken_.resize(ranks);
+  missing_ = options_.ranks;
+  ranks_.resize(ranks);
   for (size_t i = 0; i < count; ++i) MakeWorker(i);
   for (size_t i = 0; i < ranks * count; ++i) {
     links_.push_back(std::make_unique<Link>(&timeline_, &dice_, &options_.weather,
                                             options_.workers[i % count].distance));
   }
-  for (int32_t rank = 0; rank < options_.ranks; ++rank) MakeTrainer(rank);
+  for (int32_t rank = 0; rank < options_.ranks; ++rank) {
+    MakeLocal(static_cast<size_t>(rank));
+    trainers_.push_back(MakeTrainer(rank, 0));
+  }
+  if (options_.head) MakeControl();
   for (size_t i = 0; i < count; ++i) {
     const int index = static_cast<int>(i);
     if (std::count(options_.absent.begin(), options_.absent.end(), index) == 0) StartWorker(index);
@@ -46,24 +52,26 @@ World::World(Options options)
   if (options_.fault_time > base::Duration(0)) timeline_.After(kFaultStep, [this] { Disturb(); });
 }
 
-void World::MakeTrainer(int32_t rank) {
+std::unique_ptr<Trainer> World::MakeTrainer(int32_t rank, int64_t first) {
   const auto at = static_cast<size_t>(rank);
   Trainer::Callbacks callbacks;
   callbacks.issue = [this, at](const Window::Assignment& a) { Send(at, a, /*cancel=*/false); };
   callbacks.cancel = [this, at](const Window::Assignment& a) { Send(at, a, /*cancel=*/true); };
   callbacks.reset = [this, at](ProducerId id) {
-    for (size_t w = 0; w < workers_.size(); ++w) {
-      if (dialled(at, w).id == id) Break(at, w, link(at, w).connection(), microseconds(1));
-    }
+    const auto worker = worker_of_.find(id);
+    if (worker == worker_of_.end()) return;
+    Break(at, worker->second, link(at, worker->second).connection(), microseconds(1));
   };
-  callbacks.on_violation = [this](const std::string& what) {
-    if (violation_.empty()) violation_ = what;
-  };
-  trainers_.push_back(std::make_unique<Trainer>(
-      rank, options_.seed, options_.window * options_.batch_size, options_.sizes_known,
-      options_.local.has_value() ? options_.local_mode : Window::Local::kOff,
-      ScheduleOptions(options_, options_.ranks), std::move(callbacks), &timeline_));
-  MakeLocal(at);
+  callbacks.on_violation = [this](const std::string& what) { Violate(what); };
+  return std::make_unique<Trainer>(
+      Trainer::Options{.rank = rank,
+                       .seed = options_.seed,
+                       .first = first,
+                       .budget = options_.window * options_.batch_size,
+                       .sizes_known = options_.sizes_known,
+                       .local = options_.local ? options_.local_mode : Window::Local::kOff,
+                       .schedule = ScheduleOptions(options_, options_.ranks)},
+      std::move(callbacks), &timeline_);
 }
 
 void World::MakeLocal(size_t rank) {
@@ -98,35 +106,37 @@ void World::Send(size_t rank, const Window::Assignment& assignment, bool cancel)
   const int64_t ticket = assignment.ticket;
   if (assignment.producer == kLocalProducer) {
     // In a later moment: the window must not be entered again while it decides.
-    timeline_.After(microseconds(1), [this, rank, ticket, cancel] {
+    timeline_.After(microseconds(1), [this, rank, ticket, cancel, trainer = trainers_[rank].get()] {
       Worker& local = *locals_[rank];
-      trainers_[rank]->Run(&timeline_, [&local, rank, ticket, cancel] {
+      trainer->Run(&timeline_, [&local, rank, ticket, cancel, trainer] {
+        if (trainer->retired()) return;
         if (cancel) return local.Cancel(static_cast<int32_t>(rank), ticket);
         local.Submit({.trainer = static_cast<int32_t>(rank), .ticket = ticket});
       });
     });
     return;
   }
-  for (size_t w = 0; w < workers_.size(); ++w) {
-    if (dialled(rank, w).id != assignment.producer) continue;
-    Worker* worker = workers_[w].get();
-    const Order order{static_cast<int32_t>(rank), link(rank, w).connection(), ticket};
-    link(rank, w).Send(Link::kToWorker, order.connection, [this, worker, order, cancel] {
-      worker->Run(&timeline_, [worker, order, cancel] {
-        if (cancel) return worker->Cancel(order.trainer, order.ticket);
-        worker->Submit(order);
-      });
+  const auto found = worker_of_.find(assignment.producer);
+  if (found == worker_of_.end()) return;
+  Link& line = link(rank, found->second);
+  Worker* worker = workers_[found->second].get();
+  const Order order{static_cast<int32_t>(rank), line.connection(), ticket};
+  line.Send(Link::kToWorker, order.connection, [this, worker, order, cancel] {
+    worker->Run(&timeline_, [worker, order, cancel] {
+      if (cancel) return worker->Cancel(order.trainer, order.ticket);
+      worker->Submit(order);
     });
-  }
+  });
 }
 
 void World::Answer(size_t worker, const Order& order, std::optional<base::Duration> work) {
   const auto rank = static_cast<size_t>(order.trainer);
   const ProducerId id = dialled(rank, worker).id;
   const bool failed = work.has_value() && dice_.Chance(options_.weather.fail_ticket);
-  link(rank, worker).Send(Link::kToTrainer, order.connection, [=, this] {
-    Trainer& trainer = *trainers_[rank];
+  Trainer& trainer = *trainers_[rank];
+  link(rank, worker).Send(Link::kToTrainer, order.connection, [=, this, &trainer] {
     trainer.Run(&timeline_, [=, this, &trainer] {
+      if (trainer.retired()) return;
       if (!work.has_value()) {
         trainer.Apply(Window::Started{id, order.ticket});
       } else if (failed && trainer.MayFail(order.ticket)) {
@@ -149,25 +159,36 @@ void World::Tick() {
 }
 
 void World::TakeWhatIsThere() {
-  if (computing_ || ended_) return;
+  if (computing_ || ended_ || !training_) return;
   for (size_t rank = 0; rank < trainers_.size(); ++rank) {
     Trainer& trainer = *trainers_[rank];
     if (taken_[rank] || trainer.frozen(timeline_.now()) || !trainer.CanTake()) continue;
+    if (trainer.step() != steps_) Violate(absl::StrCat("rank ", rank, " is not where others are"));
     taken_[rank] = true;
+    --missing_;
     trainer.Take();
   }
-  if (std::count(taken_.begin(), taken_.end(), false) > 0) return;
-  ++steps_;
-  std::fill(taken_.begin(), taken_.end(), false);
+  if (missing_ > 0) return;
   if (trainers_[0]->AtEnd()) {
+    Commit();
     ended_ = true;
     return;
   }
   computing_ = true;
-  timeline_.After(options_.compute + std::exchange(pause_, base::Duration(0)), [this] {
+  const base::Duration time = options_.compute + std::exchange(pause_, base::Duration(0));
+  timeline_.After(time, [this, stops = stops_] {
+    if (stops != stops_) return;
     computing_ = false;
+    Commit();
     TakeWhatIsThere();
   });
+}
+
+void World::Commit() {
+  ++steps_;
+  for (const auto& trainer : trainers_) trainer->Commit();
+  std::fill(taken_.begin(), taken_.end(), false);
+  missing_ = options_.ranks;
 }
 
 void World::At(base::Duration time, const Timeline::Action& action) {
@@ -185,9 +206,8 @@ bool World::Run(base::Duration limit) {
   if (!RunUntil(timeline_.now() + limit)) {
     violation_ = "the job does not end;";
     for (const auto& trainer : trainers_) {
-      const Window& window = trainer->window();
-      absl::StrAppend(&violation_, " head ", window.head(), " of ", trainer->schedule().size(),
-                      window.head_error().ok() ? "" : " failed");
+      absl::StrAppend(&violation_, " step ", trainer->step(), trainer->retired() ? " gone" : "",
+                      trainer->window().head_error().ok() ? "" : " failed");
     }
   }
   if (violation_.empty()) Check();
@@ -197,6 +217,7 @@ bool World::Run(base::Duration limit) {
 void World::Check() {
   job::StreamDigest consumed, expected;
   for (const auto& trainer : trainers_) consumed += trainer->digest();
+  for (const Rank& rank : ranks_) consumed += rank.done;
   const job::Schedule whole(ScheduleOptions(options_, 1), 0);
   for (int64_t step = 0; step < whole.size(); ++step) {
     const job::PlannedBatch plan = whole.At(step);

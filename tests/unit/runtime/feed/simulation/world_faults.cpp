@@ -23,19 +23,31 @@ void World::StartWorker(int index) {
   const auto worker = static_cast<size_t>(index);
   workers_[worker]->Start();
   if (timeline_.tracing()) timeline_.Trace(absl::StrCat("worker ", index, " starts"));
+  if (control_ != nullptr) {
+    return control_->Start(control_->Worker(worker), workers_[worker]->life());
+  }
   for (size_t rank = 0; rank < trainers_.size(); ++rank) {
     if (dialled(rank, worker).id == 0) AddToRoster(rank, worker);
   }
 }
 
-void World::AddToRoster(size_t rank, size_t worker) {
+void World::AddToRoster(size_t rank, size_t worker, int64_t incarnation) {
   const ProducerId id = next_id_++;
-  dialled(rank, worker) = {.id = id};
+  Dialled& state = dialled(rank, worker);
+  state = {.id = id, .incarnation = incarnation, .redial_due = state.redial_due};
+  worker_of_[id] = worker;
   Trainer& trainer = *trainers_[rank];
-  timeline_.After(microseconds(1), [this, &trainer, id, rank, worker] {
-    trainer.Run(&timeline_, [this, &trainer, id, rank, worker] {
+  // All are added, and then dialled in the rank's order, as WorkerLinks does it.
+  const size_t count = workers_.size();
+  const auto first =
+      static_cast<size_t>(Window::StartOf(static_cast<int32_t>(rank)) * static_cast<double>(count));
+  const auto turn = static_cast<int64_t>((worker + count - first) % count);
+  timeline_.After(microseconds(1), [this, &trainer, id, rank, worker, turn] {
+    trainer.Run(&timeline_, [this, &trainer, id, rank, worker, turn] {
       trainer.Apply(Window::WorkerAdded{id});
-      if (dialled(rank, worker).id == id) Dial(rank, worker);
+      timeline_.After(microseconds(turn), [this, id, rank, worker] {
+        if (dialled(rank, worker).id == id) Dial(rank, worker);
+      });
     });
   });
 }
@@ -43,7 +55,10 @@ void World::AddToRoster(size_t rank, size_t worker) {
 void World::RemoveFromRoster(size_t rank, size_t worker) {
   const ProducerId id = std::exchange(dialled(rank, worker).id, 0);
   if (id == 0) return;
+  worker_of_.erase(id);
   link(rank, worker).Break();
+  Worker& peer = *workers_[worker];
+  peer.Run(&timeline_, [&peer, rank] { peer.CancelAll(static_cast<int32_t>(rank)); });
   Trainer& trainer = *trainers_[rank];
   timeline_.After(microseconds(1), [this, &trainer, id] {
     trainer.Run(&timeline_, [&trainer, id] { trainer.Apply(Window::WorkerRemoved{id}); });
@@ -105,7 +120,8 @@ void World::CrashWorker(int index, std::optional<base::Duration> restart_after) 
   if (!workers_[worker]->alive()) return;
   if (timeline_.tracing()) timeline_.Trace(absl::StrCat("worker ", index, " dies"));
   workers_[worker]->Crash();
-  const bool leaves_roster = dice_.Chance(0.5);
+  if (control_ != nullptr) control_->Die(control_->Worker(worker));
+  const bool leaves_roster = control_ == nullptr && dice_.Chance(0.5);
   for (size_t rank = 0; rank < trainers_.size(); ++rank) {
     Link& line = link(rank, worker);
     const base::Duration noticed =
@@ -127,6 +143,7 @@ void World::FreezeWorker(int index, base::Duration time) {
   const auto worker = static_cast<size_t>(index);
   if (timeline_.tracing()) timeline_.Trace(absl::StrCat("worker ", index, " freezes"));
   workers_[worker]->FreezeUntil(timeline_.now() + time);
+  if (control_ != nullptr) control_->Silence(control_->Worker(worker), timeline_.now() + time);
   if (time <= kKeepalive) return;
   for (size_t rank = 0; rank < trainers_.size(); ++rank) {
     Break(rank, worker, link(rank, worker).connection(), kKeepalive);
@@ -136,6 +153,7 @@ void World::FreezeWorker(int index, base::Duration time) {
 void World::CutWorker(int index, base::Duration time) {
   const auto worker = static_cast<size_t>(index);
   if (timeline_.tracing()) timeline_.Trace(absl::StrCat("worker ", index, " is cut off"));
+  if (control_ != nullptr) control_->Silence(control_->Worker(worker), timeline_.now() + time);
   for (size_t rank = 0; rank < trainers_.size(); ++rank) {
     link(rank, worker).CutUntil(timeline_.now() + time);
     if (time > kKeepalive) Break(rank, worker, link(rank, worker).connection(), kKeepalive);
@@ -149,31 +167,48 @@ void World::WarnOfWorker(int index, base::Duration time) {
   timeline_.After(time, [this, worker] { Turn(worker, /*leaving=*/false); });
 }
 
+void World::DrainWorker(int index, base::Duration time) {
+  const auto worker = static_cast<size_t>(index);
+  if (!workers_[worker]->alive()) return;
+  const int64_t life = workers_[worker]->life();
+  Turn(worker, /*leaving=*/true);
+  timeline_.After(time, [this, index, worker, life] {
+    if (workers_[worker]->life() != life) return;
+    if (control_ != nullptr) control_->Leave(control_->Worker(worker));
+    CrashWorker(index, std::nullopt);
+    Turn(worker, /*leaving=*/false);
+  });
+}
+
 void World::Turn(size_t worker, bool leaving) {
-  for (size_t rank = 0; rank < trainers_.size(); ++rank) {
-    const ProducerId id = dialled(rank, worker).id;
-    if (id == 0) continue;
-    Trainer& trainer = *trainers_[rank];
-    timeline_.After(microseconds(1), [this, &trainer, id, leaving] {
-      trainer.Run(&timeline_, [&trainer, id, leaving] {
-        trainer.Apply(Window::WorkerTurned{id, leaving});
-      });
+  if (control_ != nullptr) return control_->Warn(control_->Worker(worker), leaving);
+  for (size_t rank = 0; rank < trainers_.size(); ++rank) TurnAt(rank, worker, leaving);
+}
+
+void World::TurnAt(size_t rank, size_t worker, bool leaving) {
+  const ProducerId id = dialled(rank, worker).id;
+  if (id == 0) return;
+  Trainer& trainer = *trainers_[rank];
+  timeline_.After(microseconds(1), [this, &trainer, id, leaving] {
+    trainer.Run(&timeline_, [&trainer, id, leaving] {
+      trainer.Apply(Window::WorkerTurned{id, leaving});
     });
+  });
+}
+
+void World::EndFaults() {
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    workers_[i]->SetSpeed(1);
+    if (!workers_[i]->alive()) StartWorker(static_cast<int>(i));
   }
 }
 
 void World::Disturb() {
+  if (elapsed() > options_.fault_time) return EndFaults();
   const Weather& weather = options_.weather;
   const auto happens = [&](double per_second) {
     return dice_.Chance(per_second * base::ToSeconds(kFaultStep));
   };
-  if (elapsed() > options_.fault_time) {
-    for (size_t i = 0; i < workers_.size(); ++i) {
-      workers_[i]->SetSpeed(1);
-      if (!workers_[i]->alive()) StartWorker(static_cast<int>(i));
-    }
-    return;
-  }
   if (!workers_.empty()) {
     const auto any = [&] {
       return static_cast<int>(dice_.Between(0, static_cast<int64_t>(workers_.size()) - 1));
@@ -196,53 +231,39 @@ void World::Disturb() {
   if (happens(weather.pause_per_second)) {
     const auto rank = static_cast<size_t>(dice_.Between(0, options_.ranks - 1));
     if (dice_.Chance(0.5)) {
-      trainers_[rank]->FreezeUntil(timeline_.now() + dice_.Time(milliseconds(50), seconds(5)));
+      const base::Instant until = timeline_.now() + dice_.Time(milliseconds(50), seconds(5));
+      trainers_[rank]->FreezeUntil(until);
+      if (control_ != nullptr) control_->Silence(static_cast<int32_t>(rank), until);
     } else {
       pause_ = dice_.Time(milliseconds(50), seconds(5));
     }
   }
+  if (control_ != nullptr) DisturbMembers();
   timeline_.After(kFaultStep, [this] { Disturb(); });
 }
 
-World::Options World::Draw(uint64_t seed, bool tracing) {
-  Dice dice(seed ^ 0xA5A5A5A5);
-  const auto odds = [&dice](double most) { return dice.Chance(0.5) ? 0 : most * dice.Fraction(); };
-  Options options;
-  options.seed = seed;
-  options.tracing = tracing;
-  options.ranks = static_cast<int32_t>(dice.Between(1, 3));
-  options.batch_size = dice.Between(1, 6);
-  options.samples = dice.Between(20, 80) * options.ranks * options.batch_size + dice.Between(0, 5);
-  options.epochs = dice.Between(1, 2);
-  options.window = dice.Between(2, 40);
-  options.sizes_known = dice.Chance(0.7);
-  options.compute = dice.Time(microseconds(100), milliseconds(200));
-  const int64_t workers = dice.Between(0, 6);
-  for (int64_t i = 0; i < workers; ++i) {
-    options.workers.push_back({.service = dice.Time(milliseconds(1), milliseconds(400)),
-                               .spread = dice.Fraction() * 0.9,
-                               .threads = static_cast<int>(dice.Between(1, 3))});
-    if (dice.Chance(0.1)) options.absent.push_back(static_cast<int>(i));
+void World::DisturbMembers() {
+  const Weather& weather = options_.weather;
+  const auto happens = [&](double per_second) {
+    return dice_.Chance(per_second * base::ToSeconds(kFaultStep));
+  };
+  const auto count = static_cast<int64_t>(workers_.size());
+  for (const int worker : options_.absent) {
+    const auto at = static_cast<size_t>(worker);
+    if (workers_[at]->life() == 0 && happens(1 / base::ToSeconds(options_.fault_time))) {
+      StartWorker(worker);
+    }
   }
-  if (workers == 0 || dice.Chance(0.5)) {
-    options.local = {.service = dice.Time(milliseconds(5), milliseconds(500))};
-    if (dice.Chance(0.5)) options.local_mode = Window::Local::kShares;
+  if (happens(weather.drain_per_second)) {
+    DrainWorker(static_cast<int>(dice_.Between(0, count - 1)),
+                dice_.Time(milliseconds(50), seconds(5)));
   }
-  options.weather = {.delay = dice.Time(microseconds(20), milliseconds(100)),
-                     .jitter = dice.Time(microseconds(1), milliseconds(50)),
-                     .reorder = odds(0.2),
-                     .duplicate = odds(0.2),
-                     .lose = odds(0.02),
-                     .late_after_cut = odds(1),
-                     .fail_ticket = odds(0.02),
-                     .crash_per_second = odds(0.5),
-                     .freeze_per_second = odds(0.5),
-                     .slow_per_second = odds(0.3),
-                     .cut_per_second = odds(0.2),
-                     .pause_per_second = odds(0.3),
-                     .notice_per_second = odds(0.3)};
-  options.fault_time = seconds(dice.Between(1, 40));
-  return options;
+  if (happens(weather.rank_death_per_second)) {
+    KillRank(static_cast<int>(dice_.Between(0, options_.ranks - 1)),
+             dice_.Time(milliseconds(50), seconds(5)));
+  }
+  if (happens(weather.group_break_per_second)) BreakGroup();
+  if (happens(weather.head_loss_per_second)) LoseHead(dice_.Time(milliseconds(50), seconds(10)));
 }
 
 }  // namespace hetero::feed::simulation
