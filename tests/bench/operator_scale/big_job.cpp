@@ -54,8 +54,8 @@ json BigJob::Manifest() const {
   job["spec"]["runPolicy"]["startupDeadlineSeconds"] = 3600;
   // All are to find room on the nodes.
   for (json& role : job["spec"]["roles"]) {
-    role["template"]["spec"]["containers"] = json::array(
-        {{{"name", "runtime"}, {"resources", {{"requests", {{"cpu", "100m"}}}}}}});
+    role["template"]["spec"]["containers"] =
+        json::array({{{"name", "runtime"}, {"resources", {{"requests", {{"cpu", "100m"}}}}}}});
   }
   return job;
 }
