@@ -79,11 +79,7 @@ class HangingWebhook : public kube::Transport {
 
 class HangingNamespace : public testing::Test {
  protected:
-  HangingNamespace() {
-    options_.workers = kWorkers;
-    options_.parallelism = 1;
-    identity_ = *reconcile::IssueOperatorIdentity(clock_.WallNow());
-  }
+  HangingNamespace() { identity_ = *reconcile::IssueOperatorIdentity(clock_.WallNow()); }
   ~HangingNamespace() override {
     stop_.request_stop();
     if (ran_.valid()) ran_.get();
@@ -138,7 +134,12 @@ class HangingNamespace : public testing::Test {
   FakeApi api_;
   FakeApi event_api_;
   HangingWebhook transport_{api_};
-  OperatorOptions options_;
+  OperatorOptions options_ = [] {
+    OperatorOptions options;
+    options.workers = kWorkers;
+    options.parallelism = 1;
+    return options;
+  }();
   reconcile::OperatorIdentity identity_;
   kube::Client client_{transport_, clock_, registry_, {.qps = 0}};
   kube::Client event_client_{event_api_, clock_, registry_, {.qps = 0}};
