@@ -41,7 +41,7 @@ TEST(LossCurveTest, IsEvenWherePointsComeThinned) {
     narrowest = std::min(narrowest, gap);
     widest = std::max(widest, gap);
   }
-  EXPECT_GE(curve.points().size(), 700);
+  EXPECT_GE(curve.points().size(), 700u);
   EXPECT_LE(widest, 2 * narrowest);
 }
 
