@@ -5,7 +5,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <cstdlib>
+#include <fstream>
 #include <functional>
 #include <string>
 
@@ -18,6 +20,16 @@ inline double CpuSeconds() {
     return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
   };
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+// A number of /proc/self/status, such as "Threads:" and, in KiB, "VmHWM:".
+inline int64_t OfStatus(const std::string& key) {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    int64_t value = 0;
+    if (word == key && status >> value) return value;
+  }
+  return 0;
 }
 
 // A child process that sends until it is told to stop, and then says what CPU time it took.
@@ -46,6 +58,11 @@ class Child {
     for (char c = 0; read(from_, &c, 1) == 1 && c != '\n';) line.push_back(c);
     return line;
   }
+  // Sends it a byte, and reads what it answers. False: it has ended.
+  bool Ask(void* answer, size_t size) const {
+    return write(to_, "?", 1) == 1 && read(from_, answer, size) == static_cast<ssize_t>(size);
+  }
+  void Signal(int signal) const { kill(pid_, signal); }
   void Kill() {
     kill(pid_, SIGKILL);
     waitpid(pid_, nullptr, 0);

@@ -3,15 +3,12 @@
 // ones.
 //   ranks_bench [SECONDS [RANKS]]
 #include <signal.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <functional>
 #include <memory>
 #include <string>
@@ -20,6 +17,7 @@
 
 #include "base/log.h"
 #include "runtime/feed/ticket_gate.h"
+#include "tests/bench/child_process.h"
 #include "tests/bench/feed_rig.h"
 
 namespace hetero::bench {
@@ -28,25 +26,6 @@ namespace {
 constexpr int64_t kSmallBatch = 16;    // samples of 4 KB
 constexpr int64_t kLargeBatch = 2350;  // 9.6 MB
 constexpr int64_t kRoom = int64_t{256} << 20;
-
-double CpuSeconds() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](timeval time) {
-    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
-  };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
-
-// A number of /proc/self/status.
-int64_t OfStatus(const std::string& key) {
-  std::ifstream status("/proc/self/status");
-  for (std::string word; status >> word;) {
-    int64_t value = 0;
-    if (word == key && status >> value) return value;
-  }
-  return 0;
-}
 
 struct WorkerFigures {
   double cpu_seconds = 0;
@@ -59,57 +38,30 @@ struct TrainerFigures {
 };
 
 // gRPC must not have been used in a process that forks: both ends are children. This one answers
-// each line of `questions` with its Figures, and ends when there are no more.
+// each byte that it is sent with its Figures, and ends when there are no more.
 template <typename Figures>
-class Child {
+class AskedChild : public Child {
  public:
   using Answer = std::function<Figures()>;
   // `body` gets where it says its address, in a line, and what answers until the end.
-  explicit Child(const std::function<void(int out, const std::function<void(Answer)>&)>& body) {
-    int up[2], down[2];
-    if (pipe(up) != 0 || pipe(down) != 0) std::abort();
-    pid_ = fork();
-    if (pid_ == 0) {
-      close(up[0]);
-      close(down[1]);
-      body(up[1], [&](const Answer& answer) {
-        for (char c = 0; read(down[0], &c, 1) == 1;) {
-          const Figures figures = answer();
-          if (write(up[1], &figures, sizeof figures) != sizeof figures) std::abort();
-        }
-      });
-      _exit(0);
-    }
-    close(up[1]);
-    close(down[0]);
-    from_ = up[0];
-    to_ = down[1];
-  }
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
-  ~Child() {
-    close(to_);
-    waitpid(pid_, nullptr, 0);
-    close(from_);
-  }
-  void Signal(int signal) const { kill(pid_, signal); }
-  std::string ReadLine() const {
-    std::string line;
-    for (char c = 0; read(from_, &c, 1) == 1 && c != '\n';) line.push_back(c);
-    return line;
-  }
+  explicit AskedChild(const std::function<void(int out, const std::function<void(Answer)>&)>& body)
+      : Child([&](int out, int questions) {
+          body(out, [&](const Answer& answer) {
+            for (char c = 0; read(questions, &c, 1) == 1;) {
+              const Figures figures = answer();
+              if (write(out, &figures, sizeof figures) != sizeof figures) std::abort();
+            }
+          });
+        }) {}
+  ~AskedChild() { StopAndCpuSeconds(); }
   Figures Ask() const {
     Figures figures;
-    if (write(to_, "?", 1) != 1 || read(from_, &figures, sizeof figures) != sizeof figures) {
+    if (!Child::Ask(&figures, sizeof figures)) {
       std::fprintf(stderr, "a process of the bench ended\n");
       std::exit(1);
     }
     return figures;
   }
-
- private:
-  pid_t pid_ = -1;
-  int from_ = -1, to_ = -1;
 };
 
 // The trainers of one process, which take as fast as they can.
@@ -186,8 +138,8 @@ struct Case {
   int64_t room = feed::TicketGate::kNoLimit;
 };
 
-Child<WorkerFigures> StartWorker(const Case& one) {
-  return Child<WorkerFigures>([&](int out, const auto& answer) {
+AskedChild<WorkerFigures> StartWorker(const Case& one) {
+  return AskedChild<WorkerFigures>([&](int out, const auto& answer) {
     const CostlyProducer producer([] {});
     auto server = feed::WorkerServer::Start({.listen_address = "127.0.0.1:0",
                                              .tls = {.plain_text = true},
@@ -202,16 +154,16 @@ Child<WorkerFigures> StartWorker(const Case& one) {
   });
 }
 
-Child<TrainerFigures> StartTrainers(const Case& one, const std::string& address) {
-  return Child<TrainerFigures>([&](int, const auto& answer) {
+AskedChild<TrainerFigures> StartTrainers(const Case& one, const std::string& address) {
+  return AskedChild<TrainerFigures>([&](int, const auto& answer) {
     Trainers all(address, one.ranks, one.batch, one.window);
     answer([&all] { return all.Measure(); });
   });
 }
 
 void Serve(const Case& one, int seconds) {
-  const Child<WorkerFigures> worker = StartWorker(one);
-  const Child<TrainerFigures> trainers = StartTrainers(one, worker.ReadLine());
+  const AskedChild<WorkerFigures> worker = StartWorker(one);
+  const AskedChild<TrainerFigures> trainers = StartTrainers(one, worker.ReadLine());
   trainers.Ask();  // all have begun
   const WorkerFigures before = worker.Ask();
   std::this_thread::sleep_for(std::chrono::seconds(seconds));
@@ -229,8 +181,8 @@ void Serve(const Case& one, int seconds) {
 
 // MiB that the worker had at most, whose trainers were stopped with all that they had asked for.
 double Freeze(const Case& one, int seconds) {
-  const Child<WorkerFigures> worker = StartWorker(one);
-  const Child<TrainerFigures> trainers = StartTrainers(one, worker.ReadLine());
+  const AskedChild<WorkerFigures> worker = StartWorker(one);
+  const AskedChild<TrainerFigures> trainers = StartTrainers(one, worker.ReadLine());
   trainers.Ask();
   trainers.Signal(SIGSTOP);
   std::this_thread::sleep_for(std::chrono::seconds(seconds));

@@ -3,7 +3,6 @@
 //   workers_bench [SECONDS [WORKERS]]
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <thread>
@@ -21,16 +20,6 @@ namespace {
 
 constexpr api::ImageShape kShape = {146, 149, 3};  // 65,262 bytes, a sample a batch
 constexpr int kServersOfAProcess = 50;
-
-// A number of /proc/self/status.
-long OfStatus(const std::string& key) {
-  std::ifstream status("/proc/self/status");
-  for (std::string word; status >> word;) {
-    long value = 0;
-    if (word == key && status >> value) return value;
-  }
-  return 0;
-}
 
 // Each server's address in a line.
 void Serve(int servers, int ready, int until) {
@@ -78,7 +67,7 @@ void Train(const std::vector<std::string>& addresses, int seconds, int out) {
   const int64_t batches = take(std::chrono::seconds(seconds));
   const auto by = client->batches_by_transport();
   dprintf(out, "%ld %.9f %ld %ld %ld\n", static_cast<long>(batches), CpuSeconds() - cpu,
-          OfStatus("Threads:"), OfStatus("VmHWM:") / 1000,
+          static_cast<long>(OfStatus("Threads:")), static_cast<long>(OfStatus("VmHWM:") / 1000),
           static_cast<long>(by.contains("data_connection") ? by.at("data_connection") : 0));
 }
 
