@@ -184,6 +184,17 @@ class Counted : public ServedSocket {
   int ends_[2];
 };
 
+// Until the only thread has gone twice through all that it has to do.
+void AwaitTwoRounds(SocketThreads* threads) {
+  const auto other = std::make_shared<Counted>(ServedSocket::Wait{});
+  ASSERT_TRUE(threads->Add(other));
+  for (int round = 1; round <= 2; ++round) {
+    ASSERT_TRUE(Becomes([&] { return other->served >= round; }));
+    SocketThreads::Poke(*other);
+  }
+  SocketThreads::Remove(*other);
+}
+
 TEST(SocketThreadsTest, WhatIsRemovedIsNotServedAnyMore) {
   SocketThreads threads("test", 1, base::Clock::Real());
   const auto socket = std::make_shared<Counted>(ServedSocket::Wait{.read = true});
@@ -195,13 +206,13 @@ TEST(SocketThreadsTest, WhatIsRemovedIsNotServedAnyMore) {
   const int served = socket->served;
   EXPECT_EQ(served, socket->left);  // not in the middle of it
   SocketThreads::Poke(*socket);
-  std::this_thread::sleep_for(milliseconds(150));
+  AwaitTwoRounds(&threads);
   EXPECT_EQ(served, socket->served);
   EXPECT_EQ(socket.use_count(), 1);
 }
 
 TEST(SocketThreadsTest, WaitsForNoMoreThanItIsToldTo) {
-  SocketThreads threads("test", 2, base::Clock::Real());
+  SocketThreads threads("test", 1, base::Clock::Real());
   const auto idle = std::make_shared<Counted>(ServedSocket::Wait{});
   const auto over = std::make_shared<Counted>(ServedSocket::Wait{.over = true});
   ASSERT_TRUE(threads.Add(idle));
@@ -211,7 +222,7 @@ TEST(SocketThreadsTest, WaitsForNoMoreThanItIsToldTo) {
   ASSERT_EQ(write(over->other_end(), "x", 1), 1);
   SocketThreads::Poke(*idle);
   ASSERT_TRUE(Becomes([&] { return idle->served == 2; }));
-  std::this_thread::sleep_for(milliseconds(50));
+  AwaitTwoRounds(&threads);
   EXPECT_EQ(idle->readable, 0);
   EXPECT_EQ(idle->served, 2);
   EXPECT_EQ(over->served, 1);
