@@ -130,33 +130,53 @@ std::unique_ptr<BatchProducer::Gathered> TicketExecutor::GatheredFor(
   }
 }
 
-TicketExecutor::Handle TicketExecutor::Submit(const Ticket& ticket, Callbacks callbacks) {
+TicketExecutor::Handle TicketExecutor::Queue(const Ticket& ticket, Callbacks callbacks) {
   auto work = std::make_shared<Work>();
   work->ticket = ticket;
   work->callbacks = std::move(callbacks);
   work->submitted = clock_.Now();
   busy_.OnAccepted();
-  const BatchProducer* producer = nullptr;
-  {
-    const base::MutexLock lock(mutex_);
-    producer = producer_;
-  }
-  if (producer != nullptr) work->expected = ExpectedOf(producer, ticket);
   const base::MutexLock lock(mutex_);
-  if (producer == nullptr && producer_ != nullptr) work->expected = ExpectedOf(producer_, ticket);
   work->handle = next_handle_++;
   queue_.push_back({.work = work});
-  changed_.NotifyAll();  // the thread that one would wake may not serve it
   return work->handle;
 }
 
+std::deque<TicketExecutor::Queued>::iterator TicketExecutor::Find(Handle handle) {
+  const auto place = std::lower_bound(
+      queue_.begin(), queue_.end(), handle,
+      [](const Queued& queued, Handle wanted) { return queued.work->handle < wanted; });
+  return place != queue_.end() && place->work->handle == handle ? place : queue_.end();
+}
+
+void TicketExecutor::Expect(Handle handle) {
+  std::shared_ptr<Work> work;  // destroyed without the lock
+  std::unique_ptr<BatchProducer::Expected> expected;
+  base::MutexLock lock(mutex_);
+  auto queued = Find(handle);
+  if (queued == queue_.end()) return;
+  work = queued->work;
+  if (const BatchProducer* const producer = producer_) {
+    lock.Unlock();
+    expected = ExpectedOf(producer, work->ticket);
+    lock.Lock();
+    queued = Find(handle);
+    if (queued == queue_.end()) return;
+    work->expected.swap(expected);
+  }
+  queued->expected = true;
+  changed_.NotifyAll();  // the thread that one would wake may not serve it
+}
+
 bool TicketExecutor::Cancel(Handle handle) {
+  std::shared_ptr<Work> dropped;  // destroyed without the lock
   const base::MutexLock lock(mutex_);
-  const bool dropped = std::erase_if(queue_, [&](const Queued& queued) {
-                         return queued.work->handle == handle && !queued.preparing;
-                       }) > 0;
-  if (dropped) busy_.OnDone();
-  return dropped;
+  const auto queued = Find(handle);
+  if (queued == queue_.end() || queued->preparing) return false;
+  dropped = queued->work;
+  queue_.erase(queued);
+  busy_.OnDone();
+  return true;
 }
 
 void TicketExecutor::Loop(Serves serves, const std::stop_token& stop) {
@@ -179,7 +199,7 @@ void TicketExecutor::FeedIdleThreads(const std::stop_token& stop) {
     Prepare(work.get());
     {
       const base::MutexLock lock(mutex_);
-      std::erase_if(queue_, [&](const Queued& queued) { return queued.work == work; });
+      if (const auto queued = Find(work->handle); queued != queue_.end()) queue_.erase(queued);
     }
     if (work->count == 0) {
       Finish(work.get());
@@ -204,29 +224,33 @@ void TicketExecutor::FinishForIdleThreads(const std::stop_token& stop) {
 std::shared_ptr<TicketExecutor::Work> TicketExecutor::TakeWork(Serves serves,
                                                                const std::stop_token& stop,
                                                                bool* first) {
-  const base::MutexLock lock(mutex_);
-  Queued* taken = nullptr;
-  const auto available = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (producer_ == nullptr) return false;
-    std::erase_if(queue_, [](const Queued& queued) {
-      return queued.ready && queued.work->next >= queued.work->count;
-    });
-    const auto it = std::find_if(queue_.begin(), queue_.end(), [&](const Queued& queued) {
-      const bool own =
-          serves == Serves::kAll || queued.work->ticket.guarded == (serves == Serves::kGuarded);
-      return own && (queued.ready || !queued.preparing);
-    });
-    if (it == queue_.end()) return false;
-    taken = &*it;
-    return true;
-  };
-  if (!changed_.Wait(mutex_, stop, available)) return nullptr;
-  *first = !taken->preparing;
-  if (*first) {
-    taken->preparing = true;
-    taken->work->producer = producer_;
+  while (true) {
+    std::vector<std::shared_ptr<Work>> over;  // destroyed without the lock
+    const base::MutexLock lock(mutex_);
+    auto taken = queue_.end();
+    const auto available = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      if (producer_ == nullptr) return false;
+      std::erase_if(queue_, [&over](Queued& queued) {
+        if (!queued.ready || queued.work->next < queued.work->count) return false;
+        over.push_back(queued.work);
+        return true;
+      });
+      taken = std::find_if(queue_.begin(), queue_.end(), [&](const Queued& queued) {
+        const bool own =
+            serves == Serves::kAll || queued.work->ticket.guarded == (serves == Serves::kGuarded);
+        return own && queued.expected && (queued.ready || !queued.preparing);
+      });
+      return taken != queue_.end() || !over.empty();
+    };
+    if (!changed_.Wait(mutex_, stop, available)) return nullptr;
+    if (taken == queue_.end()) continue;
+    *first = !taken->preparing;
+    if (*first) {
+      taken->preparing = true;
+      taken->work->producer = producer_;
+    }
+    return taken->work;
   }
-  return taken->work;
 }
 
 absl::Status TicketExecutor::Allocate(Work* work) {
@@ -260,8 +284,7 @@ void TicketExecutor::Prepare(Work* work) {
                     : std::clamp<int64_t>(count / (int64_t{4} * options_.threads), 1, kMaxChunk);
   work->remaining = count;
   const base::MutexLock lock(mutex_);
-  const auto queued = std::find_if(queue_.begin(), queue_.end(),
-                                   [&](const Queued& one) { return one.work.get() == work; });
+  const auto queued = Find(work->handle);
   if (count == 0) {
     queue_.erase(queued);
   } else {

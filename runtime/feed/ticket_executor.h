@@ -7,6 +7,7 @@
 #include <stop_token>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -50,7 +51,15 @@ class TicketExecutor {
 
   // Tickets wait until this is called, once. `producer` outlives the executor.
   void SetProducer(const BatchProducer* producer);
-  Handle Submit(const Ticket& ticket, Callbacks callbacks);
+  Handle Submit(const Ticket& ticket, Callbacks callbacks) {
+    const Handle handle = Queue(ticket, std::move(callbacks));
+    Expect(handle);
+    return handle;
+  }
+  // The same in two parts: it has its place, and is served from Expect() on, which may take longer.
+  // Expect() does nothing to a ticket that was cancelled meanwhile.
+  Handle Queue(const Ticket& ticket, Callbacks callbacks);
+  void Expect(Handle handle);
   // Drops a ticket that has not started; its callbacks are then never called. False when it has
   // started, is done, or never was.
   bool Cancel(Handle handle);
@@ -63,6 +72,7 @@ class TicketExecutor {
   struct Work;
   struct Queued {
     std::shared_ptr<Work> work;
+    bool expected = false;   // Expect() was called
     bool preparing = false;  // a thread has it
     bool ready = false;      // its samples may be taken
   };
@@ -72,6 +82,7 @@ class TicketExecutor {
   void FeedIdleThreads(const std::stop_token& stop);
   void FinishForIdleThreads(const std::stop_token& stop);
   std::shared_ptr<Work> TakeWork(Serves serves, const std::stop_token& stop, bool* first);
+  std::deque<Queued>::iterator Find(Handle handle) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::unique_ptr<BatchProducer::Expected> ExpectedOf(const BatchProducer* producer,
                                                       const Ticket& ticket) const;
   std::unique_ptr<BatchProducer::Gathered> GatheredFor(const Work& work,
@@ -92,7 +103,9 @@ class TicketExecutor {
   base::CondVar changed_;
   const BatchProducer* producer_ ABSL_GUARDED_BY(mutex_) = nullptr;
   std::vector<FatalSample> avoided_ ABSL_GUARDED_BY(mutex_);  // while there is no producer
-  std::deque<Queued> queue_ ABSL_GUARDED_BY(mutex_);  // has samples that no thread has taken
+  // With samples that no thread has taken, by handle. What it has is destroyed without the lock:
+  // callbacks may hold the last of a stream, and that batches of others.
+  std::deque<Queued> queue_ ABSL_GUARDED_BY(mutex_);
   Handle next_handle_ ABSL_GUARDED_BY(mutex_) = 1;
   std::unique_ptr<IdleThreads<Work>> idle_;  // with low_priority
   std::vector<std::jthread> threads_;

@@ -39,7 +39,8 @@ std::optional<TicketGate::Key> TicketGate::Next() {
   const Owner owner = std::get<2>(*turns_.begin());
   Trainer& trainer = trainers_.at(owner);
   const Waiting next = trainer.waiting.front();
-  const int64_t most = trainer.held > 0 ? most_bytes_ - most_bytes_ / 4 : most_bytes_;
+  const bool leaves_room = trainer.held > 0 && streams_ > 1;
+  const int64_t most = leaves_room ? most_bytes_ - most_bytes_ / 4 : most_bytes_;
   if (held_ > 0 && next.bytes > most - held_) return std::nullopt;
   Leave(owner, trainer);
   trainer.waiting.pop_front();

@@ -13,9 +13,10 @@ namespace hetero::feed {
 // Which of the tickets that trainers have asked a CPU worker for it takes up now: as many as its
 // memory holds the batches of, from then on until they are sent, and always one. The trainer that
 // holds least of the memory comes first, and of several the one whose ticket has waited longest:
-// each has its turn however many they are. A quarter of the memory is for trainers that hold none
-// of it, so that a few which take nothing, and keep what they hold, leave the others room. While
-// there is room, all come in the order in which they were asked for. Pure; not thread-safe.
+// each has its turn however many they are. Where there are several, a quarter of the memory is for
+// those that hold none of it, so that a few which take nothing, and keep what they hold, leave the
+// others room. While there is room, all come in the order in which they were asked for. Pure; not
+// thread-safe.
 class TicketGate {
  public:
   using Owner = uint64_t;  // a trainer's stream
@@ -25,6 +26,9 @@ class TicketGate {
 
   explicit TicketGate(int64_t most_bytes) : most_bytes_(most_bytes) {}
 
+  // A trainer's stream begins, and ends.
+  void Join() { ++streams_; }
+  void Part() { --streams_; }
   void Ask(Owner owner, Key key, int64_t bytes);
   // It is no longer asked for. False when it does not wait here.
   bool Withdraw(Owner owner, Key key);
@@ -34,6 +38,7 @@ class TicketGate {
   void Release(Owner owner, int64_t bytes);
 
   int64_t held() const { return held_; }  // bytes
+  bool waiting() const { return !turns_.empty(); }
 
  private:
   struct Waiting {
@@ -55,6 +60,7 @@ class TicketGate {
   void Return(Owner owner, const Trainer& trainer);
 
   int64_t most_bytes_;
+  int64_t streams_ = 0;
   int64_t held_ = 0;
   uint64_t next_order_ = 0;
   std::map<Owner, Trainer> trainers_;  // that hold something, or wait

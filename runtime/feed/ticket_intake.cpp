@@ -5,11 +5,12 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "base/thread.h"
 
 namespace hetero::feed {
 
-// Its lock is taken inside those of streams and transports, and around the executor's. Nobody is
-// called back with it held.
+// Its lock is taken inside those of streams and transports, and around the executor's, which calls
+// nobody with its own held. Nobody is called back with this one held.
 class TicketIntake::State : public std::enable_shared_from_this<State> {
  public:
   State(TicketExecutor* executor, int64_t most_bytes) : executor_(executor), gate_(most_bytes) {}
@@ -17,33 +18,68 @@ class TicketIntake::State : public std::enable_shared_from_this<State> {
   void Close() {
     std::unordered_map<Handle, Asked> dropped;  // destroyed without the lock
     const base::MutexLock lock(mutex_);
-    executor_ = nullptr;
+    closed_ = true;
     dropped.swap(asked_);
   }
 
-  void SetProducer(const BatchProducer* producer) {
+  TicketGate::Owner Join() {
     const base::MutexLock lock(mutex_);
-    producer_ = producer;
-    executor_->SetProducer(producer);
-    for (const Handle handle : std::exchange(early_, {})) {
-      const auto asked = asked_.find(handle);
-      if (asked != asked_.end()) Ask(handle, &asked->second);
+    gate_.Join();
+    return next_owner_++;
+  }
+
+  void Part() {
+    const base::MutexLock lock(mutex_);
+    gate_.Part();
+    ComeBackLater();
+  }
+
+  void SetProducer(const BatchProducer* producer) {
+    std::vector<TicketExecutor::Handle> taken;
+    {
+      const base::MutexLock lock(mutex_);
+      producer_ = producer;
+      executor_->SetProducer(producer);
+      for (const Handle handle : std::exchange(early_, {})) {
+        const auto asked = asked_.find(handle);
+        if (asked != asked_.end()) Ask(handle, &asked->second);
+      }
+      taken = TakeUp();
     }
-    TakeUp();
+    for (const auto handle : taken) executor_->Expect(handle);
+  }
+
+  // Until stop: takes up what there has come to be room for.
+  void TakeUpLater(const std::stop_token& stop) {
+    base::SetThreadName("feed-take-up");
+    base::MutexLock lock(mutex_);
+    while (room_.Wait(mutex_, stop, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return std::exchange(look_, false);
+    })) {
+      const std::vector<TicketExecutor::Handle> taken = TakeUp();
+      lock.Unlock();
+      for (const auto handle : taken) executor_->Expect(handle);
+      lock.Lock();
+    }
   }
 
   Handle Submit(TicketGate::Owner owner, const Ticket& ticket,
                 TicketExecutor::Callbacks callbacks) {
-    const base::MutexLock lock(mutex_);
-    const Handle handle = next_handle_++;
-    Asked& asked = asked_[handle];
-    asked = {.owner = owner, .ticket = ticket, .callbacks = std::move(callbacks)};
-    if (producer_ == nullptr) {
-      early_.push_back(handle);
-    } else {
-      Ask(handle, &asked);
-      TakeUp();
+    std::vector<TicketExecutor::Handle> taken;
+    Handle handle = 0;
+    {
+      const base::MutexLock lock(mutex_);
+      handle = next_handle_++;
+      Asked& asked = asked_[handle];
+      asked = {.owner = owner, .ticket = ticket, .callbacks = std::move(callbacks)};
+      if (producer_ == nullptr) {
+        early_.push_back(handle);
+      } else {
+        Ask(handle, &asked);
+        taken = TakeUp();
+      }
     }
+    for (const auto one : taken) executor_->Expect(one);
     return handle;
   }
 
@@ -51,7 +87,7 @@ class TicketIntake::State : public std::enable_shared_from_this<State> {
     Asked dropped;  // destroyed without the lock
     const base::MutexLock lock(mutex_);
     const auto found = asked_.find(handle);
-    if (found == asked_.end() || executor_ == nullptr) return false;
+    if (found == asked_.end() || closed_) return false;
     Asked& asked = found->second;
     if (asked.taken_up) {
       if (!executor_->Cancel(asked.in_executor)) return false;
@@ -61,7 +97,7 @@ class TicketIntake::State : public std::enable_shared_from_this<State> {
     }
     dropped = std::move(asked);
     asked_.erase(found);
-    TakeUp();
+    ComeBackLater();
     return true;
   }
 
@@ -95,8 +131,9 @@ class TicketIntake::State : public std::enable_shared_from_this<State> {
     gate_.Ask(asked->owner, handle, asked->bytes);
   }
 
-  void TakeUp() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (executor_ == nullptr) return;
+  // Whose Expect() is to be called next, without the lock: it may take long.
+  std::vector<TicketExecutor::Handle> TakeUp() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    std::vector<TicketExecutor::Handle> taken;
     while (const std::optional<Handle> next = gate_.Next()) {
       Asked& asked = asked_.at(*next);
       asked.taken_up = true;
@@ -109,8 +146,15 @@ class TicketIntake::State : public std::enable_shared_from_this<State> {
         counted.reset();
         on_done(ticket, std::move(batch));
       };
-      asked.in_executor = executor_->Submit(asked.ticket, std::move(callbacks));
+      asked.in_executor = executor_->Queue(asked.ticket, std::move(callbacks));
+      taken.push_back(asked.in_executor);
     }
+    return taken;
+  }
+
+  void ComeBackLater() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (!gate_.waiting() || std::exchange(look_, true)) return;
+    room_.NotifyOne();
   }
 
   // Null once this is closed.
@@ -127,22 +171,36 @@ class TicketIntake::State : public std::enable_shared_from_this<State> {
   void Release(TicketGate::Owner owner, int64_t bytes) {
     const base::MutexLock lock(mutex_);
     gate_.Release(owner, bytes);
-    TakeUp();
+    ComeBackLater();
   }
 
+  TicketExecutor* const executor_;  // until this is closed
   base::Mutex mutex_;
-  TicketExecutor* executor_ ABSL_GUARDED_BY(mutex_);  // null once this is closed
+  base::CondVar room_;                         // look_
+  bool look_ ABSL_GUARDED_BY(mutex_) = false;  // there may be room for what waits
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   const BatchProducer* producer_ ABSL_GUARDED_BY(mutex_) = nullptr;
   TicketGate gate_ ABSL_GUARDED_BY(mutex_);
+  TicketGate::Owner next_owner_ ABSL_GUARDED_BY(mutex_) = 1;
   Handle next_handle_ ABSL_GUARDED_BY(mutex_) = 1;
   std::unordered_map<Handle, Asked> asked_ ABSL_GUARDED_BY(mutex_);  // not done
   std::vector<Handle> early_ ABSL_GUARDED_BY(mutex_);                // before there was a producer
 };
 
 TicketIntake::TicketIntake(TicketExecutor* executor, int64_t most_bytes)
-    : executor_(*executor), state_(std::make_shared<State>(executor, most_bytes)) {}
+    : executor_(*executor),
+      state_(std::make_shared<State>(executor, most_bytes)),
+      later_([this](const std::stop_token& stop) { state_->TakeUpLater(stop); }) {}
 
-TicketIntake::~TicketIntake() { state_->Close(); }
+TicketIntake::~TicketIntake() {
+  later_.request_stop();
+  later_.join();
+  state_->Close();
+}
+
+TicketGate::Owner TicketIntake::Join() { return state_->Join(); }
+
+void TicketIntake::Part() { state_->Part(); }
 
 void TicketIntake::SetProducer(const BatchProducer* producer) { state_->SetProducer(producer); }
 

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "runtime/feed/ticket_executor.h"
@@ -12,8 +12,8 @@ namespace hetero::feed {
 
 // What the streams of a CPU worker's trainers ask for, on its way to the executor: tickets whose
 // batches would not fit into the worker's memory wait here (TicketGate). A batch counts as long as
-// it lives, so until its transport has sent it. Thread-safe. The executor outlives it; batches may
-// live longer than both.
+// it lives, so until its transport has sent it; whoever lets go of one is not kept. Thread-safe.
+// The executor outlives it; batches may live longer than both.
 class TicketIntake {
  public:
   using Handle = TicketGate::Key;
@@ -22,7 +22,9 @@ class TicketIntake {
   // What waits is dropped.
   ~TicketIntake();
 
-  TicketGate::Owner NewOwner() { return next_owner_++; }
+  // A trainer's stream begins, and ends.
+  TicketGate::Owner Join();
+  void Part();
   // As TicketExecutor's. What is asked for before waits here.
   void SetProducer(const BatchProducer* producer);
   Handle Submit(TicketGate::Owner owner, const Ticket& ticket, TicketExecutor::Callbacks callbacks);
@@ -33,8 +35,8 @@ class TicketIntake {
   class State;
 
   TicketExecutor& executor_;
-  std::atomic<TicketGate::Owner> next_owner_ = 1;
   const std::shared_ptr<State> state_;
+  std::jthread later_;  // takes up what waited for memory that batches have left
 };
 
 }  // namespace hetero::feed

@@ -30,6 +30,7 @@ absl::Status NotOfTheStream(const absl::Status& error) {
 
 Window::Window(Options options) : options_(std::move(options)) {
   if (options_.local != Local::kOff) producers_[kLocalProducer].SetUp(base::Instant());
+  FindFirstToAsk();
   Extend();
 }
 
@@ -44,12 +45,14 @@ Window::Actions Window::Apply(const Event& event, base::Instant now) {
 
 void Window::Handle(const WorkerAdded& event, base::Instant, Actions*) {
   producers_.try_emplace(event.producer);
+  FindFirstToAsk();
 }
 
 void Window::Handle(const WorkerRemoved& event, base::Instant, Actions* actions) {
   if (const ProducerState* producer = FindProducer(event.producer)) {
     ReleaseAll(event.producer, *producer, /*gone=*/true, actions);
     producers_.erase(event.producer);
+    FindFirstToAsk();
     told_quarantined_.erase(event.producer);
   }
 }

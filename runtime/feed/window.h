@@ -237,7 +237,9 @@ class Window {
   bool IsServed(int64_t ticket, const Place& place) const;
   bool Serves(ProducerId id, const ProducerState& producer) const;
   bool SomebodyStays() const;
-  std::map<ProducerId, ProducerState>::const_iterator FirstToAsk() const;
+  // After each change of who there is. By their places and not their numbers, most of which may
+  // belong to workers that are gone.
+  void FindFirstToAsk();
   std::optional<ProducerId> Choose(const Place& place, bool urgent, base::Instant now) const;
   bool LocalMayTry(const Place& place) const;
   std::optional<ProducerId> ChooseLastResort(const Place& place, bool urgent) const;
@@ -252,6 +254,7 @@ class Window {
   // Issued tickets that may have nobody serving them any more.
   std::set<int64_t> stranded_;
   std::map<ProducerId, ProducerState> producers_;
+  std::map<ProducerId, ProducerState>::const_iterator first_to_ask_;
   std::set<ProducerId> told_quarantined_;
   // Tickets per second of the producers that serve, while assigning; not known until asked for.
   mutable std::optional<double> all_rates_;

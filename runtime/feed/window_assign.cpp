@@ -178,10 +178,10 @@ double Window::StartOf(int32_t rank) {
   return std::fmod(kGoldenRatio * rank, 1.0);
 }
 
-std::map<ProducerId, ProducerState>::const_iterator Window::FirstToAsk() const {
-  if (producers_.empty()) return producers_.end();
-  const ProducerId low = producers_.begin()->first, high = producers_.rbegin()->first;
-  return producers_.lower_bound(low + static_cast<ProducerId>(options_.start * (high - low + 1)));
+void Window::FindFirstToAsk() {
+  const auto place =
+      static_cast<ptrdiff_t>(options_.start * static_cast<double>(producers_.size()));
+  first_to_ask_ = std::next(producers_.cbegin(), place);
 }
 
 std::optional<ProducerId> Window::Choose(const Place& place, bool urgent, base::Instant now) const {
@@ -194,7 +194,7 @@ std::optional<ProducerId> Window::Choose(const Place& place, bool urgent, base::
   std::optional<ProducerId> on_trial;
   std::optional<ProducerId> leaver;
   bool any = false;
-  auto next = FirstToAsk();
+  auto next = first_to_ask_;
   for (size_t left = producers_.size(); left > 0; --left) {
     if (next == producers_.end()) next = producers_.begin();
     const auto& [id, producer] = *next++;

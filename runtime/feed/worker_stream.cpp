@@ -1,5 +1,6 @@
 #include "runtime/feed/worker_stream.h"
 
+#include <deque>
 #include <optional>
 #include <string>
 #include <utility>
@@ -138,11 +139,15 @@ void WorkerStream::Break(const absl::Status& reason) {
 }
 
 void WorkerStream::End(const grpc::Status& status) {
+  // Nobody takes these any more; their memory is others' now. Destroyed without the lock.
+  std::deque<grpc::ByteBuffer> dropped;
   const base::MutexLock lock(mutex_);
   if (ended_) return;
   ended_ = true;
+  dropped.swap(frames_);
   for (const auto& [id, handle] : queued_) intake_.Cancel(handle);
   queued_.clear();
+  intake_.Part();
   for (const auto& sender : senders_) sender->End();
   Finish(status);  // from here on the server may be gone
 }

@@ -50,7 +50,7 @@ class WorkerStream : public grpc::ServerGenericBidiReactor, public SenderStream 
 
  private:
   WorkerStream(TicketIntake* intake, AtomicCounters* counters)
-      : intake_(*intake), owner_(intake->NewOwner()), counters_(*counters) {}
+      : intake_(*intake), owner_(intake->Join()), counters_(*counters) {}
   void Submit(const Ticket& ticket);
   void CancelTicket(int64_t id);
   Slab SlabFor(int64_t bytes);

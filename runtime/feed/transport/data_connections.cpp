@@ -1,14 +1,19 @@
 #include "runtime/feed/transport/data_connections.h"
 
+#include <netdb.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <iterator>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "runtime/feed/thrown.h"
 
 namespace hetero::feed {
 namespace {
@@ -16,12 +21,26 @@ namespace {
 constexpr auto kGreeting = std::chrono::seconds(10);
 constexpr size_t kGreetingBytes = kDataMagic.size() + sizeof(uint64_t);
 constexpr size_t kMostJoined = 1 << 20;  // bytes of frames that are sent by one call
-constexpr int kTurn = 4;                 // of those, before others have theirs
+constexpr base::Duration kWarningInterval = std::chrono::minutes(1);
+
+// "10.0.0.7:41234", for messages.
+std::string PeerOf(int fd) {
+  sockaddr_storage address = {};
+  socklen_t size = sizeof address;
+  std::array<char, NI_MAXHOST> host = {};
+  std::array<char, NI_MAXSERV> port = {};
+  if (getpeername(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0 ||
+      getnameinfo(reinterpret_cast<sockaddr*>(&address), size, host.data(), host.size(),
+                  port.data(), port.size(), NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
+    return "unknown";
+  }
+  return absl::StrCat(host.data(), ":", port.data());
+}
 
 }  // namespace
 
 DataConnection::DataConnection(DataConnections& all, int fd)
-    : all_(all), socket_(fd), deadline_(all.clock_.Now() + kGreeting) {}
+    : all_(all), socket_(fd), peer_(PeerOf(fd)), deadline_(all.clock_.Now() + kGreeting) {}
 
 void DataConnection::Send(std::deque<grpc::ByteBuffer>* frames) {
   {
@@ -46,7 +65,7 @@ void DataConnection::Close() {
 
 ServedSocket::Wait DataConnection::Serve(Ready ready) {
   if (ready.read) socket_.SetReadable();
-  absl::StatusOr<Wait> wait = GoOn(ready);
+  absl::StatusOr<Wait> wait = GoOnOrFail(ready);
   if (wait.ok() && stage_ != Stage::kFrames) {
     wait->until = deadline_;
     if (all_.clock_.Now() >= deadline_) {
@@ -63,13 +82,20 @@ ServedSocket::Wait DataConnection::Serve(Ready ready) {
   slices_.clear();
   on_open_ = nullptr;
   const auto on_broken = std::exchange(on_broken_, nullptr);
-  if (stage_ != Stage::kFrames) {
-    log::Debug("a data connection is closed", {{"error", wait.status().message()}});
-  } else if (!closed) {
+  log::Debug("a data connection is closed", {{"peer", peer_}, {"error", wait.status().message()}});
+  if (stage_ == Stage::kFrames && !closed) {
     on_broken(wait.status());
   }
   all_.Ended(*this);
   return {.over = true};
+}
+
+absl::StatusOr<ServedSocket::Wait> DataConnection::GoOnOrFail(Ready ready) {
+  try {
+    return GoOn(ready);
+  } catch (...) {  // the thread has others to serve
+    return StatusOfThrown();
+  }
 }
 
 absl::StatusOr<ServedSocket::Wait> DataConnection::GoOn(Ready ready) {
@@ -145,14 +171,14 @@ absl::StatusOr<ServedSocket::Wait> DataConnection::Answer() {
 
 absl::StatusOr<ServedSocket::Wait> DataConnection::SendFrames(Ready ready) {
   if (ready.read) HETERO_RETURN_IF_ERROR(socket_.CheckSilent());
-  for (int turn = 0; turn < kTurn; ++turn) {
-    HETERO_ASSIGN_OR_RETURN(const bool sent, socket_.Flush());
-    if (!sent) return Wait{.read = true, .write = true};
+  for (size_t most = kTurnBytes;;) {
+    HETERO_ASSIGN_OR_RETURN(const DataSocket::Flushed flushed, socket_.FlushSome(&most));
+    if (flushed == DataSocket::Flushed::kBlocked) return Wait{.read = true, .write = true};
+    if (flushed == DataSocket::Flushed::kEnough) return Wait{.read = true, .again = true};
     slices_.clear();
     HETERO_ASSIGN_OR_RETURN(const bool more, TakeQueued());
     if (!more) return Wait{.read = true};
   }
-  return Wait{.read = true, .again = true};
 }
 
 absl::StatusOr<bool> DataConnection::TakeQueued() {
@@ -213,6 +239,7 @@ void DataConnections::Forget(uint64_t id) {
 void DataConnections::Accept(int fd) {
   const base::MutexLock lock(mutex_);
   if (stopping_) {
+    shutdown(fd, SHUT_RDWR);  // a child process may have it, too
     close(fd);
     return;
   }
@@ -220,7 +247,9 @@ void DataConnections::Accept(int fd) {
   Open& open = open_.emplace_back();
   open.connection.reset(new DataConnection(*this, fd));
   if (threads_->Add(open.connection)) return;
-  log::Warning("a data connection is closed: the system has no epoll descriptor left");
+  log::Warning("a data connection is closed: the system has no descriptor or thread left for it",
+               {{"peer", open.connection->peer_}});
+  open.connection->socket_.Shutdown();
   open_.pop_back();
 }
 
@@ -230,6 +259,11 @@ void DataConnections::EvictOldest() {
   if (static_cast<size_t>(count) < most_unknown_) return;
   const auto oldest = std::find_if(open_.begin(), open_.end(), unknown);
   oldest->evicted = true;
+  if (const base::Instant now = clock_.Now(); now >= next_warning_) {
+    next_warning_ = now + kWarningInterval;
+    log::Warning("data connections that name no offer are closed before their time: too many dial",
+                 {{"waiting", count}, {"oldest", oldest->connection->peer_}});
+  }
   oldest->connection->Close();
 }
 

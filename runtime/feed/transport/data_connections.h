@@ -41,6 +41,7 @@ class DataConnection : public ServedSocket, public std::enable_shared_from_this<
 
   DataConnection(DataConnections& all, int fd);
   // What this connection waits for; an error ends it.
+  absl::StatusOr<Wait> GoOnOrFail(Ready ready);
   absl::StatusOr<Wait> GoOn(Ready ready);
   absl::StatusOr<Wait> ReadGreeting();
   absl::StatusOr<Wait> AwaitOffer(Ready ready);
@@ -53,6 +54,7 @@ class DataConnection : public ServedSocket, public std::enable_shared_from_this<
 
   DataConnections& all_;
   DataSocket socket_;
+  const std::string peer_;  // "10.0.0.7:41234"
   // On the connection's thread.
   Stage stage_ = Stage::kGreeting;
   base::Instant deadline_;  // of all that comes before frames
@@ -115,6 +117,7 @@ class DataConnections {
   std::map<uint64_t, Expected> expected_ ABSL_GUARDED_BY(mutex_);
   std::list<Open> open_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  base::Instant next_warning_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<SocketThreads> threads_;  // which use all above
 };
 

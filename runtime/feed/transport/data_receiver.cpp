@@ -13,6 +13,7 @@
 #include "absl/strings/str_replace.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
+#include "runtime/feed/thrown.h"
 #include "runtime/feed/wire/frame_reader.h"
 
 namespace hetero::feed {
@@ -20,7 +21,6 @@ namespace {
 
 constexpr base::Duration kConnectTimeout = std::chrono::seconds(5);
 constexpr base::Duration kAnswerTimeout = std::chrono::seconds(15);  // more than the worker takes
-constexpr size_t kTurnBytes = 4 << 20;  // that are read before others have their turn
 
 struct Address {
   sockaddr_storage storage = {};
@@ -73,6 +73,7 @@ class DataReceiver::Connection : public ServedSocket {
 
  private:
   enum class Stage { kDialling, kGreeting, kHandshake, kAnswer, kFrames };
+  absl::StatusOr<Wait> GoOnOrFail(Ready ready);
   absl::StatusOr<Wait> GoOn(Ready ready);
   absl::StatusOr<Wait> Greet();
   absl::StatusOr<Wait> ShakeHands();
@@ -92,7 +93,7 @@ class DataReceiver::Connection : public ServedSocket {
 
 ServedSocket::Wait DataReceiver::Connection::Serve(Ready ready) {
   if (ready.read) socket_->SetReadable();
-  absl::StatusOr<Wait> wait = GoOn(ready);
+  absl::StatusOr<Wait> wait = GoOnOrFail(ready);
   if (wait.ok() && stage_ != Stage::kFrames) {
     wait->until = deadline_;
     if (base::Clock::Real().Now() >= deadline_) {
@@ -111,6 +112,14 @@ bool DataReceiver::Connection::Taken(const absl::Status& status) const {
   if (stage_ == Stage::kDialling) return false;
   // Who closes it has not taken it up: a worker that has answered breaks the stream as well.
   return stage_ == Stage::kFrames || !absl::IsUnavailable(status);
+}
+
+absl::StatusOr<ServedSocket::Wait> DataReceiver::Connection::GoOnOrFail(Ready ready) {
+  try {
+    return GoOn(ready);
+  } catch (...) {  // no memory for a batch: the thread has other connections to serve
+    return StatusOfThrown();
+  }
 }
 
 absl::StatusOr<ServedSocket::Wait> DataReceiver::Connection::GoOn(Ready ready) {
@@ -200,7 +209,7 @@ absl::StatusOr<std::unique_ptr<DataReceiver>> DataReceiver::Start(const std::str
   auto connection =
       std::make_shared<Connection>(std::move(socket), std::move(offer), std::move(callbacks));
   if (!threads.Add(connection)) {
-    return absl::UnavailableError("the system has no epoll descriptor left");
+    return absl::UnavailableError("the system has no descriptor or thread left for it");
   }
   return std::unique_ptr<DataReceiver>(new DataReceiver(std::move(connection)));
 }

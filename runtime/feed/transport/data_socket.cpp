@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <climits>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -163,39 +164,50 @@ void DataSocket::Write(std::vector<WirePart> parts) {
 }
 
 absl::StatusOr<bool> DataSocket::Flush() {
+  size_t most = std::numeric_limits<size_t>::max();
+  HETERO_ASSIGN_OR_RETURN(const Flushed flushed, FlushSome(&most));
+  return flushed == Flushed::kAll;
+}
+
+absl::StatusOr<DataSocket::Flushed> DataSocket::FlushSome(size_t* most) {
   if (secure_ && writer_ == nullptr) return NotSecured();
   while (true) {
-    HETERO_ASSIGN_OR_RETURN(const bool sent, Send(&parts_, &part_));
-    if (!sent || !secure_) return sent;
+    HETERO_ASSIGN_OR_RETURN(const Flushed flushed, Send(most));
+    if (flushed != Flushed::kAll || !secure_) return flushed;
+    if (*most == 0) return Flushed::kEnough;
     HETERO_ASSIGN_OR_RETURN(const WirePart sealed, writer_->Next());
-    if (sealed.size == 0) return true;
+    if (sealed.size == 0) return Flushed::kAll;
     parts_.assign(1, sealed);
     part_ = 0;
   }
 }
 
-absl::StatusOr<bool> DataSocket::Send(std::vector<WirePart>* parts, size_t* first) const {
+absl::StatusOr<DataSocket::Flushed> DataSocket::Send(size_t* most) {
   std::array<iovec, kMostVectors> vectors;
   while (true) {
-    size_t count = 0;
-    for (size_t at = *first; at < parts->size() && count < vectors.size(); ++at) {
-      const WirePart& part = (*parts)[at];
-      if (part.size > 0) vectors[count++] = {const_cast<void*>(part.data), part.size};
+    size_t count = 0, bytes = 0;
+    bool any = false;
+    for (size_t at = part_; at < parts_.size() && count < vectors.size(); ++at) {
+      const WirePart& part = parts_[at];
+      any = any || part.size > 0;
+      const size_t size = std::min(part.size, *most - bytes);
+      if (size > 0) vectors[count++] = {const_cast<void*>(part.data), size};
+      bytes += size;
     }
-    if (count == 0) return true;
+    if (!any) return Flushed::kAll;
+    if (count == 0) return Flushed::kEnough;
     msghdr message = {};
     message.msg_iov = vectors.data();
     message.msg_iovlen = count;
     const ssize_t result = sendmsg(fd_, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (result < 0 && errno == EINTR) continue;
-    if (result < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return false;
+    if (result < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return Flushed::kBlocked;
     if (result < 0) return Errno("data connection");
     auto sent = static_cast<size_t>(result);
-    while (*first < parts->size() && sent >= (*parts)[*first].size) {
-      sent -= (*parts)[(*first)++].size;
-    }
+    *most -= sent;
+    while (part_ < parts_.size() && sent >= parts_[part_].size) sent -= parts_[part_++].size;
     if (sent > 0) {
-      WirePart& part = (*parts)[*first];
+      WirePart& part = parts_[part_];
       part.data = static_cast<const uint8_t*>(part.data) + sent;
       part.size -= sent;
     }

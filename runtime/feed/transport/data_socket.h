@@ -69,6 +69,9 @@ class DataSocket {
   void Write(std::vector<WirePart> parts);
   // Whether all is sent; if not, the socket must be ready to write first.
   absl::StatusOr<bool> Flush();
+  enum class Flushed { kAll, kBlocked, kEnough };
+  // As Flush(), and kEnough after `*most` bytes, which become less by those that were sent.
+  absl::StatusOr<Flushed> FlushSome(size_t* most);
 
   // Ends it for both sides.
   void Shutdown();
@@ -77,7 +80,7 @@ class DataSocket {
   absl::StatusOr<size_t> Receive(void* out, size_t size);
   // What was not asked for goes where it is read ahead.
   absl::StatusOr<size_t> ReceiveAhead(void* out, size_t size);
-  absl::StatusOr<bool> Send(std::vector<WirePart>* parts, size_t* first) const;
+  absl::StatusOr<Flushed> Send(size_t* most);
 
   const int fd_;
   std::unique_ptr<TlsHandshake> handshake_;

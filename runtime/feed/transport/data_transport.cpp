@@ -68,7 +68,7 @@ class DataSender : public BatchSender, public std::enable_shared_from_this<DataS
       : connections_(connections), stream_(std::move(stream)) {}
 
   void Accept(const v1::TicketRequest& request) override {
-    if (!request.has_data()) return;
+    if (request.data().id() == 0) return;  // none is offered
     {
       const base::MutexLock lock(mutex_);
       if (ended_ || id_ != 0) return;  // once for each stream

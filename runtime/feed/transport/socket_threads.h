@@ -1,6 +1,8 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -9,6 +11,9 @@
 #include "base/mutex.h"
 
 namespace hetero::feed {
+
+// Bytes that a connection reads or sends before others of its thread have their turn.
+inline constexpr size_t kTurnBytes = 4 << 20;
 
 class SocketThread;
 
@@ -37,6 +42,7 @@ class ServedSocket {
   friend class SocketThread;
   friend class SocketThreads;
   std::atomic<SocketThread*> thread_ = nullptr;
+  uint64_t seat_ = 0;  // its number at the thread; set before that, once
 };
 
 // Looks after any number of connections with few threads: each has one thread, which waits for all
@@ -50,7 +56,8 @@ class SocketThreads {
   // For connections that carry batches: as many as there are cores, 2 to 16 of them.
   static int MostForBatches();
 
-  // It is served soon. False when the system has no more to wait with: it is not served then.
+  // It is served soon, for the first time. False when the system has no descriptor or thread for
+  // it: it is not served then.
   bool Add(std::shared_ptr<ServedSocket> socket);
   // It is served soon, whatever it waits for. Nothing happens to one that is not served.
   static void Poke(const ServedSocket& socket);
@@ -60,6 +67,7 @@ class SocketThreads {
  private:
   const std::string name_;
   const size_t most_;
+  uint64_t next_seat_ ABSL_GUARDED_BY(mutex_) = 1;
   base::Clock& clock_;
   base::Mutex mutex_;
   std::vector<std::unique_ptr<SocketThread>> threads_ ABSL_GUARDED_BY(mutex_);

@@ -18,7 +18,7 @@ namespace {
 
 constexpr uint32_t kMaxHeaderBytes = 64u << 20;
 constexpr size_t kImageBytes = 256 << 10;  // of a piece, whose checksum is made while it is cached
-constexpr size_t kFieldBytes = 1 << 20;    // memory is taken as bytes come, not as announced
+constexpr size_t kPieceBytes = 1 << 20;    // memory is taken as bytes come, not as announced
 
 uint32_t GetLittleEndian(const uint8_t* in) {
   return uint32_t{in[0]} | uint32_t{in[1]} << 8 | uint32_t{in[2]} << 16 | uint32_t{in[3]} << 24;
@@ -80,6 +80,7 @@ void FrameReader::Await() {
   part_ = Part::kPrefix;
   room_ = {prefix_.data(), prefix_.size()};
   open_.reset();
+  if (header_.capacity() > kPieceBytes) std::string().swap(header_);
 }
 
 absl::StatusOr<std::optional<Frame>> FrameReader::Take(size_t size, size_t left) {
@@ -101,6 +102,7 @@ absl::StatusOr<bool> FrameReader::TakePart(size_t left) {
       HETERO_RETURN_IF_ERROR(BeginHeader(left));
       return false;
     case Part::kHeader:
+      if (NextOfHeader()) return false;
       return BeginFrame(left);
     case Part::kImages:
       if (NextOfImages()) return false;
@@ -122,10 +124,20 @@ absl::Status FrameReader::BeginHeader(size_t left) {
     return absl::DataLossError(
         absl::StrCat("a feed frame announces a header of ", size, " bytes, ", left, " were sent"));
   }
-  header_.resize(size);
-  room_ = {reinterpret_cast<uint8_t*>(header_.data()), size};
+  header_.clear();
+  header_left_ = size;
   part_ = Part::kHeader;
+  NextOfHeader();
   return absl::OkStatus();
+}
+
+bool FrameReader::NextOfHeader() {
+  const size_t at = header_.size(), part = std::min(header_left_, kPieceBytes);
+  if (part == 0) return false;
+  header_.resize(at + part);
+  header_left_ -= part;
+  room_ = {reinterpret_cast<uint8_t*>(header_.data()) + at, part};
+  return true;
 }
 
 absl::StatusOr<bool> FrameReader::BeginFrame(size_t left) {
@@ -213,7 +225,7 @@ bool FrameReader::NextOfFields() {
     if (fields.size() == open_->field) fields.push_back({spec, {}});
     std::vector<uint8_t>& bytes = fields.back().bytes;
     const auto size = static_cast<size_t>(spec.bytes() * open_->header.ticket().count());
-    const size_t at = bytes.size(), part = std::min(size - at, kFieldBytes);
+    const size_t at = bytes.size(), part = std::min(size - at, kPieceBytes);
     if (part == 0) continue;
     bytes.resize(at + part);
     room_ = {bytes.data() + at, part};

@@ -42,7 +42,8 @@ class FrameReader {
   absl::Status BeginHeader(size_t left);
   absl::StatusOr<bool> BeginFrame(size_t left);
   absl::Status BeginBatch(size_t left);
-  bool NextOfImages();  // whether there is more of them to come
+  bool NextOfHeader();  // whether there is more of it to come
+  bool NextOfImages();
   bool NextOfFields();
   absl::StatusOr<std::optional<Frame>> Finish();
 
@@ -51,6 +52,7 @@ class FrameReader {
   Room room_{};
   std::array<uint8_t, 8> prefix_{};
   std::string header_;
+  size_t header_left_ = 0;  // bytes of it that have no place yet
   std::unique_ptr<Open> open_;
 };
 

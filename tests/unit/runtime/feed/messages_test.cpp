@@ -107,6 +107,15 @@ TEST(MessagesTest, ConnectionTakesFramesInWhateverPiecesTheyCome) {
   }
 }
 
+TEST(MessagesTest, ConnectionTakesMemoryForAHeaderAsItComes) {
+  FrameReader reader(NoMemory);
+  const uint32_t size = 60 << 20;
+  const uint8_t prefix[8] = {0, 0, size >> 16 & 255, size >> 24};
+  std::copy_n(prefix, sizeof prefix, reader.room().to);
+  ASSERT_TRUE(reader.Take(sizeof prefix, size).ok());
+  EXPECT_LE(reader.room().size, 1 << 20);
+}
+
 TEST(MessagesTest, FatalSamplesAndGuardsSurviveTheTripBothWays) {
   const FatalSample fatal{job::Split::kValidation, 17, "17.jpg: signal 11"};
   std::unique_ptr<Batch> batch = MakeBatch();

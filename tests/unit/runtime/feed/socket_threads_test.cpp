@@ -244,5 +244,46 @@ TEST(SocketThreadsTest, IsThereWhenItsTimeIsOver) {
   EXPECT_EQ(later->served, 1);
 }
 
+TEST(SocketThreadsTest, OneThatIsReadableHasNoMoreTurnsThanOneThatIsNot) {
+  SocketThreads threads("test", 1, base::Clock::Real());
+  const auto readable = std::make_shared<Counted>(ServedSocket::Wait{.read = true, .again = true});
+  const auto quiet = std::make_shared<Counted>(ServedSocket::Wait{.read = true, .again = true});
+  ASSERT_EQ(write(readable->other_end(), "x", 1), 1);  // and nobody reads it
+  ASSERT_TRUE(threads.Add(readable));
+  ASSERT_TRUE(threads.Add(quiet));
+  ASSERT_TRUE(Becomes([&] { return quiet->served >= 1000; }));
+  SocketThreads::Remove(*readable);
+  SocketThreads::Remove(*quiet);
+  EXPECT_NEAR(readable->served, quiet->served, 100 + quiet->served / 10);
+}
+
+// A frame that goes on for ever, to one who reads it as quickly, and small ones to another.
+TEST(SocketThreadsTest, AConnectionThatTakesAllThatItIsSentLeavesOthersTheirTurns) {
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+  DataSocket socket(ends[0]);
+  std::jthread reader([end = ends[1]] {
+    std::vector<char> buffer(1 << 20);
+    while (recv(end, buffer.data(), buffer.size(), 0) > 0) {
+    }
+  });
+  const std::vector<uint8_t> large(64 << 20, 7);
+  socket.Write({{large.data(), large.size()}});
+  for (size_t sent = 0; sent < large.size();) {
+    size_t most = 1 << 20;
+    const absl::StatusOr<DataSocket::Flushed> flushed = socket.FlushSome(&most);
+    ASSERT_TRUE(flushed.ok()) << flushed.status();
+    sent += (1 << 20) - most;
+    if (*flushed == DataSocket::Flushed::kAll) {
+      EXPECT_EQ(sent, large.size());
+    } else {
+      EXPECT_EQ(*flushed == DataSocket::Flushed::kEnough, most == 0);
+    }
+  }
+  socket.Shutdown();
+  reader.join();
+  close(ends[1]);
+}
+
 }  // namespace
 }  // namespace hetero::feed

@@ -31,14 +31,30 @@ TEST(TicketGateTest, WhileThereIsRoomAllComeAtOnceAndInOrder) {
 TEST(TicketGateTest, WhatDoesNotFitWaitsForWhatIsSent) {
   TicketGate gate(160);
   for (TicketGate::Key key = 1; key <= 5; ++key) gate.Ask(7, key, 40);
-  EXPECT_EQ(TakeAll(&gate), (Keys{1, 2, 3}));
+  EXPECT_EQ(TakeAll(&gate), (Keys{1, 2, 3, 4}));
   gate.Release(7, 40);
-  EXPECT_EQ(TakeAll(&gate), Keys{4});
-  EXPECT_EQ(gate.held(), 120);
+  EXPECT_EQ(TakeAll(&gate), Keys{5});
+  EXPECT_EQ(gate.held(), 160);
+}
+
+// One that had to leave a quarter free would make one batch at a time, though there is room for
+// two.
+TEST(TicketGateTest, AllOfItIsForATrainerThatIsAlone) {
+  TicketGate gate(100);
+  gate.Join();
+  for (TicketGate::Key key = 1; key <= 3; ++key) gate.Ask(7, key, 45);
+  EXPECT_EQ(TakeAll(&gate), (Keys{1, 2}));
+  gate.Join();
+  gate.Release(7, 45);
+  EXPECT_EQ(TakeAll(&gate), Keys{});
+  gate.Part();
+  EXPECT_EQ(TakeAll(&gate), Keys{3});
 }
 
 TEST(TicketGateTest, AQuarterIsForThoseWhoHoldNothing) {
   TicketGate gate(8);
+  gate.Join();
+  gate.Join();
   for (TicketGate::Key key = 1; key <= 20; ++key) gate.Ask(7, key, 1);
   EXPECT_EQ(TakeAll(&gate), (Keys{1, 2, 3, 4, 5, 6}));
   gate.Ask(8, 21, 1);

@@ -53,6 +53,29 @@ TEST(WindowTest, RanksBeginToAskAtDifferentWorkers) {
   for (const auto& [id, times] : asked) EXPECT_LE(times, 3) << id;
 }
 
+// Numbers of workers that are gone are not given again.
+TEST(WindowTest, RanksBeginAtDifferentWorkersAfterAllWereReplaced) {
+  std::map<ProducerId, int> asked;
+  for (int32_t rank = 0; rank < 64; ++rank) {
+    Window window({.tickets = 10,
+                   .byte_budget = 2,
+                   .batch_bytes = 1,
+                   .local = Window::Local::kLastResort,
+                   .start = Window::StartOf(rank)});
+    window.Apply(Window::Tick{}, At(0));  // own cores have all at first
+    for (ProducerId id = 1001; id <= 1128; ++id) {
+      window.Apply(Window::WorkerAdded{id}, At(0));
+      window.Apply(Window::StreamUp{id}, At(0));
+    }
+    for (const int64_t ticket : {0, 1}) {
+      window.Apply(Window::Arrived{kLocalProducer, ticket}, At(1));
+      for (const A& issue : window.Apply(Window::Consumed{}, At(1)).issue) ++asked[issue.producer];
+    }
+  }
+  EXPECT_GT(asked.size(), 60);
+  for (const auto& [id, times] : asked) EXPECT_LE(times, 3) << id;
+}
+
 TEST(WindowTest, NeverIssuesBeyondTheWindow) {
   Window window({.tickets = 10, .byte_budget = 3, .batch_bytes = 1});
   EXPECT_THAT(BringUp(&window, 5).issue, ElementsAre(A{1, 0}, A{1, 1}, A{2, 2}));

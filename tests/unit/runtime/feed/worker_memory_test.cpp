@@ -11,6 +11,7 @@
 #include <memory>
 #include <vector>
 
+#include "counting_producer.h"
 #include "feed_fixture.h"
 #include "runtime/feed/wire/messages.h"
 #include "runtime/handshake/build.h"
@@ -149,6 +150,59 @@ TEST_F(WorkerMemoryTest, OneThatTakesItsBatchesIsServedWhileOthersTakeNothing) {
   IdleTrainer takes(worker_->address(), Ask(/*rank=*/kTrainers));
   takes.Take();
   AwaitAll(takes);
+}
+
+// Lets nobody through but who comes first, until it is let go on.
+class SecondHeldProducer : public CountingProducer {
+ public:
+  using CountingProducer::CountingProducer;
+  absl::Status Produce(Batch* batch, int64_t index, std::optional<BadSample>* bad) const override {
+    if (batch->ticket.id == kHeld && index == 0) {
+      begun.set_value();
+      go_on.get_future().wait();
+    }
+    return CountingProducer::Produce(batch, index, bad);
+  }
+
+  static constexpr int64_t kHeld = 2;
+  mutable std::promise<void> begun, go_on;
+};
+
+// The stream is gone when its last ticket is done: with it goes what of it was never sent, and that
+// is room for others, whose tickets the same thread is about to take.
+TEST(WorkerMemoryOfOneThreadTest, WhatIsLeftOfAStreamIsLetGoOfWhereverItEnds) {
+  constexpr int64_t kBatch = 16;
+  SecondHeldProducer large(128);
+  const auto worker =
+      *WorkerServer::Start({.listen_address = "127.0.0.1:0",
+                            .tls = {.plain_text = true},
+                            .name = "cpu-0",
+                            .threads = 1,
+                            .batch_memory_bytes = 3 * kBatch * large.sample_bytes()},
+                           base::Clock::Real());
+  worker->SetProducer(&large);
+  const auto ask = [](int32_t rank, int64_t first, int64_t count) {
+    TicketRequest request;
+    for (int64_t id = first; id < first + count; ++id) {
+      request.issue.push_back(
+          {.id = id, .generation = 1, .rank = rank, .slots = {kBatch * id, kBatch}});
+    }
+    return request;
+  };
+  auto goes = std::make_unique<IdleTrainer>(worker->address(), ask(0, 0, 3));
+  large.begun.get_future().wait();  // one batch is being written, one waits for that
+  IdleTrainer stays(worker->address(), ask(1, 10, 2));
+  stays.Take();
+  goes.reset();
+  // The worker's end of the stream has ended, but for what the ticket holds of it.
+  base::Clock::Real().SleepFor(std::chrono::milliseconds(300), {});
+  large.go_on.set_value();
+  const auto deadline = std::chrono::steady_clock::now() + kLimit;
+  while (stays.bytes() <= 2 * kBatch * large.sample_bytes() &&
+         std::chrono::steady_clock::now() < deadline) {
+    base::Clock::Real().SleepFor(std::chrono::milliseconds(5), {});
+  }
+  EXPECT_GT(stays.bytes(), 2 * kBatch * large.sample_bytes());
 }
 
 }  // namespace

@@ -5,6 +5,25 @@
 #include <vector>
 
 namespace hetero::feed::simulation {
+namespace {
+
+constexpr int64_t kBatchBytes = 40;
+
+// A trainer's stream: what one that broke still holds is not the next one's.
+TicketGate::Owner OwnerOf(const Order& order) {
+  return static_cast<TicketGate::Owner>(order.trainer) << 32 |
+         static_cast<TicketGate::Owner>(order.connection);
+}
+
+}  // namespace
+
+// And half a batch, since no memory is a whole number of them.
+TicketGate Worker::GateOf(const Options& options) {
+  return TicketGate(options.memory == 0 ? TicketGate::kNoLimit
+                                        : options.memory * kBatchBytes + kBatchBytes / 2);
+}
+
+int64_t Worker::most_held() const { return most_held_ / kBatchBytes; }
 
 void Worker::Start() {
   alive_ = true;
@@ -16,7 +35,8 @@ void Worker::Crash() {
   ++life_;
   queue_.clear();
   waiting_.clear();
-  gate_ = TicketGate(options_.memory);
+  streams_.clear();
+  gate_ = GateOf(options_);
   busy_ = 0;
 }
 
@@ -24,7 +44,8 @@ void Worker::Submit(const Order& order) {
   if (!alive_) return;
   const TicketGate::Key key = next_key_++;
   waiting_[key] = order;
-  gate_.Ask(static_cast<TicketGate::Owner>(order.trainer), key, 1);
+  if (streams_.insert(OwnerOf(order)).second) gate_.Join();
+  gate_.Ask(OwnerOf(order), key, kBatchBytes);
   TakeUp();
 }
 
@@ -37,7 +58,7 @@ void Worker::TakeUp() {
 }
 
 void Worker::Release(const Order& order) {
-  gate_.Release(static_cast<TicketGate::Owner>(order.trainer), 1);
+  gate_.Release(OwnerOf(order), kBatchBytes);
   TakeUp();
 }
 
@@ -46,6 +67,10 @@ void Worker::Cancel(int32_t trainer, int64_t ticket) {
 }
 
 void Worker::CancelAll(int32_t trainer) {
+  const auto of_trainer = [&](TicketGate::Owner owner) {
+    return owner >> 32 == static_cast<TicketGate::Owner>(trainer);
+  };
+  for (size_t ended = std::erase_if(streams_, of_trainer); ended > 0; --ended) gate_.Part();
   CancelIf([&](const Order& o) { return o.trainer == trainer; });
 }
 
@@ -53,7 +78,7 @@ void Worker::CancelIf(const std::function<bool(const Order&)>& goes) {
   for (auto it = waiting_.begin(); it != waiting_.end();) {
     const auto next = std::next(it);
     if (goes(it->second)) {
-      gate_.Withdraw(static_cast<TicketGate::Owner>(it->second.trainer), it->first);
+      gate_.Withdraw(OwnerOf(it->second), it->first);
       waiting_.erase(it);
     }
     it = next;

@@ -4,6 +4,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <set>
 
 #include "runtime/feed/ticket_gate.h"
 #include "simulation/process.h"
@@ -25,9 +26,9 @@ class Worker : public Process {
     base::Duration service = std::chrono::milliseconds(10);  // per ticket and thread
     double spread = 0.2;                                     // of it, either way
     int threads = 1;
-    base::Duration distance{0};             // of the network to it, one way
-    int64_t memory = TicketGate::kNoLimit;  // batches in the queue, in work and on their way
-    base::Duration sending{0};              // of a batch, besides `distance`
+    base::Duration distance{0};  // of the network to it, one way
+    int64_t memory = 0;          // batches in the queue, in work and on their way; 0: any number
+    base::Duration sending{0};   // of a batch, besides `distance`
   };
   struct Callbacks {
     std::function<void(const Order&)> on_started;
@@ -39,7 +40,7 @@ class Worker : public Process {
         callbacks_(std::move(callbacks)),
         timeline_(timeline),
         dice_(dice),
-        gate_(options.memory) {}
+        gate_(GateOf(options)) {}
 
   bool alive() const { return alive_; }
   int64_t life() const { return life_; }
@@ -54,9 +55,10 @@ class Worker : public Process {
   // The stream to `trainer` broke: what was not begun for it is dropped.
   void CancelAll(int32_t trainer);
   int64_t served() const { return served_; }
-  int64_t most_held() const { return most_held_; }  // batches
+  int64_t most_held() const;  // batches
 
  private:
+  static TicketGate GateOf(const Options& options);
   void CancelIf(const std::function<bool(const Order&)>& goes);
   void TakeUp();
   void Release(const Order& order);
@@ -73,7 +75,8 @@ class Worker : public Process {
   TicketGate gate_;
   TicketGate::Key next_key_ = 1;
   std::map<TicketGate::Key, Order> waiting_;  // at the gate
-  int64_t most_held_ = 0;
+  std::set<TicketGate::Owner> streams_;
+  int64_t most_held_ = 0;  // bytes
   std::deque<Order> queue_;
   int busy_ = 0;
   int64_t served_ = 0;

@@ -24,7 +24,9 @@ World::Options World::Draw(uint64_t seed, bool tracing) {
   for (int64_t i = 0; i < workers; ++i) {
     options.workers.push_back({.service = dice.Time(milliseconds(1), milliseconds(400)),
                                .spread = dice.Fraction() * 0.9,
-                               .threads = static_cast<int>(dice.Between(1, 3))});
+                               .threads = static_cast<int>(dice.Between(1, 3)),
+                               .memory = dice.Chance(0.5) ? 0 : dice.Between(1, 8),
+                               .sending = dice.Time(milliseconds(1), milliseconds(100))});
     if (dice.Chance(0.1)) options.absent.push_back(static_cast<int>(i));
   }
   if (workers == 0 || dice.Chance(0.5)) {
@@ -65,7 +67,9 @@ World::Options World::DrawLarge(uint64_t seed, bool tracing) {
   for (int i = 0; i < 500; ++i) {
     options.workers.push_back({.service = dice.Time(milliseconds(20), seconds(1)),
                                .spread = dice.Fraction() * 0.9,
-                               .threads = static_cast<int>(dice.Between(1, 3))});
+                               .threads = static_cast<int>(dice.Between(1, 3)),
+                               .memory = dice.Chance(0.5) ? 0 : dice.Between(2, 64),
+                               .sending = dice.Time(milliseconds(1), milliseconds(50))});
     if (i >= 250 && dice.Chance(0.2)) options.absent.push_back(i);
   }
   if (dice.Chance(0.5)) options.local = {.service = dice.Time(milliseconds(50), seconds(1))};
