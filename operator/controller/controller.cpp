@@ -18,11 +18,16 @@ struct Controller::Impl {
       : options(std::move(given)),
         clock(controller_clock),
         metrics(options.name, registry),
-        queue(options.name, controller_clock, registry, {},
-              {.group_of = options.group_of,
-               .workers = static_cast<size_t>(std::max(1, options.workers)),
-               .slow_at_once = static_cast<size_t>(std::max(1, options.workers / 2))}),
+        queue(options.name, controller_clock, registry, {}, Shared(options)),
         reconcile(std::move(fn)) {}
+
+  // Slow keys have half of what one group may have, so that they leave some for its others.
+  static WorkQueue::Sharing Shared(const Options& options) {
+    const int of_one_group = options.group_of == nullptr ? options.workers : options.workers / 2;
+    return {.group_of = options.group_of,
+            .workers = static_cast<size_t>(std::max(1, options.workers)),
+            .slow_at_once = static_cast<size_t>(std::max(1, of_one_group / 2))};
+  }
 
   absl::StatusOr<Result> Call(const std::string& key, std::stop_token stop) {
     try {

@@ -13,7 +13,7 @@ namespace hetero::controller {
 
 // Workers that take keys from a queue and reconcile them. Groups of keys take turns, and one that
 // keeps its workers long, as when the calls of a namespace hang, leaves some for the others. Keys
-// whose last pass was a long one have at most half of the workers. An error puts the key
+// whose last pass was a long one have at most half of what a group may have. An error puts the key
 // back with the queue's rate limit, success forgives it and, when asked, puts it back after a time.
 // An exception is a bug of that one key's pass: it is logged, counted and treated as an error.
 class Controller {

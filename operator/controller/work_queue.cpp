@@ -283,6 +283,8 @@ std::optional<std::string> WorkQueue::Get(std::stop_token stop) {
     impl.next_measure = now + kUnfinishedWorkPeriod;
     impl.WakeTimerLocked(impl.next_measure);
   }
+  // One that is done may let go on more keys than the one that Done() has told of.
+  if (impl.NextTurnLocked().group != nullptr) impl.available.NotifyOne();
   return key;
 }
 

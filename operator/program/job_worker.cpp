@@ -1,11 +1,22 @@
 #include "operator/program/job_worker.h"
 
+#include <functional>
+#include <string>
 #include <utility>
 
 #include "operator/kube/event_recorder.h"
 #include "operator/reconcile/head_follower.h"
 
 namespace hetero::program {
+namespace {
+
+// Namespaces take turns, where there may be several.
+std::function<std::string(const std::string& key)> GroupOf(const OperatorOptions& options) {
+  if (options.watch_namespaces.size() == 1) return nullptr;
+  return [](const std::string& key) { return kube::ObjectKey::Parse(key).name_space; };
+}
+
+}  // namespace
 
 JobWorker::JobWorker(const OperatorOptions& options, kube::Client& client,
                      kube::Client& event_client, base::Clock& clock, metrics::Registry& registry)
@@ -15,10 +26,7 @@ JobWorker::JobWorker(const OperatorOptions& options, kube::Client& client,
       clock_(clock),
       registry_(registry),
       controller_(
-          {.name = "heterotrainingjob",
-           .workers = options.workers,
-           .group_of =
-               [](const std::string& key) { return kube::ObjectKey::Parse(key).name_space; }},
+          {.name = "heterotrainingjob", .workers = options.workers, .group_of = GroupOf(options)},
           clock, registry, [this](const std::string& key, std::stop_token stop) {
             return reconciler_->Reconcile(key, std::move(stop));
           }) {}

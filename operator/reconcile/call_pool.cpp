@@ -1,11 +1,19 @@
 #include "operator/reconcile/call_pool.h"
 
 #include <algorithm>
+#include <system_error>
 #include <utility>
 
+#include "base/log.h"
 #include "base/thread.h"
 
 namespace hetero::reconcile {
+namespace {
+
+// What an API server answers at once is far less, and a pod may have about a thousand.
+constexpr size_t kMostThreads = 256;
+
+}  // namespace
 
 CallPool::CallPool(int per_stage) : per_stage_(static_cast<size_t>(std::max(1, per_stage))) {}
 
@@ -37,8 +45,13 @@ void CallPool::StartThreads() {
   for (const Stage* stage : stages_) {
     wanted += std::min(stage->count - stage->next, per_stage_ - 1 - stage->helpers);
   }
-  for (; idle_ < wanted; ++idle_) {
-    threads_.emplace_back([this](std::stop_token stop) { Work(std::move(stop)); });
+  try {
+    for (; idle_ < wanted && threads_.size() < kMostThreads; ++idle_) {
+      threads_.emplace_back([this](std::stop_token stop) { Work(std::move(stop)); });
+    }
+  } catch (const std::system_error& error) {
+    log::Warning("no more threads for calls to the API server; those that there are go on",
+                 {{"threads", threads_.size()}, {"error", error.what()}});
   }
 }
 

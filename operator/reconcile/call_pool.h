@@ -15,7 +15,7 @@ namespace hetero::reconcile {
 // one of them always on the thread that waits for it; with the others it takes turns, call by call.
 // So neither a stage of ten thousand calls nor one whose calls all hang keeps another from going
 // on. Threads are started when first needed: no more than the stages that were ever under way
-// together could use. Safe from any thread.
+// together could use, and 256 at most. Safe from any thread.
 class CallPool {
  public:
   explicit CallPool(int per_stage);

@@ -5,8 +5,11 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
+#include <functional>
+#include <map>
 #include <mutex>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -235,6 +238,61 @@ TEST_F(ControllerTest, ReconcileSeesTheStop) {
   while (!inside) std::this_thread::yield();
   Stop();
   EXPECT_EQ(Total("error"), 1);
+}
+
+// All of one namespace, which may have half of the workers; passes of eight of its jobs hang.
+TEST(ControllerOfGroupsTest, JobsThatHangLeaveWorkersForOthersOfTheirNamespace) {
+  base::FakeClock clock;
+  metrics::Registry registry;
+  std::mutex mutex;  // guards what follows
+  std::condition_variable changed;
+  bool go_on = false, quick = false;
+  int hang = 0;
+  std::map<std::string, int> passes;
+  Controller controller(
+      {.name = "jobs", .workers = 16, .group_of = [](const std::string&) { return "ns"; }}, clock,
+      registry, [&](const std::string& key, const std::stop_token&) -> absl::StatusOr<Result> {
+        std::unique_lock lock(mutex);
+        const bool first = ++passes[key] == 1;
+        if (key == "quick") {
+          quick = true;
+        } else if (first) {
+          clock.Advance(Controller::kLongPass);
+        } else {
+          ++hang;
+        }
+        changed.notify_all();
+        if (key != "quick" && !first) changed.wait(lock, [&] { return go_on; });
+        return Result{};
+      });
+  std::stop_source stop;
+  std::jthread runner([&] { controller.Run(stop.get_token()); });
+  const auto await = [&](const std::function<bool()>& come) {
+    std::unique_lock lock(mutex);
+    return changed.wait_for(lock, seconds(60), come);
+  };
+  const auto reconciled = [&] {
+    return registry
+        .GetCounter("controller_runtime_reconcile_total", "",
+                    {{"controller", "jobs"}, {"result", "success"}})
+        .value();
+  };
+  for (int i = 0; i < 8; ++i) {
+    controller.queue().Add("slow" + std::to_string(i));
+    while (reconciled() <= i) std::this_thread::yield();
+  }
+  for (int i = 0; i < 8; ++i) controller.queue().Add("slow" + std::to_string(i));
+  EXPECT_TRUE(await([&] { return hang == 4; }));
+  controller.queue().Add("quick");
+  EXPECT_TRUE(await([&] { return quick; }));
+  {
+    const std::lock_guard lock(mutex);
+    EXPECT_EQ(hang, 4);
+    go_on = true;
+    changed.notify_all();
+  }
+  stop.request_stop();
+  runner.join();
 }
 
 }  // namespace
