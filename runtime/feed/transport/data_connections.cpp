@@ -8,12 +8,12 @@
 #include <array>
 #include <chrono>
 #include <iterator>
+#include <new>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/status_macros.h"
-#include "runtime/feed/thrown.h"
 
 namespace hetero::feed {
 namespace {
@@ -93,8 +93,8 @@ ServedSocket::Wait DataConnection::Serve(Ready ready) {
 absl::StatusOr<ServedSocket::Wait> DataConnection::GoOnOrFail(Ready ready) {
   try {
     return GoOn(ready);
-  } catch (...) {  // the thread has others to serve
-    return StatusOfThrown();
+  } catch (const std::bad_alloc&) {  // the thread has others to serve
+    return absl::ResourceExhaustedError("no memory for what a data connection carries");
   }
 }
 

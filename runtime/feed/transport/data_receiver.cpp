@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <new>
 #include <optional>
 #include <utility>
 
@@ -13,7 +14,6 @@
 #include "absl/strings/str_replace.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
-#include "runtime/feed/thrown.h"
 #include "runtime/feed/wire/frame_reader.h"
 
 namespace hetero::feed {
@@ -117,8 +117,8 @@ bool DataReceiver::Connection::Taken(const absl::Status& status) const {
 absl::StatusOr<ServedSocket::Wait> DataReceiver::Connection::GoOnOrFail(Ready ready) {
   try {
     return GoOn(ready);
-  } catch (...) {  // no memory for a batch: the thread has other connections to serve
-    return StatusOfThrown();
+  } catch (const std::bad_alloc&) {  // the thread has others to serve
+    return absl::ResourceExhaustedError("no memory for what a data connection carries");
   }
 }
 
