@@ -19,9 +19,8 @@ cluster() {  # SECONDS COMMAND...
 }
 
 many() {
-  local folder
   folder=$(mktemp -d)
-  trap 'rm -rf "$folder"' RETURN
+  trap 'rm -rf "$folder"' EXIT
   cat >"$folder/audit.yaml" <<YAML
 apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -34,10 +33,12 @@ YAML
   # Auditing costs the API server something, so both runs have it on.
   local -x HETERO_CLUSTER_APISERVER_FLAGS="--audit-policy-file=$folder/audit.yaml --audit-log-path=$folder/audit.log
     --audit-log-maxsize=4000 --max-requests-inflight=2000 --max-mutating-requests-inflight=1000"
+  local status=0
   cluster 2400 "$scale" run --jobs "$1" --idle-seconds "${IDLE_SECONDS:-60}" --audit-log "$folder/audit.log" \
-    --recording "$folder/recording.json"
+    --recording "$folder/recording.json" || status=1
   rm -f "$folder/audit.log"
-  cluster 2400 "$scale" replay --recording "$folder/recording.json"
+  cluster 2400 "$scale" replay --recording "$folder/recording.json" || status=1
+  return $status
 }
 
 big() {

@@ -198,6 +198,9 @@ struct JobRecord {
   RateCurve rate_curve;
 
   bool runs_scripts() const { return job.spec.training.script.has_value() && !input_only; }
+  // Of this attempt and process of the head. Only a script may train without telling the loss, or
+  // tell none that is a number.
+  bool has_loss() const { return !runs_scripts() || loss_curve.any_finite(); }
 };
 
 // Nanoseconds since 1970.

@@ -77,8 +77,7 @@ void AddProgress(const JobRecord& record, const v1::JobStatus& status, live::Sna
   snapshot.wait_percent = progress.data_wait_percent();
   snapshot.waits = MakeWaits(progress.waits());
   snapshot.phases = MakePhases(progress.phases());
-  const std::vector<v1::LossPoint>& curve = record.loss_curve.points();
-  if (!record.runs_scripts() || !curve.empty()) snapshot.last_loss = progress.loss();
+  if (record.has_loss()) snapshot.last_loss = progress.loss();
   const insight::SpeedVerdict speed = JudgeSpeed(record);
   snapshot.ceiling = speed.ceiling;
   snapshot.verdict = speed.sentence;

@@ -1,11 +1,13 @@
 #include "runtime/head/loss_curve.h"
 
+#include <cmath>
 #include <utility>
 
 namespace hetero::head {
 
 void LossCurve::Add(const v1::LossPoint& point) {
   if (!points_.empty() && point.step() <= points_.back().step()) return;
+  any_finite_ = any_finite_ || std::isfinite(point.loss());
   // The newest ends the curve; it gives way to the next one unless it stands far enough from the
   // one before.
   const size_t count = points_.size();

@@ -19,11 +19,14 @@ class LossCurve {
   // after a lost connection and is left out.
   void Add(const v1::LossPoint& point);
   const std::vector<v1::LossPoint>& points() const { return points_; }
+  // Of all that were added, one was a number.
+  bool any_finite() const { return any_finite_; }
 
  private:
   void Thin();
 
   std::vector<v1::LossPoint> points_;
+  bool any_finite_ = false;
   int64_t spacing_ = 1;  // steps between two points, but for the newest
 };
 

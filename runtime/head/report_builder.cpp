@@ -159,9 +159,7 @@ void AddProgress(const JobRecord& record, insight::Report& report) {
   report.data_wait_percent = progress.data_wait_percent();
   report.phase_seconds = MakePhases(progress.phases());
   report.wait_seconds = MakeWaits(progress.waits());
-  // Only a script may train without telling the loss.
-  const bool has_loss = !record.runs_scripts() || !record.loss_curve.points().empty();
-  if (has_loss && progress.step() > progress.first_step()) report.loss = progress.loss();
+  if (record.has_loss() && progress.step() > progress.first_step()) report.loss = progress.loss();
   AddSpeed(record, report);
 }
 

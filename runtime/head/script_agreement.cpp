@@ -69,7 +69,7 @@ void ScriptAgreement::Take(int32_t rank, const v1::ScriptWord& word, int64_t tot
       TakePosition(rank, word.position(), now);
       break;
     case v1::ScriptWord::kDigest:
-      TakeDigest(rank, word.digest());
+      TakeDigest(rank, word.digest(), now);
       break;
     case v1::ScriptWord::kWantDigest:
       TakeWish(word.want_digest());
@@ -194,14 +194,16 @@ v1::ScriptDecision ScriptAgreement::JobDigest(int64_t step) const {
   return decision;
 }
 
-void ScriptAgreement::TakeDigest(int32_t rank, const v1::ScriptDigest& digest) {
+void ScriptAgreement::TakeDigest(int32_t rank, const v1::ScriptDigest& digest, base::Instant now) {
   if (digest.step() < 0 || (agreed_ && digest.step() <= agreed_->step())) return;
   if (sums_.size() >= kMostSteps && digest.step() < sums_.begin()->first) return;
   told_step_ = std::max(told_step_, digest.step());
   Sum& sum = SumAt(digest.step());
   if (!Say(rank, sum.ranks)) return;
   sum.digest += job::StreamDigest(digest.high(), digest.low());
-  if (AllSaid(sum.ranks) && Known(digest.step())) Decide(JobDigest(digest.step()));
+  if (!AllSaid(sum.ranks)) return;
+  saved_at_ = now;  // they tell it of the steps that they save
+  if (Known(digest.step())) Decide(JobDigest(digest.step()));
 }
 
 void ScriptAgreement::TakeWish(int64_t step) {

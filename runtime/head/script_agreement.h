@@ -90,7 +90,7 @@ class ScriptAgreement {
 
   void TakeMaster(int32_t rank, const v1::ScriptMaster& master);
   void TakePosition(int32_t rank, const v1::ScriptPosition& position, base::Instant now);
-  void TakeDigest(int32_t rank, const v1::ScriptDigest& digest);
+  void TakeDigest(int32_t rank, const v1::ScriptDigest& digest, base::Instant now);
   void TakeWish(int64_t step);
   void TakeAnswer(int32_t rank, int64_t step, int64_t total_steps, base::Instant now);
   void TakeEnd(int32_t rank);

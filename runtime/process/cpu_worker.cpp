@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <string>
@@ -38,7 +39,7 @@ constexpr base::Duration kFinishTimeout = std::chrono::seconds(1);
 // Of batches in work and on their way: what is decoded, and read ahead, needs memory too.
 int64_t BatchMemory() {
   const int64_t machine = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
-  return base::CgroupMemoryLimit().value_or(machine) / 4;
+  return std::min(base::CgroupMemoryLimit().value_or(machine), machine) / 4;
 }
 
 // The samples of a job, and who calls its Python operators.

@@ -143,11 +143,12 @@ class Walk {
   // Whether the sizes of a folder with so many pictures are still looked at: that is quickest when
   // the folder was just read, and in vain when there turn out to be too many.
   bool MayCount(int64_t pictures) {
-    constexpr int64_t kFoldersThatTell = 64;
+    constexpr int64_t kFoldersThatTell = 64, kPicturesThatTell = 100'000;
     pictures_ += pictures;
     const int64_t read = ++read_;
     if (pictures_ > most_sizes_) return false;
-    return read < kFoldersThatTell || pictures_ / read * folders_ <= 2 * most_sizes_;
+    const bool few = read < kFoldersThatTell && pictures_ < kPicturesThatTell;
+    return few || pictures_ / read * folders_ <= 2 * most_sizes_;
   }
 
   absl::Status List(const Folder& folder) {

@@ -125,11 +125,13 @@ absl::StatusOr<double> ProbeCeiling(const TrainerOptions& options, const job::Sc
   SameBatch batches(first, steps, options.rank);
   StepTimes times;
   PhaseClock phases(clock);
+  RankComparison::Schedule comparisons(clock);
   TrainingLoop loop(probe, steps,
                     {.state = state,
                      .group = peers.group,
                      .layout = opened.layout.get(),
                      .agreement = peers.agreement,
+                     .comparisons = comparisons,
                      .batches = batches,
                      .checkpointer = nullptr,
                      .observer = times,

@@ -58,7 +58,7 @@ TrainingLoop::TrainingLoop(const TrainerOptions& options, const job::Schedule& s
                .phases = phases_,
                .device = collaborators.device},
               clock),
-      comparison_(model_, place_.partitions, agreement_, clock) {}
+      comparison_(model_, place_.partitions, agreement_, collaborators.comparisons) {}
 
 std::string TrainingLoop::Where() const {
   const int64_t step = state_.standing.step;
@@ -82,7 +82,7 @@ absl::Status TrainingLoop::Run() {
     absl::Status status = TrainStep(step);
     if (status.ok() && (last || plan.IsLastOfEpoch(step))) status = FinishEpoch(step);
     if (status.ok() && EvaluationIsDue()) status = Evaluate(step);
-    if (status.ok()) WriteCheckpoint();
+    if (status.ok()) WriteCheckpoint(/*compared=*/place_.pipelines == 1);
     observer_.OnPhases(phases_.phases(), phases_.total_seconds());
     if (!status.ok()) return status;
   }
@@ -90,13 +90,13 @@ absl::Status TrainingLoop::Run() {
 }
 
 // Rank 0 decides. The ranks of the first pipeline hold together what it writes.
-void TrainingLoop::WriteCheckpoint() {
+void TrainingLoop::WriteCheckpoint(bool compared) {
   const int64_t step = state_.standing.step;
   if (checkpointer_ != nullptr && interrupts_.save != nullptr &&
       interrupts_.save->exchange(false)) {
     checkpointer_->Want();
   }
-  bool due = checkpointer_ != nullptr && checkpointer_->IsDueAfter(step, observer_);
+  bool due = checkpointer_ != nullptr && checkpointer_->IsDueAfter(step, compared, observer_);
   if (place_.partitioned() && training_.checkpoint) {
     std::vector<int64_t> due_at_rank_0 = {due};
     agreement_.Broadcast(due_at_rank_0, 0);
@@ -155,7 +155,9 @@ absl::Status TrainingLoop::TrainStep(int64_t step) {
 
   RankState own = StateFor(batch, static_cast<uint64_t>(training_.seed));
   own.leave = OwnLeave();
-  own.compare = options_.rank == 0 && place_.pipelines > 1 && comparison_.IsDue();
+  own.compare =
+      options_.rank == 0 && place_.pipelines > 1 &&
+      (comparison_.IsDue() || (checkpointer_ != nullptr && checkpointer_->WantsComparison(step)));
   if (absl::IsCancelled(own.error) && own.leave != Leave::kNo) {  // it waited long enough
     own.leave = Leave::kInsist;
     own.error = absl::OkStatus();
@@ -166,6 +168,7 @@ absl::Status TrainingLoop::TrainStep(int64_t step) {
   if (job->compare) {
     HETERO_RETURN_IF_ERROR(comparison_.Compare(absl::StrCat("after step ", step)).status());
     phases_.Charge(&Phases::all_reduce);
+    WriteCheckpoint(/*compared=*/true);
   }
   const feed::Batch& held = *state_.held;
   state_.Begin();

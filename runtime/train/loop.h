@@ -35,6 +35,7 @@ class TrainingLoop {
     GlooGroup* group = nullptr;               // null for a job of one rank
     const PartitionLayout* layout = nullptr;  // null without partitions
     Agreement& agreement;
+    RankComparison::Schedule& comparisons;
     BatchSource& batches;
     Checkpointer* checkpointer = nullptr;  // null: this rank writes none
     Observer& observer;
@@ -57,7 +58,8 @@ class TrainingLoop {
   absl::Status TrainStep(int64_t step);
   absl::Status FinishEpoch(int64_t step);
   absl::Status Evaluate(int64_t step);
-  void WriteCheckpoint();
+  // `compared`: all ranks hold the same, as was just seen, or there is one alone.
+  void WriteCheckpoint(bool compared);
 
   bool EvaluationIsDue() const;
   bool GenerationIsOver() const;

@@ -9,19 +9,18 @@
 namespace hetero::train {
 
 RankComparison::RankComparison(const Model& model, int32_t partitions, Agreement& agreement,
-                               base::Clock& clock)
+                               Schedule& schedule)
     : model_(model),
       partitions_(static_cast<size_t>(partitions)),
       agreement_(agreement),
-      clock_(clock),
-      due_(clock.Now() + kInterval) {}
+      schedule_(schedule) {}
 
 absl::StatusOr<uint32_t> RankComparison::Compare(const std::string& where) {
-  const base::Instant began = clock_.Now();
+  const base::Instant began = schedule_.clock_.Now();
   const uint32_t own = ParameterCrc(model_);
   const std::vector<int64_t> all = agreement_.Gather(own);
-  const base::Instant now = clock_.Now();
-  due_ = now + std::max(kInterval, kShare * (now - began));
+  const base::Instant now = schedule_.clock_.Now();
+  schedule_.due_ = now + std::max(kInterval, kShare * (now - began));
   for (size_t rank = partitions_; rank < all.size(); ++rank) {
     if (all[rank] == all[rank % partitions_]) continue;
     return absl::DataLossError(absl::StrCat(

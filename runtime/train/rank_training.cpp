@@ -32,7 +32,8 @@ RankTraining::RankTraining(const TrainerOptions& options, const Collaborators& c
       schedule_(collaborators.schedule),
       batches_(collaborators.batches),
       observer_(collaborators.observer),
-      clock_(collaborators.clock) {}
+      clock_(collaborators.clock),
+      comparisons_(clock_) {}
 
 absl::Status RankTraining::Open() {
   at::set_num_threads(options_.threads);
@@ -137,6 +138,7 @@ absl::Status RankTraining::RunLoop(GlooGroup* group, Agreement& agreement) {
                      .group = group,
                      .layout = layout_.get(),
                      .agreement = agreement,
+                     .comparisons = comparisons_,
                      .batches = batches_,
                      .checkpointer = checkpointer_.get(),
                      .observer = observer_,

@@ -19,6 +19,7 @@
 #include "runtime/train/process_group/gloo_group.h"
 #include "runtime/train/progress/observer.h"
 #include "runtime/train/progress/phase_clock.h"
+#include "runtime/train/rank_comparison.h"
 #include "runtime/train/trainer_options.h"
 
 namespace hetero::train {
@@ -83,6 +84,7 @@ class RankTraining {
   BatchSource& batches_;
   Observer& observer_;
   base::Clock& clock_;
+  RankComparison::Schedule comparisons_;
   Interrupts interrupts_;  // of the latest Run()
   std::string activity_;
   std::unique_ptr<Device> device_;

@@ -208,18 +208,26 @@ Standing Checkpointer::StandingOf(const CheckpointManifest& manifest) {
           .samples_consumed = manifest.samples_consumed};
 }
 
-bool Checkpointer::IsDue(int64_t step) const {
+bool Checkpointer::IntervalIsOver() const {
+  const std::optional<int64_t> interval = spec_.interval_seconds();
+  return interval && clock_.Now() - started_at_ >= std::chrono::seconds(*interval);
+}
+
+bool Checkpointer::WantsComparison(int64_t step) const {
+  return spec_.usual() && step != started_step_ && IntervalIsOver();
+}
+
+bool Checkpointer::IsDue(int64_t step, bool compared) const {
   if (step == started_step_) return false;
   if (overdue_) return true;
   if (spec_.every_steps && step % *spec_.every_steps == 0) return true;
-  const std::optional<int64_t> interval = spec_.interval_seconds();
-  if (interval && clock_.Now() - started_at_ >= std::chrono::seconds(*interval)) return true;
+  if ((compared || !spec_.usual()) && IntervalIsOver()) return true;
   return spec_.usual() && plan_.IsLastOfEpoch(step - 1);
 }
 
-bool Checkpointer::IsDueAfter(int64_t step, Observer& observer) {
+bool Checkpointer::IsDueAfter(int64_t step, bool compared, Observer& observer) {
   Report(writer_.Take(), observer);
-  if (!IsDue(step)) return false;
+  if (!IsDue(step, compared)) return false;
   overdue_ = writer_.busy();
   return !overdue_;
 }

@@ -50,8 +50,12 @@ class Checkpointer {
   static Standing StandingOf(const CheckpointManifest& manifest);
 
   // Between two steps: reports what was written, and says whether to Start() now. A failure to
-  // write is reported, and training goes on.
-  bool IsDueAfter(int64_t step, Observer& observer);
+  // write is reported, and training goes on. Without a rule of the job's own the clock asks for one
+  // only where the ranks have just been `compared`: a job would go on from what one of them has
+  // computed wrongly.
+  bool IsDueAfter(int64_t step, bool compared, Observer& observer);
+  // The clock asks for one as soon as they are.
+  bool WantsComparison(int64_t step) const;
   // One is due now, whatever the rules say.
   void Want() { overdue_ = true; }
   // Begins to write what generation `generation` of the job has reached; `source` gives kModelFile
@@ -83,7 +87,8 @@ class Checkpointer {
     int64_t slot = 0;
     bool operator==(const Place&) const = default;
   };
-  bool IsDue(int64_t step) const;
+  bool IsDue(int64_t step, bool compared) const;
+  bool IntervalIsOver() const;
   Place PlaceAfter(int64_t step) const;
   // Whether this job's next step is the one after `manifest`, whose samples and model fit.
   absl::Status CheckGoesOn(const CheckpointManifest& manifest) const;

@@ -22,6 +22,8 @@ using testing::json;
 
 constexpr int kNamespaces = 10;
 constexpr int kClients = 16;
+constexpr double kMostMib = 64;
+constexpr double kMostRatio = 1.15;
 
 std::string NamespaceOf(int job) { return "scale-" + std::to_string(job % kNamespaces); }
 
@@ -129,7 +131,10 @@ int RunManyJobs(int jobs, const std::string& recording_file, const std::string& 
       "%d jobs, %d pods: created, registered, run, finished and deleted in %.1f s: %.1f jobs/s, "
       "%.1f pods/s\n",
       jobs, jobs * 4, total, jobs / total, jobs * 4 / total);
-  std::printf("operator: %.1f MiB peak resident, %.1f CPU s\n", PeakMib(process.pid()), cpu);
+  const double peak = PeakMib(process.pid());
+  const bool small = peak <= kMostMib;
+  std::printf("operator: %.1f MiB peak resident, %.1f CPU s; the target is at most %.0f MiB: %s\n",
+              peak, cpu, kMostMib, small ? "kept" : "MISSED");
   memory.Print();
 
   std::this_thread::sleep_for(seconds(5));
@@ -157,7 +162,7 @@ int RunManyJobs(int jobs, const std::string& recording_file, const std::string& 
       "last\n",
       static_cast<double>(recording.writes.size()) / jobs,
       static_cast<double>(recording.reads) / jobs, recording.seconds);
-  return finished && recording.writes.size() > 0 ? 0 : 1;
+  return finished && small && recording.writes.size() > 0 ? 0 : 1;
 }
 
 int ReplayManyJobs(const std::string& recording_file) {
@@ -234,8 +239,11 @@ int ReplayManyJobs(const std::string& recording_file) {
   const double took = Since(begin);
   std::printf("plain %d-way client: the same %zu writes in %.1f s (%lld refused)\n", kClients,
               recording.writes.size(), took, static_cast<long long>(failures));
-  std::printf("ratio operator / plain client: %.2f\n", recording.seconds / took);
-  return 0;
+  const double ratio = recording.seconds / took;
+  const bool kept = ratio <= kMostRatio;
+  std::printf("ratio operator / plain client: %.2f; the target is at most %.2f: %s\n", ratio,
+              kMostRatio, kept ? "kept" : "MISSED");
+  return kept && failures == 0 ? 0 : 1;
 }
 
 }  // namespace hetero::bench

@@ -221,6 +221,23 @@ TEST(ScriptAgreementClockTest, SavesByTheClock) {
   EXPECT_THAT(Describe(agreement.TakeDecisions()), ElementsAre("prepare 202"));
 }
 
+// At the end of an epoch all ranks save by themselves, and tell the step's digest.
+TEST(ScriptAgreementClockTest, WhatTheRanksHaveSavedCounts) {
+  ScriptAgreement agreement({.ranks = 1, .checkpoint_interval = seconds(60)});
+  base::Instant now{std::chrono::hours(1)};
+  agreement.Begin(1);
+  agreement.Take(0, PositionWord(1, 0), 1000, now);
+  now += seconds(59);
+  agreement.Take(0, DigestWord(1, 100, 0, 1), 1000, now);
+  agreement.TakeDecisions();
+  now += seconds(59);
+  agreement.Look(100, now);
+  EXPECT_THAT(Describe(agreement.TakeDecisions()), IsEmpty());
+  now += seconds(1);
+  agreement.Look(101, now);
+  EXPECT_THAT(Describe(agreement.TakeDecisions()), ElementsAre("prepare 103"));
+}
+
 TEST_F(ScriptAgreementTest, TheJobIsDoneWhenAllScriptsAre) {
   BeginAt(10);
   EXPECT_THAT(Say(0, EndedWord(1)), IsEmpty());

@@ -88,6 +88,19 @@ TEST(ScriptReportTest, WithoutALossThereIsNone) {
   EXPECT_FALSE(BuildResult(report).has_loss());
 }
 
+TEST(ScriptReportTest, WithALossThatIsNoNumberThereIsNone) {
+  ScriptRun run;
+  v1::Heartbeat heartbeat = ScriptBeat(40, 800, 1);
+  v1::LossPoint& point = *heartbeat.add_losses();
+  point.set_step(40);
+  point.set_loss(std::numeric_limits<double>::quiet_NaN());
+  run.Apply(HeartbeatReceived{20, heartbeat});
+  run.Tell(40);
+  const insight::Report report = run.Succeed();
+  EXPECT_FALSE(report.loss.has_value()) << *report.loss;
+  EXPECT_THAT(report.loss_curve, SizeIs(1));
+}
+
 TEST(ScriptReportTest, WhatScriptsReportIsInIt) {
   ScriptRun run;
   v1::Heartbeat first = ScriptBeat(40, 800, 1);

@@ -14,6 +14,7 @@ namespace {
 
 using hetero::testing::TemporaryFolder;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 // The machine's, ahead by as much as the test says.
@@ -53,6 +54,25 @@ TEST(LongEpochTest, ParametersThatDifferAreSeenWithinMinutes) {
                 HasSubstr("ranks diverged after step 11: the parameters of rank 1 differ from "
                           "those of rank 0. Check that all GPU workers run the same image"));
     EXPECT_THAT(record.steps, SizeIs(11));
+  }
+}
+
+// The next attempt would go on from what one rank computed wrongly, and all would agree.
+TEST(LongEpochTest, WithoutARuleNoCheckpointIsWrittenOfParametersThatDiffer) {
+  TemporaryFolder folder;
+  ShiftedClock first;
+  TestJob job = LongEpoch(60);
+  job.training.checkpoint = api::Checkpoint{.uri = "file://" + folder.path()};
+  job.clocks = {&first, &base::Clock::Real()};
+  job.change_training = [](int32_t rank, api::Training& training) {
+    if (rank == 1) training.optimizer.learning_rate *= 2;
+  };
+  job.after_step = [&](int32_t rank, const StepRecord& step, auto&) {
+    if (rank == 0 && step.step == 10) first.Shift(std::chrono::minutes(31));
+  };
+  for (const RankRecord& record : RunRanks(job, 2)) {
+    EXPECT_EQ(record.status.code(), absl::StatusCode::kDataLoss) << record.status;
+    EXPECT_THAT(record.checkpoints, IsEmpty());
   }
 }
 

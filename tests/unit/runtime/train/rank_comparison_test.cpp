@@ -27,7 +27,8 @@ TEST(RankComparisonTest, IsDueEveryFiveMinutes) {
   base::FakeClock clock;
   EmptyModel model;
   Agreement alone(nullptr, 0, 1);
-  RankComparison comparison(model, 1, alone, clock);
+  RankComparison::Schedule schedule(clock);
+  RankComparison comparison(model, 1, alone, schedule);
   for (int i = 0; i < 3; ++i) {
     EXPECT_FALSE(comparison.IsDue());
     clock.Advance(std::chrono::seconds(299));
@@ -42,7 +43,8 @@ TEST(RankComparisonTest, TakesNoMoreThanAThousandthOfTheTime) {
   SlowClock clock(std::chrono::seconds(2));  // so much takes one of them
   EmptyModel model;
   Agreement alone(nullptr, 0, 1);
-  RankComparison comparison(model, 1, alone, clock);
+  RankComparison::Schedule schedule(clock);
+  RankComparison comparison(model, 1, alone, schedule);
   EXPECT_TRUE(comparison.Compare("now").ok());
   clock.Advance(std::chrono::seconds(1990));
   EXPECT_FALSE(comparison.IsDue());
