@@ -85,6 +85,7 @@ v1::ScriptWord HeadCoordinator::DigestWord(int64_t step) const {
   word.mutable_digest()->set_step(step);
   word.mutable_digest()->set_high(own.high());
   word.mutable_digest()->set_low(own.low());
+  word.mutable_digest()->set_saves(DueByRule(step) || talk_.commits.contains(step));
   return word;
 }
 

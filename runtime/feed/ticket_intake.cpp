@@ -90,6 +90,8 @@ class TicketIntake::State : public std::enable_shared_from_this<State> {
     if (found == asked_.end() || closed_) return false;
     Asked& asked = found->second;
     if (asked.taken_up) {
+      // Its callbacks go with this lock held: streams cancel their own, and so none is the last of
+      // one.
       if (!executor_->Cancel(asked.in_executor)) return false;
       gate_.Release(asked.owner, asked.bytes);
     } else {

@@ -52,6 +52,7 @@ void WorkerStream::Submit(const Ticket& ticket) {
   };
   callbacks.slabs = [self](int64_t bytes) { return self->SlabFor(bytes); };
   const base::MutexLock lock(mutex_);
+  if (ended_) return;  // while the request was read
   queued_[ticket.id] = intake_.Submit(owner_, ticket, std::move(callbacks));
 }
 

@@ -202,7 +202,7 @@ void ScriptAgreement::TakeDigest(int32_t rank, const v1::ScriptDigest& digest, b
   if (!Say(rank, sum.ranks)) return;
   sum.digest += job::StreamDigest(digest.high(), digest.low());
   if (!AllSaid(sum.ranks)) return;
-  saved_at_ = now;  // they tell it of the steps that they save
+  if (digest.saves()) saved_at_ = now;
   if (Known(digest.step())) Decide(JobDigest(digest.step()));
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
@@ -200,12 +201,15 @@ absl::Status TrainingLoop::TrainStep(int64_t step) {
   const int64_t loss_samples =
       place_.last() ? schedule_.training().PipelineShare(step, options_.rank).count : 0;
   const job::Step plan = schedule_.training().At(step);
+  // A checkpoint of the step before is none of this one's.
+  Phases phases = phases_.phases().Since(before);
+  const double saving = std::exchange(phases.checkpoint, 0);
   state_.pending = PendingStep{.record = {.step = step + 1,
                                           .epoch = plan.epoch + 1,
                                           .step_in_epoch = plan.step_in_epoch + 1,
-                                          .seconds = base::ToSeconds(clock_.Now() - start),
+                                          .seconds = base::ToSeconds(clock_.Now() - start) - saving,
                                           .samples = job->samples,
-                                          .phases = phases_.phases().Since(before)},
+                                          .phases = phases},
                                .loss = loss,
                                .samples = loss_samples};
   return absl::OkStatus();

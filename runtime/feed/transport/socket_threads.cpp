@@ -48,8 +48,7 @@ class SocketThread {
     try {
       thread_ = std::thread([this, name] { Run(name); });
       works_ = true;
-    } catch (const std::system_error& error) {
-      log::Warning("no thread for data connections", {{"error", error.what()}});
+    } catch (const std::system_error&) {  // there may be others
     }
   }
   ~SocketThread() {
@@ -273,6 +272,9 @@ bool SocketThreads::Add(std::shared_ptr<ServedSocket> socket) {
     if (thread->works()) {
       least = thread.get();
       threads_.push_back(std::move(thread));
+    } else if (!std::exchange(warned_, true)) {
+      log::Warning("the system has no more threads or descriptors for data connections",
+                   {{"threads", threads_.size()}, {"wanted", most_}});
     }
   }
   if (least == nullptr) return false;

@@ -67,6 +67,7 @@ class SocketThreads {
  private:
   const std::string name_;
   const size_t most_;
+  bool warned_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t next_seat_ ABSL_GUARDED_BY(mutex_) = 1;
   base::Clock& clock_;
   base::Mutex mutex_;

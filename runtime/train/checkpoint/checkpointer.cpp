@@ -214,14 +214,15 @@ bool Checkpointer::IntervalIsOver() const {
 }
 
 bool Checkpointer::WantsComparison(int64_t step) const {
-  return spec_.usual() && step != started_step_ && IntervalIsOver();
+  if (!spec_.usual() || step == 0 || step == started_step_ || writer_.busy()) return false;
+  return overdue_ || IntervalIsOver();
 }
 
 bool Checkpointer::IsDue(int64_t step, bool compared) const {
-  if (step == started_step_) return false;
-  if (overdue_) return true;
+  if (step == 0 || step == started_step_) return false;
+  if (wanted_) return true;
   if (spec_.every_steps && step % *spec_.every_steps == 0) return true;
-  if ((compared || !spec_.usual()) && IntervalIsOver()) return true;
+  if ((compared || !spec_.usual()) && (overdue_ || IntervalIsOver())) return true;
   return spec_.usual() && plan_.IsLastOfEpoch(step - 1);
 }
 
@@ -229,6 +230,7 @@ bool Checkpointer::IsDueAfter(int64_t step, bool compared, Observer& observer) {
   Report(writer_.Take(), observer);
   if (!IsDue(step, compared)) return false;
   overdue_ = writer_.busy();
+  if (!overdue_) wanted_ = false;
   return !overdue_;
 }
 

@@ -57,7 +57,7 @@ class Checkpointer {
   // The clock asks for one as soon as they are.
   bool WantsComparison(int64_t step) const;
   // One is due now, whatever the rules say.
-  void Want() { overdue_ = true; }
+  void Want() { wanted_ = true; }
   // Begins to write what generation `generation` of the job has reached; `source` gives kModelFile
   // and kOptimizerFile, on another thread. Not while an earlier write is under way.
   void Start(const Standing& standing, int64_t generation, CheckpointWriter::Source source);
@@ -105,7 +105,8 @@ class Checkpointer {
   int64_t started_step_ = -1;  // of the last write begun
   int64_t written_step_ = -1;  // of the last that succeeded, or was loaded
   base::Instant started_at_;
-  bool overdue_ = false;  // the writer was busy when one was due, or somebody wants one
+  bool overdue_ = false;  // the writer was busy when one was due
+  bool wanted_ = false;
   CheckpointWriter writer_;
 };
 

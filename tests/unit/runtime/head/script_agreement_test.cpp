@@ -228,9 +228,13 @@ TEST(ScriptAgreementClockTest, WhatTheRanksHaveSavedCounts) {
   agreement.Begin(1);
   agreement.Take(0, PositionWord(1, 0), 1000, now);
   now += seconds(59);
-  agreement.Take(0, DigestWord(1, 100, 0, 1), 1000, now);
+  v1::ScriptWord saved = DigestWord(1, 99, 0, 1);
+  saved.mutable_digest()->set_saves(true);
+  agreement.Take(0, saved, 1000, now);
   agreement.TakeDecisions();
   now += seconds(59);
+  agreement.Take(0, DigestWord(1, 100, 0, 1), 1000, now);  // looked at, and not saved
+  agreement.TakeDecisions();
   agreement.Look(100, now);
   EXPECT_THAT(Describe(agreement.TakeDecisions()), IsEmpty());
   now += seconds(1);

@@ -76,6 +76,24 @@ TEST(LongEpochTest, WithoutARuleNoCheckpointIsWrittenOfParametersThatDiffer) {
   }
 }
 
+// Ranks that come late: the first look at the parameters is before the first step.
+TEST(LongEpochTest, NothingIsWrittenOfAModelThatNobodyTrained) {
+  TemporaryFolder folder;
+  ShiftedClock first;
+  TestJob job = LongEpoch(10);
+  job.training.checkpoint = api::Checkpoint{.uri = "file://" + folder.path(), .every_steps = 10};
+  job.clocks = {&first, &base::Clock::Real()};
+  job.before_batch = [&](int32_t rank, int64_t index, auto&) {
+    if (rank == 0 && index == 0) first.Shift(std::chrono::minutes(31));
+    return absl::OkStatus();
+  };
+  const std::vector<RankRecord> ranks = RunRanks(job, 2);
+  ASSERT_TRUE(ranks[0].status.ok()) << ranks[0].status;
+  EXPECT_FALSE(std::filesystem::exists(folder / "step-000000000000"));
+  ASSERT_THAT(ranks[0].checkpoints, SizeIs(1));
+  EXPECT_EQ(ranks[0].checkpoints[0].second, 10);
+}
+
 TEST(LongEpochTest, LookingAtParametersChangesNothing) {
   ShiftedClock clock;
   TestJob job = LongEpoch(20);
