@@ -50,6 +50,7 @@ void CallPool::StartThreads() {
       threads_.emplace_back([this](std::stop_token stop) { Work(std::move(stop)); });
     }
   } catch (const std::system_error& error) {
+    if (std::exchange(warned_, true)) return;
     log::Warning("no more threads for calls to the API server; those that there are go on",
                  {{"threads", threads_.size()}, {"error", error.what()}});
   }

@@ -44,6 +44,7 @@ class CallPool {
   base::Mutex mutex_;
   base::CondVar changed_;  // a stage came, a call ended
   std::deque<Stage*> stages_ ABSL_GUARDED_BY(mutex_);
+  bool warned_ ABSL_GUARDED_BY(mutex_) = false;
   size_t idle_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<std::jthread> threads_ ABSL_GUARDED_BY(mutex_);
 };
