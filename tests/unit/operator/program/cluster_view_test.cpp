@@ -255,7 +255,7 @@ TEST_F(ClusterViewTest, AClusterWithoutKueueIsReadyAndIsLookedAtAgain) {
   AwaitWatches({Paths("team").pods});
   EXPECT_EQ(view_->stores().flavors->size(), 0u);
   for (const std::string& path : {in_team, flavors}) api_.SetServed(path, true);
-  AwaitWatches({in_team, flavors});
+  AwaitWatches({in_team, flavors, "/apis/kueue.x-k8s.io/v1beta2/workloadpriorityclasses"});
   EXPECT_TRUE(view_->stores().queues_served("team"));
   EXPECT_EQ(view_->stores().flavors->size(), 1u);
   EXPECT_TRUE(manager_.Ready().ok()) << manager_.Ready();
