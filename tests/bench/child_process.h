@@ -1,6 +1,7 @@
 #pragma once
 
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -32,7 +33,8 @@ inline int64_t OfStatus(const std::string& key) {
   return 0;
 }
 
-// A child process that sends until it is told to stop, and then says what CPU time it took.
+// A child process that sends until it is told to stop, and then says what CPU time it took. It ends
+// with the bench, whose output would otherwise never end for whoever reads it.
 class Child {
  public:
   // `body` gets the pipe to write its address to (a line), then serves until standard input ends.
@@ -41,6 +43,7 @@ class Child {
     if (pipe(up) != 0 || pipe(down) != 0) std::abort();
     pid_ = fork();
     if (pid_ == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
       close(up[0]);
       close(down[1]);
       body(up[1], down[0]);

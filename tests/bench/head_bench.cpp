@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -36,7 +37,12 @@ double Megabytes() {
   return static_cast<double>(usage.ru_maxrss) / 1000;
 }
 
-// Answers each byte of `questions` with CPU seconds and members.
+struct Use {
+  double cpu_seconds = 0, megabytes = 0;
+  int64_t members = 0;
+};
+
+// Says its address, and answers each byte of `questions` with a Use.
 void Head(int workers, int out, int questions) {
   mallopt(M_TRIM_THRESHOLD, 4 << 20);  // as RunHead() does
   auto head = head::Server::Start({.job = played::JobOf(workers),
@@ -50,7 +56,8 @@ void Head(int workers, int out, int questions) {
   }
   dprintf(out, "%s\n", (*head)->address().c_str());
   for (char c = 0; read(questions, &c, 1) == 1;) {
-    dprintf(out, "%.9f %d %.0f\n", CpuSeconds(), (*head)->status().members_size(), Megabytes());
+    const Use use = {CpuSeconds(), Megabytes(), (*head)->status().members_size()};
+    if (write(out, &use, sizeof use) != sizeof use) break;
   }
   _exit(0);  // without the job's end
 }
@@ -141,28 +148,22 @@ void Members(const std::string& address, int workers) {
 
 // Of the whole head.
 bool MeasureServer(int workers, int seconds) {
-  int questions[2];
-  if (pipe(questions) != 0) return false;
-  Child head([&](int out, int) { Head(workers, out, questions[0]); });
+  Child head([&](int out, int questions) { Head(workers, out, questions); });
   const std::string address = head.ReadLine();
   Child members([&](int, int) { Members(address, workers); });
-  double cpu = 0, before = 0, megabytes = 0;
-  int joined = 0;
-  const auto ask = [&] {
-    return write(questions[1], "?", 1) == 1 &&
-           std::sscanf(head.ReadLine().c_str(), "%lf %d %lf", &cpu, &joined, &megabytes) == 3;
-  };
+  Use before, after;
   std::this_thread::sleep_for(10 * kSecond);
-  if (!ask()) return false;
-  before = cpu;
+  const bool began = head.Ask(&before, sizeof before);
   std::this_thread::sleep_for(seconds * kSecond);
-  if (!ask()) return false;
-  const double share = (cpu - before) / seconds;
-  std::printf("  %11d  %7d  %10.3f  %14.1f  %14.0f\n", workers, joined, share, 1e6 * share / joined,
-              megabytes);
-  std::fflush(stdout);
-  close(questions[1]);
+  const bool answered = began && head.Ask(&after, sizeof after);
   members.Kill();
+  head.Kill();
+  if (!answered) return false;
+  const double share = (after.cpu_seconds - before.cpu_seconds) / seconds;
+  std::printf("  %11d  %7lld  %10.3f  %14.1f  %14.0f\n", workers,
+              static_cast<long long>(after.members), share,
+              1e6 * share / static_cast<double>(after.members), after.megabytes);
+  std::fflush(stdout);
   return true;
 }
 
