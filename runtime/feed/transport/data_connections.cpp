@@ -1,18 +1,16 @@
 #include "runtime/feed/transport/data_connections.h"
 
-#include <netdb.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <iterator>
 #include <new>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "base/log.h"
+#include "base/socket_address.h"
 #include "base/status_macros.h"
 
 namespace hetero::feed {
@@ -23,24 +21,13 @@ constexpr size_t kGreetingBytes = kDataMagic.size() + sizeof(uint64_t);
 constexpr size_t kMostJoined = 1 << 20;  // bytes of frames that are sent by one call
 constexpr base::Duration kWarningInterval = std::chrono::minutes(1);
 
-// "10.0.0.7:41234", for messages.
-std::string PeerOf(int fd) {
-  sockaddr_storage address = {};
-  socklen_t size = sizeof address;
-  std::array<char, NI_MAXHOST> host = {};
-  std::array<char, NI_MAXSERV> port = {};
-  if (getpeername(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0 ||
-      getnameinfo(reinterpret_cast<sockaddr*>(&address), size, host.data(), host.size(),
-                  port.data(), port.size(), NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
-    return "unknown";
-  }
-  return absl::StrCat(host.data(), ":", port.data());
-}
-
 }  // namespace
 
 DataConnection::DataConnection(DataConnections& all, int fd)
-    : all_(all), socket_(fd), peer_(PeerOf(fd)), deadline_(all.clock_.Now() + kGreeting) {}
+    : all_(all),
+      socket_(fd),
+      peer_(base::PeerAddress(fd)),
+      deadline_(all.clock_.Now() + kGreeting) {}
 
 void DataConnection::Send(std::deque<grpc::ByteBuffer>* frames) {
   {

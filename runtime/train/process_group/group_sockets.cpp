@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <netdb.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -10,26 +9,10 @@
 #include <cstdlib>
 
 #include "base/mutex.h"
+#include "base/socket_address.h"
 
 namespace hetero::train {
 namespace {
-
-using NameFunction = int (*)(int, sockaddr*, socklen_t*);
-
-// "host:port" in digits; empty when the socket has no such address.
-std::string AddressOf(int descriptor, NameFunction name_of) {
-  sockaddr_storage address{};
-  socklen_t length = sizeof(address);
-  auto* generic = reinterpret_cast<sockaddr*>(&address);
-  if (name_of(descriptor, generic, &length) != 0) return "";
-  if (address.ss_family != AF_INET && address.ss_family != AF_INET6) return "";
-  char host[NI_MAXHOST], port[NI_MAXSERV];
-  if (getnameinfo(generic, length, host, sizeof(host), port, sizeof(port),
-                  NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
-    return "";
-  }
-  return std::string(host) + ":" + port;
-}
 
 // Calls `visit` with a duplicate of every descriptor of this process. The duplicate stays the same
 // socket even when another thread closes the original and its number is used again.
@@ -57,7 +40,7 @@ std::set<std::string> Listeners() {
     if (getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &listens, &length) != 0 || listens == 0) {
       return;
     }
-    if (std::string address = AddressOf(descriptor, getsockname); !address.empty()) {
+    if (std::string address = base::OwnAddress(descriptor); !address.empty()) {
       found.insert(std::move(address));
     }
   });
@@ -91,9 +74,9 @@ int CutConnections(const std::set<std::string>& listeners) {
   int cut = 0;
   VisitDescriptors([&](int descriptor) {
     // A listener itself has no peer. It must live: Gloo ends the process when its accept fails.
-    const std::string peer = AddressOf(descriptor, getpeername);
+    const std::string peer = base::PeerAddress(descriptor);
     if (peer.empty()) return;
-    if (listeners.contains(peer) || listeners.contains(AddressOf(descriptor, getsockname))) {
+    if (listeners.contains(peer) || listeners.contains(base::OwnAddress(descriptor))) {
       if (shutdown(descriptor, SHUT_RDWR) == 0) ++cut;
     }
   });
