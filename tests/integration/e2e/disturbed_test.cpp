@@ -88,7 +88,9 @@ int Training::Suspend() const {
   for (std::set<std::string> left = pods; written.empty() && left == pods && Clock::now() < end;) {
     left = Pods();
     written = Checkpoints();
-    if (written.empty()) EXPECT_EQ(left, pods) << "deleted before the checkpoint was there";
+    if (written.empty()) {
+      EXPECT_EQ(left, pods) << "deleted before the checkpoint was there";
+    }
   }
   EXPECT_EQ(written.size(), 1u);
   job_.WaitIs("Suspended", kPatience);

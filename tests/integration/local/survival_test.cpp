@@ -177,7 +177,9 @@ void DrainTwoOfThree(const std::vector<std::string>& leavers, const std::string&
   for (const nlohmann::json& worker : report["workers"]) {
     const std::string name = worker["name"];
     const bool left = std::find(leavers.begin(), leavers.end(), name) != leavers.end();
-    if (worker["role"] == "gpu") EXPECT_EQ(worker["restarts"], left ? 1 : 0) << name;
+    if (worker["role"] == "gpu") {
+      EXPECT_EQ(worker["restarts"], left ? 1 : 0) << name;
+    }
   }
   // The same job, undisturbed.
   static const nlohmann::json undisturbed = [] {

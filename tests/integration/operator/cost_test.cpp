@@ -233,8 +233,12 @@ TEST(Cost, OfSharesOfNodesByAPriceSheet) {
   // Of 64 cores a CPU worker has two: 3600 dollars an hour, 7200 on demand. GPU workers of the test
   // ask for nothing.
   for (const auto& [uid, life] : witness.Lives()) {
-    if (life.role == "cpu") EXPECT_EQ(life.cpu, "2");
-    if (life.role == "gpu") EXPECT_EQ(life.cpu, "");
+    if (life.role == "cpu") {
+      EXPECT_EQ(life.cpu, "2");
+    }
+    if (life.role == "gpu") {
+      EXPECT_EQ(life.cpu, "");
+    }
   }
   ExpectCost(job, witness, [](const PodWitness::Life& life) {
     return life.role == "head" ? kHead : life.role == "cpu" ? 3600.0 : 0;

@@ -156,7 +156,9 @@ TEST_F(CoreFile, IsLeftByNoProcessThatOpensABucket) {
   End(run, "gpu-0", SIGSEGV);
   EXPECT_THAT(Found(), IsEmpty());
   End(run, "cpu-0", SIGSEGV);
-  if (MachineWritesCoreFilesHere()) EXPECT_THAT(Found(), Not(IsEmpty()));
+  if (MachineWritesCoreFilesHere()) {
+    EXPECT_THAT(Found(), Not(IsEmpty()));
+  }
   run.program().Signal(SIGINT);
   EXPECT_EQ(run.Wait(kPatience).exit_code, 130);
   fs::remove(profile);  // the one place where a secret may be found

@@ -100,10 +100,18 @@ TEST(ResourceTextTest, TextThatIsCutOrWrongDoesNoHarm) {
       for (const char wrong : {'\0', '-', ' ', '\n', '9', '\xff'}) {
         std::string one = text.substr(0, size);
         if (size > 0 && wrong != '\0') one[size / 2] = wrong;
-        if (const auto times = ParseSchedstat(one)) EXPECT_GE(times->cpu_seconds, 0);
-        if (const auto stat = ParseStat(one, kTicks)) EXPECT_GE(stat->cpu_seconds, 0);
-        if (const auto bytes = ParseResident(one, 4096)) EXPECT_GE(*bytes, 0);
-        if (const auto disk = ParseIo(one)) EXPECT_GE(disk->read, 0);
+        if (const auto times = ParseSchedstat(one)) {
+          EXPECT_GE(times->cpu_seconds, 0);
+        }
+        if (const auto stat = ParseStat(one, kTicks)) {
+          EXPECT_GE(stat->cpu_seconds, 0);
+        }
+        if (const auto bytes = ParseResident(one, 4096)) {
+          EXPECT_GE(*bytes, 0);
+        }
+        if (const auto disk = ParseIo(one)) {
+          EXPECT_GE(disk->read, 0);
+        }
         EXPECT_LE(ParseCores(one, kTicks).size(), kMostCores);
         EXPECT_GE(ParseNetDev(one).received, 0);
         EXPECT_GE(ParseNetDev(one).sent, 0);
