@@ -12,7 +12,7 @@ namespace {
 
 using std::chrono::seconds;
 
-class StopWatcherTest : public testing::Test {
+class StopWatcherTest : public ::testing::Test {
  protected:
   void Watch(base::Duration grace, LastResort last_resort = {}) {
     watcher_.emplace(
