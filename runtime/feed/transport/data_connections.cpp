@@ -21,13 +21,16 @@ constexpr size_t kGreetingBytes = kDataMagic.size() + sizeof(uint64_t);
 constexpr size_t kMostJoined = 1 << 20;  // bytes of frames that are sent by one call
 constexpr base::Duration kWarningInterval = std::chrono::minutes(1);
 
+// For messages: of one that has gone already nothing is known.
+std::string PeerOf(int fd) {
+  std::string address = base::PeerAddress(fd);
+  return address.empty() ? "unknown" : address;
+}
+
 }  // namespace
 
 DataConnection::DataConnection(DataConnections& all, int fd)
-    : all_(all),
-      socket_(fd),
-      peer_(base::PeerAddress(fd)),
-      deadline_(all.clock_.Now() + kGreeting) {}
+    : all_(all), socket_(fd), peer_(PeerOf(fd)), deadline_(all.clock_.Now() + kGreeting) {}
 
 void DataConnection::Send(std::deque<grpc::ByteBuffer>* frames) {
   {
