@@ -5,8 +5,8 @@
 #                                                        by itself in unity builds, too
 #   hetero_program(NAME  SOURCES ... [LINK targets])                       executable in <build>/bin
 #   hetero_test(NAME     SOURCES ... [LINK targets] [LABEL unit] [TIMEOUT 180] [ENV A=1] [LAUNCHER program...] [OPTIMIZED]
-#                        [WAITS] [READS_LIBTORCH] [APART ...] [ALONE ...] [PLAIN ...] [FULL ...])   one GoogleTest program
-#                                                        LAUNCHER gets it as its last argument and may leave with 77:
+#                        [WAITS] [READS_LIBTORCH] [APART ...] [ALONE ...] [PLAIN ...] [FULL ...])   one GoogleTest
+#                                                        program; a LAUNCHER gets it as its last argument and may leave with 77:
 #                                                        skipped; OPTIMIZED: it computes much itself; WAITS: mostly for
 #                                                        other processes; READS_LIBTORCH: compiled as that, or its
 #                                                        precompiled header does not fit; PLAIN: files of it that the caller
@@ -45,15 +45,16 @@ if(MOLD_PROGRAM)
   add_link_options(-fuse-ld=mold)
 endif()
 
-# What a source file declares at the beginning of a line: functions, constants and types, most of them private.
+# Sets `names` to what a source file declares at the beginning of a line, most of it private, of the kinds given after it.
+set(HETERO_FUNCTIONS "^[A-Za-z][^(]* [&*]?([A-Z][A-Za-z0-9]*)[(]")
+set(HETERO_CONSTANTS_AND_TYPES "^[a-z][^=(]* (k[A-Z][A-Za-z0-9]*)" "^using ([A-Z][A-Za-z0-9]*) ="
+    "^struct ([A-Z][A-Za-z0-9]*)" "^class ([A-Z][A-Za-z0-9]*)" "^enum [a-z ]*([A-Z][A-Za-z0-9]*)")
 function(hetero_names_in source names)
   get_filename_component(path "${source}" ABSOLUTE BASE_DIR "${CMAKE_CURRENT_SOURCE_DIR}")
   file(STRINGS "${path}" lines REGEX "^[A-Za-z]")
   set(found "")
-  set(kinds "^[A-Za-z][^(]* [&*]?([A-Z][A-Za-z0-9]*)[(]" "^[a-z][^=(]* (k[A-Z][A-Za-z0-9]*)" "^using ([A-Z][A-Za-z0-9]*) ="
-            "^struct ([A-Z][A-Za-z0-9]*)" "^class ([A-Z][A-Za-z0-9]*)" "^enum [a-z ]*([A-Z][A-Za-z0-9]*)")
   foreach(line IN LISTS lines)
-    foreach(kind IN LISTS kinds)
+    foreach(kind IN LISTS ARGN)
       if(line MATCHES "${kind}")
         list(APPEND found "${CMAKE_MATCH_1}")
       endif()
@@ -77,7 +78,7 @@ function(hetero_compile_together target batch)
   endforeach()
   set(groups 0)
   foreach(source IN LISTS arg_APART)
-    hetero_names_in("${source}" names)
+    hetero_names_in("${source}" names ${HETERO_FUNCTIONS} ${HETERO_CONSTANTS_AND_TYPES})
     set(group 0)
     while(group LESS groups)
       set(common FALSE)
@@ -145,9 +146,7 @@ endfunction()
 # option wins. UBSan watches what is tested, not the tests: its checks double the time of their compilation.
 add_library(hetero_quick INTERFACE)
 target_compile_options(hetero_quick INTERFACE -O0 -pthread)
-set(HETERO_SANITIZE_TESTS_LESS OFF)
 if(HETERO_SANITIZE MATCHES "undefined")
-  set(HETERO_SANITIZE_TESTS_LESS ON)
   target_compile_options(hetero_quick INTERFACE -fno-sanitize=undefined)
 endif()
 
@@ -176,15 +175,7 @@ endfunction()
 function(hetero_check_private_names program)
   set(all "")
   foreach(source ${ARGN})
-    get_filename_component(path "${source}" ABSOLUTE BASE_DIR "${CMAKE_CURRENT_SOURCE_DIR}")
-    file(STRINGS "${path}" lines REGEX "^[A-Za-z][^(]* [&*]?[A-Z][A-Za-z0-9]*[(]")
-    set(names "")
-    foreach(line IN LISTS lines)
-      if(line MATCHES "^[A-Za-z][^(]* [&*]?([A-Z][A-Za-z0-9]*)[(]")
-        list(APPEND names "${CMAKE_MATCH_1}")
-      endif()
-    endforeach()
-    list(REMOVE_DUPLICATES names)
+    hetero_names_in("${source}" names ${HETERO_FUNCTIONS})
     foreach(name IN LISTS names)
       if(name IN_LIST all)
         message(SEND_ERROR "${program}: ${source} and another of its files have a private ${name}(): rename it, or name "
@@ -258,8 +249,11 @@ function(hetero_test name)
   target_link_libraries(${name} PRIVATE hetero_options ${arg_LINK} GTest::gmock GTest::gtest_main)
   target_compile_definitions(${name} PRIVATE
     HETERO_SOURCE_DIR="${CMAKE_SOURCE_DIR}" HETERO_BIN_DIR="${CMAKE_BINARY_DIR}/bin")
-  if(arg_OPTIMIZED)  # -O3 takes twice as long to compile, and saves seconds of seconds
-    target_compile_options(${name} PRIVATE -O1 "$<$<BOOL:${HETERO_SANITIZE_TESTS_LESS}>:-fno-sanitize=undefined>")
+  if(arg_OPTIMIZED)  # half the time of -O3 to compile
+    target_compile_options(${name} PRIVATE -O1)
+    if(HETERO_SANITIZE MATCHES "undefined")
+      target_compile_options(${name} PRIVATE -fno-sanitize=undefined)
+    endif()
   elseif(NOT arg_READS_LIBTORCH)
     hetero_test_sources(${name})
   endif()
