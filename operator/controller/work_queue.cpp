@@ -27,11 +27,12 @@ struct WorkQueue::Impl {
     std::deque<std::string> slow;
     size_t processing = 0;
     bool empty() const { return quick.empty() && slow.empty(); }
+    std::deque<std::string>& Of(bool is_slow) { return is_slow ? slow : quick; }
   };
   struct Turn {
     Group* group = nullptr;  // null: there is none
-    std::deque<std::string>* queue = nullptr;
-    std::deque<std::string>::iterator place = {};  // of the group's name in `turns`
+    bool slow = false;
+    std::deque<std::string>::iterator place = {};  // of the group's name in its order
   };
 
   Impl(const std::string& name, base::Clock& queue_clock, metrics::Registry& registry,
@@ -54,9 +55,10 @@ struct WorkQueue::Impl {
 
   void PushLocked(const std::string& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     const std::string name = GroupOf(key);
-    Group& group = groups[name];
-    if (group.empty()) turns.push_back(name);
-    (slow.contains(key) ? group.slow : group.quick).push_back(key);
+    const bool is_slow = slow.contains(key);
+    std::deque<std::string>& queue = groups[name].Of(is_slow);
+    if (queue.empty()) TurnsOf(is_slow).push_back(name);
+    queue.push_back(key);
     available.NotifyOne();
   }
 
@@ -67,32 +69,43 @@ struct WorkQueue::Impl {
     return group.processing < (left + 1) / 2;
   }
 
-  // Of the group's queues the one whose first key waits longest; null: none may be processed now.
-  std::deque<std::string>* NextQueueLocked(Group& group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-    if (group.slow.empty() || (slow_processing >= sharing.slow_at_once && !shut_down)) {
-      return group.quick.empty() ? nullptr : &group.quick;
-    }
-    if (group.quick.empty()) return &group.slow;
-    return dirty.at(group.slow.front()) < dirty.at(group.quick.front()) ? &group.slow
-                                                                        : &group.quick;
+  std::deque<std::string>& TurnsOf(bool is_slow) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    return is_slow ? slow_turns : turns;
   }
 
-  Turn NextTurnLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-    for (auto place = turns.begin(); place != turns.end(); ++place) {
+  Turn FirstOfLocked(bool is_slow) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    if (is_slow && slow_processing >= sharing.slow_at_once && !shut_down) return {};
+    std::deque<std::string>& order = TurnsOf(is_slow);
+    for (auto place = order.begin(); place != order.end(); ++place) {
       Group& group = groups.at(*place);
-      if (!MayHaveAnotherLocked(group)) continue;
-      if (auto* const queue = NextQueueLocked(group)) return {&group, queue, place};
+      if (MayHaveAnotherLocked(group)) return {&group, is_slow, place};
     }
     return {};
   }
 
+  // Of one group's keys the one that waits longer; else a slow one after a quick one and a quick
+  // one after a slow one. A group keeps its turn for slow keys, however many quick ones it has.
+  Turn NextTurnLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    const Turn quick = FirstOfLocked(false), slow_one = FirstOfLocked(true);
+    if (quick.group == nullptr || slow_one.group == nullptr) {
+      return quick.group == nullptr ? slow_one : quick;
+    }
+    if (quick.group != slow_one.group) return took_slow ? quick : slow_one;
+    const Group& group = *quick.group;
+    return dirty.at(group.slow.front()) < dirty.at(group.quick.front()) ? slow_one : quick;
+  }
+
   std::string TakeLocked(const Turn& turn) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-    std::string key = std::move(turn.queue->front());
-    turn.queue->pop_front();
+    std::deque<std::string>& queue = turn.group->Of(turn.slow);
+    std::string key = std::move(queue.front());
+    queue.pop_front();
     ++turn.group->processing;
+    std::deque<std::string>& order = TurnsOf(turn.slow);
     std::string name = std::move(*turn.place);
-    turns.erase(turn.place);
-    if (!turn.group->empty()) turns.push_back(std::move(name));
+    order.erase(turn.place);
+    if (!queue.empty()) order.push_back(std::move(name));
+    took_slow = turn.slow;
+    slow_processing += turn.slow ? 1 : 0;
     return key;
   }
 
@@ -186,7 +199,10 @@ struct WorkQueue::Impl {
   base::CondVar available;  // groups, slow_processing, shut_down
   // Of keys in `dirty`, not in `processing`; those that have any, or whose keys are processed.
   std::map<std::string, Group> groups ABSL_GUARDED_BY(mutex);
-  std::deque<std::string> turns ABSL_GUARDED_BY(mutex);  // groups that have any, each once
+  // Groups that have quick keys, and those that have slow ones, each once.
+  std::deque<std::string> turns ABSL_GUARDED_BY(mutex);
+  std::deque<std::string> slow_turns ABSL_GUARDED_BY(mutex);
+  bool took_slow ABSL_GUARDED_BY(mutex) = false;  // the last key that was handed out is slow
   std::unordered_set<std::string> slow ABSL_GUARDED_BY(mutex);
   size_t slow_processing ABSL_GUARDED_BY(mutex) = 0;
   // To be handed out; since when.
@@ -270,14 +286,12 @@ std::optional<std::string> WorkQueue::Get(std::stop_token stop) {
   if (turn.group == nullptr) return std::nullopt;
 
   const base::Instant now = impl.clock.Now();
-  const bool slow = turn.queue == &turn.group->slow;
   std::string key = impl.TakeLocked(turn);
-  impl.slow_processing += slow ? 1 : 0;
   const auto added = impl.dirty.find(key);
   impl.metrics.queue_duration.Observe(base::ToSeconds(now - added->second));
   impl.metrics.depth.Add(-1);
   impl.dirty.erase(added);
-  impl.processing.emplace(key, Impl::Processing{.since = now, .slow = slow});
+  impl.processing.emplace(key, Impl::Processing{.since = now, .slow = turn.slow});
   if (!impl.measuring) {
     impl.measuring = true;
     impl.next_measure = now + kUnfinishedWorkPeriod;
@@ -298,7 +312,7 @@ void WorkQueue::Done(const std::string& key) {
   impl.processing.erase(started);
   impl.LeaveLocked(key);
   // What was held back may go on now.
-  if (!impl.turns.empty()) impl.available.NotifyOne();
+  if (!impl.turns.empty() || !impl.slow_turns.empty()) impl.available.NotifyOne();
   if (impl.dirty.contains(key)) impl.PushLocked(key);
 }
 

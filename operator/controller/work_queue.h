@@ -16,7 +16,8 @@ namespace hetero::controller {
 
 // client-go's rate-limited queue of keys: a key waits at most once (dirty), is never handed to two
 // workers at once (processing), and one added meanwhile comes again after Done(). Groups of keys
-// take turns, the keys of one come in the order in which they were added. Safe from any thread.
+// take turns, with their slow keys apart from the others; the keys of one come in the order in
+// which they were added. Safe from any thread.
 class WorkQueue {
  public:
   struct Sharing {

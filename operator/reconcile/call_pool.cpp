@@ -27,12 +27,16 @@ CallPool::~CallPool() {
 }
 
 bool CallPool::WantsHelp(const Stage& stage) const {
-  return stage.next < stage.count && stage.helpers + 1 < per_stage_;
+  if (stage.next == stage.count || stage.helpers + 1 >= per_stage_) return false;
+  const size_t of_others = threads_.size() - idle_ - stage.helpers;
+  return stage.helpers < (kMostThreads - of_others + 1) / 2;
 }
 
 CallPool::Stage* CallPool::TakeTurn() {
   const auto turn = std::find_if(stages_.begin(), stages_.end(),
-                                 [this](const Stage* stage) { return WantsHelp(*stage); });
+                                 [this](const Stage* stage) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+                                   return WantsHelp(*stage);
+                                 });
   if (turn == stages_.end()) return nullptr;
   Stage* const stage = *turn;
   stages_.erase(turn);

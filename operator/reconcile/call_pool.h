@@ -15,7 +15,8 @@ namespace hetero::reconcile {
 // one of them always on the thread that waits for it; with the others it takes turns, call by call.
 // So neither a stage of ten thousand calls nor one whose calls all hang keeps another from going
 // on. Threads are started when first needed: no more than the stages that were ever under way
-// together could use, and 256 at most. Safe from any thread.
+// together could use, and 256 at most, of which a stage has at most half of those that the others
+// leave: however many stages hang, the next one has some. Safe from any thread.
 class CallPool {
  public:
   explicit CallPool(int per_stage);
@@ -37,7 +38,7 @@ class CallPool {
   void Work(std::stop_token stop);
   // The next stage that wants help, which is then last in line; null: none.
   Stage* TakeTurn() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool WantsHelp(const Stage& stage) const;
+  bool WantsHelp(const Stage& stage) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void StartThreads() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const size_t per_stage_;

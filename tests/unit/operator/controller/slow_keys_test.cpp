@@ -93,5 +93,57 @@ TEST_F(SlowKeys, AtTheEndAllAreHandedOut) {
   EXPECT_EQ(queue_.Get({}), std::nullopt);
 }
 
+// Of a namespace whose webhook hangs there is always a key that waits. One slow key of another, of
+// which quick keys come all the time, used to lose its turn to each of those.
+TEST(SlowKeysOfGroups, KeepTheirTurnWhateverQuickOnesTheirGroupHas) {
+  base::FakeClock clock;
+  metrics::Registry registry;
+  WorkQueue queue("test", clock, registry, {},
+                  {.group_of = [](const std::string& key) { return key.substr(0, 1); },
+                   .workers = 16,
+                   .slow_at_once = 1});
+  const std::vector<std::string> slow = {"b1", "b2", "b3", "b4", "a-slow"};
+  for (const std::string& key : slow) {
+    queue.Add(key);
+    ASSERT_EQ(queue.Get({}), key);
+    queue.SetSlow(key, true);
+    queue.Done(key);
+  }
+  queue.Add("b1");
+  std::string hangs = queue.Get({}).value();
+  for (const char* key : {"b2", "b3", "b4", "a-slow"}) queue.Add(key);
+  for (int freed = 0; freed < 2; ++freed) {
+    queue.Add("a-quick");
+    ASSERT_EQ(queue.Get({}), "a-quick") << "the one slow place is taken";
+    queue.Done("a-quick");
+    queue.Done(hangs);
+    hangs = queue.Get({}).value();
+    if (hangs == "a-slow") return;
+    queue.Add(hangs);
+  }
+  FAIL() << "a-slow waits behind " << hangs;
+}
+
+// With one worker, say.
+TEST(SlowKeysOfGroups, TakeTurnsWithQuickOnes) {
+  base::FakeClock clock;
+  metrics::Registry registry;
+  WorkQueue queue("test", clock, registry, {},
+                  {.group_of = [](const std::string& key) { return key.substr(0, 1); },
+                   .workers = 2,
+                   .slow_at_once = 1});
+  for (const char* key : {"b1", "b2"}) {
+    queue.Add(key);
+    ASSERT_EQ(queue.Get({}), key);
+    queue.SetSlow(key, true);
+    queue.Done(key);
+  }
+  for (const char* key : {"b1", "b2", "a1", "a2"}) queue.Add(key);
+  for (const char* key : {"b1", "a1", "b2", "a2"}) {
+    ASSERT_EQ(queue.Get({}), key);
+    queue.Done(key);
+  }
+}
+
 }  // namespace
 }  // namespace hetero::controller

@@ -101,5 +101,23 @@ TEST(CallPoolTest, AStageWhoseCallsHangHoldsUpNoOther) {
   EXPECT_EQ(gate.most(), 50);
 }
 
+// Eight of them have more calls than there are threads.
+TEST(CallPoolTest, HoweverManyStagesHangTheNextOneIsHelped) {
+  CallPool pool(50);
+  Gate gate;
+  std::vector<std::future<void>> hanging;
+  for (int i = 0; i < 8; ++i) {
+    hanging.push_back(Async([&] { pool.Run(500, [&](size_t) { gate.Pass(); }); }));
+  }
+  EXPECT_TRUE(gate.AwaitInside(8 + 200));
+  Gate both;
+  auto next = Async([&] { pool.Run(2, [&](size_t) { both.Pass(); }); });
+  EXPECT_TRUE(both.AwaitInside(2)) << "its caller alone is in a call";
+  both.Open();
+  next.get();
+  gate.Open();
+  for (std::future<void>& one : hanging) one.get();
+}
+
 }  // namespace
 }  // namespace hetero::reconcile
