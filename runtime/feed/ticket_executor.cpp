@@ -37,7 +37,7 @@ struct TicketExecutor::Work {
   std::unique_ptr<BatchProducer::Expected> expected;
   std::unique_ptr<BatchProducer::Gathered> gathered;  // on threads of idle priority
 
-  base::Instant submitted;
+  base::Instant asked;
 
   // Written before any other thread sees the work as ready.
   std::unique_ptr<Batch> batch;
@@ -130,11 +130,12 @@ std::unique_ptr<BatchProducer::Gathered> TicketExecutor::GatheredFor(
   }
 }
 
-TicketExecutor::Handle TicketExecutor::Queue(const Ticket& ticket, Callbacks callbacks) {
+TicketExecutor::Handle TicketExecutor::Queue(const Ticket& ticket, Callbacks callbacks,
+                                             base::Instant asked) {
   auto work = std::make_shared<Work>();
   work->ticket = ticket;
   work->callbacks = std::move(callbacks);
-  work->submitted = clock_.Now();
+  work->asked = asked;
   busy_.OnAccepted();
   const base::MutexLock lock(mutex_);
   work->handle = next_handle_++;
@@ -386,7 +387,7 @@ void TicketExecutor::Finish(Work* work) {
   batch.fatal = std::move(fatal);
   batch.cpu_seconds = cpu_seconds;
   batch.work_seconds = base::ToSeconds(clock_.Now() - work->started);
-  batch.queued_seconds = base::ToSeconds(work->started - work->submitted);
+  batch.queued_seconds = base::ToSeconds(work->started - work->asked);
   batch.read_seconds = batch.work_seconds * read_share;
   batch.producer = options_.name;
   work->callbacks.on_done(work->ticket, std::move(work->batch));

@@ -52,19 +52,20 @@ class TicketExecutor {
   // Tickets wait until this is called, once. `producer` outlives the executor.
   void SetProducer(const BatchProducer* producer);
   Handle Submit(const Ticket& ticket, Callbacks callbacks) {
-    const Handle handle = Queue(ticket, std::move(callbacks));
+    const Handle handle = Queue(ticket, std::move(callbacks), Now());
     Expect(handle);
     return handle;
   }
   // The same in two parts: it has its place, and is served from Expect() on, which may take longer.
-  // Expect() does nothing to a ticket that was cancelled meanwhile.
-  Handle Queue(const Ticket& ticket, Callbacks callbacks);
+  // Expect() does nothing to a ticket that was cancelled meanwhile. It waits since `asked`.
+  Handle Queue(const Ticket& ticket, Callbacks callbacks, base::Instant asked);
   void Expect(Handle handle);
   // Drops a ticket that has not started; its callbacks are then never called. False when it has
   // started, is done, or never was.
   bool Cancel(Handle handle);
   // The producer avoids them (BatchProducer::Avoid), now or as soon as there is one.
   void Avoid(const std::vector<FatalSample>& samples);
+  base::Instant Now() const { return clock_.Now(); }
   // With at least one ticket to serve.
   double busy_seconds() const { return busy_.seconds(); }
 

@@ -71,7 +71,10 @@ class TicketIntake::State : public std::enable_shared_from_this<State> {
       const base::MutexLock lock(mutex_);
       handle = next_handle_++;
       Asked& asked = asked_[handle];
-      asked = {.owner = owner, .ticket = ticket, .callbacks = std::move(callbacks)};
+      asked = {.owner = owner,
+               .ticket = ticket,
+               .callbacks = std::move(callbacks),
+               .since = executor_->Now()};
       if (producer_ == nullptr) {
         early_.push_back(handle);
       } else {
@@ -108,6 +111,7 @@ class TicketIntake::State : public std::enable_shared_from_this<State> {
     TicketGate::Owner owner = 0;
     Ticket ticket;
     TicketExecutor::Callbacks callbacks;
+    base::Instant since;
     int64_t bytes = 0;
     bool taken_up = false;
     TicketExecutor::Handle in_executor = 0;  // meaningful once it is taken up
@@ -148,7 +152,7 @@ class TicketIntake::State : public std::enable_shared_from_this<State> {
         counted.reset();
         on_done(ticket, std::move(batch));
       };
-      asked.in_executor = executor_->Queue(asked.ticket, std::move(callbacks));
+      asked.in_executor = executor_->Queue(asked.ticket, std::move(callbacks), asked.since);
       taken.push_back(asked.in_executor);
     }
     return taken;

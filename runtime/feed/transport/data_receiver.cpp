@@ -79,6 +79,9 @@ class DataReceiver::Connection : public ServedSocket {
   absl::StatusOr<Wait> ShakeHands();
   absl::StatusOr<Wait> ReadAnswer();
   absl::StatusOr<Wait> ReadFrames();
+  absl::StatusOr<std::optional<Frame>> TakeOrFail(size_t size);
+  // What is half told of a batch cannot be taken back: without memory for that the process ends.
+  void Tell(Frame frame) noexcept { callbacks_.on_frame(std::move(frame)); }
   // Whether the worker may have taken the connection up that ends like this.
   bool Taken(const absl::Status& status) const;
 
@@ -192,10 +195,25 @@ absl::StatusOr<ServedSocket::Wait> DataReceiver::Connection::ReadFrames() {
     HETERO_ASSIGN_OR_RETURN(const size_t got, socket_->Read(room.to, room.size));
     if (got == 0) return Wait{.read = true};
     bytes += got;
-    HETERO_ASSIGN_OR_RETURN(std::optional<Frame> frame, reader_.Take(got, callbacks_.most_bytes));
-    if (frame) callbacks_.on_frame(*std::move(frame));
+    HETERO_ASSIGN_OR_RETURN(std::optional<Frame> frame, TakeOrFail(got));
+    if (frame) Tell(*std::move(frame));
   }
   return Wait{.read = true, .again = true};
+}
+
+// A batch for which there is no memory fails, or it would be asked for again for ever: a connection
+// that ends is nobody's fault.
+absl::StatusOr<std::optional<Frame>> DataReceiver::Connection::TakeOrFail(size_t size) {
+  try {
+    return reader_.Take(size, callbacks_.most_bytes);
+  } catch (const std::bad_alloc&) {
+    const std::optional<Ticket> ticket = reader_.ticket();
+    const absl::Status error = absl::ResourceExhaustedError(
+        absl::StrCat("no memory in the trainer for ",
+                     ticket ? absl::StrCat("the batch of ticket ", ticket->id) : "a frame"));
+    if (ticket) Tell({.kind = Frame::Kind::kFailed, .ticket = *ticket, .error = error});
+    return error;
+  }
 }
 
 absl::StatusOr<std::unique_ptr<DataReceiver>> DataReceiver::Start(const std::string& peer,

@@ -62,6 +62,7 @@ absl::StatusOr<int64_t> TensorBytes(const v1::FrameHeader& header, size_t left) 
 
 struct FrameReader::Open {
   v1::FrameHeader header;
+  bool has_ticket = false;
   Frame frame;
   std::unique_ptr<Batch> batch;  // null: there is none in it
   Slab wanted;                   // NamedMemory's
@@ -75,6 +76,11 @@ struct FrameReader::Open {
 FrameReader::FrameReader(OpenMemory open_memory) : open_memory_(std::move(open_memory)) { Await(); }
 
 FrameReader::~FrameReader() = default;
+
+std::optional<Ticket> FrameReader::ticket() const {
+  if (open_ == nullptr || !open_->has_ticket) return std::nullopt;
+  return open_->frame.ticket;
+}
 
 void FrameReader::Await() {
   part_ = Part::kPrefix;
@@ -151,6 +157,7 @@ absl::StatusOr<bool> FrameReader::BeginFrame(size_t left) {
   }
   Frame& frame = open_->frame;
   HETERO_ASSIGN_OR_RETURN(frame.ticket, FromProto(header.ticket()));
+  open_->has_ticket = true;
   if (header.kind() == v1::FrameHeader::STARTED) return true;
   if (header.kind() == v1::FrameHeader::FAILED) {
     frame.kind = Frame::Kind::kFailed;

@@ -31,6 +31,8 @@ class FrameReader {
   // `size` bytes of it are there. The frame once it is whole: the next one is then awaited. `left`
   // as ByteSource says it. Errors are final.
   absl::StatusOr<std::optional<Frame>> Take(size_t size, size_t left);
+  // Of the frame that is being read; absent before its header is whole.
+  std::optional<Ticket> ticket() const;
 
  private:
   enum class Part { kPrefix, kHeader, kImages, kFields };

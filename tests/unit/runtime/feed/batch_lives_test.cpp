@@ -3,17 +3,20 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <utility>
 
 #include "base/fake_clock.h"
 #include "base/mutex.h"
 #include "feed_fixture.h"
 #include "runtime/feed/read_time.h"
 #include "runtime/feed/ticket_executor.h"
+#include "runtime/feed/ticket_intake.h"
 
 namespace hetero::feed {
 namespace {
 
 using std::chrono::milliseconds;
+using std::chrono::seconds;
 
 base::Instant AtMs(int ms) { return base::Instant(std::chrono::hours(1) + milliseconds(ms)); }
 
@@ -182,6 +185,35 @@ TEST(ReadTimeTest, IsTheShareOfTheWorkInWhichThreadsRead) {
   EXPECT_DOUBLE_EQ(batches[0]->queued_seconds, 0);
   EXPECT_DOUBLE_EQ(batches[1]->read_seconds, 0.04);
   EXPECT_DOUBLE_EQ(batches[1]->queued_seconds, 0.16);
+}
+
+TEST(QueuedTimeTest, HasTheWaitForTheWorkersMemory) {
+  base::FakeClock clock;
+  const CountingProducer producer(8);
+  std::vector<std::unique_ptr<Batch>> batches;
+  base::Mutex mutex;
+  base::CondVar done;
+  TicketExecutor executor({.name = "test", .threads = 1}, clock);
+  TicketIntake intake(&executor, /*most_bytes=*/1);  // one is taken up always
+  const TicketExecutor::Callbacks callbacks{
+      .on_started = [](const Ticket&) {},
+      .on_done =
+          [&](const Ticket&, absl::StatusOr<std::unique_ptr<Batch>> batch) {
+            const base::MutexLock lock(mutex);
+            batches.push_back(*std::move(batch));
+            done.NotifyAll();
+          }};
+  intake.SetProducer(&producer);
+  const TicketGate::Owner owner = intake.Join();
+  intake.Submit(owner, {.id = 0, .slots = {0, 4}}, callbacks);
+  intake.Submit(owner, {.id = 1, .slots = {4, 4}}, callbacks);
+  const base::MutexLock lock(mutex);
+  while (batches.empty()) done.Wait(mutex);
+  clock.Advance(seconds(5));
+  std::exchange(batches, {}).clear();
+  while (batches.empty()) done.Wait(mutex);
+  EXPECT_EQ(batches[0]->ticket.id, 1);
+  EXPECT_DOUBLE_EQ(batches[0]->queued_seconds, 5);
 }
 
 TEST_F(StreamOfLives, OfWhatOwnCoresMake) {

@@ -15,6 +15,7 @@
 #include <future>
 #include <limits>
 #include <memory>
+#include <new>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -93,6 +94,7 @@ class DataConnectionTest : public ::testing::Test {
                                              [this](const absl::Status& status, bool taken) {
                                                ended_.set_value({status, taken});
                                              },
+                                         .open_memory = open_memory_,
                                          .most_bytes = most_bytes_},
                                         threads_);
     ASSERT_TRUE(receiver.ok()) << receiver.status();
@@ -143,6 +145,7 @@ class DataConnectionTest : public ::testing::Test {
 
   const size_t wanted_ = 5;
   size_t most_bytes_ = std::numeric_limits<size_t>::max();
+  OpenMemory open_memory_ = NoMemory;
   std::promise<std::shared_ptr<DataConnection>> opened_;
   std::promise<absl::Status> broken_;
   std::promise<std::pair<absl::Status, bool>> ended_;
@@ -311,6 +314,28 @@ TEST_F(DataConnectionTest, AFrameOfMoreThanTheBudgetEndsTheConnectionBeforeThere
   EXPECT_TRUE(absl::IsDataLoss(status)) << status;
   EXPECT_TRUE(taken);
   EXPECT_EQ(frames_.size(), 1u);
+}
+
+// One that only ended the connection would come again for ever, with nothing said against it.
+TEST_F(DataConnectionTest, ABatchForWhichTheTrainerHasNoMemoryFails) {
+  const DataOffer offer{.id = 15, .key = ""};
+  Expect(offer);
+  open_memory_ = [](const v1::FrameHeader& header, int64_t bytes) {
+    if (bytes == 12 * 200) throw std::bad_alloc();
+    return NoMemory(header, bytes);
+  };
+  Dial(Peer(), offer);
+  const std::shared_ptr<DataConnection> connection = Opened();
+  ASSERT_NE(connection, nullptr);
+  std::deque<grpc::ByteBuffer> frames = {BatchFrame(1, 100), BatchFrame(2, 200)};
+  connection->Send(&frames);
+  const auto [status, taken] = Ended();
+  EXPECT_EQ(status.message(), "no memory in the trainer for the batch of ticket 2");
+  EXPECT_TRUE(taken);
+  ASSERT_EQ(frames_.size(), 2u);
+  EXPECT_EQ(frames_[1].kind, Frame::Kind::kFailed);
+  EXPECT_EQ(frames_[1].ticket.id, 2);
+  EXPECT_TRUE(absl::IsResourceExhausted(frames_[1].error)) << frames_[1].error;
 }
 
 TEST_F(DataConnectionTest, WaitingOnesEndWithTheWorker) {
