@@ -25,6 +25,27 @@ absl::Status Failed(const std::string& path, int error) {
   return absl::ErrnoToStatus(error, absl::StrCat(path, ": cannot list"));
 }
 
+absl::Status NoFile(const std::string& path) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      path, ": has a picture's name, but is no file; move it out of the folder or rename it"));
+}
+
+absl::Status LeadsBack(const std::string& path) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      path, ": is by a link in itself (too many levels of symbolic links); remove the link"));
+}
+
+// Of an entry that could not be looked at.
+absl::Status CannotFollow(const std::string& path, int error) {
+  if (error == ELOOP) return LeadsBack(path);
+  return absl::ErrnoToStatus(
+      error, absl::StrCat(path,
+                          ": cannot be looked at; make it readable, or remove it where it is "
+                          "a link that leads nowhere"));
+}
+
+bool LeadsNowhere(int error) { return error == ENOENT || error == ENOTDIR; }
+
 std::string Below(const std::string& folder, std::string_view name) {
   std::string path = folder;
   if (!path.empty()) path += '/';
@@ -86,8 +107,8 @@ class OpenFolder {
 // The bytes of `name` in an open folder, for which `path` stands in messages.
 absl::StatusOr<uint64_t> SizeIn(int folder, const std::string& path, const std::string& name) {
   struct stat status;
-  if (fstatat(folder, name.c_str(), &status, 0) != 0) return Failed(Below(path, name), errno);
-  if (!S_ISREG(status.st_mode)) return Failed(Below(path, name), ENOTSUP);
+  if (fstatat(folder, name.c_str(), &status, 0) != 0) return CannotFollow(Below(path, name), errno);
+  if (!S_ISREG(status.st_mode)) return NoFile(Below(path, name));
   return static_cast<uint64_t>(status.st_size);
 }
 
@@ -187,14 +208,17 @@ class Walk {
       const bool picture = IsPictureName(name);
       int error = 0;
       const mode_t type = open.TypeOf(*entry, &error);
-      if (error == ELOOP || (error != 0 && picture)) return Failed(Below(path, name), error);
+      // A folder that is passed over would take its pictures with it, and nobody would know.
+      if (error != 0 && (picture || !LeadsNowhere(error))) {
+        return CannotFollow(Below(path, name), error);
+      }
       if (S_ISDIR(type)) {
         entries->folders.push_back({Below(folder.path, name), folder.of_class, known,
                                     folder.by_link || open.IsLink(*entry)});
       } else if (!picture) {
         ++entries->ignored;
       } else if (!S_ISREG(type)) {
-        return Failed(Below(path, name), ENOTSUP);
+        return NoFile(Below(path, name));
       } else if (!entries->names.Add(name)) {
         return absl::ResourceExhaustedError(absl::StrCat(
             path, ": the names of its pictures have more than 4 GiB; put them into sub-folders"));
@@ -212,7 +236,7 @@ class Walk {
     if (fstat(open.descriptor(), &status) != 0) return Failed(path, errno);
     if (folder.by_link) {
       for (const Known* one = folder.above.get(); one != nullptr; one = one->above.get()) {
-        if (one->device == status.st_dev && one->inode == status.st_ino) return Failed(path, ELOOP);
+        if (one->device == status.st_dev && one->inode == status.st_ino) return LeadsBack(path);
       }
     }
     return std::make_shared<const Known>(Known{status.st_dev, status.st_ino, folder.above});
@@ -236,7 +260,10 @@ absl::StatusOr<std::vector<ClassFolder>> ListClassFolders(const std::string& roo
   std::vector<ClassFolder> folders;
   while (const dirent* entry = open.Next()) {
     int error = 0;
-    if (!IsHiddenInRoot(entry->d_name) && S_ISDIR(open.TypeOf(*entry, &error))) {
+    const bool folder = !IsHiddenInRoot(entry->d_name) && S_ISDIR(open.TypeOf(*entry, &error));
+    // Without one of the classes all labels after it would be others.
+    if (error != 0 && !LeadsNowhere(error)) return CannotFollow(Below(root, entry->d_name), error);
+    if (folder) {
       folders.push_back({entry->d_name, open.IsLink(*entry)});
     } else {
       ++*ignored;

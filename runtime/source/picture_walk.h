@@ -17,7 +17,8 @@ struct ClassFolder {
   bool link = false;  // it is a link to one
 };
 
-// Those in `root`, by name. Adds to `ignored` what else there is.
+// Those in `root`, by name. Adds to `ignored` what else there is. The system's error where a link
+// cannot be followed though it may lead somewhere.
 absl::StatusOr<std::vector<ClassFolder>> ListClassFolders(const std::string& root,
                                                           int64_t* ignored);
 
@@ -25,8 +26,9 @@ absl::StatusOr<std::vector<ClassFolder>> ListClassFolders(const std::string& roo
 // its only class has no name. Several folders are read at a time. They have their sizes unless
 // there seem to be more than `most_sizes` pictures.
 //
-// Links are followed. One that leads back to a folder that it lies in is the system's error for too
-// many links; so is a picture that is no file. kResourceExhausted: the names of one folder have
+// Links are followed; one that leads nowhere and has no picture's name is passed over.
+// kInvalidArgument: a link leads back to a folder that it lies in, a picture is no file. The
+// system's error: something cannot be looked at. kResourceExhausted: the names of one folder have
 // more than 4 GiB.
 absl::Status WalkPictures(const std::string& root, const std::vector<ClassFolder>& classes,
                           int64_t most_sizes, PictureListing* listing);
