@@ -8,9 +8,11 @@ namespace hetero::head {
 namespace {
 
 // Of a trainer: what somebody may wait for who is not to wait for the next Tick.
-bool BringsNews(const v1::Heartbeat& heartbeat, const v1::Progress& before) {
-  if (heartbeat.broken_generation() > 0 || heartbeat.has_script_failure()) return true;
+bool BringsNews(const v1::Heartbeat& heartbeat, const MemberRecord& member) {
+  if (heartbeat.broken_generation() != member.broken_generation) return true;
+  if (heartbeat.has_script_failure()) return true;
   if (!heartbeat.has_progress()) return false;
+  const v1::Progress& before = member.progress;
   const v1::Progress& now = heartbeat.progress();
   return now.checkpoint_step() != before.checkpoint_step() ||
          now.checkpoint_problem() != before.checkpoint_problem() ||
@@ -25,7 +27,7 @@ void State::On(const HeartbeatReceived& event) {
   // Of a thousand members a thousand words a second come, and to look at all of them for each would
   // take more than a core. What the words say together the next Tick finds.
   const bool took_part = member->takes_part(), was_ending = ending_.begun();
-  const bool news = BringsNews(event.heartbeat, member->progress);
+  const bool news = BringsNews(event.heartbeat, *member);
   const absl::Cleanup judge = [&] {
     if (member->takes_part() != took_part || ending_.begun() != was_ending) return;
     effect_ = news ? Effect::kNotWhoTakesPart : Effect::kNone;

@@ -10,9 +10,11 @@
 namespace hetero::insight {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 std::vector<std::string> Names(const std::vector<Finding>& findings) {
   std::vector<std::string> names;
@@ -37,6 +39,14 @@ TEST(JudgeTest, WhatExplainsComesBeforeWhatIsExplained) {
               ElementsAre("StorageBound", "InputBound"));
   EXPECT_THAT(Names(Judge(ExampleOf("BatchSize"), {})),
               ElementsAre("BatchSize", "LowGPUUtilization"));
+}
+
+// A larger batch is no remedy for a GPU that nobody uses.
+TEST(JudgeTest, AnIdleGpuBesideABusyOneIsNotOneOfLittleUse) {
+  Evidence evidence = Usual();
+  for (Moment& moment : evidence.members[4].moments) moment.gpus[0].utilization = 0.02;
+  EXPECT_THAT(Names(Judge(evidence, {})), Contains("LoadBalancing"));
+  EXPECT_THAT(Names(Judge(evidence, {})), Not(Contains("LowGPUUtilization")));
 }
 
 TEST(JudgeTest, MoreSecondsComeFirst) {
