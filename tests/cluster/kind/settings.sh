@@ -25,7 +25,7 @@ kind_check() {
 
 # What would change the programs or the node image.
 kind_stamp() {
-  (cd "$kind_source/.." && find build get_go go_toolchain.txt go kind/go kind/node kind/build kind/build_inside \
+  (cd "$kind_source/.." && find build get_go go_settings.sh go_toolchain.txt go kind/go kind/node kind/build kind/build_inside \
     kind/docker -type f | LC_ALL=C sort | xargs sha256sum | sha256sum | cut -c1-16)
 }
 
