@@ -25,7 +25,7 @@ struct WorkQueue::Impl {
   struct Group {
     std::deque<std::string> quick;
     std::deque<std::string> slow;
-    size_t processing = 0;
+    size_t processing = 0, slow_processing = 0;  // the latter among the former
     bool empty() const { return quick.empty() && slow.empty(); }
     std::deque<std::string>& Of(bool is_slow) { return is_slow ? slow : quick; }
   };
@@ -79,6 +79,8 @@ struct WorkQueue::Impl {
     for (auto place = order.begin(); place != order.end(); ++place) {
       Group& group = groups.at(*place);
       if (MayHaveAnotherLocked(group)) return {&group, is_slow, place};
+      // It waits for its own quick ones, which end soon: its place is kept.
+      if (is_slow && group.processing > group.slow_processing) return {};
     }
     return {};
   }
@@ -106,12 +108,15 @@ struct WorkQueue::Impl {
     if (!queue.empty()) order.push_back(std::move(name));
     took_slow = turn.slow;
     slow_processing += turn.slow ? 1 : 0;
+    turn.group->slow_processing += turn.slow ? 1 : 0;
     return key;
   }
 
-  void LeaveLocked(const std::string& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+  void LeaveLocked(const std::string& key, bool was_slow) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     const auto group = groups.find(GroupOf(key));
     --group->second.processing;
+    group->second.slow_processing -= was_slow ? 1 : 0;
+    slow_processing -= was_slow ? 1 : 0;
     if (group->second.empty() && group->second.processing == 0) groups.erase(group);
   }
 
@@ -308,9 +313,9 @@ void WorkQueue::Done(const std::string& key) {
   const auto started = impl.processing.find(key);
   if (started == impl.processing.end()) return;
   impl.metrics.work_duration.Observe(base::ToSeconds(impl.clock.Now() - started->second.since));
-  impl.slow_processing -= started->second.slow ? 1 : 0;
+  const bool was_slow = started->second.slow;
   impl.processing.erase(started);
-  impl.LeaveLocked(key);
+  impl.LeaveLocked(key, was_slow);
   // What was held back may go on now.
   if (!impl.turns.empty() || !impl.slow_turns.empty()) impl.available.NotifyOne();
   if (impl.dirty.contains(key)) impl.PushLocked(key);

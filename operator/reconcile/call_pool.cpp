@@ -12,6 +12,7 @@ namespace {
 
 // What an API server answers at once is far less, and a pod may have about a thousand.
 constexpr size_t kMostThreads = 256;
+constexpr size_t kShared = 224;  // of them; the others help stages that would have no help
 
 }  // namespace
 
@@ -28,15 +29,19 @@ CallPool::~CallPool() {
 
 bool CallPool::WantsHelp(const Stage& stage) const {
   if (stage.next == stage.count || stage.helpers + 1 >= per_stage_) return false;
+  if (stage.helpers == 0) return true;
   const size_t of_others = threads_.size() - idle_ - stage.helpers;
-  return stage.helpers < (kMostThreads - of_others + 1) / 2;
+  return of_others < kShared && stage.helpers < (kShared - of_others + 1) / 2;
+}
+
+std::deque<CallPool::Stage*>::const_iterator CallPool::NextToHelp() const {
+  return std::find_if(stages_.begin(), stages_.end(),
+                      [this](const Stage* stage)
+                          ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return WantsHelp(*stage); });
 }
 
 CallPool::Stage* CallPool::TakeTurn() {
-  const auto turn = std::find_if(stages_.begin(), stages_.end(),
-                                 [this](const Stage* stage) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-                                   return WantsHelp(*stage);
-                                 });
+  const auto turn = NextToHelp();
   if (turn == stages_.end()) return nullptr;
   Stage* const stage = *turn;
   stages_.erase(turn);
@@ -65,7 +70,7 @@ void CallPool::Run(size_t count, const std::function<void(size_t)>& call) {
   base::MutexLock lock(mutex_);
   stages_.push_back(&stage);
   if (count > 1) StartThreads();
-  changed_.NotifyAll();
+  help_wanted_.NotifyAll();
   while (stage.next < stage.count) {
     const size_t index = stage.next++;
     lock.Unlock();
@@ -74,7 +79,7 @@ void CallPool::Run(size_t count, const std::function<void(size_t)>& call) {
     ++stage.ended;
   }
   std::erase(stages_, &stage);
-  changed_.Wait(mutex_, [&stage] { return stage.ended == stage.count; });
+  ended_.Wait(mutex_, [&stage] { return stage.ended == stage.count; });
 }
 
 void CallPool::Work(std::stop_token stop) {
@@ -85,17 +90,19 @@ void CallPool::Work(std::stop_token stop) {
     stage = TakeTurn();
     return stage != nullptr;
   };
-  while (changed_.Wait(mutex_, stop, turn)) {
+  while (help_wanted_.Wait(mutex_, stop, turn)) {
     const size_t index = stage->next++;
     ++stage->helpers;
     --idle_;
+    // The stage of this thread's last call may have one more now.
+    if (idle_ > 0 && NextToHelp() != stages_.end()) help_wanted_.NotifyOne();
     lock.Unlock();
     stage->call(index);
     lock.Lock();
     ++idle_;
     --stage->helpers;
     // Afterwards the stage may be gone.
-    if (++stage->ended == stage->count) changed_.NotifyAll();
+    if (++stage->ended == stage->count) ended_.NotifyAll();
   }
 }
 

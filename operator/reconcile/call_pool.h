@@ -15,8 +15,9 @@ namespace hetero::reconcile {
 // one of them always on the thread that waits for it; with the others it takes turns, call by call.
 // So neither a stage of ten thousand calls nor one whose calls all hang keeps another from going
 // on. Threads are started when first needed: no more than the stages that were ever under way
-// together could use, and 256 at most, of which a stage has at most half of those that the others
-// leave: however many stages hang, the next one has some. Safe from any thread.
+// together could use, and 256 at most. Of 224 a stage has at most half of those that the others
+// leave; the rest is for stages that would have none: however many hang, the next one has a thread
+// beside its own. Safe from any thread.
 class CallPool {
  public:
   explicit CallPool(int per_stage);
@@ -37,13 +38,15 @@ class CallPool {
 
   void Work(std::stop_token stop);
   // The next stage that wants help, which is then last in line; null: none.
+  std::deque<Stage*>::const_iterator NextToHelp() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Stage* TakeTurn() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool WantsHelp(const Stage& stage) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void StartThreads() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const size_t per_stage_;
   base::Mutex mutex_;
-  base::CondVar changed_;  // a stage came, a call ended
+  base::CondVar help_wanted_;  // a stage came, or may have a helper more than before
+  base::CondVar ended_;        // the last call of a stage
   std::deque<Stage*> stages_ ABSL_GUARDED_BY(mutex_);
   bool warned_ ABSL_GUARDED_BY(mutex_) = false;
   size_t idle_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -208,11 +208,14 @@ absl::StatusOr<std::optional<Frame>> DataReceiver::Connection::TakeOrFail(size_t
     return reader_.Take(size, callbacks_.most_bytes);
   } catch (const std::bad_alloc&) {
     const std::optional<Ticket> ticket = reader_.ticket();
-    const absl::Status error = absl::ResourceExhaustedError(
+    const std::string error =
         absl::StrCat("no memory in the trainer for ",
-                     ticket ? absl::StrCat("the batch of ticket ", ticket->id) : "a frame"));
-    if (ticket) Tell({.kind = Frame::Kind::kFailed, .ticket = *ticket, .error = error});
-    return error;
+                     ticket ? absl::StrCat("the batch of ticket ", ticket->id) : "a frame");
+    // Told as nobody's lack of memory: that is what CPU workers are counted for.
+    if (ticket) {
+      Tell({.kind = Frame::Kind::kFailed, .ticket = *ticket, .error = absl::InternalError(error)});
+    }
+    return absl::ResourceExhaustedError(error);
   }
 }
 

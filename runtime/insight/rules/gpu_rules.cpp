@@ -61,7 +61,7 @@ Findings JudgeLowGpuUtilization(const Reading& reading, const Limits& limits) {
   for (const Gpu& gpu : gpus) {
     const double high = high_of(gpu);
     const double low = 100 * Percentile(gpu.utilization, 5);
-    const bool off_and_on = high >= limits("highPercent") && low < limits("lowPercent");
+    const bool off_and_on = high >= limits("lowPercent") && low < limits("lowPercent");
     if (!all_low && !off_and_on) continue;
     return {{.message = absl::StrCat(
                  GpuText(gpu), " is busy ", ShareText(Mean(gpu.utilization)), " of the time: ",

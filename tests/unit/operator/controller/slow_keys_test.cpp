@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
+#include <future>
 #include <string>
 #include <thread>
 #include <vector>
@@ -122,6 +124,37 @@ TEST(SlowKeysOfGroups, KeepTheirTurnWhateverQuickOnesTheirGroupHas) {
     queue.Add(hangs);
   }
   FAIL() << "a-slow waits behind " << hangs;
+}
+
+// Its quick ones have all that it may have, so that the place is kept until one of them ends.
+TEST(SlowKeysOfGroups, KeepTheirTurnWhileTheirGroupHasItsShare) {
+  base::FakeClock clock;
+  metrics::Registry registry;
+  WorkQueue queue("test", clock, registry, {},
+                  {.group_of = [](const std::string& key) { return key.substr(0, 1); },
+                   .workers = 4,
+                   .slow_at_once = 1});
+  for (const char* key : {"b1", "b2", "a-slow"}) {
+    queue.Add(key);
+    ASSERT_EQ(queue.Get({}), key);
+    queue.SetSlow(key, true);
+    queue.Done(key);
+  }
+  queue.Add("b1");
+  ASSERT_EQ(queue.Get({}), "b1");
+  for (const char* key : {"a1", "a2"}) {
+    queue.Add(key);
+    ASSERT_EQ(queue.Get({}), key);
+  }
+  for (const char* key : {"a-slow", "b2", "a3"}) {
+    queue.Add(key);
+    clock.Advance(std::chrono::milliseconds(1));
+  }
+  queue.Done("b1");
+  auto next = std::async(std::launch::async, [&] { return queue.Get({}); });
+  EXPECT_EQ(next.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
+  queue.Done("a1");
+  EXPECT_EQ(next.get(), "a-slow");
 }
 
 // With one worker, say.

@@ -101,15 +101,15 @@ TEST(CallPoolTest, AStageWhoseCallsHangHoldsUpNoOther) {
   EXPECT_EQ(gate.most(), 50);
 }
 
-// Eight of them have more calls than there are threads.
+// Sixteen of them have more calls than there are threads.
 TEST(CallPoolTest, HoweverManyStagesHangTheNextOneIsHelped) {
   CallPool pool(50);
   Gate gate;
   std::vector<std::future<void>> hanging;
-  for (int i = 0; i < 8; ++i) {
+  for (int i = 0; i < 16; ++i) {
     hanging.push_back(Async([&] { pool.Run(500, [&](size_t) { gate.Pass(); }); }));
   }
-  EXPECT_TRUE(gate.AwaitInside(8 + 200));
+  EXPECT_TRUE(gate.AwaitInside(16 + 200));
   Gate both;
   auto next = Async([&] { pool.Run(2, [&](size_t) { both.Pass(); }); });
   EXPECT_TRUE(both.AwaitInside(2)) << "its caller alone is in a call";
@@ -117,6 +117,47 @@ TEST(CallPoolTest, HoweverManyStagesHangTheNextOneIsHelped) {
   next.get();
   gate.Open();
   for (std::future<void>& one : hanging) one.get();
+}
+
+// Each of the others that hangs used to take one of them for good, the thread of a call that ended.
+TEST(CallPoolTest, AStageKeepsItsHelpersWhileOthersBeginToHang) {
+  enum class Phase { kAllGoOn, kOthersHang, kOver };
+  std::atomic<Phase> phase = Phase::kAllGoOn;
+  const auto take_time = [&] {
+    if (phase != Phase::kOver) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  };
+  CallPool pool(50);
+  Gate gate;
+  std::vector<std::future<void>> stages;
+  for (int i = 0; i < 15; ++i) {
+    stages.push_back(Async([&] {
+      pool.Run(5000, [&](size_t) {
+        if (phase == Phase::kOthersHang) gate.Pass();
+        take_time();
+      });
+    }));
+  }
+  std::atomic<int> inside = 0, most = 0;
+  stages.push_back(Async([&] {
+    pool.Run(200'000, [&](size_t) {
+      most = std::max<int>(most, ++inside);
+      take_time();
+      --inside;
+    });
+  }));
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  phase = Phase::kOthersHang;
+  EXPECT_TRUE(gate.AwaitInside(15 + 150));
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  most = 0;
+  const auto deadline = std::chrono::steady_clock::now() + kLimit;
+  while (most < 8 && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_GE(most, 8) << "calls at once";
+  phase = Phase::kOver;
+  gate.Open();
+  for (std::future<void>& one : stages) one.get();
 }
 
 }  // namespace

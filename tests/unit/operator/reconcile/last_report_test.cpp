@@ -25,7 +25,8 @@ void RunUntilWorkerEnds(FakeCluster& cluster, const std::string& more_spec, int 
 }
 
 void ExpectHeadHeardOut(FakeCluster& cluster, const std::string& reason, const std::string& why) {
-  const api::Condition* failed = cluster.Status("vit").Find(ConditionType::kFailed);
+  const api::JobStatus before = cluster.Status("vit");
+  const api::Condition* failed = before.Find(ConditionType::kFailed);
   ASSERT_NE(failed, nullptr);
   ASSERT_THAT(cluster.heads.stops, SizeIs(1));
   EXPECT_EQ(cluster.heads.stops[0].failure, reason);

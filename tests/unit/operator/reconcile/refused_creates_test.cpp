@@ -68,7 +68,8 @@ TEST(RefusedCreates, SayWhatTheJobsAuthorCanDo) {
       return FakeApi::Error(one.code, one.code == 403 ? "Forbidden" : "Invalid", one.says);
     });
     ASSERT_TRUE(cluster.Settle("vit"));
-    const auto* created = cluster.Status("vit").Find(api::ConditionType::kPodsCreated);
+    const api::JobStatus status = cluster.Status("vit");
+    const auto* created = status.Find(api::ConditionType::kPodsCreated);
     ASSERT_NE(created, nullptr);
     EXPECT_EQ(created->reason, "CreateFailed");
     EXPECT_THAT(created->message, ::testing::HasSubstr(one.says));

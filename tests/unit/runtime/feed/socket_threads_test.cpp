@@ -252,9 +252,12 @@ TEST(SocketThreadsTest, OneThatIsReadableHasNoMoreTurnsThanOneThatIsNot) {
   ASSERT_TRUE(threads.Add(readable));
   ASSERT_TRUE(threads.Add(quiet));
   ASSERT_TRUE(Becomes([&] { return quiet->served >= 1000; }));
+  // This thread may lose its core between any two of these lines.
+  const int before = quiet->served, of_readable = readable->served, after = quiet->served;
   SocketThreads::Remove(*readable);
   SocketThreads::Remove(*quiet);
-  EXPECT_NEAR(readable->served, quiet->served, 100 + quiet->served / 10);
+  EXPECT_GE(of_readable, before - before / 10 - 100);
+  EXPECT_LE(of_readable, after + after / 10 + 100);
 }
 
 // A frame that goes on for ever, to one who reads it as quickly, and small ones to another.

@@ -168,6 +168,7 @@ TEST(StateSurvivalTest, ABrokenGroupOfLivingProcessesGetsANewGenerationAfterAMom
     drive.elapsed += milliseconds(100);
     for (const StreamId stream : {10, 21, 30}) tell(HeartbeatReceived{stream, {}});
     tell(Broken(20, 1));
+    tell(Tick{});
   }
   ASSERT_EQ(opened, 1u);
   EXPECT_EQ(drive.state.record().generation, 2);
