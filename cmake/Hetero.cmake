@@ -239,6 +239,9 @@ function(hetero_test name)
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 180)
   endif()
+  if(HETERO_SANITIZE STREQUAL "thread")  # which takes many times as long
+    math(EXPR arg_TIMEOUT "3 * ${arg_TIMEOUT}")
+  endif()
   add_executable(${name} ${arg_SOURCES})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests"
                         UNITY_BUILD ${HETERO_UNITY_TESTS})

@@ -50,12 +50,15 @@ RankTotals SumOfRanks(const JobRecord& record) {
   return sum;
 }
 
+// Not missed when others left with the result: what it did after its last heartbeat it never told.
+bool EndedUnheard(const MemberRecord& rank) { return rank.finished && !rank.finished->has_last(); }
+
 // Rank 0; or, when the process that trained is gone with its word, who has come furthest: ranks
 // step together, and a digest that covers the job is the same for all.
 const MemberRecord* FirstToTell(const JobRecord& record) {
   const MemberRecord* teller = FindRank(record, 0);
-  if (teller != nullptr && teller->progress.step() > 0) return teller;
-  int64_t furthest = 0;
+  int64_t furthest = teller == nullptr ? 0 : teller->progress.step();
+  if (furthest > 0 && !EndedUnheard(*teller)) return teller;
   for (const auto& [key, member] : record.members) {
     const v1::Progress& progress = member.progress;
     if (!member.trainer() || !progress.digest_covers_job() || progress.step() <= furthest) continue;
@@ -123,6 +126,19 @@ const MemberRecord* SlowestRank(const JobRecord& record) {
     most = waited;
   }
   return slowest;
+}
+
+const MemberRecord* UnheardRank(const JobRecord& record) {
+  const MemberRecord* unheard = nullptr;
+  int64_t furthest = 0;
+  for (const auto& [key, member] : record.members) {
+    if (!member.trainer()) continue;
+    furthest = std::max(furthest, member.progress.step());
+    const bool further_behind =
+        unheard == nullptr || member.progress.step() < unheard->progress.step();
+    if (EndedUnheard(member) && further_behind) unheard = &member;
+  }
+  return unheard == nullptr || unheard->progress.step() == furthest ? nullptr : unheard;
 }
 
 v1::Progress JobProgress(const JobRecord& record) {

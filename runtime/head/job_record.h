@@ -213,6 +213,10 @@ std::vector<v1::LossPoint> WholeLossCurve(const JobRecord& record);
 // Of a rank, over all processes that have held its place.
 RankTotals WholeTotals(const MemberRecord& member);
 
+// A rank that ended without its last word, behind others: steps that it did are not told. Null:
+// there is none.
+const MemberRecord* UnheardRank(const JobRecord& record);
+
 // Trainers that have trained for (almost) all of the time, not only since they were replaced.
 std::vector<const MemberRecord*> TimedRanks(const JobRecord& record);
 // The timed rank that waited most for data, for that one holds up the others; nullptr before any

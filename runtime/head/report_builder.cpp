@@ -141,6 +141,9 @@ void AddProgress(const JobRecord& record, insight::Report& report) {
   } else if (progress.digest_unproven()) {
     report.digest_problem =
         "the script went on from a state that knows no digest of the steps before it";
+  } else if (const MemberRecord* const rank = UnheardRank(record);
+             rank != nullptr && !progress.digest_covers_job()) {
+    report.digest_problem = absl::StrCat(rank->name, " ended before it had told of its last steps");
   } else {
     report.stream_digest = job::StreamDigest(progress.digest_high(), progress.digest_low()).ToHex();
   }

@@ -2,7 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "runtime/head/report_builder.h"
 #include "runtime/head/state.h"
+#include "runtime/job/stream_digest.h"
 #include "tests/unit/runtime/head/job_fixture.h"
 
 namespace hetero::head {
@@ -303,6 +305,38 @@ TEST(StateSurvivalTest, AnotherRankTellsWhatRank0CannotAnyMore) {
   EXPECT_EQ(drive.state.record().state, v1::JobStatus::SUCCEEDED);
   EXPECT_EQ(JobProgress(drive.state.record()).step(), 40);
   EXPECT_EQ(JobProgress(drive.state.record()).samples_consumed(), 640);
+}
+
+// Rank 0 froze when it had written the weights, before its last word. The others had left with the
+// result, so that the job succeeded, after 18 of 40 steps and with the digest of those.
+TEST(StateSurvivalTest, ARankThatIsNotMissedAtTheEndTellsNothingOfTheEnd) {
+  for (const bool covers_job : {true, false}) {
+    Drive drive;
+    drive.JoinAll();
+    const auto word = [&](int64_t step) {
+      v1::Finished finished = LastWord(step);
+      v1::Progress* progress = finished.mutable_last()->mutable_progress();
+      progress->set_digest_covers_job(covers_job);
+      progress->set_samples_consumed(16 * step);
+      progress->set_digest_low(static_cast<uint64_t>(step));
+      return finished;
+    };
+    drive.Apply(HeartbeatReceived{20, word(18).last()});
+    drive.Apply(FinishedReceived{21, word(40)});
+    drive.Apply(FinishedReceived{30, word(40)});
+    drive.Pass(seconds(7), {10});
+    drive.Finish(10, true, true);
+    ASSERT_EQ(drive.state.record().state, v1::JobStatus::SUCCEEDED);
+    const insight::Report report = BuildReport(drive.state.record(), drive.Time());
+    if (covers_job) {
+      EXPECT_EQ(report.steps, 40);
+      EXPECT_EQ(report.samples_consumed, 16 * 40);
+      EXPECT_EQ(report.stream_digest, job::StreamDigest(0, 40).ToHex());
+    } else {
+      EXPECT_EQ(report.stream_digest, std::nullopt);
+      EXPECT_EQ(report.digest_problem, "gpu-0.0 ended before it had told of its last steps");
+    }
+  }
 }
 
 // An exit report once made a success of a job that nobody had joined.
