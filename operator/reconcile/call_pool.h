@@ -37,8 +37,9 @@ class CallPool {
   };
 
   void Work(std::stop_token stop);
-  // The next stage that wants help, which is then last in line; null: none.
+  // The first in line that wants help; the end: none does.
   std::deque<Stage*>::const_iterator NextToHelp() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The same, which is then last in line; null: none does.
   Stage* TakeTurn() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool WantsHelp(const Stage& stage) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void StartThreads() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
