@@ -114,9 +114,26 @@ if(HETERO_FUZZ)
 elseif(HETERO_SANITIZE STREQUAL "thread")
   set(HETERO_QUICK_UNDER_SANITIZERS api proto)
 endif()
+# Release builds optimise by -O3 what the data plane runs for each sample. The rest computes little: by -O2 it compiles in
+# up to a fifth less time, and by -O1, where it runs once a process or for a person's eyes, in up to two fifths less.
+set(HETERO_DATA_PLANE base feed pipeline source storage storage_http tls train_gpu_kernels)
+set(HETERO_RUNS_SELDOM cli compare install interpreter jobs_page local operator_options operator_program plan process
+    trainer_process)
+function(hetero_optimize target name)
+  if(name IN_LIST HETERO_DATA_PLANE)
+    return()
+  endif()
+  set(level -O2)
+  if(name IN_LIST HETERO_RUNS_SELDOM)
+    set(level -O1)
+  endif()
+  target_compile_options(${target} PRIVATE "$<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:${level}>")
+endfunction()
+
 function(hetero_library name)
   cmake_parse_arguments(arg "" "" "SOURCES;PUBLIC;PRIVATE;APART;ALONE" ${ARGN})
   add_library(hetero_${name} STATIC ${arg_SOURCES})
+  hetero_optimize(hetero_${name} ${name})
   add_library(hetero::${name} ALIAS hetero_${name})
   target_link_libraries(hetero_${name} PUBLIC hetero_options ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
   hetero_compile_together(hetero_${name} 24 ORDINARY ${arg_SOURCES} APART ${arg_APART} ALONE ${arg_ALONE})
@@ -139,6 +156,7 @@ function(hetero_program name)
   cmake_parse_arguments(arg "" "" "SOURCES;LINK" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE hetero_options ${arg_LINK})
+  target_compile_options(${name} PRIVATE "$<$<CONFIG:Release>:-O1>")  # main(): options, and a call of the library
 endfunction()
 
 # Test files are more than half of the build: they share one precompiled header and are not optimised.

@@ -54,7 +54,8 @@ for name in libcublas.so.13 libcublasLt.so.13 libcudnn.so.9 libcufft.so.12 libcu
   [[ -e $libraries/$name ]] || "${CC:-cc}" -shared -nostdlib -Wl,-soname,"$name" -o "$libraries/$name" -x c /dev/null
 done
 echo 'import os, sys; sys.setdlopenflags(os.RTLD_LAZY)' >"$packages/lazy_binding.pth"
-"$folder/bin/python" - <<'PYTHON'
+# It writes the byte code of what it imports, or each process would compile that again.
+PYTHONDONTWRITEBYTECODE= "$folder/bin/python" - <<'PYTHON'
 import torch, torch.distributed, torchvision
 assert torch.distributed.is_gloo_available()
 loss = torchvision.models.resnet18()(torch.zeros(2, 3, 32, 32)).sum()

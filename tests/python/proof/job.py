@@ -108,8 +108,10 @@ class LocalJob:
             PROOF_RECORDS=str(self.records),
             PROOF_MARK=self._mark.split("=")[1],
             OMP_NUM_THREADS="1",
-            PYTHONDONTWRITEBYTECODE="1",
         )
+        # Byte code is kept, or each process compiles all that it imports; but not beside the sources.
+        variables.pop("PYTHONDONTWRITEBYTECODE", None)
+        variables.setdefault("PYTHONPYCACHEPREFIX", str(SOURCE / "build/pycache"))
         variables.update(environment or {})
         self._text = open(self.folder / "text", "wb")
         self.process = subprocess.Popen(

@@ -137,24 +137,28 @@ TEST(CallPoolTest, AStageKeepsItsHelpersWhileOthersBeginToHang) {
       });
     }));
   }
-  std::atomic<int> inside = 0, most = 0;
+  std::atomic<int> inside = 0, most = 0, ended = 0;
   stages.push_back(Async([&] {
     pool.Run(200'000, [&](size_t) {
       most = std::max<int>(most, ++inside);
       take_time();
       --inside;
+      ++ended;
     });
   }));
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  const auto await = [](const auto& condition) {
+    const auto deadline = std::chrono::steady_clock::now() + kLimit;
+    while (!condition() && std::chrono::steady_clock::now() < deadline) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return condition();
+  };
+  EXPECT_TRUE(await([&] { return ended >= 200; }));
   phase = Phase::kOthersHang;
   EXPECT_TRUE(gate.AwaitInside(15 + 150));
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  EXPECT_TRUE(await([&, from = ended.load()] { return ended >= from + 1000; }));
   most = 0;
-  const auto deadline = std::chrono::steady_clock::now() + kLimit;
-  while (most < 8 && std::chrono::steady_clock::now() < deadline) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  EXPECT_GE(most, 8) << "calls at once";
+  EXPECT_TRUE(await([&] { return most >= 8; })) << most << " calls at once";
   phase = Phase::kOver;
   gate.Open();
   for (std::future<void>& one : stages) one.get();
