@@ -4,7 +4,7 @@
 #   scripts/test.sh --full           everything (make test-full)
 #   scripts/test.sh --full LAYER...  these layers of it alone
 # Layers of the gate: setup format build cuda sanitize fuzz images python tests. In full, `sanitize` runs every test
-# that can be sanitized, `fuzz` takes two minutes for each target instead of 5 or 12 seconds, `tests` has what shows again in
+# that can be sanitized, `fuzz` takes two minutes for each target instead of 4 or 8 seconds, `tests` has what shows again in
 # minutes what the gate shows in seconds (NAME_full of ctest), and there are `tidy` (clang-tidy on every source; the gate
 # reads what has changed since it last found nothing, as one of its tests), `build` has the benchmarks, `simulator` (20,000 seeds), `chaos` (local jobs),
 # `cluster` (waits until clusters can be made) and `chaos-nodes` (jobs on a cluster's nodes) too.
@@ -55,7 +55,7 @@ clusters() {
 }
 simulator() { HETERO_SIMULATOR_SEEDS=20000 build/release/tests/simulator_test --gtest_brief=1; }
 # The gate fuzzes from the seeds alone, with the same random numbers each time.
-sanitizers=--gate fuzzing=(--seconds 5 --stored 12 --seed 1 --fresh)
+sanitizers=--gate fuzzing=(--seconds 4 --stored 8 --seed 1 --fresh)
 frameworks=()
 if [[ $mode == full ]]; then sanitizers=--all fuzzing=(--minutes 2) frameworks=(--full); fi
 

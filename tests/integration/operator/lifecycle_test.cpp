@@ -225,10 +225,11 @@ class Deletion : public Lifecycle, public ::testing::WithParamInterface<Phase> {
 
 TEST_P(Deletion, OfTheObjectLeavesNothing) {
   TestNamespace space("delete");
-  for (const char* propagation : {"Background", "Foreground"}) {
-    JobUnderTest job = JobIn(space.name(), propagation == std::string("Background") ? "bg" : "fg");
-    job.Delete(propagation);
-    EXPECT_TRUE(job.WaitGone()) << propagation;
+  for (const std::string cascade : {"background", "foreground"}) {
+    JobUnderTest job = JobIn(space.name(), cascade);
+    plane_.MustKubectl(
+        {"delete", "htj", cascade, "-n", space.name(), "--cascade=" + cascade, "--wait=false"});
+    EXPECT_TRUE(job.WaitGone()) << cascade;
     WaitFor("the object is gone", [&] { return job.Get().is_null(); });
   }
 }

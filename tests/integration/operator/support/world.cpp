@@ -191,7 +191,9 @@ TestNamespace::TestNamespace(const std::string& prefix) {
   static std::atomic<int> count = 0;
   name_ = prefix + "-" + std::to_string(++count);
   ControlPlane& plane = ControlPlane::Get();
-  plane.MustKubectl({"create", "namespace", name_});
+  const auto created =
+      plane.client().Create(kube::kNamespaces, "", {{"metadata", {{"name", name_}}}});
+  EXPECT_TRUE(created.ok()) << name_ << ": " << created.status().message();
   // Pods are refused until the controller manager has made it.
   WaitFor("the default ServiceAccount of " + name_, [&] {
     return !plane.Object({"", "v1", "serviceaccounts", true}, {name_, "default"}).is_null();
@@ -199,7 +201,7 @@ TestNamespace::TestNamespace(const std::string& prefix) {
 }
 
 TestNamespace::~TestNamespace() {
-  ControlPlane::Get().Kubectl({"delete", "namespace", name_, "--wait=false"});
+  (void)ControlPlane::Get().client().Delete(kube::kNamespaces, {"", name_}, {});
 }
 
 json MakeJob(const std::string& name, const json& script, int cpu, int gpu) {
@@ -238,9 +240,9 @@ void AnnotatePods(json& job, const std::string& role, const std::string& name,
 JobUnderTest::JobUnderTest(const std::string& name_space, json job)
     : key_{name_space, job["metadata"]["name"].get<std::string>()} {
   job["metadata"]["namespace"] = name_space;
-  ControlPlane::Get().MustKubectl({"apply", "-f", "-"}, job.dump());
-  const json object = Get();
-  if (object.is_object()) uid_ = object["metadata"]["uid"].get<std::string>();
+  const auto created = ControlPlane::Get().client().Create(kJobs, name_space, job);
+  EXPECT_TRUE(created.ok()) << key_.name << ": " << created.status().message();
+  if (created.ok()) uid_ = created->at("metadata").at("uid").get<std::string>();
 }
 
 json JobUnderTest::Get() const { return ControlPlane::Get().Object(kJobs, key_); }
@@ -337,11 +339,9 @@ void JobUnderTest::PatchSpec(const json& spec) const {
   ControlPlane::Get().Patch(kJobs, key_, {{"spec", spec}});
 }
 
-void JobUnderTest::Delete(const std::string& propagation) const {
-  std::string cascade = propagation;
-  cascade[0] = static_cast<char>(tolower(cascade[0]));
-  ControlPlane::Get().MustKubectl(
-      {"delete", "htj", key_.name, "-n", key_.name_space, "--cascade=" + cascade, "--wait=false"});
+void JobUnderTest::Delete() const {
+  const absl::Status deleted = ControlPlane::Get().client().Delete(kJobs, key_, {});
+  EXPECT_TRUE(deleted.ok()) << key_.name << ": " << deleted.message();
 }
 
 std::string JobUnderTest::Describe() const {

@@ -131,7 +131,7 @@ class JobUnderTest {
   void EvictPod(const std::string& role, int index) const;
   void Continue() const;  // lets a held script go on
   void PatchSpec(const json& spec) const;
-  void Delete(const std::string& propagation = "Background") const;
+  void Delete() const;
   std::string Describe() const;  // status, children and events for a failed test
 
  private:

@@ -3,7 +3,8 @@
 #include <malloc.h>
 
 #include <algorithm>
-#include <chrono>
+#include <ctime>
+#include <limits>
 #include <variant>
 
 #include "tests/unit/operator/plan/model_cluster.h"
@@ -37,22 +38,23 @@ TEST(LargeJob, APlanOf10000PodsHoldsNoPodJson) {
 }
 
 // Each pod was looked up among all slots: half a second a pass for these.
+// In this process' own CPU time: other programs take what they like meanwhile.
 TEST(LargeJob, APassTakesTimeInProportionToThePods) {
-  const auto seconds_for = [](int pods) {
+  const auto time_for = [](int pods) {
     ModelCluster cluster{Job().Cpus(pods)};
     cluster.settings.max_pods = 80000;
     cluster.Settle();
     const Observed seen = cluster.Look();
-    double least = 1e9;
+    std::clock_t least = std::numeric_limits<std::clock_t>::max();
     for (int i = 0; i < 3; ++i) {
-      const auto from = std::chrono::steady_clock::now();
+      const std::clock_t from = std::clock();
       const Plan plan = MakePlan(seen, cluster.settings, cluster.now);
       EXPECT_TRUE(plan.stages.empty());
-      least = std::min(least, base::ToSeconds(std::chrono::steady_clock::now() - from));
+      least = std::min(least, std::clock() - from);
     }
     return least;
   };
-  EXPECT_LT(seconds_for(20000), 40 * seconds_for(2000)) << "ten times as many";
+  EXPECT_LT(time_for(20000), 40 * time_for(2000)) << "ten times as many";
 }
 
 }  // namespace

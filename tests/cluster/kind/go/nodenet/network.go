@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -19,7 +20,16 @@ type World struct {
 	Pods       corelisters.PodLister
 	Namespaces corelisters.NamespaceLister
 	Policies   networkinglisters.NetworkPolicyLister
+	routes     map[string]route // by pod addresses of a node
 }
+
+type route struct {
+	address string
+	set     time.Time
+}
+
+// A program for each route at each change of a pod is more work than all else here; but a link that was down lost its routes.
+const trustRoutes = 10 * time.Second
 
 const conflist = `{"cniVersion": "0.4.0", "name": "nodenet", "plugins": [
   {"type": "ptp", "ipMasq": false, "mtu": 1500, "ipam": {"type": "host-local", "dataDir": "/run/cni-ipam",
@@ -45,9 +55,17 @@ func (w *World) ConfigureNetwork(file string) error {
 				return err
 			}
 		} else if address := internalAddress(node); address != "" {
+			known := w.routes[node.Spec.PodCIDR]
+			if known.address == address && time.Since(known.set) < trustRoutes {
+				continue
+			}
 			if err := run("", "ip", "route", "replace", node.Spec.PodCIDR, "via", address); err != nil {
 				return fmt.Errorf("route to node %s: %w", node.Name, err)
 			}
+			if w.routes == nil {
+				w.routes = map[string]route{}
+			}
+			w.routes[node.Spec.PodCIDR] = route{address, time.Now()}
 		}
 	}
 	return nil
