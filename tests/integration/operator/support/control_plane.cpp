@@ -85,6 +85,37 @@ std::vector<json> ControlPlane::Objects(const kube::Resource& resource,
   return objects;
 }
 
+json ControlPlane::Create(const kube::Resource& resource, const std::string& name_space,
+                          const json& object) {
+  absl::StatusOr<json> created = absl::UnknownError("");
+  WaitFor(
+      resource.plural + " are created in " + name_space,
+      [&] {
+        created = client_->Create(resource, name_space, object);
+        return !absl::IsUnavailable(created.status());
+      },
+      std::chrono::seconds(60), [&] { return created.status().ToString(); });
+  if (created.ok()) return *std::move(created);
+  if (absl::IsAlreadyExists(created.status())) {
+    return Object(resource, {name_space, object.at("metadata").at("name").get<std::string>()});
+  }
+  ADD_FAILURE() << "create " << resource.plural << ": " << created.status();
+  return json();
+}
+
+void ControlPlane::Delete(const kube::Resource& resource, const kube::ObjectKey& key) {
+  absl::Status deleted;
+  WaitFor(
+      resource.plural + "/" + key.name + " is deleted",
+      [&] {
+        deleted = client_->Delete(resource, key, {});
+        return !absl::IsUnavailable(deleted);
+      },
+      std::chrono::seconds(60), [&] { return deleted.ToString(); });
+  EXPECT_TRUE(deleted.ok() || absl::IsNotFound(deleted))
+      << resource.plural << "/" << key.name << ": " << deleted;
+}
+
 std::vector<std::string> ControlPlane::Children(const std::string& name_space,
                                                 const std::string& job_uid) {
   std::vector<std::string> children;
@@ -134,9 +165,8 @@ void ControlPlane::Component(const std::string& action, const std::string& name)
 std::string ControlPlane::ServiceAccountKubeconfig(const std::string& server,
                                                    const std::string& name_space,
                                                    const std::string& account) {
-  const auto token = client_->Create({"", "v1", "serviceaccounts/" + account + "/token", true},
-                                     name_space, {{"spec", {{"expirationSeconds", 4 * 3600}}}});
-  EXPECT_TRUE(token.ok()) << account << ": " << token.status().message();
+  const json token = Create({"", "v1", "serviceaccounts/" + account + "/token", true}, name_space,
+                            {{"spec", {{"expirationSeconds", 4 * 3600}}}});
   static std::atomic<int> count = 0;  // lanes ask side by side
   const std::string file = folder_ + "/kubeconfig-" + std::to_string(++count);
   const json cluster = {{"server", server}, {"certificate-authority", keys_folder_ + "/ca.crt"}};
@@ -145,9 +175,8 @@ std::string ControlPlane::ServiceAccountKubeconfig(const std::string& server,
       {"kind", "Config"},
       {"clusters", json::array({{{"name", "c"}, {"cluster", cluster}}})},
       {"users",
-       json::array(
-           {{{"name", "u"},
-             {"user", {{"token", token.ok() ? token->at("status").at("token") : json()}}}}})},
+       json::array({{{"name", "u"},
+                     {"user", {{"token", token.is_null() ? json() : token["status"]["token"]}}}}})},
       {"contexts",
        json::array({{{"name", "c"},
                      {"context", {{"cluster", "c"}, {"user", "u"}, {"namespace", name_space}}}}})},

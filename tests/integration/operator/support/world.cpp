@@ -191,18 +191,14 @@ TestNamespace::TestNamespace(const std::string& prefix) {
   static std::atomic<int> count = 0;
   name_ = prefix + "-" + std::to_string(++count);
   ControlPlane& plane = ControlPlane::Get();
-  const auto created =
-      plane.client().Create(kube::kNamespaces, "", {{"metadata", {{"name", name_}}}});
-  EXPECT_TRUE(created.ok()) << name_ << ": " << created.status().message();
+  plane.Create(kube::kNamespaces, "", {{"metadata", {{"name", name_}}}});
   // Pods are refused until the controller manager has made it.
   WaitFor("the default ServiceAccount of " + name_, [&] {
     return !plane.Object({"", "v1", "serviceaccounts", true}, {name_, "default"}).is_null();
   });
 }
 
-TestNamespace::~TestNamespace() {
-  (void)ControlPlane::Get().client().Delete(kube::kNamespaces, {"", name_}, {});
-}
+TestNamespace::~TestNamespace() { ControlPlane::Get().Delete(kube::kNamespaces, {"", name_}); }
 
 json MakeJob(const std::string& name, const json& script, int cpu, int gpu) {
   return {
@@ -240,9 +236,8 @@ void AnnotatePods(json& job, const std::string& role, const std::string& name,
 JobUnderTest::JobUnderTest(const std::string& name_space, json job)
     : key_{name_space, job["metadata"]["name"].get<std::string>()} {
   job["metadata"]["namespace"] = name_space;
-  const auto created = ControlPlane::Get().client().Create(kJobs, name_space, job);
-  EXPECT_TRUE(created.ok()) << key_.name << ": " << created.status().message();
-  if (created.ok()) uid_ = created->at("metadata").at("uid").get<std::string>();
+  const json created = ControlPlane::Get().Create(kJobs, name_space, job);
+  if (created.is_object()) uid_ = created["metadata"]["uid"].get<std::string>();
 }
 
 json JobUnderTest::Get() const { return ControlPlane::Get().Object(kJobs, key_); }
@@ -339,10 +334,7 @@ void JobUnderTest::PatchSpec(const json& spec) const {
   ControlPlane::Get().Patch(kJobs, key_, {{"spec", spec}});
 }
 
-void JobUnderTest::Delete() const {
-  const absl::Status deleted = ControlPlane::Get().client().Delete(kJobs, key_, {});
-  EXPECT_TRUE(deleted.ok()) << key_.name << ": " << deleted.message();
-}
+void JobUnderTest::Delete() const { ControlPlane::Get().Delete(kJobs, key_); }
 
 std::string JobUnderTest::Describe() const {
   ControlPlane& plane = ControlPlane::Get();
