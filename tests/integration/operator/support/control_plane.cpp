@@ -103,7 +103,7 @@ json ControlPlane::Create(const kube::Resource& resource, const std::string& nam
   return json();
 }
 
-void ControlPlane::Delete(const kube::Resource& resource, const kube::ObjectKey& key) {
+absl::Status ControlPlane::Delete(const kube::Resource& resource, const kube::ObjectKey& key) {
   absl::Status deleted;
   WaitFor(
       resource.plural + "/" + key.name + " is deleted",
@@ -112,8 +112,7 @@ void ControlPlane::Delete(const kube::Resource& resource, const kube::ObjectKey&
         return !absl::IsUnavailable(deleted);
       },
       std::chrono::seconds(60), [&] { return deleted.ToString(); });
-  EXPECT_TRUE(deleted.ok() || absl::IsNotFound(deleted))
-      << resource.plural << "/" << key.name << ": " << deleted;
+  return deleted;
 }
 
 std::vector<std::string> ControlPlane::Children(const std::string& name_space,

@@ -38,7 +38,7 @@ class ControlPlane {
   // it cannot. Like kubectl it lets a server come back first: connections may be those of one that
   // has restarted.
   json Create(const kube::Resource& resource, const std::string& name_space, const json& object);
-  void Delete(const kube::Resource& resource, const kube::ObjectKey& key);
+  absl::Status Delete(const kube::Resource& resource, const kube::ObjectKey& key);
   // Every pod, Service, ConfigMap, Secret, NetworkPolicy and Lease in the namespace that carries
   // the job's uid as owner or as label, as "pods/name": asked of the API, not of anything the
   // operator says.

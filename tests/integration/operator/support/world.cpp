@@ -198,7 +198,10 @@ TestNamespace::TestNamespace(const std::string& prefix) {
   });
 }
 
-TestNamespace::~TestNamespace() { ControlPlane::Get().Delete(kube::kNamespaces, {"", name_}); }
+// A test may have deleted it.
+TestNamespace::~TestNamespace() {
+  (void)ControlPlane::Get().Delete(kube::kNamespaces, {"", name_});
+}
 
 json MakeJob(const std::string& name, const json& script, int cpu, int gpu) {
   return {
@@ -334,7 +337,10 @@ void JobUnderTest::PatchSpec(const json& spec) const {
   ControlPlane::Get().Patch(kJobs, key_, {{"spec", spec}});
 }
 
-void JobUnderTest::Delete() const { ControlPlane::Get().Delete(kJobs, key_); }
+void JobUnderTest::Delete() const {
+  const absl::Status deleted = ControlPlane::Get().Delete(kJobs, key_);
+  EXPECT_TRUE(deleted.ok()) << key_.name << ": " << deleted;
+}
 
 std::string JobUnderTest::Describe() const {
   ControlPlane& plane = ControlPlane::Get();
