@@ -34,9 +34,8 @@ class ControlPlane {
   json Object(const kube::Resource& resource, const kube::ObjectKey& key);
   std::vector<json> Objects(const kube::Resource& resource, const std::string& name_space,
                             const std::string& label_selector = "");
-  // Creates the object, or gives the one of its name that is there; null, and the test fails, when
-  // it cannot. Like kubectl it lets a server come back first: connections may be those of one that
-  // has restarted.
+  // Creates the object; null, and the test fails, when it cannot or one of its name is there. Lets
+  // a server come back first: connections may be those of one that has restarted.
   json Create(const kube::Resource& resource, const std::string& name_space, const json& object);
   absl::Status Delete(const kube::Resource& resource, const kube::ObjectKey& key);
   // Every pod, Service, ConfigMap, Secret, NetworkPolicy and Lease in the namespace that carries
