@@ -1,6 +1,7 @@
 #include "operator/reconcile/call_pool.h"
 
 #include <algorithm>
+#include <chrono>
 #include <system_error>
 #include <utility>
 
@@ -16,7 +17,7 @@ constexpr size_t kShared = 224;  // of them; the others help stages that would h
 
 }  // namespace
 
-CallPool::CallPool(int per_stage) : per_stage_(static_cast<size_t>(std::max(1, per_stage))) {}
+CallPool::CallPool(const CallPace::Settings& pace) : pace_(pace) {}
 
 CallPool::~CallPool() {
   std::vector<std::jthread> threads;
@@ -28,7 +29,7 @@ CallPool::~CallPool() {
 }
 
 bool CallPool::WantsHelp(const Stage& stage) const {
-  if (stage.next == stage.count || stage.helpers + 1 >= per_stage_) return false;
+  if (stage.next == stage.count || stage.helpers + 1 >= stage.pace.at_once()) return false;
   if (stage.helpers == 0) return true;
   const size_t of_others = threads_.size() - idle_ - stage.helpers;
   return of_others < kShared && stage.helpers < (kShared - of_others + 1) / 2;
@@ -52,7 +53,9 @@ CallPool::Stage* CallPool::TakeTurn() {
 void CallPool::StartThreads() {
   size_t wanted = 0;
   for (const Stage* stage : stages_) {
-    wanted += std::min(stage->count - stage->next, per_stage_ - 1 - stage->helpers);
+    const size_t at_once = stage->helpers + 1;
+    if (at_once >= stage->pace.at_once()) continue;
+    wanted += std::min(stage->count - stage->next, stage->pace.at_once() - at_once);
   }
   try {
     for (; idle_ < wanted && threads_.size() < kMostThreads; ++idle_) {
@@ -66,20 +69,31 @@ void CallPool::StartThreads() {
 }
 
 void CallPool::Run(size_t count, const std::function<void(size_t)>& call) {
-  Stage stage{.call = call, .count = count};
+  Stage stage{.call = call, .count = count, .pace = CallPace(pace_)};
   base::MutexLock lock(mutex_);
   stages_.push_back(&stage);
   if (count > 1) StartThreads();
   help_wanted_.NotifyAll();
   while (stage.next < stage.count) {
-    const size_t index = stage.next++;
-    lock.Unlock();
-    call(index);
-    lock.Lock();
+    CallNext(stage);
     ++stage.ended;
   }
   std::erase(stages_, &stage);
   ended_.Wait(mutex_, [&stage] { return stage.ended == stage.count; });
+}
+
+void CallPool::CallNext(Stage& stage) {
+  const size_t index = stage.next++;
+  // The stage of this thread's last call may have one more now.
+  if (idle_ > 0 && NextToHelp() != stages_.end()) help_wanted_.NotifyOne();
+  mutex_.Unlock();
+  const auto begin = std::chrono::steady_clock::now();
+  stage.call(index);
+  const auto took = std::chrono::steady_clock::now() - begin;
+  mutex_.Lock();
+  const size_t before = stage.pace.at_once();
+  stage.pace.Ended(took);
+  if (stage.pace.at_once() > before && stage.next < stage.count) StartThreads();
 }
 
 void CallPool::Work(std::stop_token stop) {
@@ -91,14 +105,9 @@ void CallPool::Work(std::stop_token stop) {
     return stage != nullptr;
   };
   while (help_wanted_.Wait(mutex_, stop, turn)) {
-    const size_t index = stage->next++;
     ++stage->helpers;
     --idle_;
-    // The stage of this thread's last call may have one more now.
-    if (idle_ > 0 && NextToHelp() != stages_.end()) help_wanted_.NotifyOne();
-    lock.Unlock();
-    stage->call(index);
-    lock.Lock();
+    CallNext(*stage);
     ++idle_;
     --stage->helpers;
     // Afterwards the stage may be gone.

@@ -8,11 +8,13 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "operator/reconcile/call_pace.h"
 
 namespace hetero::reconcile {
 
-// The threads that API calls of stages run on. Each stage has at most `per_stage` calls at once,
-// one of them always on the thread that waits for it; with the others it takes turns, call by call.
+// The threads that API calls of stages run on. Each stage has as many calls at once as its CallPace
+// says, one of them always on the thread that waits for it; with the others it takes turns, call by
+// call.
 // So neither a stage of ten thousand calls nor one whose calls all hang keeps another from going
 // on. Threads are started when first needed: no more than the stages that were ever under way
 // together could use, and 256 at most. Of 224 a stage has at most half of those that the others
@@ -20,7 +22,7 @@ namespace hetero::reconcile {
 // beside its own. Safe from any thread.
 class CallPool {
  public:
-  explicit CallPool(int per_stage);
+  explicit CallPool(const CallPace::Settings& pace);
   ~CallPool();  // no Run may be under way
 
   // Runs call(0) to call(count - 1), several at once, and returns when the last one has ended.
@@ -31,12 +33,15 @@ class CallPool {
   struct Stage {
     const std::function<void(size_t)>& call;
     const size_t count;
+    CallPace pace;
     size_t next = 0;  // not yet taken
     size_t ended = 0;
     size_t helpers = 0;  // threads of the pool in a call of it
   };
 
   void Work(std::stop_token stop);
+  // The stage's next call, without the lock while it is under way.
+  void CallNext(Stage& stage) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The first in line that wants help; the end: none does.
   std::deque<Stage*>::const_iterator NextToHelp() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The same, which is then last in line; null: none does.
@@ -44,7 +49,7 @@ class CallPool {
   bool WantsHelp(const Stage& stage) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void StartThreads() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  const size_t per_stage_;
+  const CallPace::Settings pace_;
   base::Mutex mutex_;
   base::CondVar help_wanted_;  // a stage came, or may have a helper more than before
   base::CondVar ended_;        // the last call of a stage
