@@ -210,9 +210,7 @@ class Flags {
         ->check(CLI::Range(1, 100000))
         ->capture_default_str()
         ->group(group);
-    app_.add_option("--parallelism", options_.parallelism,
-                    "Calls at once of one job, at most: fewer while they wait for each other in "
-                    "the API server")
+    app_.add_option("--parallelism", options_.parallelism, "Calls at once of one job, at most")
         ->check(CLI::Range(1, 1000))
         ->capture_default_str()
         ->group(group);

@@ -1,7 +1,6 @@
 #include "operator/reconcile/call_pool.h"
 
 #include <algorithm>
-#include <chrono>
 #include <system_error>
 #include <utility>
 
@@ -17,7 +16,8 @@ constexpr size_t kShared = 224;  // of them; the others help stages that would h
 
 }  // namespace
 
-CallPool::CallPool(const CallPace::Settings& pace) : pace_(pace) {}
+CallPool::CallPool(base::Clock& clock, const CallPace::Settings& pace)
+    : clock_(clock), pace_(pace) {}
 
 CallPool::~CallPool() {
   std::vector<std::jthread> threads;
@@ -87,9 +87,9 @@ void CallPool::CallNext(Stage& stage) {
   // The stage of this thread's last call may have one more now.
   if (idle_ > 0 && NextToHelp() != stages_.end()) help_wanted_.NotifyOne();
   mutex_.Unlock();
-  const auto begin = std::chrono::steady_clock::now();
+  const auto begin = clock_.Now();
   stage.call(index);
-  const auto took = std::chrono::steady_clock::now() - begin;
+  const auto took = clock_.Now() - begin;
   mutex_.Lock();
   const size_t before = stage.pace.at_once();
   stage.pace.Ended(took);

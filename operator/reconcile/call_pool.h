@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/mutex.h"
 #include "operator/reconcile/call_pace.h"
 
@@ -22,7 +23,7 @@ namespace hetero::reconcile {
 // beside its own. Safe from any thread.
 class CallPool {
  public:
-  explicit CallPool(const CallPace::Settings& pace);
+  CallPool(base::Clock& clock, const CallPace::Settings& pace);
   ~CallPool();  // no Run may be under way
 
   // Runs call(0) to call(count - 1), several at once, and returns when the last one has ended.
@@ -49,6 +50,7 @@ class CallPool {
   bool WantsHelp(const Stage& stage) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void StartThreads() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  base::Clock& clock_;
   const CallPace::Settings pace_;
   base::Mutex mutex_;
   base::CondVar help_wanted_;  // a stage came, or may have a helper more than before

@@ -198,7 +198,7 @@ EffectRunner::EffectRunner(kube::Client& client, base::Clock& clock,
       heads_(heads),
       identity_(identity),
       settings_(settings),
-      pool_({.most = static_cast<size_t>(std::max(1, parallelism))}) {}
+      pool_(clock, {.most = static_cast<size_t>(std::max(1, parallelism))}) {}
 
 std::vector<Outcome> EffectRunner::RunTogether(std::span<const plan::Effect> effects,
                                                const plan::ObservedJob& job, std::stop_token stop) {

@@ -54,7 +54,7 @@ std::future<void> Async(std::function<void()> call) {
 }
 
 TEST(CallPoolTest, EachCallIsMadeOnce) {
-  CallPool pool({.most = 7});
+  CallPool pool(base::Clock::Real(), {.most = 7});
   for (const size_t count : {0, 1, 2, 7, 1000}) {
     std::vector<std::atomic<int>> calls(count);
     pool.Run(count, [&](size_t i) { ++calls[i]; });
@@ -63,7 +63,7 @@ TEST(CallPoolTest, EachCallIsMadeOnce) {
 }
 
 TEST(CallPoolTest, OneAtATimeIsInOrderAndOnTheCallersThread) {
-  CallPool pool({.most = 1});
+  CallPool pool(base::Clock::Real(), {.most = 1});
   std::vector<size_t> order;
   pool.Run(50, [&, caller = std::this_thread::get_id()](size_t i) {
     EXPECT_EQ(std::this_thread::get_id(), caller);
@@ -74,7 +74,7 @@ TEST(CallPoolTest, OneAtATimeIsInOrderAndOnTheCallersThread) {
 }
 
 TEST(CallPoolTest, AStageHasItsOwnNumberOfCallsAtOnceWhateverOthersDo) {
-  CallPool pool({.most = 4});
+  CallPool pool(base::Clock::Real(), {.most = 4});
   Gate first, second;
   auto one = Async([&] { pool.Run(20, [&](size_t) { first.Pass(); }); });
   auto two = Async([&] { pool.Run(20, [&](size_t) { second.Pass(); }); });
@@ -90,7 +90,7 @@ TEST(CallPoolTest, AStageHasItsOwnNumberOfCallsAtOnceWhateverOthersDo) {
 
 // A namespace's admission webhook that does not answer: its calls used to hold all threads.
 TEST(CallPoolTest, AStageWhoseCallsHangHoldsUpNoOther) {
-  CallPool pool(kAlwaysFifty);
+  CallPool pool(base::Clock::Real(), kAlwaysFifty);
   Gate gate;
   auto slow = Async([&] { pool.Run(500, [&](size_t) { gate.Pass(); }); });
   ASSERT_TRUE(gate.AwaitInside(50));
@@ -105,7 +105,7 @@ TEST(CallPoolTest, AStageWhoseCallsHangHoldsUpNoOther) {
 
 // Sixteen of them have more calls than there are threads.
 TEST(CallPoolTest, HoweverManyStagesHangTheNextOneIsHelped) {
-  CallPool pool(kAlwaysFifty);
+  CallPool pool(base::Clock::Real(), kAlwaysFifty);
   Gate gate;
   std::vector<std::future<void>> hanging;
   for (int i = 0; i < 16; ++i) {
@@ -123,7 +123,7 @@ TEST(CallPoolTest, HoweverManyStagesHangTheNextOneIsHelped) {
 
 // The line in a busy API server, in which calls of small jobs wait, too, used to be 46 long.
 TEST(CallPoolTest, AStageWhoseCallsWaitForEachOtherHasFewAtOnce) {
-  CallPool pool({.most = 50});
+  CallPool pool(base::Clock::Real(), {.most = 50});
   std::counting_semaphore<4> answering(4);
   std::atomic<int> inside = 0, ended = 0, most = 0;
   pool.Run(600, [&](size_t) {
@@ -146,7 +146,7 @@ TEST(CallPoolTest, AStageKeepsItsHelpersWhileOthersBeginToHang) {
   const auto take_time = [&] {
     if (phase != Phase::kOver) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   };
-  CallPool pool(kAlwaysFifty);
+  CallPool pool(base::Clock::Real(), kAlwaysFifty);
   Gate gate;
   std::vector<std::future<void>> stages;
   for (int i = 0; i < 15; ++i) {
