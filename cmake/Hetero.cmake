@@ -37,8 +37,16 @@ endif()
 
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM)
-  # Paths in the tree are told relative: another clone finds what this one has compiled.
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env "CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}"
+  # g++'s paths in the tree are told relative: another clone finds what this one has compiled. A precompiled header of clang
+  # is refused there.
+  set(ccache_basedir "")
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    set(ccache_basedir "CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}")
+    if(HETERO_SANITIZE)  # with the path of the tree in their debug information
+      add_compile_options("-fdebug-prefix-map=${CMAKE_SOURCE_DIR}=.")
+    endif()
+  endif()
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env ${ccache_basedir}
       CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${CCACHE_PROGRAM})
 endif()
 find_program(MOLD_PROGRAM mold)
@@ -291,9 +299,7 @@ function(hetero_test name)
   set(together ${arg_SOURCES})
   list(REMOVE_ITEM together ${arg_APART} ${arg_ALONE} "")
   hetero_check_private_names(${name} ${together})
-  target_link_libraries(${name} PRIVATE hetero_options ${arg_LINK} GTest::gmock GTest::gtest_main)
-  target_compile_definitions(${name} PRIVATE
-    HETERO_SOURCE_DIR="${CMAKE_SOURCE_DIR}" HETERO_BIN_DIR="${CMAKE_BINARY_DIR}/bin")
+  target_link_libraries(${name} PRIVATE hetero_options ${arg_LINK} hetero_test_paths GTest::gmock GTest::gtest_main)
   if(arg_OPTIMIZED)  # half the time of -O3 to compile
     target_compile_options(${name} PRIVATE -O1)
     if(HETERO_SANITIZE MATCHES "undefined")

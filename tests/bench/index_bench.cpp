@@ -23,6 +23,7 @@
 #include "runtime/source/make_dataset.h"
 #include "runtime/source/sample_finder.h"
 #include "runtime/storage/open_store.h"
+#include "tests/support/paths.h"
 
 namespace {
 
@@ -88,7 +89,8 @@ class Folder {
  public:
   explicit Folder(int64_t samples) : root_(absl::StrCat("/var/tmp/hetero-index-bench-", getpid())) {
     fs::create_directories(root_ + "/data");
-    const std::string golden = HETERO_SOURCE_DIR "/tests/golden/datasets/record_io/pictures.rec";
+    const std::string golden =
+        testing::SourceDir() + "/tests/golden/datasets/record_io/pictures.rec";
     const std::string first = Shard(0);
     fs::copy_file(golden, first);
     for (int64_t i = 1; i < kShards; ++i) fs::create_hard_link(first, Shard(i));

@@ -17,6 +17,7 @@
 #include "runtime/pipeline/pipeline.h"
 #include "tests/bench/pairs.h"
 #include "tests/bench/process_memory.h"
+#include "tests/support/paths.h"
 
 namespace hetero {
 namespace {
@@ -34,12 +35,11 @@ struct Whole {
 };
 
 Whole RunWhole(const std::filesystem::path& folder) {
-  const std::string command = std::string(HETERO_BIN_DIR) +
-                              "/hetero-runtime local " HETERO_SOURCE_DIR
-                              "/examples/vit-blur.yaml --input-only --set training.maxSteps=" +
-                              std::to_string(kSteps) + " --set roles.cpu.replicas=2 --output " +
-                              (folder / "out").string() + " >" + (folder / "log").string() +
-                              " 2>&1";
+  const std::string command =
+      testing::BinDir() + "/hetero-runtime local " + testing::SourceDir() +
+      "/examples/vit-blur.yaml --input-only --set training.maxSteps=" + std::to_string(kSteps) +
+      " --set roles.cpu.replicas=2 --output " + (folder / "out").string() + " >" +
+      (folder / "log").string() + " 2>&1";
   if (std::system(command.c_str()) != 0) {
     std::fprintf(stderr, "failed: %s\n", command.c_str());
     std::exit(1);

@@ -16,6 +16,7 @@
 
 #include "api/job_status.h"
 #include "tests/integration/e2e/support/installation.h"
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
 namespace hetero::testing {
@@ -197,7 +198,7 @@ void ChaosOnNodes::Expect(StruckJob& struck) {
   SCOPED_TRACE(struck.job().key().ToString() + ": " + struck.told());
   ExpectSucceededWithDigest(struck.job(), digest_);
   if (!struck.disturbed()) return;
-  const std::string judge = HETERO_SOURCE_DIR "/tests/chaos/judge.py";
+  const std::string judge = testing::SourceDir() + "/tests/chaos/judge.py";
   const CommandResult same =
       RunCommand({judge, "weights", struck.Weights(), undisturbed_->Weights()});
   EXPECT_EQ(same.exit_code, 0) << same.output;

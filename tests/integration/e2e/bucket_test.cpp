@@ -16,6 +16,7 @@
 #include "tests/integration/e2e/support/traces.h"
 #include "tests/integration/storage/s3_server.h"
 #include "tests/integration/storage/web_identity.h"
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
 namespace hetero::testing {
@@ -59,7 +60,7 @@ class BucketOfPictures {
  public:
   BucketOfPictures() : server_(/*tls=*/false, S3Server::kKey, S3Server::kSecret, host_) {
     server_.MakeBucket("bucket");
-    const std::string runtime = HETERO_BIN_DIR "/hetero-runtime";
+    const std::string runtime = testing::BinDir() + "/hetero-runtime";
     MustRun({runtime, "make-dataset", "--format", "ImageFolder", "--classes", "10", "--samples",
              "768", "--validation-samples", "10", "--size", "32", folder_ / "pictures"},
             server_);
@@ -253,7 +254,7 @@ TEST(Bucket, IsOpenToPodsByTheRoleOfTheirServiceAccount) {
   if (!Nodes::reachable()) GTEST_SKIP() << "nodes are out of reach";
   const std::string host = GatewayOf(Nodes::Workers().front());
   const TemporaryFolder folder;
-  const std::string runtime = HETERO_BIN_DIR "/hetero-runtime";
+  const std::string runtime = testing::BinDir() + "/hetero-runtime";
   for (const auto& command : std::vector<std::vector<std::string>>{
            {runtime, "make-dataset", "--format", "ImageFolder", "--classes", "10", "--samples",
             "768", "--validation-samples", "10", "--size", "32", folder / "pictures"},

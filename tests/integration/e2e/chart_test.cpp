@@ -6,6 +6,7 @@
 #include <regex>
 
 #include "tests/integration/e2e/support/installation.h"
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
 namespace hetero::testing {
@@ -34,7 +35,7 @@ TEST(Upgrade, AJobThatRunsGoesOn) {
   const std::string trainer = job.PodUid("gpu", 0);
   // The next version of the chart: the number and something that recreates the operator's pod.
   TemporaryFolder folder;
-  std::filesystem::copy(HETERO_SOURCE_DIR "/charts/hetero-operator", folder / "chart",
+  std::filesystem::copy(testing::SourceDir() + "/charts/hetero-operator", folder / "chart",
                         std::filesystem::copy_options::recursive);
   const std::string about = ReadFileOrDie(folder / "chart/Chart.yaml");
   WriteFile(folder / "chart/Chart.yaml",

@@ -13,6 +13,7 @@
 #include "api/job_status.h"
 #include "tests/integration/e2e/support/installation.h"
 #include "tests/integration/e2e/support/nodes.h"
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
 namespace hetero::testing {
@@ -307,8 +308,8 @@ TEST_F(Disturbed, TheReportTellsWhatBefellAJobAndElseWhatItTellsOfAnother) {
   EXPECT_NEAR(phases, report.value("trainSeconds", -1.0), 0.02 * phases) << report["phaseSeconds"];
 
   const CommandResult told = RunCommand(
-      {HETERO_BIN_DIR "/kubectl-hetero", "report", job.name(), "-n", training.name_space()}, "",
-      seconds(60));
+      {testing::BinDir() + "/kubectl-hetero", "report", job.name(), "-n", training.name_space()},
+      "", seconds(60));
   EXPECT_EQ(told.exit_code, 0) << told.output;
   const double took = SecondsBetween(job.Get()["metadata"]["creationTimestamp"],
                                      status.value("completionTime", ""));

@@ -7,6 +7,7 @@
 
 #include "tests/integration/e2e/support/installation.h"
 #include "tests/integration/e2e/support/nodes.h"
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
 namespace hetero::testing {
@@ -22,7 +23,7 @@ using ::testing::Not;
 std::string PoliciesFor(const std::string& name_space) {
   std::string policies;
   std::istringstream file(
-      ReadFileOrDie(HETERO_SOURCE_DIR "/examples/clusters/locked-down/cluster.yaml"));
+      ReadFileOrDie(testing::SourceDir() + "/examples/clusters/locked-down/cluster.yaml"));
   std::string object;
   const auto end = [&] {
     const bool wanted = object.find("kind: NetworkPolicy") != std::string::npos;
@@ -57,8 +58,9 @@ TEST(LockedDown, TrainsAndShowsItsFiguresBehindADefaultDeny) {
   const std::string digest = LocalReport(spec).value("streamDigest", "");
   JobUnderTest job(space.name(), spec);
   ASSERT_TRUE(WaitStep(job, 5));
-  const CommandResult top = RunCommand(
-      {HETERO_BIN_DIR "/kubectl-hetero", "top", "locked", "-n", space.name()}, "", seconds(60));
+  const CommandResult top =
+      RunCommand({testing::BinDir() + "/kubectl-hetero", "top", "locked", "-n", space.name()}, "",
+                 seconds(60));
   EXPECT_EQ(top.exit_code, 0);
   EXPECT_THAT(top.output, AllOf(ContainsRegex("\ncpu-0 [^\n]* [0-9.]+%"),
                                 ContainsRegex("\ngpu-0 [^\n]* [0-9.]+% +[0-9.]+% +0"),

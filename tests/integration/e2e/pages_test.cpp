@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/integration/e2e/support/installation.h"
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
 namespace hetero::testing {
@@ -24,9 +25,9 @@ TEST(Pages, AreLiveThroughPortForwardAndTheApiServersProxy) {
   const JobUnderTest open(space.name(), manifest);
   for (const JobUnderTest* each : {&job, &open}) ASSERT_TRUE(WaitStep(*each, 1));
   const CommandResult opened =
-      RunCommand({"python3", HETERO_SOURCE_DIR "/tests/integration/page/forwarded_pages.py",
+      RunCommand({"python3", testing::SourceDir() + "/tests/integration/page/forwarded_pages.py",
                   space.name(), job.name() + "-head-0", open.name() + "-head-0", kSystemNamespace,
-                  "hetero-hetero-operator", HETERO_TESTS_DIR "/../page/forwarded"},
+                  "hetero-hetero-operator", testing::BinDir() + "/../page/forwarded"},
                  "", seconds(300));
   constexpr int kNoBrowser = 77;
   if (opened.exit_code == kNoBrowser) GTEST_SKIP() << opened.output;

@@ -5,6 +5,7 @@
 
 #include "tests/integration/e2e/support/installation.h"
 #include "tests/integration/e2e/support/nodes.h"
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
 namespace hetero::testing {
@@ -17,10 +18,10 @@ constexpr char kGroup[] = "kueue.x-k8s.io/v1beta2";
 void Install() {
   const std::string folder = std::string(std::getenv("HETERO_TEST_CLUSTER_DIR")) + "/kueue";
   const CommandResult kueue =
-      RunCommand({HETERO_SOURCE_DIR "/tests/cluster/kind/kueue", folder}, "", seconds(180));
+      RunCommand({testing::SourceDir() + "/tests/cluster/kind/kueue", folder}, "", seconds(180));
   ASSERT_EQ(kueue.exit_code, 0) << kueue.output;
   const CommandResult upgrade =
-      RunCommand({"helm", "upgrade", "hetero", HETERO_SOURCE_DIR "/charts/hetero-operator",
+      RunCommand({"helm", "upgrade", "hetero", testing::SourceDir() + "/charts/hetero-operator",
                   "--namespace", kSystemNamespace, "--reuse-values", "--set", "kueue.enabled=true",
                   "--wait", "--timeout", "180s"},
                  "", seconds(200));

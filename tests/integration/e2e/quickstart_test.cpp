@@ -6,6 +6,7 @@
 
 #include "tests/integration/e2e/support/installation.h"
 #include "tests/integration/e2e/support/nodes.h"
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
 namespace hetero::testing {
@@ -26,15 +27,16 @@ class Stopwatch {
 };
 
 json Example(const std::string& name) {
-  return json::parse(ControlPlane::Get().MustKubectl(
-      {"create", "--dry-run=client", "-o", "json", "-f", HETERO_SOURCE_DIR "/examples/" + name}));
+  return json::parse(
+      ControlPlane::Get().MustKubectl({"create", "--dry-run=client", "-o", "json", "-f",
+                                       testing::SourceDir() + "/examples/" + name}));
 }
 
 // The report is on a volume that only pods see: a reader pod brings it, and is gone then.
 void ExpectReportFetched(const JobUnderTest& job, const std::string& name_space,
                          const std::string& digest) {
   const auto hetero = [&](std::vector<std::string> more) {
-    std::vector<std::string> command = {HETERO_BIN_DIR "/kubectl-hetero", "report", job.name(),
+    std::vector<std::string> command = {testing::BinDir() + "/kubectl-hetero", "report", job.name(),
                                         "-n", name_space};
     command.insert(command.end(), more.begin(), more.end());
     return RunCommand(command, "", seconds(180));
@@ -67,8 +69,8 @@ TEST(Quickstart, OfTheReadmeHasTheLocalRunsResult) {
   ASSERT_TRUE(job.WaitIs("Succeeded", seconds(300)));
   EXPECT_EQ(job.Status()["result"]["streamDigest"], local["streamDigest"]);
   const CommandResult report =
-      RunCommand({HETERO_BIN_DIR "/kubectl-hetero", "report", job.name(), "-n", space.name()}, "",
-                 seconds(60));
+      RunCommand({testing::BinDir() + "/kubectl-hetero", "report", job.name(), "-n", space.name()},
+                 "", seconds(60));
   EXPECT_EQ(report.exit_code, 0) << report.output;
   EXPECT_NE(report.output.find("\n    accuracy "), std::string::npos) << report.output;
   EXPECT_TRUE(job.WaitGone(seconds(120)));
@@ -81,7 +83,7 @@ TEST(Quickstart, FromApplyToGone) {
   JobNamespace space("quickstart");
   // Pods see the volume at /data, and the manifest names its dataset below it.
   const CommandResult made =
-      RunCommand({HETERO_BIN_DIR "/hetero-runtime", "make-dataset", "--format", "ImageFolder",
+      RunCommand({testing::BinDir() + "/hetero-runtime", "make-dataset", "--format", "ImageFolder",
                   "--classes", "10", "--samples", "1500", "--validation-samples", "300", "--size",
                   "32", "--seed", "7", space.folder() + "/quickstart"});
   ASSERT_EQ(made.exit_code, 0) << made.output;

@@ -11,6 +11,7 @@
 
 #include "tests/integration/e2e/support/installation.h"
 #include "tests/integration/e2e/support/nodes.h"
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
 namespace hetero::testing {
@@ -31,7 +32,7 @@ json ModelJob() {
 
 json ScriptJob(const JobNamespace& space, const std::string& name,
                std::vector<std::string> arguments) {
-  std::filesystem::copy_file(HETERO_SOURCE_DIR "/tests/integration/e2e/scripts/consume.py",
+  std::filesystem::copy_file(testing::SourceDir() + "/tests/integration/e2e/scripts/consume.py",
                              space.folder() + "/consume.py");
   json job = ModelJob();
   job["metadata"]["name"] = name;
@@ -116,7 +117,7 @@ TEST(Script, PythonOperatorsMakeTheSameStreamOnNodes) {
   Installation::Get();
   if (SharedFolder().empty()) GTEST_SKIP() << "this cluster's nodes share no folder";
   JobNamespace space("operators");
-  std::filesystem::copy_file(HETERO_SOURCE_DIR "/tests/integration/e2e/scripts/augment.py",
+  std::filesystem::copy_file(testing::SourceDir() + "/tests/integration/e2e/scripts/augment.py",
                              space.folder() + "/augment.py");
   const auto with_operator = [](json job, const std::string& path) {
     job["spec"]["pipeline"] =
@@ -130,7 +131,8 @@ TEST(Script, PythonOperatorsMakeTheSameStreamOnNodes) {
     return job;
   };
   const std::string path = std::getenv("PATH");
-  setenv("PATH", (HETERO_SOURCE_DIR "/.deps/python/bin:" + path).c_str(), 1);  // which has numpy
+  setenv("PATH", (testing::SourceDir() + "/.deps/python/bin:" + path).c_str(),
+         1);  // which has numpy
   const std::string digest =
       LocalReport(with_operator(ModelJob(), space.folder())).value("streamDigest", "");
   setenv("PATH", path.c_str(), 1);

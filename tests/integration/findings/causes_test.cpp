@@ -11,6 +11,7 @@
 #include "tests/integration/findings/cause.h"
 #include "tests/integration/findings/script_causes.h"
 #include "tests/integration/findings/setups.h"
+#include "tests/support/paths.h"
 
 namespace hetero::testing {
 namespace {
@@ -133,7 +134,7 @@ Cause AHotOperator() {
 // PATH whose python3 has numpy: that of scripts/setup_python.sh, if it was run.
 std::string PathWithNumpy() {
   const char* path = std::getenv("PATH");
-  return HETERO_SOURCE_DIR "/.deps/python/bin:" + std::string(path == nullptr ? "" : path);
+  return testing::SourceDir() + "/.deps/python/bin:" + std::string(path == nullptr ? "" : path);
 }
 
 bool HasNumpy() {
@@ -142,7 +143,7 @@ bool HasNumpy() {
 }
 
 Cause AHotPythonOperator() {
-  const std::string path = HETERO_SOURCE_DIR "/tests/integration/findings/scripts";
+  const std::string path = testing::SourceDir() + "/tests/integration/findings/scripts";
   return {.name = "AHotPythonOperator",
           .rule = "OneHotOperator",
           .job = {.settings = {"pipeline=[{op: Python, module: slow_operators, function: slow, "

@@ -1,5 +1,7 @@
 #include "tests/integration/findings/setups.h"
 
+#include "tests/support/paths.h"
+
 namespace hetero::testing {
 
 std::vector<std::string> With(std::vector<std::string> settings,
@@ -13,8 +15,8 @@ double Phase(const nlohmann::json& report, const char* name) {
 }
 
 std::string ScriptCommand(const std::vector<std::string>& arguments) {
-  std::string list =
-      "'" HETERO_PYTHON "', '" HETERO_SOURCE_DIR "/tests/integration/findings/scripts/paced.py'";
+  std::string list = "'" HETERO_PYTHON "', '" + testing::SourceDir() +
+                     "/tests/integration/findings/scripts/paced.py'";
   for (const std::string& argument : arguments) list += ", '" + argument + "'";
   return "training.script.command=[" + list + "]";
 }

@@ -8,6 +8,7 @@
 
 #include "tests/integration/local/datasets.h"
 #include "tests/integration/support/program_run.h"
+#include "tests/support/paths.h"
 
 namespace hetero {
 namespace {
@@ -19,7 +20,7 @@ using testing::RunProgram;
 using testing::TemporaryFolder;
 
 TEST(CifarArchive, GivesTheStreamOfItsFiles) {
-  const std::string files = HETERO_SOURCE_DIR "/tests/golden/datasets/cifar10";
+  const std::string files = testing::SourceDir() + "/tests/golden/datasets/cifar10";
   TemporaryFolder packing, folder;
   std::filesystem::copy(files, packing / "cifar-10-batches-bin");
   const std::string archive = folder / "cifar-10-binary.tar.gz";

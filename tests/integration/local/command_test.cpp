@@ -7,6 +7,7 @@
 
 #include "tests/integration/support/jobs.h"
 #include "tests/integration/support/program_run.h"
+#include "tests/support/paths.h"
 
 namespace hetero {
 namespace {
@@ -67,7 +68,7 @@ TEST(Command, ValidateRefusesWhatThisVersionCannotDo) {
 TEST(Command, ExamplesAreValid) {
   int found = 0;
   for (const auto& file :
-       std::filesystem::recursive_directory_iterator(HETERO_SOURCE_DIR "/examples")) {
+       std::filesystem::recursive_directory_iterator(testing::SourceDir() + "/examples")) {
     if (file.path().extension() != ".yaml") continue;
     // examples/clusters has other kinds, too, and the chart's values.
     const std::string text = testing::ReadFileOrDie(file.path());
@@ -101,7 +102,7 @@ TEST(Command, MakeDatasetRefusesAFullFolder) {
 }
 
 TEST(Command, InputOnlyOfTheReferencePipelineReportsItsCost) {
-  testing::LocalRun run(testing::ReadFileOrDie(HETERO_SOURCE_DIR "/examples/vit-blur.yaml"),
+  testing::LocalRun run(testing::ReadFileOrDie(testing::SourceDir() + "/examples/vit-blur.yaml"),
                         {"--input-only", "--set", "training.maxSteps=2"});
   const ProgramResult result = run.Wait();
   ASSERT_EQ(result.exit_code, 0) << result.output;
@@ -136,7 +137,7 @@ TEST(Command, PreviewNeedsNoValidationData) {
 
 // What tests/golden/make_datasets.py put into each format: twelve pictures of three classes.
 TEST(Command, InspectSaysWhatADatasetHolds) {
-  const std::string golden = HETERO_SOURCE_DIR "/tests/golden/datasets/";
+  const std::string golden = testing::SourceDir() + "/tests/golden/datasets/";
   const std::vector<std::tuple<const char*, const char*, int>> cases = {
       {"image_folder", "ImageFolder", 0},
       {"web_dataset", "WebDataset", 3},
@@ -167,9 +168,9 @@ TEST(Command, InspectSaysWhatADatasetHolds) {
 
 TEST(Command, WhatInspectSaysOfTheManifestIsOne) {
   TemporaryFolder folder;
-  const ProgramResult result =
-      RunProgram("hetero-runtime", {"inspect", HETERO_SOURCE_DIR "/tests/golden/datasets/tf_record",
-                                    "--label-offset", "-1", "--label", "image/class/label"});
+  const ProgramResult result = RunProgram(
+      "hetero-runtime", {"inspect", testing::SourceDir() + "/tests/golden/datasets/tf_record",
+                         "--label-offset", "-1", "--label", "image/class/label"});
   ASSERT_EQ(result.exit_code, 0) << result.output;
   const std::string heading = "In the manifest\n";
   const size_t at = result.output.find(heading);
@@ -186,7 +187,7 @@ TEST(Command, WhatInspectSaysOfTheManifestIsOne) {
 
 TEST(Command, InspectKnowsLabelsThatAreNoClasses) {
   TemporaryFolder folder;
-  std::filesystem::copy(HETERO_SOURCE_DIR "/tests/golden/datasets/image_folder/cat",
+  std::filesystem::copy(testing::SourceDir() + "/tests/golden/datasets/image_folder/cat",
                         folder / "data");
   std::string lines;
   for (const auto& entry : std::filesystem::directory_iterator(folder / "data")) {
@@ -218,8 +219,8 @@ TEST(Command, InspectKnowsLabelsThatAreNoClasses) {
 
 TEST(Command, InspectDrawsPicturesOfAFolderAndNamesTheBadOne) {
   TemporaryFolder folder;
-  std::filesystem::copy(HETERO_SOURCE_DIR "/tests/golden/datasets/image_folder", folder / "data",
-                        std::filesystem::copy_options::recursive);
+  std::filesystem::copy(testing::SourceDir() + "/tests/golden/datasets/image_folder",
+                        folder / "data", std::filesystem::copy_options::recursive);
   WriteFile(folder / "data/cat/9.jpg", "no picture");
   const ProgramResult result =
       RunProgram("hetero-runtime", {"inspect", folder / "data", "--sheet", folder / "sheet.png"});

@@ -3,11 +3,13 @@
 #include <map>
 #include <string>
 
+#include "tests/support/paths.h"
+
 // What tests of the commands for datasets compare.
 namespace hetero::testing {
 
 // Twelve pictures of three classes.
-inline constexpr char kPictures[] = HETERO_SOURCE_DIR "/tests/golden/datasets/image_folder";
+inline const std::string kPictures = testing::SourceDir() + "/tests/golden/datasets/image_folder";
 
 // The digest of the stream that a job reads from what its `dataset` says, 32 hex digits.
 std::string InputDigest(const std::string& dataset);

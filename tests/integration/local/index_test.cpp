@@ -8,6 +8,7 @@
 
 #include "tests/integration/local/datasets.h"
 #include "tests/integration/support/program_run.h"
+#include "tests/support/paths.h"
 
 namespace hetero {
 namespace {
@@ -25,7 +26,7 @@ using testing::WriteFile;
 
 namespace fs = std::filesystem;
 
-constexpr char kShards[] = HETERO_SOURCE_DIR "/tests/golden/datasets/tf_record";
+const std::string kShards = testing::SourceDir() + "/tests/golden/datasets/tf_record";
 
 class Index : public ::testing::Test {
  protected:
@@ -113,9 +114,9 @@ TEST_F(Index, IsNotNeededToLookAtLargeShards) {
 }
 
 TEST_F(Index, OfAFormatWithItsOwnIsRefusedByName) {
-  const ProgramResult result =
-      RunProgram("hetero-runtime",
-                 {"index", HETERO_SOURCE_DIR "/tests/golden/datasets/parquet", folder_ / "index"});
+  const ProgramResult result = RunProgram(
+      "hetero-runtime",
+      {"index", testing::SourceDir() + "/tests/golden/datasets/parquet", folder_ / "index"});
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_THAT(result.output, HasSubstr("Parquet needs no index"));
 }

@@ -11,6 +11,7 @@
 
 #include "base/version.h"
 #include "tests/integration/support/program_run.h"
+#include "tests/support/paths.h"
 
 namespace hetero {
 namespace {
@@ -133,8 +134,8 @@ TEST_F(Install, AVolumeThatCannotHoldOrRunItIsNamed) {
   if (geteuid() != 0) GTEST_SKIP() << "NOT RUN: mounting a small file system needs root";
   const auto on = [this](const std::string& options) {
     return ShellApart("mkdir -p " + target() + " && mount -t tmpfs -o " + options + " none " +
-                      target() + " && " HETERO_BIN_DIR "/hetero-runtime install " + target() +
-                      " --package " + package());
+                      target() + " && " + testing::BinDir() + "/hetero-runtime install " +
+                      target() + " --package " + package());
   };
   const ProgramResult full = on("size=4m");
   EXPECT_EQ(full.exit_code, 1);

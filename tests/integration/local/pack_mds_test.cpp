@@ -11,6 +11,7 @@
 
 #include "tests/integration/local/datasets.h"
 #include "tests/integration/support/program_run.h"
+#include "tests/support/paths.h"
 
 namespace hetero {
 namespace {
@@ -29,7 +30,7 @@ using testing::WriteFile;
 
 namespace fs = std::filesystem;
 
-constexpr char kDatasets[] = HETERO_SOURCE_DIR "/tests/golden/datasets/";
+const std::string kDatasets = testing::SourceDir() + "/tests/golden/datasets/";
 
 ProgramResult PackMds(const std::string& source, const std::string& destination,
                       std::vector<std::string> options = {}) {

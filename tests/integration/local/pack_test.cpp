@@ -12,6 +12,7 @@
 
 #include "tests/integration/local/datasets.h"
 #include "tests/integration/support/program_run.h"
+#include "tests/support/paths.h"
 
 namespace hetero {
 namespace {
@@ -74,7 +75,7 @@ TEST(Pack, PicturesOfParquetBecomeTheSameShards) {
   TemporaryFolder folder;
   ASSERT_EQ(RunProgram("hetero-runtime", {"pack", kPictures, folder / "set"}).exit_code, 0);
   for (const char* name : {"parquet", "parquet_usual", "parquet_pages", "parquet_gzip"}) {
-    const std::string from = std::string(HETERO_SOURCE_DIR "/tests/golden/datasets/") + name;
+    const std::string from = testing::SourceDir() + "/tests/golden/datasets/" + name;
     const std::string to = folder / (std::string("of_") + name);
     const ProgramResult result = RunProgram("hetero-runtime", {"pack", from, to});
     ASSERT_EQ(result.exit_code, 0) << result.output;
@@ -194,7 +195,7 @@ TEST(Pack, ADestinationThatHoldsSomethingElseIsRefused) {
 
 TEST(Pack, BarePixelsBecomePicturesWithTheSamePixels) {
   TemporaryFolder folder;
-  const std::string cifar = HETERO_SOURCE_DIR "/tests/golden/datasets/cifar10";
+  const std::string cifar = testing::SourceDir() + "/tests/golden/datasets/cifar10";
   const ProgramResult result = RunProgram("hetero-runtime", {"pack", cifar, folder / "set"});
   ASSERT_EQ(result.exit_code, 0) << result.output;
   EXPECT_THAT(result.output, HasSubstr("image: {height: 32, width: 32, channels: 3}"));

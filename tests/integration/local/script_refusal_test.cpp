@@ -8,6 +8,7 @@
 
 #include "tests/integration/support/jobs.h"
 #include "tests/integration/support/program_run.h"
+#include "tests/support/paths.h"
 
 namespace hetero {
 namespace {
@@ -99,7 +100,7 @@ TEST_F(ScriptRefusal, NamesWhatAScriptCannotDoOrAModelCannot) {
 // Without anything installed, and behind what its user has named.
 TEST_F(ScriptRefusal, IsNoneWhereThePackageIsNotInstalled) {
   WriteFile(folder_ / "jobs/train.sh", "echo \"python=$PYTHONPATH in $(pwd)\"\nexit 3\n");
-  const std::string sources = HETERO_SOURCE_DIR "/python";
+  const std::string sources = testing::SourceDir() + "/python";
   for (const auto& [own, path] :
        {std::pair<std::string, std::string>("", sources),
         std::pair<std::string, std::string>("/mine", "/mine:" + sources)}) {

@@ -7,6 +7,8 @@
 #include <sstream>
 #include <thread>
 
+#include "tests/support/paths.h"
+
 namespace hetero::testing {
 namespace {
 
@@ -70,8 +72,7 @@ ScriptRun::ScriptRun(const std::vector<std::string>& arguments,
                      const std::vector<std::string>& command) {
   std::vector<std::string> all = command;
   if (all.empty()) {
-    all = {HETERO_PYTHON,
-           std::string(HETERO_SOURCE_DIR) + "/tests/integration/local/scripts/script.py",
+    all = {HETERO_PYTHON, testing::SourceDir() + "/tests/integration/local/scripts/script.py",
            folder_.path()};
   }
   all.insert(all.end(), arguments.begin(), arguments.end());

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "tests/integration/support/program_run.h"
+#include "tests/support/paths.h"
 
 namespace hetero {
 namespace {
@@ -52,7 +53,7 @@ class CommitScriptTest : public ::testing::Test {
   // The commit in the file that the script writes.
   std::string Write(const std::string& named = "") {
     OutputOf("cmake -DSOURCE=" + source_.path() + " -DOUTPUT=" + File() + " -DCOMMIT=" + named +
-             " -P " HETERO_SOURCE_DIR "/cmake/WriteCommit.cmake");
+             " -P " + testing::SourceDir() + "/cmake/WriteCommit.cmake");
     const std::string text = ReadFileOrDie(File());
     const size_t begin = text.find("kCommit[] = \"") + 13;
     return text.substr(begin, text.find('"', begin) - begin);

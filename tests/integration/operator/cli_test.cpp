@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "tests/integration/operator/cli_test_world.h"
+#include "tests/support/paths.h"
 
 // The verbs of kubectl hetero but for status, and what they say when something is wrong.
 namespace hetero::testing {
@@ -13,7 +14,7 @@ OperatorProcess* CommandLine::operator_ = nullptr;
 void CommandLine::SetUpTestSuite() {
   static bool on_path = false;
   if (!on_path) {
-    setenv("PATH", (std::string(HETERO_BIN_DIR) + ":" + std::getenv("PATH")).c_str(), 1);
+    setenv("PATH", (testing::BinDir() + ":" + std::getenv("PATH")).c_str(), 1);
     on_path = true;
   }
   World::Get();

@@ -11,6 +11,7 @@
 #include "api/job_status.h"
 #include "base/clock.h"
 #include "tests/integration/operator/cost_fixture.h"
+#include "tests/support/paths.h"
 
 // What status.cost says of real pods, against their own times as the API shows them.
 namespace hetero::testing {
@@ -185,11 +186,11 @@ TEST(Cost, OfReplacedAndScaledPodsUnderAnOperatorThatIsKilled) {
   EXPECT_FALSE(cost.contains("pricelessPods"));
 
   const CommandResult shown =
-      RunCommand({HETERO_BIN_DIR "/kubectl-hetero", "cost", "paid", "-n", space.name()});
+      RunCommand({testing::BinDir() + "/kubectl-hetero", "cost", "paid", "-n", space.name()});
   EXPECT_EQ(shown.exit_code, 0) << shown.output;
   EXPECT_THAT(shown.output, HasSubstr("POD-HOURS"));
   const CommandResult all =
-      RunCommand({HETERO_BIN_DIR "/kubectl-hetero", "cost", "-n", space.name(), "-o", "json"});
+      RunCommand({testing::BinDir() + "/kubectl-hetero", "cost", "-n", space.name(), "-o", "json"});
   ASSERT_EQ(all.exit_code, 0) << all.output;
   EXPECT_EQ(json::parse(all.output)["dollars"], cost["dollars"]);
   EXPECT_EQ(process.Stop(), 0);

@@ -5,6 +5,7 @@
 
 #include "operator/reconcile/job_resource.h"
 #include "tests/integration/operator/support/world.h"
+#include "tests/support/paths.h"
 
 namespace hetero::testing {
 namespace {
@@ -131,8 +132,8 @@ class CoschedulingGangs : public Gangs {
  protected:
   void SetUp() override {
     World::Get().InstallPodGroups();
-    const CommandResult started =
-        RunCommand({HETERO_SOURCE_DIR "/tests/cluster/coscheduling"}, "", std::chrono::seconds(60));
+    const CommandResult started = RunCommand({testing::SourceDir() + "/tests/cluster/coscheduling"},
+                                             "", std::chrono::seconds(60));
     ASSERT_EQ(started.exit_code, 0) << started.output;
   }
   // Its head asks for 1 core, all others for 20: 61.

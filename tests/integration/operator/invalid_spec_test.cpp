@@ -4,6 +4,7 @@
 #include <deque>
 
 #include "tests/integration/operator/support/world.h"
+#include "tests/support/paths.h"
 
 // Pod templates that the API server accepts and only the operator knows to be wrong.
 namespace hetero::testing {
@@ -124,8 +125,7 @@ class OtherDefinition {
     ControlPlane::Get().MustKubectl({"patch", "crd", kDefinition, "--type=json", "-p", patch});
   }
   ~OtherDefinition() {
-    ControlPlane::Get().MustKubectl(
-        {"replace", "-f", std::string(HETERO_SOURCE_DIR) + "/crds/" + kFile});
+    ControlPlane::Get().MustKubectl({"replace", "-f", testing::SourceDir() + "/crds/" + kFile});
   }
 
  private:

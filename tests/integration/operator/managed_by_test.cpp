@@ -6,6 +6,7 @@
 #include <regex>
 
 #include "tests/integration/operator/support/world.h"
+#include "tests/support/paths.h"
 
 namespace hetero::testing {
 namespace {
@@ -16,7 +17,7 @@ constexpr char kDefinition[] = "crds/heterotrainingjobs.training.hetero.dev.yaml
 
 // The last row of the table in docs/releases.md.
 std::string CommitOfTheLastRelease() {
-  std::ifstream file(HETERO_SOURCE_DIR "/docs/releases.md");
+  std::ifstream file(testing::SourceDir() + "/docs/releases.md");
   const std::regex row(R"(\| [0-9.]+ \| ([0-9a-f]{7}) \| .*)");
   std::string commit;
   for (std::string line; std::getline(file, line);) {
@@ -29,14 +30,14 @@ std::string CommitOfTheLastRelease() {
 std::string ReleasedDefinition() {
   const std::string commit = CommitOfTheLastRelease();
   const CommandResult shown =
-      RunCommand({"git", "-C", HETERO_SOURCE_DIR, "show", commit + ":" + kDefinition});
+      RunCommand({"git", "-C", testing::SourceDir(), "show", commit + ":" + kDefinition});
   EXPECT_EQ(shown.exit_code, 0) << "the commit " << commit << " of the last release is not here; "
                                 << "git fetch --unshallow: " << shown.output;
   return shown.output;
 }
 
 std::string OwnDefinition() {
-  std::ifstream file(std::string(HETERO_SOURCE_DIR "/") + kDefinition);
+  std::ifstream file(testing::SourceDir() + "/" + kDefinition);
   return {std::istreambuf_iterator<char>(file), {}};
 }
 

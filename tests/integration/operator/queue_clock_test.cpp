@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "tests/integration/operator/queue_fixture.h"
+#include "tests/support/paths.h"
 
 namespace hetero::testing {
 namespace {
@@ -26,7 +27,7 @@ class OperatorClock {
     offset_ns_ = static_cast<std::atomic<int64_t>*>(memory);
   }
   std::vector<std::string> environment() const {
-    return {std::string("LD_PRELOAD=") + HETERO_BIN_DIR "/../tests/bad_machine.so",
+    return {std::string("LD_PRELOAD=") + testing::BinDir() + "/../tests/bad_machine.so",
             "HETERO_CHAOS_MACHINE=" + file_};
   }
   void Advance(std::chrono::nanoseconds by) { *offset_ns_ += by.count(); }

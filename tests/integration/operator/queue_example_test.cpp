@@ -1,11 +1,12 @@
 #include "tests/integration/operator/queue_fixture.h"
+#include "tests/support/paths.h"
 
 // The queues and the job of examples/clusters/kueue, as they are, on nodes with the labels that its
 // README gives them.
 namespace hetero::testing {
 namespace {
 
-constexpr char kExample[] = HETERO_SOURCE_DIR "/examples/clusters/kueue/";
+const std::string kExample = testing::SourceDir() + "/examples/clusters/kueue/";
 
 class QueueExample : public Queues {
  protected:

@@ -1,5 +1,6 @@
 // Gangs in queues: admission, a full quota, preemption, every way out.
 #include "tests/integration/operator/queue_fixture.h"
+#include "tests/support/paths.h"
 
 namespace hetero::testing {
 namespace {
@@ -97,7 +98,7 @@ TEST_F(Queues, TheCommandLineSaysWhereAJobStands) {
   JobUnderTest third(queue.space(), Queued("third"));
   ASSERT_TRUE(third.WaitIs("Queued"));
   const auto hetero = [&](std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), HETERO_BIN_DIR "/kubectl-hetero");
+    arguments.insert(arguments.begin(), testing::BinDir() + "/kubectl-hetero");
     arguments.insert(arguments.end(), {"-n", queue.space()});
     return RunCommand(arguments).output;
   };

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "tests/integration/operator/support/world.h"
+#include "tests/support/paths.h"
 
 // The rights that the chart gives: what they are, and that they are enough.
 namespace hetero::testing {
@@ -28,8 +29,7 @@ std::set<std::string> Rights(const std::string& table) {
 }
 
 std::set<std::string> Table(const std::string& name) {
-  std::ifstream file(std::string(HETERO_SOURCE_DIR "/tests/integration/operator/rbac_") + name +
-                     ".txt");
+  std::ifstream file(testing::SourceDir() + "/tests/integration/operator/rbac_" + name + ".txt");
   EXPECT_TRUE(file.good()) << name;
   std::set<std::string> rights;
   for (std::string line; std::getline(file, line);) {
@@ -54,7 +54,7 @@ TEST(Rbac, NamespacedModeSeesItsNamespacesOnly) {
   ControlPlane& plane = ControlPlane::Get();
   TestNamespace inside("inside"), outside("outside");
   const CommandResult install =
-      RunCommand({"helm", "install", "narrow", HETERO_SOURCE_DIR "/charts/hetero-operator",
+      RunCommand({"helm", "install", "narrow", testing::SourceDir() + "/charts/hetero-operator",
                   "--namespace", "narrow", "--create-namespace", "--skip-crds", "--set",
                   "replicas=0", "--set", "watchNamespaces={" + inside.name() + "}"});
   ASSERT_EQ(install.exit_code, 0) << install.output;
@@ -62,7 +62,7 @@ TEST(Rbac, NamespacedModeSeesItsNamespacesOnly) {
   EXPECT_EQ(CanI("narrow:" + account, inside.name()), Table("watched_namespace"));
   EXPECT_TRUE(CanI("narrow:" + account, outside.name()).empty());
   const std::string kubeconfig = plane.ServiceAccountKubeconfig(plane.server(), "narrow", account);
-  BackgroundProgram narrow({HETERO_BIN_DIR "/hetero-operator", "--kubeconfig", kubeconfig,
+  BackgroundProgram narrow({testing::BinDir() + "/hetero-operator", "--kubeconfig", kubeconfig,
                             "--watch-namespaces", inside.name(), "--operator-namespace", "narrow",
                             "--lease-namespace", "narrow", "--metrics-listen", "127.0.0.1:0",
                             "--probes-listen", "127.0.0.1:0", "--page-listen", "none"},
@@ -82,11 +82,9 @@ class LockedDown : public ::testing::Test {
  protected:
   static CommandResult Helm(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), "helm");
-    for (const char* more : {"hetero", HETERO_SOURCE_DIR "/charts/hetero-operator", "--namespace",
-                             "vision-operator", "-f"}) {
-      arguments.emplace_back(more);
-    }
-    arguments.push_back(kExample + "values.yaml");
+    arguments.insert(arguments.end(),
+                     {"hetero", testing::SourceDir() + "/charts/hetero-operator", "--namespace",
+                      "vision-operator", "-f", kExample + "values.yaml"});
     return RunCommand(arguments);
   }
 
@@ -125,7 +123,8 @@ class LockedDown : public ::testing::Test {
     return job;
   }
 
-  inline static const std::string kExample = HETERO_SOURCE_DIR "/examples/clusters/locked-down/";
+  inline static const std::string kExample =
+      testing::SourceDir() + "/examples/clusters/locked-down/";
   ControlPlane& plane_ = ControlPlane::Get();
 };
 
@@ -136,7 +135,7 @@ TEST_F(LockedDown, ATeamInstallsAndRunsWithoutRightsOnTheCluster) {
   const std::string kubeconfig =
       plane_.ServiceAccountKubeconfig(plane_.server(), "vision-operator", "hetero-hetero-operator");
   BackgroundProgram program(
-      {HETERO_BIN_DIR "/hetero-operator", "--kubeconfig", kubeconfig, "--watch-namespaces",
+      {testing::BinDir() + "/hetero-operator", "--kubeconfig", kubeconfig, "--watch-namespaces",
        "vision", "--operator-namespace", "vision-operator", "--lease-namespace", "vision-operator",
        "--metrics-listen", "127.0.0.1:0", "--probes-listen", "127.0.0.1:0", "--page-listen",
        "none"},

@@ -21,6 +21,7 @@
 #include "tests/integration/prometheus/board.h"
 #include "tests/integration/prometheus/prometheus_server.h"
 #include "tests/integration/storage/web_server.h"
+#include "tests/support/paths.h"
 
 namespace hetero::testing {
 namespace {
@@ -29,8 +30,8 @@ using nlohmann::json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr char kSource[] = HETERO_SOURCE_DIR "/";
-constexpr char kChart[] = HETERO_SOURCE_DIR "/charts/hetero-operator/";
+const std::string kSource = testing::SourceDir() + "/";
+const std::string kChart = testing::SourceDir() + "/charts/hetero-operator/";
 
 // Reads pictures of a web server, writes checkpoints, evaluates, has cost its budget at once, and
 // has more steps than anybody waits for.

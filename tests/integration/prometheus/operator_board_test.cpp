@@ -14,11 +14,12 @@
 #include "tests/integration/operator/support/world.h"
 #include "tests/integration/prometheus/board.h"
 #include "tests/integration/prometheus/prometheus_server.h"
+#include "tests/support/paths.h"
 
 namespace hetero::testing {
 namespace {
 
-constexpr char kOperatorChart[] = HETERO_SOURCE_DIR "/charts/hetero-operator";
+const std::string kOperatorChart = testing::SourceDir() + "/charts/hetero-operator";
 
 // The groups of rules in the chart's PrometheusRule, as Prometheus reads them from a file.
 std::string RenderedRules() {

@@ -11,6 +11,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "tests/support/paths.h"
 
 namespace hetero::testing {
 namespace {
@@ -30,7 +31,7 @@ int FreePort() {
 
 std::string Program(const std::string& name) {
   const char* deps = std::getenv("HETERO_PROMETHEUS_DEPS");
-  const std::string folder = deps == nullptr ? HETERO_SOURCE_DIR "/.deps/prometheus" : deps;
+  const std::string folder = deps == nullptr ? testing::SourceDir() + "/.deps/prometheus" : deps;
   return absl::StrCat(folder, "/bin/", name);
 }
 

@@ -19,6 +19,7 @@
 #include "tests/integration/storage/s3_server.h"
 #include "tests/integration/support/jobs.h"
 #include "tests/integration/support/program_run.h"
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
 namespace hetero::storage {
@@ -161,7 +162,7 @@ TEST_F(BucketCheckpoint, WhoLosesTheLockWritesNoneAnyMoreAndSaysWhoHasIt) {
 // A copy of the data has other versions, too: so the job goes on, and says so.
 TEST_F(BucketCheckpoint, DataThatWereWrittenOverSinceItAreNoticed) {
   const auto store = *OpenWritableStore("s3://bucket/set", server_.Options());
-  const std::string pictures = HETERO_SOURCE_DIR "/tests/golden/datasets/image_folder";
+  const std::string pictures = testing::SourceDir() + "/tests/golden/datasets/image_folder";
   for (const auto& entry : std::filesystem::recursive_directory_iterator(pictures)) {
     if (!entry.is_regular_file()) continue;
     const std::string name = entry.path().lexically_relative(pictures);

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "tests/integration/storage/bucket_job.h"
 #include "tests/integration/support/program_run.h"
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
 namespace hetero::storage {
@@ -188,7 +189,7 @@ TEST_F(BucketJob, TheExampleReadsAsManyShardsAsImageNetHas) {
   const ProgramResult indexed = index.Wait(kJobDeadline);
   ASSERT_EQ(indexed.exit_code, 0) << indexed.output;
   const std::string example =
-      testing::ReadFileOrDie(HETERO_SOURCE_DIR "/examples/imagenet-resnet50.yaml");
+      testing::ReadFileOrDie(testing::SourceDir() + "/examples/imagenet-resnet50.yaml");
   const auto digest_of = [&](const std::vector<std::string>& changes) {
     std::vector<std::string> arguments = {"--input-only"};
     for (const char* change :

@@ -13,11 +13,12 @@
 #include "runtime/storage/open_store.h"
 #include "tests/integration/storage/s3_server.h"
 #include "tests/integration/support/program_run.h"
+#include "tests/support/paths.h"
 
 namespace hetero::storage {
 
 inline constexpr std::chrono::seconds kJobDeadline(120);
-inline constexpr char kDatasets[] = HETERO_SOURCE_DIR "/tests/golden/datasets/";
+inline const std::string kDatasets = testing::SourceDir() + "/tests/golden/datasets/";
 
 // A small job of what is at `uri`.
 std::string ManifestOf(const std::string& uri);

@@ -13,6 +13,7 @@
 #include "tests/integration/local/local_pods.h"
 #include "tests/integration/storage/s3_server.h"
 #include "tests/integration/support/jobs.h"
+#include "tests/support/paths.h"
 #include "tests/unit/runtime/train/script_file.h"
 
 namespace hetero::storage {
@@ -133,7 +134,7 @@ class PodsOfTwoOwners : public ::testing::Test {
   PodsOfTwoOwners() {
     data_.MakeBucket("data");
     results_.MakeBucket("results");
-    const std::string shards = HETERO_SOURCE_DIR "/tests/golden/datasets/web_dataset";
+    const std::string shards = testing::SourceDir() + "/tests/golden/datasets/web_dataset";
     const auto store = *OpenWritableStore("s3://data/set", data_.Options());
     for (const auto& entry : std::filesystem::directory_iterator(shards)) {
       const absl::Status copied = CopyIntoStore(shards, entry.path().filename().string(), *store);
@@ -175,8 +176,8 @@ class PodsOfTwoOwners : public ::testing::Test {
 };
 
 TEST_F(PodsOfTwoOwners, HaveTheDigestOfTheFolderAndLeaveTheirResults) {
-  LocalPods folder(
-      testing::SmallJob(JobOf("file://" HETERO_SOURCE_DIR "/tests/golden/datasets/web_dataset")));
+  LocalPods folder(testing::SmallJob(
+      JobOf("file://" + testing::SourceDir() + "/tests/golden/datasets/web_dataset")));
   for (const ProgramResult& result : Run(folder)) ASSERT_EQ(result.exit_code, 0) << result.output;
   const nlohmann::json expected =
       nlohmann::json::parse(testing::ReadFileOrDie(folder.output_folder() + "/report.json"));

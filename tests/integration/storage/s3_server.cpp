@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/paths.h"
 #include "tests/unit/base/test_certificates.h"
 
 namespace hetero::storage {
@@ -46,7 +47,7 @@ bool Answers(const std::string& host, int port) {
 
 std::string Program() {
   const char* deps = std::getenv("HETERO_STORAGE_DEPS");
-  const std::string folder = deps == nullptr ? HETERO_SOURCE_DIR "/.deps/storage" : deps;
+  const std::string folder = deps == nullptr ? testing::SourceDir() + "/.deps/storage" : deps;
   return folder + "/bin/versitygw";
 }
 

@@ -12,6 +12,7 @@
 #include "tests/integration/kube/scripted_server.h"
 #include "tests/integration/storage/s3_server.h"
 #include "tests/integration/support/program_run.h"
+#include "tests/support/paths.h"
 
 namespace hetero::storage {
 namespace {
@@ -97,7 +98,7 @@ TEST(Secrets, ThatAServerRepeatsInARefusalAreNotShown) {
 }
 
 TEST(Secrets, OfTemporaryCredentialsAreNotShownByAJobThatLogsAllItCan) {
-  const std::string pictures = HETERO_SOURCE_DIR "/tests/golden/datasets/image_folder/";
+  const std::string pictures = testing::SourceDir() + "/tests/golden/datasets/image_folder/";
   const kube::ScriptedServer server(
       Serve("/bucket/0.png", testing::ReadFileOrDie(pictures + "cat/0.png")), {.tls = false});
   const testing::TemporaryFolder folder;

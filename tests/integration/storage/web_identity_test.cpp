@@ -17,6 +17,7 @@
 #include "tests/integration/local/local_pods.h"
 #include "tests/integration/storage/s3_server.h"
 #include "tests/integration/support/jobs.h"
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
 namespace hetero::storage {
@@ -32,7 +33,7 @@ using testing::ProgramResult;
 using ::testing::UnorderedElementsAre;
 
 constexpr std::chrono::seconds kPatience(120);
-constexpr char kSet[] = HETERO_SOURCE_DIR "/tests/golden/datasets/web_dataset";
+const std::string kSet = testing::SourceDir() + "/tests/golden/datasets/web_dataset";
 
 // "ACCOUNT.POD" is a token that is for AWS.
 std::optional<TokenService::Owner> ReadWord(const std::string& token, const std::string& audience) {

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "tests/support/paths.h"
 #include "tests/unit/base/test_certificates.h"
 
 namespace hetero::storage {
@@ -16,8 +17,8 @@ WebServer::WebServer(const std::string& folder) {
   const std::string port_file = folder_ / "port";
   process_.emplace(
       std::vector<std::string>{"python3",
-                               HETERO_SOURCE_DIR "/tests/integration/storage/web_server.py", folder,
-                               certificate, key, port_file},
+                               testing::SourceDir() + "/tests/integration/storage/web_server.py",
+                               folder, certificate, key, port_file},
       folder_ / "log", [&] { return std::filesystem::exists(port_file); });
   port_ = testing::ReadFileOrDie(port_file);
 }

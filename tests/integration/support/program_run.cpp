@@ -13,6 +13,8 @@
 #include <memory>
 #include <thread>
 
+#include "tests/support/paths.h"
+
 extern char** environ;
 
 namespace hetero::testing {
@@ -31,7 +33,7 @@ std::vector<char*> Pointers(std::vector<std::string>& strings) {
 
 ProgramRun::ProgramRun(const std::string& program, std::vector<std::string> arguments,
                        const std::vector<std::string>& environment) {
-  const std::string path = std::string(HETERO_BIN_DIR) + "/" + program;
+  const std::string path = testing::BinDir() + "/" + program;
   arguments.insert(arguments.begin(), path);
   std::vector<std::string> variables = environment;
   for (char** entry = environ; *entry != nullptr; ++entry) variables.emplace_back(*entry);

@@ -1,11 +1,12 @@
 #pragma once
 
 #include "nlohmann/json.hpp"
+#include "tests/support/paths.h"
 
 namespace hetero::api {
 
-inline constexpr char kCrdFile[] =
-    HETERO_SOURCE_DIR "/crds/heterotrainingjobs.training.hetero.dev.yaml";
+inline const std::string kCrdFile =
+    testing::SourceDir() + "/crds/heterotrainingjobs.training.hetero.dev.yaml";
 
 // The hand-written resource definition; read once, never destroyed.
 const nlohmann::json& Crd();

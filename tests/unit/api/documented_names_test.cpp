@@ -18,6 +18,7 @@
 #include "api/job_status.h"
 #include "api/ports.h"
 #include "api/process_environment.h"
+#include "tests/support/paths.h"
 
 namespace hetero::api {
 namespace {
@@ -27,7 +28,7 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 
 std::string TextOf(const std::string& path) {
-  std::ifstream file(absl::StrCat(HETERO_SOURCE_DIR, "/", path));
+  std::ifstream file(absl::StrCat(testing::SourceDir(), "/", path));
   std::stringstream text;
   text << file.rdbuf();
   EXPECT_FALSE(text.str().empty()) << path;
@@ -138,7 +139,7 @@ TEST(DocumentedNamesTest, NoProgramSpellsOutAProcessVariable) {
   const std::regex variable(R"re("(HETERO_\w+))re");
   for (const char* folder : {"api", "base", "cli", "operator", "runtime"}) {
     for (const auto& entry : std::filesystem::recursive_directory_iterator(
-             absl::StrCat(HETERO_SOURCE_DIR, "/", folder))) {
+             absl::StrCat(testing::SourceDir(), "/", folder))) {
       const std::string path = entry.path().string();
       if (!absl::EndsWith(path, ".cpp") && !absl::EndsWith(path, ".h")) continue;
       if (absl::EndsWith(path, "api/process_environment.h")) continue;

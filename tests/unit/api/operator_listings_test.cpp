@@ -14,6 +14,7 @@
 #include "api/encode.h"
 #include "api/operators.h"
 #include "api/schema.h"
+#include "tests/support/paths.h"
 #include "tests/unit/api/crd.h"
 
 // The parts of crds/ and docs/manifest.md that list operators and their parameters: between two
@@ -22,7 +23,7 @@
 namespace hetero::api {
 namespace {
 
-constexpr char kManifestDocs[] = HETERO_SOURCE_DIR "/docs/manifest.md";
+const std::string kManifestDocs = testing::SourceDir() + "/docs/manifest.md";
 
 // Expects `wanted`, whole lines, in `file` between the line that has "begin: NAME" and the next one
 // that has "end: NAME".

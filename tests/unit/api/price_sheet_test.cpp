@@ -6,6 +6,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "tests/support/paths.h"
+
 namespace hetero::api {
 namespace {
 
@@ -22,7 +24,7 @@ instanceTypes:
 )";
 
 TEST(PriceSheetTest, TheExampleIsOne) {
-  std::ifstream file(HETERO_SOURCE_DIR "/examples/prices/us-east-1.yaml");
+  std::ifstream file(testing::SourceDir() + "/examples/prices/us-east-1.yaml");
   std::stringstream text;
   text << file.rdbuf();
   const absl::StatusOr<PriceSheet> sheet = ParsePriceSheet(text.str());

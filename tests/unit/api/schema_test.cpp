@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "api/job_resource.h"
+#include "tests/support/paths.h"
 #include "tests/unit/api/crd.h"
 
 // The hand-written CRD and the C++ tables must describe the same language.
@@ -28,7 +29,7 @@ std::vector<std::string> KeysOf(const json& object) {
   return keys;
 }
 
-constexpr char kReleasedFields[] = HETERO_SOURCE_DIR "/tests/unit/api/released_fields.txt";
+const std::string kReleasedFields = testing::SourceDir() + "/tests/unit/api/released_fields.txt";
 
 // What the resource definition of the oldest release that can be rolled back to has
 // (docs/releases.md), as KnownFieldPaths() writes it.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "tests/support/paths.h"
 #include "tests/unit/api/crd.h"
 #include "tests/unit/api/test_manifest.h"
 
@@ -152,7 +153,7 @@ json Plain(json schema) {
 }
 
 TEST(StorageDefaultsTest, TheChartTakesTheSameFieldsButSecretRef) {
-  std::ifstream file(HETERO_SOURCE_DIR "/charts/hetero-operator/values.schema.json");
+  std::ifstream file(testing::SourceDir() + "/charts/hetero-operator/values.schema.json");
   const json chart = json::parse(file, nullptr, /*allow_exceptions=*/false);
   ASSERT_TRUE(chart.is_object());
   const json& given = chart["properties"]["jobs"]["properties"]["storage"];

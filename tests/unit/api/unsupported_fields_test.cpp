@@ -8,8 +8,8 @@
 namespace hetero::api {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 HeteroTrainingJob Runnable() {
   HeteroTrainingJob job;

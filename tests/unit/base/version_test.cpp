@@ -6,6 +6,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "tests/support/paths.h"
+
 namespace hetero::base {
 namespace {
 
@@ -25,7 +27,7 @@ TEST(VersionTest, TheCommitIsBuildMetadataWhereItIsKnown) {
 }
 
 std::string Source(const std::string& path) {
-  std::ifstream file(std::string(HETERO_SOURCE_DIR) + "/" + path);
+  std::ifstream file(testing::SourceDir() + "/" + path);
   std::stringstream text;
   text << file.rdbuf();
   return text.str();

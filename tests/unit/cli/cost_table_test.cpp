@@ -7,8 +7,8 @@ namespace hetero::cli {
 namespace {
 
 using nlohmann::json;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 JobView View(const std::string& name, const std::string& cost, const std::string& policy = "{}") {
   json object = {{"metadata", {{"name", name}, {"namespace", "team"}, {"uid", name}}},

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "tests/integration/e2e/support/nodes.h"
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
 namespace hetero::testing {
@@ -63,7 +64,7 @@ Installation::Installation() {
   plane.Kubectl({"create", "namespace", kSystemNamespace});
   EnforceRestricted(kSystemNamespace);
   const CommandResult install = RunCommand(
-      {"helm", "upgrade", "--install", "hetero", HETERO_SOURCE_DIR "/charts/hetero-operator",
+      {"helm", "upgrade", "--install", "hetero", testing::SourceDir() + "/charts/hetero-operator",
        // Enforced here: what the operator may not reach it does not reach.
        "--set", "networkPolicy.egress.enabled=true", "--namespace", kSystemNamespace, "--wait",
        "--timeout", "180s"},
@@ -192,7 +193,7 @@ json LocalReport(const json& job, const std::string& dataset_folder) {
                       {"spec", spec}};
   TemporaryFolder folder;
   WriteFile(folder / "job.yaml", local.dump());
-  std::vector<std::string> command = {HETERO_BIN_DIR "/hetero-runtime", "local",
+  std::vector<std::string> command = {testing::BinDir() + "/hetero-runtime", "local",
                                       folder / "job.yaml", "--output", folder / "out"};
   if (!dataset_folder.empty()) {
     for (const std::string& set : {"dataset.uri=file://" + dataset_folder + "/train",

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "operator/reconcile/certificates.h"
 #include "tests/integration/e2e/support/nodes.h"
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
 namespace hetero::testing {
@@ -111,7 +112,7 @@ Intruder::Intruder(const JobNamespace& space, const std::string& name, const std
     : name_space_(space.name()), name_(name) {
   const std::string program = space.folder() + "/" + kProgram;
   if (!std::filesystem::exists(program)) {
-    std::filesystem::copy_file(HETERO_TESTS_DIR "/hetero-knock", program);
+    std::filesystem::copy_file(testing::BinDir() + "/../tests/hetero-knock", program);
     std::filesystem::permissions(program, std::filesystem::perms::all);
   }
   ControlPlane& plane = ControlPlane::Get();

@@ -5,13 +5,14 @@
 #include <stdexcept>
 
 #include "api/yaml_document.h"
+#include "tests/support/paths.h"
 
 namespace hetero::testing {
 namespace {
 
 using nlohmann::json;
 
-constexpr char kFolder[] = HETERO_SOURCE_DIR "/tests/integration/operator/bad_manifests/";
+const std::string kFolder = testing::SourceDir() + "/tests/integration/operator/bad_manifests/";
 
 json ReadYamlFile(const std::string& name) {
   std::ifstream file(kFolder + name);

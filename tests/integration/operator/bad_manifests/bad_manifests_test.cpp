@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "tests/integration/operator/bad_manifests/definition.h"
+#include "tests/support/paths.h"
 
 // The real API server refuses what it must, as a user of kubectl sees it.
 namespace hetero::testing {
@@ -52,8 +53,9 @@ TEST(BadManifests, ChangesAreRefusedUnlessSuspended) {
 TEST(BadManifests, PodTemplateIsTheApiServersOwn) {
   const CommandResult pods = Kubectl({"get", "--raw", "/openapi/v3/api/v1"});
   ASSERT_EQ(pods.exit_code, 0) << pods.output;
-  const CommandResult check = RunCommand(
-      {"python3", HETERO_SOURCE_DIR "/scripts/pod_template_schema.py", "--check"}, pods.output);
+  const CommandResult check =
+      RunCommand({"python3", testing::SourceDir() + "/scripts/pod_template_schema.py", "--check"},
+                 pods.output);
   EXPECT_EQ(check.exit_code, 0) << check.output;
 }
 

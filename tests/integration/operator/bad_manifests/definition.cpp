@@ -5,6 +5,8 @@
 #include <chrono>
 #include <thread>
 
+#include "tests/support/paths.h"
+
 namespace hetero::testing {
 
 CommandResult Kubectl(std::vector<std::string> arguments, const std::string& input) {
@@ -14,7 +16,7 @@ CommandResult Kubectl(std::vector<std::string> arguments, const std::string& inp
 
 void InstallDefinition() {
   static const bool installed = [] {
-    const CommandResult apply = Kubectl({"apply", "-f", HETERO_SOURCE_DIR "/crds"});
+    const CommandResult apply = Kubectl({"apply", "-f", testing::SourceDir() + "/crds"});
     EXPECT_EQ(apply.exit_code, 0) << apply.output;
     // At first the definition has no conditions to wait on, which kubectl takes for an error.
     for (int i = 0; i < 100; ++i) {

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "tests/integration/operator/bad_manifests/definition.h"
+#include "tests/support/paths.h"
 
 // What examples/ holds, given to a real API server with the definitions that it names: Kueue's with
 // Kueue itself and its webhooks, Karpenter's as its module has them (tests/cluster/definitions).
@@ -19,10 +20,10 @@ namespace {
 using ::testing::HasSubstr;
 namespace fs = std::filesystem;
 
-constexpr char kExamples[] = HETERO_SOURCE_DIR "/examples";
-constexpr char kClusters[] = HETERO_SOURCE_DIR "/examples/clusters";
-constexpr char kPrices[] = HETERO_SOURCE_DIR "/examples/prices";
-constexpr char kFetched[] = HETERO_SOURCE_DIR "/.deps/cluster/share/definitions";
+const std::string kExamples = testing::SourceDir() + "/examples";
+const std::string kClusters = testing::SourceDir() + "/examples/clusters";
+const std::string kPrices = testing::SourceDir() + "/examples/prices";
+const std::string kFetched = testing::SourceDir() + "/.deps/cluster/share/definitions";
 
 std::string Text(const fs::path& file) {
   std::ifstream in(file);
@@ -35,7 +36,7 @@ class Examples : public ::testing::Test {
   static void SetUpTestSuite() {
     InstallDefinition();
     const CommandResult kueue =
-        RunCommand({HETERO_SOURCE_DIR "/tests/cluster/kueue"}, "", std::chrono::seconds(180));
+        RunCommand({testing::SourceDir() + "/tests/cluster/kueue"}, "", std::chrono::seconds(180));
     ASSERT_EQ(kueue.exit_code, 0) << kueue.output;
     const char* deps = std::getenv("HETERO_CLUSTER_DEPS");
     const std::string fetched =

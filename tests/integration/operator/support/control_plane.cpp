@@ -12,6 +12,7 @@
 #include "api/labels.h"
 #include "operator/kube/cluster_access.h"
 #include "operator/kube/rest_transport.h"
+#include "tests/support/paths.h"
 
 namespace hetero::testing {
 
@@ -147,19 +148,21 @@ void ControlPlane::Annotate(const kube::Resource& resource, const kube::ObjectKe
 }
 
 void ControlPlane::LoseNode(const std::string& name) {
-  const CommandResult result = RunCommand({HETERO_SOURCE_DIR "/tests/cluster/node", "lose", name});
+  const CommandResult result =
+      RunCommand({testing::SourceDir() + "/tests/cluster/node", "lose", name});
   EXPECT_EQ(result.exit_code, 0) << result.output;
 }
 
 void ControlPlane::BringBackNode(const std::string& name) {
   const CommandResult result =
-      RunCommand({HETERO_SOURCE_DIR "/tests/cluster/node", "return", name});
+      RunCommand({testing::SourceDir() + "/tests/cluster/node", "return", name});
   EXPECT_EQ(result.exit_code, 0) << result.output;
 }
 
 void ControlPlane::Component(const std::string& action, const std::string& name) {
-  const CommandResult result = RunCommand(
-      {HETERO_SOURCE_DIR "/tests/cluster/component", action, name}, "", std::chrono::seconds(60));
+  const CommandResult result =
+      RunCommand({testing::SourceDir() + "/tests/cluster/component", action, name}, "",
+                 std::chrono::seconds(60));
   EXPECT_EQ(result.exit_code, 0) << action << " " << name << ":\n" << result.output;
 }
 

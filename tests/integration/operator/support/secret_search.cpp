@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "tests/integration/operator/support/control_plane.h"
+#include "tests/support/paths.h"
 
 namespace hetero::testing {
 
@@ -30,9 +31,9 @@ std::vector<std::string> FindSecrets(const std::string& folder,
                                      const std::vector<std::string>& tokens) {
   std::string lines;
   for (const std::string& token : tokens) lines += token + "\n";
-  const CommandResult search =
-      RunCommand({HETERO_SOURCE_DIR "/tests/integration/storage/without_secrets", "--in", folder},
-                 lines, std::chrono::seconds(120));
+  const CommandResult search = RunCommand(
+      {testing::SourceDir() + "/tests/integration/storage/without_secrets", "--in", folder}, lines,
+      std::chrono::seconds(120));
   std::vector<std::string> found;
   std::istringstream output(search.output);
   for (std::string line; std::getline(output, line);) found.push_back(line);

@@ -14,6 +14,7 @@
 
 #include "api/job_resource.h"
 #include "api/labels.h"
+#include "tests/support/paths.h"
 
 namespace hetero::testing {
 
@@ -59,14 +60,14 @@ World::World() {
   signal(SIGPIPE, SIG_IGN);
   ControlPlane& plane = ControlPlane::Get();
   const CommandResult install =
-      RunCommand({"helm", "install", "hetero", HETERO_SOURCE_DIR "/charts/hetero-operator",
+      RunCommand({"helm", "install", "hetero", testing::SourceDir() + "/charts/hetero-operator",
                   "--namespace", kSystemNamespace, "--create-namespace", "--set", "replicas=0"},
                  "", std::chrono::seconds(60));
   EXPECT_EQ(install.exit_code, 0) << install.output;
   WaitFor("the kind is served", [&] { return plane.Kubectl({"get", "htj", "-A"}).exit_code == 0; });
   fake_port_ = FreePort();
   fake_heads_ = std::make_unique<BackgroundProgram>(
-      std::vector<std::string>{HETERO_BIN_DIR "/hetero-fake-head", "--listen",
+      std::vector<std::string>{testing::BinDir() + "/hetero-fake-head", "--listen",
                                "127.0.0.1:" + std::to_string(fake_port_)},
       plane.folder() + "/fake-head.log");
   WaitFor("the fake heads answer", [&] { return !HttpGet(fake_port_, "/jobs").empty(); });
@@ -75,10 +76,10 @@ World::World() {
 void World::InstallKueue() {
   if (std::exchange(kueue_installed_, true)) return;
   const CommandResult kueue =
-      RunCommand({HETERO_SOURCE_DIR "/tests/cluster/kueue"}, "", std::chrono::seconds(180));
+      RunCommand({testing::SourceDir() + "/tests/cluster/kueue"}, "", std::chrono::seconds(180));
   ASSERT_EQ(kueue.exit_code, 0) << kueue.output;
   const CommandResult upgrade =
-      RunCommand({"helm", "upgrade", "hetero", HETERO_SOURCE_DIR "/charts/hetero-operator",
+      RunCommand({"helm", "upgrade", "hetero", testing::SourceDir() + "/charts/hetero-operator",
                   "--namespace", kSystemNamespace, "--reuse-values", "--set", "kueue.enabled=true"},
                  "", std::chrono::seconds(60));
   ASSERT_EQ(upgrade.exit_code, 0) << upgrade.output;
@@ -86,11 +87,11 @@ void World::InstallKueue() {
 
 void World::InstallPodGroups() {
   if (std::exchange(pod_groups_installed_, true)) return;
-  const CommandResult groups =
-      RunCommand({HETERO_SOURCE_DIR "/tests/cluster/pod_groups"}, "", std::chrono::seconds(120));
+  const CommandResult groups = RunCommand({testing::SourceDir() + "/tests/cluster/pod_groups"}, "",
+                                          std::chrono::seconds(120));
   ASSERT_EQ(groups.exit_code, 0) << groups.output;
   const CommandResult upgrade =
-      RunCommand({"helm", "upgrade", "hetero", HETERO_SOURCE_DIR "/charts/hetero-operator",
+      RunCommand({"helm", "upgrade", "hetero", testing::SourceDir() + "/charts/hetero-operator",
                   "--namespace", kSystemNamespace, "--reuse-values", "--set",
                   "scheduling.gangs={Volcano,Coscheduling,Native}"},
                  "", std::chrono::seconds(60));
@@ -125,7 +126,7 @@ OperatorProcess::~OperatorProcess() {
 }
 
 void OperatorProcess::Start() {
-  std::vector<std::string> arguments = {HETERO_BIN_DIR "/hetero-operator",
+  std::vector<std::string> arguments = {testing::BinDir() + "/hetero-operator",
                                         "--kubeconfig",
                                         kubeconfig_,
                                         "--operator-namespace",

@@ -12,6 +12,7 @@
 #include "api/labels.h"
 #include "api/ports.h"
 #include "operator/children/names.h"
+#include "tests/support/paths.h"
 #include "tests/unit/operator/children/test_job.h"
 
 namespace hetero::children {
@@ -62,7 +63,7 @@ void CollectPaths(const json& value, const std::string& path, std::set<std::stri
 // Rolled back to it, the operator gives this document, which is not made anew, to programs that
 // refuse what they do not know.
 TEST(ChildrenTest, AJobWithoutNewFieldsCanBeReadByTheLastRelease) {
-  std::ifstream file(HETERO_SOURCE_DIR "/tests/unit/api/released_fields.txt");
+  std::ifstream file(testing::SourceDir() + "/tests/unit/api/released_fields.txt");
   std::set<std::string> released;
   for (std::string path; std::getline(file, path);) released.insert(path);
   ASSERT_FALSE(released.empty());
@@ -70,7 +71,7 @@ TEST(ChildrenTest, AJobWithoutNewFieldsCanBeReadByTheLastRelease) {
   const json document = json::parse(config["data"]["job.json"].get<std::string>());
   std::set<std::string> paths;
   CollectPaths(document["spec"], "spec", paths);
-  EXPECT_THAT(released, testing::IsSupersetOf(paths));
+  EXPECT_THAT(released, ::testing::IsSupersetOf(paths));
 }
 
 TEST(ChildrenTest, WhatDiffersFromItsDefaultIsInTheConfiguration) {

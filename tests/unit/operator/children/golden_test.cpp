@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+#include "tests/support/paths.h"
 #include "tests/unit/operator/children/test_job.h"
 
 // Every object of the quickstart job.
@@ -11,7 +12,7 @@ namespace hetero::children {
 
 using nlohmann::json;
 
-constexpr char kFolder[] = HETERO_SOURCE_DIR "/tests/unit/operator/children/golden/";
+const std::string kFolder = testing::SourceDir() + "/tests/unit/operator/children/golden/";
 
 void ExpectGolden(const std::string& name, const json& object) {
   const std::string path = kFolder + name + ".json";

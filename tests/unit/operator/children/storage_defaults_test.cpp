@@ -12,7 +12,7 @@ namespace hetero::children {
 namespace {
 
 using nlohmann::json;
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 constexpr char kOwn[] =
     "storage=[{prefix: 's3://mine', secretRef: {name: keys}}, {prefix: 's3://datasets', "

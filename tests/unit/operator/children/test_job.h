@@ -7,6 +7,7 @@
 
 #include "api/manifest.h"
 #include "operator/children/children.h"
+#include "tests/support/paths.h"
 
 namespace hetero::children {
 
@@ -14,7 +15,7 @@ inline constexpr char kUid[] = "0b8c2c1e-7f0f-4f3e-9d8f-3f1c2f3a4b5c";
 
 // examples/quickstart.yaml as the operator finds it in the cluster.
 inline api::HeteroTrainingJob QuickstartJob(const std::vector<std::string>& overrides = {}) {
-  std::ifstream file(HETERO_SOURCE_DIR "/examples/quickstart.yaml");
+  std::ifstream file(testing::SourceDir() + "/examples/quickstart.yaml");
   std::ostringstream text;
   text << file.rdbuf();
   api::ManifestResult parsed = api::ParseManifest(text.str(), overrides);

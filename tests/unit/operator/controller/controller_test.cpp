@@ -23,7 +23,7 @@ using std::chrono::seconds;
 
 // Ported in spirit from controller-runtime's pkg/internal/controller/controller_test.go: a
 // reconcile whose results the test gives one by one.
-class ControllerTest : public testing::Test {
+class ControllerTest : public ::testing::Test {
  protected:
   ~ControllerTest() override { Stop(); }
 

@@ -12,7 +12,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 // Ported in spirit from client-go's delaying_queue_test.go and rate_limiting_queue_test.go.
-class DelayedKeysTest : public testing::Test {
+class DelayedKeysTest : public ::testing::Test {
  protected:
   // Takes the key that should be there.
   void Take(const std::string& wanted) {

@@ -12,7 +12,7 @@
 namespace hetero::controller {
 namespace {
 
-class GroupsOfKeys : public testing::Test {
+class GroupsOfKeys : public ::testing::Test {
  protected:
   // What is handed out, in order, until `count` keys are being processed.
   std::vector<std::string> Take(int count) {

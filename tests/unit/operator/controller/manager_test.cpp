@@ -17,8 +17,8 @@ namespace hetero::controller {
 namespace {
 
 using std::chrono::seconds;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 // What happened, in order. Safe from any thread.
 class Record {
@@ -50,7 +50,7 @@ void WaitForStop(const std::stop_token& stop) {
   changed.wait(lock, stop, [] { return false; });
 }
 
-class ManagerTest : public testing::Test {
+class ManagerTest : public ::testing::Test {
  protected:
   Manager::Run Recorded(const std::string& name) {
     return [this, name](std::stop_token stop) {
@@ -138,7 +138,7 @@ TEST_F(ManagerTest, ReadyWithoutLeading) {
   stop_.request_stop();
   EXPECT_TRUE(result_.get().ok());
   manager_.reset();
-  EXPECT_THAT(record_.All(), testing::Not(testing::Contains("worker starts")));
+  EXPECT_THAT(record_.All(), ::testing::Not(::testing::Contains("worker starts")));
 }
 
 TEST_F(ManagerTest, ACacheThatNeverSyncsIsNamed) {
@@ -151,7 +151,7 @@ TEST_F(ManagerTest, ACacheThatNeverSyncsIsNamed) {
   EXPECT_THAT(status.message(), HasSubstr("120 s: nodes;"));
   record_.WaitFor("pods stops");
   record_.WaitFor("nodes stops");
-  EXPECT_THAT(record_.All(), testing::Not(testing::Contains("worker starts")));
+  EXPECT_THAT(record_.All(), ::testing::Not(::testing::Contains("worker starts")));
 }
 
 TEST_F(ManagerTest, AStopBeforeTheCachesAreSyncedIsClean) {
@@ -175,7 +175,7 @@ TEST_F(ManagerTest, LosingTheLeaseEndsWithAbortedAndStopsTheWorkers) {
   EXPECT_EQ(status.code(), absl::StatusCode::kAborted);
   EXPECT_EQ(status.message(), "lease lost");
   record_.WaitFor("worker stops");
-  EXPECT_THAT(record_.All(), testing::Not(testing::Contains("cache stops")));
+  EXPECT_THAT(record_.All(), ::testing::Not(::testing::Contains("cache stops")));
 }
 
 TEST_F(ManagerTest, LosingTheLeaseDoesNotWaitForAHangingWorker) {
@@ -216,10 +216,10 @@ TEST_F(ManagerTest, AHangingPartIsNamedAndTheElectionIsHeld) {
   const absl::Status status = AdvanceUntilEnd();
   EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_EQ(status.message(), "did not stop within 30 s: slow");
-  EXPECT_THAT(record_.All(), testing::Not(testing::Contains("released")));
+  EXPECT_THAT(record_.All(), ::testing::Not(::testing::Contains("released")));
   let_go.set_value();
   manager_.reset();
-  EXPECT_THAT(record_.All(), testing::Contains("released"));
+  EXPECT_THAT(record_.All(), ::testing::Contains("released"));
 }
 
 TEST_F(ManagerTest, APartThatEndsByItselfEndsEverything) {
@@ -230,7 +230,7 @@ TEST_F(ManagerTest, APartThatEndsByItselfEndsEverything) {
   const absl::Status status = result_.get();
   EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
   EXPECT_THAT(status.message(), HasSubstr("worker ended by itself"));
-  EXPECT_THAT(record_.All(), testing::IsSupersetOf({"released", "cache stops"}));
+  EXPECT_THAT(record_.All(), ::testing::IsSupersetOf({"released", "cache stops"}));
 }
 
 // It ended the process at once: the lease was kept, and no line of the log named the part.
@@ -251,7 +251,7 @@ TEST_F(ManagerTest, AnExceptionOfAPartIsNamedAndEndsEverythingInOrder) {
   const absl::Status status = result_.get();
   EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
   EXPECT_THAT(status.message(), HasSubstr("an exception left pods: no such field"));
-  EXPECT_THAT(record_.All(), testing::IsSupersetOf({"worker stops", "released"}));
+  EXPECT_THAT(record_.All(), ::testing::IsSupersetOf({"worker stops", "released"}));
 }
 
 TEST_F(ManagerTest, RunsWithoutElectionAndCaches) {

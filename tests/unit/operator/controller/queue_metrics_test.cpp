@@ -9,10 +9,10 @@
 namespace hetero::controller {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 // Ported in spirit from client-go's metrics_test.go; read as Prometheus would.
-class QueueMetricsTest : public testing::Test {
+class QueueMetricsTest : public ::testing::Test {
  protected:
   // The value of `name{controller="jobs",name="jobs"[,more]}`.
   double Value(const std::string& name) const {

@@ -14,7 +14,7 @@
 namespace hetero::controller {
 namespace {
 
-class SlowKeys : public testing::Test {
+class SlowKeys : public ::testing::Test {
  protected:
   // Processes each of them once, as slow ones.
   void MakeSlow(const std::vector<std::string>& keys) {

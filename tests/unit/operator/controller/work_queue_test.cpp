@@ -13,7 +13,7 @@ namespace hetero::controller {
 namespace {
 
 // Ported in spirit from client-go's util/workqueue/queue_test.go.
-class WorkQueueTest : public testing::Test {
+class WorkQueueTest : public ::testing::Test {
  protected:
   base::FakeClock clock_;
   metrics::Registry registry_;

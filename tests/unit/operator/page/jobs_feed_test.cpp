@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "base/fake_clock.h"
+#include "tests/support/paths.h"
 #include "tests/unit/operator/page/observed_jobs.h"
 
 namespace hetero::jobs_page {
@@ -18,7 +19,7 @@ using nlohmann::json;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr char kGolden[] = HETERO_SOURCE_DIR "/tests/unit/operator/page/golden_jobs.json";
+const std::string kGolden = testing::SourceDir() + "/tests/unit/operator/page/golden_jobs.json";
 
 class Feed : public ::testing::Test {
  protected:

@@ -9,7 +9,7 @@ namespace hetero::plan {
 namespace {
 
 using api::ConditionType;
-using testing::Contains;
+using ::testing::Contains;
 using State = HeadReport::State;
 
 int CountCpus(const ModelCluster& cluster) {

@@ -10,9 +10,9 @@ namespace {
 using api::ConditionType;
 using std::chrono::minutes;
 using std::chrono::seconds;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 // As kubelets do it: the pod fails before any of its containers has run.
 void Reject(ModelCluster& cluster, const std::string& pod, const std::string& reason,

@@ -9,12 +9,12 @@ namespace {
 
 using api::ConditionType;
 using std::chrono::seconds;
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::SizeIs;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
-class DisruptionTest : public testing::Test {
+class DisruptionTest : public ::testing::Test {
  protected:
   DisruptionTest() { cluster_.RunJob(); }
 

@@ -8,13 +8,13 @@ namespace hetero::plan {
 namespace {
 
 using api::ConditionType;
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using State = HeadReport::State;
 
 // A job `vit` with four CPU workers, of which it can do without three.
-class ElasticTest : public testing::Test {
+class ElasticTest : public ::testing::Test {
  protected:
   ElasticTest() : cluster_(Job().Cpus(4, 1).Gpus(1).Queue("team").ElasticClass("low")) {
     cluster_.queues.support = ObservedQueues::Support::kServed;

@@ -9,7 +9,7 @@ namespace {
 using api::CleanPodPolicy;
 using api::ConditionType;
 using std::chrono::seconds;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 using State = HeadReport::State;
 
 std::string Words(bool succeeded) {

@@ -13,14 +13,14 @@ using api::ConditionType;
 using api::GangScheduler;
 using children::GangApi;
 using std::chrono::seconds;
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::Key;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Key;
 using State = HeadReport::State;
 
 // A job `vit` (1 head, 3 CPU workers of which it needs 1, 2 GPU workers).
-class GangTest : public testing::Test {
+class GangTest : public ::testing::Test {
  protected:
   GangTest() {
     cluster_.gang = {.enabled = true, .served = GangApi::kVolcano};

@@ -11,9 +11,9 @@ namespace {
 
 using api::ConditionType;
 using std::chrono::seconds;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::SizeIs;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
 using State = HeadReport::State;
 
 // At its deadline, which has been stored and carried out as far as it can be.

@@ -9,8 +9,8 @@ namespace {
 
 using api::ConditionType;
 using std::chrono::seconds;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using State = HeadReport::State;
 
 TEST(LifeTest, FirstPassWritesAllConditionsAndCreatesTheServiceAlone) {
@@ -165,9 +165,9 @@ TEST(LifeTest, WhatIsUnprotectedIsSaid) {
   };
   constexpr auto kOn = api::Switch::kEnabled, kOff = api::Switch::kDisabled;
   EXPECT_EQ(message(kOn, kOn), "");
-  EXPECT_THAT(message(kOff, kOn), testing::HasSubstr("network.tls is Disabled"));
-  EXPECT_THAT(message(kOn, kOff), testing::HasSubstr("network.networkPolicy is Disabled"));
-  EXPECT_THAT(message(kOff, kOff), testing::HasSubstr("in plain text"));
+  EXPECT_THAT(message(kOff, kOn), ::testing::HasSubstr("network.tls is Disabled"));
+  EXPECT_THAT(message(kOn, kOff), ::testing::HasSubstr("network.networkPolicy is Disabled"));
+  EXPECT_THAT(message(kOff, kOff), ::testing::HasSubstr("in plain text"));
 }
 
 TEST(LifeTest, ScaledCpuRole) {

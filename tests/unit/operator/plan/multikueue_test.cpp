@@ -9,9 +9,9 @@ namespace hetero::plan {
 namespace {
 
 using api::ConditionType;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using State = HeadReport::State;
 
 class MultiKueueTest : public QueueTest {

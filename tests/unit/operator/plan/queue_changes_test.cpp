@@ -7,7 +7,7 @@ namespace {
 
 using api::ConditionType;
 using std::chrono::seconds;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 using State = HeadReport::State;
 using Support = ObservedQueues::Support;
 

@@ -12,7 +12,7 @@ namespace hetero::plan {
 inline constexpr char kPreempted[] = "Preempted to accommodate a workload of higher priority";
 
 // A job `vit` (1 head, 2 CPU workers, 2 GPU workers) in queue `team`.
-class QueueTest : public testing::Test {
+class QueueTest : public ::testing::Test {
  protected:
   explicit QueueTest(Job job = Job().Cpus(2).Queue("team")) : cluster_(job) {
     cluster_.queues.support = ObservedQueues::Support::kServed;

@@ -10,11 +10,11 @@ namespace {
 
 using api::ConditionType;
 using std::chrono::seconds;
-using testing::Contains;
-using testing::HasSubstr;
-using testing::Not;
-using testing::Pair;
-using testing::UnorderedElementsAre;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::Pair;
+using ::testing::UnorderedElementsAre;
 using State = HeadReport::State;
 using Support = ObservedQueues::Support;
 

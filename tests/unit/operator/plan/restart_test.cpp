@@ -11,10 +11,10 @@ using api::ExitCodeOperator;
 using api::FailureAction;
 using api::FailureReason;
 using std::chrono::seconds;
-using testing::Contains;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 TEST(RestartTest, FailedTrainerIsCountedThenDeletedThenReplacedAlone) {
   ModelCluster cluster{Job()};

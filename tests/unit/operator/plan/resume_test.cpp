@@ -8,9 +8,9 @@ namespace hetero::plan {
 namespace {
 
 using api::ConditionType;
-using testing::Contains;
-using testing::Not;
-using testing::StartsWith;
+using ::testing::Contains;
+using ::testing::Not;
+using ::testing::StartsWith;
 
 // kubectl patch suspend=true, kubectl replace with another spec: no pass came between the two.
 TEST(Resume, ASpecChangedInASuspensionThatNoPassSawBeginsANewAttempt) {

@@ -9,9 +9,9 @@ namespace hetero::plan {
 namespace {
 
 using api::ConditionType;
-using testing::AllOf;
-using testing::Contains;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
 
 constexpr char kBadTemplate[] = R"({"spec": {"restartPolicy": "Always"}})";
 

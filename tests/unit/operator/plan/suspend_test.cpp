@@ -9,7 +9,7 @@ namespace {
 
 using api::ConditionType;
 using std::chrono::seconds;
-using testing::UnorderedElementsAre;
+using ::testing::UnorderedElementsAre;
 using State = HeadReport::State;
 
 void Suspend(ModelCluster& cluster, bool suspend = true) {

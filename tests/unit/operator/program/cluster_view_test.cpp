@@ -15,11 +15,11 @@ namespace hetero::program {
 namespace {
 
 using nlohmann::json;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::IsSupersetOf;
-using testing::Not;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::IsSupersetOf;
+using ::testing::Not;
 
 json Child(const std::string& name, const std::string& version, json labels = json::object()) {
   labels[api::kJobUidLabel] = "uid-vit";
@@ -74,7 +74,7 @@ struct Paths {
   std::string nodes = "/api/v1/nodes";
 };
 
-class ClusterViewTest : public testing::Test {
+class ClusterViewTest : public ::testing::Test {
  protected:
   void Start(const std::vector<std::string>& namespaces = {}, bool queues = false,
              const std::vector<api::GangScheduler>& gangs = {}) {

@@ -77,7 +77,7 @@ class HangingWebhook : public kube::Transport {
   std::map<std::string, int> tries_;  // by job
 };
 
-class HangingNamespace : public testing::Test {
+class HangingNamespace : public ::testing::Test {
  protected:
   HangingNamespace() { identity_ = *reconcile::IssueOperatorIdentity(clock_.WallNow()); }
   ~HangingNamespace() override {

@@ -8,7 +8,7 @@
 namespace hetero::program {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 plan::ObservedPod PodOn(const std::string& node, const std::string& role, int index) {
   plan::ObservedPod pod;

@@ -19,9 +19,9 @@ namespace hetero::program {
 namespace {
 
 using nlohmann::json;
-using testing::Contains;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr char kStatusPath[] =
     "/apis/training.hetero.dev/v1alpha1/namespaces/team/heterotrainingjobs/vit/status";
@@ -43,7 +43,7 @@ kube::Response Accept(const kube::Request& request) {
   return kube::JsonReply(request.method == "POST" ? 201 : 200, json::parse(request.body));
 }
 
-class JobWorkerTest : public testing::Test {
+class JobWorkerTest : public ::testing::Test {
  protected:
   JobWorkerTest() {
     options_.identity = "operator-0";

@@ -13,10 +13,10 @@ namespace hetero::program {
 namespace {
 
 using nlohmann::json;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::Not;
-using testing::UnorderedElementsAre;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::UnorderedElementsAre;
 
 struct Kept {
   std::string owner;
@@ -31,7 +31,7 @@ json Pod(const std::string& name_space, const std::string& name, const std::stri
 const std::string kInA = "/api/v1/namespaces/a/pods";
 const std::string kInB = "/api/v1/namespaces/b/pods";
 
-class NamespacedInformerTest : public testing::Test {
+class NamespacedInformerTest : public ::testing::Test {
  protected:
   // Watches until the end of the test.
   void Start(const std::vector<std::string>& namespaces) {

@@ -13,8 +13,8 @@ namespace hetero::program {
 namespace {
 
 using nlohmann::json;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 // An API server with room for one Secret.
 class OneSecret : public kube::Transport {
@@ -61,7 +61,7 @@ class OneSecret : public kube::Transport {
   }
 };
 
-class OperatorIdentityTest : public testing::Test {
+class OperatorIdentityTest : public ::testing::Test {
  protected:
   absl::StatusOr<reconcile::OperatorIdentity> Load() {
     server_.calls.clear();

@@ -16,10 +16,10 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::minutes;
 using std::chrono::seconds;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
-class OptionsTest : public testing::Test {
+class OptionsTest : public ::testing::Test {
  protected:
   OptionsTest() {
     unsetenv("POD_NAME");
@@ -206,7 +206,7 @@ TEST_F(OptionsTest, TheEnvironmentSetsWhatTheCommandLineDoesNot) {
   EXPECT_EQ(options_.metrics_port, 9);
   EXPECT_EQ(options_.settings.operator_labels, (std::map<std::string, std::string>{{"x", "y"}}));
   EXPECT_EQ(options_.operator_namespace, "hetero-system");
-  EXPECT_THAT(options_.identity, testing::StartsWith("hetero-operator-abc_"));
+  EXPECT_THAT(options_.identity, ::testing::StartsWith("hetero-operator-abc_"));
 }
 
 TEST_F(OptionsTest, ThePageOfAllJobsCanBeLeftOut) {

@@ -12,8 +12,8 @@ namespace {
 
 using api::ConditionType;
 using nlohmann::json;
-using testing::HasSubstr;
-using testing::SizeIs;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
 
 TEST(ConflictTest, AnObjectOfALivingJobIsANameConflictThatNamesIt) {
   FakeCluster cluster;

@@ -54,12 +54,12 @@ std::string Live(FakeCluster& cluster) {
   return EndState(cluster);
 }
 
-class CrashTest : public testing::TestWithParam<Fate> {};
+class CrashTest : public ::testing::TestWithParam<Fate> {};
 
 TEST_P(CrashTest, AtAnyWriteLeadsToTheSameEnd) { DieAtEachWrite(Live, GetParam()); }
 
 INSTANTIATE_TEST_SUITE_P(BeforeAndAfterTheServer, CrashTest,
-                         testing::Values(Fate::kLoseRequest, Fate::kLoseReply));
+                         ::testing::Values(Fate::kLoseRequest, Fate::kLoseReply));
 
 }  // namespace
 }  // namespace hetero::reconcile

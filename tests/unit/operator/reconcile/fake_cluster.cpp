@@ -270,7 +270,7 @@ std::string DieAtEachWrite(const std::function<std::string(FakeCluster&)>& live,
     });
     EXPECT_EQ(live(cluster), undisturbed);
     EXPECT_TRUE(struck);
-    if (testing::Test::HasFailure()) break;
+    if (::testing::Test::HasFailure()) break;
   }
   return undisturbed;
 }

@@ -9,15 +9,15 @@ namespace hetero::reconcile {
 namespace {
 
 using nlohmann::json;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::Key;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Key;
 using Fate = FakeApi::Fate;
 using State = plan::HeadReport::State;
 
 constexpr char kVolcano[] = R"({"scheduling": {"gang": "Volcano", "queue": "research"}})";
 
-class Gang : public testing::Test {
+class Gang : public ::testing::Test {
  protected:
   static void Settle(FakeCluster& cluster) { ASSERT_TRUE(cluster.Settle("vit")); }
   // Trained, suspended, resumed, trained to the end.
@@ -139,7 +139,7 @@ TEST_F(Gang, ASchedulerThatTheOperatorIsNotSetUpForIsRefused) {
   EXPECT_EQ(ReasonOf(cluster_.Status("vit"), api::ConditionType::kFailed), "InvalidSpec");
 }
 
-class GangCrash : public Gang, public testing::WithParamInterface<Fate> {};
+class GangCrash : public Gang, public ::testing::WithParamInterface<Fate> {};
 
 TEST_P(GangCrash, AtAnyWriteLeadsToTheSameEnd) {
   const std::string end = DieAtEachWrite(Live, GetParam());
@@ -148,7 +148,7 @@ TEST_P(GangCrash, AtAnyWriteLeadsToTheSameEnd) {
 }
 
 INSTANTIATE_TEST_SUITE_P(BeforeAndAfterTheServer, GangCrash,
-                         testing::Values(Fate::kLoseRequest, Fate::kLoseReply));
+                         ::testing::Values(Fate::kLoseRequest, Fate::kLoseReply));
 
 TEST(ProjectPodGroupTest, ItsMembersStandElsewhereInEachApi) {
   using children::GangApi;

@@ -57,7 +57,7 @@ inline v1::JobStatus In(v1::JobStatus::State state, int64_t step = 0) {
 }
 
 // A follower of heads that the test plays.
-class HeadFollowerTest : public testing::Test {
+class HeadFollowerTest : public ::testing::Test {
  protected:
   HeadFollowerTest()
       : identity_(*IssueOperatorIdentity(base::Clock::Real().WallNow())),

@@ -8,9 +8,9 @@
 namespace hetero::reconcile {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
-class JobMetricsTest : public testing::Test {
+class JobMetricsTest : public ::testing::Test {
  protected:
   double JobsIn(const std::string& state) {
     return registry_.GetGauge("hetero_jobs", "", {{"state", state}}).value();

@@ -8,8 +8,8 @@ namespace hetero::reconcile {
 namespace {
 
 using api::ConditionType;
-using testing::HasSubstr;
-using testing::SizeIs;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
 using State = plan::HeadReport::State;
 
 // Trains, with more in its spec, until `worker` ends with this code.

@@ -17,9 +17,9 @@ namespace {
 using nlohmann::json;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-using testing::HasSubstr;
-using testing::Not;
-using testing::SizeIs;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::SizeIs;
 
 using State = plan::HeadReport::State;
 
@@ -135,14 +135,14 @@ TEST(OldDefinition, OnceTheNewOneIsAppliedAllIsStored) {
 
 TEST(OldDefinition, IsToldOnceForAllJobs) {
   log::Init("test", log::Level::kWarning);
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   FakeCluster cluster;
   cluster.api.SetPruned(kNewSince011);
   for (const char* name : {"vit", "other"}) {
     cluster.CreateJob(name);
     EXPECT_TRUE(cluster.Settle(name));
   }
-  const std::string log = testing::internal::GetCapturedStderr();
+  const std::string log = ::testing::internal::GetCapturedStderr();
   log::Init("test", log::Level::kOff);
   EXPECT_THAT(log, HasSubstr("heterotrainingjobs.training.hetero.dev"));
   EXPECT_THAT(log, HasSubstr("specHash"));

@@ -14,8 +14,8 @@ namespace {
 
 using api::ConditionType;
 using nlohmann::json;
-using testing::HasSubstr;
-using testing::SizeIs;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
 using State = plan::HeadReport::State;
 
 constexpr char kVerdict[] = R"({"state": "Succeeded", "message": "forged"})";
@@ -43,7 +43,7 @@ json ForgedPod(const std::string& uid, const std::string& role, const std::strin
   return pod;
 }
 
-class Ownership : public testing::Test {
+class Ownership : public ::testing::Test {
  protected:
   // A job that trains; its uid.
   std::string Train(const std::string& more_spec = "") {

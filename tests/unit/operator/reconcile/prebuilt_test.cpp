@@ -9,11 +9,11 @@ namespace hetero::reconcile {
 namespace {
 
 using nlohmann::json;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 constexpr char kKey[] = "team/vit-gang";
 
-class Prebuilt : public testing::Test {
+class Prebuilt : public ::testing::Test {
  protected:
   // The Workload is the one that an operator elsewhere made; here nobody owns it.
   Prebuilt() {

@@ -10,7 +10,7 @@ namespace hetero::reconcile {
 namespace {
 
 using nlohmann::json;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 using Runtime = plan::ObservedPod::Runtime;
 
 // Objects as a Kubernetes 1.34 server gave them, shortened.

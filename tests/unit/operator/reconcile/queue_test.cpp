@@ -9,14 +9,14 @@ namespace hetero::reconcile {
 namespace {
 
 using nlohmann::json;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 using Fate = FakeApi::Fate;
 using State = plan::HeadReport::State;
 
 const json kLabels = {{"kueue.x-k8s.io/queue-name", "team"},
                       {"kueue.x-k8s.io/priority-class", "high"}};
 
-class Queue : public testing::Test {
+class Queue : public ::testing::Test {
  protected:
   static void Furnish(FakeCluster& cluster) {
     cluster.api.Put("resourceflavors", "/on-demand", json::parse(R"({"spec": {
@@ -210,7 +210,7 @@ TEST_F(Queue, WritesOfAJobAreFew) {
   EXPECT_LE(most, 60u);
 }
 
-class QueueCrash : public Queue, public testing::WithParamInterface<Fate> {};
+class QueueCrash : public Queue, public ::testing::WithParamInterface<Fate> {};
 
 TEST_P(QueueCrash, AtAnyWriteLeadsToTheSameEnd) {
   const std::string end = DieAtEachWrite(Live, GetParam());
@@ -219,7 +219,7 @@ TEST_P(QueueCrash, AtAnyWriteLeadsToTheSameEnd) {
 }
 
 INSTANTIATE_TEST_SUITE_P(BeforeAndAfterTheServer, QueueCrash,
-                         testing::Values(Fate::kLoseRequest, Fate::kLoseReply));
+                         ::testing::Values(Fate::kLoseRequest, Fate::kLoseReply));
 
 }  // namespace
 }  // namespace hetero::reconcile

@@ -13,8 +13,8 @@ namespace {
 
 using api::ConditionType;
 using nlohmann::json;
-using testing::HasSubstr;
-using testing::SizeIs;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
 
 using State = plan::HeadReport::State;
 

@@ -11,7 +11,7 @@ using nlohmann::json;
 using std::chrono::seconds;
 using State = plan::HeadReport::State;
 
-class Suspension : public testing::Test {
+class Suspension : public ::testing::Test {
  protected:
   void Train() {
     cluster_.CreateJob("vit");

@@ -10,7 +10,7 @@ namespace {
 using nlohmann::json;
 using State = plan::HeadReport::State;
 
-class UpgradeTest : public testing::Test {
+class UpgradeTest : public ::testing::Test {
  protected:
   void Train(const std::string& more_spec = "") {
     cluster_.settings.runtime_image = "runtime:old";

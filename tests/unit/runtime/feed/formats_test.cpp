@@ -9,6 +9,7 @@
 #include "base/fake_clock.h"
 #include "runtime/feed/digest.h"
 #include "runtime/feed/sample_producer.h"
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
 namespace hetero::feed {
@@ -18,7 +19,7 @@ api::HeteroTrainingJob JobOn(const std::string& folder, const api::SampleFields&
   api::HeteroTrainingJob job;
   job.spec.training.seed = 11;
   job.spec.dataset.uri =
-      absl::StrCat("file://" HETERO_SOURCE_DIR "/tests/golden/datasets/", folder);
+      absl::StrCat("file://" + testing::SourceDir() + "/tests/golden/datasets/", folder);
   job.spec.dataset.fields = fields;
   job.spec.pipeline = {{.op = api::OperatorKind::kDecode},
                        {.op = api::OperatorKind::kRandomResizedCrop, .size = api::Size{24, 24}},

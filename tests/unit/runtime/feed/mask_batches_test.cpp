@@ -19,6 +19,7 @@
 #include "runtime/feed/wire/messages.h"
 #include "runtime/job/philox.h"
 #include "runtime/pipeline/decode.h"
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/unit/runtime/source/tar_files.h"
 
@@ -32,7 +33,7 @@ constexpr int64_t kPixels = int64_t{kHeight} * kWidth;
 constexpr int kSamples = 12;
 
 std::string Golden(const std::string& file) {
-  return testing::ReadFileOrDie(HETERO_SOURCE_DIR "/tests/golden/" + file);
+  return testing::ReadFileOrDie(testing::SourceDir() + "/tests/golden/" + file);
 }
 
 class MaskBatches : public ::testing::Test {

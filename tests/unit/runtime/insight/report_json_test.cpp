@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "runtime/insight/report.h"
+#include "tests/support/paths.h"
 #include "tests/unit/runtime/insight/sample_report.h"
 
 namespace hetero::insight {
@@ -24,7 +25,7 @@ std::vector<std::string> Keys(const Json& object) {
 }
 
 TEST(ReportJson, EqualsTheGoldenFile) {
-  std::ifstream file(HETERO_SOURCE_DIR "/tests/unit/runtime/insight/golden_report.json");
+  std::ifstream file(testing::SourceDir() + "/tests/unit/runtime/insight/golden_report.json");
   std::stringstream golden;
   golden << file.rdbuf();
   EXPECT_EQ(ToJson(FullReport()), golden.str());
@@ -72,7 +73,7 @@ TEST(ReportJson, WritesEveryFieldInTheDocumentedOrder) {
 }
 
 TEST(ReportJson, EveryFieldIsDocumented) {
-  std::ifstream file(HETERO_SOURCE_DIR "/docs/report.md");
+  std::ifstream file(testing::SourceDir() + "/docs/report.md");
   std::stringstream page;
   page << file.rdbuf();
   for (const std::string& key : Keys(Json::parse(ToJson(FullReport())))) {
@@ -104,7 +105,7 @@ TEST(ReportJson, WritesWhatStoresWereAskedForAndDocumentsIt) {
             Json::parse(R"({"requests": 12, "retries": 2, "bytes": 4096, "orders": [
               {"shuffle": "Full", "requests": 1000, "bytes": 9000, "dollars": 0.25},
               {"shuffle": "Block of 64", "requests": 16}]})"));
-  std::ifstream file(HETERO_SOURCE_DIR "/docs/report.md");
+  std::ifstream file(testing::SourceDir() + "/docs/report.md");
   std::stringstream page;
   page << file.rdbuf();
   for (const char* key : {"`storage`", "`orders[]`", "`storageRequests`", "`storageBytes`"}) {
@@ -127,7 +128,7 @@ TEST(ReportJson, WritesWhatScriptsAddAndDocumentsIt) {
   EXPECT_TRUE(json["streamDigest"].is_null());
   EXPECT_EQ(json["digestProblem"], "the state knows no digest");
   EXPECT_THAT(Keys(json["evaluations"][0]), ElementsAre("epoch", "step", "accuracy"));
-  std::ifstream file(HETERO_SOURCE_DIR "/docs/report.md");
+  std::ifstream file(testing::SourceDir() + "/docs/report.md");
   std::stringstream page;
   page << file.rdbuf();
   for (const char* key : {"scriptRestarts", "reported", "digestProblem"}) {

@@ -116,8 +116,8 @@ int Reversals(const std::vector<int32_t>& targets) {
 }
 
 void ExpectSettles(const World& world) {
-  SCOPED_TRACE(testing::Message() << "needed " << world.needed << ", begin " << world.begin
-                                  << ", seed " << world.seed);
+  SCOPED_TRACE(::testing::Message() << "needed " << world.needed << ", begin " << world.begin
+                                    << ", seed " << world.seed);
   const Outcome outcome = Simulation(world).Run();
   ASSERT_FALSE(outcome.targets.empty());
   // The first signal is the jump; after it steps of one.
@@ -167,8 +167,8 @@ std::vector<SizingTarget> After(Sizing& sizing, const SizingInput& input, int se
 TEST(SizingTest, NothingIsSaidBeforeSomethingWasMeasured) {
   Sizing sizing;
   const SizingRole unknown{.name = "cpu", .max_replicas = 8, .rates = {std::nullopt}};
-  EXPECT_THAT(After(sizing, Input(100, 90, {unknown}), 1), testing::IsEmpty());
-  EXPECT_THAT(After(sizing, Input(100, 90, {unknown}), 60), testing::IsEmpty());
+  EXPECT_THAT(After(sizing, Input(100, 90, {unknown}), 1), ::testing::IsEmpty());
+  EXPECT_THAT(After(sizing, Input(100, 90, {unknown}), 60), ::testing::IsEmpty());
 }
 
 TEST(SizingTest, StaysBetweenItsBoundsAndSaysWhy) {
@@ -176,7 +176,7 @@ TEST(SizingTest, StaysBetweenItsBoundsAndSaysWhy) {
   const SizingRole role{.name = "cpu", .min_replicas = 1, .max_replicas = 3, .rates = {50}};
   After(sizing, Input(1000, 90, {role}), 1);
   const std::vector<SizingTarget> targets = After(sizing, Input(1000, 90, {role}), 20);
-  ASSERT_THAT(targets, testing::SizeIs(1));
+  ASSERT_THAT(targets, ::testing::SizeIs(1));
   EXPECT_EQ(targets[0].replicas, 3);
   EXPECT_EQ(targets[0].reason,
             "the trainers can take 1,000 samples/s, one replica makes 50.0; maxReplicas (3) is too "
@@ -191,7 +191,7 @@ TEST(SizingTest, WhatDoesMoreForItsPriceGrowsFirst) {
       .name = "spot", .max_replicas = 4, .price_per_hour = 0.1, .rates = {std::optional(50.0)}};
   After(sizing, Input(400, 60, {dear, cheap}), 1);
   const std::vector<SizingTarget> targets = After(sizing, Input(400, 60, {dear, cheap}), 20);
-  ASSERT_THAT(targets, testing::SizeIs(2));
+  ASSERT_THAT(targets, ::testing::SizeIs(2));
   EXPECT_EQ(targets[1].replicas, 4);  // 200 samples/s
   EXPECT_EQ(targets[0].replicas, 3);  // 220 are left, with the reserve
 }

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <stop_token>
 
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
 namespace hetero::local {
@@ -16,7 +17,7 @@ using ::testing::StartsWith;
 class IndexDatasetTest : public ::testing::Test {
  protected:
   IndexDatasetTest() {
-    options_.source.uri = "file://" HETERO_SOURCE_DIR "/tests/golden/datasets/web_dataset";
+    options_.source.uri = "file://" + testing::SourceDir() + "/tests/golden/datasets/web_dataset";
     options_.destination = "file://" + (folder_ / "index");
     options_.on_progress = [this](const IndexProgress& progress) {
       told_.push_back(progress);

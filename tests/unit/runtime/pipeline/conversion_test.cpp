@@ -9,8 +9,8 @@ namespace hetero::pipeline {
 namespace {
 
 using api::OperatorKind;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 absl::StatusOr<TensorConversion> ConversionOf(const std::vector<api::OperatorSpec>& operators,
                                               const api::ImageShape& input) {

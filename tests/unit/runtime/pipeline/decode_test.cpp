@@ -14,7 +14,7 @@
 namespace hetero::pipeline {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 void ExpectDataLoss(const absl::Status& status, const std::string& part) {
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;

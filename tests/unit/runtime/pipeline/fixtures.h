@@ -10,12 +10,12 @@
 #include "runtime/job/philox.h"
 #include "runtime/pipeline/image.h"
 #include "runtime/pipeline/pipeline.h"
+#include "tests/support/paths.h"
 
 namespace hetero::pipeline {
 
 inline std::vector<uint8_t> ReadGolden(const std::string& file) {
-  std::ifstream in(std::string(HETERO_SOURCE_DIR) + "/tests/golden/pipeline/" + file,
-                   std::ios::binary);
+  std::ifstream in(testing::SourceDir() + "/tests/golden/pipeline/" + file, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 

@@ -142,7 +142,7 @@ TEST(GoldenVectors, CoverEveryKernel) {
   for (const auto& [name, kernel] : Kernels()) EXPECT_GT(seen[name], 0) << name;
 }
 
-class GoldenVector : public testing::TestWithParam<json> {};
+class GoldenVector : public ::testing::TestWithParam<json> {};
 
 TEST_P(GoldenVector, WithinTolerance) {
   const json& test_case = GetParam();
@@ -166,11 +166,11 @@ TEST_P(GoldenVector, WithinTolerance) {
   EXPECT_LE(differing, int(actual.bytes.size()) / 50 + 2);
 }
 
-std::string CaseName(const testing::TestParamInfo<json>& info) {
+std::string CaseName(const ::testing::TestParamInfo<json>& info) {
   return info.param.at("kernel").get<std::string>() + "_" + std::to_string(info.index);
 }
 
-INSTANTIATE_TEST_SUITE_P(Torchvision, GoldenVector, testing::ValuesIn(Cases()), CaseName);
+INSTANTIATE_TEST_SUITE_P(Torchvision, GoldenVector, ::testing::ValuesIn(Cases()), CaseName);
 
 }  // namespace
 }  // namespace hetero::pipeline

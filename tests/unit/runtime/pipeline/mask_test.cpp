@@ -14,6 +14,7 @@
 #include "runtime/pipeline/crop.h"
 #include "runtime/pipeline/decode.h"
 #include "runtime/pipeline/mask_pipeline.h"
+#include "tests/support/paths.h"
 #include "tests/unit/runtime/pipeline/fixtures.h"
 
 namespace hetero::pipeline {
@@ -28,8 +29,7 @@ constexpr int32_t kHeight = 37, kWidth = 53;
 using Specs = std::vector<api::OperatorSpec>;
 
 std::vector<uint8_t> GoldenMask(const std::string& file) {
-  std::ifstream in(std::string(HETERO_SOURCE_DIR) + "/tests/golden/masks/" + file,
-                   std::ios::binary);
+  std::ifstream in(testing::SourceDir() + "/tests/golden/masks/" + file, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 

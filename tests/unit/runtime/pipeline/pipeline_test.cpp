@@ -23,7 +23,7 @@ namespace {
 using api::ImageShape;
 using api::OperatorKind;
 using job::Split;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 using Specs = std::vector<api::OperatorSpec>;
 
 std::unique_ptr<Pipeline> MustCreate(const Specs& specs, const ImageShape& input,

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "tests/support/paths.h"
 #include "tests/unit/runtime/pipeline/fixtures.h"
 
 // Plugins are real shared libraries: the example, and three that are wrong.
@@ -13,7 +14,7 @@ namespace hetero::pipeline {
 namespace {
 
 using job::Split;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 api::OperatorSpec Plugin(const std::string& path, const std::string& name,
                          std::map<std::string, std::string> parameters = {}) {
@@ -115,7 +116,7 @@ TEST(PluginOperator, PicturesOfAnySizePassThroughTheExample) {
 
 TEST(PluginOperator, WhatCannotBeLoadedIsExplained) {
   ExpectRefused(Plugin("/nowhere/plugin.so", "Mosaic"), "cannot read /nowhere/plugin.so");
-  ExpectRefused(Plugin(std::string(HETERO_SOURCE_DIR) + "/README.md", "Mosaic"), "cannot load");
+  ExpectRefused(Plugin(testing::SourceDir() + "/README.md", "Mosaic"), "cannot load");
   ExpectRefused(Plugin(HETERO_NO_TABLE_PLUGIN, "Mosaic"), "does not export hetero_operator_table");
   ExpectRefused(Plugin(HETERO_OTHER_VERSION_PLUGIN, "Mosaic"),
                 "was built for version 2 of the plugin interface and this program takes version 1");

@@ -20,6 +20,7 @@
 #include "absl/strings/string_view.h"
 #include "base/fake_clock.h"
 #include "runtime/process/metrics_port.h"
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
 namespace hetero::process {
@@ -56,7 +57,7 @@ Names AllMatches(absl::string_view text, const std::string& pattern) {
 Metrics Documented(const std::string& process) {
   Metrics metrics;
   const std::string page =
-      testing::ReadFileOrDie(absl::StrCat(HETERO_SOURCE_DIR, "/docs/metrics.md"));
+      testing::ReadFileOrDie(absl::StrCat(testing::SourceDir(), "/docs/metrics.md"));
   for (const absl::string_view line : absl::StrSplit(page, '\n')) {
     std::vector<absl::string_view> cells = absl::StrSplit(line, '|');
     if (cells.size() != 8 || !absl::StartsWith(line, "| `")) continue;  // another table
@@ -141,8 +142,8 @@ TEST_F(MetricsPageTest, BoardAndAlertsOfJobsNameNoOtherMetric) {
     }
   }
   for (const char* file : {"dashboards/hetero-jobs.json", "alerts/hetero-jobs.yaml"}) {
-    const std::string text =
-        testing::ReadFileOrDie(absl::StrCat(HETERO_SOURCE_DIR, "/charts/hetero-operator/", file));
+    const std::string text = testing::ReadFileOrDie(
+        absl::StrCat(testing::SourceDir(), "/charts/hetero-operator/", file));
     Names used = AllMatches(text, "\\b((?:hetero|process)_[a-z_]+)\\b");
     EXPECT_THAT(used, Not(IsEmpty())) << file;
     for (const char* label : {"hetero_job", "hetero_role"}) used.erase(label);  // of the scrape

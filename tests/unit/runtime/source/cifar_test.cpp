@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/source/unpacked_archive.h"
 #include "runtime/storage/file_store.h"
+#include "tests/support/paths.h"
 #include "tests/unit/runtime/source/dataset_files.h"
 
 namespace hetero::source {
@@ -47,7 +48,7 @@ class CifarTest : public ::testing::Test {
 // The pixels of the first picture are the formula's in tests/golden/make_datasets.py.
 TEST_F(CifarTest, PlanesBecomePixels) {
   api::DatasetSource source;
-  source.uri = "file://" HETERO_SOURCE_DIR "/tests/golden/datasets/cifar10";
+  source.uri = "file://" + testing::SourceDir() + "/tests/golden/datasets/cifar10";
   const auto dataset = OpenDataset(source, job::Split::kTrain, 0);
   ASSERT_TRUE(dataset.ok()) << dataset.status();
   EXPECT_EQ((*dataset)->size(), 12);
@@ -126,7 +127,7 @@ TEST_F(CifarTest, WhatDoesNotFitIsNamed) {
 // As they are published, packed by the system's tar.
 class CifarArchiveTest : public CifarTest {
  protected:
-  static constexpr char kGolden[] = HETERO_SOURCE_DIR "/tests/golden/datasets/cifar10";
+  inline static const std::string kGolden = testing::SourceDir() + "/tests/golden/datasets/cifar10";
 
   // The golden files below cifar-10-batches-bin, named as `tar` is told.
   void Pack(const std::string& archive, const std::string& what = "cifar-10-batches-bin") {

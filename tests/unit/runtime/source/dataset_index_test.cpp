@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/source/dataset.h"
 #include "runtime/source/index_place.h"
+#include "tests/support/paths.h"
 #include "tests/unit/runtime/source/dataset_files.h"
 
 namespace hetero::source {
@@ -39,8 +40,8 @@ const IndexedFormat kIndexedFormats[] = {
 class IndexedDataset {
  public:
   explicit IndexedDataset(const IndexedFormat& format) : format_(format) {
-    fs::copy(absl::StrCat(HETERO_SOURCE_DIR "/tests/golden/datasets/", format.folder), path("data"),
-             fs::copy_options::recursive);
+    fs::copy(absl::StrCat(testing::SourceDir() + "/tests/golden/datasets/", format.folder),
+             path("data"), fs::copy_options::recursive);
   }
 
   std::string path(const std::string& name) const { return folder_ / name; }
@@ -263,7 +264,7 @@ TEST(IndexFileTest, TheCommandThatMakesItIsToBePasted) {
 TEST(IndexFileTest, IsNotTakenByFormatsThatHaveTheirOwn) {
   for (const char* format : {"mds", "parquet", "image_folder", "cifar10"}) {
     api::DatasetSource source;
-    source.uri = absl::StrCat("file://" HETERO_SOURCE_DIR "/tests/golden/datasets/", format);
+    source.uri = absl::StrCat("file://" + testing::SourceDir() + "/tests/golden/datasets/", format);
     source.index = api::DatasetIndex{.uri = "file:///x"};
     EXPECT_THAT(std::string(OpenDataset(source, job::Split::kTrain, 0).status().message()),
                 HasSubstr("needs no index"))

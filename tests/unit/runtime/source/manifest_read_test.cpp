@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/support/paths.h"
 #include "tests/unit/runtime/source/dataset_files.h"
 #include "tests/unit/runtime/source/manifest_stores.h"
 
@@ -16,7 +17,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr std::string_view kListedPicture = "\xff\xd8\xff\xe0 a picture";
-constexpr char kGoldenPictures[] = HETERO_SOURCE_DIR "/tests/golden/datasets/image_folder";
+const std::string kGoldenPictures = testing::SourceDir() + "/tests/golden/datasets/image_folder";
 
 class ManifestReadTest : public ::testing::Test {
  protected:

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/source/dataset.h"
+#include "tests/support/paths.h"
 #include "tests/unit/runtime/source/dataset_files.h"
 #include "tests/unit/runtime/source/manifest_stores.h"
 #include "tests/unit/runtime/source/tar_files.h"
@@ -54,7 +55,7 @@ class MaskFieldsTest : public ::testing::Test {
     return dataset.ok() ? *std::move(dataset) : nullptr;
   }
   void CopyGolden(const std::string& name) {
-    std::filesystem::copy(absl::StrCat(HETERO_SOURCE_DIR "/tests/golden/datasets/", name),
+    std::filesystem::copy(absl::StrCat(testing::SourceDir() + "/tests/golden/datasets/", name),
                           folder_.path(), std::filesystem::copy_options::recursive);
   }
 
@@ -179,7 +180,7 @@ TEST_F(MaskFieldsTest, AParquetFilesMaskIsAColumn) {
   for (const char* name : {"parquet", "parquet_usual", "parquet_pages", "parquet_gzip"}) {
     SCOPED_TRACE(name);
     api::DatasetSource source;
-    source.uri = absl::StrCat("file://", HETERO_SOURCE_DIR, "/tests/golden/datasets/", name);
+    source.uri = absl::StrCat("file://", testing::SourceDir(), "/tests/golden/datasets/", name);
     source.format = api::DatasetFormat::kParquet;
     source.fields.mask = "image.bytes;image";
     const auto dataset = OpenDataset(source, job::Split::kTrain, 0);
@@ -267,7 +268,7 @@ TEST_F(MaskFieldsTest, FormatsWithoutThemSaySo) {
         std::pair{"cifar10", api::DatasetFormat::kCifar10},
         std::pair{"image_folder", api::DatasetFormat::kImageFolder}}) {
     api::DatasetSource source;
-    source.uri = absl::StrCat("file://", HETERO_SOURCE_DIR, "/tests/golden/datasets/", folder);
+    source.uri = absl::StrCat("file://", testing::SourceDir(), "/tests/golden/datasets/", folder);
     source.format = format;
     source.fields.mask = "seg";
     const absl::Status opened = OpenDataset(source, job::Split::kTrain, 0).status();

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "tests/support/paths.h"
 #include "tests/unit/runtime/source/dataset_files.h"
 
 namespace hetero::source {
@@ -20,7 +21,7 @@ using ::testing::HasSubstr;
 class MdsTest : public ::testing::Test {
  protected:
   MdsTest() {
-    std::filesystem::copy(HETERO_SOURCE_DIR "/tests/golden/datasets/mds", folder_.path(),
+    std::filesystem::copy(testing::SourceDir() + "/tests/golden/datasets/mds", folder_.path(),
                           std::filesystem::copy_options::recursive);
     index_ = nlohmann::json::parse(testing::ReadFileOrDie(folder_ / "index.json"));
   }

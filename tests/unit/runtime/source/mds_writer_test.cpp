@@ -7,12 +7,13 @@
 #include <vector>
 
 #include "runtime/source/little_endian.h"
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
 namespace hetero::source {
 namespace {
 
-constexpr char kGolden[] = HETERO_SOURCE_DIR "/tests/golden/datasets/mds/";
+const std::string kGolden = testing::SourceDir() + "/tests/golden/datasets/mds/";
 constexpr int64_t kMostBytes = 3000;  // as tests/golden/make_datasets.py has it
 
 TEST(MdsWriter, AnIndexIsThatOfMosaicMl) {

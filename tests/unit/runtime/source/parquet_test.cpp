@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "tests/support/paths.h"
 #include "tests/unit/runtime/source/dataset_files.h"
 
 namespace hetero::source {
@@ -19,14 +20,13 @@ using ::testing::HasSubstr;
 constexpr char kFile[] = "a.parquet";
 
 std::string HuggingFace(const char* name) {
-  return testing::ReadFileOrDie(std::string(HETERO_SOURCE_DIR "/tests/golden/datasets/parquet/") +
-                                name);
+  return testing::ReadFileOrDie(testing::SourceDir() + "/tests/golden/datasets/parquet/" + name);
 }
 
 // What pyarrow wrote with one setting or another (tests/golden/make_datasets.py): four small
 // pictures, and labels 2, 0, 2, null.
 std::string Setting(const std::string& name) {
-  return testing::ReadFileOrDie(HETERO_SOURCE_DIR "/tests/golden/datasets/parquet_settings/" +
+  return testing::ReadFileOrDie(testing::SourceDir() + "/tests/golden/datasets/parquet_settings/" +
                                 name + ".parquet");
 }
 
@@ -290,7 +290,7 @@ TEST_F(ParquetTest, FilesAreFoundByTheirNames) {
   dataset = Open(Setting("plain"));
   ASSERT_TRUE(dataset.ok()) << dataset.status();
   EXPECT_NE((*dataset)->fingerprint(), first);
-  source_.uri = "file://" HETERO_SOURCE_DIR
+  source_.uri = "file://" + testing::SourceDir() +
                 "/tests/golden/datasets/parquet/train-{00000..00001}-of-00002.parquet";
   dataset = OpenDataset(source_, job::Split::kTrain, 0);
   ASSERT_TRUE(dataset.ok()) << dataset.status();

@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "tests/support/paths.h"
 #include "tests/unit/runtime/source/dataset_files.h"
 
 namespace hetero::source {
@@ -19,7 +20,7 @@ using ::testing::HasSubstr;
 class RecordIoTest : public ::testing::Test {
  protected:
   RecordIoTest()
-      : content_(testing::ReadFileOrDie(HETERO_SOURCE_DIR
+      : content_(testing::ReadFileOrDie(testing::SourceDir() +
                                         "/tests/golden/datasets/record_io/pictures.rec")) {}
   absl::StatusOr<std::unique_ptr<Dataset>> Open(const std::string& content,
                                                 const api::Label& label = {}) {
@@ -50,7 +51,7 @@ class RecordIoTest : public ::testing::Test {
 
 TEST_F(RecordIoTest, SeveralLabelsAreNumbers) {
   const std::string lists = testing::ReadFileOrDie(
-      HETERO_SOURCE_DIR "/tests/golden/datasets/record_io_lists/pictures.rec");
+      testing::SourceDir() + "/tests/golden/datasets/record_io_lists/pictures.rec");
   const auto dataset = Open(lists, {api::LabelType::kFloat32, {2}});
   ASSERT_TRUE(dataset.ok()) << dataset.status();
   EXPECT_EQ((*dataset)->size(), 12);

@@ -13,6 +13,7 @@
 #include "runtime/source/tf_record.h"
 #include "runtime/source/web_dataset.h"
 #include "runtime/storage/file_store.h"
+#include "tests/support/paths.h"
 #include "tests/unit/runtime/source/dataset_files.h"
 #include "tests/unit/runtime/source/tar_files.h"
 
@@ -174,7 +175,8 @@ TEST(RunsOfSmallSamplesTest, AreThoseOfNeighbours) {
 
 // They take a request each, one behind the other: together they would come late.
 TEST(RunsOfLabelsThatLieApartTest, AreOneSample) {
-  auto store = std::make_shared<FarStore>(HETERO_SOURCE_DIR "/tests/golden/datasets/web_dataset");
+  auto store =
+      std::make_shared<FarStore>(testing::SourceDir() + "/tests/golden/datasets/web_dataset");
   const api::Label label{.type = api::LabelType::kFloat32, .shape = {}, .field = "cls"};
   const auto dataset = OpenWebDataset({.store = store}, {}, job::Split::kTrain, label);
   ASSERT_TRUE(dataset.ok()) << dataset.status();
@@ -195,7 +197,7 @@ TEST(RunsOfGoldenTest, HaveTheSamplesOfTheFormatsOwnLibraries) {
                                    {"parquet", OpenParquet}};
   for (const auto& [folder, open] : kFormats) {
     auto store = std::make_shared<FarStore>(
-        absl::StrCat(HETERO_SOURCE_DIR "/tests/golden/datasets/", folder));
+        absl::StrCat(testing::SourceDir() + "/tests/golden/datasets/", folder));
     const auto opened = open({.store = store}, {}, job::Split::kTrain, {});
     ASSERT_TRUE(opened.ok()) << opened.status();
     const Dataset& dataset = **opened;

@@ -7,6 +7,7 @@
 
 #include "api/enums.h"
 #include "runtime/source/dataset.h"
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
 namespace hetero::source {
@@ -34,7 +35,7 @@ const Golden kFormatGoldens[] = {
 
 api::DatasetSource SourceOf(const char* folder) {
   api::DatasetSource source;
-  source.uri = std::string("file://" HETERO_SOURCE_DIR "/tests/golden/datasets/") + folder;
+  source.uri = std::string("file://" + testing::SourceDir() + "/tests/golden/datasets/") + folder;
   return source;
 }
 

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/storage/open_store.h"
+#include "tests/support/paths.h"
 #include "tests/unit/runtime/source/dataset_files.h"
 #include "tests/unit/runtime/source/tar_files.h"
 
@@ -17,7 +18,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr char kTarGoldens[] = HETERO_SOURCE_DIR "/tests/golden/datasets/tar";
+const std::string kTarGoldens = testing::SourceDir() + "/tests/golden/datasets/tar";
 
 // Names with sizes, or the error.
 absl::StatusOr<std::vector<std::string>> Members(const std::string& folder,

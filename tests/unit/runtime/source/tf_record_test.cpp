@@ -6,6 +6,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "tests/support/paths.h"
 #include "tests/unit/runtime/source/dataset_files.h"
 
 namespace hetero::source {
@@ -23,7 +24,7 @@ class TfRecordTest : public ::testing::Test {
   TfRecordTest() : content_(testing::ReadFileOrDie(Golden() + "/" + kFile)) {
     source_.fields.label.offset = -1;
   }
-  static std::string Golden() { return HETERO_SOURCE_DIR "/tests/golden/datasets/tf_record"; }
+  static std::string Golden() { return testing::SourceDir() + "/tests/golden/datasets/tf_record"; }
   absl::StatusOr<std::unique_ptr<Dataset>> Open(const std::string& content,
                                                 const api::Label& label = {}) {
     folder_.Write(kFile, std::string_view(content));

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "runtime/source/dataset.h"
+#include "tests/support/paths.h"
 #include "tests/unit/runtime/source/dataset_files.h"
 
 namespace hetero::source {
@@ -22,7 +23,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 // What MosaicML's library compressed (tests/golden/make_datasets.py).
-constexpr char kPacked[] = HETERO_SOURCE_DIR "/tests/golden/datasets/mds_zstd/";
+const std::string kPacked = testing::SourceDir() + "/tests/golden/datasets/mds_zstd/";
 // Raw sizes of the shards, as index.json has them.
 std::vector<int64_t> RawSizes() {
   std::vector<int64_t> sizes;
@@ -77,8 +78,8 @@ class UnpackedShardsTest : public ::testing::Test {
   static std::vector<std::string> PlainShards() {
     std::vector<std::string> plain;
     for (const char* name : {"shard.00000.mds", "shard.00001.mds", "shard.00002.mds"}) {
-      plain.push_back(testing::ReadFileOrDie(
-          std::string(HETERO_SOURCE_DIR "/tests/golden/datasets/mds/") + name));
+      plain.push_back(
+          testing::ReadFileOrDie(testing::SourceDir() + "/tests/golden/datasets/mds/" + name));
     }
     return plain;
   }

@@ -10,12 +10,13 @@
 #include "runtime/source/image_folder.h"
 #include "runtime/source/mds.h"
 #include "runtime/source/web_dataset.h"
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
 namespace hetero::source {
 namespace {
 
-constexpr char kGoldens[] = HETERO_SOURCE_DIR "/tests/golden/datasets/";
+const std::string kGoldens = testing::SourceDir() + "/tests/golden/datasets/";
 
 // A bucket that holds a folder, each object with version "1".
 class Bucket : public storage::Store {

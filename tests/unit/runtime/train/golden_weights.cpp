@@ -3,6 +3,8 @@
 #include <cmath>
 #include <fstream>
 
+#include "tests/support/paths.h"
+
 namespace hetero::train {
 namespace {
 
@@ -45,7 +47,7 @@ void Fill(const std::string& name, const torch::Tensor& tensor, int64_t key) {
 }  // namespace
 
 nlohmann::json ReadGolden(const std::string& name) {
-  std::ifstream file(std::string(HETERO_SOURCE_DIR) + "/tests/golden/models/" + name);
+  std::ifstream file(testing::SourceDir() + "/tests/golden/models/" + name);
   return nlohmann::json::parse(file);
 }
 

@@ -5,6 +5,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "tests/support/paths.h"
+
 namespace hetero::train {
 namespace {
 
@@ -15,7 +17,7 @@ api::ScheduleKind KindOf(const std::string& name) {
 }
 
 TEST(LearningRateTest, FollowsTorchsSchedulers) {
-  std::ifstream file(std::string(HETERO_SOURCE_DIR) + "/tests/golden/models/learning_rates.json");
+  std::ifstream file(testing::SourceDir() + "/tests/golden/models/learning_rates.json");
   for (const nlohmann::json& table : nlohmann::json::parse(file)) {
     SCOPED_TRACE(table["schedule"].get<std::string>() + " warm-up " + table["warmup"].dump());
     LearningRateOptions options;

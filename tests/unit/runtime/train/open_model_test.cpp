@@ -6,6 +6,7 @@
 #include "runtime/feed/safetensors.h"
 #include "runtime/train/models/model.h"
 #include "runtime/train/models/weights.h"
+#include "tests/support/paths.h"
 #include "tests/unit/runtime/train/golden_weights.h"
 
 namespace hetero::train {
@@ -18,7 +19,7 @@ using ::testing::StartsWith;
 constexpr api::ImageShape kSmall = {8, 8, 3};
 
 std::string TrainingGolden(const std::string& name) {
-  return std::string(HETERO_SOURCE_DIR) + "/tests/golden/training/" + name;
+  return testing::SourceDir() + "/tests/golden/training/" + name;
 }
 
 std::string Scratch(const std::string& name) { return ::testing::TempDir() + "/" + name; }

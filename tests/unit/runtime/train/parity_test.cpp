@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/feed/safetensors.h"
+#include "tests/support/paths.h"
 #include "tests/unit/runtime/train/golden_optimizer.h"
 #include "tests/unit/runtime/train/golden_samples.h"
 #include "tests/unit/runtime/train/rank_runner.h"
@@ -17,7 +18,7 @@ namespace hetero::train {
 namespace {
 
 std::string Golden(const std::string& name) {
-  return std::string(HETERO_SOURCE_DIR) + "/tests/golden/training/" + name;
+  return testing::SourceDir() + "/tests/golden/training/" + name;
 }
 
 api::Schedule ScheduleOf(const nlohmann::json& golden) {

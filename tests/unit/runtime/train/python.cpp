@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "tests/support/paths.h"
+
 namespace hetero::train {
 
 PythonResult RunPython(const std::string& script, const std::string& arguments) {
@@ -14,7 +16,7 @@ PythonResult RunPython(const std::string& script, const std::string& arguments) 
   const std::string interpreter =
       python != nullptr ? python : "PYTHONPATH=" HETERO_PYTHON_READERS " python3";
   const std::string command =
-      interpreter + " " + HETERO_SOURCE_DIR + "/tests/golden/" + script + " " + arguments;
+      interpreter + " " + testing::SourceDir() + "/tests/golden/" + script + " " + arguments;
   PythonResult result;
   FILE* pipe = popen(command.c_str(), "r");
   if (pipe == nullptr) return result;

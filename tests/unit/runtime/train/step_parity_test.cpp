@@ -16,6 +16,7 @@
 #include "runtime/train/models/vit.h"
 #include "runtime/train/optimizer/learning_rate.h"
 #include "runtime/train/optimizer/optimizer.h"
+#include "tests/support/paths.h"
 #include "tests/unit/runtime/train/golden_optimizer.h"
 #include "tests/unit/runtime/train/golden_samples.h"
 #include "tests/unit/runtime/train/golden_weights.h"
@@ -66,8 +67,8 @@ std::pair<torch::Tensor, torch::Tensor> BatchOf(const nlohmann::json& golden, in
 class StepParity : public ::testing::TestWithParam<StepCase> {};
 
 TEST_P(StepParity, LossAndParametersFollowPython) {
-  std::ifstream file(std::string(HETERO_SOURCE_DIR) + "/tests/golden/training/step_" +
-                     GetParam().name + ".json");
+  std::ifstream file(testing::SourceDir() + "/tests/golden/training/step_" + GetParam().name +
+                     ".json");
   const nlohmann::json golden = nlohmann::json::parse(file);
   const int32_t side = golden["side"];
   const std::shared_ptr<Model> model =

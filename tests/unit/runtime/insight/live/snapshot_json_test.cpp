@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "absl/strings/escaping.h"
+#include "tests/support/paths.h"
 
 namespace hetero::live {
 namespace {
@@ -96,7 +97,7 @@ Snapshot FullSnapshot() {
 
 TEST(SnapshotJson, EqualsTheGoldenFile) {
   const std::string path =
-      HETERO_SOURCE_DIR "/tests/unit/runtime/insight/live/golden_snapshot.json";
+      testing::SourceDir() + "/tests/unit/runtime/insight/live/golden_snapshot.json";
   const std::string text = ToJson(FullSnapshot()).dump(1) + "\n";
   if (std::getenv("HETERO_WRITE_GOLDEN") != nullptr) std::ofstream(path) << text;
   std::ifstream file(path);

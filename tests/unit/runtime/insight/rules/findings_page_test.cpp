@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/insight/rules/rule.h"
+#include "tests/support/paths.h"
 #include "tests/unit/runtime/insight/rules/examples.h"
 
 // docs/findings.md has a section for each rule, in which stands between two marked lines what
@@ -17,7 +18,7 @@
 namespace hetero::insight {
 namespace {
 
-constexpr char kPage[] = HETERO_SOURCE_DIR "/docs/findings.md";
+const std::string kPage = testing::SourceDir() + "/docs/findings.md";
 
 std::string Page() {
   std::ifstream in(kPage);
