@@ -54,7 +54,8 @@ cmake -S . -B build/tidy -G Ninja -DCMAKE_EXPORT_COMPILE_COMMANDS=ON -DHETERO_PC
 generated=()
 for proto in proto/hetero/v1/*.proto; do
   name=gen/hetero/v1/$(basename "$proto" .proto)
-  generated+=("$name.pb.h" "$name.grpc.pb.h")
+  generated+=("$name.pb.h")
+  ! grep -q '^service ' "$proto" || generated+=("$name.grpc.pb.h")
 done
 ninja -C build/tidy hetero_commit "${generated[@]}" >/dev/null
 

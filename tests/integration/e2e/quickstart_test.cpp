@@ -84,7 +84,7 @@ TEST(Quickstart, FromApplyToGone) {
   // Pods see the volume at /data, and the manifest names its dataset below it.
   const CommandResult made =
       RunCommand({testing::BinDir() + "/hetero-runtime", "make-dataset", "--format", "ImageFolder",
-                  "--classes", "10", "--samples", "1500", "--validation-samples", "300", "--size",
+                  "--classes", "10", "--samples", "600", "--validation-samples", "100", "--size",
                   "32", "--seed", "7", space.folder() + "/quickstart"});
   ASSERT_EQ(made.exit_code, 0) << made.output;
   json manifest = Example("quickstart.yaml");

@@ -183,7 +183,7 @@ TEST(ManifestDatasetTest, HoldsTheSamplesOfTheImageFolder) {
   for (int64_t id = 0; id < (*folder)->size(); ++id) {
     const std::string path = (*folder)->Describe(id);
     ASSERT_TRUE((*folder)->Read(id, &wanted).ok());
-    list.push_back(path.substr(sizeof kGoldenPictures));
+    list.push_back(path.substr(kGoldenPictures.size() + 1));
     lines += nlohmann::json{{"source-ref", "file://" + path},
                             {"class", (*folder)->ClassName(wanted.label)}}
                  .dump() +
