@@ -20,6 +20,8 @@ target_include_directories(hetero_options INTERFACE "${CMAKE_SOURCE_DIR}" "${CMA
 set(HETERO_CXX_OPTIONS -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers -Werror=return-type
     -Werror=unused-result -ffp-contract=off)
 target_compile_options(hetero_options INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${HETERO_CXX_OPTIONS}>")
+# Where an assertion of a test is: relative to the tree, and the same in each clone, in which ccache finds it again.
+target_compile_options(hetero_options INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-fmacro-prefix-map=${CMAKE_SOURCE_DIR}/=>")
 # GCC 12 sees uninitialised, overlapping and endless text in std::string where there is none; a file of a unity build is
 # included, so that its private types look like a header's.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
