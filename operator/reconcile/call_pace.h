@@ -15,7 +15,7 @@ class CallPace {
  public:
   using Duration = std::chrono::steady_clock::duration;
   struct Settings {
-    size_t most = 50;
+    size_t most = 50;  // at least 1
     size_t first = 8;  // of the first round; a small job's stage has no other
     size_t queued = 4;
   };

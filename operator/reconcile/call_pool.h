@@ -15,9 +15,8 @@ namespace hetero::reconcile {
 
 // The threads that API calls of stages run on. Each stage has as many calls at once as its CallPace
 // says, one of them always on the thread that waits for it; with the others it takes turns, call by
-// call.
-// So neither a stage of ten thousand calls nor one whose calls all hang keeps another from going
-// on. Threads are started when first needed: no more than the stages that were ever under way
+// call. So neither a stage of ten thousand calls nor one whose calls all hang keeps another from
+// going on. Threads are started when first needed: no more than the stages that were ever under way
 // together could use, and 256 at most. Of 224 a stage has at most half of those that the others
 // leave; the rest is for stages that would have none: however many hang, the next one has a thread
 // beside its own. Safe from any thread.
