@@ -6,7 +6,7 @@
 namespace hetero::base {
 
 // Of this source tree, by Semantic Versioning; docs/releases.md says which commit each one is.
-inline constexpr char kVersion[] = "0.2.0";
+inline constexpr char kVersion[] = "0.3.0";
 
 // The commit that this program was built from: "ce2b346", with "-dirty" when its files were
 // changed; "unknown" when the sources were no git checkout and nobody named one

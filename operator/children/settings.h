@@ -13,8 +13,8 @@
 namespace hetero::children {
 
 struct Settings {
-  std::string runtime_image = "hetero-runtime:0.2.0";  // head and CPU workers
-  std::string trainer_image = "hetero-trainer:0.2.0";  // GPU workers
+  std::string runtime_image = "hetero-runtime:0.3.0";  // head and CPU workers
+  std::string trainer_image = "hetero-trainer:0.3.0";  // GPU workers
   bool trainer_has_cuda = true;                        // false: known to have none
   std::string image_pull_policy;                       // empty: Kubernetes' default
   std::vector<std::string> image_pull_secrets;

@@ -51,7 +51,7 @@ def arguments(overrides: Mapping[str, Any]) -> List[str]:
 
 
 def version(path: str) -> str:
-    """What `hetero-runtime --version` says: "0.2.0 (ce2b346)"."""
+    """What `hetero-runtime --version` says: "0.3.0 (ce2b346)"."""
     try:
         done = subprocess.run(
             [path, "--version"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=30, check=False

@@ -44,7 +44,7 @@ TEST(ReaderPod, MountsTheVolumeOfTheReportAlone) {
     EXPECT_EQ(container["volumeMounts"],
               json::parse(R"([{"name": "out", "mountPath": "/out", "subPath": "vit",
                                "readOnly": true}])"));
-    EXPECT_EQ(container["image"], "hetero-runtime:0.2.0");
+    EXPECT_EQ(container["image"], "hetero-runtime:0.3.0");
   }
   EXPECT_EQ(spec["containers"][0]["args"], json({"report", "/out/vit"}));
   EXPECT_EQ(spec["containers"][1]["args"], json({"report", "/out/vit", "--html"}));

@@ -48,7 +48,7 @@ json PodOf(const std::string& name_space, const std::string& name, const std::st
   if (!job_uid.empty()) labels[api::kJobUidLabel] = job_uid;
   const json container = {
       {"name", "runtime"},
-      {"image", "hetero-runtime:0.2.0"},
+      {"image", "hetero-runtime:0.3.0"},
       {"command", {"/data/knock", "wait"}},
       {"volumeMounts", json::array({{{"name", "data"}, {"mountPath", "/data"}}})},
       {"securityContext",
