@@ -33,7 +33,7 @@ HETERO_ENUM(OptimizerKind, 3, {kSgd, "SGD"}, {kAdam, "Adam"}, {kAdamW, "AdamW"})
 HETERO_ENUM(ScheduleKind, 3, {kConstant, "Constant"}, {kStep, "Step"}, {kCosine, "Cosine"});
 HETERO_ENUM(LearningRateScaling, 2, {kNone, "None"}, {kLinearWithWorldSize, "LinearWithWorldSize"});
 HETERO_ENUM(Precision, 2, {kFp32, "FP32"}, {kBf16, "BF16"});
-HETERO_ENUM(Verification, 3, {kWarn, "Warn"}, {kStrict, "Strict"}, {kOff, "Off"});
+HETERO_ENUM(Verification, 3, {kWarn, "Warn"}, {kStrict, "Strict"}, {kDisabled, "Disabled"});
 HETERO_ENUM(NonFiniteAction, 2, {kFail, "Fail"}, {kSkip, "Skip"});
 HETERO_ENUM(ResumeMode, 2, {kAuto, "Auto"}, {kNever, "Never"});
 HETERO_ENUM(CheckpointLocking, 2, {kExclusive, "Exclusive"}, {kNone, "None"});

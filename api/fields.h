@@ -277,12 +277,12 @@ constexpr auto FieldsOf(const FailureRule*) {
 }
 
 constexpr auto FieldsOf(const Role*) {
-  constexpr Limits kReplicas = Counted(Presence::kOptional, 0, 10000);
+  constexpr Limits kReplicas = Counted(Presence::kOptional, 0, kMostReplicas);
   return std::make_tuple(
       F("name", &Role::name,
         {.presence = Presence::kRequired, .max_length = 20, .pattern = kRfc1035Label}),
       F("type", &Role::type, kRequiredField),
-      F("replicas", &Role::replicas, Counted(Presence::kDefaulted, 0, 10000)),
+      F("replicas", &Role::replicas, Counted(Presence::kDefaulted, 0, kMostReplicas)),
       F("minReplicas", &Role::min_replicas, kReplicas),
       F("maxReplicas", &Role::max_replicas, kReplicas),
       F("gpusPerReplica", &Role::gpus_per_replica, Counted(Presence::kOptional, 0, 64)),

@@ -262,6 +262,8 @@ struct FailureRule {
   std::optional<FailureReason> on_reason;
 };
 
+inline constexpr int32_t kMostReplicas = 10000;  // of a role
+
 struct Role {
   std::string name;
   RoleType type = RoleType::kHead;
@@ -327,7 +329,7 @@ struct Scheduling {
 };
 
 // What becomes of a job whose Python operators are found to be no functions of their arguments.
-enum class Verification { kWarn, kStrict, kOff };
+enum class Verification { kWarn, kStrict, kDisabled };
 
 // What becomes of what a rule finds.
 enum class RuleAction { kReport, kIgnore };

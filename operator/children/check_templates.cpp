@@ -7,6 +7,7 @@
 #include "api/process_environment.h"
 #include "base/json_access.h"
 #include "operator/children/children.h"
+#include "operator/children/environment.h"
 #include "operator/children/runtime_container.h"
 #include "operator/children/script_pod.h"
 #include "operator/children/template_json.h"
@@ -156,7 +157,7 @@ class Checker {
     Section(container, place, "ports", json::value_t::array);
     ForEach(container, place, "env", [this](const json& variable, const std::string& at) {
       const std::string name = TextOf(variable, "name");
-      if (!absl::StartsWith(name, api::environment::kReservedPrefix)) return;
+      if (!IsReserved(name)) return;
       Add(at + ".name",
           absl::StrCat("\"", name, "\": variables that begin with ",
                        api::environment::kReservedPrefix, " are the operator's own; rename it"));

@@ -91,6 +91,8 @@ void AddForHead(const api::HeteroTrainingJob& job, const PodSlot& slot, json& va
   }
 }
 
+constexpr char kLogLevel[] = "HETERO_LOG_LEVEL";  // base/log.h
+
 }  // namespace
 
 void SetEnvironment(const api::HeteroTrainingJob& job, const PodSlot& slot, json& container) {
@@ -109,10 +111,14 @@ void SetEnvironment(const api::HeteroTrainingJob& job, const PodSlot& slot, json
   const std::string log = base::TextOf(container, "terminationMessagePath");
   variables.push_back(Variable(environment::kTerminationLog, log.empty() ? kTerminationLog : log));
   for (const json& given : base::ListOf(container, "env")) {
-    if (absl::StartsWith(base::TextOf(given, "name"), environment::kReservedPrefix)) continue;
+    if (IsReserved(base::TextOf(given, "name"))) continue;
     variables.push_back(given);
   }
   container["env"] = std::move(variables);
+}
+
+bool IsReserved(const std::string& variable) {
+  return absl::StartsWith(variable, environment::kReservedPrefix) && variable != kLogLevel;
 }
 
 }  // namespace hetero::children

@@ -69,6 +69,11 @@ struct WorkQueue::Impl {
     return group.processing < (left + 1) / 2;
   }
 
+  // Of the keys of a group with slow ones that wait: whether one of these has waited longest.
+  bool SlowIsNextLocked(const Group& group) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    return group.quick.empty() || dirty.at(group.slow.front()) < dirty.at(group.quick.front());
+  }
+
   std::deque<std::string>& TurnsOf(bool is_slow) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     return is_slow ? slow_turns : turns;
   }
@@ -79,8 +84,9 @@ struct WorkQueue::Impl {
     for (auto place = order.begin(); place != order.end(); ++place) {
       Group& group = groups.at(*place);
       if (MayHaveAnotherLocked(group)) return {&group, is_slow, place};
-      // It waits for its own quick ones, which end soon: its place is kept.
-      if (is_slow && group.processing > group.slow_processing) return {};
+      // It waits for its own quick ones, which end soon: its place is kept, unless quick keys that
+      // wait longer are to have it before.
+      if (is_slow && group.processing > group.slow_processing && SlowIsNextLocked(group)) return {};
     }
     return {};
   }
@@ -93,8 +99,7 @@ struct WorkQueue::Impl {
       return quick.group == nullptr ? slow_one : quick;
     }
     if (quick.group != slow_one.group) return took_slow ? quick : slow_one;
-    const Group& group = *quick.group;
-    return dirty.at(group.slow.front()) < dirty.at(group.quick.front()) ? slow_one : quick;
+    return SlowIsNextLocked(*quick.group) ? slow_one : quick;
   }
 
   std::string TakeLocked(const Turn& turn) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {

@@ -95,8 +95,7 @@ class Informer {
     for (const ObjectKey& key : vanished) Remove(key);
     synced_ = true;
   }
-  // What was known of it stays known: rights may come back, and a definition that went has taken
-  // its objects along before.
+  // What was known of it stays known until the next list: rights may come back.
   void EndWithout() {
     unlisted_.clear();
     served_ = false;

@@ -147,8 +147,10 @@ WatchInput Watcher::FetchPage(std::stop_token stop) {
   }
   if (!page.ok()) {
     error_ = page.status();
-    if (options_.optional && IsAbsence(error_)) handler_.absent();
-    return ListFailed{.expired = absl::IsOutOfRange(error_)};
+    const bool absent = options_.optional && IsAbsence(error_);
+    if (absent) handler_.absent();
+    // Who was told so has let go of the list, and has to be told of all of the next one.
+    return ListFailed{.expired = absent || absl::IsOutOfRange(error_)};
   }
   Reached();
   page_ = *std::move(page);

@@ -19,6 +19,12 @@ base::Duration DelayAfter(int32_t short_lives, const children::Settings& setting
   return std::min(delay, settings.pod_backoff_limit);
 }
 
+// Whether something that was to last for `most` at the longest lasts still. Who sets the clock back
+// does not make it last longer.
+bool Lasts(base::WallTime until, base::Duration most, const Pass& pass) {
+  return until > pass.now && until - pass.now <= most;
+}
+
 const Backoff::Slot* Find(const Pass& pass, const Slot& slot) {
   const auto& slots = pass.plan.backoff.slots;
   const auto found = slots.find(slot.member());
@@ -49,14 +55,17 @@ void NoteEnd(Pass& pass, const Failure& failure) {
 
 bool MayFill(Pass& pass, const Slot& slot) {
   const Backoff::Slot* backoff = Find(pass, slot);
-  if (backoff == nullptr || backoff->until <= pass.now) return true;
+  if (backoff == nullptr || !Lasts(backoff->until, pass.settings.pod_backoff_limit, pass)) {
+    return true;
+  }
   pass.WakeAt(backoff->until);
   return false;
 }
 
 std::string DescribeBackoff(const Pass& pass, const Slot& slot) {
   const Backoff::Slot* backoff = Find(pass, slot);
-  if (backoff == nullptr || backoff->until <= pass.now) return "";
+  if (backoff == nullptr || !Lasts(backoff->until, pass.settings.pod_backoff_limit, pass))
+    return "";
   return absl::StrCat("ended ", backoff->short_lives,
                       " times soon after it was made; made again at ",
                       api::FormatTime(backoff->until));
@@ -65,14 +74,15 @@ std::string DescribeBackoff(const Pass& pass, const Slot& slot) {
 std::vector<std::string> AvoidedNodes(const Pass& pass) {
   std::vector<std::string> nodes;
   for (const auto& [node, until] : pass.plan.backoff.avoided) {
-    if (until > pass.now) nodes.push_back(node);
+    if (Lasts(until, kAvoided, pass)) nodes.push_back(node);
   }
   return nodes;
 }
 
 void ForgetOldBackoff(Pass& pass) {
   Backoff& backoff = pass.plan.backoff;
-  std::erase_if(backoff.avoided, [&pass](const auto& entry) { return entry.second <= pass.now; });
+  std::erase_if(backoff.avoided,
+                [&pass](const auto& entry) { return !Lasts(entry.second, kAvoided, pass); });
   if (backoff.slots.empty()) return;
   for (const Slot& slot : pass.slots) {
     const bool lives = slot.pod != nullptr && !slot.pod->ended() && !slot.pod->node.empty() &&

@@ -4,12 +4,19 @@
 #include <cmath>
 
 namespace hetero::reconcile {
+namespace {
+
+// No answer of an API server comes sooner: it was none, but a word to a head, or a call that was
+// left out.
+constexpr CallPace::Duration kNoCall = std::chrono::microseconds(50);
+
+}  // namespace
 
 CallPace::CallPace(const Settings& settings)
     : settings_(settings), at_once_(std::clamp<size_t>(settings.first, 1, settings.most)) {}
 
 void CallPace::Ended(Duration took) {
-  took = std::max(took, Duration(1));
+  if (took < kNoCall) return;
   fastest_ = std::min(fastest_, took);
   total_ += took;
   if (++ended_ < at_once_) return;

@@ -23,7 +23,7 @@ class CallPace {
   explicit CallPace(const Settings& settings);
 
   size_t at_once() const { return at_once_; }
-  // A call has ended that took so long.
+  // A call has ended that took so long. What took almost no time was none, and says nothing.
   void Ended(Duration took);
 
  private:

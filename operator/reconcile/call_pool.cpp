@@ -73,7 +73,6 @@ void CallPool::Run(size_t count, const std::function<void(size_t)>& call) {
   base::MutexLock lock(mutex_);
   stages_.push_back(&stage);
   if (count > 1) StartThreads();
-  help_wanted_.NotifyAll();
   while (stage.next < stage.count) {
     CallNext(stage);
     ++stage.ended;

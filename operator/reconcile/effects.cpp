@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
 #include <utility>
 #include <variant>
 
@@ -205,17 +206,41 @@ std::vector<Outcome> EffectRunner::RunTogether(std::span<const plan::Effect> eff
   std::vector<Outcome> outcomes(effects.size());
   const base::Instant last_call = clock_.Now() + kLongestStage;
   std::atomic<bool> unanswered = false;
+  // By role: its pods ask for as much as the one that the quota had no room for.
+  std::vector<std::atomic<bool>> full(job.job.spec.roles.size());
+  const auto full_for = [&full](const plan::Effect& effect) -> std::atomic<bool>* {
+    const auto* pod = std::get_if<plan::CreatePod>(&effect);
+    return pod == nullptr || pod->role >= full.size() ? nullptr : &full[pod->role];
+  };
   pool_.Run(effects.size(), [&](size_t i) {
+    std::atomic<bool>* const hopeless = full_for(effects[i]);
     if (stop.stop_requested()) {
       outcomes[i].given_up = true;
-    } else if (IsCall(effects[i]) && (unanswered || clock_.Now() > last_call)) {
+    } else if ((IsCall(effects[i]) && (unanswered || clock_.Now() > last_call)) ||
+               (hopeless != nullptr && *hopeless)) {
       outcomes[i].put_off = true;
     } else {
-      outcomes[i] = std::visit([&](const auto& one) { return Run(one, job); }, effects[i]);
+      outcomes[i] = RunGuarded(effects[i], job);
       if (NobodyAnswers(outcomes[i].status)) unanswered = true;
+      const std::optional<CreateError>& refused = outcomes[i].create_error;
+      if (hopeless != nullptr && refused && refused->kind == CreateError::Kind::kQuotaExceeded) {
+        *hopeless = true;
+      }
     }
   });
   return outcomes;
+}
+
+// An exception is a bug of this one effect; it may not leave a thread of the pool.
+Outcome EffectRunner::RunGuarded(const plan::Effect& effect, const plan::ObservedJob& job) {
+  try {
+    return std::visit([&](const auto& one) { return Run(one, job); }, effect);
+  } catch (const std::exception& error) {
+    Outcome outcome;
+    outcome.status = absl::InternalError(
+        absl::StrCat("bug, please report it: an exception left an effect: ", error.what()));
+    return outcome;
+  }
 }
 
 Outcome EffectRunner::Run(const plan::CreateChild& effect, const plan::ObservedJob& job) {

@@ -26,7 +26,7 @@ struct Outcome {
   std::optional<plan::CreateError> create_error;  // the API refuses the object as things stand
   std::optional<base::Duration> again_after;      // something has to go away first
   bool given_up = false;                          // the namespace goes, or stop was asked for
-  bool put_off = false;                           // not tried: the stage has lasted long enough
+  bool put_off = false;  // not tried: the stage has lasted long enough, or it is hopeless
 
   // What the stores will show.
   std::shared_ptr<const plan::ObservedPod> pod;
@@ -64,6 +64,7 @@ class EffectRunner {
                                    const plan::ObservedJob& job, std::stop_token stop);
 
  private:
+  Outcome RunGuarded(const plan::Effect& effect, const plan::ObservedJob& job);
   Outcome Run(const plan::CreateChild& effect, const plan::ObservedJob& job);
   Outcome Run(const plan::CreatePod& effect, const plan::ObservedJob& job);
   Outcome Run(const plan::CreateTrust& effect, const plan::ObservedJob& job);

@@ -248,7 +248,8 @@ absl::StatusOr<Result> Reconciler::Impl::Reconcile(const std::string& key, std::
     if (absl::IsAborted(written)) {
       return Result{memory.conflicts.Conflicted(job->resource_version, clock.Now())};
     }
-    if (absl::IsNotFound(written)) return Result{};  // the watch brings its end
+    // The watch brings its end, unless it was a proxy that knew nothing of the job.
+    if (absl::IsNotFound(written)) return Result{Expectations::kPatience};
     if (!written.ok()) return written;
   }
   if (write) LogJobChange(key, *job, plan.status, plan.events);

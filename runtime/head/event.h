@@ -68,9 +68,9 @@ struct Send {
   StreamId stream = 0;
   v1::HeadMessage message;
 };
-// To every stream named: the job begins, or goes on with other ranks.
+// The job begins, or goes on with other ranks. CPU workers need no more of it than its number.
 struct OpenGeneration {
-  std::vector<StreamId> streams;
+  std::vector<StreamId> trainers, workers;
   v1::Generation generation;
 };
 // To the trainers.

@@ -18,6 +18,7 @@ constexpr int kNamedBadSamples = 5;
 constexpr int64_t kMostSteps = int64_t{1} << 48;
 constexpr double kMostTold = 1e12;  // seconds, dollars
 constexpr size_t kMostOrders = 8;
+constexpr size_t kMostFaults = 10'000;  // that are entered one by one because members tell of them
 
 std::string Excess(const BadSampleLog& log, bool validation, int32_t limit, const char* field) {
   const int64_t count = validation ? log.validation() : log.training();
@@ -104,11 +105,18 @@ void RecordRate(base::Instant now, JobRecord& record) {
                          .wait_percent = job.data_wait_percent()});
 }
 
+// The first word to this head of a process that has worked under another: what it did meanwhile is
+// not known, and is not all that it ever did.
+bool WorkedElsewhere(const MemberRecord& member) {
+  return member.progress.step() == 0 && member.hello.generation() > 0;
+}
+
 // By its next word the rank may be as far again from where it is.
-void RecordReach(const v1::Progress& before, const v1::Progress& now, JobRecord& record) {
+void RecordReach(const MemberRecord& member, const v1::Progress& now, JobRecord& record) {
   const auto plausible = [](int64_t step) { return std::clamp<int64_t>(step, 0, kMostSteps); };
   const int64_t step = plausible(now.step());
-  const int64_t from = std::min(step, plausible(std::max(before.step(), now.first_step())));
+  const int64_t known = std::max(member.progress.step(), now.first_step());
+  const int64_t from = WorkedElsewhere(member) ? step : std::min(step, plausible(known));
   record.reached_step = std::max(record.reached_step, step + (step - from));
 }
 
@@ -165,6 +173,10 @@ void RecordFault(const v1::FaultReport& report, const std::string& member, base:
     if (report.recovery_seconds() > 0) known->recovery_seconds = report.recovery_seconds();
     return;
   }
+  if (record.faults.size() >= kMostFaults) {
+    ++record.past.faults_left_out;
+    return;
+  }
   Fault fault{.time = time, .since = now, .what = std::move(what), .member = member, .over = true};
   if (report.recovery_seconds() > 0) fault.recovery_seconds = report.recovery_seconds();
   record.faults.push_back(std::move(fault));
@@ -207,9 +219,10 @@ void RecordHeartbeat(const v1::Heartbeat& heartbeat, MemberRecord& member, Momen
   // What a CPU worker reads comes from outside. One that was taken over must not speak for ranks.
   if (!member.trainer()) return;
   if (heartbeat.has_progress()) {
-    RecordReach(member.progress, heartbeat.progress(), record);
+    RecordReach(member, heartbeat.progress(), record);
     RecordStepsDone(member, heartbeat.progress(), record);
-    if (heartbeat.progress().checkpoint_step() > member.progress.checkpoint_step()) {
+    if (heartbeat.progress().checkpoint_step() > member.progress.checkpoint_step() &&
+        !WorkedElsewhere(member)) {
       ++record.checkpoints;
     }
     member.progress = heartbeat.progress();

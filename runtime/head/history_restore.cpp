@@ -108,6 +108,7 @@ void RestoreHistory(const v1::History& history, const AttemptInfo& attempt, Mome
   for (const v1::BadSampleReport& sample : history.bad_samples()) record.bad_samples.Add(sample);
   record.script_failures.assign(history.script_failures().begin(), history.script_failures().end());
   Past& past = record.past;
+  past.same_attempt = same_attempt;
   past.script_restarts = history.earlier_script_restarts();
   if (same_attempt) {
     record.script_restarts = history.script_restarts();

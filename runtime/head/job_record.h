@@ -134,6 +134,7 @@ struct Past {
   double elapsed_seconds = 0;        // when it was written, since the job was created
   int32_t script_restarts = 0;       // of attempts before this one
   std::optional<size_t> head_fault;  // index of the loss of the head before, until all is well
+  bool same_attempt = false;         // the head before was of this one
 };
 
 // The latest number that a script told under one name.
@@ -157,6 +158,8 @@ struct JobRecord {
   base::WallTime created;
   base::Duration age{};  // of the job when this head began, at `began`
   base::Instant began{};
+  // Who lived when this head began has had the time to come back to it.
+  bool all_had_time = false;
   std::optional<base::WallTime> ended;
   base::Instant ended_at{};       // meaningful when ended
   std::vector<Attempt> attempts;  // in order, this one last

@@ -123,8 +123,11 @@ class GrpcMember : public Member {
       const absl::StatusOr<std::shared_ptr<grpc::Channel>> channel =
           DialHead(options_.head_address, options_.tls);
       if (!channel.ok()) {
-        ReportLost(channel.status());
-        return;
+        if (!lost_) ReportLost(channel.status());
+        if (!welcomed_once_) return;
+        // The certificates could be read before, and will be again: no file was to be had, say.
+        clock_.SleepFor(backoff.Next(), stop);
+        continue;
       }
       const base::Instant before = last_contact_;
       const absl::Status status = Converse(*v1::Membership::NewStub(*channel), stop);

@@ -88,6 +88,7 @@ MemberRecord* MemberTracker::Join(const HelloReceived& event, Moment now) {
                             true));
     return nullptr;
   }
+  plan_.MakeRoom(**role, identity.index());
   MemberRecord& member =
       record_.members[{identity.role(), identity.index(), identity.local_rank()}];
   return Admit(event, **role, member, now) ? &member : nullptr;
@@ -283,7 +284,9 @@ void MemberTracker::CheckSilence(MemberRecord& member, Moment now) {
 void MemberTracker::CheckWhoStaysAway(Moment now) {
   const base::Duration timeout =
       std::chrono::seconds(record_.job.spec.run_policy.member_timeout_seconds);
-  if (record_.past.members.empty() || now.steady - record_.began - excused_ <= timeout) return;
+  if (now.steady - record_.began - excused_ <= timeout) return;
+  record_.all_had_time = true;
+  if (record_.past.members.empty()) return;
   std::vector<std::pair<std::string, int64_t>> away;  // whom to lose: that takes from `past`
   for (const auto& [key, history] : record_.past.members) {
     if (history.left() || history.attempt() != record_.attempts.back().number) continue;

@@ -20,8 +20,8 @@ namespace hetero::head {
 class MemberTracker {
  public:
   // A CPU worker whose stream broke stays in the roster for `redial_grace`.
-  MemberTracker(base::Duration redial_grace, PeerRoles peers, const RolePlan& plan,
-                JobRecord& record, JobEnding& ending, Outbox& outbox)
+  MemberTracker(base::Duration redial_grace, PeerRoles peers, RolePlan& plan, JobRecord& record,
+                JobEnding& ending, Outbox& outbox)
       : redial_grace_(redial_grace),
         peers_(std::move(peers)),
         plan_(plan),
@@ -29,7 +29,8 @@ class MemberTracker {
         ending_(ending),
         outbox_(outbox) {}
 
-  // Gives the process behind `event` its place; nullptr when it is refused, or its stream has a
+  // Gives the process behind `event` its place, which the plan gets where the number of CPU workers
+  // has been raised since the job began; nullptr when it is refused, or its stream has a
   // member already.
   MemberRecord* Join(const HelloReceived& event, Moment now);
   // nullptr for a stream that is no member's.
@@ -69,7 +70,7 @@ class MemberTracker {
 
   const base::Duration redial_grace_;
   const PeerRoles peers_;
-  const RolePlan& plan_;
+  RolePlan& plan_;
   JobRecord& record_;
   JobEnding& ending_;
   Outbox& outbox_;

@@ -16,7 +16,7 @@ class JoinStream : public grpc::ServerBidiReactor<v1::MemberMessage, v1::HeadMes
     StartRead(&incoming_);
   }
 
-  void Send(const v1::HeadMessage& message) {
+  void Send(const std::shared_ptr<const v1::HeadMessage>& message) {
     const base::MutexLock lock(mutex_);
     if (closing_ || finished_) return;
     outgoing_.push_back(message);
@@ -87,7 +87,7 @@ class JoinStream : public grpc::ServerBidiReactor<v1::MemberMessage, v1::HeadMes
     if (writing_ || finished_) return;
     if (!outgoing_.empty()) {
       writing_ = true;
-      StartWrite(&outgoing_.front());
+      StartWrite(outgoing_.front().get());
     } else if (closing_) {
       finished_ = true;
       Finish(grpc::Status::OK);
@@ -101,7 +101,7 @@ class JoinStream : public grpc::ServerBidiReactor<v1::MemberMessage, v1::HeadMes
   v1::MemberMessage incoming_;  // of the one read under way
   int64_t pid_ = 0;             // the same
   base::Mutex mutex_;
-  std::deque<v1::HeadMessage> outgoing_ ABSL_GUARDED_BY(mutex_);
+  std::deque<std::shared_ptr<const v1::HeadMessage>> outgoing_ ABSL_GUARDED_BY(mutex_);
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
@@ -121,10 +121,13 @@ grpc::ServerBidiReactor<v1::MemberMessage, v1::HeadMessage>* MembershipService::
   return stream;
 }
 
-void MembershipService::Send(StreamId stream, const v1::HeadMessage& message) {
+void MembershipService::Send(const std::vector<StreamId>& streams,
+                             const std::shared_ptr<const v1::HeadMessage>& message) {
   const base::MutexLock lock(mutex_);
-  const auto found = streams_.find(stream);
-  if (found != streams_.end()) found->second->Send(message);
+  for (const StreamId stream : streams) {
+    const auto found = streams_.find(stream);
+    if (found != streams_.end()) found->second->Send(message);
+  }
 }
 
 void MembershipService::CloseStream(StreamId stream) {

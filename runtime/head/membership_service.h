@@ -24,8 +24,9 @@ class MembershipService : public v1::Membership::CallbackService {
   grpc::ServerBidiReactor<v1::MemberMessage, v1::HeadMessage>* Join(
       grpc::CallbackServerContext* context) override;
 
-  // Does nothing for a stream that is gone.
-  void Send(StreamId stream, const v1::HeadMessage& message);
+  // Does nothing for streams that are gone.
+  void Send(const std::vector<StreamId>& streams,
+            const std::shared_ptr<const v1::HeadMessage>& message);
   // After everything sent before.
   void CloseStream(StreamId stream);
   // All streams, and new ones at once.

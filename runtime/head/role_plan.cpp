@@ -1,11 +1,29 @@
 #include "runtime/head/role_plan.h"
 
 #include <algorithm>
+#include <charconv>
+#include <string_view>
 
 #include "absl/strings/str_cat.h"
 #include "api/role_type.h"
 
 namespace hetero::head {
+namespace {
+
+// Indices that may be in use are below it.
+int32_t MostReplicas(const RolePlan::Role& role) {
+  return role.trainer ? role.limit : api::kMostReplicas;
+}
+
+// All of it is a number; not negative.
+std::optional<int32_t> ParseIndex(std::string_view text) {
+  int32_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() || number < 0) return std::nullopt;
+  return number;
+}
+
+}  // namespace
 
 RolePlan::RolePlan(const api::Spec& spec) {
   for (const api::Role& role : spec.roles) {
@@ -38,6 +56,12 @@ RolePlan::RolePlan(const api::Spec& spec) {
   }
 }
 
+void RolePlan::MakeRoom(const Role& role, int32_t index) {
+  for (Role& known : roles_) {
+    if (known.name == role.name && !known.trainer) known.limit = std::max(known.limit, index + 1);
+  }
+}
+
 absl::StatusOr<const RolePlan::Role*> RolePlan::Find(const v1::Identity& identity) const {
   const auto role = std::find_if(roles_.begin(), roles_.end(),
                                  [&](const Role& r) { return r.name == identity.role(); });
@@ -50,10 +74,10 @@ absl::StatusOr<const RolePlan::Role*> RolePlan::Find(const v1::Identity& identit
     return absl::NotFoundError(absl::StrCat("role '", role->name, "' is a ", type,
                                             " in the manifest, not a ", identity.role_type()));
   }
-  if (identity.index() < 0 || identity.index() >= role->limit) {
+  if (identity.index() < 0 || identity.index() >= MostReplicas(*role)) {
     return absl::NotFoundError(absl::StrCat("role '", role->name, "' has no replica ",
                                             identity.index(), ": indices go from 0 to ",
-                                            role->limit - 1));
+                                            MostReplicas(*role) - 1));
   }
   if (identity.local_rank() < 0 || identity.local_rank() >= role->local_ranks) {
     return absl::NotFoundError(absl::StrCat("a replica of role '", role->name, "' has ",
@@ -66,11 +90,14 @@ absl::StatusOr<const RolePlan::Role*> RolePlan::Find(const v1::Identity& identit
 std::optional<MemberKey> RolePlan::KeyOf(const std::string& name) const {
   for (const Role& role : roles_) {
     if (!name.starts_with(role.name + "-")) continue;
-    for (int32_t index = 0; index < role.limit; ++index) {
-      for (int32_t local = 0; local < role.local_ranks; ++local) {
-        if (MemberName(role, index, local) == name) return MemberKey{role.name, index, local};
-      }
-    }
+    const std::string_view numbers = std::string_view(name).substr(role.name.size() + 1);
+    const size_t dot = role.local_ranks > 1 ? numbers.find('.') : numbers.size();
+    if (dot == std::string_view::npos) continue;
+    const std::optional<int32_t> index = ParseIndex(numbers.substr(0, dot));
+    const std::optional<int32_t> local =
+        role.local_ranks > 1 ? ParseIndex(numbers.substr(dot + 1)) : 0;
+    if (!index || !local || *index >= MostReplicas(role) || *local >= role.local_ranks) continue;
+    if (MemberName(role, *index, *local) == name) return MemberKey{role.name, *index, *local};
   }
   return std::nullopt;
 }

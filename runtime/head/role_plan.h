@@ -14,7 +14,8 @@ namespace hetero::head {
 
 // Who belongs to a job, read once from its manifest: the rank of every trainer (GPUWorker roles in
 // manifest order, then replica, then local index; fixed for the job) and the CPU workers of each
-// role.
+// role. There may come to be more CPU workers than the manifest says: on a cluster their number is
+// changed while the job runs, and this head's manifest is that of the attempt's beginning.
 class RolePlan {
  public:
   struct Role {
@@ -22,7 +23,7 @@ class RolePlan {
     bool trainer = false;
     int32_t desired = 0;   // replicas
     int32_t required = 0;  // replicas that the first generation waits for
-    int32_t limit = 0;     // indices are below it
+    int32_t limit = 0;     // indices are below it; of CPU workers, of those known so far
     int32_t local_ranks = 1;
     int32_t first_rank = 0;  // trainers
   };
@@ -32,6 +33,9 @@ class RolePlan {
   // In manifest order, without the head's.
   const std::vector<Role>& roles() const { return roles_; }
   int32_t world_size() const { return world_size_; }
+
+  // A CPU worker of that index has joined `role`, which is one of this plan's.
+  void MakeRoom(const Role& role, int32_t index);
 
   // The role of `identity`; kNotFound names what the manifest does not have.
   absl::StatusOr<const Role*> Find(const v1::Identity& identity) const;

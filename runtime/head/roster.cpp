@@ -1,5 +1,7 @@
 #include "runtime/head/roster.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
@@ -54,12 +56,21 @@ v1::Generation MakeGeneration(const JobRecord& record, const RolePlan& plan) {
   return generation;
 }
 
+// Each attempt's processes are new ones, so that only they can have heard of one.
+bool HadGeneration(const JobRecord& record) {
+  return record.generation > 0 ||
+         std::any_of(record.members.begin(), record.members.end(),
+                     [](const auto& m) { return m.second.hello.generation() > 0; });
+}
+
 std::vector<std::string> MissingMembers(const JobRecord& record, const RolePlan& plan) {
   std::vector<std::string> missing;
   // Only the job's first generation waits for CPU workers: later ones do without those that are
   // lost, under whichever head.
   const bool first = record.past.generation == 0;
+  const bool does_without = record.all_had_time && HadGeneration(record);
   for (const RolePlan::Role& role : plan.roles()) {
+    if (!role.trainer && does_without) continue;
     int32_t registered = 0;
     std::vector<std::string> absent;
     for (int32_t index = 0; index < role.limit; ++index) {

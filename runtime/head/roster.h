@@ -17,8 +17,12 @@ v1::Generation MakeGeneration(const JobRecord& record, const RolePlan& plan);
 
 // Names of members that a head's first generation still waits for, because they have not joined or
 // do not see what the others see: the first absent ones of each role that has fewer than it needs.
-// CPU workers that are lost are waited for only before the job's first generation.
+// CPU workers that are lost are waited for only before the job's first generation. Under a head
+// that takes over an attempt in training, CPU workers that do not come back to it in time are not
+// waited for either: they may have been taken away while no head was there.
 std::vector<std::string> MissingMembers(const JobRecord& record, const RolePlan& plan);
+// Whether this attempt has had a generation, under this head or one before it.
+bool HadGeneration(const JobRecord& record);
 // "cpu-0 (/data does not exist), gpu-1 and 3 more": the first few, with what they said last.
 std::string DescribeMissing(const JobRecord& record, std::vector<std::string> missing);
 

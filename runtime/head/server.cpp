@@ -200,21 +200,27 @@ class GrpcServer : public Server {
     }
   }
 
-  void Do(const Send& send) { membership_.Send(send.stream, send.message); }
+  void Do(const Send& send) {
+    membership_.Send({send.stream}, std::make_shared<v1::HeadMessage>(send.message));
+  }
+  // One message for all of a kind: a generation of thousands is half a megabyte.
   void Do(const OpenGeneration& open) {
-    v1::HeadMessage message;
-    *message.mutable_generation() = open.generation;
-    for (const StreamId stream : open.streams) membership_.Send(stream, message);
+    const auto whole = std::make_shared<v1::HeadMessage>();
+    *whole->mutable_generation() = open.generation;
+    membership_.Send(open.trainers, whole);
+    const auto number = std::make_shared<v1::HeadMessage>();
+    number->mutable_generation()->set_number(open.generation.number());
+    membership_.Send(open.workers, number);
   }
   void Do(const BroadcastRoster& broadcast) {
-    v1::HeadMessage message;
-    *message.mutable_roster() = broadcast.roster;
-    for (const StreamId stream : broadcast.streams) membership_.Send(stream, message);
+    const auto message = std::make_shared<v1::HeadMessage>();
+    *message->mutable_roster() = broadcast.roster;
+    membership_.Send(broadcast.streams, message);
   }
   void Do(const Refuse& refuse) {
-    v1::HeadMessage message;
-    *message.mutable_refused() = refuse.refused;
-    membership_.Send(refuse.stream, message);
+    const auto message = std::make_shared<v1::HeadMessage>();
+    *message->mutable_refused() = refuse.refused;
+    membership_.Send({refuse.stream}, message);
     membership_.CloseStream(refuse.stream);
   }
   void Do(const CloseStream& close) { membership_.CloseStream(close.stream); }
@@ -291,7 +297,7 @@ class GrpcServer : public Server {
     for (const api::Role& role : options_.job.spec.roles) {
       if (role.name != report.role() || role.type == api::RoleType::kHead) continue;
       const bool trainer = role.type == api::RoleType::kGpuWorker;
-      const bool waited_for = trainer || status().state() == v1::JobStatus::WAITING;
+      const bool waited_for = trainer || WaitsForWorkers();
       if (!ok && !report.replaced() && waited_for) {
         Fail(member, report.message());
         continue;
@@ -306,6 +312,14 @@ class GrpcServer : public Server {
         Apply(std::move(ended));
       }
     }
+  }
+
+  // Not under a head that takes over: it does without those that ended while no head was there.
+  bool WaitsForWorkers() const {
+    const base::MutexLock lock(mutex_);
+    const JobRecord& record = state_.record();
+    const bool took_over = record.past.same_attempt && record.past.generation > 0;
+    return record.state == v1::JobStatus::WAITING && !took_over;
   }
 
   // What a full disk costs is the report, never the result of the training.

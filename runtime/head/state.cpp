@@ -18,6 +18,9 @@ namespace {
 // nothing about its members.
 constexpr base::Duration kOwnPause = std::chrono::seconds(1);
 constexpr base::Duration kSizingInterval = std::chrono::seconds(1);
+// Above it who comes and goes is told ten times a second: to compare and to send the roster for
+// each one would take seconds for all.
+constexpr size_t kManyMembers = 64;
 
 // With the grace of broken groups about eight minutes: longer than a network is usually away.
 constexpr int kMostFruitless = 20;
@@ -80,6 +83,7 @@ std::vector<Action> State::Apply(const Event& event, Moment now) {
   if (superseded_) return {};
   now_ = now;
   effect_ = Effect::kAny;
+  ticking_ = std::holds_alternative<Tick>(event);
   std::visit([this](const auto& e) { On(e); }, event);
   if (superseded_ || effect_ == Effect::kNone) return outbox_.Take();
   const bool had_ended = ended();
@@ -136,8 +140,12 @@ void State::Greet(const MemberRecord& member) {
   v1::HeadMessage message;
   if (member.trainer() && !generations_.Plays(member)) return;  // the next one is its first
   if (member.hello.generation() < record_.generation) {
-    *message.mutable_generation() = MakeGeneration(record_, plan_);
-  } else if (member.trainer()) {
+    if (member.trainer()) {
+      *message.mutable_generation() = MakeGeneration(record_, plan_);
+    } else {
+      message.mutable_generation()->set_number(record_.generation);
+    }
+  } else if (member.trainer() && !roster_held_) {
     *message.mutable_roster() = MakeRoster(record_, plan_);
   } else {
     return;
@@ -278,7 +286,23 @@ void State::OpenOrTakeOverGeneration() {
   roster_ = MakeRoster(record_, plan_);
   CloseHeadLoss(now_, record_);
   outbox_.AddNote(false, absl::StrCat("generation ", record_.generation, " goes on"));
-  BroadcastCurrentRoster();
+  roster_held_ = HoldsRoster();
+  if (!roster_held_) BroadcastCurrentRoster();
+}
+
+// Whether CPU workers of the head before may still be on their way to this one. A roster without
+// them would have trainers cut them off in the middle of their batches.
+bool State::HoldsRoster() const {
+  if (record_.all_had_time) return false;
+  return std::any_of(
+      record_.past.members.begin(), record_.past.members.end(), [this](const auto& entry) {
+        const auto& [key, history] = entry;
+        const bool worker = std::any_of(
+            plan_.roles().begin(), plan_.roles().end(),
+            [&key](const auto& role) { return !role.trainer && role.name == key.role; });
+        return worker && !history.left() && !history.ended() &&
+               history.attempt() == record_.attempts.back().number;
+      });
 }
 
 void State::ReplaceGeneration() {
@@ -313,20 +337,27 @@ void State::Open(int64_t number) {
   record_.state = v1::JobStatus::RUNNING;
   generations_.Begin(number, record_);
   roster_ = MakeRoster(record_, plan_);
-  std::vector<StreamId> everyone;
+  roster_held_ = false;
+  OpenGeneration opened;
   for (const auto& [key, member] : record_.members) {
-    if (member.connected()) everyone.push_back(*member.stream);
+    if (!member.connected()) continue;
+    (member.trainer() ? opened.trainers : opened.workers).push_back(*member.stream);
   }
   outbox_.AddNote(
       false, absl::StrCat("generation ", record_.generation, " opens with ", plan_.world_size(),
                           " ranks and ", roster_.cpu_workers_size(), " CPU workers"));
-  outbox_.Add(OpenGeneration{std::move(everyone), MakeGeneration(record_, plan_)});
+  opened.generation = MakeGeneration(record_, plan_);
+  outbox_.Add(std::move(opened));
 }
 
 void State::UpdateRoster() {
   if (record_.generation == 0 || effect_ == Effect::kNotWhoTakesPart) return;
+  if (record_.members.size() > kManyMembers && !ticking_) return;
+  if (roster_held_ && HoldsRoster()) return;
   v1::Roster roster = MakeRoster(record_, plan_);
-  if (google::protobuf::util::MessageDifferencer::Equals(roster, roster_)) return;
+  if (!std::exchange(roster_held_, false) &&
+      google::protobuf::util::MessageDifferencer::Equals(roster, roster_))
+    return;
   roster_ = std::move(roster);
   BroadcastCurrentRoster();
 }

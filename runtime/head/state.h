@@ -119,12 +119,13 @@ class State {
   void FailWithoutProgress();
   void Open(int64_t number);
   void UpdateRoster();
+  bool HoldsRoster() const;
   void BroadcastCurrentRoster();
   void CheckStartupDeadline();
   void SizeRoles();
 
   const Options options_;
-  const RolePlan plan_;
+  RolePlan plan_;
   JobRecord record_;
   Outbox outbox_;
   JobEnding ending_;
@@ -140,6 +141,9 @@ class State {
   enum class Effect { kAny, kNotWhoTakesPart, kNone };
   Effect effect_ = Effect::kAny;
   v1::Roster roster_;  // as last sent
+  // It was taken over and is not sent yet: trainers have the one of the head before.
+  bool roster_held_ = false;
+  bool ticking_ = false;  // the event that is looked at is a Tick
   std::set<StreamId> told_complete_;
   struct Stopping {  // when all scripts have saved
     std::string reason;

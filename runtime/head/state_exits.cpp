@@ -15,10 +15,15 @@ bool ProvesCompletion(const ProcessEnded& event) {
   return event.ok && event.last_word && event.last_word->ok() && !event.last_word->stopped();
 }
 
+// `name` is a member or, of a replica with several ranks, one of them.
+bool IsOf(const std::string& replica, const std::string& name) {
+  return name == replica || name.rfind(replica + ".", 0) == 0;
+}
+
 // `member` may be a replica of several ranks: the first of them that was refused.
 std::string WhyRefused(const JobRecord& record, const std::string& member) {
   for (const auto& [name, reason] : record.refusals) {
-    if (name == member || name.rfind(member + ".", 0) == 0) return reason;
+    if (IsOf(member, name)) return reason;
   }
   return "";
 }
@@ -38,11 +43,11 @@ void State::On(const StopRequested& event) {
 void State::On(const FailureReported& event) {
   bool last_word_heard = false;
   for (auto& [key, member] : record_.members) {
-    if (member.name != event.member) continue;
+    if (!IsOf(event.member, member.name)) continue;
     member.process_gone = true;
-    last_word_heard = member.finished.has_value();
+    last_word_heard |= member.finished.has_value();
     // It has the result, or was let go since another has it.
-    if (last_word_heard && member.finished->ok() && !member.finished->stopped()) return;
+    if (member.finished && member.finished->ok() && !member.finished->stopped()) return;
   }
   const std::string refusal = WhyRefused(record_, event.member);
   const std::string message = refusal.empty()

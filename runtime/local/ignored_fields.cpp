@@ -39,6 +39,7 @@ std::vector<std::string> IgnoredFields(const api::HeteroTrainingJob& job) {
   add(job.spec.network.tls != api::Switch::kEnabled, "network.tls");
   add(job.spec.placement.has_value(), "placement");
   if (const auto& scheduling = job.spec.scheduling; scheduling.has_value()) {
+    add(!scheduling->elastic_priority_class.empty(), "scheduling.elasticPriorityClass");
     add(scheduling->gang != api::GangScheduler::kNone, "scheduling.gang");
     add(!scheduling->queue.empty(), "scheduling.queue");
   }

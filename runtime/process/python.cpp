@@ -32,7 +32,7 @@ absl::StatusOr<std::unique_ptr<interpreter::Interpreters>> StartPython(
   }
   set("PYTHONHASHSEED", "0");  // sets have one order in all workers
   options.host.folders = folders;
-  options.verifies = spec.verify != api::Verification::kOff;
+  options.verifies = spec.verify != api::Verification::kDisabled;
   return interpreter::Interpreters::Start(spec.pipeline, std::move(options), base::Clock::Real(),
                                           stop);
 }

@@ -136,6 +136,12 @@ void Members(const std::string& address, int workers) {
     for (int32_t local = 0; local < played::RanksOf(workers); ++local) join("gpu", i, local);
   }
   std::this_thread::sleep_for(2 * kSecond);
+  for (const auto& member : members) {  // the last one opens the generation
+    v1::MemberMessage message;
+    *message.mutable_ready() = head::MakeReady(100);
+    member->Say(std::move(message));
+  }
+  std::this_thread::sleep_for(2 * kSecond);
   const auto gap = kSecond / static_cast<int64_t>(members.size());
   auto due = std::chrono::steady_clock::now();
   for (int64_t second = 1;; ++second) {

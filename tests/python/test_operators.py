@@ -220,7 +220,7 @@ def test_functions_that_are_none(start, pictures, function):
     words = f"Python operator operators.{function} made other pixels when it was called a second time for sample "
     assert words in report["digestProblem"]
     dumped(start, job(pictures, *pipeline, verify="Strict", training__epochs=20)).fail(words, "spec.verify: Warn")
-    report = dumped(start, job(pictures, *pipeline, verify="Off")).succeed()
+    report = dumped(start, job(pictures, *pipeline, verify="Disabled")).succeed()
     assert len(report["streamDigest"]) == 32 and "digestProblem" not in report
 
 

@@ -12,8 +12,9 @@ constexpr RuleWindow kRecent = RuleWindow::kRecent;
 constexpr RuleWindow kTraining = RuleWindow::kTraining;
 constexpr bool kOfMachine = true;
 
-constexpr Threshold kWait = {"waitPercent", 10, "% of the time",
-                             "at least so much the rank that waits most waits for data"};
+constexpr Threshold kWait = {
+    "waitPercent", 10, "% of the time",
+    "the rank that waits longest waits for data at least this share of its time"};
 constexpr Threshold kRunQueue = {"runQueuePercent", 20, "% of the time",
                                  "at least so much threads that could run wait for a core"};
 constexpr Threshold kLost = {"lostPercent", 5, "% of the time", "at least so much it costs"};

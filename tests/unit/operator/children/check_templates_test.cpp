@@ -54,6 +54,8 @@ TEST(CheckTemplatesTest, ContainersNeedExactlyOneRuntime) {
 TEST(CheckTemplatesTest, ReservedNamesAreRefused) {
   EXPECT_THAT(CheckRuntime(R"("env": [{"name": "A"}, {"name": "HETERO_INDEX"}])"),
               At(".spec.containers[0].env[1].name"));
+  EXPECT_THAT(CheckRuntime(R"("env": [{"name": "HETERO_LOG_LEVEL", "value": "debug"}])"),
+              IsEmpty());
   EXPECT_THAT(CheckRuntime(R"("volumeMounts": [{"mountPath": "/etc/hetero"}])"),
               At(".spec.containers[0].volumeMounts[0].mountPath"));
   EXPECT_THAT(CheckRuntime(R"("volumeMounts": [{"mountPath": "/etc/hetero-tls/x"}])"),

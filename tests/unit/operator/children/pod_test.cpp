@@ -106,6 +106,12 @@ TEST(PodTest, TheHeadAloneIsToldTheBudget) {
   EXPECT_TRUE(EnvironmentOf(without, "HETERO_MAX_DOLLARS").is_null());
 }
 
+TEST(PodTest, HowMuchItLogsIsTheTemplates) {
+  const json pod = PodWith(RoleType::kCpuWorker, R"({"spec": {"containers": [{"name": "runtime",
+      "env": [{"name": "HETERO_LOG_LEVEL", "value": "debug"}]}]}})");
+  EXPECT_EQ(EnvironmentOf(pod, "HETERO_LOG_LEVEL")["value"], "debug");
+}
+
 TEST(PodTest, TlsFilesLieWhereTheEnvironmentSays) {
   for (const RoleType type : {RoleType::kHead, RoleType::kCpuWorker, RoleType::kGpuWorker}) {
     const json pod = PodWith(type, nullptr);

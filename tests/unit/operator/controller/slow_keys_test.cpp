@@ -157,6 +157,34 @@ TEST(SlowKeysOfGroups, KeepTheirTurnWhileTheirGroupHasItsShare) {
   EXPECT_EQ(next.get(), "a-slow");
 }
 
+// A group's slow key is behind a hundred quick ones of its own: others' slow ones do not wait for
+// those, too.
+TEST(SlowKeysOfGroups, HoldUpNobodyWhileTheirGroupsQuickOnesComeFirst) {
+  base::FakeClock clock;
+  metrics::Registry registry;
+  WorkQueue queue("test", clock, registry, {},
+                  {.group_of = [](const std::string& key) { return key.substr(0, 1); },
+                   .workers = 4,
+                   .slow_at_once = 1});
+  for (const char* key : {"a-slow", "b-slow"}) {
+    queue.Add(key);
+    ASSERT_EQ(queue.Get({}), key);
+    queue.SetSlow(key, true);
+    queue.Done(key);
+  }
+  for (const char* key : {"a1", "a2", "a3", "a4", "a-slow", "b-slow"}) {
+    queue.Add(key);
+    clock.Advance(std::chrono::milliseconds(1));
+  }
+  ASSERT_EQ(queue.Get({}), "a1");
+  ASSERT_EQ(queue.Get({}), "a2");
+  auto next = std::async(std::launch::async, [&] { return queue.Get({}); });
+  EXPECT_EQ(next.wait_for(std::chrono::seconds(10)), std::future_status::ready);
+  queue.Done("a1");  // ends the wait of an old queue, too
+  queue.Done("a2");
+  EXPECT_EQ(next.get(), "b-slow");
+}
+
 // With one worker, say.
 TEST(SlowKeysOfGroups, TakeTurnsWithQuickOnes) {
   base::FakeClock clock;

@@ -42,11 +42,15 @@ class WatcherTest : public ::testing::Test {
         [=](const Request&, const Transport::OnLine&, std::stop_token) { return stop_here(); });
     Watcher watcher(
         client_, clock_, registry_,
-        {.resource = kPods, .label_selector = "app=x", .page_size = page_size_},
+        {.resource = kPods,
+         .label_selector = "app=x",
+         .page_size = page_size_,
+         .optional = optional_},
         {.list_begins = [this] { heard_.push_back("begin"); },
          .apply = [this](nlohmann::json o) { heard_.push_back("+" + ObjectKey::Of(o).name); },
          .remove = [this](nlohmann::json o) { heard_.push_back("-" + ObjectKey::Of(o).name); },
-         .list_ends = [this] { heard_.push_back("end"); }},
+         .list_ends = [this] { heard_.push_back("end"); },
+         .absent = [this] { heard_.push_back("absent"); }},
         [] { return 0.0; });
     watcher.Run(stop_.get_token());
     for (const Request& request : transport_.requests()) paths_.push_back(request.path);
@@ -71,6 +75,7 @@ class WatcherTest : public ::testing::Test {
   Client client_{transport_, clock_, registry_, {.qps = 0}};
   std::stop_source stop_;
   int page_size_ = 2;
+  bool optional_ = false;
   std::vector<std::string> heard_;
   std::vector<std::string> paths_;
 };
@@ -118,6 +123,16 @@ TEST_F(WatcherTest, ExpiredContinueTokenStartsOver) {
   transport_.Then(Page({Pod("a", "9")}, "9"));
   Run();
   EXPECT_THAT(heard_, ElementsAre("begin", "+a", "+b", "begin", "+a", "end"));
+}
+
+// Once its rights or its definition were away, what was known is compared with a whole list again.
+TEST_F(WatcherTest, AListOfAnOptionalKindThatIsAbsentBeginsAnew) {
+  optional_ = true;
+  transport_.Then(Page({Pod("a", "3")}, "7", "token"));
+  transport_.Then(ErrorReply(403, "Forbidden", "no rights"));
+  transport_.Then(Page({Pod("b", "3")}, "8"));
+  Run();
+  EXPECT_THAT(heard_, ElementsAre("begin", "+a", "absent", "begin", "+b", "end"));
 }
 
 TEST_F(WatcherTest, ExpiredVersionListsAnewWhetherByStatusOrByEvent) {

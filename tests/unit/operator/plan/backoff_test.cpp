@@ -54,6 +54,22 @@ TEST(Backoff, APodThatFailsAgainAndAgainWaitsLongerEachTime) {
   EXPECT_THAT(waits, ElementsAre(0, 10, 20, 40, 80, 160, 300, 300, 300));
 }
 
+// Of the machine that the operator runs on, by an hour.
+TEST(Backoff, AClockThatIsSetBackMakesNoWaitLonger) {
+  ModelCluster cluster{Job().MaxRestarts(100)};
+  cluster.RunJob();
+  cluster.Exit("vit-cpu-0", 1);
+  WaitFor(cluster, "vit-cpu-0");
+  cluster.Start("vit-cpu-0");
+  cluster.HeadSays(HeadReport::State::kRunning);
+  cluster.Advance(seconds(1));
+  cluster.Exit("vit-cpu-0", 1);
+  cluster.Settle();
+  ASSERT_FALSE(cluster.Has("vit-cpu-0"));
+  cluster.now -= std::chrono::hours(1);
+  EXPECT_LE(WaitFor(cluster, "vit-cpu-0"), minutes(5));
+}
+
 TEST(Backoff, AfterALongLifeThereIsNoWait) {
   ModelCluster cluster{Job().MaxRestarts(100)};
   cluster.RunJob();

@@ -51,6 +51,16 @@ TEST(CallPaceTest, OneThatComesToBeBusyHasFewerWithinSomeRounds) {
   EXPECT_EQ(pace.at_once(), 50u);
 }
 
+// A word to a head between the deletions of pods, or a call that was left out.
+TEST(CallPaceTest, WhatTookNoTimeWasNoCall) {
+  CallPace pace({});
+  for (int i = 0; i < 400; ++i) {
+    pace.Ended(std::chrono::microseconds(1));
+    pace.Ended(milliseconds(3000));
+  }
+  EXPECT_EQ(pace.at_once(), 50u);
+}
+
 TEST(CallPaceTest, OneRoundInWhichNothingIsAnsweredHalvesIt) {
   CallPace pace({});
   PassRounds(pace, {.at_once = 1000, .takes = milliseconds(20)}, 20);

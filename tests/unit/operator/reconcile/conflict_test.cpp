@@ -65,14 +65,16 @@ TEST(ConflictTest, AnExhaustedQuotaIsToldAndNotHammered) {
   });
   ASSERT_TRUE(cluster.Settle("vit"));
   EXPECT_EQ(ReasonOf(cluster.Status("vit"), ConditionType::kPodsCreated), "QuotaExceeded");
-  EXPECT_EQ(CountWrites(cluster.api, "POST", "/pods"), 4);
+  const int tried = CountWrites(cluster.api, "POST", "/pods");
+  EXPECT_GE(tried, 3) << "one of each role";
+  EXPECT_LE(tried, 4);
   cluster.api.SetIntercept(nullptr);
   cluster.clock.Advance(std::chrono::seconds(15));
   ASSERT_TRUE(cluster.Settle("vit"));
   EXPECT_TRUE(cluster.Status("vit").Is(ConditionType::kPodsCreated));
 }
 
-TEST(ConflictTest, AFullQuotaRefusesOneBatchOfALargeJobAndNotThousands) {
+TEST(ConflictTest, AFullQuotaRefusesAFewPodsOfALargeJobAndNotThousands) {
   constexpr int kOfAPass = 200;  // effects
   FakeCluster cluster;
   cluster.CreateJob("vit", R"({"roles": [{"name": "head", "type": "Head"},
@@ -84,7 +86,9 @@ TEST(ConflictTest, AFullQuotaRefusesOneBatchOfALargeJobAndNotThousands) {
   });
   ASSERT_TRUE(cluster.Settle("vit"));
   EXPECT_EQ(ReasonOf(cluster.Status("vit"), ConditionType::kPodsCreated), "QuotaExceeded");
-  EXPECT_EQ(CountWrites(cluster.api, "POST", "/pods"), kOfAPass - 2) << "and two objects before";
+  const int tried = CountWrites(cluster.api, "POST", "/pods");
+  EXPECT_GE(tried, 3) << "one of each role";
+  EXPECT_LE(tried, 20) << "and those that were under way when the first was refused";
   cluster.api.SetIntercept(nullptr);
   cluster.clock.Advance(std::chrono::seconds(15));
   // A batch a pass, so that other jobs have their turn between them.
@@ -125,6 +129,23 @@ TEST(ConflictTest, APodThatAFinalizerHoldsMakesNoSpin) {
   cluster.api.Remove("pods", "team/vit-cpu-1");
   ASSERT_TRUE(cluster.Settle("vit"));
   EXPECT_THAT(cluster.api.Objects("pods"), SizeIs(4));
+}
+
+// A proxy's, say, while the watch stands: nothing else would bring the job another pass.
+TEST(ConflictTest, AStatusThatIsNotFoundIsWrittenAgain) {
+  FakeCluster cluster;
+  cluster.CreateJob("vit");
+  cluster.api.SetIntercept([](const kube::Request& request) -> std::optional<kube::Response> {
+    if (request.path.find("/status") == std::string::npos) return {};
+    return kube::Response{.status = 404, .body = "404 page not found\n"};
+  });
+  cluster.Sync();
+  const auto result = cluster.Pass("vit");
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_TRUE(result->requeue_after.has_value());
+  cluster.api.SetIntercept(nullptr);
+  ASSERT_TRUE(cluster.Settle("vit"));
+  EXPECT_TRUE(cluster.Status("vit").Is(ConditionType::kPodsCreated));
 }
 
 // Not every 404 is the end of the namespace: a kind may be missing, or a proxy in between.

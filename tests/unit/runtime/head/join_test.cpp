@@ -35,7 +35,7 @@ TEST_F(JoinTest, JobFromJoiningToTheAcknowledgedEnd) {
   Joined gpu = Join(server->address(), MakeHello("gpu", 0));
   EXPECT_EQ(gpu.inbox->Next(), "welcome");
   EXPECT_EQ(gpu.inbox->Next(), "generation 1 ranks 1");
-  EXPECT_EQ(cpu.inbox->Next(), "generation 1 ranks 1");
+  EXPECT_EQ(cpu.inbox->Next(), "generation 1 ranks 0");
   EXPECT_EQ(server->status().state(), v1::JobStatus::RUNNING);
 
   EXPECT_TRUE(gpu.member->Finish(Ok(), kLong).ok());
@@ -154,7 +154,7 @@ TEST_F(JoinTest, MemberDialsAgainWhenTheHeadIsReplaced) {
   EXPECT_EQ(cpu.inbox->Next(), "head lost");
   server = StartServer();
   Joined gpu = Join(server->address(), MakeHello("gpu", 0));
-  EXPECT_EQ(cpu.inbox->Next(), "generation 1 ranks 1");
+  EXPECT_EQ(cpu.inbox->Next(), "generation 1 ranks 0");
 }
 
 TEST_F(JoinTest, LastWordIsRetriedUntilAHeadHearsIt) {
@@ -196,7 +196,7 @@ TEST_F(JoinTest, LastWordComesAfterEveryHeartbeat) {
   gpu->SetReady({});
   EXPECT_EQ(inbox.Next(), "welcome");
   EXPECT_EQ(inbox.Next(), "generation 1 ranks 1");
-  EXPECT_EQ(cpu.inbox->Next(), "generation 1 ranks 1");
+  EXPECT_EQ(cpu.inbox->Next(), "generation 1 ranks 0");
   step = 1;
   taken.get_future().wait();
   v1::Finished finished = Ok();

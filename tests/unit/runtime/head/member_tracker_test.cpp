@@ -31,7 +31,7 @@ class MemberTrackerTest : public ::testing::Test {
     return members_.Join({stream, hello}, At(passed));
   }
 
-  const RolePlan plan_;
+  RolePlan plan_;
   JobRecord record_;
   Outbox outbox_;
   JobEnding ending_{{.trainers = seconds(2), .workers = seconds(2)}, record_, outbox_};

@@ -24,7 +24,7 @@ TEST(StateAdmissionTest, WhoIsNotInTheManifestIsRefusedWithTheReason) {
   for (const Case& c :
        {Case{MakeHello("tpu", 0), "no CPUWorker or GPUWorker role named 'tpu'"},
         Case{MakeHello("head", 0), "no CPUWorker or GPUWorker role named 'head'"},
-        Case{MakeHello("cpu", 3), "role 'cpu' has no replica 3"},
+        Case{MakeHello("cpu", 10000), "role 'cpu' has no replica 10000"},
         Case{MakeHello("gpu", 1), "role 'gpu' has no replica 1"},
         Case{MakeHello("gpu", 0, 2), "2 local ranks"}, Case{wrong_type, "not a GPUWorker"}}) {
     Drive drive;
@@ -34,6 +34,19 @@ TEST(StateAdmissionTest, WhoIsNotInTheManifestIsRefusedWithTheReason) {
     EXPECT_FALSE(refused[0].refused.superseded());
     EXPECT_THAT(drive.state.record().members, IsEmpty());
   }
+}
+
+// The head knows the manifest that the attempt began with; on a cluster somebody has raised the
+// number of CPU workers since. They were refused until the job had failed for it.
+TEST(StateAdmissionTest, ACpuWorkerBeyondTheManifestsReplicasHasAPlace) {
+  Drive drive;
+  drive.JoinAll();
+  const auto actions = drive.Hello(40, MakeHello("cpu", 7));
+  EXPECT_THAT(Only<Refuse>(actions), IsEmpty());
+  EXPECT_EQ(LastRoster(actions), "cpu-0 cpu-7");
+  drive.Pass(std::chrono::seconds(1), {10, 20, 21, 30, 40});
+  drive.Apply(StreamClosed{.stream = 40, .process_gone = true});
+  EXPECT_EQ(LastRoster(drive.Hello(41, MakeHello("cpu", 7, 0, 2))), "cpu-0 cpu-7");
 }
 
 TEST(StateAdmissionTest, ProcessOfAnotherVersionIsRefusedAndBothVersionsAreNamed) {

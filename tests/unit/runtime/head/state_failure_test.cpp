@@ -64,11 +64,13 @@ TEST(StateFailureTest, LaunchersReportOfADeadProcessBeatsThePeerThatNoticed) {
 }
 
 TEST(StateFailureTest, ExitCodeOfWhoHadItsSayChangesNothing) {
-  Drive drive;
-  drive.JoinAll();
-  drive.Finish(20, false, false, "out of memory");
-  drive.Apply(FailureReported{"gpu-0.0", "exit code 1"});
-  EXPECT_EQ(FirstFailure(drive).message(), "out of memory");
+  for (const char* process : {"gpu-0.0", "gpu-0"}) {  // one of two ranks, one with both
+    Drive drive;
+    drive.JoinAll();
+    drive.Finish(20, false, false, "out of memory");
+    drive.Apply(FailureReported{process, "exit code 1"});
+    EXPECT_EQ(FirstFailure(drive).message(), "out of memory") << process;
+  }
 }
 
 TEST(StateFailureTest, LauncherReportedFailureFailsTheJob) {

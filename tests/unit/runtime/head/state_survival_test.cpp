@@ -58,7 +58,8 @@ TEST(StateSurvivalTest, ASilentTrainerIsLostAndItsReplacementOpensTheNextGenerat
   ASSERT_THAT(opened, SizeIs(1));
   EXPECT_EQ(opened[0].generation.number(), 2);
   EXPECT_EQ(opened[0].generation.ranks_size(), 3);
-  EXPECT_THAT(opened[0].streams, UnorderedElementsAre(10, 20, 30, 41));
+  EXPECT_THAT(opened[0].trainers, UnorderedElementsAre(20, 30, 41));
+  EXPECT_THAT(opened[0].workers, UnorderedElementsAre(10));
   EXPECT_EQ(drive.state.record().state, v1::JobStatus::RUNNING);
   EXPECT_TRUE(drive.state.record().faults.at(0).recovery_seconds.has_value());
   EXPECT_EQ(drive.state.record().members.at({"gpu", 0, 1}).restarts, 1);

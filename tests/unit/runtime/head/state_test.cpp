@@ -26,7 +26,8 @@ TEST(StateTest, GenerationOpensWithRanksInManifestOrderOnceAllRequiredMembersHav
 
   const auto opened = Only<OpenGeneration>(drive.Hello(11, MakeHello("cpu", 1)));
   ASSERT_THAT(opened, SizeIs(1));
-  EXPECT_THAT(opened[0].streams, UnorderedElementsAre(11, 20, 21, 30));
+  EXPECT_THAT(opened[0].trainers, UnorderedElementsAre(20, 21, 30));
+  EXPECT_THAT(opened[0].workers, UnorderedElementsAre(11));
   const v1::Generation& generation = opened[0].generation;
   EXPECT_EQ(generation.number(), 1);
   std::vector<std::string> addresses;

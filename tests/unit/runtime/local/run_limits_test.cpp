@@ -81,14 +81,16 @@ TEST(IgnoredFieldsTest, OnlyWhatIsSetAndHasNoMeaningHere) {
   job.spec.managed_by = job.spec.run_policy.managed_by = "somebody";
   job.spec.run_policy.clean_pod_policy = api::CleanPodPolicy::kNone;
   job.spec.run_policy.ttl_seconds_after_finished = 0;
-  job.spec.scheduling.emplace() = {.gang = api::GangScheduler::kVolcano, .queue = "research"};
+  job.spec.scheduling.emplace() = {
+      .elastic_priority_class = "low", .gang = api::GangScheduler::kVolcano, .queue = "research"};
   job.spec.network.tls = job.spec.network.network_policy = api::Switch::kDisabled;
   EXPECT_THAT(IgnoredFields(job),
               ElementsAre("spec.storage[1].secretRef", "spec.roles[1].failureRules[1].onReason",
                           "spec.roles[1].template", "spec.runPolicy.suspend", "spec.managedBy",
                           "spec.runPolicy.managedBy", "spec.runPolicy.cleanPodPolicy",
                           "spec.runPolicy.ttlSecondsAfterFinished", "spec.network.networkPolicy",
-                          "spec.network.tls", "spec.scheduling.gang", "spec.scheduling.queue"));
+                          "spec.network.tls", "spec.scheduling.elasticPriorityClass",
+                          "spec.scheduling.gang", "spec.scheduling.queue"));
   EXPECT_FALSE(WithoutSecrets(job).spec.storage[1].secret_ref.has_value());
 }
 

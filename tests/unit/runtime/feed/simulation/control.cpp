@@ -221,8 +221,10 @@ void Control::Carry(const head::Send& send) {
 
 void Control::Carry(const head::OpenGeneration& open) {
   const auto roster = ToRoster(open.generation.cpu_workers());
-  for (const head::StreamId stream : open.streams) {
-    DeliverGeneration(stream, open.generation.number(), roster);
+  for (const auto* streams : {&open.trainers, &open.workers}) {
+    for (const head::StreamId stream : *streams) {
+      DeliverGeneration(stream, open.generation.number(), roster);
+    }
   }
 }
 
