@@ -7,26 +7,33 @@
 
 namespace hetero::feed {
 
-void BatchFinisher::Add(std::shared_ptr<const Batch> half) {
+bool BatchFinisher::Add(Half half) {
   const base::MutexLock lock(mutex_);
-  const int64_t ticket = half->ticket.id;
-  halves_[ticket] = std::move(half);
+  std::deque<Half>& of_ticket = halves_[half.batch->ticket.id];
+  of_ticket.push_back(std::move(half));
+  return of_ticket.size() == 1;
 }
 
-std::shared_ptr<const Batch> BatchFinisher::Take(int64_t ticket) {
-  const base::MutexLock lock(mutex_);
-  const auto node = halves_.extract(ticket);
-  return node ? node.mapped() : nullptr;
-}
-
-std::shared_ptr<const Batch> BatchFinisher::Find(int64_t ticket) const {
+std::shared_ptr<const Batch> BatchFinisher::First(int64_t ticket) const {
   const base::MutexLock lock(mutex_);
   const auto found = halves_.find(ticket);
-  return found == halves_.end() ? nullptr : found->second;
+  return found == halves_.end() ? nullptr : found->second.front().batch;
+}
+
+std::optional<BatchFinisher::Half> BatchFinisher::DropFirst(int64_t ticket) {
+  Half dropped;  // destroyed without the lock
+  const base::MutexLock lock(mutex_);
+  const auto found = halves_.find(ticket);
+  if (found == halves_.end()) return std::nullopt;
+  dropped = std::move(found->second.front());
+  found->second.pop_front();
+  if (!found->second.empty()) return found->second.front();
+  halves_.erase(found);
+  return std::nullopt;
 }
 
 absl::Status BatchFinisher::Check(const Ticket& ticket) const {
-  const std::shared_ptr<const Batch> half = Find(ticket.id);
+  const std::shared_ptr<const Batch> half = First(ticket.id);
   if (half == nullptr) {
     return absl::InternalError(absl::StrCat("ticket ", ticket.id, " has nothing to finish"));
   }
@@ -43,7 +50,7 @@ absl::Status BatchFinisher::Check(const Ticket& ticket) const {
 
 Batch BatchFinisher::Allocate(const Ticket& ticket, const SlabSource& slabs) const {
   Batch batch = producer_.Allocate(ticket, slabs);
-  if (const std::shared_ptr<const Batch> half = Find(ticket.id)) {
+  if (const std::shared_ptr<const Batch> half = First(ticket.id)) {
     batch.labels = half->labels;
     batch.fields = half->fields;
     batch.sample_ids = half->sample_ids;
@@ -54,7 +61,7 @@ Batch BatchFinisher::Allocate(const Ticket& ticket, const SlabSource& slabs) con
 absl::Status BatchFinisher::Produce(Batch* batch, int64_t index,
                                     std::optional<BadSample>* bad) const {
   bad->reset();
-  const std::shared_ptr<const Batch> half = Find(batch->ticket.id);
+  const std::shared_ptr<const Batch> half = First(batch->ticket.id);
   if (half == nullptr) return absl::CancelledError("the ticket was given up");
   const int64_t slot = batch->ticket.slots.first + index;
   const auto known = std::find_if(half->bad_samples.begin(), half->bad_samples.end(),

@@ -15,6 +15,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/log.h"
+#include "base/socket_address.h"
 #include "base/status_macros.h"
 #include "base/thread.h"
 
@@ -24,7 +26,7 @@ namespace {
 constexpr int kMostPending = 128;
 constexpr auto kLook = std::chrono::milliseconds(200);
 constexpr auto kFirstBytes = std::chrono::seconds(10);
-constexpr size_t kMostWaiting = 1024;  // connections that have not said a word
+constexpr base::Duration kEvictionWarningInterval = std::chrono::minutes(1);
 
 struct HostPort {
   std::string host, port;
@@ -62,6 +64,13 @@ int Port(int fd) {
                                              : reinterpret_cast<sockaddr_in*>(&address)->sin_port);
 }
 
+// For connections of which nothing comes: a child process may have the descriptor, too, and the
+// other side would not hear of close() alone.
+void GiveUp(int fd) {
+  shutdown(fd, SHUT_RDWR);
+  close(fd);
+}
+
 }  // namespace
 
 struct FeedListener::Waiting {
@@ -70,7 +79,8 @@ struct FeedListener::Waiting {
 };
 
 absl::StatusOr<std::unique_ptr<FeedListener>> FeedListener::Bind(const std::string& address,
-                                                                 base::Clock& clock) {
+                                                                 base::Clock& clock,
+                                                                 size_t most_waiting) {
   const HostPort parts = Split(address);
   std::vector<std::string> hosts = {parts.host};
   if (parts.host == "0.0.0.0") hosts.insert(hosts.begin(), "::");
@@ -88,7 +98,9 @@ absl::StatusOr<std::unique_ptr<FeedListener>> FeedListener::Bind(const std::stri
     const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> list(found, freeaddrinfo);
     for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
       const int fd = Listen(one->ai_family, one->ai_addr, one->ai_addrlen);
-      if (fd >= 0) return std::unique_ptr<FeedListener>(new FeedListener(fd, Port(fd), clock));
+      if (fd >= 0) {
+        return std::unique_ptr<FeedListener>(new FeedListener(fd, Port(fd), clock, most_waiting));
+      }
       reason = std::strerror(errno);
       if (errno == EADDRINUSE) break;
     }
@@ -124,13 +136,13 @@ void FeedListener::Run(const std::stop_token& stop) {
       if (spoke ? !Sort(waiting[i]) : clock_.Now() < waiting[i].until) {
         still.push_back(waiting[i]);
       } else if (!spoke) {
-        close(waiting[i].fd);
+        GiveUp(waiting[i].fd);
       }
     }
     waiting.swap(still);
     if (ready > 0 && polled[0].revents != 0) Accept(&waiting, stop);
   }
-  for (const Waiting& one : waiting) close(one.fd);
+  for (const Waiting& one : waiting) GiveUp(one.fd);
 }
 
 void FeedListener::Accept(std::vector<Waiting>* waiting, const std::stop_token& stop) {
@@ -145,11 +157,23 @@ void FeedListener::Accept(std::vector<Waiting>* waiting, const std::stop_token& 
   const int enough = kPreambleBytes, on = 1;
   setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &enough, sizeof enough);  // what poll() waits for
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  if (waiting->size() >= kMostWaiting) {
-    close(waiting->front().fd);
-    waiting->erase(waiting->begin());
-  }
+  if (waiting->size() >= most_waiting_) EvictOldest(waiting);
   waiting->push_back({fd, clock_.Now() + kFirstBytes});
+}
+
+void FeedListener::EvictOldest(std::vector<Waiting>* waiting) {
+  const int oldest = waiting->front().fd;
+  ++evicted_;
+  if (const base::Instant now = clock_.Now(); now >= next_warning_) {
+    next_warning_ = now + kEvictionWarningInterval;
+    const std::string peer = base::PeerAddress(oldest);
+    log::Warning("connections that say nothing are closed before their time: too many dial",
+                 {{"waiting", waiting->size()},
+                  {"closed", std::exchange(evicted_, 0)},
+                  {"oldest", peer.empty() ? "unknown" : peer}});
+  }
+  GiveUp(oldest);
+  waiting->erase(waiting->begin());
 }
 
 bool FeedListener::Sort(const Waiting& connection) const {
@@ -157,7 +181,7 @@ bool FeedListener::Sort(const Waiting& connection) const {
   const ssize_t got = recv(connection.fd, first.data(), first.size(), MSG_PEEK);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
   if (got <= 0) {
-    close(connection.fd);
+    GiveUp(connection.fd);
     return true;
   }
   const int at_once = 1;

@@ -114,31 +114,50 @@ void TicketClientImpl::LearnFatal(const Batch& batch) {
   if (!request.fatal.empty()) links_.SendToAll(request);
 }
 
-void TicketClientImpl::FinishBatch(ProducerId id, std::unique_ptr<Batch> half) {
-  Ticket whole = half->ticket;
+void TicketClientImpl::FinishBatch(const BatchFinisher::Half& half) {
+  if (IsThere(half.batch->ticket.id)) return DropHalf(half);
+  if (finisher_->Add(half)) SubmitHalf(half);
+}
+
+void TicketClientImpl::SubmitHalf(const BatchFinisher::Half& half) {
+  Ticket whole = half.batch->ticket;
   whole.left_to_trainer = 0;
   whole.guarded = false;  // what is left has no file and a shape that is known
-  finisher_->Add(std::move(half));
   TicketExecutor::Callbacks callbacks;
   callbacks.on_started = [](const Ticket&) {};
-  callbacks.on_done = [this, id](const Ticket& done, absl::StatusOr<std::unique_ptr<Batch>> batch) {
-    const std::shared_ptr<const Batch> half_done = finisher_->Take(done.id);
+  callbacks.on_done = [this, half](const Ticket& done,
+                                   absl::StatusOr<std::unique_ptr<Batch>> batch) {
     Frame frame{.kind = Frame::Kind::kBatch, .ticket = done};
-    if (batch.ok() && half_done != nullptr) {
+    if (batch.ok()) {
       frame.batch = *std::move(batch);
-      frame.batch->work_seconds += half_done->work_seconds;
-      frame.batch->cpu_seconds += half_done->cpu_seconds;
-      frame.batch->read_seconds += half_done->read_seconds;
-      frame.batch->queued_seconds += half_done->queued_seconds;
+      frame.batch->work_seconds += half.batch->work_seconds;
+      frame.batch->cpu_seconds += half.batch->cpu_seconds;
+      frame.batch->read_seconds += half.batch->read_seconds;
+      frame.batch->queued_seconds += half.batch->queued_seconds;
     } else {
       frame.kind = Frame::Kind::kFailed;
-      frame.error =
-          batch.ok() ? absl::CancelledError("the same ticket was finished before") : batch.status();
+      frame.error = batch.status();
     }
-    OnFrame(id, std::move(frame));
+    OnFrame(half.producer, std::move(frame));
+    OnHalfDone(done.id);
   };
   callbacks.slabs = options_.slabs;
   finishing_->Submit(whole, std::move(callbacks));
+}
+
+void TicketClientImpl::OnHalfDone(int64_t ticket) {
+  const base::MutexLock lock(mutex_);
+  if (closing_) return;
+  while (const std::optional<BatchFinisher::Half> next = finisher_->DropFirst(ticket)) {
+    if (!IsThere(ticket)) return SubmitHalf(*next);
+    DropHalf(*next);
+  }
+}
+
+void TicketClientImpl::DropHalf(const BatchFinisher::Half& half) {
+  Apply(Window::Arrived{.producer = half.producer,
+                        .ticket = half.batch->ticket.id,
+                        .work = base::FromSeconds(half.batch->work_seconds)});
 }
 
 void TicketClientImpl::ChoosePlacement() {
@@ -281,7 +300,7 @@ void TicketClientImpl::OnFrame(ProducerId id, Frame frame) {
     placement_.OnBatch(*frame.batch);
     ChoosePlacement();
   }
-  if (ticket.left_to_trainer != 0) return FinishBatch(id, std::move(frame.batch));
+  if (ticket.left_to_trainer != 0) return FinishBatch({id, std::move(frame.batch)});
   frame.batch->producer = name;
   const double work_seconds = frame.batch->work_seconds;
   if (Apply(Window::Arrived{.producer = id,

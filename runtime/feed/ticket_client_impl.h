@@ -47,8 +47,16 @@ class TicketClientImpl : public TicketClient {
   void Perform(const Window::Actions& actions) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void IssueLocally(const Ticket& ticket) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The trainer's part of a worker's batch; it comes back through OnFrame.
-  void FinishBatch(ProducerId id, std::unique_ptr<Batch> half)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void FinishBatch(const BatchFinisher::Half& half) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SubmitHalf(const BatchFinisher::Half& half) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The first half of `ticket` is done or has failed: the others are duplicates, or the next one is
+  // tried.
+  void OnHalfDone(int64_t ticket);
+  // Of a ticket whose batch is there: nothing is left to do, and its worker has delivered.
+  void DropHalf(const BatchFinisher::Half& half) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsThere(int64_t ticket) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return ticket < window_.head() || batches_.contains(ticket);
+  }
   // Samples of `batch` that nobody may touch any more: remembered, and told to everybody.
   void LearnFatal(const Batch& batch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void NoteQuarantines(const Window::Actions& actions) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

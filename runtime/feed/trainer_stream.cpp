@@ -144,7 +144,7 @@ void TrainerStream::WriteNext() {
 
 void TrainerStream::Cancel() { context_.TryCancel(); }
 
-void TrainerStream::OnReadInitialMetadataDone(bool ok) {
+void TrainerStream::OnReadInitialMetadataDone(bool ok) noexcept {
   if (!ok) return;
   if (absl::Status met = CheckWorker(); !met.ok()) return Break(met);
   Offer();
@@ -161,7 +161,7 @@ absl::Status TrainerStream::CheckWorker() const {
                                "this trainer", handshake::ThisBuild());
 }
 
-void TrainerStream::OnReadDone(bool ok) {
+void TrainerStream::OnReadDone(bool ok) noexcept {
   if (!ok) {
     const base::MutexLock lock(mutex_);
     ended_ = true;
@@ -173,20 +173,21 @@ void TrainerStream::OnReadDone(bool ok) {
       frame_, open_memory_, [&](Frame frame) { OnFrame(of_the_stream, std::move(frame)); });
   frame_.Clear();
   if (!decoded.ok()) {
-    // Where the next frame begins can no longer be trusted, nor which ticket this one answered.
+    // Where the next frame begins can no longer be trusted, nor which ticket this one answered; or
+    // there was no memory to get that far.
     Break(decoded);
   }
   StartRead(&frame_);
 }
 
-void TrainerStream::OnWriteDone(bool ok) {
+void TrainerStream::OnWriteDone(bool ok) noexcept {
   const base::MutexLock lock(mutex_);
   writing_ = false;
   if (ended_ || !ok) return;  // after a failed write the read fails too
   WriteNext();
 }
 
-void TrainerStream::OnDone(const grpc::Status& status) {
+void TrainerStream::OnDone(const grpc::Status& status) noexcept {
   const std::vector<Offered>* offered = nullptr;
   {
     const base::MutexLock lock(mutex_);

@@ -55,10 +55,12 @@ class TrainerStream : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byt
   // Breaks the stream.
   void Cancel();
 
-  void OnReadInitialMetadataDone(bool ok) override;
-  void OnReadDone(bool ok) override;
-  void OnWriteDone(bool ok) override;
-  void OnDone(const grpc::Status& status) override;
+  // gRPC swallows what these throw, and would wait for the next step for ever: what nobody has
+  // handled ends the process instead.
+  void OnReadInitialMetadataDone(bool ok) noexcept override;
+  void OnReadDone(bool ok) noexcept override;
+  void OnWriteDone(bool ok) noexcept override;
+  void OnDone(const grpc::Status& status) noexcept override;
 
  private:
   struct Offered {

@@ -70,7 +70,7 @@ class StreamService : public grpc::CallbackGenericService {
                                   handshake::ToMetadata(handshake::ThisBuild()));
       const absl::Status met = CheckTrainer(context);
       if (!met.ok()) return new RefusedStream(met);
-      return WorkerStream::Open(intake_, counters_, transports_);
+      return WorkerStream::Open(context->peer(), intake_, counters_, transports_);
     }
     return grpc::CallbackGenericService::CreateReactor(context);
   }

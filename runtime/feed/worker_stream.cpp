@@ -13,9 +13,9 @@ namespace {
 constexpr double kBriskSeconds = 0.001;
 }  // namespace
 
-WorkerStream* WorkerStream::Open(TicketIntake* intake, AtomicCounters* counters,
+WorkerStream* WorkerStream::Open(std::string peer, TicketIntake* intake, AtomicCounters* counters,
                                  const TransportServers& transports) {
-  auto* stream = new WorkerStream(intake, counters);
+  auto* stream = new WorkerStream(std::move(peer), intake, counters);
   stream->self_.reset(stream);
   for (const auto& transport : transports) {
     stream->senders_.push_back(transport->NewSender(stream->self_));
@@ -26,12 +26,13 @@ WorkerStream* WorkerStream::Open(TicketIntake* intake, AtomicCounters* counters,
   return stream;
 }
 
-void WorkerStream::OnReadDone(bool ok) {
+void WorkerStream::OnReadDone(bool ok) noexcept {
   if (!ok) return End(grpc::Status::OK);  // the trainer has gone, or the server shuts down
   v1::TicketRequest offers;
   const absl::StatusOr<TicketRequest> request = DecodeRequest(request_, &offers);
   if (!request.ok()) {
-    log::Warning("a trainer's stream is closed", {{"error", request.status().message()}});
+    log::Warning("a trainer's stream is closed",
+                 {{"peer", peer_}, {"error", request.status().message()}});
     return End(
         grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, std::string(request.status().message())));
   }
@@ -122,7 +123,7 @@ void WorkerStream::Write(const grpc::ByteBuffer& message) {
   StartWrite(&message_);
 }
 
-void WorkerStream::OnWriteDone(bool ok) {
+void WorkerStream::OnWriteDone(bool ok) noexcept {
   const base::MutexLock lock(mutex_);
   writing_ = false;
   message_.Clear();
@@ -153,6 +154,8 @@ void WorkerStream::End(const grpc::Status& status) {
   Finish(status);  // from here on the server may be gone
 }
 
-void WorkerStream::OnDone() { const std::shared_ptr<WorkerStream> last = std::move(self_); }
+void WorkerStream::OnDone() noexcept {
+  const std::shared_ptr<WorkerStream> last = std::move(self_);
+}
 
 }  // namespace hetero::feed

@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -36,21 +38,24 @@ using TransportServers = std::vector<std::unique_ptr<TransportServer>>;
 // and transports outlive the gRPC server, which outlives every stream.
 class WorkerStream : public grpc::ServerGenericBidiReactor, public SenderStream {
  public:
-  // Starts to read; the pointer is valid until gRPC has been told so by OnDone.
-  static WorkerStream* Open(TicketIntake* intake, AtomicCounters* counters,
+  // Starts to read; the pointer is valid until gRPC has been told so by OnDone. `peer`: the trainer
+  // as gRPC writes it ("ipv4:10.0.0.7:41234"), for messages.
+  static WorkerStream* Open(std::string peer, TicketIntake* intake, AtomicCounters* counters,
                             const TransportServers& transports);
 
-  void OnReadDone(bool ok) override;
-  void OnWriteDone(bool ok) override;
-  void OnDone() override;
+  // gRPC swallows what these throw, and would wait for the next step for ever: what nobody has
+  // handled ends the process instead.
+  void OnReadDone(bool ok) noexcept override;
+  void OnWriteDone(bool ok) noexcept override;
+  void OnDone() noexcept override;
 
   void Write(const grpc::ByteBuffer& message) override;
   void OnReady() override;
   void Break(const absl::Status& reason) override;
 
  private:
-  WorkerStream(TicketIntake* intake, AtomicCounters* counters)
-      : intake_(*intake), owner_(intake->Join()), counters_(*counters) {}
+  WorkerStream(std::string peer, TicketIntake* intake, AtomicCounters* counters)
+      : peer_(std::move(peer)), intake_(*intake), owner_(intake->Join()), counters_(*counters) {}
   void Submit(const Ticket& ticket);
   void CancelTicket(int64_t id);
   Slab SlabFor(int64_t bytes);
@@ -61,6 +66,7 @@ class WorkerStream : public grpc::ServerGenericBidiReactor, public SenderStream 
   void SendQueued() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void End(const grpc::Status& status);
 
+  const std::string peer_;
   TicketIntake& intake_;
   const TicketGate::Owner owner_;
   AtomicCounters& counters_;

@@ -201,21 +201,11 @@ absl::StatusOr<ServedSocket::Wait> DataReceiver::Connection::ReadFrames() {
   return Wait{.read = true, .again = true};
 }
 
-// A batch for which there is no memory fails, or it would be asked for again for ever: a connection
-// that ends is nobody's fault.
 absl::StatusOr<std::optional<Frame>> DataReceiver::Connection::TakeOrFail(size_t size) {
   try {
     return reader_.Take(size, callbacks_.most_bytes);
   } catch (const std::bad_alloc&) {
-    const std::optional<Ticket> ticket = reader_.ticket();
-    const std::string error =
-        absl::StrCat("no memory in the trainer for ",
-                     ticket ? absl::StrCat("the batch of ticket ", ticket->id) : "a frame");
-    // Told as nobody's lack of memory: that is what CPU workers are counted for.
-    if (ticket) {
-      Tell({.kind = Frame::Kind::kFailed, .ticket = *ticket, .error = absl::InternalError(error)});
-    }
-    return absl::ResourceExhaustedError(error);
+    return reader_.FailForMemory([this](Frame failed) { Tell(std::move(failed)); });
   }
 }
 

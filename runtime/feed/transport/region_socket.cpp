@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,7 @@ constexpr std::string_view kSuffix = ".mem";
 constexpr int kBacklog = 128;
 constexpr size_t kMostOffered = 128;  // regions that no stream has claimed
 constexpr int kPollMilliseconds = 200;
+constexpr base::Duration kRefusedPause = std::chrono::milliseconds(200);
 constexpr timeval kReceiveTimeout = {.tv_sec = 0, .tv_usec = 100'000};
 
 sockaddr_un UnixAddress(const std::string& path) {
@@ -101,7 +103,7 @@ absl::Status SendRegion(const std::string& path, const TrainerRegion& region) {
   return result;
 }
 
-std::unique_ptr<RegionReceiver> RegionReceiver::Start(const std::string& path) {
+std::unique_ptr<RegionReceiver> RegionReceiver::Start(const std::string& path, base::Clock& clock) {
   if (path.empty()) return nullptr;
   const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const sockaddr_un address = UnixAddress(path);
@@ -112,11 +114,11 @@ std::unique_ptr<RegionReceiver> RegionReceiver::Start(const std::string& path) {
     if (fd >= 0) close(fd);
     return nullptr;
   }
-  return std::unique_ptr<RegionReceiver>(new RegionReceiver(path, fd));
+  return std::unique_ptr<RegionReceiver>(new RegionReceiver(path, fd, clock));
 }
 
-RegionReceiver::RegionReceiver(std::string path, int listener)
-    : path_(std::move(path)), listener_(listener) {
+RegionReceiver::RegionReceiver(std::string path, int listener, base::Clock& clock)
+    : path_(std::move(path)), listener_(listener), clock_(clock) {
   thread_ = std::jthread([this](const std::stop_token& stop) { Run(stop); });
 }
 
@@ -143,13 +145,28 @@ void RegionReceiver::Run(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     pollfd ready = {.fd = listener_, .events = POLLIN, .revents = 0};
     if (poll(&ready, 1, kPollMilliseconds) <= 0 || stop.stop_requested()) continue;
-    const int connection = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+    const int connection = Accept(stop);
     if (connection < 0) continue;
     // Whoever has nothing to pass on must not keep the others waiting.
     setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &kReceiveTimeout, sizeof kReceiveTimeout);
     Receive(connection);
     close(connection);
   }
+}
+
+int RegionReceiver::Accept(const std::stop_token& stop) {
+  const int connection = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+  if (connection >= 0 || errno == EAGAIN || errno == ECONNABORTED || errno == EINTR) {
+    return connection;
+  }
+  if (!std::exchange(warned_, true)) {
+    log::Warning(
+        "a trainer's shared region waits: the system refuses its connection; raise the "
+        "limit of open files (ulimit -n)",
+        {{"path", path_}, {"error", std::strerror(errno)}});
+  }
+  clock_.SleepFor(kRefusedPause, stop);  // poll() would come back at once
+  return connection;
 }
 
 void RegionReceiver::Receive(int connection) {
@@ -168,8 +185,13 @@ void RegionReceiver::Receive(int connection) {
   const int fd = files.front();
   absl::StatusOr<std::shared_ptr<SharedRegion>> region =
       SharedRegion::Map(fd, SharedRegion::Side::kWorker);
-  if (got != static_cast<ssize_t>(sizeof token) || !region.ok()) {
-    log::Warning("a shared region was refused", {{"error", region.status().message()}});
+  absl::Status refused = region.status();
+  if (refused.ok() && got != static_cast<ssize_t>(sizeof token)) {
+    refused = absl::DataLossError(
+        absl::StrCat("its token ends after ", got, " of ", sizeof token, " bytes"));
+  }
+  if (!refused.ok()) {
+    log::Warning("a shared region was refused", {{"path", path_}, {"error", refused.message()}});
     return;
   }
   const base::MutexLock lock(mutex_);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "base/clock.h"
 #include "base/mutex.h"
 #include "runtime/feed/transport/shared_region.h"
 
@@ -27,19 +28,23 @@ absl::Status SendRegion(const std::string& path, const TrainerRegion& region);
 class RegionReceiver {
  public:
   // Null, and a line in the log, when it cannot listen at `path`.
-  static std::unique_ptr<RegionReceiver> Start(const std::string& path);
+  static std::unique_ptr<RegionReceiver> Start(const std::string& path, base::Clock& clock);
   ~RegionReceiver();
 
   // The region that came with `token`, once; null as long as there is none.
   std::shared_ptr<WorkerRegion> Take(uint64_t token);
 
  private:
-  RegionReceiver(std::string path, int listener);
+  RegionReceiver(std::string path, int listener, base::Clock& clock);
   void Run(const std::stop_token& stop);
+  // The connection that waits; -1: there is none, or the system has refused it a while ago.
+  int Accept(const std::stop_token& stop);
   void Receive(int connection);
 
   const std::string path_;
   const int listener_;
+  base::Clock& clock_;
+  bool warned_ = false;  // that connections are refused; on the receiver's thread
   base::Mutex mutex_;
   std::deque<std::pair<uint64_t, std::shared_ptr<WorkerRegion>>> offered_ ABSL_GUARDED_BY(mutex_);
   std::jthread thread_;

@@ -92,7 +92,7 @@ constinit const Transport kSharedMemoryTransport = {
       return std::make_unique<SharedMemoryReceiver>(std::move(context), std::move(callbacks));
     },
     .serve = [](const ServerContext& context) -> std::unique_ptr<TransportServer> {
-      auto regions = RegionReceiver::Start(RegionSocketPath(context.listen_address));
+      auto regions = RegionReceiver::Start(RegionSocketPath(context.listen_address), context.clock);
       if (regions == nullptr) return nullptr;
       return std::make_unique<SharedMemoryServer>(std::move(regions));
     },

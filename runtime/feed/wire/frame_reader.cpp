@@ -18,7 +18,7 @@ namespace {
 
 constexpr uint32_t kMaxHeaderBytes = 64u << 20;
 constexpr size_t kImageBytes = 256 << 10;  // of a piece, whose checksum is made while it is cached
-constexpr size_t kPieceBytes = 1 << 20;    // memory is taken as bytes come, not as announced
+constexpr size_t kPieceBytes = 1 << 20;    // memory is touched as bytes come, not as announced
 
 uint32_t GetLittleEndian(const uint8_t* in) {
   return uint32_t{in[0]} | uint32_t{in[1]} << 8 | uint32_t{in[2]} << 16 | uint32_t{in[3]} << 24;
@@ -77,9 +77,16 @@ FrameReader::FrameReader(OpenMemory open_memory) : open_memory_(std::move(open_m
 
 FrameReader::~FrameReader() = default;
 
-std::optional<Ticket> FrameReader::ticket() const {
-  if (open_ == nullptr || !open_->has_ticket) return std::nullopt;
-  return open_->frame.ticket;
+absl::Status FrameReader::FailForMemory(const std::function<void(Frame)>& on_frame) const {
+  if (open_ == nullptr || !open_->has_ticket) {
+    return absl::ResourceExhaustedError("no memory in the trainer for a frame");
+  }
+  const Ticket& ticket = open_->frame.ticket;
+  const std::string error =
+      absl::StrCat("no memory in the trainer for the batch of ticket ", ticket.id);
+  // Told as nobody's lack of memory: that is what CPU workers are counted for.
+  on_frame({.kind = Frame::Kind::kFailed, .ticket = ticket, .error = absl::InternalError(error)});
+  return absl::ResourceExhaustedError(error);
 }
 
 void FrameReader::Await() {
@@ -234,6 +241,7 @@ bool FrameReader::NextOfFields() {
     const auto size = static_cast<size_t>(spec.bytes() * open_->header.ticket().count());
     const size_t at = bytes.size(), part = std::min(size - at, kPieceBytes);
     if (part == 0) continue;
+    if (at == 0) bytes.reserve(size);  // or growing would copy what has come, and need it twice
     bytes.resize(at + part);
     room_ = {bytes.data() + at, part};
     return true;

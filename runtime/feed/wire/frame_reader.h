@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,8 +32,10 @@ class FrameReader {
   // `size` bytes of it are there. The frame once it is whole: the next one is then awaited. `left`
   // as ByteSource says it. Errors are final.
   absl::StatusOr<std::optional<Frame>> Take(size_t size, size_t left);
-  // Of the frame that is being read; absent before its header is whole.
-  std::optional<Ticket> ticket() const;
+  // After Take() has thrown std::bad_alloc, which is final too: what there is to say of that. A
+  // batch whose ticket is known goes to `on_frame` as kFailed, or it would be asked for again for
+  // ever: what only ends a connection is nobody's fault.
+  absl::Status FailForMemory(const std::function<void(Frame)>& on_frame) const;
 
  private:
   enum class Part { kPrefix, kHeader, kImages, kFields };

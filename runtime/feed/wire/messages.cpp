@@ -1,6 +1,7 @@
 #include "runtime/feed/wire/messages.h"
 
 #include <iterator>
+#include <new>
 #include <optional>
 #include <string>
 #include <utility>
@@ -76,6 +77,25 @@ v1::FrameHeader BatchHeader(const Batch& batch) {
   return header;
 }
 
+// Bytes of `batch`, which lives as long as any such slice of it: its memory counts until it is gone
+// (Batch::counted). gRPC lets go of each slice on its own.
+grpc::Slice Borrowed(const std::shared_ptr<Batch>& batch, uint8_t* bytes, size_t size) {
+  const auto release = [](void* owner) { delete static_cast<std::shared_ptr<Batch>*>(owner); };
+  return grpc::Slice(bytes, size, release, new std::shared_ptr<Batch>(batch));
+}
+
+absl::StatusOr<Frame> ReadWith(FrameReader* reader, ByteSource* source) {
+  if (source->left() < reader->room().size) {
+    return absl::DataLossError("a feed frame ends inside its prefix");
+  }
+  while (true) {
+    const FrameReader::Room room = reader->room();
+    HETERO_RETURN_IF_ERROR(source->Read(room.to, room.size));
+    HETERO_ASSIGN_OR_RETURN(std::optional<Frame> frame, reader->Take(room.size, source->left()));
+    if (frame) return *std::move(frame);
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<NamedMemory> NoMemory(const v1::FrameHeader& header, int64_t bytes) {
@@ -86,15 +106,7 @@ absl::StatusOr<NamedMemory> NoMemory(const v1::FrameHeader& header, int64_t byte
 
 absl::StatusOr<Frame> ReadFrame(const OpenMemory& open_memory, ByteSource* source) {
   FrameReader reader(open_memory);
-  if (source->left() < reader.room().size) {
-    return absl::DataLossError("a feed frame ends inside its prefix");
-  }
-  while (true) {
-    const FrameReader::Room room = reader.room();
-    HETERO_RETURN_IF_ERROR(source->Read(room.to, room.size));
-    HETERO_ASSIGN_OR_RETURN(std::optional<Frame> frame, reader.Take(room.size, source->left()));
-    if (frame) return *std::move(frame);
-  }
+  return ReadWith(&reader, source);
 }
 
 grpc::ByteBuffer EncodeRequest(const TicketRequest& request, const v1::TicketRequest* offers) {
@@ -147,22 +159,19 @@ grpc::ByteBuffer EncodeFailed(const Ticket& ticket, const absl::Status& error) {
 }
 
 grpc::ByteBuffer EncodeBatch(std::unique_ptr<Batch> batch) {
-  v1::FrameHeader fields = BatchHeader(*batch);
-  batch->images.HandOver(&fields);
-  std::vector<grpc::Slice> slices = {HeaderSlice(fields)};
-  std::vector<grpc::Slice> of_fields;  // small ones, and copied
-  if (batch->fields) {
-    for (const FieldTensor& field : *batch->fields) {
-      of_fields.emplace_back(field.bytes.data(), field.bytes.size());
+  const std::shared_ptr<Batch> sent = std::move(batch);
+  v1::FrameHeader header = BatchHeader(*sent);
+  sent->images.HandOver(&header);
+  std::vector<grpc::Slice> slices = {HeaderSlice(header)};
+  if (sent->images.size() > 0) {
+    slices.push_back(Borrowed(sent, sent->images.data(), static_cast<size_t>(sent->images.size())));
+  }
+  if (sent->fields) {
+    for (FieldTensor& field : *sent->fields) {
+      if (field.bytes.empty()) continue;
+      slices.push_back(Borrowed(sent, field.bytes.data(), field.bytes.size()));
     }
   }
-  if (batch->images.size() > 0) {
-    uint8_t* data = batch->images.data();
-    const auto size = static_cast<size_t>(batch->images.size());
-    const auto release = [](void* owner) { delete static_cast<Batch*>(owner); };
-    slices.emplace_back(data, size, release, batch.release());
-  }
-  std::move(of_fields.begin(), of_fields.end(), std::back_inserter(slices));
   return grpc::ByteBuffer(slices.data(), slices.size());
 }
 
@@ -176,13 +185,19 @@ grpc::ByteBuffer JoinFrames(const std::vector<grpc::ByteBuffer>& frames) {
 
 absl::Status DecodeFrames(const grpc::ByteBuffer& buffer, const OpenMemory& open_memory,
                           const std::function<void(Frame)>& on_frame) {
-  absl::StatusOr<SliceReader> reader = SliceReader::Open(buffer);
-  if (!reader.ok()) return reader.status();
+  absl::StatusOr<SliceReader> source = SliceReader::Open(buffer);
+  if (!source.ok()) return source.status();
   do {
-    absl::StatusOr<Frame> frame = ReadFrame(open_memory, &*reader);
+    FrameReader reader(open_memory);
+    absl::StatusOr<Frame> frame;
+    try {
+      frame = ReadWith(&reader, &*source);
+    } catch (const std::bad_alloc&) {
+      return reader.FailForMemory(on_frame);
+    }
     if (!frame.ok()) return frame.status();
     on_frame(*std::move(frame));
-  } while (reader->left() > 0);
+  } while (source->left() > 0);
   return absl::OkStatus();
 }
 

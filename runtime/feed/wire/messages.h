@@ -50,8 +50,8 @@ struct Frame {
 };
 grpc::ByteBuffer EncodeStarted(const Ticket& ticket);
 grpc::ByteBuffer EncodeFailed(const Ticket& ticket, const absl::Status& error);
-// Borrows the batch's slab: no byte of a picture is copied, and the batch lives until it is sent. A
-// slab whose owner hands it over is only named. Fields are copied.
+// Borrows the batch's tensors: no byte of them is copied, and the batch lives until the last is
+// sent. A slab whose owner hands it over is only named.
 grpc::ByteBuffer EncodeBatch(std::unique_ptr<Batch> batch);
 
 // Several frames as one message, so that small ones do not cost a write each; nothing is copied.
@@ -73,10 +73,12 @@ absl::StatusOr<NamedMemory> NoMemory(const v1::FrameHeader& header, int64_t byte
 // `open_memory`, or leaves them where that finds them.
 // A batch whose tensor bytes are not those that the header's checksum was computed of comes as
 // kFailed with kDataLoss, so that its ticket can be issued again. Anything else that is wrong with
-// a frame is an error: kDataLoss naming what was found, and nothing from there on can be used.
+// a frame is an error: kDataLoss naming what was found, and nothing from there on can be used. So
+// is a frame for which there is no memory, kResourceExhausted: its batch comes as kFailed before.
 absl::Status DecodeFrames(const grpc::ByteBuffer& buffer, const OpenMemory& open_memory,
                           const std::function<void(Frame)>& on_frame);
-// The next frame, in the same way; a damaged batch leaves `source` at the frame that follows.
+// The next frame, in the same way; a damaged batch leaves `source` at the frame that follows. What
+// `open_memory` throws goes on to the caller.
 absl::StatusOr<Frame> ReadFrame(const OpenMemory& open_memory, ByteSource* source);
 // A message with exactly one frame.
 absl::StatusOr<Frame> DecodeFrame(const grpc::ByteBuffer& buffer,

@@ -1,9 +1,11 @@
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <future>
 #include <latch>
 #include <map>
 #include <memory>
+#include <new>
 #include <string>
 #include <thread>
 #include <vector>
@@ -12,6 +14,7 @@
 #include "runtime/feed/safetensors.h"
 #include "runtime/feed/stream_dump.h"
 #include "runtime/feed/ticket_executor.h"
+#include "runtime/feed/transport/grpc_transport.h"
 
 namespace hetero::feed {
 namespace {
@@ -30,6 +33,28 @@ TEST_F(FeedTest, StoppedWhileWaiting) {
   const auto client = StartClient(0);
   stop_.request_stop();
   EXPECT_TRUE(absl::IsCancelled(client->Next(stop_.get_token()).status()));
+}
+
+// gRPC swallowed what was thrown, and the stream was neither read nor ended: the client waited for
+// it for ever.
+TEST_F(FeedTest, ABatchForWhichTheTrainerHadNoMemoryComesAgainOverGrpc) {
+  const Transports only = {&kGrpcTransport};
+  std::vector<std::unique_ptr<WorkerServer>> servers;
+  servers.push_back(StartWorker("unix:" + folder_ + "/cpu-0.sock", 0, only));
+  std::atomic<int> asked = 0;
+  const auto client = TicketClient::Start({.byte_budget = 20 * 16 * producer_.sample_bytes(),
+                                           .local_threads = 0,
+                                           .tls = {.plain_text = true},
+                                           .transports = only,
+                                           .slabs =
+                                               [&asked](int64_t bytes) {
+                                                 if (++asked == 10) throw std::bad_alloc();
+                                                 return Slab(bytes);
+                                               }},
+                                          &schedule_, &producer_, base::Clock::Real());
+  client->SetRoster(Roster(servers));
+  ExpectTheWholeStream(*client);
+  EXPECT_GT(asked, schedule_.size());
 }
 
 TEST_F(FeedTest, TakenPortAndLongPathAreRefused) {

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
 #include <memory>
 
@@ -109,6 +110,56 @@ TEST(FieldsTest, BatchesSurviveTheTrip) {
     ASSERT_EQ(frame->kind, Frame::Kind::kBatch) << frame->error;
     ExpectSame(*frame->batch, sent);
     EXPECT_TRUE(producer->CheckBatch(*frame->batch).ok()) << producer->CheckBatch(*frame->batch);
+  }
+}
+
+// Memory that a frame only names.
+class NamedOwner : public SlabOwner {
+ public:
+  void Release(uint8_t*) override {}
+  bool HandOver(uint8_t*, v1::FrameHeader* header) override {
+    header->mutable_shared()->set_flag(1);
+    return true;
+  }
+};
+
+// With views they are large: copies of them were memory of a worker that nobody counted.
+TEST(FieldsTest, TheyAreBorrowedAndTheBatchCountsUntilTheLastIsSent) {
+  for (const bool named : {false, true}) {
+    SCOPED_TRACE(named);
+    std::array<uint8_t, 6> pixels = {};
+    auto batch = std::make_unique<Batch>();
+    batch->ticket = kOfFour;
+    batch->ticket.slots.count = 1;
+    batch->shape = {2, 3, 1};
+    batch->images = named ? Slab(pixels.data(), 6, std::make_shared<NamedOwner>()) : Slab(6);
+    std::memset(batch->images.data(), 7, 6);
+    batch->sample_ids = {5};
+    batch->crcs = {0};
+    batch->fields.emplace();
+    const auto add = [&batch](const std::string& name, int32_t size) {
+      batch->fields->push_back({{name, job::FieldType::kUint8, {size}},
+                                std::vector<uint8_t>(static_cast<size_t>(size), 9)});
+      return batch->fields->back().bytes.data();
+    };
+    const uint8_t* const small = add("label", 3);
+    const uint8_t* const large = add("local", 1 << 20);
+    auto counted = std::make_shared<int>(0);
+    const std::weak_ptr<int> counts = counted;
+    batch->counted = std::move(counted);
+    grpc::ByteBuffer buffer = EncodeBatch(std::move(batch));
+    std::vector<grpc::Slice> slices;
+    ASSERT_TRUE(buffer.Dump(&slices).ok());
+    ASSERT_EQ(slices.size(), named ? 3u : 4u);
+    EXPECT_EQ(slices[slices.size() - 2].begin(), small);
+    EXPECT_EQ(slices[slices.size() - 2].size(), 3u);
+    EXPECT_EQ(slices.back().begin(), large);
+    EXPECT_EQ(slices.back().size(), size_t{1} << 20);
+    buffer.Clear();
+    slices.erase(slices.begin(), slices.end() - 1);
+    EXPECT_FALSE(counts.expired());
+    slices.clear();
+    EXPECT_TRUE(counts.expired());
   }
 }
 
@@ -222,7 +273,7 @@ TEST(FieldsTest, WhatAWorkerLeavesToTheTrainerComesOutTheSame) {
   half.left_to_trainer = 1;
   ASSERT_TRUE(producer->Check(half).ok()) << producer->Check(half);
   BatchFinisher finisher(*producer);
-  finisher.Add(std::make_shared<Batch>(Produce(*producer, half)));
+  finisher.Add({1, std::make_shared<Batch>(Produce(*producer, half))});
   Batch batch = finisher.Allocate(kOfFour, NewSlab);
   for (int64_t i = 0; i < batch.count(); ++i) {
     std::optional<BadSample> bad;

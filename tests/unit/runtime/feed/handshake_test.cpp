@@ -25,16 +25,21 @@ using ::testing::HasSubstr;
 
 constexpr std::chrono::seconds kLimit(60);
 
-// A stream whose caller says what it likes in its metadata; ends with the first answer.
+// A stream whose caller says what it likes in its metadata, and then maybe a word; ends with the
+// first answer.
 class Caller : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
-  Caller(const std::string& address, const std::map<std::string, std::string>& metadata)
+  Caller(const std::string& address, const std::map<std::string, std::string>& metadata,
+         const std::string& word = "")
       : channel_(grpc::CreateChannel(address, grpc::InsecureChannelCredentials())) {
     for (const auto& [key, value] : metadata) context_.AddMetadata(key, value);
     context_.set_deadline(std::chrono::system_clock::now() + kLimit);
     grpc::GenericStub stub(channel_);
     stub.PrepareBidiStreamingCall(&context_, kStreamMethod, grpc::StubOptions(), this);
     StartRead(&message_);
+    const grpc::Slice slice(word);
+    word_ = grpc::ByteBuffer(&slice, 1);
+    if (!word.empty()) StartWrite(&word_);
     StartCall();
   }
   void OnReadInitialMetadataDone(bool ok) override {
@@ -53,7 +58,7 @@ class Caller : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer
  private:
   const std::shared_ptr<grpc::Channel> channel_;
   grpc::ClientContext context_;
-  grpc::ByteBuffer message_;
+  grpc::ByteBuffer message_, word_;
   std::promise<void> met_;
   std::promise<grpc::Status> done_;
 };
@@ -83,6 +88,20 @@ TEST_F(HandshakeTest, ATrainerOfAnotherProtocolIsRefusedByTheWorker) {
   Caller same(worker->address(),
               {{handshake::kMetadataKey, handshake::ToMetadata(handshake::ThisBuild())}});
   EXPECT_EQ(same.WaitForAnswerAndCut().error_code(), grpc::StatusCode::CANCELLED);
+}
+
+TEST_F(HandshakeTest, ATrainerThatTalksNonsenseIsNamed) {
+  const auto worker = StartWorker("127.0.0.1:0");
+  ::testing::internal::CaptureStderr();
+  const grpc::Status status =
+      Caller(worker->address(),
+             {{handshake::kMetadataKey, handshake::ToMetadata(handshake::ThisBuild())}},
+             "\xFF no TicketRequest")
+          .Wait();
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << status.error_message();
+  EXPECT_THAT(said, HasSubstr("a trainer's stream is closed"));
+  EXPECT_THAT(said, HasSubstr("peer=ipv4:127.0.0.1:"));
 }
 
 // It answers every stream, and tells no build.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <new>
 #include <random>
 #include <string>
 
@@ -183,6 +184,31 @@ v1::FrameHeader HeaderOfOneSample() {
   return header;
 }
 
+TEST(MessagesTest, ConnectionTakesMemoryForAFieldOnce) {
+  constexpr size_t kPiece = 1 << 20;
+  v1::FrameHeader header = HeaderOfOneSample();
+  header.clear_labels();
+  v1::FieldSet::Field* field = header.mutable_fields()->add_fields();
+  field->set_name("local");
+  field->set_type(v1::UINT8);
+  field->add_shape(3 * kPiece);
+  const std::string bytes = FrameOf(header, "\x2A");
+  FrameReader reader(NoMemory);
+  for (size_t at = 0; at < bytes.size();) {
+    const size_t some = std::min(reader.room().size, bytes.size() - at);
+    std::copy_n(bytes.data() + at, some, reader.room().to);
+    at += some;
+    ASSERT_TRUE(reader.Take(some, 3 * kPiece + bytes.size() - at).ok());
+  }
+  const uint8_t* const first = reader.room().to;
+  for (size_t piece = 0; piece < 3; ++piece) {
+    ASSERT_EQ(reader.room().size, kPiece);
+    EXPECT_EQ(reader.room().to, first + piece * kPiece);
+    std::fill_n(reader.room().to, kPiece, uint8_t{1});
+    ASSERT_TRUE(reader.Take(kPiece, (2 - piece) * kPiece).ok());
+  }
+}
+
 // A rank passes them on to its head, which takes 4 MiB: with one of 5 MB it was never heard again.
 TEST(MessagesTest, HoweverMuchAWorkerSaysItIsCutWhereItIsRead) {
   const std::string endless(5'000'000, 'x');
@@ -238,6 +264,23 @@ TEST(MessagesTest, JoinedFramesComeApartInOrder) {
               }).ok());
   EXPECT_EQ(kinds, (std::vector<Frame::Kind>{Frame::Kind::kStarted, Frame::Kind::kBatch,
                                              Frame::Kind::kFailed}));
+}
+
+TEST(MessagesTest, ABatchForWhichThereIsNoMemoryFailsAndNothingBehindItIsRead) {
+  const grpc::ByteBuffer joined =
+      JoinFrames({EncodeStarted(kTicket), EncodeBatch(MakeBatch()), EncodeStarted(kTicket)});
+  const OpenMemory none = [](const v1::FrameHeader&, int64_t) -> absl::StatusOr<NamedMemory> {
+    throw std::bad_alloc();
+  };
+  std::vector<Frame> frames;
+  const absl::Status status =
+      DecodeFrames(joined, none, [&](Frame frame) { frames.push_back(std::move(frame)); });
+  EXPECT_EQ(status,
+            absl::ResourceExhaustedError("no memory in the trainer for the batch of ticket 4"));
+  ASSERT_EQ(frames.size(), 2u);
+  EXPECT_EQ(frames[1].kind, Frame::Kind::kFailed);
+  EXPECT_EQ(frames[1].ticket, kTicket);
+  EXPECT_EQ(frames[1].error, absl::InternalError(status.message())) << "no worker lacked memory";
 }
 
 TEST(MessagesTest, EveryFlippedBitIsFound) {

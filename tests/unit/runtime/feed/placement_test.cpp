@@ -70,7 +70,7 @@ TEST(CutPipelineTest, BothPartsTogetherYieldTheWholesBytes) {
     Ticket ticket = whole;
     ticket.left_to_trainer = left;
     BatchFinisher finisher(*producer);
-    finisher.Add(std::make_shared<const Batch>(Produce(*producer, ticket)));
+    finisher.Add({1, std::make_shared<const Batch>(Produce(*producer, ticket))});
     const Batch batch = Produce(finisher, whole);
     EXPECT_EQ(batch.crcs, want.crcs) << left;
     EXPECT_EQ(batch.sample_ids, want.sample_ids);
@@ -92,9 +92,34 @@ TEST(BatchFinisherTest, PicturesOfAnotherShapeAreNotFinished) {
   Batch half = Produce(*producer, {.slots = {0, 4}, .left_to_trainer = 1});
   half.shape.height += 1;
   BatchFinisher finisher(*producer);
-  finisher.Add(std::make_shared<const Batch>(std::move(half)));
+  finisher.Add({1, std::make_shared<const Batch>(std::move(half))});
   EXPECT_THAT(std::string(finisher.Check(whole).message()), HasSubstr("another shape"));
   EXPECT_FALSE(finisher.Check({.id = 9}).ok());
+}
+
+// Two workers that finish each other's batches would answer for each other's.
+TEST(BatchFinisherTest, BatchesOfOneTicketWaitForTheirTurn) {
+  const std::unique_ptr<SampleProducer> producer = Producer(kPipeline);
+  BatchFinisher finisher(*producer);
+  const auto batch_of = [](int64_t ticket) {
+    auto batch = std::make_shared<Batch>();
+    batch->ticket.id = ticket;
+    return batch;
+  };
+  const auto first = batch_of(3), second = batch_of(3);
+  EXPECT_TRUE(finisher.Add({1, first}));
+  EXPECT_FALSE(finisher.Add({2, second}));
+  EXPECT_TRUE(finisher.Add({2, batch_of(4)}));
+  EXPECT_EQ(finisher.First(3), first);
+  const std::optional<BatchFinisher::Half> next = finisher.DropFirst(3);
+  ASSERT_TRUE(next.has_value());
+  EXPECT_EQ(next->producer, 2);
+  EXPECT_EQ(next->batch, second);
+  EXPECT_EQ(finisher.First(3), second);
+  EXPECT_FALSE(finisher.DropFirst(3).has_value());
+  EXPECT_EQ(finisher.First(3), nullptr);
+  EXPECT_FALSE(finisher.DropFirst(3).has_value());
+  EXPECT_TRUE(finisher.Add({1, first}));
 }
 
 TEST(AllowedCutsTest, FollowTheManifest) {

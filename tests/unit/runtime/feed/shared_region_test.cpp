@@ -1,6 +1,7 @@
 #include "runtime/feed/transport/shared_region.h"
 
 #include <fcntl.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -15,14 +16,20 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstddef>
 #include <cstring>
 #include <filesystem>
+#include <stop_token>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
+#include "base/clock.h"
 #include "counting_producer.h"
 #include "hetero/v1/feed.pb.h"
 #include "runtime/feed/transport/region_socket.h"
@@ -30,6 +37,8 @@
 
 namespace hetero::feed {
 namespace {
+
+using ::testing::HasSubstr;
 
 constexpr int64_t kKiB = 1024;
 
@@ -234,21 +243,55 @@ class RegionSocketTest : public ::testing::Test {
     return region;
   }
 
+  // Connects `fd`, a unix socket.
+  void Connect(int fd) const {
+    sockaddr_un address = {};
+    address.sun_family = AF_UNIX;
+    path_.copy(address.sun_path, path_.size());
+    ASSERT_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  }
+  // The first `size` bytes of `token`, and `files`, two at most.
+  static void Send(int fd, uint64_t token, size_t size, const std::vector<int>& files) {
+    iovec text = {.iov_base = &token, .iov_len = size};
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(2 * sizeof(int))> control = {};
+    const size_t bytes = files.size() * sizeof(int);
+    msghdr message = {};
+    message.msg_iov = &text;
+    message.msg_iovlen = 1;
+    message.msg_control = control.data();
+    message.msg_controllen = CMSG_SPACE(bytes);
+    cmsghdr* part = CMSG_FIRSTHDR(&message);
+    part->cmsg_level = SOL_SOCKET;
+    part->cmsg_type = SCM_RIGHTS;
+    part->cmsg_len = CMSG_LEN(bytes);
+    std::memcpy(CMSG_DATA(part), files.data(), bytes);
+    ASSERT_EQ(sendmsg(fd, &message, MSG_NOSIGNAL), static_cast<ssize_t>(size));
+  }
+
   std::string folder_, path_;
 };
 
+class CountingClock : public base::Clock {
+ public:
+  base::Instant Now() const override { return base::Clock::Real().Now(); }
+  base::WallTime WallNow() const override { return base::Clock::Real().WallNow(); }
+  bool SleepFor(base::Duration, std::stop_token stop) override {
+    ++sleeps;
+    return base::Clock::Real().SleepFor(std::chrono::milliseconds(1), std::move(stop));
+  }
+
+  std::atomic<int> sleeps = 0;
+};
+
 TEST_F(RegionSocketTest, RegionArrivesAndIsTakenOnce) {
-  const auto receiver = RegionReceiver::Start(path_);
+  const auto receiver = RegionReceiver::Start(path_, base::Clock::Real());
   ASSERT_NE(receiver, nullptr);
   const auto region = TrainerRegion::Create(64 * kKiB);
   ASSERT_TRUE(region.ok());
   // Connections that bring nothing do not keep it.
   for (int i = 0; i < 3; ++i) {
     const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_un address = {};
-    address.sun_family = AF_UNIX;
-    path_.copy(address.sun_path, path_.size());
-    ASSERT_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    ASSERT_NO_FATAL_FAILURE(Connect(fd));
     if (i > 0) (void)!write(fd, "garbage!", i == 1 ? 8 : 3);
     close(fd);
   }
@@ -261,36 +304,65 @@ TEST_F(RegionSocketTest, RegionArrivesAndIsTakenOnce) {
 }
 
 TEST_F(RegionSocketTest, AMessageWithTwoFilesLeavesNoneOpen) {
-  const auto receiver = RegionReceiver::Start(path_);
+  const auto receiver = RegionReceiver::Start(path_, base::Clock::Real());
   ASSERT_NE(receiver, nullptr);
   int ends[2];
   ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
   const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_un address = {};
-  address.sun_family = AF_UNIX;
-  path_.copy(address.sun_path, path_.size());
-  ASSERT_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
-  uint64_t token = 5;
-  iovec text = {.iov_base = &token, .iov_len = sizeof token};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(2 * sizeof(int))> control = {};
-  msghdr message = {};
-  message.msg_iov = &text;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  cmsghdr* part = CMSG_FIRSTHDR(&message);
-  part->cmsg_level = SOL_SOCKET;
-  part->cmsg_type = SCM_RIGHTS;
-  part->cmsg_len = CMSG_LEN(2 * sizeof(int));
-  const std::array<int, 2> files = {ends[1], ends[1]};
-  std::memcpy(CMSG_DATA(part), files.data(), sizeof files);
-  ASSERT_EQ(sendmsg(fd, &message, MSG_NOSIGNAL), static_cast<ssize_t>(sizeof token));
+  ASSERT_NO_FATAL_FAILURE(Connect(fd));
+  constexpr uint64_t token = 5;
+  ASSERT_NO_FATAL_FAILURE(Send(fd, token, sizeof token, {ends[1], ends[1]}));
   close(ends[1]);
   pollfd over = {.fd = ends[0], .events = POLLIN, .revents = 0};
   EXPECT_EQ(poll(&over, 1, 10'000), 1);  // every other end is closed
   close(ends[0]);
   close(fd);
   EXPECT_EQ(receiver->Take(token), nullptr);
+}
+
+TEST_F(RegionSocketTest, ARegionWhoseTokenIsCutIsRefusedWithThatReason) {
+  const auto receiver = RegionReceiver::Start(path_, base::Clock::Real());
+  ASSERT_NE(receiver, nullptr);
+  const auto region = TrainerRegion::Create(64 * kKiB);
+  ASSERT_TRUE(region.ok());
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  ASSERT_NO_FATAL_FAILURE(Connect(fd));
+  ::testing::internal::CaptureStderr();
+  Send(fd, (*region)->token(), 3, {(*region)->fd()});
+  close(fd);
+  EXPECT_TRUE(SendRegion(path_, **region).ok());  // which is looked at after it
+  EXPECT_NE(WaitFor(receiver.get(), (*region)->token()), nullptr);
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(said, HasSubstr("a shared region was refused"));
+  EXPECT_THAT(said, HasSubstr("its token ends after 3 of 8 bytes"));
+}
+
+// A core was busy with asking again, and nothing was said.
+TEST_F(RegionSocketTest, WhereNoDescriptorIsLeftItPausesAndSaysSoOnce) {
+  CountingClock clock;
+  const auto receiver = RegionReceiver::Start(path_, clock);
+  ASSERT_NE(receiver, nullptr);
+  const auto region = TrainerRegion::Create(64 * kKiB);
+  ASSERT_TRUE(region.ok());
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  ::testing::internal::CaptureStderr();
+  const rlimit none = {.rlim_cur = 3, .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  Connect(fd);
+  for (int i = 0; i < 2000 && clock.sleeps < 3; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_GE(clock.sleeps, 3);
+  const std::string warning = "the system refuses its connection";
+  EXPECT_THAT(said, HasSubstr(warning));
+  EXPECT_EQ(said.find(warning), said.rfind(warning));
+  close(fd);
+  EXPECT_TRUE(SendRegion(path_, **region).ok());
+  EXPECT_NE(WaitFor(receiver.get(), (*region)->token()), nullptr);
 }
 
 TEST_F(RegionSocketTest, NobodyThereIsAnError) {

@@ -120,9 +120,11 @@ class PooledDataset : public HarmfulDataset {
 
 class WorkerFaultsTest : public ::testing::Test {
  protected:
-  std::unique_ptr<SampleProducer> Producer(std::unique_ptr<source::Dataset> dataset) {
+  std::unique_ptr<SampleProducer> Producer(std::unique_ptr<source::Dataset> dataset,
+                                           const std::vector<api::OperatorSpec>& pipeline = {}) {
     api::HeteroTrainingJob job;
     job.spec.training.seed = kSeed;
+    job.spec.pipeline = pipeline;
     return *SampleProducer::Create(job, std::move(dataset), nullptr, clock_);
   }
   static std::unique_ptr<source::Dataset> Dataset(int64_t samples) {
@@ -230,6 +232,51 @@ TEST_F(WorkerFaultsTest, WorkersWithStaleMountsFailNoJob) {
     EXPECT_THAT(fault.what, HasSubstr("jpg: stale file handle"));
     EXPECT_FALSE(fault.recovery_seconds.has_value());
   }
+}
+
+// One that was taken for frozen answers together with the one that its ticket was given to: the
+// second batch was a failure of a worker that had done all that it was asked for.
+TEST_F(WorkerFaultsTest, ASecondBatchOfATicketThatIsBeingFinishedIsADuplicate) {
+  api::OperatorSpec crop;
+  crop.op = api::OperatorKind::kCenterCrop;
+  crop.size = api::Size{1, 1};
+  const auto producer = Producer(Dataset(kSamples), {crop});
+  for (std::latch& one : begun_) {
+    StartWorker(Producer(std::make_unique<StuckDataset>(&one, &may_end_), {crop}));
+  }
+  const job::Schedule schedule(
+      {.training = {.samples = 4, .batch_size_per_worker = 4, .epochs = 1}}, 0);
+  std::stop_source stop;
+  const std::jthread watchdog([&stop](std::stop_token done) {
+    if (base::Clock::Real().SleepFor(std::chrono::seconds(30), done)) stop.request_stop();
+  });
+  // The first is not finished before the second is there.
+  std::atomic<int> halves = 0;
+  const auto slabs = [&](int64_t bytes) {
+    if (bytes == 4 * 2 * 2) {
+      ++halves;
+      return Slab(bytes);
+    }
+    while (halves < 2 && !stop.stop_requested()) std::this_thread::yield();
+    base::Clock::Real().SleepFor(std::chrono::milliseconds(200), {});  // until it was handed on
+    return Slab(bytes);
+  };
+  const auto client = TicketClient::Start({.byte_budget = 4096,
+                                           .local_threads = 0,
+                                           .placement = {.cuts = {{.left = 1}}},
+                                           .finisher = producer.get(),
+                                           .tls = {.plain_text = true},
+                                           .slabs = slabs},
+                                          &schedule, producer.get(), base::Clock::Real());
+  client->SetRoster(roster_);
+  for (std::latch& one : begun_) one.wait();
+  may_end_.count_down();
+  const auto batch = client->Next(stop.get_token());
+  ASSERT_TRUE(batch.ok()) << batch.status();
+  while (client->stats().duplicates_dropped == 0 && !stop.stop_requested()) {
+    base::Clock::Real().SleepFor(std::chrono::milliseconds(5), {});
+  }
+  EXPECT_EQ(client->stats().duplicates_dropped, 1);
 }
 
 TEST_F(WorkerFaultsTest, AnOperatorWithThreadsOfItsOwnFailsNoJobWhenASampleIsSuspected) {
