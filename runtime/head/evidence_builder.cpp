@@ -244,6 +244,15 @@ std::optional<double> AsDouble(const std::optional<int64_t>& value) {
   return static_cast<double>(*value);
 }
 
+// There may be more CPU workers than the manifest says that the attempt began with.
+int32_t ReplicasOf(const JobRecord& record, const api::Role& role) {
+  if (role.type != api::RoleType::kCpuWorker) return role.replicas;
+  const auto there = std::count_if(
+      record.members.begin(), record.members.end(),
+      [&role](const auto& m) { return m.first.role == role.name && m.second.registered(); });
+  return std::max(role.replicas, static_cast<int32_t>(there));
+}
+
 insight::JobEvidence JobEvidenceOf(const JobRecord& record, base::Instant now) {
   const api::Spec& spec = record.job.spec;
   const api::Training& training = spec.training;
@@ -251,7 +260,7 @@ insight::JobEvidence JobEvidenceOf(const JobRecord& record, base::Instant now) {
   for (const api::Role& role : spec.roles) {
     job.roles.push_back({.name = role.name,
                          .kind = KindOf(role.type),
-                         .replicas = role.replicas,
+                         .replicas = ReplicasOf(record, role),
                          .min_replicas = role.min_replicas.value_or(role.replicas),
                          .scaled_by_job = role.type == api::RoleType::kCpuWorker &&
                                           spec.autoscaling == api::Switch::kEnabled,

@@ -58,7 +58,8 @@ RolePlan::RolePlan(const api::Spec& spec) {
 
 void RolePlan::MakeRoom(const Role& role, int32_t index) {
   for (Role& known : roles_) {
-    if (known.name == role.name && !known.trainer) known.limit = std::max(known.limit, index + 1);
+    if (known.name != role.name || known.trainer || index < known.limit) continue;
+    known.limit = known.desired = index + 1;
   }
 }
 

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/version.h"
 #include "runtime/head/state.h"
+#include "runtime/head/status_builder.h"
 #include "tests/unit/runtime/head/job_fixture.h"
 
 namespace hetero::head {
@@ -44,6 +45,9 @@ TEST(StateAdmissionTest, ACpuWorkerBeyondTheManifestsReplicasHasAPlace) {
   const auto actions = drive.Hello(40, MakeHello("cpu", 7));
   EXPECT_THAT(Only<Refuse>(actions), IsEmpty());
   EXPECT_EQ(LastRoster(actions), "cpu-0 cpu-7");
+  const v1::JobStatus status = BuildStatus(drive.state.record(), drive.state.plan());
+  EXPECT_EQ(status.roles(0).desired(), 8) << "cpu-1 to cpu-6 are on their way";
+  EXPECT_EQ(status.roles(0).registered(), 2);
   drive.Pass(std::chrono::seconds(1), {10, 20, 21, 30, 40});
   drive.Apply(StreamClosed{.stream = 40, .process_gone = true});
   EXPECT_EQ(LastRoster(drive.Hello(41, MakeHello("cpu", 7, 0, 2))), "cpu-0 cpu-7");
