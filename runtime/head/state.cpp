@@ -294,15 +294,17 @@ void State::OpenOrTakeOverGeneration() {
 // them would have trainers cut them off in the middle of their batches.
 bool State::HoldsRoster() const {
   if (record_.all_had_time) return false;
-  return std::any_of(
-      record_.past.members.begin(), record_.past.members.end(), [this](const auto& entry) {
-        const auto& [key, history] = entry;
-        const bool worker = std::any_of(
-            plan_.roles().begin(), plan_.roles().end(),
-            [&key](const auto& role) { return !role.trainer && role.name == key.role; });
-        return worker && !history.left() && !history.ended() &&
-               history.attempt() == record_.attempts.back().number;
-      });
+  const int32_t attempt = record_.attempts.back().number;
+  const auto lives = [attempt](const v1::MemberHistory& member) {
+    return !member.left() && !member.ended() && member.attempt() == attempt;
+  };
+  const auto is_worker = [this](const std::string& role) {
+    return std::any_of(
+        plan_.roles().begin(), plan_.roles().end(),
+        [&role](const RolePlan::Role& known) { return !known.trainer && known.name == role; });
+  };
+  return std::any_of(record_.past.members.begin(), record_.past.members.end(),
+                     [&](const auto& m) { return lives(m.second) && is_worker(m.first.role); });
 }
 
 void State::ReplaceGeneration() {
