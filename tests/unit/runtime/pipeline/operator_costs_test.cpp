@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <vector>
 
@@ -67,9 +68,15 @@ TEST(OperatorCostsTest, DecodingIsNobodysWhereNoEntryDecodes) {
     EXPECT_EQ((*made)->costs()[0].samples, 20);
     return (*made)->costs()[0].cpu;
   };
-  const base::Duration resize = cost_of_first(specs);
+  // What else the machine does costs a run more, and never less.
+  const auto least = [&] {
+    base::Duration cost = base::Duration::max();
+    for (int run = 0; run < 10; ++run) cost = std::min(cost, cost_of_first(specs));
+    return cost;
+  };
+  const base::Duration resize = least();
   specs.insert(specs.begin(), Op(OperatorKind::kDecode));
-  EXPECT_GT(cost_of_first(specs), 2 * resize);
+  EXPECT_GT(least(), 2 * resize);
 }
 
 TEST(OperatorCostsTest, ASampleThatFailsDoesNotCount) {
