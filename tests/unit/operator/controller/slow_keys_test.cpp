@@ -14,17 +14,20 @@
 namespace hetero::controller {
 namespace {
 
+// From now on; none of them is in the queue.
+void MakeSlow(const std::vector<std::string>& keys, WorkQueue& queue) {
+  for (const std::string& key : keys) {
+    queue.Add(key);
+    EXPECT_EQ(queue.Get({}), key);
+    queue.SetSlow(key, true);
+    queue.Done(key);
+  }
+}
+
 class SlowKeys : public ::testing::Test {
  protected:
   // Processes each of them once, as slow ones.
-  void MakeSlow(const std::vector<std::string>& keys) {
-    for (const std::string& key : keys) {
-      queue_.Add(key);
-      EXPECT_EQ(queue_.Get({}), key);
-      queue_.SetSlow(key, true);
-      queue_.Done(key);
-    }
-  }
+  void MakeSlow(const std::vector<std::string>& keys) { controller::MakeSlow(keys, queue_); }
   void Add(const std::vector<std::string>& keys) {
     for (const std::string& key : keys) {
       queue_.Add(key);
@@ -104,13 +107,7 @@ TEST(SlowKeysOfGroups, KeepTheirTurnWhateverQuickOnesTheirGroupHas) {
                   {.group_of = [](const std::string& key) { return key.substr(0, 1); },
                    .workers = 16,
                    .slow_at_once = 1});
-  const std::vector<std::string> slow = {"b1", "b2", "b3", "b4", "a-slow"};
-  for (const std::string& key : slow) {
-    queue.Add(key);
-    ASSERT_EQ(queue.Get({}), key);
-    queue.SetSlow(key, true);
-    queue.Done(key);
-  }
+  MakeSlow({"b1", "b2", "b3", "b4", "a-slow"}, queue);
   queue.Add("b1");
   std::string hangs = queue.Get({}).value();
   for (const char* key : {"b2", "b3", "b4", "a-slow"}) queue.Add(key);
@@ -134,12 +131,7 @@ TEST(SlowKeysOfGroups, KeepTheirTurnWhileTheirGroupHasItsShare) {
                   {.group_of = [](const std::string& key) { return key.substr(0, 1); },
                    .workers = 4,
                    .slow_at_once = 1});
-  for (const char* key : {"b1", "b2", "a-slow"}) {
-    queue.Add(key);
-    ASSERT_EQ(queue.Get({}), key);
-    queue.SetSlow(key, true);
-    queue.Done(key);
-  }
+  MakeSlow({"b1", "b2", "a-slow"}, queue);
   queue.Add("b1");
   ASSERT_EQ(queue.Get({}), "b1");
   for (const char* key : {"a1", "a2"}) {
@@ -157,7 +149,7 @@ TEST(SlowKeysOfGroups, KeepTheirTurnWhileTheirGroupHasItsShare) {
   EXPECT_EQ(next.get(), "a-slow");
 }
 
-// A group's slow key is behind a hundred quick ones of its own: others' slow ones do not wait for
+// A group's slow key is behind quick ones of its own: others' slow ones do not wait for
 // those, too.
 TEST(SlowKeysOfGroups, HoldUpNobodyWhileTheirGroupsQuickOnesComeFirst) {
   base::FakeClock clock;
@@ -166,12 +158,7 @@ TEST(SlowKeysOfGroups, HoldUpNobodyWhileTheirGroupsQuickOnesComeFirst) {
                   {.group_of = [](const std::string& key) { return key.substr(0, 1); },
                    .workers = 4,
                    .slow_at_once = 1});
-  for (const char* key : {"a-slow", "b-slow"}) {
-    queue.Add(key);
-    ASSERT_EQ(queue.Get({}), key);
-    queue.SetSlow(key, true);
-    queue.Done(key);
-  }
+  MakeSlow({"a-slow", "b-slow"}, queue);
   for (const char* key : {"a1", "a2", "a3", "a4", "a-slow", "b-slow"}) {
     queue.Add(key);
     clock.Advance(std::chrono::milliseconds(1));
@@ -193,12 +180,7 @@ TEST(SlowKeysOfGroups, TakeTurnsWithQuickOnes) {
                   {.group_of = [](const std::string& key) { return key.substr(0, 1); },
                    .workers = 2,
                    .slow_at_once = 1});
-  for (const char* key : {"b1", "b2"}) {
-    queue.Add(key);
-    ASSERT_EQ(queue.Get({}), key);
-    queue.SetSlow(key, true);
-    queue.Done(key);
-  }
+  MakeSlow({"b1", "b2"}, queue);
   for (const char* key : {"b1", "b2", "a1", "a2"}) queue.Add(key);
   for (const char* key : {"b1", "a1", "b2", "a2"}) {
     ASSERT_EQ(queue.Get({}), key);
