@@ -107,8 +107,9 @@ TEST(PodTest, TheHeadAloneIsToldTheBudget) {
 }
 
 TEST(PodTest, HowMuchItLogsIsTheTemplates) {
-  const json pod = PodWith(RoleType::kCpuWorker, R"({"spec": {"containers": [{"name": "runtime",
-      "env": [{"name": "HETERO_LOG_LEVEL", "value": "debug"}]}]}})");
+  const json level = {{"name", "HETERO_LOG_LEVEL"}, {"value", "debug"}};
+  const json pod =
+      PodWith(RoleType::kCpuWorker, TemplateWithRuntime({{"env", json::array({level})}}));
   EXPECT_EQ(EnvironmentOf(pod, "HETERO_LOG_LEVEL")["value"], "debug");
 }
 
