@@ -12,6 +12,7 @@
 #include "base/status_macros.h"
 #include "cli/commands.h"
 #include "cli/terminal.h"
+#include "operator/children/children.h"
 
 namespace hetero::cli {
 namespace {
@@ -42,6 +43,15 @@ absl::Status AskServer(const Options& options, base::Clock& clock, const std::st
   return cluster->DryRun({name_space, metadata.name}, text);
 }
 
+// What the operator refuses by the manifest alone.
+std::vector<api::FieldError> OperatorRefusals(const api::HeteroTrainingJob& job) {
+  std::vector<api::FieldError> refusals = api::UnsupportedFields(job);
+  for (const children::TemplateError& error : children::CheckTemplates(job)) {
+    refusals.push_back({.path = error.path, .reason = error.reason});
+  }
+  return refusals;
+}
+
 }  // namespace
 
 absl::StatusOr<int> Validate(const Options& options, base::Clock& clock) {
@@ -49,7 +59,7 @@ absl::StatusOr<int> Validate(const Options& options, base::Clock& clock) {
   const std::string name = options.file == "-" ? "standard input" : options.file;
   const api::ManifestResult parsed = api::ParseManifest(text);
   const std::vector<api::FieldError> refusals =
-      parsed.errors.empty() ? api::UnsupportedFields(parsed.job) : parsed.errors;
+      parsed.errors.empty() ? OperatorRefusals(parsed.job) : parsed.errors;
   if (!refusals.empty()) {
     std::string errors = api::FormatErrors(refusals);
     errors.erase(errors.find_last_not_of('\n') + 1);

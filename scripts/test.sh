@@ -51,7 +51,7 @@ layer() {  # name, command...
 
 clusters() {
   tests/cluster/build && { skipped e2e || tests/cluster/kind/build; } && { skipped storage || tests/integration/storage/server/build; } &&
-    { skipped prometheus || tests/integration/prometheus/get; }
+    { skipped prometheus || tests/integration/prometheus/get; } && { [[ $mode == gate ]] || tests/cluster/build_kueue_newest; }
 }
 simulator() { HETERO_SIMULATOR_SEEDS=20000 build/release/tests/simulator_test --gtest_brief=1; }
 # The gate fuzzes from the seeds alone, with the same random numbers each time.

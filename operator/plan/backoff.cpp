@@ -19,12 +19,6 @@ base::Duration DelayAfter(int32_t short_lives, const children::Settings& setting
   return std::min(delay, settings.pod_backoff_limit);
 }
 
-// Whether something that was to last for `most` at the longest lasts still. Who sets the clock back
-// does not make it last longer.
-bool Lasts(base::WallTime until, base::Duration most, const Pass& pass) {
-  return until > pass.now && until - pass.now <= most;
-}
-
 const Backoff::Slot* Find(const Pass& pass, const Slot& slot) {
   const auto& slots = pass.plan.backoff.slots;
   const auto found = slots.find(slot.member());
@@ -55,17 +49,14 @@ void NoteEnd(Pass& pass, const Failure& failure) {
 
 bool MayFill(Pass& pass, const Slot& slot) {
   const Backoff::Slot* backoff = Find(pass, slot);
-  if (backoff == nullptr || !Lasts(backoff->until, pass.settings.pod_backoff_limit, pass)) {
-    return true;
-  }
+  if (backoff == nullptr || backoff->until <= pass.now) return true;
   pass.WakeAt(backoff->until);
   return false;
 }
 
 std::string DescribeBackoff(const Pass& pass, const Slot& slot) {
   const Backoff::Slot* backoff = Find(pass, slot);
-  if (backoff == nullptr || !Lasts(backoff->until, pass.settings.pod_backoff_limit, pass))
-    return "";
+  if (backoff == nullptr || backoff->until <= pass.now) return "";
   return absl::StrCat("ended ", backoff->short_lives,
                       " times soon after it was made; made again at ",
                       api::FormatTime(backoff->until));
@@ -74,15 +65,19 @@ std::string DescribeBackoff(const Pass& pass, const Slot& slot) {
 std::vector<std::string> AvoidedNodes(const Pass& pass) {
   std::vector<std::string> nodes;
   for (const auto& [node, until] : pass.plan.backoff.avoided) {
-    if (Lasts(until, kAvoided, pass)) nodes.push_back(node);
+    if (until > pass.now) nodes.push_back(node);
   }
   return nodes;
 }
 
 void ForgetOldBackoff(Pass& pass) {
   Backoff& backoff = pass.plan.backoff;
-  std::erase_if(backoff.avoided,
-                [&pass](const auto& entry) { return !Lasts(entry.second, kAvoided, pass); });
+  std::erase_if(backoff.avoided, [&pass](const auto& entry) { return entry.second <= pass.now; });
+  // Who sets the clock back does not make a wait longer than it can be at most.
+  for (auto& [node, until] : backoff.avoided) until = std::min(until, pass.now + kAvoided);
+  for (auto& [member, slot] : backoff.slots) {
+    slot.until = std::min(slot.until, pass.now + pass.settings.pod_backoff_limit);
+  }
   if (backoff.slots.empty()) return;
   for (const Slot& slot : pass.slots) {
     const bool lives = slot.pod != nullptr && !slot.pod->ended() && !slot.pod->node.empty() &&

@@ -72,10 +72,16 @@ int64_t NextIncarnation(const Pass& pass) {
   return next;
 }
 
-// Those that are to be made now. A running job that is above what one job may have, because it was
+// Those that are to be made now, in two stages.
+struct Missing {
+  std::vector<const Slot*> needed;  // without them the job does not train
+  std::vector<const Slot*> beyond;  // CPU workers beyond minReplicas
+};
+
+// A running job that is above what one job may have, because it was
 // scaled or the limit lowered, keeps what it has and gets its head and trainers back, without which
 // it is none: CPU workers are what it goes without.
-std::vector<const Slot*> MissingSlots(Pass& pass) {
+Missing MissingSlots(Pass& pass) {
   const auto optional = [](const Slot& slot) {
     return slot.role->type == api::RoleType::kCpuWorker;
   };
@@ -83,18 +89,23 @@ std::vector<const Slot*> MissingSlots(Pass& pass) {
     return slot.holder != nullptr || !optional(slot);
   });
   int64_t room = pass.settings.max_pods - taken;
-  std::vector<const Slot*> missing;
+  std::map<const api::Role*, int32_t> have;
+  for (const Slot& slot : pass.slots) have[slot.role] += slot.holder != nullptr;
+  Missing missing;
   for (const Slot& slot : pass.slots) {
     if (slot.holder != nullptr || !MayFill(pass, slot)) continue;
     if (optional(slot) && room-- <= 0) continue;
     if (!MayBeMade(pass, *slot.role, slot.index)) continue;
-    missing.push_back(&slot);
+    const int32_t least = slot.role->min_replicas.value_or(slot.role->replicas);
+    const bool needed = !optional(slot) || have[slot.role]++ < least;
+    (needed ? missing.needed : missing.beyond).push_back(&slot);
   }
   return missing;
 }
 
-Stage MissingPods(Pass& pass, const std::string& head_address) {
-  Stage stage;
+// Those without which the job does not train come first and alone: a quota has the room that they
+// left when they died for them, and not for a CPU worker that has waited longer.
+void CreatePods(Pass& pass, const std::string& head_address) {
   auto origin = std::make_shared<PodOrigin>();
   origin->attempt = pass.status.attempt;
   origin->incarnation = NextIncarnation(pass);
@@ -107,18 +118,24 @@ Stage MissingPods(Pass& pass, const std::string& head_address) {
   origin->images = pass.status.images.value_or(api::AttemptImages{});
   using Given = std::pair<const api::Role*, std::shared_ptr<const ObservedWorkload>>;
   std::map<Given, std::shared_ptr<const children::Placement>> placements;
-  for (const Slot* slot : MissingSlots(pass)) {
-    const Given given(slot->role, WorkloadOf(pass, *slot->role, slot->index));
-    auto [placement, added] = placements.try_emplace(given);
-    if (added && given.second != nullptr) {
-      placement->second = PlacementOf(pass, *given.second, slot->role->name);
+  const auto create = [&](const std::vector<const Slot*>& slots) {
+    Stage stage;
+    for (const Slot* slot : slots) {
+      const Given given(slot->role, WorkloadOf(pass, *slot->role, slot->index));
+      auto [placement, added] = placements.try_emplace(given);
+      if (added && given.second != nullptr) {
+        placement->second = PlacementOf(pass, *given.second, slot->role->name);
+      }
+      stage.push_back(CreatePod{.role = static_cast<int32_t>(slot->role - pass.spec.roles.data()),
+                                .index = slot->index,
+                                .origin = origin,
+                                .placement = placement->second});
     }
-    stage.push_back(CreatePod{.role = static_cast<int32_t>(slot->role - pass.spec.roles.data()),
-                              .index = slot->index,
-                              .origin = origin,
-                              .placement = placement->second});
-  }
-  return stage;
+    pass.AddStage(std::move(stage));
+  };
+  const Missing missing = MissingSlots(pass);
+  create(missing.needed);
+  create(missing.beyond);
 }
 
 std::string DescribeExcess(const Pass& pass) {
@@ -155,7 +172,7 @@ void CreateChildren(Pass& pass) {
   if (head_address.empty() || config_going) return;
   pass.AddStage(MissingConfig(pass));
   if (!FormGang(pass)) return;
-  pass.AddStage(MissingPods(pass, head_address));
+  CreatePods(pass, head_address);
 }
 
 void DescribeChildren(Pass& pass) {

@@ -140,12 +140,11 @@ bool IsCall(const plan::Effect& effect) {
          !std::holds_alternative<plan::WarnHead>(effect);
 }
 
-// A timeout of ours, of the server's or of an admission webhook, or no server at all.
+}  // namespace
+
 bool NobodyAnswers(const absl::Status& status) {
   return absl::IsDeadlineExceeded(status) || absl::IsUnavailable(status);
 }
-
-}  // namespace
 
 json RenderPod(const plan::CreatePod& effect, const api::HeteroTrainingJob& job,
                const children::Settings& settings) {
@@ -202,12 +201,11 @@ EffectRunner::EffectRunner(kube::Client& client, base::Clock& clock,
       pool_(clock, {.most = static_cast<size_t>(std::max(1, parallelism))}) {}
 
 std::vector<Outcome> EffectRunner::RunTogether(std::span<const plan::Effect> effects,
-                                               const plan::ObservedJob& job, std::stop_token stop) {
+                                               const plan::ObservedJob& job, FullRoles& full,
+                                               std::stop_token stop) {
   std::vector<Outcome> outcomes(effects.size());
   const base::Instant last_call = clock_.Now() + kLongestStage;
   std::atomic<bool> unanswered = false;
-  // By role: its pods ask for as much as the one that the quota had no room for.
-  std::vector<std::atomic<bool>> full(job.job.spec.roles.size());
   const auto full_for = [&full](const plan::Effect& effect) -> std::atomic<bool>* {
     const auto* pod = std::get_if<plan::CreatePod>(&effect);
     return pod == nullptr || pod->role >= full.size() ? nullptr : &full[pod->role];
@@ -216,8 +214,9 @@ std::vector<Outcome> EffectRunner::RunTogether(std::span<const plan::Effect> eff
     std::atomic<bool>* const hopeless = full_for(effects[i]);
     if (stop.stop_requested()) {
       outcomes[i].given_up = true;
-    } else if ((IsCall(effects[i]) && (unanswered || clock_.Now() > last_call)) ||
-               (hopeless != nullptr && *hopeless)) {
+    } else if (hopeless != nullptr && *hopeless) {
+      outcomes[i].hopeless = true;
+    } else if (IsCall(effects[i]) && (unanswered || clock_.Now() > last_call)) {
       outcomes[i].put_off = true;
     } else {
       outcomes[i] = RunGuarded(effects[i], job);

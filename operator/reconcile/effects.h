@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <span>
@@ -26,7 +27,8 @@ struct Outcome {
   std::optional<plan::CreateError> create_error;  // the API refuses the object as things stand
   std::optional<base::Duration> again_after;      // something has to go away first
   bool given_up = false;                          // the namespace goes, or stop was asked for
-  bool put_off = false;  // not tried: the stage has lasted long enough, or it is hopeless
+  bool put_off = false;                           // not tried: the stage has lasted long enough
+  bool hopeless = false;  // not tried: the quota had no room for a pod of the same role
 
   // What the stores will show.
   std::shared_ptr<const plan::ObservedPod> pod;
@@ -41,8 +43,16 @@ struct Outcome {
   bool pods_deleted = false;
   bool job_deleted = false;
 
-  bool ok() const { return status.ok() && !create_error && !again_after && !given_up && !put_off; }
+  bool ok() const {
+    return status.ok() && !create_error && !again_after && !given_up && !put_off && !hopeless;
+  }
 };
+
+// By place in spec.roles, those for which a quota has no room: their pods ask for equally much.
+using FullRoles = std::vector<std::atomic<bool>>;
+
+// A timeout of ours, of the server's or of an admission webhook, or no server at all.
+bool NobodyAnswers(const absl::Status& status);
 
 // Carries effects out against the API. Every call is safe to repeat: names are deterministic, and
 // what is deleted is named by uid. Safe from any thread.
@@ -59,9 +69,11 @@ class EffectRunner {
   // Effects of one stage, several at once; outcomes in their order. An object to be created is
   // rendered by the call that sends it, so that at most `parallelism` of them exist at a time. Once
   // a call had no answer, or the server none of its own, the rest is put off: the caller waits for
-  // one timeout and not for one after another.
+  // one timeout and not for one after another. Pods of roles in `full` are not tried; it is added
+  // to.
   std::vector<Outcome> RunTogether(std::span<const plan::Effect> effects,
-                                   const plan::ObservedJob& job, std::stop_token stop);
+                                   const plan::ObservedJob& job, FullRoles& full,
+                                   std::stop_token stop);
 
  private:
   Outcome RunGuarded(const plan::Effect& effect, const plan::ObservedJob& job);

@@ -92,6 +92,7 @@ struct JobMemory {
   // After a refusal nothing is created before this, unless the job has changed.
   base::Instant create_from{};
   int64_t refused_generation = 0;
+  bool status_not_found = false;                // by the last write of it
   std::optional<base::Instant> status_written;  // last time
   std::optional<base::Instant> progress_place;  // reserved in the throttle
   std::optional<base::Instant> deleted_until;   // the job's own deletion was asked for

@@ -1,6 +1,7 @@
 #include "operator/reconcile/plan_executor.h"
 
 #include <algorithm>
+#include <iterator>
 #include <span>
 #include <string>
 #include <utility>
@@ -29,15 +30,41 @@ bool Creates(std::span<const plan::Effect> effects) {
   });
 }
 
+// Such a stage may lift the hold of a refused Workload.
+bool Claims(std::span<const plan::Effect> effects) {
+  return std::any_of(effects.begin(), effects.end(), [](const plan::Effect& effect) {
+    return std::holds_alternative<plan::CreateWorkload>(effect) ||
+           std::holds_alternative<plan::AdoptWorkload>(effect);
+  });
+}
+
+// What Kueue is told waits for no pod that is still to be made.
+bool OfWorkloadsAlone(std::span<const plan::Effect> effects) {
+  return std::all_of(effects.begin(), effects.end(), [](const plan::Effect& effect) {
+    if (const auto* deletion = std::get_if<plan::DeleteChild>(&effect)) {
+      return deletion->kind == plan::ChildKind::kWorkload;
+    }
+    return std::holds_alternative<plan::CreateWorkload>(effect) ||
+           std::holds_alternative<plan::UpdateWorkload>(effect);
+  });
+}
+
 // As many of `stage` as the pass may still carry out. What is told to the head of a process goes
 // with the deletion before it, which is not planned a second time.
-std::span<const plan::Effect> Part(const plan::Stage& stage, size_t left) {
+std::span<const plan::Effect> Part(std::span<const plan::Effect> stage, size_t left) {
   size_t count = std::min(stage.size(), left);
   while (count > 0 && count < stage.size() &&
          std::holds_alternative<plan::ReportExit>(stage[count])) {
     ++count;
   }
-  return {stage.data(), count};
+  return stage.first(count);
+}
+
+// Nothing else is to be tried in this pass.
+bool Stopped(const std::vector<Outcome>& outcomes) {
+  return std::any_of(outcomes.begin(), outcomes.end(), [](const Outcome& outcome) {
+    return outcome.given_up || outcome.put_off || NobodyAnswers(outcome.status);
+  });
 }
 
 }  // namespace
@@ -64,20 +91,18 @@ absl::Status PlanExecutor::CarryOut(const std::string& key, const plan::Plan& pl
                                     const plan::Observed& observed, JobMemory& memory,
                                     std::optional<base::Duration>& again, std::stop_token stop) {
   bool creates = false;
+  bool refused = false;  // or held: what was to be made has not all been made
+  absl::Status failed;
   size_t left = kEffectsOfAPass;
   for (const plan::Stage& stage : plan.stages) {
-    const std::span<const plan::Effect> part = Part(stage, left);
-    if (part.empty()) {
-      Sooner(again, kAfterTheOthers);
-      return absl::OkStatus();
-    }
-    left -= std::min(left, part.size());
+    if (refused && !OfWorkloadsAlone(stage)) continue;
     if (const base::Duration held = CreatesHeld(stage, *observed.job, memory);
         held > base::Duration::zero()) {
       Sooner(again, held);
-      return absl::OkStatus();
+      refused = true;
+      continue;
     }
-    const std::vector<Outcome> outcomes = effects_.RunTogether(part, *observed.job, stop);
+    const std::vector<Outcome> outcomes = Carry(stage, *observed.job, left, stop);
     int pods_created = 0;
     for (const Outcome& outcome : outcomes) {
       Remember(outcome, observed, memory);
@@ -85,23 +110,46 @@ absl::Status PlanExecutor::CarryOut(const std::string& key, const plan::Plan& pl
       // The Service's address is in the reply: no need to wait for the watch.
       if (outcome.object != nullptr) Sooner(again, base::Duration::zero());
     }
-    creates |= Creates(stage);
+    creates |= Creates(stage) || Claims(stage);
     if (pods_created > 0) log::Debug("pods created", {{"job", key}, {"count", pods_created}});
     const bool done = std::all_of(outcomes.begin(), outcomes.end(),
                                   [](const Outcome& outcome) { return outcome.ok(); });
-    if (!done) return Judge(key, Creates(stage), outcomes, *observed.job, memory, again);
-    if (part.size() < stage.size()) {
+    if (!done) {
+      failed = Judge(key, Creates(stage), outcomes, *observed.job, memory, again);
+      if (!Creates(stage) || Stopped(outcomes)) return failed;
+      refused = true;
+    } else if (outcomes.size() < stage.size()) {
       Sooner(again, kAfterTheOthers);
       return absl::OkStatus();
     }
   }
-  if (creates) {
+  if (creates && !refused) {
     // The condition that told of the trouble is to be corrected.
     if (memory.create_error) Sooner(again, base::Duration::zero());
     memory.create_error.reset();
     memory.failed_creates = 0;
   }
-  return absl::OkStatus();
+  return failed;
+}
+
+// Outcomes of the first effects of `stage`, for which `left` has room. A quota that is full for one
+// role ends none of the others: only what was tried counts.
+std::vector<Outcome> PlanExecutor::Carry(const plan::Stage& stage, const plan::ObservedJob& job,
+                                         size_t& left, const std::stop_token& stop) {
+  std::vector<Outcome> outcomes;
+  FullRoles full(job.job.spec.roles.size());
+  while (outcomes.size() < stage.size()) {
+    const auto part = Part(std::span(stage).subspan(outcomes.size()), left);
+    if (part.empty()) break;
+    std::vector<Outcome> more = effects_.RunTogether(part, job, full, stop);
+    const auto tried = std::count_if(more.begin(), more.end(),
+                                     [](const Outcome& outcome) { return !outcome.hopeless; });
+    left -= std::min(left, static_cast<size_t>(tried));
+    const bool stopped = Stopped(more);
+    std::move(more.begin(), more.end(), std::back_inserter(outcomes));
+    if (stopped) break;
+  }
+  return outcomes;
 }
 
 void PlanExecutor::Remember(const Outcome& outcome, const plan::Observed& observed,

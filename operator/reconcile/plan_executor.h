@@ -26,9 +26,10 @@ class PlanExecutor {
                Heads& heads, const OperatorIdentity& identity, const children::Settings& settings,
                int parallelism);
 
-  // Stage after stage, up to the first that does not succeed. Of a large plan only a part: then
-  // `again` is at once, and the queue lets other jobs have their turn first. An error is a passing
-  // one, for the queue's backoff; whatever else wants another pass brings `again` forward.
+  // Stage after stage, up to the first that does not succeed; after one of creates, what Kueue is
+  // to be told is told nevertheless. Of a large plan only a part: then `again` is at once, and the
+  // queue lets other jobs have their turn first. An error is a passing one, for the queue's
+  // backoff; whatever else wants another pass brings `again` forward.
   absl::Status CarryOut(const std::string& key, const plan::Plan& plan,
                         const plan::Observed& observed, JobMemory& memory,
                         std::optional<base::Duration>& again, std::stop_token stop);
@@ -36,6 +37,8 @@ class PlanExecutor {
  private:
   base::Duration CreatesHeld(std::span<const plan::Effect> effects, const plan::ObservedJob& job,
                              const JobMemory& memory) const;
+  std::vector<Outcome> Carry(const plan::Stage& stage, const plan::ObservedJob& job, size_t& left,
+                             const std::stop_token& stop);
   void Remember(const Outcome& outcome, const plan::Observed& observed, JobMemory& memory);
   absl::Status Judge(const std::string& key, bool creates, const std::vector<Outcome>& outcomes,
                      const plan::ObservedJob& job, JobMemory& memory,

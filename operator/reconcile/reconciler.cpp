@@ -249,7 +249,10 @@ absl::StatusOr<Result> Reconciler::Impl::Reconcile(const std::string& key, std::
       return Result{memory.conflicts.Conflicted(job->resource_version, clock.Now())};
     }
     // The watch brings its end, unless it was a proxy that knew nothing of the job.
-    if (absl::IsNotFound(written)) return Result{Expectations::kPatience};
+    const bool gone = absl::IsNotFound(written);
+    if (!std::exchange(memory.status_not_found, gone) && gone) {
+      return Result{Expectations::kPatience};
+    }
     if (!written.ok()) return written;
   }
   if (write) LogJobChange(key, *job, plan.status, plan.events);

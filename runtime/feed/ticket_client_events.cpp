@@ -115,7 +115,8 @@ void TicketClientImpl::LearnFatal(const Batch& batch) {
 }
 
 void TicketClientImpl::FinishBatch(const BatchFinisher::Half& half) {
-  if (IsThere(half.batch->ticket.id)) return DropHalf(half);
+  const int64_t ticket = half.batch->ticket.id;
+  if (IsThere(ticket) || ticket >= window_.end()) return DropHalf(half);
   if (finisher_->Add(half)) SubmitHalf(half);
 }
 

@@ -52,7 +52,7 @@ class TicketClientImpl : public TicketClient {
   // The first half of `ticket` is done or has failed: the others are duplicates, or the next one is
   // tried.
   void OnHalfDone(int64_t ticket);
-  // Of a ticket whose batch is there: nothing is left to do, and its worker has delivered.
+  // Of a ticket whose batch is there, and its worker has delivered, or that nobody was asked for.
   void DropHalf(const BatchFinisher::Half& half) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsThere(int64_t ticket) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return ticket < window_.head() || batches_.contains(ticket);

@@ -154,6 +154,8 @@ class Window {
   // Why the head failed; OK unless kFailed.
   absl::Status head_error() const;
   int64_t capacity() const;
+  // Tickets from there on have been issued to nobody.
+  int64_t end() const { return head_ + static_cast<int64_t>(places_.size()); }
 
   int64_t reissued() const { return reissued_; }      // issues after a fault, beyond the first
   int64_t moved() const { return moved_; }            // taken from a busy producer by an idle one

@@ -27,6 +27,16 @@ std::optional<size_t> FindOpenFault(const JobRecord& record, const std::string& 
 size_t OpenFault(const std::string& member, int64_t incarnation, const std::string& what,
                  Moment now, JobRecord& record) {
   if (const auto known = FindFault(record, member, incarnation)) return *known;
+  if (record.faults.size() >= kMostFaults) {
+    ++record.past.faults_left_out;
+    if (record.faults.size() == kMostFaults) {
+      record.faults.push_back({.time = now.wall,
+                               .since = now.steady,
+                               .what = "more faults than the head keeps",
+                               .over = true});
+    }
+    return kMostFaults;
+  }
   record.faults.push_back({.time = now.wall,
                            .since = now.steady,
                            .what = what,

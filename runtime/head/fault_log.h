@@ -21,7 +21,11 @@ std::optional<size_t> FindFault(const JobRecord& record, const std::string& memb
 // The newest fault of `member` that is open, whichever process it struck.
 std::optional<size_t> FindOpenFault(const JobRecord& record, const std::string& member);
 
-// Enters a fault that begins now, unless it is known; its index.
+// Beyond them one entry stands for all others.
+inline constexpr size_t kMostFaults = 10'000;
+
+// Enters a fault that begins now, unless it is known; its index, or that of the entry for all
+// others.
 size_t OpenFault(const std::string& member, int64_t incarnation, const std::string& what,
                  Moment now, JobRecord& record);
 // The fault ends now: `how` is added to what it says. With `over` the process is gone, and another

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "api/operators.h"
+#include "runtime/head/fault_log.h"
 #include "runtime/head/member_totals.h"
 #include "runtime/head/text_limits.h"
 
@@ -18,7 +19,6 @@ constexpr int kNamedBadSamples = 5;
 constexpr int64_t kMostSteps = int64_t{1} << 48;
 constexpr double kMostTold = 1e12;  // seconds, dollars
 constexpr size_t kMostOrders = 8;
-constexpr size_t kMostFaults = 10'000;  // that are entered one by one because members tell of them
 
 std::string Excess(const BadSampleLog& log, bool validation, int32_t limit, const char* field) {
   const int64_t count = validation ? log.validation() : log.training();

@@ -39,7 +39,8 @@ bool SameNotice(const v1::Notice& a, const v1::Notice& b) {
 
 bool Notices::Concerns(const v1::Notice& notice) const {
   return std::any_of(plan_.roles().begin(), plan_.roles().end(), [&](const RolePlan::Role& role) {
-    return role.name == notice.role() && notice.index() >= 0 && notice.index() < role.limit;
+    return role.name == notice.role() && notice.index() >= 0 &&
+           notice.index() < RolePlan::MostReplicas(role);
   });
 }
 

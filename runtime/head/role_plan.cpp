@@ -10,11 +10,6 @@
 namespace hetero::head {
 namespace {
 
-// Indices that may be in use are below it.
-int32_t MostReplicas(const RolePlan::Role& role) {
-  return role.trainer ? role.limit : api::kMostReplicas;
-}
-
 // All of it is a number; not negative.
 std::optional<int32_t> ParseIndex(std::string_view text) {
   int32_t number = 0;
@@ -24,6 +19,10 @@ std::optional<int32_t> ParseIndex(std::string_view text) {
 }
 
 }  // namespace
+
+int32_t RolePlan::MostReplicas(const Role& role) {
+  return role.trainer ? role.limit : api::kMostReplicas;
+}
 
 RolePlan::RolePlan(const api::Spec& spec) {
   for (const api::Role& role : spec.roles) {

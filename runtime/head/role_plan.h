@@ -39,6 +39,9 @@ class RolePlan {
 
   // The role of `identity`; kNotFound names what the manifest does not have.
   absl::StatusOr<const Role*> Find(const v1::Identity& identity) const;
+  // Indices that may be in use are below it: the operator makes more CPU workers than the manifest
+  // says when a user asks for more.
+  static int32_t MostReplicas(const Role& role);
   // The place of the member of that name ("cpu-0", "gpu-1.3"); empty: the job has none.
   std::optional<MemberKey> KeyOf(const std::string& name) const;
   bool Has(const std::string& name) const { return KeyOf(name).has_value(); }

@@ -91,6 +91,28 @@ std::vector<std::string> MissingMembers(const JobRecord& record, const RolePlan&
   return missing;
 }
 
+bool AwaitsCpuWorkers(const JobRecord& record, const RolePlan& plan) {
+  if (record.all_had_time) return false;
+  const bool comes =
+      std::any_of(record.members.begin(), record.members.end(), [](const auto& entry) {
+        const MemberRecord& member = entry.second;
+        return !member.trainer() && member.registered() && member.connected() && !member.fits &&
+               member.unfit.empty() && member.hello.generation() > 0;
+      });
+  if (comes) return true;
+  const int32_t attempt = record.attempts.back().number;
+  const auto lives = [attempt](const v1::MemberHistory& member) {
+    return !member.left() && !member.ended() && member.attempt() == attempt;
+  };
+  const auto is_worker = [&plan](const std::string& role) {
+    return std::any_of(
+        plan.roles().begin(), plan.roles().end(),
+        [&role](const RolePlan::Role& known) { return !known.trainer && known.name == role; });
+  };
+  return std::any_of(record.past.members.begin(), record.past.members.end(),
+                     [&](const auto& m) { return lives(m.second) && is_worker(m.first.role); });
+}
+
 std::string DescribeMissing(const JobRecord& record, std::vector<std::string> missing) {
   const size_t more = missing.size() > kNamedMembers ? missing.size() - kNamedMembers : 0;
   missing.resize(missing.size() - more);

@@ -145,12 +145,14 @@ void State::Greet(const MemberRecord& member) {
     } else {
       message.mutable_generation()->set_number(record_.generation);
     }
-  } else if (member.trainer() && !roster_held_) {
-    *message.mutable_roster() = MakeRoster(record_, plan_);
-  } else {
+  } else if (!member.trainer()) {
     return;
+  } else if (!roster_held_) {
+    *message.mutable_roster() = MakeRoster(record_, plan_);
   }
-  outbox_.Add(Send{*member.stream, std::move(message)});
+  if (message.has_generation() || message.has_roster()) {
+    outbox_.Add(Send{*member.stream, std::move(message)});
+  }
   RepeatDecisions(member);
 }
 
@@ -286,25 +288,8 @@ void State::OpenOrTakeOverGeneration() {
   roster_ = MakeRoster(record_, plan_);
   CloseHeadLoss(now_, record_);
   outbox_.AddNote(false, absl::StrCat("generation ", record_.generation, " goes on"));
-  roster_held_ = HoldsRoster();
+  roster_held_ = AwaitsCpuWorkers(record_, plan_);
   if (!roster_held_) BroadcastCurrentRoster();
-}
-
-// Whether CPU workers of the head before may still be on their way to this one. A roster without
-// them would have trainers cut them off in the middle of their batches.
-bool State::HoldsRoster() const {
-  if (record_.all_had_time) return false;
-  const int32_t attempt = record_.attempts.back().number;
-  const auto lives = [attempt](const v1::MemberHistory& member) {
-    return !member.left() && !member.ended() && member.attempt() == attempt;
-  };
-  const auto is_worker = [this](const std::string& role) {
-    return std::any_of(
-        plan_.roles().begin(), plan_.roles().end(),
-        [&role](const RolePlan::Role& known) { return !known.trainer && known.name == role; });
-  };
-  return std::any_of(record_.past.members.begin(), record_.past.members.end(),
-                     [&](const auto& m) { return lives(m.second) && is_worker(m.first.role); });
 }
 
 void State::ReplaceGeneration() {
@@ -355,7 +340,7 @@ void State::Open(int64_t number) {
 void State::UpdateRoster() {
   if (record_.generation == 0 || effect_ == Effect::kNotWhoTakesPart) return;
   if (record_.members.size() > kManyMembers && !ticking_) return;
-  if (roster_held_ && HoldsRoster()) return;
+  if (roster_held_ && AwaitsCpuWorkers(record_, plan_)) return;
   v1::Roster roster = MakeRoster(record_, plan_);
   if (!std::exchange(roster_held_, false) &&
       google::protobuf::util::MessageDifferencer::Equals(roster, roster_))

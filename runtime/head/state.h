@@ -119,7 +119,6 @@ class State {
   void FailWithoutProgress();
   void Open(int64_t number);
   void UpdateRoster();
-  bool HoldsRoster() const;
   void BroadcastCurrentRoster();
   void CheckStartupDeadline();
   void SizeRoles();

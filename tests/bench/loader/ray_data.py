@@ -92,7 +92,7 @@ def main() -> None:
             for role in job["spec"]["roles"]:
                 if role["type"] == "CPUWorker":
                     role.update(replicas=1)
-            job["spec"].update(pipeline=[{"op": "Decode"}, function], verify="Off")
+            job["spec"].update(pipeline=[{"op": "Decode"}, function], verify="Disabled")
             (folder / "job.yaml").write_text(json.dumps(job))
             command = [compare.RUNTIME, "local", folder / "job.yaml", "--output", folder / "out"]
             return peers_environment.cpu_seconds(command, env=environment)

@@ -210,7 +210,13 @@ TEST_F(Verbs, ValidateHereAndByTheServer) {
               AllOf(StartsWith("error: standard input is refused:\nspec.roles[1].replicaz"),
                     HasSubstr("replicas")));
 
-  // What is inside a pod template only the API server knows.
+  wrong = manifest;
+  wrong["spec"]["roles"][1]["template"]["spec"]["containers"] = json::array({{{"name", "main"}}});
+  const CommandResult unusable = Hetero({"validate", "-"}, wrong.dump(1));
+  EXPECT_EQ(unusable.exit_code, 1) << "the operator would fail the job";
+  EXPECT_THAT(unusable.output, HasSubstr("spec.roles[1].template.spec.containers: "));
+
+  // Which fields a pod has only the API server knows.
   wrong = manifest;
   wrong["spec"]["roles"][1]["template"]["spec"]["nodeSelectors"] = {{"disk", "ssd"}};
   const CommandResult strict =

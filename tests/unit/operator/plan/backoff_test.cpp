@@ -70,6 +70,24 @@ TEST(Backoff, AClockThatIsSetBackMakesNoWaitLonger) {
   EXPECT_LE(WaitFor(cluster, "vit-cpu-0"), minutes(5));
 }
 
+// By the machine's time service, say: a wait that has just begun is not over for that.
+TEST(Backoff, AClockThatIsSetBackByASecondEndsNoWait) {
+  ModelCluster cluster{Job().MaxRestarts(100)};
+  cluster.RunJob();
+  for (base::Duration waited{}; waited < minutes(5);) {
+    cluster.Exit("vit-cpu-0", 1);
+    waited = WaitFor(cluster, "vit-cpu-0");
+    cluster.Start("vit-cpu-0");
+    cluster.HeadSays(HeadReport::State::kRunning);
+    cluster.Advance(seconds(1));
+  }
+  cluster.Exit("vit-cpu-0", 1);
+  cluster.Settle();
+  ASSERT_FALSE(cluster.Has("vit-cpu-0"));
+  cluster.now -= seconds(1);
+  EXPECT_GE(WaitFor(cluster, "vit-cpu-0"), minutes(4));
+}
+
 TEST(Backoff, AfterALongLifeThereIsNoWait) {
   ModelCluster cluster{Job().MaxRestarts(100)};
   cluster.RunJob();

@@ -143,6 +143,8 @@ TEST(ConflictTest, AStatusThatIsNotFoundIsWrittenAgain) {
   const auto result = cluster.Pass("vit");
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_TRUE(result->requeue_after.has_value());
+  cluster.Sync();
+  EXPECT_FALSE(cluster.Pass("vit").ok()) << "somebody has to hear of it";
   cluster.api.SetIntercept(nullptr);
   ASSERT_TRUE(cluster.Settle("vit"));
   EXPECT_TRUE(cluster.Status("vit").Is(ConditionType::kPodsCreated));

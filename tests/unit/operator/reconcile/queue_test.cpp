@@ -136,6 +136,28 @@ TEST_F(Queue, APatchOfTheStatusKeepsWhatOthersWrote) {
   EXPECT_TRUE(Workload(cluster_)["status"].contains("admission"));
 }
 
+// It would evict the job for its pods that are not ready.
+TEST_F(Queue, ThatTheJobTrainsIsToldAlthoughFurtherCpuWorkersAreRefused) {
+  Furnish(cluster_);
+  cluster_.api.Change("heterotrainingjobs", "team/vit", [](json& job) {
+    job["spec"]["roles"][1]["replicas"] = 3;
+    job["spec"]["roles"][1]["minReplicas"] = 1;
+  });
+  cluster_.api.SetIntercept([](const kube::Request& request) -> std::optional<kube::Response> {
+    const bool refused = request.method == "POST" &&
+                         request.path.find("/pods") != std::string::npos &&
+                         request.body.find("vit-cpu-2") != std::string::npos;
+    if (!refused) return {};
+    return FakeApi::Error(403, "Forbidden", "pods is forbidden: exceeded quota: small");
+  });
+  Settle(cluster_);
+  cluster_.Admit("vit");
+  Settle(cluster_);
+  Train(cluster_);
+  EXPECT_EQ(ReasonOf(cluster_.Status("vit"), api::ConditionType::kPodsCreated), "QuotaExceeded");
+  EXPECT_EQ(Workload(cluster_)["status"]["conditions"].back()["type"], "PodsReady");
+}
+
 // Kueue changed it after it was read: what was to be written may be wrong by now.
 TEST_F(Queue, AStaleViewOverwritesNothing) {
   Furnish(cluster_);

@@ -77,5 +77,74 @@ TEST(RefusedCreates, SayWhatTheJobsAuthorCanDo) {
   }
 }
 
+bool MakesPod(const kube::Request& request) {
+  return request.method == "POST" && request.path.find("/pods") != std::string::npos;
+}
+
+kube::Response FullQuota() {
+  return FakeApi::Error(403, "Forbidden", "pods is forbidden: exceeded quota: small");
+}
+
+constexpr char kTrainerIsListedLast[] = R"({"roles": [
+    {"name": "head", "type": "Head"},
+    {"name": "cpu", "type": "CPUWorker", "replicas": 998, "minReplicas": 1},
+    {"name": "gpu", "type": "GPUWorker"}]})";
+
+// Nothing but their CPUs is short: the trainer asks for less of them.
+TEST(RefusedCreates, OfAThousandCpuWorkersKeepNoTrainerWaiting) {
+  FakeCluster cluster;
+  cluster.CreateJob("vit", R"({"roles": [{"name": "head", "type": "Head"},
+                                         {"name": "cpu", "type": "CPUWorker", "replicas": 998},
+                                         {"name": "gpu", "type": "GPUWorker"}]})");
+  cluster.api.SetIntercept([](const kube::Request& request) -> std::optional<kube::Response> {
+    if (!MakesPod(request) || request.body.find("vit-cpu-") == std::string::npos) return {};
+    return FullQuota();
+  });
+  ASSERT_TRUE(cluster.Settle("vit"));
+  EXPECT_TRUE(cluster.api.Objects("pods").contains("team/vit-gpu-0"));
+  EXPECT_LE(CountWrites(cluster.api, "POST", "/pods"), 20);
+}
+
+TEST(RefusedCreates, LeaveTheRoomToThoseWithoutWhomTheJobDoesNotTrain) {
+  FakeCluster cluster;
+  cluster.CreateJob("vit", kTrainerIsListedLast);
+  int room = 4;
+  cluster.api.SetIntercept([&](const kube::Request& request) -> std::optional<kube::Response> {
+    if (!MakesPod(request)) return {};
+    if (room == 0) return FullQuota();
+    --room;
+    return {};
+  });
+  ASSERT_TRUE(cluster.Settle("vit"));
+  EXPECT_EQ(cluster.api.Objects("pods").size(), 4u);
+  for (const char* pod : {"team/vit-head-0", "team/vit-cpu-0", "team/vit-gpu-0"}) {
+    EXPECT_TRUE(cluster.api.Objects("pods").contains(pod)) << pod;
+  }
+  cluster.RunPods();
+  ASSERT_TRUE(cluster.Settle("vit"));
+  cluster.api.Remove("pods", "team/vit-gpu-0");
+  room = 1;
+  cluster.clock.Advance(std::chrono::seconds(15));
+  ASSERT_TRUE(cluster.Settle("vit"));
+  EXPECT_EQ(room, 0);
+  EXPECT_TRUE(cluster.api.Objects("pods").contains("team/vit-gpu-0"));
+}
+
+// A trainer has seconds between the notice and the end of its node.
+TEST(RefusedCreates, KeepNoNoticeFromTheHead) {
+  FakeCluster cluster;
+  cluster.CreateJob("vit", kTrainerIsListedLast);
+  cluster.api.SetIntercept([](const kube::Request& request) -> std::optional<kube::Response> {
+    if (!MakesPod(request) || request.body.find("vit-cpu-9") == std::string::npos) return {};
+    return FullQuota();
+  });
+  cluster.Start("vit");
+  ASSERT_EQ(ReasonOf(cluster.Status("vit"), api::ConditionType::kPodsCreated), "QuotaExceeded");
+  cluster.heads.reports["team/vit"].notices_fingerprint = 7;  // what an earlier operator has told
+  ASSERT_TRUE(cluster.Settle("vit"));
+  ASSERT_EQ(cluster.heads.warnings.size(), 1u);
+  EXPECT_TRUE(cluster.heads.warnings[0].notices.empty());
+}
+
 }  // namespace
 }  // namespace hetero::reconcile

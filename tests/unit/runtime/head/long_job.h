@@ -33,14 +33,19 @@ class LongJob {
     Join(21, "gpu", 1, incarnation, generation);
     Join(30, "big", 0, incarnation, generation);
   }
-  // A process with its dataset open.
-  std::vector<Action> Join(StreamId stream, const std::string& role, int local, int64_t incarnation,
-                           int64_t generation = 0) {
+  // A process that has not said yet what it sees of the data.
+  std::vector<Action> Greet(StreamId stream, const std::string& role, int local,
+                            int64_t incarnation, int64_t generation = 0) {
     v1::Hello hello = MakeHello(role, 0, local, incarnation);
     hello.set_generation(generation);
     hello.set_headless_ns(headless.count());
     hello.mutable_identity()->set_attempt(attempt_);
-    std::vector<Action> actions = Apply(HelloReceived{stream, hello});
+    return Apply(HelloReceived{stream, hello});
+  }
+  // A process with its dataset open.
+  std::vector<Action> Join(StreamId stream, const std::string& role, int local, int64_t incarnation,
+                           int64_t generation = 0) {
+    std::vector<Action> actions = Greet(stream, role, local, incarnation, generation);
     for (Action& action : Apply(ReadyReceived{stream, MakeReady(100)})) {
       actions.push_back(std::move(action));
     }

@@ -210,11 +210,19 @@ TEST(NoticesTest, BeforeTheTrainingBeginsAndWithoutCheckpointsNobodyIsAsked) {
   EXPECT_THAT(drive.state.record().disruptions, SizeIs(1));
 }
 
+// A user asked for more CPU workers than the manifest that this head has read.
+TEST(NoticesTest, ACpuWorkerBeyondTheManifestMayBeKnownToGoBeforeItJoins) {
+  Drive drive(SavingJob());
+  drive.JoinAll();
+  drive.Apply(These({NoticeOf("cpu", 7)}));
+  EXPECT_EQ(LastLeavers(drive.Hello(17, MakeHello("cpu", 7))), "cpu-0 cpu-7 leaves");
+}
+
 TEST(NoticesTest, MembersThatTheJobDoesNotHaveArePassedOver) {
   Drive drive(SavingJob());
   drive.JoinAll();
   const auto actions =
-      drive.Apply(These({NoticeOf("cpu", 7), NoticeOf("cpu", -1), NoticeOf("tpu", 0)}));
+      drive.Apply(These({NoticeOf("cpu", 10000), NoticeOf("cpu", -1), NoticeOf("gpu", 7)}));
   EXPECT_THAT(ToldToSave(actions), IsEmpty());
   EXPECT_THAT(drive.state.record().disruptions, IsEmpty());
 }

@@ -124,6 +124,19 @@ TEST(StateScriptsTest, AHeadThatIsReplacedAmidAnAgreementHearsEverythingAgain) {
   for (const StreamId stream : kRanks) EXPECT_THAT(ToldTo(stream, actions), ElementsAre("agree 7"));
 }
 
+TEST(StateScriptsTest, ARankThatWasAwayHearsWhatWasDecidedWhileCpuWorkersAreStillAwaited) {
+  LongJob job(MakeScriptJob());
+  job.JoinAll();
+  job.ReplaceHead();
+  job.Join(20, "gpu", 0, 1, 1);
+  job.Join(21, "gpu", 1, 1, 1);
+  job.Join(30, "big", 0, 1, 1);
+  ASSERT_EQ(job.state->record().generation, 1);
+  for (const StreamId stream : kRanks) job.Apply(ScriptWordReceived{stream, PositionWord(1, 7)});
+  job.Apply(StreamClosed{30});
+  EXPECT_THAT(ToldTo(31, job.Join(31, "big", 0, 1, 1)), ElementsAre("agree 7"));
+}
+
 TEST(StateScriptsTest, AStopThatMeetsAHeadWhichHasJustTakenOverLetsAllSave) {
   LongJob job(MakeScriptJob());
   job.JoinAll();

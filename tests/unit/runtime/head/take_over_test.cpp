@@ -139,7 +139,19 @@ TEST(TakeOverTest, ACpuWorkerThatIsOnItsWayIsNotCutOff) {
   EXPECT_FALSE(TellsRoster(job.Join(30, "big", 0, 1, 1)));
   EXPECT_EQ(job.state->record().generation, 1) << "it goes on";
   job.Pass(seconds(1), {20, 21, 30});
-  EXPECT_EQ(LastRoster(job.Join(10, "cpu", 0, 1, 1)), "cpu-0");
+  EXPECT_FALSE(TellsRoster(job.Greet(10, "cpu", 0, 1, 1))) << "it is to say Ready yet";
+  EXPECT_EQ(LastRoster(job.Apply(ReadyReceived{10, MakeReady(100)})), "cpu-0");
+}
+
+TEST(TakeOverTest, ACpuWorkerIsNotCutOffBecauseTheLastTrainerIsReadyFirst) {
+  LongJob job;
+  LoseTheHead(&job);
+  job.Join(20, "gpu", 0, 1, 1);
+  job.Join(21, "gpu", 1, 1, 1);
+  job.Greet(10, "cpu", 0, 1, 1);
+  EXPECT_FALSE(TellsRoster(job.Join(30, "big", 0, 1, 1)));
+  EXPECT_EQ(job.state->record().generation, 1) << "it goes on";
+  EXPECT_EQ(LastRoster(job.Apply(ReadyReceived{10, MakeReady(100)})), "cpu-0");
 }
 
 TEST(TakeOverTest, ACpuWorkerThatDoesNotComeBackIsTakenFromTheRoster) {
