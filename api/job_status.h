@@ -169,7 +169,7 @@ struct JobFinding {
   bool active = false;            // it still held when the head last spoke
   bool operator==(const JobFinding&) const = default;
 };
-inline constexpr int kMostFindings = 5;  // in a status; the costliest first
+inline constexpr int kMostFindings = 5;  // in a status; causes first
 // Of which there is an event, each once: a job has only so many, and its end is to be among them.
 inline constexpr int kMostToldFindings = 10;
 

@@ -61,7 +61,7 @@ Row Figures(const JobView& view) {
   return row;
 }
 
-// The costliest rule that still holds.
+// The first rule that still holds.
 std::string FindingOf(const api::JobStatus& status) {
   for (const api::JobFinding& finding : status.findings) {
     if (finding.active) return Plain(finding.rule);

@@ -14,7 +14,7 @@ namespace hetero::cli {
 std::string RenderFailure(const JobView& view, const Style& style);
 // steps, loss, accuracy, ... one a line; only what there is.
 std::string RenderResult(const api::JobResult& result, const Style& style);
-// What rules have found in the job and what to change, the costliest first.
+// What rules have found in the job and what to change, causes first.
 std::string RenderFindings(const JobView& view, const Style& style);
 // The operator's words on what the job has come to, or on what it waits for.
 std::string RenderMessages(const JobView& view, const Style& style);

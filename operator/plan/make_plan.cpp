@@ -50,9 +50,9 @@ void RunFinished(Pass& pass) {
 }
 
 // Each step may end or pause the job; the later ones then have nothing to say. Forced deletions
-// come before all that can be refused: they may be what frees the quota for it. So do notices, which
-// a trainer has seconds for. What is said to Kueue comes last, which may be away while pods have to
-// be replaced; it is said although creates are refused.
+// come before all that can be refused: they may be what frees the quota for it. So do notices,
+// which a trainer has seconds for. What is said to Kueue comes last, which may be away while pods
+// have to be replaced; it is said although creates are refused.
 void RunActive(Pass& pass) {
   constexpr Step kSteps[] = {
       CheckSpec,           ReadVerdict,          CopyHistory,

@@ -11,9 +11,9 @@
 namespace hetero::head {
 
 // Asks the rules again and again while a job trains, and once more of all of it when it has ended,
-// and keeps in the record what they find: JobRecord::findings, the costliest first. What a rule
-// finds of one member is one finding, however often: its seconds and dollars grow while it holds. A
-// plain object; not thread-safe.
+// and keeps in the record what they find: JobRecord::findings, what holds first, then causes before
+// what they explain, then by cost. What a rule finds of one member is one finding, however often:
+// its seconds and dollars grow while it holds. A plain object; not thread-safe.
 class FindingWatch {
  public:
   // Those of the heads before this one are in `record` already, and hold when they are found again.

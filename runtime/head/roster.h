@@ -23,9 +23,9 @@ v1::Generation MakeGeneration(const JobRecord& record, const RolePlan& plan);
 std::vector<std::string> MissingMembers(const JobRecord& record, const RolePlan& plan);
 // Whether this attempt has had a generation, under this head or one before it.
 bool HadGeneration(const JobRecord& record);
-// Whether CPU workers of the head before may still be on their way to this one, or have come and not
-// said yet what they see of the data. A roster without them would have trainers cut them off in the
-// middle of their batches.
+// Whether CPU workers of the head before may still be on their way to this one, or have come and
+// not said yet what they see of the data. A roster without them would have trainers cut them off in
+// the middle of their batches.
 bool AwaitsCpuWorkers(const JobRecord& record, const RolePlan& plan);
 // "cpu-0 (/data does not exist), gpu-1 and 3 more": the first few, with what they said last.
 std::string DescribeMissing(const JobRecord& record, std::vector<std::string> missing);

@@ -202,7 +202,7 @@ struct Report {
   std::optional<int64_t> resumed_from_step;     // by rank 0's process, from a checkpoint or a peer
   std::string config_json;                      // the manifest as run
   std::map<std::string, std::string> versions;  // "hetero", "libtorch", ...
-  std::vector<ReportFinding> findings;          // the costliest first
+  std::vector<ReportFinding> findings;          // causes first
   std::vector<ReportResources> resources;       // by member
   std::vector<ReportLifeSpan> batch_lives;      // in the order of a life, then of whole steps
 };

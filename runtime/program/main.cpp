@@ -10,7 +10,7 @@ int main(int argc, char** argv) {
   CLI::App app{
       "hetero-runtime runs HeteroTrainingJobs: CPU workers preprocess and stream batches to "
       "trainers.\n"
-      "Start with:  hetero-runtime local examples/quickstart.yaml"};
+      "Start with:  hetero-runtime local examples/quickstart-kubernetes.yaml"};
   app.set_version_flag("--version", "hetero-runtime " + base::DescribeVersion());
   app.require_subcommand(1);
   app.failure_message(CLI::FailureMessage::simple);

@@ -102,7 +102,7 @@ def test_numbers_instead_of_a_class(start, tmp_path):
 @pytest.mark.parametrize("name", SELF_SUPERVISED)
 def test_views_of_an_example(start, pictures, name):
     folder = SOURCE / "examples" / name
-    made = yaml.safe_load((folder / "job.yaml").read_text().replace("/tmp/pictures", str(pictures)))
+    made = yaml.safe_load((folder / "job.yaml").read_text().replace(f"/tmp/{name}", str(pictures)))
     made["spec"]["training"]["script"] = {"command": [sys.executable, "train.py"], "workingDirectory": str(folder)}
     made["spec"]["training"].update({"epochs": 2, "batchSizePerWorker": 16})
     assert sum(view["count"] for view in made["spec"]["views"]) == SELF_SUPERVISED[name]
@@ -122,7 +122,7 @@ def test_views_by_themselves(pictures, tmp_path, name):
     folder = tmp_path / name
     folder.mkdir()
     for file in ("train.py", "job.yaml"):
-        text = (SOURCE / "examples" / name / file).read_text().replace("/tmp/pictures", str(pictures))
+        text = (SOURCE / "examples" / name / file).read_text().replace(f"/tmp/{name}", str(pictures))
         (folder / file).write_text(text.replace("epochs: 10", "maxSteps: 3"))
     done = subprocess.run(
         [sys.executable, "train.py"],
@@ -152,7 +152,7 @@ def test_by_itself(pictures, tmp_path):
     folder = tmp_path / "pytorch"
     folder.mkdir()
     for name in ("train.py", "job.yaml"):
-        text = (EXAMPLES / name).read_text().replace("/tmp/pictures", str(pictures)).replace("epochs: 4", "maxSteps: 5")
+        text = (EXAMPLES / name).read_text().replace(f"/tmp/{name}", str(pictures)).replace("epochs: 4", "maxSteps: 5")
         (folder / name).write_text(text)
     variables = dict(os.environ, PYTHONPATH=PACKAGE, HETERO_RUNTIME=str(RUNTIME), OMP_NUM_THREADS="1")
     done = subprocess.run(

@@ -56,8 +56,9 @@ function drawFindings() {
   const found = job.findings || [];
   const text = JSON.stringify(found);
   setText(byId('verdict'), job.verdict ? job.verdict[0].toUpperCase() + job.verdict.slice(1) + '.' : '');
-  setText(byId('finding-note'), found.length ? 'The costliest first.' : job.step > 0
-    ? 'No rule has found anything to change.' : 'Rules look at the job once it makes steps.');
+  setText(byId('finding-note'), found.length
+    ? 'What still holds first, then causes before what they explain, then by cost.' : job.step > 0
+      ? 'No rule has found anything to change.' : 'Rules look at the job once it makes steps.');
   if (text === list.dataset.drawn) return;
   list.dataset.drawn = text;
   list.replaceChildren(...found.map((finding) => {

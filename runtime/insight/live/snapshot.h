@@ -120,7 +120,7 @@ struct Snapshot {
   std::optional<double> last_loss, last_accuracy;
   std::optional<double> dollars, dollars_per_hour, dollars_per_million_samples;
   std::optional<double> waiting_dollars;    // of `dollars`, for time in which the ranks waited
-  std::vector<Finding> findings;            // the costliest first
+  std::vector<Finding> findings;            // causes first
   std::vector<Member> members;              // by name
   std::vector<Operator> operators;          // in the pipeline's order
   std::vector<RatePoint> rates;             // thinned
