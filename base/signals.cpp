@@ -23,6 +23,8 @@ SignalStop::SignalStop() {
   const sigset_t set = StopSignals();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   signal(SIGPIPE, SIG_IGN);
+  // A parent may have passed on that it does not want to hear of its children; we wait for ours.
+  signal(SIGCHLD, SIG_DFL);
   waiter_ = std::jthread([this](std::stop_token done) {
     SetThreadName("signals");
     const sigset_t signals = StopSignals();

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import itertools
 import mmap
@@ -139,6 +140,9 @@ class Arena:
         for fork in list(self._forks):
             if fork.over():
                 self._forks.remove(fork)
+                if poll is not None:
+                    with contextlib.suppress(KeyError):
+                        poll.unregister(fork.read_end)
                 fork.close_read_end()
                 self._free_unless_forked(set(fork.released))
             elif poll is not None and fork.released and fork.read_end >= 0:

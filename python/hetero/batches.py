@@ -9,7 +9,7 @@ from .arena import Arena, HoldingWatch
 from .batch import Batch, Place
 from .connection import DESCRIPTOR, Connection, Message
 from .conversion import Conversion
-from .errors import HeteroError, MisuseError, ProtocolError
+from .errors import MisuseError, ProtocolError
 from .views import HandOver, NumpyViews, Pictures, TorchViews, torch_is_imported
 
 _NEXT: Message = {"type": "next"}
@@ -36,7 +36,32 @@ class Batches:
 
     def next(self, validation: bool = False) -> Optional[Batch]:
         """The next batch; None at the end of the stream or of a validation pass."""
-        fetched = self.fetched.popleft() if self.fetched and not validation else self._fetch(validation)
+        if validation:
+            return self._handed_over(self._fetch(True))
+        # It stays there until it is the script's: what comes between, Ctrl-C or an error of the device, loses nothing.
+        if not self.fetched:
+            self.fetched.append(self._fetch(False))
+        first = self.fetched[0]
+        if isinstance(first, BaseException):
+            self.fetched.popleft()
+        batch = self._handed_over(first)
+        self.fetched.popleft()
+        return batch
+
+    def put_back(self, batch: Batch) -> None:
+        """`batch`, which `next` has returned last, is the next one again."""
+        self.fetched.appendleft((batch, lambda: None))
+
+    def begin_validation(self) -> int:
+        """Begins a pass; how many batches it has. What was asked for and not taken of the one before is dropped."""
+        answer = self._connection.request({"type": "validation"})
+        for old in (self._unmade.pop(True, None), self._connection.take_late(_NEXT_VALIDATION)):
+            if old is not None and old["type"] == "batch":
+                self.arena.commit(self.arena.take(int(old["slot"]), "a validation batch", self._files(old)))
+        return int(answer["batches"])
+
+    @staticmethod
+    def _handed_over(fetched: _Fetched) -> Optional[Batch]:
         if isinstance(fetched, BaseException):
             raise fetched
         if fetched is None:
@@ -59,7 +84,7 @@ class Batches:
                 if not self._connection.ask_ahead(_NEXT):
                     return
                 self.fetched.append(self._fetch(False))
-            except (HeteroError, SystemExit) as error:
+            except (Exception, SystemExit) as error:
                 self.fetched.append(error)  # for when the script comes to it
             latest = self.fetched[-1]
             if latest is None or isinstance(latest, BaseException):

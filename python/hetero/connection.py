@@ -104,6 +104,10 @@ class Connection:
             self._late[_encode(message)] = answer
             return True
 
+    def take_late(self, message: Message) -> Optional[Message]:
+        """The answer of a request like it that nobody waited for any longer, if there is one."""
+        return self._late.pop(_encode(message), None)
+
     def post(self, message: Message, now: bool = False) -> None:
         """Sends what has no answer, `now` or when it is needed; without a connection nothing happens."""
         if self._broken is None and os.getpid() == self._pid:

@@ -190,7 +190,8 @@ class Stream(JobFacts):
         read, which waits for a GPU; so not necessarily after every step."""
         self._connection.check_process()
         numbers = numbers_of(values)
-        self._connection.post({"type": "report", "values": numbers}, now=True)
+        # The agent has given out more when batches are fetched ahead.
+        self._connection.post({"type": "report", "values": numbers, "step": self._step}, now=True)
 
     # --- The end ---
 
@@ -268,14 +269,18 @@ class Stream(JobFacts):
             if batch is None:
                 self._ended = True
                 return None
+            try:
+                self._batches.fetch_ahead(batch.place)
+            except BaseException:  # Ctrl-C
+                self._batches.put_back(batch)
+                raise
             self._last = batch.place
             self._step = batch.step + (1 if batch.place.last_of_step else 0)
-            self._batches.fetch_ahead(batch.place)
             return batch
 
     def _begin_validation(self) -> int:
         with self._lock:
-            return int(self._connection.request({"type": "validation"})["batches"])
+            return self._batches.begin_validation()
 
     def _check_step_end(self, what: str) -> None:
         if self._last is not None and not self._last.last_of_step:

@@ -194,3 +194,64 @@ def test_fetched_ahead(open_stream):
     rest = [np.asarray(batch.ids).tolist() for epoch in second.epochs() for batch in epoch]
     assert rest == plain[state["step"] :]
     assert second.state_dict() == stream.state_dict()
+
+
+@pytest.mark.parametrize("error", (MemoryError, RuntimeError, KeyboardInterrupt))
+def test_no_batch_is_lost_while_it_is_fetched_ahead(open_stream, error):
+    stream = ahead(open_stream())
+    connection, views, seen, made, caught = stream._batches._connection, stream._batches.views, [], 0, 0
+    arrays, ask_ahead = views.arrays, connection.ask_ahead
+
+    def failing(owners, fields):
+        nonlocal made
+        made += 1
+        if made % 5 == 0:
+            raise error("once in five")
+        return arrays(owners, fields)
+
+    def patient(message):
+        end = time.monotonic() + 30
+        while not ask_ahead(message) and time.monotonic() < end:
+            time.sleep(0.001)
+        return ask_ahead(message)
+
+    views.arrays, connection.ask_ahead = failing, patient
+    loop = iter(stream)
+    while True:
+        try:
+            batch = next(loop)
+        except error:
+            caught += 1
+            assert stream.step == len(seen)
+            continue
+        except StopIteration:
+            break
+        seen.append(batch)
+        assert stream.step == len(seen) == batch.step + 1
+    assert caught > 2
+    ids = np.concatenate([np.asarray(batch.ids) for batch in seen])
+    assert sorted(ids[:100].tolist()) == list(range(100))
+
+
+def test_a_validation_pass_that_was_interrupted_leaves_nothing_for_the_next(open_stream):
+    """Ctrl-C came while a batch of it was awaited, or made into arrays."""
+    stream = open_stream()
+    batches = stream._batches
+    arrays = batches.views.arrays
+
+    def interrupted(owners, fields):
+        raise KeyboardInterrupt
+
+    for turn in range(12):  # more often than there are slots
+        loop = stream.validation()
+        if turn % 3:
+            next(loop)
+        if turn % 2:
+            batches._connection.ask_ahead({"type": "next", "validation": True})
+        else:
+            batches.views.arrays = interrupted
+            with pytest.raises(KeyboardInterrupt):
+                next(loop)
+            batches.views.arrays = arrays
+        whole = list(stream.validation())
+        assert sorted(ids_of(whole)) == list(range(21)), turn

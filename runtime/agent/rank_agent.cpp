@@ -32,6 +32,9 @@ namespace {
 constexpr base::Duration kLook = std::chrono::milliseconds(20);
 // From SIGTERM to SIGKILL. Of a job that ends without saving: the head waits for two seconds.
 constexpr base::Duration kEndGrace = std::chrono::seconds(10);
+// For a script to end that was told that its stream has failed.
+constexpr base::Duration kFailedGrace = std::chrono::seconds(30);
+constexpr int kStoppedCode = 143;  // of a script that leaves the exception Stopped to Python
 constexpr base::Duration kStopGrace = std::chrono::seconds(1);
 // After a stop that all agreed on, beyond the time that they have to save: for the job's end, or
 // the place of the rank that leaves.
@@ -195,8 +198,9 @@ class RankAgent {
 
   // Until the script has ended, or is to end.
   std::optional<absl::Status> Watch() {
-    std::optional<base::Instant> end_at;  // of a script that is to stop by itself
-    bool parting = false;                 // it is agreed after which step
+    std::optional<base::Instant> end_at;   // of a script that is to stop by itself
+    std::optional<base::Instant> fail_at;  // of one that goes on though its stream has failed
+    bool parting = false;                  // it is agreed after which step
     const base::Instant ask_by = clock_.Now() + StartupDeadline();
     while (true) {
       const absl::StatusOr<std::optional<ScriptExit>> exit = script_->AwaitExit(kLook);
@@ -227,6 +231,13 @@ class RankAgent {
                                      output_->TakeTail()));
         }
         return AfterStop();
+      }
+      if (const absl::Status failure = stream_->standing().failure; !failure.ok()) {
+        fail_at = fail_at.value_or(now + kFailedGrace);
+        if (now >= *fail_at) {
+          EndScript(kEndGrace);
+          return failure;
+        }
       }
       if (!end_at && now >= ask_by && !stream_->standing().asked) {
         EndScript(kEndGrace);
@@ -269,8 +280,9 @@ class RankAgent {
                             .standing = standing,
                             .tail = tail};
     if (failed) ReportFailure(DescribeFailure(ended));
-    if (stopped && !exit.ok()) WarnOfUnsaved(DescribeFailure(ended).message());
-    EndScript(exit.ok() ? kStopGrace : base::Duration::zero());  // of what it left behind
+    const bool orderly = exit.ok() || (stopped && exit.code == kStoppedCode);
+    if (stopped && !orderly) WarnOfUnsaved(DescribeFailure(ended).message());
+    EndScript(orderly ? kStopGrace : base::Duration::zero());  // of what it left behind
     if (failed) return std::nullopt;
     if (session_.stop_token().stop_requested() || stopped) return AfterStop();
     if (over_.stop_requested()) return WhyNot();

@@ -66,7 +66,7 @@ absl::StatusOr<Child> Child::Start(const ProcessPlan& plan, int32_t attempt, int
   sigset_t none, defaults;
   sigemptyset(&none);
   sigemptyset(&defaults);
-  for (const int signal : {SIGINT, SIGTERM, SIGPIPE}) sigaddset(&defaults, signal);
+  for (const int signal : {SIGINT, SIGTERM, SIGPIPE, SIGCHLD}) sigaddset(&defaults, signal);
   posix_spawnattr_setsigmask(&attributes, &none);
   posix_spawnattr_setsigdefault(&attributes, &defaults);
   posix_spawnattr_setpgroup(&attributes, 0);
@@ -105,7 +105,9 @@ Child::~Child() {
 std::optional<ExitStatus> Child::Poll() {
   if (exit_) return exit_;
   int status = 0;
-  if (waitpid(pid_, &status, WNOHANG) != pid_) return std::nullopt;
+  const pid_t ended = waitpid(pid_, &status, WNOHANG);
+  if (ended < 0 && errno == ECHILD) return exit_ = ExitStatus{.code = -1};  // somebody has taken it
+  if (ended != pid_) return std::nullopt;
   exit_ = WIFSIGNALED(status) ? ExitStatus{.signal = WTERMSIG(status)}
                               : ExitStatus{.code = WEXITSTATUS(status)};
   return exit_;

@@ -20,6 +20,7 @@
 #include "runtime/insight/report.h"
 #include "runtime/local/attachment.h"
 #include "runtime/local/console.h"
+#include "runtime/local/output_folder.h"
 #include "runtime/local/output_pipe.h"
 #include "runtime/local/process_set.h"
 #include "runtime/local/socket_folder.h"
@@ -131,15 +132,7 @@ ProcessPlanOptions Launcher::MakePlan() const {
 absl::Status Launcher::PrepareFolder() {
   HETERO_RETURN_IF_ERROR(
       base::WriteFileAtomically(processes_.plan().job_file, api::ToJson(options_.job)));
-  std::error_code ignored;
-  for (const char* stale : {"report.json", "report.html", "model.safetensors", "history.txt"}) {
-    std::filesystem::remove(OutputFile(stale), ignored);
-  }
-  std::filesystem::remove_all(OutputFile("logs"), ignored);
-  if (!options_.job.spec.training.checkpoint) {  // else the curves go on where they ended
-    std::filesystem::remove_all(OutputFile("tensorboard"), ignored);
-  }
-  std::filesystem::create_directories(OutputFile("logs"), ignored);
+  RemoveOldResults(options_.output_folder, options_.job);
   return absl::OkStatus();
 }
 
@@ -182,7 +175,8 @@ absl::StatusOr<Outcome> Launcher::Run(std::stop_token stop, std::stop_token kill
     End(supervisor_.failure(), kill);
   } else {
     // Members leave when the head tells them; of one that was killed they would hear nothing.
-    const bool by_itself = supervisor_.head_exit()->signal == 0;
+    const std::optional<ExitStatus>& head = supervisor_.head_exit();
+    const bool by_itself = head && head->signal == 0;
     WaitForAll(by_itself ? kLeaveGrace : base::Duration::zero());
   }
   processes_.RemoveList();

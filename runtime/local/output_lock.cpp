@@ -11,7 +11,7 @@
 namespace hetero::local {
 
 absl::StatusOr<OutputLock> OutputLock::Take(const std::string& folder) {
-  const std::string path = folder + "/.lock";
+  const std::string path = absl::StrCat(folder, "/", kName);
   const int file = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (file < 0) return absl::UnavailableError(absl::StrCat(path, ": ", strerror(errno)));
   OutputLock lock(file);

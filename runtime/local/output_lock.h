@@ -11,6 +11,9 @@ namespace hetero::local {
 // process, however that ends.
 class OutputLock {
  public:
+  // Checkpoints may be in the same folder, and have a lock of their own.
+  static constexpr char kName[] = ".output-lock";
+
   // kFailedPrecondition names the folder when another job holds it. `folder` exists.
   static absl::StatusOr<OutputLock> Take(const std::string& folder);
   OutputLock(OutputLock&& other) noexcept : file_(std::exchange(other.file_, -1)) {}

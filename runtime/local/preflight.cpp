@@ -12,7 +12,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "api/unsupported_fields.h"
-#include "base/atomic_file.h"
 #include "runtime/feed/placement.h"
 #include "runtime/feed/sample_producer.h"
 #include "runtime/local/gpus.h"
@@ -115,25 +114,6 @@ std::vector<api::FieldError> CheckScript(const api::Script& script, const std::s
   return {{absl::StrCat(kPath, ".command[0]"),
            absl::StrCat("there is no program '", program,
                         "' in PATH; activate the environment that has it, or give its path")}};
-}
-
-absl::Status PrepareOutputFolder(const std::string& folder) {
-  std::error_code error;
-  std::filesystem::create_directories(std::filesystem::path(folder) / "logs", error);
-  if (error) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "output folder ", folder, ": ", error.message(), "; choose another with --output"));
-  }
-  // A report is small, but a full disk must show now and not after hours of training.
-  const std::string probe = (std::filesystem::path(folder) / ".probe").string();
-  const absl::Status written = base::WriteFileAtomically(probe, std::string(256 * 1024, 'x'));
-  std::filesystem::remove(probe, error);
-  if (!written.ok()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("cannot write to the output folder: ", written.message(),
-                     "; free some space or choose another with --output"));
-  }
-  return absl::OkStatus();
 }
 
 absl::Status CheckProgram(const std::string& path, const std::string& remedy) {

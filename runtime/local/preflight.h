@@ -30,10 +30,6 @@ std::vector<api::FieldError> CheckPython(const api::HeteroTrainingJob& job,
 // What of `script` is not there on this machine, when it runs in `folder`.
 std::vector<api::FieldError> CheckScript(const api::Script& script, const std::string& folder);
 
-// Creates `folder` and proves that a report can be written there. Errors name the folder and the
-// reason.
-absl::Status PrepareOutputFolder(const std::string& folder);
-
 // kNotFound names the program and says how to get or name it.
 absl::Status CheckProgram(const std::string& path, const std::string& remedy);
 

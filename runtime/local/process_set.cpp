@@ -47,16 +47,17 @@ absl::Status ProcessSet::Start(Member& member) {
   return absl::OkStatus();
 }
 
-void ProcessSet::RestartAll(Console& console) {
+absl::Status ProcessSet::RestartAll() {
   ++attempt_;
   KillAll();
   for (Member& member : members_) member.child = Child();  // waits for its end
+  absl::Status failed;
   for (Member& member : members_) {
-    if (const absl::Status started = Start(member); !started.ok()) {
-      member.ended = true;
-      console.Line(absl::StrCat(member.plan.name, ": ", started.message()));
-    }
+    absl::Status started = Start(member);
+    member.ended = !started.ok();
+    failed.Update(std::move(started));
   }
+  return failed;
 }
 
 bool ProcessSet::Resize(const api::Role& role, int32_t needed, Console& console) {

@@ -42,8 +42,8 @@ class ProcessSet {
   absl::Status StartAll();
   // A process in the place of one that has ended.
   absl::Status Start(Member& member);
-  // Kills all and begins a new attempt with the same members.
-  void RestartAll(Console& console);
+  // Kills all and begins a new attempt with the same members. The first error of a start.
+  absl::Status RestartAll();
   // Starts CPU workers of `role`, or tells them to leave, until there are `needed`. Whether any
   // was.
   bool Resize(const api::Role& role, int32_t needed, Console& console);

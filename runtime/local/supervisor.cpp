@@ -171,6 +171,11 @@ void Supervisor::FailForRestarts(const std::string& cause) {
               api::DescribeRestartsExceeded(cause, job_.spec.run_policy.max_restarts)};
 }
 
+// The others would wait for it.
+void Supervisor::FailForStart(const absl::Status& error) {
+  failure_ = {api::reason::kTrainingFailed, std::string(error.message())};
+}
+
 void Supervisor::CheckLimits() {
   if (ends_expected_ || failure_) return;
   const base::Instant now = clock_.Now();
@@ -222,7 +227,7 @@ void Supervisor::TellExit(const Member& member, const ExitStatus& status, bool r
 void Supervisor::Replace(Member& member, int cost) {
   restarts_ += cost;
   if (const absl::Status started = processes_.Start(member); !started.ok()) {
-    console_.Line(absl::StrCat(member.plan.name, ": ", started.message()));
+    FailForStart(started);
     return;
   }
   console_.Line(absl::StrCat(member.plan.name, " is started again (restart ", restarts_, " of ",
@@ -255,7 +260,7 @@ void Supervisor::ReplaceAll(const std::string& cause, int cost, const Member* en
   head_exit_.reset();
   silence_.Begin(watch_.words());
   limits_.BeginAttempt();
-  processes_.RestartAll(console_);
+  if (const absl::Status started = processes_.RestartAll(); !started.ok()) FailForStart(started);
 }
 
 void Supervisor::KillLost() {

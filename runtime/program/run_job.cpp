@@ -18,6 +18,7 @@
 #include "runtime/local/gpus.h"
 #include "runtime/local/ignored_fields.h"
 #include "runtime/local/launcher.h"
+#include "runtime/local/output_folder.h"
 #include "runtime/local/output_lock.h"
 #include "runtime/local/preflight.h"
 #include "runtime/local/strict_rules.h"
@@ -164,6 +165,10 @@ int RunJob(const CheckedJob& checked, const LocalArguments& arguments,
   std::error_code ignored;
   const std::string output =
       std::filesystem::absolute(OutputFolder(arguments, job), ignored).string();
+  if (const absl::Status free = local::CheckOutputFolder(output, job); !free.ok()) {
+    std::cerr << free.message() << "\n";
+    return kExitFailed;
+  }
   std::vector<std::string> folders = {output};
   if (!arguments.dump_stream.empty()) folders.push_back(arguments.dump_stream);
   for (const std::string& folder : folders) {

@@ -21,6 +21,7 @@ namespace {
 
 // Of a field with labels, whatever else it holds.
 constexpr size_t kMaxShownText = 32;
+constexpr size_t kMostFields = 1000;
 
 absl::string_view View(std::string_view text) { return {text.data(), text.size()}; }
 
@@ -172,6 +173,12 @@ absl::Status SampleBuilder::Add(const TarMember& member, std::vector<SampleLocat
     HETERO_RETURN_IF_ERROR(Finish(samples));
     name_ = name.sample;
     begin_ = member.header;
+  }
+  if (parts_.size() == kMostFields) {
+    return Error(
+        absl::StrCat("has more than ", kMostFields, " files, again one at byte ", member.header),
+        "what is before the first dot of a file's name is its sample's, so give files of "
+        "several samples names without other dots");
   }
   if (Find(name.field) != nullptr) {
     return Error(

@@ -55,6 +55,10 @@ absl::Status CopyIntoStore(const std::string& folder, const std::string& name, W
       names.push_back(entry->path().lexically_relative(root).string());
     }
   }
+  if (error && error != std::errc::no_such_file_or_directory) {
+    return absl::ErrnoToStatus(error.value(),
+                               absl::StrCat((root / name).string(), ": cannot be read"));
+  }
   std::sort(names.begin(), names.end());
   for (const std::string& one : names) {
     HETERO_RETURN_IF_ERROR(CopyFile((root / one).string(), one, store, stop));

@@ -1,6 +1,7 @@
 #include "runtime/storage/s3_store.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -75,6 +76,7 @@ absl::StatusOr<std::vector<Object>> S3Store::List(std::string_view prefix) const
   const std::string what = absl::StrCat("cannot list ", connection_.UriOf(prefix));
   std::vector<Object> objects;
   std::string token;
+  std::set<std::string> tokens;  // a server may go in circles
   do {
     S3Request request{.query = {{"list-type", "2"},
                                 {"prefix", begin},
@@ -99,7 +101,7 @@ absl::StatusOr<std::vector<Object>> S3Store::List(std::string_view prefix) const
       return judgement;
     };
     HETERO_RETURN_IF_ERROR(connection_.Send(what, request, judge).status());
-    if (!token.empty() && page.next == token) {
+    if (!page.next.empty() && !tokens.insert(page.next).second) {
       return absl::DataLossError(absl::StrCat(what, ": the server gives the same page again"));
     }
     token = page.next;

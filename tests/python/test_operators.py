@@ -8,6 +8,7 @@ import signal
 import struct
 import subprocess
 import sys
+import textwrap
 
 import numpy as np
 import pytest
@@ -196,6 +197,27 @@ def test_a_sample_that_raises(start, pictures):
 def test_a_sample_that_kills(start, pictures):
     """Everybody has tried it three times: the job fails with its name."""
     dumped(start, job(pictures, operator("kills"))).fail("operators.kills", "its interpreter ended", "3 times in a row")
+
+
+@pytest.mark.full
+def test_a_script_that_does_not_end_with_its_stream(start, pictures, tmp_path):
+    """It catches StreamFailed and goes on: the job would wait for it for ever."""
+    path = tmp_path / "script.py"
+    path.write_text(
+        textwrap.dedent(
+            """
+            import hetero, time
+            try:
+                for batch in hetero.Stream():
+                    pass
+            except hetero.StreamFailed:
+                time.sleep(1000)
+            """
+        )
+    )
+    made = job(pictures, operator("kills"))
+    made["spec"]["training"]["script"]["command"] = [sys.executable, str(path)]
+    start(made).fail("operators.kills", "its interpreter ended", "3 times in a row")
 
 
 @pytest.mark.parametrize(

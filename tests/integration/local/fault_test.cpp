@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <filesystem>
+
 #include "tests/integration/support/jobs.h"
 #include "tests/integration/support/program_run.h"
 
@@ -96,6 +98,34 @@ TEST(Fault, AKilledHeadWithoutRestartsEndsTheJobWithAReport) {
   EXPECT_EQ(run.report()["attempts"].size(), 1u);
   EXPECT_EQ(run.report()["workers"].size(), 3u) << "as the head had last written it down";
   EXPECT_NE(kill(trainer, 0), 0) << "a trainer is left";
+}
+
+// The job would wait for it.
+TEST(Fault, AProcessThatCannotBeStartedAgainFailsTheJob) {
+  for (const char* scope : {"Pod", "Gang"}) {
+    LocalRun run(SmallJobYaml(), {"--set", "training.epochs=1000000", "--set",
+                                  std::string("roles.gpu.restartScope=") + scope});
+    ASSERT_TRUE(run.WaitForLog("gpu-0", "epoch ended"));
+    const pid_t trainer = run.PidOf("gpu-1");
+    std::filesystem::remove_all(run.output() + "/logs");
+    kill(trainer, SIGKILL);
+    const ProgramResult result = run.Wait(std::chrono::seconds(60));
+    EXPECT_EQ(result.exit_code, 1) << scope << ": " << result.output;
+    EXPECT_NE(result.output.find("/logs/"), std::string::npos) << result.output;
+    EXPECT_EQ(run.report()["state"], "Failed");
+  }
+}
+
+// As Perl's and PHP's daemons pass it on: the kernel would end children without a word to anybody.
+TEST(Fault, AParentThatIgnoresItsChildrenIsNotHeeded) {
+  struct Restore {
+    ~Restore() { signal(SIGCHLD, SIG_DFL); }
+  } restore;
+  signal(SIGCHLD, SIG_IGN);
+  LocalRun run(SmallJobYaml(), {"--set", "training.maxSteps=1"});
+  signal(SIGCHLD, SIG_DFL);
+  const ProgramResult result = run.Wait(std::chrono::seconds(60));
+  EXPECT_EQ(result.exit_code, 0) << result.output;
 }
 
 TEST(Fault, AKilledLauncherLeavesNoProcess) {

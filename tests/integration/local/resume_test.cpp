@@ -15,6 +15,7 @@ namespace {
 using testing::ExpectUndisturbedResult;
 using testing::LocalRun;
 using testing::ProgramResult;
+using testing::ProgramRun;
 using testing::SlowJob;
 using testing::SmallJobYaml;
 using testing::TemporaryFolder;
@@ -31,6 +32,16 @@ std::map<int, double> Losses(const nlohmann::json& report) {
   std::map<int, double> losses;
   for (const nlohmann::json& point : report["lossCurve"]) losses[point["step"]] = point["loss"];
   return losses;
+}
+
+// On a cluster, where nobody locks the output, that has always been taken.
+TEST(Resume, CheckpointsMayBeInTheOutputFolder) {
+  TemporaryFolder folder;
+  folder.Write("job.yaml", SmallJobYaml());
+  ProgramRun run("hetero-runtime", {"local", folder / "job.yaml", "--output", folder.path(),
+                                    "--set", Checkpoint(folder, 3)});
+  const ProgramResult result = run.Wait(kPatience);
+  EXPECT_EQ(result.exit_code, 0) << result.output;
 }
 
 TEST(Resume, AKilledJobOfOneRankGoesOnToTheBit) {

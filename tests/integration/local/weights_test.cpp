@@ -40,6 +40,46 @@ TEST(LocalWeights, TheNextJobGoesOnFromThem) {
   EXPECT_LT(FirstLoss(second), 0.8 * FirstLoss(first));
 }
 
+// A job begins by removing what one before it has left in its output folder.
+TEST(LocalWeights, ThoseInTheOutputFolderItselfAreNotRemoved) {
+  LocalRun first(SmallJobYaml(), {"--set", "training.maxSteps=1"});
+  ASSERT_EQ(first.Wait(kDeadline).exit_code, 0);
+  const std::string weights = first.output() + "/model.safetensors";
+  testing::TemporaryFolder folder;
+  folder.Write("job.yaml", SmallJobYaml());
+  const auto again = [&](const std::string& setting) {
+    testing::ProgramRun run("hetero-runtime", {"local", folder / "job.yaml", "--output",
+                                               first.output(), "--set", setting});
+    return run.Wait(kDeadline);
+  };
+  const ProgramResult refused = again("training.model.weights=file://" + weights);
+  EXPECT_EQ(refused.exit_code, 1) << refused.output;
+  EXPECT_NE(refused.output.find("spec.training.model.weights: " + weights), std::string::npos)
+      << refused.output;
+  EXPECT_TRUE(std::filesystem::exists(weights));
+  EXPECT_EQ(again("training.maxSteps=1").exit_code, 0) << "its own results it may replace";
+}
+
+// "--output .", say.
+TEST(LocalWeights, FilesOfOthersAreNotRemoved) {
+  testing::TemporaryFolder folder;
+  folder.Write("job.yaml", SmallJobYaml());
+  std::filesystem::create_directory(folder / "logs");
+  folder.Write("logs/mine.txt", "of another program");
+  const auto run = [&] {
+    testing::ProgramRun program("hetero-runtime", {"local", folder / "job.yaml", "--output",
+                                                   folder.path(), "--set", "training.maxSteps=1"});
+    return program.Wait(kDeadline);
+  };
+  const ProgramResult refused = run();
+  EXPECT_EQ(refused.exit_code, 1) << refused.output;
+  EXPECT_NE(refused.output.find("has a 'logs' that is no job's"), std::string::npos)
+      << refused.output;
+  EXPECT_TRUE(std::filesystem::exists(folder / "logs/mine.txt"));
+  std::filesystem::remove_all(folder / "logs");
+  EXPECT_EQ(run().exit_code, 0) << "other files are in nobody's way";
+}
+
 TEST(LocalWeights, AnotherModelsWeightsEndTheJobWithTheDifference) {
   LocalRun first(SmallJobYaml(), {"--set", "training.maxSteps=1"});
   ASSERT_EQ(first.Wait(kDeadline).exit_code, 0);

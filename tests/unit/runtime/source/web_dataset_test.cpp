@@ -123,6 +123,16 @@ TEST_F(WebDatasetTest, LabelsThatAreNoneAreFoundAtOnce) {
   EXPECT_THAT(Error({api::LabelType::kFloat32, {2}}), HasSubstr("is no list of 2"));
 }
 
+// frame.000001.jpg, frame.000002.jpg, ...: all of them are files of one sample, "frame".
+TEST_F(WebDatasetTest, ASampleOfThousandsOfFilesIsToldSoShortly) {
+  std::vector<std::pair<std::string, std::string>> files;
+  for (int i = 0; i < 3000; ++i) files.push_back({absl::StrCat("frame.", i, ".jpg"), "x"});
+  Write("a.tar", files);
+  EXPECT_THAT(Error(), AllOf(HasSubstr("sample frame has more than 1000 files"),
+                             HasSubstr("before the first dot")));
+  EXPECT_LT(Error().size(), 1000u);
+}
+
 TEST_F(WebDatasetTest, ASampleWithoutPictureOrWithAFieldTwice) {
   Write("a.tar", {{"0.jpg", kJpegText}, {"0.cls", "0"}, {"1.gif", "x"}, {"1.cls", "0"}});
   EXPECT_THAT(Error(), AllOf(HasSubstr("sample 1 has no picture under jpg, png, jpeg"),

@@ -119,6 +119,13 @@ TEST_F(S3StoreTest, AListingGoesOverAllPagesAndIsSorted) {
   EXPECT_THAT(Url(1), HasSubstr("?continuation-token=t%2B%2F%3D&encoding-type"));
 }
 
+TEST_F(S3StoreTest, AListingThatGoesInCirclesIsAnError) {
+  Store& store = Open({{.status = 200, .body = Page({}, "a")},
+                       {.status = 200, .body = Page({}, "b")},
+                       {.status = 200, .body = Page({}, "a")}});
+  EXPECT_TRUE(absl::IsDataLoss(store.List("").status())) << store.List("").status();
+}
+
 TEST_F(S3StoreTest, AListingThatIsNoneIsAnError) {
   EXPECT_TRUE(
       absl::IsDataLoss(Open({{.status = 200, .body = Page({"p/a"}, "again")}}).List("").status()));

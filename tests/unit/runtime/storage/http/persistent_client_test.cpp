@@ -179,6 +179,23 @@ TEST_F(PersistentClientTest, WaitsAsLongAsTheServerSays) {
   EXPECT_EQ(clock_.sleeps[0], seconds(7));
 }
 
+// MinIO says so to any request that comes while it starts or is busy.
+TEST_F(PersistentClientTest, TwoMinutesAreNoReasonToGiveUpAtOnce) {
+  for (const milliseconds total : {seconds(120), seconds(30)}) {
+    options_.total = total;
+    clock_.sleeps.clear();
+    int left = 3;
+    const auto answer = Send([&](const HttpRequest&) {
+      return left-- > 0 ? HttpResponse{.status = 503, .headers = {{"retry-after", "120"}}}
+                        : Reply(200);
+    });
+    ASSERT_TRUE(answer.ok()) << answer.status();
+    EXPECT_EQ(answer->attempts, 4);
+    ASSERT_EQ(clock_.sleeps.size(), 3);
+    EXPECT_EQ(clock_.sleeps[0], total / 4);
+  }
+}
+
 TEST_F(PersistentClientTest, SlowDownHalvesWhatMayBeUnderway) {
   int left = 1;
   ASSERT_TRUE(Send([&](const HttpRequest&) { return Reply(left-- > 0 ? 503 : 200); }).ok());
