@@ -41,12 +41,6 @@ constexpr base::Duration kStopGrace = std::chrono::seconds(1);
 constexpr base::Duration kOthersPatience = std::chrono::seconds(30);
 constexpr base::Duration kAgreePatience = std::chrono::seconds(10);  // to stop at the same step
 
-std::vector<std::string> OwnEnvironment() {
-  std::vector<std::string> variables;
-  for (char** entry = environ; *entry != nullptr; ++entry) variables.emplace_back(*entry);
-  return variables;
-}
-
 // Nothing can be started any more. The process that takes this one's place joins the next
 // generation as any replaced rank does.
 [[noreturn]] void EndProcess(const absl::Status& why) {

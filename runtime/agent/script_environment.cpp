@@ -1,5 +1,7 @@
 #include "runtime/agent/script_environment.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -20,6 +22,12 @@ std::string_view NameOf(std::string_view variable) {
 }
 
 }  // namespace
+
+std::vector<std::string> OwnEnvironment() {
+  std::vector<std::string> variables;
+  for (char** entry = environ; *entry != nullptr; ++entry) variables.emplace_back(*entry);
+  return variables;
+}
 
 RankPlace PlaceIn(const v1::Generation& generation, const v1::Identity& self) {
   RankPlace place{.world_size = generation.ranks_size(), .local_rank = self.local_rank()};

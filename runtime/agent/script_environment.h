@@ -21,6 +21,9 @@ struct RankPlace {
 // Of the rank that is `self` in `generation`, which has it.
 RankPlace PlaceIn(const v1::Generation& generation, const v1::Identity& self);
 
+// Of this process, "NAME=value" each.
+std::vector<std::string> OwnEnvironment();
+
 // What a script is told.
 struct ScriptEnvironment {
   RankPlace place;
