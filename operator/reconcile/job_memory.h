@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -92,6 +93,8 @@ struct JobMemory {
   // After a refusal nothing is created before this, unless the job has changed.
   base::Instant create_from{};
   int64_t refused_generation = 0;
+  // Roles, by their place in spec.roles, for whose pods a quota had no room; likewise.
+  std::map<size_t, base::Instant> full_until;
   bool status_not_found = false;                // by the last write of it
   std::optional<base::Instant> status_written;  // last time
   std::optional<base::Instant> progress_place;  // reserved in the throttle

@@ -90,19 +90,24 @@ base::Duration PlanExecutor::CreatesHeld(std::span<const plan::Effect> effects,
 absl::Status PlanExecutor::CarryOut(const std::string& key, const plan::Plan& plan,
                                     const plan::Observed& observed, JobMemory& memory,
                                     std::optional<base::Duration>& again, std::stop_token stop) {
+  const plan::ObservedJob& job = *observed.job;
   bool creates = false;
-  bool refused = false;  // or held: what was to be made has not all been made
+  bool incomplete = false;  // creates were refused or held
   absl::Status failed;
+  std::optional<plan::CreateError> refused;  // the gravest
+  FullRoles full(job.job.spec.roles.size());
+  KeepFull(job, memory, full);
   size_t left = kEffectsOfAPass;
   for (const plan::Stage& stage : plan.stages) {
-    if (refused && !OfWorkloadsAlone(stage)) continue;
-    if (const base::Duration held = CreatesHeld(stage, *observed.job, memory);
+    if (incomplete && !OfWorkloadsAlone(stage)) continue;
+    if (const base::Duration held = CreatesHeld(stage, job, memory);
         held > base::Duration::zero()) {
       Sooner(again, held);
-      refused = true;
+      incomplete = true;
       continue;
     }
-    const std::vector<Outcome> outcomes = Carry(stage, *observed.job, left, stop);
+    if (incomplete) left = std::max<size_t>(left, 1);  // what is said to Kueue is not much
+    const std::vector<Outcome> outcomes = Carry(stage, job, full, left, stop);
     int pods_created = 0;
     for (const Outcome& outcome : outcomes) {
       Remember(outcome, observed, memory);
@@ -114,30 +119,22 @@ absl::Status PlanExecutor::CarryOut(const std::string& key, const plan::Plan& pl
     if (pods_created > 0) log::Debug("pods created", {{"job", key}, {"count", pods_created}});
     const bool done = std::all_of(outcomes.begin(), outcomes.end(),
                                   [](const Outcome& outcome) { return outcome.ok(); });
-    if (!done) {
-      failed = Judge(key, Creates(stage), outcomes, *observed.job, memory, again);
-      if (!Creates(stage) || Stopped(outcomes)) return failed;
-      refused = true;
-    } else if (outcomes.size() < stage.size()) {
-      Sooner(again, kAfterTheOthers);
-      return absl::OkStatus();
-    }
+    if (!done) failed.Update(Judge(stage, outcomes, job, memory, refused, again));
+    if (outcomes.size() < stage.size() && failed.ok()) Sooner(again, kAfterTheOthers);
+    if (done && outcomes.size() == stage.size()) continue;
+    incomplete = true;
+    if (!Creates(stage) || Stopped(outcomes)) break;
   }
-  if (creates && !refused) {
-    // The condition that told of the trouble is to be corrected.
-    if (memory.create_error) Sooner(again, base::Duration::zero());
-    memory.create_error.reset();
-    memory.failed_creates = 0;
-  }
+  Tell(key, std::move(refused), creates && !incomplete, memory, again);
   return failed;
 }
 
 // Outcomes of the first effects of `stage`, for which `left` has room. A quota that is full for one
 // role ends none of the others: only what was tried counts.
 std::vector<Outcome> PlanExecutor::Carry(const plan::Stage& stage, const plan::ObservedJob& job,
-                                         size_t& left, const std::stop_token& stop) {
+                                         FullRoles& full, size_t& left,
+                                         const std::stop_token& stop) {
   std::vector<Outcome> outcomes;
-  FullRoles full(job.job.spec.roles.size());
   while (outcomes.size() < stage.size()) {
     const auto part = Part(std::span(stage).subspan(outcomes.size()), left);
     if (part.empty()) break;
@@ -150,6 +147,17 @@ std::vector<Outcome> PlanExecutor::Carry(const plan::Stage& stage, const plan::O
     if (stopped) break;
   }
   return outcomes;
+}
+
+// Roles whose pods a quota had no room for a moment ago.
+void PlanExecutor::KeepFull(const plan::ObservedJob& job, JobMemory& memory,
+                            FullRoles& full) const {
+  if (memory.refused_generation != job.generation) memory.full_until.clear();
+  const base::Instant now = clock_.Now();
+  std::erase_if(memory.full_until, [now](const auto& entry) { return entry.second <= now; });
+  for (const auto& [role, until] : memory.full_until) {
+    if (role < full.size()) full[role] = true;
+  }
 }
 
 void PlanExecutor::Remember(const Outcome& outcome, const plan::Observed& observed,
@@ -175,34 +183,63 @@ void PlanExecutor::Remember(const Outcome& outcome, const plan::Observed& observ
 
 // What a stage that did not succeed leads to: the gravest refusal is kept for the status, the
 // soonest moment for another try is asked for, and a passing error is left to the queue's backoff.
-absl::Status PlanExecutor::Judge(const std::string& key, bool creates,
-                                 const std::vector<Outcome>& outcomes, const plan::ObservedJob& job,
-                                 JobMemory& memory, std::optional<base::Duration>& again) const {
+absl::Status PlanExecutor::Judge(const plan::Stage& stage, const std::vector<Outcome>& outcomes,
+                                 const plan::ObservedJob& job, JobMemory& memory,
+                                 std::optional<plan::CreateError>& refused,
+                                 std::optional<base::Duration>& again) const {
   const base::Instant now = clock_.Now();
-  std::optional<plan::CreateError> refused;
   absl::Status failed;
-  for (const Outcome& outcome : outcomes) {
+  bool any_refused = false;
+  for (size_t i = 0; i < outcomes.size(); ++i) {
+    const Outcome& outcome = outcomes[i];
     if (outcome.given_up) return absl::OkStatus();
     if (outcome.put_off) Sooner(again, kAfterTheOthers);
     Sooner(again, outcome.again_after);
-    if (failed.ok()) failed = outcome.status;
+    failed.Update(outcome.status);
+    const auto* pod = std::get_if<plan::CreatePod>(&stage[i]);
+    if (outcome.hopeless && pod != nullptr) {
+      const auto held = memory.full_until.find(static_cast<size_t>(pod->role));
+      if (held != memory.full_until.end()) Sooner(again, held->second - now);
+    }
     if (!outcome.create_error) continue;
+    any_refused = true;
     if (!outcome.of_workload) {
-      memory.create_from =
-          std::max(memory.create_from, now + outcome.again_after.value_or(base::Duration::zero()));
+      const base::Instant until = now + outcome.again_after.value_or(base::Duration::zero());
+      const bool quota = outcome.create_error->kind == plan::CreateError::Kind::kQuotaExceeded;
+      if (memory.refused_generation != job.generation) memory.full_until.clear();
       memory.refused_generation = job.generation;
+      if (quota && pod != nullptr) {
+        memory.full_until[static_cast<size_t>(pod->role)] = until;
+      } else {
+        memory.create_from = std::max(memory.create_from, until);
+      }
     }
     if (!refused || outcome.create_error->kind > refused->kind) refused = outcome.create_error;
   }
-  if (!failed.ok() && creates && ++memory.failed_creates >= kFailedCreatesToTell && !refused) {
+  if (!failed.ok() && Creates(stage) && ++memory.failed_creates >= kFailedCreatesToTell &&
+      !any_refused && !refused) {
     refused = plan::CreateError{.message = std::string(failed.message())};
   }
-  if (refused && (!memory.create_error || memory.create_error->message != refused->message)) {
-    log::Warning("objects cannot be created", {{"job", key}, {"error", refused->message}});
-    memory.create_error = refused;
-    Sooner(again, base::Duration::zero());
-  }
   return failed;
+}
+
+// What the status is to say of creates: why they are refused, or that all has been made.
+void PlanExecutor::Tell(const std::string& key, std::optional<plan::CreateError> refused, bool made,
+                        JobMemory& memory, std::optional<base::Duration>& again) const {
+  if (made) {
+    // The condition that told of the trouble is to be corrected.
+    if (memory.create_error) Sooner(again, base::Duration::zero());
+    memory.create_error.reset();
+    memory.failed_creates = 0;
+  }
+  if (!refused) return;
+  const std::optional<plan::CreateError>& told = memory.create_error;
+  // While pods are held, what else is refused does not take the place of why.
+  if (told && !memory.full_until.empty() && told->kind > refused->kind) return;
+  if (told && told->message == refused->message) return;
+  log::Warning("objects cannot be created", {{"job", key}, {"error", refused->message}});
+  memory.create_error = std::move(refused);
+  Sooner(again, base::Duration::zero());
 }
 
 }  // namespace hetero::reconcile

@@ -37,12 +37,16 @@ class PlanExecutor {
  private:
   base::Duration CreatesHeld(std::span<const plan::Effect> effects, const plan::ObservedJob& job,
                              const JobMemory& memory) const;
-  std::vector<Outcome> Carry(const plan::Stage& stage, const plan::ObservedJob& job, size_t& left,
-                             const std::stop_token& stop);
+  std::vector<Outcome> Carry(const plan::Stage& stage, const plan::ObservedJob& job,
+                             FullRoles& full, size_t& left, const std::stop_token& stop);
+  void KeepFull(const plan::ObservedJob& job, JobMemory& memory, FullRoles& full) const;
   void Remember(const Outcome& outcome, const plan::Observed& observed, JobMemory& memory);
-  absl::Status Judge(const std::string& key, bool creates, const std::vector<Outcome>& outcomes,
+  absl::Status Judge(const plan::Stage& stage, const std::vector<Outcome>& outcomes,
                      const plan::ObservedJob& job, JobMemory& memory,
+                     std::optional<plan::CreateError>& refused,
                      std::optional<base::Duration>& again) const;
+  void Tell(const std::string& key, std::optional<plan::CreateError> refused, bool made,
+            JobMemory& memory, std::optional<base::Duration>& again) const;
 
   base::Clock& clock_;
   EffectRunner effects_;

@@ -88,8 +88,8 @@ class Connection:
         """Sends a request that will be made later, unless it is under way; whether its answer is there by now."""
         self.check_process()
         with self._requests:
-            if self._late:
-                return _encode(message) in self._late
+            if _encode(message) in self._late:
+                return True
             if self._unanswered is None:
                 self._send(message)
                 self._unanswered = message

@@ -32,7 +32,8 @@ namespace {
 constexpr base::Duration kLook = std::chrono::milliseconds(20);
 // From SIGTERM to SIGKILL. Of a job that ends without saving: the head waits for two seconds.
 constexpr base::Duration kEndGrace = std::chrono::seconds(10);
-// For a script to end that was told that its stream has failed.
+// For a script to save and end that was told that its stream has failed; stopGraceSeconds if
+// longer.
 constexpr base::Duration kFailedGrace = std::chrono::seconds(30);
 constexpr int kStoppedCode = 143;  // of a script that leaves the exception Stopped to Python
 constexpr base::Duration kStopGrace = std::chrono::seconds(1);
@@ -226,12 +227,13 @@ class RankAgent {
         }
         return AfterStop();
       }
-      if (const absl::Status failure = stream_->standing().failure; !failure.ok()) {
-        fail_at = fail_at.value_or(now + kFailedGrace);
-        if (now >= *fail_at) {
-          EndScript(kEndGrace);
-          return failure;
-        }
+      const absl::Status failure = stream_->standing().failure;
+      if (failure.ok()) {
+        fail_at.reset();
+      } else if (fail_at = fail_at.value_or(now + std::max(kFailedGrace, SaveGrace()));
+                 now >= *fail_at && !parting) {
+        EndScript(kEndGrace);
+        return failure;
       }
       if (!end_at && now >= ask_by && !stream_->standing().asked) {
         EndScript(kEndGrace);

@@ -96,8 +96,8 @@ bool AwaitsCpuWorkers(const JobRecord& record, const RolePlan& plan) {
   const bool comes =
       std::any_of(record.members.begin(), record.members.end(), [](const auto& entry) {
         const MemberRecord& member = entry.second;
-        return !member.trainer() && member.registered() && member.connected() && !member.fits &&
-               member.unfit.empty() && member.hello.generation() > 0;
+        return !member.trainer() && member.registered() && !member.fits && member.unfit.empty() &&
+               member.hello.generation() > 0;
       });
   if (comes) return true;
   const int32_t attempt = record.attempts.back().number;

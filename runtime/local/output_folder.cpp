@@ -1,10 +1,13 @@
 #include "runtime/local/output_folder.h"
 
 #include <filesystem>
+#include <fstream>
+#include <string_view>
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "api/job_resource.h"
 #include "base/atomic_file.h"
 #include "base/status_macros.h"
 #include "runtime/local/output_lock.h"
@@ -16,13 +19,27 @@ namespace fs = std::filesystem;
 
 constexpr const char* kResults[] = {"report.json", "report.html", "model.safetensors",
                                     "history.txt"};
+constexpr char kJobFile[] = "job.json";  // as launcher.cpp writes it
 constexpr const char* kFolders[] = {"logs", "tensorboard"};
-// Any of them is in every folder that a job has begun in, on one machine or on a cluster.
-constexpr const char* kMarks[] = {"job.json", "report.json", OutputLock::kName};
 
 bool Exists(const fs::path& path) {
   std::error_code ignored;
   return fs::exists(fs::symlink_status(path, ignored));
+}
+
+// A file of that name, whose first bytes have the words: a job has begun in this folder.
+bool IsOurs(const fs::path& path, std::string_view words) {
+  std::ifstream file(path);
+  std::string text(size_t{1} << 16, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<size_t>(file.gcount()));
+  return text.find(words) != std::string::npos;
+}
+
+// By a job of any release, here or on a cluster.
+bool WasUsed(const fs::path& folder) {
+  return Exists(folder / OutputLock::kName) || IsOurs(folder / kJobFile, api::kApiVersion) ||
+         IsOurs(folder / "report.json", "\"attempts\"");
 }
 
 // `uri` is read by processes that begin after the folder has been cleared.
@@ -42,13 +59,19 @@ absl::Status CheckInput(const std::string& folder, const std::string& uri, const
 
 }  // namespace
 
-absl::Status CheckOutputFolder(const std::string& folder, const api::HeteroTrainingJob& job) {
+absl::Status CheckOutputFolder(const std::string& folder, const std::string& manifest,
+                               const api::HeteroTrainingJob& job) {
   const api::Model& model = job.spec.training.model;
   HETERO_RETURN_IF_ERROR(CheckInput(folder, model.weights, "weights"));
   HETERO_RETURN_IF_ERROR(CheckInput(folder, model.torch_script, "torchScript"));
-  for (const char* mark : kMarks) {
-    if (Exists(fs::path(folder) / mark)) return absl::OkStatus();
+  std::error_code ignored;
+  if (fs::equivalent(manifest, fs::path(folder) / kJobFile, ignored) &&
+      !Exists(fs::path(folder) / OutputLock::kName)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("output folder ", folder, ": the job would write over its own manifest, ",
+                     manifest, "; choose another folder with --output"));
   }
+  if (WasUsed(folder)) return absl::OkStatus();
   const auto taken = [&folder](const char* name) -> absl::Status {
     return absl::FailedPreconditionError(
         absl::StrCat("output folder ", folder, " has a '", name,
@@ -59,7 +82,6 @@ absl::Status CheckOutputFolder(const std::string& folder, const api::HeteroTrain
     if (Exists(fs::path(folder) / name)) return taken(name);
   }
   for (const char* name : kFolders) {
-    std::error_code ignored;
     const fs::path path = fs::path(folder) / name;
     if (Exists(path) && !fs::is_empty(path, ignored)) return taken(name);
   }

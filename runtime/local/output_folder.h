@@ -8,10 +8,12 @@
 // The folder that a local job leaves its results in.
 namespace hetero::local {
 
-// Whether `job` may begin in `folder`, where it removes what a run before it has left: not where
-// somebody else's files have the names of its own, and not where it is to read its weights from.
-// Errors name the file or the field, and the remedy. A folder that is not there is fine.
-absl::Status CheckOutputFolder(const std::string& folder, const api::HeteroTrainingJob& job);
+// Whether `job`, read from the file `manifest`, may begin in `folder`, where it removes what a run
+// before it has left: not where somebody else's files have the names of its own, and not where it
+// is to read its weights from. Errors name the file or the field, and the remedy. A folder that is
+// not there is fine.
+absl::Status CheckOutputFolder(const std::string& folder, const std::string& manifest,
+                               const api::HeteroTrainingJob& job);
 
 // Creates `folder` and proves that a report can be written there. Errors name the folder and the
 // reason.

@@ -47,17 +47,16 @@ absl::Status ProcessSet::Start(Member& member) {
   return absl::OkStatus();
 }
 
-absl::Status ProcessSet::RestartAll() {
+void ProcessSet::RestartAll(
+    const std::function<void(const Member&, const absl::Status&)>& on_error) {
   ++attempt_;
   KillAll();
   for (Member& member : members_) member.child = Child();  // waits for its end
-  absl::Status failed;
   for (Member& member : members_) {
-    absl::Status started = Start(member);
+    const absl::Status started = Start(member);
     member.ended = !started.ok();
-    failed.Update(std::move(started));
+    if (member.ended) on_error(member, started);
   }
-  return failed;
 }
 
 bool ProcessSet::Resize(const api::Role& role, int32_t needed, Console& console) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -42,8 +43,9 @@ class ProcessSet {
   absl::Status StartAll();
   // A process in the place of one that has ended.
   absl::Status Start(Member& member);
-  // Kills all and begins a new attempt with the same members. The first error of a start.
-  absl::Status RestartAll();
+  // Kills all and begins a new attempt with the same members. `on_error` hears of those that cannot
+  // be started.
+  void RestartAll(const std::function<void(const Member&, const absl::Status&)>& on_error);
   // Starts CPU workers of `role`, or tells them to leave, until there are `needed`. Whether any
   // was.
   bool Resize(const api::Role& role, int32_t needed, Console& console);

@@ -171,8 +171,10 @@ void Supervisor::FailForRestarts(const std::string& cause) {
               api::DescribeRestartsExceeded(cause, job_.spec.run_policy.max_restarts)};
 }
 
-// The others would wait for it.
-void Supervisor::FailForStart(const absl::Status& error) {
+// Trainers do without CPU workers, but for Python operators; for all others they would wait.
+void Supervisor::CannotStart(const Member& member, const absl::Status& error) {
+  console_.Line(absl::StrCat(member.plan.name, ": ", error.message()));
+  if (!member.head() && !member.rank() && !api::HasPython(job_.spec.pipeline)) return;
   failure_ = {api::reason::kTrainingFailed, std::string(error.message())};
 }
 
@@ -227,7 +229,7 @@ void Supervisor::TellExit(const Member& member, const ExitStatus& status, bool r
 void Supervisor::Replace(Member& member, int cost) {
   restarts_ += cost;
   if (const absl::Status started = processes_.Start(member); !started.ok()) {
-    FailForStart(started);
+    CannotStart(member, started);
     return;
   }
   console_.Line(absl::StrCat(member.plan.name, " is started again (restart ", restarts_, " of ",
@@ -260,7 +262,8 @@ void Supervisor::ReplaceAll(const std::string& cause, int cost, const Member* en
   head_exit_.reset();
   silence_.Begin(watch_.words());
   limits_.BeginAttempt();
-  if (const absl::Status started = processes_.RestartAll(); !started.ok()) FailForStart(started);
+  processes_.RestartAll(
+      [this](const Member& member, const absl::Status& error) { CannotStart(member, error); });
 }
 
 void Supervisor::KillLost() {

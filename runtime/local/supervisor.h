@@ -66,7 +66,7 @@ class Supervisor {
   // of.
   void ReplaceAll(const std::string& cause, int cost, const Member* ended = nullptr);
   void FailForRestarts(const std::string& cause);
-  void FailForStart(const absl::Status& error);
+  void CannotStart(const Member& member, const absl::Status& error);
   const api::Role& RoleOf(const Member& member) const;
   std::optional<v1::Finished> LastWordOf(const Member& member) const;
   // Whether the trainer was asked to go, while the job goes on.

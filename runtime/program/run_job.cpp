@@ -165,7 +165,8 @@ int RunJob(const CheckedJob& checked, const LocalArguments& arguments,
   std::error_code ignored;
   const std::string output =
       std::filesystem::absolute(OutputFolder(arguments, job), ignored).string();
-  if (const absl::Status free = local::CheckOutputFolder(output, job); !free.ok()) {
+  if (const absl::Status free = local::CheckOutputFolder(output, arguments.manifest, job);
+      !free.ok()) {
     std::cerr << free.message() << "\n";
     return kExitFailed;
   }

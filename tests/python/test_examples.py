@@ -152,7 +152,7 @@ def test_by_itself(pictures, tmp_path):
     folder = tmp_path / "pytorch"
     folder.mkdir()
     for name in ("train.py", "job.yaml"):
-        text = (EXAMPLES / name).read_text().replace(f"/tmp/{name}", str(pictures)).replace("epochs: 4", "maxSteps: 5")
+        text = (EXAMPLES / name).read_text().replace("/tmp/pictures", str(pictures)).replace("epochs: 4", "maxSteps: 5")
         (folder / name).write_text(text)
     variables = dict(os.environ, PYTHONPATH=PACKAGE, HETERO_RUNTIME=str(RUNTIME), OMP_NUM_THREADS="1")
     done = subprocess.run(

@@ -124,7 +124,8 @@ absl::StatusOr<PersistentClient::Answer> PersistentClient::Send(const HttpCall& 
     if (judgement.verdict == Verdict::kFailed || attempts >= options_.most_attempts) break;
     if (!backoff.has_value()) backoff.emplace(options_.backoff);
     // Some servers say two minutes to any request that comes at a bad moment.
-    wait = std::max(std::min(wait, (end - clock_.Now()) / 4), backoff->Next());
+    if (clock_.Now() + wait >= end) wait = (end - clock_.Now()) / 4;
+    wait = std::max(wait, backoff->Next());
     if (clock_.Now() + wait >= end) break;
     if (!told && clock_.Now() - begin >= kPatience) {
       told = true;
