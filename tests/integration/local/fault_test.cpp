@@ -117,6 +117,20 @@ TEST(Fault, AProcessThatCannotBeStartedAgainFailsTheJob) {
   }
 }
 
+// Trainers do its work.
+TEST(Fault, ACpuWorkerThatCannotBeStartedAgainCostsNoJob) {
+  LocalRun run(SmallJobYaml(), kSlow);
+  ASSERT_TRUE(run.WaitForLog("gpu-0", "generation opened"));
+  const pid_t worker = run.PidOf("cpu-0");
+  std::filesystem::remove_all(run.output() + "/logs");
+  kill(worker, SIGKILL);
+  const ProgramResult result = run.Wait();
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_NE(result.output.find("cpu-0.log: No such file or directory"), std::string::npos)
+      << result.output;
+  EXPECT_EQ(run.report()["streamDigest"], UndisturbedDigest());
+}
+
 // As Perl's and PHP's daemons pass it on: the kernel would end children without a word to anybody.
 TEST(Fault, AParentThatIgnoresItsChildrenIsNotHeeded) {
   struct Restore {

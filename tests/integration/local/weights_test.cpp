@@ -60,6 +60,20 @@ TEST(LocalWeights, ThoseInTheOutputFolderItselfAreNotRemoved) {
   EXPECT_EQ(again("training.maxSteps=1").exit_code, 0) << "its own results it may replace";
 }
 
+// A manifest in JSON would be written over.
+TEST(LocalWeights, AManifestIsNotWrittenOver) {
+  testing::TemporaryFolder folder;
+  const std::string manifest = SmallJobYaml();
+  folder.Write("job.json", manifest);
+  testing::ProgramRun run("hetero-runtime",
+                          {"local", folder / "job.json", "--output", folder.path()});
+  const ProgramResult refused = run.Wait(kDeadline);
+  EXPECT_EQ(refused.exit_code, 1) << refused.output;
+  EXPECT_NE(refused.output.find("write over its own manifest"), std::string::npos)
+      << refused.output;
+  EXPECT_EQ(testing::ReadFileOrDie(folder / "job.json"), manifest);
+}
+
 // "--output .", say.
 TEST(LocalWeights, FilesOfOthersAreNotRemoved) {
   testing::TemporaryFolder folder;
@@ -76,6 +90,9 @@ TEST(LocalWeights, FilesOfOthersAreNotRemoved) {
   EXPECT_NE(refused.output.find("has a 'logs' that is no job's"), std::string::npos)
       << refused.output;
   EXPECT_TRUE(std::filesystem::exists(folder / "logs/mine.txt"));
+  folder.Write("job.json", "{\"of\": \"another program\"}");
+  EXPECT_EQ(run().exit_code, 1) << "a name is no proof that a job made it";
+  std::filesystem::remove(folder / "job.json");
   std::filesystem::remove_all(folder / "logs");
   EXPECT_EQ(run().exit_code, 0) << "other files are in nobody's way";
 }
